@@ -9,6 +9,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "machine/machine.h"
 #include "machine/network/flit/message_file.h"
 
 namespace orrery::cli {
@@ -25,6 +26,7 @@ constexpr const char* kFlitExamples =
     "  orrery flit --topology torus:8x8 --pattern tornado --rate 0.15 --json\n"
     "  orrery flit --topology fat_tree:k=4,n=3 --buffer 16 --sweep --plot curve.svg\n"
     "  orrery flit --topology graph:dragonfly:hosts=2,routers=4,globals=2 --routing up_down\n"
+    "  orrery flit --topology machine:cluster.yaml --routing up_down\n"
     "  orrery flit --booksim my_mesh.txt\n"
     "  orrery flit --topology mesh:8x8 --batch 100 --outstanding 4 --packet 5\n"
     "  orrery flit --topology torus:4x4 --buffer 64 --messages chain.csv --json\n"
@@ -59,6 +61,10 @@ class FlitCommand : public Command {
 
   Result<std::string> run(Error mistakes) override {
     flit::Experiment experiment = read(mistakes);
+    take_wires(experiment, mistakes);
+    if (given_.at("batch") && experiment.batch == 0) {
+      mistakes.add(wrong_value("--batch", *given_.at("batch"), "packets of a node, 1 or more"));
+    }
     const bool loops = experiment.batch > 0 || messages_;
     if (loops && (sweep_ || links_)) {
       mistakes.add({sweep_ ? "--sweep" : "--links", {}, {}, "goes with a constant load"});
@@ -146,6 +152,23 @@ class FlitCommand : public Command {
       experiment.states_periods |= given_.at(field).has_value();
     }
     return experiment;
+  }
+
+  /// `machine:NAME|FILE`: the network of links that a machine states.
+  static void take_wires(flit::Experiment& experiment, Error& mistakes) {
+    constexpr std::string_view kMachine = "machine:";
+    if (!experiment.topology.starts_with(kMachine)) {
+      return;
+    }
+    const std::string name = experiment.topology.substr(kMachine.size());
+    const machine::Machine machine =
+        load_named("--topology", name, machine::load_machine, mistakes);
+    experiment.topology = "graph:" + machine.wires.spec;
+    if (machine.wires.spec.empty() && mistakes.empty()) {
+      mistakes.add(wrong_value("--topology", name,
+                               "a machine with a topology; one of dimensions "
+                               "runs under `orrery simulate --network flit`"));
+    }
   }
 
   static report::FlitReport report_of(const flit::Experiment& experiment,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/format.h"
 #include "base/reader.h"
@@ -23,8 +24,7 @@ constexpr const char* kFlowExamples =
     "and optional start_s, weight, rate_cap; or from --traffic and --bytes.\n"
     "Examples:\n"
     "  orrery flow --topology fat_tree:k=8 --traffic permutation --bytes 2MB --routing colour\n"
-    "  orrery flow --topology leaf_spine:leaves=16,spines=16,hosts=16 --traffic shift --bytes 1MB "
-    "\\\n"
+    "  orrery flow --topology leaf_spine:leaves=8,spines=8,hosts=8 --traffic shift --bytes 1MB \\\n"
     "              --routing ecmp --seed 3 --json\n"
     "  orrery flow --topology fat_tree:k=8 --traffic incast --bytes 2MB --network packet \\\n"
     "              --protocol roce\n"
@@ -67,8 +67,7 @@ class Flow : public Command {
                   "of --network packet: path ids of a flow's packets; default 64 of eqds, ndp and "
                   "spray, else 1");
     options.value("--skip-steady", steady_, "NUMBER",
-                  "of --network packet: skip phases in which no flow's rate changes by more than "
-                  "this share, such as 0.01; default none");
+                  "of --network packet: skip phases in which rates change less than this share");
     options.value("--overhead", overhead_, "NUMBER",
                   "of --network flow: bytes on the wire for a byte of a flow; default 1");
     options.value("--incast-penalty", incast_, "NUMBER",
@@ -187,6 +186,9 @@ class Flow : public Command {
     }
     job.flows = flows_ ? collect(network::load_flows(*flows_, job.graph), mistakes)
                        : network::make_traffic(spec, job.graph.hosts);
+    if (traffic_ && job.flows.empty()) {
+      mistakes.add({stride_ ? "--stride" : "--traffic", {}, {}, "sends nothing between hosts"});
+    }
     return job;
   }
 
@@ -253,10 +255,8 @@ class Flow : public Command {
   }
 
   static double mean_of(const network::FlowRun& run) {
-    double sum = 0;
-    for (const Time finish : run.finish) {
-      sum += to_seconds(finish);
-    }
+    const double sum = std::accumulate(run.finish.begin(), run.finish.end(), 0.0,
+                                       [](double all, Time at) { return all + to_seconds(at); });
     return run.finish.empty() ? 0 : sum / static_cast<double>(run.finish.size());
   }
 

@@ -191,43 +191,60 @@ class Fuse : public Command {
     out.key("to").value(to_string(one.problem.to, one.problem.mesh));
     table += fmt::format("{}: {} -> {}\n", one.name, to_string(one.problem.from, one.problem.mesh),
                          to_string(one.problem.to, one.problem.mesh));
-    const auto add = [&](std::string_view key, const std::vector<layout::Step>& steps) {
-      out.key(key).begin_array();
-      for (const layout::Step& step : steps) {
-        const layout::Shape& shape = layout::shape_of(one.problem, step);
-        const double bytes = layout::byte_cost(one.problem.mesh)(step, shape);
-        const double time = seconds(step, shape);
-        out.begin_object();
-        out.key("step").value(to_string(step, one.problem.mesh));
-        out.key("bytes").value(static_cast<std::int64_t>(bytes));
-        out.key("time_s").value(time);
-        out.end_object();
-        table += fmt::format("  {:<6}{:<32}{:>14}{:>12}\n", key, to_string(step, one.problem.mesh),
-                             to_string(Bytes(static_cast<std::int64_t>(bytes))),
-                             to_string(from_seconds(time)));
-      }
-      out.end_array();
-    };
     if (!one.base.empty()) {
-      add("base", one.base);
+      add_steps("base", one, one.base, seconds, out, table);
     }
-    add("fused", one.fused);
+    add_steps("fused", one, one.fused, seconds, out, table);
     const Sums fused = total(one, one.fused, seconds);
     out.key("bytes_after").value(static_cast<std::int64_t>(fused.bytes));
     out.key("time_after_s").value(fused.seconds);
     if (!one.base.empty()) {
-      const Sums base = total(one, one.base, seconds);
-      const double speedup = fused.seconds > 0 ? base.seconds / fused.seconds : 1;
-      out.key("bytes_before").value(static_cast<std::int64_t>(base.bytes));
-      out.key("time_before_s").value(base.seconds);
-      out.key("speedup").value(speedup);
-      table += fmt::format("  {} -> {}, {} -> {}: {:.3f}x\n",
-                           to_string(Bytes(static_cast<std::int64_t>(base.bytes))),
-                           to_string(Bytes(static_cast<std::int64_t>(fused.bytes))),
-                           to_string(from_seconds(base.seconds)),
-                           to_string(from_seconds(fused.seconds)), speedup);
+      add_published(one, fused, seconds, out, table);
     }
     out.end_object();
+  }
+
+  static void add_steps(std::string_view key, const LayoutCase& one,
+                        const std::vector<layout::Step>& steps, const layout::Cost& seconds,
+                        report::JsonWriter& out, std::string& table) {
+    out.key(key).begin_array();
+    for (const layout::Step& step : steps) {
+      const layout::Shape& shape = layout::shape_of(one.problem, step);
+      const double bytes = layout::byte_cost(one.problem.mesh)(step, shape);
+      const double time = seconds(step, shape);
+      out.begin_object();
+      out.key("step").value(to_string(step, one.problem.mesh));
+      out.key("bytes").value(static_cast<std::int64_t>(bytes));
+      out.key("time_s").value(time);
+      out.end_object();
+      table += fmt::format("  {:<6}{:<32}{:>14}{:>12}\n", key, to_string(step, one.problem.mesh),
+                           to_string(Bytes(static_cast<std::int64_t>(bytes))),
+                           to_string(from_seconds(time)));
+    }
+    out.end_array();
+  }
+
+  /// What the pair's base and fused sequences take as published.
+  static void add_published(const LayoutCase& one, const Sums& fused, const layout::Cost& seconds,
+                            report::JsonWriter& out, std::string& table) {
+    const Sums base = total(one, one.base, seconds);
+    const auto speedup = [&](double of) { return of > 0 ? base.seconds / of : 1; };
+    out.key("bytes_before").value(static_cast<std::int64_t>(base.bytes));
+    out.key("time_before_s").value(base.seconds);
+    out.key("speedup").value(speedup(fused.seconds));
+    table += fmt::format("  {} -> {}, {} -> {}: {:.3f}x\n",
+                         to_string(Bytes(static_cast<std::int64_t>(base.bytes))),
+                         to_string(Bytes(static_cast<std::int64_t>(fused.bytes))),
+                         to_string(from_seconds(base.seconds)),
+                         to_string(from_seconds(fused.seconds)), speedup(fused.seconds));
+    const double published = total(one, one.published, seconds).seconds;
+    out.key("time_published_s").value(published);
+    out.key("speedup_published").value(speedup(published));
+    if (published > fused.seconds) {
+      table += fmt::format("  fused as published {}: {:.3f}x{}\n",
+                           to_string(from_seconds(published)), speedup(published),
+                           published > base.seconds ? ", slower than not fused" : "");
+    }
   }
 
   StepFlags step_;

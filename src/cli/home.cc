@@ -43,6 +43,10 @@ class AtHome : public Command {
     if (machines.size() > 1 && !fields_.given("devices")) {
       home.devices = static_cast<std::int64_t>(machines.size());
     }
+    if (fields_.given("window") && home.window == 0) {
+      mistakes.add(
+          wrong_value("--window", "0", "blocks in memory, 1 or more; without it the best"));
+    }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

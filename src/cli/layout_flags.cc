@@ -15,7 +15,6 @@ namespace orrery::cli {
 namespace {
 
 constexpr std::int64_t kMostRanks = 64;  // of a mesh: every pair of ranks is looked at
-constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
 constexpr double kMostElements = 1e15;
 constexpr std::size_t kMostAxes = 4;
 
@@ -122,19 +121,19 @@ void LayoutFlags::refuse_sizes(const char* why, Error& mistakes) const {
 std::vector<LayoutCase> LayoutFlags::pairs(Error& mistakes) const {
   const auto whole = [&](const char* flag, const std::optional<std::string>& text,
                          std::int64_t fallback) {
-    return whole_number(flag, text, fallback, kMostExtent, mistakes);
+    return whole_number(flag, text, fallback, layout::kMostPairExtent, mistakes);
   };
   layout::PairSizes sizes;
-  sizes.ranks = whole_number("--ranks", ranks_, 4, kMostRanks / 2, mistakes);
+  sizes.ranks = whole_number("--ranks", ranks_, 4, layout::kMostPairRanks, mistakes);
   sizes.dp = whole("--dp-groups", groups_, 1);
   sizes.tokens = whole("--tokens", tokens_, 1024);
   sizes.width = whole("--width", width_, 1024);
   sizes.copies = whole("--top-k", copies_, 2);
-  const double elements = static_cast<double>(sizes.dp) * static_cast<double>(sizes.tokens) *
-                          static_cast<double>(sizes.width) * static_cast<double>(sizes.copies);
-  if (elements > kMostElements) {
-    mistakes.add(wrong_value("--tokens", tokens_.value_or("1024"),
-                             "dp groups x tokens x width x top-k of at most 1e15 elements"));
+  if (const auto wrong = layout::wrong_size(sizes)) {
+    const bool groups = wrong->field == "dp";
+    mistakes.add(wrong_value(groups ? "--dp-groups" : "--tokens",
+                             groups ? groups_.value_or("1") : tokens_.value_or("1024"),
+                             std::string(wrong->expected)));
   }
   const auto pair = value_of<layout::Pair>(*pair_);
   if (!pair && *pair_ != "all") {
@@ -142,14 +141,15 @@ std::vector<LayoutCase> LayoutFlags::pairs(Error& mistakes) const {
                              "all or one of " + all_names<layout::Pair>() +
                                  did_you_mean(*pair_, names_of<layout::Pair>())));
   }
-  if (mistakes.empty() && sizes.ranks % sizes.dp != 0) {
-    mistakes.add(wrong_value("--dp-groups", *groups_, "a number that divides --ranks"));
-  }
   std::vector<LayoutCase> cases;
   for (const Named<layout::Pair>& named : kNames<layout::Pair>) {
     if (mistakes.empty() && (!pair || *pair == named.value)) {
       layout::PairCase one = layout::pair_case(named.value, sizes);
-      cases.push_back({std::string(named.name), std::move(one.problem), std::move(one.base), {}});
+      cases.push_back({std::string(named.name),
+                       std::move(one.problem),
+                       std::move(one.base),
+                       std::move(one.fused),
+                       {}});
     }
   }
   return cases;

@@ -19,7 +19,8 @@ struct LayoutCase {
   std::string name;
   layout::Problem problem;
   std::vector<layout::Step> base;
-  std::vector<layout::Step> fused;
+  std::vector<layout::Step> published;  ///< in place of `base`
+  std::vector<layout::Step> fused;      ///< the cheapest
 };
 
 class LayoutFlags {

@@ -31,9 +31,11 @@ class Patched : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return serving::patch_parallel(machine, query).map([&](const serving::PatchRun& run) {
-      return json_ ? as_json(machine, query, run) : as_table(machine, query, run);
-    });
+    return serving::patch_parallel(machine, query)
+        .map([&](const serving::PatchRun& run) {
+          return json_ ? as_json(machine, query, run) : as_table(machine, query, run);
+        })
+        .map_error([&](Error error) { return fields_.placed(std::move(error)); });
   }
 
  private:

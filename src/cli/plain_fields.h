@@ -57,10 +57,11 @@ class FieldFlags {
     return query;
   }
   bool given(std::string_view name) const { return given_.find(name)->second.has_value(); }
-  /// Mistakes of the struct's fields, with the flags as their places.
+  /// Mistakes of the struct's fields, of the machine and the model, with flags as their places.
   Error placed(Error error) const {
     for (Mistake& mistake : error.mistakes) {
-      if (mistake.where.empty() && given_.contains(mistake.field)) {
+      const bool beside = mistake.field == "machine" || mistake.field == "model";
+      if (mistake.where.empty() && (beside || given_.contains(mistake.field))) {
         mistake.where = flag_of(mistake.field);
         mistake.field.clear();
       }

@@ -173,7 +173,8 @@ class Serve : public Command {
                     "both above 1 in the engine's file: else there is nothing to fuse"});
     }
     serving::ServeOptions options;
-    options.max_concurrency = number_or_none("--max-concurrency", concurrency_, mistakes);
+    options.max_concurrency =
+        whole_number("--max-concurrency", concurrency_, 0, kMostRequests, mistakes);
     Error again;  // reported with the requests'
     options.think = requests_.think(again);
     if (options.think > Time(0) && options.max_concurrency == 0 && !requests_.has_turns()) {
@@ -210,6 +211,7 @@ class Serve : public Command {
     for (const auto& [flag, given] : {std::pair{"--max-concurrency", &concurrency_},
                                       {"--replicas", &replicas_},
                                       {"--prefill", &prefill_},
+                                      {"--router", &router_},
                                       {"--requests-out", &requests_out_},
                                       {"--trace-out", &trace_out_}}) {
       if (*given) {
@@ -261,6 +263,9 @@ class Serve : public Command {
     engine.replicas = whole_number("--replicas", replicas_, engine.replicas, 4096, mistakes);
     engine.prefill = whole_number("--prefill", prefill_, engine.prefill, 4096, mistakes);
     take("--router", router_, engine.router, mistakes);
+    if (router_ && std::max(engine.replicas, engine.most_replicas) == 1 && engine.prefill < 2) {
+      mistakes.add({"--router", {}, {}, "is for several engines: --replicas above 1"});
+    }
     if (!devices_) {
       return;
     }
@@ -298,6 +303,12 @@ class Serve : public Command {
   }
 
   Result<std::string> results(const serving::Run& run, const machine::Machine& machine) const {
+    if (run.requests.empty() && run.refused > 0) {
+      return fail(fmt::format(
+          "none of {} requests can be served: their prompts and answers are longer than the "
+          "model's {} tokens or than the {} KV blocks of {} tokens",
+          run.refused, run.engine.max_model_len, run.kv_blocks, run.engine.block_size));
+    }
     const serving::Metrics metrics = serving::metrics(run, machine);
     if (requests_out_) {
       if (auto done = write_file(*requests_out_, report::serving_requests_csv(run)); !done) {

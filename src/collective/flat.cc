@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/flat.h"
 
+#include <algorithm>
 #include <cassert>
 #include <optional>
 
@@ -167,6 +168,34 @@ std::optional<StepCount> count_part(graph::CollectiveKind kind, CollectiveAlgori
 }
 
 }  // namespace
+
+std::int64_t peers_at_once(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
+                           std::span<const Extent> extents, std::size_t i) {
+  constexpr std::int64_t kTreeNeighbours = 4;
+  const std::int64_t others = extents[i].count - 1;
+  const std::int64_t inside = members_of(extents.first(i));
+  if (kind == graph::CollectiveKind::send_recv) {
+    return 1;
+  }
+  switch (algorithm) {
+    case CollectiveAlgorithm::direct:
+    case CollectiveAlgorithm::one_shot:
+    case CollectiveAlgorithm::two_shot:
+      return inside * others;
+    case CollectiveAlgorithm::rail:
+      return (i == 0 ? 1 : inside / extents.front().count) * others;
+    case CollectiveAlgorithm::double_binary_tree:
+      return i + 1 == extents.size() ? std::min(others, kTreeNeighbours) : 1;
+    default:
+      return 1;
+  }
+}
+
+bool peers_count(std::span<const Extent> extents, const machine::Machine& machine) {
+  return std::any_of(extents.begin(), extents.end(), [&](const Extent& extent) {
+    return !dimension_of(extent, machine).bandwidth_by_peers.empty();
+  });
+}
 
 std::int64_t members_of(std::span<const Extent> extents) {
   std::int64_t members = 1;

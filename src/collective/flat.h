@@ -44,6 +44,17 @@ struct FlatCount {
 bool count_flat(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
                 std::span<const Extent> extents, const machine::Machine& machine, FlatCount& flat);
 
+/// Peers that a member exchanges with at once over the dimension of extent i, of the busiest
+/// member:
+///   direct, one_shot, two_shot  all that it reaches there, Q_i (c_i - 1); rail: Q_i/c_0 (c_i - 1)
+///   double_binary_tree          two children and a parent in either tree, in the outermost
+///   others, and send_recv       one
+std::int64_t peers_at_once(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
+                           std::span<const Extent> extents, std::size_t i);
+
+/// Whether that changes what a port reaches in any of the dimensions.
+bool peers_count(std::span<const Extent> extents, const machine::Machine& machine);
+
 /// Members of the group.
 std::int64_t members_of(std::span<const Extent> extents);
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "collective/flat.h"
 
 namespace orrery::collective {
 namespace {
@@ -91,7 +92,10 @@ std::string_view left_out_because(Kind kind, Algorithm algorithm,
 std::vector<std::string> left_out(const SweepCase& on, const SweepOptions& options) {
   std::vector<std::string> lines;
   for (const Named<Algorithm>& algorithm : kNames<Algorithm>) {
-    const std::string_view reason = left_out_because(options.kind, algorithm.value, on.extents);
+    std::string_view reason = left_out_because(options.kind, algorithm.value, on.extents);
+    if (algorithm.value == Algorithm::pairwise && peers_count(on.extents, on.machine)) {
+      reason = "NCCL's sends are all under way at once";
+    }
     if (options.algorithm != Algorithm::automatic || reason.empty() ||
         part_of_custom(algorithm.value) ||
         !performs(options.kind, algorithm.value, on.extents, on.machine)) {

@@ -85,7 +85,9 @@ std::vector<topology::NetworkDimension> dimensions_of(const CollectivePhase& pha
       phase.kind == Kind::all_reduce && phase.algorithm == Algorithm::double_binary_tree;
   const double share = tree ? kTreeEfficiency : 1;
   std::vector<topology::NetworkDimension> dimensions = machine.network;
-  for (const PortUse& port : phase.ports) {
+  const std::vector<Extent> extents = extents_in(phase);
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    const PortUse& port = phase.ports[i];
     topology::NetworkDimension& own = dimensions[static_cast<std::size_t>(port.extent.dimension)];
     const topology::Protocol protocol = protocol_of(phase, port, machine);
     if (const int through = dimension_through(own, machine); through >= 0) {
@@ -93,7 +95,9 @@ std::vector<topology::NetworkDimension> dimensions_of(const CollectivePhase& pha
       inner.send_efficiency =
           share * protocol_through(phase.kind, phase.algorithm, inner, protocol.name).efficiency;
     }
-    own.send_efficiency = share * protocol.efficiency;
+    own.send_efficiency =
+        share * protocol.efficiency *
+        topology::share_with_peers(own, peers_at_once(phase.kind, phase.algorithm, extents, i));
   }
   return dimensions;
 }

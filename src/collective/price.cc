@@ -16,8 +16,8 @@ using Algorithm = CollectiveAlgorithm;
 using Priced = PricedPhase;
 using Request = PhaseRequest;
 
-/// One dimension's part of a phase under one protocol. A coefficient that a protocol gains is one
-/// more term here.
+/// One dimension's part of a phase under one protocol, with the share of its bandwidth that its
+/// peers at once leave. A coefficient that a protocol gains is one more term here.
 struct Part {
   double launch = 0;
   double step = 0;  ///< one step
@@ -27,8 +27,9 @@ struct Part {
 };
 Part price_part(const Request& request, const StepCount& count,
                 const topology::NetworkDimension& dimension, const topology::Protocol& protocol,
-                bool own_chunk) {
-  const double per_byte = 1 / (protocol.efficiency * dimension.bandwidth.value());
+                double share, bool own_chunk) {
+  const double alone = 1 / (protocol.efficiency * dimension.bandwidth.value());
+  const double per_byte = alone / share;
   // A protocol's step is software; message_overhead is that of a send on its own.
   const bool listed = !protocol.name.empty();
   const Time message = listed ? protocol.step_latency : dimension.message_overhead;
@@ -37,7 +38,7 @@ Part price_part(const Request& request, const StepCount& count,
           .step = to_seconds(protocol.step_latency),
           .rest = count.further_messages * to_seconds(message) +
                   count.further_hops * to_seconds(dimension.latency) +
-                  protocol.local_copy * chunk * per_byte,
+                  protocol.local_copy * chunk * alone,
           .busy = {.own = count.load * request.size * per_byte,
                    .port = count.port * request.size * per_byte}};
 }
@@ -54,18 +55,19 @@ topology::Protocol default_protocol(const topology::NetworkDimension& dimension)
 /// NCCL runs one protocol through all dimensions of a collective: the one of the same name, else
 /// what is fastest there.
 Part price_like(const Request& request, const StepCount& count,
-                const topology::NetworkDimension& dimension, const std::string& name) {
+                const topology::NetworkDimension& dimension, double share,
+                const std::string& name) {
   // What one switch adds up goes on over the next dimension as trees do.
   const std::vector<topology::Protocol>& protocols =
       protocols_of(request.kind, Algorithm::double_binary_tree, dimension);
   if (protocols.empty()) {
-    return price_part(request, count, dimension, default_protocol(dimension), false);
+    return price_part(request, count, dimension, default_protocol(dimension), share, false);
   }
   Part best;
   double best_time = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < protocols.size(); ++i) {
     const topology::Protocol& protocol = protocols[i];
-    Part part = price_part(request, count, dimension, protocol, false);
+    Part part = price_part(request, count, dimension, protocol, share, false);
     part.protocol = static_cast<int>(i);
     if (protocol.name == name) {
       return part;
@@ -125,8 +127,10 @@ Priced price_protocol(const Request& request, Algorithm algorithm, const FlatCou
   for (std::size_t i = 0; i < flat.parts; ++i) {
     const topology::NetworkDimension& dimension = dimension_of(request.extents[i], request.machine);
     const bool own_chunk = moves_own_chunk(request.kind, algorithm);
-    Part part = i == 0 ? price_part(request, flat.part[i], dimension, protocol, own_chunk)
-                       : price_like(request, flat.part[i], dimension, protocol.name);
+    const double share = topology::share_with_peers(
+        dimension, peers_at_once(request.kind, algorithm, request.extents, i));
+    Part part = i == 0 ? price_part(request, flat.part[i], dimension, protocol, share, own_chunk)
+                       : price_like(request, flat.part[i], dimension, share, protocol.name);
     add_shared(request, algorithm, flat, i, protocol.name, part);
     launch = std::max(launch, part.launch);
     priced.latency += part.rest + (flat.lockstep ? 0 : flat.part[i].steps * part.step);
@@ -173,11 +177,14 @@ void charge_like_ring(Priced& tree, const Priced& ring) {
   }
 }
 
-/// Messages from rank to rank.
+/// Messages from rank to rank. NCCL's are all under way at once: where that costs a port bandwidth
+/// it has no exchanges in turn.
 Priced price_exchange(const Request& request) {
   Priced best = price_algorithm(request, Algorithm::direct);
   if (request.kind == Kind::all_to_all) {
-    keep_faster(best, price_algorithm(request, Algorithm::pairwise));
+    if (!peers_count(request.extents, request.machine)) {
+      keep_faster(best, price_algorithm(request, Algorithm::pairwise));
+    }
     keep_faster(best, price_algorithm(request, Algorithm::rail));
   }
   return best;

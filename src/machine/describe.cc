@@ -84,6 +84,9 @@ void add_dimension(const topology::NetworkDimension& dimension, Fields& fields) 
   if (dimension.node_bandwidth > Bandwidth(0)) {
     fields.emplace_back(path + ".node_bandwidth", to_string(dimension.node_bandwidth));
   }
+  for (const topology::PeerShare& at : dimension.bandwidth_by_peers) {
+    fields.emplace_back(fmt::format("{}.bandwidth_by_peers.{}", path, at.peers), shown(at.share));
+  }
   for (const auto& [name, list] : topology::kProtocolLists) {
     for (const topology::Protocol& protocol : dimension.*list) {
       add(protocol, fmt::format("{}.{}.{}", path, name, protocol.name), fields);

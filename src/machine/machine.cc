@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "machine/read_model.h"
 #include "machine/read_origins.h"
+#include "machine/read_shared.h"
 #include "machine/read_wires.h"
 
 namespace orrery::machine {
@@ -227,24 +228,6 @@ void read_shape(Reader& read, topology::NetworkDimension& dimension) {
                fmt::format("{}, the product of shape, or nothing", product));
   read.require(dimension.nic.empty(), "nic", "nothing; a torus or mesh has a port per link");
   dimension.size = product;
-}
-
-/// What a switch shares with the dimensions `inside` it.
-void read_shared(Reader& read, const std::vector<topology::NetworkDimension>& inside,
-                 topology::NetworkDimension& dimension) {
-  const bool is_switch = dimension.kind == topology::DimensionKind::switched;
-  const bool found =
-      std::any_of(inside.begin(), inside.end(), [&](const topology::NetworkDimension& inner) {
-        return inner.name == dimension.through && inner.kind == topology::DimensionKind::switched;
-      });
-  read.require(dimension.through.empty() || (is_switch && found), "through",
-               "the name of a switch inside this one; of kind switch only");
-  if (const auto shared = read.maybe<Bandwidth>("node_bandwidth")) {
-    read.require(is_switch && !inside.empty() && *shared > Bandwidth(0), "node_bandwidth",
-                 "a rate above 0 of what the devices inside share; of a switch outside another "
-                 "dimension only");
-    dimension.node_bandwidth = *shared;
-  }
 }
 
 topology::NetworkDimension read_dimension(Reader& machine, const ConfigNode& node,

@@ -43,9 +43,9 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///            mac_energy, sram_energy}}
 ///   network: [{name, kind, size or shape, granule, bandwidth, latency, message_overhead,
 ///   send_efficiency,
-///              energy_per_byte, nic, through, node_bandwidth, protocols: [{name, launch,
-///              step_latency, efficiency, local_copy}, ...], in_switch: [as protocols], exchange:
-///              [as protocols]}, ...]
+///              energy_per_byte, nic, through, node_bandwidth, bandwidth_by_peers: [{peers, share},
+///              ...], protocols: [{name, launch, step_latency, efficiency, local_copy}, ...],
+///              in_switch: [as protocols], exchange: [as protocols]}, ...]
 ///   topology: a network of links (`fat_tree:k=8`) or a file of one, or {links, routing, seed}:
 ///   what
 ///             messages pass under the network models fifo and flow; device d is its host d, and

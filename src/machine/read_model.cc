@@ -31,6 +31,8 @@ void check_value(Reader& read, std::string_view name, const T& value) {
     read.require(value <= 1_s, name, "at most 1 s");
   } else if constexpr (std::is_same_v<T, Bytes>) {
     read.require(value > Bytes(0) && value <= 1024_GiB, name, "a size above 0, at most 1 TiB");
+  } else if constexpr (std::is_same_v<T, Bandwidth>) {
+    read.require(value > Bandwidth(0), name, "a rate above 0");
   }
 }
 
@@ -47,7 +49,9 @@ void read_map(Reader& read, Map& map) {
   });
   read_fields(read, map);
   Map::fields([&](std::string_view name, auto member, std::string_view) {
-    check_value(read, name, map.*member);
+    if (read.node().find(name) != nullptr) {
+      check_value(read, name, map.*member);
+    }
   });
 }
 

@@ -80,6 +80,10 @@ std::string write_dimension(const topology::NetworkDimension& dimension) {
   if (dimension.node_bandwidth > Bandwidth(0)) {
     text += fmt::format("    node_bandwidth: {}\n", exact_text(dimension.node_bandwidth));
   }
+  text += dimension.bandwidth_by_peers.empty() ? "" : "    bandwidth_by_peers:\n";
+  for (const topology::PeerShare& at : dimension.bandwidth_by_peers) {
+    text += write_fields(at, 8, "- ");
+  }
   for (const auto& [name, list] : topology::kProtocolLists) {
     text += write_protocols(name, dimension.*list);
   }

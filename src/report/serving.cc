@@ -230,6 +230,9 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& m) {
   text += part_lines("Time per Output Token", where.tpot);
   text += engine_lines(run, m);
   text += std::string(kBlockWidth, '=') + "\n";
+  for (const std::string& note : run.notes) {
+    text += "note: " + note + "\n";
+  }
   return text;
 }
 
@@ -245,6 +248,11 @@ std::string serving_json(const serving::Run& run, const serving::Metrics& m) {
           });
           json.end_object();
         });
+    json.key("notes").begin_array();
+    for (const std::string& note : run.notes) {
+      json.value(note);
+    }
+    json.end_array();
     json.end_object();
   });
 }

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/format.h"
+#include "machine/compute/spatial.h"
 #include "machine/memory/resident_set.h"
 #include "serving/within.h"
 
@@ -170,6 +171,11 @@ Result<ComposedRun> compose(const zoo::Model& model, const machine::Machine& mac
   run.switching = run.expert / tiers.switching;
   run.machines =
       static_cast<double>(composition.experts) / ((tiers.first - run.expert) / run.expert);
+  if (compute::fuses(machine.device)) {
+    run.sram = machine.device.spatial.sram * devices;
+    run.kept = cost->kept_on_chip(composition.input) * devices;
+    run.spilled = run.sram > Bytes(0) ? std::max(Bytes(0), run.kept - run.sram) : Bytes(0);
+  }
   Pace pace(*cost, composition.input, composition.output);
   memory::ResidentSet resident(tiers.first - run.expert);
   run_batches(composition, pace, resident, run);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A composition of experts: many whole models of one shape, of which a router picks one for every
-/// prompt. All lie in the second memory tier, the last used ones in the first.
+/// prompt. All lie in the second memory tier, the last used ones in the first; where the device
+/// states an on-chip memory above these (compute/spatial.h), what passes between the operators of a
+/// fused kernel stays there as far as it fits.
 ///
 ///   T = T_router + sum over misses (expert bytes / switch bandwidth) + sum over experts of a batch
 ///       (T_prefill + (output - 1) T_decode)
@@ -64,6 +66,9 @@ struct ComposedRun {
   std::int64_t resident = 0;
   std::int64_t stored = 0;
   double machines = 0;
+  Bytes sram{0};
+  Bytes kept{0};
+  Bytes spilled{0};
   std::int64_t used = 0;  ///< experts of all batches, equal ones of a batch once
   std::int64_t copies = 0;
   double hit_rate = 0;
@@ -84,6 +89,9 @@ struct ComposedRun {
     visit("resident", &C::resident, "experts that the first tier holds beside the router");
     visit("stored", &C::stored, "experts that the second tier holds");
     visit("machines", &C::machines, "to hold all experts in first tiers");
+    visit("sram", &C::sram, "on the chips of all devices; 0: not stated");
+    visit("kept", &C::kept, "most that an operator of a prompt keeps on them");
+    visit("spilled", &C::spilled, "of that beyond them: crosses the first tier");
     visit("used", &C::used, "experts run, of all batches");
     visit("copies", &C::copies, "of them not resident");
     visit("hit_rate", &C::hit_rate, "share that was resident");

@@ -364,6 +364,7 @@ void Fleet::join() {
     }
     run_.totals += part.totals;
     run_.peak_kv_use = std::max(run_.peak_kv_use, part.peak_kv_use);
+    run_.kv_use_s += part.kv_use_s / static_cast<double>(members_.size());
     run_.peak_running = std::max(run_.peak_running, part.peak_running);
     run_.duration = std::max(run_.duration, part.duration);
   }

@@ -112,6 +112,7 @@ void Lockstep::go() {
       continue;
     }
     const Time end = now + duration(ticks);
+    run_.kv_use_s += used * to_seconds(end - now);
     const Time period = from_seconds(1);
     while (period * static_cast<std::int64_t>(run_.samples.size()) <= end) {
       Sample sample{.at = period * static_cast<std::int64_t>(run_.samples.size()), .kv_use = used};

@@ -230,6 +230,7 @@ void Loop::complete(const scheduler::Tick& tick, Time end) {
   }
   finished_.clear();
   scheduler_->complete(tick, finished_);
+  hold(end, scheduler_->book().used());
   for (const scheduler::RequestIndex index : finished_) {
     run_.requests[static_cast<std::size_t>(index)].last = end;
     if (tiers_ && !tiers_->write(end, index, scheduler_->keys_of(index))) {
@@ -250,7 +251,14 @@ void Loop::record(Time begin, Time end) {
   if (run_.steps.size() < options_.most_steps) {
     run_.steps.push_back({begin, end, shape_.tokens, shape_.samples});
   }
+  hold(begin, scheduler_->book().used());
   sample(end);
+}
+
+void Loop::hold(Time at, std::int64_t blocks) {
+  run_.kv_use_s += held_ * to_seconds(at - held_since_);
+  held_ = static_cast<double>(blocks) / static_cast<double>(scheduler_->book().blocks());
+  held_since_ = at;
 }
 
 void Loop::sample(Time until) {
@@ -304,6 +312,8 @@ std::int64_t Loop::decode_run(std::int64_t most) {
   Time until = scheduler_->open() ? std::min(horizon_, inbox_.next()) : horizon_;
   until = tiers_ ? std::min(until, tiers_->next()) : until;
   std::int64_t done = 0;
+  std::int64_t blocks = scheduler_->book().used();
+  const bool ahead = scheduler_->limits().lookahead;  // the first step's are given out already
   while (done < most && now_ < until) {
     const Time busy = run_.busy;
     const Time step = duration(0);
@@ -312,6 +322,9 @@ std::int64_t Loop::decode_run(std::int64_t most) {
       break;
     }
     record(now_, now_ + step);
+    blocks += ahead ? 0 : scheduler_->steady_blocks(done);
+    hold(now_, blocks);
+    blocks += ahead ? scheduler_->steady_blocks(done) : 0;
     now_ += step;
     add_gap(step, requests);
     for (std::size_t w = 0; w < windows.size(); ++w) {

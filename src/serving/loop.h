@@ -73,6 +73,8 @@ class Loop {
   void complete(const scheduler::Tick& tick, Time end);
   void record(Time begin, Time end);
   void sample(Time until);
+  /// From `at` on so many blocks are in use.
+  void hold(Time at, std::int64_t blocks);
   /// Advances over steps that only decode, from now on; `shape_` is of the first of them. Returns
   /// how many.
   std::int64_t decode_run(std::int64_t most);
@@ -102,6 +104,8 @@ class Loop {
   step::StepShape shape_;
   std::vector<std::int64_t> growing_;  ///< by window: decodes that see one key more in every step
   Time next_sample_{0};
+  double held_ = 0;  ///< share of blocks in use
+  Time held_since_{0};
   std::size_t ended_ = 0;
 };
 

@@ -7,17 +7,7 @@
 #include "base/reader.h"
 
 namespace orrery::serving {
-namespace {
-
-double mean_of(const std::vector<Sample>& samples, double (*value)(const Sample&)) {
-  double sum = 0;
-  for (const Sample& sample : samples) {
-    sum += value(sample);
-  }
-  return samples.empty() ? 0 : sum / static_cast<double>(samples.size());
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Time percentile(const std::vector<Time>& sorted, double share) {
   if (sorted.empty()) {
@@ -163,7 +153,7 @@ Metrics metrics(const Run& run, const machine::Machine& machine) {
   if (result.tpot.mean > Time(0)) {
     result.output_tokens_per_s_per_user = 1 / to_seconds(result.tpot.mean);
   }
-  result.mean_kv_use = mean_of(run.samples, [](const Sample& sample) { return sample.kv_use; });
+  result.mean_kv_use = seconds > 0 ? run.kv_use_s / seconds : 0;
   result.peak_running = static_cast<double>(run.peak_running);
   for (const Sample& sample : run.samples) {  // of several engines together
     result.peak_running = std::max(result.peak_running, static_cast<double>(sample.running));

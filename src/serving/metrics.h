@@ -38,7 +38,7 @@ struct Metrics {
   double output_tokens_per_s_per_device = 0;
   double output_tokens_per_s_per_user = 0;  ///< 1 / mean TPOT
   double peak_running = 0;                  ///< of an engine's steps and of the samples
-  double mean_kv_use = 0;                   ///< of the samples
+  double mean_kv_use = 0;                   ///< over the duration
   Statistics ttft;
   Statistics tpot;
   Statistics itl;

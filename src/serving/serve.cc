@@ -135,6 +135,10 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
   Run run;
   run.engine = completed(engine, machine, model.max_positions);
   const Engine& e = run.engine;
+  if (e.activations != engine.activations) {
+    run.notes.push_back(fmt::format("in {}: {} does not compute in {}", name_of(e.activations),
+                                    machine.device.name, name_of(engine.activations)));
+  }
   auto cost = step::StepCost::make(model, machine, step_options(e));
   if (!cost) {
     error.add(std::move(cost.error()));

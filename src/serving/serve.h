@@ -89,6 +89,7 @@ struct Run {
   Engine engine;  ///< completed
   std::string model;
   std::string machine;
+  std::vector<std::string> notes;  ///< what was chosen where nothing was stated
   std::int64_t devices = 1;
   std::vector<Served> requests;  ///< in order of arrival
   std::vector<Gap> gaps;         ///< between tokens of a request, as (gap, how often)
@@ -104,6 +105,7 @@ struct Run {
   Bytes weights{0};                 ///< of a device
   Bytes kv_bytes_per_token{0};
   double peak_kv_use = 0;
+  double kv_use_s = 0;            ///< integral of the share of KV blocks in use, seconds
   std::int64_t peak_running = 0;  ///< requests in a step; of several engines: in one of them
   Time duration{0};               ///< first sent to last token
   Time busy{0};                   ///< of the accelerators

@@ -237,13 +237,6 @@ Result<Timeline> simulate(const graph::Workload& workload, const machine::Machin
     return fail(
         fmt::format("the plan needs {} devices, the machine has {}", workload.ranks, devices));
   }
-  if (machine.wires.graph && options.network == NetworkModel::flit) {
-    return fail(Error(Mistake{{},
-                              "topology",
-                              machine.wires.spec,
-                              "none: network flit builds its routers of the dimensions; take "
-                              "network ports, fifo or flow"}));
-  }
   return kNetworks[static_cast<std::size_t>(options.network)].run(workload, machine, options);
 }
 

@@ -79,6 +79,20 @@ TEST(Flit, BatchesFromFlagsAndBookSim) {
   const Outcome bad = orrery("flit --outstanding 2 --sweep --batch 5 --messages x.csv");
   EXPECT_EQ(bad.status, 2);
   EXPECT_THAT(bad.err, AllOf(HasSubstr("--sweep"), HasSubstr("--messages")));
+  const Folder folder;
+  const std::string machine = folder.write(
+      "m.yaml",
+      "name: m\ndevice: {name: d, units: 1, peak: {bf16: 1 TFLOP/s}, memory: [{name: h, capacity: "
+      "1 GB, bandwidth: 1 GB/s}]}\nnetwork: [{name: n, kind: switch, size: 8, bandwidth: 1 GB/s, "
+      "latency: 1 us}]\ntopology: 'leaf_spine:leaves=2,spines=2,hosts=4'\n");
+  const Outcome laid =
+      orrery("flit --topology machine:" + machine + " --routing up_down --rate 0.1 --json");
+  EXPECT_EQ(laid.status, 0) << laid.err;
+  EXPECT_THAT(laid.out, HasSubstr("leaf_spine"));
+  EXPECT_THAT(orrery("flit --topology machine:dgx-h100").err,
+              HasSubstr("expected a machine with a topology"));
+  EXPECT_THAT(orrery("flit --topology mesh:4x4 --batch 0").err,
+              HasSubstr("--batch: found '0', expected packets of a node, 1 or more"));
   EXPECT_THAT(orrery("flit --topology mesh:4x4 --batch 5 --rate 0.2").err,
               HasSubstr("--rate: goes with a constant load"));
 }

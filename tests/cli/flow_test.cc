@@ -88,5 +88,11 @@ TEST(Flow, SteadyPhasesOfPacketsAreSkippedWhereAsked) {
             0);
 }
 
+TEST(FlowCommand, TrafficThatMovesNothingIsRefused) {
+  const Outcome run = orrery("flow --topology fat_tree:k=4 --traffic ring --stride 16");
+  EXPECT_NE(run.status, 0);
+  EXPECT_THAT(run.err, ::testing::HasSubstr("--stride: sends nothing between hosts"));
+}
+
 }  // namespace
 }  // namespace orrery::testing

@@ -28,6 +28,20 @@ TEST(Fuse, EveryPairIsNoSlowerAndSendsNoMore) {
   EXPECT_EQ(cases[0].at("bytes_after"), 3 * 16777216);
 }
 
+TEST(Fuse, WhereManyPeersReachLessTheBaseIsKeptAndThePublishedFusionLoses) {
+  const Folder folder;
+  const std::string file = folder.write(
+      "crowded.yaml",
+      "name: crowded\ndevice: {name: d, units: 1, peak: {bf16: 1 TFLOP/s}, memory: [{name: h, "
+      "capacity: 1 GB, bandwidth: 1 GB/s}]}\nnetwork:\n  - {name: n, kind: switch, size: 8, "
+      "bandwidth: 1 GB/s, latency: 0 s, bandwidth_by_peers: [{peers: 3, share: 0.5}]}\n");
+  const Outcome run = orrery("fuse --machine " + file +
+                             " --pair pp+ep --ranks 4 --tokens 1000 --width 1000 --top-k 16 ");
+  ASSERT_EQ(run.status, 0) << run.err;
+  // 1 + 6 ms against 8 (tests/collective/layout).
+  EXPECT_THAT(run.out, HasSubstr("0.875x, slower than not fused"));
+}
+
 TEST(Fuse, AnyChangeOfLayout) {
   const Outcome run =
       orrery("fuse --machine dgx-h100 --mesh tp=4 --shape 64x64 --from sums --to 1 --json");

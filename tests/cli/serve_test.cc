@@ -281,5 +281,28 @@ TEST(ServeCommand, PublishedRunsStayWithinTheirGoals) {
   EXPECT_THAT(phases.out, HasSubstr("15 %, met"));
 }
 
+TEST(ServeCommand, WhatCanServeNothingOrChooseNothingIsRefused) {
+  const std::string small = "serve --model llama-3.1-8b --machine dgx-h100 --requests 5 ";
+  const Outcome long_prompts = orrery(small + "--input 1000000");
+  EXPECT_NE(long_prompts.status, 0);
+  EXPECT_THAT(long_prompts.err,
+              AllOf(HasSubstr("none of 5 requests can be served"), HasSubstr("131072 tokens")));
+  EXPECT_THAT(orrery(small + "--router least_tokens").err,
+              HasSubstr("--router: is for several engines: --replicas above 1"));
+  EXPECT_EQ(orrery(small + "--router least_tokens --replicas 2").status, 0);
+  EXPECT_THAT(orrery(small + "--max-concurrency 0").err,
+              HasSubstr("--max-concurrency: found '0', expected 1 to"));
+  const Outcome old_card = orrery("serve --model llama-3.2-1b --machine t4 --requests 5");
+  EXPECT_EQ(old_card.status, 0) << old_card.err;
+  EXPECT_THAT(old_card.out, HasSubstr("note: in fp16: "));
+}
+
+TEST(PatchesAndHome, MistakesNameTheirFlags) {
+  EXPECT_THAT(orrery("patches --steps 0").err, HasSubstr("--steps: found '0'"));
+  EXPECT_THAT(orrery("home --model llama-2-7b --window 0").err,
+              HasSubstr("--window: found '0', expected blocks in memory, 1 or more"));
+  EXPECT_THAT(orrery("home --model llama-2-7b --powers 1,x").err, HasSubstr("--powers: found"));
+}
+
 }  // namespace
 }  // namespace orrery::testing

@@ -2,6 +2,7 @@
 #include "collective/cost.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "networks.h"
 
@@ -56,6 +57,52 @@ TEST(Cost, DirectOnASwitch) {
   // The root sends three whole buffers: 1 + 30 us.
   EXPECT_EQ(one_dimension(Kind::broadcast, Algorithm::direct, topology::DimensionKind::switched, 4),
             31_us);
+}
+
+TEST(Cost, APortReachesLessWithMorePeersAtOnce) {
+  // Half of it with 3 peers, a quarter from 7 on; between 1 and 3 in proportion.
+  topology::NetworkDimension dimension = dimension_of(topology::DimensionKind::switched, 8);
+  dimension.bandwidth_by_peers = {{.peers = 3, .share = 0.5}, {.peers = 7, .share = 0.25}};
+  EXPECT_EQ(topology::share_with_peers(dimension, 1), 1);
+  EXPECT_EQ(topology::share_with_peers(dimension, 2), 0.75);
+  EXPECT_EQ(topology::share_with_peers(dimension, 5), 0.375);
+  EXPECT_EQ(topology::share_with_peers(dimension, 100), 0.25);
+  const machine::Machine machine = bare_machine({dimension});
+  const auto time = [&](Kind kind, Algorithm algorithm, std::int64_t members) {
+    return collective_time(kind, kMegabyte, extents_of(1, members, machine), algorithm, machine);
+  };
+  // Over 4: 3 peers. 1 us + 3/4 of 10 us at half; in turn each has one peer: 3 us + 7.5 us. auto
+  // sends to all at once, as NCCL.
+  EXPECT_EQ(time(Kind::all_to_all, Algorithm::direct, 4), 16_us);
+  EXPECT_EQ(time(Kind::all_to_all, Algorithm::pairwise, 4), 10'500_ns);
+  EXPECT_EQ(time(Kind::all_to_all, Algorithm::automatic, 4), 16_us);
+  // Over 8: 1 us + 7/8 of 10 us at a quarter.
+  EXPECT_EQ(time(Kind::all_to_all, Algorithm::direct, 8), 36_us);
+  // A ring and a shift have one peer each way.
+  EXPECT_EQ(time(Kind::all_gather, Algorithm::ring, 4), 10'500_ns);
+  EXPECT_EQ(time(Kind::send_recv, Algorithm::direct, 8), 11_us);
+}
+
+RC_GTEST_PROP(Cost, MorePeersNeverMakeACollectiveFaster, ()) {
+  const auto form = topology::DimensionKind::switched;
+  const auto members = *rc::gen::inRange<std::int64_t>(2, 9);
+  std::vector<topology::NetworkDimension> network{dimension_of(form, members),
+                                                  dimension_of(form, *rc::gen::inRange(1, 4))};
+  const machine::Machine plain = bare_machine(network);
+  double share = 1;
+  for (const std::int64_t peers : {2, 5, 9}) {
+    share *= 0.01 * *rc::gen::inRange(30, 101);
+    network[0].bandwidth_by_peers.push_back({.peers = peers, .share = share});
+  }
+  const machine::Machine crowded = bare_machine(network);
+  const auto kind = *rc::gen::element(Kind::all_reduce, Kind::all_gather, Kind::all_to_all,
+                                      Kind::send_recv, Kind::broadcast);
+  const auto algorithm =
+      *rc::gen::element(Algorithm::automatic, Algorithm::ring, Algorithm::direct,
+                        Algorithm::pairwise, Algorithm::hierarchical, Algorithm::rail);
+  const auto extents = extents_of(1, members * network[1].size, plain);
+  RC_ASSERT(collective_time(kind, kMegabyte, extents, algorithm, crowded) >=
+            collective_time(kind, kMegabyte, extents, algorithm, plain));
 }
 
 TEST(Cost, DirectPaysForEveryMessageOfAStep) {

@@ -363,6 +363,7 @@ TEST(MachineFields, EveryFieldIsOnThePageWithItsMeaning) {
   expect_all_fields<compute::SystolicArray>("`device.systolic`");
   expect_all_fields<compute::KernelCoefficients>("`device.kernels`");
   expect_all_fields<topology::NetworkDimension>("`network`");
+  expect_all_fields<topology::PeerShare>("`network.bandwidth_by_peers`");
   expect_all_fields<topology::Protocol>(
       "`network.protocols`, `network.in_switch`, `network.exchange`");
   expect_all_fields<memory::RemoteMemory>("`remote_memory`");

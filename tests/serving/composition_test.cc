@@ -54,6 +54,26 @@ TEST(Composition, ADgxHoldsFortyFourExpertsAndANodeEightHundredAndFifty) {
   EXPECT_NEAR(static_cast<double>(run_on("sn40l", composition).stored), 979, 2);
 }
 
+TEST(Composition, WhatPassesBetweenFusedOperatorsStaysInSramAsFarAsItFits) {
+  // A norm with the residual stream of 4,096 tokens: 4 x 4,096 values of 2 bytes a token on each of
+  // 8 sockets, 128 MiB of 520. With 100 MiB, 28 MiB of each cross HBM and the prompt takes longer.
+  Composition composition;
+  composition.batches = 1;
+  composition.input = 4096;
+  const ComposedRun run = run_on("sn40l", composition);
+  EXPECT_EQ(run.sram, 8 * 520_MiB);
+  EXPECT_EQ(run.kept, 8 * 128_MiB);
+  EXPECT_EQ(run.spilled, 0_B);
+  machine::Machine small = machine::load_machine("sn40l").value();
+  small.device.spatial.sram = 100_MiB;
+  step::StepOptions options;
+  options.degrees.tp = 8;
+  const auto spills = compose(zoo::load_model("llama-2-7b").value(), small, options, composition);
+  ASSERT_TRUE(spills);
+  EXPECT_EQ(spills->spilled, 8 * 28_MiB);
+  EXPECT_GT(spills->prefill, run.prefill);
+}
+
 TEST(Composition, WhatFitsIsCopiedOnceAndMissesAreCopies) {
   Composition composition = over(64_GBps);
   composition.experts = 20;

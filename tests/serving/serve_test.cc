@@ -47,7 +47,8 @@ bool same(const serving::Run& a, const serving::Run& b) {
                a.totals.cached_tokens == b.totals.cached_tokens &&
                a.totals.fetched_tokens == b.totals.fetched_tokens &&
                a.totals.copied_adapters == b.totals.copied_adapters &&
-               a.written_blocks == b.written_blocks && a.peak_running == b.peak_running;
+               a.written_blocks == b.written_blocks && a.peak_running == b.peak_running &&
+               a.kv_use_s == b.kv_use_s;
   for (std::size_t i = 0; equal && i < a.requests.size(); ++i) {
     equal = a.requests[i].scheduled == b.requests[i].scheduled &&
             a.requests[i].first == b.requests[i].first &&
@@ -121,6 +122,50 @@ TEST(Serve, TokensAndTimesAreOrderedAndConserved) {
   }
   const Metrics m = metrics(run, served_machine("dgx-h100"));
   EXPECT_EQ(gaps, m.output_tokens - m.completed);
+}
+
+TEST(Metrics, TheMeanOfKvUseIsWeightedByTime) {
+  // One prompt of 40 tokens, blocks of 16: 3 blocks for the prompt, after k decodes
+  // ceil((40 + k) / 16). Steps by themselves say for how long; a decode run changes nothing.
+  requests::Request only{.ids = {}};
+  only.arrival = from_seconds(2.5);
+  only.input = 40;
+  only.output = 60;
+  for (const bool skip : {true, false}) {
+    ServeOptions options;
+    options.skip = skip;
+    options.most_steps = 1000;
+    const machine::Machine machine = served_machine("dgx-h100");
+    const serving::Run run =
+        serve(served_model("llama-3.2-1b"), machine, small_engine(false), {only}, options).value();
+    ASSERT_EQ(run.steps.size(), 60U);
+    double blocks = 0;
+    for (std::size_t k = 0; k < run.steps.size(); ++k) {
+      blocks += static_cast<double>((40 + k + 15) / 16) *
+                to_seconds(run.steps[k].end - run.steps[k].begin);
+    }
+    const double seconds = to_seconds(run.requests[0].last - run.requests[0].sent);
+    EXPECT_NEAR(metrics(run, machine).mean_kv_use,
+                blocks / seconds / static_cast<double>(run.kv_blocks), 1e-12);
+  }
+}
+
+TEST(Engines, ACardWithoutBf16ServesInFp16UnlessTheFileAsksForIt) {
+  Engine engine = load_engine("vllm@0.19").value();
+  const auto run = serve(served_model("llama-3.2-1b"), served_machine("t4"), engine,
+                         requests::generate(small_load(3)));
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_EQ(run->engine.activations, graph::DataType::fp16);
+  EXPECT_THAT(run->notes, ::testing::ElementsAre(::testing::HasSubstr("in fp16")));
+  EXPECT_TRUE(serve(served_model("llama-3.2-1b"), served_machine("dgx-h100"), engine,
+                    requests::generate(small_load(3)))
+                  .value()
+                  .notes.empty());
+  engine.stated.emplace_back("precision.activations", "e.yaml:2");
+  const auto asked = serve(served_model("llama-3.2-1b"), served_machine("t4"), engine,
+                           requests::generate(small_load(3)));
+  ASSERT_FALSE(asked);
+  EXPECT_THAT(asked.error().to_string(), ::testing::HasSubstr("a type that T4"));
 }
 
 TEST(Serve, AnArrivalDuringAStepWaitsForTheRestOfItAndTheNext) {

@@ -294,6 +294,32 @@ TEST_P(EveryNetwork, AnOverSubscribedTrunkIsNotFree) {
               GetParam() == NetworkModel::fifo ? 0.06 : 1e-12);
 }
 
+TEST(FlitTransport, ATopologyIsItsLinks) {
+  // A ring of 4 as a dimension, a link each way of half a device's 1 GB/s, and as a network of
+  // links: the same ring all-reduces to the picosecond.
+  machine::Machine ring = machine_of({dimension(topology::DimensionKind::ring, 4)});
+  machine::Machine laid = ring;
+  auto graph = topology::load_topology("torus:shape=4,bandwidth=0.5 GB/s,latency=1 us", "test");
+  ASSERT_TRUE(graph) << graph.error().to_string();
+  laid.wires = {.spec = "torus",
+                .graph = std::make_shared<const topology::LinkGraph>(std::move(*graph))};
+  const Traffic traffic =
+      Traffic(4).add(Gathering{{first_ranks(4)}, Kind::all_reduce, 4 * kMegabyte});
+  EXPECT_EQ(run_messages(traffic, laid, NetworkModel::flit, Algorithm::ring).finish,
+            run_messages(traffic, ring, NetworkModel::flit, Algorithm::ring).finish);
+}
+
+TEST(FlitTransport, AnOverSubscribedTrunkIsNotFree) {
+  // As below for flows: 16 MB pass the trunk each way, and the heads of packets of 4 KiB with them.
+  const machine::Machine tapered =
+      laid_on("leaf_spine:leaves=2,spines=1,hosts=4,bandwidth=1 GB/s", 8);
+  const Timeline exchange =
+      run_messages(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_to_all, 8 * kMegabyte}),
+                   tapered, NetworkModel::flit, Algorithm::direct);
+  EXPECT_GE(exchange.step_time, 16 * kMillisecond);
+  EXPECT_LE(exchange.step_time, 18 * kMillisecond);
+}
+
 TEST_P(EveryNetwork, GroupsOnOneTrunkShareIt) {
   // Rings {0, 4} and {1, 5} meet on the trunk: 2 steps of 4 MB each at half of the rate.
   const machine::Machine tapered =

@@ -22,7 +22,8 @@ Cost byte_cost(const Mesh& mesh);
 ///   all_gather, reduce_scatter, all_reduce, all_to_all of one axis: collective/cost.h, algorithm
 ///     auto
 ///   all_to_all of several axes, send_recv, many_to_many: all messages at once,
-///     the longest way's latency and overhead + bytes / bandwidth of the busiest link
+///     the longest way's latency and overhead + bytes / bandwidth of the busiest link, which its
+///     peers lessen (NetworkDimension::bandwidth_by_peers)
 ///
 /// Requires as many devices as ranks.
 Cost machine_cost(const Mesh& mesh, const machine::Machine& machine);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "collective/cost.h"
 #include "collective/layout/convert.h"
@@ -65,7 +66,7 @@ class MachineCost {
   }
 
   double at_once(const Step& step, const Shape& shape) const {
-    std::map<topology::LinkId, double> busy;
+    std::map<topology::LinkId, Busy> busy;
     double latency = 0;
     for (const Piece& piece : moves_of(step, shape, mesh_).pieces) {
       if (piece.sender == piece.receiver) {
@@ -75,15 +76,28 @@ class MachineCost {
       const auto bytes = static_cast<double>((shape.element * piece.box.elements()).value());
       latency = std::max(latency, to_seconds(route.latency + route.overhead));
       for (const topology::LinkUse& use : route.links) {
-        busy[use.link] += use.weight * bytes * route.seconds_per_byte;
+        Busy& link = busy[use.link];
+        link.seconds += use.weight * bytes * route.seconds_per_byte;
+        if (links_.owners(use.link) == 1 && links_.dimension_of(use.link) == route.dimension) {
+          const bool sends = links_.first_owner(use.link) == piece.sender;
+          link.peers.insert(sends ? piece.receiver : piece.sender);
+        }
       }
     }
     double longest = 0;
-    for (const auto& [link, seconds] : busy) {
-      longest = std::max(longest, seconds);
+    for (const auto& [id, link] : busy) {
+      const auto& dimension =
+          links_.dimensions()[static_cast<std::size_t>(links_.dimension_of(id))];
+      const double share = topology::share_with_peers(dimension, std::ssize(link.peers));
+      longest = std::max(longest, link.seconds / share);
     }
     return latency + longest;
   }
+
+  struct Busy {
+    double seconds = 0;
+    std::set<std::int64_t> peers;  ///< of its device, where it has one
+  };
 
   Mesh mesh_;
   machine::Machine machine_;

@@ -33,7 +33,61 @@ std::vector<Step> sequence(const std::vector<Layout>& layouts) {
   return steps;
 }
 
+/// The layouts that a pair goes through; an empty one: the work.
+struct Published {
+  std::vector<Layout> base;
+  std::vector<Layout> fused;
+};
+
+Published layouts_of(Pair pair) {
+  switch (pair) {
+    case Pair::tp_sp:
+      return {{{kSums}, {kCopies}, {kTokens}}, {{kSums}, {kTokens}}};
+    case Pair::tp_pp:
+      return {{{kSums, kHere}, {kCopies, kHere}, {kTokens, kNext}, {kCopies, kNext}},
+              {{kSums, kHere}, {kTokens, kHere}, {kFeatures, kNext}, {kCopies, kNext}}};
+    case Pair::tp_ep:
+      return {
+          {{kSums, kTokens}, {kCopies, kTokens}, {kTokens, kTokens}, {}, {kFeatures, kFeatures}},
+          {{kSums, kTokens}, {kTokens, kTokens}, {}, {kFeatures, kFeatures}}};
+    case Pair::pp_ep:
+      return {{{kCopies, kTokens, kHere},
+               {kCopies, kTokens, kNext},
+               {kTokens, kTokens, kNext},
+               {},
+               {kFeatures, kFeatures, kNext}},
+              {{kCopies, kTokens, kHere},
+               {kTokens, kTokens, kHere},
+               {},
+               {kFeatures, kFeatures, kNext}}};
+    case Pair::sp_pp:
+      return {{{kTokens, kHere}, {kCopies, kHere}, {kCopies, kNext}, {kFeatures, kNext}},
+              {{kTokens, kHere}, {kFeatures, kNext}}};
+    case Pair::sp_ep:
+      return {
+          {{kTokens, kTokens}, {kCopies, kTokens}, {kTokens, kTokens}, {}, {kFeatures, kFeatures}},
+          {{kTokens, kTokens}, {}, {kFeatures, kFeatures}}};
+  }
+  return {};
+}
+
 }  // namespace
+
+std::optional<WrongSize> wrong_size(const PairSizes& sizes) {
+  if (sizes.ranks % sizes.dp != 0) {
+    return WrongSize{"dp", "a number that divides ranks"};
+  }
+  if (sizes.element < Bytes(1) || sizes.element > Bytes(1024)) {
+    return WrongSize{"element", "1 B to 1024 B"};
+  }
+  constexpr double kMostPairElements = 1e15;
+  if (static_cast<double>(sizes.dp) * static_cast<double>(sizes.tokens) *
+          static_cast<double>(sizes.width) * static_cast<double>(sizes.copies) >
+      kMostPairElements) {
+    return WrongSize{"tokens", "dp groups x tokens x width x top-k of at most 1e15 elements"};
+  }
+  return std::nullopt;
+}
 
 PairCase pair_case(Pair pair, const PairSizes& sizes) {
   PairCase one;
@@ -51,36 +105,11 @@ PairCase pair_case(Pair pair, const PairSizes& sizes) {
   if (stages) {
     problem.mesh.axes.push_back({"pp", 2});
   }
-  std::vector<Layout> layouts;
-  switch (pair) {
-    case Pair::tp_sp:
-      layouts = {{kSums}, {kCopies}, {kTokens}};
-      break;
-    case Pair::tp_pp:
-      layouts = {{kSums, kHere}, {kCopies, kHere}, {kTokens, kNext}, {kCopies, kNext}};
-      break;
-    case Pair::tp_ep:
-      layouts = {
-          {kSums, kTokens}, {kCopies, kTokens}, {kTokens, kTokens}, {}, {kFeatures, kFeatures}};
-      break;
-    case Pair::pp_ep:
-      layouts = {{kCopies, kTokens, kHere},
-                 {kCopies, kTokens, kNext},
-                 {kTokens, kTokens, kNext},
-                 {},
-                 {kFeatures, kFeatures, kNext}};
-      break;
-    case Pair::sp_pp:
-      layouts = {{kTokens, kHere}, {kCopies, kHere}, {kCopies, kNext}, {kFeatures, kNext}};
-      break;
-    case Pair::sp_ep:
-      layouts = {
-          {kTokens, kTokens}, {kCopies, kTokens}, {kTokens, kTokens}, {}, {kFeatures, kFeatures}};
-      break;
-  }
-  one.base = sequence(layouts);
-  problem.from = layouts.front();
-  problem.to = layouts.back();
+  const Published published = layouts_of(pair);
+  one.base = sequence(published.base);
+  one.fused = sequence(published.fused);
+  problem.from = published.base.front();
+  problem.to = published.base.back();
   return one;
 }
 

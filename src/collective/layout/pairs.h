@@ -14,6 +14,9 @@
 /// tokens: it makes k copies of each.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "base/names.h"
 #include "collective/layout/steps.h"
 
@@ -40,12 +43,25 @@ struct PairSizes {
   Bytes element{4};
 };
 
+/// Of PairSizes: every pair of ranks of two stages is looked at, and 2^40 bytes are no mistake.
+inline constexpr std::int64_t kMostPairRanks = 32;
+inline constexpr std::int64_t kMostPairExtent = std::int64_t{1} << 40;
+
+/// The field of PairSizes that does not go with the others, and what would; nothing: all do. Each
+/// alone is at least 1, `ranks` at most kMostPairRanks, others at most kMostPairExtent.
+struct WrongSize {
+  std::string_view field;
+  std::string_view expected;
+};
+std::optional<WrongSize> wrong_size(const PairSizes& sizes);
+
 struct PairCase {
   Problem problem;
   std::vector<Step> base;  ///< as published
+  std::vector<Step> fused;
 };
 
-/// Requires dp | ranks, all >= 1.
+/// Requires no wrong_size.
 PairCase pair_case(Pair pair, const PairSizes& sizes);
 
 }  // namespace orrery::layout

@@ -130,9 +130,6 @@ Result<void> LinkedNetwork::check(Backend backend, const std::vector<Dimension>&
   if (backend != Backend::flit) {
     return {};
   }
-  if (wires.graph) {
-    return fail("flits build their routers of the dimensions: expected fifo or flow on a topology");
-  }
   const topology::LinkMap map = link_map(network, wires);
   return flit::FlitNetwork(map, flit::FabricSettings{}, true).check();
 }

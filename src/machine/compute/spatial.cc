@@ -33,25 +33,46 @@ FusedWork work(const graph::Operator& op, double bytes, const Rates& rates, cons
           .memory = bytes / (rates.bandwidth * c.gemm_memory_share)};
 }
 
+double all_bytes(const graph::Operator& op) {
+  return is_product(op) ? weight_bytes(op) + row_bytes(op) : static_cast<double>(op.bytes.value());
+}
+
+/// Weights and cache, which cross the memory in any case.
+double crossing_bytes(const graph::Operator& op) {
+  if (is_product(op)) {
+    return weight_bytes(op);
+  }
+  switch (op.kind) {
+    case graph::OperatorKind::attention:
+      return static_cast<double>(op.bytes.value());
+    case graph::OperatorKind::embedding:
+    case graph::OperatorKind::cache_write:
+      return static_cast<double>(op.bytes.value()) / 2;  // gathered, or written
+    default:
+      return 0;
+  }
+}
+
 }  // namespace
 
 FusedWork lone_work(const graph::Operator& op, const Rates& rates, const Device& device) {
-  const double bytes =
-      is_product(op) ? weight_bytes(op) + row_bytes(op) : static_cast<double>(op.bytes.value());
-  return work(op, bytes, rates, device);
+  return work(op, all_bytes(op), rates, device);
+}
+
+Bytes kept_bytes(const graph::Operator& op) {
+  return Bytes(static_cast<std::int64_t>(all_bytes(op) - crossing_bytes(op)));
 }
 
 FusedWork fused_work(const graph::Operator& op, const Rates& rates, const Device& device) {
-  double bytes = 0;
-  if (is_product(op)) {
-    bytes = weight_bytes(op);
-  } else if (op.kind == graph::OperatorKind::attention) {
-    bytes = static_cast<double>(op.bytes.value());
-  } else if (op.kind == graph::OperatorKind::embedding ||
-             op.kind == graph::OperatorKind::cache_write) {
-    bytes = static_cast<double>(op.bytes.value()) / 2;  // gathered, or written
+  const SpatialDevice& chip = device.spatial;
+  const double kept = all_bytes(op) - crossing_bytes(op);
+  const double fits =
+      chip.sram > Bytes(0) ? std::min(kept, static_cast<double>(chip.sram.value())) : kept;
+  FusedWork fused = work(op, crossing_bytes(op) + kept - fits, rates, device);
+  if (chip.sram_bandwidth > Bandwidth(0)) {
+    fused.on_chip = fits / chip.sram_bandwidth.value();
   }
-  return work(op, bytes, rates, device);
+  return fused;
 }
 
 Time fused_time(std::span<const graph::Operator> operators, const Device& device) {
@@ -60,8 +81,9 @@ Time fused_time(std::span<const graph::Operator> operators, const Device& device
     const FusedWork part = fused_work(op, rates_of(op, device), device);
     sum.compute += part.compute;
     sum.memory += part.memory;
+    sum.on_chip += part.on_chip;
   }
-  return from_seconds(std::max(sum.compute, sum.memory));
+  return from_seconds(std::max({sum.compute, sum.memory, sum.on_chip}));
 }
 
 Time launches(const SpatialDevice& device, std::int64_t kernels) {

@@ -24,12 +24,17 @@ struct SpatialDevice {
   FusionMode fusion = FusionMode::hardware;
   Time launch{0};
   Time host_launch{0};
+  Bytes sram{0};                ///< 0: not stated, it holds all that fused kernels keep
+  Bandwidth sram_bandwidth{0};  ///< 0: not stated, no limit
 
   template <class V>
   static void fields(V&& visit) {
     visit("fusion", &SpatialDevice::fusion, "what is launched: unfused, software, hardware");
     visit("launch", &SpatialDevice::launch, "of a kernel on the device");
     visit("host_launch", &SpatialDevice::host_launch, "of a round trip of the host");
+    visit("sram", &SpatialDevice::sram,
+          "on the chip; what a fused kernel keeps beyond crosses memory");
+    visit("sram_bandwidth", &SpatialDevice::sram_bandwidth, "of what a fused kernel keeps there");
   }
 
   friend bool operator==(const SpatialDevice&, const SpatialDevice&) = default;

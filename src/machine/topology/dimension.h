@@ -3,6 +3,7 @@
 /// (d / product of inner sizes) mod size in each.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -57,6 +58,20 @@ struct Protocol {
   friend bool operator==(const Protocol&, const Protocol&) = default;
 };
 
+/// What of its bandwidth a port reaches while it exchanges with so many peers at once.
+struct PeerShare {
+  std::int64_t peers = 2;
+  double share = 1;
+
+  template <class V>
+  static void fields(V&& visit) {
+    visit("peers", &PeerShare::peers, "of a port at once, 2 or more");
+    visit("share", &PeerShare::share, "of what it reaches with one");
+  }
+
+  friend bool operator==(const PeerShare&, const PeerShare&) = default;
+};
+
 struct NetworkDimension {
   std::string name;  ///< "nvlink"
   DimensionKind kind = DimensionKind::switched;
@@ -87,8 +102,11 @@ struct NetworkDimension {
   /// Of a switch: what all devices of one inner block have together, each direction; 0: as much as
   /// all their own bandwidths.
   Bandwidth node_bandwidth{0};
+  /// Of a switch: its ports reach less with more peers at once, see share_with_peers. More peers,
+  /// no larger share. Efficiencies are then those with one peer. Empty: all of it with any number.
+  std::vector<PeerShare> bandwidth_by_peers;
 
-  /// All but granule, shape, node_bandwidth and the lists of protocols.
+  /// All but granule, shape, node_bandwidth, bandwidth_by_peers and the lists of protocols.
   template <class V>
   static void fields(V&& visit) {
     using D = NetworkDimension;
@@ -106,6 +124,21 @@ struct NetworkDimension {
 
   friend bool operator==(const NetworkDimension&, const NetworkDimension&) = default;
 };
+
+/// Share of its bandwidth that a port reaches with so many peers at once: 1 with one, between two
+/// stated numbers in proportion, after the last as there.
+inline double share_with_peers(const NetworkDimension& dimension, std::int64_t peers) {
+  PeerShare before{.peers = 1, .share = 1};
+  for (const PeerShare& at : dimension.bandwidth_by_peers) {
+    if (peers < at.peers) {
+      const auto part = static_cast<double>(std::max<std::int64_t>(0, peers - before.peers)) /
+                        static_cast<double>(at.peers - before.peers);
+      return before.share + part * (at.share - before.share);
+    }
+    before = at;
+  }
+  return before.share;
+}
 
 /// The lists of protocols of a dimension, as machine files call them.
 using ProtocolList = std::vector<Protocol> NetworkDimension::*;

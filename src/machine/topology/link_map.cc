@@ -177,6 +177,14 @@ void LinkMap::lay(const Wires& wires) {
   }
 }
 
+const LinkGraph* LinkMap::graph() const {
+  return router_ ? &router_->graph() : nullptr;
+}
+
+bool LinkMap::sprays() const {
+  return router_ && router_->routing() == Routing::spray;
+}
+
 void LinkMap::route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const {
   const int last = outermost(source, destination);
   if (router_ && last >= 0) {

@@ -82,6 +82,9 @@ class LinkMap {
   /// are then its own, at its bandwidths times the send_efficiency of the outermost dimension
   /// crossed. Everything else remains the dimensions'. Nothing when `wires` has no graph.
   void lay(const Wires& wires);
+  /// What lay() laid; null: nothing.
+  const LinkGraph* graph() const;
+  bool sprays() const;  ///< on it: messages take several ways at once
 
   std::int64_t devices() const { return devices_; }
   std::size_t links() const { return graph_links_ > 0 ? graph_links_ : links_; }

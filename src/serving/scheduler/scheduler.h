@@ -149,6 +149,11 @@ class Scheduler {
   /// running request, whatever joins the queue: nothing is admitted, preempted or finished. 0 where
   /// that is not known. With lookahead the tick in flight is such a tick, too.
   std::int64_t steady_ticks() const;
+  /// Blocks that the tick so many after the next one takes, of those that steady_ticks() has just
+  /// counted.
+  std::int64_t steady_blocks(std::int64_t tick) const {
+    return fill_[static_cast<std::size_t>(tick % book_.block_size())];
+  }
   /// Does what `ticks` times schedule() and complete() would. Requires ticks <= steady_ticks(). The
   /// tick in flight becomes the last one.
   void skip(std::int64_t ticks);

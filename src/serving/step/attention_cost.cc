@@ -123,10 +123,20 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
       const Time send = collective::collective_time(
           graph::CollectiveKind::send_recv, Bytes(std::llround(kv_bytes * keys / cp)),
           context_group_, collective::CollectiveAlgorithm::automatic, machine_);
-      total += std::max(prompts, send) * (options_.degrees.cp - 1);
+      total +=
+          (std::max(prompts, send) + add_partial(sequences * mean)) * (options_.degrees.cp - 1);
     }
   }
   return total;
+}
+
+Time StepCost::add_partial(std::int64_t rows) const {
+  constexpr std::int64_t kWideSum = 4;
+  const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
+  const std::int64_t heads = rows * model_.heads / options_.degrees.tp;
+  graph::Operator adding{.name = {}, .kind = graph::OperatorKind::elementwise, .gemm = {}};
+  adding.bytes = Bytes(heads * (value + 1) * (2 * kWideSum + 2));
+  return kernel(adding);
 }
 
 Time StepCost::merge(std::int64_t rows) {

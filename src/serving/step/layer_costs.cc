@@ -6,6 +6,7 @@
 
 #include "collective/token_exchange.h"
 #include "machine/compute/compute_model.h"
+#include "machine/compute/spatial.h"
 #include "serving/step/step_cost.h"
 #include "workload/plan/shard.h"
 
@@ -33,6 +34,20 @@ bool is_left_out(const zoo::Model& model, const zoo::ModelOperator& op) {
   return op.kind == graph::OperatorKind::attention || op.kind == graph::OperatorKind::loss ||
          op.name == "qkv_split" || (!is_product(op) && op.forward_kernels == 0) ||
          (fuses && op.name.ends_with("_residual"));
+}
+
+/// What is no product.
+graph::Operator streamed(const zoo::Model& model, const zoo::ModelOperator& op) {
+  graph::Operator run{.name = {}, .kind = op.kind, .gemm = {}};
+  run.bytes = op.forward_bytes;
+  run.kernels = op.forward_kernels;
+  if (op.kind == graph::OperatorKind::norm && model.norm_place == zoo::NormPlace::before &&
+      (op.name == "input_norm" || op.name == "mlp_norm")) {
+    run.bytes = 2 * run.bytes;  // with the residual stream: read, added to, written
+  } else if (op.kind == graph::OperatorKind::permute) {
+    run.kernels = 1;
+  }
+  return run;
 }
 
 }  // namespace
@@ -94,15 +109,7 @@ void StepCost::add_operator(Part& part, zoo::ModelOperator op, const plan::Plan&
     add_gemm(part, op, plan);
     return;
   }
-  graph::Operator run{.name = {}, .kind = op.kind, .gemm = {}};
-  run.bytes = op.forward_bytes;
-  run.kernels = op.forward_kernels;
-  if (op.kind == graph::OperatorKind::norm && model_.norm_place == zoo::NormPlace::before &&
-      (op.name == "input_norm" || op.name == "mlp_norm")) {
-    run.bytes = 2 * run.bytes;  // with the residual stream: read, added to, written
-  } else if (op.kind == graph::OperatorKind::permute) {
-    run.kernels = 1;
-  }
+  const graph::Operator run = streamed(model_, op);
   part.add(kernel(run), run.kernels);
 }
 
@@ -178,6 +185,24 @@ Time StepCost::cache_write(std::int64_t tokens) const {
   write.bytes = graph::bytes_of(graph::DataType::bf16, tokens * width) +
                 graph::bytes_of(options_.precision.kv, tokens * width);
   return kernel(write);
+}
+
+Bytes StepCost::kept_on_chip(std::int64_t tokens) const {
+  const plan::Plan plan = plan_for(tokens);
+  const zoo::ShapeOptions shapes = plan::shape_options(model_, plan);
+  Bytes most{0};
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    for (zoo::ModelOperator& op : zoo::layer_operators(model_, shapes, static_cast<int>(kind))) {
+      if (!is_left_out(model_, op)) {
+        const zoo::ModelOperator own = plan::shard(std::move(op), plan);
+        const graph::Operator run =
+            is_product(own) ? graph::Operator{.name = {}, .kind = own.kind, .gemm = own.gemm}
+                            : streamed(model_, own);
+        most = std::max(most, compute::kept_bytes(run));
+      }
+    }
+  }
+  return most;
 }
 
 StepCost::Part StepCost::layers(std::int64_t tokens) const {

@@ -25,7 +25,7 @@
 /// ceil(tokens of prompts / cp) + decodes. Prompts attend in a ring (Liu et al. 2023; in the order
 /// that gives every rank as many pairs): cp passes over a cp-th of the keys each,
 ///
-///   pass + (cp - 1) max(pass, send of a cp-th of the keys and values)
+///   pass + (cp - 1) (max(pass, send of a cp-th of the keys and values) + adding what it has found)
 ///
 /// decodes to a cp-th of the keys, whose results are merged: an all-gather of a number per row and
 /// head, an all-reduce of the rows.
@@ -138,6 +138,9 @@ class StepCost {
   Bytes adapter_bytes() const { return adapter_; }
   /// Of a step of T tokens and S samples: what is alive at once beside weights and cache.
   Bytes activations(std::int64_t tokens, std::int64_t samples) const;
+  /// Of a step of T tokens: the most that an operator of a layer reads and writes on a device
+  /// besides weights and cache, which a fused kernel keeps on the chip (compute/spatial.h).
+  Bytes kept_on_chip(std::int64_t tokens) const;
   const StepOptions& options() const { return options_; }
 
  private:
@@ -201,6 +204,9 @@ class StepCost {
   /// Of layers of a kind, whether tables have it: plain, without window and cp.
   bool measures_attention(std::size_t kind) const;
   Time measured_attention(const StepShape& shape, double decode_keys) const;
+  /// With cp > 1: to what the steps of a ring before have found for so many rows of prompts what
+  /// one more has. Sums and their weights have 4 bytes, a step's results 2.
+  Time add_partial(std::int64_t rows) const;
   /// With cp > 1: of what every rank has found for the decodes in its part of the keys.
   Time merge(std::int64_t rows);
   Time attend_latent(const StepShape& shape, double visible);

@@ -12,9 +12,6 @@
 namespace orrery::sweep {
 namespace {
 
-constexpr std::int64_t kMostRanks = 32;  // every pair of ranks of two stages is looked at
-constexpr std::int64_t kMostCells = std::int64_t{1} << 31;
-
 struct OnMachine {
   machine::Machine machine;
   layout::Pair pair = layout::Pair::tp_sp;
@@ -35,17 +32,15 @@ void read_fusion(Reader& description, OnMachine& on) {
     return fits ? value : 1;
   };
   on.pair = read.required<layout::Pair>("pair");
-  on.sizes.ranks = whole("ranks", 4, kMostRanks);
-  on.sizes.dp = whole("dp", 1, kMostRanks);
-  on.sizes.tokens = whole("tokens", 1024, kMostCells);
-  on.sizes.width = whole("width", 1024, kMostCells);
-  on.sizes.copies = whole("top_k", 2, kMostRanks);
+  on.sizes.ranks = whole("ranks", 4, layout::kMostPairRanks);
+  on.sizes.dp = whole("dp", 1, layout::kMostPairRanks);
+  on.sizes.tokens = whole("tokens", 1024, layout::kMostPairExtent);
+  on.sizes.width = whole("width", 1024, layout::kMostPairExtent);
+  on.sizes.copies = whole("top_k", 2, layout::kMostPairExtent);
   on.sizes.element = read.optional<Bytes>("element", Bytes(2));
-  read.require(on.sizes.element >= Bytes(1) && on.sizes.element <= Bytes(1024), "element",
-               "1 B to 1024 B");
-  read.require(static_cast<double>(on.sizes.tokens) * static_cast<double>(on.sizes.width) < 1e12,
-               "tokens", "tokens x width of at most 1e12");
-  read.require(on.sizes.ranks % on.sizes.dp == 0, "dp", "a number that divides ranks");
+  if (const auto wrong = layout::wrong_size(on.sizes)) {
+    read.require(false, wrong->field, std::string(wrong->expected));
+  }
   description.absorb(read.finish(0));
 }
 
@@ -61,6 +56,7 @@ Outcome fuse_on(const OnMachine& on) {
   std::vector<layout::Step> fused = layout::cheapest(one.problem, seconds).value_or(one.base);
   const double base = layout::total_cost(one.problem, one.base, seconds);
   const double after = layout::total_cost(one.problem, fused, seconds);
+  const double published = layout::total_cost(one.problem, one.fused, seconds);
   std::vector<std::string> names;
   for (const layout::Step& step : fused) {
     if (step.operation != layout::Operation::slice && step.operation != layout::Operation::apply) {
@@ -70,7 +66,7 @@ Outcome fuse_on(const OnMachine& on) {
   return {{base, after, after > 0 ? base / after : 1.0,
            static_cast<std::int64_t>(layout::total_cost(one.problem, one.base, bytes)),
            static_cast<std::int64_t>(layout::total_cost(one.problem, fused, bytes)),
-           fmt::format("{}", fmt::join(names, ", "))},
+           fmt::format("{}", fmt::join(names, ", ")), published > 0 ? base / published : 1.0},
           ""};
 }
 

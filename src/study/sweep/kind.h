@@ -66,8 +66,9 @@ inline constexpr auto kCollectiveFigures =
 Prepared prepare_collective(const ConfigNode& description);  // collective_kind.cc
 
 inline constexpr auto kFusionFields = std::to_array<std::string_view>({"machine", "fusion"});
-inline constexpr auto kFusionFigures = std::to_array<std::string_view>(
-    {"base_s", "fused_s", "speedup", "base_bytes", "fused_bytes", "fused_steps"});
+inline constexpr auto kFusionFigures =
+    std::to_array<std::string_view>({"base_s", "fused_s", "speedup", "base_bytes", "fused_bytes",
+                                     "fused_steps", "speedup_published"});
 Prepared prepare_fusion(const ConfigNode& description);  // fusion_kind.cc
 
 inline constexpr auto kChimeraFields = std::to_array<std::string_view>({"chimera"});
@@ -89,7 +90,7 @@ inline constexpr auto kPlanFigures = std::to_array<std::string_view>(
 Prepared prepare_plan(const ConfigNode& description);  // plan_kind.cc
 
 inline constexpr auto kServeFields = std::to_array<std::string_view>(
-    {"model", "machine", "engine", "requests", "max_concurrency", "slo"});
+    {"model", "machine", "engine", "kernels", "requests", "max_concurrency", "slo"});
 inline constexpr auto kServeFigures =
     std::to_array<std::string_view>({"devices",
                                      "requests_per_s",

@@ -151,6 +151,7 @@ Result<Service> read_service(const ConfigNode& description) {
   if (const ConfigNode* node = read.child("requests", false)) {
     read.absorb(RequestFields(*node, service).finish());
   }
+  service.engine.kernels = read.optional("kernels", service.engine.kernels);
   service.max_concurrency = read.optional<std::int64_t>("max_concurrency", 0);
   read.require(service.max_concurrency >= 0, "max_concurrency", "0 for no limit, or more");
   if (const auto text = read.maybe<std::string>("slo")) {
@@ -166,13 +167,22 @@ Result<Service> read_service(const ConfigNode& description) {
   return read.finish(std::move(service));
 }
 
-/// The trace's own text, since the file may change under its name.
-std::string trace_inputs(const Service& service) {
-  if (service.trace.empty()) {
-    return "";
+/// A file's own text, since it may change under its name.
+std::string file_inputs(const std::string& what, const std::string& file) {
+  const auto text = read_file(file);
+  return "\n" + what + " " + (text ? input_hash(*text) : "missing " + file);
+}
+
+/// Of the trace and of the tables of kernels.
+std::string files_inputs(const Service& service) {
+  std::string text = service.trace.empty() ? "" : file_inputs("trace", service.trace);
+  const std::string& kernels = service.engine.kernels;
+  for (std::size_t begin = 0; begin < kernels.size();) {
+    const std::size_t end = std::min(kernels.find(',', begin), kernels.size());
+    text += file_inputs("kernels", kernels.substr(begin, end - begin));
+    begin = end + 1;
   }
-  const auto text = read_file(service.trace);
-  return "\ntrace " + (text ? input_hash(*text) : "missing " + service.trace);
+  return text;
 }
 
 std::string inputs_of(const Service& service, const ConfigNode& description) {
@@ -184,7 +194,7 @@ std::string inputs_of(const Service& service, const ConfigNode& description) {
     const ConfigNode* node = description.find(field);
     text += std::string("\n") + field + " " + (node == nullptr ? "" : canonical_text(*node));
   }
-  return text + trace_inputs(service);
+  return text + files_inputs(service);
 }
 
 Result<std::vector<requests::Request>> requests_of(const Service& service) {

@@ -58,8 +58,25 @@ TEST(Spatial, HardwareLeavesOutAllButOneRoundTripOfTheHost) {
   EXPECT_EQ(launches(hardware, 0), 0_us);
 }
 
+TEST(Spatial, WhatDoesNotFitTheChipCrossesTheMemory) {
+  // 30 MB between two products. An SRAM of 10 MB leaves 20 MB to the memory: 20 us at 1 TB/s. One
+  // of 30 MB keeps all, which passes it at 2 TB/s in 15 us, or at 10 TB/s in 3.
+  Device device = dataflow(FusionMode::hardware);
+  const std::vector<graph::Operator> between{stream(Bytes(30'000'000))};
+  EXPECT_EQ(kept_bytes(between[0]), Bytes(30'000'000));
+  EXPECT_EQ(fused_time(between, device), 0_us);  // not stated: everything fits
+  device.spatial.sram = Bytes(10'000'000);
+  EXPECT_EQ(fused_time(between, device), 20_us);
+  device.spatial.sram = Bytes(30'000'000);
+  device.spatial.sram_bandwidth = 2000_GBps;
+  EXPECT_EQ(fused_time(between, device), 15_us);
+  device.spatial.sram_bandwidth = 10000_GBps;
+  EXPECT_EQ(fused_time(between, device), 3_us);
+}
+
 RC_GTEST_PROP(Spatial, FusingNeverTakesLongerNorMovesMore, ()) {
-  const Device device = dataflow(FusionMode::unfused);
+  Device device = dataflow(FusionMode::unfused);
+  device.spatial.sram = Bytes(*rc::gen::inRange<std::int64_t>(0, 10'000'000));
   const auto count = *rc::gen::inRange(1, 8);
   std::vector<graph::Operator> layer;
   Time alone{0};

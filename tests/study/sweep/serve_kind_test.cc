@@ -102,6 +102,23 @@ TEST(ServeKind, MistakesStandWhereTheStudySaysThem) {
   EXPECT_THAT(all, HasSubstr("study.yaml:5: slo: found 'fast'"));
 }
 
+TEST(ServeKind, KernelsMeasuredOnTheCardReplaceFormulas) {
+  const std::string tables = std::string(ORRERY_SOURCE_DIR) + "/tests/study/served/rtx4090/";
+  const std::string with = "kernels: '" + tables + "dense.csv," + tables + "per_sequence.csv," +
+                           tables + "attention.csv'\n";
+  const std::string without =
+      "kind: serve\nmodel: llama-3.1-8b\nmachine: rtx-4090\n"
+      "requests: {rate: 2, input: 200, output: 20, count: 10}\n";
+  const auto measured = service_study(without + with);
+  const auto plain = service_study(without);
+  ASSERT_TRUE(measured) << measured.error().to_string();
+  const Outcome outcome = service_outcome(*measured, 0);
+  ASSERT_EQ(outcome.error, "");
+  EXPECT_NE(service_figure(outcome, "tpot_mean_s"),
+            service_figure(service_outcome(*plain, 0), "tpot_mean_s"));
+  EXPECT_NE(prepare_point(*measured, 0, "1").inputs, prepare_point(*plain, 0, "1").inputs);
+}
+
 TEST(ServeKind, AModelThatDoesNotFitIsAResultWithItsReason) {
   const auto study = service_study(
       "kind: serve\nmodel: llama-3-70b\nmachine: dgx-h100\nvary: {engine.parallel.tp: [1, 4]}\n"

@@ -15,6 +15,7 @@
 #include "machine/network/flit/router_graph.h"
 #include "machine/network/flit/words.h"
 #include "machine/topology/makers.h"
+#include "machine/topology/read.h"
 
 namespace orrery::flit {
 namespace {
@@ -376,12 +377,15 @@ Result<RouterGraph> parse_network(std::string_view text) {
     return fail(Error(wrong(text, expected + did_you_mean(name, names_of<Shape>()))));
   }
   if (*shape == Shape::graph) {
-    if (topology::is_topology_spec(rest)) {
-      return topology::parse_topology(rest, "topology")
+    const std::string file(rest);
+    const bool of_other_models =
+        std::ranges::any_of(std::array{".yaml", ".yml", ".json", ".xml", ".topo"},
+                            [&](const char* ending) { return file.ends_with(ending); });
+    if (topology::is_topology_spec(rest) || of_other_models) {
+      return topology::load_topology(file, "topology")
           .and_then(
               [](const topology::LinkGraph& graph) { return from_link_graph(graph, Time::max()); });
     }
-    const std::string file(rest);
     return read_file(file).and_then(
         [&](const std::string& content) { return parse_link_list(content, file); });
   }

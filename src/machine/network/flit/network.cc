@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <optional>
 
 #include "base/format.h"
+#include "machine/network/flit/link_order.h"
 
 namespace orrery::flit {
 namespace {
@@ -19,6 +21,36 @@ Interval interval_of(Bytes flit, Bandwidth bandwidth, Time cycle) {
   const double cycles = static_cast<double>(flit.value()) / bandwidth.value() *
                         kPicosecondsPerSecond / static_cast<double>(cycle.value());
   return std::max(kEveryCycle, static_cast<Interval>(std::llround(cycles * kEveryCycle)));
+}
+
+/// What flits cannot do on a network of links; nothing: they can, or there is none.
+std::optional<Mistake> check_graph(const topology::LinkMap& map) {
+  constexpr std::int64_t kMostDevicesOnGraph = 2048;  // every way of a pair is looked at
+  const topology::LinkGraph* graph = map.graph();
+  if (graph == nullptr) {
+    return std::nullopt;
+  }
+  if (map.sprays()) {
+    return Mistake{
+        {}, "topology.routing", "spray", "one way per message for flits: ecmp, shortest"};
+  }
+  if (map.devices() > kMostDevicesOnGraph) {
+    return Mistake{
+        {},
+        "topology",
+        graph->name,
+        fmt::format("at most {} devices for flits, not {}", kMostDevicesOnGraph, map.devices())};
+  }
+  const auto pipe = std::ranges::find_if(graph->links, &topology::GraphLink::pipe);
+  if (pipe != graph->links.end()) {
+    return Mistake{
+        {},
+        "topology",
+        graph->name,
+        fmt::format("links that flits share; {} gives every message all of it",
+                    graph->link_name(static_cast<std::size_t>(pipe - graph->links.begin())))};
+  }
+  return std::nullopt;
 }
 
 Cycle wire_of(Interval interval) {
@@ -75,11 +107,48 @@ void FlitNetwork::for_each_step(Visit visit) const {
 
 /// Latencies, order and ends of links; the clock; the classes that routes need.
 void FlitNetwork::read_links() {
-  latency_.resize(map_.classes());
+  latency_.assign(map_.links(), Time(0));
   order_.assign(map_.links(), -1);
   sender_.assign(map_.links(), 0);
   receiver_.assign(map_.links(), 0);
-  double fastest = 0;
+  if (map_.graph() == nullptr) {
+    read_dimensions();
+  } else if (!check_graph(map_)) {
+    read_graph(*map_.graph());
+  }
+  cycle_ = settings_.cycle;
+  if (cycle_ <= Time(0)) {
+    cycle_ = Time(std::max<std::int64_t>(
+        1, static_cast<std::int64_t>(static_cast<double>(settings_.flit.value()) /
+                                     std::max(fastest_, 1.0) * kPicosecondsPerSecond)));
+  }
+  by_link_ = by_link_ || switches_only_ || settings_.ports == Ports::link;
+}
+
+void FlitNetwork::read_graph(const topology::LinkGraph& graph) {
+  for (std::size_t link = 0; link < graph.links.size(); ++link) {
+    const topology::GraphLink& of = graph.links[link];
+    fastest_ = std::max(fastest_, of.bandwidth.value());
+    latency_[link] = of.latency;
+    sender_[link] = of.source;
+    receiver_[link] = of.target;
+    by_link_ = by_link_ || of.source < 0 || of.joint;
+  }
+  LinkOrder order = order_links(map_.links(), [&](const auto& visit) {
+    std::vector<topology::Hop> hops;
+    for (std::int64_t from = 0; from < map_.devices(); ++from) {
+      for (std::int64_t to = 0; to < map_.devices(); ++to) {
+        hops.clear();
+        map_.route(from, to, hops);
+        visit(hops);
+      }
+    }
+  });
+  order_ = std::move(order.place);
+  classes_ = order.classes;
+}
+
+void FlitNetwork::read_dimensions() {
   for_each_step([&](std::int64_t from, std::int64_t to, int d, bool forward,
                     const std::vector<topology::Hop>& hops) {
     const topology::NetworkDimension& shape = map_.dimensions()[static_cast<std::size_t>(d)];
@@ -87,8 +156,8 @@ void FlitNetwork::read_links() {
     const std::int64_t place = forward ? x : shape.size - 1 - x;
     for (std::size_t h = 0; h < hops.size(); ++h) {
       const topology::LinkId link = hops[h].link;
-      fastest = std::max(fastest, hops[h].bandwidth.value() / shape.send_efficiency);
-      latency_[map_.class_of(link)] = hops[h].latency;
+      fastest_ = std::max(fastest_, hops[h].bandwidth.value() / shape.send_efficiency);
+      latency_[link] = hops[h].latency;
       if (order_[link] < 0) {
         const bool line = shape.kind != topology::DimensionKind::switched &&
                           shape.kind != topology::DimensionKind::fully_connected;
@@ -99,12 +168,6 @@ void FlitNetwork::read_links() {
       receiver_[link] = to;
     }
   });
-  cycle_ = settings_.cycle;
-  if (cycle_ <= Time(0)) {
-    cycle_ = Time(std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(static_cast<double>(settings_.flit.value()) /
-                                     std::max(fastest, 1.0) * kPicosecondsPerSecond)));
-  }
   switches_only_ = std::all_of(
       map_.dimensions().begin(), map_.dimensions().end(), [](const topology::NetworkDimension& d) {
         return d.size < 2 || (d.kind == topology::DimensionKind::switched && d.nic.empty() &&
@@ -150,6 +213,9 @@ Result<void> FlitNetwork::check() const {
     return fail(fmt::format("network flit: {} links, more than the {} that it simulates",
                             map_.links(), kMostLinks));
   }
+  if (auto wrong = check_graph(map_)) {
+    return fail(Error(std::move(*wrong)));
+  }
   Error mistakes;
   const std::int64_t flits = packet_flits(settings_.packet, settings_.flit);
   if (classes_ * settings_.vcs > kMostVcs) {
@@ -184,7 +250,7 @@ void FlitNetwork::build_graph() {
   const auto links = static_cast<std::int32_t>(map_.links());
   Cycle longest = 1;
   const auto cycles = [&](topology::LinkId link) {
-    const Time latency = latency_[map_.class_of(link)];
+    const Time latency = latency_[link];
     const Cycle count = std::max<Cycle>(1, (latency.value() + cycle_.value() / 2) / cycle_.value());
     longest = std::max(longest, count);
     return count;
@@ -229,14 +295,13 @@ FlitNetwork::Way FlitNetwork::make_way(std::span<const topology::Hop> route) {
     way.is_even &= interval == interval_of(settings_.flit, route.front().bandwidth, cycle_);
     way.interval = std::max(way.interval, interval);
     stated += hop.latency;
-    latencies += latency_[map_.class_of(hop.link)];
+    latencies += latency_[hop.link];
   }
   way.after = std::max(Time(0), stated - latencies);
   const topology::LinkId first = route.front().link;
   const topology::LinkId last = route.back().link;
-  const bool by_link = switches_only_ || settings_.ports == Ports::link;
-  way.source = by_link ? first : static_cast<std::uint32_t>(sender_[first]);
-  way.target = by_link ? last : static_cast<std::uint32_t>(receiver_[last]);
+  way.source = by_link_ ? first : static_cast<std::uint32_t>(sender_[first]);
+  way.target = by_link_ ? last : static_cast<std::uint32_t>(receiver_[last]);
   const VcMask all = (VcMask{1} << static_cast<unsigned>(settings_.vcs)) - 1;
   unsigned shift = 0;
   for (std::size_t h = 0; !switches_only_ && h < route.size(); ++h) {

@@ -28,9 +28,12 @@ namespace orrery::flit {
 ///   Link latencies are the LinkMap's, in whole cycles; what a message's way says beyond their sum
 ///   (software, a protocol's step) comes after its arrival.
 ///
-/// No deadlock: links are numbered along each dimension, and a message takes a further class of VCs
-/// each time its way goes from a higher number to a lower one. So whatever waits, waits for a
-/// higher (class, number).
+/// On a network of links every link is a channel, ways are those of its routing (one per message),
+/// and what both directions share is one channel.
+///
+/// No deadlock: links are numbered, along each dimension or as order_links() does, and a message
+/// takes a further class of VCs each time its way goes from a higher number to a lower one. So
+/// whatever waits, waits for a higher (class, number).
 ///
 /// Fast path: while every message is alone on the links of its way, which are equally fast, it ends
 /// as alone() says and no cycle is simulated. The first that meets another, or whose way has faster
@@ -92,6 +95,8 @@ class FlitNetwork {
   template <class Visit>
   void for_each_step(Visit visit) const;
   void read_links();
+  void read_dimensions();
+  void read_graph(const topology::LinkGraph& graph);
   int classes_needed() const;
   void build_graph();
   std::uint32_t way_of(std::span<const topology::Hop> route);
@@ -119,8 +124,10 @@ class FlitNetwork {
   RouterGraph graph_;
   std::vector<Candidate> ways_;  ///< hops of all ways
   Routing routing_;
-  std::vector<Time> latency_;         ///< by class of link
-  std::vector<std::int64_t> order_;   ///< by link: rises along each dimension; -1: no way uses it
+  bool by_link_ = false;              ///< nodes are the first and last links of ways
+  double fastest_ = 0;                ///< of all links
+  std::vector<Time> latency_;         ///< by link
+  std::vector<std::int64_t> order_;   ///< by link: the number above; -1: no way uses it
   std::vector<std::int64_t> sender_;  ///< by link: device
   std::vector<std::int64_t> receiver_;
   std::vector<Way> routes_;

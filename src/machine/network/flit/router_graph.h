@@ -104,8 +104,9 @@ Result<RouterGraph> from_link_graph(const topology::LinkGraph& graph, Time cycle
 /// too. Mistakes by line.
 Result<RouterGraph> parse_link_list(std::string_view text, const std::string& file);
 
-/// "mesh:8x8", "fat_tree:k=4,n=3" and so on, see Shape; "graph:FILE" (a link list) or
-/// "graph:SPEC" of `topology::kTopologies`, one cycle per link. Mistakes: an unknown name or field,
+/// "mesh:8x8", "fat_tree:k=4,n=3" and so on, see Shape; "graph:FILE" (a link list, or by
+/// its ending a file of topology/read.h) or "graph:SPEC" of `topology::kTopologies`, one cycle per
+/// link. Mistakes: an unknown name or field,
 /// sizes out of range.
 Result<RouterGraph> parse_network(std::string_view text);
 

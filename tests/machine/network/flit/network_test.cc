@@ -5,6 +5,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <memory>
+
+#include "machine/network/flit/link_order.h"
+#include "machine/topology/read.h"
 
 namespace orrery::flit {
 namespace {
@@ -157,6 +161,114 @@ RC_GTEST_PROP(FlitNetwork, ShortcutsChangeNothing, ()) {
   const Outcome all = run_network(map, settings, messages, false);
   for (std::size_t i = 0; i < messages.size(); ++i) {
     RC_ASSERT(fast.ends[i].value() == all.ends[i].value());
+  }
+}
+
+/// So many devices on a switch, laid on a network of links, which must outlive its map.
+struct Laid {
+  topology::Wires wires;
+  LinkMap map;
+
+  Laid(const std::string& spec, std::int64_t devices,
+       topology::Routing routing = topology::Routing::automatic)
+      : wires{.spec = spec, .routing = routing},
+        map({dimension(DimensionKind::switched, devices, Bandwidth(50e9), 0_ns)}) {
+    auto graph = topology::load_topology(spec, "test");
+    EXPECT_TRUE(graph) << graph.error().to_string();
+    wires.graph = std::make_shared<const topology::LinkGraph>(std::move(*graph));
+    map.lay(wires);
+  }
+};
+
+LinkOrder order_of(const LinkMap& map) {
+  return order_links(map.links(), [&](const auto& visit) {
+    for (std::int64_t from = 0; from < map.devices(); ++from) {
+      for (std::int64_t to = 0; to < map.devices(); ++to) {
+        std::vector<topology::Hop> hops;
+        map.route(from, to, hops);
+        visit(hops);
+      }
+    }
+  });
+}
+
+TEST(FlitOnLinks, ClassesByHand) {
+  // Up and down a tree, and dimension by dimension over a mesh, nothing goes in a circle. A ring is
+  // cut in one place, which a way passes at most once; a torus in one place of each dimension.
+  const auto classes = [](const char* spec, std::int64_t devices) {
+    return order_of(Laid(spec, devices).map).classes;
+  };
+  EXPECT_EQ(classes("leaf_spine:leaves=3,spines=2,hosts=2", 6), 1);
+  EXPECT_EQ(classes("fat_tree:k=4", 16), 1);
+  EXPECT_EQ(classes("mesh:shape=3x4", 12), 1);
+  EXPECT_EQ(classes("torus:shape=6", 6), 2);
+  EXPECT_EQ(classes("torus:shape=4x5", 20), 3);
+}
+
+TEST(FlitOnLinks, AMessageAloneTakesTheClosedForm) {
+  // Host, leaf, spine, leaf, host: 4 links of 100 cycles, the engine's routers at their ends
+  // besides: 2560 B are 10 packets, F = 70; F - 1 + 2 + 3 H + L with H = 5 routers, L = 400 + 2.
+  const Laid laid(
+      "leaf_spine:leaves=2,spines=1,hosts=2,bandwidth=50 GB/s,uplink_bandwidth=50 GB/s,"
+      "latency=100 ns,uplink_latency=100 ns",
+      4);
+  FabricSettings settings = chimera();
+  settings.buffer = 512;
+  const Time fast = run_network(laid.map, settings, {{Time(0), 0, 3, 2560_B}}, true).ends[0];
+  EXPECT_EQ(fast, run_network(laid.map, settings, {{Time(0), 0, 3, 2560_B}}, false).ends[0]);
+  EXPECT_EQ(fast, 1_ns * (70 - 1 + 2 + 3 * 5 + 402));
+}
+
+TEST(FlitOnLinks, ATrunkIsShared) {
+  // Both pass the one cable between the leaves: 2 x 70 flits in a row.
+  const Laid laid(
+      "leaf_spine:leaves=2,spines=1,hosts=2,bandwidth=50 GB/s,uplink_bandwidth=50 GB/s,"
+      "latency=1 ns,uplink_latency=1 ns",
+      4);
+  const std::vector<Sent> both{{Time(0), 0, 2, 2560_B}, {Time(0), 1, 3, 2560_B}};
+  const Outcome outcome = run_network(laid.map, chimera(), both, true);
+  const Time last = std::max(outcome.ends[0], outcome.ends[1]);
+  EXPECT_GE(last, 140_ns);
+  EXPECT_LE(last, 175_ns);
+}
+
+TEST(FlitOnLinks, WhatFlitsCannotDoIsRefused) {
+  const Laid sprayed("leaf_spine:leaves=2,spines=2,hosts=2", 4, topology::Routing::spray);
+  const auto checked = FlitNetwork(sprayed.map, chimera(), true).check();
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().mistakes.front().field, "topology.routing");
+}
+
+/// Every ordered pair of hosts of any network of links at once, with as little room as a packet
+/// needs: all arrive, by shortcuts or without.
+RC_GTEST_PROP(FlitOnLinks, AllArriveOnAnyNetworkAndShortcutsChangeNothing, ()) {
+  const auto spec = *rc::gen::element<std::string>(
+      "leaf_spine:leaves=3,spines=2,hosts=2", "torus:shape=2x4", "torus:shape=3x3,hosts=1",
+      "mesh:shape=3x2", "dragonfly:hosts=1,routers=2,globals=2", "fat_tree:k=4",
+      "hammingmesh:board=2x2,shape=2x1", "flattened_butterfly:shape=3x3,hosts=1");
+  auto graph = topology::load_topology(spec, "test");
+  RC_ASSERT(graph.has_value());
+  const Laid laid(spec, graph->hosts);
+  const FabricSettings settings{.flit = 50_B,
+                                .packet = 100_B,
+                                .cycle = 1_ns,
+                                .ports = *rc::gen::element(Ports::link, Ports::node),
+                                .vcs = *rc::gen::inRange(1, 3),
+                                .buffer = 3};
+  std::vector<Sent> messages;
+  for (std::int64_t from = 0; from < laid.map.devices(); ++from) {
+    for (std::int64_t to = 0; to < laid.map.devices(); ++to) {
+      messages.push_back(
+          {1_ns * *rc::gen::element(0, 0, 5, 40), from, to, Bytes(*rc::gen::element(0, 50, 700))});
+    }
+  }
+  std::ranges::stable_sort(messages, {}, &Sent::start);
+  const Outcome fast = run_network(laid.map, settings, messages, true);
+  const Outcome all = run_network(laid.map, settings, messages, false);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    RC_ASSERT(fast.ends[i].value() == all.ends[i].value());
+    RC_ASSERT(messages[i].from == messages[i].to || messages[i].bytes == Bytes(0) ||
+              fast.ends[i] > messages[i].start);
   }
 }
 

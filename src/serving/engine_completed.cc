@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What an engine does where its file says nothing, on a machine.
+#include <algorithm>
+#include <utility>
+
+#include "serving/engine.h"
+
+namespace orrery::serving {
+namespace {
+
+/// As vLLM does with `dtype: auto`: 16-bit formats that nobody has stated are fp16 where the device
+/// does not compute in bf16.
+void take_half_where_needed(Engine& engine, const compute::Device& device) {
+  const auto computes = [&](graph::DataType type) {
+    return device.peak[static_cast<std::size_t>(type)] > FlopRate(0);
+  };
+  if (computes(graph::DataType::bf16) || !computes(graph::DataType::fp16)) {
+    return;
+  }
+  for (const auto& [name, format] : {std::pair{"precision.weights", &Engine::weights},
+                                     {"precision.activations", &Engine::activations},
+                                     {"precision.kv", &Engine::kv}}) {
+    const bool stated = std::any_of(engine.stated.begin(), engine.stated.end(),
+                                    [&](const auto& field) { return field.first == name; });
+    if (!stated && engine.*format == graph::DataType::bf16) {
+      engine.*format = graph::DataType::fp16;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> capture_sizes(std::int64_t largest, GraphSizes which) {
+  std::vector<std::int64_t> sizes;
+  const auto add = [&](std::int64_t size) {
+    if (size <= largest) {
+      sizes.push_back(size);
+    }
+  };
+  if (which == GraphSizes::powers) {
+    for (std::int64_t size = 1; size <= largest; size *= 2) {
+      add(size);
+      if (size == 256) {
+        add(384);
+      }
+    }
+    return sizes;
+  }
+  for (const std::int64_t size : {1, 2, 4}) {
+    add(size);
+  }
+  for (std::int64_t size = 8; size <= 256; size += 8) {
+    add(size);
+  }
+  for (std::int64_t size = 272; size <= largest; size += 16) {
+    add(size);
+  }
+  return sizes;
+}
+
+Engine completed(Engine engine, const machine::Machine& machine, std::int64_t model_positions) {
+  constexpr Bytes kLarge = 70_GiB;
+  const bool large = machine.device.memory.front().capacity >= kLarge &&
+                     machine.device.name.find("A100") == std::string::npos;
+  take_half_where_needed(engine, machine.device);
+  if (engine.max_num_batched_tokens == 0) {
+    engine.max_num_batched_tokens = large ? 8192 : 2048;
+  }
+  if (engine.max_num_seqs == 0) {
+    engine.max_num_seqs = large ? 1024 : 256;
+  }
+  if (engine.max_model_len == 0) {
+    engine.max_model_len = model_positions;
+  }
+  // A step has at most so many decodes; vLLM caps its graphs at twice that.
+  engine.largest_graph = std::min(engine.largest_graph, 2 * engine.max_num_seqs);
+  return engine;
+}
+
+step::StepOptions step_options(const Engine& engine) {
+  const auto all_reduce = value_of<collective::CollectiveAlgorithm>(engine.all_reduce);
+  return {.degrees = {engine.tp, engine.pp, engine.dp, engine.ep, engine.cp},
+          .precision = {.weights = engine.weights,
+                        .activations = engine.activations,
+                        .kv = engine.kv,
+                        .block_scaled = engine.block_scaled,
+                        .narrow = engine.narrow,
+                        .scale_bits = engine.scale_bits},
+          .captures = capture_sizes(engine.largest_graph, engine.graph_sizes),
+          .all_reduce = all_reduce.value_or(collective::CollectiveAlgorithm::custom),
+          .dispatch = engine.dispatch,
+          .fuse = engine.fuse,
+          .launch = engine.launch,
+          .adapter_rank = engine.adapter_slots > 0 ? engine.adapter_rank : 0,
+          .kernels = engine.kernels};
+}
+
+}  // namespace orrery::serving

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <sstream>
 #include <thread>
@@ -76,6 +77,8 @@ class PlanCommand : public Command {
                   "of a device's memory to leave free; default 2 GiB");
     options.value("--max-memory", most_memory_, "BYTES", "of a device to use at the most");
     options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 1500");
+    options.value("--bounds", bounds_, "INT",
+                  "of plans and shapes to compute at the most; default 1000000");
     options.value("--simulations", simulations_, "INT", "to simulate at the most; default 128");
     options.value("--threads", threads_, "INT",
                   "default: one per processor, at most 16; the answer is the same with any number");
@@ -115,6 +118,8 @@ class PlanCommand : public Command {
         whole_number("--estimates", estimates_, kEstimates, INT32_MAX, mistakes));
     options.most_simulations = static_cast<std::size_t>(
         whole_number("--simulations", simulations_, kSimulations, INT32_MAX, mistakes));
+    options.most_bounds = static_cast<std::size_t>(
+        whole_number("--bounds", bounds_, full::kMostBounds, INT32_MAX, mistakes));
     options.exhaustive = exhaustive_;
     options.threads = static_cast<int>(
         whole_number("--threads", threads_, usual_threads(), kMostSearchThreads, mistakes));
@@ -123,7 +128,7 @@ class PlanCommand : public Command {
     }
     if (layer_costs_) {
       plan_.refuse("--layer-costs", mistakes);
-      if (has_task() || top_ || estimates_ || simulations_ || exhaustive_ || threads_) {
+      if (has_task() || top_ || estimates_ || bounds_ || simulations_ || exhaustive_ || threads_) {
         mistakes.add({"--layer-costs", {}, {}, "goes with --max-memory and --json alone"});
       }
       return plan_layers(*layer_costs_, most_memory_, json_, std::move(mistakes));
@@ -169,8 +174,9 @@ class PlanCommand : public Command {
                     "is of many machines; --explain, --save, --regret and "
                     "--elastic of one"});
     }
-    if (vary_.given() && (top_ || simulations_ || exhaustive_)) {
-      mistakes.add({"--vary", {}, {}, "goes without --top, --simulations and --exhaustive"});
+    if (vary_.given() && (top_ || bounds_ || simulations_ || exhaustive_)) {
+      mistakes.add(
+          {"--vary", {}, {}, "goes without --top, --simulations, --bounds and --exhaustive"});
     }
     if (most_memory_ && (vary_.varies("machine") || vary_.varies("machine.device.memory."))) {
       mistakes.add({"--max-memory",
@@ -212,10 +218,15 @@ class PlanCommand : public Command {
       bar.update(0);  // how many plans will have to be looked at is not known
       return !interrupted.load();
     };
+    const auto begin = std::chrono::steady_clock::now();
     auto answer = full::search(task, options);
     report::PlanDetails details;
     if (!answer || (answer->top.empty() && !answer->stopped)) {
       details.remedies = advice::remedies(task, options, answer);
+    }
+    if (answer) {  // with the searches for remedies
+      const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+      answer->wall_s = wall.count();
     }
     if (!answer) {
       Error mistakes = task.fixed.placed(answer.error());
@@ -345,6 +356,7 @@ class PlanCommand : public Command {
   std::optional<std::string> reserve_;
   std::optional<std::string> most_memory_;
   std::optional<std::string> estimates_;
+  std::optional<std::string> bounds_;
   std::optional<std::string> simulations_;
   std::optional<std::string> threads_;
   std::optional<std::string> save_;

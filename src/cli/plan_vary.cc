@@ -76,11 +76,15 @@ std::pair<std::string, std::string> halves(const char* flag, const std::string& 
 
 std::string study_text(const StepFlags::Names& step, const full::Task& task,
                        const full::Options& options, const std::string& vary) {
+  // All of them, so that a new one is not forgotten: a study has it, or PlanCommand refuses its
+  // flag.
+  [[maybe_unused]] const auto& [top, estimates, simulations, bounds, threads, exhaustive, reserve,
+                                objective, go_on] = options;
   std::string text = fmt::format(
       "kind: plan\nmodel: {}\nmachine: {}\ndevices: {}\nreserve: {}\nestimates: {}\nobjective: "
       "{}\n",
-      exact_text(step.model), exact_text(step.machine), task.devices, exact_text(options.reserve),
-      options.most_estimates, name_of(options.objective));
+      exact_text(step.model), exact_text(step.machine), task.devices, exact_text(reserve),
+      estimates, name_of(objective));
   text += "plan:\n";
   plan::Plan::fields([&](std::string_view name, auto member, std::string_view) {
     if (task.fixed.places.contains(std::string(name))) {
@@ -166,7 +170,8 @@ Result<std::string> VaryFlags::run(const StepFlags::Names& step, const full::Tas
     return fail(design.error());
   }
   if (design->best.empty()) {
-    Error none("no machine within the budget has a plan that fits");
+    Error none(how.budget ? "no machine within the budget has a plan that fits"
+                          : "no machine has a plan that fits");
     std::istringstream lines(report::design_table(*design));
     for (std::string line; std::getline(lines, line);) {
       none.add(Error(std::move(line)));

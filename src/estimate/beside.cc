@@ -53,6 +53,10 @@ void Beside::forget(Time before) {
   if (communications_.empty() || communications_.front().end > before) {
     return;  // what is left behind the first is forgotten later
   }
+  forget_all(before);
+}
+
+void Beside::forget_all(Time before) {
   std::erase_if(communications_, [&](const Communication& one) { return one.end <= before; });
 }
 
@@ -67,8 +71,9 @@ void Beside::prolong_last(Time by) {
   }
 }
 
-void Beside::move(Time later) {
+void Beside::move(Time later, std::size_t nodes) {
   for (Communication& one : communications_) {
+    one.node += one.node == kNoNode ? 0 : nodes;
     one.begin += later;
     one.end += later;
   }

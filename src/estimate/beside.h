@@ -40,8 +40,10 @@ class Beside {
   void forget(Time before);
   /// The last collective ends that much later.
   void prolong_last(Time by);
-  /// All of it that much later.
-  void move(Time later);
+  /// The same now, of all: forget() leaves what is behind the first for later.
+  void forget_all(Time before);
+  /// All of it that much later, and of nodes so much later.
+  void move(Time later, std::size_t nodes = 0);
   const std::vector<Communication>& all() const { return communications_; }
 
   /// Time that kernels of `work` take from `begin` on.

@@ -3,33 +3,63 @@
 
 #include <algorithm>
 #include <cassert>
+#include <unordered_map>
 #include <utility>
 
+#include "estimate/node_timer.h"
 #include "estimate/pass_map.h"
-#include "estimate/timed_workload.h"
+#include "estimate/template_tables.h"
 #include "workload/plan/layout.h"
 
 namespace orrery::estimate {
 namespace {
 
-PassCost cost_of(const TimedWorkload& timed, int number) {
-  const TimedTemplate& nodes = timed.templates[index_of(number)]->nodes;
-  PassCost cost;
-  const PassMap slowed = map_of(nodes, *timed.transfers, Works::slowed);
-  const PassMap least = map_of(nodes, *timed.transfers, Works::least);
-  cost.chain = (slowed.stepwise ? least : slowed).entry(kCompute, kCompute);
-  for (const TimedNode& node : nodes.nodes) {
-    assert(node.lane < kBlockLanes);
-    cost.lanes[node.lane] += node.least;
-    if (node.kind == TimedNode::Kind::kernels) {
-      const auto above =
-          std::upper_bound(kSlowdowns.begin() + 1, kSlowdowns.end(), node.beside_collective);
-      cost.by_slowdown[index_of(above - kSlowdowns.begin() - 1)] += node.least;
+/// Times the lists of blocks: of every step once.
+class ListTimer {
+ public:
+  ListTimer(const Timing& timing, Time host_dispatch) : timer_(timing, host_dispatch, tables_) {}
+
+  PassCost cost_of(const parallel::StepList& list) {
+    const TimedTemplate nodes = timed(list);
+    PassCost cost;
+    cost.chain = compute_chain(nodes, *tables_.transfers());
+    for (const TimedNode& node : nodes.nodes) {
+      assert(node.lane < kBlockLanes);
+      cost.lanes[node.lane] += node.least;
+      if (node.kind == TimedNode::Kind::kernels) {
+        const auto above =
+            std::upper_bound(kSlowdowns.begin() + 1, kSlowdowns.end(), node.beside_collective);
+        cost.by_slowdown[index_of(above - kSlowdowns.begin() - 1)] += node.least;
+      }
     }
+    cost.kernels = cost.lanes.front();
+    return cost;
   }
-  cost.kernels = cost.lanes.front();
-  return cost;
-}
+
+ private:
+  TimedTemplate timed(const parallel::StepList& list) {
+    TimedTemplate nodes;
+    parallel::StepDependencies dependencies(list.lanes);
+    std::vector<int> after;
+    for (const parallel::PlacedStep& placed : list.steps) {
+      auto known = known_.find(placed.step);
+      if (known == known_.end()) {
+        known = known_.emplace(placed.step, timer_.time(placed.step->node, 0)).first;
+      }
+      TimedNode& node = nodes.nodes.emplace_back(known->second);
+      after.clear();
+      dependencies.next(placed, after);
+      node.first_before = static_cast<std::uint32_t>(nodes.before.size());
+      node.befores = static_cast<std::uint32_t>(after.size());
+      nodes.before.insert(nodes.before.end(), after.begin(), after.end());
+    }
+    return nodes;
+  }
+
+  TemplateTables tables_;
+  NodeTimer timer_;
+  std::unordered_map<const parallel::Step*, TimedNode> known_;  // never iterated over
+};
 
 }  // namespace
 
@@ -87,28 +117,24 @@ plan::Plan block_key(const plan::Plan& plan) {
   return key;
 }
 
-Result<BlockCosts> BlockCosts::of(const zoo::Model& model, const plan::Plan& key,
-                                  const machine::Machine& machine, Prices& prices) {
-  const auto blocks = parallel::lower_blocks(model, key);
-  if (!blocks) {
-    return fail(blocks.error());
-  }
+BlockCosts BlockCosts::of(const zoo::Model& model, const plan::Plan& key,
+                          const machine::Machine& machine, Prices& prices) {
+  const auto blocks = parallel::list_blocks(model, key);
   Placement placement(plan::layout_of(key, model.experts > 0), machine);
   const collective::AlgorithmChoice algorithms = plan::algorithms_of(key);
-  const TimedWorkload timed = time_workload(
-      blocks->workload,
-      {.placement = placement, .algorithms = algorithms, .prices = prices, .alone = true});
+  const Timing timing{
+      .placement = placement, .algorithms = algorithms, .prices = prices, .alone = true};
+  ListTimer timer(timing, blocks->draft.host_dispatch);
   BlockCosts costs;
   costs.kinds_ = plan::blocks_of(model, {.layers = model.layers});
-  std::vector<std::array<Run, parallel::kBlockPasses>> runs(blocks->templates.size());
-  for (plan::BlockKind kind = 0; kind < runs.size(); ++kind) {
+  costs.runs_.resize(blocks->templates.size());
+  for (plan::BlockKind kind = 0; kind < costs.runs_.size(); ++kind) {
     for (std::size_t pass = 0; pass < parallel::kBlockPasses; ++pass) {
       const auto& templates = blocks->templates[kind][pass];
-      const auto number = [&](int of_program) { return timed.roles.front()[index_of(of_program)]; };
       const auto cost_at = [&](std::size_t run) {
-        PassCost cost = cost_of(timed, number(templates[run]));
+        PassCost cost = timer.cost_of(blocks->lists[index_of(templates[run])]);
         if (pass != index_of(parallel::BlockPass::forward) && !blocks->weights.empty()) {
-          cost += cost_of(timed, number(blocks->weights[kind][run]));
+          cost += timer.cost_of(blocks->lists[index_of(blocks->weights[kind][run])]);
         }
         return cost;
       };
@@ -117,23 +143,10 @@ Result<BlockCosts> BlockCosts::of(const zoo::Model& model, const plan::Plan& key
         costs.ends_[kind * parallel::kBlockPasses + pass] = shorter;
         continue;
       }
-      Run& run = runs[kind][pass];
+      Run& run = costs.runs_[kind][pass];
       run.each = cost_at(templates.size() - 1);
       run.each -= shorter;
       run.begin = std::min(Time(0), shorter.chain - run.each.chain * parallel::kBlockRuns.front());
-    }
-  }
-  for (std::size_t pass = 0; pass < parallel::kBlockPasses; ++pass) {
-    Sums& sums = costs.sums_[pass];
-    PassCost sum;
-    sums.until.push_back(sum);
-    for (std::size_t layer = 0; layer < costs.kinds_.size(); ++layer) {
-      const Run& run = runs[costs.kinds_[layer]][pass];
-      sum += run.each;
-      sum.chain +=
-          layer == 0 || costs.kinds_[layer - 1] != costs.kinds_[layer] ? run.begin : Time(0);
-      sums.until.push_back(sum);
-      sums.begins.push_back(run.begin);
     }
   }
   return costs;
@@ -141,15 +154,15 @@ Result<BlockCosts> BlockCosts::of(const zoo::Model& model, const plan::Plan& key
 
 PassCost BlockCosts::layers(parallel::BlockPass pass, std::int64_t first,
                             std::int64_t count) const {
-  if (count <= 0) {
-    return {};
-  }
-  const Sums& sums = sums_[index_of(pass)];
-  const auto from = index_of(first);
-  PassCost cost = sums.until[from + index_of(count)];
-  cost -= sums.until[from];
-  if (from > 0 && kinds_[from - 1] == kinds_[from]) {
-    cost.chain += sums.begins[from];  // a run is cut here
+  PassCost cost;
+  const auto end = index_of(first + std::max<std::int64_t>(count, 0));
+  for (std::size_t from = index_of(first), until = from; from < end; from = until) {
+    while (until < end && kinds_[until] == kinds_[from]) {
+      ++until;
+    }
+    const Run& run = runs_[kinds_[from]][index_of(pass)];
+    cost += run.each * static_cast<std::int64_t>(until - from);
+    cost.chain += run.begin;
   }
   return cost;
 }

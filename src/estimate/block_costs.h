@@ -41,8 +41,8 @@ plan::Plan block_key(const plan::Plan& plan);
 class BlockCosts {
  public:
   /// Requires block_key() of a checked plan, and a machine of its devices.
-  static Result<BlockCosts> of(const zoo::Model& model, const plan::Plan& key,
-                               const machine::Machine& machine, Prices& prices);
+  static BlockCosts of(const zoo::Model& model, const plan::Plan& key,
+                       const machine::Machine& machine, Prices& prices);
 
   /// Of a chunk of the model; the first `recomputed` layers of it recompute what the plan says.
   PassCost forward(const plan::ModelPart& part) const;
@@ -54,16 +54,12 @@ class BlockCosts {
     PassCost each;
     Time begin{0};  ///< of the chain; not above 0
   };
-  struct Sums {
-    std::vector<PassCost> until;  ///< by layer: of all before it
-    std::vector<Time> begins;     ///< by layer: of a run that begins there
-  };
   PassCost ends(parallel::BlockPass pass, const plan::ModelPart& part) const;
   PassCost layers(parallel::BlockPass pass, std::int64_t first, std::int64_t count) const;
 
-  std::vector<plan::BlockKind> kinds_;  ///< by layer
-  std::array<Sums, parallel::kBlockPasses> sums_;
-  std::array<PassCost, 2 * parallel::kBlockPasses> ends_;  ///< embedding and head, by pass
+  std::vector<plan::BlockKind> kinds_;                         ///< by layer
+  std::vector<std::array<Run, parallel::kBlockPasses>> runs_;  ///< by kind
+  std::array<PassCost, 2 * parallel::kBlockPasses> ends_;      ///< embedding and head, by pass
 };
 
 }  // namespace orrery::estimate

@@ -11,12 +11,6 @@ using Kind = TimedNode::Kind;
 /// Collectives that go on after the template for less than this part of its kernels only slow the
 /// next ones down.
 constexpr double kShortTail = 0.02;
-constexpr std::size_t kFlightsToForget = 16;  // looked through at once
-constexpr std::size_t kLookAhead = 64;        // nodes, for the next transfers
-
-bool slows(const TimedNode& node) {
-  return node.slows_kernels && node.work > Time(0);
-}
 
 bool communicates(const TimedNode& node) {
   return slows(node) && (node.kind == Kind::collective || node.kind == Kind::message);
@@ -137,6 +131,11 @@ bool hears_in_between(const TimedTemplate& nodes) {
   return false;
 }
 
+bool is_stepwise(const TimedTemplate& nodes, Time kernels) {
+  const LooseCollectives loose = loose_collectives(nodes);
+  return hears_in_between(nodes) || loose.ahead || loose.behind > kernels * kShortTail;
+}
+
 void sum_kernels(const TimedTemplate& nodes, PassMap& map) {
   double message = 0;
   double collective = 0;
@@ -208,150 +207,6 @@ void fill_entries(const TimedTemplate& nodes, const std::vector<Time>& works, Pa
 
 }  // namespace
 
-void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks) {
-  template_ = &nodes;
-  next_ = 0;
-  said_ = false;
-  clocks_ = clocks;
-  ends_.assign(nodes.nodes.size(), kNever);
-  taken_.assign(nodes.nodes.size(), Time(0));
-  spans_.clear();
-  forget_at_ = kFlightsToForget;
-  last_transfer_.fill(0);
-  for (std::size_t i = 0; i < nodes.nodes.size(); ++i) {
-    if (nodes.nodes[i].transfer >= 0) {
-      last_transfer_[nodes.nodes[i].lane] = i;
-    }
-  }
-}
-
-/// `times` says how long a node takes from a moment on.
-template <class Times>
-bool NodeRun::advance_with(Listener& listener, Times&& times) {
-  const std::vector<TimedNode>& nodes = template_->nodes;
-  for (; next_ < nodes.size(); ++next_) {
-    const TimedNode& node = nodes[next_];
-    Time& lane = clocks_[static_cast<std::size_t>(clock_of(node.lane))];
-    Time begin = std::max(lane, clocks_[kVisible]);
-    for (std::uint32_t b = 0; b < node.befores; ++b) {
-      begin = std::max(begin, ends_[template_->before[node.first_before + b]]);
-    }
-    const bool comes = node.kind == Kind::collective || (node.kind == Kind::meeting && !said_);
-    if (comes) {
-      clocks_[kHost] += node.host_cost;
-      begin = std::max(begin, clocks_[kHost]);
-    }
-    if (node.kind == Kind::meeting && !said_) {
-      listener.says(node, begin, begin);
-      said_ = true;
-    }
-    if (node.kind == Kind::meeting || node.kind == Kind::receive) {
-      const Time heard = listener.hears(node);
-      if (heard == kNever) {
-        return false;
-      }
-      begin = std::max(begin, heard);
-      said_ = false;
-    }
-    const Time taken = taken_[next_] = times(next_, begin);
-    Time end = begin + taken;
-    if (node.kind == Kind::message) {
-      end = listener.says(node, begin, end);
-    } else if (node.kind == Kind::kernels) {
-      end = std::max(end, clocks_[kHost] + node.host_span);
-      clocks_[kHost] += node.host_cost;
-    }
-    if (node.host_sync) {
-      clocks_[kHost] = std::max(clocks_[kHost], end);
-    }
-    lane = std::max(lane, end);
-    ends_[next_] = end;
-  }
-  return true;
-}
-
-bool NodeRun::advance(Listener& listener, const std::vector<Time>& works) {
-  return advance_with(listener, [&](std::size_t i, Time) { return works[i]; });
-}
-
-bool NodeRun::advance(Listener& listener, const Surroundings& around) {
-  return advance_with(listener, [&](std::size_t i, Time begin) {
-    const TimedNode& node = template_->nodes[i];
-    if (node.kind == Kind::kernels) {
-      around.beside.forget(begin);
-      return around.beside.stretched(
-          begin, node.work, {.message = node.beside_message, .collective = node.beside_collective});
-    }
-    Time taken = node.work;
-    if (node.transfer >= 0) {
-      const auto& phases = around.transfers[static_cast<std::size_t>(node.transfer)];
-      const Ports::Sender sender{node.lane, i, node.kind == Kind::message};
-      if (around.ports.size() >= forget_at_) {
-        around.ports.forget(earliest_begin());
-        forget_at_ = around.ports.size() + kFlightsToForget;
-      }
-      taken = around.ports.start(sender, begin, phases) - begin;
-      follow_moved(around.ports, around.beside, clocks_);
-      if (node.kind == Kind::collective) {
-        spans_.push_back({node.lane, begin, begin + taken});
-      }
-    }
-    if (slows(node)) {
-      around.beside.put({begin, begin + taken, node.kind != Kind::message, i});
-    }
-    return taken;
-  });
-}
-
-/// Of the nodes that are left. One that waits for a node still to come begins after it, and nothing
-/// on the compute lane begins before its clock; no lane's next transfer begins before the lane is
-/// free.
-Time NodeRun::earliest_begin() const {
-  std::array<bool, kMostLanes> seen{};
-  Time earliest = Time::max();
-  const std::size_t end = std::min(template_->nodes.size(), next_ + kLookAhead);
-  const auto free = [&](std::size_t lane) {
-    return std::max(clocks_[static_cast<std::size_t>(clock_of(static_cast<int>(lane)))],
-                    clocks_[kVisible]);
-  };
-  for (std::size_t i = next_; i < end; ++i) {
-    const TimedNode& node = template_->nodes[i];
-    if (seen[node.lane] || node.transfer < 0) {
-      continue;
-    }
-    seen[node.lane] = true;
-    Time begin = free(node.lane);
-    for (std::uint32_t b = 0; b < node.befores; ++b) {
-      const std::size_t before = template_->before[node.first_before + b];
-      begin = std::max(begin, before < next_ ? ends_[before] : clocks_[kCompute]);
-    }
-    earliest = std::min(earliest, begin);
-  }
-  for (std::size_t lane = 0; lane < seen.size(); ++lane) {
-    if (!seen[lane] && last_transfer_[lane] >= end) {
-      earliest = std::min(earliest, free(lane));
-    }
-  }
-  return earliest;
-}
-
-void NodeRun::follow_moved(const Ports& ports, Beside& beside, Clocks& clocks) {
-  bool own = false;
-  for (const Ports::Moved& moved : ports.moved()) {
-    if (moved.lane != Ports::kIncoming) {
-      Time& lane = clocks[static_cast<std::size_t>(clock_of(moved.lane))];
-      lane = std::max(lane, moved.end);
-    }
-    if (moved.node != kNoNode) {
-      ends_[moved.node] = moved.end;
-      own = true;
-    }
-  }
-  if (own) {
-    beside.prolong(ends_);
-  }
-}
-
 void map_templates(TimedWorkload& timed, Works works) {
   for (const std::shared_ptr<MappedTemplate>& one : timed.templates) {
     std::optional<PassMap>& map = works == Works::least ? one->least : one->slowed;
@@ -364,8 +219,7 @@ void map_templates(TimedWorkload& timed, Works works) {
 PassMap map_of(const TimedTemplate& nodes, const Transfers& transfers, Works works) {
   PassMap map;
   sum_kernels(nodes, map);
-  const LooseCollectives loose = loose_collectives(nodes);
-  map.stepwise = hears_in_between(nodes) || loose.ahead || loose.behind > map.kernels * kShortTail;
+  map.stepwise = is_stepwise(nodes, map.kernels);
   name_coordinates(nodes, works, map);
   if (works == Works::least) {
     fill_entries(nodes, plain_works(nodes, works), map);
@@ -373,6 +227,24 @@ PassMap map_of(const TimedTemplate& nodes, const Transfers& transfers, Works wor
     fill_entries(nodes, slowed_works(nodes, transfers, map.spans), map);
   }
   return map;
+}
+
+Time compute_chain(const TimedTemplate& nodes, const Transfers& transfers) {
+  Time kernels{0};
+  for (const TimedNode& node : nodes.nodes) {
+    kernels += node.kind == Kind::kernels ? node.work : Time(0);
+  }
+  std::vector<LaneSpan> spans;
+  const std::vector<Time> works = is_stepwise(nodes, kernels)
+                                      ? plain_works(nodes, Works::least)
+                                      : slowed_works(nodes, transfers, spans);
+  Clocks clocks = all_at(kNever);
+  clocks[kCompute] = Time(0);
+  Column column(nodes.nodes.size(), 0);
+  NodeRun run;
+  run.start(nodes, clocks);
+  run.advance(column, works);
+  return run.clocks()[kCompute];
 }
 
 }  // namespace orrery::estimate

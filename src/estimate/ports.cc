@@ -300,9 +300,10 @@ void Ports::prolong(int lane, Time by) {
   }
 }
 
-void Ports::move(Time later) {
+void Ports::move(Time later, std::size_t nodes) {
   for (Lane& lane : lanes_) {
     for (Flight& flight : lane.flights) {
+      flight.node += flight.node == kNoNode ? 0 : nodes;
       flight.begin += later;
       flight.end += later;
       flight.done += later;

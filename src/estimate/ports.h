@@ -73,7 +73,8 @@ class Ports {
   void forget(Time before);
   /// Forgets what has ended, and which nodes the rest belong to.
   void settle(Time when);
-  void move(Time later);
+  /// All of it that much later, and of nodes so much later.
+  void move(Time later, std::size_t nodes = 0);
   /// The last transfer of a lane ends that much later.
   void prolong(int lane, Time by);
 

@@ -55,9 +55,13 @@ std::size_t CollectiveHash::operator()(const CollectiveKey& key) const {
 const compute::KernelTime& Prices::kernel(const graph::Operator& op,
                                           const compute::Device& device) {
   const auto found = kernels_.find(op);
-  return found != kernels_.end()
-             ? found->second
-             : kernels_.emplace(op, compute::kernel_time(op, device)).first->second;
+  if (found != kernels_.end()) {
+    return found->second;
+  }
+  if (kernels_.size() == kMostKernels) {
+    kernels_.clear();
+  }
+  return kernels_.emplace(op, compute::kernel_time(op, device)).first->second;
 }
 
 const CollectiveTime& Prices::collective(const CollectiveKey& key, const machine::Machine& machine,
@@ -65,6 +69,9 @@ const CollectiveTime& Prices::collective(const CollectiveKey& key, const machine
   const auto found = collectives_.find(key);
   if (found != collectives_.end()) {
     return found->second;
+  }
+  if (collectives_.size() == kMostCollectives) {
+    collectives_.clear();
   }
   CollectiveTime time;
   time.phases =

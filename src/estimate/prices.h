@@ -68,8 +68,13 @@ struct CollectiveTime {
 /// Ports of a phase of a group that shares no link with others; nothing: it may share some.
 using LoadsOf = std::function<std::vector<PortLoad>(const collective::CollectivePhase&)>;
 
+/// A search comes back to most of what it has priced soon; of the rest only so many are kept.
 class Prices {
  public:
+  static constexpr std::size_t kMostKernels = 262'144;     ///< some 100 MB
+  static constexpr std::size_t kMostCollectives = 65'536;  ///< the same
+
+  /// Valid until the next question of its sort, like the other.
   const compute::KernelTime& kernel(const graph::Operator& op, const compute::Device& device);
   const CollectiveTime& collective(const CollectiveKey& key, const machine::Machine& machine,
                                    const LoadsOf& loads_of);

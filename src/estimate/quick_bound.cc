@@ -21,6 +21,8 @@
 namespace orrery::estimate {
 namespace {
 
+constexpr std::size_t kMostKept = 65536;  // of a sort, some 250 MB
+
 /// The fields that decide what a stage holds and how replicas share it.
 plan::Plan state_key(plan::Plan key) {
   const plan::Plan plain;
@@ -47,6 +49,14 @@ plan::Plan parts_key(const plan::Plan& plan) {
 template <class Value>
 using ByPlan = std::unordered_map<plan::Plan, Value, PlanHash>;  // never iterated over
 
+template <class Value>
+Value& keep(ByPlan<Value>& values, plan::Plan key, Value value) {
+  if (values.size() == kMostKept) {
+    values.clear();
+  }
+  return values.emplace(std::move(key), std::move(value)).first->second;
+}
+
 }  // namespace
 
 class QuickBound::Memo {
@@ -58,12 +68,11 @@ class QuickBound::Memo {
     if (!site) {
       return fail(site.error());
     }
-    const BlockCosts* blocks = blocks_of(plan, *site);
     const StageParts* parts = parts_of(plan);
-    if (blocks == nullptr || parts == nullptr) {
+    if (parts == nullptr) {
       return fail("a plan that check() accepts");
     }
-    return longest(plan, *blocks, *parts, *site);
+    return longest(plan, blocks_of(plan, *site), *parts, *site);
   }
 
   Result<Time> least_busy(const plan::Plan& plan) {
@@ -71,13 +80,12 @@ class QuickBound::Memo {
     if (!site) {
       return fail(site.error());
     }
-    const BlockCosts* blocks = blocks_of(plan, *site);
     const StageParts* parts = parts_of(plan);
-    if (blocks == nullptr || parts == nullptr) {
+    if (parts == nullptr) {
       return fail("a plan that check() accepts");
     }
     Time busy{0};
-    for (const StagePasses& load : loads_of(plan, *blocks, *parts, hides(plan))) {
+    for (const StagePasses& load : loads_of(plan, blocks_of(plan, *site), *parts, hides(plan))) {
       busy += load.kernels;
     }
     return busy * plan::pipeline_shape(plan).microbatches / std::ssize(*parts);
@@ -93,12 +101,8 @@ class QuickBound::Memo {
     const auto found = kernels_.find(key);
     Time kernels = found != kernels_.end() ? found->second : Time(0);
     if (found == kernels_.end()) {
-      const auto blocks = parallel::block_kernels(model_, block_key(plan));
-      if (!blocks) {
-        return fail(blocks.error());
-      }
       std::vector<Time> by_kind;
-      for (const std::vector<graph::Operator>& block : *blocks) {
+      for (const auto& block : parallel::block_kernels(model_, block_key(plan))) {
         by_kind.emplace_back(0);
         for (const graph::Operator& kernel : block) {
           by_kind.back() += site->prices->kernel(kernel, site->machine->device).alone;
@@ -108,7 +112,7 @@ class QuickBound::Memo {
            plan::blocks_of(model_, {.embedding = true, .head = true, .layers = model_.layers})) {
         kernels += by_kind[kind];
       }
-      kernels_.emplace(std::move(key), kernels);
+      keep(kernels_, std::move(key), kernels);
     }
     return kernels * plan.microbatches() / plan.pp;
   }
@@ -137,15 +141,18 @@ class QuickBound::Memo {
     std::array<Time, kSlowdowns.size()> by_slowdown{};
   };
 
-  /// Null: the plan's blocks cannot be lowered.
-  const BlockCosts* blocks_of(const plan::Plan& plan, const Site& site) {
+  const BlockCosts& blocks_of(const plan::Plan& plan, const Site& site) {
     plan::Plan key = block_key(plan);
     const auto found = blocks_.find(key);
     if (found != blocks_.end()) {
-      return &found->second;
+      return found->second;
     }
-    auto costs = BlockCosts::of(model_, key, *site.machine, *site.prices);
-    return costs ? &blocks_.emplace(std::move(key), std::move(*costs)).first->second : nullptr;
+    if (blocks_.size() == kMostKept) {
+      loads_.clear();  // they are known by blocks
+      blocks_.clear();
+    }
+    BlockCosts costs = BlockCosts::of(model_, key, *site.machine, *site.prices);
+    return blocks_.emplace(std::move(key), std::move(costs)).first->second;
   }
 
   const footprint::BlockMemories& memories_of(const plan::Plan& plan) {
@@ -156,7 +163,7 @@ class QuickBound::Memo {
       return found->second;
     }
     footprint::BlockMemories memories = footprint::block_memories(model_, key);
-    return memories_.emplace(std::move(key), std::move(memories)).first->second;
+    return keep(memories_, std::move(key), std::move(memories));
   }
 
   const footprint::EndPieces& pieces_of(const plan::Plan& plan) {
@@ -199,7 +206,7 @@ class QuickBound::Memo {
     }
     std::vector<StageState> states =
         state_costs(model_, plan, memories_of(plan), parts, *site.machine, *site.prices);
-    return states_.emplace(std::move(key), std::move(states)).first->second;
+    return keep(states_, std::move(key), std::move(states));
   }
 
   /// Whether exchanges of tokens run beside another microbatch.

@@ -88,7 +88,7 @@ class Replay {
     }
     stage.clocks[kVisible] = before;
     ++stage.next;
-    ++evaluated_;
+    ++result_.evaluated;
     return true;
   }
 
@@ -254,6 +254,7 @@ class Replay {
       return false;
     }
     stage.running = false;
+    result_.jumped += stage.run.jumped();
     const Time end = stage.run.clocks()[kCompute];
     const Time begin = std::max(stage.clocks[kCompute], std::min(stage.ready, end - map.kernels));
     count(stage, map, begin, end);
@@ -290,7 +291,7 @@ class Replay {
     stage.ports.settle(stage.clocks[kCompute]);
     stage.beside.forget(stage.clocks[kCompute]);
     stage.beside_run = stage.beside;
-    stage.run.start(nodes, stage.clocks);
+    stage.run.start(nodes, stage.clocks, plan_.jumps);
     stage.running = true;
   }
 
@@ -347,7 +348,7 @@ class Replay {
                 static_cast<double>(rounds + repetition.omitted) / static_cast<double>(length),
                 rounds * repetition.length);
     skipped_ = true;
-    exact_ = false;
+    result_.exact = false;
   }
 
   /// Whether all stages are where the lists may lack rounds.
@@ -362,7 +363,8 @@ class Replay {
   }
 
   ReplayResult result() {
-    ReplayResult result{.spans = std::move(spans_), .evaluated = evaluated_, .exact = exact_};
+    ReplayResult& result = result_;
+    result.spans = std::move(spans_);
     for (const Stage& stage : stages_) {
       for (int clock = 0; clock < kMostClocks; ++clock) {
         if (clock != kHost && clock != kVisible) {
@@ -371,7 +373,7 @@ class Replay {
       }
       result.stages.push_back(stage.time);
     }
-    return result;
+    return std::move(result);
   }
 
   const PreparedPlan& plan_;
@@ -382,9 +384,8 @@ class Replay {
   std::array<Meeting, kMeetings> meetings_;
   std::vector<std::size_t> work_;
   std::size_t first_ = 0;
-  std::int64_t evaluated_ = 0;
+  ReplayResult result_;
   bool skipped_ = false;  ///< periods
-  bool exact_ = true;
   bool contends_ = false;
   bool crowded_ = false;  ///< some templates run node by node beside messages
 };

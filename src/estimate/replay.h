@@ -33,6 +33,7 @@ namespace orrery::estimate {
 struct PreparedPlan {
   const TimedWorkload& timed;  ///< mapped (pass_map.h)
   const IssueLists& lists;
+  bool jumps = true;  ///< equal layers of what runs node by node (node_run.h)
 
   const MappedTemplate& mapped(int template_number) const {
     return *timed.templates[static_cast<std::size_t>(template_number)];
@@ -61,6 +62,7 @@ struct ReplayResult {
   /// By stage, of the instances that were evaluated; only where stages cross one another's links.
   std::vector<std::vector<LaneSpan>> spans{};
   std::int64_t evaluated = 0;  ///< instances, of all stages
+  std::int64_t jumped = 0;     ///< nodes of those that ran node by node
   /// False: of lists that lack rounds, when no period was found in those that they have; the rest
   /// is then not known.
   bool whole = true;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "estimate/mix.h"
+#include "estimate/repeats.h"
 
 namespace orrery::estimate {
 namespace {
@@ -128,7 +129,14 @@ TimedTemplate TemplateTables::make(const parallel::StepList& list,
   moved.reserve(numbers.size());
   std::ptrdiff_t run = -1;  // kernels that may still grow
   graph::PhaseIndex phase{std::size_t{0}};
+  std::vector<std::uint32_t> starts;  // nodes, of blocks
+  int block = parallel::kNoBlock;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const parallel::PlacedStep& placed = list.steps[i];
+    if (placed.lane == 0 && placed.block != parallel::kNoBlock && placed.block != block) {
+      block = placed.block;
+      starts.push_back(static_cast<std::uint32_t>(made.nodes.size()));
+    }
     const TimedStep& step = steps_[numbers[i]];
     const bool computes = step.kind == graph::Node::Kind::compute;
     if (computes && run >= 0 && first[i] == first[i + 1] && !step.timed.host_sync &&
@@ -152,6 +160,7 @@ TimedTemplate TemplateTables::make(const parallel::StepList& list,
       run = -1;
     }
   }
+  made.repeats = find_repeats(made, starts);
   return made;
 }
 

@@ -55,9 +55,29 @@ struct TimedNode {
   friend bool operator==(const TimedNode&, const TimedNode&) = default;
 };
 
+inline bool slows(const TimedNode& node) {
+  return node.slows_kernels && node.work > Time(0);
+}
+
+/// Nodes that stand several times in a row, each period as the one before (repeats.h).
+struct Repeat {
+  std::uint32_t first = 0;
+  std::uint32_t length = 0;  ///< nodes of a period
+  std::uint32_t times = 0;
+  std::uint32_t reach = 0;  ///< how many nodes back a period waits for, a whole period at the least
+  std::uint32_t lanes = 0;  ///< bits of those that it uses
+  bool host_sync = false;
+
+  std::size_t end() const { return std::size_t{first} + std::size_t{length} * times; }
+  bool uses(int lane) const { return (lanes >> static_cast<unsigned>(lane) & 1U) != 0; }
+
+  friend bool operator==(const Repeat&, const Repeat&) = default;
+};
+
 struct TimedTemplate {
   std::vector<TimedNode> nodes;       ///< in issue order
   std::vector<std::uint32_t> before;  ///< nodes that must have ended, by TimedNode::first_before
+  std::vector<Repeat> repeats{};      ///< in order; none are looked for in lowered templates
 
   friend bool operator==(const TimedTemplate&, const TimedTemplate&) = default;
 };

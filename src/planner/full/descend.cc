@@ -81,7 +81,7 @@ class Descent {
       if (left_ <= enough || search_.stop()) {
         break;
       }
-      estimate(one.savings, best.score);
+      estimate_lightest(search_, one.savings, best.score, left_);
     }
     judge_from(first, best);
   }
@@ -114,40 +114,12 @@ class Descent {
       if ((!same && !alike) || !search_.valid(lightest)) {
         continue;
       }
-      const auto bound = search_.score.least(lightest);
+      const auto bound = search_.least(lightest);
       if (bound && *bound < best.score) {
         near.push_back(
             {search_.open.expected(*bound, lightest), Savings(search_.space, std::move(variant))});
       }
     }
-  }
-
-  /// Of the lightest ways to fit.
-  void estimate(Savings& savings, Time limit) {
-    const Space& space = search_.space;
-    for (std::size_t i = savings.next(space); i < space.savings() && left_ > 0;
-         i = savings.next(space)) {
-      plan::Plan plan = savings.plan(space, i);
-      const auto memory = search_.valid(plan) ? fit(search_, plan) : std::nullopt;
-      if (!memory) {
-        savings.fail(i);
-        continue;
-      }
-      const auto bound = search_.score.least(plan);
-      if (!bound || *bound >= limit || is_known(plan)) {
-        continue;
-      }
-      --left_;
-      if (const auto estimate = search_.estimator.estimate(plan)) {
-        const Time score = search_.score.of(plan, estimate->step_time);
-        search_.add({plan, *bound, *estimate, score, *memory});
-      }
-    }
-  }
-
-  bool is_known(const plan::Plan& plan) const {
-    return std::any_of(search_.candidates.begin(), search_.candidates.end(),
-                       [&](const Candidate& other) { return other.plan == plan; });
   }
 
   /// The simulator decides among those that the estimate puts near the best.
@@ -179,6 +151,33 @@ class Descent {
 };
 
 }  // namespace
+
+bool SearchState::knows(const plan::Plan& plan) const {
+  return std::any_of(candidates.begin(), candidates.end(),
+                     [&](const Candidate& other) { return other.plan == plan; });
+}
+
+void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::size_t& left) {
+  const Space& space = search.space;
+  for (std::size_t i = savings.next(space); i < space.savings() && left > 0;
+       i = savings.next(space)) {
+    plan::Plan plan = savings.plan(space, i);
+    const auto memory = search.valid(plan) ? fit(search, plan) : std::nullopt;
+    if (!memory) {
+      savings.fail(i);
+      continue;
+    }
+    const auto bound = search.least(plan);
+    if (!bound || *bound >= limit || search.knows(plan)) {
+      continue;
+    }
+    --left;
+    if (const auto estimate = search.estimator.estimate(plan)) {
+      const Time score = search.score.of(plan, estimate->step_time);
+      search.add({plan, *bound, *estimate, score, *memory});
+    }
+  }
+}
 
 void descend(SearchState& search) {
   Descent(search).run();

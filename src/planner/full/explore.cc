@@ -13,6 +13,7 @@ namespace orrery::full {
 namespace {
 
 constexpr std::size_t kAskEvery = 16;  // steps of the search
+constexpr double kExplored = 0.75;     // of all bounds; the others are for what raises the bound
 
 bool may_fit(SearchState& search, const plan::Plan& plan) {
   const auto least = search.bounds.least_memory(plan);
@@ -55,7 +56,8 @@ class Explorer {
   void run() {
     std::size_t steps = 0;
     while (search_.open.any_below(search_.cutoff())) {
-      if (search_.answer.counts.estimated >= search_.options.most_estimates) {
+      if (search_.answer.counts.estimated >= search_.options.most_estimates ||
+          search_.spent(kExplored)) {
         break;
       }
       if (steps++ % kAskEvery == 0 && search_.stop()) {
@@ -85,7 +87,7 @@ class Explorer {
     simulations_left_ = search_.options.most_simulations -
                         std::min(search_.options.most_simulations, search_.answer.counts.simulated);
     for (std::size_t steps = 0; search_.open.any_below(search_.sure()); ++steps) {
-      if (steps % kAskEvery == 0 && search_.stop()) {
+      if ((steps % kAskEvery == 0 && search_.stop()) || search_.spent(1)) {
         return;
       }
       Node node = search_.open.take();
@@ -118,7 +120,7 @@ class Explorer {
       for (const std::int64_t zero : search_.space.zeros(shape)) {
         bare.zero = zero;
         bare.overlap_param_gather = shape.overlap_param_gather && zero > 0;
-        if (const auto bound = search_.score.least(bare)) {
+        if (const auto bound = search_.least(bare)) {
           least = std::min(least, *bound);
         }
       }
@@ -159,7 +161,7 @@ class Explorer {
         savings->fail(saving);
         continue;
       }
-      const auto bound = search_.score.least(variant);
+      const auto bound = search_.least(variant);
       if (!bound || *bound >= search_.kept_below()) {
         ++search_.answer.counts.by_bound;
         search_.left = bound ? std::min(search_.left, *bound) : search_.left;
@@ -189,7 +191,7 @@ class Explorer {
     }
     plan::Plan more = node.plan;
     if (recompute_enough(search_, more)) {
-      if (const auto bound = search_.score.least(more)) {
+      if (const auto bound = search_.least(more)) {
         search_.open.push(*bound, Level::variant, std::move(more), node.savings, node.saving);
         return std::nullopt;
       }
@@ -214,7 +216,9 @@ class Explorer {
     }
     const Time score = search_.score.of(node.plan, estimate->step_time);
     search_.open.learn(node.plan, score / node.bound);
-    search_.add({node.plan, node.bound, *estimate, score, *memory});
+    if (!search_.scouted || !search_.knows(node.plan)) {
+      search_.add({node.plan, node.bound, *estimate, score, *memory});
+    }
   }
 
   // --- what is certain

@@ -104,6 +104,7 @@ Result<Answer> run(const Task& task, const Options& options, Space space) {
   if (auto opened = open_groups(search); !opened) {
     return fail(std::move(opened.error()));
   }
+  scout(search);
   explore(search);
   judge(search);
   if (search.answer.counts.invalid == search.answer.counts.all) {

@@ -4,6 +4,7 @@
 ///
 ///   1. every group gets a bound that no plan of it can beat: its kernels; its shapes, when it is
 ///      their turn, one of their own (estimate/quick_bound.h)
+///      of very many groups one plan that fits of every (tp, pp) is estimated at once
 ///   2. the most promising first: a shape whose most frugal variant has not memory enough is
 ///      dropped; of the others every variant gets its own bound and least memory; of those whose
 ///      memory (to the byte, workload/memory) fits the step is estimated (estimate/estimate.h).
@@ -36,13 +37,17 @@
 
 namespace orrery::full {
 
+/// Of plans and shapes: as many as some minutes of search, where bounds say little.
+inline constexpr std::size_t kMostBounds = 1'000'000;
+
 struct Options {
   std::size_t top = 5;  ///< plans in the answer
   std::size_t most_estimates = 1500;
   std::size_t most_simulations = 128;  ///< most of them where the bound of all plans ends
-  int threads = 1;                     ///< the same answer with any number (evaluations.h)
-  bool exhaustive = false;             ///< bounds alone decide what is not estimated
-  Bytes reserve{0};                    ///< of the device's memory, not to be used
+  std::size_t most_bounds = kMostBounds;
+  int threads = 1;          ///< the same answer with any number (evaluations.h)
+  bool exhaustive = false;  ///< bounds alone decide what is not estimated
+  Bytes reserve{0};         ///< of the device's memory, not to be used
   Objective objective = Objective::time;
   /// Called now and then; false: stop with what there is.
   std::function<bool()> go_on{};

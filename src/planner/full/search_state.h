@@ -37,6 +37,8 @@ struct SearchState {
   std::size_t best = 0;
   Time wanted{0};           ///< below it plans are of interest, however fast the best is
   Time left = Time::max();  ///< least bound of what was not simulated
+  std::size_t asked = 0;    ///< bounds
+  bool scouted = false;     ///< scout() has made candidates
   Answer answer;
 
   /// Score of the best estimate, and below what a plan is of interest.
@@ -55,6 +57,16 @@ struct SearchState {
   }
 
   bool stop();
+  /// Whether so large a part of the bounds that the options allow has been asked for.
+  bool spent(double part) const {
+    return static_cast<double>(asked) >= part * static_cast<double>(options.most_bounds);
+  }
+  /// Bound of a plan's score.
+  Result<Time> least(const plan::Plan& plan) {
+    ++asked;
+    return score.least(plan);
+  }
+  bool knows(const plan::Plan& plan) const;  ///< as a candidate
   bool valid(const plan::Plan& plan);
   /// How many plans a group stands for.
   std::uint64_t count_of(const plan::Plan& group) const;
@@ -66,6 +78,10 @@ struct SearchState {
 
 /// Every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);
+/// Of a space of very many groups: a plan that fits of each way to cut the model (tp, pp), from the
+/// group where kernels and the fill of the pipeline take least. Best-first alone would split all
+/// groups first, as their bounds are much alike.
+void scout(SearchState& search);
 /// Estimates what is promising, until nothing is.
 void explore(SearchState& search);
 /// Simulates the best estimates, what is like the best of them, and single changes; sums up what is
@@ -83,6 +99,9 @@ void certify(SearchState& search);
 /// Memory of the plan when it fits; of plans that recompute an open number of layers, with the
 /// fewest that fit.
 std::optional<Bytes> fit(SearchState& search, plan::Plan& plan);
+/// The estimates, at most `left` (counted down), of the lightest ways to save memory with which a
+/// variant fits and its bound stays below `limit`.
+void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::size_t& left);
 /// Once; into the answer.
 void simulate(SearchState& search, Candidate& candidate);
 

@@ -4,10 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <vector>
 
-#include "base/result.h"
-#include "graph/workload.h"
+#include "workload/parallel/step_list.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -25,24 +26,25 @@ enum class BlockPass : std::uint8_t {
 };
 inline constexpr std::size_t kBlockPasses = 3;
 
-struct BlockWorkload {
-  /// Every rank runs one program; its source issues nothing.
-  graph::Workload workload;
+struct BlockLists {
+  Draft draft;                    ///< without stages
+  std::deque<ChunkDraft> chunks;  ///< runs of one kind of block, which the lists refer to
+  std::vector<StepList> lists;
   /// By BlockKind, BlockPass, length of the run (kBlockRuns; embedding and head: one block, in both
-  /// places) -> template.
+  /// places) -> list.
   std::vector<std::array<std::array<int, kBlockRuns.size()>, kBlockPasses>> templates;
   /// By BlockKind and length: weight gradients, of schedules that split the backward; else none.
   std::vector<std::array<int, kBlockRuns.size()>> weights{};
 };
 
 /// The lowering passes that make blocks: tensor to recompute. Requires a checked plan. Messages of
-/// the pipeline, gradients, parameters and copies of activations are left out.
-Result<BlockWorkload> lower_blocks(const zoo::Model& model, const plan::Plan& plan);
+/// the pipeline, gradients, parameters and copies of activations are left out. Refers to itself.
+std::unique_ptr<const BlockLists> list_blocks(const zoo::Model& model, const plan::Plan& plan);
 
 /// By BlockKind: the kernels of a forward and of a backward that recomputes nothing. Of the same
 /// plans.
-Result<std::vector<std::vector<graph::Operator>>> block_kernels(const zoo::Model& model,
-                                                                const plan::Plan& plan);
+std::vector<std::vector<graph::Operator>> block_kernels(const zoo::Model& model,
+                                                        const plan::Plan& plan);
 
 /// What one rank's optimizer updates.
 struct OptimizerShare {

@@ -226,7 +226,7 @@ void passes::pipeline(Draft& draft, const Context& context) {
   for (const std::vector<zoo::ModelOperator>& operators : draft.operators) {
     draft.steps.push_back(block_steps(operators, context.plan));
   }
-  for (std::int64_t stage = 0; stage < draft.shape.stages; ++stage) {
+  for (std::int64_t stage = 0; stage < std::ssize(context.parts); ++stage) {  // none: blocks alone
     if (context.shares_roles) {
       draft.role_of.push_back(stage == 0 ? 0 : role_like(draft, context, stage));
       if (draft.role_of.back() < draft.roles.size()) {

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/node_run.h"
+
+#include <algorithm>
+
+namespace orrery::estimate {
+namespace {
+
+using Kind = TimedNode::Kind;
+
+constexpr std::size_t kFlightsToForget = 16;  // looked through at once
+constexpr std::size_t kLookAhead = 64;        // nodes, for the next transfers
+
+/// Of the two, what is under way, the second so much later and so many nodes on.
+bool all_later(const std::vector<Ports::Flight>& before, const std::vector<Ports::Flight>& now,
+               Time later, std::size_t nodes) {
+  return std::equal(before.begin(), before.end(), now.begin(), now.end(),
+                    [&](const Ports::Flight& a, const Ports::Flight& b) {
+                      return a.node != kNoNode && a.node + nodes == b.node && a.lane == b.lane &&
+                             b.begin - a.begin == later && b.end - a.end == later &&
+                             b.done - a.done == later && a.last == b.last && a.phase == b.phase;
+                    });
+}
+
+bool all_later(const std::vector<Communication>& before, const std::vector<Communication>& now,
+               Time later, std::size_t nodes) {
+  return std::equal(before.begin(), before.end(), now.begin(), now.end(),
+                    [&](const Communication& a, const Communication& b) {
+                      return a.node != kNoNode && a.node + nodes == b.node &&
+                             a.collective == b.collective && b.begin - a.begin == later &&
+                             b.end - a.end == later;
+                    });
+}
+
+/// Times that do not depend on the run.
+struct GivenTimes {
+  const std::vector<Time>& works;
+  const std::size_t& next;  ///< node
+
+  Time operator()(std::size_t i, Time) const { return works[i]; }
+  void forget(Time) const {}
+  void put_into(const auto&) const {}
+  /// Whether the nodes of every period from the last one on take as long.
+  bool go_on_as_since(const auto&, const Repeat& repeat, Time) const {
+    const auto at = [&](std::size_t i) { return works.begin() + static_cast<std::ptrdiff_t>(i); };
+    return std::equal(at(next - repeat.length), at(repeat.end() - repeat.length), at(next));
+  }
+  void move(Time, std::size_t) const {}
+};
+
+}  // namespace
+
+void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks, bool jumps) {
+  template_ = &nodes;
+  next_ = 0;
+  said_ = false;
+  clocks_ = clocks;
+  ends_.assign(nodes.nodes.size(), kNever);
+  taken_.assign(nodes.nodes.size(), Time(0));
+  spans_.clear();
+  forget_at_ = kFlightsToForget;
+  jumps_ = jumps;
+  jumped_ = 0;
+  watch(0);
+  last_transfer_.fill(0);
+  for (std::size_t i = 0; i < nodes.nodes.size(); ++i) {
+    if (nodes.nodes[i].transfer >= 0) {
+      last_transfer_[nodes.nodes[i].lane] = i;
+    }
+  }
+}
+
+/// `times` says how long a node takes from a moment on.
+template <class Times>
+bool NodeRun::advance_with(Listener& listener, const Times& times) {
+  const std::vector<TimedNode>& nodes = template_->nodes;
+  for (;; ++next_) {
+    while (next_ == watched_) {
+      end_period(times);
+    }
+    if (next_ == nodes.size()) {
+      return true;
+    }
+    const TimedNode& node = nodes[next_];
+    Time& lane = clocks_[static_cast<std::size_t>(clock_of(node.lane))];
+    Time begin = std::max(lane, clocks_[kVisible]);
+    for (std::uint32_t b = 0; b < node.befores; ++b) {
+      begin = std::max(begin, ends_[template_->before[node.first_before + b]]);
+    }
+    const bool comes = node.kind == Kind::collective || (node.kind == Kind::meeting && !said_);
+    if (comes) {
+      clocks_[kHost] += node.host_cost;
+      host_delays_ = host_delays_ || clocks_[kHost] > begin;
+      begin = std::max(begin, clocks_[kHost]);
+    }
+    if (node.kind == Kind::meeting && !said_) {
+      listener.says(node, begin, begin);
+      said_ = true;
+    }
+    if (node.kind == Kind::meeting || node.kind == Kind::receive) {
+      const Time heard = listener.hears(node);
+      if (heard == kNever) {
+        return false;
+      }
+      begin = std::max(begin, heard);
+      said_ = false;
+    }
+    const Time taken = taken_[next_] = times(next_, begin);
+    Time end = begin + taken;
+    if (node.kind == Kind::message) {
+      end = listener.says(node, begin, end);
+    } else if (node.kind == Kind::kernels) {
+      host_delays_ = host_delays_ || clocks_[kHost] + node.host_span > end;
+      end = std::max(end, clocks_[kHost] + node.host_span);
+      clocks_[kHost] += node.host_cost;
+    }
+    if (node.host_sync) {
+      clocks_[kHost] = std::max(clocks_[kHost], end);
+    }
+    lane = std::max(lane, end);
+    ends_[next_] = end;
+  }
+}
+
+/// Times of kernels and transfers that meet others.
+struct NodeRun::MetTimes {
+  NodeRun& run;
+  const Surroundings& around;
+
+  Time operator()(std::size_t i, Time begin) const {
+    const TimedNode& node = run.template_->nodes[i];
+    if (node.kind == Kind::kernels) {
+      around.beside.forget(begin);
+      return around.beside.stretched(
+          begin, node.work, {.message = node.beside_message, .collective = node.beside_collective});
+    }
+    Time taken = node.work;
+    if (node.transfer >= 0) {
+      const auto& phases = around.transfers[static_cast<std::size_t>(node.transfer)];
+      const Ports::Sender sender{node.lane, i, node.kind == Kind::message};
+      if (!run.repeats_ && around.ports.size() >= run.forget_at_) {
+        around.ports.forget(run.earliest_begin());
+        run.forget_at_ = around.ports.size() + kFlightsToForget;
+      }
+      taken = around.ports.start(sender, begin, phases) - begin;
+      run.follow_moved(around.ports, around.beside, run.clocks_);
+      if (node.kind == Kind::collective) {
+        run.spans_.push_back({node.lane, begin, begin + taken});
+      }
+    }
+    if (slows(node)) {
+      around.beside.put({begin, begin + taken, node.kind != Kind::message, i});
+    }
+    return taken;
+  }
+  void forget(Time before) const {
+    around.ports.forget(before);
+    around.beside.forget_all(std::min(before, run.clocks_[kCompute]));
+    run.forget_at_ = around.ports.size() + kFlightsToForget;
+  }
+  void put_into(Mark& mark) const {
+    mark.flights = around.ports.flights();
+    mark.beside = around.beside.all();
+  }
+  bool go_on_as_since(const Mark& mark, const Repeat& repeat, Time later) const {
+    return all_later(mark.flights, around.ports.flights(), later, repeat.length) &&
+           all_later(mark.beside, around.beside.all(), later, repeat.length);
+  }
+  void move(Time later, std::size_t nodes) const {
+    around.ports.move(later, nodes);
+    around.beside.move(later, nodes);
+    run.forget_at_ = around.ports.size() + kFlightsToForget;
+  }
+};
+
+bool NodeRun::advance(Listener& listener, const std::vector<Time>& works) {
+  return advance_with(listener, GivenTimes{works, next_});
+}
+
+bool NodeRun::advance(Listener& listener, const Surroundings& around) {
+  return advance_with(listener, MetTimes{*this, around});
+}
+
+void NodeRun::watch(std::size_t repeat) {
+  repeat_ = repeat;
+  repeats_ = mark_.made = false;
+  watched_ = repeat < template_->repeats.size() ? template_->repeats[repeat].first : kNoNode;
+}
+
+/// Before the first node of a period, or behind the last one.
+template <class Times>
+void NodeRun::end_period(const Times& times) {
+  const Repeat& repeat = template_->repeats[repeat_];
+  times.forget(earliest_clock(repeat));
+  const std::size_t left = (repeat.end() - next_) / repeat.length;
+  if (left == 0) {
+    watch(repeat_ + 1);
+    return;
+  }
+  repeats_ = true;
+  const auto later = jumps_ && mark_.made ? lateness(repeat) : std::nullopt;
+  if (later && times.go_on_as_since(mark_, repeat, *later)) {
+    times.move(*later * static_cast<std::int64_t>(left), left * repeat.length);
+    jump(repeat, left, *later);
+    watch(repeat_ + 1);
+    return;
+  }
+  if (jumps_ && next_ >= repeat.reach) {
+    mark_.made = true;
+    mark_.clocks = clocks_;
+    mark_.ends.assign(ends_.begin() + static_cast<std::ptrdiff_t>(next_ - repeat.reach),
+                      ends_.begin() + static_cast<std::ptrdiff_t>(next_));
+    mark_.spans = spans_.size();
+    times.put_into(mark_);
+    host_delays_ = false;
+  }
+  watched_ += repeat.length;
+}
+
+/// Nothing that is left transfers before: it is on these lanes, or waits for the last on one of
+/// them.
+Time NodeRun::earliest_clock(const Repeat& repeat) const {
+  Time earliest = Time::max();
+  for (int lane = 0; lane < kMostLanes; ++lane) {
+    if (repeat.uses(lane)) {
+      earliest = std::min(earliest, clocks_[static_cast<std::size_t>(clock_of(lane))]);
+    }
+  }
+  return earliest;
+}
+
+/// By how much clocks and ends are later than at the mark, if that decides as much of what follows.
+std::optional<Time> NodeRun::lateness(const Repeat& repeat) const {
+  const Time later = ends_[next_ - 1] - mark_.ends.back();
+  const auto moved = [&](int clock) {
+    return clocks_[static_cast<std::size_t>(clock)] - mark_.clocks[static_cast<std::size_t>(clock)];
+  };
+  for (int lane = 0; lane < kMostLanes; ++lane) {
+    if (moved(clock_of(lane)) != (repeat.uses(lane) ? later : Time(0))) {
+      return std::nullopt;
+    }
+  }
+  const bool host_falls_back = !host_delays_ && !repeat.host_sync && moved(kHost) <= later;
+  const bool same = std::equal(mark_.ends.begin(), mark_.ends.end(),
+                               ends_.begin() + static_cast<std::ptrdiff_t>(next_ - repeat.reach),
+                               [&](Time before, Time now) { return now - before == later; });
+  return same && (moved(kHost) == later || host_falls_back) ? std::optional(later) : std::nullopt;
+}
+
+void NodeRun::jump(const Repeat& repeat, std::size_t periods, Time later) {
+  const std::size_t end = repeat.end();
+  const auto times = static_cast<std::int64_t>(periods);
+  for (std::size_t i = next_; i < end; ++i) {
+    taken_[i] = taken_[i - repeat.length];
+  }
+  for (std::size_t i = end; i-- > end - repeat.reach;) {
+    ends_[i] = ends_[i - periods * repeat.length] + later * times;
+  }
+  for (int clock = 0; clock < kMostClocks; ++clock) {
+    Time& now = clocks_[static_cast<std::size_t>(clock)];
+    now += (now - mark_.clocks[static_cast<std::size_t>(clock)]) * times;
+  }
+  const std::size_t spans = spans_.size();
+  for (std::int64_t period = 1; period <= times; ++period) {
+    for (std::size_t i = mark_.spans; i < spans; ++i) {
+      const LaneSpan& span = spans_[i];
+      spans_.push_back({span.lane, span.begin + later * period, span.end + later * period});
+    }
+  }
+  jumped_ += static_cast<std::int64_t>(end - next_);
+  next_ = end;
+}
+
+/// Of the nodes that are left. One that waits for a node still to come begins after it, and nothing
+/// on the compute lane begins before its clock; no lane's next transfer begins before the lane is
+/// free.
+Time NodeRun::earliest_begin() const {
+  std::array<bool, kMostLanes> seen{};
+  Time earliest = Time::max();
+  const std::size_t end = std::min(template_->nodes.size(), next_ + kLookAhead);
+  const auto free = [&](std::size_t lane) {
+    return std::max(clocks_[static_cast<std::size_t>(clock_of(static_cast<int>(lane)))],
+                    clocks_[kVisible]);
+  };
+  for (std::size_t i = next_; i < end; ++i) {
+    const TimedNode& node = template_->nodes[i];
+    if (seen[node.lane] || node.transfer < 0) {
+      continue;
+    }
+    seen[node.lane] = true;
+    Time begin = free(node.lane);
+    for (std::uint32_t b = 0; b < node.befores; ++b) {
+      const std::size_t before = template_->before[node.first_before + b];
+      begin = std::max(begin, before < next_ ? ends_[before] : clocks_[kCompute]);
+    }
+    earliest = std::min(earliest, begin);
+  }
+  for (std::size_t lane = 0; lane < seen.size(); ++lane) {
+    if (!seen[lane] && last_transfer_[lane] >= end) {
+      earliest = std::min(earliest, free(lane));
+    }
+  }
+  return earliest;
+}
+
+void NodeRun::follow_moved(const Ports& ports, Beside& beside, Clocks& clocks) {
+  bool own = false;
+  for (const Ports::Moved& moved : ports.moved()) {
+    if (moved.lane != Ports::kIncoming) {
+      Time& lane = clocks[static_cast<std::size_t>(clock_of(moved.lane))];
+      lane = std::max(lane, moved.end);
+    }
+    if (moved.node != kNoNode) {
+      ends_[moved.node] = moved.end;
+      own = true;
+    }
+  }
+  if (own) {
+    beside.prolong(ends_);
+  }
+}
+
+}  // namespace orrery::estimate

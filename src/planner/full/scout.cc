@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "planner/full/search_state.h"
+
+namespace orrery::full {
+namespace {
+
+constexpr std::size_t kManyGroups = 4096;  // fewer are split in a second or two
+constexpr std::size_t kGroups = 4;         // of a way to cut the model, until one has a plan
+constexpr std::size_t kShapes = 4;         // of a group
+
+template <class Value>
+struct Ranked {
+  Time least{0};
+  Value value;
+};
+
+template <class Value>
+void sort(std::vector<Ranked<Value>>& ranked) {
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.least < b.least; });
+}
+
+class Scout {
+ public:
+  explicit Scout(SearchState& search) : search_(search) {}
+
+  void run(std::vector<plan::Plan> groups) {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Ranked<plan::Plan>>> cuts;
+    for (plan::Plan& group : groups) {
+      const plan::Plan plain = Space::plainest(group);
+      const auto kernels =
+          search_.valid(plain) ? search_.bounds.least_kernels(plain) : Result<Time>(Time(0));
+      if (kernels && *kernels > Time(0)) {
+        const double fill =
+            static_cast<double>(group.pp - 1) / static_cast<double>(group.microbatches());
+        cuts[{group.tp, group.pp}].push_back({*kernels * (1 + fill), std::move(group)});
+      }
+    }
+    for (auto& [cut, ranked] : cuts) {
+      sort(ranked);
+      ranked.resize(std::min(ranked.size(), kGroups));
+      for (const Ranked<plan::Plan>& group : ranked) {
+        if (search_.stop() || has_plan(group.value)) {
+          break;
+        }
+      }
+    }
+    search_.scouted = !search_.candidates.empty();
+  }
+
+ private:
+  /// Estimates the first that fits.
+  bool has_plan(const plan::Plan& group) {
+    std::vector<Ranked<plan::Plan>> shapes = ranked(search_.space.shapes(group));
+    shapes.resize(std::min(shapes.size(), kShapes));
+    for (const Ranked<plan::Plan>& shape : shapes) {
+      for (const Ranked<plan::Plan>& variant :
+           ranked(search_.space.variants_to_save(shape.value))) {
+        std::size_t left = 1;
+        Savings savings(search_.space, variant.value);
+        estimate_lightest(search_, savings, Time::max(), left);
+        if (left == 0) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  std::vector<Ranked<plan::Plan>> ranked(std::vector<plan::Plan> plans) {
+    std::vector<Ranked<plan::Plan>> ranked;
+    for (plan::Plan& plan : plans) {
+      const auto least = search_.valid(plan) ? search_.least(plan) : Result<Time>(Time(0));
+      if (least && *least > Time(0)) {
+        ranked.push_back({*least, std::move(plan)});
+      }
+    }
+    sort(ranked);
+    return ranked;
+  }
+
+  SearchState& search_;
+};
+
+}  // namespace
+
+void scout(SearchState& search) {
+  std::vector<plan::Plan> groups = search.space.groups();
+  if (groups.size() >= kManyGroups && !search.options.exhaustive) {
+    Scout(search).run(std::move(groups));
+  }
+}
+
+}  // namespace orrery::full

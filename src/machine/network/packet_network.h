@@ -60,6 +60,9 @@ class PacketNetwork {
 
   /// The links of path `id` of a flow; ids in order from 0.
   void add_path(std::size_t flow, const std::vector<std::int32_t>& links);
+  /// Of its acknowledgements, where they are packets among others; without it over the cables of
+  /// path 0.
+  void add_way_back(std::size_t flow, const std::vector<std::int32_t>& links);
   /// Some acknowledgements would have no way.
   bool needs_way_back() const {
     return (is(Protocol::hpcc) || is(Protocol::swift)) &&

@@ -165,7 +165,7 @@ void PacketNetwork::trim(std::uint32_t id) {
     there += serialisation(options_.header, over) + link(over).latency;
     there += charge(over);
   }
-  streams_[packet.flow].avoided[packet.path] = true;
+  streams_[packet.flow].avoided[packet.path] = is(Protocol::eqds);
   queue_.push(queue_.now() + there, Event::header, packet.flow, packet.number);
   free_.push_back(id);
 }

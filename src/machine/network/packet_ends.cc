@@ -58,7 +58,7 @@ void PacketNetwork::lay_way_back(Stream& stream) {
   }
   const bool all = std::find(ways_.begin() + first, ways_.end(), -1) == ways_.end();
   stream.back = all ? first : kNone;
-  stream.back_hops = stream.hops.front();
+  stream.back_hops = all ? stream.hops.front() : 0;
 }
 
 void PacketNetwork::shuffle(Stream& stream) {

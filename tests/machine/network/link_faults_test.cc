@@ -138,10 +138,8 @@ TEST(LinkFaults, AColouringIsDoneAgainWhereTheFileSaysSo) {
   // 0.25 ms whole, 0.2 ms at 3/4, the rest whole again.
   EXPECT_EQ(back->end, kAlone + 50_us);
   // Nothing to colour without that routing, nor in a run of a workload.
-  EXPECT_THAT(Case{colour.graph, Routing::ecmp}
-                  .run(flows, "{recolour: true, " + loss + "}]}")
-                  .error()
-                  .to_string(),
+  const Case hashed_only{colour.graph, Routing::ecmp};
+  EXPECT_THAT(hashed_only.run(flows, "{recolour: true, " + loss + "}]}").error().to_string(),
               ::testing::HasSubstr("recolour: found 'ecmp', expected routing colour"));
   faults::Places computing = places_of(colour.graph);
   computing.compute = true;

@@ -51,11 +51,13 @@ TEST(StepCost, BytesOfTheCacheAreThoseOfTheModels) {
 /// A switch of 16 devices of the shipped machine, laid on two leaves of 8.
 machine::Machine on_leaves(const std::string& uplinks) {
   machine::Machine machine = machine::load_machine("dgx-h100").value();
-  machine.network = {topology::NetworkDimension{.name = "fabric",
-                                                .kind = topology::DimensionKind::switched,
-                                                .size = 16,
-                                                .bandwidth = Bandwidth(50e9),
-                                                .latency = 4_us}};
+  topology::NetworkDimension fabric;
+  fabric.name = "fabric";
+  fabric.kind = topology::DimensionKind::switched;
+  fabric.size = 16;
+  fabric.bandwidth = Bandwidth(50e9);
+  fabric.latency = 4_us;
+  machine.network = {fabric};
   const std::string spec =
       "leaf_spine:leaves=2,hosts=8,spines=1,bandwidth=50 GB/s,uplink_bandwidth=" + uplinks;
   machine.wires = {

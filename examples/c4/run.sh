@@ -74,4 +74,5 @@ run 8 2 matched 8 colour 0 | row "8 jobs; C4P" 353.86-360.57 recalled
 hashed 8 16 4 | row "2:1; 8 jobs; hashed; 16 connections" - recalled
 run 8 2 matched 4 colour 0 | row "2:1; 8 jobs; C4P (published: 65.55 % over hashed)" - recalled
 run 8 2 matched 8 colour 0 "$work/uplink.yaml" | head -1 | row "1 of 8 uplinks down; static; slowest job" 185.76 recalled
-run 8 2 matched 8 spray 0 "$work/uplink.yaml" | head -1 | row "1 of 8 uplinks down; dynamic; slowest job" 301.46 recalled
+(echo "recolour: true"; cat "$work/uplink.yaml") > "$work/recolour.yaml"
+run 8 2 matched 8 colour 0 "$work/recolour.yaml" | head -1 | row "1 of 8 uplinks down; dynamic; slowest job" 301.46 recalled

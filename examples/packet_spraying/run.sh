@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Which strategy needs packets sprayed? As comma-separated values, relative to ideal spraying, first the load of the
 # busiest link between leaves and spines; then, with one of the uplinks of leaf 0 lost at half of the time and known
-# to be lost 10 us later, the finish of the last flow. Of ecmp the median and the largest of the seeds. Arguments:
+# to be lost 10 us later, the finish of the last flow (colour_again: all are then coloured again). Of ecmp the median and the largest of the seeds. Arguments:
 # number of seeds; default 20.
 set -e
 orrery=${ORRERY:-orrery}
@@ -46,7 +46,7 @@ finish() {
 faults=$(mktemp)
 trap 'rm -f "$faults"' EXIT
 echo
-echo "leaves,spines,hosts,traffic with a lost uplink,spray,ecmp_median,ecmp_max,greedy,pair_split,colour"
+echo "leaves,spines,hosts,traffic with a lost uplink,spray,ecmp_median,ecmp_max,greedy,pair_split,colour,colour_again"
 for shape in 16,16,16 16,8,8 8,8,6; do
   leaves=${shape%%,*}; rest=${shape#*,}; spines=${rest%%,*}; hosts=${rest#*,}
   topology="leaf_spine:leaves=$leaves,spines=$spines,hosts=$hosts"
@@ -69,6 +69,7 @@ END
     for routing in greedy pair_split colour; do
       line="$line,$(finish "$topology" $traffic $routing 0 "$faults" | relative)"
     done
-    echo "$line"
+    echo "recolour: true" >> "$faults"
+    echo "$line,$(finish "$topology" $traffic colour 0 "$faults" | relative)"
   done
 done

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/printable.h"
 
+#include <algorithm>
+
 namespace orrery {
 
 std::size_t utf8_length(std::string_view text) {
@@ -32,6 +34,13 @@ std::string printable(std::string_view text, std::string_view kept) {
   std::string shown;
   shown.reserve(text.size());
   while (!text.empty()) {
+    // Most of what there is to print, at once.
+    const auto plain = std::ranges::find_if(text, [](char c) { return c < 0x20 || c > 0x7E; });
+    if (plain != text.begin()) {
+      shown.append(text.begin(), plain);
+      text.remove_prefix(static_cast<std::size_t>(plain - text.begin()));
+      continue;
+    }
     const auto byte = static_cast<unsigned char>(text.front());
     const std::size_t length = utf8_length(text);
     const bool c1 = length == 2 && byte == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;

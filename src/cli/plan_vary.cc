@@ -170,6 +170,13 @@ Result<std::string> VaryFlags::run(const StepFlags::Names& step, const full::Tas
     return fail(design.error());
   }
   if (design->best.empty()) {
+    const std::string& first = design->points.front().outcome.error;
+    const bool one_cause = !first.empty() && std::ranges::all_of(design->points, [&](auto& point) {
+      return point.outcome.error == first;
+    });
+    if (one_cause) {
+      return fail(Error(first));
+    }
     Error none(how.budget ? "no machine within the budget has a plan that fits"
                           : "no machine has a plan that fits");
     std::istringstream lines(report::design_table(*design));

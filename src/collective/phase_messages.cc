@@ -140,7 +140,9 @@ std::vector<CollectivePhase> plan_messages(Kind kind, Bytes size,
                                            const std::vector<Extent>& extents, Algorithm algorithm,
                                            const machine::Machine& machine) {
   auto phases = plan_collective(kind, size, extents, algorithm, machine);
-  if (algorithm == Algorithm::automatic && !check_messages(phases, machine)) {
+  const bool chosen = algorithm == Algorithm::automatic || algorithm == Algorithm::custom ||
+                      algorithm == Algorithm::custom_eager || algorithm == Algorithm::custom_trtllm;
+  if (chosen && !check_messages(phases, machine)) {
     phases = plan_collective(kind, size, extents,
                              exchanges(kind) ? Algorithm::direct : Algorithm::ring, machine);
   }

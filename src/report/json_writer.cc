@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -97,6 +98,13 @@ JsonWriter& JsonWriter::number_text(std::string_view text) {
 void JsonWriter::quote(std::string_view text) {
   buffer_ += '"';
   while (!text.empty()) {
+    const auto plain = std::ranges::find_if(
+        text, [](char c) { return c < 0x20 || c > 0x7E || c == '"' || c == '\\'; });
+    if (plain != text.begin()) {
+      buffer_.append(text.begin(), plain);
+      text.remove_prefix(static_cast<std::size_t>(plain - text.begin()));
+      continue;
+    }
     const auto byte = static_cast<unsigned char>(text.front());
     const std::size_t length = utf8_length(text);
     if (length == 0) {

@@ -11,6 +11,7 @@
 
 #include "collective/cost.h"
 #include "machine/compute/compute_model.h"
+#include "machine/dimensions_only.h"
 #include "serving/within.h"
 
 namespace orrery::serving {
@@ -192,6 +193,9 @@ Result<PatchRun> patch_parallel(const machine::Machine& machine, const PatchQuer
   }
   if (machine.device.peak[static_cast<std::size_t>(type_of(machine))] == FlopRate(0)) {
     error.add({"", "machine", machine.name, "a device that computes in bf16 or fp16"});
+  }
+  if (auto known = machine::check_dimensions_only(machine, "patches"); !known) {
+    error.add(std::move(known.error()));
   }
   if (!error.empty()) {
     return fail(std::move(error));

@@ -172,6 +172,13 @@ TEST(PlanCommand, ChoosesAMachineWithinABudget) {
   }
   EXPECT_EQ(best, 1);
   EXPECT_THAT(content(plot), HasSubstr("GB/s"));
+  // A value that no machine can have is one mistake, not a table without plans.
+  const Outcome zero = orrery(
+      "plan --model gpt2 --machine dgx-a100-80g --devices 16 --batch 16 --vary "
+      "network.1.bandwidth=0");
+  EXPECT_EQ(zero.status, 2);
+  EXPECT_THAT(zero.err, AllOf(HasSubstr("network.1.bandwidth: found '0', expected a rate above 0"),
+                              Not(HasSubstr("no machine"))));
   const Outcome nothing = orrery(command + "--vary device.price_per_hour=2 --budget 1");
   EXPECT_EQ(nothing.status, 2);
   EXPECT_THAT(nothing.err, HasSubstr("above the budget"));

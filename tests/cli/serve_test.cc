@@ -45,6 +45,40 @@ TEST(ServeCommand, JsonHasWhatItsSchemaSaysAndNothingElse) {
   EXPECT_LE(json.at("ttft_s").at("median"), json.at("ttft_s").at("p99"));
 }
 
+TEST(ServeCommand, ATopologysSharedLinksSlowStepsAndTransfersDown) {
+  // 32 GPUs on 4 leaves: as the switch that they stand for with uplinks for all, slower with one
+  // uplink of a GPU's rate for 8; prompts in one pool, decodes in the other, 8 x 2 GPUs each.
+  const Folder folder;
+  const std::string engine =
+      folder.write("engine.yaml", "parallel: {tp: 16, all_reduce: ring}\nfleet: {prefill: 1}\n");
+  const auto mean = [&](const std::string& topology) {
+    std::string text = content(std::string(ORRERY_SOURCE_DIR) + "/configs/machines/dgx-h100.yaml");
+    const std::size_t network = text.find("\nnetwork:");
+    const std::size_t rest = text.find("\norigins:");
+    EXPECT_NE(rest, std::string::npos);
+    text =
+        text.substr(0, network) +
+        "\nnetwork: [{name: fabric, kind: switch, size: 32, bandwidth: 50 GB/s, latency: 4 us}]\n" +
+        topology + "\n";
+    for (const char* tier : {"    - {name: host", "    - {name: nvme"}) {  // through the network
+      if (const std::size_t at = text.find(tier); at != std::string::npos) {
+        text.erase(at, text.find('\n', at) + 1 - at);
+      }
+    }
+    const Outcome run =
+        orrery("serve --model llama-3.1-8b --machine " + folder.write("machine.yaml", text) +
+               " --engine " + engine + " --rate 4 --input 8000 --output 20 --requests 20 --json");
+    EXPECT_EQ(run.status, 0) << run.err;
+    return nlohmann::json::parse(run.out).at("e2e_s").at("mean").get<double>();
+  };
+  const std::string leaves =
+      "topology: {links: 'leaf_spine:leaves=4,hosts=8,spines=1,bandwidth=50 "
+      "GB/s,uplink_bandwidth=";
+  const double closed = mean("");
+  EXPECT_NEAR(mean(leaves + "400 GB/s', routing: shortest}") / closed, 1, 1e-6);
+  EXPECT_GT(mean(leaves + "25 GB/s', routing: shortest}") / closed, 1.2);
+}
+
 TEST(ServeCommand, ARowPerRequestAndStepsForPerfetto) {
   const Folder folder;
   const std::string rows = folder / "rows.csv";

@@ -44,6 +44,8 @@ struct FaultPlan {
   /// From a link's loss or return until messages take other ways. Assumed: detection by three
   /// missed hellos of 30 ms.
   Time reroute_after = 100_ms;
+  /// Then all flows are planned anew, not only what has lost its way: of bare flows under colour.
+  bool recolour = false;
   /// Of the times that telemetry has of messages: sigma of the logarithm of a factor.
   double measurement_noise = 0;
 
@@ -79,6 +81,7 @@ struct Change {
 struct Schedule {
   std::vector<Change> changes;  ///< by (at, link, place)
   Time reroute_after{0};
+  bool recolour = false;
   /// What is lost for good, in the order of time: "rank 3 is lost at 1 ms".
   std::vector<std::string> losses;
 };

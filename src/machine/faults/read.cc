@@ -16,6 +16,13 @@ Result<Fault> read_fault(const ConfigNode& node) {
   Fault fault;
   fault.where = node.where();
   fault.kind = read.required<FaultKind>("kind");
+  if (!read.ok()) {  // which of the others belong to it is not known
+    for (const char* name :
+         {"ranks", "links", "nodes", "factor", "bandwidth_share", "at", "mtbf_hours", "lasts"}) {
+      read.ignore(name);
+    }
+    return read.finish(std::move(fault));
+  }
   const char* field = places_field(fault.kind);
   fault.places = read.list<std::string>(field, true);
   read.require(!fault.places.empty(), field, "at least one, or all");
@@ -45,6 +52,7 @@ Result<FaultPlan> read_plan(const ConfigNode& root) {
   plan.seed = read.optional<std::uint64_t>("seed", 0);
   plan.until = read.optional("until", Time(0));
   plan.reroute_after = read.optional("reroute_after", plan.reroute_after);
+  plan.recolour = read.optional("recolour", false);
   plan.measurement_noise = read.optional("measurement_noise", 0.0);
   read.require(plan.until >= Time(0), "until", "a time of 0 or more");
   read.require(plan.reroute_after >= Time(0), "reroute_after", "a time of 0 or more");

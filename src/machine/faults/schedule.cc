@@ -36,10 +36,16 @@ class Maker {
     for (std::size_t f = 0; f < plan_.faults.size(); ++f) {
       add(plan_.faults[f], f);
     }
+    if (plan_.recolour && places_.compute) {
+      error_.add({{}, "recolour", "true", "false: only bare flows (`orrery flow`) are coloured"});
+    }
     if (!error_.empty()) {
       return fail(std::move(error_));
     }
-    Schedule schedule{.changes = {}, .reroute_after = plan_.reroute_after, .losses = {}};
+    Schedule schedule{.changes = {},
+                      .reroute_after = plan_.reroute_after,
+                      .recolour = plan_.recolour,
+                      .losses = {}};
     for (auto& [key, intervals] : intervals_) {
       append(key, intervals, schedule.changes);
     }

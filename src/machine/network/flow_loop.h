@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,6 +59,15 @@ class FlowLoop {
         crowding_(graph_, options) {
     if (!faults.changes.empty()) {
       links_.emplace(network_, graph_, router.routing(), router.seed());
+    }
+    if (faults.recolour && links_) {
+      links_->replan_by([this](const std::vector<bool>& lost, topology::Detours& detours) {
+        recolour(lost, detours);
+      });
+      unfinished_.resize(flows_.size());
+      for (const topology::Piece& piece : assigned_.pieces) {
+        ++unfinished_[order_[piece.flow]];
+      }
     }
     run_.finish.resize(flows_.size());
     run_.load.resize(graph_.links.size());
@@ -127,6 +137,9 @@ class FlowLoop {
       Time& finish = run_.finish[moving_[event.subject].flow];
       finish = std::max(finish, queue_.now());
       --left_;
+      if (!unfinished_.empty()) {
+        --unfinished_[moving_[event.subject].flow];
+      }
     } else if (drains) {
       ++moving_[event.subject].serial;
       if (options_.crowds()) {
@@ -233,6 +246,33 @@ class FlowLoop {
     }
   }
 
+  /// All flows that have not ended are coloured again without what is lost; if that cannot be, and
+  /// when all is back, ways are those of Detours.
+  void recolour(const std::vector<bool>& lost, topology::Detours& detours) {
+    if (std::ranges::find(lost, true) == lost.end()) {
+      return;
+    }
+    std::vector<topology::FlowEnds> ends;
+    std::vector<std::size_t> place(order_.size());  // in `ends`, by start
+    for (std::size_t f = 0; f < order_.size(); ++f) {
+      place[f] = ends.size();
+      if (const FlowRequest& flow = flows_[order_[f]]; unfinished_[order_[f]] > 0) {
+        ends.push_back({flow.source, flow.target, flow.bytes});
+      }
+    }
+    topology::Router router(graph_, topology::Routing::colour);
+    const auto planned = topology::assign(router, ends, lost);
+    if (!planned) {
+      return;
+    }
+    const auto& ways = planned_.emplace_back(topology::as_one(*planned, ends.size()));
+    for (const topology::Piece& piece : assigned_.pieces) {
+      if (piece.hops > 0 && unfinished_[order_[piece.flow]] > 0) {
+        detours.plan(assigned_.way(piece), ways[place[piece.flow]]);
+      }
+    }
+  }
+
   void apply_faults() {
     bool ways = false;
     for (; links_ && fault_ < faults_.changes.size() && faults_.changes[fault_].at == queue_.now();
@@ -272,11 +312,13 @@ class FlowLoop {
   Crowding crowding_;
   std::optional<LinkFaults> links_;
   FlowRun run_;
-  std::vector<Moving> moving_;  ///< by TransferId
-  std::vector<Ramp> ramps_;     ///< by TransferId, where the options have one
-  std::size_t next_ = 0;        ///< piece
-  std::size_t fault_ = 0;       ///< change
-  std::size_t left_ = 0;        ///< pieces that have not arrived
+  std::vector<Moving> moving_;             ///< by TransferId
+  std::vector<std::uint32_t> unfinished_;  ///< pieces by flow, where ways may be planned again
+  std::deque<std::vector<std::vector<topology::Hop>>> planned_;  ///< messages may be on older ones
+  std::vector<Ramp> ramps_;  ///< by TransferId, where the options have one
+  std::size_t next_ = 0;     ///< piece
+  std::size_t fault_ = 0;    ///< change
+  std::size_t left_ = 0;     ///< pieces that have not arrived
 };
 
 }  // namespace orrery::network

@@ -143,6 +143,12 @@ Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowReques
   if (!faults.changes.empty() && (options.crowds() || options.ramp > Bytes(0))) {
     return fail(Error("faults change the links that crowding and the ramp change: one of them"));
   }
+  if (faults.recolour && router.routing() != topology::Routing::colour) {
+    return fail(Error(Mistake{{},
+                              "recolour",
+                              std::string(name_of(router.routing())),
+                              "routing colour: others look at each flow by itself"}));
+  }
   const std::vector<std::uint32_t> order = by_start(flows);
   Result<topology::Assigned> assigned = ways_of(router, flows, order);
   if (!assigned) {

@@ -41,6 +41,9 @@ void LinkFaults::reroute(engine::EventQueue& queue,
     lost[link] = share_[link] == 0;
   }
   detours_->set_lost(lost);
+  if (replan_) {
+    replan_(lost, *detours_);
+  }
   for (TransferId id = 0; id < messages_.size(); ++id) {
     Message& message = messages_[id];
     if (message.way.empty()) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/event_queue.h"
@@ -44,6 +45,10 @@ class LinkFaults {
   void began(TransferId id, std::span<const topology::Hop> way,
              std::span<const topology::Hop> taken);
 
+  /// Ways for messages that reroute() is to put in place of theirs, given the links that are lost.
+  using Replan = std::function<void(const std::vector<bool>& lost, topology::Detours& detours)>;
+  void replan_by(Replan replan) { replan_ = std::move(replan); }
+
   struct Moved {
     std::span<const topology::Hop> from;
     std::span<const topology::Hop> to;
@@ -61,6 +66,7 @@ class LinkFaults {
   FairNetwork& network_;
   std::vector<double> share_;  ///< by link
   std::optional<topology::Detours> detours_;
+  Replan replan_;
   std::vector<Message> messages_;  ///< by TransferId; of those that have arrived, the last
 };
 

@@ -2,10 +2,39 @@
 #include "machine/network/packet.h"
 
 #include <cassert>
+#include <optional>
 
 #include "machine/network/packet_network.h"
 
 namespace orrery::network {
+namespace {
+
+/// The links of a way by hash; nothing: none leads there.
+std::optional<std::vector<std::int32_t>> links_of(topology::Router& router, std::int32_t source,
+                                                  std::int32_t target, std::uint64_t key) {
+  std::vector<topology::Hop> hops;
+  if (!router.route(source, target, key, hops)) {
+    return std::nullopt;
+  }
+  std::vector<std::int32_t> links;
+  for (const topology::Hop& hop : hops) {
+    links.push_back(static_cast<std::int32_t>(hop.link));
+  }
+  return links;
+}
+
+/// Acknowledgements among packets have a hash of their own, as flows the other way.
+void lay_ways_back(packets::PacketNetwork& network, topology::Router& router,
+                   const std::vector<FlowRequest>& flows) {
+  for (std::size_t f = 0; f < flows.size() && !network.trims(); ++f) {
+    if (const auto links = links_of(router, flows[f].target, flows[f].source,
+                                    topology::mixed(~static_cast<std::uint64_t>(f)))) {
+      network.add_way_back(f, *links);
+    }
+  }
+}
+
+}  // namespace
 
 PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRequest>& flows,
                       const std::vector<std::vector<std::int32_t>>& ways,
@@ -14,6 +43,8 @@ PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRe
   for (std::size_t f = 0; f < flows.size(); ++f) {
     network.add_path(f, ways[f]);
   }
+  topology::Router router(graph, topology::Routing::ecmp, options.seed);
+  lay_ways_back(network, router, flows);
   PacketRun run = network.run();
   assert(network.all_ended() && "every flow ends");
   return run;
@@ -29,23 +60,18 @@ Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRe
   const bool many = sprays || (packets::trims(options.protocol) &&
                                router.routing() != topology::Routing::shortest);
   const std::int64_t paths = options.paths > 0 ? options.paths : many ? 64 : 1;
-  std::vector<topology::Hop> hops;
-  std::vector<std::int32_t> links;
   for (std::size_t f = 0; f < flows.size(); ++f) {
     for (std::int64_t path = 0; path < paths; ++path) {
-      hops.clear();
       const auto key = topology::mixed(f) + static_cast<std::uint64_t>(path);
-      if (!of_packets.route(flows[f].source, flows[f].target, key, hops)) {
+      const auto links = links_of(of_packets, flows[f].source, flows[f].target, key);
+      if (!links) {
         return fail("no way leads from host " + std::to_string(flows[f].source) + " to host " +
                     std::to_string(flows[f].target));
       }
-      links.clear();
-      for (const topology::Hop& hop : hops) {
-        links.push_back(static_cast<std::int32_t>(hop.link));
-      }
-      network.add_path(f, links);
+      network.add_path(f, *links);
     }
   }
+  lay_ways_back(network, of_packets, flows);
   if (network.needs_way_back()) {
     return fail("acknowledgements of " + std::string(name_of(options.protocol)) +
                 " go back among packets, and a link on a way has none that leads back");

@@ -43,8 +43,8 @@ struct PacketOptions {
   Protocol protocol = Protocol::eqds;
   Bytes wire{0};            ///< of a full packet; 0: eqds 4150, swift 4000, others 9064
   Bytes header{64};         ///< of it, and of control packets; swift always 40, of the latter only
-  std::int64_t queue = 0;   ///< packets that a queue that trims or drops holds; 0: eqds 35, ndp 15,
-                            ///< swift 50
+  std::int64_t queue = 0;   ///< packets (of ndp their payload) that a queue that trims or drops
+                            ///< holds, the one being sent among them; 0: eqds 35, ndp 15, swift 50
   std::int64_t window = 0;  ///< packets sent before credit, or at first; 0: eqds 50, ndp 20, swift
                             ///< 15
   std::int64_t paths =
@@ -89,7 +89,7 @@ struct PacketRun {
 ///             the flows
 ///   roce      line rate; a switch pauses the link that more than `pause` packets in it have come
 ///             over until fewer than `resume` are left; pause and go take the link's latency; the
-///             acknowledgement that ends a flow queues among packets on its way back
+///             acknowledgement that ends a flow queues among packets, on a way by a hash of its own
 ///   hpcc      roce whose flow keeps at most W bytes under way and sends a packet every
 ///             wire T / W, T = 12 us, first W = T rate. For each acknowledgement, which travels
 ///             among packets: U = max over the switch ports of its way of (bytes passed since the
@@ -140,7 +140,7 @@ struct PacketRun {
 Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,
                               const PacketOptions& options);
 
-/// The same with one given way per flow.
+/// The same with one given way per flow; acknowledgements among packets go by hash of the seed.
 PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRequest>& flows,
                       const std::vector<std::vector<std::int32_t>>& ways,
                       const PacketOptions& options);

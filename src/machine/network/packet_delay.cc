@@ -38,8 +38,7 @@ void PacketNetwork::begin_delayed(std::uint32_t f) {
 }
 
 bool PacketNetwork::overflows(const Port& port, const Packet& packet) {
-  const std::int64_t sending = port.sending == kNone ? 0 : packets_[port.sending].wire;
-  const std::int64_t holds = port.queued + sending + packet.wire;
+  const std::int64_t holds = holding(port) + packet.wire;
   if (holds > port.room) {
     return true;
   }

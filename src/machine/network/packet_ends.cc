@@ -42,13 +42,23 @@ void PacketNetwork::prepare(std::uint32_t f) {
   }
 }
 
+void PacketNetwork::add_way_back(std::size_t flow, const std::vector<std::int32_t>& links) {
+  streams_[flow].back = static_cast<std::uint32_t>(ways_.size());
+  streams_[flow].back_hops = static_cast<std::uint16_t>(links.size());
+  ways_.insert(ways_.end(), links.begin(), links.end());
+}
+
 void PacketNetwork::lay_way_back(Stream& stream) {
+  if (stream.back != kNone) {
+    return;
+  }
   const auto first = static_cast<std::uint32_t>(ways_.size());
   for (std::uint16_t h = stream.hops.front(); h-- > 0;) {
     ways_.push_back(reverse(ways_[stream.ways.front() + h]));
   }
   const bool all = std::find(ways_.begin() + first, ways_.end(), -1) == ways_.end();
   stream.back = all ? first : kNone;
+  stream.back_hops = all ? stream.hops.front() : 0;
 }
 
 void PacketNetwork::shuffle(Stream& stream) {
@@ -196,7 +206,7 @@ void PacketNetwork::send_ack(std::uint32_t id) {
             .number = packet.number,
             .wire = static_cast<std::uint32_t>(options_.header.value()),
             .way = stream.back,
-            .hops = stream.hops.front(),
+            .hops = stream.back_hops,
             .ack = true};
   enqueue(id);
   send_next(static_cast<std::uint32_t>(ways_[stream.back]));

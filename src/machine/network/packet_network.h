@@ -46,8 +46,8 @@ class PacketNetwork {
     find_reverse();
     for (std::size_t l = 0; l < ports_.size(); ++l) {
       const auto number = static_cast<std::int32_t>(l);
-      ports_[l].room =
-          scaled(options_.queue, usual_queue(options_.protocol), number) * options_.wire.value();
+      const std::int64_t each = is(Protocol::ndp) ? payload() : options_.wire.value();
+      ports_[l].room = scaled(options_.queue, usual_queue(options_.protocol), number) * each;
       ports_[l].full = serialisation(options_.wire, number);
       ports_[l].control = serialisation(options_.header, number);
     }
@@ -60,6 +60,9 @@ class PacketNetwork {
 
   /// The links of path `id` of a flow; ids in order from 0.
   void add_path(std::size_t flow, const std::vector<std::int32_t>& links);
+  /// Of its acknowledgements, where they are packets among others; without it over the cables of
+  /// path 0.
+  void add_way_back(std::size_t flow, const std::vector<std::int32_t>& links);
   /// Some acknowledgements would have no way.
   bool needs_way_back() const {
     return (is(Protocol::hpcc) || is(Protocol::swift)) &&
@@ -152,6 +155,10 @@ class PacketNetwork {
   std::uint32_t next_path(Stream& stream);
   std::int32_t link_of(const Packet& packet) const { return ways_[packet.way + packet.hop]; }
 
+  /// Bytes in the queue, with the packet that is being sent.
+  std::int64_t holding(const Port& port) const {
+    return port.queued + (port.sending == kNone ? 0 : packets_[port.sending].wire);
+  }
   /// At the port of its next link; a full queue may trim it.
   void enqueue(std::uint32_t id);
   /// Takes the newest out of the queue.

@@ -121,7 +121,7 @@ void PacketNetwork::enqueue(std::uint32_t id) {
   Packet& packet = packets_[id];
   const auto number = static_cast<std::uint32_t>(link_of(packet));
   Port& port = ports_[number];
-  if (trims() && packet.hop > 0 && port.queued + packet.wire > port.room) {
+  if (trims() && packet.hop > 0 && holding(port) + packet.wire > port.room) {
     if (is(Protocol::eqds) || coin() || port.first == kNone) {
       trim(id);
       return;
@@ -165,7 +165,7 @@ void PacketNetwork::trim(std::uint32_t id) {
     there += serialisation(options_.header, over) + link(over).latency;
     there += charge(over);
   }
-  streams_[packet.flow].avoided[packet.path] = true;
+  streams_[packet.flow].avoided[packet.path] = is(Protocol::eqds);
   queue_.push(queue_.now() + there, Event::header, packet.flow, packet.number);
   free_.push_back(id);
 }

@@ -161,10 +161,11 @@ struct Stream {
   std::vector<bool> avoided;         ///< path ids that trimmed in this round
   std::size_t next_path = 0;
   std::uint64_t random = 0;
-  Time reverse{0};             ///< of a control packet over path 0
-  std::uint32_t back = kNone;  ///< first link of the way back of path 0, where cables lead back
-  bool listed = false;         ///< among its host's flows
-  bool waiting = false;        ///< among its receiver's
+  Time reverse{0};              ///< of a control packet over path 0
+  std::uint32_t back = kNone;   ///< first link of the way back, if there is one
+  std::uint16_t back_hops = 0;  ///< of it
+  bool listed = false;          ///< among its host's flows
+  bool waiting = false;         ///< among its receiver's
 };
 
 /// What is known of a flow's rate.

@@ -36,6 +36,9 @@ void PacketNetwork::join_ports(std::vector<std::uint32_t>& parents, const Stream
       join(reverse(ways_[stream.ways[path] + h]));
     }
   }
+  for (std::uint32_t h = 0; h < stream.back_hops; ++h) {
+    join(ways_[stream.back + h]);
+  }
 }
 
 std::vector<std::vector<std::uint32_t>> PacketNetwork::parts() const {

@@ -19,8 +19,8 @@ struct Part {
 
 class Assigner {
  public:
-  Assigner(Router& router, std::span<const FlowEnds> flows)
-      : router_(router), flows_(flows), load_(router.graph().links.size()) {}
+  Assigner(Router& router, std::span<const FlowEnds> flows, const std::vector<bool>& lost)
+      : router_(router), flows_(flows), lost_(lost), load_(router.graph().links.size()) {}
 
   Result<Assigned> run() {
     switch (router_.routing()) {
@@ -231,6 +231,26 @@ class Assigner {
     }
   }
 
+  /// On which no part meets a lost link between the level and the next.
+  std::vector<std::int32_t> open_ways(std::vector<Part>& parts, std::size_t level) {
+    std::vector<std::int32_t> open;
+    std::vector<Hop> hops;
+    for (std::int32_t way = 0; way < choices(level); ++way) {
+      const bool is_open = lost_.empty() || std::ranges::all_of(parts, [&](Part& part) {
+                             part.choice[level] = way;
+                             hops.clear();
+                             const FlowEnds& flow = flows_[part.flow];
+                             return router_.climb(flow.source, flow.target, part.choice, hops) &&
+                                    !lost_[hops[level].link] &&
+                                    !lost_[hops[hops.size() - 1 - level].link];
+                           });
+      if (is_open) {
+        open.push_back(way);
+      }
+    }
+    return open;
+  }
+
   /// Chooses for each part the way out of its switch of the level (level 0: its host).
   void colour_level(std::vector<Part> parts, std::size_t level) {
     std::vector<Part> going;
@@ -247,35 +267,63 @@ class Assigner {
     if (going.empty()) {
       return;
     }
-    const std::int32_t ways = choices(level);
-    if (ways == 1) {
+    const std::vector<std::int32_t> open = open_ways(going, level);
+    if (open.empty()) {
+      return add(going.front().flow, 1, result_.hops.size(), false);
+    }
+    if (choices(level) == 1) {
       colour_level(std::move(going), level + 1);
       return;
     }
-    const std::int32_t switches = above(router_.graph().hosts - 1, level) + 1;
-    const std::int32_t degree = largest_degree(edges, switches);
-    const std::int32_t cuts = ways / std::gcd(degree, ways);
-    std::vector<Part> pieces;
-    std::vector<LeafPair> piece_edges;
-    for (std::size_t p = 0; p < going.size(); ++p) {
-      going[p].share /= cuts;
-      pieces.insert(pieces.end(), static_cast<std::size_t>(cuts), going[p]);
-      piece_edges.insert(piece_edges.end(), static_cast<std::size_t>(cuts), edges[p]);
-    }
-    const std::vector<std::int32_t> colours = edge_colours(piece_edges, switches);
-    std::vector<std::vector<Part>> planes(static_cast<std::size_t>(ways));
-    for (std::size_t p = 0; p < pieces.size(); ++p) {
-      const std::int32_t way = colours[p] % ways;
-      pieces[p].choice[level] = way;
-      planes[static_cast<std::size_t>(way)].push_back(std::move(pieces[p]));
-    }
-    for (std::vector<Part>& plane : planes) {
+    for (std::vector<Part>& plane : spread(going, edges, level, open)) {
       colour_level(std::move(plane), level + 1);
     }
   }
 
+  /// The parts of each of the open ways, by an edge colouring: of D colours as many as the ways
+  /// divide take whole parts, those of the r others are cut. The next level colours parts of one
+  /// size: for it all are cut alike before.
+  std::vector<std::vector<Part>> spread(std::vector<Part>& going, std::vector<LeafPair>& edges,
+                                        std::size_t level, const std::vector<std::int32_t>& open) {
+    const auto ways = static_cast<std::int32_t>(open.size());
+    const std::int32_t switches = above(router_.graph().hosts - 1, level) + 1;
+    const std::int32_t degree = largest_degree(edges, switches);
+    const bool again = level + 1 < tree().shape.size() && choices(level + 1) > 1;
+    if (again) {
+      cut(going, edges, ways / std::gcd(degree, ways));
+    }
+    const std::int32_t whole = again ? largest_degree(edges, switches) : degree / ways * ways;
+    const std::int32_t cuts = ways / std::gcd(degree, ways);
+    const std::vector<std::int32_t> colours = edge_colours(edges, switches);
+    std::vector<std::vector<Part>> planes(open.size());
+    for (std::size_t p = 0; p < going.size(); ++p) {
+      const bool stays = colours[p] < whole;
+      going[p].share /= stays ? 1 : cuts;
+      for (std::int32_t piece = 0; piece < (stays ? 1 : cuts); ++piece) {
+        const std::int32_t turn = stays ? colours[p] : (colours[p] - whole) * cuts + piece;
+        const auto plane = static_cast<std::size_t>(turn % ways);
+        planes[plane].push_back(going[p]);
+        planes[plane].back().choice[level] = open[plane];
+      }
+    }
+    return planes;
+  }
+
+  static void cut(std::vector<Part>& parts, std::vector<LeafPair>& edges, std::int32_t cuts) {
+    std::vector<Part> pieces;
+    std::vector<LeafPair> piece_edges;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      parts[p].share /= cuts;
+      pieces.insert(pieces.end(), static_cast<std::size_t>(cuts), parts[p]);
+      piece_edges.insert(piece_edges.end(), static_cast<std::size_t>(cuts), edges[p]);
+    }
+    parts = std::move(pieces);
+    edges = std::move(piece_edges);
+  }
+
   Router& router_;
   std::span<const FlowEnds> flows_;
+  const std::vector<bool>& lost_;
   std::vector<double> load_;  ///< seconds, by link
   Assigned result_;
   std::size_t unreachable_ = SIZE_MAX;
@@ -283,8 +331,33 @@ class Assigner {
 
 }  // namespace
 
-Result<Assigned> assign(Router& router, std::span<const FlowEnds> flows) {
-  return Assigner(router, flows).run();
+Result<Assigned> assign(Router& router, std::span<const FlowEnds> flows,
+                        const std::vector<bool>& lost) {
+  return Assigner(router, flows, lost).run();
+}
+
+std::vector<std::vector<Hop>> as_one(const Assigned& assigned, std::size_t flows) {
+  std::vector<std::vector<Hop>> ways(flows);
+  std::map<LinkId, std::pair<std::size_t, double>> on;  // of this flow: place in its way, share
+  for (std::size_t p = 0; p < assigned.pieces.size(); ++p) {
+    const Piece& piece = assigned.pieces[p];
+    std::vector<Hop>& way = ways[piece.flow];
+    const bool first = p == 0 || assigned.pieces[p - 1].flow != piece.flow;
+    if (first) {
+      on.clear();
+    }
+    for (const Hop& hop : assigned.way(piece)) {
+      const auto [known, fresh] = on.try_emplace(hop.link, way.size(), 0.0);
+      if (fresh) {
+        way.push_back({hop.link, hop.bandwidth, Time(0)});
+      }
+      auto& [place, share] = known->second;
+      share += piece.share;
+      way[place].bandwidth = Bandwidth(hop.bandwidth.value() / share);
+      way.front().latency += first ? hop.latency : Time(0);
+    }
+  }
+  return ways;
 }
 
 std::vector<Time> link_times(const Assigned& assigned, std::span<const FlowEnds> flows,

@@ -43,17 +43,27 @@ struct Assigned {
 ///   the
 ///                other r = n mod S in S / gcd(r, S) pieces
 ///   pair_split   the same of the flows of every pair of leaves: exact at both ends
-///   colour       edge colouring of the flows as edges between leaves, D the largest degree; if S
-///                does not divide D every flow is cut into S / gcd(D, S) pieces first; uplink =
-///                colour mod S. For flows of equal size no link gets more than by ideal spraying.
-///                With three levels the same again between pods in every plane. Flows of one size
-///                are coloured together
+///   colour       edge colouring of the flows as edges between leaves, D the largest degree; uplink
+///                = colour mod S; if S does not divide D the flows of the last r = D mod S colours
+///                are cut into S / gcd(r, S) pieces, which take the uplinks in turn. For flows of
+///                equal size no link gets more than by ideal spraying. With three levels the same
+///                again between pods in every plane, all flows cut into S / gcd(D, S) before. Flows
+///                of one size are coloured together
 ///   others       each flow by itself (Router::route); its key counts flows of equal ends
 ///
-/// A mistake when hosts are not connected.
+/// `lost` (by link; of colour only): at every level the S ways are those on which no switch of the
+/// flows has lost a link, up or down. With one uplink of n lost that is (n-1)/n of the healthy
+/// rate, which its leaf cannot exceed; with losses in several planes it gives up more than it must.
+///
+/// A mistake when hosts are not connected, or no such way is left.
 ///
 /// Source: mechanism of "Ethereal", arXiv 2407.00550; C4P, arXiv 2406.04594.
-Result<Assigned> assign(Router& router, std::span<const FlowEnds> flows);
+Result<Assigned> assign(Router& router, std::span<const FlowEnds> flows,
+                        const std::vector<bool>& lost = {});
+
+/// By flow: its pieces as one way, of which a link that gets a share f is a hop of bandwidth / f;
+/// the latencies of the first piece are on the first hop.
+std::vector<std::vector<Hop>> as_one(const Assigned& assigned, std::size_t flows);
 
 /// Busy time of the busiest link if it had to carry all pieces alone, and of every link.
 std::vector<Time> link_times(const Assigned& assigned, std::span<const FlowEnds> flows,

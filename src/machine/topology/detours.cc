@@ -17,18 +17,21 @@ void Detours::set_lost(const std::vector<bool>& lost) {
 }
 
 std::span<const Hop> Detours::instead_of(std::span<const Hop> way) {
+  if (way.empty()) {
+    return way;
+  }
+  if (const auto planned = instead_.find(way.data()); planned != instead_.end()) {
+    return planned->second;
+  }
   const bool broken =
       std::ranges::any_of(way, [&](const Hop& hop) { return !lost_.empty() && lost_[hop.link]; });
   if (!broken) {
     return way;
   }
-  const auto [found, fresh] = instead_.try_emplace(way.data(), way);
-  if (fresh) {
-    if (auto other = around(way)) {
-      found->second = ways_.emplace_back(std::move(*other));
-    }
-  }
-  return found->second;
+  auto other = around(way);
+  const std::span<const Hop> now = other ? ways_.emplace_back(std::move(*other)) : way;
+  plan(way, now);
+  return now;
 }
 
 std::optional<std::vector<Hop>> Detours::around(std::span<const Hop> way) {

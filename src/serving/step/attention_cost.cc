@@ -120,9 +120,8 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
     const Time launch = shape.decodes > 0 ? machine_.device.kernels.attention_launch : Time(0);
     total += prompts - std::min(prompts, launch);
     if (options_.degrees.cp > 1) {
-      const Time send = collective::collective_time(
-          graph::CollectiveKind::send_recv, Bytes(std::llround(kv_bytes * keys / cp)),
-          context_group_, collective::CollectiveAlgorithm::automatic, machine_);
+      const Time send = moved(graph::CollectiveKind::send_recv,
+                              Bytes(std::llround(kv_bytes * keys / cp)), context_group_);
       total +=
           (std::max(prompts, send) + add_partial(sequences * mean)) * (options_.degrees.cp - 1);
     }
@@ -150,8 +149,7 @@ Time StepCost::merge(std::int64_t rows) {
     for (const auto& [kind, bytes] :
          {std::pair{graph::CollectiveKind::all_gather, 4 * heads * options_.degrees.cp},
           {graph::CollectiveKind::all_reduce, 2 * heads * value}}) {
-      found->second += collective::collective_time(
-          kind, Bytes(bytes), context_group_, collective::CollectiveAlgorithm::automatic, machine_);
+      found->second += moved(kind, Bytes(bytes), context_group_);
     }
   }
   return found->second;

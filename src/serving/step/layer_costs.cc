@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "collective/phase_messages.h"
 #include "collective/token_exchange.h"
 #include "machine/compute/compute_model.h"
 #include "machine/compute/spatial.h"
@@ -116,9 +117,7 @@ void StepCost::add_operator(Part& part, zoo::ModelOperator op, const plan::Plan&
 void StepCost::add_all_reduce(Part& part, std::int64_t tokens) const {
   if (options_.degrees.tp > 1) {
     const Bytes size = Bytes(2) * tokens * model_.hidden;
-    part.add(collective::collective_time(graph::CollectiveKind::all_reduce, size, tensor_group_,
-                                         options_.all_reduce, machine_),
-             1);
+    part.add(moved(graph::CollectiveKind::all_reduce, size, tensor_group_, options_.all_reduce), 1);
   }
 }
 
@@ -126,12 +125,11 @@ void StepCost::add_exchange(Part& part, std::int64_t tokens) const {
   if (options_.degrees.dp == 1) {
     return;
   }
-  constexpr auto kAutomatic = collective::CollectiveAlgorithm::automatic;
   if (options_.dispatch == plan::MoeDispatch::all_gather) {
     const Bytes all = Bytes(2) * tokens * options_.degrees.dp * model_.hidden;
     for (const auto kind :
          {graph::CollectiveKind::all_gather, graph::CollectiveKind::reduce_scatter}) {
-      part.add(collective::collective_time(kind, all, data_group_, kAutomatic, machine_), 1);
+      part.add(moved(kind, all, data_group_), 1);
     }
     return;
   }
@@ -140,19 +138,30 @@ void StepCost::add_exchange(Part& part, std::int64_t tokens) const {
   for (const graph::DataType type : {options_.precision.activations, graph::DataType::bf16}) {
     const Bytes size = graph::bytes_of(type, rows * model_.hidden);
     part.add(options_.dispatch == plan::MoeDispatch::hierarchical
-                 ? collective::total_time(collective::plan_token_exchange(
-                       collective::plan_collective, size, model_.top_k, expert_group_, kAutomatic,
-                       machine_))
-                 : collective::collective_time(graph::CollectiveKind::all_to_all, size,
-                                               expert_group_, kAutomatic, machine_),
+                 ? exchanged(size)
+                 : moved(graph::CollectiveKind::all_to_all, size, expert_group_),
              1);
   }
 }
 
+Time StepCost::moved(graph::CollectiveKind kind, Bytes size,
+                     const std::vector<collective::Extent>& group,
+                     collective::CollectiveAlgorithm algorithm) const {
+  return on_links_ ? on_links_->time(kind, size, group, algorithm)
+                   : collective::collective_time(kind, size, group, algorithm, machine_);
+}
+
+Time StepCost::exchanged(Bytes size) const {
+  const auto plan = [&](decltype(collective::plan_collective)& phases) {
+    return collective::plan_token_exchange(phases, size, model_.top_k, expert_group_,
+                                           collective::CollectiveAlgorithm::automatic, machine_);
+  };
+  return on_links_ ? on_links_->time(plan(collective::plan_messages))
+                   : collective::total_time(plan(collective::plan_collective));
+}
+
 Time StepCost::hop(std::int64_t tokens) const {
-  return collective::collective_time(graph::CollectiveKind::send_recv,
-                                     Bytes(2) * tokens * model_.hidden, stage_group_,
-                                     collective::CollectiveAlgorithm::automatic, machine_);
+  return moved(graph::CollectiveKind::send_recv, Bytes(2) * tokens * model_.hidden, stage_group_);
 }
 
 StepCost::Part StepCost::fused_hops(std::int64_t tokens) const {
@@ -165,9 +174,7 @@ StepCost::Part StepCost::fused_hops(std::int64_t tokens) const {
   Time halves{0};
   for (const auto kind :
        {graph::CollectiveKind::reduce_scatter, graph::CollectiveKind::all_gather}) {
-    halves +=
-        collective::collective_time(kind, Bytes(2) * slice * tp * model_.hidden, tensor_group_,
-                                    collective::CollectiveAlgorithm::automatic, machine_);
+    halves += moved(kind, Bytes(2) * slice * tp * model_.hidden, tensor_group_);
   }
   Part sum;
   add_all_reduce(sum, tokens);
@@ -260,10 +267,7 @@ StepCost::Part StepCost::head(std::int64_t samples) const {
   }
   const std::int64_t logits = samples * model_.vocab;
   if (options_.degrees.tp > 1) {
-    total.add(collective::collective_time(graph::CollectiveKind::all_gather, Bytes(2) * logits,
-                                          tensor_group_, collective::CollectiveAlgorithm::automatic,
-                                          machine_),
-              1);
+    total.add(moved(graph::CollectiveKind::all_gather, Bytes(2) * logits, tensor_group_), 1);
   }
   if (const auto known = measured_ ? measured_->layer("sampling", samples) : std::nullopt) {
     total.add(*known, 1);

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "machine/compute/compute_model.h"
 #include "machine/compute/spatial.h"
-#include "machine/dimensions_only.h"
 
 namespace orrery::step {
 namespace {
@@ -89,9 +89,6 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
          "a decoder whose layers are attention (also latent or windowed) and MLPs or experts"});
   }
   check_degrees(model, options.degrees, error);
-  if (auto known = machine::check_dimensions_only(machine, "serve"); !known) {
-    error.add(std::move(known.error()));
-  }
   const graph::DataType type = options.precision.activations;
   if (machine.device.peak[static_cast<std::size_t>(type)] == FlopRate(0)) {
     error.add({"", "activations", std::string(name_of(type)),
@@ -114,6 +111,9 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
     return fail(std::move(sized.error()));
   }
   StepCost cost(model, *sized, options, measured);
+  if (auto known = cost.check_links(); !known) {
+    return fail(std::move(known.error()));
+  }
   if (measured) {
     StepCost plain(model, std::move(*sized), options, nullptr);
     if (are_alike(cost, plain)) {
@@ -160,7 +160,31 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
   expert_group_ = collective::extents_of(1, options_.degrees.tp * options_.degrees.dp, machine_);
   context_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.cp, machine_);
   stage_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.pp, machine_);
+  if (machine_.wires.graph) {
+    on_links_.emplace(machine_);
+  }
   measure_weights();
+}
+
+Result<void> StepCost::check_links() const {
+  if (!on_links_) {
+    return {};
+  }
+  constexpr auto kAutomatic = collective::CollectiveAlgorithm::automatic;
+  const bool gathers = options_.dispatch == plan::MoeDispatch::all_gather;
+  const std::vector<collective::Extent> none;
+  for (const auto& [kind, group, algorithm] :
+       {std::tuple(graph::CollectiveKind::all_reduce, &tensor_group_, options_.all_reduce),
+        {graph::CollectiveKind::all_gather, gathers ? &data_group_ : &none, kAutomatic},
+        {graph::CollectiveKind::all_to_all, gathers ? &none : &expert_group_, kAutomatic},
+        {graph::CollectiveKind::all_reduce, &context_group_, kAutomatic}}) {
+    if (auto known = on_links_->check(kind, *group, algorithm); !known) {
+      Mistake mistake = std::move(known.error().mistakes.front());
+      mistake.field = fmt::format("{} on the topology", name_of(kind));
+      return fail(Error(std::move(mistake)));
+    }
+  }
+  return {};
 }
 
 std::int64_t StepCost::padded(std::int64_t tokens) const {

@@ -47,6 +47,10 @@
 /// Inside a captured graph T is padded to the next capture size; a step that is too large for one
 /// takes at least `launch` per kernel.
 ///
+/// On a machine with a topology collectives are flows on its links, those of all groups of the
+/// engine at once (collective/on_links.h), the engine on the first of the devices. What other
+/// engines send at that time is not seen.
+///
 /// `kernels`: layers, products and attention that its tables cover take their measured times
 /// (measured_kernels.h), attention of plain layers without windows, guesses and cp only.
 ///
@@ -57,6 +61,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -64,6 +69,7 @@
 
 #include "base/result.h"
 #include "collective/cost.h"
+#include "collective/on_links.h"
 #include "machine/machine.h"
 #include "serving/step/measured_kernels.h"
 #include "serving/step/precision.h"
@@ -190,6 +196,13 @@ class StepCost {
   void add_all_reduce(Part& part, std::int64_t tokens) const;
   /// With dp > 1: every copy gets all tokens before the experts, and its own ones' sums after them.
   void add_exchange(Part& part, std::int64_t tokens) const;
+  /// A collective of every group of its kind: closed forms, or flows on a topology.
+  Time moved(
+      graph::CollectiveKind kind, Bytes size, const std::vector<collective::Extent>& group,
+      collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::automatic) const;
+  /// Tokens to their experts node by node, or back.
+  Time exchanged(Bytes size) const;
+  Result<void> check_links() const;
   /// From a stage to the next.
   Time hop(std::int64_t tokens) const;
   /// Of `fuse`, for all stages: what it saves, and kernels more; none where it saves nothing.
@@ -239,6 +252,8 @@ class StepCost {
   graph::Operator decode_;
   std::shared_ptr<StepCost> drafter_;
   std::shared_ptr<const MeasuredKernels> measured_;
+  /// Of a machine with a topology; remembers what it has found.
+  mutable std::optional<collective::LinkTimes> on_links_;
 };
 
 }  // namespace orrery::step

@@ -111,6 +111,16 @@ faults:
   EXPECT_THAT(text, HasSubstr("did you mean 'reroute_after'"));
 }
 
+TEST(Faults, WithoutAKindThereIsNothingElseToSay) {
+  for (const char* fault : {"{at: 0 s}", "{kind: lnk, factr: 2, at: 0}", "5"}) {
+    const std::string text = mistakes_of("faults: [" + std::string(fault) + "]");
+    EXPECT_THAT(text, testing::Not(HasSubstr("factor:"))) << text;
+    EXPECT_THAT(text, testing::Not(HasSubstr("ranks"))) << text;
+  }
+  EXPECT_EQ(mistakes_of("faults: [{at: 0 s}]"),
+            "faults.yaml:1: faults[0].kind: required, but missing");
+}
+
 TEST(Faults, WhatIsNotThereIsAMistake) {
   EXPECT_THAT(mistakes_of("faults: [{kind: node, nodes: [4], at: 0 s}]"),
               HasSubstr("a number below 4"));

@@ -3,10 +3,12 @@
 // us.
 #include "machine/network/link_faults.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "machine/network/flows.h"
@@ -110,6 +112,74 @@ TEST(LinkFaults, ThenItGoesBackWhenTheLinkIs) {
                 "bandwidth_share: 0, at: 250 us, lasts: 500 us}]}");
   ASSERT_TRUE(run) << run.error().to_string();
   EXPECT_EQ(run->end, kAlone + 250_us);
+}
+
+TEST(LinkFaults, AColouringIsDoneAgainWhereTheFileSaysSo) {
+  // Four flows on four spines, one of which is gone from 0.25 ms on: of three uplinks a flow has
+  // 3/4 of its rate if all are spread, a half if the one without a way joins another.
+  const Case colour{
+      std::move(*topology::parse_topology("leaf_spine:leaves=2,hosts=4,spines=4", "")),
+      Routing::colour};
+  std::vector<FlowRequest> flows;
+  for (std::int32_t host = 0; host < 4; ++host) {
+    flows.push_back({host, host + 4, Bytes(12'500'000), Time(0)});
+  }
+  const std::string loss =
+      "reroute_after: 0, faults: [{kind: link, links: [leaf0--spine0], bandwidth_share: 0, "
+      "at: 250 us";
+  const auto hashed = colour.run(flows, "{" + loss + "}]}");
+  const auto again = colour.run(flows, "{recolour: true, " + loss + "}]}");
+  const auto back = colour.run(flows, "{recolour: true, " + loss + ", lasts: 200 us}]}");
+  ASSERT_TRUE(hashed && again && back) << again.error().to_string();
+  EXPECT_EQ(hashed->end, kAlone + 750_us);
+  EXPECT_EQ(again->end, kAlone + 250_us);
+  EXPECT_EQ(again->rerouted, 4U);
+  EXPECT_NEAR(colour.load(*again, "leaf0->spine1"), 12.5e6 * (0.25 + 1), 100);
+  // 0.25 ms whole, 0.2 ms at 3/4, the rest whole again.
+  EXPECT_EQ(back->end, kAlone + 50_us);
+  // Nothing to colour without that routing, nor in a run of a workload.
+  const Case hashed_only{colour.graph, Routing::ecmp};
+  EXPECT_THAT(hashed_only.run(flows, "{recolour: true, " + loss + "}]}").error().to_string(),
+              ::testing::HasSubstr("recolour: found 'ecmp', expected routing colour"));
+  faults::Places computing = places_of(colour.graph);
+  computing.compute = true;
+  const auto plan = faults::parse_faults("{recolour: true, faults: []}", "faults.yaml");
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(faults::schedule_of(*plan, computing));
+}
+
+RC_GTEST_PROP(LinkFaults, ColouredAgainAnUplinkLessCostsNoMoreThanItsShare, ()) {
+  // Of S uplinks S - 1 carry the D flows of the leaf that has most; a host sends and gets one flow.
+  const auto leaves = *rc::gen::inRange(2, 6);
+  const auto spines = *rc::gen::inRange(2, 6);
+  const auto hosts = *rc::gen::inRange(1, 7);
+  const Case tree{
+      std::move(*topology::parse_topology(
+          fmt::format("leaf_spine:leaves={},spines={},hosts={}", leaves, spines, hosts), "")),
+      Routing::colour};
+  TrafficSpec spec;
+  spec.kind = Traffic::permutation;
+  spec.bytes = Bytes(12'500'000);
+  spec.seed = *rc::gen::inRange<std::uint64_t>(0, 1000);
+  const auto flows = make_traffic(spec, tree.graph.hosts);
+  std::vector<int> sent(static_cast<std::size_t>(leaves));
+  std::vector<int> got(sent);
+  for (const FlowRequest& flow : flows) {
+    const auto from = static_cast<std::size_t>(flow.source / hosts);
+    const auto to = static_cast<std::size_t>(flow.target / hosts);
+    sent[from] += from == to ? 0 : 1;
+    got[to] += from == to ? 0 : 1;
+  }
+  const auto run = tree.run(flows,
+                            "{recolour: true, reroute_after: 0, faults: [{kind: link, links: "
+                            "[leaf0--spine0], bandwidth_share: 0, at: 0 s}]}");
+  RC_ASSERT(run);
+  const double most = std::max(*std::ranges::max_element(sent), *std::ranges::max_element(got));
+  const double left = spines - 1;
+  const double there = std::max(sent[0], got[0]);
+  const double end = to_seconds(run->end - 4_us) / to_seconds(1_ms);
+  RC_ASSERT(end <= std::max(1.0, most / left) + 1e-6);
+  RC_ASSERT(end >= there / left - 1e-2);  // some stay inside a leaf and save 2 us
 }
 
 TEST(LinkFaults, ForGoodItStopsWithTheReason) {

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "machine/topology/colouring.h"
@@ -100,6 +101,60 @@ TEST(Colour, LoadIsThatOfIdealSprayingForEverySmallInstance) {
     }
   }
   EXPECT_EQ(instances, 3 * (15 + 63));
+}
+
+/// Of all ways to put every flow on one of the spines whole, the least load of the busiest uplink
+/// or downlink.
+int least_whole_load(const std::vector<LeafPair>& edges, int leaves, int spines) {
+  int least = std::numeric_limits<int>::max();
+  int codes = 1;
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    codes *= spines;
+  }
+  std::vector<int> load;
+  for (int code = 0; code < codes; ++code) {
+    load.assign(static_cast<std::size_t>(2 * leaves * spines), 0);
+    int rest = code;
+    for (const LeafPair& edge : edges) {
+      ++load[static_cast<std::size_t>(edge.source * spines + rest % spines)];
+      ++load[static_cast<std::size_t>((leaves + edge.target) * spines + rest % spines)];
+      rest /= spines;
+    }
+    least = std::min(least, *std::ranges::max_element(load));
+  }
+  return least;
+}
+
+TEST(Colour, NoChoiceOfSinglePathsIsBetterForAnyPermutationOfSixHosts) {
+  // All 720 permutations on 3 leaves of 2 and on 2 of 3 hosts, 1 to 3 spines, and every one of the
+  // up to 3^6 choices of a spine per flow. The best of these is D / S rounded up (König), never
+  // less than spraying's D / S; colouring, which cuts flows only if S does not divide D, is D / S.
+  int instances = 0;
+  for (const int leaves : {2, 3}) {
+    const int hosts = 6 / leaves;
+    for (int spines = 1; spines <= 3; ++spines) {
+      const LinkGraph graph = leaf_spine(leaves, spines, hosts);
+      std::vector<std::int32_t> targets{0, 1, 2, 3, 4, 5};
+      do {
+        std::vector<FlowEnds> flows;
+        std::vector<LeafPair> edges;
+        for (std::int32_t host = 0; host < 6; ++host) {
+          const std::int32_t target = targets[static_cast<std::size_t>(host)];
+          flows.push_back({host, target, kSize});
+          if (host / hosts != target / hosts) {
+            edges.push_back({host / hosts, target / hosts});
+          }
+        }
+        const int most = largest_degree(edges, leaves);
+        ASSERT_EQ(edges.empty() ? 0 : least_whole_load(edges, leaves, spines),
+                  (most + spines - 1) / spines);
+        ASSERT_NEAR(busiest(graph, flows, Routing::colour), static_cast<double>(most) / spines,
+                    1e-7);
+        ++instances;
+      } while (std::ranges::next_permutation(targets).found);
+    }
+  }
+  EXPECT_EQ(instances, 2 * 3 * 720);
 }
 
 RC_GTEST_PROP(Colour, LoadIsThatOfIdealSprayingOnRandomTraffic, ()) {

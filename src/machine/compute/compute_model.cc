@@ -180,8 +180,9 @@ double tiled_attention_seconds(const graph::Operator& op, const Rates& rates,
 /// The device's coefficients where few queries read many keys, if it has any.
 const KernelCoefficients& attention_coefficients(const graph::Operator& op, const Device& device) {
   const auto decode = device.format_kernels.find(kDecodeKernels);
-  return splits_keys(op) && op.gemm.m > 0 && !op.tensorrt && decode != device.format_kernels.end() ? decode->second
-                                                                      : device.kernels_of(op);
+  return splits_keys(op) && op.gemm.m > 0 && !op.tensorrt && decode != device.format_kernels.end()
+             ? decode->second
+             : device.kernels_of(op);
 }
 
 double attention_seconds(const graph::Operator& op, const Rates& rates,

@@ -16,7 +16,9 @@ d elements, causal, with a window of w keys (0: none):
     longest = tile(longest keys)
     tile(keys) = t (keys + attention_key_ramp) (per_pair^4 + attention_softmax^4)^(1/4) / rate
     per_pair = 4 d;  rate = peak attention_share / units
-    mean  = min(r + edges t / 2, S), edges = 2 of a window (2 r < S), else 1;  longest keys = min(S, max(2 r, mean)),  r: visible keys of a query
+    mean  = min(r + edges max(t, u) / 2, S), edges = 2 of a window (2 r < S), else 1;  r: visible keys of a query
+    u     = keys computed at a time: the power of two up to --key-elements / d, at most 256; S rounded up to a multiple
+    longest keys = min(S, max(2 r, mean))
     rows  = 2 * 2 B h S d bytes (queries, output);  keys = 2 * 2 B g S d bytes
 
 Rows of tables whose path contains --cached also write keys and values to a paged cache before:
@@ -34,7 +36,8 @@ import hashlib
 import numpy as np
 from scipy.optimize import differential_evolution, minimize
 
-TILE, SMALL_TILE = 128, 16  # queries
+TILE, SMALL_TILE = 128, 16  # queries; TensorRT-LLM's prompts have no small ones
+MOST_KEYS_OF_TILE = 256
 WIDEST_HEAD = 256
 SAMPLES = 1200  # enough for seven coefficients
 COLUMNS = (("batch", "batch_size"), ("new_tokens", "isl"), ("heads", "num_heads"),
@@ -85,10 +88,13 @@ def attention_time(c, rows, device):
     batch, queries, heads, kv_heads, width, window, cached = rows.T
     window = np.where(window > 0, np.minimum(window, queries), queries)
     visible = window - window**2 / (2 * queries)
-    tile = np.where(queries < SMALL_TILE, SMALL_TILE, TILE)
-    edges = np.where((2 * visible < queries) & (queries >= SMALL_TILE), 2, 1)
-    mean = np.minimum(visible + edges * tile / 2, queries)
-    longest = np.minimum(queries, np.maximum(2 * visible, mean))
+    small = (queries < SMALL_TILE) & (device.framework != "trtllm")
+    tile = np.where(small, SMALL_TILE, TILE)
+    edges = np.where((2 * visible < queries) & ~small, 2, 1)
+    most = np.maximum(device.key_elements / width, 1)
+    keys = np.minimum(2.0 ** np.floor(np.log2(most)), MOST_KEYS_OF_TILE)
+    mean = np.minimum(visible + edges * np.maximum(tile, keys) / 2, np.ceil(queries / keys) * keys)
+    longest = np.maximum(mean, np.minimum(queries, 2 * visible))
     per_pair = ((4 * width) ** 4 + c["attention_softmax"] ** 4) ** 0.25
     per_key = tile * per_pair / (device.peak / device.units * c["attention_share"])
     tiles = batch * heads * np.ceil(queries / tile)
@@ -145,6 +151,7 @@ def main():
     parser.add_argument("--peak", type=float, required=True, help="dense bf16 FLOP/s")
     parser.add_argument("--units", type=int, required=True)
     parser.add_argument("--bandwidth", type=float, required=True, help="bytes/s")
+    parser.add_argument("--key-elements", type=float, default=0, help="attention_key_elements, published")
     parser.add_argument("--stream-launch", type=float, default=2.5e-6, help="s")
     parser.add_argument("--cached", default="", help="part of the paths of tables that write a cache")
     parser.add_argument("--fix", action="append", default=[], metavar="NAME=VALUE", help="do not fit NAME")

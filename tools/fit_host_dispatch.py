@@ -7,7 +7,7 @@
 It is the only figure that is fitted to whole training steps: to the rows of the table's `fitted`
 filter (no tensor and no pipeline parallelism), which do not count in its score. Prints the mean
 absolute error of fitted and of scored rows for every value tried, and the value with the smallest
-error of the fitted rows; the profiles of vTrain's tables state that value.
+error of the fitted rows; the profile of vTrain's single-node table states that value.
 """
 import argparse
 import json

@@ -63,8 +63,8 @@ TEST(AttentionMeasured, TensorRtLlmsCoefficientsPredictItsKernelsAndItsCacheWrit
   const auto table =
       load_csv(std::string(ORRERY_SOURCE_DIR) + "/tests/calibrate/attention_trtllm_measured.csv")
           .value();
-  for (const Measured& measured : std::vector<Measured>{{"h100", "dgx-h100", 0.12},
-                                                        {"h200", "dgx-h200", 0.12},
+  for (const Measured& measured : std::vector<Measured>{{"h100", "dgx-h100", 0.09},
+                                                        {"h200", "dgx-h200", 0.09},
                                                         {"b200", "dgx-b200", 0.09},
                                                         {"b300", "dgx-b300", 0.09},
                                                         {"gb200", "gb200-nvl72", 0.09},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -131,6 +132,21 @@ double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelC
 /// Queries of a tile where few are asked for: decoding.
 constexpr double kSmallAttentionTile = 16;
 
+/// Kernels of decoding split the keys of few queries over idle units. TensorRT-LLM's of prompts,
+/// which have no keys before their queries, do not.
+bool splits_keys(const graph::Operator& op) {
+  return static_cast<double>(op.gemm.m) < kSmallAttentionTile &&
+         (!op.tensorrt || op.gemm.n > op.gemm.m);
+}
+
+/// Keys that a tile of queries loads and computes at a time.
+double keys_of_tile(const graph::Operator& op, const KernelCoefficients& c) {
+  constexpr std::int64_t kMostKeysOfTile = 256;
+  const auto fit = static_cast<std::uint64_t>(c.attention_key_elements) /
+                   static_cast<std::uint64_t>(std::max<std::int64_t>(1, op.gemm.k));
+  return static_cast<double>(std::min(std::bit_floor(fit), std::uint64_t{kMostKeysOfTile}));
+}
+
 /// What a tiled attention kernel computes.
 double tiled_attention_seconds(const graph::Operator& op, const Rates& rates,
                                const KernelCoefficients& c) {
@@ -139,11 +155,14 @@ double tiled_attention_seconds(const graph::Operator& op, const Rates& rates,
   const auto keys = static_cast<double>(op.gemm.n);
   const double per_pair = (op.backward ? 10.0 : 4.0) * static_cast<double>(op.gemm.k);
   const double visible = op.flops.value() / (batch * queries * per_pair);  // keys of a query
-  const bool few = queries < kSmallAttentionTile;
+  const bool few = splits_keys(op);
   const double tile = few ? kSmallAttentionTile : c.attention_tile;
   // Beside the diagonal, half a tile on average is computed and masked; a window has another edge.
   const double edges = !few && 2 * visible < keys ? 2 : 1;
-  const double mean = std::max(visible, std::min(visible + edges * tile / 2, keys));
+  const double step = few ? 0 : keys_of_tile(op, c);
+  const double whole = step > 0 ? std::ceil(keys / step) * step : keys;
+  const double masked = edges * std::max(tile, step) / 2;
+  const double mean = std::max(visible, std::min(visible + masked, whole));
   const double share = op.backward ? c.attention_backward_share : c.attention_share;
   const double slowed = square(square(c.attention_softmax / per_pair));
   const double per_key = tile * per_pair * std::sqrt(std::sqrt(1 + slowed)) * rates.units /
@@ -161,9 +180,9 @@ double tiled_attention_seconds(const graph::Operator& op, const Rates& rates,
 /// The device's coefficients where few queries read many keys, if it has any.
 const KernelCoefficients& attention_coefficients(const graph::Operator& op, const Device& device) {
   const auto decode = device.format_kernels.find(kDecodeKernels);
-  const bool few = op.gemm.m > 0 && static_cast<double>(op.gemm.m) < kSmallAttentionTile;
-  return few && !op.tensorrt && decode != device.format_kernels.end() ? decode->second
-                                                                      : device.kernels_of(op);
+  return splits_keys(op) && op.gemm.m > 0 && !op.tensorrt && decode != device.format_kernels.end()
+             ? decode->second
+             : device.kernels_of(op);
 }
 
 double attention_seconds(const graph::Operator& op, const Rates& rates,

@@ -40,8 +40,11 @@ struct KernelTime {
 /// where m < 16):
 ///
 ///   tile(x) = t (x + key_ramp) (F^4 + softmax^4)^(1/4) units / (peak * attention_share)
-///   total   = batch ceil(m/t) tile(min(r + e t/2, n)) / units;  e = 2 of a window (2 r < n), or 1
+///   total   = batch ceil(m/t) tile(min(r + e max(t, u)/2, n)) / units
+///   e       = 2 of a window (2 r < n), or 1;  n rounded up to a multiple of u, if there is one
+///   u       = keys computed at a time: the power of two up to key_elements / d, at most 256
 ///   longest = tile(min(2 r, n)), no less than a mean tile; 0 where m < 16, whose keys are split
+///             (with u = 0; prompts of TensorRT-LLM's have no smaller tiles and are not split)
 ///   time    = launch + max(max(longest, total + tail longest) + traffic rows / bandwidth,
 ///                          bytes / (bandwidth elementwise_share))
 ///   rows    = bytes of queries and output, backward twice

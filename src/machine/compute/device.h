@@ -72,13 +72,14 @@ struct KernelCoefficients {
   Time grouped_launch{0};               ///< further time to start a grouped GEMM
   double attention_share = 0.6;         ///< of peak, fused attention forward, long and wide
   double attention_backward_share = 0.5;
-  double attention_tile = 0;        ///< queries of a tile; 0: attention is its share of peak alone
-  double attention_softmax = 0;     ///< FLOP-equivalents of a pair's exponential
-  double attention_key_ramp = 0;    ///< keys lost to each tile's prologue and epilogue
-  double attention_tail = 0;        ///< share of the longest tile that no other work hides
-  double attention_traffic = 0;     ///< share of queries' and output's traffic that nothing hides
-  Time attention_launch = 2500_ns;  ///< start and drain of one attention kernel with tiles
-  double scan_share = 0.5;          ///< of peak, state-space scan
+  double attention_tile = 0;  ///< queries of a tile; 0: attention is its share of peak alone
+  double attention_key_elements = 0;  ///< of a tile of keys: its keys times the head size
+  double attention_softmax = 0;       ///< FLOP-equivalents of a pair's exponential
+  double attention_key_ramp = 0;      ///< keys lost to each tile's prologue and epilogue
+  double attention_tail = 0;          ///< share of the longest tile that no other work hides
+  double attention_traffic = 0;       ///< share of queries' and output's traffic that nothing hides
+  Time attention_launch = 2500_ns;    ///< start and drain of one attention kernel with tiles
+  double scan_share = 0.5;            ///< of peak, state-space scan
   double scan_backward_share = 0.5;
   double permute_share = 0.4;       ///< of bandwidth, rows of tokens to experts and back
   double convolution_share = 0.7;   ///< of bandwidth, causal convolution over long sequences
@@ -106,6 +107,8 @@ struct KernelCoefficients {
     visit("attention_share", &K::attention_share, "share of peak of fused attention, forward");
     visit("attention_backward_share", &K::attention_backward_share, "the same, backward");
     visit("attention_tile", &K::attention_tile, "queries of a tile; 0: the share alone");
+    visit("attention_key_elements", &K::attention_key_elements,
+          "elements of a tile of keys; 0: keys singly");
     visit("attention_softmax", &K::attention_softmax, "FLOP-equivalents of a pair's exponential");
     visit("attention_key_ramp", &K::attention_key_ramp, "keys lost per tile of queries");
     visit("attention_tail", &K::attention_tail, "share of the longest tile left alone at the end");

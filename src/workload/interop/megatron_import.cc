@@ -138,6 +138,7 @@ class MegatronImport {
                                          : plan::OverlapExperts::off;
     if (arguments_.flag("--moe-router-force-load-balancing")) {
       plan_.moe_imbalance = 1;
+      plan_.moe_spread = 0;
     }
   }
 

@@ -10,7 +10,7 @@
 ///   kept         per microbatch, from forward to backward: each operator's `saved`, sharded as the
 ///                plan says; without what recompute drops. A recomputed layer keeps its input, T H
 ///                e (1/t with sequence parallelism). Routed experts hold load etp/t T top_k rows:
-///                their share of the rows of etp x ep ranks; load: moe_capacity, or moe_imbalance
+///                their share of the rows of etp x ep ranks; load: plan::expert_load
 ///                when dropless. For GPT shapes with dropout: Korthikanti et al. 2022, table 2.
 ///                What quantised GEMMs, and attention and activations beside them, keep:
 ///                quantize.h.

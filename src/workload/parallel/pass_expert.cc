@@ -155,7 +155,7 @@ class ExchangeInserter {
 
   /// The rank's tokens, each once, whatever the load of the experts.
   Bytes tokens_of(const zoo::ModelOperator& op) const {
-    return op.routed / (plan::expert_load(plan_) * static_cast<double>(copies_));
+    return op.routed / (plan::expert_load(plan_, op.experts) * static_cast<double>(copies_));
   }
 
   void push(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes, int source,

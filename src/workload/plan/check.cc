@@ -83,6 +83,8 @@ class Checker {
             plan_.moe_capacity, "0 (dropless) or a factor");
     require(plan_.moe_imbalance >= 1 && plan_.moe_imbalance <= 1e3, "moe_imbalance",
             plan_.moe_imbalance, "a factor of 1 or more");
+    require(plan_.moe_spread >= 0 && plan_.moe_spread <= 1e3, "moe_spread", plan_.moe_spread,
+            "a standard deviation over the mean, 0 or more");
     require(plan_.offload_activations >= 0 && plan_.offload_activations <= 1, "offload_activations",
             plan_.offload_activations, "a share from 0 to 1");
     in_range("chunks", plan_.chunks, 1, kMostDegree);
@@ -154,6 +156,8 @@ class Checker {
               "0: the model has no experts");
       require(plan_.moe_imbalance == plain.moe_imbalance, "moe_imbalance", plan_.moe_imbalance,
               "1: the model has no experts");
+      require(plan_.moe_spread == plain.moe_spread, "moe_spread", plan_.moe_spread,
+              "0: the model has no experts");
       return;
     }
     require(model_.experts % plan_.ep == 0, "ep", plan_.ep, "a divisor of the {} experts",
@@ -166,6 +170,8 @@ class Checker {
             "true with tp > 1: the tokens that experts get are split over the tp ranks");
     require(plan_.moe_capacity == 0 || plan_.moe_imbalance == 1, "moe_imbalance",
             plan_.moe_imbalance, "1 with moe_capacity: every expert gets its capacity");
+    require(plan_.moe_spread == 0 || (plan_.moe_capacity == 0 && plan_.moe_imbalance == 1),
+            "moe_spread", plan_.moe_spread, "0 with moe_capacity or moe_imbalance");
   }
 
   void context() {

@@ -56,6 +56,7 @@ zoo::ModelOperator adapter_gemm(const zoo::ModelOperator& base, const char* suff
   op.has_weight = true;
   op.weights = zoo::Weights::adapter;
   op.expert = base.expert;
+  op.experts = base.experts;
   op.parameters = shape.batch * shape.k * shape.n;
   return op;
 }
@@ -98,6 +99,7 @@ zoo::ModelOperator streaming(const zoo::ModelOperator& base, const char* suffix,
              : base.gemm_split == zoo::GemmSplit::none ? base.split
                                                        : zoo::Split::none;
   op.expert = base.expert;
+  op.experts = base.experts;
   op.weights = zoo::Weights::frozen;
   return op;
 }

@@ -143,8 +143,9 @@ struct Plan {
   std::int64_t cp_a2a = 1;  ///< of a2a+p2p: ranks of the all-to-all
   MoeDispatch moe_dispatch = MoeDispatch::all_to_all;
   ExpertGemms expert_gemms = ExpertGemms::grouped;
-  double moe_capacity = 0;                          ///< capacity factor; 0 = dropless
-  double moe_imbalance = 1;                         ///< tokens of the busiest expert rank / mean
+  double moe_capacity = 0;   ///< capacity factor; 0 = dropless
+  double moe_imbalance = 1;  ///< tokens of the busiest expert rank / mean
+  double moe_spread = 0;  ///< standard deviation of experts' loads / mean; the busiest rank counts
   OverlapExperts overlap_ep = OverlapExperts::off;  ///< what token exchange runs beside
   std::int64_t zero = 0;                            ///< ZeRO stage 0-3
   /// Ranks over which ZeRO splits parameters, gradients and optimizer states; 0 = all of dp x cp.
@@ -230,6 +231,7 @@ struct Plan {
     visit("expert_gemms", &Plan::expert_gemms, "what multiplies the experts' matrices");
     visit("moe_capacity", &Plan::moe_capacity, "expert capacity factor; 0 = dropless");
     visit("moe_imbalance", &Plan::moe_imbalance, "tokens of the busiest expert rank over the mean");
+    visit("moe_spread", &Plan::moe_spread, "standard deviation of experts' loads over their mean");
     visit("overlap_ep", &Plan::overlap_ep, "what the exchange of tokens runs beside");
   }
   template <class V>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/plan/shard.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -114,8 +115,13 @@ zoo::ModelOperator shard(zoo::ModelOperator op, std::int64_t t, bool sequence_pa
   return op;
 }
 
-double expert_load(const Plan& plan) {
-  return plan.moe_capacity > 0 ? plan.moe_capacity : plan.moe_imbalance;
+double expert_load(const Plan& plan, std::int64_t experts) {
+  if (plan.moe_capacity > 0 || plan.moe_spread == 0) {
+    return plan.moe_capacity > 0 ? plan.moe_capacity : plan.moe_imbalance;
+  }
+  const auto ranks = static_cast<double>(plan.ep);
+  const double of_ranks = plan.moe_spread * std::sqrt(ranks / static_cast<double>(experts));
+  return std::min(1 + of_ranks * std::sqrt(2 * std::log(ranks)), ranks);
 }
 
 zoo::ModelOperator shard(zoo::ModelOperator op, const Plan& plan) {
@@ -123,7 +129,7 @@ zoo::ModelOperator shard(zoo::ModelOperator op, const Plan& plan) {
     return shard(std::move(op), plan.tp, plan.sequence_parallel);
   }
   const std::int64_t etp = expert_tensor_parallel(plan);
-  const double load = expert_load(plan);
+  const double load = expert_load(plan, op.experts);
   const double spread = load / static_cast<double>(plan.tp);
   const double rows = spread * static_cast<double>(plan.ep * etp);
   const bool gathered = op.gemm_split == zoo::GemmSplit::column;

@@ -38,14 +38,21 @@ std::vector<std::vector<zoo::ModelOperator>> block_operators(const zoo::Model& m
 zoo::ModelOperator shard(zoo::ModelOperator op, std::int64_t t, bool sequence_parallel);
 
 /// The same of one rank of the plan. A routed expert (tokens are split over tp: sequence parallel)
-/// at degrees ep and etp, with load = moe_capacity, or moe_imbalance when that is 0:
+/// at degrees ep and etp, with load = expert_load():
 ///   batch  E/ep experts;  m  load m ep etp / tp rows of each;  column n/etp;  row k/etp
 ///   bytes, saved, routed   load / tp; of the first GEMM, whose rows every etp rank has, etp / tp
 ///   parameters             / (ep etp)
 zoo::ModelOperator shard(zoo::ModelOperator op, const Plan& plan);
 
-/// Rows of an expert rank over the mean.
-double expert_load(const Plan& plan);
+/// Rows of the busiest expert rank over the mean: moe_capacity, or moe_imbalance, or with
+/// moe_spread s, the standard deviation of the loads of E experts over their mean,
+///
+///   min(1 + s sqrt(2 ln(ep) ep / E), ep)
+///
+/// Means of E / ep independent loads spread by s sqrt(ep / E), and the greatest of n normal numbers
+/// is about sqrt(2 ln n) standard deviations above their mean.
+/// Ignores:  that a few experts' loads are no normal numbers, and that loads sum up to the tokens.
+double expert_load(const Plan& plan, std::int64_t experts);
 
 /// Parameters in the weight matrix of a GEMM (0 without a weight).
 std::int64_t weight_elements(const zoo::ModelOperator& op);

@@ -84,6 +84,7 @@ ModelOperator expert_gemm(std::string name, const Shapes& shapes, std::int64_t o
       .batch = model.experts, .m = (rows + model.experts - 1) / model.experts, .n = out, .k = in};
   op.split = Split::tensor;
   op.expert = true;
+  op.experts = model.experts;
   op.boundary = split == GemmSplit::column ? TensorBoundary::dispatch : TensorBoundary::combine;
   op.routed = shapes.tensor(rows, routed_width(shapes));
   op.forward_flops = op.model_flops = graph::flops_of({.batch = 1, .m = rows, .n = out, .k = in});
@@ -104,6 +105,7 @@ ModelOperator expert_activation(const Shapes& shapes) {
   ModelOperator op = activation(shapes, routed_rows(shapes), expert.ffn, expert.bias);
   op.name.insert(0, "expert_");
   op.expert = true;
+  op.experts = shapes.model.experts;
   if (shapes.options.experts_fused) {
     op.forward_bytes = op.backward_bytes = Bytes(0);
     op.forward_kernels = op.backward_kernels = 0;
@@ -133,6 +135,7 @@ ModelOperator expert_bias(const Shapes& shapes) {
                                 .backward = 8 * wide + 4 * narrow,
                                 .backward_kernels = 7});
   op.expert = true;
+  op.experts = shapes.model.experts;
   return op;
 }
 

@@ -135,7 +135,8 @@ struct ModelOperator {
   /// Of a routed expert: split over the expert axes instead of tp. A grouped GEMM's batch is the
   /// number of experts and its m the mean number of rows that one of them gets.
   bool expert = false;
-  Bytes routed{0};     ///< of dispatch and combine: T top_k H elements
+  std::int64_t experts = 0;  ///< of the model, of a routed expert's
+  Bytes routed{0};           ///< of dispatch and combine: T top_k H elements
   Bytes query{0};      ///< of an attention core: Q, and as much output; moved by cp (all-to-all)
   Bytes key_value{0};  ///< of an attention core: K and V; moved by cp
   /// Split by t when gemm_split is column or row, or heads of a GEMM with weights; else replicated.

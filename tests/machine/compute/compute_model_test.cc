@@ -223,6 +223,44 @@ TEST(ComputeModel, AttentionTilesHaveARampATailAndTrafficOfTheirOwn) {
   EXPECT_NEAR(time(0, 0, 1) - plain, 4.0 * 1080 * 1024 * 128 / 2.039e12, 1e-8);
 }
 
+TEST(ComputeModel, AttentionComputesWholeTilesOfKeys) {
+  // 16,384 elements of keys: 256 keys of 64, 128 of 128, 64 (of 85) of 192. Tiles of 128 queries
+  // see 512 keys of 1024 and mask half of the longer side: 128, 64, 64. A window of 128 has two
+  // edges: 120 keys visible and 256 or 128 masked.
+  Device device = with_tiles();
+  const auto keys = [&](graph::Operator op) {
+    const auto time = [&](double elements) {
+      device.kernels.attention_key_elements = elements;
+      return kernel_time(op, device).alone;
+    };
+    return time(16384) / time(0);
+  };
+  EXPECT_NEAR(keys(causal_attention(1080, 1024, 64)), (512 + 128.0) / (512 + 64), 1e-4);
+  EXPECT_NEAR(keys(causal_attention(1080, 1024, 128)), 1, 1e-4);
+  EXPECT_NEAR(keys(causal_attention(1080, 1024, 192)), 1, 1e-4);
+  graph::Operator window = causal_attention(1080, 1024, 64);
+  window.flops = window.flops * (120.0 / 512);
+  window.bytes = 0_B;
+  EXPECT_NEAR(keys(window), (120 + 256.0) / (120 + 128), 1e-4);
+}
+
+TEST(ComputeModel, PromptsOfTensorRtFillTheTileOfAFewQueries) {
+  // 108 heads of one query: a tile of 128 instead of 16 queries, of one key: eight times the
+  // products, all in one wave. With keys before the query it is decoding, and split as ever.
+  Device device = with_tiles();
+  graph::Operator op = causal_attention(108, 1, 128);
+  op.flops = Flops(4.0 * 108 * 128);
+  op.bytes = 0_B;
+  const Time small = kernel_time(op, device).alone;
+  op.tensorrt = true;
+  EXPECT_NEAR(kernel_time(op, device).alone / small, 8, 0.01);
+  op.gemm.n = 1024;
+  op.flops = Flops(4.0 * 108 * 128 * 1024);
+  const Time decoding = kernel_time(op, device).alone;
+  op.tensorrt = false;
+  EXPECT_EQ(decoding, kernel_time(op, device).alone);
+}
+
 TEST(ComputeModel, FewQueriesHaveCoefficientsOfTheirOwnWhereTheDeviceSaysSo) {
   // Half of the bandwidth: twice the time. From 16 queries on as before.
   Device device = with_tiles();

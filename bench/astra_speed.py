@@ -11,11 +11,11 @@ needs 15 s or more, else at most 15 ms.
 """
 import argparse
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
+
+from measure import measure
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -118,17 +118,10 @@ def write_inputs(folder: pathlib.Path, workload: str, npus: int) -> None:
         (folder / f"trace.{rank}.et").write_bytes(content)
 
 
-def measure(command) -> tuple[float, float, int]:
+def fastest(command, runs: int) -> tuple[float, float, int]:
     """CPU seconds, MB at the peak, and the cycles that all ranks report."""
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            sys.exit(f"failed with {process.returncode}: {' '.join(command)}")
-        output.seek(0)
-        cycles = max(rank["cycles"] for rank in json.load(output)["ranks"])
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, cycles
+    seconds, peak, printed = min(measure(command) for _ in range(runs))
+    return seconds, peak, max(rank["cycles"] for rank in json.loads(printed)["ranks"])
 
 
 def run(binary: str, workload: str, npus: int, backend: str, runs: int) -> dict:
@@ -140,8 +133,8 @@ def run(binary: str, workload: str, npus: int, backend: str, runs: int) -> dict:
                    f"--system-configuration={folder}/system.json",
                    f"--network-configuration={folder}/network.yml",
                    f"--remote-memory-configuration={folder}/memory.json"]
-        unfolded = min(measure([*command, "--no-fold"]) for _ in range(runs))
-        folded = min(measure(command) for _ in range(runs))
+        unfolded = fastest([*command, "--no-fold"], runs)
+        folded = fastest(command, runs)
         if unfolded[2] != folded[2]:
             sys.exit(f"{workload} {npus}: folded {folded[2]}, unfolded {unfolded[2]} cycles")
         return {"unfolded_s": unfolded[0], "unfolded_MB": unfolded[1], "folded_s": folded[0],

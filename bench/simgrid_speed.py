@@ -12,11 +12,11 @@ results are within 1 %.
 """
 import argparse
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
+
+from measure import measure
 
 # Hosts below a switch of each level and switches above (SimGrid's FAT_TREE); full bisection.
 TREES = {64: "2;8,8;1,8;1,1", 128: "3;8,4,4;1,8,4;1,1,1", 256: "2;16,16;1,16;1,1", 512: "3;8,8,8;1,8,8;1,1,1",
@@ -53,18 +53,6 @@ network:
 topology: {platform}
 """)
     return str(file)
-
-
-def measure(command) -> tuple[float, float, str]:
-    """CPU seconds, MB at the peak, what it printed."""
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            sys.exit(f"failed with {process.returncode}: {' '.join(command)}")
-        output.seek(0)
-        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, output.read().decode()
 
 
 def run(arguments, folder: pathlib.Path, pattern: str, hosts: int) -> dict:

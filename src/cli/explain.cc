@@ -38,11 +38,10 @@ class Explain : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    constexpr int kMostThreads = 1024;
     constexpr int kItems = 10;
     chakra_.check(mistakes);
     const std::int64_t items = whole_number("--items", items_, kItems, INT64_MAX, mistakes);
-    how_.threads = static_cast<int>(whole_number("--threads", threads_, 0, kMostThreads, mistakes));
+    how_.threads = thread_count(threads_, 0, mistakes);
     how_.fold = !no_fold_;
     how_.shortcuts = !no_shortcuts_;
     how_.network = network_.read(mistakes);

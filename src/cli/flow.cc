@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <numeric>
-
-#include "base/format.h"
 #include "base/reader.h"
 #include "cli/commands.h"
-#include "cli/progress.h"
+#include "cli/flow_output.h"
 #include "machine/network/flows.h"
 #include "machine/network/link_faults.h"
 #include "machine/network/packet.h"
 #include "machine/network/traffic.h"
 #include "machine/topology/read.h"
-#include "report/json_writer.h"
 #include "report/topology.h"
 
 namespace orrery::cli {
@@ -24,7 +19,8 @@ constexpr const char* kFlowExamples =
     "and optional start_s, weight, rate_cap; or from --traffic and --bytes.\n"
     "Examples:\n"
     "  orrery flow --topology fat_tree:k=8 --traffic permutation --bytes 2MB --routing colour\n"
-    "  orrery flow --topology leaf_spine:leaves=8,spines=8,hosts=8 --traffic shift --bytes 1MB \\\n"
+    "  orrery flow --topology leaf_spine:leaves=16,spines=16,hosts=16 --traffic shift --bytes 1MB "
+    "\\\n"
     "              --routing ecmp --seed 3 --json\n"
     "  orrery flow --topology fat_tree:k=8 --traffic incast --bytes 2MB --network packet \\\n"
     "              --protocol roce\n"
@@ -38,17 +34,6 @@ constexpr const char* kFlowExamples =
     "  orrery show topology dragonfly:hosts=2,routers=4,globals=2\n";
 
 constexpr double kMostSteady = 0.1;
-
-struct FlowJob {
-  topology::LinkGraph graph;
-  topology::Routing routing = topology::Routing::automatic;
-  std::uint64_t seed = 0;
-  std::vector<network::FlowRequest> flows;
-  bool packets = false;
-  network::PacketOptions options;
-  faults::FaultPlan faults;
-  network::FlowOptions crowding;
-};
 
 class Flow : public Command {
  public:
@@ -67,7 +52,8 @@ class Flow : public Command {
                   "of --network packet: path ids of a flow's packets; default 64 of eqds, ndp and "
                   "spray, else 1");
     options.value("--skip-steady", steady_, "NUMBER",
-                  "of --network packet: skip phases in which rates change less than this share");
+                  "of --network packet: skip phases in which no flow's rate changes by more than "
+                  "this share, such as 0.01; default none");
     options.value("--overhead", overhead_, "NUMBER",
                   "of --network flow: bytes on the wire for a byte of a flow; default 1");
     options.value("--incast-penalty", incast_, "NUMBER",
@@ -101,9 +87,7 @@ class Flow : public Command {
       if (svg_) {
         return report::topology_svg(job.graph, run.load);
       }
-      return json_ ? report::json_text(
-                         [&](report::JsonWriter& json) { write(json, job, router, run); })
-                   : table(job, router, run);
+      return json_ ? flow_json(job, router, run) : flow_table(job, router, run);
     });
   }
 
@@ -252,122 +236,6 @@ class Flow : public Command {
       mistakes.add(wrong_value("--stride", *stride_, "1 or more"));
     }
     return spec;
-  }
-
-  static double mean_of(const network::FlowRun& run) {
-    const double sum = std::accumulate(run.finish.begin(), run.finish.end(), 0.0,
-                                       [](double all, Time at) { return all + to_seconds(at); });
-    return run.finish.empty() ? 0 : sum / static_cast<double>(run.finish.size());
-  }
-
-  /// Links that something has passed, with how long it takes alone.
-  struct Used {
-    std::size_t link;
-    double seconds;
-  };
-  static std::vector<Used> used(const FlowJob& job, const network::FlowRun& run) {
-    std::vector<Used> links;
-    for (std::size_t l = 0; l < run.load.size(); ++l) {
-      if (run.load[l] > 0) {
-        links.push_back({l, run.load[l] / job.graph.links[l].bandwidth.value()});
-      }
-    }
-    return links;
-  }
-
-  static void write(report::JsonWriter& json, const FlowJob& job, const topology::Router& router,
-                    const network::FlowRun& run) {
-    json.begin_object();
-    json.key("topology").value(job.graph.name);
-    json.key("network").value(job.packets ? "packet" : "flow");
-    if (job.packets) {
-      json.key("protocol").value(name_of(job.options.protocol));
-    } else {
-      json.key("overhead").value(job.crowding.overhead);
-      json.key("incast_penalty").value(job.crowding.incast_penalty);
-      json.key("head_of_line").value(job.crowding.head_of_line);
-      json.key("spray_imbalance").value(job.crowding.spray_imbalance);
-      json.key("ramp_bytes").value(job.crowding.ramp.value());
-    }
-    json.key("routing").value(name_of(router.routing()));
-    json.key("seed").value(job.seed);
-    json.key("hosts").value(job.graph.hosts);
-    json.key("end_s").value(to_seconds(run.end));
-    json.key("mean_finish_s").value(mean_of(run));
-    json.key(job.packets ? "packets" : "pieces").value(run.pieces);
-    if (!job.faults.empty()) {
-      json.key("rerouted").value(run.rerouted);
-    }
-    if (job.packets) {
-      json.key("skip_steady").value(job.options.steady);
-      json.key("skipped").value(run.skipped);
-      json.key("resent").value(run.resent);
-      json.key("pauses").value(run.pauses);
-      json.key("marks").value(run.marks);
-    }
-    json.key("flows").begin_array();
-    for (std::size_t f = 0; f < job.flows.size(); ++f) {
-      const network::FlowRequest& flow = job.flows[f];
-      json.begin_object();
-      json.key("source").value(job.graph.vertices[static_cast<std::size_t>(flow.source)].name);
-      json.key("target").value(job.graph.vertices[static_cast<std::size_t>(flow.target)].name);
-      json.key("bytes").value(flow.bytes.value());
-      json.key("start_s").value(to_seconds(flow.start));
-      json.key("finish_s").value(to_seconds(run.finish[f]));
-      json.end_object();
-    }
-    json.end_array();
-    json.key("links").begin_array();
-    for (const Used& link : used(job, run)) {
-      json.begin_object();
-      json.key("name").value(job.graph.link_name(link.link));
-      json.key("bandwidth").value(job.graph.links[link.link].bandwidth.value());
-      json.key("load").value(run.load[link.link]);
-      json.key("busy_s").value(link.seconds);
-      json.end_object();
-    }
-    json.end_array();
-    json.end_object();
-  }
-
-  static std::string table(const FlowJob& job, const topology::Router& router,
-                           const network::FlowRun& run) {
-    std::vector<Time> finish = run.finish;
-    std::ranges::sort(finish);
-    std::string text =
-        fmt::format("{}: {} hosts, routing {}, {}\n", job.graph.name, job.graph.hosts,
-                    name_of(router.routing()),
-                    job.packets ? fmt::format("packets ({})", name_of(job.options.protocol))
-                                : "max-min fair flows");
-    if (finish.empty()) {
-      return text + "no flows\n";
-    }
-    text += fmt::format("flows         {}", finish.size());
-    text += run.pieces > finish.size()
-                ? fmt::format(" in {} {}\n", run.pieces, job.packets ? "packets" : "pieces")
-                : "\n";
-    if (!job.faults.empty()) {
-      text += fmt::format("rerouted      {}\n", run.rerouted);
-    }
-    if (job.packets) {
-      text += fmt::format("packets       {} sent again, {} marked, {} skipped; {} pauses\n",
-                          run.resent, run.marks, run.skipped, run.pauses);
-    }
-    text += fmt::format("last finish   {}\n", to_string(run.end));
-    text += fmt::format("mean finish   {}\n", to_string(from_seconds(mean_of(run))));
-    text += fmt::format("median        {}\n", to_string(finish[finish.size() / 2]));
-    text += fmt::format("first finish  {}\n", to_string(finish.front()));
-    std::vector<Used> links = used(job, run);
-    std::ranges::stable_sort(links,
-                             [](const Used& a, const Used& b) { return a.seconds > b.seconds; });
-    text += "busiest links (bytes; time that they take alone):\n";
-    constexpr std::size_t kShown = 5;
-    for (std::size_t l = 0; l < std::min(kShown, links.size()); ++l) {
-      text += fmt::format("  {:<28} {:>12} {:>12}\n", job.graph.link_name(links[l].link),
-                          to_string(Bytes::from_double(run.load[links[l].link])),
-                          to_string(from_seconds(links[l].seconds)));
-    }
-    return text;
   }
 
   std::optional<std::string> topology_;

@@ -44,8 +44,6 @@ constexpr const char* kPlanExamples =
     "--budget 150\n"
     "  orrery plan --table megatron_sc21_table2 --estimates 300\n";
 
-constexpr std::int64_t kMostSearchThreads = 1024;
-
 /// More find too little to do ahead of the search.
 std::int64_t usual_threads() {
   return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
@@ -121,8 +119,7 @@ class PlanCommand : public Command {
     options.most_bounds = static_cast<std::size_t>(
         whole_number("--bounds", bounds_, full::kMostBounds, INT32_MAX, mistakes));
     options.exhaustive = exhaustive_;
-    options.threads = static_cast<int>(
-        whole_number("--threads", threads_, usual_threads(), kMostSearchThreads, mistakes));
+    options.threads = thread_count(threads_, usual_threads(), mistakes);
     if (table_) {
       return published(options, std::move(mistakes));
     }

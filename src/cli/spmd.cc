@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <sstream>
 
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/spmd_search.h"
 #include "planner/spmd/machine_prices.h"
 #include "planner/spmd/memory.h"
 #include "planner/spmd/mixed.h"
@@ -83,14 +83,15 @@ class Spmd : public Command {
       return fail(std::move(mistakes));
     }
     if (run.mixed) {
-      if (const auto done = solve_mixed(run); !done) {
+      if (const auto done = solve_mixed_spmd(run); !done) {
         return fail(done.error());
       }
       return print(run);
     }
-    const auto done = (noise_ ? solve_with_noise(run, *prices) : solve(run, *prices)).and_then([&] {
-      return add_frontier(run, *prices);
-    });
+    const auto solved =
+        noise_ ? solve_noisy_spmd(run, *prices, *profile_, noise_value_) : solve_spmd(run, *prices);
+    const auto done = solved.and_then(
+        [&] { return frontier_ ? add_spmd_frontier(run, *prices) : Result<void>(); });
     if (!done) {
       return fail(done.error());
     }
@@ -256,120 +257,6 @@ class Spmd : public Command {
                                "rates of " + std::to_string(devices) + " devices"));
     }
     return rates;
-  }
-
-  /// Shares and program together, then everything else at those shares; well-known strategies at
-  /// their own.
-  static Result<void> solve_mixed(report::SpmdRun& run) {
-    const auto options_of = [](std::optional<spmd::FixedStrategy> kind) {
-      return spmd::SearchOptions{.allowed = kind ? spmd::restriction(*kind) : spmd::Restriction()};
-    };
-    const auto begin = std::chrono::steady_clock::now();
-    auto found = spmd::search_mixed(run.graph, *run.mixed, options_of(run.fixed));
-    if (!found) {
-      return fail(std::move(found.error()));
-    }
-    run.search_seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    run.strategy = std::move(found->solution.strategy);
-    run.counts = found->solution.counts;
-    run.shares = std::move(found->shares);
-    auto cost = spmd::replay(run.graph, run.strategy, spmd::MixedPrices(*run.mixed, run.shares));
-    if (!cost) {
-      return fail(std::move(cost.error()));
-    }
-    run.strategy_cost = std::move(*cost);
-    // Of the largest share: as on so many equal devices, rounded down.
-    constexpr double kWhole = 1e-9;
-    const double most = *std::max_element(run.shares.begin(), run.shares.end());
-    run.memory =
-        spmd::memory_of(run.graph, run.strategy, static_cast<std::int64_t>(1 / most + kWhole));
-    for (const auto& row : kNames<spmd::FixedStrategy>) {
-      const auto other = spmd::search_mixed(run.graph, *run.mixed, options_of(row.value));
-      run.others.push_back(
-          {row.value, other ? std::optional(other->solution.total) : std::optional<Time>()});
-    }
-    return {};
-  }
-
-  /// The search believes noisy inputs; everything that is reported is true.
-  Result<void> solve_with_noise(report::SpmdRun& run, const spmd::Prices& truth) const {
-    const auto profile = spmd::load_profile(profile_.value_or(""));
-    if (!profile) {
-      return fail(profile.error());
-    }
-    spmd::NoisyInputs noisy = spmd::with_noise(run.graph, *profile, noise_value_);
-    const spmd::OperatorGraph graph = std::move(run.graph);
-    run.graph = std::move(noisy.graph);
-    const auto found =
-        find(run, spmd::PublishedPrices({run.devices, std::move(noisy.profile), run.overlap}));
-    run.graph = graph;
-    return found ? cost(run, truth) : found;
-  }
-
-  /// The strategy, its memory and what the search says of it.
-  static Result<void> find(report::SpmdRun& run, const spmd::Prices& prices) {
-    const spmd::SearchOptions options{.allowed = run.fixed ? spmd::restriction(*run.fixed)
-                                                           : spmd::Restriction()};
-    spmd::Solution solution;
-    const auto begin = std::chrono::steady_clock::now();
-    if (run.limit) {
-      auto found = spmd::search_within(run.graph, prices, run.devices, *run.limit, options);
-      if (!found) {
-        return fail(std::move(found.error()));
-      }
-      run.bound = found->bound;
-      solution = std::move(found->solution);
-    } else {
-      auto found = spmd::search(run.graph, prices, options);
-      if (!found) {
-        return fail(std::move(found.error()));
-      }
-      solution = std::move(*found);
-    }
-    run.search_seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    run.strategy = std::move(solution.strategy);
-    run.counts = solution.counts;
-    return {};
-  }
-
-  Result<void> add_frontier(report::SpmdRun& run, const spmd::Prices& prices) const {
-    if (!frontier_) {
-      return {};
-    }
-    auto frontier = spmd::memory_frontier(
-        run.graph, prices, run.devices,
-        {.allowed = run.fixed ? spmd::restriction(*run.fixed) : spmd::Restriction()});
-    if (!frontier) {
-      return fail(std::move(frontier.error()));
-    }
-    run.frontier = std::move(*frontier);
-    return {};
-  }
-
-  static Result<void> solve(report::SpmdRun& run, const spmd::Prices& prices) {
-    if (!run.given) {
-      if (auto found = find(run, prices); !found) {
-        return found;
-      }
-    }
-    return cost(run, prices);
-  }
-
-  static Result<void> cost(report::SpmdRun& run, const spmd::Prices& prices) {
-    auto found = spmd::replay(run.graph, run.strategy, prices);
-    if (!found) {
-      return fail(std::move(found.error()));
-    }
-    run.strategy_cost = std::move(*found);
-    run.memory = spmd::memory_of(run.graph, run.strategy, run.devices);
-    for (const auto& row : kNames<spmd::FixedStrategy>) {
-      const auto other = spmd::search(run.graph, prices, {.allowed = spmd::restriction(row.value)});
-      run.others.push_back(
-          {row.value, other ? std::optional(other->total) : std::optional<Time>()});
-    }
-    return {};
   }
 
   std::optional<std::string> graph_;

@@ -63,4 +63,9 @@ std::int64_t whole_number(const char* flag, const std::optional<std::string>& te
   return fallback;
 }
 
+int thread_count(const std::optional<std::string>& text, std::int64_t fallback, Error& mistakes) {
+  constexpr std::int64_t kMostThreads = 1024;
+  return static_cast<int>(whole_number("--threads", text, fallback, kMostThreads, mistakes));
+}
+
 }  // namespace orrery::cli

@@ -45,4 +45,7 @@ class StepFlags {
 std::int64_t whole_number(const char* flag, const std::optional<std::string>& text,
                           std::int64_t fallback, std::int64_t most, Error& mistakes);
 
+/// --threads, at most 1024; `fallback` when not given or a mistake.
+int thread_count(const std::optional<std::string>& text, std::int64_t fallback, Error& mistakes);
+
 }  // namespace orrery::cli

@@ -17,7 +17,6 @@
 namespace orrery::cli {
 namespace {
 
-constexpr std::int64_t kMostThreads = 1024;
 constexpr std::int64_t kMostTasks = 100'000;
 
 constexpr const char* kSweepExamples =
@@ -60,7 +59,7 @@ class Sweep : public Command {
 
   Result<std::string> run(Error mistakes) override {
     how_.version = ORRERY_VERSION;
-    how_.threads = static_cast<int>(whole_number("--threads", threads_, 0, kMostThreads, mistakes));
+    how_.threads = thread_count(threads_, 0, mistakes);
     how_.limit = static_cast<std::size_t>(whole_number("--limit", limit_, 0, INT64_MAX, mistakes));
     read_shard(mistakes);
     check(mistakes);

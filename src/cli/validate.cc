@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
+#include "cli/step_flags.h"
 #include "report/validation.h"
 #include "study/served/table.h"
 
@@ -45,7 +46,7 @@ class Validate : public Command {
       mistakes.add({"--table", {}, {}, "missing; expected the table whose columns FILE has"});
     }
     study::ValidationOptions options{.overrides = plan_.settings(), .machine = machine_};
-    options.threads = parse_threads(mistakes);
+    options.threads = thread_count(threads_, 0, mistakes);
     if (kernels_) {
       options.overrides.push_back({std::string(served::kKernels), *kernels_, "--kernels"});
     }
@@ -111,19 +112,6 @@ class Validate : public Command {
       }
     }
     return write_file(*output_, report::validation_page(results));
-  }
-
-  int parse_threads(Error& mistakes) const {
-    constexpr int kMostThreads = 1024;
-    if (!threads_) {
-      return 0;
-    }
-    const auto number = parse_value<int>(*threads_);
-    if (number && *number >= 1 && *number <= kMostThreads) {
-      return *number;
-    }
-    mistakes.add({"--threads", {}, *threads_, number ? "1 to 1024" : number.error()});
-    return 0;
   }
 
   struct Table {

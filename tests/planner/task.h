@@ -21,4 +21,13 @@ inline full::Task task(const std::string& model, const std::string& machine, std
   return task;
 }
 
+/// A task as the parameter of a test.
+struct Setting {
+  std::string model, machine;
+  std::int64_t devices, batch, sequence;
+};
+inline full::Task task(const Setting& setting) {
+  return task(setting.model, setting.machine, setting.devices, setting.batch, setting.sequence);
+}
+
 }  // namespace orrery::testing

@@ -3,7 +3,11 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+
+#include "base/names.h"
 
 namespace orrery::sweep {
 namespace {
@@ -63,6 +67,33 @@ Error Database::mistake() const {
   return Error(Mistake{file_, {}, {}, sqlite3_errmsg(connection_.get())});
 }
 
+Error Database::mistake_of_statement() {
+  struct Kind {
+    std::string_view said;
+    const char* names;
+  };
+  constexpr std::array kKinds{
+      Kind{"no such table: ", "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"},
+      Kind{"no such column: ", "SELECT name FROM pragma_table_info('rows')"}};
+  Error said = mistake();
+  std::string& text = said.mistakes.front().expected;
+  for (const Kind& kind : kKinds) {
+    if (!text.starts_with(kind.said)) {
+      continue;
+    }
+    const std::string unknown = text.substr(kind.said.size());
+    std::vector<std::string> names;
+    const Rows known = query(kind.names).value_or(Rows());
+    for (const auto& row : known.rows) {
+      names.push_back(std::get<std::string>(row.front()));
+    }
+    const bool dotted = std::ranges::find(names, unknown) != names.end();
+    text += dotted ? "; names with dots stand in double quotes" : did_you_mean(unknown, names);
+    break;
+  }
+  return said;
+}
+
 Result<Database> Database::open(const std::string& file, Mode mode) {
   std::error_code ignored;
   if (mode != Mode::create && !std::filesystem::exists(file, ignored)) {
@@ -111,7 +142,7 @@ Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& val
       sqlite3_prepare_v2(connection_.get(), sql.c_str(), static_cast<int>(sql.size()), &raw, &rest);
   const Statement statement(raw);
   if (prepared != SQLITE_OK) {
-    return fail(mistake());
+    return fail(mistake_of_statement());
   }
   if (statement == nullptr ||
       std::string_view(rest).find_first_not_of(" \t\r\n;") != std::string_view::npos) {

@@ -45,6 +45,8 @@ class Database {
   Result<Rows> step(const std::string& sql, const std::vector<Cell>& values);
   /// What SQLite says now.
   Error mistake() const;
+  /// That of a statement, with the table or column that may be meant.
+  Error mistake_of_statement();
 
   std::string file_;
   Mode mode_ = Mode::read;

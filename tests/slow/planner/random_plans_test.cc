@@ -7,16 +7,14 @@
 #include <random>
 #include <string>
 
+#include "../../planner/task.h"
 #include "planner/full/search.h"
 #include "study/run.h"
 
 namespace orrery::full {
 namespace {
 
-struct Setting {
-  std::string model, machine;
-  std::int64_t devices, batch, sequence;
-};
+using testing::Setting;
 
 class RandomPlans : public ::testing::TestWithParam<Setting> {};
 
@@ -24,13 +22,7 @@ TEST_P(RandomPlans, NoneIsFasterByHalfAPercent) {
   constexpr int kPlans = 2000;
   constexpr int kTries = 400'000;
   const Setting& setting = GetParam();
-  Task task{.model = *zoo::load_model(setting.model),
-            .machine = *machine::load_machine(setting.machine),
-            .devices = setting.devices,
-            .fixed = {}};
-  task.fixed.plan.global_batch = setting.batch;
-  task.fixed.plan.sequence = setting.sequence;
-  task.fixed.places = {{"global_batch", "--batch"}, {"sequence", "--sequence"}};
+  const Task task = testing::task(setting);
   const auto answer = search(task, {});
   ASSERT_TRUE(answer && !answer->top.empty());
   const Time best = answer->top.front().step_time;

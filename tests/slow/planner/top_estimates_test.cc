@@ -9,26 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "../../planner/task.h"
 #include "planner/full/search_state.h"
 
 namespace orrery::full {
 namespace {
 
-struct Searched {
-  std::string model, machine;
-  std::int64_t devices, batch, sequence;
-};
-
-Task task_of(const Searched& searched) {
-  Task task{.model = *zoo::load_model(searched.model),
-            .machine = *machine::load_machine(searched.machine),
-            .devices = searched.devices,
-            .fixed = {}};
-  task.fixed.plan.global_batch = searched.batch;
-  task.fixed.plan.sequence = searched.sequence;
-  task.fixed.places = {{"global_batch", "--batch"}, {"sequence", "--sequence"}};
-  return task;
-}
+using testing::Setting;
 
 constexpr std::size_t kBest = 100;
 
@@ -70,11 +57,11 @@ std::vector<double> errors_of(const Task& task) {
   return errors;
 }
 
-class TopEstimates : public ::testing::TestWithParam<Searched> {};
+class TopEstimates : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(TopEstimates, NinetyFiveOfAHundredAreWithinTwoPercent) {
-  const Searched& searched = GetParam();
-  const std::vector<double> errors = errors_of(task_of(searched));
+  const Setting& searched = GetParam();
+  const std::vector<double> errors = errors_of(testing::task(searched));
   ASSERT_GE(errors.size(), 20U);
   const auto within =
       std::count_if(errors.begin(), errors.end(), [](double e) { return e <= 0.02; });
@@ -86,12 +73,12 @@ TEST_P(TopEstimates, NinetyFiveOfAHundredAreWithinTwoPercent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, TopEstimates,
-                         ::testing::Values(Searched{"gpt-7.5b", "dgx-a100-80g", 16, 64, 2048},
-                                           Searched{"gpt2-medium", "dgx-a100-80g", 8, 32, 1024},
-                                           Searched{"llama-3-8b", "dgx-h100", 8, 32, 4096},
-                                           Searched{"deepseek-v2-lite", "dgx-h100", 8, 32, 2048},
-                                           Searched{"mixtral-8x7b", "dgx-h100", 16, 32, 4096},
-                                           Searched{"llama-3-70b", "dgx-h100", 32, 32, 4096}),
+                         ::testing::Values(Setting{"gpt-7.5b", "dgx-a100-80g", 16, 64, 2048},
+                                           Setting{"gpt2-medium", "dgx-a100-80g", 8, 32, 1024},
+                                           Setting{"llama-3-8b", "dgx-h100", 8, 32, 4096},
+                                           Setting{"deepseek-v2-lite", "dgx-h100", 8, 32, 2048},
+                                           Setting{"mixtral-8x7b", "dgx-h100", 16, 32, 4096},
+                                           Setting{"llama-3-70b", "dgx-h100", 32, 32, 4096}),
                          [](const auto& param) { return fmt::format("n{}", param.index); });
 
 }  // namespace

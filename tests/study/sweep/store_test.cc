@@ -139,6 +139,20 @@ TEST_F(StoreTest, AReaderWritesNothing) {
   EXPECT_FALSE(Database::open(*this / "nowhere.db", Database::Mode::read));
 }
 
+TEST_F(StoreTest, AnUnknownNameSaysWhichMayBeMeant) {
+  sweep(study(), *this / "a.db");
+  auto reader = Database::open(*this / "a.db", Database::Mode::read);
+  const auto said = [&](const std::string& sql) {
+    const auto rows = reader->query(sql);
+    EXPECT_FALSE(rows) << sql;
+    return rows ? std::string() : rows.error().to_string();
+  };
+  EXPECT_THAT(said("SELECT * FROM row"), HasSubstr("no such table: row (did you mean 'rows'?)"));
+  EXPECT_THAT(said("SELECT poimt FROM rows"),
+              HasSubstr("no such column: poimt (did you mean 'point'?)"));
+  EXPECT_THAT(said("SELECT * FROM stupendous"), ::testing::EndsWith("no such table: stupendous"));
+}
+
 TEST_F(StoreTest, APoolOfOneMakesTheSameRowsAndLeavesNothingElse) {
   const std::string whole = sweep(study(), *this / "a.db");
   const std::string file = *this / "pool/p.db";

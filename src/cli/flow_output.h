@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What `orrery flow` runs, and what it prints of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "machine/network/flows.h"
+#include "machine/network/link_faults.h"
+#include "machine/network/packet.h"
+
+namespace orrery::cli {
+
+struct FlowJob {
+  topology::LinkGraph graph;
+  topology::Routing routing = topology::Routing::automatic;
+  std::uint64_t seed = 0;
+  std::vector<network::FlowRequest> flows;
+  bool packets = false;
+  network::PacketOptions options;
+  faults::FaultPlan faults;
+  network::FlowOptions crowding;
+};
+
+/// One JSON object; seconds, bytes, bytes per second.
+std::string flow_json(const FlowJob& job, const topology::Router& router,
+                      const network::FlowRun& run);
+/// Finish of the flows and the busiest links.
+std::string flow_table(const FlowJob& job, const topology::Router& router,
+                       const network::FlowRun& run);
+
+}  // namespace orrery::cli

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <utility>
-
-#include "collective/on_links.h"
 
 namespace orrery::simulate {
 namespace {
+
+/// A share of a buffer that is a whole number of bytes may come out a little larger.
+constexpr double kRounding = 1 - 1e-12;
 
 /// One extent of a communicator, and from one of its members to the next in the list of them all.
 struct Place {
@@ -43,7 +45,8 @@ std::vector<Place> phase_places(const std::vector<collective::CollectivePhase>& 
 }  // namespace
 
 Bytes PhasePlan::bytes(std::uint32_t message) const {
-  return collective::bytes_of(*list, message, size);
+  const double part = list->share(message) * static_cast<double>(size.value());
+  return Bytes(static_cast<std::int64_t>(std::ceil(part * kRounding)));
 }
 
 std::vector<std::vector<std::int64_t>> groups_of(

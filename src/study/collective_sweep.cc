@@ -3,31 +3,17 @@
 
 #include <fmt/format.h>
 
-#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "collective/left_out.h"
 #include "collective/phase_messages.h"
+#include "simulate/lone_collective.h"
 #include "simulate/simulate.h"
 
 namespace orrery::study {
 namespace {
-
-constexpr graph::StreamIndex kCommunication(1);
-constexpr graph::GroupIndex kMembers(std::size_t{0});
-
-graph::Node collective_node(graph::CollectiveKind kind, Bytes bytes) {
-  graph::Node node;
-  node.kind = graph::Node::Kind::collective;
-  node.stream = kCommunication;
-  node.name = std::string(name_of(kind));
-  node.group = kMembers;
-  node.collective = kind;
-  node.bytes = bytes;
-  return node;
-}
 
 Mistake whole_only(const collective::SweepOptions& options, simulate::NetworkModel network) {
   return {"--chunks",
@@ -45,33 +31,6 @@ std::string without_messages(simulate::NetworkModel network,
 }
 
 }  // namespace
-
-graph::Workload lone_collective(const collective::SweepOptions& options, Bytes bytes) {
-  graph::Workload workload;
-  workload.ranks = options.devices * options.stride;
-  workload.programs = {{{{"collective", {collective_node(options.kind, bytes)}}}}};
-  workload.roles = {{"member", 0}};
-  std::vector<std::vector<graph::Instance>> lists{{graph::Instance{}}};
-  if (options.stride > 1) {  // ranks of one remainder form a group; only that of rank 0 acts
-    const auto others = static_cast<std::size_t>(options.stride);
-    workload.role_map.digits = {{.size = options.stride, .stride = 1}};
-    workload.roles.resize(others, {"other", 0});
-    lists.resize(others);
-  }
-  workload.source = std::make_shared<graph::InstanceLists>(std::move(lists));
-  workload.phases = {{"compute", "nothing"}};
-  workload.categories = {{"exposed", "the collective"}};
-  workload.streams = {{"compute", "nothing", graph::Order::issue},
-                      {"communication", "the collective", graph::Order::issue}};
-  workload.groups = {{.name = "members",
-                      .meaning = "of the collective",
-                      .members = {.digits = {{options.devices, options.stride}},
-                                  .only = {},
-                                  .lists = {},
-                                  .list_of = {}},
-                      .category = graph::CategoryIndex(std::size_t{0})}};
-  return workload;
-}
 
 Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machine& machine,
                             const collective::SweepOptions& options) {
@@ -92,10 +51,16 @@ Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machi
   }
   simulate::SimulateOptions how;
   how.network = network;
-  how.algorithms.set(kMembers, options.algorithm);
+  how.algorithms.set(simulate::kLoneGroup, options.algorithm);
   std::set<std::string> replaced;
   for (const Bytes bytes : on->sizes) {
-    const auto timeline = simulate::simulate(lone_collective(options, bytes), on->machine, how);
+    const graph::Workload lone =
+        simulate::lone_collective({.kind = options.kind,
+                                   .bytes = bytes,
+                                   .devices = options.devices,
+                                   .stride = options.stride,
+                                   .ranks = options.devices * options.stride});
+    const auto timeline = simulate::simulate(lone, on->machine, how);
     if (!timeline) {
       return fail(timeline.error());
     }

@@ -7,14 +7,9 @@
 
 #include "base/result.h"
 #include "collective/sweep.h"
-#include "graph/workload.h"
 #include "simulate/network_model.h"
 
 namespace orrery::study {
-
-/// The collective of the group of rank 0, `stride` ranks apart, among devices * stride ranks of
-/// which the others do nothing.
-graph::Workload lone_collective(const collective::SweepOptions& options, Bytes bytes);
 
 struct SweepTable {
   std::vector<collective::SweepRow> rows;

@@ -9,7 +9,6 @@
 
 #include "builder.h"
 #include "collective/group_extents.h"
-#include "collective/on_links.h"
 #include "machine/topology/read.h"
 #include "simulate/simulate.h"
 #include "traffic.h"
@@ -330,37 +329,6 @@ TEST_P(EveryNetwork, GroupsOnOneTrunkShareIt) {
                    tapered, GetParam(), Algorithm::ring);
   EXPECT_NEAR(timeline.step_time / (16 * kMillisecond + 2_us), 1,
               GetParam() == NetworkModel::fifo ? 1e-3 : 1e-12);
-}
-
-TEST(OnLinks, ACollectiveOfAllGroupsTakesWhatItsFlowsTakeInARun) {
-  // What prices steps of serving on a topology is what the loop charges under `flow`.
-  for (const char* spec : {"leaf_spine:leaves=2,spines=1,hosts=4,bandwidth=1 GB/s",
-                           "leaf_spine:leaves=4,spines=2,hosts=2,bandwidth=1 GB/s",
-                           "torus:shape=2x4,bandwidth=1 GB/s"}) {
-    const machine::Machine machine = laid_on(spec, 8);
-    collective::LinkTimes times(machine);
-    for (const auto& [kind, algorithm] : {std::pair(Kind::all_reduce, Algorithm::ring),
-                                          {Kind::all_reduce, Algorithm::automatic},
-                                          {Kind::all_reduce, Algorithm::halving_doubling},
-                                          {Kind::all_gather, Algorithm::ring},
-                                          {Kind::reduce_scatter, Algorithm::ring},
-                                          {Kind::all_to_all, Algorithm::direct},
-                                          {Kind::all_to_all, Algorithm::pairwise}}) {
-      for (const std::int64_t count : {2, 4, 8}) {
-        std::vector<std::vector<std::int64_t>> groups;  // {0, 1}, {2, 3} ...
-        for (std::int64_t first = 0; first < 8; first += count) {
-          groups.emplace_back(static_cast<std::size_t>(count));
-          std::iota(groups.back().begin(), groups.back().end(), first);
-        }
-        const auto extents = collective::extents_of(1, count, machine);
-        ASSERT_TRUE(times.check(kind, extents, algorithm));
-        const Timeline run = run_messages(Traffic(8).add(Gathering{groups, kind, 56 * kMegabyte}),
-                                          machine, NetworkModel::flow, algorithm);
-        EXPECT_EQ(times.time(kind, 56 * kMegabyte, extents, algorithm), run.step_time)
-            << spec << " " << name_of(kind) << " " << name_of(algorithm) << " " << count;
-      }
-    }
-  }
 }
 
 TEST_P(EveryNetwork, TheSameRunTwiceIsTheSameTwice) {

@@ -144,20 +144,21 @@ void StepCost::add_exchange(Part& part, std::int64_t tokens) const {
   }
 }
 
-Time StepCost::moved(graph::CollectiveKind kind, Bytes size,
-                     const std::vector<collective::Extent>& group,
+Time StepCost::moved(graph::CollectiveKind kind, Bytes size, const RankGroup& group,
                      collective::CollectiveAlgorithm algorithm) const {
   return on_links_ ? on_links_->time(kind, size, group, algorithm)
-                   : collective::collective_time(kind, size, group, algorithm, machine_);
+                   : collective::collective_time(kind, size, group.extents, algorithm, machine_);
 }
 
 Time StepCost::exchanged(Bytes size) const {
-  const auto plan = [&](decltype(collective::plan_collective)& phases) {
-    return collective::plan_token_exchange(phases, size, model_.top_k, expert_group_,
-                                           collective::CollectiveAlgorithm::automatic, machine_);
-  };
-  return on_links_ ? on_links_->time(plan(collective::plan_messages))
-                   : collective::total_time(plan(collective::plan_collective));
+  constexpr auto kAutomatic = collective::CollectiveAlgorithm::automatic;
+  if (on_links_) {
+    return on_links_->time(graph::CollectiveKind::all_to_all, size, expert_group_, kAutomatic,
+                           model_.top_k);
+  }
+  return collective::total_time(collective::plan_token_exchange(collective::plan_collective, size,
+                                                                model_.top_k, expert_group_.extents,
+                                                                kAutomatic, machine_));
 }
 
 Time StepCost::hop(std::int64_t tokens) const {

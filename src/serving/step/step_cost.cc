@@ -155,11 +155,15 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
                           .measured = measures_attention(i)});
   }
   decode_.type = wide_type();
-  tensor_group_ = collective::extents_of(1, options_.degrees.tp, machine_);
-  data_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.dp, machine_);
-  expert_group_ = collective::extents_of(1, options_.degrees.tp * options_.degrees.dp, machine_);
-  context_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.cp, machine_);
-  stage_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.pp, machine_);
+  const auto group = [&](std::int64_t stride, std::int64_t count) -> RankGroup {
+    return {stride, count, collective::extents_of(stride, count, machine_)};
+  };
+  const Degrees& degrees = options_.degrees;
+  tensor_group_ = group(1, degrees.tp);
+  data_group_ = group(degrees.tp, degrees.dp);
+  expert_group_ = group(1, degrees.tp * degrees.dp);
+  context_group_ = group(degrees.tp, degrees.cp);
+  stage_group_ = group(degrees.tp, degrees.pp);
   if (machine_.wires.graph) {
     on_links_.emplace(machine_);
   }
@@ -172,16 +176,14 @@ Result<void> StepCost::check_links() const {
   }
   constexpr auto kAutomatic = collective::CollectiveAlgorithm::automatic;
   const bool gathers = options_.dispatch == plan::MoeDispatch::all_gather;
-  const std::vector<collective::Extent> none;
+  const RankGroup none;
   for (const auto& [kind, group, algorithm] :
        {std::tuple(graph::CollectiveKind::all_reduce, &tensor_group_, options_.all_reduce),
         {graph::CollectiveKind::all_gather, gathers ? &data_group_ : &none, kAutomatic},
         {graph::CollectiveKind::all_to_all, gathers ? &none : &expert_group_, kAutomatic},
         {graph::CollectiveKind::all_reduce, &context_group_, kAutomatic}}) {
     if (auto known = on_links_->check(kind, *group, algorithm); !known) {
-      Mistake mistake = std::move(known.error().mistakes.front());
-      mistake.field = fmt::format("{} on the topology", name_of(kind));
-      return fail(Error(std::move(mistake)));
+      return known;
     }
   }
   return {};

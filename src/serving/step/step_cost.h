@@ -48,7 +48,7 @@
 /// takes at least `launch` per kernel.
 ///
 /// On a machine with a topology collectives are flows on its links, those of all groups of the
-/// engine at once (collective/on_links.h), the engine on the first of the devices. What other
+/// engine at once (link_times.h), the engine on the first of the devices. What other
 /// engines send at that time is not seen.
 ///
 /// `kernels`: layers, products and attention that its tables cover take their measured times
@@ -69,8 +69,8 @@
 
 #include "base/result.h"
 #include "collective/cost.h"
-#include "collective/on_links.h"
 #include "machine/machine.h"
+#include "serving/step/link_times.h"
 #include "serving/step/measured_kernels.h"
 #include "serving/step/precision.h"
 #include "workload/plan/plan.h"
@@ -198,7 +198,7 @@ class StepCost {
   void add_exchange(Part& part, std::int64_t tokens) const;
   /// A collective of every group of its kind: closed forms, or flows on a topology.
   Time moved(
-      graph::CollectiveKind kind, Bytes size, const std::vector<collective::Extent>& group,
+      graph::CollectiveKind kind, Bytes size, const RankGroup& group,
       collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::automatic) const;
   /// Tokens to their experts node by node, or back.
   Time exchanged(Bytes size) const;
@@ -235,11 +235,11 @@ class StepCost {
   std::vector<std::int64_t> kinds_;  ///< layers by kind
   std::vector<AttentionKind> attention_;
   std::vector<std::int64_t> windows_;
-  std::vector<collective::Extent> tensor_group_;
-  std::vector<collective::Extent> data_group_;
-  std::vector<collective::Extent> expert_group_;
-  std::vector<collective::Extent> stage_group_;
-  std::vector<collective::Extent> context_group_;
+  RankGroup tensor_group_;
+  RankGroup data_group_;
+  RankGroup expert_group_;
+  RankGroup stage_group_;
+  RankGroup context_group_;
   Bytes weights_{0};
   Bytes kv_per_token_{0};
   Bytes adapter_{0};
@@ -253,7 +253,7 @@ class StepCost {
   std::shared_ptr<StepCost> drafter_;
   std::shared_ptr<const MeasuredKernels> measured_;
   /// Of a machine with a topology; remembers what it has found.
-  mutable std::optional<collective::LinkTimes> on_links_;
+  mutable std::optional<LinkTimes> on_links_;
 };
 
 }  // namespace orrery::step

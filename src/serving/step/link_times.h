@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "collective/cost.h"
+#include "machine/machine.h"
+#include "simulate/lone_collective.h"
+
+namespace orrery::step {
+
+/// Ranks of an engine that communicate: `count` of them, `stride` apart.
+struct RankGroup {
+  std::int64_t stride = 1;
+  std::int64_t count = 1;
+  std::vector<collective::Extent> extents{};  ///< where they lie
+};
+
+/// Collectives on a machine's network of links (topology::Wires), where closed forms would give
+/// away what ways share: of all groups of the engine at once and with nothing else on the links, as
+/// `--network flow` simulates it.
+class LinkTimes {
+ public:
+  /// Requires wires with a graph and as many devices as the engine has; device d is host d.
+  explicit LinkTimes(machine::Machine machine);
+
+  /// Mistakes: algorithms that have no messages there.
+  Result<void> check(graph::CollectiveKind kind, const RankGroup& group,
+                     collective::CollectiveAlgorithm algorithm);
+  /// `copies`: as of graph::Node. Requires check().
+  Time time(graph::CollectiveKind kind, Bytes size, const RankGroup& group,
+            collective::CollectiveAlgorithm algorithm, std::int64_t copies = 0);
+
+ private:
+  using Key = std::tuple<graph::CollectiveKind, Bytes, std::int64_t, std::int64_t,
+                         collective::CollectiveAlgorithm, std::int64_t>;
+
+  Result<Time> simulated(const simulate::LoneCollective& what,
+                         collective::CollectiveAlgorithm algorithm) const;
+
+  machine::Machine machine_;
+  std::int64_t ranks_ = 1;
+  std::map<Key, Time> known_;
+};
+
+}  // namespace orrery::step

@@ -343,8 +343,13 @@ flit::FabricSettings read_flit(Reader& machine, const ConfigNode& node) {
   return machine.absorb(read.finish(settings));
 }
 
-/// What memory tiers go through.
+/// What memory tiers go through. Of a dimension that could not be read no name is known.
 void check_ports(Reader& read, const Machine& machine) {
+  if (std::ranges::any_of(machine.network, [](const topology::NetworkDimension& dimension) {
+        return dimension.name.empty();
+      })) {
+    return;
+  }
   for (std::size_t tier = 0; tier < machine.device.memory.size(); ++tier) {
     const std::string& through = machine.device.memory[tier].through;
     const bool found = std::any_of(machine.network.begin(), machine.network.end(),

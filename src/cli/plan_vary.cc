@@ -174,12 +174,10 @@ Result<std::string> VaryFlags::run(const StepFlags::Names& step, const full::Tas
     const bool one_cause = !first.empty() && std::ranges::all_of(design->points, [&](auto& point) {
       return point.outcome.error == first;
     });
-    if (one_cause) {
-      return fail(Error(first));
-    }
-    Error none(how.budget ? "no machine within the budget has a plan that fits"
-                          : "no machine has a plan that fits");
-    std::istringstream lines(report::design_table(*design));
+    Error none = one_cause    ? Error()
+                 : how.budget ? Error("no machine within the budget has a plan that fits")
+                              : Error("no machine has a plan that fits");
+    std::istringstream lines(one_cause ? first : report::design_table(*design));
     for (std::string line; std::getline(lines, line);) {
       none.add(Error(std::move(line)));
     }

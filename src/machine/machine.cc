@@ -326,15 +326,14 @@ flit::FabricSettings read_flit(Reader& machine, const ConfigNode& node) {
   return machine.absorb(read.finish(settings));
 }
 
-/// What memory tiers go through.
+/// What memory tiers go through; a dimension that could not be read, without a name, may be it.
 void check_ports(Reader& read, const Machine& machine) {
   for (std::size_t tier = 0; tier < machine.device.memory.size(); ++tier) {
     const std::string& through = machine.device.memory[tier].through;
-    const bool found = std::any_of(machine.network.begin(), machine.network.end(),
-                                   [&](const topology::NetworkDimension& dimension) {
-                                     return dimension.name == through &&
-                                            dimension.kind == topology::DimensionKind::switched;
-                                   });
+    const bool found = std::ranges::any_of(machine.network, [&](const auto& dimension) {
+      return dimension.name.empty() ||
+             (dimension.name == through && dimension.kind == topology::DimensionKind::switched);
+    });
     read.require(through.empty() || (tier > 0 && found), "device",
                  "memory tiers below the first alone go through something, a switch of the network "
                  "by its name; found '" +

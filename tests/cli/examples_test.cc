@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// examples/moe, reinforcement, sessions, long_context, fsdp, low_precision, offload, faults and c4
-// as their READMEs say.
+// examples/moe, reinforcement, sessions, long_context, fsdp, low_precision, offload, faults, c4 and
+// packet_spraying as their READMEs say.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -172,6 +172,32 @@ TEST(Examples, PlannedPathsGiveWhatC4PReports) {
   // C4P's law: with 1 of n uplinks down no more than (n - 1) / n of healthy.
   EXPECT_LE(median["1 of 8 uplinks down; dynamic; slowest job"],
             7.0 / 8 * median["8 jobs; C4P"] + 0.1);
+}
+
+// Ethereal's claim (arXiv 2407.00550): single paths load links no more than spraying; planned again
+// they lose no more with an uplink either.
+TEST(Examples, ColouredPathsNeedNoSpraying) {
+  int rows = 0;
+  bool after_loss = false;  // the second table
+  for (const std::string& line : lines_of("packet_spraying", "1")) {
+    std::vector<double> cells;
+    std::istringstream text(line);
+    for (std::string cell; std::getline(text, cell, ',');) {
+      cells.push_back(std::atof(cell.c_str()));
+    }
+    after_loss = after_loss || line.empty();
+    if (cells.size() != 11 || cells[0] == 0) {  // a title
+      continue;
+    }
+    ++rows;
+    if (after_loss) {  // beside sprayed, and coloured once
+      EXPECT_LE(cells[10], cells[4] + 0.05) << line;
+      EXPECT_LE(cells[10], cells[9]) << line;
+    } else {
+      EXPECT_EQ(cells[10], 1) << line;
+    }
+  }
+  EXPECT_EQ(rows, 24 + 6);  // 5 shapes, 5 patterns, but no full exchange of 1,024 hosts
 }
 
 }  // namespace

@@ -121,7 +121,9 @@ void PacketNetwork::enqueue(std::uint32_t id) {
   Packet& packet = packets_[id];
   const auto number = static_cast<std::uint32_t>(link_of(packet));
   Port& port = ports_[number];
-  if (trims() && packet.hop > 0 && holding(port) + packet.wire > port.room) {
+  // First without the packet that is being sent, which is seldom in the cache.
+  if (trims() && packet.hop > 0 && port.queued + packet.wire + options_.wire.value() > port.room &&
+      holding(port) + packet.wire > port.room) {
     if (is(Protocol::eqds) || coin() || port.first == kNone) {
       trim(id);
       return;

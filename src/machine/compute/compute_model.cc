@@ -141,10 +141,10 @@ bool splits_keys(const graph::Operator& op) {
 
 /// Keys that a tile of queries loads and computes at a time.
 double keys_of_tile(const graph::Operator& op, const KernelCoefficients& c) {
-  constexpr std::int64_t kMostKeysOfTile = 256;
-  const auto fit = static_cast<std::uint64_t>(c.attention_key_elements) /
-                   static_cast<std::uint64_t>(std::max<std::int64_t>(1, op.gemm.k));
-  return static_cast<double>(std::min(std::bit_floor(fit), std::uint64_t{kMostKeysOfTile}));
+  constexpr double kMostKeysOfTile = 256;
+  const double fit = c.attention_key_elements / std::max(1.0, static_cast<double>(op.gemm.k));
+  return static_cast<double>(
+      std::bit_floor(static_cast<std::uint64_t>(std::min(fit, kMostKeysOfTile))));
 }
 
 /// What a tiled attention kernel computes.

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Fused attention in tiles (compute_model.h).
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "machine/compute/compute_model.h"
+
+namespace orrery::compute {
+namespace {
+
+graph::Operator causal_attention(std::int64_t heads, std::int64_t length, std::int64_t width) {
+  graph::Operator op;
+  op.kind = graph::OperatorKind::attention;
+  op.gemm = {.batch = heads, .m = length, .n = length, .k = width};
+  op.flops = Flops(2.0 * static_cast<double>(heads * length * length * width));
+  op.bytes = Bytes(2 * 4 * heads * length * width);
+  return op;
+}
+
+/// Units, peak and bandwidth of an A100, with tiles of 128 queries at half of peak.
+Device with_tiles() {
+  Device device;
+  device.peak[static_cast<std::size_t>(graph::DataType::bf16)] = 312_TFLOPs;
+  device.units = 108;
+  device.memory = {{"hbm", 80_GiB, Bandwidth(2039e9), Time(0)}};
+  device.kernels.attention_tile = 128;
+  device.kernels.attention_share = 0.5;
+  device.kernels.attention_backward_share = 0.25;
+  device.kernels.attention_launch = 0_ps;
+  return device;
+}
+
+TEST(AttentionModel, AttentionComputesTheWholeSquaresOnItsDiagonal) {
+  // 1024 queries: 8 tiles of 128. A query sees 512 keys on average, its tile 512 + 64 = 576: 9/8 of
+  // the FLOPs. 1080 heads: 80 tiles for each of 108 units; half of 312 TFLOP/s.
+  const graph::Operator op = causal_attention(1080, 1024, 128);
+  const double busy = op.flops.value() * 1.125 / 156e12;
+  EXPECT_NEAR(to_seconds(kernel_time(op, with_tiles()).alone), busy, 1e-4 * busy);
+  graph::Operator backward = op;
+  backward.backward = true;
+  backward.flops = 2.5 * op.flops;
+  EXPECT_NEAR(to_seconds(kernel_time(backward, with_tiles()).alone), 5 * busy, 5e-4 * busy);
+}
+
+TEST(AttentionModel, AFewTilesOfAttentionTakeAsLongAsTheLongest) {
+  // One head of 1024 queries: 8 tiles for 108 units. The last sees all 1024 keys: 128 x 1024 x 4 x
+  // 128 FLOP at a unit's half of 312 / 108 TFLOP/s.
+  const double longest = 128.0 * 1024 * 4 * 128 / (156e12 / 108);
+  EXPECT_NEAR(to_seconds(kernel_time(causal_attention(1, 1024, 128), with_tiles()).alone), longest,
+              1e-4 * longest);
+}
+
+TEST(AttentionModel, ExponentialsBesideTheProductsLimitNarrowHeads) {
+  // 4 x 64 = 256 FLOPs of a pair against exponentials of 256 FLOP-equivalents: 2^(1/4) as long;
+  // against heads of 128, 512 FLOPs: (1 + 1/16)^(1/4).
+  Device device = with_tiles();
+  const auto slower = [&](std::int64_t width) {
+    const graph::Operator op = causal_attention(1080, 1024, width);
+    device.kernels.attention_softmax = 0;
+    const Time without = kernel_time(op, device).alone;
+    device.kernels.attention_softmax = 256;
+    return kernel_time(op, device).alone / without;
+  };
+  EXPECT_NEAR(slower(64), std::pow(2, 0.25), 1e-3);
+  EXPECT_NEAR(slower(128), std::pow(1.0625, 0.25), 1e-3);
+}
+
+TEST(AttentionModel, AttentionTilesHaveARampATailAndTrafficOfTheirOwn) {
+  // Ramp: 576 keys become 576 + 64. Tail: half of the longest tile, 1024 keys. Traffic: queries and
+  // output, 2 x 2 bytes x 1080 x 1024 x 128, once.
+  const graph::Operator op = causal_attention(1080, 1024, 128);
+  const double key = 128.0 * 4 * 128 / (156e12 / 108);
+  const auto time = [&](double ramp, double tail, double traffic) {
+    Device device = with_tiles();
+    device.kernels.attention_key_ramp = ramp;
+    device.kernels.attention_tail = tail;
+    device.kernels.attention_traffic = traffic;
+    return to_seconds(kernel_time(op, device).alone);
+  };
+  const double plain = time(0, 0, 0);
+  EXPECT_NEAR(time(64, 0, 0) - plain, 80 * 64 * key, 1e-8);
+  EXPECT_NEAR(time(0, 0.5, 0) - plain, 512 * key, 1e-8);
+  EXPECT_NEAR(time(0, 0, 1) - plain, 4.0 * 1080 * 1024 * 128 / 2.039e12, 1e-8);
+}
+
+TEST(AttentionModel, AttentionComputesWholeTilesOfKeys) {
+  // 16,384 elements of keys: 256 keys of 64, 128 of 128, 64 (of 85) of 192. Tiles of 128 queries
+  // see 512 keys of 1024 and mask half of the longer side: 128, 64, 64. A window of 128 has two
+  // edges: 120 keys visible and 256 or 128 masked.
+  Device device = with_tiles();
+  const auto keys = [&](graph::Operator op) {
+    const auto time = [&](double elements) {
+      device.kernels.attention_key_elements = elements;
+      return kernel_time(op, device).alone;
+    };
+    return time(16384) / time(0);
+  };
+  EXPECT_NEAR(keys(causal_attention(1080, 1024, 64)), (512 + 128.0) / (512 + 64), 1e-4);
+  EXPECT_NEAR(keys(causal_attention(1080, 1024, 128)), 1, 1e-4);
+  EXPECT_NEAR(keys(causal_attention(1080, 1024, 192)), 1, 1e-4);
+  graph::Operator window = causal_attention(1080, 1024, 64);
+  window.flops = window.flops * (120.0 / 512);
+  window.bytes = 0_B;
+  EXPECT_NEAR(keys(window), (120 + 256.0) / (120 + 128), 1e-4);
+}
+
+TEST(AttentionModel, PromptsOfTensorRtFillTheTileOfAFewQueries) {
+  // 108 heads of one query: a tile of 128 instead of 16 queries, of one key: eight times the
+  // products, all in one wave. With keys before the query it is decoding, and split as ever.
+  Device device = with_tiles();
+  graph::Operator op = causal_attention(108, 1, 128);
+  op.flops = Flops(4.0 * 108 * 128);
+  op.bytes = 0_B;
+  const Time small = kernel_time(op, device).alone;
+  op.tensorrt = true;
+  EXPECT_NEAR(kernel_time(op, device).alone / small, 8, 0.01);
+  op.gemm.n = 1024;
+  op.flops = Flops(4.0 * 108 * 128 * 1024);
+  const Time decoding = kernel_time(op, device).alone;
+  op.tensorrt = false;
+  EXPECT_EQ(decoding, kernel_time(op, device).alone);
+}
+
+TEST(AttentionModel, FewQueriesHaveCoefficientsOfTheirOwnWhereTheDeviceSaysSo) {
+  // Half of the bandwidth: twice the time. From 16 queries on as before.
+  Device device = with_tiles();
+  graph::Operator op = causal_attention(1080, 1, 128);
+  op.bytes = 1'500'000'000_B;
+  const Time whole = kernel_time(op, device).alone;
+  (device.format_kernels["decode"] = device.kernels).elementwise_share /= 2;
+  EXPECT_NEAR(kernel_time(op, device).alone / whole, 2, 1e-8);  // picoseconds
+  op.gemm.m = 16;
+  EXPECT_EQ(kernel_time(op, device).alone, whole);
+}
+
+}  // namespace
+}  // namespace orrery::compute

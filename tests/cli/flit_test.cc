@@ -79,8 +79,8 @@ TEST(Flit, BatchesFromFlagsAndBookSim) {
   const Outcome bad = orrery("flit --outstanding 2 --sweep --batch 5 --messages x.csv");
   EXPECT_EQ(bad.status, 2);
   EXPECT_THAT(bad.err, AllOf(HasSubstr("--sweep"), HasSubstr("--messages")));
-  const Folder folder;
-  const std::string machine = folder.write(
+  const Folder files;
+  const std::string machine = files.write(
       "m.yaml",
       "name: m\ndevice: {name: d, units: 1, peak: {bf16: 1 TFLOP/s}, memory: [{name: h, capacity: "
       "1 GB, bandwidth: 1 GB/s}]}\nnetwork: [{name: n, kind: switch, size: 8, bandwidth: 1 GB/s, "

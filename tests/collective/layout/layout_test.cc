@@ -94,6 +94,35 @@ TEST(Fusion, FusionLosesWhereManyPeersAtOnceReachLess) {
   }
 }
 
+TEST(Fusion, OnNvSwitchTheMeasuredSharesMakePpEpSlowerThanNotFused) {
+  // An exchange and a many_to_many of 16 experts a token over 4 H100 (examples/chimera/
+  // nvswitch_peers.yaml): 1.01 x with ports that reach everything, 0.97 x with 0.927 of it for 3
+  // peers (fitted to NCCL's all-to-all and send_recv, docs/models/fusion.md).
+  topology::NetworkDimension nvlink;
+  nvlink.name = "nvlink";
+  nvlink.size = 8;
+  nvlink.bandwidth = 450_GBps;
+  nvlink.latency = 1_us;
+  nvlink.message_overhead = 8_us;
+  nvlink.send_efficiency = 0.778;
+  nvlink.exchange = {{.name = "Simple",
+                      .launch = from_seconds(14.5e-6),
+                      .step_latency = from_seconds(0.08e-6),
+                      .efficiency = 0.778,
+                      .local_copy = 0.335}};
+  const PairCase one = pair_case(
+      Pair::pp_ep, {.ranks = 4, .tokens = 8192, .width = 7168, .copies = 16, .element = Bytes(2)});
+  const auto speedup = [&] {
+    machine::Machine machine;
+    machine.network.push_back(nvlink);
+    const Cost seconds = machine_cost(one.problem.mesh, machine);
+    return total_cost(one.problem, one.base, seconds) / total_cost(one.problem, one.fused, seconds);
+  };
+  EXPECT_GT(speedup(), 1);
+  nvlink.bandwidth_by_peers = {{.peers = 3, .share = 0.927}, {.peers = 7, .share = 0.877}};
+  EXPECT_LT(speedup(), 0.98);
+}
+
 TEST(Fusion, SearchFindsThePublishedOperators) {
   const auto operations = [](Pair pair) {
     std::vector<Operation> list;

@@ -116,7 +116,7 @@ TEST(ServeKind, KernelsMeasuredOnTheCardReplaceFormulas) {
   ASSERT_EQ(outcome.error, "");
   EXPECT_NE(service_figure(outcome, "tpot_mean_s"),
             service_figure(service_outcome(*plain, 0), "tpot_mean_s"));
-  EXPECT_NE(prepare_point(*measured, 0, "1").inputs, prepare_point(*plain, 0, "1").inputs);
+  EXPECT_NE(prepare_point(*measured, 0, "1").hash, prepare_point(*plain, 0, "1").hash);
 }
 
 TEST(ServeKind, AModelThatDoesNotFitIsAResultWithItsReason) {

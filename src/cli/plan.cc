@@ -76,7 +76,7 @@ class PlanCommand : public Command {
     options.value("--max-memory", most_memory_, "BYTES", "of a device to use at the most");
     options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 1500");
     options.value("--bounds", bounds_, "INT",
-                  "of plans and shapes to compute at the most; default 1000000");
+                  "of plans and shapes to compute at the most; default 400000");
     options.value("--simulations", simulations_, "INT", "to simulate at the most; default 128");
     options.value("--threads", threads_, "INT",
                   "default: one per processor, at most 16; the answer is the same with any number");

@@ -71,6 +71,19 @@ void SearchState::expect(Question question, Time limit, bool tight) {
   estimator.expect(question, plans);
 }
 
+namespace {
+
+/// Whether it is not the exchange alone that is wrong with the plan: then so it is with all of the
+/// group that exchange like this, since it depends on their degrees.
+bool can_exchange(const zoo::Model& model, const plan::Plan& plain) {
+  const auto checked = plan::check(plain, model);
+  return checked || std::ranges::any_of(checked.error().mistakes, [](const Mistake& mistake) {
+           return mistake.field != "cp_exchange";
+         });
+}
+
+}  // namespace
+
 Result<void> open_groups(SearchState& search) {
   for (plan::Plan& group : search.space.groups()) {
     plan::Plan plain = Space::plainest(group);
@@ -80,10 +93,14 @@ Result<void> open_groups(SearchState& search) {
         break;
       }
       plain.cp_exchange = exchange;
+      if (!can_exchange(search.task.model, plain)) {
+        continue;
+      }
       const auto bound =
           search.valid(plain) ? search.bounds.least_kernels(plain) : Result<Time>(Time(0));
       least = std::min(least, bound ? *bound : Time(0));
     }
+    least = least == Time::max() ? Time(0) : least;
     search.answer.counts.all += search.count_of(group);
     search.open.push(least, Level::group, std::move(group));
   }

@@ -38,7 +38,7 @@
 namespace orrery::full {
 
 /// Of plans and shapes: as many as some minutes of search, where bounds say little.
-inline constexpr std::size_t kMostBounds = 1'000'000;
+inline constexpr std::size_t kMostBounds = 400'000;
 
 struct Options {
   std::size_t top = 5;  ///< plans in the answer

@@ -20,22 +20,18 @@ seed=1
 if $all; then seed=0; else export RC_PARAMS="${RC_PARAMS-seed=1}"; fi
 
 step() { echo; echo "== $* (after $SECONDS s)"; }
-slow=(--label-exclude slow)
-slow_tests=()
 fuzz_seconds=2
 tidy=(--quick --budget 60)
 if $all; then
-  slow=()
-  slow_tests=(slow_tests)
   fuzz_seconds=20
   tidy=(--all)
 fi
 
-# build_and_test PRESET LABELS TARGETS...
+# build_and_test PRESET TARGETS LABELS EXCLUDED_LABELS
 build_and_test() {
   cmake --preset "$1" -DORRERY_FUZZ_SEED=$seed -DORRERY_FUZZ_SECONDS=$fuzz_seconds --log-level=NOTICE
-  cmake --build --preset "$1" --target "${@:3}"
-  ctest --preset "$1" --parallel "$(nproc)" --label-regex "$2" "${slow[@]}"
+  cmake --build --preset "$1" --target $2
+  ctest --preset "$1" --parallel "$(nproc)" --label-regex "$3" --label-exclude "$4"
 }
 
 step "packages"
@@ -48,25 +44,26 @@ step "layers; licence lines, lengths and folder pages"
 python3 -B tools/check_layers.py .
 python3 -B tools/check_tree.py .
 
-step "release: build, unit, property and validation tests, one definition of each name"
-build_and_test release 'unit|property|validation|slow' all odr "${slow_tests[@]}"
+step "check: unit, property and validation tests with assertions and checked indices; install, find_package(orrery), Debian packages"
+build_and_test check all 'unit|property|validation|install' slow
 
-step "install, find_package(orrery), Debian packages"
-tests/install/install_test.sh build/release
-
-# Whole rooms under a sanitizer take most of an hour: with --all. Always: each parser for a few seconds on mutated
-# input, and the main paths of the command.
-step "asan: the fuzzed parsers and the command, unoptimised, with assertions and sanitizers"
-build_and_test asan fuzz orrery fuzz_targets
-tests/smoke/smoke_test.sh build/asan/orrery
+# Whole rooms under a sanitizer take most of an hour: with --all. Always: the parsers, for a few seconds each on mutated
+# input.
+step "asan: the fuzzed parsers, unoptimised, with assertions and sanitizers"
+build_and_test asan fuzz_targets fuzz slow
 
 if $all; then
+  step "release: what a user gets, slow tests, one definition of each name"
+  cmake --preset release -DORRERY_ODR=ON --log-level=NOTICE
+  build_and_test release "all odr slow_tests" 'unit|property|validation|install|slow' none
+  step "asan: the parser of validation profiles and the command's main paths"
+  build_and_test asan "orrery slow_fuzz_targets" slow none
   step "asan and tsan: the unit tests with sanitizers"
-  build_and_test asan-tests unit unit_tests
-  build_and_test tsan unit unit_tests
+  build_and_test asan-tests unit_tests unit slow
+  build_and_test tsan unit_tests unit slow
 fi
 
 step "clang-tidy-16"
-python3 -B tools/run_tidy.py build/release "${tidy[@]}"
+python3 -B tools/run_tidy.py build/check "${tidy[@]}"
 
 step "all passed"

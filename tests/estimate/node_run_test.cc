@@ -19,7 +19,7 @@
 namespace orrery::estimate {
 namespace {
 
-constexpr std::uint8_t kTp = 1;
+constexpr std::uint8_t kTensorLane = 1;
 
 /// Layers of two kernels and a collective between them, and a kernel behind the last.
 TimedTemplate layers(int count, Time first, Time collective, Time second) {
@@ -38,7 +38,7 @@ TimedTemplate layers(int count, Time first, Time collective, Time second) {
     const std::uint32_t kernel =
         add({.work = first, .host_cost = 1_us, .host_span = first + 1_us}, {});
     const std::uint32_t sum = add({.kind = TimedNode::Kind::collective,
-                                   .lane = kTp,
+                                   .lane = kTensorLane,
                                    .slows_kernels = true,
                                    .work = collective},
                                   {kernel});

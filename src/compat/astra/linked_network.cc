@@ -130,6 +130,9 @@ Result<void> LinkedNetwork::check(Backend backend, const std::vector<Dimension>&
   if (backend != Backend::flit) {
     return {};
   }
+  if (wires.graph) {
+    return fail("flits run by the dimensions here: expected fifo or flow on a topology");
+  }
   const topology::LinkMap map = link_map(network, wires);
   return flit::FlitNetwork(map, flit::FabricSettings{}, true).check();
 }

@@ -31,7 +31,7 @@ class LinkedNetwork {
  public:
   static constexpr bool kStateless = false;
 
-  /// Mistakes: what FlitNetwork::check() says.
+  /// Mistakes: flits on `wires`, and what FlitNetwork::check() says.
   static Result<void> check(Backend backend, const std::vector<Dimension>& network,
                             const topology::Wires& wires);
   /// Requires check().

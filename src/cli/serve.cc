@@ -263,7 +263,8 @@ class Serve : public Command {
     engine.replicas = whole_number("--replicas", replicas_, engine.replicas, 4096, mistakes);
     engine.prefill = whole_number("--prefill", prefill_, engine.prefill, 4096, mistakes);
     take("--router", router_, engine.router, mistakes);
-    if (router_ && std::max(engine.replicas, engine.most_replicas) == 1 && engine.prefill < 2) {
+    const bool alone = std::max(engine.replicas, engine.most_replicas) == 1 && engine.prefill < 2;
+    if (router_ && alone && !replicas_) {  // a script may go through numbers from 1
       mistakes.add({"--router", {}, {}, "is for several engines: --replicas above 1"});
     }
     if (!devices_) {

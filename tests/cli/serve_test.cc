@@ -321,6 +321,7 @@ TEST(ServeCommand, WhatCanServeNothingOrChooseNothingIsRefused) {
   EXPECT_NE(long_prompts.status, 0);
   EXPECT_THAT(long_prompts.err,
               AllOf(HasSubstr("none of 5 requests can be served"), HasSubstr("131072 tokens")));
+  EXPECT_EQ(orrery(small + "--router least_tokens --replicas 1").status, 0);
   EXPECT_THAT(orrery(small + "--router least_tokens").err,
               HasSubstr("--router: is for several engines: --replicas above 1"));
   EXPECT_EQ(orrery(small + "--router least_tokens --replicas 2").status, 0);

@@ -8,9 +8,6 @@ namespace {
 
 using Kind = TimedNode::Kind;
 
-constexpr std::size_t kFlightsToForget = 16;  // looked through at once
-constexpr std::size_t kLookAhead = 64;        // nodes, for the next transfers
-
 /// Of the two, what is under way, the second so much later and so many nodes on.
 bool all_later(const std::vector<Ports::Flight>& before, const std::vector<Ports::Flight>& now,
                Time later, std::size_t nodes) {
@@ -58,16 +55,9 @@ void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks, bool jumps
   ends_.assign(nodes.nodes.size(), kNever);
   taken_.assign(nodes.nodes.size(), Time(0));
   spans_.clear();
-  forget_at_ = kFlightsToForget;
   jumps_ = jumps;
   jumped_ = 0;
   watch(0);
-  last_transfer_.fill(0);
-  for (std::size_t i = 0; i < nodes.nodes.size(); ++i) {
-    if (nodes.nodes[i].transfer >= 0) {
-      last_transfer_[nodes.nodes[i].lane] = i;
-    }
-  }
 }
 
 /// `times` says how long a node takes from a moment on.
@@ -138,10 +128,6 @@ struct NodeRun::MetTimes {
     if (node.transfer >= 0) {
       const auto& phases = around.transfers[static_cast<std::size_t>(node.transfer)];
       const Ports::Sender sender{node.lane, i, node.kind == Kind::message};
-      if (!run.repeats_ && around.ports.size() >= run.forget_at_) {
-        around.ports.forget(run.earliest_begin());
-        run.forget_at_ = around.ports.size() + kFlightsToForget;
-      }
       taken = around.ports.start(sender, begin, phases) - begin;
       run.follow_moved(around.ports, around.beside, run.clocks_);
       if (node.kind == Kind::collective) {
@@ -156,7 +142,6 @@ struct NodeRun::MetTimes {
   void forget(Time before) const {
     around.ports.forget(before);
     around.beside.forget_all(std::min(before, run.clocks_[kCompute]));
-    run.forget_at_ = around.ports.size() + kFlightsToForget;
   }
   void put_into(Mark& mark) const {
     mark.flights = around.ports.flights();
@@ -169,7 +154,6 @@ struct NodeRun::MetTimes {
   void move(Time later, std::size_t nodes) const {
     around.ports.move(later, nodes);
     around.beside.move(later, nodes);
-    run.forget_at_ = around.ports.size() + kFlightsToForget;
   }
 };
 
@@ -183,7 +167,7 @@ bool NodeRun::advance(Listener& listener, const Surroundings& around) {
 
 void NodeRun::watch(std::size_t repeat) {
   repeat_ = repeat;
-  repeats_ = mark_.made = false;
+  mark_.made = false;
   watched_ = repeat < template_->repeats.size() ? template_->repeats[repeat].first : kNoNode;
 }
 
@@ -197,7 +181,6 @@ void NodeRun::end_period(const Times& times) {
     watch(repeat_ + 1);
     return;
   }
-  repeats_ = true;
   const auto later = jumps_ && mark_.made ? lateness(repeat) : std::nullopt;
   if (later && times.go_on_as_since(mark_, repeat, *later)) {
     times.move(*later * static_cast<std::int64_t>(left), left * repeat.length);
@@ -269,38 +252,6 @@ void NodeRun::jump(const Repeat& repeat, std::size_t periods, Time later) {
   }
   jumped_ += static_cast<std::int64_t>(end - next_);
   next_ = end;
-}
-
-/// Of the nodes that are left. One that waits for a node still to come begins after it, and nothing
-/// on the compute lane begins before its clock; no lane's next transfer begins before the lane is
-/// free.
-Time NodeRun::earliest_begin() const {
-  std::array<bool, kMostLanes> seen{};
-  Time earliest = Time::max();
-  const std::size_t end = std::min(template_->nodes.size(), next_ + kLookAhead);
-  const auto free = [&](std::size_t lane) {
-    return std::max(clocks_[static_cast<std::size_t>(clock_of(static_cast<int>(lane)))],
-                    clocks_[kVisible]);
-  };
-  for (std::size_t i = next_; i < end; ++i) {
-    const TimedNode& node = template_->nodes[i];
-    if (seen[node.lane] || node.transfer < 0) {
-      continue;
-    }
-    seen[node.lane] = true;
-    Time begin = free(node.lane);
-    for (std::uint32_t b = 0; b < node.befores; ++b) {
-      const std::size_t before = template_->before[node.first_before + b];
-      begin = std::max(begin, before < next_ ? ends_[before] : clocks_[kCompute]);
-    }
-    earliest = std::min(earliest, begin);
-  }
-  for (std::size_t lane = 0; lane < seen.size(); ++lane) {
-    if (!seen[lane] && last_transfer_[lane] >= end) {
-      earliest = std::min(earliest, free(lane));
-    }
-  }
-  return earliest;
 }
 
 void NodeRun::follow_moved(const Ports& ports, Beside& beside, Clocks& clocks) {

@@ -95,7 +95,6 @@ class NodeRun {
 
   struct MetTimes;
 
-  Time earliest_begin() const;
   template <class Times>
   bool advance_with(Listener& listener, const Times& times);
   template <class Times>
@@ -112,11 +111,8 @@ class NodeRun {
   std::vector<Time> ends_;
   std::vector<Time> taken_;
   std::vector<LaneSpan> spans_;
-  std::size_t forget_at_ = 0;                            ///< flights
-  std::array<std::size_t, kMostLanes> last_transfer_{};  ///< nodes
   bool jumps_ = true;
   std::size_t repeat_ = 0;         ///< the next, or that it is in
-  bool repeats_ = false;           ///< it is in one
   std::size_t watched_ = kNoNode;  ///< where the next period begins
   std::int64_t jumped_ = 0;
   bool host_delays_ = false;  ///< something, since the mark

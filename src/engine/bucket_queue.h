@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "base/units.h"
@@ -25,40 +26,55 @@ namespace orrery::engine {
 template <class Event>
 class BucketQueue {
  public:
+  BucketQueue() : current_(&buckets_.emplace_back()) {}
+  BucketQueue(const BucketQueue&) = delete;
+  BucketQueue& operator=(const BucketQueue&) = delete;
+
   bool empty() const { return bucket_is_over() && instants_.empty(); }
   /// Time of the last event popped.
   Time now() const { return now_; }
+  /// Events popped so far.
+  std::uint64_t popped() const { return popped_ + next_; }
 
   /// Whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const {
     return bucket_is_over() && (instants_.empty() || instants_.front().when > now_);
   }
 
+  /// Events of one instant, or some of them, in order.
+  struct Bucket : PlainVector<Event> {
+    std::uint64_t opening = 0;  ///< of this time that it is in use; from 1
+  };
+
   /// Requires when >= now().
-  void push(Time when, const Event& event) {
+  [[gnu::always_inline]] void push(Time when, const Event& event) {
+    bucket_of(when).push_back(event);
+  }
+  /// Where an event of that time is pushed now. Requires when >= now().
+  [[gnu::always_inline]] Bucket& bucket_of(Time when) {
     assert(when >= now_ && "an event cannot be in the past");
     Recent& recent = recent_[entry_of(when)];
     if (recent.when != when) {
       open(recent, when);
     }
-    buckets_[recent.bucket].push_back(event);
+    return *recent.bucket;
   }
 
   /// Whether the next pop() goes on to other events than those that begin_instant() gave.
-  bool bucket_is_over() const { return current_ == kNone || next_ == buckets_[current_].size(); }
+  bool bucket_is_over() const { return next_ == current_->size(); }
   /// The event of the next pop(). Requires !bucket_is_over().
-  const Event& next() const { return buckets_[current_][next_]; }
+  Event& next() { return (*current_)[next_]; }
   /// Moves the clock to the earliest events and gives those of that instant that are there so far:
   /// they may be put in another order. Requires bucket_is_over() and !empty().
   [[gnu::noinline]] PlainVector<Event>& begin_instant() {
     assert(bucket_is_over() && !empty() && "an instant begins when nothing is left of another");
     advance();
     while (!instants_.empty() && instants_.front().when == now_) {
-      take_over(instants_.front().bucket);
+      take_over(*instants_.front().bucket);
       std::pop_heap(instants_.begin(), instants_.end());
       instants_.pop_back();
     }
-    return buckets_[current_];
+    return *current_;
   }
 
   /// Removes the earliest event and moves the clock to it. Requires !empty().
@@ -70,23 +86,21 @@ class BucketQueue {
     return take();
   }
   /// As pop(). Requires !bucket_is_over().
-  const Event& take() { return buckets_[current_][next_++]; }
+  const Event& take() { return (*current_)[next_++]; }
 
  private:
-  static constexpr std::uint32_t kNone = 0xffffffff;
   static constexpr unsigned kTableBits = 10;
 
   struct Recent {
     Time when{-1};
-    std::uint32_t bucket = kNone;
+    Bucket* bucket = nullptr;
   };
   struct Instant {
     Time when{0};
-    std::uint64_t order = 0;  ///< of opening
-    std::uint32_t bucket = 0;
+    Bucket* bucket = nullptr;
     /// std::push_heap puts the greatest first.
     friend bool operator<(const Instant& a, const Instant& b) {
-      return a.when > b.when || (a.when == b.when && a.order > b.order);
+      return a.when > b.when || (a.when == b.when && a.bucket->opening > b.bucket->opening);
     }
   };
 
@@ -97,48 +111,49 @@ class BucketQueue {
 
   [[gnu::noinline]] void open(Recent& recent, Time when) {
     if (free_.empty()) {
-      free_.push_back(static_cast<std::uint32_t>(buckets_.size()));
-      buckets_.emplace_back();
+      free_.push_back(&buckets_.emplace_back());
     }
     recent = {when, free_.back()};
     free_.pop_back();
-    instants_.push_back({when, opened_++, recent.bucket});
+    recent.bucket->opening = ++opened_;
+    instants_.push_back({when, recent.bucket});
     std::push_heap(instants_.begin(), instants_.end());
   }
 
   /// The events of another bucket of the same instant.
-  void take_over(std::uint32_t bucket) {
-    PlainVector<Event>& from = buckets_[bucket];
-    buckets_[current_].append(from);
-    from.clear();
-    free_.push_back(bucket);
-    if (Recent& recent = recent_[entry_of(now_)]; recent.bucket == bucket) {
+  void take_over(Bucket& from) {
+    current_->append(from);
+    if (Recent& recent = recent_[entry_of(now_)]; recent.bucket == &from) {
       recent.bucket = current_;
     }
+    set_free(from);
+  }
+  void set_free(Bucket& bucket) {
+    bucket.clear();
+    free_.push_back(&bucket);
   }
 
   [[gnu::noinline]] void advance() {
-    if (current_ != kNone) {
-      Recent& recent = recent_[entry_of(now_)];
-      if (recent.bucket == current_) {
-        recent = {};
-      }
-      buckets_[current_].clear();
-      free_.push_back(current_);
+    Recent& recent = recent_[entry_of(now_)];
+    if (recent.bucket == current_) {
+      recent = {};
     }
+    popped_ += next_;
+    next_ = 0;
+    set_free(*current_);
     std::pop_heap(instants_.begin(), instants_.end());
     current_ = instants_.back().bucket;
     now_ = instants_.back().when;
     instants_.pop_back();
-    next_ = 0;
   }
 
   std::array<Recent, std::size_t{1} << kTableBits> recent_;
-  std::vector<PlainVector<Event>> buckets_;
-  std::vector<std::uint32_t> free_;
+  std::deque<Bucket> buckets_;  ///< stay where they are
+  std::vector<Bucket*> free_;
   std::vector<Instant> instants_;
-  std::size_t next_ = 0;  ///< of the current bucket
-  std::uint32_t current_ = kNone;
+  Bucket* current_;
+  std::size_t next_ = 0;      ///< of the current bucket
+  std::uint64_t popped_ = 0;  ///< of buckets before it
   std::uint64_t opened_ = 0;
   Time now_{0};
 };

@@ -26,9 +26,13 @@ class PlainVector {
     assert(index < size_ && "an index below the size");
     return data()[index];
   }
+  T& operator[](std::size_t index) {
+    assert(index < size_ && "an index below the size");
+    return data()[index];
+  }
   std::span<T> span() { return {data(), size_}; }
 
-  void push_back(const T& value) {
+  [[gnu::always_inline]] void push_back(const T& value) {
     if (size_ == capacity_) {
       grow(size_ + 1);
     }

@@ -21,7 +21,8 @@ namespace orrery::simulate {
 struct LinkMirrors {
   std::vector<topology::LinkId> stands_for;  ///< by link; empty: every link for itself
   std::vector<double> crowd;
-  /// Collectives (Binding) whose members do not send alike: apart from all others (phase_apart.h).
+  /// Collectives (Binding) whose members do not send alike: all their messages go, on their own
+  /// links (message_fold.h).
   std::set<int> apart;
 
   void mirror(std::vector<topology::Hop>& hops) const {

@@ -13,7 +13,6 @@
 
 #include "simulate/laid_phases.h"
 #include "simulate/message_plans.h"
-#include "simulate/phase_apart.h"
 #include "simulate/wiring.h"
 
 namespace orrery::simulate {
@@ -22,6 +21,30 @@ namespace {
 using topology::LinkId;
 
 constexpr LinkId kNoLink = UINT32_MAX;
+
+/// What a phase may take of any link, its messages one after the other, whose members do not send
+/// alike: so much may it miss of what folded ranks send, and that of it.
+constexpr Time kMostApart = 10_ns;
+
+bool may_run_apart(const PhasePlan& phase) {
+  constexpr Bytes kMost{4096};  // more is not looked at: no link is that fast
+  if (phase.size > kMost) {
+    return false;
+  }
+  std::map<LinkId, Time> taken;
+  for (std::uint32_t group = 0; group < phase.groups; ++group) {
+    for (std::uint32_t message = 0; message < phase.list->size(); ++message) {
+      for (const topology::Hop& hop : phase.way(group, message)) {
+        Time& of_link = taken[hop.link];
+        of_link += phase.bytes(message) / hop.bandwidth;
+        if (of_link > kMostApart) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
 
 std::int64_t shifted(const graph::Digit& digit, std::int64_t rank) {
   const std::int64_t value = digit.of(rank);
@@ -85,7 +108,7 @@ class Symmetry {
     return links.get();
   }
 
-  /// Collectives that the digit last looked at leaves apart (phase_apart.h).
+  /// Collectives that the digit last looked at leaves apart (message_fold.h).
   const std::set<int>& apart() const { return apart_; }
 
   /// Whether the mirrors of every sender are in the groups that it sends in, and those that stand

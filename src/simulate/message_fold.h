@@ -25,9 +25,9 @@ namespace orrery::simulate {
 /// simulation: of a message over it |G| / |images of L| mirrors pass L at once
 /// (LinkMirrors::crowd).
 ///
-/// A phase that takes at most kMostApart of any link (phase_apart.h) need not send alike, as the
-/// trees of a gradient norm do not: where it does not, its messages are not sent, and it takes the
-/// time that they take with nothing beside them. Its members end it together in any case.
+/// A phase that takes at most kMostApart (10 ns) of any link need not send alike, as the trees of a
+/// gradient norm do not: where it does not it goes apart, the messages of all its members on their
+/// own links, and meets only those of simulated ranks. Its members end it together in any case.
 ///
 /// Max-min fair rates are unique, hence alike for what is alike, whatever lies under it: dimensions
 /// or a network of links, by any routing that has the symmetry (a hash has none).

@@ -8,8 +8,6 @@
 #include <cmath>
 #include <utility>
 
-#include "simulate/phase_apart.h"
-
 namespace orrery::simulate {
 namespace {
 
@@ -271,15 +269,11 @@ PhasePlan MessagePlans::plan_of(CommunicatorIndex communicator,
   }
   const collective::MessageList& list =
       folds ? this->list(communicator, phase, groups) : this->list(phase);
-  PhasePlan plan{.list = &list,
-                 .ways = &ways(communicator, phase, list, groups, !apart),
-                 .groups = static_cast<std::uint32_t>(groups.size()),
-                 .size = phase.size,
-                 .setup = collective::setup_of(phase, machine_)};
-  if (apart) {
-    plan.apart = time_apart(plan);
-  }
-  return plan;
+  return {.list = &list,
+          .ways = &ways(communicator, phase, list, groups, !apart),
+          .groups = static_cast<std::uint32_t>(groups.size()),
+          .size = phase.size,
+          .setup = collective::setup_of(phase, machine_)};
 }
 
 const std::vector<PhasePlan>& MessagePlans::of(CommunicatorIndex number, int collective) {

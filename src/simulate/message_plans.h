@@ -55,8 +55,7 @@ struct PhasePlan {
   const WayTable* ways = nullptr;  ///< by group and pair of the list
   std::uint32_t groups = 1;
   Bytes size{0};
-  Time setup{0};                             ///< before the first message
-  std::optional<Time> apart = std::nullopt;  ///< its time, where its messages are not sent
+  Time setup{0};  ///< before the first message
 
   std::size_t messages() const { return groups * list->size(); }
   std::span<const topology::Hop> way(std::uint32_t group, std::uint32_t message) const {
@@ -71,7 +70,7 @@ struct PhasePlan {
 
 /// Schedules are kept once for all communicators of one shape, ways once for all sizes that run
 /// under the same protocols. Where ranks fold (Wiring::mirrors) only what simulated ranks send is
-/// there, in the groups that hold one.
+/// there, in the groups that hold one; of collectives apart (LinkMirrors) what all members send.
 class MessagePlans {
  public:
   /// All must outlive the plans.

@@ -111,11 +111,8 @@ std::span<const topology::Hop> MessageTransport<Links>::route(const Way& way) {
 template <class Links>
 void MessageTransport<Links>::begin_phase(Activity id) {
   under_[id].waits.clear();
-  const PhasePlan& phase = phase_of(under_[id]);
-  const Time setup = phase.setup;
-  if (phase.apart) {
-    queue_.push(queue_.now() + setup + *phase.apart, kApart, id);
-  } else if (setup > Time(0)) {
+  const Time setup = phase_of(under_[id]).setup;
+  if (setup > Time(0)) {
     queue_.push(queue_.now() + setup, kBegin, id);
   } else {
     send_first(id);
@@ -161,9 +158,6 @@ template <class Links>
 std::optional<Activity> MessageTransport<Links>::handle(const engine::EventQueue::Event& event) {
   if (event.kind == kCopied) {
     return event.subject;
-  }
-  if (event.kind == kApart) {
-    return end_phase(event.subject) ? std::optional<Activity>(event.subject) : std::nullopt;
   }
   if (event.kind == kBegin) {
     send_first(event.subject);

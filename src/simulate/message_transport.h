@@ -77,7 +77,7 @@ class MessageTransport {
   std::optional<Activity> activity_of(const engine::EventQueue::Event& event) const
     requires kRepeats
   {
-    const bool own = event.kind == kBegin || event.kind == kCopied || event.kind == kApart;
+    const bool own = event.kind == kBegin || event.kind == kCopied;
     return own                      ? std::optional(event.subject)
            : links_.is_stale(event) ? std::nullopt
                                     : std::optional(owners_[event.subject].activity);
@@ -96,7 +96,6 @@ class MessageTransport {
   static constexpr std::uint32_t kFirstEvent = 130;
   static constexpr std::uint32_t kBegin = kFirstEvent;  ///< the phase's first messages
   static constexpr std::uint32_t kCopied = kFirstEvent + 1;
-  static constexpr std::uint32_t kApart = kFirstEvent + 2;  ///< the end of a phase apart
   static constexpr std::uint32_t kWhole = UINT32_MAX;
 
   /// A collective under way.

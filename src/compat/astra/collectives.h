@@ -173,21 +173,26 @@ class Collectives {
   void processed(const Event& event);
 
   // sequences
+  template <Pattern pattern>
   void advance(std::uint32_t stream);
-  void post(std::uint32_t stream);
+  template <Pattern pattern>
+  void post(std::uint32_t stream, Stream& at, const Phase& phase);
   void receive(std::uint32_t stream, std::uint32_t message);
   bool take_mark(std::uint32_t word, Pattern pattern, std::uint32_t message);
   void leave_mark(std::uint32_t word, Pattern pattern, std::uint32_t message);
   /// A number of a direct phase's message that sender and receiver agree on, whichever way round
   /// each counts: that of the sender if it runs clockwise. Others keep theirs.
-  static std::uint32_t agreed(const Phase& phase, bool anticlockwise, std::uint32_t message) {
-    if (phase.pattern != Pattern::direct || !anticlockwise) {
+  static std::uint32_t agreed(Pattern pattern, const Phase& phase, bool anticlockwise,
+                              std::uint32_t message) {
+    if (pattern != Pattern::direct || !anticlockwise) {
       return message;
     }
     const auto others = static_cast<std::uint32_t>(phase.steps.size());
     return message < others ? others - 1 - message : 3 * others - 1 - message;
   }
-  static std::uint32_t receiver(const Phase& phase, const Place& place, std::uint32_t message);
+  /// `pattern`: the phase's.
+  static std::uint32_t receiver(Pattern pattern, const Phase& phase, const Place& place,
+                                std::uint32_t message);
   static std::uint32_t sender(const Phase& phase, const Place& place, std::uint32_t message);
 
   // trees
@@ -207,13 +212,13 @@ class Collectives {
   void pass_in(std::uint32_t stream, std::uint32_t reception);
 
   // messages
-  std::int64_t destination(std::uint32_t from, std::uint32_t to, const Event& arrival) const;
-  void send(std::uint32_t stream, const Phase& phase, std::uint32_t message, std::uint32_t to);
+  std::int64_t destination(std::uint32_t from, std::uint32_t to, Event arrival) const;
+  void send(Pattern pattern, std::uint32_t stream, std::uint32_t number, std::uint32_t to);
   void send_to_colours(std::uint32_t stream, const Phase& phase, std::uint32_t message);
   void transmit(std::uint32_t from, std::uint32_t to, const Step& step, bool uniform,
-                const Event& arrival);
+                Event arrival);
   void announce(std::uint32_t receiver, std::uint32_t sender, const Step& step, bool uniform,
-                const Event& arrival);
+                Event arrival);
   std::int64_t npu(std::uint32_t stream) const {
     const Stream& at = streams_[stream];
     return communicators_.rank_of(instances_[at.instance].communicator, at.local);

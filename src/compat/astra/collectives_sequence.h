@@ -8,11 +8,13 @@
 namespace orrery::astra {
 
 template <class Network>
-std::uint32_t Collectives<Network>::receiver(const Phase& phase, const Place& place,
-                                             std::uint32_t message) {
+[[gnu::always_inline]] inline std::uint32_t Collectives<Network>::receiver(Pattern pattern,
+                                                                           const Phase& phase,
+                                                                           const Place& place,
+                                                                           std::uint32_t message) {
   const auto size = static_cast<std::uint32_t>(phase.axis.size);
   std::uint32_t to = place.position;
-  switch (phase.pattern) {
+  switch (pattern) {
     case Pattern::chain:
       to += place.anticlockwise ? size - 1 : 1;
       break;
@@ -38,10 +40,11 @@ std::uint32_t Collectives<Network>::sender(const Phase& phase, const Place& plac
                                            std::uint32_t message) {
   const auto size = static_cast<std::uint32_t>(phase.axis.size);
   if (phase.pattern == Pattern::halving) {
-    return receiver(phase, place, message);
+    return receiver(phase.pattern, phase, place, message);
   }
   // Distance to the receiver; as far behind is the sender.
-  const std::uint32_t next = receiver(phase, {0, 1, 0, place.anticlockwise}, message);
+  const std::uint32_t next =
+      receiver(phase.pattern, phase, {0, 1, 0, place.anticlockwise}, message);
   const std::uint32_t from = place.position + size - next;
   return place.origin + (from >= size ? from - size : from) * place.spacing;
 }
@@ -54,21 +57,29 @@ void Collectives<Network>::begin(std::uint32_t stream) {
   }
   const std::uint32_t window = streams_[stream].phase->window;
   for (std::uint32_t i = 0; i < window; ++i) {
-    advance(stream);
+    processed(processed_event(stream));
   }
 }
 
 template <class Network>
 void Collectives<Network>::processed(const Event& event) {
-  if (streams_[event.subject].phase->sequence()) {
-    advance(event.subject);
-  } else {
-    processed_in_tree(event.subject, static_cast<TreeStep>(event.phase));
+  switch (streams_[event.subject].phase->pattern) {
+    case Pattern::chain:
+      return advance<Pattern::chain>(event.subject);
+    case Pattern::direct:
+      return advance<Pattern::direct>(event.subject);
+    case Pattern::halving:
+      return advance<Pattern::halving>(event.subject);
+    case Pattern::cyclic:
+      return advance<Pattern::cyclic>(event.subject);
+    case Pattern::tree:
+      return processed_in_tree(event.subject, static_cast<TreeStep>(event.phase));
   }
 }
 
 /// One more message may go out. After a barrier as many as were held back, at most a window.
 template <class Network>
+template <Pattern pattern>
 void Collectives<Network>::advance(std::uint32_t stream) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
@@ -80,7 +91,7 @@ void Collectives<Network>::advance(std::uint32_t stream) {
     sends = in < phase.barrier ? 0 : phase.window;
   }
   for (; sends > 0 && at.posted < at.processed && at.posted < phase.messages; --sends) {
-    post(stream);
+    post<pattern>(stream, at, phase);
   }
   if (at.processed == phase.messages + phase.window) {
     finish(stream);
@@ -89,29 +100,30 @@ void Collectives<Network>::advance(std::uint32_t stream) {
 
 /// The next message goes out and the receive of the same number is posted.
 template <class Network>
-void Collectives<Network>::post(std::uint32_t stream) {
-  Stream& at = streams_[stream];
-  const Phase& phase = *at.phase;
+template <Pattern pattern>
+[[gnu::always_inline]] inline void Collectives<Network>::post(std::uint32_t stream, Stream& at,
+                                                              const Phase& phase) {
   const std::uint32_t message = at.posted++;
   const Place place{at.origin, at.spacing, at.position, at.anticlockwise};
-  const std::uint32_t number = agreed(phase, at.anticlockwise, message);
+  const std::uint32_t number = agreed(pattern, phase, at.anticlockwise, message);
   if (!rendezvous_) {
-    send(stream, phase, number, receiver(phase, place, message));
+    send(pattern, stream, number, receiver(pattern, phase, place, message));
   } else {
-    if (take_mark(at.word + phase.words, phase.pattern, number)) {
+    if (take_mark(at.word + phase.words, pattern, number)) {
       events_.push(events_.now(), {stream, number, at.phase_index, Event::Kind::ready});
     }
     const std::uint32_t from = sender(phase, place, message);
     announce(stream, from, phase.step(message), phase.axis.uniform,
              {from, number, at.phase_index, Event::Kind::ready});
   }
-  if (take_mark(at.word, phase.pattern, number)) {
+  if (take_mark(at.word, pattern, number)) {
     events_.push(events_.now(), {stream, number, at.phase_index, Event::Kind::arrive});
   }
 }
 
 template <class Network>
-void Collectives<Network>::receive(std::uint32_t stream, std::uint32_t message) {
+[[gnu::always_inline]] inline void Collectives<Network>::receive(std::uint32_t stream,
+                                                                 std::uint32_t message) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   const std::uint32_t reception = at.received++;
@@ -119,8 +131,10 @@ void Collectives<Network>::receive(std::uint32_t stream, std::uint32_t message) 
     pass_in(stream, reception);
     return;
   }
-  const Time copied = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::in,
-                                      phase.step(message).bytes, phase);
+  const Time copied = endpoints_.has_bus()
+                          ? endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::in,
+                                            phase.step(message).bytes, phase)
+                          : events_.now() + phase.delay;
   events_.push_own(at.rank, copied + phase.reduction(reception), processed_event(stream));
 }
 
@@ -153,8 +167,9 @@ void Collectives<Network>::arrive(const Event& event) {
   const Stream& at = streams_[event.subject];
   if (in_phase(at, event.phase)) {
     const Phase& phase = *at.phase;
-    const std::uint32_t number =
-        phase.pattern == Pattern::chain ? at.received : agreed(phase, at.anticlockwise, event.step);
+    const std::uint32_t number = phase.pattern == Pattern::chain
+                                     ? at.received
+                                     : agreed(phase.pattern, phase, at.anticlockwise, event.step);
     if (!phase.sequence() || number < at.posted) {
       phase.sequence() ? receive(event.subject, number)
                        : receive_in_tree(event.subject, static_cast<TreeStep>(event.step));
@@ -185,30 +200,29 @@ void Collectives<Network>::ready(const Event& event) {
     return;
   }
   // Ready messages of a chain come in order, so that a count would do; the number says it too.
-  const std::uint32_t message = agreed(phase, place.anticlockwise, event.step);
+  const std::uint32_t message = agreed(phase.pattern, phase, place.anticlockwise, event.step);
   const bool due =
       at.phase_index > event.phase || (in_phase(at, event.phase) && message < at.posted);
   if (!due) {
     leave_mark(word, phase.pattern, event.step);
     return;
   }
-  const std::uint32_t to = receiver(phase, place, message);
+  const std::uint32_t to = receiver(phase.pattern, phase, place, message);
   transmit(stream, to, phase.step(message), phase.axis.uniform,
            {to, event.step, event.phase, Event::Kind::arrive});
 }
 
 template <class Network>
-bool Collectives<Network>::take_mark(std::uint32_t word, Pattern pattern, std::uint32_t message) {
-  if (pattern == Pattern::chain) {
-    std::uint64_t& count = words_[word];
-    const bool any = count > 0;
-    count -= any ? 1 : 0;
-    return any;
+[[gnu::always_inline]] inline bool Collectives<Network>::take_mark(std::uint32_t word,
+                                                                   Pattern pattern,
+                                                                   std::uint32_t message) {
+  const bool counts = pattern == Pattern::chain;
+  std::uint64_t& marks = words_[counts ? word : word + message / kBitsPerWord];
+  const std::uint64_t mark = counts ? 1 : std::uint64_t{1} << (message % kBitsPerWord);
+  const bool marked = counts ? marks > 0 : (marks & mark) != 0;
+  if (marked) {
+    marks -= mark;
   }
-  std::uint64_t& bits = words_[word + message / kBitsPerWord];
-  const std::uint64_t bit = std::uint64_t{1} << (message % kBitsPerWord);
-  const bool marked = (bits & bit) != 0;
-  bits &= ~bit;
   return marked;
 }
 
@@ -225,25 +239,28 @@ void Collectives<Network>::leave_mark(std::uint32_t word, Pattern pattern, std::
 /// 0 in every dimension of its line.
 template <class Network>
 std::int64_t Collectives<Network>::destination(std::uint32_t from, std::uint32_t to,
-                                               const Event& arrival) const {
+                                               Event arrival) const {
   if (!population_.single()) {
     return npu(to);
   }
   const Phase& phase = plan_of(from).phases[arrival.phase];
-  const std::uint32_t position = receiver(phase, {0, 1, 0, false}, arrival.step);
+  const std::uint32_t position = receiver(phase.pattern, phase, {0, 1, 0, false}, arrival.step);
   return communicators_.rank_of(instances_[streams_[from].instance].communicator,
                                 position * phase.axis.local_stride);
 }
 
 /// Message of a sequence, by its agreed number, to the stream of its receiver.
 template <class Network>
-void Collectives<Network>::send(std::uint32_t stream, const Phase& phase, std::uint32_t number,
-                                std::uint32_t to) {
+[[gnu::always_inline]] inline void Collectives<Network>::send(Pattern pattern, std::uint32_t stream,
+                                                              std::uint32_t number,
+                                                              std::uint32_t to) {
+  const Stream& at = streams_[stream];
+  const Phase& phase = *at.phase;
   if (population_.quotient() != nullptr) {
     send_to_colours(stream, phase, number);
   } else {
-    transmit(stream, to, phase.step(number), phase.axis.uniform,
-             {to, number, streams_[stream].phase_index, Event::Kind::arrive});
+    transmit(stream, to, phase.step(pattern, number), phase.axis.uniform,
+             {to, number, at.phase_index, Event::Kind::arrive});
   }
 }
 
@@ -278,8 +295,10 @@ void Collectives<Network>::send_to_colours(std::uint32_t stream, const Phase& ph
 }
 
 template <class Network>
-void Collectives<Network>::transmit(std::uint32_t from, std::uint32_t to, const Step& step,
-                                    bool uniform, const Event& arrival) {
+[[gnu::always_inline]] inline void Collectives<Network>::transmit(std::uint32_t from,
+                                                                  std::uint32_t to,
+                                                                  const Step& step, bool uniform,
+                                                                  Event arrival) {
   ++messages_;
   if (traffic_ != nullptr) {
     traffic_->add(npu(from), destination(from, to, arrival), step.bytes);
@@ -295,7 +314,7 @@ void Collectives<Network>::transmit(std::uint32_t from, std::uint32_t to, const 
 /// `receiver` tells `sender` that it is ready.
 template <class Network>
 void Collectives<Network>::announce(std::uint32_t receiver, std::uint32_t sender, const Step& step,
-                                    bool uniform, const Event& arrival) {
+                                    bool uniform, Event arrival) {
   if (traffic_ != nullptr) {
     traffic_->add(npu(receiver), npu(sender), kReadyMessage);
   }

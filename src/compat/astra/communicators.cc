@@ -2,6 +2,7 @@
 #include "compat/astra/communicators.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 namespace orrery::astra {
@@ -90,6 +91,10 @@ Communicators::Membership Communicators::find_in_group(std::int64_t rank, std::u
 
 std::uint32_t Communicators::open_line(std::int64_t first_rank, std::uint32_t dimensions) {
   communicators_.push_back({shape_of_line(dimensions), first_rank, dimensions, {}});
+  const int lowest = std::countr_zero(dimensions);
+  if (dimensions != 0 && std::has_single_bit((dimensions >> lowest) + 1)) {
+    communicators_.back().stride = wires_.stride(lowest);
+  }
   return static_cast<std::uint32_t>(communicators_.size() - 1);
 }
 
@@ -172,6 +177,9 @@ std::int64_t Communicators::rank_of(std::uint32_t communicator, std::uint32_t lo
   const Communicator& of = communicators_[communicator];
   if (!of.ranks.empty()) {
     return of.ranks[local];
+  }
+  if (of.stride > 0) {
+    return of.first_rank + local * of.stride;
   }
   std::int64_t rank = of.first_rank;
   std::int64_t left = local;

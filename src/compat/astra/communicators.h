@@ -41,6 +41,7 @@ class Communicators {
     std::int64_t first_rank = 0;      ///< of a line
     std::uint32_t dimensions = 0;     ///< of a line
     std::vector<std::int64_t> ranks;  ///< of a group, by local index; empty for a line
+    std::int64_t stride = 0;          ///< of a line in dimensions next to each other; else 0
   };
   struct Membership {
     std::uint32_t communicator = kUnknown;

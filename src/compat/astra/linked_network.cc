@@ -29,7 +29,7 @@ class LinkedNetwork::Model {
  public:
   virtual ~Model() = default;
   virtual void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
-                    const Event& arrival) = 0;
+                    Event arrival) = 0;
   virtual void advance(Events& events) = 0;
   virtual void settle(Events& events) = 0;
 };
@@ -40,7 +40,7 @@ class LinkedNetwork::ModelOf : public Model {
   explicit ModelOf(topology::LinkMap map) : map_(std::move(map)), links_(make()) {}
 
   void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
-            const Event& arrival) override {
+            Event arrival) override {
     advance(events);
     const Way& way = way_between(from, to);
     const network::TransferId id = links_.start(bytes, way.hops, queue_);
@@ -154,13 +154,13 @@ LinkedNetwork& LinkedNetwork::operator=(LinkedNetwork&&) noexcept = default;
 LinkedNetwork::~LinkedNetwork() = default;
 
 void LinkedNetwork::send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
-                         const Event& arrival) {
+                         Event arrival) {
   model_->send(events, from, to, bytes, arrival);
 }
 
-std::optional<Event> LinkedNetwork::advance(Events& events, const Event& /*event*/) {
+const Event* LinkedNetwork::advance(Events& events, const Event& /*event*/) {
   model_->advance(events);
-  return std::nullopt;
+  return nullptr;
 }
 
 void LinkedNetwork::settle(Events& events) {

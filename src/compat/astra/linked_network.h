@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -42,9 +41,9 @@ class LinkedNetwork {
   LinkedNetwork& operator=(LinkedNetwork&&) noexcept;
   ~LinkedNetwork();
 
-  void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
-  /// What arrives is pushed for its nanosecond; nothing is returned.
-  std::optional<Event> advance(Events& events, const Event& event);
+  void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, Event arrival);
+  /// What arrives is pushed for its nanosecond; null.
+  const Event* advance(Events& events, const Event& event);
   void settle(Events& events);
   /// None: what links of dimensions have carried is not told apart by NPU.
   std::vector<RunResult::Link> links() const { return {}; }

@@ -14,22 +14,25 @@ AwareNetwork::AwareNetwork(const Wires& wires, bool single)
 }
 
 void AwareNetwork::send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
-                        const Event& arrival) {
+                        Event arrival) {
   if (unused_.empty()) {
     unused_.push_back(static_cast<std::uint32_t>(transfers_.size()));
     transfers_.emplace_back();
   }
   const std::uint32_t id = unused_.back();
   unused_.pop_back();
+  if (cost_.bytes != bytes) {  // most are as large as the one before
+    cost_ = {bytes, whole_nanoseconds(bytes, wires_->dimension(0).bandwidth),
+             wires_->along(0, 1, bytes)};
+  }
   const std::int64_t ahead = to >= from ? to - from : to - from + npus_;
-  transfers_[id] = {bytes,
-                    whole_nanoseconds(bytes, wires_->dimension(0).bandwidth),
-                    wires_->along(0, 1, bytes),
-                    from,
-                    to,
-                    ahead <= npus_ - ahead,
-                    kNone,
-                    arrival};
+  Transfer& sent = transfers_[id];  // field by field: a temporary is read before it is written
+  sent.cost = cost_;
+  sent.at = from;
+  sent.to = to;
+  sent.clockwise = ahead <= npus_ - ahead;
+  sent.behind = kNone;
+  sent.arrival = arrival;
   if (from == to) {
     events.push(events.now(), {id, 0, 0, Event::Kind::hop});
   } else {
@@ -37,24 +40,27 @@ void AwareNetwork::send(Events& events, std::int64_t from, std::int64_t to, Byte
   }
 }
 
-std::optional<Event> AwareNetwork::advance(Events& events, const Event& event) {
+const Event* AwareNetwork::advance(Events& events, const Event& event) {
   if (event.kind == Event::Kind::link_free) {
     release(events, event.subject);
-    return std::nullopt;
+    return nullptr;
   }
   const Transfer& transfer = transfers_[event.subject];
   if (transfer.at != transfer.to) {
     cross(events, event.subject);
-    return std::nullopt;
+    return nullptr;
   }
   unused_.push_back(event.subject);
-  return transfer.arrival;
+  return &transfer.arrival;
 }
 
 std::int64_t AwareNetwork::next_device(const Transfer& transfer) const {
   switch (wires_->dimension(0).building) {
     case Building::ring:
-      return (transfer.at + (transfer.clockwise ? 1 : npus_ - 1)) % npus_;
+      if (transfer.clockwise) {
+        return transfer.at + 1 < npus_ ? transfer.at + 1 : 0;
+      }
+      return (transfer.at > 0 ? transfer.at : npus_) - 1;
     case Building::fully_connected:
       return transfer.to;
     case Building::switched:
@@ -92,10 +98,10 @@ void AwareNetwork::cross(Events& events, std::uint32_t id) {
 void AwareNetwork::start(Events& events, std::uint32_t link, std::uint32_t id) {
   Transfer& transfer = transfers_[id];
   links_[link].busy = true;
-  links_[link].carried += transfer.bytes;
+  links_[link].carried += transfer.cost.bytes;
   transfer.at = next_device(transfer);
-  events.push(events.now() + transfer.crossing, {id, 0, 0, Event::Kind::hop});
-  events.push(events.now() + transfer.busy, {link, 0, 0, Event::Kind::link_free});
+  events.push(events.now() + transfer.cost.crossing, {id, 0, 0, Event::Kind::hop});
+  events.push(events.now() + transfer.cost.busy, {link, 0, 0, Event::Kind::link_free});
 }
 
 std::vector<RunResult::Link> AwareNetwork::links() const {

@@ -6,12 +6,11 @@
 ///     Time delay(from, to, bytes)
 ///   otherwise
 ///     void send(events, from, to, bytes, arrival)   now; `arrival` is the event when it is there
-///     optional<Event> advance(events, event)        of kinds hop and link_free; the arrival when
-///     that was the last hop
+///     const Event* advance(events, event)           of kinds hop and link_free; the arrival when
+///     that was the last hop, until the next send; or null
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/units.h"
@@ -49,16 +48,20 @@ class AwareNetwork {
   /// itself; fold.h says when this is exact.
   AwareNetwork(const Wires& wires, bool single);
 
-  void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
-  std::optional<Event> advance(Events& events, const Event& event);
+  void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, Event arrival);
+  const Event* advance(Events& events, const Event& event);
   /// Links that carried anything; the switch has the number after the last NPU's.
   std::vector<RunResult::Link> links() const;
 
  private:
-  struct Transfer {
+  /// Of a message on any link.
+  struct Cost {
     Bytes bytes{0};
     Time busy{0};
     Time crossing{0};
+  };
+  struct Transfer {
+    Cost cost;
     std::int64_t at = 0;  ///< device: an NPU, or the switch (after the last NPU)
     std::int64_t to = 0;
     bool clockwise = true;
@@ -81,6 +84,7 @@ class AwareNetwork {
   const Wires* wires_;
   std::int64_t npus_;
   bool single_;
+  Cost cost_{.bytes = Bytes(-1)};  ///< of the last message
   std::vector<Link> links_;
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> unused_;

@@ -120,8 +120,10 @@ struct Phase {
   std::uint32_t first_word = 0;
   std::uint32_t words = 1;
 
-  const Step& step(std::uint32_t message) const {
-    switch (pattern) {
+  const Step& step(std::uint32_t message) const { return step(pattern, message); }
+  /// `known`: the pattern.
+  [[gnu::always_inline]] const Step& step(Pattern known, std::uint32_t message) const {
+    switch (known) {
       case Pattern::chain:
       case Pattern::tree:
         return steps[0];
@@ -133,10 +135,14 @@ struct Phase {
     }
     return steps[0];
   }
-  bool reduces(std::uint32_t reception) const {
-    return reception < reducing && (period == 0 || reception % period < up_in_turn);
+  /// In its period, which most phases do not outlast. Requires one.
+  std::uint32_t place(std::uint32_t reception) const {
+    return reception < period ? reception : reception % period;
   }
-  Time reduction(std::uint32_t reception) const {
+  [[gnu::always_inline]] bool reduces(std::uint32_t reception) const {
+    return reception < reducing && (period == 0 || place(reception) < up_in_turn);
+  }
+  [[gnu::always_inline]] Time reduction(std::uint32_t reception) const {
     if (!reduces(reception)) {
       return Time(0);
     }

@@ -134,7 +134,7 @@ class Programs {
     events_.push_own(rank, when, {node, rank, 0, Event::Kind::node_done});
   }
   std::pair<std::int64_t, std::int64_t> priority(std::uint32_t rank, const chakra::Node& node);
-  void put(std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
+  void put(std::int64_t from, std::int64_t to, Bytes bytes, Event arrival);
   const chakra::Node& node_of(const Post& post) const {
     return input_.traces.programs[program_of(post.rank)].nodes[post.node];
   }
@@ -230,7 +230,7 @@ void Programs<Network>::issue_collective(std::uint32_t rank, std::uint32_t index
 }
 
 template <class Network>
-void Programs<Network>::put(std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival) {
+void Programs<Network>::put(std::int64_t from, std::int64_t to, Bytes bytes, Event arrival) {
   if (collectives_.traffic != nullptr) {
     collectives_.traffic->add(from, to, bytes);
   }

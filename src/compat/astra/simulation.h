@@ -103,8 +103,8 @@ class Simulation {
   }
   void hop([[maybe_unused]] const Event& event) {
     if constexpr (!Network::kStateless) {
-      if (const std::optional<Event> arrival = network_.advance(events_, event)) {
-        step(*arrival);
+      if (const Event* const arrival = network_.advance(events_, event)) {
+        step(Event(*arrival));
       }
     }
   }

@@ -13,8 +13,8 @@ namespace orrery::astra {
 
 inline constexpr std::uint32_t kNone = 0xffffffff;
 
-/// One chunk on one NPU.
-struct Stream {
+/// One chunk on one NPU, on one line of the cache.
+struct alignas(64) Stream {
   const Phase* phase = nullptr;  ///< the present one; null before it starts
   std::uint32_t rank = 0;        ///< representative
   std::uint32_t local = 0;       ///< index in the communicator
@@ -25,15 +25,18 @@ struct Stream {
   std::uint32_t queue = 0;       ///< of the rank
   std::uint32_t posted = 0;      ///< messages sent, receives posted
   std::uint32_t received = 0;    ///< in a tree: messages from children
-  std::uint32_t under_way = 0;   ///< in a tree that holds senders: messages sent, not there yet
   std::uint32_t processed = 0;   ///< + window at the start; in a tree: as `received`
   std::uint32_t word = 0;        ///< first word of the present phase
   std::uint32_t next = kNone;    ///< in the queue
-  std::uint32_t previous = kNone;
+  union {
+    std::uint32_t previous = kNone;
+    std::uint32_t under_way;  ///< runs, in a tree that holds senders: messages sent, not there yet
+  };
   std::uint16_t phase_index = 0;
   bool waiting = true;  ///< in a queue, or before its first phase
   bool anticlockwise = false;
 };
+static_assert(sizeof(Stream) == 64);
 
 /// One collective of a communicator.
 struct Instance {

@@ -15,6 +15,7 @@ namespace {
 constexpr double kWorthwhile = 1e-3;  // of the step, gained by a change
 constexpr std::size_t kShare = 4;     // of all simulations for the best estimates, one in so many
 constexpr std::size_t kRefined = 3;   // of the best plans, whose other fields are varied
+constexpr std::size_t kFills = 4;     // estimates for each plan that the answer lacks
 
 class Judge {
  public:
@@ -24,6 +25,7 @@ class Judge {
     simulate_best();
     descend(search_);
     refine();
+    fill();
     certify(search_);
     finish();
     fuse();
@@ -32,9 +34,7 @@ class Judge {
  private:
   /// Those whose estimates, as far off as any was, may be the best.
   void simulate_best() {
-    std::stable_sort(search_.candidates.begin(), search_.candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
-    search_.best = 0;
+    sort_candidates();
     const std::size_t few = search_.options.top + kRefined;
     const std::size_t most = std::max(std::min(few, search_.options.most_simulations),
                                       search_.options.most_simulations / kShare);
@@ -89,6 +89,51 @@ class Judge {
         }
       }
     }
+  }
+
+  /// Where fewer were simulated than are asked for: the next by their estimates, though far behind.
+  void fill() {
+    const bool complete = search_.answer.complete;
+    const std::size_t most_estimates = search_.options.most_estimates;
+    for (const double share : {1.05, 1.25, 2.0}) {
+      if (search_.answer.top.empty() || search_.answer.top.size() >= search_.options.top ||
+          search_.stop()) {
+        break;
+      }
+      search_.wanted = search_.answer.top.front().score * share;
+      search_.options.most_estimates =
+          std::min(most_estimates, search_.answer.counts.estimated + kFills * search_.options.top);
+      explore(search_);
+      simulate_next();
+    }
+    search_.wanted = Time(0);
+    search_.options.most_estimates = most_estimates;
+    search_.answer.complete = complete;
+  }
+
+  /// The best estimates of those not simulated, until the answer has as many plans as are asked
+  /// for.
+  void simulate_next() {
+    sort_candidates();
+    for (std::size_t i = 0; i < search_.candidates.size(); ++i) {
+      if (search_.answer.top.size() >= search_.options.top ||
+          search_.answer.counts.simulated >= search_.options.most_simulations) {
+        return;
+      }
+      Candidate& next = search_.candidates[i];
+      const bool known = std::any_of(search_.answer.top.begin(), search_.answer.top.end(),
+                                     [&](const Found& other) { return other.plan == next.plan; });
+      if (!next.simulated && !known) {
+        expect_simulations(i + 1);
+        simulate(search_, next);
+      }
+    }
+  }
+
+  void sort_candidates() {
+    std::stable_sort(search_.candidates.begin(), search_.candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
+    search_.best = 0;
   }
 
   /// The least bound of what was not simulated, and what is left.

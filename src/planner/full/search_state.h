@@ -35,6 +35,7 @@ struct SearchState {
   std::vector<Candidate> candidates;
   Error first_mistakes;  ///< of the first plan that is none
   std::size_t best = 0;
+  Time wanted{0};           ///< below it plans are of interest, however fast the best is
   Time left = Time::max();  ///< least bound of what was not simulated
   Answer answer;
 
@@ -42,11 +43,11 @@ struct SearchState {
   Time best_estimate() const {
     return candidates.empty() ? Time::max() / 4 : candidates[best].score;
   }
-  Time cutoff() const { return best_estimate() * (1 + kMargin); }
+  Time cutoff() const { return std::max(best_estimate() * (1 + kMargin), wanted); }
   /// Of a bound: below what it stays open.
   Time kept_below() const {
     const Time simulated = answer.top.empty() ? Time(0) : answer.top.front().score;
-    return std::max(best_estimate() * (1 + kKept), simulated);
+    return std::max({best_estimate() * (1 + kKept), simulated, wanted});
   }
   /// Of a bound: no plan above it is faster than the best by more than the margin.
   Time sure() const {

@@ -2,6 +2,8 @@
 #include "compat/astra/event.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <deque>
 #include <map>
@@ -66,6 +68,56 @@ TEST(AstraEvents, ManyInstantsAtOnceKeepTheOrder) {
     EXPECT_EQ(events.pop().subject, 3 * i + 2);
     EXPECT_EQ(events.pop().subject, 3 * i + 1);
   }
+}
+
+TEST(AstraEvents, ARepeatedEventComesAsOftenAsItWasPushed) {
+  Events events(2);
+  for (int i = 0; i < 300; ++i) {  // more than one event counts
+    events.push_own(0, 10_ns, numbered(1));
+    events.push_own(1, 10_ns, numbered(2));
+  }
+  events.push_own(0, 10_ns, numbered(3));
+  events.push_own(0, 10_ns, numbered(1));
+  std::vector<std::uint32_t> expected(300, 1);
+  expected.insert(expected.end(), {3, 1});
+  expected.insert(expected.end(), 300, 2);
+  EXPECT_EQ(popped(events), expected);
+  EXPECT_EQ(events.popped(), 602U);
+}
+
+/// Of few events at few instants, so that repetitions are common, against all of them in rows:
+/// those of a rank go to its first of the instant.
+RC_GTEST_PROP(AstraEventsProperty, equal_rows_by_instant_and_rank, ()) {
+  constexpr std::uint32_t kRanks = 3;
+  Events events(kRanks);
+  std::map<int, std::vector<std::pair<std::uint32_t, std::uint32_t>>> rows;  // rank, number
+  const auto pushes =
+      *rc::gen::container<std::vector<std::tuple<int, std::uint32_t, std::uint32_t>>>(
+          rc::gen::tuple(rc::gen::inRange(1, 4), rc::gen::inRange(0U, kRanks + 1),
+                         rc::gen::inRange(0U, 2U)));
+  for (const auto& [when, rank, number] : pushes) {
+    rows[when].emplace_back(rank, number);
+    rank < kRanks ? events.push_own(rank, Time(when), numbered(number))
+                  : events.push(Time(when), numbered(number));
+  }
+  std::vector<std::uint32_t> expected;
+  for (const auto& [when, row] : rows) {
+    std::vector<bool> taken(kRanks);
+    for (const auto& [rank, number] : row) {
+      if (rank == kRanks) {
+        expected.push_back(number);
+      } else if (!taken[rank]) {
+        taken[rank] = true;
+        for (const auto& [other, its] : row) {
+          if (other == rank) {
+            expected.push_back(its);
+          }
+        }
+      }
+    }
+  }
+  RC_ASSERT(popped(events) == expected);
+  RC_ASSERT(events.popped() == pushes.size());
 }
 
 TEST(AstraMeetings, EqualAMapOfQueues) {

@@ -46,6 +46,24 @@ std::vector<plan::Plan> every_plan(const Task& task) {
   return plans;
 }
 
+/// One plan is far ahead, so that it alone is simulated for the answer; the others are for the
+/// user.
+TEST(PlanSearch, AsManyPlansAsAreAskedForEachOnce) {
+  const Task one = task("gpt2", "dgx-h100", 1, 8, 1024);
+  const auto answer = search(one, {.top = 3});
+  ASSERT_TRUE(answer);
+  ASSERT_EQ(answer->top.size(), 3U);
+  EXPECT_TRUE(answer->proved);
+  const auto alone = search(one, {.top = 1});
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->top.front().plan, answer->top.front().plan);
+  EXPECT_EQ(alone->bound, answer->bound);
+  for (std::size_t i = 1; i < answer->top.size(); ++i) {
+    EXPECT_GE(answer->top[i].score, answer->top[i - 1].score);
+    EXPECT_NE(answer->top[i].plan, answer->top[i - 1].plan);
+  }
+}
+
 TEST(PlanSearch, StoppedBeforeItBeginsLooksAtNothing) {
   Options options;
   options.go_on = [] { return false; };

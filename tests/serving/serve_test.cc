@@ -102,6 +102,29 @@ RC_GTEST_PROP(Serve, SkippingRunsOfDecodesIsSteppingToThePicosecond, ()) {
   RC_ASSERT(same(skipped, stepped));
 }
 
+// Beginnings that were fetched for lower requests held the blocks that the highest one lacked,
+// nobody ran, and all that waited was lost in silence.
+TEST(Serve, QueuesByLevelTakeBlocksAlsoFromLowerOnesThatWaitWithThem) {
+  Engine engine = small_engine(false);
+  engine.policy = scheduler::Policy::mlfq;
+  engine.quantum = 7;
+  engine.tiers = "host";
+  engine.prefix = true;
+  engine.blocks = 156;
+  engine.max_num_seqs = 1;
+  requests::Generator load = small_load(34);
+  load.rate = 30;
+  load.turns = 3;
+  load.think = Time(0);
+  load.seed = 615;
+  const serving::Run run = serve(served_model("llama-3.2-1b"), served_machine("dgx-h100"), engine,
+                                 requests::generate(load), {.max_concurrency = 3})
+                               .value();
+  for (const Served& request : run.requests) {
+    EXPECT_FALSE(request.last.is_overflow());
+  }
+}
+
 TEST(Serve, TokensAndTimesAreOrderedAndConserved) {
   const serving::Run run = serve(served_model("llama-3.2-1b"), served_machine("dgx-h100"),
                                  small_engine(true), requests::generate(small_load(300)))

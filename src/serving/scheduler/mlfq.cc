@@ -140,14 +140,27 @@ class Mlfq : public Scheduler {
                            : admit(index, entry, request.known))) {
         return tokens;
       }
-      const auto lowest =
-          std::max_element(running_.begin(), running_.end(),
-                           [&](RequestIndex a, RequestIndex b) { return key_of(a) < key_of(b); });
-      if (lowest == running_.end() || key_of(*lowest) <= key_of(index)) {
+      const RequestIndex lowest = lowest_with_blocks(index);
+      if (lowest == index) {
         return 0;
       }
-      preempt(tick, *lowest);
+      if (state(lowest).running) {
+        preempt(tick, lowest);
+      } else {
+        give_back(lowest);
+      }
     }
+  }
+
+  /// Of those below `than`, running or delivered and waiting; `than` itself when there is none.
+  RequestIndex lowest_with_blocks(RequestIndex than) {
+    RequestIndex lowest = than;
+    const auto look = [&](RequestIndex index) {
+      lowest = key_of(lowest) < key_of(index) ? index : lowest;
+    };
+    std::for_each(running_.begin(), running_.end(), look);
+    std::for_each(waiting_.begin(), first_without_blocks(), look);
+    return lowest;
   }
 
   void use(RequestIndex index, std::int64_t ticks) {

@@ -224,6 +224,17 @@ void Scheduler::preempt(Tick& tick, RequestIndex index) {
   waiting_.insert(first_without_blocks(), index);
 }
 
+void Scheduler::give_back(RequestIndex index) {
+  RequestState& request = state(index);
+  assert(!request.running && request.fetching == 0 && "it waits with what was delivered");
+  request.lost += request.computed;
+  totals_.lost_tokens += request.computed;
+  book_.release(request, true);
+  request.computed = 0;
+  waiting_.erase(std::find(waiting_.begin(), waiting_.end(), index));
+  waiting_.insert(first_without_blocks(), index);
+}
+
 Scheduler::Entry Scheduler::entry_of(RequestIndex index) const {
   const RequestState& request = requests_[static_cast<std::size_t>(index)];
   Entry entry;

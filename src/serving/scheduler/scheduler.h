@@ -212,6 +212,8 @@ class Scheduler {
   void withdraw(Tick& tick, RequestIndex index);
   /// Its blocks are free, it starts again from the head of the queue, behind delivered ones.
   void preempt(Tick& tick, RequestIndex index);
+  /// The same of one that waits with blocks which were delivered or fetched.
+  void give_back(RequestIndex index);
   /// The first of the queue that has no blocks.
   std::deque<RequestIndex>::iterator first_without_blocks();
   /// From the queue to the running ones, with blocks for `reserved` tokens.

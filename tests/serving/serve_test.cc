@@ -173,24 +173,6 @@ TEST(Metrics, TheMeanOfKvUseIsWeightedByTime) {
   }
 }
 
-TEST(Engines, ACardWithoutBf16ServesInFp16UnlessTheFileAsksForIt) {
-  Engine engine = load_engine("vllm@0.19").value();
-  const auto run = serve(served_model("llama-3.2-1b"), served_machine("t4"), engine,
-                         requests::generate(small_load(3)));
-  ASSERT_TRUE(run) << run.error().to_string();
-  EXPECT_EQ(run->engine.activations, graph::DataType::fp16);
-  EXPECT_THAT(run->notes, ::testing::ElementsAre(::testing::HasSubstr("in fp16")));
-  EXPECT_TRUE(serve(served_model("llama-3.2-1b"), served_machine("dgx-h100"), engine,
-                    requests::generate(small_load(3)))
-                  .value()
-                  .notes.empty());
-  engine.stated.emplace_back("precision.activations", "e.yaml:2");
-  const auto asked = serve(served_model("llama-3.2-1b"), served_machine("t4"), engine,
-                           requests::generate(small_load(3)));
-  ASSERT_FALSE(asked);
-  EXPECT_THAT(asked.error().to_string(), ::testing::HasSubstr("a type that T4"));
-}
-
 TEST(Serve, AnArrivalDuringAStepWaitsForTheRestOfItAndTheNext) {
   // One request decodes; another arrives. Synchronous: it joins the next step. Asynchronous: that
   // one is formed already, it joins the one after. An idle engine takes it at once in both.
@@ -395,27 +377,6 @@ TEST(Metrics, PercentilesInterpolateAsNumpy) {
   EXPECT_EQ(s.median, 2_s);
   EXPECT_EQ(s.mean, 2250_ms);
   EXPECT_EQ(s.p90, 3400_ms);  // 2 + 0.7 x 2
-}
-
-TEST(Engines, EveryOneIsReadBackEqual) {
-  for (const EngineDefaults& row : engines()) {
-    const Engine engine = load_engine(std::string(row.name)).value();
-    const auto again = parse_config(to_yaml(engine), "engine", ConfigSyntax::yaml)
-                           .and_then([](const ConfigNode& node) { return parse_engine(node); });
-    ASSERT_TRUE(again.has_value()) << row.name;
-    EXPECT_EQ(to_yaml(*again), to_yaml(engine));
-  }
-}
-
-TEST(Engines, MistakesAreNamed) {
-  const auto engine = parse_config("engine: vlm\n", "e.yaml", ConfigSyntax::yaml)
-                          .and_then([](const ConfigNode& node) { return parse_engine(node); });
-  ASSERT_FALSE(engine.has_value());
-  EXPECT_THAT(engine.error().to_string(), ::testing::HasSubstr("vllm@0.19"));
-  const auto field = parse_config("scheduler: {max_num_seq: 3}\n", "e.yaml", ConfigSyntax::yaml)
-                         .and_then([](const ConfigNode& node) { return parse_engine(node); });
-  ASSERT_FALSE(field.has_value());
-  EXPECT_THAT(field.error().to_string(), ::testing::HasSubstr("max_num_seqs"));
 }
 
 }  // namespace

@@ -44,8 +44,8 @@ step "layers; licence lines, lengths and folder pages"
 python3 -B tools/check_layers.py .
 python3 -B tools/check_tree.py .
 
-step "check: unit, property and validation tests with assertions and checked indices; install, find_package(orrery), Debian packages"
-build_and_test check all 'unit|property|validation|install' slow
+step "check: unit, property and validation tests with assertions and checked indices; one definition of each name; install, find_package(orrery), Debian packages"
+build_and_test check "all odr" 'unit|property|validation|install' slow
 
 # Whole rooms under a sanitizer take most of an hour: with --all. Always: the parsers, for a few seconds each on mutated
 # input.
@@ -53,9 +53,8 @@ step "asan: the fuzzed parsers, unoptimised, with assertions and sanitizers"
 build_and_test asan fuzz_targets fuzz slow
 
 if $all; then
-  step "release: what a user gets, slow tests, one definition of each name"
-  cmake --preset release -DORRERY_ODR=ON --log-level=NOTICE
-  build_and_test release "all odr slow_tests" 'unit|property|validation|install|slow' none
+  step "release: what a user gets, slow tests"
+  build_and_test release "all slow_tests" 'unit|property|validation|install|slow' none
   step "asan: the parser of validation profiles and the command's main paths"
   build_and_test asan "orrery slow_fuzz_targets" slow none
   step "asan and tsan: the unit tests with sanitizers"

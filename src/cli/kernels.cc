@@ -121,7 +121,7 @@ class Kernels : public Command {
               compute::pim_kernel(kernels->front(), compute::at_boost(machine.device)));
         }
       } else {
-        mistakes.add(kernels.error());
+        mistakes.add(file_ ? kernels.error() : by_flags(kernels.error()));
       }
     }
     if (!mistakes.empty()) {
@@ -203,7 +203,31 @@ class Kernels : public Command {
         mistakes.add(wrong_value(flag_of(name), *text, value.error()));
       }
     });
+    if constexpr (std::is_same_v<Query, study::AttentionQuery>) {
+      if (query.backward && given_.find("cache")->second && query.cache) {
+        mistakes.add(
+            {"--cache", {}, {}, "goes without --backward, which writes no keys and values"});
+      }
+      query.cache = query.cache && !query.backward;
+    }
     return query;
+  }
+
+  /// Fields by their flags; those that were not given are missing, not 0.
+  Error by_flags(Error error) const {
+    for (Mistake& mistake : error.mistakes) {
+      const auto given = given_.find(mistake.field);
+      if (given == given_.end()) {
+        continue;
+      }
+      mistake.where = flag_of(mistake.field);
+      mistake.field.clear();
+      if (!given->second) {
+        mistake.found.clear();
+        mistake.expected = "missing; expected " + mistake.expected;
+      }
+    }
+    return error;
   }
 
   void write_row(report::JsonWriter& json, const Query& query, std::size_t number,

@@ -102,7 +102,6 @@ class PlanCommand : public Command {
     vary_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, true);
-    options.alias("--batch", "--global-batch");
     options.footer(kPlanExamples);
   }
 

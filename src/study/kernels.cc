@@ -197,8 +197,8 @@ Result<Kernels> kernels_of(const AttentionQuery& query, const compute::Device& d
   check.extent("heads", query.heads);
   check.extent("head_dim", query.head_dim);
   check.extent("queries", query.queries);
-  check.require(kv_heads >= 1 && query.heads % kv_heads == 0, "kv_heads",
-                std::to_string(query.kv_heads),
+  const bool divides = kv_heads >= 1 && query.heads % kv_heads == 0;
+  check.require(divides || query.heads < 1, "kv_heads", std::to_string(query.kv_heads),
                 fmt::format("a divisor of heads = {}, or 0", query.heads));
   check.require(keys >= query.queries || (!query.causal && keys >= 1), "keys",
                 std::to_string(query.keys),

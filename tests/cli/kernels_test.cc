@@ -20,6 +20,22 @@ TEST(KernelCommands, OneGemmAsJson) {
   EXPECT_EQ(json.at("bound"), "compute");
 }
 
+TEST(KernelCommands, WhatIsMissingIsNotZero) {
+  const Outcome gemm = orrery("gemm --machine dgx-h100 --n 8 --k 0");
+  EXPECT_THAT(gemm.err, AllOf(HasSubstr("--m: missing; expected a whole number"),
+                              HasSubstr("--k: found '0'"), ::testing::Not(HasSubstr("--n"))));
+  const Outcome attention = orrery("attention --machine dgx-h100");
+  EXPECT_THAT(attention.err, AllOf(HasSubstr("--heads: missing"), HasSubstr("--queries: missing"),
+                                   ::testing::Not(HasSubstr("--kv-heads"))));
+}
+
+TEST(KernelCommands, ABackwardWritesNoCache) {
+  const std::string backward =
+      "attention --machine dgx-h100 --heads 32 --head-dim 128 --queries 512 --backward ";
+  EXPECT_FALSE(nlohmann::json::parse(orrery(backward + "--json").out).at("cache").get<bool>());
+  EXPECT_THAT(orrery(backward + "--cache true").err, HasSubstr("--cache: goes without --backward"));
+}
+
 TEST(KernelCommands, AFileOfThem) {
   const Folder folder;
   const std::string file =

@@ -82,25 +82,41 @@ bool can_exchange(const zoo::Model& model, const plan::Plan& plain) {
          });
 }
 
+/// Without those that are not the lightest: merged copies take fewer kernels than whole ones.
+std::vector<plan::MoeDispatch> lightest(std::vector<plan::MoeDispatch> dispatches) {
+  if (std::ranges::count(dispatches, plan::MoeDispatch::hierarchical) > 0) {
+    std::erase(dispatches, plan::MoeDispatch::all_to_all);
+  }
+  return dispatches;
+}
+
+/// Of the kernels of a group's plans; 0 where nothing is known.
+Time bound_of(SearchState& search, const plan::Plan& group) {
+  plan::Plan plain = Space::plainest(group);
+  Time least = Time::max();
+  for (const plan::ContextExchange exchange : search.space.context_exchanges(group)) {
+    plain.cp_exchange = exchange;
+    if (!can_exchange(search.task.model, plain)) {
+      continue;
+    }
+    for (const plan::MoeDispatch dispatch : lightest(search.space.dispatches(group))) {
+      plain.moe_dispatch = dispatch;
+      const auto bound =
+          search.valid(plain) ? search.bounds.least_kernels(plain) : Result<Time>(Time(0));
+      least = std::min(least, bound ? *bound : Time(0));
+      if (least == Time(0)) {
+        return least;
+      }
+    }
+  }
+  return least == Time::max() ? Time(0) : least;
+}
+
 }  // namespace
 
 Result<void> open_groups(SearchState& search) {
   for (plan::Plan& group : search.space.groups()) {
-    plan::Plan plain = Space::plainest(group);
-    Time least = search.stop() ? Time(0) : Time::max();
-    for (const plan::ContextExchange exchange : search.space.context_exchanges(group)) {
-      if (least == Time(0)) {
-        break;
-      }
-      plain.cp_exchange = exchange;
-      if (!can_exchange(search.task.model, plain)) {
-        continue;
-      }
-      const auto bound =
-          search.valid(plain) ? search.bounds.least_kernels(plain) : Result<Time>(Time(0));
-      least = std::min(least, bound ? *bound : Time(0));
-    }
-    least = least == Time::max() ? Time(0) : least;
+    const Time least = search.stop() ? Time(0) : bound_of(search, group);
     search.answer.counts.all += search.count_of(group);
     search.open.push(least, Level::group, std::move(group));
   }

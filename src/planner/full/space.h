@@ -15,7 +15,7 @@
 ///   schedule       1f1b, interleaved, zb-h1, zb-v, dualpipe
 ///   chunks         divisors of a stage's layers, and powers of two up to 16; layers even, and auto
 ///   order          tp-cp-dp-pp, and tp-cp-pp-dp where both pp and dp are above 1
-///   cp_exchange    p2p, all_gather, a2a;  moe_dispatch: alltoall, hierarchical (ep across nodes)
+///   cp_exchange    p2p, all_gather, a2a;  moe_dispatch: alltoall, hierarchical (ep > 1)
 ///   overlap_ep     true; microbatch where the schedule can
 ///   recompute      none; of modules; all of the first n layers of each chunk, for the least n that
 ///                  fits (fewer are never slower)
@@ -67,6 +67,7 @@ class Space {
   std::vector<plan::Plan> shapes(const plan::Plan& group) const;
 
   std::vector<plan::ContextExchange> context_exchanges(const plan::Plan& group) const;
+  std::vector<plan::MoeDispatch> dispatches(const plan::Plan& group) const;
   std::vector<std::int64_t> zeros(const plan::Plan& shape) const;
   std::uint64_t variant_count(const plan::Plan& shape) const;
 

@@ -203,6 +203,14 @@ std::vector<plan::ContextExchange> Space::context_exchanges(const plan::Plan& gr
   return values("cp_exchange", &plan::Plan::cp_exchange, usual);
 }
 
+std::vector<plan::MoeDispatch> Space::dispatches(const plan::Plan& group) const {
+  std::vector<plan::MoeDispatch> usual{plan::MoeDispatch::all_to_all};
+  if (group.ep > 1) {
+    usual.push_back(plan::MoeDispatch::hierarchical);  // merges copies inside a node as well
+  }
+  return values("moe_dispatch", &plan::Plan::moe_dispatch, usual);
+}
+
 bool Space::orders_alike(const plan::Plan& plan) const {
   const auto& network = task_.machine.network;
   const bool flat = network.size() == 2 && network.back().kind == topology::DimensionKind::switched;
@@ -214,17 +222,13 @@ void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) c
   if (plan.pp > 1 && plan.dp > 1 && !orders_alike(plan)) {
     orders.emplace_back("tp-cp-pp-dp");
   }
-  std::vector<plan::MoeDispatch> dispatches{plan::MoeDispatch::all_to_all};
   std::vector<plan::OverlapExperts> besides{plan::OverlapExperts::off};
   if (plan.ep > 1) {
-    if (!task_.machine.network.empty() && plan.ep * plan.etp > task_.machine.network.front().size) {
-      dispatches.push_back(plan::MoeDispatch::hierarchical);
-    }
     besides = {plan::OverlapExperts::shared, plan::OverlapExperts::microbatch};
   }
   for (const std::string& order : values("order", &plan::Plan::order, orders)) {
     for (const auto exchange : context_exchanges(plan)) {
-      for (const auto dispatch : values("moe_dispatch", &plan::Plan::moe_dispatch, dispatches)) {
+      for (const auto dispatch : dispatches(plan)) {
         for (const auto beside : values("overlap_ep", &plan::Plan::overlap_ep, besides)) {
           plan::Plan next = plan;
           next.order = order;

@@ -15,6 +15,7 @@ struct Alias {
 };
 
 inline constexpr auto kAliases = std::to_array<Alias>({
+    {"batch", "global_batch"},
     // Megatron-LM, megatron/training/arguments.py
     {"tensor_model_parallel_size", "tp"},
     {"pipeline_model_parallel_size", "pp"},

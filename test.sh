@@ -48,15 +48,15 @@ step "check: unit, property and validation tests with assertions and checked ind
 build_and_test check "all odr" 'unit|property|validation|install' slow
 
 # Whole rooms under a sanitizer take most of an hour: with --all. Always: the parsers, for a few seconds each on mutated
-# input.
-step "asan: the fuzzed parsers, unoptimised, with assertions and sanitizers"
-build_and_test asan fuzz_targets fuzz slow
+# input, and the command's main paths.
+step "asan: the fuzzed parsers and the command's main paths, unoptimised, with assertions and sanitizers"
+build_and_test asan "fuzz_targets orrery" fuzz slow
 
 if $all; then
   step "release: what a user gets, slow tests"
   build_and_test release "all slow_tests" 'unit|property|validation|install|slow' none
-  step "asan: the parser of validation profiles and the command's main paths"
-  build_and_test asan "orrery slow_fuzz_targets" slow none
+  step "asan: the parser of validation profiles"
+  build_and_test asan slow_fuzz_targets slow none
   step "asan and tsan: the unit tests with sanitizers"
   build_and_test asan-tests unit_tests unit slow
   build_and_test tsan unit_tests unit slow

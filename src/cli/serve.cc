@@ -194,16 +194,7 @@ class Serve : public Command {
     for (const std::string& name : listed(machine_)) {
       search.machines.push_back(load_named("--machine", name, machine::load_machine, mistakes));
     }
-    for (const std::string& name : listed(formats_)) {
-      const auto* const format =
-          std::find_if(serving::kFormats.begin(), serving::kFormats.end(),
-                       [&](const serving::Format& each) { return each.name == name; });
-      if (format == serving::kFormats.end()) {
-        mistakes.add(wrong_value("--formats", name, "of bf16, w8a8, w8a8kv8, w4a16, w4a4kv8"));
-      } else {
-        search.formats.push_back(*format);
-      }
-    }
+    search.formats = read_formats(mistakes);
     constexpr std::int64_t kMostDevices = 1024;
     search.devices = whole_number("--devices", devices_, 8, kMostDevices, mistakes);
     search.load = requests_.generator(mistakes);
@@ -245,6 +236,21 @@ class Serve : public Command {
     return json_  ? report::serving_plans_json(found, model.name)
            : csv_ ? report::serving_plans_csv(found)
                   : report::serving_plans_text(found, model.name);
+  }
+
+  std::vector<serving::Format> read_formats(Error& mistakes) const {
+    std::vector<serving::Format> formats;
+    for (const std::string& name : listed(formats_)) {
+      const auto* const format =
+          std::find_if(serving::kFormats.begin(), serving::kFormats.end(),
+                       [&](const serving::Format& each) { return each.name == name; });
+      if (format == serving::kFormats.end()) {
+        mistakes.add(wrong_value("--formats", name, "of bf16, w8a8, w8a8kv8, w4a16, w4a4kv8"));
+      } else {
+        formats.push_back(*format);
+      }
+    }
+    return formats;
   }
 
   /// The parts of a list by commas.

@@ -17,6 +17,7 @@ std::optional<std::vector<std::int32_t>> links_of(topology::Router& router, std:
     return std::nullopt;
   }
   std::vector<std::int32_t> links;
+  links.reserve(hops.size());
   for (const topology::Hop& hop : hops) {
     links.push_back(static_cast<std::int32_t>(hop.link));
   }

@@ -7,6 +7,14 @@
 namespace orrery::flit {
 namespace {
 
+/// Into a rising row, once.
+void add(std::vector<topology::LinkId>& row, topology::LinkId link) {
+  const auto at = std::lower_bound(row.begin(), row.end(), link);
+  if (at == row.end() || *at != link) {
+    row.insert(at, link);
+  }
+}
+
 /// Links that come after each, in rising order, each once.
 std::vector<std::vector<topology::LinkId>> followers(std::size_t links, const EachWay& each_way,
                                                      std::vector<std::int64_t>& place) {
@@ -14,13 +22,8 @@ std::vector<std::vector<topology::LinkId>> followers(std::size_t links, const Ea
   each_way([&](std::span<const topology::Hop> way) {
     for (std::size_t h = 0; h < way.size(); ++h) {
       place[way[h].link] = 0;
-      std::vector<topology::LinkId>& next = after[way[h].link];
       if (h + 1 < way.size()) {
-        const topology::LinkId link = way[h + 1].link;
-        const auto at = std::lower_bound(next.begin(), next.end(), link);
-        if (at == next.end() || *at != link) {
-          next.insert(at, link);
-        }
+        add(after[way[h].link], way[h + 1].link);
       }
     }
   });

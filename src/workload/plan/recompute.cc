@@ -49,8 +49,11 @@ bool is_streams(const zoo::ModelOperator& op) {
   return op.name.ends_with("_mix_gemm") || op.name.ends_with("_mix_weights") ||
          op.name.ends_with("_collapse") || op.name.ends_with("_expand");
 }
+/// With the norms of the latents: Transformer Engine's layer of both is one module in Megatron-LM's
+/// specification of latent attention (gpt_layer_specs.py, linear_q_up_proj and linear_kv_up_proj).
 bool is_latent_up(const zoo::ModelOperator& op) {
-  return is_any(op.name, {"q_b_gemm", "kv_b_gemm", "latent_rotary", "query_norm", "query_rotary"});
+  return is_any(op.name, {"q_a_norm", "kv_a_norm", "q_b_gemm", "kv_b_gemm", "latent_rotary",
+                          "query_norm", "query_rotary"});
 }
 
 const RecomputeModule* module_named(std::string_view name) {
@@ -93,7 +96,8 @@ const std::array<RecomputeModule, 8>& recompute_modules() {
       {"mlp", "both matrices of a dense MLP and what is between them", is_mlp},
       {"moe", "router, exchange of tokens and experts, the shared one included", is_moe},
       {"moe_act", "activation of routed experts", is_expert_activation},
-      {"mla_up_proj", "up-projections of latent attention and rotary embedding", is_latent_up},
+      {"mla_up_proj", "up-projections of latent attention with their norms, and rotary embedding",
+       is_latent_up},
       {"shared_experts", "the shared expert", is_shared},
       {"mhc", "hyper-connections: weights, sums and mixes of the residual streams", is_streams},
   }};

@@ -101,7 +101,7 @@ void NodeTimer::time_collective(const graph::Node& node, TimedNode& timed) {
       timing_.prices.collective({.kind = node.collective,
                                  .algorithm = timing_.algorithms[node.group],
                                  .bytes = node.bytes,
-                                 .copies = node.copies,
+                                 .route = node.route,
                                  .extents = where.extents,
                                  .devices = placement.tables().ranks},
                                 placement.machine(), alone);

@@ -42,7 +42,9 @@ std::size_t CollectiveHash::operator()(const CollectiveKey& key) const {
   mix.add(key.kind);
   mix.add(key.algorithm);
   mix.add(key.bytes.value());
-  mix.add(key.copies);
+  mix.add(key.route.copies);
+  mix.add(key.route.groups);
+  mix.add(key.route.chosen);
   mix.add(key.devices);
   for (const collective::Extent& extent : key.extents) {
     mix.add(extent.dimension);
@@ -75,8 +77,8 @@ const CollectiveTime& Prices::collective(const CollectiveKey& key, const machine
   }
   CollectiveTime time;
   time.phases =
-      key.copies > 0 && !key.extents.empty()
-          ? collective::plan_token_exchange(collective::plan_collective, key.bytes, key.copies,
+      key.route.copies > 0 && !key.extents.empty()
+          ? collective::plan_token_exchange(collective::plan_collective, key.bytes, key.route,
                                             key.extents, key.algorithm, machine)
           : collective::plan_collective(key.kind, key.bytes, key.extents, key.algorithm, machine);
   time.alone = collective::total_time(time.phases);

@@ -27,7 +27,7 @@ struct CollectiveKey {
   graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::automatic;
   Bytes bytes{0};
-  std::int64_t copies = 0;                  ///< Node::copies
+  graph::TokenRoute route{};                ///< Node::route
   std::vector<collective::Extent> extents;  ///< of the group
   std::int64_t devices = 1;                 ///< of the machine, which decide its dimensions
 

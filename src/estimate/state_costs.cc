@@ -144,7 +144,7 @@ class StateCosts {
         .collective({.kind = kind,
                      .algorithm = plan::algorithms_of(plan_)[graph::GroupIndex(axis)],
                      .bytes = bytes,
-                     .copies = 0,
+                     .route = {},
                      .extents = extents,
                      .devices = plan_.devices()},
                     machine_, {})

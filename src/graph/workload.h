@@ -27,6 +27,7 @@
 #include "graph/operator.h"
 #include "graph/source.h"
 #include "graph/tensor.h"
+#include "graph/token_route.h"
 
 namespace orrery::graph {
 
@@ -131,9 +132,9 @@ struct Node {
   /// buffer; all_gather, reduce_scatter, all_to_all: the gathered buffer, ranks x shard).
   /// Of a send, and of its receive: the message.
   Bytes bytes{0};
-  /// Of an all_to_all of tokens, each for `copies` experts chosen at random: what goes to the same
-  /// innermost dimension (node) crosses to it once and is spread inside. 0: every copy travels.
-  std::int64_t copies = 0;
+  /// Of an all_to_all of tokens: what goes to the same innermost dimension (node) crosses to it
+  /// once and is spread inside. None: every copy travels.
+  TokenRoute route{};
   /// Of a message: the other rank minus the own one. Messages between two ranks with one `channel`
   /// are received in the order sent.
   std::int64_t peer = 0;

@@ -101,10 +101,8 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
       bind_compute(node, bound, kernels);
       break;
     case graph::Node::Kind::collective:
-      bound.collective = collective_index({.group = node.group,
-                                           .kind = node.collective,
-                                           .bytes = node.bytes,
-                                           .copies = node.copies});
+      bound.collective = collective_index(
+          {.group = node.group, .kind = node.collective, .bytes = node.bytes, .route = node.route});
       bound.host_cost = workload_.host_dispatch;
       break;
     case graph::Node::Kind::copy:
@@ -207,8 +205,8 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
   const collective::CollectiveAlgorithm algorithm = algorithms_[collective.group];
   const auto plan =
       choice_ == PhaseChoice::all ? collective::plan_collective : collective::plan_messages;
-  return collective.copies > 0 && !extents.empty()
-             ? collective::plan_token_exchange(*plan, collective.bytes, collective.copies, extents,
+  return collective.route.copies > 0 && !extents.empty()
+             ? collective::plan_token_exchange(*plan, collective.bytes, collective.route, extents,
                                                algorithm, machine_)
              : plan(collective.kind, collective.bytes, extents, algorithm, machine_);
 }

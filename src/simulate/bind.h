@@ -74,7 +74,7 @@ struct BoundCollective {
   Bytes bytes{0};
   int tier = 0;                 ///< of a copy
   graph::GroupIndex sharers{};  ///< of a copy: ranks that move the same bytes; none: it alone
-  std::int64_t copies = 0;      ///< Node::copies
+  graph::TokenRoute route{};    ///< Node::route
   Time host{0};                 ///< of work on the host; zero: a copy
   graph::CopyWay way = graph::CopyWay::none;  ///< of a copy
 

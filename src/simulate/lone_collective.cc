@@ -19,7 +19,7 @@ graph::Node node_of(const LoneCollective& what) {
   node.group = kLoneGroup;
   node.collective = what.kind;
   node.bytes = what.bytes;
-  node.copies = what.copies;
+  node.route = what.route;
   return node;
 }
 

@@ -154,11 +154,11 @@ Time StepCost::exchanged(Bytes size) const {
   constexpr auto kAutomatic = collective::CollectiveAlgorithm::automatic;
   if (on_links_) {
     return on_links_->time(graph::CollectiveKind::all_to_all, size, expert_group_, kAutomatic,
-                           model_.top_k);
+                           zoo::token_route(model_));
   }
-  return collective::total_time(collective::plan_token_exchange(collective::plan_collective, size,
-                                                                model_.top_k, expert_group_.extents,
-                                                                kAutomatic, machine_));
+  return collective::total_time(
+      collective::plan_token_exchange(collective::plan_collective, size, zoo::token_route(model_),
+                                      expert_group_.extents, kAutomatic, machine_));
 }
 
 Time StepCost::hop(std::int64_t tokens) const {

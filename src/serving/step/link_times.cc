@@ -46,16 +46,16 @@ Result<void> LinkTimes::check(graph::CollectiveKind kind, const RankGroup& group
 }
 
 Time LinkTimes::time(graph::CollectiveKind kind, Bytes size, const RankGroup& group,
-                     collective::CollectiveAlgorithm algorithm, std::int64_t copies) {
+                     collective::CollectiveAlgorithm algorithm, const graph::TokenRoute& route) {
   if (group.count == 1) {
     return Time(0);
   }
   const auto [known, fresh] =
-      known_.try_emplace(Key{kind, size, group.stride, group.count, algorithm, copies});
+      known_.try_emplace(Key{kind, size, group.stride, group.count, algorithm, route});
   if (fresh) {
     known->second = simulated({.kind = kind,
                                .bytes = size,
-                               .copies = copies,
+                               .route = route,
                                .devices = group.count,
                                .stride = group.stride,
                                .ranks = ranks_,

@@ -33,13 +33,13 @@ class LinkTimes {
   /// Mistakes: algorithms that have no messages there.
   Result<void> check(graph::CollectiveKind kind, const RankGroup& group,
                      collective::CollectiveAlgorithm algorithm);
-  /// `copies`: as of graph::Node. Requires check().
+  /// `route`: as of graph::Node. Requires check().
   Time time(graph::CollectiveKind kind, Bytes size, const RankGroup& group,
-            collective::CollectiveAlgorithm algorithm, std::int64_t copies = 0);
+            collective::CollectiveAlgorithm algorithm, const graph::TokenRoute& route = {});
 
  private:
   using Key = std::tuple<graph::CollectiveKind, Bytes, std::int64_t, std::int64_t,
-                         collective::CollectiveAlgorithm, std::int64_t>;
+                         collective::CollectiveAlgorithm, graph::TokenRoute>;
 
   Result<Time> simulated(const simulate::LoneCollective& what,
                          collective::CollectiveAlgorithm algorithm) const;

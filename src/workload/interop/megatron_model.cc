@@ -31,6 +31,8 @@ struct ModelArguments {
   double hidden_dropout = 0.1;
   std::int64_t experts = 0;
   std::int64_t top_k = 0;
+  std::int64_t expert_groups = 1;
+  std::int64_t chosen_groups = 1;
   std::int64_t expert_ffn = 0;
   std::int64_t shared_ffn = 0;
   std::vector<bool> expert_layers{};
@@ -94,10 +96,8 @@ void read_kinds(Arguments& arguments, ModelArguments& m) {
         "--qk-l2-norm", "--apply-residual-connection-post-layernorm", "--softmax-type",
         "--no-rope-freq", "--relative-attention-num-buckets", "--relative-attention-max-distance",
         "--mrope-section", "--glu-linear-offset", "--activation-func-clamp-value",
-        "--use-fused-weighted-squared-relu", "--moe-apply-probs-on-input",
-        "--moe-router-num-groups", "--moe-router-group-topk"}) {
-    const bool routes = name.starts_with("--moe-router");
-    arguments.require(!arguments.has(name) || routes, name,
+        "--use-fused-weighted-squared-relu", "--moe-apply-probs-on-input"}) {
+    arguments.require(!arguments.has(name), name,
                       "an architecture of gpt2, llama, qwen2, qwen3, mixtral or deepseek_v3; give "
                       "the model's own config.json to orrery simulate instead");
   }
@@ -106,6 +106,8 @@ void read_kinds(Arguments& arguments, ModelArguments& m) {
 void read_experts(Arguments& arguments, ModelArguments& m) {
   m.experts = arguments.number("--num-experts").value_or(0);
   m.top_k = arguments.number_or("--moe-router-topk", 2);
+  m.expert_groups = arguments.number_or("--moe-router-num-groups", 1);
+  m.chosen_groups = arguments.number_or("--moe-router-group-topk", m.expert_groups);
   m.expert_ffn = arguments.number_or("--moe-ffn-hidden-size", m.ffn);
   m.shared_ffn = arguments.number("--moe-shared-expert-intermediate-size").value_or(0);
   const std::string pattern = arguments.word("--moe-layer-freq").value_or("1");
@@ -224,6 +226,10 @@ JsonObject deepseek(Arguments& arguments, const ModelArguments& m) {
   config.field("v_head_dim", m.value_dim);
   config.field("n_routed_experts", m.experts);
   config.field("num_experts_per_tok", m.top_k);
+  if (m.expert_groups > 1) {
+    config.field("n_group", m.expert_groups);
+    config.field("topk_group", m.chosen_groups);
+  }
   config.field("moe_intermediate_size", m.expert_ffn);
   config.field("n_shared_experts", m.shared_ffn / m.expert_ffn);
   config.field("first_k_dense_replace", first - m.expert_layers.begin());

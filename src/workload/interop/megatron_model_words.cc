@@ -84,6 +84,10 @@ class ModelWords {
   void experts() {
     add("--num-experts", m_.experts);
     add("--moe-router-topk", m_.top_k);
+    if (m_.chosen_groups < m_.expert_groups) {
+      add("--moe-router-num-groups", m_.expert_groups);
+      add("--moe-router-group-topk", m_.chosen_groups);
+    }
     add("--moe-ffn-hidden-size", m_.expert.ffn);
     if (m_.expert.shared_ffn > 0) {
       add("--moe-shared-expert-intermediate-size", m_.expert.shared_ffn);

@@ -44,7 +44,7 @@ class ExchangeInserter {
       : operators_(operators),
         plan_(context.plan),
         etp_(plan::expert_tensor_parallel(context.plan)),
-        copies_(context.model.top_k) {}
+        route_(zoo::token_route(context.model)) {}
 
   std::vector<Step> forward(std::vector<Step> steps) {
     return insert(std::move(steps), zoo::TensorBoundary::dispatch, zoo::TensorBoundary::combine,
@@ -155,7 +155,7 @@ class ExchangeInserter {
 
   /// The rank's tokens, each once, whatever the load of the experts.
   Bytes tokens_of(const zoo::ModelOperator& op) const {
-    return op.routed / (plan::expert_load(plan_, op.experts) * static_cast<double>(copies_));
+    return op.routed / (plan::expert_load(plan_, op.experts) * static_cast<double>(route_.copies));
   }
 
   void push(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes, int source,
@@ -166,7 +166,9 @@ class ExchangeInserter {
     result_.push_back(collective_step(axis, kind, bytes, phase));
     result_.back().source = source;
     const bool merges = plan_.moe_dispatch == plan::MoeDispatch::hierarchical;
-    result_.back().node.copies = merges && kind == graph::CollectiveKind::all_to_all ? copies_ : 0;
+    if (merges && kind == graph::CollectiveKind::all_to_all) {
+      result_.back().node.route = route_;
+    }
   }
 
   const zoo::ModelOperator& operator_of(const Step& step) const {
@@ -176,7 +178,7 @@ class ExchangeInserter {
   const std::vector<zoo::ModelOperator>& operators_;
   const plan::Plan& plan_;
   std::int64_t etp_;
-  std::int64_t copies_;
+  graph::TokenRoute route_;
   std::vector<Step> result_;
 };
 

@@ -29,6 +29,7 @@ class Completion {
       choose("sequence_parallel", &Plan::sequence_parallel, true, plan_.tp > 1);
       choose("zero", &Plan::zero, 1, plan_.dp > 1 || plan_.cp > 1);
       choose("stage_layers", &Plan::stage_layers, "auto", !layers_divide());
+      choose("moe_dispatch", &Plan::moe_dispatch, MoeDispatch::hierarchical, routes_by_node());
     }
     return plan_;
   }
@@ -44,6 +45,12 @@ class Completion {
   bool layers_divide() const {
     const std::int64_t parts = (Bytes(plan_.pp) * plan_.chunks).value();
     return model_ == nullptr || parts < 1 || model_->layers % parts == 0;
+  }
+
+  bool routes_by_node() const {
+    return model_ != nullptr && model_->chosen_groups < model_->expert_groups &&
+           machine_ != nullptr && !machine_->network.empty() &&
+           plan_.ep > machine_->network.front().size;
   }
 
   /// Unless the plan with it is wrong where it was not.

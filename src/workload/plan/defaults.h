@@ -6,7 +6,8 @@
 ///
 /// Sources of the year: FlashAttention (Dao et al. 2022; its kernels need the matrix units of
 /// Ampere and later, the first with bf16), sequence parallelism (Korthikanti et al., May 2022) and
-/// the distributed optimizer were published by the end of 2022.
+/// the distributed optimizer were published by the end of 2022. Routing limited to some nodes is
+/// made for exchanges that cross to a node once (DeepSeek-AI 2024, sections 2.1.2 and 3.2.2).
 #pragma once
 
 #include <array>
@@ -34,6 +35,8 @@ inline constexpr auto kOpenFields = std::to_array<OpenField>({
     {"sequence_parallel", "true with tp > 1", "false"},
     {"zero", "1 with more than one replica (dp x cp > 1)", "0"},
     {"stage_layers", "auto where layers do not divide into pp x chunks", "even"},
+    {"moe_dispatch",
+     "hierarchical with ep over several nodes and a router that limits their number", "alltoall"},
     {"dp", "devices / (tp x cp x pp), with --devices", ""},
 });
 

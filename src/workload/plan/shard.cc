@@ -26,8 +26,7 @@ bool pads_experts(const Plan& plan) {
 
 double token_copies(const zoo::Model& model, const Plan& plan) {
   const bool merges = plan.moe_dispatch == MoeDispatch::hierarchical && plan.ep > 1;
-  return merges ? collective::places_reached(static_cast<double>(plan.ep),
-                                             static_cast<double>(model.top_k))
+  return merges ? collective::places_reached(static_cast<double>(plan.ep), zoo::token_route(model))
                 : 0;
 }
 

@@ -215,6 +215,8 @@ struct Model {
 
   std::int64_t experts = 0;  ///< E routed experts of a layer of kind experts; 0: a dense model
   std::int64_t top_k = 0;    ///< experts that each token goes to
+  std::int64_t expert_groups = 1;  ///< of which a token's experts are in chosen_groups
+  std::int64_t chosen_groups = 1;
   ExpertShape expert;
   LatentAttention latent;
   CompressedAttention compressed;

@@ -25,6 +25,10 @@ Shapes::Shapes(const Model& m, const ShapeOptions& o, LayerKind k)
   assert(o.microbatch >= 1 && o.sequence >= 1 && "a microbatch holds at least one token");
 }
 
+graph::TokenRoute token_route(const Model& model) {
+  return {model.top_k, model.expert_groups, model.chosen_groups};
+}
+
 LayerKind kind_of(const Model& model, int kind) {
   assert(kind >= 0 && "an index of layer_kinds");
   return model.kinds.empty() ? LayerKind{} : model.kinds.at(static_cast<std::size_t>(kind));

@@ -34,6 +34,9 @@ std::string experts_of(const Model& m) {
   }
   std::string text =
       fmt::format("{} of width {}, {} per token", m.experts, grouped(m.expert.ffn), m.top_k);
+  if (m.chosen_groups < m.expert_groups) {
+    text += fmt::format(" from {} of {} groups", m.chosen_groups, m.expert_groups);
+  }
   if (m.expert.shared_ffn > 0) {
     text += fmt::format(", shared {}", grouped(m.expert.shared_ffn));
   }

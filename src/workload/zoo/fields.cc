@@ -254,12 +254,25 @@ Model read_decoder(Reader& read, const DecoderDefaults& defaults) {
   return m;
 }
 
+void read_expert_groups(Reader& read, Model& m) {
+  const bool limited = read.optional("topk_method", std::string()) != "greedy";
+  const std::int64_t groups = optional_extent(read, "n_group", kMaxExperts).value_or(1);
+  const std::int64_t chosen = optional_extent(read, "topk_group", kMaxExperts).value_or(groups);
+  read.require(m.experts % groups == 0, "n_group",
+               "a divisor of the number of experts, " + std::to_string(m.experts));
+  read.require(groups == 1 || (chosen <= groups && m.top_k * groups <= m.experts * chosen),
+               "topk_group", "at most n_group, with at least num_experts_per_tok experts");
+  m.expert_groups = limited ? groups : 1;
+  m.chosen_groups = limited ? chosen : 1;
+}
+
 void read_routing(Reader& read, Model& m, std::string_view experts) {
   ignore_all(read, kIgnoredRouter);
   m.experts = extent(read, experts, kMaxExperts);
   m.top_k = extent(read, "num_experts_per_tok", kMaxExperts);
   read.require(m.experts == 0 || m.top_k <= m.experts, "num_experts_per_tok",
                "at most the number of experts, " + std::to_string(m.experts));
+  read_expert_groups(read, m);
 }
 
 std::vector<std::string> layer_types(Reader& read, const Model& model) {

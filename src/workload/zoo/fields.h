@@ -87,6 +87,8 @@ Model read_decoder(Reader& read, const DecoderDefaults& defaults = {});
 
 /// Number of experts under the family's name for it, and how many a token goes to.
 void read_routing(Reader& read, Model& model, std::string_view experts);
+/// n_group and topk_group, unless topk_method is greedy. Requires experts and top_k.
+void read_expert_groups(Reader& read, Model& model);
 
 /// Per layer, what `layer_types` names (sliding_attention, full_attention, chunked_attention,
 /// attention); empty without that field. A list of another length than layers is a mistake.

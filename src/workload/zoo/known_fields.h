@@ -104,7 +104,6 @@ inline constexpr auto kIgnoredDecoder = std::to_array<std::string_view>({
 inline constexpr auto kIgnoredRouter = std::to_array<std::string_view>({
     "aux_loss_alpha",
     "ep_size",
-    "n_group",
     "norm_topk_prob",
     "output_router_logits",
     "routed_scaling_factor",
@@ -112,8 +111,6 @@ inline constexpr auto kIgnoredRouter = std::to_array<std::string_view>({
     "router_jitter_noise",
     "scoring_func",
     "seq_aux",
-    "topk_group",
-    "topk_method",
 });
 
 /// Beside the text part of a multimodal model; its other parts are not modelled.

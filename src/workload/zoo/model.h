@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "graph/operator.h"
+#include "graph/token_route.h"
 #include "workload/zoo/architecture.h"
 
 namespace orrery::zoo {
@@ -199,6 +200,9 @@ std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOption
 std::vector<std::string> layer_kinds(const Model& model);
 /// Which of them layer 0 <= layer < model.layers is.
 int layer_kind(const Model& model, std::int64_t layer);
+
+/// Experts of a token.
+graph::TokenRoute token_route(const Model& model);
 
 /// token_embedding (gather from a table split over the vocabulary; leave: sums the ranks' rows),
 /// embedding_gradient_zero (backward clears the table's dense gradient), [position_embedding],

@@ -98,10 +98,16 @@ void read_mamba(Reader& read, Model& m) {
                "mamba_proj_bias", "the same as use_bias");
 }
 
-constexpr std::array<std::string_view, 7> kExpertFields{
-    "moe_intermediate_size",     "moe_latent_size",  "moe_shared_expert_intermediate_size",
-    "moe_shared_expert_overlap", "n_routed_experts", "n_shared_experts",
-    "num_experts_per_tok"};
+constexpr std::array<std::string_view, 10> kExpertFields{"moe_intermediate_size",
+                                                         "moe_latent_size",
+                                                         "moe_shared_expert_intermediate_size",
+                                                         "moe_shared_expert_overlap",
+                                                         "n_routed_experts",
+                                                         "n_shared_experts",
+                                                         "num_experts_per_tok",
+                                                         "n_group",
+                                                         "topk_group",
+                                                         "topk_method"};
 
 void read_hybrid_experts(Reader& read, Model& m) {
   ignore_all(read, kIgnoredRouter);
@@ -110,6 +116,7 @@ void read_hybrid_experts(Reader& read, Model& m) {
   m.top_k = extent(read, "num_experts_per_tok", kMaxExperts);
   read.require(m.experts == 0 || m.top_k <= m.experts, "num_experts_per_tok",
                "at most the number of experts, " + std::to_string(m.experts));
+  read_expert_groups(read, m);
   m.expert.ffn = extent(read, "moe_intermediate_size", 8 * kMaxHidden);
   m.expert.latent = count(read, "moe_latent_size", kMaxHidden);
   const bool shared = count(read, "n_shared_experts", kMaxExperts, 1) > 0;

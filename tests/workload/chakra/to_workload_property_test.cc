@@ -45,7 +45,7 @@ graph::Workload whole_microseconds(graph::Workload workload, const machine::Mach
           whole.beside_message = static_cast<float>(sum.beside_message / sum.alone);
           node.operators = {whole};
         }
-        node.copies = 0;
+        node.route = {};
         node.host_sync = false;
       }
     }

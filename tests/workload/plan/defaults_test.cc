@@ -77,5 +77,23 @@ TEST(Defaults, OfDevicesThatDoNotDivideAsManyReplicasAsThereIsRoomFor) {
   EXPECT_EQ(completed("{tp: 8, pp: 4, global_batch: 7}", 250).dp, 7);  // 224 of 250
 }
 
+TEST(Defaults, ExchangesOfTokensAreMergedWhereTheRouterCountsOnIt) {
+  // DeepSeek-V3's router takes 4 of 8 groups of experts, each a node of the published run.
+  const auto dispatch = [](std::string_view model_name, const std::string& yaml) {
+    const auto open = parse_placed_plan(*parse_config(yaml, "plan.yaml", ConfigSyntax::yaml));
+    const auto model = zoo::load_model(model_name);
+    const auto machine = machine::load_machine("dgx-h800");
+    return complete(*open, &*model, &*machine, 0).moe_dispatch;
+  };
+  const std::string nodes = "pp: 16, dp: 128, ep: 64, global_batch: 15360";
+  EXPECT_EQ(dispatch("deepseek-v3", "{" + nodes + "}"), MoeDispatch::hierarchical);
+  EXPECT_EQ(dispatch("deepseek-v3", "{" + nodes + ", as_of: 2021}"), MoeDispatch::all_to_all);
+  EXPECT_EQ(dispatch("deepseek-v3", "{" + nodes + ", moe_dispatch: alltoall}"),
+            MoeDispatch::all_to_all);
+  EXPECT_EQ(dispatch("deepseek-v3", "{pp: 16, dp: 128, ep: 8, global_batch: 15360}"),
+            MoeDispatch::all_to_all);
+  EXPECT_EQ(dispatch("qwen3-235b", "{dp: 64, ep: 64, global_batch: 64}"), MoeDispatch::all_to_all);
+}
+
 }  // namespace
 }  // namespace orrery::plan

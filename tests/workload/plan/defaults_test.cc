@@ -79,7 +79,7 @@ TEST(Defaults, OfDevicesThatDoNotDivideAsManyReplicasAsThereIsRoomFor) {
 
 TEST(Defaults, ExchangesOfTokensAreMergedWhereTheRouterCountsOnIt) {
   // DeepSeek-V3's router takes 4 of 8 groups of experts, each a node of the published run.
-  const auto dispatch = [](std::string_view model_name, const std::string& yaml) {
+  const auto dispatch = [](const std::string& model_name, const std::string& yaml) {
     const auto open = parse_placed_plan(*parse_config(yaml, "plan.yaml", ConfigSyntax::yaml));
     const auto model = zoo::load_model(model_name);
     const auto machine = machine::load_machine("dgx-h800");
@@ -92,7 +92,8 @@ TEST(Defaults, ExchangesOfTokensAreMergedWhereTheRouterCountsOnIt) {
             MoeDispatch::all_to_all);
   EXPECT_EQ(dispatch("deepseek-v3", "{pp: 16, dp: 128, ep: 8, global_batch: 15360}"),
             MoeDispatch::all_to_all);
-  EXPECT_EQ(dispatch("qwen3-235b", "{dp: 64, ep: 64, global_batch: 64}"), MoeDispatch::all_to_all);
+  EXPECT_EQ(dispatch("qwen3-235b-a22b", "{dp: 64, ep: 64, global_batch: 64}"),
+            MoeDispatch::all_to_all);
 }
 
 }  // namespace

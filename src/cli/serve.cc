@@ -61,8 +61,9 @@ class Serve : public Command {
     options.value("--prefill", prefill_, "INT", "engines that compute prompts only");
     options.value("--router", router_, "NAME",
                   "round_robin (default), least_requests, least_tokens or prefix_aware");
-    options.flag("--fuse", fuse_,
-                 "with tp and pp: stages send slices of their sums where that is faster");
+    options.flag(
+        "--fuse", fuse_,
+        "with tp: sums become slices of tokens where that is faster; says what was gained");
     options.group("Requests");
     requests_.declare(options);
     options.value("--max-concurrency", concurrency_, "INT", "requests of the client at once");
@@ -142,7 +143,17 @@ class Serve : public Command {
     ProgressBar bar(search_ ? "searching" : "serving");
     options.progress = [&](double share) { bar.update(share); };
     if (!search_) {
-      return results(server->run(requests, options), machine);
+      const serving::Run run = server->run(requests, options);
+      std::optional<serving::Metrics> unfused;
+      if (engine.fuse) {
+        engine.fuse = false;
+        unfused = serving::serve(model, machine, engine, requests, options)
+                      .map([&](const serving::Run& without) {
+                        return serving::metrics(without, machine);
+                      })
+                      .value();
+      }
+      return results(run, machine, unfused ? &*unfused : nullptr);
     }
     const serving::RateFound found = serving::search_rate(*server, generator, search, options);
     if (found.rate == 0) {
@@ -166,11 +177,11 @@ class Serve : public Command {
         mistakes.add({flag, {}, {}, "is for --search plan"});
       }
     }
-    if (fuse_ && (engine.pp < 2 || engine.tp < 2)) {
+    if (fuse_ && engine.tp < 2) {
       mistakes.add({"--fuse",
                     {},
-                    fmt::format("tp {}, pp {}", engine.tp, engine.pp),
-                    "both above 1 in the engine's file: else there is nothing to fuse"});
+                    fmt::format("tp {}", engine.tp),
+                    "above 1 in the engine's file: else no rank has a summand"});
     }
     serving::ServeOptions options;
     options.max_concurrency =
@@ -309,7 +320,8 @@ class Serve : public Command {
     return search;
   }
 
-  Result<std::string> results(const serving::Run& run, const machine::Machine& machine) const {
+  Result<std::string> results(const serving::Run& run, const machine::Machine& machine,
+                              const serving::Metrics* unfused = nullptr) const {
     if (run.requests.empty() && run.refused > 0) {
       return fail(fmt::format(
           "none of {} requests can be served: their prompts and answers are longer than the "
@@ -327,9 +339,9 @@ class Serve : public Command {
         return fail(std::move(done.error()));
       }
     }
-    return json_  ? report::serving_json(run, metrics)
+    return json_  ? report::serving_json(run, metrics, unfused)
            : csv_ ? report::serving_csv(run, metrics)
-                  : report::serving_text(run, metrics);
+                  : report::serving_text(run, metrics, unfused);
   }
 
   std::optional<std::string> model_;

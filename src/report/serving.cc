@@ -201,9 +201,56 @@ std::string engine_lines(const serving::Run& run, const serving::Metrics& m) {
   return text;
 }
 
+/// Of an engine that fuses communication.
+std::string fused_lines(const serving::Run& run, const serving::Metrics& m,
+                        const serving::Metrics& unfused) {
+  std::string text = banner(" Fused communication ", '=');
+  for (const step::FusedPlace& one : run.fused) {
+    text += one.pair + ": ";
+    if (one.places > 0) {
+      text += fmt::format("{} of {} tokens, {} -> {}, {} -> {}: ", one.places,
+                          run.engine.max_num_batched_tokens, one.before, one.after,
+                          to_string(one.time_before), to_string(one.time_after));
+    }
+    text += one.reason.empty() ? "fused\n" : "not, " + one.reason + "\n";
+  }
+  const auto line = [&](const char* name, double before, double after) {
+    text += fmt::format("{:<40} {:.2f} -> {:.2f}\n", name, before, after);
+  };
+  line("Mean TTFT (ms), without -> with:", milliseconds(unfused.ttft.mean),
+       milliseconds(m.ttft.mean));
+  line("Mean TPOT (ms), without -> with:", milliseconds(unfused.tpot.mean),
+       milliseconds(m.tpot.mean));
+  line("Output tokens/s, without -> with:", unfused.output_tokens_per_s, m.output_tokens_per_s);
+  return text;
+}
+
+void write_fused(const serving::Run& run, const serving::Metrics& unfused, JsonWriter& json) {
+  json.key("fused").begin_array();
+  for (const step::FusedPlace& one : run.fused) {
+    json.begin_object();
+    json.key("pair").value(one.pair).key("places").value(one.places);
+    json.key("before").value(one.before).key("after").value(one.after);
+    json.key("time_before_s").value(to_seconds(one.time_before));
+    json.key("time_after_s").value(to_seconds(one.time_after));
+    json.key("reason").value(one.reason);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("unfused").begin_object();
+  for (const auto& [name, value] : {std::pair{"ttft_s", to_seconds(unfused.ttft.mean)},
+                                    {"tpot_s", to_seconds(unfused.tpot.mean)},
+                                    {"e2e_s", to_seconds(unfused.e2e.mean)},
+                                    {"output_tokens_per_s", unfused.output_tokens_per_s}}) {
+    json.key(name).value(value);
+  }
+  json.end_object();
+}
+
 }  // namespace
 
-std::string serving_text(const serving::Run& run, const serving::Metrics& m) {
+std::string serving_text(const serving::Run& run, const serving::Metrics& m,
+                         const serving::Metrics* unfused) {
   std::string text =
       fmt::format("{} on {} {} by {}\n\n", run.model, run.devices, run.machine, run.engine.name);
   text += banner(" Serving Benchmark Result ", '=');
@@ -229,6 +276,7 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& m) {
   text += part_lines("Time to First Token", where.ttft);
   text += part_lines("Time per Output Token", where.tpot);
   text += engine_lines(run, m);
+  text += unfused != nullptr ? fused_lines(run, m, *unfused) : std::string();
   text += std::string(kBlockWidth, '=') + "\n";
   for (const std::string& note : run.notes) {
     text += "note: " + note + "\n";
@@ -236,7 +284,8 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& m) {
   return text;
 }
 
-std::string serving_json(const serving::Run& run, const serving::Metrics& m) {
+std::string serving_json(const serving::Run& run, const serving::Metrics& m,
+                         const serving::Metrics* unfused) {
   return json_text([&](JsonWriter& json) {
     json.begin_object();
     visit_run(
@@ -248,6 +297,9 @@ std::string serving_json(const serving::Run& run, const serving::Metrics& m) {
           });
           json.end_object();
         });
+    if (unfused != nullptr) {
+      write_fused(run, *unfused, json);
+    }
     json.key("notes").begin_array();
     for (const std::string& note : run.notes) {
       json.value(note);

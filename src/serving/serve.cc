@@ -162,6 +162,9 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
   if (e.policy == scheduler::Policy::mlfq && e.quantum_tokens == 0) {
     run.engine.quantum_tokens = quantum_tokens(e, *cost);
   }
+  if (e.fuse) {
+    run.fused = cost->fused_places(e.max_num_batched_tokens);
+  }
   run.model = model.name;
   run.machine = machine.name;
   run.devices = e.tp * e.cp * e.dp * e.pp;

@@ -8,6 +8,7 @@
 #include "collective/token_exchange.h"
 #include "machine/compute/compute_model.h"
 #include "machine/compute/spatial.h"
+#include "serving/step/pass_operators.h"
 #include "serving/step/step_cost.h"
 #include "workload/plan/shard.h"
 
@@ -16,10 +17,6 @@ namespace {
 
 constexpr std::int64_t kVocabularyMultiple = 64;  // vLLM's DEFAULT_VOCAB_PADDING_SIZE
 
-bool is_product(const zoo::ModelOperator& op) {
-  return op.kind == graph::OperatorKind::gemm || op.kind == graph::OperatorKind::grouped_gemm;
-}
-
 /// Of a matrix in the narrow formats.
 bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
   if (!op.has_weight || op.name.starts_with("logits") || op.name.starts_with("router")) {
@@ -27,14 +24,6 @@ bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
   }
   const bool mlp = op.name.ends_with("fc1_gemm") || op.name.ends_with("fc2_gemm");
   return narrow == Narrow::all || op.expert || (narrow == Narrow::mlp && mlp);
-}
-
-/// Done by the norm's kernel after it, as an epilogue of the GEMM before, or by attention.
-bool is_left_out(const zoo::Model& model, const zoo::ModelOperator& op) {
-  const bool fuses = model.norm_place == zoo::NormPlace::before && model.streams == 1;
-  return op.kind == graph::OperatorKind::attention || op.kind == graph::OperatorKind::loss ||
-         op.name == "qkv_split" || (!is_product(op) && op.forward_kernels == 0) ||
-         (fuses && op.name.ends_with("_residual"));
 }
 
 /// What is no product.
@@ -165,25 +154,6 @@ Time StepCost::hop(std::int64_t tokens) const {
   return moved(graph::CollectiveKind::send_recv, Bytes(2) * tokens * model_.hidden, stage_group_);
 }
 
-StepCost::Part StepCost::fused_hops(std::int64_t tokens) const {
-  const std::int64_t tp = options_.degrees.tp;
-  const std::int64_t hops = options_.degrees.pp - 1;
-  if (!options_.fuse || tp == 1 || hops == 0 || model_.streams > 1) {
-    return {};
-  }
-  const std::int64_t slice = (tokens + tp - 1) / tp;
-  Time halves{0};
-  for (const auto kind :
-       {graph::CollectiveKind::reduce_scatter, graph::CollectiveKind::all_gather}) {
-    halves += moved(kind, Bytes(2) * slice * tp * model_.hidden, tensor_group_);
-  }
-  Part sum;
-  add_all_reduce(sum, tokens);
-  // Halves that are priced below the engine's all_reduce are another algorithm, not fusion.
-  const Time saved = hop(tokens) - hop(slice) - std::max(halves - sum.time, Time(0));
-  return saved > Time(0) ? Part{.time = hops * saved, .kernels = hops} : Part{};
-}
-
 Time StepCost::cache_write(std::int64_t tokens) const {
   const std::int64_t width =
       model_.latent.key_value_rank > 0
@@ -236,13 +206,16 @@ StepCost::Part StepCost::layers(std::int64_t tokens) const {
       if (op.kind == graph::OperatorKind::attention && !measures_attention(kind)) {
         layer.add(cache_write(tokens), 1);
       }
-      // The shared expert's part is summed with the routed ones'.
-      if (op.boundary == zoo::TensorBoundary::leave && !(routes && op.name != "proj_gemm")) {
+      if (ends_branch(op, routes)) {
         add_all_reduce(layer, tokens);
       }
     }
     if (routes) {
-      add_all_reduce(layer, tokens);
+      if (exchanges_slices()) {
+        layer.add(stream_prices(tokens).all_gather, tensor_group_.count > 1 ? 1 : 0);
+      } else {
+        add_all_reduce(layer, tokens);
+      }
       add_exchange(layer, tokens);
     }
     total.add(layer.time * kinds_[kind], layer.kernels * kinds_[kind]);

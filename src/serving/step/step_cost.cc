@@ -202,7 +202,8 @@ const StepCost::Alike& StepCost::alike(std::int64_t tokens, std::int64_t samples
   const std::int64_t rows = captured ? padded(tokens) : tokens;
   const auto [of_rows, new_rows] = layers_.try_emplace(rows);
   if (new_rows) {
-    of_rows->second = {.all = layers(rows), .fused = fused_hops(rows)};
+    const StreamChoice held = stream(rows);
+    of_rows->second = {.all = layers(rows), .fused = {held.saved, held.kernels}};
   }
   const auto [of_samples, new_samples] = heads_.try_emplace(samples);
   if (new_samples) {

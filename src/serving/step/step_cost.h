@@ -18,7 +18,8 @@
 /// copies. `dispatch` all_gather: an all-gather of T dp rows before them and a reduce-scatter after
 /// (vLLM's allgather_reducescatter); all_to_all: the T / tp tokens of a rank go to their top_k
 /// experts in the type that these compute in and come back in 16 bits; hierarchical: so, but one
-/// copy to a node and to a rank (DeepEP; collective/token_exchange.h).
+/// copy to a node and to a rank (DeepEP; collective/token_exchange.h). What comes back is gathered
+/// over tp, or, with a shared expert, summed with its part.
 ///
 /// With cp > 1 a prompt's tokens are split over ranks that all have the weights, and so are the
 /// keys and values of every request; decodes are computed by all of them. Rows of a rank:
@@ -35,11 +36,8 @@
 /// (a k x r for each of the matrices that are fused into it: queries, keys, values; gate, up). Both
 /// are a GEMM over the adapted tokens, batched by adapter.
 ///
-/// `fuse`: from a stage to the next a reduce-scatter, the send of a slice of ceil(T / tp) rows by
-/// every rank and an all-gather there, instead of the last layer's all-reduce and the send of all
-/// rows by every rank, where that is faster; the two halves take at least as long as the
-/// all-reduce. Legal (collective/layout/fuse_workload.h) as between sum and message there is a
-/// residual sum or a norm alone; not with more than one residual stream.
+/// `fuse`: the residual stream lies in slices of ceil(T / tp) rows between sums, or stages alone
+/// send slices, where that is faster (residual_stream.h). Not with more than one residual stream.
 ///
 /// On a device of model spatial that fuses, every layer, the embedding and the head are one kernel
 /// each, whose launches come on top (machine/compute/spatial.h).
@@ -73,6 +71,7 @@
 #include "serving/step/link_times.h"
 #include "serving/step/measured_kernels.h"
 #include "serving/step/precision.h"
+#include "serving/step/residual_stream.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -92,7 +91,7 @@ struct StepOptions {
   std::vector<std::int64_t> captures;  ///< sizes of graphs, ascending; empty: eager
   collective::CollectiveAlgorithm all_reduce = collective::CollectiveAlgorithm::custom;
   plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
-  bool fuse = false;              ///< sums leave a stage as slices where that is faster (above)
+  bool fuse = false;              ///< sums become slices where that is faster (above)
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;           ///< rows of the busiest expert rank over the mean
@@ -147,6 +146,8 @@ class StepCost {
   /// Of a step of T tokens: the most that an operator of a layer reads and writes on a device
   /// besides weights and cache, which a fused kernel keeps on the chip (compute/spatial.h).
   Bytes kept_on_chip(std::int64_t tokens) const;
+  /// What `fuse` makes of a step of T tokens, and of pairs that it cannot fuse why not.
+  std::vector<FusedPlace> fused_places(std::int64_t tokens) const;
   const StepOptions& options() const { return options_; }
 
  private:
@@ -166,7 +167,7 @@ class StepCost {
   /// Of all that depends on the number of tokens alone.
   struct Rows {
     Part all;
-    Part fused;  ///< fused_hops()
+    Part fused;  ///< what stream() saves, and kernels more
   };
   /// Of steps with equal numbers of tokens and samples: what does not depend on their contexts.
   struct Alike {
@@ -205,8 +206,12 @@ class StepCost {
   Result<void> check_links() const;
   /// From a stage to the next.
   Time hop(std::int64_t tokens) const;
-  /// Of `fuse`, for all stages: what it saves, and kernels more; none where it saves nothing.
-  Part fused_hops(std::int64_t tokens) const;
+  /// Whether experts send back slices of tokens that nothing else is summed with.
+  bool exchanges_slices() const;
+  StreamPrices stream_prices(std::int64_t tokens) const;
+  StreamUses stream_uses(std::int64_t tokens) const;
+  /// Of `fuse`; without, or where there is nothing to fuse, none.
+  StreamChoice stream(std::int64_t tokens) const;
   Part layers(std::int64_t tokens) const;
   Part head(std::int64_t samples) const;
   Part adapters(std::int64_t tokens, std::int64_t different) const;

@@ -296,57 +296,5 @@ TEST(StepCost, MistakesAreNamed) {
   EXPECT_THAT(make("llama-3.1-8b", fp4), ::testing::HasSubstr("computes in"));
 }
 
-/// By which a step is shorter when stages send slices.
-Time saved_by_fusion(const char* model, StepOptions options, std::int64_t tokens) {
-  StepCost base = step_cost_of(model, options);
-  options.fuse = true;
-  StepCost fused = step_cost_of(model, options);
-  return base.time(prompt(base, tokens, 0)) - fused.time(prompt(fused, tokens, 0));
-}
-
-TEST(StepCost, FusedStagesSendSlices) {
-  // 8192 rows of 8192 x 2 bytes are M = 128 MiB. Between stages of 8 ranks in nodes, 50 GB/s a NIC,
-  // 7/8 M are not sent: 2.35 ms, less what reduce_scatter and all_gather take longer than
-  // all_reduce.
-  StepOptions options;
-  options.degrees = {.tp = 8, .pp = 2};
-  const Time saved = saved_by_fusion("llama-3-70b", options, 8192);
-  EXPECT_GT(saved, 1_ms);
-  EXPECT_LT(saved, 2400_us);
-  options.degrees.pp = 4;
-  EXPECT_EQ(saved_by_fusion("llama-3-70b", options, 8192), 3 * saved);
-  // Whole rows: 8185 are sent as 8192 are, but 7 fewer would have been sent.
-  const Time uneven = saved_by_fusion("llama-3-70b", options, 8185);
-  EXPECT_LE(uneven, 3 * saved);
-  EXPECT_GT(uneven, 2.9 * saved);
-}
-
-TEST(StepCost, FusionIsNeverSlowerNorForNothing) {
-  for (const collective::CollectiveAlgorithm algorithm :
-       {collective::CollectiveAlgorithm::custom, collective::CollectiveAlgorithm::automatic,
-        collective::CollectiveAlgorithm::ring}) {
-    StepOptions options;
-    options.degrees = {.tp = 8, .pp = 2};
-    options.all_reduce = algorithm;
-    for (const std::int64_t tokens : {1, 7, 64, 1000, 8192}) {
-      const Time saved = saved_by_fusion("llama-3-70b", options, tokens);
-      EXPECT_GE(saved, Time(0)) << tokens;
-      // At most what is not sent, at 50 GB/s, be the all_reduce as slow as it may.
-      const double unsent = static_cast<double>(tokens - (tokens + 7) / 8) * 8192 * 2;
-      EXPECT_LE(to_seconds(saved), 1.15 * unsent / 50e9) << tokens;
-    }
-  }
-}
-
-TEST(StepCost, FusionNeedsSumsThatLeaveAStage) {
-  StepOptions options;
-  for (const Degrees degrees : {Degrees{.tp = 8, .pp = 1}, Degrees{.tp = 1, .pp = 8}}) {
-    options.degrees = degrees;
-    EXPECT_EQ(saved_by_fusion("llama-3-70b", options, 8192), Time(0));
-  }
-  options.degrees = {.tp = 8, .pp = 2, .ep = 8};  // experts' results are summed over the ranks
-  EXPECT_GT(saved_by_fusion("deepseek-v3", options, 8192), Time(0));
-}
-
 }  // namespace
 }  // namespace orrery::step

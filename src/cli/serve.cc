@@ -116,7 +116,7 @@ class Serve : public Command {
     place(engine, mistakes);
     serving::ServeOptions options = read_options(engine, mistakes);
     const requests::Generator generator = requests_.generator(mistakes);
-    const std::vector<requests::Request> requests = requests_.read(generator, mistakes);
+    const requests::Trace requests = requests_.read(generator, mistakes);
     const serving::RateSearch search = read_search(mistakes);
     if (search_ && (requests_.has_trace() || requests_.has_stages())) {
       mistakes.add(
@@ -142,7 +142,13 @@ class Serve : public Command {
     ProgressBar bar(search_ ? "searching" : "serving");
     options.progress = [&](double share) { bar.update(share); };
     if (!search_) {
-      return results(server->run(requests, options), machine);
+      serving::Run run = server->run(requests.requests, options);
+      if (requests.left_out > 0) {
+        run.notes.push_back(fmt::format("{} {} of the trace without an answer left out",
+                                        requests.left_out,
+                                        requests.left_out == 1 ? "row" : "rows"));
+      }
+      return results(run, machine);
     }
     const serving::RateFound found = serving::search_rate(*server, generator, search, options);
     if (found.rate == 0) {
@@ -161,11 +167,7 @@ class Serve : public Command {
   }
 
   serving::ServeOptions read_options(const serving::Engine& engine, Error& mistakes) const {
-    for (const auto& [flag, given] : {std::pair{"--formats", &formats_}, {"--plot", &plot_}}) {
-      if (*given) {
-        mistakes.add({flag, {}, {}, "is for --search plan"});
-      }
-    }
+    refuse_given({{"--formats", formats_}, {"--plot", plot_}}, "is for --search plan", mistakes);
     if (fuse_ && (engine.pp < 2 || engine.tp < 2)) {
       mistakes.add({"--fuse",
                     {},
@@ -199,16 +201,13 @@ class Serve : public Command {
     search.devices = whole_number("--devices", devices_, 8, kMostDevices, mistakes);
     search.load = requests_.generator(mistakes);
     requests_.refuse_arrivals("--search plan, which sends a request when one ends", mistakes);
-    for (const auto& [flag, given] : {std::pair{"--max-concurrency", &concurrency_},
-                                      {"--replicas", &replicas_},
-                                      {"--prefill", &prefill_},
-                                      {"--router", &router_},
-                                      {"--requests-out", &requests_out_},
-                                      {"--trace-out", &trace_out_}}) {
-      if (*given) {
-        mistakes.add({flag, {}, {}, "contradicts --search plan, which makes many runs"});
-      }
-    }
+    refuse_given({{"--max-concurrency", concurrency_},
+                  {"--replicas", replicas_},
+                  {"--prefill", prefill_},
+                  {"--router", router_},
+                  {"--requests-out", requests_out_},
+                  {"--trace-out", trace_out_}},
+                 "contradicts --search plan, which makes many runs", mistakes);
     if (!engine.kernels.empty()) {
       mistakes.add({"--kernels",
                     {},

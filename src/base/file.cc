@@ -169,8 +169,13 @@ Result<std::string> find_config(const std::string& kind, const std::string& name
     }
   }
   const std::vector<std::string> known = list_configs(kind);
-  return fail(Error(Mistake{
-      {}, kind, name, "a file or one of: " + enumerated(known) + did_you_mean(name, known)}));
+  return fail(Error(
+      Mistake{{},
+              kind,
+              name,
+              known.empty()
+                  ? "a file: no shipped " + kind + " are found (ORRERY_CONFIGS names their folder)"
+                  : "a file or one of: " + enumerated(known) + did_you_mean(name, known)}));
 }
 
 std::vector<std::string> list_configs(const std::string& kind) {

@@ -6,6 +6,14 @@ namespace {
 
 constexpr std::size_t kGuesses = 100;  // more mistakes than a message shows
 
+/// Which of `known` a name may mean; where none is near and there are few, all of them.
+std::string meant(const std::string& name, const std::vector<std::string>& known) {
+  constexpr std::size_t kFew = 12;
+  const std::string guess = did_you_mean(name, known);
+  return guess.empty() && known.size() <= kFew && !known.empty() ? "; known: " + enumerated(known)
+                                                                 : guess;
+}
+
 }  // namespace
 
 Reader::Reader(const ConfigNode& node) : node_(node) {
@@ -83,8 +91,7 @@ void Reader::check_unknown_fields() {
     if (!known_.contains(name)) {
       // A guess for each of a flood takes seconds, and nobody sees it.
       const bool seen = error_.mistakes.size() < kGuesses;
-      error_.add(
-          {node.where(), node.path, {}, "unknown field" + (seen ? did_you_mean(name, known) : "")});
+      error_.add({node.where(), node.path, {}, "unknown field" + (seen ? meant(name, known) : "")});
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/misread.h"
 #include "base/reader.h"
 #include "calibrate/gemm.h"
 #include "calibrate/impossible_times.h"
@@ -87,8 +88,8 @@ class TableReader {
     const std::string& text = *cell(row, name);
     const auto value = parse_integer(text);
     if (!value || *value < 1 || *value > kLargestExtent) {
-      error_.add({csv_.where(row), std::string(name), text,
-                  fmt::format("a whole number from 1 to {}", kLargestExtent)});
+      error_.add(misread(csv_.where(row), std::string(name), text,
+                         fmt::format("a whole number from 1 to {}", kLargestExtent)));
       return 1;
     }
     return *value;
@@ -98,7 +99,7 @@ class TableReader {
     const std::string& text = *cell(row, "latency_us");
     const auto value = parse_number(text);
     if (!value || *value <= 0 || *value > kLongestMicroseconds) {
-      error_.add({csv_.where(row), "latency_us", text, "a time in microseconds above 0"});
+      error_.add(misread(csv_.where(row), "latency_us", text, "a time in microseconds above 0"));
       return 1;
     }
     return *value;

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/misread.h"
 #include "base/reader.h"
 #include "calibrate/collectives.h"
 #include "calibrate/impossible_times.h"
@@ -200,8 +201,8 @@ class CollectiveCsvReader {
     const std::string& text = row.cells[column];
     const auto value = parse_integer(text);
     if (!value || *value < least || *value > most) {
-      mistakes_.add({csv_.where(row), csv_.header[column], text,
-                     fmt::format("a whole number from {} to {}", least, most)});
+      mistakes_.add(misread(csv_.where(row), csv_.header[column], text,
+                            fmt::format("a whole number from {} to {}", least, most)));
       return least;
     }
     return *value;
@@ -210,14 +211,15 @@ class CollectiveCsvReader {
   void read_row(const CsvRow& row) {
     const auto kind = collective::collective_named(row.cells[*kind_]);
     if (!kind) {
-      mistakes_.add({csv_.where(row), "collective", row.cells[*kind_],
-                     "one of " + all_names<graph::CollectiveKind>() +
-                         did_you_mean(row.cells[*kind_], names_of<graph::CollectiveKind>())});
+      mistakes_.add(
+          misread(csv_.where(row), "collective", row.cells[*kind_],
+                  "one of " + all_names<graph::CollectiveKind>() +
+                      did_you_mean(row.cells[*kind_], names_of<graph::CollectiveKind>())));
     }
     const auto time = parse_number(row.cells[*time_]);
     if (!time || *time <= 0 || *time > kLongestMicroseconds) {
-      mistakes_.add({csv_.where(row), csv_.header[*time_], row.cells[*time_],
-                     "a time in microseconds above 0"});
+      mistakes_.add(misread(csv_.where(row), csv_.header[*time_], row.cells[*time_],
+                            "a time in microseconds above 0"));
     }
     const std::int64_t members = whole(row, *members_, 2, machine::kMostDevices);
     read_.push_back({.kind = kind.value_or(graph::CollectiveKind::all_reduce),

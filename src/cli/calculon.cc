@@ -98,13 +98,12 @@ class Calculon : public Command {
         mistakes.add({flag, {}, {}, "missing; a search needs it, or give --execution"});
       }
     }
-    for (const auto& [flag, text] : {std::pair{"--devices", &devices_},
-                                     {"--batch", &batch_},
-                                     {"--top", &top_},
-                                     {"--datatype", &datatype_}}) {
-      if (execution_ && *text) {
-        mistakes.add({flag, {}, {}, "contradicts --execution, which is not searched"});
-      }
+    if (execution_) {
+      refuse_given({{"--devices", devices_},
+                    {"--batch", batch_},
+                    {"--top", top_},
+                    {"--datatype", datatype_}},
+                   "contradicts --execution, which is not searched", mistakes);
     }
   }
 

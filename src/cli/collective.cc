@@ -84,10 +84,12 @@ class Collective : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return study::sweep_on(network, machine, options).map([&](const study::SweepTable& table) {
-      return json_ ? as_json(machine, network, options, table)
-                   : as_table(machine, network, options, table);
-    });
+    return study::sweep_on(network, machine, options)
+        .map([&](const study::SweepTable& table) {
+          return json_ ? as_json(machine, network, options, table)
+                       : as_table(machine, network, options, table);
+        })
+        .map_error([&](Error error) { return as_given(std::move(error)); });
   }
 
  private:
@@ -108,6 +110,24 @@ class Collective : public Command {
     take("--chunks", chunks_, options.chunks, mistakes);
     take("--factor", factor_, options.factor, mistakes);
     return options;
+  }
+
+  /// Mistakes echo what stands on the command line.
+  Error as_given(Error error) const {
+    for (Mistake& mistake : error.mistakes) {
+      for (const auto& [flag, text] : {std::pair{"--devices", &devices_},
+                                       {"--stride", &stride_},
+                                       {"--min", &smallest_},
+                                       {"--max", &largest_},
+                                       {"--factor", &factor_},
+                                       {"--chunks", &chunks_},
+                                       {"--algorithm", &algorithm_}}) {
+        if (mistake.where == flag && *text) {
+          mistake.found = **text;
+        }
+      }
+    }
+    return error;
   }
 
   /// A number alone counts bytes, as nccl-tests' -b and -e do.

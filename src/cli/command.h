@@ -112,6 +112,25 @@ inline Mistake wrong_value(std::string_view flag, const std::string& found,
       std::string(flag), {}, found, (found.empty() ? "found nothing, expected " : "") + expected};
 }
 
+/// A flag beside others, and whether it was given.
+struct GivenFlag {
+  GivenFlag(std::string name, bool is_given) : flag(std::move(name)), given(is_given) {}
+  GivenFlag(std::string name, const std::optional<std::string>& text)
+      : flag(std::move(name)), given(text.has_value()) {}
+  std::string flag;
+  bool given;
+};
+
+/// "FLAG: sentence" of every flag that was given, and of no other.
+inline void refuse_given(const std::vector<GivenFlag>& flags, const std::string& sentence,
+                         Error& mistakes) {
+  for (const GivenFlag& each : flags) {
+    if (each.given) {
+      mistakes.add({each.flag, {}, {}, sentence});
+    }
+  }
+}
+
 /// The value of a flag that was given; a mistake, and what `into` was, when it is not a T.
 template <class T>
 void take(std::string_view flag, const std::optional<std::string>& text, T& into, Error& mistakes) {
@@ -124,7 +143,17 @@ void take(std::string_view flag, const std::optional<std::string>& text, T& into
   }
 }
 
-/// load(name), for a name that the user gave as `flag`: an unknown name is a mistake of that flag.
+/// For a name that the user gave as `flag`: an unknown name is a mistake of that flag.
+inline Error of_flag(std::string_view flag, const std::string& name, Error error) {
+  for (Mistake& mistake : error.mistakes) {
+    if (mistake.where.empty() && mistake.found == name) {
+      mistake = wrong_value(flag, name, mistake.expected);
+    }
+  }
+  return error;
+}
+
+/// load(name), for a name that the user gave as `flag`.
 template <class T>
 T load_named(std::string_view flag, const std::string& name,
              Result<T> (*load)(const std::string& name_or_path), Error& mistakes) {
@@ -132,12 +161,7 @@ T load_named(std::string_view flag, const std::string& name,
   if (loaded) {
     return std::move(*loaded);
   }
-  for (Mistake& mistake : loaded.error().mistakes) {
-    if (mistake.where.empty() && mistake.found == name) {
-      mistake = wrong_value(flag, name, mistake.expected);
-    }
-  }
-  mistakes.add(std::move(loaded.error()));
+  mistakes.add(of_flag(flag, name, std::move(loaded.error())));
   return T{};
 }
 

@@ -83,17 +83,31 @@ class OwnNames {
       const bool value_follows =
           end < words[i].size() || (i + 1 < words.size() && !words[i + 1].starts_with("--"));
       const std::string own = own_name(name, value_follows, mistakes);
-      named.push_back(own + words[i].substr(end));
       const CLI::Option* option = app_.get_option_no_throw(own);
-      if (option != nullptr && option->get_items_expected_min() > 0 && end == words[i].size() &&
-          i + 1 < words.size()) {
+      const bool wants =
+          option != nullptr && option->get_items_expected_min() > 0 && end == words[i].size();
+      if (wants && !has_value(words, i)) {
+        mistakes.add({name, {}, {}, "missing; expected " + option->get_type_name() + " after it"});
+        complete_ = false;
+        continue;
+      }
+      named.push_back(own + words[i].substr(end));
+      if (wants) {
         named.push_back(words[++i]);
       }
     }
     return named;
   }
 
+  /// Whether every option that takes a value had one.
+  bool complete() const { return complete_; }
+
  private:
+  /// Whether a word that may be a value follows the one at `i`.
+  bool has_value(const std::vector<std::string>& words, std::size_t i) const {
+    return i + 1 < words.size() && !declared(words[i + 1].substr(0, words[i + 1].find('=')));
+  }
+
   std::string own_name(const std::string& name, bool value_follows, Error& mistakes) {
     if (const auto own = declared(name)) {
       once(*own, name, mistakes);
@@ -142,7 +156,8 @@ class OwnNames {
   const Aliases& aliases_;
   std::vector<std::string> known_;
   std::set<std::string> stated_;  // own names of all options that are given
-  Aliases given_;                 // the name under which each option was given first
+  bool complete_ = true;
+  Aliases given_;  // the name under which each option was given first
 };
 
 /// A mistake for every argument that no option took. A word right after an unknown flag is taken
@@ -223,7 +238,11 @@ class CommandLine {
       return report_mistakes(unknown_command(first));
     }
     if (chosen < commands_.size()) {
-      arguments = OwnNames(app_of(chosen), aliases_[chosen]).of(arguments, mistakes);
+      OwnNames names(app_of(chosen), aliases_[chosen]);
+      arguments = names.of(arguments, mistakes);
+      if (!names.complete()) {
+        return report_mistakes(mistakes);
+      }
     }
     try {
       std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them

@@ -105,7 +105,8 @@ class Compare : public Command {
     std::error_code ignored;
     const auto path = std::filesystem::exists(name, ignored) ? Result<std::string>(name)
                                                              : find_config("plans", name);
-    return path.and_then([](const std::string& file) { return read_file(file); })
+    return path.map_error([&](Error error) { return of_flag("compare", name, std::move(error)); })
+        .and_then([](const std::string& file) { return read_file(file); })
         .and_then([&](const std::string& text) {
           const std::size_t first = text.find_first_not_of(" \t\r\n");
           const bool json = first != std::string::npos && text[first] == '{';

@@ -51,13 +51,21 @@ class Compose : public Command {
     return serving::compose(model, machine, serving::step_options(engine), composition)
         .map([&, &name = model.name, tp = engine.tp](const serving::ComposedRun& run) {
           return json_ ? as_json(name, machine, composition, run)
-                       : fmt::format("{} experts of {} on {} {}\n{}", composition.experts, name, tp,
-                                     machine.name, fields_text(run));
+                       : fmt::format("{} experts of {} on {} {}\n{}{}", composition.experts, name,
+                                     tp, machine.name, fields_text(run), note_of(composition, run));
         })
         .map_error([&](Error error) { return fields_.placed(std::move(error)); });
   }
 
  private:
+  static std::string note_of(const serving::Composition& composition,
+                             const serving::ComposedRun& run) {
+    return run.stored < composition.experts
+               ? fmt::format("note: the second tier holds {} of {} experts; copied as if all\n",
+                             run.stored, composition.experts)
+               : std::string();
+  }
+
   static std::string as_json(const std::string& model, const machine::Machine& machine,
                              const serving::Composition& composition,
                              const serving::ComposedRun& run) {

@@ -3,7 +3,7 @@
 
 #include "cli/chakra_flags.h"
 #include "cli/commands.h"
-#include "cli/network_flag.h"
+#include "cli/loop_flags.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
@@ -24,11 +24,7 @@ class Explain : public Command {
   void declare(Options& options) override {
     step_.declare(options);
     chakra_.declare(options);
-    options.flag("--allow-oom", how_.allow_oom, "explain although a stage does not fit in memory");
-    options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
-    options.flag("--no-shortcuts", no_shortcuts_,
-                 "simulate every node on its own, every microbatch too");
-    network_.declare(options);
+    loop_.declare(options);
     options.flag("--no-next", no_next_, "do not look for the next bottleneck (most of the time)");
     options.value("--items", items_, "INT", "longest items to name; default 10");
     options.value("--threads", threads_, "INT", "simulations at once; default: one per processor");
@@ -42,9 +38,7 @@ class Explain : public Command {
     chakra_.check(mistakes);
     const std::int64_t items = whole_number("--items", items_, kItems, INT64_MAX, mistakes);
     how_.threads = thread_count(threads_, 0, mistakes);
-    how_.fold = !no_fold_;
-    how_.shortcuts = !no_shortcuts_;
-    how_.network = network_.read(mistakes);
+    loop_.read(how_, mistakes);
     how_.next_bottleneck = !no_next_;
     ProgressBar bar("explaining");
     how_.progress = [&](double share) { bar.update(share); };
@@ -69,11 +63,10 @@ class Explain : public Command {
   }
 
   Result<study::Explanation> explain_traces(Error mistakes) const {
-    const StepInput step = step_.read_machine(mistakes);
+    const StepInput step = step_.read_machine("--chakra", mistakes);
     plan_.refuse("--chakra", mistakes);
-    if (how_.allow_oom) {
-      mistakes.add({"--allow-oom", {}, {}, "contradicts --chakra: traces have no plan"});
-    }
+    refuse_given({{"--allow-oom", how_.allow_oom}}, "contradicts --chakra, which has no plan",
+                 mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -90,9 +83,7 @@ class Explain : public Command {
   study::ExplainOptions how_;
   std::optional<std::string> items_;
   std::optional<std::string> threads_;
-  NetworkFlag network_;
-  bool no_fold_ = false;
-  bool no_shortcuts_ = false;
+  LoopFlags loop_;
   bool no_next_ = false;
   bool json_ = false;
 };

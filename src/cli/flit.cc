@@ -61,13 +61,16 @@ class FlitCommand : public Command {
 
   Result<std::string> run(Error mistakes) override {
     flit::Experiment experiment = read(mistakes);
-    take_wires(experiment, mistakes);
+    if (!take_wires(experiment, mistakes)) {
+      return fail(std::move(mistakes));
+    }
     if (given_.at("batch") && experiment.batch == 0) {
       mistakes.add(wrong_value("--batch", *given_.at("batch"), "packets of a node, 1 or more"));
     }
     const bool loops = experiment.batch > 0 || messages_;
-    if (loops && (sweep_ || links_)) {
-      mistakes.add({sweep_ ? "--sweep" : "--links", {}, {}, "goes with a constant load"});
+    if (loops) {
+      refuse_given({{"--sweep", sweep_}, {"--links", links_}}, "goes with a constant load",
+                   mistakes);
     }
     for (const char* field : {"rate", "sample_period", "warmup_periods", "max_samples",
                               "latency_limit", "stopping_threshold"}) {
@@ -100,6 +103,11 @@ class FlitCommand : public Command {
     const flit::RouterGraph& graph = *prepared->graph;
     if (report.point.deadlocked) {
       return fail(report.point.reason);
+    }
+    if (report.point.stable && report.point.packets == 0) {
+      return fail(Error(wrong_value("--rate", fmt::format("{}", report.experiment.load.rate),
+                                    "one at which packets are created in the periods that count, "
+                                    "or a longer --sample-period")));
     }
     if (links_) {
       if (auto ok = write_file(*links_, report::flit_links_csv(report, graph)); !ok) {
@@ -154,21 +162,24 @@ class FlitCommand : public Command {
     return experiment;
   }
 
-  /// `machine:NAME|FILE`: the network of links that a machine states.
-  static void take_wires(flit::Experiment& experiment, Error& mistakes) {
+  /// `machine:NAME|FILE`: the network of links that a machine states. False: there is none.
+  static bool take_wires(flit::Experiment& experiment, Error& mistakes) {
     constexpr std::string_view kMachine = "machine:";
     if (!experiment.topology.starts_with(kMachine)) {
-      return;
+      return true;
     }
     const std::string name = experiment.topology.substr(kMachine.size());
-    const machine::Machine machine =
-        load_named("--topology", name, machine::load_machine, mistakes);
-    experiment.topology = "graph:" + machine.wires.spec;
-    if (machine.wires.spec.empty() && mistakes.empty()) {
-      mistakes.add(wrong_value("--topology", name,
-                               "a machine with a topology; one of dimensions "
-                               "runs under `orrery simulate --network flit`"));
+    Error unread;
+    const machine::Machine machine = load_named("--topology", name, machine::load_machine, unread);
+    if (unread.empty() && machine.wires.spec.empty()) {
+      unread.add(wrong_value("--topology", name,
+                             "a machine with a topology; one of dimensions "
+                             "runs under `orrery simulate --network flit`"));
     }
+    experiment.topology = "graph:" + machine.wires.spec;
+    const bool found = unread.empty();
+    mistakes.add(std::move(unread));
+    return found;
   }
 
   static report::FlitReport report_of(const flit::Experiment& experiment,

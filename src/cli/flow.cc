@@ -183,12 +183,13 @@ class Flow : public Command {
     } else if (faults_) {
       job.faults = collect(faults::load_faults(*faults_), mistakes);
     }
-    if (job.packets && (overhead_ || incast_ || head_of_line_ || imbalance_ || ramp_)) {
-      mistakes.add({"flow",
-                    {},
-                    {},
-                    "--overhead, --incast-penalty, --head-of-line, --spray-imbalance and --ramp "
-                    "belong to --network flow: packets have them of themselves"});
+    if (job.packets) {
+      refuse_given({{"--overhead", overhead_},
+                    {"--incast-penalty", incast_},
+                    {"--head-of-line", head_of_line_},
+                    {"--spray-imbalance", imbalance_},
+                    {"--ramp", ramp_}},
+                   "goes with --network flow: packets have it of themselves", mistakes);
     }
     job.crowding = {.incast_penalty = number("--incast-penalty", incast_, 0, mistakes),
                     .head_of_line = number("--head-of-line", head_of_line_, 0, mistakes),
@@ -204,9 +205,9 @@ class Flow : public Command {
   }
 
   void read_of_packets(FlowJob& job, Error& mistakes) const {
-    if (!job.packets && (protocol_ || paths_ || steady_)) {
-      mistakes.add(
-          {"flow", {}, {}, "--protocol, --paths and --skip-steady belong to --network packet"});
+    if (!job.packets) {
+      refuse_given({{"--protocol", protocol_}, {"--paths", paths_}, {"--skip-steady", steady_}},
+                   "goes with --network packet", mistakes);
     }
     job.options.steady = parse("--skip-steady", steady_, 0.0, mistakes);
     if (!(job.options.steady >= 0 && job.options.steady <= kMostSteady)) {

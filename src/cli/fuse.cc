@@ -118,12 +118,15 @@ class Fuse : public Command {
 
   Result<std::string> run_layouts(Error mistakes) {
     plan_.refuse(layouts_.given(), mistakes);
-    const StepInput step = step_.read_machine(mistakes);
+    const StepInput step = step_.read_machine(layouts_.given(), mistakes);
     if (auto known = machine::check_dimensions_only(step.machine, "fuse"); !known) {
       mistakes.add(std::move(known.error()));
     }
     if (step.devices > 0) {
-      mistakes.add({"--devices", {}, {}, "contradicts --pair and --mesh, which have their ranks"});
+      mistakes.add({"--devices",
+                    {},
+                    {},
+                    fmt::format("contradicts {}, which has its ranks", layouts_.given())});
     }
     std::vector<LayoutCase> cases = layouts_.read(mistakes);
     if (!mistakes.empty()) {

@@ -13,6 +13,7 @@
 #include "cli/plan_flags.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "report/serving.h"
 #include "serving/launch_line.h"
 #include "workload/interop/interop.h"
 
@@ -27,7 +28,7 @@ constexpr const char* kImportExamples =
     "  orrery import deepspeed ds_config.json --devices 64 --sequence 4096 > plan.yaml\n"
     "  orrery import torchtitan llama3_8b.toml --devices 8 > plan.yaml\n"
     "  orrery import vllm -- vllm serve meta-llama/Llama-3.1-8B --max-num-seqs 128 > engine.yaml\n"
-    "vllm, sglang and trtllm give an engine of `orrery serve`, from words after --.\n"
+    "vllm, sglang and trtllm give an engine of `orrery serve`.\n"
     "What the framework does not state (the sequence of DeepSpeed, host costs) is taken from the\n"
     "plan flags, and they win over what it does state.\n";
 
@@ -143,25 +144,40 @@ class Import : public Command {
  private:
   /// An engine of `orrery serve`.
   Result<std::string> run_engine(Error mistakes) const {
-    if (words_.empty() || file_) {
-      mistakes.add({"import", {}, {}, "what? expected arguments after --"});
+    refuse_given({{"--devices", devices_}, {"--model", model_}, {"--model-out", model_out_}},
+                 "is for plans; " + format_ + " gives an engine", mistakes);
+    plan_.refuse(format_, mistakes);
+    std::vector<std::string> words = words_;
+    if (file_.has_value() == !words_.empty()) {
+      mistakes.add({"import", {}, {}, "what? expected arguments after --, or a FILE of them"});
+    } else if (file_) {
+      words = collect(read_file(*file_).and_then([&](const std::string& text) {
+        return interop::shell_words(text, *file_);
+      }),
+                      mistakes);
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return serving::import_engine(format_, words_)
-        .and_then([&](const serving::ImportedEngine& imported) -> Result<std::string> {
-          std::string text;
-          Error ignored;
-          for (const std::string& word : imported.ignored) {
-            text += fmt::format("# {}: changes nothing here\n", printable(word));
-            ignored.add({word, {}, {}, "changes nothing here"});
-          }
-          if (strict_ && !ignored.empty()) {
-            return fail(std::move(ignored));
-          }
-          return text + serving::to_yaml(imported.engine);
-        });
+    return serving::import_engine(format_, words)
+        .and_then([&](const serving::ImportedEngine& imported) { return write(imported); });
+  }
+
+  Result<std::string> write(const serving::ImportedEngine& imported) const {
+    std::string remarks;
+    Error ignored;
+    for (const auto& [words, sentence] : imported.ignored) {
+      remarks += fmt::format("{}{}: {}\n", json_ ? "" : "# ", printable(words), sentence);
+      ignored.add({words, {}, {}, sentence});
+    }
+    if (strict_ && !ignored.empty()) {
+      return fail(std::move(ignored));
+    }
+    if (!json_) {
+      return remarks + serving::to_yaml(imported.engine);
+    }
+    fmt::print(stderr, "{}", remarks);
+    return report::engine_json(imported.engine);
   }
 
   const ImportFormat* find_format(Error& mistakes) const {

@@ -134,12 +134,8 @@ class Kernels : public Command {
   static constexpr bool kArrays = std::is_same_v<Query, study::GemmQuery>;
 
   Result<std::string> layers(Error mistakes) {
-    for (const auto& [flag, text] :
-         {std::pair{"--machine", &machine_}, std::pair{"--file", &file_}}) {
-      if (*text) {
-        mistakes.add({flag, {}, {}, "contradicts --scale-sim, whose files say it"});
-      }
-    }
+    refuse_given({{"--machine", machine_}, {"--file", file_}},
+                 "contradicts --scale-sim, whose files say it", mistakes);
     for (const auto& [field, text] : given_) {
       if (text) {
         mistakes.add({flag_of(field), {}, {}, "contradicts --scale-sim, whose topology says it"});

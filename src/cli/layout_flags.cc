@@ -84,8 +84,13 @@ void LayoutFlags::declare(Options& options) {
 }
 
 std::vector<LayoutCase> LayoutFlags::read(Error& mistakes) const {
-  if (pair_ && (mesh_ || from_ || to_ || shape_ || element_)) {
-    mistakes.add({"--pair", {}, {}, "contradicts --mesh, --shape, --element, --from and --to"});
+  if (pair_) {
+    refuse_given({{"--mesh", mesh_},
+                  {"--shape", shape_},
+                  {"--element", element_},
+                  {"--from", from_},
+                  {"--to", to_}},
+                 "contradicts --pair", mistakes);
   }
   if (mesh_) {
     refuse_sizes("--mesh, which has --shape", mistakes);
@@ -96,26 +101,17 @@ std::vector<LayoutCase> LayoutFlags::read(Error& mistakes) const {
 
 void LayoutFlags::refuse(Error& mistakes) const {
   refuse_sizes("--model and a plan, which have sizes of their own", mistakes);
-  for (const auto& [flag, text] : {std::pair{"--shape", &shape_},
-                                   {"--element", &element_},
-                                   {"--from", &from_},
-                                   {"--to", &to_}}) {
-    if (*text) {
-      mistakes.add({flag, {}, {}, "goes with --mesh"});
-    }
-  }
+  refuse_given({{"--shape", shape_}, {"--element", element_}, {"--from", from_}, {"--to", to_}},
+               "goes with --mesh", mistakes);
 }
 
 void LayoutFlags::refuse_sizes(const char* why, Error& mistakes) const {
-  for (const auto& [flag, text] : {std::pair{"--ranks", &ranks_},
-                                   {"--dp-groups", &groups_},
-                                   {"--tokens", &tokens_},
-                                   {"--width", &width_},
-                                   {"--top-k", &copies_}}) {
-    if (*text) {
-      mistakes.add({flag, {}, {}, fmt::format("contradicts {}", why)});
-    }
-  }
+  refuse_given({{"--ranks", ranks_},
+                {"--dp-groups", groups_},
+                {"--tokens", tokens_},
+                {"--width", width_},
+                {"--top-k", copies_}},
+               fmt::format("contradicts {}", why), mistakes);
 }
 
 std::vector<LayoutCase> LayoutFlags::pairs(Error& mistakes) const {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/printable.h"
+#include "cli/command.h"
 #include "cli/progress.h"
 #include "planner/full/published.h"
 #include "report/plan_published.h"
@@ -17,7 +18,7 @@ Result<std::string> compare_published(const std::string& table, const full::Opti
                                       bool json) {
   const auto profile = study::load_profile(table);
   if (!profile) {
-    return fail(profile.error());
+    return fail(of_flag("--table", table, profile.error()));
   }
   const auto runs = load_csv(profile->csv).and_then([&](const CsvTable& rows) {
     return study::published_runs(*profile, rows);

@@ -43,7 +43,12 @@ class PlotCommand : public Command {
     if (plot_.log_x && plot_.kind == report::PlotKind::bars) {
       mistakes.add({"--log-x", "", "", "bars stand over names: only lines have numbers there"});
     }
-    const CsvTable table = collect(load_csv(file_), mistakes);
+    CsvTable table;
+    if (file_.empty()) {
+      mistakes.add({"FILE", {}, {}, "missing; expected a table with a header, or - for a pipe"});
+    } else {
+      table = collect(load_csv(file_), mistakes);
+    }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

@@ -115,8 +115,7 @@ Time RequestFlags::think(Error& mistakes) const {
   return think;
 }
 
-std::vector<requests::Request> RequestFlags::read(const requests::Generator& generator,
-                                                  Error& mistakes) const {
+requests::Trace RequestFlags::read(const requests::Generator& generator, Error& mistakes) const {
   if (!trace_) {
     std::vector<requests::Request> drawn;
     if (mistakes.empty()) {
@@ -128,44 +127,38 @@ std::vector<requests::Request> RequestFlags::read(const requests::Generator& gen
                                  "one at which all --requests arrive within 57 days"));
       }
     }
-    return drawn;
+    return {.kind = {}, .requests = std::move(drawn), .left_out = 0};
   }
-  for (const auto& [flag, given] : {std::pair{"--rate", &rate_},
-                                    {"--arrival", &arrival_},
-                                    {"--burstiness", &burstiness_},
-                                    {"--input", &input_},
-                                    {"--output", &output_},
-                                    {"--shared-prefix", &shared_},
-                                    {"--prefix-groups", &groups_},
-                                    {"--stages", &stages_},
-                                    {"--turns", &turns_},
-                                    {"--adapters", &adapters_},
-                                    {"--seed", &seed_}}) {
-    if (*given) {
-      mistakes.add({flag, {}, {}, "contradicts --trace, which says it"});
-    }
+  refuse_given({{"--rate", rate_},
+                {"--arrival", arrival_},
+                {"--burstiness", burstiness_},
+                {"--input", input_},
+                {"--output", output_},
+                {"--shared-prefix", shared_},
+                {"--prefix-groups", groups_},
+                {"--stages", stages_},
+                {"--turns", turns_},
+                {"--adapters", adapters_},
+                {"--seed", seed_}},
+               "contradicts --trace, which says it", mistakes);
+  requests::Trace trace = collect(requests::load_trace(*trace_), mistakes);
+  if (requests_ && trace.requests.size() > static_cast<std::size_t>(generator.count)) {
+    trace.requests.resize(static_cast<std::size_t>(generator.count));
   }
-  std::vector<requests::Request> read = collect(requests::load_trace(*trace_), mistakes).requests;
-  if (requests_ && read.size() > static_cast<std::size_t>(generator.count)) {
-    read.resize(static_cast<std::size_t>(generator.count));
-  }
-  return read;
+  return trace;
 }
 
 void RequestFlags::refuse_arrivals(const std::string& reason, Error& mistakes) const {
-  for (const auto& [flag, given] : {std::pair{"--trace", &trace_},
-                                    {"--rate", &rate_},
-                                    {"--arrival", &arrival_},
-                                    {"--burstiness", &burstiness_},
-                                    {"--stages", &stages_},
-                                    {"--turns", &turns_},
-                                    {"--think", &think_},
-                                    {"--adapters", &adapters_},
-                                    {"--requests", &requests_}}) {
-    if (*given) {
-      mistakes.add({flag, {}, {}, "contradicts " + reason});
-    }
-  }
+  refuse_given({{"--trace", trace_},
+                {"--rate", rate_},
+                {"--arrival", arrival_},
+                {"--burstiness", burstiness_},
+                {"--stages", stages_},
+                {"--turns", turns_},
+                {"--think", think_},
+                {"--adapters", adapters_},
+                {"--requests", requests_}},
+               "contradicts " + reason, mistakes);
 }
 
 }  // namespace orrery::cli

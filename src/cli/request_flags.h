@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "serving/requests/generate.h"
+#include "serving/requests/trace.h"
 
 namespace orrery::cli {
 
@@ -25,8 +26,8 @@ class RequestFlags {
   void declare(Options& options);
   /// What would be drawn, without a trace.
   requests::Generator generator(Error& mistakes) const;
-  /// Those of the trace, or drawn.
-  std::vector<requests::Request> read(const requests::Generator& generator, Error& mistakes) const;
+  /// Those of --trace, or drawn ones as a trace of no kind.
+  requests::Trace read(const requests::Generator& generator, Error& mistakes) const;
   bool has_trace() const { return trace_.has_value(); }
   bool has_stages() const { return stages_.has_value(); }
   bool has_turns() const { return turns_.has_value(); }

@@ -117,7 +117,7 @@ class Serve : public Command {
     place(engine, mistakes);
     serving::ServeOptions options = read_options(engine, mistakes);
     const requests::Generator generator = requests_.generator(mistakes);
-    const std::vector<requests::Request> requests = requests_.read(generator, mistakes);
+    const requests::Trace requests = requests_.read(generator, mistakes);
     const serving::RateSearch search = read_search(mistakes);
     if (search_ && (requests_.has_trace() || requests_.has_stages())) {
       mistakes.add(
@@ -143,11 +143,16 @@ class Serve : public Command {
     ProgressBar bar(search_ ? "searching" : "serving");
     options.progress = [&](double share) { bar.update(share); };
     if (!search_) {
-      const serving::Run run = server->run(requests, options);
+      serving::Run run = server->run(requests.requests, options);
+      if (requests.left_out > 0) {
+        run.notes.push_back(fmt::format("{} {} of the trace without an answer left out",
+                                        requests.left_out,
+                                        requests.left_out == 1 ? "row" : "rows"));
+      }
       std::optional<serving::Metrics> unfused;
       if (engine.fuse) {
         engine.fuse = false;
-        unfused = serving::serve(model, machine, engine, requests, options)
+        unfused = serving::serve(model, machine, engine, requests.requests, options)
                       .map([&](const serving::Run& without) {
                         return serving::metrics(without, machine);
                       })
@@ -172,11 +177,7 @@ class Serve : public Command {
   }
 
   serving::ServeOptions read_options(const serving::Engine& engine, Error& mistakes) const {
-    for (const auto& [flag, given] : {std::pair{"--formats", &formats_}, {"--plot", &plot_}}) {
-      if (*given) {
-        mistakes.add({flag, {}, {}, "is for --search plan"});
-      }
-    }
+    refuse_given({{"--formats", formats_}, {"--plot", plot_}}, "is for --search plan", mistakes);
     if (fuse_ && engine.tp < 2) {
       mistakes.add({"--fuse",
                     {},
@@ -210,16 +211,13 @@ class Serve : public Command {
     search.devices = whole_number("--devices", devices_, 8, kMostDevices, mistakes);
     search.load = requests_.generator(mistakes);
     requests_.refuse_arrivals("--search plan, which sends a request when one ends", mistakes);
-    for (const auto& [flag, given] : {std::pair{"--max-concurrency", &concurrency_},
-                                      {"--replicas", &replicas_},
-                                      {"--prefill", &prefill_},
-                                      {"--router", &router_},
-                                      {"--requests-out", &requests_out_},
-                                      {"--trace-out", &trace_out_}}) {
-      if (*given) {
-        mistakes.add({flag, {}, {}, "contradicts --search plan, which makes many runs"});
-      }
-    }
+    refuse_given({{"--max-concurrency", concurrency_},
+                  {"--replicas", replicas_},
+                  {"--prefill", prefill_},
+                  {"--router", router_},
+                  {"--requests-out", requests_out_},
+                  {"--trace-out", trace_out_}},
+                 "contradicts --search plan, which makes many runs", mistakes);
     if (!engine.kernels.empty()) {
       mistakes.add({"--kernels",
                     {},

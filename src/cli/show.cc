@@ -14,7 +14,9 @@
 #include "machine/describe.h"
 #include "machine/machine.h"
 #include "report/json_writer.h"
+#include "report/node_json.h"
 #include "report/report.h"
+#include "report/serving.h"
 #include "serving/engine.h"
 #include "workload/plan/defaults.h"
 #include "workload/zoo/describe.h"
@@ -41,41 +43,6 @@ constexpr const char* kShowExamples =
     "  orrery show plan\n"
     "  orrery show engine vllm@0.19 > my-engine.yaml\n"
     "A plan flag wins over the plan's file; both files can be edited and read back.\n";
-
-/// A YAML document as JSON: numbers, true, false and null where the text means them.
-void write_node(report::JsonWriter& json, const ConfigNode& node) {
-  switch (node.kind) {
-    case ConfigNode::Kind::null:
-      json.number_text("null");
-      break;
-    case ConfigNode::Kind::scalar:
-      if (const auto integer = parse_integer(node.text); integer && !node.quoted) {
-        json.value(*integer);
-      } else if (const auto number = parse_number(node.text); number && !node.quoted) {
-        json.value(*number);
-      } else if (const auto boolean = parse_bool(node.text); boolean && !node.quoted) {
-        json.value(*boolean);
-      } else {
-        json.value(node.text);
-      }
-      break;
-    case ConfigNode::Kind::sequence:
-      json.begin_array();
-      for (const ConfigNode& item : node.items) {
-        write_node(json, item);
-      }
-      json.end_array();
-      break;
-    case ConfigNode::Kind::map:
-      json.begin_object();
-      for (const ConfigField& field : node.fields) {
-        json.key(field.name);
-        write_node(json, field.value);
-      }
-      json.end_object();
-      break;
-  }
-}
 
 void write_model(report::JsonWriter& json, const zoo::Model& model) {
   const zoo::ParameterCount count = zoo::count_parameters(model);
@@ -177,7 +144,18 @@ class Show : public Command {
       mistakes.add(wrong_value(
           "show", kind_,
           "one of machine, model, engine, plan, topology" + did_you_mean(kind_, kinds)));
-    } else if (name_.empty() && kind_ != "plan") {
+    }
+    if (kind_ != "plan") {
+      plan_.refuse("show " + kind_, mistakes);
+    }
+    refuse_given({{"--svg", svg_ && kind_ != "topology"}}, "goes with topology", mistakes);
+    refuse_given({{"--yaml", yaml_ && kind_ != "machine" && kind_ != "plan"}},
+                 "goes with machine and plan", mistakes);
+    if (json_) {
+      refuse_given({{"--yaml", yaml_}, {"--svg", svg_}}, "contradicts --json; choose one",
+                   mistakes);
+    }
+    if (mistakes.empty() && name_.empty() && kind_ != "plan") {
       mistakes.add({"show",
                     {},
                     {},
@@ -202,20 +180,15 @@ class Show : public Command {
       return {};
     }
     if (json_) {
-      return report::json_text([&](report::JsonWriter& json) { write_node(json, file.node); });
+      return report::json_text(
+          [&](report::JsonWriter& json) { report::write_node(json, file.node); });
     }
     return yaml_ ? file.text : machine::describe(file.machine);
   }
 
   Result<std::string> show_engine(Error& mistakes) const {
     const serving::Engine engine = load_named("show engine", name_, serving::load_engine, mistakes);
-    const std::string text = serving::to_yaml(engine);
-    if (!json_) {
-      return text;
-    }
-    return parse_config(text, name_, ConfigSyntax::yaml).map([](const ConfigNode& node) {
-      return report::json_text([&](report::JsonWriter& json) { write_node(json, node); });
-    });
+    return json_ ? report::engine_json(engine) : serving::to_yaml(engine);
   }
 
   Result<std::string> show_plan(Error& mistakes) const {

@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/fault_flags.h"
 #include "cli/jobs_flag.h"
-#include "cli/network_flag.h"
+#include "cli/loop_flags.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
@@ -41,11 +41,7 @@ class Simulate : public Command {
   void declare(Options& options) override {
     step_.declare(options);
     chakra_.declare(options);
-    options.flag("--allow-oom", run_.allow_oom, "simulate although a stage does not fit in memory");
-    options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
-    options.flag("--no-shortcuts", no_shortcuts_,
-                 "simulate every node on its own, every microbatch too");
-    network_.declare(options);
+    loop_.declare(options);
     faults_.declare(options);
     jobs_.declare(options);
     options.values("--skip", skip_, "PASS", "leave out a lowering pass (`orrery list passes`)");
@@ -64,7 +60,7 @@ class Simulate : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    run_.network = network_.read(mistakes);
+    loop_.read(run_, mistakes);
     run_.faults = faults_.read(mistakes);
     run_.record_messages = faults_.records();
     if (json_ && csv_) {
@@ -102,9 +98,9 @@ class Simulate : public Command {
   }
 
   Result<std::string> run_traces(Error mistakes) {
-    const StepInput step = step_.read_machine(mistakes);
+    const StepInput step = step_.read_machine("--chakra", mistakes);
     plan_.refuse("--chakra", mistakes);
-    check_no_plan(mistakes);
+    check_no_plan("--chakra", mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -118,8 +114,8 @@ class Simulate : public Command {
     }
     ProgressBar progress;
     simulate::SimulateOptions how;
-    how.fold = !no_fold_;
-    how.shortcuts = !no_shortcuts_;
+    how.fold = run_.fold;
+    how.shortcuts = run_.shortcuts;
     how.record_spans = over_time;
     how.network = run_.network;
     how.record_messages = run_.record_messages;
@@ -135,18 +131,20 @@ class Simulate : public Command {
   }
 
   Result<std::string> run_jobs(Error mistakes) {
-    if (chakra_.given() || trace_.given() || faults_.records() || run_.fuse) {
-      mistakes.add({"--jobs", {}, {}, "without --chakra, --trace, --telemetry-out and --fuse"});
-    }
+    refuse_given({{"--chakra", chakra_.given()},
+                  {"--trace", trace_.given()},
+                  {"--telemetry-out", faults_.records()},
+                  {"--fuse", run_.fuse}},
+                 "contradicts --jobs", mistakes);
     plan_.refuse("--jobs", mistakes);
-    check_no_plan(mistakes);
-    const StepInput step = step_.read_machine(mistakes);
+    check_no_plan("--jobs", mistakes);
+    const StepInput step = step_.read_machine("--jobs", mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
     simulate::SimulateOptions how;
-    how.fold = !no_fold_;
-    how.shortcuts = !no_shortcuts_;
+    how.fold = run_.fold;
+    how.shortcuts = run_.shortcuts;
     how.network = run_.network;
     how.faults = run_.faults;
     return jobs_.run(step, std::move(how), json_);
@@ -155,16 +153,12 @@ class Simulate : public Command {
   bool records_spans() const { return trace_.given() || faults_.records(); }
 
   /// What only a plan has.
-  void check_no_plan(Error& mistakes) const {
-    const auto refuse = [&](bool given, const char* flag) {
-      if (given) {
-        mistakes.add({flag, {}, {}, "contradicts --chakra or --jobs, which have no plan"});
-      }
-    };
-    refuse(run_.allow_oom, "--allow-oom");
-    refuse(!skip_.empty(), "--skip");
-    refuse(price_.has_value(), "--price-per-hour");
-    refuse(csv_, "--csv");
+  void check_no_plan(const char* instead, Error& mistakes) const {
+    refuse_given({{"--allow-oom", run_.allow_oom},
+                  {"--skip", !skip_.empty()},
+                  {"--price-per-hour", price_},
+                  {"--csv", csv_}},
+                 std::string("contradicts ") + instead + ", which has no plan", mistakes);
   }
 
   void set_price(machine::Machine& machine, Error& mistakes) const {
@@ -194,8 +188,6 @@ class Simulate : public Command {
 
   Result<study::Run> simulate(const PlannedStep& step) {
     ProgressBar progress;
-    run_.fold = !no_fold_;
-    run_.shortcuts = !no_shortcuts_;
     run_.record_spans = records_spans();
     run_.verify_passes = verbose_;
     run_.advise = true;
@@ -222,12 +214,10 @@ class Simulate : public Command {
   std::optional<std::string> price_;
   std::vector<std::string> skip_;
   PlanFlags plan_;
-  NetworkFlag network_;
+  LoopFlags loop_;
   FaultFlags faults_;
   JobsFlag jobs_;
   study::RunOptions run_;
-  bool no_fold_ = false;
-  bool no_shortcuts_ = false;
   bool json_ = false;
   bool csv_ = false;
   bool verbose_ = false;

@@ -114,11 +114,12 @@ class Spmd : public Command {
     run.overlap = run.cost == "orrery"  ? spmd::Overlap::both
                   : run.cost == "mixed" ? spmd::Overlap::none
                                         : spmd::Overlap::forward;
-    if (run.cost == "mixed" && (limit_ || overlap_ || strategy_ || frontier_)) {
-      mistakes.add({"--cost mixed",
-                    {},
-                    {},
-                    "goes without --max-memory, --overlap, --strategy and --frontier"});
+    if (run.cost == "mixed") {
+      refuse_given({{"--max-memory", limit_},
+                    {"--overlap", overlap_},
+                    {"--strategy", strategy_},
+                    {"--frontier", frontier_}},
+                   "contradicts --cost mixed", mistakes);
     }
     if (rates_ && run.cost != "mixed") {
       mistakes.add({"--rates", {}, {}, "goes with --cost mixed"});
@@ -130,17 +131,13 @@ class Spmd : public Command {
     if (fixed_) {
       take("--fixed", fixed_, run.fixed.emplace(), mistakes);
     }
-    if (strategy_ && (fixed_ || limit_)) {
-      mistakes.add({fixed_ ? "--fixed" : "--max-memory",
-                    {},
-                    {},
-                    "contradicts --strategy, which is not searched"});
+    if (strategy_) {
+      refuse_given({{"--fixed", fixed_}, {"--max-memory", limit_}},
+                   "contradicts --strategy, which is not searched", mistakes);
     }
-    if (frontier_ && (strategy_ || limit_ || noise_)) {
-      mistakes.add({"--frontier",
-                    {},
-                    {},
-                    "goes with a search that --max-memory, --noise and --strategy do not change"});
+    if (frontier_) {
+      refuse_given({{"--strategy", strategy_}, {"--max-memory", limit_}, {"--noise", noise_}},
+                   "contradicts --frontier, which searches by itself", mistakes);
     }
     read_noise(run, mistakes);
     run.graph = read_graph(mistakes);

@@ -36,13 +36,9 @@ StepInput StepFlags::read(Error& mistakes) const {
   return step;
 }
 
-StepInput StepFlags::read_machine(Error& mistakes) const {
-  if (model_) {
-    mistakes.add({"--model",
-                  {},
-                  {},
-                  "contradicts --chakra, --jobs, --pair and --mesh, which say what is computed"});
-  }
+StepInput StepFlags::read_machine(const std::string& other, Error& mistakes) const {
+  refuse_given({{"--model", model_}}, "contradicts " + other + ", which says what is computed",
+               mistakes);
   StepInput step;
   step.machine = required("--machine", machine_, machine::load_machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);

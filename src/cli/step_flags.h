@@ -32,8 +32,8 @@ class StepFlags {
   Names names() const { return {model_.value_or(""), machine_.value_or("")}; }
   /// Missing ones are mistakes, except --devices.
   StepInput read(Error& mistakes) const;
-  /// Without a model, which is a mistake then.
-  StepInput read_machine(Error& mistakes) const;
+  /// Without a model, which is a mistake beside `other`.
+  StepInput read_machine(const std::string& other, Error& mistakes) const;
 
  private:
   std::optional<std::string> model_;

@@ -242,12 +242,8 @@ Result<std::string> SystolicFlags::layers(bool json, Error mistakes) {
   if (!topology_) {
     mistakes.add({"topology", {}, {}, "missing; --scale-sim CFG needs a topology after it"});
   }
-  for (const auto& [flag, text] :
-       {std::pair{"--device", &device_}, std::pair{"--sparsity", &sparsity_text_}}) {
-    if (*text) {
-      mistakes.add({flag, {}, {}, "contradicts --scale-sim, whose files say it"});
-    }
-  }
+  refuse_given({{"--device", device_}, {"--sparsity", sparsity_text_}},
+               "contradicts --scale-sim, whose files say it", mistakes);
   scalesim::Configuration configuration;
   std::vector<scalesim::Layer> layers;
   if (const auto text = read_file(*configuration_)) {

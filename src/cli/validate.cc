@@ -122,7 +122,7 @@ class Validate : public Command {
   Result<Table> read_table(const std::string& name) const {
     Result<study::ValidationProfile> profile = study::load_profile(name);
     if (!profile) {
-      return fail(std::move(profile.error()));
+      return fail(of_flag("--table", name, std::move(profile.error())));
     }
     Result<CsvTable> table = load_csv(csv_.value_or(profile->csv));
     if (!table) {

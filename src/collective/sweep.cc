@@ -104,13 +104,13 @@ std::vector<CollectivePhase> phases_of(const machine::Machine& machine, const Sw
 /// Sizes from the smallest on, each `factor` times the one before and at least a byte more.
 std::vector<Bytes> sizes_of(const SweepOptions& options) {
   std::vector<Bytes> sizes;
-  double size = static_cast<double>(options.smallest.value());
-  for (Bytes bytes = options.smallest; bytes <= options.largest;) {
-    sizes.push_back(bytes);
-    while (std::llround(size) <= bytes.value()) {
-      size *= options.factor;
+  const auto largest = static_cast<double>(options.largest.value());
+  for (double size = static_cast<double>(options.smallest.value()); size <= largest;
+       size *= options.factor) {
+    const Bytes bytes(std::llround(size));
+    if (sizes.empty() || bytes > sizes.back()) {
+      sizes.push_back(bytes);
     }
-    bytes = Bytes(std::llround(size));
   }
   return sizes;
 }

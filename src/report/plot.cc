@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/misread.h"
 #include "base/printable.h"
 #include "base/reader.h"
 #include "report/plot_axis.h"
@@ -290,10 +291,10 @@ class Filler {
     if (value && drawn && (*value > 0 || !logarithmic)) {
       return *value;
     }
-    error_.add({table_.where(row), table_.header[column], row.cells[column],
-                !value   ? value.error()
-                : !drawn ? fmt::format("0 or a size from {} to {}", kSmallest, kLargest)
-                         : "a number above 0 on a logarithmic axis"});
+    error_.add(misread(table_.where(row), table_.header[column], row.cells[column],
+                       !value   ? value.error()
+                       : !drawn ? fmt::format("0 or a size from {} to {}", kSmallest, kLargest)
+                                : "a number above 0 on a logarithmic axis"));
     return std::nullopt;
   }
 

@@ -13,6 +13,7 @@
 #include "base/csv.h"
 #include "base/format.h"
 #include "report/json_writer.h"
+#include "report/node_json.h"
 #include "serving/breakdown.h"
 
 namespace orrery::report {
@@ -378,6 +379,11 @@ std::string serving_trace(const serving::Run& run) {
     json.end_array();
     json.end_object();
   });
+}
+
+std::string engine_json(const serving::Engine& engine) {
+  const auto node = parse_config(serving::to_yaml(engine), engine.name, ConfigSyntax::yaml);
+  return json_text([&](JsonWriter& json) { write_node(json, node.value()); });
 }
 
 }  // namespace orrery::report

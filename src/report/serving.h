@@ -31,6 +31,9 @@ std::string serving_csv(const serving::Run& run, const serving::Metrics& metrics
 /// first_token_s, last_token_s, ttft_s, tpot_s, e2e_s, cached_tokens, preemptions, moved_s.
 std::string serving_requests_csv(const serving::Run& run);
 
+/// Every field of an engine, in its file's sections.
+std::string engine_json(const serving::Engine& engine);
+
 /// Steps as spans and samples as counters, for Perfetto.
 std::string serving_trace(const serving::Run& run);
 

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/format.h"
+#include "base/misread.h"
 #include "base/reader.h"
 #include "serving/kv_tiers.h"
 #include "serving/step/quantization.h"
@@ -97,83 +98,112 @@ void fixed_batch(Engine& engine) {
   engine.max_num_batched_tokens = kWholePrompts;
 }
 
-void least(Reader& read, std::string_view section, std::string_view field, std::int64_t value,
-           std::int64_t from) {
-  read.require(value >= from && value <= kMostTokens, section,
-               fmt::format("{} from {} to {}", field, from, kMostTokens));
-}
+/// Collects what is wrong with the values of fields, each with its path and value.
+class Ranges {
+ public:
+  explicit Ranges(const Engine& engine) : engine_(engine) {}
 
-void check_fleet_fields(Reader& read, const Engine& engine) {
-  least(read, "fleet", "most_requests", engine.most_requests, 0);
+  void require(bool good, std::string_view path, std::string_view expected) {
+    if (!good) {
+      error_.add(misread("", std::string(path), field_text(engine_, path), std::string(expected)));
+    }
+  }
+  void from(std::string_view path, std::int64_t value, std::int64_t least,
+            std::int64_t most = kMostTokens) {
+    require(value >= least && value <= most, path,
+            fmt::format("a whole number from {} to {}", least, most));
+  }
+  void from(std::string_view path, double value, double least, double most) {
+    require(value >= least && value <= most, path, fmt::format("{} to {}", least, most));
+  }
+  void from(std::string_view path, Time value, Time most) {
+    require(value >= Time(0) && value < most, path,
+            fmt::format("a time from 0 to {} s", to_seconds(most)));
+  }
+  Error take() { return std::move(error_); }
+
+ private:
+  const Engine& engine_;
+  Error error_;
+};
+
+void check_fleet_fields(Ranges& ranges, const Engine& engine) {
   constexpr std::int64_t kMostEngines = 4096;
-  read.require(engine.replicas >= 1 && engine.replicas <= kMostEngines && engine.prefill >= 0 &&
-                   engine.prefill <= kMostEngines,
-               "fleet", "replicas from 1, prefill from 0, to 4096");
-  read.require(engine.admit_rate >= 0 && engine.admit_rate <= 1e9, "fleet",
-               "admit_rate from 0 to 1e9");
-  least(read, "fleet", "admit_burst", engine.admit_burst, 1);
-  const bool scales = engine.scales();
-  read.require(!scales || (engine.most_replicas >= engine.replicas &&
-                           engine.most_replicas <= kMostEngines && engine.target_requests > 0),
-               "fleet", "most_replicas from replicas to 4096, with target_requests from 1");
-  read.require(scales || engine.target_requests == 0, "fleet",
-               "target_requests with most_replicas only");
-  least(read, "fleet", "prefill_tp", engine.prefill_tp, 0);
-  for (const Time time : {engine.start_up, engine.cool_down}) {
-    read.require(time >= Time(0) && time < from_seconds(1e5), "fleet", "times from 0 to 1e5 s");
-  }
+  constexpr double kMostRate = 1e9;
+  constexpr Time kLongest = from_seconds(1e5);
+  ranges.from("fleet.most_requests", engine.most_requests, 0);
+  ranges.from("fleet.replicas", engine.replicas, 1, kMostEngines);
+  ranges.from("fleet.prefill", engine.prefill, 0, kMostEngines);
+  ranges.from("fleet.prefill_tp", engine.prefill_tp, 0);
+  ranges.from("fleet.admit_rate", engine.admit_rate, 0, kMostRate);
+  ranges.from("fleet.admit_burst", engine.admit_burst, 1);
+  ranges.require(!engine.scales() || (engine.most_replicas >= engine.replicas &&
+                                      engine.most_replicas <= kMostEngines),
+                 "fleet.most_replicas", fmt::format("replicas to {}", kMostEngines));
+  ranges.require(engine.scales() == (engine.target_requests != 0), "fleet.target_requests",
+                 "a number from 1 on with most_replicas, and only there");
+  ranges.from("fleet.target_requests", engine.target_requests, 0);
+  ranges.from("fleet.start_up", engine.start_up, kLongest);
+  ranges.from("fleet.cool_down", engine.cool_down, kLongest);
 }
 
-void check(Reader& read, const Engine& engine) {
-  least(read, "parallel", "tp", engine.tp, 1);
-  least(read, "parallel", "pp", engine.pp, 1);
-  least(read, "parallel", "dp", engine.dp, 1);
-  least(read, "parallel", "ep", engine.ep, 1);
-  least(read, "parallel", "cp", engine.cp, 1);
-  least(read, "scheduler", "max_num_seqs", engine.max_num_seqs, 0);
-  least(read, "scheduler", "max_num_batched_tokens", engine.max_num_batched_tokens, 0);
-  least(read, "scheduler", "max_model_len", engine.max_model_len, 0);
-  least(read, "scheduler", "long_prefill_token_threshold", engine.long_prefill_token_threshold, 0);
-  read.require(engine.quantum >= 1 && engine.quantum <= 1'000'000, "scheduler",
-               "quantum from 1 to 1000000");
-  read.require(
-      engine.quantum_tokens >= 0 && engine.quantum_tokens <= static_cast<double>(kMostTokens),
-      "scheduler", "quantum_tokens from 0 to 2^30");
-  least(read, "cache", "block_size", engine.block_size, 1);
-  least(read, "cache", "blocks", engine.blocks, 0);
-  least(read, "cache", "null_blocks", engine.null_blocks, 0);
-  read.require(engine.adapter_slots >= 0 && engine.adapter_slots <= 4096, "lora",
-               "slots from 0 to 4096");
-  read.require(engine.adapter_rank >= 1 && engine.adapter_rank <= 4096, "lora",
-               "rank from 1 to 4096");
-  read.require(engine.tiers.empty() || engine.prefix, "cache", "tiers with prefix: true only");
-  least(read, "graphs", "largest", engine.largest_graph, 0);
-  constexpr std::int64_t kMostDrafts = 64;
-  read.require(engine.draft_tokens >= 1 && engine.draft_tokens <= kMostDrafts, "speculation",
-               "tokens from 1 to 64");
-  read.require(engine.acceptance >= 0 && engine.acceptance <= 1, "speculation",
-               "acceptance from 0 to 1");
-  read.require((engine.speculation == Speculation::model) != engine.draft_model.empty(),
-               "speculation", "model with method: model, and only there");
+void check_speculation(Ranges& ranges, const Engine& engine) {
   using scheduler::Policy;
-  read.require(engine.drafts() == 0 || engine.policy == Policy::vllm_v1 ||
-                   engine.policy == Policy::sarathi || engine.policy == Policy::trtllm ||
-                   engine.policy == Policy::max_utilization,
-               "speculation",
-               "method: none, but for the policies vllm_v1, sarathi, trtllm, max_utilization");
-  check_fleet_fields(read, engine);
-  read.require(engine.scale_bits >= 0 && engine.scale_bits <= 16, "precision",
-               "scale_bits from 0 to 16");
-  read.require(engine.memory_utilization > 0 && engine.memory_utilization <= 1, "cache",
-               "memory_utilization above 0, at most 1");
-  read.require(engine.watermark >= 0 && engine.watermark < 1, "scheduler",
-               "watermark from 0 to below 1");
-  read.require(value_of<collective::CollectiveAlgorithm>(engine.all_reduce).has_value(), "parallel",
-               "all_reduce one of " + all_names<collective::CollectiveAlgorithm>());
-  for (const Time time :
-       {engine.front_end, engine.step, engine.per_request, engine.gap, engine.launch}) {
-    read.require(time >= Time(0) && time < from_seconds(1000), "host", "times from 0 to 1000 s");
-  }
+  constexpr std::int64_t kMostDrafts = 64;
+  ranges.from("speculation.tokens", engine.draft_tokens, 1, kMostDrafts);
+  ranges.from("speculation.acceptance", engine.acceptance, 0, 1);
+  ranges.require((engine.speculation == Speculation::model) != engine.draft_model.empty(),
+                 "speculation.model", "the smaller model of method: model, and only there");
+  ranges.require(engine.drafts() == 0 || engine.policy == Policy::vllm_v1 ||
+                     engine.policy == Policy::sarathi || engine.policy == Policy::trtllm ||
+                     engine.policy == Policy::max_utilization,
+                 "speculation.method",
+                 "none, but for the policies vllm_v1, sarathi, trtllm, max_utilization");
+}
+
+Error check(const Engine& engine) {
+  constexpr std::int64_t kMostQuanta = 1'000'000;
+  constexpr std::int64_t kMostAdapters = 4096;
+  constexpr double kMostScaleBits = 16;
+  constexpr Time kLongest = from_seconds(1000);
+  Ranges ranges(engine);
+  ranges.from("parallel.tp", engine.tp, 1);
+  ranges.from("parallel.pp", engine.pp, 1);
+  ranges.from("parallel.dp", engine.dp, 1);
+  ranges.from("parallel.ep", engine.ep, 1);
+  ranges.from("parallel.cp", engine.cp, 1);
+  ranges.require(value_of<collective::CollectiveAlgorithm>(engine.all_reduce).has_value(),
+                 "parallel.all_reduce",
+                 "one of " + all_names<collective::CollectiveAlgorithm>() +
+                     did_you_mean(engine.all_reduce, names_of<collective::CollectiveAlgorithm>()));
+  ranges.from("precision.scale_bits", engine.scale_bits, 0, kMostScaleBits);
+  ranges.from("scheduler.max_num_seqs", engine.max_num_seqs, 0);
+  ranges.from("scheduler.max_num_batched_tokens", engine.max_num_batched_tokens, 0);
+  ranges.from("scheduler.max_model_len", engine.max_model_len, 0);
+  ranges.from("scheduler.long_prefill_token_threshold", engine.long_prefill_token_threshold, 0);
+  ranges.require(engine.watermark >= 0 && engine.watermark < 1, "scheduler.watermark",
+                 "a share from 0 on, below 1");
+  ranges.from("scheduler.quantum", engine.quantum, 1, kMostQuanta);
+  ranges.from("scheduler.quantum_tokens", engine.quantum_tokens, 0,
+              static_cast<double>(kMostTokens));
+  ranges.from("cache.block_size", engine.block_size, 1);
+  ranges.from("cache.blocks", engine.blocks, 0);
+  ranges.from("cache.null_blocks", engine.null_blocks, 0);
+  ranges.require(engine.memory_utilization > 0 && engine.memory_utilization <= 1,
+                 "cache.memory_utilization", "a share above 0, at most 1");
+  ranges.require(engine.tiers.empty() || engine.prefix, "cache.tiers",
+                 "none, or prefix: true beside them");
+  ranges.from("lora.slots", engine.adapter_slots, 0, kMostAdapters);
+  ranges.from("lora.rank", engine.adapter_rank, 1, kMostAdapters);
+  ranges.from("graphs.largest", engine.largest_graph, 0);
+  ranges.from("host.front_end", engine.front_end, kLongest);
+  ranges.from("host.step", engine.step, kLongest);
+  ranges.from("host.per_request", engine.per_request, kLongest);
+  ranges.from("host.gap", engine.gap, kLongest);
+  ranges.from("host.launch", engine.launch, kLongest);
+  check_speculation(ranges, engine);
+  check_fleet_fields(ranges, engine);
+  return ranges.take();
 }
 
 template <class T>
@@ -259,7 +289,13 @@ Result<Engine> parse_engine(const ConfigNode& node,
     read.absorb(inner.finish(0));
   }
   if (read.ok()) {
-    check(read, engine);
+    Error wrong = located(check(engine), engine);
+    for (Mistake& mistake : wrong.mistakes) {
+      mistake.where = mistake.where.empty() ? node.where() : mistake.where;
+    }
+    if (!wrong.empty()) {
+      read.absorb(Result<int>(fail(std::move(wrong))));
+    }
   }
   return read.finish(engine);
 }
@@ -316,6 +352,21 @@ Error located(Error error, const Engine& engine) {
     }
   }
   return error;
+}
+
+std::string field_text(const Engine& engine, std::string_view path) {
+  std::string text;
+  Engine::fields([&](std::string_view section, std::string_view field, auto member,
+                     std::string_view) {
+    if (path == fmt::format("{}.{}", section, field)) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(engine.*member)>, std::string>) {
+        text = engine.*member;
+      } else {
+        text = exact_text(engine.*member);
+      }
+    }
+  });
+  return text;
 }
 
 std::string to_yaml(const Engine& engine) {

@@ -252,6 +252,8 @@ Result<Engine> parse_engine(const ConfigNode& node,
 Error located(Error error, const Engine& engine);
 /// Every field, as a file.
 std::string to_yaml(const Engine& engine);
+/// The value of "section.field" as a file has it; "" where there is no such field.
+std::string field_text(const Engine& engine, std::string_view path);
 
 /// Sizes of graphs up to the largest, ascending.
 std::vector<std::int64_t> capture_sizes(std::int64_t largest, GraphSizes sizes);

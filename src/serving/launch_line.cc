@@ -5,7 +5,6 @@
 #include <array>
 #include <map>
 
-#include "base/format.h"
 #include "base/reader.h"
 
 namespace orrery::serving {
@@ -108,11 +107,31 @@ const Flag* flag_named(const std::string& framework, const std::string& name,
   });
 }
 
-/// As of a file.
-Result<void> in_range(const Engine& engine, const std::string& framework) {
-  return parse_config(to_yaml(engine), framework, ConfigSyntax::yaml)
-      .and_then([](const ConfigNode& node) { return parse_engine(node); })
-      .map([](const Engine&) {});
+/// As of a file; `spoken`: the flag of each field, "section.field", that was given.
+Result<void> in_range(const Engine& engine, const std::map<std::string, std::string>& spoken) {
+  auto checked = parse_config(to_yaml(engine), engine.name, ConfigSyntax::yaml)
+                     .and_then([](const ConfigNode& node) { return parse_engine(node); });
+  if (checked) {
+    return {};
+  }
+  for (Mistake& mistake : checked.error().mistakes) {
+    mistake.where.clear();  // a line of a file that nobody sees
+    if (const auto flag = spoken.find(mistake.field); flag != spoken.end()) {
+      mistake.where = flag->second;
+      mistake.field.clear();
+    }
+  }
+  return fail(std::move(checked.error()));
+}
+
+std::vector<std::string> flags_of(const std::string& framework) {
+  std::vector<std::string> names;
+  for (const Flag& flag : kFlags) {
+    if (flag.framework == framework) {
+      names.push_back("--" + std::string(flag.name));
+    }
+  }
+  return names;
 }
 
 struct SpokenFlag {
@@ -148,7 +167,9 @@ Result<ImportedEngine> import_engine(const std::string& framework,
   }
   Engine& engine = result.engine = std::move(*defaults);
   Error error;
-  std::map<std::string, std::string> seen;  // section.field -> flag
+  const std::vector<std::string> known = flags_of(framework);
+  std::map<std::string, std::string> seen;     // section.field -> value
+  std::map<std::string, std::string> flag_of;  // section.field -> flag
   for (std::size_t i = 0; i < words.size(); ++i) {
     auto spoken = spoken_flag(words[i]);
     if (!spoken) {
@@ -164,7 +185,9 @@ Result<ImportedEngine> import_engine(const std::string& framework,
         value = words[++i];
       }
       if (!apply_special(engine, name, value.value_or(""))) {
-        result.ignored.push_back(typed && value ? "--" + name + " " + *value : words[i]);
+        result.ignored.push_back(
+            {typed && value ? "--" + name + " " + *value : words[i],
+             "left out: no field of an engine says it" + did_you_mean("--" + name, known)});
       }
       continue;
     }
@@ -174,11 +197,12 @@ Result<ImportedEngine> import_engine(const std::string& framework,
       value = words[++i];
     }
     if (!value) {
-      error.add({"--" + name, {}, {}, "a value after it"});
+      error.add({words[i], {}, {}, "missing; expected a value after it"});
       continue;
     }
     const std::string field = std::string(flag->section) + "." + std::string(flag->field);
     const auto [before, first] = seen.emplace(field, *value);
+    flag_of.emplace(field, "--" + name);
     if (!first && before->second != *value) {
       error.add({"--" + name, {}, *value, "the same as before: " + before->second});
     }
@@ -192,26 +216,10 @@ Result<ImportedEngine> import_engine(const std::string& framework,
   if (!error.empty()) {
     return fail(std::move(error));
   }
-  return in_range(engine, framework).map([&] { return std::move(result); });
+  return in_range(engine, flag_of).map([&] { return std::move(result); });
 }
 
 namespace {
-
-/// The field as a file has it.
-std::string field_text(const Engine& engine, const Flag& flag) {
-  std::string text;
-  Engine::fields([&](std::string_view section, std::string_view field, auto member,
-                     std::string_view) {
-    if (section == flag.section && field == flag.field) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(engine.*member)>, std::string>) {
-        text = engine.*member;
-      } else {
-        text = exact_text(engine.*member);
-      }
-    }
-  });
-  return text;
-}
 
 /// What more than one field follows from.
 std::string special_flags(const std::string& framework, const Engine& engine,
@@ -246,10 +254,11 @@ Result<LaunchLine> export_engine(const std::string& framework, const Engine& eng
   std::vector<std::string> done;
   for (const Flag& flag : kFlags) {
     const std::string field = std::string(flag.section) + "." + std::string(flag.field);
-    const std::string value = field_text(engine, flag);
+    const std::string value = field_text(engine, field);
     const bool eager = field == "graphs.largest" && engine.largest_graph == 0;  // above
     const bool by_device = value == "0";  // which no flag says
-    if (flag.framework != framework || eager || by_device || value == field_text(*defaults, flag) ||
+    if (flag.framework != framework || eager || by_device ||
+        value == field_text(*defaults, field) ||
         std::find(done.begin(), done.end(), field) != done.end()) {
       continue;  // of a field's flags the first
     }

@@ -9,9 +9,15 @@
 
 namespace orrery::serving {
 
+/// An argument that no field of an engine says, and what may have been meant.
+struct IgnoredArgument {
+  std::string words;
+  std::string sentence;
+};
+
 struct ImportedEngine {
   Engine engine;
-  std::vector<std::string> ignored;  ///< arguments that change nothing here, or are not known
+  std::vector<IgnoredArgument> ignored;
 };
 
 /// Frameworks that import_engine() reads: vllm, sglang, trtllm.
@@ -19,8 +25,8 @@ const std::vector<std::string>& imported_frameworks();
 
 /// The words of `vllm serve MODEL ...`, `python -m sglang.launch_server ...` or `trtllm-serve
 /// ...` (leading words and the model are skipped). Flags as --flag VALUE, --flag=VALUE, --flag and
-/// --no-flag. Mistakes: values that do not parse, a flag without its value, two flags that
-/// contradict. Names of flags: vLLM 0.19, SGLang 0.5 and TensorRT-LLM 1.0 (recalled).
+/// --no-flag. Mistakes: values that do not parse or are out of range, a flag without its value, two
+/// flags that contradict. Names of flags: vLLM 0.19, SGLang 0.5 and TensorRT-LLM 1.0 (recalled).
 Result<ImportedEngine> import_engine(const std::string& framework,
                                      const std::vector<std::string>& words);
 

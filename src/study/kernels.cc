@@ -9,6 +9,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/misread.h"
 #include "base/reader.h"
 #include "machine/compute/compute_model.h"
 #include "machine/compute/number_format.h"
@@ -93,7 +94,7 @@ void take(const CsvRow& row, std::optional<std::size_t> column, const CsvTable& 
   if (auto value = parse_value<T>(row.cells[*column])) {
     into = std::move(*value);
   } else {
-    error.add({table.where(row), table.header[*column], row.cells[*column], value.error()});
+    error.add(misread(table.where(row), table.header[*column], row.cells[*column], value.error()));
   }
 }
 

@@ -148,6 +148,20 @@ TEST(Collective, ASizeWithoutAUnitCountsBytes) {
   EXPECT_EQ(json["rows"][1].at("bytes"), 1024);
 }
 
+TEST(Collective, AFactorBeyondAllSizesIsOneRow) {
+  const Outcome run = orrery(
+      "collective all_reduce --machine dgx-h100 --devices 8 --min 1MiB --factor 1e308 --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out).at("rows").size(), 1U);
+}
+
+TEST(Collective, MistakesEchoWhatWasGiven) {
+  const Outcome run =
+      orrery("collective all_reduce --machine dgx-h100 --devices 8 --min 1MiB --max 1KiB");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err, "--max: found '1KiB', expected at least --min\n");
+}
+
 TEST(Collective, MistakesAreNamedTogether) {
   const Outcome run = orrery("collective allreduce --devices two --factor 0");
   EXPECT_EQ(run.status, 2);

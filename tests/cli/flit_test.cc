@@ -95,6 +95,10 @@ TEST(Flit, BatchesFromFlagsAndBookSim) {
               HasSubstr("--batch: found '0', expected packets of a node, 1 or more"));
   EXPECT_THAT(orrery("flit --topology mesh:4x4 --batch 5 --rate 0.2").err,
               HasSubstr("--rate: goes with a constant load"));
+  // No packet in the periods that count: no latency.
+  EXPECT_THAT(orrery("flit --topology mesh:4x4 --rate 1e-300").err,
+              HasSubstr("--rate: found '1e-300', expected one at which packets are created"));
+  EXPECT_EQ(orrery("flit --topology machine:none.yaml").err, "none.yaml: no such file\n");
 }
 
 TEST(Flit, MessagesOfAFileWaitForOneAnother) {

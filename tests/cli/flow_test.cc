@@ -58,6 +58,11 @@ TEST(Flow, MistakesComeTogether) {
                                HasSubstr("--spray-imbalance: goes with --routing spray")));
   EXPECT_THAT(orrery("flow --topology fat_tree:k=4 --flows x.csv --bytes 1MB").err,
               HasSubstr("--bytes: goes with --traffic"));
+  // Of what was given, and of nothing else.
+  const std::string four = "flow --topology fat_tree:k=4 --traffic shift ";
+  EXPECT_EQ(orrery(four + "--paths 4").err, "--paths: goes with --network packet\n");
+  EXPECT_EQ(orrery(four + "--network packet --ramp 1KiB").err,
+            "--ramp: goes with --network flow: packets have it of themselves\n");
 }
 
 TEST(Flow, ShowTopologyPrintsSizesAndDraws) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -11,6 +12,8 @@
 
 namespace orrery::testing {
 namespace {
+
+using ::testing::HasSubstr;
 
 /// The lines "  orrery ARGUMENTS" of a help text, those that go on joined, without "orrery".
 std::vector<std::string> examples_of(const std::string& help) {
@@ -53,6 +56,25 @@ TEST(Help, ItsExamplesRun) {
   }
   std::filesystem::current_path(before);
   EXPECT_GE(run, 18);
+}
+
+TEST(CommandLine, EveryOptionWithoutItsValueIsNamed) {
+  // The word after it is an option of its own, or there is none.
+  EXPECT_EQ(orrery("simulate --model --machine dgx-h100 --plan").err,
+            "--model: missing; expected NAME|FILE after it\n"
+            "--plan: missing; expected NAME|FILE after it\n");
+}
+
+TEST(CommandLine, NamesThatAreNotKnownAreMistakesOfTheirFlag) {
+  EXPECT_THAT(orrery("compare A B").err, HasSubstr("compare: found 'A', expected a file or one"));
+  EXPECT_THAT(orrery("validate --table A").err, HasSubstr("--table: found 'A'"));
+  EXPECT_THAT(orrery("plot").err, HasSubstr("FILE: missing; expected a table with a header"));
+}
+
+TEST(CommandLine, WhatAKindDoesNotHaveIsRefused) {
+  EXPECT_THAT(orrery("show engine vllm --tp 4").err, HasSubstr("--tp: contradicts show engine"));
+  EXPECT_THAT(orrery("show machine dgx-h100 --svg").err, HasSubstr("--svg: goes with topology"));
+  EXPECT_THAT(orrery("show model gpt2 --yaml").err, HasSubstr("--yaml: goes with machine"));
 }
 
 }  // namespace

@@ -304,6 +304,60 @@ TEST(ServeCommand, LaunchLinesBecomeEngines) {
   const Outcome wrong = orrery("import vllm -- vllm serve m --max-num-seqs many");
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("--max-num-seqs: found 'many'"));
+  // A range is the flag's mistake too, not that of a line which nobody has written.
+  EXPECT_EQ(orrery("import vllm -- vllm serve m -tp 0 --gpu-memory-utilization 1.5").err,
+            "--tp: found '0', expected a whole number from 1 to 1073741824\n"
+            "--gpu-memory-utilization: found '1.5', expected a share above 0, at most 1\n");
+  EXPECT_EQ(orrery("import vllm -- vllm serve m -tp").err,
+            "-tp: missing; expected a value after it\n");
+  EXPECT_THAT(orrery("import vllm -- vllm serve m --tensor-parallel-sze 4").out,
+              HasSubstr("# --tensor-parallel-sze: left out: no field of an engine says it (did you "
+                        "mean '--tensor-parallel-size'?)"));
+}
+
+TEST(ServeCommand, LaunchLinesOfEnginesAreFilesAndJsonToo) {
+  const Folder folder;
+  const std::string line = folder.write("l.sh", "vllm serve m \\\n  -tp 4  # four\n");
+  const Outcome run = orrery("import vllm --json " + line);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out).at("parallel").at("tp"), 4);
+  EXPECT_EQ(run.out, orrery("import vllm --json -- vllm serve m -tp 4").out);
+  // What is about plans is not silently passed over.
+  EXPECT_EQ(orrery("import vllm --devices 3 --dp 2 -- vllm serve m").err,
+            "--devices: is for plans; vllm gives an engine\n"
+            "--dp: contradicts vllm, which wants no plan\n");
+}
+
+TEST(ServeCommand, AnEnginesFileIsCheckedFieldByField) {
+  const Folder folder;
+  const std::string engine = folder.write("e.yaml",
+                                          "parallel: {tp: 0, all_reduce: rng}\n"
+                                          "cache:\n  memory_utilization: 1.5\n"
+                                          "fleet: {most_replicas: 4}\n");
+  const Outcome run = orrery(std::string(kSmall) + "--engine " + engine);
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(
+      run.err,
+      AllOf(HasSubstr("e.yaml:1: parallel.tp: found '0', expected a whole number from 1"),
+            HasSubstr("e.yaml:1: parallel.all_reduce: found 'rng', expected one of"),
+            HasSubstr("(did you mean 'ring'?)"),
+            HasSubstr("e.yaml:3: cache.memory_utilization: found '1.5', expected a share"),
+            HasSubstr("e.yaml:1: fleet.target_requests: found '0', expected a number from 1")));
+}
+
+TEST(ServeCommand, TracesHaveByteOrderMarksAndRowsWithoutAnswers) {
+  const Folder folder;
+  const std::string trace = folder.write(
+      "t.jsonl",
+      "\xef\xbb\xbf{\"input\": 100, \"output\": 5}\r\n{\"input\": 100, \"output\": 0}\r\n");
+  const std::string serve = "serve --model llama-3.1-8b --machine dgx-h100 --trace ";
+  const Outcome run = orrery(serve + trace);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("1 row of the trace without an answer left out"));
+  EXPECT_THAT(orrery(serve + folder.write("m.jsonl", "{\"input\": 100}\n")).err,
+              HasSubstr("m.jsonl:1: output: missing; expected a whole number of tokens from 0 on"));
+  EXPECT_THAT(orrery(serve + folder.write("u.csv", "a,b\n1,2\n")).err,
+              HasSubstr("u.csv:1: header: unknown columns; expected a CSV file with"));
 }
 
 TEST(ServeCommand, EnginesBecomeLaunchLines) {

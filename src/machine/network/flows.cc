@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/csv.h"
+#include "base/misread.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "machine/network/flow_loop.h"
@@ -77,9 +78,9 @@ class FlowTable {
     if (index && *index >= 0 && *index < count_) {
       return static_cast<std::int32_t>(*index);
     }
-    error_.add({table_.where(row), std::string(column), text,
-                "the name of a host, such as " + hosts_.begin()->first + ", or its number below " +
-                    std::to_string(count_)});
+    error_.add(misread(table_.where(row), std::string(column), text,
+                       "the name of a host, such as " + hosts_.begin()->first +
+                           ", or its number below " + std::to_string(count_)));
     return 0;
   }
 
@@ -94,10 +95,7 @@ class FlowTable {
     const auto place = table_.column(column);
     if (!place || row.cells[*place].empty()) {
       if (whole) {
-        error_.add({table_.where(row),
-                    std::string(column),
-                    {},
-                    std::string("missing; expected ") + expected});
+        error_.add(misread(table_.where(row), std::string(column), {}, expected));
       }
       return fallback;
     }

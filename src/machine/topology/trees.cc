@@ -142,8 +142,10 @@ Result<LinkGraph> make_fat_tree(const ConfigNode& map) {
   read.require(k % 2 == 0, "k", "an even number of ports");
   const double hosts = over * (k / 2.0);
   const auto leaf_hosts = static_cast<std::int32_t>(std::clamp(hosts, 1.0, 1e6));
-  read.require(over > 0 && hosts == leaf_hosts, "oversubscription",
-               "a ratio that makes k/2 times it a whole number of hosts per leaf");
+  if (k % 2 == 0) {
+    read.require(over > 0 && hosts == leaf_hosts, "oversubscription",
+                 "a ratio that makes k/2 times it a whole number of hosts per leaf");
+  }
   Clos tree;
   tree.down = levels == 2 ? std::vector{leaf_hosts, k} : std::vector{leaf_hosts, k / 2, k};
   tree.up = levels == 2 ? std::vector{1, k / 2} : std::vector{1, k / 2, k / 2};

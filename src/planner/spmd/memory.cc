@@ -63,8 +63,12 @@ class LimitedSearch {
       return fail(least.error());
     }
     if (*least > limit_) {
-      return fail(fmt::format("every program needs at least about {} on a device, more than {}",
-                              to_string(*least), to_string(limit_)));
+      return fail(Error(Mistake{"--max-memory",
+                                {},
+                                to_string(limit_),
+                                fmt::format("at least about {}, which every program needs on a "
+                                            "device",
+                                            to_string(*least))}));
     }
     double below = 0;
     double above = kLastPrice;

@@ -11,6 +11,7 @@
 
 #include "base/config_node.h"
 #include "base/file.h"
+#include "base/misread.h"
 #include "base/reader.h"
 
 namespace orrery::requests {
@@ -46,7 +47,7 @@ std::string known_kinds() {
     text += fmt::format("{}{}, {} and {}", text.empty() ? "" : "; ", table.arrival, table.input,
                         table.output);
   }
-  return "a CSV file with columns " + text +
+  return "unknown columns; expected a CSV file with " + text +
          "; or lines of JSON with input_length, input_toks or input";
 }
 
@@ -87,6 +88,11 @@ std::optional<double> seconds_of_date(std::string_view text) {
   return static_cast<double>(minutes) * 60 + seconds;
 }
 
+/// "seconds", by what part of one a number counts.
+std::string_view unit_of(double seconds) {
+  return seconds == 1 ? "seconds" : seconds == 1e-3 ? "milliseconds" : "nanoseconds";
+}
+
 /// Collects requests and what is wrong with them.
 class Collector {
  public:
@@ -118,7 +124,7 @@ class Collector {
 
   Result<Trace> finish(const std::string& file) {
     if (error_.empty() && trace_.requests.empty()) {
-      error_.add({file, "", "", "at least one request"});
+      error_.add({file, "", "", "no requests: expected at least one"});
     }
     if (!error_.empty()) {
       return fail(std::move(error_));
@@ -137,8 +143,8 @@ class Collector {
     const auto value = parse_number(text);
     if (!value || *value < static_cast<double>(least) ||
         *value > static_cast<double>(kMostTokens) || *value != std::floor(*value)) {
-      error_.add({where, std::string(field), std::string(text),
-                  fmt::format("a whole number of tokens from {} on", least)});
+      error_.add(misread(where, std::string(field), std::string(text),
+                         fmt::format("a whole number of tokens from {} on", least)));
       return false;
     }
     into = static_cast<std::int64_t>(*value);
@@ -149,15 +155,16 @@ class Collector {
     if (columns_.seconds == 0) {
       const auto date = seconds_of_date(text);
       if (!date) {
-        error_.add({where, std::string(columns_.arrival), std::string(text),
-                    "a time such as '2023-11-16 18:15:46.6805900'"});
+        error_.add(misread(where, std::string(columns_.arrival), std::string(text),
+                           "a time such as '2023-11-16 18:15:46.6805900'"));
       }
       return date;
     }
     constexpr double kMost = 5e6;  // seconds of a trace, so that Time holds its end
     const auto value = parse_number(text);
     if (!value || std::abs(*value * columns_.seconds) > 1e12) {
-      error_.add({where, std::string(columns_.arrival), std::string(text), "a time"});
+      error_.add(misread(where, std::string(columns_.arrival), std::string(text),
+                         fmt::format("a number of {}", unit_of(columns_.seconds))));
       return std::nullopt;
     }
     const double seconds = *value * columns_.seconds;
@@ -202,6 +209,10 @@ Result<Trace> parse_table(std::string_view text, const std::string& file) {
 
 void take_ids(const ConfigNode& node, Request& request, const std::string& where,
               Collector& collector) {
+  if (node.kind != ConfigNode::Kind::sequence) {
+    collector.mistake({where, "hash_ids", node.shown(), "a list of whole numbers"});
+    return;
+  }
   for (const ConfigNode& id : node.items) {
     const auto value = parse_integer(id.text);
     if (!value || *value < 0) {
@@ -254,7 +265,7 @@ Result<Trace> parse_lines(std::string_view text, const std::string& file) {
     }
   }
   if (!collector) {
-    return fail(Error(Mistake{file, "", "", "at least one request"}));
+    return fail(Error(Mistake{file, "", "", "no requests: expected at least one"}));
   }
   return collector->finish(file);
 }
@@ -262,6 +273,8 @@ Result<Trace> parse_lines(std::string_view text, const std::string& file) {
 }  // namespace
 
 Result<Trace> parse_trace(std::string_view text, const std::string& file) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  text.remove_prefix(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool json = first != std::string_view::npos && text[first] == '{';
   return json ? parse_lines(text, file) : parse_table(text, file);

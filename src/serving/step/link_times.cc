@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "simulate/lone_collective.h"
 #include "simulate/simulate.h"
 
 namespace orrery::step {
@@ -13,14 +14,21 @@ LinkTimes::LinkTimes(machine::Machine machine) : machine_(std::move(machine)) {
   }
 }
 
-Result<Time> LinkTimes::simulated(const simulate::LoneCollective& what,
-                                  collective::CollectiveAlgorithm algorithm) const {
+Result<Time> LinkTimes::simulated(const Key& key) const {
   simulate::SimulateOptions how;
   how.network = simulate::NetworkModel::flow;
   how.fold = false;
-  how.algorithms.set(simulate::kLoneGroup, algorithm);
-  return simulate::simulate(simulate::lone_collective(what), machine_, how)
-      .map([](const simulate::Timeline& run) { return run.step_time; });
+  how.algorithms.set(simulate::kLoneGroup, key.algorithm);
+  const graph::Workload lone = simulate::lone_collective({.kind = key.kind,
+                                                          .bytes = key.bytes,
+                                                          .route = key.route,
+                                                          .devices = key.devices,
+                                                          .stride = key.stride,
+                                                          .ranks = ranks_,
+                                                          .everywhere = true});
+  return simulate::simulate(lone, machine_, how).map([](const simulate::Timeline& run) {
+    return run.step_time;
+  });
 }
 
 Result<void> LinkTimes::check(graph::CollectiveKind kind, const RankGroup& group,
@@ -29,13 +37,7 @@ Result<void> LinkTimes::check(graph::CollectiveKind kind, const RankGroup& group
   if (group.count == 1) {
     return {};
   }
-  auto ran = simulated({.kind = kind,
-                        .bytes = kAny,
-                        .devices = group.count,
-                        .stride = group.stride,
-                        .ranks = ranks_,
-                        .everywhere = true},
-                       algorithm);
+  auto ran = simulated({kind, kAny, 0, group.count, group.stride, algorithm});
   if (!ran) {
     Mistake mistake = std::move(ran.error().mistakes.front());
     mistake.where.clear();
@@ -50,18 +52,10 @@ Time LinkTimes::time(graph::CollectiveKind kind, Bytes size, const RankGroup& gr
   if (group.count == 1) {
     return Time(0);
   }
-  const auto [known, fresh] =
-      known_.try_emplace(Key{kind, size, group.stride, group.count, algorithm, route});
+  const Key key{kind, size, route, group.count, group.stride, algorithm};
+  const auto [known, fresh] = known_.try_emplace(key);
   if (fresh) {
-    known->second = simulated({.kind = kind,
-                               .bytes = size,
-                               .route = route,
-                               .devices = group.count,
-                               .stride = group.stride,
-                               .ranks = ranks_,
-                               .everywhere = true},
-                              algorithm)
-                        .value();
+    known->second = simulated(key).value();
   }
   return known->second;
 }

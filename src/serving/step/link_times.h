@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,7 +11,6 @@
 #include "base/units.h"
 #include "collective/cost.h"
 #include "machine/machine.h"
-#include "simulate/lone_collective.h"
 
 namespace orrery::step {
 
@@ -38,11 +37,18 @@ class LinkTimes {
             collective::CollectiveAlgorithm algorithm, const graph::TokenRoute& route = {});
 
  private:
-  using Key = std::tuple<graph::CollectiveKind, Bytes, std::int64_t, std::int64_t,
-                         collective::CollectiveAlgorithm, graph::TokenRoute>;
+  /// A collective in every group of `devices` ranks, `stride` apart.
+  struct Key {
+    graph::CollectiveKind kind;
+    Bytes bytes;
+    graph::TokenRoute route;
+    std::int64_t devices;
+    std::int64_t stride;
+    collective::CollectiveAlgorithm algorithm;
+    auto operator<=>(const Key&) const = default;
+  };
 
-  Result<Time> simulated(const simulate::LoneCollective& what,
-                         collective::CollectiveAlgorithm algorithm) const;
+  Result<Time> simulated(const Key& key) const;
 
   machine::Machine machine_;
   std::int64_t ranks_ = 1;

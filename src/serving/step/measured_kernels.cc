@@ -8,6 +8,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/misread.h"
 #include "base/reader.h"
 #include "machine/compute/number_format.h"
 
@@ -46,8 +47,8 @@ double number_of(const CsvTable& table, const CsvRow& row, std::string_view colu
   if (value && *value >= least && *value <= most) {
     return *value;
   }
-  error.add({table.where(row), std::string(column), text,
-             fmt::format("a number from {} to {:.0e}", least, most)});
+  error.add(misread(table.where(row), std::string(column), text,
+                    fmt::format("a number from {} to {:.0e}", least, most)));
   return 0;
 }
 

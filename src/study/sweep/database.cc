@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 
+#include "base/misread.h"
 #include "base/names.h"
 
 namespace orrery::sweep {
@@ -146,7 +147,7 @@ Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& val
   }
   if (statement == nullptr ||
       std::string_view(rest).find_first_not_of(" \t\r\n;") != std::string_view::npos) {
-    return fail(Error(Mistake{file_, {}, sql, "one statement"}));
+    return fail(Error(misread(file_, {}, sql, "one statement")));
   }
   if (mode_ == Mode::read && sqlite3_stmt_readonly(raw) == 0) {
     return fail(Error(Mistake{file_, {}, sql, "a statement that only reads"}));

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 
+#include "base/misread.h"
 #include "base/reader.h"
 #include "machine/network/flit/words.h"
 
@@ -66,8 +67,8 @@ class MessageReader {
     const std::string cell = text(row, column);
     const auto value = parse_integer(cell);
     if (!value || *value < 0 || *value >= below) {
-      mistakes_.add({table_.where(row), std::string(column), cell,
-                     fmt::format("a whole number from 0 to {}", below - 1)});
+      mistakes_.add(misread(table_.where(row), std::string(column), cell,
+                            fmt::format("a whole number from 0 to {}", below - 1)));
       return 0;
     }
     return *value;
@@ -100,7 +101,7 @@ class MessageReader {
     const std::string name = text(row, "name");
     const auto number = static_cast<std::uint32_t>(schedule_.events.size());
     if (name.empty() || !numbers_.emplace(name, number).second) {
-      mistakes_.add({table_.where(row), "name", name, "a name that no row above has"});
+      mistakes_.add(misread(table_.where(row), "name", name, "a name that no row above has"));
     }
     schedule_.names.push_back(name);
     schedule_.events.push_back(std::move(event));

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace orrery {
+
+/// What stands at a place is not what is expected there; where nothing stands, it is missing.
+inline Mistake misread(std::string where, std::string field, std::string found,
+                       const std::string& expected) {
+  const bool missing = found.empty();
+  return {std::move(where), std::move(field), std::move(found),
+          (missing ? "missing; expected " : "") + expected};
+}
+
+}  // namespace orrery

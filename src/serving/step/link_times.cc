@@ -37,7 +37,7 @@ Result<void> LinkTimes::check(graph::CollectiveKind kind, const RankGroup& group
   if (group.count == 1) {
     return {};
   }
-  auto ran = simulated({kind, kAny, 0, group.count, group.stride, algorithm});
+  auto ran = simulated({kind, kAny, {}, group.count, group.stride, algorithm});
   if (!ran) {
     Mistake mistake = std::move(ran.error().mistakes.front());
     mistake.where.clear();

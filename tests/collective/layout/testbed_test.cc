@@ -31,8 +31,8 @@ struct Program {
   std::vector<Call> calls;
 };
 
-constexpr double kTensor = 4294967296;  // 524,288 rows of 2048 in fp32, of groups of four
-constexpr double kShard = 1879048192;   // sp+pp: 229,376 rows
+constexpr double kTensorBytes = 4294967296;  // 524,288 rows of 2048 in fp32, of groups of four
+constexpr double kShardBytes = 1879048192;   // sp+pp: 229,376 rows
 
 /// Collectives on groups of four run on both groups at once, or are alone on their half; a pair's
 /// first message creates a communicator of two ranks (pytorch/pytorch issue 129140), and the base,
@@ -44,31 +44,35 @@ std::vector<Program> programs() {
   constexpr auto kA2a = CollectiveKind::all_to_all;
   constexpr auto kSend = CollectiveKind::send_recv;
   return {
-      {"tp+sp", false, 1.514806, 0, {{kAr, 8, 2 * kTensor}}},
-      {"tp+sp", true, 0.773950, 0, {{kRs, 8, 2 * kTensor}}},
+      {"tp+sp", false, 1.514806, 0, {{kAr, 8, 2 * kTensorBytes}}},
+      {"tp+sp", true, 0.773950, 0, {{kRs, 8, 2 * kTensorBytes}}},
       // A group's, and to each of four targets a pair's.
       {"tp+pp",
        false,
        1.716762,
        5,
-       {{kAr, 4, kTensor}, {kSend, 8, kTensor / 4}, {kAg, 4, kTensor}}},
-      {"tp+pp", true, 0.842057, 1, {{kRs, 4, kTensor}, {kSend, 8, kTensor / 4}, {kAg, 4, kTensor}}},
-      {"tp+ep", false, 1.722021, 1, {{kAr, 4, 2 * kTensor}, {kA2a, 8, kTensor / 2}}},
-      {"tp+ep", true, 1.017799, 1, {{kRs, 4, 2 * kTensor}, {kA2a, 8, kTensor / 2}}},
+       {{kAr, 4, kTensorBytes}, {kSend, 8, kTensorBytes / 4}, {kAg, 4, kTensorBytes}}},
+      {"tp+pp",
+       true,
+       0.842057,
+       1,
+       {{kRs, 4, kTensorBytes}, {kSend, 8, kTensorBytes / 4}, {kAg, 4, kTensorBytes}}},
+      {"tp+ep", false, 1.722021, 1, {{kAr, 4, 2 * kTensorBytes}, {kA2a, 8, kTensorBytes / 2}}},
+      {"tp+ep", true, 1.017799, 1, {{kRs, 4, 2 * kTensorBytes}, {kA2a, 8, kTensorBytes / 2}}},
       // One pair's and the group's; fused, the three other targets'.
-      {"pp+ep", false, 0.921528, 2, {{kSend, 8, kTensor}, {kA2a, 4, kTensor}}},
-      {"pp+ep", true, 0.696884, 3, {{kSend, 8, kTensor}}},
-      {"sp+pp", false, 1.165827, 2, {{kAg, 4, 4 * kShard}, {kSend, 8, 4 * kShard}}},
-      {"sp+pp", true, 0.716689, 3, {{kSend, 8, 4 * kShard}}},
+      {"pp+ep", false, 0.921528, 2, {{kSend, 8, kTensorBytes}, {kA2a, 4, kTensorBytes}}},
+      {"pp+ep", true, 0.696884, 3, {{kSend, 8, kTensorBytes}}},
+      {"sp+pp", false, 1.165827, 2, {{kAg, 4, 4 * kShardBytes}, {kSend, 8, 4 * kShardBytes}}},
+      {"sp+pp", true, 0.716689, 3, {{kSend, 8, 4 * kShardBytes}}},
       {"sp+ep",
        false,
        1.528812,
        1,
-       {{kAg, 4, 2 * kTensor},
-        {kA2a, 8, kTensor / 2},
-        {kA2a, 8, kTensor / 2},
-        {kA2a, 4, kTensor / 2}}},
-      {"sp+ep", true, 0.494075, 0, {{kA2a, 8, kTensor / 2}, {kA2a, 8, kTensor / 2}}},
+       {{kAg, 4, 2 * kTensorBytes},
+        {kA2a, 8, kTensorBytes / 2},
+        {kA2a, 8, kTensorBytes / 2},
+        {kA2a, 4, kTensorBytes / 2}}},
+      {"sp+ep", true, 0.494075, 0, {{kA2a, 8, kTensorBytes / 2}, {kA2a, 8, kTensorBytes / 2}}},
   };
 }
 

@@ -292,7 +292,7 @@ TEST(LowerExpert, HierarchicalDispatchSaysHowManyExpertsATokenHas) {
   const graph::Workload workload = lowered(small_mixtral(), plan);
   const graph::Node* exchange = find_node(workload, "ep_all_to_all");
   ASSERT_NE(exchange, nullptr);
-  EXPECT_EQ(exchange->copies, kTopK);
+  EXPECT_EQ(exchange->route.copies, kTopK);
 }
 
 TEST(LowerExpert, WhatAModelCannotDoIsRefused) {

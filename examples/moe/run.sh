@@ -31,7 +31,7 @@ deepseek() {
 }
 echo "# DeepSeek-V3 on 256 H800s, pp 16, ep 16: how tokens travel"
 printf '%-24s %9s %9s %9s %11s\n' "" "step s" "exposed" "hidden" "memory GiB"
-deepseek alltoall
+deepseek alltoall --moe-dispatch alltoall
 deepseek hierarchical --moe-dispatch hierarchical
-deepseek "alltoall, overlap_ep" --overlap-ep
+deepseek "alltoall, overlap_ep" --moe-dispatch alltoall --overlap-ep
 deepseek "hierarchical, overlap_ep" --moe-dispatch hierarchical --overlap-ep

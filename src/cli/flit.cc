@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "machine/machine.h"
 #include "machine/network/flit/message_file.h"
+#include "machine/parts.h"
 
 namespace orrery::cli {
 namespace {
@@ -161,8 +162,7 @@ class FlitCommand : public Command {
       return;
     }
     const std::string name = experiment.topology.substr(kMachine.size());
-    const machine::Machine machine =
-        load_named("--topology", name, machine::load_machine, mistakes);
+    const machine::Machine machine = load_named("--topology", name, machine::load_alike, mistakes);
     experiment.topology = "graph:" + machine.wires.spec;
     if (machine.wires.spec.empty() && mistakes.empty()) {
       mistakes.add(wrong_value("--topology", name,

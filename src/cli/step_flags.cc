@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/reader.h"
+#include "machine/parts.h"
 
 namespace orrery::cli {
 namespace {
@@ -44,7 +45,7 @@ StepInput StepFlags::read_machine(Error& mistakes) const {
                   "contradicts --chakra, --jobs, --pair and --mesh, which say what is computed"});
   }
   StepInput step;
-  step.machine = required("--machine", machine_, machine::load_machine, mistakes);
+  step.machine = required("--machine", machine_, machine::load_alike, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
   return step;
 }

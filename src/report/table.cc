@@ -333,8 +333,8 @@ class StepTable : public RunTable {
     for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
       row += fmt::format("{:>{}}", gib(memory[category.value]), memory_column(category));
     }
-    const bool fits = memory.total() <= run_.capacity;
-    const double share = run_.capacity > Bytes(0) ? memory.total() / run_.capacity : 0;
+    const bool fits = memory.total() <= memory.capacity;
+    const double share = memory.capacity > Bytes(0) ? memory.total() / memory.capacity : 0;
     line("{}{:>9}{:>6.0f} %{}", row, gib(memory.total()), 100 * share,
          fits ? "" : "  DOES NOT FIT");
   }

@@ -225,9 +225,11 @@ class StepTable : public RunTable {
          name_of(plan.attention));
     line("{}{}", overlaps(plan), offloads(plan));
     const std::int64_t sequence = plan.sequence > 0 ? plan.sequence : run_.model.max_positions;
-    line("global batch {} x {} tokens = {} microbatches of {} per replica",
-         grouped(plan.global_batch), grouped(sequence), grouped(plan.microbatches()),
-         plan.microbatch);
+    const bool even = plan.batch_shares.empty();
+    line("global batch {} x {} tokens = {} microbatches of {} {} replica",
+         grouped(plan.global_batch), grouped(sequence),
+         even ? grouped(plan.microbatches()) : plan.batch_shares, plan.microbatch,
+         even ? "per" : "by");
     line("");
   }
 

@@ -219,6 +219,22 @@ TEST(Mixed, MemoryIsThatOfTheRanksOwnDevice) {
   EXPECT_EQ(roomy->memory[0].capacity, roomy->memory[1].capacity);
 }
 
+/// The first of three replicas of each stage has its first four ranks on one part: 4 and 6 do not
+/// divide one another, so roles are listed by rank.
+TEST(Mixed, PartsMayStraddleStages) {
+  machine::Machine machine = mixed(4, 8, plain("dgx-a100-80g").device);
+  machine.network.erase(machine.network.begin());  // one switch
+  machine::Machine fast = plain();
+  fast.network.erase(fast.network.begin());
+  const plan::Plan plan = plan_of(2, 2, 3, 12);
+  const Time step = step_of(machine, plan);
+  EXPECT_GT(step, step_of(fast, plan));
+  EXPECT_EQ(step, step_of(machine, plan, false, false));
+  machine.parts[1].device = renamed(machine.parts[0].device);
+  machine.device = machine::mean_device(machine.parts);
+  EXPECT_EQ(step_of(machine, plan), step_of(fast, plan));
+}
+
 TEST(Mixed, PartsAreTakenInTheOrderOfThePlan) {
   const machine::Machine machine = mixed(8, 8, plain("dgx-a100-80g").device);
   plan::Plan plan = plan_of(1, 1, 8, 32);

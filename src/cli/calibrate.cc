@@ -11,6 +11,7 @@
 #include "calibrate/gemm.h"
 #include "cli/commands.h"
 #include "machine/comments.h"
+#include "machine/parts.h"
 #include "report/calibration.h"
 #include "report/collective_calibration.h"
 
@@ -72,7 +73,7 @@ class Calibrate : public Command {
   Result<std::string> gemm() const {
     Error mistakes;
     machine::Machine machine =
-        load_named("--machine", machine_.value_or(""), machine::load_machine, mistakes);
+        load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
     const calibrate::GemmTable table =
         collect(load_csv(file_.value_or("")).and_then([&](const CsvTable& csv) {
           return calibrate::read_gemm_table(csv, type_.value_or("bf16"), type_.value_or(""));
@@ -96,7 +97,7 @@ class Calibrate : public Command {
   Result<std::string> collectives() const {
     Error mistakes;
     const machine::Machine machine =
-        load_named("--machine", machine_.value_or(""), machine::load_machine, mistakes);
+        load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
     const auto measured = collect(calibrate::load_collectives(file_.value_or("")), mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));

@@ -7,6 +7,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/network_flag.h"
+#include "machine/parts.h"
 #include "report/json_writer.h"
 #include "study/collective_sweep.h"
 
@@ -79,7 +80,7 @@ class Collective : public Command {
       mistakes.add({"--machine", {}, {}, "missing; expected a name of `orrery list machines`"});
     }
     const machine::Machine machine =
-        machine_ ? load_named("--machine", *machine_, machine::load_machine, mistakes)
+        machine_ ? load_named("--machine", *machine_, machine::load_alike, mistakes)
                  : machine::Machine();
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));

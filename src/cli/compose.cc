@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/plain_fields.h"
 #include "cli/served_model.h"
+#include "machine/parts.h"
 #include "serving/composition.h"
 #include "serving/engine.h"
 
@@ -37,7 +38,7 @@ class Compose : public Command {
     }
     auto [model, engine] = load_served(model_, engine_, mistakes);
     const machine::Machine machine =
-        machine_ ? load_named("--machine", *machine_, machine::load_machine, mistakes)
+        machine_ ? load_named("--machine", *machine_, machine::load_alike, mistakes)
                  : machine::Machine();
     take("--devices", devices_, engine.tp, mistakes);
     const serving::Composition composition = fields_.read(mistakes);

@@ -12,6 +12,7 @@
 #include "cli/export_chakra.h"
 #include "cli/plan_flags.h"
 #include "machine/machine.h"
+#include "machine/parts.h"
 #include "report/json_writer.h"
 #include "serving/launch_line.h"
 #include "workload/interop/interop.h"
@@ -169,7 +170,7 @@ class Export : public Command {
       mistakes.add(Mistake{"--model", {}, {}, "chakra needs one: its operators are the trace"});
     }
     if (machine_) {
-      what.machine = load_named("--machine", *machine_, machine::load_machine, mistakes);
+      what.machine = load_named("--machine", *machine_, machine::load_alike, mistakes);
     }
     if (!output_ || output_->empty()) {
       mistakes.add(Mistake{"--output", {}, {}, "chakra needs one: a prefix of files"});
@@ -199,7 +200,7 @@ class Export : public Command {
       return 0;
     }
     const machine::Machine machine =
-        load_named("--machine", *machine_, machine::load_machine, mistakes);
+        load_named("--machine", *machine_, machine::load_alike, mistakes);
     return machine.network.empty() ? 0 : machine.network.front().size;
   }
 

@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "machine/machine.h"
 #include "machine/network/flit/message_file.h"
+#include "machine/parts.h"
 
 namespace orrery::cli {
 namespace {
@@ -170,7 +171,7 @@ class FlitCommand : public Command {
     }
     const std::string name = experiment.topology.substr(kMachine.size());
     Error unread;
-    const machine::Machine machine = load_named("--topology", name, machine::load_machine, unread);
+    const machine::Machine machine = load_named("--topology", name, machine::load_alike, unread);
     if (unread.empty() && machine.wires.spec.empty()) {
       unread.add(wrong_value("--topology", name,
                              "a machine with a topology; one of dimensions "

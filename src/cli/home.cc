@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/plain_fields.h"
+#include "machine/parts.h"
 
 namespace orrery::cli {
 namespace {
@@ -37,7 +38,7 @@ class AtHome : public Command {
         model_ ? load_named("--model", *model_, zoo::load_model, mistakes) : zoo::Model();
     std::vector<machine::Machine> machines;
     for (const std::string& name : names_of_machines()) {
-      machines.push_back(load_named("--machine", name, machine::load_machine, mistakes));
+      machines.push_back(load_named("--machine", name, machine::load_alike, mistakes));
     }
     serving::Home home = fields_.read(mistakes);
     if (machines.size() > 1 && !fields_.given("devices")) {

@@ -13,6 +13,7 @@
 #include "cli/systolic_flags.h"
 #include "machine/compute/pim.h"
 #include "machine/machine.h"
+#include "machine/parts.h"
 #include "report/json_writer.h"
 
 namespace orrery::cli {
@@ -152,7 +153,7 @@ class Kernels : public Command {
       return systolic_.machine(mistakes);
     }
     if (machine_) {
-      return load_named("--machine", *machine_, machine::load_machine, mistakes);
+      return load_named("--machine", *machine_, machine::load_alike, mistakes);
     }
     mistakes.add({"--machine",
                   {},

@@ -5,6 +5,7 @@
 
 #include "base/reader.h"
 #include "compat/astra/machine.h"
+#include "machine/parts.h"
 #include "machine/read_wires.h"
 #include "study/trace_workload.h"
 
@@ -58,7 +59,7 @@ void NativeFlags::read(bool has_links, bool has_backend, astra::RunOptions& opti
   if (!native_ && name_) {
     mistakes.add({"--machine", {}, {}, "goes with --native"});
   } else if (name_) {
-    machine_ = load_named("--machine", *name_, machine::load_machine, mistakes);
+    machine_ = load_named("--machine", *name_, machine::load_alike, mistakes);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/plain_fields.h"
+#include "machine/parts.h"
 
 namespace orrery::cli {
 namespace {
@@ -26,7 +27,7 @@ class Patched : public Command {
 
   Result<std::string> run(Error mistakes) override {
     const machine::Machine machine =
-        load_named("--machine", machine_.value_or("dgx-a100-80g"), machine::load_machine, mistakes);
+        load_named("--machine", machine_.value_or("dgx-a100-80g"), machine::load_alike, mistakes);
     const serving::PatchQuery query = fields_.read(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));

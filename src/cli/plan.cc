@@ -19,6 +19,7 @@
 #include "cli/plan_vary.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
+#include "machine/parts.h"
 #include "planner/advice/memory_frontier.h"
 #include "planner/full/search.h"
 #include "planner/full/summary.h"
@@ -109,14 +110,18 @@ class PlanCommand : public Command {
     constexpr std::int64_t kTop = 5;
     constexpr std::int64_t kEstimates = 1500;
     constexpr std::int64_t kSimulations = 128;
+    constexpr std::int64_t kFewBounds = 20'000;  // of very few estimates
     full::Options options;
     options.top = static_cast<std::size_t>(whole_number("--top", top_, kTop, INT32_MAX, mistakes));
     options.most_estimates = static_cast<std::size_t>(
         whole_number("--estimates", estimates_, kEstimates, INT32_MAX, mistakes));
     options.most_simulations = static_cast<std::size_t>(
         whole_number("--simulations", simulations_, kSimulations, INT32_MAX, mistakes));
+    const auto estimates = static_cast<std::int64_t>(options.most_estimates);
+    const std::int64_t usual_bounds = std::clamp<std::int64_t>(
+        full::kMostBounds / kEstimates * estimates, kFewBounds, full::kMostBounds);
     options.most_bounds = static_cast<std::size_t>(
-        whole_number("--bounds", bounds_, full::kMostBounds, INT32_MAX, mistakes));
+        whole_number("--bounds", bounds_, usual_bounds, INT32_MAX, mistakes));
     options.exhaustive = exhaustive_;
     options.threads = thread_count(threads_, usual_threads(), mistakes);
     if (table_) {
@@ -143,8 +148,9 @@ class PlanCommand : public Command {
     if (!task.fixed.places.contains("global_batch")) {
       mistakes.add({"--batch", {}, {}, "missing; expected sequences per step"});
     }
-    options.reserve = reserve(step.machine, mistakes);
+    options.reserve = read_reserve(reserve_, most_memory_, step.machine, mistakes);
     options.objective = objective(step.machine, mistakes);
+    check_parts(step.machine, mistakes);
     check_combinations(options, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
@@ -158,21 +164,54 @@ class PlanCommand : public Command {
   int status() const override { return status_; }
 
  private:
+  /// "--save and --top": those that were given.
+  static std::string given(const std::vector<std::pair<bool, std::string>>& flags) {
+    std::vector<std::string> names;
+    for (const auto& [is_given, name] : flags) {
+      if (is_given) {
+        names.push_back(name);
+      }
+    }
+    const std::string last = names.empty() ? "" : names.back();
+    names.resize(names.empty() ? 0 : names.size() - 1);
+    return fmt::format("{}{}{}", fmt::join(names, ", "), names.empty() ? "" : " and ", last);
+  }
+
+  /// What is asked of machines of one sort of devices only.
+  void check_parts(const machine::Machine& machine, Error& mistakes) const {
+    const auto refuse = [&](bool given, const char* flag) {
+      if (auto alike = machine::check_alike(machine, flag); given && !alike) {
+        mistakes.add(std::move(alike.error()));
+      }
+    };
+    refuse(explain_, "--explain");
+    refuse(regret_, "--regret");
+    refuse(minmax_regret_, "--minmax-regret");
+    refuse(elastic_, "--elastic");
+    refuse(vary_.given(), "--vary");
+    refuse(most_memory_.has_value(), "--max-memory (--reserve does)");
+    refuse(objective_.value_or("time") != "time", "--objective other than time");
+  }
+
   /// Flags that contradict each other.
   void check_combinations(const full::Options& options, Error& mistakes) const {
     if (plot_ && !explain_ && !vary_.given()) {
       mistakes.add({"--plot", {}, {}, "goes with --explain or --vary"});
     }
-    if (vary_.given() && (explain_ || regret_ || minmax_regret_ || elastic_ || save_)) {
-      mistakes.add({"--vary",
-                    {},
-                    {},
-                    "is of many machines; --explain, --save, --regret and "
-                    "--elastic of one"});
+    const std::string of_one = given({{explain_, "--explain"},
+                                      {regret_, "--regret"},
+                                      {minmax_regret_, "--minmax-regret"},
+                                      {elastic_, "--elastic"},
+                                      {save_.has_value(), "--save"}});
+    if (vary_.given() && !of_one.empty()) {
+      mistakes.add({"--vary", {}, {}, "is of many machines; one machine has " + of_one});
     }
-    if (vary_.given() && (top_ || bounds_ || simulations_ || exhaustive_)) {
-      mistakes.add(
-          {"--vary", {}, {}, "goes without --top, --simulations, --bounds and --exhaustive"});
+    const std::string limits = given({{top_.has_value(), "--top"},
+                                      {simulations_.has_value(), "--simulations"},
+                                      {bounds_.has_value(), "--bounds"},
+                                      {exhaustive_, "--exhaustive"}});
+    if (vary_.given() && !limits.empty()) {
+      mistakes.add({"--vary", {}, {}, "goes without " + limits});
     }
     if (most_memory_ && (vary_.varies("machine") || vary_.varies("machine.device.memory."))) {
       mistakes.add({"--max-memory",
@@ -217,8 +256,10 @@ class PlanCommand : public Command {
     const auto begin = std::chrono::steady_clock::now();
     auto answer = full::search(task, options);
     report::PlanDetails details;
-    if (!answer || (answer->top.empty() && !answer->stopped)) {
-      details.remedies = advice::remedies(task, options, answer);
+    if (task.machine.parts.empty() && (!answer || (answer->top.empty() && !answer->stopped))) {
+      ProgressBar looking("what would help");
+      details.remedies =
+          advice::remedies(task, options, answer, [&](double share) { looking.update(share); });
     }
     if (answer) {  // with the searches for remedies
       const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
@@ -309,40 +350,6 @@ class PlanCommand : public Command {
       }
     }
     return *value;
-  }
-
-  Bytes reserve(const machine::Machine& machine, Error& mistakes) const {
-    const auto bytes = [&](const char* flag, const std::optional<std::string>& text,
-                           Bytes fallback) {
-      if (!text) {
-        return fallback;
-      }
-      const auto value = parse_value<Bytes>(*text);
-      if (value && *value >= Bytes(0)) {
-        return *value;
-      }
-      mistakes.add(wrong_value(flag, *text, value ? "0 or more" : value.error()));
-      return fallback;
-    };
-    if (reserve_ && most_memory_) {
-      mistakes.add({"--max-memory", {}, {}, "contradicts --reserve; choose one"});
-    }
-    const Bytes capacity =
-        machine.device.memory.empty() ? Bytes(0) : machine.device.memory.front().capacity;
-    const Bytes most = bytes("--max-memory", most_memory_, capacity);
-    const Bytes free = bytes("--reserve", reserve_, 2_GiB);
-    if (most_memory_ && most == Bytes(0)) {
-      mistakes.add(wrong_value("--max-memory", *most_memory_, "a size above 0"));
-    }
-    if (most > capacity) {
-      mistakes.add(wrong_value("--max-memory", *most_memory_,
-                               "at most the device's " + to_string(capacity)));
-    }
-    if (reserve_ && free >= capacity && capacity > Bytes(0)) {
-      mistakes.add(
-          wrong_value("--reserve", *reserve_, "less than the device's " + to_string(capacity)));
-    }
-    return most_memory_ ? std::max(Bytes(0), capacity - most) : free;
   }
 
   StepFlags step_;

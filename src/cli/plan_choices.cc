@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
+#include "base/reader.h"
 #include "cli/command.h"
 #include "workload/plan/aliases.h"
 #include "workload/plan/plan_lists.h"
@@ -13,7 +15,8 @@ namespace {
 
 /// Between commas; between semicolons where a value has commas itself.
 std::vector<std::string> values_of(const std::string& field, const std::string& text) {
-  const bool lists = field == "stage_layers" || field == "documents";
+  const bool lists = field == "stage_layers" || field == "documents" || field == "batch_shares" ||
+                     field == "parts";
   if (!lists && text.find(';') == std::string::npos) {
     return plan::list_items(text);
   }
@@ -77,6 +80,41 @@ void read_choices(const std::vector<std::string>& fix, const std::vector<std::st
       }
     }
   }
+}
+
+Bytes read_reserve(const std::optional<std::string>& reserve,
+                   const std::optional<std::string>& most_memory, const machine::Machine& machine,
+                   Error& mistakes) {
+  const auto bytes = [&](const char* flag, const std::optional<std::string>& text, Bytes fallback) {
+    if (!text) {
+      return fallback;
+    }
+    const auto value = parse_value<Bytes>(*text);
+    if (value && *value >= Bytes(0)) {
+      return *value;
+    }
+    mistakes.add(wrong_value(flag, *text, value ? "0 or more" : value.error()));
+    return fallback;
+  };
+  if (reserve && most_memory) {
+    mistakes.add({"--max-memory", {}, {}, "contradicts --reserve; choose one"});
+  }
+  const Bytes capacity =
+      machine.device.memory.empty() ? Bytes(0) : machine.device.memory.front().capacity;
+  const Bytes most = bytes("--max-memory", most_memory, capacity);
+  const Bytes free = bytes("--reserve", reserve, 2_GiB);
+  if (most_memory && most == Bytes(0)) {
+    mistakes.add(wrong_value("--max-memory", *most_memory, "a size above 0"));
+  }
+  if (most > capacity) {
+    mistakes.add(
+        wrong_value("--max-memory", *most_memory, "at most the device's " + to_string(capacity)));
+  }
+  if (reserve && free >= capacity && capacity > Bytes(0)) {
+    mistakes.add(
+        wrong_value("--reserve", *reserve, "less than the device's " + to_string(capacity)));
+  }
+  return most_memory ? std::max(Bytes(0), capacity - most) : free;
 }
 
 }  // namespace orrery::cli

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "machine/machine.h"
 #include "planner/full/space.h"
 
 namespace orrery::cli {
@@ -13,5 +15,11 @@ namespace orrery::cli {
 /// bad values, a field that is said twice.
 void read_choices(const std::vector<std::string>& fix, const std::vector<std::string>& only,
                   full::Task& task, Error& mistakes);
+
+/// Bytes of a device that stay free: --reserve, 2 GiB where it is not given, or what --max-memory
+/// leaves of the device's.
+Bytes read_reserve(const std::optional<std::string>& reserve,
+                   const std::optional<std::string>& most_memory, const machine::Machine& machine,
+                   Error& mistakes);
 
 }  // namespace orrery::cli

@@ -12,6 +12,7 @@
 #include "cli/request_flags.h"
 #include "cli/served_model.h"
 #include "cli/step_flags.h"
+#include "machine/parts.h"
 #include "report/serving.h"
 #include "report/serving_plans.h"
 #include "serving/plan_search.h"
@@ -112,7 +113,7 @@ class Serve : public Command {
                             Error of_files) {
     machine::Machine machine;
     if (machine_) {
-      machine = load_named("--machine", *machine_, machine::load_machine, of_files);
+      machine = load_named("--machine", *machine_, machine::load_alike, of_files);
     }
     place(engine, mistakes);
     serving::ServeOptions options = read_options(engine, mistakes);
@@ -204,7 +205,7 @@ class Serve : public Command {
     search.objectives = limits.objectives;
     search.attainment = limits.attainment;
     for (const std::string& name : listed(machine_)) {
-      search.machines.push_back(load_named("--machine", name, machine::load_machine, mistakes));
+      search.machines.push_back(load_named("--machine", name, machine::load_alike, mistakes));
     }
     search.formats = read_formats(mistakes);
     constexpr std::int64_t kMostDevices = 1024;

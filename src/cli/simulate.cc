@@ -13,6 +13,7 @@
 #include "cli/step_flags.h"
 #include "cli/trace_flag.h"
 #include "collective/layout/fuse_workload.h"
+#include "machine/parts.h"
 #include "report/report.h"
 #include "study/run.h"
 #include "workload/parallel/lower.h"
@@ -167,7 +168,8 @@ class Simulate : public Command {
     }
     const auto price = parse_value<Money>(*price_);
     if (price && *price >= Money(0)) {
-      machine.device.price_per_hour = *price;
+      machine::change_devices(machine,
+                              [&](compute::Device& device) { device.price_per_hour = *price; });
     } else {
       mistakes.add(wrong_value("--price-per-hour", *price_, price ? "0 or more" : price.error()));
     }

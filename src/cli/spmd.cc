@@ -11,6 +11,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/spmd_search.h"
+#include "machine/parts.h"
 #include "planner/spmd/machine_prices.h"
 #include "planner/spmd/memory.h"
 #include "planner/spmd/mixed.h"
@@ -211,7 +212,7 @@ class Spmd : public Command {
     }
     if (own) {
       const machine::Machine machine =
-          load_named("--machine", *name, machine::load_machine, mistakes);
+          load_named("--machine", *name, machine::load_alike, mistakes);
       run.machine = machine.name;
       auto prices = machine.network.empty()
                         ? Result<spmd::MachinePrices>(fail(Error()))

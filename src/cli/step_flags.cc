@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/reader.h"
+#include "machine/parts.h"
 
 namespace orrery::cli {
 namespace {
@@ -40,7 +41,7 @@ StepInput StepFlags::read_machine(const std::string& other, Error& mistakes) con
   refuse_given({{"--model", model_}}, "contradicts " + other + ", which says what is computed",
                mistakes);
   StepInput step;
-  step.machine = required("--machine", machine_, machine::load_machine, mistakes);
+  step.machine = required("--machine", machine_, machine::load_alike, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
   return step;
 }

@@ -97,6 +97,7 @@ plan::Plan block_key(const plan::Plan& plan) {
     key.pp = 1;
   }
   key.global_batch = key.dp * key.microbatch;
+  key.batch_shares.clear();
   const bool splits = plan.schedule == plan::Schedule::zb_h1 ||
                       plan.schedule == plan::Schedule::zb_v;  // dualpipe's pairs are whole
   key.schedule = splits ? plan::Schedule::zb_h1 : plain.schedule;

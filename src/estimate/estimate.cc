@@ -2,6 +2,7 @@
 #include "estimate/estimate.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -16,8 +17,10 @@
 #include "estimate/sites.h"
 #include "estimate/template_tables.h"
 #include "workload/parallel/outline.h"
+#include "workload/parallel/proportion.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/machine_check.h"
+#include "workload/plan/shares.h"
 
 namespace orrery::estimate {
 namespace {
@@ -54,23 +57,65 @@ class Estimator::Memo {
     if (known != answers_.end()) {
       return known->second;
     }
-    auto run = replayed(plan, short_of(plan));
-    if (run && !run->whole) {
-      run = replayed(plan, {plan, 0});
+    Estimate slowest;
+    const auto classes = each_class(plan, [&](const plan::Plan& one) -> Result<Time> {
+      auto run = replayed(one, short_of(one));
+      if (run && !run->whole) {
+        run = replayed(one, {one, 0});
+      }
+      if (!run) {
+        return fail(std::move(run.error()));
+      }
+      if (run->step_time >= slowest.step_time) {
+        slowest = parts_of(*run);
+      }
+      return run->step_time;
+    });
+    if (!classes) {
+      return fail(classes.error());
     }
-    if (!run) {
-      return fail(std::move(run.error()));
-    }
-    if (run->step_time >= Time::max() / 4) {
+    if (slowest.step_time >= Time::max() / 4) {
       return fail("the step takes longer than 26 days, beyond the range of estimated time");
     }
     if (answers_.size() == kMostAnswers) {
       answers_.clear();
     }
-    return answers_.emplace(plan, parts_of(*run)).first->second;
+    return answers_.emplace(plan, slowest).first->second;
   }
 
   Result<Time> lower_bound(const plan::Plan& plan) {
+    return each_class(plan, [&](const plan::Plan& one) { return least_of(one); });
+  }
+
+ private:
+  /// The longest time of any class of ranks: all meet at the end of the step.
+  template <class TimeOf>
+  Result<Time> each_class(const plan::Plan& plan, const TimeOf& time_of) {
+    devices_.clear();
+    if (plan.batch_shares.empty() && sites_.machine().parts.empty()) {
+      return time_of(plan);
+    }
+    const auto site = sites_.of(plan);
+    if (!site) {
+      return fail(site.error());
+    }
+    const plan::Plan own = parallel::in_proportion(plan, model_, *site->machine);
+    if (auto checked = plan::check(own, model_); !checked) {
+      return fail(std::move(checked.error()));
+    }
+    Time longest{0};
+    for (plan::RankClass& ranks : plan::rank_classes(own, *site->machine)) {
+      devices_ = site->machine->parts.empty() ? std::vector<std::size_t>() : std::move(ranks.parts);
+      const auto time = time_of(plan::with_microbatches(own, ranks.microbatches));
+      if (!time) {
+        return fail(time.error());
+      }
+      longest = std::max(longest, *time);
+    }
+    return longest;
+  }
+
+  Result<Time> least_of(const plan::Plan& plan) {
     const ShortPlan listed = short_of(plan);
     auto prepared = prepare(plan, listed);
     if (prepared && listed.omitted > 0 && prepared->lists->repetition.length == 0) {
@@ -83,7 +128,6 @@ class Estimator::Memo {
     return least_time({*prepared->timed, *prepared->lists});
   }
 
- private:
   struct Lowered {
     parallel::Outline outline;
     plan::Plan plan;                    ///< that it was made for
@@ -166,12 +210,12 @@ class Estimator::Memo {
       if (!source) {
         return fail(source.error());
       }
-      timed_ = {};  // their templates have other numbers
+      timed_.clear();  // their templates have other numbers
       lists = list(listed, **source);
     }
     plan::Plan key = plan;
     key.global_batch = crossing_ ? plan.global_batch : 0;
-    auto timed = timed_.get(key, [&] { return time(plan, (*source)->outline, *lists); });
+    auto timed = timed_[devices_].get(key, [&] { return time(plan, (*source)->outline, *lists); });
     if (!timed) {
       return fail(std::move(timed.error()));
     }
@@ -191,10 +235,12 @@ class Estimator::Memo {
       tables_ = std::make_unique<TemplateTables>();
     }
     const collective::AlgorithmChoice algorithms = plan::algorithms_of(plan);
+    const StageDevices devices{*site->parts, *site->part_prices, devices_};
     Timing timing{
         .placement = placements_.of(plan::layout_of(plan, model_.experts > 0), *site->machine),
         .algorithms = algorithms,
-        .prices = *site->prices};
+        .prices = *site->prices,
+        .devices = devices_.empty() ? nullptr : &devices};
     TimedWorkload timed = time_outline(outline, timing, *tables_);
     if (timed.crosses && timed.roles.size() > 1) {
       share_among_stages(outline, lists, timing, timed);
@@ -219,7 +265,8 @@ class Estimator::Memo {
   Sites sites_;
   bool crossing_ = false;  ///< how often stages meet depends on the number of microbatches
   PlanMemo<Lowered> lowered_;
-  PlanMemo<TimedWorkload> timed_;
+  std::vector<std::size_t> devices_;  ///< by stage: parts of the machine; empty: all alike
+  std::map<std::vector<std::size_t>, PlanMemo<TimedWorkload>> timed_;  ///< by devices
   Placements placements_;
   std::unique_ptr<TemplateTables> tables_ = std::make_unique<TemplateTables>();
   std::unordered_map<plan::Plan, Estimate, PlanHash> answers_;  // never iterated over

@@ -28,17 +28,16 @@ TimedNode NodeTimer::time(const graph::Node& node, std::int64_t stage) {
   timed.host_sync = node.host_sync;
   switch (node.kind) {
     case graph::Node::Kind::compute:
-      time_kernels(node, timed);
+      time_kernels(node, stage, timed);
       break;
     case graph::Node::Kind::collective:
       time_collective(node, timed);
       break;
     case graph::Node::Kind::copy:
       timed.kind = TimedNode::Kind::collective;
-      timed.work = timed.least =
-          machine::copy_time(timing_.placement.tables(), node.bytes, node.tier, node.sharers,
-                             timing_.placement.machine());
-      time_port(node, timed);
+      timed.work = timed.least = machine::copy_time(timing_.placement.tables(), node.bytes,
+                                                    node.tier, node.sharers, machine_of(stage));
+      time_port(node, stage, timed);
       timed.host_cost = host_dispatch_;
       break;
     case graph::Node::Kind::host:
@@ -62,14 +61,26 @@ TimedNode NodeTimer::time(const graph::Node& node, std::int64_t stage) {
   return timed;
 }
 
+const machine::Machine& NodeTimer::machine_of(std::int64_t stage) const {
+  const StageDevices* devices = timing_.devices;
+  return devices == nullptr ? timing_.placement.machine()
+                            : devices->machines[devices->part_of[index_of(stage)]];
+}
+
+Prices& NodeTimer::prices_of(std::int64_t stage) const {
+  const StageDevices* devices = timing_.devices;
+  return devices == nullptr ? timing_.prices : devices->prices[devices->part_of[index_of(stage)]];
+}
+
 /// From the last kernel backwards: the host issues kernel i, then either the kernels from i on
 /// run back to back, or the next one waits for the host again.
-void NodeTimer::time_kernels(const graph::Node& node, TimedNode& timed) const {
+void NodeTimer::time_kernels(const graph::Node& node, std::int64_t stage, TimedNode& timed) const {
+  const machine::Machine& machine = machine_of(stage);
+  Prices& prices = prices_of(stage);
   Time beside_collective{0};
   Time beside_message{0};
   for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
-    const compute::KernelTime& kernel =
-        timing_.prices.kernel(*op, timing_.placement.machine().device);
+    const compute::KernelTime& kernel = prices.kernel(*op, machine);
     const Time dispatch = graph::issue_time(*op, host_dispatch_);
     timed.work += kernel.alone;
     beside_collective += kernel.beside_collective;
@@ -133,8 +144,8 @@ int NodeTimer::transfer_of(const CollectiveTime& time, Communicator& where, doub
 }
 
 /// Of a copy that goes through a port of the network.
-void NodeTimer::time_port(const graph::Node& node, TimedNode& timed) {
-  const machine::Machine& machine = timing_.placement.machine();
+void NodeTimer::time_port(const graph::Node& node, std::int64_t stage, TimedNode& timed) {
+  const machine::Machine& machine = machine_of(stage);
   const auto port = machine::copy_port(node.tier, machine);
   if (!port || node.way == graph::CopyWay::none) {
     return;

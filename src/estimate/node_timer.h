@@ -18,17 +18,19 @@ class NodeTimer {
   NodeTimer(const Timing& timing, Time host_dispatch, TemplateTables& tables)
       : timing_(timing), host_dispatch_(host_dispatch), tables_(tables) {}
 
-  /// Of a rank of the stage, which only messages depend on.
+  /// Of a rank of the stage, which only messages depend on, and kernels where devices differ.
   TimedNode time(const graph::Node& node, std::int64_t stage);
 
   /// Whether transfers of one stage have crossed links of another's.
   bool crosses() const { return crosses_; }
 
  private:
-  void time_kernels(const graph::Node& node, TimedNode& timed) const;
+  void time_kernels(const graph::Node& node, std::int64_t stage, TimedNode& timed) const;
+  const machine::Machine& machine_of(std::int64_t stage) const;
+  Prices& prices_of(std::int64_t stage) const;
   void time_collective(const graph::Node& node, TimedNode& timed);
   void time_message(const graph::Node& node, std::int64_t stage, TimedNode& timed);
-  void time_port(const graph::Node& node, TimedNode& timed);
+  void time_port(const graph::Node& node, std::int64_t stage, TimedNode& timed);
   int transfer_of(const CollectiveTime& time, Communicator& where, double meanwhile);
 
   Timing timing_;

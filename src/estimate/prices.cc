@@ -55,7 +55,7 @@ std::size_t CollectiveHash::operator()(const CollectiveKey& key) const {
 }
 
 const compute::KernelTime& Prices::kernel(const graph::Operator& op,
-                                          const compute::Device& device) {
+                                          const machine::Machine& machine) {
   const auto found = kernels_.find(op);
   if (found != kernels_.end()) {
     return found->second;
@@ -63,7 +63,16 @@ const compute::KernelTime& Prices::kernel(const graph::Operator& op,
   if (kernels_.size() == kMostKernels) {
     kernels_.clear();
   }
-  return kernels_.emplace(op, compute::kernel_time(op, device)).first->second;
+  const bool alike = machine.parts.empty();
+  compute::KernelTime time =
+      compute::kernel_time(op, alike ? machine.device : machine.parts.front().device);
+  for (const machine::Part& part : machine.parts) {
+    const compute::KernelTime one = compute::kernel_time(op, part.device);
+    time.alone = std::min(time.alone, one.alone);
+    time.beside_message = std::min(time.beside_message, one.beside_message);
+    time.beside_collective = std::min(time.beside_collective, one.beside_collective);
+  }
+  return kernels_.emplace(op, time).first->second;
 }
 
 const CollectiveTime& Prices::collective(const CollectiveKey& key, const machine::Machine& machine,

@@ -75,7 +75,8 @@ class Prices {
   static constexpr std::size_t kMostCollectives = 65'536;  ///< the same
 
   /// Valid until the next question of its sort, like the other.
-  const compute::KernelTime& kernel(const graph::Operator& op, const compute::Device& device);
+  /// On the device of the machine, or, of several parts, on that where it takes least.
+  const compute::KernelTime& kernel(const graph::Operator& op, const machine::Machine& machine);
   const CollectiveTime& collective(const CollectiveKey& key, const machine::Machine& machine,
                                    const LoadsOf& loads_of);
 

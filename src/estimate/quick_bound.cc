@@ -28,6 +28,7 @@ plan::Plan state_key(plan::Plan key) {
   const plan::Plan plain;
   key.microbatch = 1;
   key.global_batch = key.dp;
+  key.batch_shares.clear();
   key.sequence = 0;
   key.recompute = plain.recompute;
   key.recompute_modules.clear();
@@ -105,7 +106,7 @@ class QuickBound::Memo {
       for (const auto& block : parallel::block_kernels(model_, block_key(plan))) {
         by_kind.emplace_back(0);
         for (const graph::Operator& kernel : block) {
-          by_kind.back() += site->prices->kernel(kernel, site->machine->device).alone;
+          by_kind.back() += site->prices->kernel(kernel, *site->machine).alone;
         }
       }
       for (const plan::BlockKind kind :
@@ -184,7 +185,7 @@ class QuickBound::Memo {
       return Time(0);
     }
     const double share = static_cast<double>(layers - 2) / static_cast<double>(layers);
-    return kept * (plan.offload_activations * share) / machine.device.memory[1].bandwidth;
+    return kept * (plan.offload_activations * share) / machine::fastest_tier(machine, 1);
   }
 
   const StageParts* parts_of(const plan::Plan& plan) {

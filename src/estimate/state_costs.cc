@@ -5,6 +5,7 @@
 #include <array>
 
 #include "collective/group_extents.h"
+#include "machine/parts.h"
 #include "workload/memory/state_memory.h"
 #include "workload/parallel/block_workload.h"
 #include "workload/plan/data_axes.h"
@@ -94,14 +95,14 @@ class StateCosts {
         plan_.quantized_params ? Bytes(0) : graph::bytes_of(plan_.compute_type, share.local);
     Time time{0};
     for (const graph::Operator& kernel : parallel::update_kernels(plan_, share)) {
-      time += prices_.kernel(kernel, machine_.device).alone;
+      time += prices_.kernel(kernel, machine_).alone;
     }
     if (plan_.offload_optimizer == plan::Offload::cpu ||
         plan_.offload_optimizer == plan::Offload::nvme) {
       const Bytes out = 2 * graph::bytes_of(plan_.grad_type, share.local) +
                         2 * graph::bytes_of(plan_.master_type, share.local) +
                         4 * graph::bytes_of(plan_.moment_type, share.local);
-      time += out / machine_.device.memory[1].bandwidth;
+      time += out / machine::fastest_tier(machine_, 1);
     }
     return time;
   }

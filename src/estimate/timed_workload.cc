@@ -48,12 +48,13 @@ class OutlineTimer {
         timing_(timing),
         tables_(tables),
         timer_(timing, outline.draft->host_dispatch, tables),
-        programs_(outline.lists.programs.size()) {}
+        parts_(timing.devices == nullptr ? 1 : timing.devices->machines.size()),
+        programs_(outline.lists.programs.size() * parts_) {}
 
   TimedWorkload run(TimedWorkload timed) {
     const auto& program_of = outline_.lists.program_of;
     for (std::size_t stage = 0; stage < program_of.size(); ++stage) {
-      Program& program = programs_[program_of[stage]];
+      Program& program = of(program_of[stage], stage);
       std::vector<int> ways = ways_of(program_of[stage], static_cast<std::int64_t>(stage));
       const auto same = std::find(program.ways.begin(), program.ways.end(), ways);
       if (same != program.ways.end()) {
@@ -78,11 +79,17 @@ class OutlineTimer {
     std::vector<std::size_t> stages{};     ///< the first of each
   };
 
+  /// On the stage's devices.
+  Program& of(std::size_t number, std::size_t stage) {
+    const std::size_t part = timing_.devices == nullptr ? 0 : timing_.devices->part_of[stage];
+    return programs_[number * parts_ + part];
+  }
+
   /// Of a stage's messages.
   std::vector<int> ways_of(std::size_t number, std::int64_t stage) {
-    Program& program = programs_[number];
+    Program& program = of(number, index_of(stage));
     if (!program.listed) {
-      list_sends(number);
+      list_sends(number, program);
     }
     std::vector<int> ways;
     for (const parallel::Step* send : program.sends) {
@@ -91,8 +98,7 @@ class OutlineTimer {
     return ways;
   }
 
-  void list_sends(std::size_t number) {
-    Program& program = programs_[number];
+  void list_sends(std::size_t number, Program& program) {
     program.listed = true;
     program.numbers.assign(index_of(outline_.numbers), kUnknown);
     for (const parallel::StepList& list : outline_.lists.programs[number]) {
@@ -107,7 +113,7 @@ class OutlineTimer {
   }
 
   std::vector<int> role_of(std::size_t number, std::int64_t stage, TimedWorkload& timed) {
-    Program& program = programs_[number];
+    Program& program = of(number, index_of(stage));
     for (const parallel::Step* send : program.sends) {
       program.numbers[index_of(send->number)] =
           tables_.add_step(*send, timer_.time(send->node, stage));
@@ -131,7 +137,8 @@ class OutlineTimer {
   const Timing& timing_;
   TemplateTables& tables_;
   NodeTimer timer_;
-  std::vector<Program> programs_;
+  std::size_t parts_;
+  std::vector<Program> programs_;       ///< by number and part of the machine
   std::vector<std::uint32_t> numbers_;  ///< of one template's steps
 };
 

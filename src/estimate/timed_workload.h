@@ -106,6 +106,13 @@ using Meanwhile = std::array<double, kMostLanes>;
 class TemplateTables;  // template_tables.h
 
 /// What the times of a workload depend on beside it.
+/// Where stages run on devices of several sorts.
+struct StageDevices {
+  const std::vector<machine::Machine>& machines;  ///< with the devices of one part each
+  std::vector<Prices>& prices;                    ///< of kernels on them
+  std::vector<std::size_t> part_of;               ///< by stage
+};
+
 struct Timing {
   Placement& placement;
   const collective::AlgorithmChoice& algorithms;
@@ -114,6 +121,7 @@ struct Timing {
   /// Nobody shares links with a group: for bounds, since groups of one stage need not move
   /// together.
   bool alone = false;
+  const StageDevices* devices = nullptr;  ///< none: the machine's own, everywhere
 };
 
 /// Times every node of a training step. Requires a verified workload, whose own placing does not

@@ -161,6 +161,7 @@ struct Template {
 
 struct Program {
   std::vector<Template> templates;
+  std::size_t part = 0;  ///< whose devices of a machine of several sorts run it
 };
 
 struct Role {

@@ -42,26 +42,26 @@ void add(const T& value, const std::string& path, Fields& fields) {
   });
 }
 
-void add_device(const compute::Device& device, Fields& fields) {
-  add(device, "device", fields);
+void add_device(const compute::Device& device, const std::string& path, Fields& fields) {
+  add(device, path, fields);
   for (const Named<graph::DataType>& type : kNames<graph::DataType>) {
     const FlopRate peak = device.peak[static_cast<std::size_t>(type.value)];
     if (peak > FlopRate(0)) {
-      fields.emplace_back(fmt::format("device.peak.{}", type.name), to_string(peak));
+      fields.emplace_back(fmt::format("{}.peak.{}", path, type.name), to_string(peak));
     }
   }
   compute::model_map(device, [&](const auto& map) {
-    add(map, fmt::format("device.{}", name_of(device.model)), fields);
+    add(map, fmt::format("{}.{}", path, name_of(device.model)), fields);
   });
   for (const compute::MemoryTier& tier : device.memory) {
-    add(tier, "device.memory." + tier.name, fields);
+    add(tier, path + ".memory." + tier.name, fields);
   }
-  add(device.kernels, "device.kernels", fields);
+  add(device.kernels, path + ".kernels", fields);
   for (const auto& [format, kernels] : device.format_kernels) {
-    const std::string path = "device.kernels." + format;
+    const std::string of_format = path + ".kernels." + format;
     compute::KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
       if (kernels.*member != device.kernels.*member) {
-        fields.emplace_back(fmt::format("{}.{}", path, name), shown(kernels.*member));
+        fields.emplace_back(fmt::format("{}.{}", of_format, name), shown(kernels.*member));
       }
     });
   }
@@ -106,7 +106,14 @@ void add_remote_memory(const memory::RemoteMemory& memory, Fields& fields) {
 
 Fields fields_of(const Machine& machine) {
   Fields fields;
-  add_device(machine.device, fields);
+  if (machine.parts.empty()) {
+    add_device(machine.device, "device", fields);
+  }
+  for (const Part& part : machine.parts) {
+    const std::string path = "parts." + part.name;
+    fields.emplace_back(path + ".devices", std::to_string(part.devices));
+    add_device(part.device, path + ".device", fields);
+  }
   for (const topology::NetworkDimension& dimension : machine.network) {
     add_dimension(dimension, fields);
   }

@@ -10,7 +10,9 @@
 #include "base/fields.h"
 #include "base/file.h"
 #include "base/format.h"
-#include "machine/read_model.h"
+#include "machine/parts.h"
+#include "machine/read_bounds.h"
+#include "machine/read_device.h"
 #include "machine/read_origins.h"
 #include "machine/read_shared.h"
 #include "machine/read_wires.h"
@@ -18,161 +20,7 @@
 namespace orrery::machine {
 namespace {
 
-constexpr int kMostUnits = 1 << 20;      // a wafer has 850,000
 constexpr double kMostEfficiency = 1.5;  // in-switch reduction exceeds the link rate (NVLS)
-constexpr const char* kShare = "a share above 0 and at most 1";
-
-/// Beyond these a value is a slip of the unit; below, products of two stay finite.
-template <class T>
-std::optional<T> largest() {
-  if constexpr (std::is_same_v<T, double>) {
-    return 1e9;
-  } else if constexpr (std::is_same_v<T, Time>) {
-    return 1000_s;
-  } else if constexpr (std::is_same_v<T, Bytes>) {
-    return Bytes(std::int64_t{1} << 60);
-  } else if constexpr (std::is_same_v<T, Bandwidth>) {
-    return Bandwidth(1e18);
-  } else if constexpr (std::is_same_v<T, FlopRate>) {
-    return FlopRate(1e24);
-  } else if constexpr (std::is_same_v<T, Power>) {
-    return Power(1e9);
-  } else if constexpr (std::is_same_v<T, EnergyPerByte>) {
-    return EnergyPerByte(1);
-  } else if constexpr (std::is_same_v<T, Energy>) {
-    return Energy(1);
-  } else if constexpr (std::is_same_v<T, Money>) {
-    return Money(1e6);
-  }
-  return std::nullopt;
-}
-
-template <class T>
-void require_bounded(Reader& read, std::string_view name, const T& value) {
-  if constexpr (requires { exact_text(value); }) {
-    if (const std::optional<T> most = largest<T>()) {
-      read.require(value <= *most, name, "at most " + exact_text(*most));
-    }
-  }
-}
-
-/// read_fields() with upper bounds.
-template <class T>
-void read_bounded_fields(Reader& read, T& value) {
-  read_fields(read, value);
-  T::fields([&](std::string_view name, auto member, std::string_view) {
-    require_bounded(read, name, value.*member);
-  });
-}
-
-/// Every field of `names` must be given.
-void require_given(Reader& read, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) {
-    read.child(name, true);
-  }
-}
-
-/// Names are parts of dotted fields.
-void check_name(Reader& read, const std::string& name, std::set<std::string>& others) {
-  const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '-';
-  });
-  read.require(plain, "name", "a name of letters, digits, '_' and '-'");
-  read.require(others.insert(name).second, "name", "a name that no other entry of the list has");
-}
-
-/// `kernels` with what the map of `read` says.
-compute::KernelCoefficients read_coefficients(Reader& read, compute::KernelCoefficients kernels) {
-  read_bounded_fields(read, kernels);
-  compute::KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
-    if constexpr (std::is_same_v<decltype(kernels.*member), double&>) {
-      const double value = kernels.*member;
-      if (name.ends_with("_share")) {
-        read.require(value > 0 && value <= 1, name, kShare);
-      } else {
-        read.require(value >= 0, name, "a number not below 0");
-      }
-    }
-  });
-  read.require(kernels.norm_width > 0, "norm_width", "a number above 0");
-  return kernels;
-}
-
-void read_kernels(Reader& read_device, compute::Device& device) {
-  const ConfigNode* node = read_device.child("kernels", false);
-  if (node == nullptr) {
-    return;
-  }
-  Reader read(*node);
-  device.kernels = read_coefficients(read, device.kernels);
-  std::vector<std::string> sets = names_of<graph::DataType>();
-  sets.insert(sets.end(), compute::kOtherKernelSets.begin(), compute::kOtherKernelSets.end());
-  for (const std::string& format : sets) {
-    if (const ConfigNode* own = read.child(format, false)) {
-      Reader nested(*own);
-      const compute::KernelCoefficients kernels = read_coefficients(nested, device.kernels);
-      device.format_kernels[format] = read.absorb(nested.finish(kernels));
-    }
-  }
-  read_device.absorb(read.finish(0));
-}
-
-void read_peak(Reader& device, std::array<FlopRate, graph::kDataTypeCount>& rates) {
-  const ConfigNode* node = device.child("peak", true);
-  if (node == nullptr) {
-    return;
-  }
-  Reader read(*node);
-  for (const Named<graph::DataType>& type : kNames<graph::DataType>) {
-    if (const auto rate = read.maybe<FlopRate>(type.name)) {
-      read.require(*rate > FlopRate(0), type.name, "a rate above 0, or no entry");
-      require_bounded(read, type.name, *rate);
-      rates[static_cast<std::size_t>(type.value)] = *rate;
-    }
-  }
-  device.require(node->kind != ConfigNode::Kind::map || !node->fields.empty(), "peak",
-                 "a rate for at least one of " + all_names<graph::DataType>());
-  device.absorb(read.finish(0));
-}
-
-compute::MemoryTier read_tier(Reader& device, const ConfigNode& node,
-                              std::set<std::string>& names) {
-  Reader read(node);
-  compute::MemoryTier tier;
-  require_given(read, {"name", "capacity", "bandwidth"});
-  read_bounded_fields(read, tier);
-  check_name(read, tier.name, names);
-  read.require(tier.capacity > Bytes(0), "capacity", "a size above 0");
-  read.require(tier.bandwidth > Bandwidth(0), "bandwidth", "a rate above 0");
-  return device.absorb(read.finish(tier));
-}
-
-compute::Device read_device(Reader& machine, const ConfigNode& node) {
-  Reader read(node);
-  compute::Device device;
-  require_given(read, {"name", "units"});
-  read_bounded_fields(read, device);
-  read.require(device.units > 0 && device.units <= kMostUnits, "units",
-               fmt::format("a whole number from 1 to {}", kMostUnits));
-  for (const auto& [name, share] : {std::pair{"overlap_units", device.overlap_units},
-                                    std::pair{"overlap_memory", device.overlap_memory},
-                                    std::pair{"overlap_send_units", device.overlap_send_units}}) {
-    read.require(share >= 0 && share < 1, name, "a share of at least 0 and below 1");
-  }
-  read.require(device.sustained_clock > 0 && device.sustained_clock <= 1, "sustained_clock",
-               "a share above 0 and at most 1");
-  read.require(device.idle_power <= device.power || compute::is_unknown(device.power), "idle_power",
-               "at most the device's power");
-  read_peak(read, device.peak);
-  std::set<std::string> names;
-  for (const ConfigNode* tier : read.take_items("memory", true)) {
-    device.memory.push_back(read_tier(read, *tier, names));
-  }
-  read.require(!device.memory.empty(), "memory", "at least one memory tier");
-  read_kernels(read, device);
-  read_model(read, device);
-  return machine.absorb(read.finish(device));
-}
 
 topology::Protocol read_protocol(Reader& dimension, const ConfigNode& node,
                                  std::set<std::string>& names) {
@@ -327,9 +175,9 @@ flit::FabricSettings read_flit(Reader& machine, const ConfigNode& node) {
 }
 
 /// What memory tiers go through; a dimension that could not be read, without a name, may be it.
-void check_ports(Reader& read, const Machine& machine) {
-  for (std::size_t tier = 0; tier < machine.device.memory.size(); ++tier) {
-    const std::string& through = machine.device.memory[tier].through;
+void check_ports(Reader& read, const Machine& machine, const compute::Device& device) {
+  for (std::size_t tier = 0; tier < device.memory.size(); ++tier) {
+    const std::string& through = device.memory[tier].through;
     const bool found = std::ranges::any_of(machine.network, [&](const auto& dimension) {
       return dimension.name.empty() ||
              (dimension.name == through && dimension.kind == topology::DimensionKind::switched);
@@ -348,11 +196,22 @@ Result<Machine> parse_machine(const ConfigNode& node) {
   Machine machine;
   machine.name = read.required<std::string>("name");
   machine.description = read.optional<std::string>("description", "");
-  if (const ConfigNode* device = read.child("device", true)) {
+  const bool in_parts = read.child("parts", false) != nullptr;
+  if (in_parts) {
+    read_parts(read, machine.parts);
+  }
+  if (const ConfigNode* device = read.child("device", !in_parts)) {
+    read.require(!in_parts, "device", "nothing beside parts, which have their own devices");
     machine.device = read_device(read, *device);
   }
   read_network(read, machine.network);
-  check_ports(read, machine);
+  check_ports(read, machine, machine.device);
+  if (in_parts && read.ok()) {
+    for (const Part& part : machine.parts) {
+      check_ports(read, machine, part.device);
+    }
+    machine.device = mean_device(machine.parts);
+  }
   if (const ConfigNode* links = read.child("topology", false); links != nullptr && read.ok()) {
     std::int64_t devices = 1;
     for (const topology::NetworkDimension& dimension : machine.network) {

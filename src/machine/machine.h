@@ -17,10 +17,20 @@
 
 namespace orrery::machine {
 
+/// Consecutive ranks with devices of one sort, in a cluster of several sorts.
+struct Part {
+  std::string name;
+  std::int64_t devices = 0;
+  compute::Device device;
+
+  friend bool operator==(const Part&, const Part&) = default;
+};
+
 struct Machine {
   std::string name;
   std::string description;
-  compute::Device device;
+  compute::Device device;   ///< with parts: mean_device() of them (parts.h)
+  std::vector<Part> parts;  ///< in the order of ranks; empty: every device is `device`
   std::vector<topology::NetworkDimension> network;  ///< innermost first
   topology::Wires wires;                            ///< under the dimensions: fifo and flow use it
   memory::RemoteMemory remote_memory;  ///< beyond devices and hosts; kind none: there is none
@@ -41,7 +51,9 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///            overlap_memory, overlap_send_units, framework_memory, communicator_memory, kernels,
 ///            model, systolic: {rows, cols, dataflow, arrays, input_sram, filter_sram, output_sram,
 ///            mac_energy, sram_energy}}
-///   network: [{name, kind, size or shape, granule, bandwidth, latency, message_overhead,
+///   parts: [{name, devices, device: {as device}, or the name of a machine whose device it is},
+///   ...] instead of device: that many devices each, in the order of ranks; the network is one for
+///   all network: [{name, kind, size or shape, granule, bandwidth, latency, message_overhead,
 ///   send_efficiency,
 ///              energy_per_byte, nic, through, node_bandwidth, bandwidth_by_peers: [{peers, share},
 ///              ...], protocols: [{name, launch, step_latency, efficiency, local_copy}, ...],
@@ -75,6 +87,7 @@ std::string to_yaml(const Machine& machine);
 /// the links, and so the bandwidth, between its members; part of a switch keeps everything.
 /// A dimension with a granule gives the largest multiple of it that divides what is asked for (256
 /// devices on racks of 72 in trays of 4: 64 of each of four racks).
+/// Of parts the first so many devices; one part, or parts of equal devices, is none.
 /// Mistakes (field "devices"): more devices than there are; a number that does not fill whole
 /// inner dimensions (12 where nodes have 8).
 Result<Machine> with_devices(Machine machine, std::int64_t devices);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "machine/machine.h"
+#include "machine/parts.h"
 
 namespace orrery::machine {
 namespace {
@@ -45,6 +46,31 @@ void cut(topology::NetworkDimension& dimension, std::int64_t count) {
   }
 }
 
+/// The first so many devices of the parts.
+Result<void> cut_parts(Machine& machine, std::int64_t devices) {
+  if (machine.parts.empty()) {
+    return {};
+  }
+  std::int64_t left = devices;
+  for (Part& part : machine.parts) {
+    part.devices = std::min(part.devices, left);
+    left -= part.devices;
+  }
+  if (left > 0) {
+    return fail(cannot_have(devices, fmt::format("at most the {} devices of {}'s parts",
+                                                 devices - left, machine.name)));
+  }
+  std::erase_if(machine.parts, [](const Part& part) { return part.devices == 0; });
+  machine.device = mean_device(machine.parts);
+  const bool alike = std::ranges::all_of(
+      machine.parts, [&](const Part& part) { return part.device == machine.parts.front().device; });
+  if (alike) {
+    machine.device = machine.parts.front().device;
+    machine.parts.clear();
+  }
+  return {};
+}
+
 /// Origins of `network.ici` for `network.ici.0` and so on.
 void copy_origins(const std::string& from, const std::string& to,
                   std::map<std::string, std::string>& origins) {
@@ -61,6 +87,19 @@ void drop_origins(const std::string& of, std::map<std::string, std::string>& ori
   std::erase_if(origins, [&](const auto& entry) {
     return entry.first == of || entry.first.starts_with(of + ".");
   });
+}
+
+/// Of tiers that went through a dimension which is not there any more.
+void close_ports(Machine& machine, compute::Device& device) {
+  for (compute::MemoryTier& tier : device.memory) {
+    const bool there = std::any_of(
+        machine.network.begin(), machine.network.end(),
+        [&](const topology::NetworkDimension& kept) { return kept.name == tier.through; });
+    if (!tier.through.empty() && !there) {
+      tier.through.clear();
+      drop_origins("device.memory." + tier.name + ".through", machine.origins);
+    }
+  }
 }
 
 }  // namespace
@@ -96,6 +135,9 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
   if (devices < 1 || devices > kMostDevices) {
     return fail(cannot_have(devices, fmt::format("a number from 1 to {}", kMostDevices)));
   }
+  if (auto cut = cut_parts(machine, devices); !cut) {
+    return fail(std::move(cut.error()));
+  }
   machine = expand_shapes(std::move(machine));
   std::int64_t rest = devices;  // in units of whole dimensions inside
   std::int64_t inside = 1;
@@ -129,14 +171,9 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
     drop_origins("network." + machine.network[d].name, machine.origins);
   }
   machine.network.resize(used);
-  for (compute::MemoryTier& tier : machine.device.memory) {
-    const bool there = std::any_of(
-        machine.network.begin(), machine.network.end(),
-        [&](const topology::NetworkDimension& kept) { return kept.name == tier.through; });
-    if (!tier.through.empty() && !there) {
-      tier.through.clear();
-      drop_origins("device.memory." + tier.name + ".through", machine.origins);
-    }
+  close_ports(machine, machine.device);
+  for (Part& part : machine.parts) {
+    close_ports(machine, part.device);
   }
   return machine;
 }

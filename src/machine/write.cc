@@ -60,6 +60,16 @@ std::string write_device(const compute::Device& device) {
   return text;
 }
 
+std::string indented(const std::string& lines, std::size_t by) {
+  std::string text;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = lines.find('\n', begin) + 1;
+    text += std::string(by, ' ') + lines.substr(begin, end - begin);
+    begin = end;
+  }
+  return text;
+}
+
 std::string write_protocols(std::string_view name,
                             const std::vector<topology::Protocol>& protocols) {
   std::string text = protocols.empty() ? "" : fmt::format("    {}:\n", name);
@@ -105,7 +115,12 @@ std::string write_remote_memory(const memory::RemoteMemory& memory) {
 std::string to_yaml(const Machine& machine) {
   std::string text = fmt::format("name: {}\ndescription: {}\n", exact_text(machine.name),
                                  exact_text(machine.description));
-  text += write_device(machine.device) + "network:\n";
+  text += machine.parts.empty() ? write_device(machine.device) : "parts:\n";
+  for (const Part& part : machine.parts) {
+    text += fmt::format("  - name: {}\n    devices: {}\n", exact_text(part.name), part.devices);
+    text += indented(write_device(part.device), 4);
+  }
+  text += "network:\n";
   for (const topology::NetworkDimension& dimension : machine.network) {
     text += write_dimension(dimension);
   }

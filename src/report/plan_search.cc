@@ -73,7 +73,7 @@ class SearchText {
       line("Stopped before a plan had been simulated.");
       return;
     }
-    line("No plan fits. The one whose bound of memory is least:");
+    line("No plan fits. The most frugal one found:");
     line("  {}", full::summary(answer_.frugal));
     for (const Mistake& mistake : answer_.missing.mistakes) {
       line("  {}", Error(mistake).to_string());

@@ -225,9 +225,11 @@ class StepTable : public RunTable {
          name_of(plan.attention));
     line("{}{}", overlaps(plan), offloads(plan));
     const std::int64_t sequence = plan.sequence > 0 ? plan.sequence : run_.model.max_positions;
-    line("global batch {} x {} tokens = {} microbatches of {} per replica",
-         grouped(plan.global_batch), grouped(sequence), grouped(plan.microbatches()),
-         plan.microbatch);
+    const bool even = plan.batch_shares.empty();
+    line("global batch {} x {} tokens = {} microbatches of {} {} replica",
+         grouped(plan.global_batch), grouped(sequence),
+         even ? grouped(plan.microbatches()) : plan.batch_shares, plan.microbatch,
+         even ? "per" : "by");
     line("");
   }
 
@@ -333,8 +335,8 @@ class StepTable : public RunTable {
     for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
       row += fmt::format("{:>{}}", gib(memory[category.value]), memory_column(category));
     }
-    const bool fits = memory.total() <= run_.capacity;
-    const double share = run_.capacity > Bytes(0) ? memory.total() / run_.capacity : 0;
+    const bool fits = memory.total() <= memory.capacity;
+    const double share = memory.capacity > Bytes(0) ? memory.total() / memory.capacity : 0;
     line("{}{:>9}{:>6.0f} %{}", row, gib(memory.total()), 100 * share,
          fits ? "" : "  DOES NOT FIT");
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "machine/compute/compute_model.h"
+#include "machine/parts.h"
 #include "study/memory_over_time.h"
 
 namespace orrery::report {
@@ -258,8 +259,12 @@ class TraceWriter {
     std::vector<Time> ends;
     ends.reserve(operators.size());
     Time done{0};
+    const machine::Machine& machine = run_.machine;
+    const compute::Device& device =
+        machine.parts.empty() ? machine.device
+                              : machine.parts[machine::part_of(machine, span.rank)].device;
     for (const graph::Operator& op : operators) {
-      ends.push_back(done += compute::kernel_time(op, run_.machine.device).alone);
+      ends.push_back(done += compute::kernel_time(op, device).alone);
     }
     if (done == Time(0)) {
       return;

@@ -9,6 +9,7 @@
 #include "collective/token_exchange.h"
 #include "machine/compute/compute_model.h"
 #include "machine/copy_time.h"
+#include "machine/parts.h"
 
 namespace orrery::simulate {
 namespace {
@@ -28,6 +29,7 @@ Binding::Binding(const graph::Workload& workload, const machine::Machine& machin
                  const collective::AlgorithmChoice& algorithms, PhaseChoice choice)
     : workload_(workload),
       machine_(machine),
+      machines_(machine::by_part(machine)),
       algorithms_(algorithms),
       choice_(choice),
       shapes_(workload.programs.size()),
@@ -98,7 +100,7 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
   bound.bytes = node.bytes;
   switch (node.kind) {
     case graph::Node::Kind::compute:
-      bind_compute(node, bound, kernels);
+      bind_compute(program, node, bound, kernels);
       break;
     case graph::Node::Kind::collective:
       bound.collective = collective_index(
@@ -111,7 +113,8 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
                                            .bytes = node.bytes,
                                            .tier = node.tier,
                                            .sharers = node.sharers,
-                                           .way = node.way});
+                                           .way = node.way,
+                                           .part = part_of(program)});
       bound.host_cost = workload_.host_dispatch;
       break;
     case graph::Node::Kind::host:
@@ -131,13 +134,14 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
 
 /// host_span by Horner's scheme from the last kernel: span_i = dispatch + max(rest_i, span_i+1),
 /// where rest_i is the work from kernel i on.
-void Binding::bind_compute(const graph::Node& node, BoundNode& bound,
+void Binding::bind_compute(std::size_t program, const graph::Node& node, BoundNode& bound,
                            std::vector<BoundKernel>& kernels) const {
+  const compute::Device& device = machines_[part_of(program)].device;
   bound.first_kernel = static_cast<std::uint32_t>(kernels.size());
   bound.kernel_count = static_cast<std::uint32_t>(node.operators.size());
   std::array<Time, kBesideCount> after{};
   for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
-    const compute::KernelTime time = compute::kernel_time(*op, machine_.device);
+    const compute::KernelTime time = compute::kernel_time(*op, device);
     BoundKernel kernel{.work = time.alone, .after = after};
     if (time.alone > Time(0)) {
       kernel.slowdown = {1, time.beside_message / time.alone, time.beside_collective / time.alone};
@@ -189,13 +193,14 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
   if (collective.is_copy) {
     collective::CollectivePhase phase;
     phase.latency = collective.host;
+    const machine::Machine& own = machines_[collective.part];
     if (collective.host == Time(0)) {
-      phase.latency = machine::copy_time(workload_, collective.bytes, collective.tier,
-                                         collective.sharers, machine_);
-      if (collective.way != graph::CopyWay::none && machine::copy_port(collective.tier, machine_)) {
+      phase.latency =
+          machine::copy_time(workload_, collective.bytes, collective.tier, collective.sharers, own);
+      if (collective.way != graph::CopyWay::none && machine::copy_port(collective.tier, own)) {
         const auto tier = static_cast<std::size_t>(collective.tier);
-        phase.serialisation = phase.latency - machine_.device.memory[tier].latency;
-        phase.latency = machine_.device.memory[tier].latency;
+        phase.serialisation = phase.latency - own.device.memory[tier].latency;
+        phase.latency = own.device.memory[tier].latency;
       }
     }
     return {phase};

@@ -2,6 +2,7 @@
 /// A workload's templates with the times that this machine gives them: what the event loop runs on.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -77,6 +78,7 @@ struct BoundCollective {
   graph::TokenRoute route{};    ///< Node::route
   Time host{0};                 ///< of work on the host; zero: a copy
   graph::CopyWay way = graph::CopyWay::none;  ///< of a copy
+  std::size_t part = 0;                       ///< of a copy: of the machine
 
   friend auto operator<=>(const BoundCollective&, const BoundCollective&) = default;
 };
@@ -125,8 +127,11 @@ class Binding {
   BoundTemplate bind(std::size_t program, const graph::Template& source);
   BoundNode bind_node(std::size_t program, const graph::Node& node,
                       std::vector<BoundKernel>& kernels);
-  void bind_compute(const graph::Node& node, BoundNode& bound,
+  void bind_compute(std::size_t program, const graph::Node& node, BoundNode& bound,
                     std::vector<BoundKernel>& kernels) const;
+  std::size_t part_of(std::size_t program) const {
+    return std::min(workload_.programs[program].part, machines_.size() - 1);
+  }
   int flow_index(std::size_t program, const Flow& flow);
   int collective_index(const BoundCollective& collective);
   std::vector<collective::CollectivePhase> plan(const BoundCollective& collective,
@@ -134,6 +139,7 @@ class Binding {
 
   const graph::Workload& workload_;
   const machine::Machine& machine_;
+  std::vector<machine::Machine> machines_;  ///< by part
   const collective::AlgorithmChoice& algorithms_;
   PhaseChoice choice_;
   std::vector<std::vector<std::unique_ptr<BoundTemplate>>> shapes_;  ///< [program][template]

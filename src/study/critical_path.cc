@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "machine/compute/compute_model.h"
+#include "machine/parts.h"
 
 namespace orrery::study {
 namespace {
@@ -174,18 +175,21 @@ class Walk {
     assert(false && "a wait has no span");
   }
 
-  const NodeCost& cost(const graph::Node& node) {
+  const NodeCost& cost(const graph::Node& node, const compute::Device& device) {
     const auto found = costs_.find(&node);
     return found != costs_.end()
                ? found->second
                : costs_
-                     .emplace(&node, cost_of(node, workload_.phases[*node.phase].name,
-                                             machine_.device, workload_.host_dispatch))
+                     .emplace(&node, cost_of(node, workload_.phases[*node.phase].name, device,
+                                             workload_.host_dispatch))
                      .first->second;
   }
 
   void step_compute(const simulate::Span& its) {
-    const NodeCost& cost = this->cost(node_of(its));
+    const compute::Device& device =
+        machine_.parts.empty() ? machine_.device
+                               : machine_.parts[machine::part_of(machine_, its.rank)].device;
+    const NodeCost& cost = this->cost(node_of(its), device);
     if (its.host_stall > Time(0) && its.host_begin + cost.host_span == its.end) {
       book_kernels(cost, cost.tail);
       book_until(its.host_begin, PathKind::host, "host", "host");

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "machine/parts.h"
 #include "study/run.h"
 #include "workload/memory/footprint.h"
+#include "workload/parallel/proportion.h"
 
 namespace orrery::study {
 
@@ -14,24 +16,25 @@ Result<StepEstimate> estimate_step(const zoo::Model& model, const machine::Machi
   if (Error mistakes = plan_mistakes(model, machine, plan, devices); !mistakes.empty()) {
     return fail(std::move(mistakes));
   }
-  const auto memory = footprint::memory_footprint(model, plan, &machine);
+  const machine::Machine own = *machine::arranged(machine, plan.parts);
+  const plan::Plan resolved = parallel::in_proportion(plan, model, own);
+  const auto memory = footprint::memory_footprint(model, resolved, &own);
   if (!memory) {
     return fail(memory.error());
   }
-  estimate::Estimator estimator(model, machine);
-  const auto time = estimator.estimate(plan);
-  const auto bound = estimator.lower_bound(plan);
+  estimate::Estimator estimator(model, own);
+  const auto time = estimator.estimate(resolved);
+  const auto bound = estimator.lower_bound(resolved);
   if (!time || !bound) {
     return fail(time ? bound.error() : time.error());
   }
   StepEstimate result{.devices = plan.devices(), .time = *time, .lower_bound = *bound};
-  for (const footprint::StageMemory& stage : *memory) {
-    result.memory = std::max(result.memory, stage.total());
-  }
-  if (!machine.device.memory.empty()) {
-    result.capacity = machine.device.memory.front().capacity;
-  }
-  result.fits = footprint::check_fits(*memory, machine).has_value();
+  const auto fullest = std::ranges::min_element(
+      *memory, {},
+      [](const footprint::StageMemory& stage) { return stage.capacity - stage.total(); });
+  result.memory = fullest->total();
+  result.capacity = fullest->capacity;
+  result.fits = footprint::check_fits(*memory, own).has_value();
   return result;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/resource.h"
 
+#include "machine/parts.h"
+
 namespace orrery::study {
 namespace {
 
@@ -55,15 +57,18 @@ std::vector<Resource> resources_of(const machine::Machine& machine, const plan::
 void scale(const Resource& resource, double factor, machine::Machine& machine, plan::Plan& plan) {
   switch (resource.kind) {
     case ResourceKind::compute:
-      for (FlopRate& peak : machine.device.peak) {
-        peak = peak * factor;
-      }
+      machine::change_devices(machine, [&](compute::Device& device) {
+        for (FlopRate& peak : device.peak) {
+          peak = peak * factor;
+        }
+      });
       return;
-    case ResourceKind::memory: {
-      Bandwidth& bandwidth = machine.device.memory[resource.index].bandwidth;
-      bandwidth = bandwidth * factor;
+    case ResourceKind::memory:
+      machine::change_devices(machine, [&](compute::Device& device) {
+        Bandwidth& bandwidth = device.memory[resource.index].bandwidth;
+        bandwidth = bandwidth * factor;
+      });
       return;
-    }
     case ResourceKind::remote: {
       Bandwidth& bandwidth = machine.remote_memory.*kRemoteLinks[resource.index].bandwidth;
       bandwidth = bandwidth * factor;
@@ -77,7 +82,8 @@ void scale(const Resource& resource, double factor, machine::Machine& machine, p
     case ResourceKind::latency:
       return quicken(machine.network[resource.index], factor);
     case ResourceKind::launch:
-      return quicken(machine.device.kernels, factor);
+      return machine::change_devices(
+          machine, [&](compute::Device& device) { quicken(device.kernels, factor); });
     case ResourceKind::host:
       plan.host_dispatch = plan.host_dispatch / factor;
       return;

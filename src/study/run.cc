@@ -7,10 +7,12 @@
 #include <chrono>
 #include <utility>
 
+#include "machine/parts.h"
 #include "simulate/simulate.h"
 #include "study/fit_advice.h"
 #include "study/overflow.h"
 #include "workload/parallel/lower.h"
+#include "workload/parallel/proportion.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/machine_check.h"
@@ -59,13 +61,19 @@ void check_device_count(const Run& run, Error& mistakes) {
 /// Checks the descriptions against each other and fits the machine to the devices.
 Result<void> prepare(Run& run) {
   Error mistakes;
+  if (auto arranged = machine::arranged(run.machine, run.plan.parts)) {
+    run.machine = std::move(*arranged);
+  } else {
+    mistakes.add(std::move(arranged.error()));
+  }
+  run.plan = parallel::in_proportion(std::move(run.plan), run.model, run.machine);
   if (auto ok = plan::check(run.plan, run.model); !ok) {
     mistakes.add(std::move(ok.error()));
   }
   run.devices = run.devices == 0 ? devices_of(run.plan) : run.devices;
   check_device_count(run, mistakes);
   if (run.plan.clocks == plan::Clocks::boost) {
-    run.machine.device = compute::at_boost(std::move(run.machine.device));
+    run.machine = machine::at_boost(std::move(run.machine));
   }
   if (auto ok = plan::check_machine(run.plan, run.machine); !ok) {
     mistakes.add(std::move(ok.error()));

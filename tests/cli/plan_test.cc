@@ -75,7 +75,7 @@ TEST(PlanCommand, ManyMachinesTakeNoFlagsOfOne) {
   const Outcome run = orrery(command);
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, AllOf(HasSubstr("--devices: missing"),
-                             HasSubstr("--vary: goes without --top, --simulations"),
+                             HasSubstr("--vary: goes without --exhaustive\n"),
                              HasSubstr("--max-memory: is of one device; give --reserve")));
   const Outcome devices = orrery(
       "plan --model gpt2 --machine dgx-a100-80g --batch 8 --sequence 1024 --vary devices=1,2");
@@ -185,7 +185,8 @@ TEST(PlanCommand, ChoosesAMachineWithinABudget) {
   const Outcome wrong =
       orrery(command + "--budget 1 --price network.1.bandwidth --save x --simulations 3");
   EXPECT_EQ(wrong.status, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("goes without --top, --simulations"));
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("--vary: goes without --simulations\n"),
+                               HasSubstr("one machine has --save\n")));
 }
 
 TEST(PlanCommand, GivesEveryLayerAStrategy) {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kLess = 0.8;
 constexpr double kMore = 1.2;
+constexpr double kSearching = 0.9;  // of the time; the rest simulates what was found
 
 class Regrets {
  public:
@@ -31,11 +32,14 @@ class Regrets {
     const std::size_t count = table_.scenarios.size();
     for (std::size_t s = 1; s < count && go_on(); ++s) {
       add_best_of(s);
-      progress_(static_cast<double>(s) / static_cast<double>(2 * count));
+      progress_(kSearching * static_cast<double>(s) / static_cast<double>(count));
     }
+    const std::size_t most = std::max<std::size_t>(1, options_.most_simulations / count);
+    table_.plans.resize(std::min(table_.plans.size(), most));
     for (std::size_t s = 0; s < count; ++s) {
       judge(s);
-      progress_(static_cast<double>(count + s) / static_cast<double>(2 * count));
+      progress_(kSearching +
+                (1 - kSearching) * static_cast<double>(s) / static_cast<double>(count));
     }
     sort();
     return std::move(table_);

@@ -8,7 +8,8 @@
 ///   regret     R(p, s) = T(p, s) / min over plans T(., s) - 1,  worst R(p) = max over s R(p, s)
 ///
 /// The plans are the answer's and the best that a search finds in each scenario, so that no plan's
-/// regret is small only for lack of rivals. What fits does not change with rates.
+/// regret is small only for lack of rivals; all together in as many simulations as the options
+/// allow, but at least one plan. What fits does not change with rates.
 /// Source: minimax regret (Savage, JASA 46, 1951).
 #pragma once
 

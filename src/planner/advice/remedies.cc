@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/advice/least_memory.h"
+#include "workload/memory/footprint.h"
 
 namespace orrery::advice {
 namespace {
@@ -39,15 +40,17 @@ std::vector<std::int64_t> nearest_first(const std::set<std::int64_t>& numbers, s
 
 class Remedies {
  public:
-  Remedies(const full::Task& task, const full::Options& options) : task_(task), options_(options) {}
+  Remedies(const full::Task& task, const full::Options& options, const Progress& progress)
+      : task_(task), options_(options), progress_(progress) {}
 
-  /// `needed`: a bound of what the most frugal plan takes.
-  void add_memory(Bytes needed) {
+  /// The plan of least memory; `needed`: a bound of what the most frugal plan takes.
+  std::optional<full::Found> add_memory(Bytes needed) {
     const Bytes usable = usable_memory(task_, options_);
     const auto least =
         least_memory(task_, options_, usable, std::max(needed, usable + Bytes(1)), kNear);
+    done(0.3);
     if (!least) {
-      return;
+      return least;
     }
     const Bytes rounded =
         (least->memory + kRounded - Bytes(1)) / kRounded.value() * kRounded.value();
@@ -55,6 +58,7 @@ class Remedies {
     full::Options options = options_;
     use_memory(task, options, rounded);
     add(Remedied::memory, {usable.value(), rounded.value()}, task, options);
+    return least;
   }
 
   void add_devices(bool also_fewer) {
@@ -104,7 +108,12 @@ class Remedies {
   template <class Change>
   void first_of(Remedied changed, std::int64_t from, const std::set<std::int64_t>& numbers,
                 const Change& change) {
-    for (const std::int64_t number : nearest_first(numbers, from)) {
+    const std::vector<std::int64_t> order = nearest_first(numbers, from);
+    const double before = done_;
+    const double most = changed == Remedied::devices ? 0.7 : 1;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::int64_t number = order[i];
+      done(before + (most - before) * static_cast<double>(i) / static_cast<double>(order.size()));
       if (options_.go_on && !options_.go_on()) {
         return;
       }
@@ -112,8 +121,16 @@ class Remedies {
       change(task, number);
       if (any_plan(task, options_)) {
         add(changed, {from, number}, task, options_);
-        return;
+        break;
       }
+    }
+    done(most);
+  }
+
+  void done(double share) {
+    done_ = share;
+    if (progress_) {
+      progress_(share);
     }
   }
 
@@ -126,8 +143,21 @@ class Remedies {
 
   const full::Task& task_;
   const full::Options& options_;
+  const Progress& progress_;
+  double done_ = 0;  ///< of all that is tried
   std::vector<Remedy> found_;
 };
+
+void take_frugal(full::Task task, full::Options options, const full::Found& least,
+                 full::Answer& answer) {
+  use_memory(task, options, usable_memory(task, options));
+  answer.least_memory = least.memory;
+  answer.frugal = least.plan;
+  const auto stages = footprint::memory_footprint(task.model, least.plan, &task.machine);
+  if (auto fits = stages ? footprint::check_fits(*stages, task.machine) : Result<void>(); !fits) {
+    answer.missing = std::move(fits.error());
+  }
+}
 
 }  // namespace
 
@@ -136,13 +166,15 @@ double Remedy::change() const {
 }
 
 std::vector<Remedy> remedies(const full::Task& task, const full::Options& options,
-                             const Result<full::Answer>& answer) {
+                             Result<full::Answer>& answer, const Progress& progress) {
   if (!full::Space::of(task) || task.fixed.plan.global_batch > kMostBatch) {
     return {};
   }
-  Remedies found(task, options);
+  Remedies found(task, options, progress);
   if (answer && !task.machine.device.memory.empty()) {
-    found.add_memory(answer->least_memory);
+    if (const auto least = found.add_memory(answer->least_memory)) {
+      take_frugal(task, options, *least, *answer);
+    }
   }
   found.add_devices(!answer);
   found.add_batch(answer.has_value());

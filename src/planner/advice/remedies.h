@@ -38,8 +38,9 @@ struct Remedy {
 };
 
 /// The smallest change first; none for a task that itself has mistakes. Requires a task that a
-/// search refused or for which nothing fits; then `answer` is what it said.
+/// search refused or for which nothing fits; then `answer` is what it said, and takes the plan of
+/// the remedy in memory as its most frugal one: it was bisected for.
 std::vector<Remedy> remedies(const full::Task& task, const full::Options& options,
-                             const Result<full::Answer>& answer);
+                             Result<full::Answer>& answer, const Progress& progress = {});
 
 }  // namespace orrery::advice

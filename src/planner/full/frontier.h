@@ -48,10 +48,14 @@ struct Candidate {
 };
 
 /// Plans alike enough for what their bounds leave out to be alike too.
-using Family = std::array<std::int64_t, 11>;
+using Family = std::array<std::int64_t, 12>;
 /// Copies of all activations cost much more beyond the bound than those of half.
 inline std::int64_t share_of(const plan::Plan& plan) {
   return static_cast<std::int64_t>(std::ceil(4 * plan.offload_activations));
+}
+/// Whether layers and shares of the batch follow devices that differ.
+inline std::int64_t proportion_of(const plan::Plan& plan) {
+  return (plan.batch_shares.empty() ? 0 : 1) + (plan.stage_layers.size() > 4 ? 2 : 0);
 }
 inline Family family_of(const plan::Plan& plan) {
   return {plan.tp,
@@ -65,11 +69,12 @@ inline Family family_of(const plan::Plan& plan) {
           static_cast<std::int64_t>(plan.overlap_ep),
           static_cast<std::int64_t>(plan.recompute_modules.size()) * 4 +
               static_cast<std::int64_t>(plan.recompute),
-          share_of(plan)};
+          share_of(plan),
+          proportion_of(plan)};
 }
 
 /// The same of a wider family: what its first plans are expected by.
-using Kin = std::array<std::int64_t, 8>;
+using Kin = std::array<std::int64_t, 9>;
 inline Kin kin_of(const plan::Plan& plan) {
   return {static_cast<std::int64_t>(plan.schedule),
           plan.zero,
@@ -78,7 +83,8 @@ inline Kin kin_of(const plan::Plan& plan) {
           plan.tp > 1 ? 1 : 0,
           plan.cp > 1 ? 1 : 0,
           plan.pp > 1 ? 1 : 0,
-          share_of(plan)};
+          share_of(plan),
+          proportion_of(plan)};
 }
 
 class Frontier {

@@ -9,7 +9,7 @@
 namespace orrery::full {
 namespace {
 
-constexpr std::size_t kManyGroups = 4096;  // fewer are split in a second or two
+constexpr std::size_t kManyGroups = 4096;  // of kMostBounds; fewer are split in a second or two
 constexpr std::size_t kGroups = 4;         // of a way to cut the model, until one has a plan
 constexpr std::size_t kShapes = 4;         // of a group
 
@@ -91,7 +91,8 @@ class Scout {
 
 void scout(SearchState& search) {
   std::vector<plan::Plan> groups = search.space.groups();
-  if (groups.size() >= kManyGroups && !search.options.exhaustive) {
+  const bool many = groups.size() * kMostBounds >= search.options.most_bounds * kManyGroups;
+  if (many && !search.options.exhaustive) {
     Scout(search).run(std::move(groups));
   }
 }

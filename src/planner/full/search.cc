@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "machine/parts.h"
 #include "planner/full/search_state.h"
 #include "workload/plan/machine_check.h"
 
@@ -18,11 +19,15 @@ SearchState::SearchState(const Task& of_task, const Options& with, Space of_spac
       score(options.objective, task.machine, bounds),
       estimator(task, score, options.threads),
       open(options.exhaustive) {
-  if (!task.machine.device.memory.empty()) {
-    capacity = task.machine.device.memory.front().capacity;
-    capacity = std::max(Bytes(0), capacity - options.reserve);
-    task.machine.device.memory.front().capacity = capacity;
-  }
+  std::optional<Bytes> most;
+  machine::change_devices(task.machine, [&](compute::Device& device) {
+    if (!device.memory.empty()) {
+      Bytes& own = device.memory.front().capacity;
+      own = std::max(Bytes(0), own - options.reserve);
+      most = std::max(most.value_or(Bytes(0)), own);
+    }
+  });
+  capacity = most.value_or(capacity);
 }
 
 bool SearchState::stop() {
@@ -151,11 +156,20 @@ Result<Answer> run(const Task& task, const Options& options, Space space) {
 }  // namespace
 
 Result<Answer> search(const Task& task, const Options& options) {
-  auto space = Space::of(task);
+  if (!task.machine.parts.empty() && !task.fixed.places.contains("parts")) {
+    return search_parts(task, options);
+  }
+  Task own = task;
+  auto arranged = machine::arranged(task.machine, task.fixed.plan.parts);
+  if (!arranged) {
+    return fail(task.fixed.placed(std::move(arranged.error())));
+  }
+  own.machine = std::move(*arranged);
+  auto space = Space::of(own);
   if (!space) {
     return fail(std::move(space.error()));
   }
-  return run(task, options, std::move(*space));
+  return run(own, options, std::move(*space));
 }
 
 }  // namespace orrery::full

@@ -76,11 +76,16 @@ struct SearchState {
   void expect(Question question, Time limit, bool tight);
 };
 
+/// Of a machine of several sorts of devices: the best over its parts, each alone and together, in
+/// every order in which ranks may fill them (of more than three parts: each alone, and all as they
+/// are and backwards).
+Result<Answer> search_parts(const Task& task, const Options& options);
+
 /// Every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);
-/// Of a space of very many groups: a plan that fits of each way to cut the model (tp, pp), from the
-/// group where kernels and the fill of the pipeline take least. Best-first alone would split all
-/// groups first, as their bounds are much alike.
+/// Of a space of very many groups for the bounds that the options allow: a plan that fits of each
+/// way to cut the model (tp, pp), from the group where kernels and the fill of the pipeline take
+/// least. Best-first alone would split all groups first, as their bounds are much alike.
 void scout(SearchState& search);
 /// Estimates what is promising, until nothing is.
 void explore(SearchState& search);

@@ -54,6 +54,10 @@ Result<void> set_field(plan::Plan& plan, const std::string& field, const std::st
 }
 
 Space::Space(const Task& task) : task_(task) {
+  if (!task.machine.parts.empty()) {
+    owner_ = std::make_shared<const Task>(task);
+    proportion_ = std::make_shared<parallel::Proportion>(owner_->model, owner_->machine);
+  }
   plan::PlacedPlan open = task.fixed;
   for (const auto& [field, values] : task.only) {
     open.places[field] = "--only";

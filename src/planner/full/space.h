@@ -13,6 +13,8 @@
 ///   ep, etp        divisors of the experts; an expert whole or cut as the rest of the layer
 ///   microbatch     divisors of a replica's sequences, up to 65,536 tokens of a rank
 ///   schedule       1f1b, interleaved, zb-h1, zb-v, dualpipe
+///   stage_layers, batch_shares   even; on a machine of several sorts of devices also in proportion
+///                  to what they do (workload/parallel/proportion.h)
 ///   chunks         divisors of a stage's layers, and powers of two up to 16; layers even, and auto
 ///   order          tp-cp-dp-pp, and tp-cp-pp-dp where both pp and dp are above 1
 ///   cp_exchange    p2p, all_gather, a2a;  moe_dispatch: alltoall, hierarchical (ep > 1)
@@ -29,6 +31,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,6 +39,7 @@
 #include "base/reader.h"
 #include "base/result.h"
 #include "machine/machine.h"
+#include "workload/parallel/proportion.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -125,6 +129,8 @@ class Space {
   void split_batch(const plan::Plan& plan, std::vector<plan::Plan>& groups) const;
   void split_experts(const plan::Plan& plan, std::vector<plan::Plan>& groups) const;
   void exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
+  std::vector<std::string> layer_splits(plan::Plan plan) const;
+  std::vector<std::string> batch_splits(plan::Plan plan) const;
   std::vector<plan::Offload> optimizer_places() const;
   void fill_shares();
   /// Whether dp and pp may change places without changing what any group runs on.
@@ -137,6 +143,8 @@ class Space {
   std::vector<T> values(std::string_view field, T plan::Plan::*member, std::vector<T> usual) const;
 
   Task task_;
+  std::shared_ptr<const Task> owner_;                 ///< of what proportion_ refers to
+  std::shared_ptr<parallel::Proportion> proportion_;  ///< of a machine of several sorts of devices
   plan::Plan base_;
   std::vector<Recomputing> recomputes_;
   std::vector<double> shares_;     ///< of activations on the host

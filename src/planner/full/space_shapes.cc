@@ -176,22 +176,58 @@ std::vector<plan::Plan> Space::shapes(const plan::Plan& plan) const {
       plan::Plan next = plan;
       next.schedule = schedule;
       next.chunks = chunks;
-      const bool even = task_.model.layers % (plan.pp * chunks) == 0;
-      if (is_open("stage_layers")) {
-        next.stage_layers = even ? "" : "auto";
-      }
-      exchanges(next, shapes);
-      if (is_open("stage_layers") && even && plan.pp > 1 && chunks > 0) {
-        const auto plain = plan::split_layers(task_.model, next);
-        next.stage_layers = "auto";
-        const auto weighed = plan::split_layers(task_.model, next);
-        if (plain && weighed && *plain != *weighed) {  // fewer layers beside embedding and head
+      for (const std::string& layers : layer_splits(next)) {
+        next.stage_layers = layers;
+        for (const std::string& shares : batch_splits(next)) {
+          next.batch_shares = shares;
           exchanges(next, shapes);
         }
+        next.batch_shares = plan.batch_shares;
       }
     }
   }
   return shapes;
+}
+
+/// Even, fewer layers beside embedding and head, and in proportion to what each stage's devices do.
+std::vector<std::string> Space::layer_splits(plan::Plan plan) const {
+  if (!is_open("stage_layers")) {
+    return {plan.stage_layers};
+  }
+  const bool even = task_.model.layers % (plan.pp * plan.chunks) == 0;
+  plan.stage_layers = even ? "" : "auto";
+  std::vector<std::string> splits{plan.stage_layers};
+  if (even && plan.pp > 1) {
+    const auto plain = plan::split_layers(task_.model, plan);
+    plan.stage_layers = "auto";
+    const auto weighed = plan::split_layers(task_.model, plan);
+    if (plain && weighed && *plain != *weighed) {
+      splits.push_back(plan.stage_layers);
+    }
+  }
+  if (plan.pp > 1 && proportion_) {
+    plan.stage_layers = "auto";
+    const std::string split = proportion_->of(plan).stage_layers;
+    if (std::ranges::find(splits, split) == splits.end()) {
+      splits.push_back(split);
+    }
+    if (!even) {  // "auto" is that split itself
+      splits.erase(splits.begin());
+    }
+  }
+  return splits;
+}
+
+std::vector<std::string> Space::batch_splits(plan::Plan plan) const {
+  std::vector<std::string> splits{plan.batch_shares};
+  if (is_open("batch_shares") && proportion_ && plan.dp > 1 && plan.ep == 1) {
+    plan.batch_shares = "auto";
+    const std::string split = proportion_->of(plan).batch_shares;
+    if (!split.empty()) {
+      splits.push_back(split);
+    }
+  }
+  return splits;
 }
 
 std::vector<plan::ContextExchange> Space::context_exchanges(const plan::Plan& group) const {

@@ -8,6 +8,7 @@
 
 #include "machine/compute/compute_model.h"
 #include "machine/compute/spatial.h"
+#include "machine/parts.h"
 
 namespace orrery::step {
 namespace {
@@ -109,6 +110,9 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
   auto sized = machine::with_devices(machine, degrees.tp * degrees.cp * degrees.dp * degrees.pp);
   if (!sized) {
     return fail(std::move(sized.error()));
+  }
+  if (auto alike = machine::check_alike(*sized, "serving"); !alike) {
+    return fail(std::move(alike.error()));
   }
   StepCost cost(model, *sized, options, measured);
   if (auto known = cost.check_links(); !known) {

@@ -6,6 +6,7 @@
 
 #include "base/reader.h"
 #include "machine/machine.h"
+#include "machine/parts.h"
 #include "study/energy.h"
 #include "study/run.h"
 #include "study/sweep/config_path.h"
@@ -68,7 +69,10 @@ Outcome without_run(const Step& step, const Error& why) {
     return outcome;
   }
   const std::int64_t devices = step.devices == 0 ? plan.devices() : step.devices;
-  const auto machine = machine::with_devices(step.machine, devices);
+  const auto machine =
+      machine::arranged(step.machine, plan.parts).and_then([&](const machine::Machine& arranged) {
+        return machine::with_devices(arranged, devices);
+      });
   const auto memory = machine ? footprint::memory_footprint(step.model, plan, &*machine)
                               : Result<std::vector<footprint::StageMemory>>(fail(Error(why)));
   if (memory && !footprint::check_fits(*memory, *machine)) {

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "base/format.h"
+#include "machine/parts.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/schedule.h"
+#include "workload/plan/shares.h"
 
 namespace orrery::footprint {
 namespace {
@@ -136,7 +139,10 @@ StageMemory stage_memory(const BlockMemories& blocks, const plan::Plan& plan, st
   return stage_memory_with(blocks, plan, stage, chunks, kTimelinePoints);
 }
 
-Fullest fullest(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine) {
+namespace {
+
+Fullest fullest_alike(const zoo::Model& model, const plan::Plan& plan,
+                      const machine::Machine& machine) {
   const auto parts = plan::split_model(model, plan);
   const BlockMemories blocks = block_memories(model, plan);
   const Bytes framework = framework_bytes(model, plan, machine);
@@ -158,6 +164,55 @@ Fullest fullest(const zoo::Model& model, const plan::Plan& plan, const machine::
   return fullest;
 }
 
+/// Of every class of ranks, on its devices.
+std::vector<std::vector<StageMemory>> memory_by_class(const zoo::Model& model,
+                                                      const plan::Plan& plan,
+                                                      const machine::Machine& machine) {
+  std::map<std::int64_t, std::vector<StageMemory>> by_microbatches;
+  std::vector<std::vector<StageMemory>> all;
+  for (const plan::RankClass& ranks : plan::rank_classes(plan, machine)) {
+    auto& known = by_microbatches[ranks.microbatches];
+    if (known.empty()) {
+      known = memory_of_checked(model, plan::with_microbatches(plan, ranks.microbatches));
+    }
+    all.push_back(known);
+    for (std::size_t stage = 0; stage < ranks.parts.size(); ++stage) {
+      all.back()[stage].part = ranks.parts[stage];
+    }
+  }
+  return all;
+}
+
+/// The bytes that nothing uses; below 0: that are missing.
+Bytes room_of(const StageMemory& stage) {
+  return stage.capacity - stage.total();
+}
+
+void add_framework(StageMemory& stage, Bytes framework) {
+  stage[plan::MemoryCategory::framework] += framework;
+  stage.highest[plan::MemoryCategory::framework] += framework;
+  for (MemoryPoint& point : stage.timeline) {
+    point.bytes += framework;
+  }
+}
+
+}  // namespace
+
+Fullest fullest(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine) {
+  if (plan.batch_shares.empty() && machine.parts.empty()) {
+    return fullest_alike(model, plan, machine);
+  }
+  const auto stages = memory_footprint(model, plan, &machine);
+  Fullest fullest;
+  if (stages) {
+    for (const StageMemory& stage : *stages) {
+      fullest.total = std::max(fullest.total, stage.total());
+    }
+    fullest.fits = check_fits(*stages, machine).has_value();
+  }
+  return fullest;
+}
+
 std::vector<StageMemory> memory_of_checked(const zoo::Model& model, const plan::Plan& plan) {
   const auto parts = plan::split_model(model, plan);
   const BlockMemories blocks = block_memories(model, plan);
@@ -174,32 +229,53 @@ Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const
   if (auto checked = plan::check(plan, model); !checked) {
     return fail(std::move(checked.error()));
   }
-  std::vector<StageMemory> stages = memory_of_checked(model, plan);
-  const Bytes framework = machine != nullptr ? framework_bytes(model, plan, *machine) : Bytes(0);
-  for (StageMemory& stage : stages) {
-    stage[plan::MemoryCategory::framework] += framework;
-    stage.highest[plan::MemoryCategory::framework] += framework;
-    for (MemoryPoint& point : stage.timeline) {
-      point.bytes += framework;
+  const machine::Machine none;
+  const machine::Machine& own = machine == nullptr ? none : *machine;
+  const std::vector<machine::Machine> parts = machine::by_part(own);
+  std::vector<Bytes> framework;
+  for (const machine::Machine& part : parts) {
+    framework.push_back(machine == nullptr ? Bytes(0) : framework_bytes(model, plan, part));
+  }
+  std::vector<StageMemory> tightest;
+  for (std::vector<StageMemory>& stages : memory_by_class(model, plan, own)) {
+    for (StageMemory& stage : stages) {
+      const auto& tiers = parts[stage.part].device.memory;
+      stage.capacity = tiers.empty() ? Bytes(0) : tiers.front().capacity;
+      add_framework(stage, framework[stage.part]);
+    }
+    if (tightest.empty()) {
+      tightest = std::move(stages);
+      continue;
+    }
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      if (room_of(stages[i]) < room_of(tightest[i])) {
+        tightest[i] = std::move(stages[i]);
+      }
     }
   }
-  return stages;
+  return tightest;
 }
 
 Result<void> check_fits(const std::vector<StageMemory>& stages, const machine::Machine& machine) {
-  if (machine.device.memory.empty()) {
-    return fail("device '" + machine.device.name + "' states no memory");
+  const std::vector<machine::Machine> parts = machine::by_part(machine);
+  for (const machine::Machine& part : parts) {
+    if (part.device.memory.empty()) {
+      return fail("device '" + part.device.name + "' states no memory");
+    }
   }
+  const auto device_of = [&](const StageMemory& stage) -> const compute::Device& {
+    return parts[stage.part].device;
+  };
   Error error;
   const auto check = [&](auto&& need, auto&& check_one) { worst(stages, need, check_one, error); };
   check([](const StageMemory& stage) { return stage.total(); },
         [&](const StageMemory& stage, std::size_t number, Error& into) {
-          check_device(stage, number, machine.device.memory.front(), into);
+          check_device(stage, number, device_of(stage).memory.front(), into);
         });
   for (std::size_t lower = 0; lower < graph::kRemoteLower; ++lower) {
     check([&](const StageMemory& stage) { return stage.lower[lower]; },
           [&](const StageMemory& stage, std::size_t number, Error& into) {
-            check_lower(stage, number, lower, machine.device, into);
+            check_lower(stage, number, lower, device_of(stage), into);
           });
   }
   check([](const StageMemory& stage) { return stage.lower[graph::kRemoteLower]; },

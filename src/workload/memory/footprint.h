@@ -32,6 +32,8 @@ struct StageMemory {
   graph::LowerTiers lower{};          ///< most on the host and on its storage
   double microbatches_in_flight = 0;  ///< most; chunks count by their share of the stage
   std::vector<MemoryPoint> timeline;  ///< of at most kTimelinePoints pieces of work
+  std::size_t part = 0;               ///< of the machine, on whose devices it is
+  Bytes capacity{0};                  ///< of the device; 0: of no machine
 
   Bytes operator[](plan::MemoryCategory c) const { return bytes[c]; }
   Bytes& operator[](plan::MemoryCategory c) { return bytes[c]; }
@@ -39,7 +41,8 @@ struct StageMemory {
 };
 inline constexpr std::int64_t kTimelinePoints = 64;
 
-/// One per stage (per device of the stage). Mistakes: those of check().
+/// One per stage (per device of the stage); where devices or shares of the batch differ between its
+/// ranks, of those with the least room left. Mistakes: those of check().
 Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const plan::Plan& plan,
                                                   const machine::Machine* machine = nullptr);
 

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "workload/parallel/chunk_templates.h"
 #include "workload/parallel/draft.h"
 #include "workload/parallel/template_builder.h"
+#include "workload/plan/shares.h"
 
 namespace orrery::parallel {
 namespace {
@@ -26,6 +30,7 @@ struct ChunkTemplates {
 
 struct RoleTemplates {
   plan::StageSchedule schedule;
+  std::int64_t last_microbatch = 0;
   std::vector<ChunkTemplates> chunks;
   int finish = 0;
 };
@@ -33,8 +38,7 @@ struct RoleTemplates {
 /// The pipeline schedule, then the end of the step.
 class TrainingStep final : public graph::IssueList {
  public:
-  TrainingStep(std::int64_t microbatches, std::vector<RoleTemplates> roles)
-      : last_microbatch_(microbatches - 1), roles_(std::move(roles)) {}
+  explicit TrainingStep(std::vector<RoleTemplates> roles) : roles_(std::move(roles)) {}
 
   std::unique_ptr<graph::Source> restart() const override {
     return std::make_unique<TrainingStep>(*this);
@@ -51,7 +55,8 @@ class TrainingStep final : public graph::IssueList {
     }
     const plan::PipelineSlot work = templates.schedule[index];
     const ChunkTemplates& chunk = templates.chunks[static_cast<std::size_t>(work.chunk)];
-    return graph::Instance{template_of(chunk, work), static_cast<int>(work.chunk), work.microbatch};
+    return graph::Instance{template_of(chunk, work, work.microbatch == templates.last_microbatch),
+                           static_cast<int>(work.chunk), work.microbatch};
   }
 
   /// That of the schedule, without the microbatches at its ends that run other templates.
@@ -81,8 +86,7 @@ class TrainingStep final : public graph::IssueList {
   }
 
  private:
-  int template_of(const ChunkTemplates& chunk, const plan::PipelineSlot& work) const {
-    const bool last = work.microbatch == last_microbatch_;
+  static int template_of(const ChunkTemplates& chunk, const plan::PipelineSlot& work, bool last) {
     switch (work.direction) {
       case plan::Direction::forward:
         return work.microbatch == 0 ? chunk.forward_first : chunk.forward;
@@ -99,7 +103,6 @@ class TrainingStep final : public graph::IssueList {
     return 0;
   }
 
-  std::int64_t last_microbatch_;
   std::vector<RoleTemplates> roles_;
 };
 
@@ -135,6 +138,7 @@ class RoleLists {
 
   RoleTemplates run(std::size_t stage) {
     RoleTemplates templates{.schedule = {draft_.shape, static_cast<std::int64_t>(stage)},
+                            .last_microbatch = draft_.shape.microbatches - 1,
                             .chunks = {}};
     for (std::size_t c = 0; c < role_.chunks.size(); ++c) {
       templates.chunks.push_back(append_chunk(c));
@@ -211,6 +215,29 @@ class RoleLists {
   std::vector<StepList> program_;
 };
 
+/// Replicas of uneven shares in blocks that have as many each: consecutive ones, blocks of one
+/// size.
+struct ReplicaBlocks {
+  std::vector<std::int64_t> shares;  ///< by block; empty: all replicas do the same
+  graph::Digit digit;                ///< of the rank number: the block
+
+  explicit ReplicaBlocks(const Draft& draft) {
+    if (draft.shares.empty()) {
+      return;
+    }
+    const graph::Digit replicas = plan::replica_digit(draft.layout);
+    std::int64_t size = replicas.size;
+    for (std::int64_t i = 1; i < replicas.size; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      size = draft.shares[at] == draft.shares[at - 1] ? size : std::gcd(size, i);
+    }
+    digit = {.size = replicas.size / size, .stride = replicas.stride * size};
+    for (std::int64_t block = 0; block < digit.size; ++block) {
+      shares.push_back(draft.shares[static_cast<std::size_t>(block * size)]);
+    }
+  }
+};
+
 /// What the device does between the first and the last kernel of the update.
 void allocate_end(const RoleDraft& role, TemplateBuilder& builder) {
   const std::vector<graph::Node>& nodes = builder.nodes();
@@ -261,9 +288,41 @@ StepLists list_steps(const Draft& draft) {
     roles.push_back(role.run(stage));
     lists.programs.push_back(role.take_program());
   }
-  lists.source = std::make_shared<TrainingStep>(draft.shape.microbatches, std::move(roles));
+  const ReplicaBlocks blocks(draft);
+  const std::size_t stages = roles.size();
+  for (std::size_t block = 0; block < blocks.shares.size(); ++block) {
+    plan::PipelineShape shape = draft.shape;
+    shape.microbatches = blocks.shares[block];
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      RoleTemplates role = roles[stage];
+      role.schedule = {shape, static_cast<std::int64_t>(stage)};
+      role.last_microbatch = shape.microbatches - 1;
+      roles.push_back(std::move(role));
+    }
+  }
+  if (!blocks.shares.empty()) {
+    roles.erase(roles.begin(), roles.begin() + static_cast<std::ptrdiff_t>(stages));
+  }
+  lists.source = std::make_shared<TrainingStep>(std::move(roles));
   return lists;
 }
+
+namespace {
+
+/// A role for every stage and block of replicas.
+void split_roles(const ReplicaBlocks& blocks, graph::Workload& workload) {
+  const std::vector<graph::Role> stages = std::move(workload.roles);
+  workload.roles.clear();
+  for (std::size_t block = 0; block < blocks.shares.size(); ++block) {
+    for (graph::Role role : stages) {
+      role.name += fmt::format(", {} microbatches", blocks.shares[block]);
+      workload.roles.push_back(std::move(role));
+    }
+  }
+  workload.role_map.digits.push_back(blocks.digit);
+}
+
+}  // namespace
 
 graph::Workload assemble(const Draft& draft) {
   const StepLists lists = list_steps(draft);
@@ -283,6 +342,9 @@ graph::Workload assemble(const Draft& draft) {
     for (std::size_t i = templates.size(); i < lists.programs[program].size(); ++i) {
       templates.push_back(built(lists.programs[program][i], draft, draft.roles[stage]));
     }
+  }
+  if (const ReplicaBlocks blocks(draft); !blocks.shares.empty()) {
+    split_roles(blocks, workload);
   }
   workload.source = lists.source;
   return workload;

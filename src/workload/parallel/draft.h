@@ -107,6 +107,7 @@ struct RoleDraft {
 struct Draft {
   plan::RankLayout layout;
   plan::PipelineShape shape;
+  std::vector<std::int64_t> shares{};  ///< microbatches by replica; empty: of all the shape's
   Time host_dispatch{0};
   bool interleaves_pairs = false;  ///< a forward beside a backward: see chunk_templates.h
   std::vector<std::vector<zoo::ModelOperator>> operators;  ///< of one rank, by BlockKind

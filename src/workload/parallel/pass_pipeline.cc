@@ -5,6 +5,7 @@
 #include "workload/parallel/passes.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/shard.h"
+#include "workload/plan/shares.h"
 
 namespace orrery::parallel {
 namespace {
@@ -217,7 +218,12 @@ std::vector<Step> finish_steps(const plan::Plan& plan) {
 
 void passes::pipeline(Draft& draft, const Context& context) {
   draft.layout = plan::layout_of(context.plan, context.model.experts > 0);
-  draft.shape = plan::pipeline_shape(context.plan);
+  const std::vector<std::int64_t> shares = *plan::replica_microbatches(context.plan);
+  const std::int64_t most = *std::ranges::max_element(shares);
+  draft.shape = plan::pipeline_shape(plan::with_microbatches(context.plan, most));
+  if (*std::ranges::min_element(shares) < most) {
+    draft.shares = shares;
+  }
   draft.interleaves_pairs = context.plan.overlap_ep != plan::OverlapExperts::off;
   const bool eager = context.plan.cuda_graphs != plan::CudaGraphs::full;
   draft.host_dispatch = eager ? context.plan.host_dispatch : Time(0);

@@ -47,6 +47,9 @@ graph::Workload communication(graph::Workload workload, const parallel::PassSett
 /// Consecutive compute nodes without outside dependants become one node, where kernels run as they
 /// are issued. pass_fuse.cc
 graph::Workload fuse(graph::Workload workload, const parallel::PassSetting& setting);
+/// Roles whose ranks lie in several parts of the machine become a role for each, which runs its
+/// program on the part's devices. pass_parts.cc
+graph::Workload parts(graph::Workload workload, const parallel::PassSetting& setting);
 }  // namespace passes
 
 /// Exactly one of `draft` and `workload` is set; draft passes come first.
@@ -107,6 +110,10 @@ inline constexpr std::array kPasses{
     Pass{.name = "fuse",
          .meaning = "consecutive compute nodes become one event",
          .workload = passes::fuse},
+    Pass{.name = "parts",
+         .meaning = "roles on several sorts of devices become one for each",
+         .workload = passes::parts,
+         .required = true},
 };
 
 }  // namespace orrery::parallel

@@ -2,6 +2,7 @@
 /// Every reason why a plan cannot run a model.
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 #include "machine/machine.h"
@@ -14,6 +15,7 @@
 #include "workload/plan/recompute.h"
 #include "workload/plan/schedule.h"
 #include "workload/plan/shard.h"
+#include "workload/plan/shares.h"
 
 namespace orrery::plan {
 namespace {
@@ -218,7 +220,27 @@ class Checker {
     }
   }
 
+  void shares() {
+    const auto shares = replica_microbatches(plan_);
+    if (!shares) {
+      error_.add(shares.error());
+      return;
+    }
+    require(plan_.ep == 1, "batch_shares", plan_.batch_shares,
+            "even shares with ep > 1: replicas exchange tokens in every microbatch");
+    require(plan_.zero < 2, "batch_shares", plan_.batch_shares,
+            "even shares with zero 2 and 3, whose replicas exchange in every microbatch");
+    for (const std::int64_t distinct : std::set<std::int64_t>(shares->begin(), shares->end())) {
+      if (auto one = check(with_microbatches(plan_, distinct), model_); !one && error_.empty()) {
+        error_.add(std::move(one.error()));
+      }
+    }
+  }
+
   void batch() {
+    if (!plan_.batch_shares.empty() && plan_.batch_shares != "auto") {
+      return shares();
+    }
     const std::int64_t together = plan_.dp * plan_.microbatch;
     require(plan_.global_batch % together == 0, "global_batch", plan_.global_batch,
             "a multiple of dp x microbatch = {}", together);

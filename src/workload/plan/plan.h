@@ -163,6 +163,8 @@ struct Plan {
   std::string order = "tp-cp-dp-pp";
   std::string
       stage_layers{};  ///< "12,13,13,10": layers per stage (chunks in model order); "" = even
+  std::string batch_shares{};  ///< "12*8,4*8": microbatches of every replica (shares.h); "" = even
+  std::string parts{};  ///< "a100,h100": parts of the machine in the order of ranks; "" = all
   PipelineSend pipeline_send = PipelineSend::whole;
   std::int64_t tp_chunks = 1;         ///< pieces of a tp collective that run beside its GEMM
   bool overlap_tp = true;             ///< reductions of input gradients run beside weight gradients
@@ -207,8 +209,9 @@ struct Plan {
 
   friend bool operator==(const Plan&, const Plan&) = default;
 
-  std::int64_t devices() const { return (Bytes(tp) * cp * pp * dp).value(); }     ///< saturates
-  std::int64_t microbatches() const { return global_batch / (dp * microbatch); }  ///< per replica
+  std::int64_t devices() const { return (Bytes(tp) * cp * pp * dp).value(); }  ///< saturates
+  /// Per replica; with batch_shares the mean, rounded down.
+  std::int64_t microbatches() const { return global_batch / (dp * microbatch); }
 
  private:
   template <class V>
@@ -256,6 +259,9 @@ struct Plan {
     visit("order", &Plan::order, "order of parallel axes over ranks, innermost first");
     visit("stage_layers", &Plan::stage_layers,
           "layers per stage, comma-separated; \"\" even; auto even with the ends counted");
+    visit("batch_shares", &Plan::batch_shares,
+          "microbatches of every replica, as 12*8,4*8; \"\" even; auto by what its devices do");
+    visit("parts", &Plan::parts, "parts of a mixed machine that ranks fill, in order; \"\" all");
     visit("pipeline_send", &Plan::pipeline_send, "how stage boundaries are sent");
     visit("tp_chunks", &Plan::tp_chunks, "pieces of a tp collective that run beside its GEMM");
     visit("overlap_tp", &Plan::overlap_tp, "tp reductions run beside weight-gradient GEMMs");

@@ -66,9 +66,14 @@ TEST(Remedies, TheLeastMemoryIsEnoughAndLittleLessIsNot) {
   // 8.03 billion parameters of 18 bytes are 134.6 GiB: more than the 80 GiB of one device.
   full::Task large = task("llama-3-8b", "dgx-a100-80g", 1, 4, 2048);
   large.only["offload_optimizer"] = {"none"};
-  const auto answer = full::search(large, {});
+  auto answer = full::search(large, {});
   ASSERT_TRUE(answer && answer->top.empty());
-  const auto found = remedies(large, {}, answer);
+  double last = 0;
+  const auto found = remedies(large, {}, answer, [&](double share) {
+    EXPECT_GE(share, last);
+    last = share;
+  });
+  EXPECT_EQ(last, 1);
   ASSERT_GE(found.size(), 2U);
   EXPECT_TRUE(std::is_sorted(found.begin(), found.end(), [](const Remedy& a, const Remedy& b) {
     return a.change() < b.change();
@@ -82,6 +87,10 @@ TEST(Remedies, TheLeastMemoryIsEnoughAndLittleLessIsNot) {
   EXPECT_EQ(memory.from, (80_GiB).value());
   EXPECT_GT(memory.to, (134_GiB).value());
   EXPECT_LE(memory.best.memory.value(), memory.to);
+  // What the answer calls the most frugal plan is that of the remedy, and says what it lacks.
+  EXPECT_LE(answer->least_memory.value(), memory.to);
+  EXPECT_EQ(full::memory_of(large, answer->frugal).second, answer->least_memory);
+  EXPECT_FALSE(answer->missing.empty());
   full::Task other = large;
   full::Options options;
   use_memory(other, options, Bytes(memory.to));
@@ -96,7 +105,7 @@ TEST(Remedies, WhereNothingDividesTheNearestThatDoes) {
   for (const char* degree : {"tp", "cp", "pp"}) {
     odd.fixed.places[degree] = "--fix";  // 1 each, so that dp = devices has to divide the batch
   }
-  const auto answer = full::search(odd, {});
+  auto answer = full::search(odd, {});
   ASSERT_FALSE(answer);
   const auto found = remedies(odd, {}, answer);
   ASSERT_EQ(found.size(), 2U);

@@ -97,7 +97,7 @@ RC_GTEST_PROP(LowerLaws, EveryPassVerifiesAndFusionKeepsWorkAndMessages, ()) {
   graph::WorkloadStatistics after;
   const LowerOptions options{
       .observe = [&](const std::string& pass, const graph::Workload& workload) {
-        (pass == "fuse" ? after : before) = graph::statistics(workload);
+        (pass == "fuse" || pass == "parts" ? after : before) = graph::statistics(workload);
       }};
   lowered(c.model, c.plan, options);
   RC_ASSERT(before.instances == after.instances);

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "machine/parts.h"
+#include "planner/full/search_state.h"
+
+namespace orrery::full {
+namespace {
+
+constexpr std::size_t kMostOrdered = 3;  // parts: 15 ways to use and order them
+
+/// Numbers of parts, as ranks may fill them.
+std::vector<std::vector<std::size_t>> ways_to_fill(std::size_t parts) {
+  std::vector<std::size_t> all(parts);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<std::vector<std::size_t>> ways{all};
+  const auto add = [&](const std::vector<std::size_t>& way) {
+    if (std::ranges::find(ways, way) == ways.end()) {
+      ways.push_back(way);
+    }
+  };
+  if (parts > kMostOrdered) {
+    add({all.rbegin(), all.rend()});
+    for (const std::size_t part : all) {
+      add({part});
+    }
+    return ways;
+  }
+  std::vector<std::size_t> order = all;
+  do {
+    for (std::size_t used = parts; used > 0; --used) {
+      add({order.begin(), order.begin() + static_cast<std::ptrdiff_t>(used)});
+    }
+  } while (std::ranges::next_permutation(order).found);
+  return ways;
+}
+
+/// Whether `--only parts=...` leaves it out.
+bool left_out(const Task& task, const std::string& names) {
+  const auto only = task.only.find("parts");
+  return only != task.only.end() && std::ranges::find(only->second, names) == only->second.end();
+}
+
+/// The task on these parts alone.
+Task on_parts(const Task& task, const machine::Machine& machine,
+              const std::vector<std::size_t>& way) {
+  Task one = task;
+  std::string names;
+  one.only.erase("parts");
+  one.devices = 0;
+  for (const std::size_t part : way) {
+    names += (names.empty() ? "" : ",") + machine.parts[part].name;
+    one.devices += machine.parts[part].devices;
+  }
+  one.machine = machine::arranged(machine, names).value();
+  one.fixed.plan.parts = names;
+  one.fixed.places["parts"] = "the parts tried";
+  return one;
+}
+
+void merge(Answer& all, Answer one, const Options& options) {
+  const auto add = [](std::uint64_t& sum, std::uint64_t count) { sum += count; };
+  add(all.counts.all, one.counts.all);
+  add(all.counts.by_bound, one.counts.by_bound);
+  add(all.counts.by_memory, one.counts.by_memory);
+  add(all.counts.by_family, one.counts.by_family);
+  add(all.counts.invalid, one.counts.invalid);
+  add(all.counts.estimated, one.counts.estimated);
+  add(all.counts.left, one.counts.left);
+  add(all.counts.simulated, one.counts.simulated);
+  if (!one.top.empty()) {
+    all.bound = all.top.empty() ? one.bound : std::min(all.bound, one.bound);
+  } else if (all.top.empty() &&
+             (all.least_memory == Bytes(0) || one.least_memory < all.least_memory)) {
+    all.least_memory = one.least_memory;
+    all.frugal = std::move(one.frugal);
+    all.missing = std::move(one.missing);
+  }
+  all.top.insert(all.top.end(), one.top.begin(), one.top.end());
+  std::ranges::stable_sort(all.top, {}, &Found::score);
+  all.top.resize(std::min(all.top.size(), options.top));
+  all.proved = all.proved && one.proved;
+  all.complete = all.complete && one.complete;
+  all.stopped = all.stopped || one.stopped;
+  all.estimate_error = std::max(all.estimate_error, one.estimate_error);
+  all.wall_s += one.wall_s;
+}
+
+}  // namespace
+
+Result<Answer> search_parts(const Task& task, const Options& options) {
+  const auto cut = machine::with_devices(task.machine, task.devices);
+  if (!cut) {
+    return fail(cut.error());
+  }
+  if (cut->parts.empty()) {  // all of one part
+    Task one = task;
+    one.machine.device = cut->device;
+    one.machine.parts.clear();
+    return search(one, options);
+  }
+  machine::Machine machine = task.machine;
+  machine.parts = cut->parts;
+  machine.device = cut->device;
+  std::optional<Answer> all;
+  std::optional<Error> mistakes;
+  for (const std::vector<std::size_t>& way : ways_to_fill(machine.parts.size())) {
+    const Task on = on_parts(task, machine, way);
+    if (left_out(task, on.fixed.plan.parts)) {
+      continue;
+    }
+    auto one = search(on, options);
+    if (!one) {
+      mistakes = mistakes ? mistakes : std::optional(std::move(one.error()));
+    } else if (all) {
+      merge(*all, std::move(*one), options);
+    } else {
+      all = std::move(*one);
+    }
+    if (all && all->stopped) {
+      break;
+    }
+  }
+  if (!all && !mistakes) {
+    return fail(Error(Mistake{
+        "--only",
+        "parts",
+        {},
+        "some of " + machine::part_names(machine) + " in an order, values between semicolons"}));
+  }
+  if (!all) {
+    return fail(std::move(*mistakes));
+  }
+  return std::move(*all);
+}
+
+}  // namespace orrery::full

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where limits end a search: of bounds, in spaces of more groups than can be looked at.
+#include <gtest/gtest.h>
+
+#include "../task.h"
+#include "planner/full/search.h"
+#include "study/run.h"
+
+namespace orrery::full {
+namespace {
+
+using testing::task;
+
+Options few_bounds(std::size_t bounds) {
+  Options options;
+  options.top = 1;
+  options.most_estimates = 50;
+  options.most_simulations = 8;
+  options.most_bounds = bounds;
+  return options;
+}
+
+std::uint64_t sum_of(const Counts& counts) {
+  return counts.by_bound + counts.by_memory + counts.by_family + counts.invalid + counts.estimated +
+         counts.left;
+}
+
+/// A mixture of experts on 16 devices: more groups than a hundredth of the bounds, so the scout has
+/// a plan of every way to cut the model before the first group is split, and few bounds still
+/// answer with a plan that runs. Without the scout, which exhaustive searches do without, as few
+/// bounds find none. `bound` holds for plans that were never looked at.
+TEST(SearchLimits, FewBoundsStillAnswerInASpaceOfManyGroups) {
+  const Task experts = task("mixtral-8x7b", "l40s", 16, 64, 4096);
+  const auto space = Space::of(experts);
+  ASSERT_TRUE(space);
+  const auto few = search(experts, few_bounds(500));
+  ASSERT_TRUE(few) << few.error().to_string();
+  ASSERT_FALSE(few->top.empty());
+  EXPECT_FALSE(few->complete);
+  EXPECT_FALSE(few->proved);
+  EXPECT_GT(few->counts.left, 0U);
+  EXPECT_EQ(sum_of(few->counts), few->counts.all);
+  const Found& best = few->top.front();
+  const auto run = study::run_step(experts.model, experts.machine, best.plan, 0, {});
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_EQ(run->timeline.step_time, best.step_time);
+  EXPECT_LE(few->bound, best.step_time);
+  Options blind = few_bounds(500);
+  blind.exhaustive = true;
+  const auto none = search(experts, blind);
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->top.empty());
+  const auto more = search(experts, few_bounds(5000));
+  ASSERT_TRUE(more && !more->top.empty());
+  EXPECT_LE(few->bound, more->top.front().step_time);
+}
+
+/// Exhaustive searches go by bounds alone: there is no scout, so what is found within so few bounds
+/// is nothing or was found by its bound. With all bounds both agree that nothing is faster.
+TEST(SearchLimits, BoundsAreCountedAlsoWithoutAScout) {
+  const Task small = task("gpt2", "dgx-h100", 8, 64, 1024);
+  const auto cut = search(small, few_bounds(1));
+  ASSERT_TRUE(cut) << cut.error().to_string();
+  EXPECT_FALSE(cut->complete);
+  const auto whole = search(small, few_bounds(kMostBounds));
+  ASSERT_TRUE(whole && !whole->top.empty());
+  if (!cut->top.empty()) {
+    EXPECT_LE(whole->top.front().step_time, cut->top.front().step_time);
+    EXPECT_LE(cut->bound, whole->top.front().step_time);
+  }
+}
+
+}  // namespace
+}  // namespace orrery::full

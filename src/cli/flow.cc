@@ -215,8 +215,8 @@ class Flow : public Command {
     }
     job.options.protocol = parse("--protocol", protocol_, network::Protocol::eqds, mistakes);
     job.options.paths = parse<std::int64_t>("--paths", paths_, 0, mistakes);
-    if (paths_ && (job.options.paths < 1 || job.options.paths > 4096)) {
-      mistakes.add(wrong_value("--paths", *paths_, "1 to 4096"));
+    if (paths_ && (job.options.paths < 1 || job.options.paths > network::kMostPaths)) {
+      mistakes.add(wrong_value("--paths", *paths_, fmt::format("1 to {}", network::kMostPaths)));
     }
     job.options.seed = job.seed;
   }

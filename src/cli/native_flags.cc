@@ -24,10 +24,11 @@ Error in_files(Error error, const astra::Files& files) {
 
 void NativeFlags::declare(Options& options) {
   options.group("Links");
-  options.value("--network", network_, "MODEL",
-                "fifo, flow or flit: messages share links of all dimensions; with --native its "
-                "model (" +
-                    all_names<simulate::NetworkModel>() + "; default ports)");
+  options.value(
+      "--network", network_, "MODEL",
+      "fifo, flow, flit or packet: messages share links of all dimensions; with --native its "
+      "model (" +
+          all_names<simulate::NetworkModel>() + "; default ports)");
   options.value("--topology", topology_, "SPEC|FILE",
                 "messages pass this network of links (fat_tree:k=8, ns-3's or htsim's file; "
                 "`orrery show topology --help`), NPU d being its host d");
@@ -45,7 +46,8 @@ void NativeFlags::read(bool has_links, bool has_backend, astra::RunOptions& opti
   if (!native_ && (network_ || topology_ || has_links)) {
     const auto backend = value_of<astra::Backend>(name_of(model_));
     if (asked == "ports") {
-      mistakes.add(wrong_value("--network", asked, "fifo, flow or flit; ports goes with --native"));
+      mistakes.add(
+          wrong_value("--network", asked, "fifo, flow, flit or packet; ports goes with --native"));
     } else if (has_backend) {
       mistakes.add({"--network-backend",
                     {},

@@ -41,6 +41,12 @@ class BucketQueue {
     return bucket_is_over() && (instants_.empty() || instants_.front().when > now_);
   }
 
+  /// When the earliest events are. Requires bucket_is_over() and !empty().
+  Time next_time() const {
+    assert(bucket_is_over() && !empty() && "nothing is left of the instant, something after it");
+    return instants_.front().when;
+  }
+
   /// Events of one instant, or some of them, in order.
   struct Bucket : PlainVector<Event> {
     std::uint64_t opening = 0;  ///< of this time that it is in use; from 1

@@ -60,6 +60,25 @@ class CalendarQueue {
     }
   }
 
+  /// When the earliest pending event is. Requires !empty().
+  Time next_time() const {
+    assert(size_ > 0 && "an empty queue has no next event");
+    if (!due_.empty()) {
+      return due_.back().when;
+    }
+    Time next = far_.empty() ? Time::max() : far_.next_time();
+    if (const std::int64_t slot = next_used(); slot != INT64_MAX) {
+      for (std::uint32_t number = first_[static_cast<std::size_t>(slot) % kSlots]; number != kNone;
+           number = chunks_[number].next) {
+        const Chunk& chunk = chunks_[number];
+        for (std::uint32_t i = 0; i < chunk.count; ++i) {
+          next = std::min(next, chunk.events[i].when);
+        }
+      }
+    }
+    return next;
+  }
+
   /// Removes the earliest event and moves the clock to it. Requires !empty().
   Event pop() {
     assert(size_ > 0 && "pop of an empty queue");

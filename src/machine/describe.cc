@@ -125,6 +125,11 @@ Fields fields_of(const Machine& machine) {
       fields.emplace_back(fmt::format("flit.{}", name), shown(machine.flit.*member));
     });
   }
+  if (machine.packet != network::PacketOptions()) {
+    network::PacketOptions::fields([&](std::string_view name, auto member, std::string_view) {
+      fields.emplace_back(fmt::format("packet.{}", name), shown(machine.packet.*member));
+    });
+  }
   return fields;
 }
 

@@ -15,6 +15,7 @@
 #include "machine/read_device.h"
 #include "machine/read_origins.h"
 #include "machine/read_shared.h"
+#include "machine/read_fabric.h"
 #include "machine/read_wires.h"
 
 namespace orrery::machine {
@@ -154,26 +155,6 @@ memory::RemoteMemory read_remote_memory(Reader& machine, const ConfigNode& node)
   return machine.absorb(read.finish(memory));
 }
 
-flit::FabricSettings read_flit(Reader& machine, const ConfigNode& node) {
-  Reader read(node);
-  flit::FabricSettings settings;
-  read_fields(read, settings);
-  read.require(settings.flit > Bytes(0) && settings.flit <= 1_MiB, "flit", "1 B to 1 MiB");
-  read.require(settings.packet > Bytes(0) && settings.packet <= 1_MiB, "packet", "1 B to 1 MiB");
-  read.require(settings.cycle >= Time(0) && settings.cycle <= 1_ms, "cycle", "0 ps to 1 ms");
-  read.require(settings.vcs >= 1 && settings.vcs <= flit::kMostVcs, "vcs",
-               fmt::format("1 to {}", flit::kMostVcs));
-  read.require(settings.buffer >= 0 && settings.buffer <= flit::kMostBuffer, "buffer",
-               fmt::format("0 to {} flits", flit::kMostBuffer));
-  for (const char* name : {"routing_delay", "credit_delay"}) {
-    const int delay =
-        name == std::string_view("routing_delay") ? settings.routing_delay : settings.credit_delay;
-    read.require(delay >= 0 && delay <= flit::kMostDelay, name,
-                 fmt::format("0 to {} cycles", flit::kMostDelay));
-  }
-  return machine.absorb(read.finish(settings));
-}
-
 /// What memory tiers go through; a dimension that could not be read, without a name, may be it.
 void check_ports(Reader& read, const Machine& machine, const compute::Device& device) {
   for (std::size_t tier = 0; tier < device.memory.size(); ++tier) {
@@ -224,6 +205,9 @@ Result<Machine> parse_machine(const ConfigNode& node) {
   }
   if (const ConfigNode* flit = read.child("flit", false)) {
     machine.flit = read_flit(read, *flit);
+  }
+  if (const ConfigNode* packet = read.child("packet", false)) {
+    machine.packet = read_packet(read, *packet);
   }
   read_origins(read, machine);
   return read.finish(std::move(machine));

@@ -12,6 +12,7 @@
 #include "machine/compute/device.h"
 #include "machine/memory/remote_memory.h"
 #include "machine/network/flit/fabric.h"
+#include "machine/network/packet.h"
 #include "machine/topology/dimension.h"
 #include "machine/topology/wires.h"
 
@@ -35,6 +36,7 @@ struct Machine {
   topology::Wires wires;                            ///< under the dimensions: fifo and flow use it
   memory::RemoteMemory remote_memory;  ///< beyond devices and hosts; kind none: there is none
   flit::FabricSettings flit;           ///< of `--network flit`
+  network::PacketOptions packet;       ///< of `--network packet`
   std::map<std::string, std::string> origins;  ///< dotted field, or a prefix of it -> origin
 
   friend bool operator==(const Machine&, const Machine&) = default;
@@ -67,6 +69,7 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///            chunk}
 ///   flit: {flit, packet, cycle, ports, vcs, buffer, routing_delay, credit_delay, vc_allocator,
 ///            sw_allocator, flow_control}
+///   packet: {protocol, wire, header, queue, window, paths, pause, resume, switch_delay}
 ///   origins: {dotted field or a prefix of it: where the number comes from}
 ///
 /// A mesh of one extent, a line, may give its `size` instead of a shape.

@@ -135,6 +135,9 @@ std::string to_yaml(const Machine& machine) {
   if (machine.flit != flit::FabricSettings()) {
     text += "flit:\n" + write_fields(machine.flit, 2);
   }
+  if (machine.packet != network::PacketOptions()) {
+    text += "packet:\n" + write_fields(machine.packet, 2);
+  }
   if (!machine.origins.empty()) {
     text += "origins:\n";
   }

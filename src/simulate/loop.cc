@@ -391,5 +391,6 @@ template class Loop<PortTransport>;
 template class Loop<MessageTransport<network::FifoNetwork>>;
 template class Loop<MessageTransport<network::FairNetwork>>;
 template class Loop<MessageTransport<flit::FlitNetwork>>;
+template class Loop<MessageTransport<network::PacketLinks>>;
 
 }  // namespace orrery::simulate

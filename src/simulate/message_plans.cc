@@ -160,7 +160,10 @@ Result<void> MessagePlans::check(const graph::Workload& workload, std::string_vi
   if (auto known = check_algorithms(workload, network); !known) {
     return known;
   }
-  if (const double messages = messages_of(workload); messages > kMostMessagesOfARun) {
+  const double messages = sum_of(workload, [this](RankIndex rank, const BoundTemplate& shape) {
+    return messages_of(rank, shape);
+  });
+  if (messages > kMostMessagesOfARun) {
     return fail(fmt::format(
         "network {}: about {:.1e} messages, at most {:.0e} end within hours; take fewer devices or "
         "microbatches, or network ports",
@@ -228,7 +231,7 @@ double MessagePlans::messages_of(RankIndex rank, const BoundTemplate& shape) {
 }
 
 /// Of a list of work; of other sources nobody knows. The ranks of a role count as its first does.
-double MessagePlans::messages_of(const graph::Workload& workload) {
+double MessagePlans::sum_of(const graph::Workload& workload, const OfTemplate& of) const {
   const graph::IssueList* list = workload.source->list();
   if (list == nullptr) {
     return 0;
@@ -241,7 +244,7 @@ double MessagePlans::messages_of(const graph::Workload& workload) {
     ++ranks[role];
   }
   const graph::Excerpt excerpt(*list, workload.roles.size(), 1);
-  double messages = 0;
+  double sum = 0;
   for (std::size_t role = 0; role < ranks.size(); ++role) {
     const std::size_t program = workload.roles[role].program;
     std::map<int, double> issued;  // by template
@@ -250,10 +253,49 @@ double MessagePlans::messages_of(const graph::Workload& workload) {
                        issued[instance.template_index] += static_cast<double>(times);
                      });
     for (const auto& [number, times] : issued) {
-      messages += ranks[role] * times * messages_of(first[role], binding_.shape(program, number));
+      sum += ranks[role] * times * of(first[role], binding_.shape(program, number));
     }
   }
-  return messages;
+  return sum;
+}
+
+/// What one member's part of it comes to.
+double MessagePlans::cost_of(CommunicatorIndex communicator, int collective, const Cost& cost) {
+  double sum = 0;
+  for (const PhasePlan& phase : of(communicator, collective)) {
+    for (std::uint32_t group = 0; group < phase.groups; ++group) {
+      for (std::uint32_t message = 0; message < phase.list->size(); ++message) {
+        sum += cost(phase.bytes(message), phase.way(group, message).size());
+      }
+    }
+  }
+  return sum / static_cast<double>(wiring_.communicator(communicator).members.size());
+}
+
+double MessagePlans::cost_of(const graph::Workload& workload, const Cost& cost,
+                             const Links& links) {
+  std::map<std::pair<CommunicatorIndex, int>, double> known;
+  const auto of_collective = [&](RankIndex rank, const BoundNode& node) {
+    const CommunicatorIndex communicator = wiring_.communicator_of(rank, node.group);
+    if (communicator == Wiring::kNone) {
+      return 0.0;
+    }
+    const auto [found, fresh] = known.try_emplace({communicator, node.collective});
+    if (fresh) {
+      found->second = cost_of(communicator, node.collective, cost);
+    }
+    return found->second;
+  };
+  return sum_of(workload, [&](RankIndex rank, const BoundTemplate& shape) {
+    double sum = 0;
+    for (const BoundNode& node : shape.nodes) {
+      sum += node.kind == graph::Node::Kind::collective ? of_collective(rank, node)
+             : node.kind == graph::Node::Kind::send
+                 ? cost(node.bytes, links(wiring_.way_of(rank, node.flow)))
+                 : 0;
+    }
+    return sum;
+  });
 }
 
 PhasePlan MessagePlans::plan_of(CommunicatorIndex communicator,

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -86,6 +87,12 @@ class MessagePlans {
   /// Of the algorithms alone.
   Result<void> check_algorithms(const graph::Workload& workload, std::string_view network);
 
+  /// Cost of what all simulated ranks send, if cost(bytes, links of the way) is a message's; 0 for
+  /// work that is not a list. Requires check().
+  using Cost = std::function<double(Bytes, std::size_t)>;
+  using Links = std::function<std::size_t(const Way&)>;
+  double cost_of(const graph::Workload& workload, const Cost& cost, const Links& links);
+
   /// References stay valid. Requires check().
   const std::vector<PhasePlan>& of(CommunicatorIndex communicator, int collective);
 
@@ -107,7 +114,10 @@ class MessagePlans {
   }
   double messages_of(CommunicatorIndex communicator, int collective);
   double messages_of(RankIndex rank, const BoundTemplate& shape);
-  double messages_of(const graph::Workload& workload);
+  double cost_of(CommunicatorIndex communicator, int collective, const Cost& cost);
+  /// Of all instances of a list of work, if of(rank, template) is one instance's.
+  using OfTemplate = std::function<double(RankIndex, const BoundTemplate&)>;
+  double sum_of(const graph::Workload& workload, const OfTemplate& of) const;
   static Shape shape_of(const collective::CollectivePhase& phase);
   const collective::MessageList& list(const collective::CollectivePhase& phase);
   /// What simulated ranks send of it, where ranks fold.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/message_transport.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 
@@ -9,10 +11,17 @@
 namespace orrery::simulate {
 namespace {
 
+/// Packets times the links that they pass: a few million a second.
+constexpr double kMostPassesOfARun = 2e10;
+
 template <class Links>
 Links make_links(const topology::LinkMap& map, const machine::Machine& machine, bool shortcuts) {
   if constexpr (std::is_same_v<Links, flit::FlitNetwork>) {
     return Links(map, machine.flit, shortcuts);
+  } else if constexpr (std::is_same_v<Links, network::PacketLinks>) {
+    network::PacketOptions options = machine.packet;
+    options.seed = machine.wires.seed;
+    return Links(map, options);
   } else {
     static_cast<void>(machine);
     static_cast<void>(shortcuts);
@@ -55,7 +64,15 @@ template <class Links>
 network::TransferId MessageTransport<Links>::start(Bytes bytes, std::span<const topology::Hop> way,
                                                    RankPair ends) {
   const std::span<const topology::Hop> taken = faults_ ? faults_->way(way) : way;
-  const network::TransferId id = links_.start(bytes, taken, queue_);
+  const network::TransferId id = [&] {
+    if constexpr (std::is_same_v<Links, network::PacketLinks>) {
+      return links_.start(
+          {static_cast<std::int32_t>(ends.source), static_cast<std::int32_t>(ends.target), bytes},
+          taken, queue_);
+    } else {
+      return links_.start(bytes, taken, queue_);
+    }
+  }();
   if (faults_) {
     faults_->began(id, way, taken);
   }
@@ -65,6 +82,46 @@ network::TransferId MessageTransport<Links>::start(Bytes bytes, std::span<const 
     messages_.push_back({ends.source, ends.target, bytes, queue_.now(), Time::max()});
   }
   return id;
+}
+
+template <class Links>
+Result<void> MessageTransport<Links>::count_work(const graph::Workload& workload,
+                                                 std::string_view network) {
+  if constexpr (kCounts) {
+    work_ = plans_.cost_of(
+        workload, [&](Bytes bytes, std::size_t links) { return links_.passes(bytes, links); },
+        [&](const Way& way) { return route(way).size(); });
+    if (work_ > kMostPassesOfARun) {
+      return fail(fmt::format(
+          "network {}: packets pass links about {:.1e} times, at most {:.0e} end within hours; "
+          "take fewer devices or microbatches, a larger packet.wire in the machine file, or "
+          "network flow",
+          network, work_, kMostPassesOfARun));
+    }
+  }
+  return {};
+}
+
+template <class Links>
+void MessageTransport<Links>::settle() {
+  links_.settle(queue_);
+  if constexpr (kCounts) {
+    constexpr double kTellEvery = 1e5;  // passes
+    if (progress_ && work_ > 0 && links_.passed() > told_at_ + kTellEvery) {
+      told_at_ = links_.passed();
+      progress_(std::min(1.0, told_at_ / work_), links_.events());
+    }
+  }
+}
+
+template <class Links>
+std::vector<std::string> MessageTransport<Links>::stalls() const {
+  if constexpr (requires { links_.stall(); }) {
+    if (auto stall = links_.stall()) {
+      return {std::move(*stall)};
+    }
+  }
+  return {};
 }
 
 template <class Links>
@@ -240,5 +297,6 @@ void MessageTransport<Links>::describe(const std::vector<Activity>& live,
 template class MessageTransport<network::FifoNetwork>;
 template class MessageTransport<network::FairNetwork>;
 template class MessageTransport<flit::FlitNetwork>;
+template class MessageTransport<network::PacketLinks>;
 
 }  // namespace orrery::simulate

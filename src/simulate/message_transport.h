@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -14,9 +15,11 @@
 #include "machine/network/fifo.h"
 #include "machine/network/flit/network.h"
 #include "machine/network/link_faults.h"
+#include "machine/network/packet_links.h"
 #include "machine/topology/link_map.h"
 #include "simulate/bind.h"
 #include "simulate/message_plans.h"
+#include "simulate/progress.h"
 #include "simulate/timeline.h"
 #include "simulate/transport.h"
 #include "simulate/wiring.h"
@@ -40,12 +43,15 @@ class MessageTransport {
   /// By message_fold.h: what is alike shares alike, but is not first come first served alike.
   static constexpr bool kFolds = std::is_same_v<Links, network::FairNetwork>;
   /// Whether settle() must come last: after it nothing may be pushed for before what it has pushed.
-  static constexpr bool kLooksAhead = std::is_same_v<Links, flit::FlitNetwork>;
+  static constexpr bool kLooksAhead =
+      std::is_same_v<Links, flit::FlitNetwork> || std::is_same_v<Links, network::PacketLinks>;
   /// Only where rates follow: fifo has booked when messages pass, flits know no other capacity.
   static constexpr bool kLinksChange = std::is_same_v<Links, network::FairNetwork>;
   /// What is on the links must be the same again: told only by what has rates.
   static constexpr bool kRepeats = std::is_same_v<Links, network::FairNetwork>;
   static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
+  /// What a message costs depends on its bytes, so that the work of a run is counted first.
+  static constexpr bool kCounts = std::is_same_v<Links, network::PacketLinks>;
 
   MessageTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
                    engine::EventQueue& queue, bool shortcuts = true);
@@ -56,14 +62,28 @@ class MessageTransport {
         return ok;
       }
     }
-    return plans_.check(workload, network);
+    if (auto ok = plans_.check(workload, network); !ok) {
+      return ok;
+    }
+    if constexpr (kCounts) {
+      return count_work(workload, network);
+    }
+    return {};
   }
 
   void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
   void begin_copy(Activity id, RankIndex rank, int collective);
   void begin_message(Activity id, const Way& way, Bytes bytes);
   std::optional<Activity> handle(const engine::EventQueue::Event& event);
-  void settle() { links_.settle(queue_); }
+  void settle();
+  /// How much of its work a run has done (kCounts): told instead of the instances issued.
+  void on_progress(Progress progress)
+    requires kCounts
+  {
+    progress_ = std::move(progress);
+  }
+  /// What keeps messages from ever arriving.
+  std::vector<std::string> stalls() const;
   /// Before the first message: links may change. Requires kLinksChange.
   void expect_faults();
   bool change_link(topology::LinkId link, double share);
@@ -113,6 +133,8 @@ class MessageTransport {
     bool moves = false;
   };
 
+  /// Refuses more than ends within hours.
+  Result<void> count_work(const graph::Workload& workload, std::string_view network);
   Under& under(Activity id);
   const PhasePlan& phase_of(const Under& under) const { return (*under.phases)[under.phase]; }
   void begin_phase(Activity id);
@@ -137,6 +159,9 @@ class MessageTransport {
   const LinkMirrors& mirrors_;
   topology::Wires wires_;
   std::optional<network::LinkFaults> faults_;  ///< if expected
+  Progress progress_;
+  double work_ = 0;     ///< of the run, as Links counts it; 0: not known
+  double told_at_ = 0;  ///< work done when progress was last told
   bool record_ = false;
   std::vector<MessageSpan> messages_;      ///< begun; those under way end at Time::max()
   std::vector<std::size_t> message_span_;  ///< by TransferId, if recorded
@@ -145,5 +170,6 @@ class MessageTransport {
 extern template class MessageTransport<network::FifoNetwork>;
 extern template class MessageTransport<network::FairNetwork>;
 extern template class MessageTransport<flit::FlitNetwork>;
+extern template class MessageTransport<network::PacketLinks>;
 
 }  // namespace orrery::simulate

@@ -9,7 +9,7 @@ namespace orrery::simulate {
 
 /// How collectives and messages share the network's links (docs/models/networks.md). What runs each
 /// is a row of kNetworks (simulate.cc).
-enum class NetworkModel : std::uint8_t { ports, fifo, flow, flit };
+enum class NetworkModel : std::uint8_t { ports, fifo, flow, flit, packet };
 constexpr auto named_values(NetworkModel) {
   return std::to_array<Named<NetworkModel>>({
       {NetworkModel::ports, "ports",
@@ -26,6 +26,10 @@ constexpr auto named_values(NetworkModel) {
       {NetworkModel::flit, "flit",
        "every message of every collective is packets of flits through virtual-channel routers with "
        "finite buffers, cycle by cycle; in closed form while messages do not meet"},
+      {NetworkModel::packet, "packet",
+       "every message of every collective is packets in queues of the links that they pass, as "
+       "store-and-forward switches and a protocol of senders and receivers have it (`packet` of "
+       "the machine file)"},
   });
 }
 

@@ -135,7 +135,20 @@ void set_up(Loop<Transport>& loop, Transport& transport, const faults::Schedule&
       transport.record_messages();
     }
   }
-  loop.on_progress(options.progress);
+  if constexpr (requires { transport.on_progress(options.progress); }) {
+    transport.on_progress(options.progress);
+  } else {
+    loop.on_progress(options.progress);
+  }
+}
+
+template <class Transport>
+std::vector<std::string> stalls_of(const Transport& transport) {
+  if constexpr (requires { transport.stalls(); }) {
+    return transport.stalls();
+  } else {
+    return {};
+  }
 }
 
 template <class Transport>
@@ -193,7 +206,7 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   Timeline timeline;
   if (const auto waiting = unfinished(workload, loop.ranks()); !waiting.empty()) {
     if (options.faults.empty()) {
-      return fail(deadlock(waiting, {}));
+      return fail(deadlock(waiting, stalls_of(transport)));
     }
     timeline.stopped = {queue.now(), deadlock(waiting, faults->losses)};
   } else if (const RankState* rank = loop.left_over()) {
@@ -221,6 +234,7 @@ constexpr std::array kNetworks{
     Network{NetworkModel::fifo, run<MessageTransport<network::FifoNetwork>>},
     Network{NetworkModel::flow, run<MessageTransport<network::FairNetwork>>},
     Network{NetworkModel::flit, run<MessageTransport<flit::FlitNetwork>>},
+    Network{NetworkModel::packet, run<MessageTransport<network::PacketLinks>>},
 };
 static_assert(std::ranges::equal(kNetworks, kNames<NetworkModel>, {}, &Network::model,
                                  &Named<NetworkModel>::value));

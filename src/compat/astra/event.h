@@ -65,6 +65,9 @@ class Events {
   /// Whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const { return added_.empty() && queue_.instant_is_over(); }
 
+  /// Of the earliest event. Requires instant_is_over() and !empty().
+  Time next_time() const { return queue_.next_time(); }
+
   /// Requires when >= now().
   [[gnu::always_inline]] void push(Time when, const Event& event) { queue_.push(when, event); }
 

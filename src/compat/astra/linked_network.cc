@@ -10,6 +10,7 @@
 #include "machine/network/fair.h"
 #include "machine/network/fifo.h"
 #include "machine/network/flit/network.h"
+#include "machine/network/packet_links.h"
 
 namespace orrery::astra {
 namespace {
@@ -37,13 +38,20 @@ class LinkedNetwork::Model {
 template <class Links>
 class LinkedNetwork::ModelOf : public Model {
  public:
-  explicit ModelOf(topology::LinkMap map) : map_(std::move(map)), links_(make()) {}
+  ModelOf(topology::LinkMap map, std::uint64_t seed) : map_(std::move(map)), links_(make(seed)) {}
 
   void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
             Event arrival) override {
     advance(events);
     const Way& way = way_between(from, to);
-    const network::TransferId id = links_.start(bytes, way.hops, queue_);
+    const network::TransferId id = [&] {
+      if constexpr (kPackets) {
+        return links_.start({static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), bytes},
+                            way.hops, queue_);
+      } else {
+        return links_.start(bytes, way.hops, queue_);
+      }
+    }();
     under_way_.resize(std::max<std::size_t>(under_way_.size(), id + 1));
     under_way_[id] = {arrival, way.last};
   }
@@ -63,6 +71,9 @@ class LinkedNetwork::ModelOf : public Model {
 
   void settle(Events& events) override {
     advance(events);
+    if (kPackets && !events.empty()) {  // which move no further than what may begin others
+      queue_.push(events.next_time(), kClock, 0);
+    }
     links_.settle(queue_);
     if (!queue_.empty() && (woken_ <= events.now() || queue_.next_time() < woken_)) {
       woken_ = queue_.next_time();
@@ -72,6 +83,8 @@ class LinkedNetwork::ModelOf : public Model {
 
  private:
   static constexpr bool kFlits = std::is_same_v<Links, flit::FlitNetwork>;
+  static constexpr bool kPackets = std::is_same_v<Links, network::PacketLinks>;
+  static constexpr bool kWhole = kFlits || kPackets;  ///< ends when it has passed the last link
   static constexpr std::uint32_t kClock = 0;
   static_assert(kClock < network::AnalyticalNetwork::kFirstEvent);
 
@@ -84,8 +97,10 @@ class LinkedNetwork::ModelOf : public Model {
     Time last{0};
   };
 
-  Links make() const {
-    if constexpr (kFlits) {
+  Links make(std::uint64_t seed) const {
+    if constexpr (kPackets) {
+      return Links(map_, {.seed = seed});
+    } else if constexpr (kFlits) {
       return Links(map_, flit::FabricSettings{}, true);
     } else {
       return Links(map_.links());
@@ -98,7 +113,7 @@ class LinkedNetwork::ModelOf : public Model {
     Way& way = found->second;
     if (fresh) {
       map_.route(from, to, way.hops);
-      if (!kFlits && !way.hops.empty()) {
+      if (!kWhole && !way.hops.empty()) {
         way.last = std::exchange(way.hops.back().latency, Time(0));
       }
     }
@@ -107,7 +122,7 @@ class LinkedNetwork::ModelOf : public Model {
 
   void arrive(Events& events, const Sent& sent) const {
     const Time when =
-        kFlits ? ceil_nanoseconds(queue_.now()) : floor_nanoseconds(queue_.now() + sent.last);
+        kWhole ? ceil_nanoseconds(queue_.now()) : floor_nanoseconds(queue_.now() + sent.last);
     events.push(std::max(when, events.now()), sent.arrival);
   }
 
@@ -127,11 +142,15 @@ topology::LinkMap link_map(const std::vector<Dimension>& network, const topology
 
 Result<void> LinkedNetwork::check(Backend backend, const std::vector<Dimension>& network,
                                   const topology::Wires& wires) {
+  if (backend == Backend::packet) {
+    const topology::LinkMap map = link_map(network, wires);
+    return network::PacketLinks(map, {}).check();
+  }
   if (backend != Backend::flit) {
     return {};
   }
   if (wires.graph) {
-    return fail("flits run by the dimensions here: expected fifo or flow on a topology");
+    return fail("flits run by the dimensions here: expected fifo, flow or packet on a topology");
   }
   const topology::LinkMap map = link_map(network, wires);
   return flit::FlitNetwork(map, flit::FabricSettings{}, true).check();
@@ -141,11 +160,13 @@ LinkedNetwork::LinkedNetwork(Backend backend, const std::vector<Dimension>& netw
                              const topology::Wires& wires) {
   topology::LinkMap map = link_map(network, wires);
   if (backend == Backend::flit) {
-    model_ = std::make_unique<ModelOf<flit::FlitNetwork>>(std::move(map));
+    model_ = std::make_unique<ModelOf<flit::FlitNetwork>>(std::move(map), wires.seed);
+  } else if (backend == Backend::packet) {
+    model_ = std::make_unique<ModelOf<network::PacketLinks>>(std::move(map), wires.seed);
   } else if (backend == Backend::flow) {
-    model_ = std::make_unique<ModelOf<network::FairNetwork>>(std::move(map));
+    model_ = std::make_unique<ModelOf<network::FairNetwork>>(std::move(map), wires.seed);
   } else {
-    model_ = std::make_unique<ModelOf<network::FifoNetwork>>(std::move(map));
+    model_ = std::make_unique<ModelOf<network::FifoNetwork>>(std::move(map), wires.seed);
   }
 }
 

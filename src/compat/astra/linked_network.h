@@ -18,20 +18,21 @@ namespace orrery::astra {
 topology::LinkMap link_map(const std::vector<Dimension>& network, const topology::Wires& wires);
 
 /// Links of all dimensions that messages share as a model of machine/network says (Backend fifo,
-/// flow, flit): the interface of network.h, and
+/// flow, flit, packet): the interface of network.h, and
 ///
 ///   settle(events)   when an instant is over: what has begun and ended changes the others
 ///
 ///   way      that of the LinkMap, which crosses every dimension in which the ends differ
 ///   arrival  floor(time of the last byte + latency of the last link), in ns: alone with flow, what
-///            the unaware network says of one dimension. flit: its last cycle, rounded up
+///            the unaware network says of one dimension. flit: its last cycle, rounded up. packet:
+///            its last packet, of the default protocol, rounded up
 ///
 /// The model has a clock of its own, in picoseconds, which follows the run's.
 class LinkedNetwork {
  public:
   static constexpr bool kStateless = false;
 
-  /// Mistakes: flits on `wires`, and what FlitNetwork::check() says.
+  /// Mistakes: flits on `wires`, and what the models' own check() says.
   static Result<void> check(Backend backend, const std::vector<Dimension>& network,
                             const topology::Wires& wires);
   /// Requires check().

@@ -21,7 +21,7 @@
 
 namespace orrery::astra {
 
-enum class Backend : std::uint8_t { unaware, aware, fifo, flow, flit };
+enum class Backend : std::uint8_t { unaware, aware, fifo, flow, flit, packet };
 constexpr auto named_values(Backend) {
   return std::to_array<Named<Backend>>({
       {Backend::unaware, "unaware", "no message delays another"},
@@ -29,6 +29,7 @@ constexpr auto named_values(Backend) {
       {Backend::fifo, "fifo", "links of all dimensions, first come first served, cut through"},
       {Backend::flow, "flow", "links of all dimensions, max-min fair"},
       {Backend::flit, "flit", "routers of all dimensions, flit by flit"},
+      {Backend::packet, "packet", "links of all dimensions with queues of packets, protocol eqds"},
   });
 }
 /// Whether messages pass a LinkMap (linked_network.h); ASTRA-sim has no such binary.
@@ -52,7 +53,8 @@ struct RunInput {
 
 struct RunOptions {
   Backend backend = Backend::unaware;
-  topology::Wires wires;  ///< of fifo and flow: links instead of the dimensions' own, if any
+  topology::Wires
+      wires;  ///< of fifo, flow and packet: links instead of the dimensions' own, if any
   Quirks quirks = Quirks::all();
   bool fold = true;  ///< run one rank per class of ranks that do the same at the same times
   std::int64_t queues_per_dimension = 1;

@@ -38,13 +38,17 @@ constexpr auto named_values(Protocol) {
   });
 }
 
+/// Path ids of a flow.
+inline constexpr std::int64_t kMostPaths = 4096;
+
 /// Constants of a protocol. Counts of packets scale with the links' rate from those of 100 Gbit/s.
 struct PacketOptions {
   Protocol protocol = Protocol::eqds;
   Bytes wire{0};            ///< of a full packet; 0: eqds 4150, swift 4000, others 9064
   Bytes header{64};         ///< of it, and of control packets; swift always 40, of the latter only
   std::int64_t queue = 0;   ///< packets (of ndp their payload) that a queue that trims or drops
-                            ///< holds, the one being sent among them; 0: eqds 35, ndp 15, swift 50
+                            ///< holds, the one being sent among them, two full packets at least;
+                            ///< 0: eqds 35, ndp 15, swift 50
   std::int64_t window = 0;  ///< packets sent before credit, or at first; 0: eqds 50, ndp 20, swift
                             ///< 15
   std::int64_t paths =
@@ -55,6 +59,23 @@ struct PacketOptions {
   Time switch_delay{0};     ///< of every switch passed
   std::uint64_t seed = 0;
   double steady = 0;  ///< share by which rates may change in a phase that is skipped; 0: none is
+
+  /// Of a machine, whose topology has the seed.
+  template <class V>
+  static void fields(V&& visit) {
+    using P = PacketOptions;
+    visit("protocol", &P::protocol, "what senders, receivers and queues do");
+    visit("wire", &P::wire, "bytes of a full packet; 0 B: the protocol's usual");
+    visit("header", &P::header, "bytes of it, and of control packets");
+    visit("queue", &P::queue, "packets that a queue that trims or drops holds; 0: the usual");
+    visit("window", &P::window, "packets sent before credit, or at first; 0: the usual");
+    visit("paths", &P::paths, "ways that a message's packets take in turn; 0: the usual");
+    visit("pause", &P::pause, "packets from one link at which it is paused; 0: the usual");
+    visit("resume", &P::resume, "below which it goes on");
+    visit("switch_delay", &P::switch_delay, "of every switch passed");
+  }
+
+  friend bool operator==(const PacketOptions&, const PacketOptions&) = default;
 };
 
 struct PacketRun {

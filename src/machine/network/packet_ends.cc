@@ -13,10 +13,10 @@ void PacketNetwork::add_path(std::size_t flow, const std::vector<std::int32_t>& 
 
 void PacketNetwork::prepare(std::uint32_t f) {
   Stream& stream = streams_[f];
-  const std::int64_t bytes = flows_[f].bytes.value();
+  const std::int64_t bytes = stream.bytes.value();
   stream.count =
       static_cast<std::uint32_t>(std::max<std::int64_t>(1, (bytes + payload() - 1) / payload()));
-  if (is(Protocol::swift)) {
+  if (is(Protocol::swift) && !by_message_) {
     ++stream.count;  // as csg-htsim counts
   }
   const std::int64_t rest = bytes - (std::int64_t{stream.count} - 1) * payload();
@@ -39,6 +39,9 @@ void PacketNetwork::prepare(std::uint32_t f) {
   }
   if (!trims()) {
     lay_way_back(stream);
+  }
+  if (is(Protocol::hpcc)) {
+    make_room_for_reports(stream.hops.front());
   }
 }
 
@@ -163,6 +166,10 @@ std::uint32_t PacketNetwork::next_path(Stream& stream) {
 void PacketNetwork::deliver(std::uint32_t id) {
   const Packet packet = packets_[id];
   const std::uint32_t f = packet.flow;
+  if (is_gone(f)) {  // a packet that was sent again without need, or its acknowledgement
+    free_.push_back(id);
+    return;
+  }
   Stream& stream = streams_[f];
   if (packet.ack) {
     if (is(Protocol::hpcc)) {
@@ -178,10 +185,12 @@ void PacketNetwork::deliver(std::uint32_t id) {
   stream.heard = queue_.now();
   if (is(Protocol::swift)) {
     packets_[id].number = receive(f, packet.number);
+    came_whole(f);
     send_ack(id);
     return;
   }
   ++stream.received;
+  came_whole(f);
   if (packet.marked) {
     notify(f);
   }
@@ -280,7 +289,7 @@ void PacketNetwork::ask(std::uint32_t f) {
 
 void PacketNetwork::want(std::uint32_t f) {
   Stream& stream = streams_[f];
-  Receiver& receiver = receivers_[static_cast<std::size_t>(flows_[f].target)];
+  Receiver& receiver = receivers_[static_cast<std::size_t>(stream.target)];
   if (stream.wanted > 0 && !stream.waiting) {
     stream.waiting = true;
     (stream.urgent ? receiver.urgent : receiver.flows).push_back(f);
@@ -288,7 +297,7 @@ void PacketNetwork::want(std::uint32_t f) {
   if (!receiver.ticking && !(receiver.flows.empty() && receiver.urgent.empty())) {
     receiver.ticking = true;
     queue_.push(std::max(queue_.now(), receiver.next), Event::tick,
-                static_cast<std::uint32_t>(flows_[f].target));
+                static_cast<std::uint32_t>(stream.target));
   }
 }
 

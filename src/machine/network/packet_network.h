@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The packets of packet.h: ports and what passes them (packet_ports.cc), senders and receivers
 /// (packet_ends.cc), senders with clocks (packet_paced.cc) and with windows after delays
-/// (packet_delay.cc), parts and their steady phases (packet_steady.cc). Private to the folder.
+/// (packet_delay.cc), parts and their steady phases (packet_steady.cc), messages one by one
+/// (packet_messages.cc). Private to the folder.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/calendar_queue.h"
@@ -24,8 +27,8 @@ class PacketNetwork {
         options_(options),
         queue_(slot_width(graph)),
         ports_(graph.links.size()),
-        streams_(flows.size()),
         receivers_(static_cast<std::size_t>(graph.hosts)) {
+    streams_.resize(flows.size());
     if (is(Protocol::swift)) {
       options_.header = Bytes(40);
       delays_.resize(flows.size());
@@ -47,7 +50,9 @@ class PacketNetwork {
     for (std::size_t l = 0; l < ports_.size(); ++l) {
       const auto number = static_cast<std::int32_t>(l);
       const std::int64_t each = is(Protocol::ndp) ? payload() : options_.wire.value();
-      ports_[l].room = scaled(options_.queue, usual_queue(options_.protocol), number) * each;
+      ports_[l].room =
+          std::max(scaled(options_.queue, usual_queue(options_.protocol), number) * each,
+                   kLeastRoom * options_.wire.value());
       ports_[l].full = serialisation(options_.wire, number);
       ports_[l].control = serialisation(options_.header, number);
     }
@@ -69,6 +74,27 @@ class PacketNetwork {
            std::ranges::any_of(ways_, [this](std::int32_t over) { return reverse(over) < 0; });
   }
   PacketRun run();
+
+  // Messages one by one, instead of run(): they begin at given times, in no part, and nothing is
+  // skipped.
+  /// A way, whose rates may be below those of its links; its place.
+  std::uint32_t lay(std::span<const topology::Hop> hops);
+  /// Begins at `when`, not before what advance() has handled; its number. Requires ways of a link
+  /// or more. The course's ways are packets' in turn.
+  std::uint32_t send(Time when, Bytes bytes, std::int32_t target, const Course& course);
+  /// Handles what happens before `until`, up to the first message of which all has come at its
+  /// receiver: that one. now() is then when.
+  std::optional<std::uint32_t> advance(Time until);
+  /// Time of the last event handled.
+  Time clock() const { return queue_.now(); }
+  /// No packet has moved for so long that none ever will: pauses that wait for each other.
+  bool is_stuck() const { return stuck_; }
+  std::uint64_t events() const { return run_.events; }
+  std::uint64_t packets() const { return run_.packets; }
+  std::int64_t payload_of_packet() const { return payload(); }
+  /// Link at a place of lay().
+  std::size_t link_at(std::uint32_t place) const { return static_cast<std::size_t>(ways_[place]); }
+
   /// After run().
   bool all_ended() const { return ended_ == flows_.size(); }
 
@@ -127,6 +153,15 @@ class PacketNetwork {
   void lay_way_back(Stream& stream);
   static void shuffle(Stream& stream);
   void handle(const engine::CalendarQueue::Event& event);
+  /// Links from now on: the way's, at rates of their own if these differ.
+  void add_link(std::int32_t link, Bandwidth rate);
+  /// Nothing of a message matters any more.
+  bool is_gone(std::uint32_t f) const {
+    return by_message_ && (f < streams_.first() || streams_[f].ended);
+  }
+  bool concerns_gone(const engine::CalendarQueue::Event& event) const;
+  void forget(std::uint32_t f);
+  void came_whole(std::uint32_t f);
   /// Of senders' clocks and of windows.
   void handle_timer(const engine::CalendarQueue::Event& event);
   /// The slots of the calendar span the longest way there and back of eight links.
@@ -184,6 +219,7 @@ class PacketNetwork {
   void begin_paced(std::uint32_t f);
   void pace(std::uint32_t f);
   void resume(std::uint32_t number);
+  void make_room_for_reports(std::size_t hops);
   void report(std::uint32_t id, Port& port);
   void adapt(std::uint32_t id);
   double use_of(const Pace& pace, const Stream& stream, const Report* now) const;
@@ -247,19 +283,25 @@ class PacketNetwork {
   Time skipped_{0};
   Steadiness steady_;
   std::vector<Port> ports_;
-  std::vector<Stream> streams_;
+  ByFlow<Stream> streams_;
   std::vector<Receiver> receivers_;
   std::vector<Packet> packets_;
   std::vector<std::uint32_t> free_;
   std::vector<std::int32_t> ways_;
+  std::vector<double> rates_;  ///< by place in ways_, where messages pass links slower; else empty
   std::vector<std::int32_t> reverse_;
-  std::vector<Delay> delays_;                      ///< by flow (swift)
-  std::vector<Time> left_at_;                      ///< by packet: when it left its host (swift)
-  std::vector<Pace> paces_;                        ///< by flow
+  ByFlow<Delay> delays_;       ///< (swift)
+  std::vector<Time> left_at_;  ///< by packet: when it left its host (swift)
+  ByFlow<Pace> paces_;
   std::vector<std::vector<std::uint32_t>> paced_;  ///< flows that send by their own clocks, by port
   std::vector<Report> reports_;                    ///< by packet, `report_stride_` each
   std::size_t report_stride_ = 0;
   std::uint64_t random_ = 0;  ///< of which packet is trimmed or marked
+  // of messages
+  bool by_message_ = false;
+  bool stuck_ = false;
+  Time moved_{0};                       ///< when a packet last left a port, or a message began
+  std::optional<std::uint32_t> whole_;  ///< the message of which all has just come
 };
 
 }  // namespace orrery::network::packets

@@ -36,9 +36,6 @@ void PacketNetwork::begin_paced(std::uint32_t f) {
   pace.spacing = serialisation(options_.wire, static_cast<std::int32_t>(stream.nic));
   pace.last = queue_.now() - pace.spacing;
   paced_[stream.nic].push_back(f);
-  if (is(Protocol::hpcc)) {
-    report_stride_ = std::max<std::size_t>(report_stride_, stream.hops.front());
-  }
   this->pace(f);
 }
 
@@ -71,6 +68,19 @@ void PacketNetwork::resume(std::uint32_t number) {
       pace(f);
     }
   }
+}
+
+/// Reports of packets under way keep their places.
+void PacketNetwork::make_room_for_reports(std::size_t hops) {
+  if (hops <= report_stride_) {
+    return;
+  }
+  std::vector<Report> wider(report_stride_ == 0 ? 0 : reports_.size() / report_stride_ * hops);
+  for (std::size_t i = 0; i < reports_.size(); ++i) {
+    wider[i / report_stride_ * hops + i % report_stride_] = reports_[i];
+  }
+  reports_ = std::move(wider);
+  report_stride_ = hops;
 }
 
 /// What comes at the instant at which a packet leaves is not yet in the queue.

@@ -7,6 +7,8 @@ namespace orrery::network::packets {
 
 PacketRun PacketNetwork::run() {
   for (std::uint32_t f = 0; f < flows_.size(); ++f) {
+    streams_[f].bytes = flows_[f].bytes;
+    streams_[f].target = flows_[f].target;
     prepare(f);
   }
   for (const std::vector<std::uint32_t>& part : parts()) {
@@ -44,6 +46,10 @@ void PacketNetwork::handle(const engine::CalendarQueue::Event& event) {
       if (event.generation == start_turn_) {
         begin_all();
       }
+      break;
+    case Event::started:
+      moved_ = queue_.now();
+      begin(event.subject);
       break;
     case Event::sent:
       finish_sending(event.subject);
@@ -189,7 +195,9 @@ void PacketNetwork::send_next(std::uint32_t number) {
   port.queued -= packet.wire;
   const auto over = static_cast<std::int32_t>(number);
   const Time takes =
-      packet.wire == options_.wire.value() ? port.full : serialisation(Bytes(packet.wire), over);
+      !rates_.empty() ? Bytes(packet.wire) / Bandwidth(rates_[packet.way + packet.hop])
+      : packet.wire == options_.wire.value() ? port.full
+                                             : serialisation(Bytes(packet.wire), over);
   port.until = queue_.now() + takes + port.debt;
   queue_.push(port.until, Event::sent, number);
   port.debt = Time(0);
@@ -204,6 +212,7 @@ void PacketNetwork::finish_sending(std::uint32_t number) {
   const std::uint32_t id = port.sending;
   Packet& packet = packets_[id];
   port.sending = kNone;
+  moved_ = queue_.now();
   run_.load[number] += packet.wire;
   if (is(Protocol::hpcc)) {
     report(id, port);
@@ -220,7 +229,7 @@ void PacketNetwork::finish_sending(std::uint32_t number) {
   const bool of_window = is(Protocol::swift) && packet.hop == 0 && !packet.ack;
   const std::uint32_t f = packet.flow;
   send_next(number);
-  if (of_window) {
+  if (of_window && !is_gone(f)) {
     --delays_[f].in_nic;
     fill_window(f);
   }

@@ -12,8 +12,9 @@ namespace orrery::network::packets {
 
 inline constexpr std::uint32_t kNone = UINT32_MAX;
 inline constexpr double kCalibratedRate =
-    12.5e9;                          // 100 Gbit/s, of which counts of packets are given
-inline constexpr Bytes kPull{4096};  // wire bytes of one credit
+    12.5e9;                                    // 100 Gbit/s, of which counts of packets are given
+inline constexpr std::int64_t kLeastRoom = 2;  // packets: one is sent, one waits
+inline constexpr Bytes kPull{4096};            // wire bytes of one credit
 inline constexpr double kPacerShare = 0.99;
 inline constexpr Bytes kFraming{38};  // preamble and gap, that only the pacer counts
 
@@ -31,6 +32,7 @@ constexpr std::int64_t usual_window(Protocol protocol) {
 
 enum Event : std::uint32_t {
   start,
+  started,
   sent,
   arrived,
   acknowledged,
@@ -166,6 +168,40 @@ struct Stream {
   std::uint16_t back_hops = 0;  ///< of it
   bool listed = false;          ///< among its host's flows
   bool waiting = false;         ///< among its receiver's
+  std::int32_t target = 0;      ///< host
+  // of a message
+  Bytes bytes{0};
+  bool whole = false;  ///< all of it has come
+  bool ended = false;  ///< and the sender knows
+};
+
+/// Ways of one message after another between two hosts, by their places among the network's.
+struct Course {
+  std::vector<std::uint32_t> ways;  ///< by path id: first of its links
+  std::vector<std::uint16_t> hops;
+  std::uint32_t back = kNone;  ///< first link of the way of acknowledgements among packets
+  std::uint16_t back_hops = 0;
+};
+
+/// By the number of a flow or message; of messages the first are gone in time.
+template <class T>
+class ByFlow {
+ public:
+  T& operator[](std::size_t f) { return items_[f - first_]; }
+  const T& operator[](std::size_t f) const { return items_[f - first_]; }
+  std::size_t first() const { return first_; }
+  std::size_t end() const { return first_ + items_.size(); }
+  void resize(std::size_t count) { items_.resize(count); }
+  void add() { items_.emplace_back(); }
+  /// Requires first() <= first <= end().
+  void forget_before(std::size_t first) {
+    items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first - first_));
+    first_ = first;
+  }
+
+ private:
+  std::vector<T> items_;
+  std::size_t first_ = 0;
 };
 
 /// What is known of a flow's rate.

@@ -96,6 +96,10 @@ void PacketNetwork::begin_all() {
 }
 
 void PacketNetwork::end(std::uint32_t f) {
+  if (by_message_) {
+    forget(f);
+    return;
+  }
   run_.finish[f] = now();
   ++ended_;
   if (options_.steady > 0) {

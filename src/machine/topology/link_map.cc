@@ -181,6 +181,11 @@ const LinkGraph* LinkMap::graph() const {
   return router_ ? &router_->graph() : nullptr;
 }
 
+Routing LinkMap::routing() const {
+  assert(router_ && "something has been laid");
+  return router_->routing();
+}
+
 bool LinkMap::sprays() const {
   return router_ && router_->routing() == Routing::spray;
 }

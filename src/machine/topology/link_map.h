@@ -85,6 +85,8 @@ class LinkMap {
   /// What lay() laid; null: nothing.
   const LinkGraph* graph() const;
   bool sprays() const;  ///< on it: messages take several ways at once
+  /// Of what lay() laid, which must be something.
+  Routing routing() const;
 
   std::int64_t devices() const { return devices_; }
   std::size_t links() const { return graph_links_ > 0 ? graph_links_ : links_; }

@@ -63,6 +63,23 @@ TEST(AstraLinkedNetwork, MessagesShareTheLinkInToTheirReceiver) {
   EXPECT_THAT(finish_cycles(run_engine(input, on(Backend::fifo))), ElementsAre(1100, 2100, 2100));
 }
 
+TEST(AstraLinkedNetwork, PacketsShareTheLinkInToTheirReceiver) {
+  // A message of 1,000 B is one packet of 1,064 B, whose last byte has passed both links after
+  // 2 * 1,064 + 100 ns; the other's leaves the switch 1,064 ns later.
+  EXPECT_THAT(finish_cycles(run_engine(two_to_one(), on(Backend::packet))),
+              ::testing::UnorderedElementsAre(2228, 3292, 3292));
+}
+
+TEST(AstraLinkedNetwork, PacketsMoveNoFurtherThanWhatMayBeginOthers) {
+  // A direct exchange begins messages while others are under way: never faster than 7 * 1,064 ns
+  // of a sender's port, never slower than twice that.
+  const RunInput input =
+      input_of({dimension(Building::switched, 8, 1, 50_ns)}, Algorithm::direct,
+               {small_tests::collective(0, chakra::CollectiveType::all_to_all, Bytes(8000))});
+  EXPECT_GE(last(run_engine(input, on(Backend::packet))), 7 * 1064_ns + 100_ns);
+  EXPECT_LE(last(run_engine(input, on(Backend::packet))), 14 * 1064_ns + 100_ns);
+}
+
 TEST(AstraLinkedNetwork, MessagesOfADirectExchangeShareTheSendersPort) {
   // All-to-all of 8,000 B on 8 NPUs: 1,000 B to each of the 7 others at a seventh of 1 B/ns.
   const RunInput input =

@@ -33,8 +33,17 @@ std::vector<Time> arrivals(Network& network, const topology::LinkMap& map,
   while (!queue.empty()) {
     const engine::EventQueue::Event event = queue.pop();
     if (event.kind == kStart) {
-      const network::TransferId id =
-          network.start(messages[event.subject].bytes, routes[event.subject], queue);
+      const TimedMessage& message = messages[event.subject];
+      network::TransferId id = 0;
+      if constexpr (
+          requires { network.start({}, routes[event.subject], queue); } &&
+          !requires { network.start(Bytes(0), routes[event.subject], queue); }) {
+        id = network.start({static_cast<std::int32_t>(message.source),
+                            static_cast<std::int32_t>(message.destination), message.bytes},
+                           routes[event.subject], queue);
+      } else {
+        id = network.start(message.bytes, routes[event.subject], queue);
+      }
       message_of[id] = event.subject;
     } else if (network.handle(event, queue)) {
       arrival[message_of[event.subject]] = queue.now();

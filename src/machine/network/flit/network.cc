@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "machine/network/flit/link_order.h"
+#include "machine/topology/steps.h"
 
 namespace orrery::flit {
 namespace {
@@ -69,42 +70,6 @@ FlitNetwork::FlitNetwork(const topology::LinkMap& map, const FabricSettings& set
   }
 }
 
-/// Visits the ways from every device to its neighbours in each dimension: all links there are.
-template <class Visit>
-void FlitNetwork::for_each_step(Visit visit) const {
-  std::vector<topology::Hop> hops;
-  const auto step = [&](std::int64_t from, std::int64_t to, int dimension, bool forward) {
-    hops.clear();
-    map_.route(from, to, hops);
-    visit(from, to, dimension, forward, hops);
-  };
-  const auto steps_along = [&](std::int64_t device, int d) {
-    const topology::NetworkDimension& shape = map_.dimensions()[static_cast<std::size_t>(d)];
-    const std::int64_t x = map_.coordinate(device, d);
-    const auto to = [&](std::int64_t y) { return device + (y - x) * map_.stride(d); };
-    if (shape.kind == topology::DimensionKind::fully_connected) {
-      for (std::int64_t other = 1; other < shape.size; ++other) {
-        step(device, to((x + other) % shape.size), d, true);
-      }
-      return;
-    }
-    const bool open = shape.kind == topology::DimensionKind::mesh;
-    if (!open || x + 1 < shape.size) {
-      step(device, to((x + 1) % shape.size), d, true);
-    }
-    if (!open || x > 0) {
-      step(device, to((x + shape.size - 1) % shape.size), d, false);
-    }
-  };
-  for (std::int64_t device = 0; device < map_.devices(); ++device) {
-    for (int d = 0; d < static_cast<int>(map_.dimensions().size()); ++d) {
-      if (map_.dimensions()[static_cast<std::size_t>(d)].size > 1) {
-        steps_along(device, d);
-      }
-    }
-  }
-}
-
 /// Latencies, order and ends of links; the clock; the classes that routes need.
 void FlitNetwork::read_links() {
   latency_.assign(map_.links(), Time(0));
@@ -149,8 +114,8 @@ void FlitNetwork::read_graph(const topology::LinkGraph& graph) {
 }
 
 void FlitNetwork::read_dimensions() {
-  for_each_step([&](std::int64_t from, std::int64_t to, int d, bool forward,
-                    const std::vector<topology::Hop>& hops) {
+  topology::for_each_step(map_, [&](std::int64_t from, std::int64_t to, int d, bool forward,
+                                    const std::vector<topology::Hop>& hops) {
     const topology::NetworkDimension& shape = map_.dimensions()[static_cast<std::size_t>(d)];
     const std::int64_t x = map_.coordinate(from, d);
     const std::int64_t place = forward ? x : shape.size - 1 - x;

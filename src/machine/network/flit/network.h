@@ -92,8 +92,6 @@ class FlitNetwork {
     bool told = false;  ///< its arrival was announced before the network was simulated
   };
 
-  template <class Visit>
-  void for_each_step(Visit visit) const;
   void read_links();
   void read_dimensions();
   void read_graph(const topology::LinkGraph& graph);

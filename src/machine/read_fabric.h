@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a machine file says of flits and of packets.
+#pragma once
+
+#include "base/reader.h"
+#include "machine/network/flit/fabric.h"
+#include "machine/network/packet.h"
+
+namespace orrery::machine {
+
+/// `machine` takes over the mistakes of `node`.
+flit::FabricSettings read_flit(Reader& machine, const ConfigNode& node);
+network::PacketOptions read_packet(Reader& machine, const ConfigNode& node);
+
+}  // namespace orrery::machine

@@ -12,6 +12,7 @@
 #include "base/reader.h"
 #include "machine/compute/compute_model.h"
 #include "machine/compute/number_format.h"
+#include "machine/compute/packed_heads.h"
 
 namespace orrery::study {
 namespace {
@@ -160,8 +161,14 @@ graph::Operator attention_kernel(const AttentionQuery& query, graph::Operator op
   const Bytes read = per_query + 2 * key_element(query, op.type) * read_keys;
   const Bytes sums = Bytes(4) * query.batch * query.heads * query.queries;
   op.bytes = query.backward ? 2 * read + 2 * per_query + sums : read + per_query + sums;
-  op.gemm = {
-      .batch = query.batch * query.heads, .m = query.queries, .n = query.keys, .k = query.head_dim};
+  // Backward and prompts without keys before them have tiles of each head.
+  const bool packs = !query.backward && query.keys > query.queries;
+  const std::int64_t packed =
+      packs ? compute::packed_heads(query.heads / query.kv_heads, query.queries) : 1;
+  op.gemm = {.batch = query.batch * query.heads / packed,
+             .m = query.queries * packed,
+             .n = query.keys,
+             .k = query.head_dim};
   return op;
 }
 

@@ -6,6 +6,7 @@
 
 #include "causal_attention.h"
 #include "machine/compute/compute_model.h"
+#include "machine/compute/packed_heads.h"
 
 namespace orrery::compute {
 namespace {
@@ -151,6 +152,18 @@ TEST(AttentionModel, PromptsThatFitTheLastLevelCacheReadIt) {
   write.bytes = Bytes(20'000'000);
   device.kernels.stream_launch = Time(0);
   EXPECT_NEAR(to_seconds(kernel_time(write, device).alone), 2e7 / (3 * 2.039e12 * 0.35), 1e-11);
+}
+
+TEST(AttentionModel, HeadsThatShareKeysFillATileOfFewQueries) {
+  // One query each: all of up to 15; 8 of 16 and of 32, 10 of 20, which divide them. Four queries
+  // of 8 heads: 2 heads, as 4 would be 16 rows. 16 queries: a tile of each head.
+  EXPECT_EQ(packed_heads(1, 1), 1);
+  EXPECT_EQ(packed_heads(15, 1), 15);
+  EXPECT_EQ(packed_heads(16, 1), 8);
+  EXPECT_EQ(packed_heads(20, 1), 10);
+  EXPECT_EQ(packed_heads(32, 1), 8);
+  EXPECT_EQ(packed_heads(8, 4), 2);
+  EXPECT_EQ(packed_heads(8, 16), 1);
 }
 
 }  // namespace

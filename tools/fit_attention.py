@@ -10,7 +10,7 @@
 Model of a forward kernel, for B sequences of S queries (and keys), h heads and g key-value heads of
 d elements, causal, with a window of w keys (0: none):
 
-    time  = attention_launch + max(work + attention_traffic rows / bandwidth, (rows + keys) / bandwidth)
+    time  = attention_launch + max(work + attention_traffic rows / b, (rows + keys) / (b memory_share))
     work  = max(longest, total + attention_tail longest)
     total = B h ceil(S / t) tile(mean) / units               t = 128 queries a tile, 16 below 16 queries
     longest = tile(longest keys)
@@ -20,10 +20,11 @@ d elements, causal, with a window of w keys (0: none):
     u     = keys computed at a time: the power of two up to --key-elements / d, at most 256; S rounded up to a multiple
     longest keys = min(S, max(2 r, mean))
     rows  = 2 * 2 B h S d bytes (queries, output);  keys = 2 * 2 B g S d bytes
+    b     = bandwidth, times last_level_share where the bytes of the kernel are no more than --last-level
 
 Rows of tables whose path contains --cached also write keys and values to a paged cache before:
 
-    stream_launch + 2 keys / (bandwidth cache_write_share)
+    stream_launch + 2 keys / (b cache_write_share)
 
 The loss is the mean absolute log error. Half of the shapes, chosen by SHA-256, is held out. Left
 out: heads wider than 256 elements, which take other kernels, and key-value caches in 8 bits.
@@ -49,9 +50,10 @@ COEFFICIENTS = (
     ("attention_softmax", (0.0, 1000.0), "FLOP-equivalents of a pair"),
     ("attention_key_ramp", (0.0, 1000.0), "keys"),
     ("attention_tail", (0.0, 1.0), ""),
-    ("attention_traffic", (0.5, 4.0), ""),
+    ("attention_traffic", (0.0, 4.0), ""),
     ("attention_launch", (1e-6, 20e-6), "s"),
     ("cache_write_share", (0.1, 1.0), ""),
+    ("last_level_share", (1.0, 6.0), ""),
 )
 
 
@@ -77,9 +79,9 @@ def read_measurements(options):
     return np.array(rows), np.array(seconds)
 
 
-def held_out(rows):
+def held_out(rows, salt):
     """True for the half of the shapes that the fit never sees."""
-    keys = ["attention,%d,%d,%d,%d,%d,%d" % tuple(row[:6]) for row in rows]
+    keys = [salt + "attention,%d,%d,%d,%d,%d,%d" % tuple(row[:6]) for row in rows]
     return np.array([hashlib.sha256(key.encode()).digest()[0] % 2 == 0 for key in keys])
 
 
@@ -101,11 +103,16 @@ def attention_time(c, rows, device):
     total = tiles * per_key * (mean + c["attention_key_ramp"]) / device.units
     last = per_key * (longest + c["attention_key_ramp"])
     work = np.maximum(last, total + c["attention_tail"] * last)
+
+    def near(size):
+        return device.bandwidth * np.where(size <= device.last_level, c["last_level_share"], 1.0)
+
     row_bytes = 2 * 2 * batch * heads * queries * width
     key_bytes = 2 * 2 * batch * kv_heads * queries * width
-    memory = (row_bytes + key_bytes) / device.bandwidth
-    time = c["attention_launch"] + np.maximum(work + c["attention_traffic"] * row_bytes / device.bandwidth, memory)
-    write = device.stream_launch + 2 * key_bytes / (device.bandwidth * c["cache_write_share"])
+    memory = (row_bytes + key_bytes) / (near(row_bytes + key_bytes) * device.memory_share)
+    traffic = c["attention_traffic"] * row_bytes / near(row_bytes + key_bytes)
+    time = c["attention_launch"] + np.maximum(work + traffic, memory)
+    write = device.stream_launch + 2 * key_bytes / (near(2 * key_bytes) * c["cache_write_share"])
     return time + cached * write
 
 
@@ -135,11 +142,11 @@ def print_errors(predicted, rows, seconds, is_held_out):
              "to 2k": (queries > 512) & (queries <= 2048), "longer": queries > 2048,
              "d 64": width == 64, "d 128": width == 128, "d 192+": width > 128, "window": window > 0,
              "all": queries > 0}
-    print("# queries   held-out: n  median%   mean%")
+    print("# queries        fit: n  median%   mean%  held-out: n  median%   mean%")
     for name, inside in parts.items():
-        inside = inside & is_held_out
-        if inside.any():
-            print(f"# {name:8}{inside.sum():>15}{np.median(error[inside]):9.1f}{error[inside].mean():8.1f}")
+        halves = [error[inside & half] for half in (~is_held_out, is_held_out)]
+        if all(half.size for half in halves):
+            print(f"# {name:8}" + "".join(f"{half.size:>14}{np.median(half):9.1f}{half.mean():8.1f}" for half in halves))
 
 
 def main():
@@ -152,17 +159,22 @@ def main():
     parser.add_argument("--units", type=int, required=True)
     parser.add_argument("--bandwidth", type=float, required=True, help="bytes/s")
     parser.add_argument("--key-elements", type=float, default=0, help="attention_key_elements, published")
+    parser.add_argument("--memory-share", type=float, default=1, help="elementwise_share, of attention bound by memory")
+    parser.add_argument("--last-level", type=float, default=0, help="bytes of the last-level cache; 0: not counted")
     parser.add_argument("--stream-launch", type=float, default=2.5e-6, help="s")
     parser.add_argument("--cached", default="", help="part of the paths of tables that write a cache")
     parser.add_argument("--fix", action="append", default=[], metavar="NAME=VALUE", help="do not fit NAME")
+    parser.add_argument("--salt", default="", help="hashed with every shape: other halves")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     fixed = {name: float(value) for name, value in (item.split("=") for item in options.fix)}
     rows, seconds = read_measurements(options)
     if not rows[:, 6].any():
         fixed.setdefault("cache_write_share", 1.0)
+    if options.last_level == 0:
+        fixed.setdefault("last_level_share", 1.0)
     free = [entry for entry in COEFFICIENTS if entry[0] not in fixed]
-    is_held_out = held_out(rows)
+    is_held_out = held_out(rows, options.salt)
     found = fit(rows[~is_held_out], seconds[~is_held_out], options, free, fixed, options.seed)
     print_errors(attention_time(found, rows, options), rows, seconds, is_held_out)
     print("kernels:")

@@ -100,9 +100,9 @@ def read_measurements(options, aggregate):
     return rows, np.array(seconds), frameworks
 
 
-def held_out(shapes):
+def held_out(shapes, salt):
     """True for the half of the shapes that the fit never sees."""
-    keys = ["fit_gemm,%d,%d,%d" % tuple(shape[:3]) for shape in shapes]
+    keys = [salt + "fit_gemm,%d,%d,%d" % tuple(shape[:3]) for shape in shapes]
     return np.array([hashlib.sha256(key.encode()).digest()[0] % 2 == 0 for key in keys])
 
 
@@ -207,6 +207,7 @@ def parse_arguments():
     parser.add_argument("--cast", action="store_true", help="the rows include a cast of A to this dtype")
     parser.add_argument("--unaligned", action="store_true", help="the cast costs more where m is no multiple of 4")
     parser.add_argument("--fix", action="append", default=[], metavar="NAME=VALUE", help="do not fit NAME")
+    parser.add_argument("--salt", default="", help="hashed with every shape: other halves")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--generations", type=int, default=25, help="of the search; over 25: wider and finer, too")
     return parser.parse_args()
@@ -227,7 +228,7 @@ def main():
         raise SystemExit(f"--fix: unknown {sorted(unknown)}; known: {[name for name, _, _ in known]}")
     free = [entry for entry in known if entry[0] not in fixed]
 
-    is_held_out = held_out(shapes)
+    is_held_out = held_out(shapes, options.salt)
     found = fit(shapes[~is_held_out], seconds[~is_held_out], options, free, fixed)
 
     predicted = gemm_time(found, shapes, options)

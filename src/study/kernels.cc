@@ -13,6 +13,7 @@
 #include "base/reader.h"
 #include "machine/compute/compute_model.h"
 #include "machine/compute/number_format.h"
+#include "machine/compute/packed_heads.h"
 
 namespace orrery::study {
 namespace {
@@ -99,9 +100,9 @@ void take(const CsvRow& row, std::optional<std::size_t> column, const CsvTable& 
 }
 
 /// Of one head and sequence: the area under min(position, window) over the queries' positions.
-double visible_pairs(const AttentionQuery& query, std::int64_t all_keys) {
+double visible_pairs(const AttentionQuery& query) {
   const auto queries = static_cast<double>(query.queries);
-  const auto keys = static_cast<double>(all_keys);
+  const auto keys = static_cast<double>(query.keys);
   if (!query.causal) {
     return queries * keys;
   }
@@ -109,6 +110,67 @@ double visible_pairs(const AttentionQuery& query, std::int64_t all_keys) {
   const double first = keys - queries;
   const double growing = std::max(0.0, window - first);  // queries that see fewer than the window
   return queries * window - growing * growing / 2;
+}
+
+/// Of a query that names its keys and key-value heads.
+void check_attention(const AttentionQuery& query, QueryCheck& check) {
+  constexpr std::array<std::string_view, 4> kFrameworks{"", "trtllm", "vllm", "sglang"};
+  check.require(
+      std::find(kFrameworks.begin(), kFrameworks.end(), query.framework) != kFrameworks.end(),
+      "framework", query.framework, "trtllm, vllm or sglang");
+  check.extent("batch", query.batch);
+  check.extent("heads", query.heads);
+  check.extent("head_dim", query.head_dim);
+  check.extent("queries", query.queries);
+  const bool divides = query.kv_heads >= 1 && query.heads % query.kv_heads == 0;
+  check.require(divides || query.heads < 1, "kv_heads", std::to_string(query.kv_heads),
+                fmt::format("a divisor of heads = {}, or 0", query.heads));
+  check.require(query.keys >= query.queries || (!query.causal && query.keys >= 1), "keys",
+                std::to_string(query.keys),
+                query.causal ? fmt::format("at least queries = {}, or 0", query.queries)
+                             : "a whole number from 1 on, or 0");
+  check.require(query.keys <= kLargestExtent, "keys", std::to_string(query.keys),
+                fmt::format("at most {}", kLargestExtent));
+  check.require(query.window >= 0 && (query.window == 0 || query.causal), "window",
+                std::to_string(query.window), "0, or with causal a whole number above it");
+}
+
+/// An element of every head of key-value pairs.
+Bytes key_element(const AttentionQuery& query, graph::DataType type) {
+  return graph::size_of(type) * query.batch * query.head_dim * query.kv_heads;
+}
+
+graph::Operator cache_write(const AttentionQuery& query, graph::Operator op) {
+  op.name = "cache_write";
+  op.kind = graph::OperatorKind::cache_write;
+  op.bytes = 2 * (2 * key_element(query, op.type) * query.queries);  // read and written
+  return op;
+}
+
+graph::Operator attention_kernel(const AttentionQuery& query, graph::Operator op) {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  op.name = query.backward ? "attention_backward" : "attention";
+  op.kind = graph::OperatorKind::attention;
+  op.backward = query.backward;
+  const double rows = number(query.batch) * number(query.heads);
+  const double products = query.backward ? 5 : 2;
+  op.flops = Flops(2 * products * visible_pairs(query) * rows * number(query.head_dim));
+  const std::int64_t read_keys =
+      query.window > 0 ? std::min(query.keys, query.queries + query.window) : query.keys;
+  const Bytes per_query =  // queries, or the output
+      graph::size_of(op.type) * query.batch * query.head_dim * query.heads * query.queries;
+  const Bytes read = per_query + 2 * key_element(query, op.type) * read_keys;
+  const Bytes sums = Bytes(4) * query.batch * query.heads * query.queries;
+  op.bytes = query.backward ? 2 * read + 2 * per_query + sums : read + per_query + sums;
+  // Backward and prompts without keys before them have tiles of each head.
+  const bool packs = !query.backward && query.keys > query.queries;
+  const std::int64_t packed =
+      packs ? compute::packed_heads(query.heads / query.kv_heads, query.queries) : 1;
+  op.gemm = {.batch = query.batch * query.heads / packed,
+             .m = query.queries * packed,
+             .n = query.keys,
+             .k = query.head_dim};
+  return op;
 }
 
 /// 16-bit elements, beside GEMMs of a format.
@@ -179,63 +241,25 @@ Result<Kernels> kernels_of(const GemmQuery& query, const compute::Device& device
   return fail(std::move(checked.error()));
 }
 
-Result<Kernels> kernels_of(const AttentionQuery& query, const compute::Device& device,
+Result<Kernels> kernels_of(const AttentionQuery& given, const compute::Device& device,
                            const std::string& where) {
-  const std::int64_t keys = query.keys == 0 ? query.queries : query.keys;
-  const std::int64_t kv_heads = query.kv_heads == 0 ? query.heads : query.kv_heads;
+  AttentionQuery query = given;
+  query.keys = given.keys == 0 ? given.queries : given.keys;
+  query.kv_heads = given.kv_heads == 0 ? given.heads : given.kv_heads;
   QueryCheck check(where);
-  graph::Operator op;
-  op.name = query.backward ? "attention_backward" : "attention";
-  op.kind = graph::OperatorKind::attention;
-  op.backward = query.backward;
-  constexpr std::array<std::string_view, 4> kFrameworks{"", "trtllm", "vllm", "sglang"};
-  check.require(
-      std::find(kFrameworks.begin(), kFrameworks.end(), query.framework) != kFrameworks.end(),
-      "framework", query.framework, "trtllm, vllm or sglang");
-  op.tensorrt = query.framework == "trtllm";
-  check.format(query.type, device, op);
-  check.extent("batch", query.batch);
-  check.extent("heads", query.heads);
-  check.extent("head_dim", query.head_dim);
-  check.extent("queries", query.queries);
-  const bool divides = kv_heads >= 1 && query.heads % kv_heads == 0;
-  check.require(divides || query.heads < 1, "kv_heads", std::to_string(query.kv_heads),
-                fmt::format("a divisor of heads = {}, or 0", query.heads));
-  check.require(keys >= query.queries || (!query.causal && keys >= 1), "keys",
-                std::to_string(query.keys),
-                query.causal ? fmt::format("at least queries = {}, or 0", query.queries)
-                             : "a whole number from 1 on, or 0");
-  check.require(keys <= kLargestExtent, "keys", std::to_string(query.keys),
-                fmt::format("at most {}", kLargestExtent));
-  check.require(query.window >= 0 && (query.window == 0 || query.causal), "window",
-                std::to_string(query.window), "0, or with causal a whole number above it");
-  auto checked = check.finish(op);
+  graph::Operator format;
+  check.format(query.type, device, format);
+  check_attention(query, check);
+  auto checked = check.finish(format);
   if (!checked) {
     return fail(std::move(checked.error()));
   }
-  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-  const double rows = number(query.batch) * number(query.heads);
-  const double products = query.backward ? 5 : 2;
-  checked->flops = Flops(2 * products * visible_pairs(query, keys) * rows * number(query.head_dim));
-  const std::int64_t read_keys =
-      query.window > 0 ? std::min(keys, query.queries + query.window) : keys;
-  const Bytes element = graph::size_of(op.type) * query.batch * query.head_dim;
-  const Bytes per_query = element * query.heads * query.queries;  // queries, or the output
-  const Bytes read = per_query + 2 * element * kv_heads * read_keys;
-  const Bytes sums = Bytes(4) * query.batch * query.heads * query.queries;
-  checked->bytes = query.backward ? 2 * read + 2 * per_query + sums : read + per_query + sums;
-  checked->gemm = {
-      .batch = query.batch * query.heads, .m = query.queries, .n = keys, .k = query.head_dim};
+  checked->tensorrt = query.framework == "trtllm";
   Kernels kernels;
   if (query.cache && !query.backward) {
-    graph::Operator& write = kernels.emplace_back();
-    write.name = "cache_write";
-    write.kind = graph::OperatorKind::cache_write;
-    write.type = checked->type;
-    write.tensorrt = checked->tensorrt;
-    write.bytes = 2 * (2 * element * kv_heads * query.queries);  // read and written
+    kernels.push_back(cache_write(query, *checked));
   }
-  kernels.push_back(std::move(*checked));
+  kernels.push_back(attention_kernel(query, *checked));
   return kernels;
 }
 

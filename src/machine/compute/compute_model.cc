@@ -185,6 +185,20 @@ const KernelCoefficients& attention_coefficients(const graph::Operator& op, cons
              : device.kernels_of(op);
 }
 
+/// Attention of prompts finds queries, keys and values where the kernel before it has left them,
+/// and so does the write of keys and values to a paged cache: in the last-level cache, if they fit.
+/// Contexts of earlier steps and what backward reads have long been displaced.
+Rates near_rates(const graph::Operator& op, const Rates& rates, const Device& device,
+                 const KernelCoefficients& c) {
+  const bool fresh = op.kind == graph::OperatorKind::cache_write ||
+                     (!op.backward && op.gemm.m > 0 && op.gemm.m == op.gemm.n);
+  Rates near = rates;
+  if (fresh && op.bytes <= device.last_level_cache) {
+    near.bandwidth *= c.last_level_share;
+  }
+  return near;
+}
+
 double attention_seconds(const graph::Operator& op, const Rates& rates,
                          const KernelCoefficients& c) {
   const double memory =
@@ -236,6 +250,11 @@ double stream_share(const graph::Operator& op, const KernelCoefficients& c) {
   }
 }
 
+double stream_seconds(const graph::Operator& op, const Rates& rates, const KernelCoefficients& c) {
+  return to_seconds(c.stream_launch) * op.kernels +
+         static_cast<double>(op.bytes.value()) / (rates.bandwidth * stream_share(op, c));
+}
+
 /// What shares of the units and of the memory bandwidth that others take leave.
 Rates less(const Rates& rates, double units, double memory) {
   return {.flops = rates.flops * (1 - units),
@@ -249,15 +268,18 @@ double roofline_seconds(const graph::Operator& op, const Rates& rates, const Dev
     case graph::OperatorKind::gemm:
     case graph::OperatorKind::grouped_gemm:
       return gemm_seconds(op, rates, c);
-    case graph::OperatorKind::attention:
-      return attention_seconds(op, rates, attention_coefficients(op, device));
+    case graph::OperatorKind::attention: {
+      const KernelCoefficients& attention = attention_coefficients(op, device);
+      return attention_seconds(op, near_rates(op, rates, device, attention), attention);
+    }
+    case graph::OperatorKind::cache_write:
+      return stream_seconds(op, near_rates(op, rates, device, c), c);
     case graph::OperatorKind::scan:
       return scan_seconds(op, rates, c);
     case graph::OperatorKind::opaque:
       return opaque_seconds(op, rates, c);
     default:
-      return to_seconds(c.stream_launch) * op.kernels +
-             static_cast<double>(op.bytes.value()) / (rates.bandwidth * stream_share(op, c));
+      return stream_seconds(op, rates, c);
   }
 }
 

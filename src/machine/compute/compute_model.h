@@ -48,6 +48,8 @@ struct KernelTime {
 ///   time    = launch + max(max(longest, total + tail longest) + traffic rows / bandwidth,
 ///                          bytes / (bandwidth elementwise_share))
 ///   rows    = bytes of queries and output, backward twice
+///   bandwidth of prompts (m = n, forward) times last_level_share where bytes fit the
+///             last-level cache, in which the kernel before has left them; cache writes alike
 ///
 /// Without tiles (attention_tile = 0, or no shape): gemm_launch + flops / (peak * attention_share),
 /// or its bytes if longer; so is a scan, with scan_(backward_)share and 0.365 of bandwidth. Others:
@@ -62,7 +64,7 @@ struct KernelTime {
 /// Every peak above is peak * sustained_clock.
 ///
 /// Shapes:   Operator::gemm; a norm's row length is gemm.k (0 = short).
-/// Ignores:  caches (operands are read once).
+/// Ignores:  caches otherwise (operands are read once).
 /// Requires: a device that supports op.type (peak > 0) for gemm, grouped_gemm and attention, and
 ///           for opaque ones with FLOPs.
 /// Source:   structure after the tile and wave quantisation of NVIDIA's matrix-multiplication

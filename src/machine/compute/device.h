@@ -79,7 +79,8 @@ struct KernelCoefficients {
   double attention_tail = 0;          ///< share of the longest tile that no other work hides
   double attention_traffic = 0;       ///< share of queries' and output's traffic that nothing hides
   Time attention_launch = 2500_ns;    ///< start and drain of one attention kernel with tiles
-  double scan_share = 0.5;            ///< of peak, state-space scan
+  double last_level_share = 1;  ///< of bandwidth, of prompts' attention out of the last-level cache
+  double scan_share = 0.5;      ///< of peak, state-space scan
   double scan_backward_share = 0.5;
   double permute_share = 0.4;       ///< of bandwidth, rows of tokens to experts and back
   double convolution_share = 0.7;   ///< of bandwidth, causal convolution over long sequences
@@ -114,6 +115,8 @@ struct KernelCoefficients {
     visit("attention_tail", &K::attention_tail, "share of the longest tile left alone at the end");
     visit("attention_traffic", &K::attention_traffic, "share of queries and output not hidden");
     visit("attention_launch", &K::attention_launch, "start and drain of tiled attention");
+    visit("last_level_share", &K::last_level_share,
+          "share of bandwidth of prompts' attention out of the last-level cache");
     visit("scan_share", &K::scan_share, "share of peak of a state-space scan");
     visit("scan_backward_share", &K::scan_backward_share, "the same, backward");
     visit("permute_share", &K::permute_share, "share of bandwidth of rows to experts and back");
@@ -163,6 +166,7 @@ struct Device {
   std::array<FlopRate, graph::kDataTypeCount> peak{};  ///< dense, by DataType; 0 = not supported
   int units = 1;                                       ///< streaming multiprocessors, compute units
   std::vector<MemoryTier> memory;  ///< the first holds parameters and activations
+  Bytes last_level_cache{0};       ///< of all units together; 0: nothing is found in it
   Power power{0};                  ///< thermal design power; 0 = not known
   Power idle_power{0};             ///< 0 = not known
   Money price_per_hour{0};         ///< of one device; 0 = not known
@@ -216,6 +220,7 @@ struct Device {
   static void fields(V&& visit) {
     visit("name", &Device::name, "as its vendor calls it");
     visit("units", &Device::units, "streaming multiprocessors, compute units");
+    visit("last_level_cache", &Device::last_level_cache, "of all units; 0: nothing is found in it");
     visit("microscaling", &Device::microscaling, "matrix units scale blocks: mxfp8, nvfp4");
     visit("sustained_clock", &Device::sustained_clock, "share of the rate kept for minutes");
     visit("power", &Device::power, "thermal design power; 0 = not known");

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "machine/compute/compute_model.h"
+#include "machine/compute/packed_heads.h"
 #include "serving/step/step_cost.h"
 
 namespace orrery::step {
@@ -97,8 +98,10 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
     const auto rows = static_cast<double>(sequences * queries);
     op.flops = Flops(2 * width * static_cast<double>(heads) * pairs);
     op.bytes = Bytes(std::llround(kv_bytes * keys + row_bytes * rows));
-    op.gemm = {.batch = sequences * heads,
-               .m = queries,
+    const bool packs = keys > rows;  // prompts without keys before them have tiles of each head
+    const std::int64_t packed = packs ? compute::packed_heads(heads / kv_heads, queries) : 1;
+    op.gemm = {.batch = sequences * heads / packed,
+               .m = queries * packed,
                .n = std::max<std::int64_t>(1, std::llround(keys / static_cast<double>(sequences))),
                .k = model_.head_dim};
     return timed(op);

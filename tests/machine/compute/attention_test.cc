@@ -4,19 +4,12 @@
 
 #include <cmath>
 
+#include "causal_attention.h"
 #include "machine/compute/compute_model.h"
+#include "machine/compute/packed_heads.h"
 
 namespace orrery::compute {
 namespace {
-
-graph::Operator causal_attention(std::int64_t heads, std::int64_t length, std::int64_t width) {
-  graph::Operator op;
-  op.kind = graph::OperatorKind::attention;
-  op.gemm = {.batch = heads, .m = length, .n = length, .k = width};
-  op.flops = Flops(2.0 * static_cast<double>(heads * length * length * width));
-  op.bytes = Bytes(2 * 4 * heads * length * width);
-  return op;
-}
 
 /// Units, peak and bandwidth of an A100, with tiles of 128 queries at half of peak.
 Device with_tiles() {
@@ -132,6 +125,45 @@ TEST(AttentionModel, FewQueriesHaveCoefficientsOfTheirOwnWhereTheDeviceSaysSo) {
   EXPECT_NEAR(kernel_time(op, device).alone / whole, 2, 1e-8);  // picoseconds
   op.gemm.m = 16;
   EXPECT_EQ(kernel_time(op, device).alone, whole);
+}
+
+TEST(AttentionModel, PromptsThatFitTheLastLevelCacheReadIt) {
+  // 1000 heads of 16 tokens and 256 elements: 32.8 MB, bound by memory. Three times the bandwidth
+  // in the cache, a third of the time; not when it is too small, nor backward, nor with a context.
+  Device device = with_tiles();
+  device.peak[static_cast<std::size_t>(graph::DataType::bf16)] = 3120_TFLOPs;
+  device.kernels.last_level_share = 3;
+  graph::Operator op = causal_attention(1000, 16, 256);
+  const Time memory = kernel_time(op, device).alone;
+  EXPECT_NEAR(to_seconds(memory), 1000.0 * 16 * 256 * 8 / (2.039e12 * 0.8), 1e-9);
+  device.last_level_cache = Bytes(40'000'000);
+  EXPECT_NEAR(memory / kernel_time(op, device).alone, 3, 1e-6);
+  graph::Operator backward = op;
+  backward.backward = true;
+  EXPECT_EQ(kernel_time(backward, device).alone, memory);
+  graph::Operator context = op;
+  context.gemm.n = 17;
+  EXPECT_EQ(kernel_time(context, device).alone, memory);
+  device.last_level_cache = Bytes(30'000'000);
+  EXPECT_EQ(kernel_time(op, device).alone, memory);
+  // So does the write of 20 MB of keys and values to a paged cache, at a share of 0.35.
+  graph::Operator write;
+  write.kind = graph::OperatorKind::cache_write;
+  write.bytes = Bytes(20'000'000);
+  device.kernels.stream_launch = Time(0);
+  EXPECT_NEAR(to_seconds(kernel_time(write, device).alone), 2e7 / (3 * 2.039e12 * 0.35), 1e-11);
+}
+
+TEST(AttentionModel, HeadsThatShareKeysFillATileOfFewQueries) {
+  // One query each: all of up to 15; 8 of 16 and of 32, 10 of 20, which divide them. Four queries
+  // of 8 heads: 2 heads, as 4 would be 16 rows. 16 queries: a tile of each head.
+  EXPECT_EQ(packed_heads(1, 1), 1);
+  EXPECT_EQ(packed_heads(15, 1), 15);
+  EXPECT_EQ(packed_heads(16, 1), 8);
+  EXPECT_EQ(packed_heads(20, 1), 10);
+  EXPECT_EQ(packed_heads(32, 1), 8);
+  EXPECT_EQ(packed_heads(8, 4), 2);
+  EXPECT_EQ(packed_heads(8, 16), 1);
 }
 
 }  // namespace

@@ -112,6 +112,9 @@ TEST(Makers, MistakesNameFieldAndWhatWouldBeRight) {
   EXPECT_THAT(mistakes_of("fat_tree"), HasSubstr("k"));
   EXPECT_EQ(mistakes_of("fat_tree:k=5"),
             "--topology: k: found '5', expected an even number of ports");  // and nothing else
+  EXPECT_EQ(mistakes_of("clos:down=4x4,up=1x0"),
+            "--topology: up: found '1x0', expected 1 to 6 numbers of at least 1 such as 4x4x2");
+  EXPECT_THAT(mistakes_of(":"), HasSubstr("--topology: missing; expected one of mesh, torus"));
   EXPECT_THAT(mistakes_of("torus:dims=4x4"),
               HasSubstr("dims: unknown field; known: bandwidth, host_bandwidth, host_latency, "
                         "hosts, latency, shape"));

@@ -149,12 +149,12 @@ class Collective : public Command {
                               const collective::SweepOptions& options,
                               const study::SweepTable& table) {
     std::string text = fmt::format(
-        "{} over {} devices of {}, network {}\n{:>16}{:>16}{:>14}{:>14}  {}\n{:>16}{:>16}{:>14}"
+        "{} over {} devices of {}, network {}\n{:>16} {:>15}{:>14}{:>14}  {}\n{:>16} {:>15}{:>14}"
         "{:>14}\n",
         name_of(options.kind), options.devices, machine.name, name_of(network), "size", "time",
         "algbw", "busbw", "algorithm", "(B)", "(us)", "(GB/s)", "(GB/s)");
     for (const collective::SweepRow& row : table.rows) {
-      text += fmt::format("{:>16}{:>16.2f}{:>14.2f}{:>14.2f}  {}\n", row.bytes.value(),
+      text += fmt::format("{:>16} {:>15.2f}{:>14.2f}{:>14.2f}  {}\n", row.bytes.value(),
                           1e6 * to_seconds(row.time), row.algbw / 1e9, row.busbw / 1e9,
                           algorithm_of(row));
     }

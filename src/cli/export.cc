@@ -46,10 +46,13 @@ constexpr std::array kExportFormats{
 };
 
 std::vector<std::string> export_names() {
-  std::vector<std::string> names{"chakra"};
+  std::vector<std::string> names;
   for (const ExportFormat& format : kExportFormats) {
     names.emplace_back(format.name);
   }
+  names.emplace_back("chakra");
+  const auto& engines = serving::imported_frameworks();
+  names.insert(names.end(), engines.begin(), engines.end());
   return names;
 }
 
@@ -83,19 +86,15 @@ class Export : public Command {
     if (format_ == "chakra") {
       return run_chakra(std::move(mistakes));
     }
-    if (output_ || most_files_) {
-      mistakes.add(Mistake{output_ ? "--output" : "--most-files",
-                           {},
-                           {},
-                           "is for chakra; other formats go to standard output"});
-    }
+    refuse_given({{"--output", output_}, {"--most-files", most_files_}},
+                 "is for chakra; other formats go to standard output", mistakes);
     const auto* const format =
         std::find_if(kExportFormats.begin(), kExportFormats.end(),
                      [&](const ExportFormat& f) { return f.name == format_; });
     if (format == kExportFormats.end()) {
-      mistakes.add(wrong_value("export", format_,
-                               "one of megatron, deepspeed, torchtitan, chakra" +
-                                   did_you_mean(format_, export_names())));
+      mistakes.add(wrong_value(
+          "export", format_,
+          "one of " + enumerated(export_names()) + did_you_mean(format_, export_names())));
     }
     interop::ExportOptions options;
     zoo::Model model;
@@ -122,6 +121,12 @@ class Export : public Command {
  private:
   /// A launch line; what it does not state stands above it, as a comment.
   Result<std::string> run_engine(Error mistakes) const {
+    refuse_given({{"--machine", machine_},
+                  {"--devices", devices_},
+                  {"--output", output_},
+                  {"--most-files", most_files_}},
+                 "is for plans; " + format_ + " takes an engine", mistakes);
+    plan_.refuse(format_, mistakes);
     serving::Engine engine;
     if (engine_) {
       engine = load_named("--engine", *engine_, serving::load_engine, mistakes);

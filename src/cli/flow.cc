@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "base/beyond_time.h"
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/flow_output.h"
@@ -84,6 +85,9 @@ class Flow : public Command {
     }
     topology::Router router(job.graph, job.routing, job.seed);
     return run_job(router, job).and_then([&](const network::FlowRun& run) -> Result<std::string> {
+      if (run.end.is_overflow()) {
+        return fail(fmt::format("a flow {}", kBeyondTime));
+      }
       if (svg_) {
         return report::topology_svg(job.graph, run.load);
       }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/beyond_time.h"
 #include "base/format.h"
 #include "base/reader.h"
 #include "cli/commands.h"
@@ -109,6 +110,9 @@ class Kernels : public Command {
       const auto kernels = study::kernels_of(queries[i], machine.device, places[i]);
       if (kernels) {
         rows.push_back(study::time_kernels(*kernels, machine.device));
+        if (rows.back().time.is_overflow()) {
+          mistakes.add({file_ ? places[i] : "kernel", {}, {}, kBeyondTime});
+        }
         if (kArrays && systolic) {
           arrays_.push_back(systolic_.kernel(kernels->front(), machine.device));
           study::KernelRow& row = rows.back();  // as --sparsity and --compat have it
@@ -276,14 +280,14 @@ class Kernels : public Command {
     Query::fields([&](std::string_view name, auto, std::string_view) {
       text += fmt::format(" {:>9}", name);
     });
-    text += fmt::format("{:>14}{:>12}{:>12}  {}\n", "time (us)", "TFLOP/s", "GB/s", "bound");
+    text += fmt::format(" {:>13}{:>12}{:>12}  {}\n", "time (us)", "TFLOP/s", "GB/s", "bound");
     for (std::size_t i = 0; i < rows.size(); ++i) {
       Query::fields([&](std::string_view name, auto member, std::string_view) {
         text += fmt::format(" {:>{}}", shown(queries[i].*member),
                             std::max<std::size_t>(9, name.size()));
       });
       const study::KernelRow& row = rows[i];
-      text += fmt::format("{:>14.2f}{:>12.1f}{:>12.1f}  {}\n", 1e6 * to_seconds(row.time),
+      text += fmt::format(" {:>13.2f}{:>12.1f}{:>12.1f}  {}\n", 1e6 * to_seconds(row.time),
                           row.flops_per_s / 1e12, row.bytes_per_s / 1e9, name_of(row.bound));
     }
     if (!arrays_.empty()) {

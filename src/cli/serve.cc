@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/beyond_time.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
@@ -324,8 +325,15 @@ class Serve : public Command {
     if (run.requests.empty() && run.refused > 0) {
       return fail(fmt::format(
           "none of {} requests can be served: their prompts and answers are longer than the "
-          "model's {} tokens or than the {} KV blocks of {} tokens",
-          run.refused, run.engine.max_model_len, run.kv_blocks, run.engine.block_size));
+          "model's {} tokens or than the {} KV blocks of {} tokens{}",
+          run.refused, run.engine.max_model_len, run.kv_blocks, run.engine.block_size,
+          run.engine.chunked_prefill
+              ? std::string()
+              : fmt::format(", or prompts, which are not cut, than the {} tokens of a step",
+                            run.engine.max_num_batched_tokens)));
+    }
+    if (run.duration.is_overflow()) {
+      return fail(fmt::format("serving {}", kBeyondTime));
     }
     const serving::Metrics metrics = serving::metrics(run, machine);
     if (requests_out_) {

@@ -104,11 +104,12 @@ std::vector<CollectivePhase> phases_of(const machine::Machine& machine, const Sw
 /// Sizes from the smallest on, each `factor` times the one before and at least a byte more.
 std::vector<Bytes> sizes_of(const SweepOptions& options) {
   std::vector<Bytes> sizes;
-  const auto largest = static_cast<double>(options.largest.value());
-  for (double size = static_cast<double>(options.smallest.value()); size <= largest;
+  constexpr double kMostBytes = 9e18;  // that Bytes holds
+  const double end = std::min(static_cast<double>(options.largest.value()) + 0.5, kMostBytes);
+  for (double size = static_cast<double>(options.smallest.value()); size <= end;
        size *= options.factor) {
     const Bytes bytes(std::llround(size));
-    if (sizes.empty() || bytes > sizes.back()) {
+    if (bytes <= options.largest && (sizes.empty() || bytes > sizes.back())) {
       sizes.push_back(bytes);
     }
   }

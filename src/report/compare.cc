@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kNameWidth = 28;
 constexpr int kUnitWidth = 9;
-constexpr int kValueWidth = 13;
+constexpr int kValueWidth = 14;
 
 enum class Better : std::uint8_t { less, more, neither };
 

@@ -188,6 +188,9 @@ Result<ComposedRun> compose(const zoo::Model& model, const machine::Machine& mac
   run.router = pace.prefill(composition.batch);
   run.decode_step = pace.token(1, composition.input + composition.output / 2);
   run.total = run.router + run.copying - run.hidden + run.prefill + run.decode;
+  if (error = beyond_time(run); !error.empty()) {
+    return fail(std::move(error));
+  }
   return run;
 }
 

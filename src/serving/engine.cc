@@ -206,6 +206,15 @@ Error check(const Engine& engine) {
   return ranges.take();
 }
 
+/// 0, or the mistakes of values with their places in the file.
+Result<int> checked_ranges(const Engine& engine, const ConfigNode& node) {
+  Error wrong = located(check(engine), engine);
+  for (Mistake& mistake : wrong.mistakes) {
+    mistake.where = mistake.where.empty() ? node.where() : mistake.where;
+  }
+  return wrong.empty() ? Result<int>(0) : fail(std::move(wrong));
+}
+
 template <class T>
 std::string shown(const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
@@ -246,6 +255,7 @@ Result<Engine> parse_engine(const ConfigNode& node,
   });
   if (row == table.end()) {
     std::vector<std::string> names;
+    names.reserve(table.size());
     for (const EngineDefaults& entry : table) {
       names.emplace_back(entry.name);
     }
@@ -289,13 +299,7 @@ Result<Engine> parse_engine(const ConfigNode& node,
     read.absorb(inner.finish(0));
   }
   if (read.ok()) {
-    Error wrong = located(check(engine), engine);
-    for (Mistake& mistake : wrong.mistakes) {
-      mistake.where = mistake.where.empty() ? node.where() : mistake.where;
-    }
-    if (!wrong.empty()) {
-      read.absorb(Result<int>(fail(std::move(wrong))));
-    }
+    read.absorb(checked_ranges(engine, node));
   }
   return read.finish(engine);
 }

@@ -262,7 +262,8 @@ std::vector<std::int64_t> capture_sizes(std::int64_t largest, GraphSizes sizes);
 step::StepOptions step_options(const Engine& engine);
 
 /// What is 0 by the device: vLLM's defaults for its API server (vllm/engine/arg_utils.py, 0.19):
-/// 8192 tokens and 1024 requests with 70 GiB and more, except A100; else 2048 and 256.
+/// 8192 tokens and 1024 requests with 70 GiB and more, except A100; else 2048 and 256. Without
+/// chunked prefill at least max_model_len tokens (the same file, and 0.6's config.py).
 Engine completed(Engine engine, const machine::Machine& machine, std::int64_t model_positions);
 
 }  // namespace orrery::serving

@@ -63,14 +63,17 @@ Engine completed(Engine engine, const machine::Machine& machine, std::int64_t mo
   const bool large = machine.device.memory.front().capacity >= kLarge &&
                      machine.device.name.find("A100") == std::string::npos;
   take_half_where_needed(engine, machine.device);
+  if (engine.max_model_len == 0) {
+    engine.max_model_len = model_positions;
+  }
   if (engine.max_num_batched_tokens == 0) {
     engine.max_num_batched_tokens = large ? 8192 : 2048;
+    if (!engine.chunked_prefill) {  // any prompt has to pass whole
+      engine.max_num_batched_tokens = std::max(engine.max_num_batched_tokens, engine.max_model_len);
+    }
   }
   if (engine.max_num_seqs == 0) {
     engine.max_num_seqs = large ? 1024 : 256;
-  }
-  if (engine.max_model_len == 0) {
-    engine.max_model_len = model_positions;
   }
   // A step has at most so many decodes; vLLM caps its graphs at twice that.
   engine.largest_graph = std::min(engine.largest_graph, 2 * engine.max_num_seqs);

@@ -238,7 +238,8 @@ Result<HomeRun> run_at_home(const Home& home, const Setting& s) {
   HomeRun run = home.window > 0 ? run_with(home.window, home, s) : best_window(home, s);
   const Member* full = without_room(run.window, s);
   if (full == nullptr) {
-    return run;
+    Error late = beyond_time(run);
+    return late.empty() ? Result<HomeRun>(run) : fail(std::move(late));
   }
   const Bytes needed = memory_of(run.window, full == s.members.data(), full->share, s);
   const auto gigabytes = [](Bytes bytes) { return static_cast<double>(bytes.value()) / 1e9; };

@@ -220,6 +220,9 @@ Result<PatchRun> patch_parallel(const machine::Machine& machine, const PatchQuer
     row.image = query.warmup * (full.compute + full.exchange) +
                 (query.steps - query.warmup) * row.step + run.single_image * query.serial;
     row.speedup = run.single_image / row.image;
+    if (error = beyond_time(row); !error.empty()) {
+      return fail(std::move(error));
+    }
     run.rows.push_back(row);
   }
   return run;

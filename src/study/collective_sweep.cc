@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/beyond_time.h"
 #include "collective/left_out.h"
 #include "collective/phase_messages.h"
 #include "simulate/lone_collective.h"
@@ -30,6 +31,20 @@ std::string without_messages(simulate::NetworkModel network,
                      name_of(network), name_of(taken.algorithm), name_of(wanted.algorithm));
 }
 
+Error beyond_time(const collective::SweepOptions& options,
+                  const std::vector<collective::SweepRow>& rows) {
+  Error error;
+  for (const collective::SweepRow& row : rows) {
+    if (row.time.is_overflow()) {
+      error.add(Mistake{fmt::format("{} of {} B", name_of(options.kind), row.bytes.value()),
+                        {},
+                        {},
+                        kBeyondTime});
+    }
+  }
+  return error;
+}
+
 }  // namespace
 
 Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machine& machine,
@@ -41,7 +56,10 @@ Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machi
   SweepTable table{.rows = {}, .notes = collective::left_out(*on, options)};
   if (network == simulate::NetworkModel::ports && !machine.wires.graph) {
     return collective::sweep_collective(machine, options)
-        .map([&](std::vector<collective::SweepRow> rows) {
+        .and_then([&](std::vector<collective::SweepRow> rows) -> Result<SweepTable> {
+          if (Error late = beyond_time(options, rows); !late.empty()) {
+            return fail(std::move(late));
+          }
           table.rows = std::move(rows);
           return std::move(table);
         });

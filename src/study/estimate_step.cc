@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/estimate_step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "base/beyond_time.h"
 #include "machine/parts.h"
 #include "study/run.h"
 #include "workload/memory/footprint.h"
@@ -27,6 +30,12 @@ Result<StepEstimate> estimate_step(const zoo::Model& model, const machine::Machi
   const auto bound = estimator.lower_bound(resolved);
   if (!time || !bound) {
     return fail(time ? bound.error() : time.error());
+  }
+  for (const Time part :
+       {*bound, time->step_time, time->compute, time->exposed, time->bubble, time->tail}) {
+    if (part.is_overflow()) {
+      return fail(fmt::format("the step {}", kBeyondTime));
+    }
   }
   StepEstimate result{.devices = plan.devices(), .time = *time, .lower_bound = *bound};
   const auto fullest = std::ranges::min_element(

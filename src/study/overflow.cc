@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/beyond_time.h"
 #include "collective/cost.h"
 #include "collective/group_extents.h"
 #include "machine/compute/compute_model.h"
@@ -16,8 +17,6 @@
 
 namespace orrery::study {
 namespace {
-
-constexpr const char* kRange = "takes longer than 106 days, the range of simulated time";
 
 /// Bytes over the fastest link: a bound from below, whatever way they take.
 Time message_time(Bytes bytes, const machine::Machine& machine) {
@@ -102,7 +101,7 @@ Error long_nodes(const graph::Workload& workload, const machine::Machine& machin
       for (const graph::Node& node : part.nodes) {
         if (time_of(workload, node, machine).is_overflow() &&
             named.emplace(part.name, node.name).second) {
-          error.add(Mistake{part.name, node.name, {}, kRange});
+          error.add(Mistake{part.name, node.name, {}, kBeyondTime});
         }
       }
     }
@@ -121,7 +120,7 @@ Error overflowing_time(const graph::Workload& workload, const machine::Machine& 
   for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
     const std::vector<Time> times = template_times(workload, workload.program_of(role), machine);
     if (role_time(*list, role, times).is_overflow()) {
-      error.add(Mistake{workload.role(role).name, {}, {}, kRange});
+      error.add(Mistake{workload.role(role).name, {}, {}, kBeyondTime});
     }
   }
   return error;

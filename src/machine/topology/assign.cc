@@ -89,7 +89,7 @@ class Assigner {
   void one_by_one() {
     std::map<std::pair<std::int32_t, std::int32_t>, std::uint64_t> seen;
     const bool hashed = router_.routing() == Routing::ecmp;
-    for (std::size_t f = 0; f < flows_.size(); ++f) {
+    for (std::size_t f = 0; f < flows_.size() && unreachable_ == SIZE_MAX; ++f) {
       const auto [source, target, bytes] = flows_[f];
       const std::uint64_t copy = hashed ? seen[{source, target}]++ : 0;
       const auto key =

@@ -163,12 +163,21 @@ void measure_routes(const LinkGraph& graph, GraphFigures& result) {
   result.connected = routes >= static_cast<double>(graph.hosts) * (graph.hosts - 1.0);
 }
 
-/// Hosts with one and the same cable to one switch are as far from everything else.
-void measure_distances(const LinkGraph& graph, const Adjacency& adjacency, GraphFigures& result) {
-  double sum = 0;
-  double pairs = 0;
-  std::vector<double> copies;
+/// Hosts from which distances are measured, and for how many each stands.
+struct Viewpoints {
   std::vector<std::int32_t> from;
+  std::vector<double> copies;
+};
+
+/// Every host of a torus and of a flattened butterfly sees the same; elsewhere hosts with one and
+/// the same cable to one switch are as far from everything else.
+Viewpoints viewpoints_of(const LinkGraph& graph, const Adjacency& adjacency) {
+  const Layout::Family family = graph.layout.family;
+  if (graph.hosts > 0 && (family == Layout::Family::torus || family == Layout::Family::butterfly)) {
+    return {.from = {0}, .copies = {static_cast<double>(graph.hosts)}};
+  }
+  Viewpoints views;
+  auto& [from, copies] = views;
   std::vector<std::pair<std::pair<std::int32_t, Time>, std::size_t>> place;
   for (std::int32_t h = 0; h < graph.hosts; ++h) {
     const auto out = adjacency.out(h);
@@ -184,6 +193,13 @@ void measure_distances(const LinkGraph& graph, const Adjacency& adjacency, Graph
     from.push_back(h);
     copies.push_back(1);
   }
+  return views;
+}
+
+void measure_distances(const LinkGraph& graph, const Adjacency& adjacency, GraphFigures& result) {
+  double sum = 0;
+  double pairs = 0;
+  const auto [from, copies] = viewpoints_of(graph, adjacency);
   for (std::size_t i = 0; i < from.size(); ++i) {
     const std::vector<Reach> reach = reach_of(graph, adjacency, from[i]);
     for (std::int32_t h = 0; h < graph.hosts; ++h) {

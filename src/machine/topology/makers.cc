@@ -5,6 +5,7 @@
 #include <charconv>
 #include <memory>
 
+#include "base/misread.h"
 #include "machine/topology/maker_fields.h"
 
 namespace orrery::topology {
@@ -99,10 +100,10 @@ std::int32_t read_count(Reader& read, const std::string& name, std::int32_t fall
 }
 
 void check_size(Reader& read, const std::string& name, double vertices, double links) {
-  read.require(vertices <= static_cast<double>(kMostVertices), name,
-               "a network of at most " + std::to_string(kMostVertices) + " hosts and switches");
-  read.require(links <= static_cast<double>(kMostLinks), name,
-               "a network of at most " + std::to_string(kMostLinks) + " links");
+  if (vertices > static_cast<double>(kMostVertices) || links > static_cast<double>(kMostLinks)) {
+    read.reject(name, "a network of at most " + std::to_string(kMostVertices) +
+                          " hosts and switches and " + std::to_string(kMostLinks) + " links");
+  }
 }
 
 void add_hosts(LinkGraph& graph, std::int64_t count) {
@@ -155,7 +156,7 @@ Result<LinkGraph> parse_topology(std::string_view spec, std::string_view where) 
   map.kind = ConfigNode::Kind::map;
   map.source = std::make_shared<const std::string>(where);
   if (maker_named(kind) == nullptr) {
-    error.add({std::string(where), {}, std::string(kind), one_of_the_makers(kind)});
+    error.add(misread(std::string(where), {}, std::string(kind), one_of_the_makers(kind)));
   }
   std::string_view rest = colon == std::string_view::npos ? "" : spec.substr(colon + 1);
   while (!rest.empty()) {

@@ -124,9 +124,11 @@ Result<LinkGraph> make_clos(const ConfigNode& map) {
   tree.parallel = map.find("parallel") == nullptr ? std::vector<std::int32_t>(tree.down.size(), 1)
                                                   : read_extents(read, "parallel", 1, kMostLevels);
   tree.wires.assign(tree.down.size(), read_wire(read));
-  read.require(tree.up.size() == tree.down.size(), "up", "as many numbers as `down` has");
-  read.require(tree.parallel.size() == tree.down.size(), "parallel",
-               "as many numbers as `down` has");
+  if (read.ok()) {
+    read.require(tree.up.size() == tree.down.size(), "up", "as many numbers as `down` has");
+    read.require(tree.parallel.size() == tree.down.size(), "parallel",
+                 "as many numbers as `down` has");
+  }
   if (read.ok()) {
     check_clos(read, "down", tree);
   }

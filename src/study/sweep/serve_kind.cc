@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/beyond_time.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "machine/machine.h"
@@ -253,6 +254,9 @@ Outcome serve(const Service& service) {
       serving::serve(service.model, service.machine, service.engine, *requests, options);
   if (!run) {
     return refused(kServeFigures.size(), serving::located(run.error(), service.engine));
+  }
+  if (run->duration.is_overflow()) {
+    return refused(kServeFigures.size(), Error(kBeyondTime));
   }
   Outcome outcome = figures_of(*run, service);
   if (run->requests.empty()) {

@@ -200,5 +200,20 @@ TEST(SourceRule, IsExactUpAndCollidesDown) {
       1, 1e-9);
 }
 
+TEST(Assign, TheFirstFlowWithoutAWayEndsIt) {
+  // Distances to each of 60,000 hosts would be 7.2 GB.
+  constexpr std::int32_t kHosts = 60'000;
+  LinkGraph graph;
+  std::vector<FlowEnds> flows;
+  for (std::int32_t h = 0; h < kHosts; ++h) {
+    graph.add(VertexKind::host, "h" + std::to_string(h), 0);
+    flows.push_back({h, (h + 1) % kHosts, kSize});
+  }
+  Router router(graph, Routing::ecmp);
+  const auto assigned = assign(router, flows);
+  ASSERT_FALSE(assigned);
+  EXPECT_EQ(assigned.error().to_string(), "no way leads from h0 to h1 with routing ecmp");
+}
+
 }  // namespace
 }  // namespace orrery::topology

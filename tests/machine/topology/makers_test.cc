@@ -112,6 +112,9 @@ TEST(Makers, MistakesNameFieldAndWhatWouldBeRight) {
   EXPECT_THAT(mistakes_of("fat_tree"), HasSubstr("k"));
   EXPECT_EQ(mistakes_of("fat_tree:k=5"),
             "--topology: k: found '5', expected an even number of ports");  // and nothing else
+  EXPECT_EQ(mistakes_of("clos:down=4x4,up=1x0"),
+            "--topology: up: found '1x0', expected 1 to 6 numbers of at least 1 such as 4x4x2");
+  EXPECT_THAT(mistakes_of(":"), HasSubstr("--topology: missing; expected one of mesh, torus"));
   EXPECT_THAT(mistakes_of("torus:dims=4x4"),
               HasSubstr("dims: unknown field; known: bandwidth, host_bandwidth, host_latency, "
                         "hosts, latency, shape"));
@@ -123,6 +126,21 @@ TEST(Makers, MistakesNameFieldAndWhatWouldBeRight) {
   EXPECT_THAT(mistakes_of("torus:shape=100000x100000"), HasSubstr("at most 1000000"));
   EXPECT_EQ(mistakes_of("torus:shape=4,bandwidth=0GB/s"),
             "--topology: bandwidth: found '0GB/s', expected a rate above 0");
+}
+
+TEST(Makers, EveryHostOfATorusSeesTheSame) {
+  // Distances of all pairs of 32,768 hosts take a minute. A ring of 32: at most 16 links, 8 on the
+  // mean with oneself; of 4: 2 and 1. Pairs are of different hosts.
+  const GraphFigures torus = figures(made("torus:shape=32x32x32"));
+  EXPECT_EQ(torus.diameter, 48);
+  EXPECT_DOUBLE_EQ(torus.mean_distance, 24.0 * 32'768 / 32'767);
+  // With two hosts on each of 16 routers: 2 links more to all others, 0 between routers of one.
+  const GraphFigures hosts = figures(made("torus:shape=4x4,hosts=2"));
+  EXPECT_EQ(hosts.diameter, 6);
+  EXPECT_DOUBLE_EQ(hosts.mean_distance, (32 * 2.0 + 31 * 2) / 31);
+  // 4x4 butterfly: 15 others, 6 one link away, 9 two; 16 routers of one host, 2 links of their own.
+  EXPECT_DOUBLE_EQ(figures(made("flattened_butterfly:shape=4x4,hosts=1")).mean_distance,
+                   2 + (6 + 18) / 15.0);
 }
 
 }  // namespace

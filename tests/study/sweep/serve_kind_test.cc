@@ -102,6 +102,14 @@ TEST(ServeKind, MistakesStandWhereTheStudySaysThem) {
   EXPECT_THAT(all, HasSubstr("study.yaml:5: slo: found 'fast'"));
 }
 
+TEST(ServeKind, ARunBeyond106DaysIsRefused) {
+  // 16 GFLOP a token at 1 FLOP/s.
+  const auto study =
+      service_study(std::string(kService) + "vary: {machine.device.peak.bf16: [1 FLOP/s]}\n");
+  ASSERT_TRUE(study) << study.error().to_string();
+  EXPECT_THAT(service_outcome(*study, 0).error, HasSubstr("takes longer than 106 days"));
+}
+
 TEST(ServeKind, KernelsMeasuredOnTheCardReplaceFormulas) {
   const std::string tables = std::string(ORRERY_SOURCE_DIR) + "/tests/study/served/rtx4090/";
   const std::string with = "kernels: '" + tables + "dense.csv," + tables + "per_sequence.csv," +

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace orrery {
+
+/// What a Time that is_overflow() is said to do.
+inline constexpr const char* kBeyondTime =
+    "takes longer than 106 days, the range of simulated time";
+
+}  // namespace orrery

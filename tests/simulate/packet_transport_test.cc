@@ -24,7 +24,7 @@ using Kind = graph::CollectiveKind;
 using Algorithm = collective::CollectiveAlgorithm;
 
 constexpr Bytes kMega{1'000'000};
-const std::vector<std::int64_t> kEight{0, 1, 2, 3, 4, 5, 6, 7};
+const std::vector<std::int64_t> kEightDevices{0, 1, 2, 3, 4, 5, 6, 7};
 
 Timeline run_packets_of(const Traffic& traffic, const machine::Machine& machine,
                         Algorithm algorithm = Algorithm::automatic) {
@@ -60,8 +60,9 @@ TEST(PacketTransport, WithoutContentionItIsFlowBesideHeadersAndWholePackets) {
   EXPECT_EQ(one.finish[2], kPacket * 113 + 1_us);
   // 2 * 7 steps of 1/8 MB: 14 packets and one; acknowledgements of 64 B for each of 14 packets
   // share the links.
-  const Timeline ring = run_packets_of(Traffic(8).add(Gathering{{kEight}, Kind::all_reduce, kMega}),
-                                       machine, Algorithm::ring);
+  const Timeline ring =
+      run_packets_of(Traffic(8).add(Gathering{{kEightDevices}, Kind::all_reduce, kMega}), machine,
+                     Algorithm::ring);
   EXPECT_GE(ring.step_time, 14 * (kPacket * 15 + 1_us));
   EXPECT_LE(ring.step_time, 14 * (kPacket * 15 + 1_us + Time(64'000) * 14));
 }
@@ -85,7 +86,7 @@ TEST(PacketTransport, AnOverSubscribedTrunkIsNotFree) {
         with_packets(machine_of({dimension(topology::DimensionKind::switched, 8)}), protocol);
     tapered.wires = {.spec = "leaf_spine",
                      .graph = links_of("leaf_spine:leaves=2,spines=1,hosts=4,bandwidth=1 GB/s")};
-    const Traffic traffic = Traffic(8).add(Gathering{{kEight}, Kind::all_to_all, 8 * kMega});
+    const Traffic traffic = Traffic(8).add(Gathering{{kEightDevices}, Kind::all_to_all, 8 * kMega});
     const Timeline exchange = run_packets_of(traffic, tapered, Algorithm::direct);
     EXPECT_GE(exchange.step_time, 16 * 1'000_us);
     EXPECT_LE(exchange.step_time, 21 * 1'000_us);

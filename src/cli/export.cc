@@ -47,6 +47,7 @@ constexpr std::array kExportFormats{
 
 std::vector<std::string> export_names() {
   std::vector<std::string> names;
+  names.reserve(kExportFormats.size());
   for (const ExportFormat& format : kExportFormats) {
     names.emplace_back(format.name);
   }

@@ -65,26 +65,8 @@ class FlitCommand : public Command {
     if (!take_wires(experiment, mistakes)) {
       return fail(std::move(mistakes));
     }
-    if (given_.at("batch") && experiment.batch == 0) {
-      mistakes.add(wrong_value("--batch", *given_.at("batch"), "packets of a node, 1 or more"));
-    }
     const bool loops = experiment.batch > 0 || messages_;
-    if (loops) {
-      refuse_given({{"--sweep", sweep_}, {"--links", links_}}, "goes with a constant load",
-                   mistakes);
-    }
-    for (const char* field : {"rate", "sample_period", "warmup_periods", "max_samples",
-                              "latency_limit", "stopping_threshold"}) {
-      if (loops && given_.at(field)) {
-        mistakes.add({flag_of(field), {}, {}, "goes with a constant load"});
-      }
-    }
-    if (messages_ && experiment.batch > 0) {
-      mistakes.add({"--messages", {}, {}, "contradicts batch; choose one"});
-    }
-    if (plot_ && !sweep_) {
-      mistakes.add({"--plot", {}, {}, "goes with --sweep, which makes the curve"});
-    }
+    check(experiment, loops, mistakes);
     auto prepared = flit::prepare(experiment);
     if (!prepared) {
       for (Mistake& mistake : prepared.error().mistakes) {
@@ -126,6 +108,29 @@ class FlitCommand : public Command {
   }
 
  private:
+  /// Flags beside each other; `loops`: the load is not constant.
+  void check(const flit::Experiment& experiment, bool loops, Error& mistakes) const {
+    if (given_.at("batch") && experiment.batch == 0) {
+      mistakes.add(wrong_value("--batch", *given_.at("batch"), "packets of a node, 1 or more"));
+    }
+    if (loops) {
+      refuse_given({{"--sweep", sweep_}, {"--links", links_}}, "goes with a constant load",
+                   mistakes);
+    }
+    for (const char* field : {"rate", "sample_period", "warmup_periods", "max_samples",
+                              "latency_limit", "stopping_threshold"}) {
+      if (loops && given_.at(field)) {
+        mistakes.add({flag_of(field), {}, {}, "goes with a constant load"});
+      }
+    }
+    if (messages_ && experiment.batch > 0) {
+      mistakes.add({"--messages", {}, {}, "contradicts batch; choose one"});
+    }
+    if (plot_ && !sweep_) {
+      mistakes.add({"--plot", {}, {}, "goes with --sweep, which makes the curve"});
+    }
+  }
+
   flit::Experiment read(Error& mistakes) {
     flit::Experiment experiment;
     if (file_ && booksim_) {

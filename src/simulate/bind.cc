@@ -29,7 +29,8 @@ Binding::Binding(const graph::Workload& workload, const machine::Machine& machin
                  const collective::AlgorithmChoice& algorithms, PhaseChoice choice)
     : workload_(workload),
       machine_(machine),
-      machines_(machine::by_part(machine)),
+      machines_(machine.parts.empty() ? std::vector<machine::Machine>()
+                                      : machine::by_part(machine)),
       algorithms_(algorithms),
       choice_(choice),
       shapes_(workload.programs.size()),
@@ -114,7 +115,7 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
                                            .tier = node.tier,
                                            .sharers = node.sharers,
                                            .way = node.way,
-                                           .part = part_of(program)});
+                                           .part = workload_.programs[program].part});
       bound.host_cost = workload_.host_dispatch;
       break;
     case graph::Node::Kind::host:
@@ -136,7 +137,7 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
 /// where rest_i is the work from kernel i on.
 void Binding::bind_compute(std::size_t program, const graph::Node& node, BoundNode& bound,
                            std::vector<BoundKernel>& kernels) const {
-  const compute::Device& device = machines_[part_of(program)].device;
+  const compute::Device& device = machine_of(workload_.programs[program].part).device;
   bound.first_kernel = static_cast<std::uint32_t>(kernels.size());
   bound.kernel_count = static_cast<std::uint32_t>(node.operators.size());
   std::array<Time, kBesideCount> after{};
@@ -193,7 +194,7 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
   if (collective.is_copy) {
     collective::CollectivePhase phase;
     phase.latency = collective.host;
-    const machine::Machine& own = machines_[collective.part];
+    const machine::Machine& own = machine_of(collective.part);
     if (collective.host == Time(0)) {
       phase.latency =
           machine::copy_time(workload_, collective.bytes, collective.tier, collective.sharers, own);

@@ -2,7 +2,6 @@
 /// A workload's templates with the times that this machine gives them: what the event loop runs on.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -129,8 +128,8 @@ class Binding {
                       std::vector<BoundKernel>& kernels);
   void bind_compute(std::size_t program, const graph::Node& node, BoundNode& bound,
                     std::vector<BoundKernel>& kernels) const;
-  std::size_t part_of(std::size_t program) const {
-    return std::min(workload_.programs[program].part, machines_.size() - 1);
+  const machine::Machine& machine_of(std::size_t part) const {
+    return machines_.empty() ? machine_ : machines_[part];
   }
   int flow_index(std::size_t program, const Flow& flow);
   int collective_index(const BoundCollective& collective);
@@ -139,7 +138,7 @@ class Binding {
 
   const graph::Workload& workload_;
   const machine::Machine& machine_;
-  std::vector<machine::Machine> machines_;  ///< by part
+  std::vector<machine::Machine> machines_;  ///< by part; empty: of one sort of devices
   const collective::AlgorithmChoice& algorithms_;
   PhaseChoice choice_;
   std::vector<std::vector<std::unique_ptr<BoundTemplate>>> shapes_;  ///< [program][template]

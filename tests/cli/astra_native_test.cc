@@ -159,7 +159,7 @@ TEST(AstraNative, MistakesNameFlagAndChoices) {
   EXPECT_THAT(unknown.err, AllOf(HasSubstr("--network: found 'max-min'"),
                                  HasSubstr("did you mean 'flow'"), HasSubstr("dgx-h100")));
   const Outcome alone = orrery("astra --network ports --machine dgx-h100");
-  EXPECT_THAT(alone.err, AllOf(HasSubstr("found 'ports', expected fifo, flow or flit"),
+  EXPECT_THAT(alone.err, AllOf(HasSubstr("found 'ports', expected fifo, flow, flit or packet"),
                                HasSubstr("--machine: goes with --native")));
 }
 

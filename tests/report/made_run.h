@@ -40,6 +40,7 @@ inline study::Run made_run() {
   run.timeline.fold = {.ranks = 4, .simulated = 2, .reasons = {"dp: the ring is partial"}};
   run.capacity = 10_GiB;
   run.memory.resize(2);
+  run.memory[0].capacity = run.memory[1].capacity = 10_GiB;
   run.memory[0][plan::MemoryCategory::parameters] = 4_GiB;
   run.memory[0][plan::MemoryCategory::activations] = 3_GiB;
   run.memory[1][plan::MemoryCategory::parameters] = 12_GiB;

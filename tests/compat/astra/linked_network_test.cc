@@ -139,7 +139,7 @@ TEST(AstraLinkedNetwork, MessagesPassATopologysLinks) {
   options.backend = Backend::flit;
   const auto refused = run(input, options);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().to_string(), ::testing::HasSubstr("expected fifo or flow"));
+  EXPECT_THAT(refused.error().to_string(), ::testing::HasSubstr("expected fifo, flow or packet"));
 }
 
 TEST(AstraLinkedNetwork, FlitsCarryHeadsBeside) {

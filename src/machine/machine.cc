@@ -13,9 +13,9 @@
 #include "machine/parts.h"
 #include "machine/read_bounds.h"
 #include "machine/read_device.h"
+#include "machine/read_fabric.h"
 #include "machine/read_origins.h"
 #include "machine/read_shared.h"
-#include "machine/read_fabric.h"
 #include "machine/read_wires.h"
 
 namespace orrery::machine {

@@ -164,7 +164,8 @@ struct Engine {
     visit("parallel", "cp", &E::cp, "context parallel: ranks that share prompts and caches");
     visit("parallel", "dispatch", &E::dispatch, "how tokens of dp copies reach their experts");
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
-    visit("parallel", "fuse", &E::fuse, "with tp: sums become slices of tokens where that is faster");
+    visit("parallel", "fuse", &E::fuse,
+          "with tp: sums become slices of tokens where that is faster");
     visit("precision", "weights", &E::weights, "of the layers' matrices in memory");
     visit("precision", "activations", &E::activations, "what their GEMMs compute in");
     visit("precision", "kv", &E::kv, "of the KV cache");

@@ -89,7 +89,7 @@ struct Run {
   Engine engine;  ///< completed
   std::string model;
   std::string machine;
-  std::vector<std::string> notes;  ///< what was chosen where nothing was stated
+  std::vector<std::string> notes;       ///< what was chosen where nothing was stated
   std::vector<step::FusedPlace> fused;  ///< of a step of max_num_batched_tokens
   std::int64_t devices = 1;
   std::vector<Served> requests;  ///< in order of arrival

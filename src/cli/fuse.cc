@@ -49,7 +49,8 @@ class Fuse : public Command {
  private:
   Result<std::string> run_plan(Error mistakes) {
     layouts_.refuse(mistakes);
-    const PlannedStep step = read_planned_step(step_, plan_, mistakes);
+    PlannedStep step = read_planned_step(step_, plan_, mistakes);
+    step.plan.plan.fuse_communication = false;  // both ways are run
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

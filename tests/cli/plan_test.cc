@@ -42,8 +42,12 @@ TEST(PlanCommand, FusedCommunicationIsWhatSimulateSays) {
     return nlohmann::json::parse(again.out).at("step_time_s").get<double>();
   };
   EXPECT_EQ(simulated(""), best.at("step_time_s"));
-  EXPECT_EQ(simulated(" --fuse"), best.at("fused_step_time_s"));
-  EXPECT_LT(best.at("fused_step_time_s"), best.at("step_time_s"));
+  EXPECT_TRUE(best.at("plan").at("fuse_communication"));
+  EXPECT_EQ(simulated(" --fuse-communication false"), best.at("unfused_step_time_s"));
+  EXPECT_EQ(simulated(" --fuse-communication false --fuse"), best.at("step_time_s"));
+  EXPECT_LT(best.at("step_time_s"), best.at("unfused_step_time_s"));
+  EXPECT_THAT(orrery("plan" + step + "--batch 8 --fuse-communication true").err,
+              HasSubstr("--fuse-communication: nothing: the search tries it"));
 }
 
 TEST(PlanCommand, AnEstimateIsNearItsSimulation) {

@@ -6,7 +6,6 @@
 
 #include "planner/full/fits.h"
 #include "planner/full/search_state.h"
-#include "study/run.h"
 #include "workload/memory/footprint.h"
 
 namespace orrery::full {
@@ -177,17 +176,28 @@ class Judge {
   /// Only where stages send sums of tensor-parallel ranks can there be anything to fuse: with
   /// sequence parallelism they send slices.
   void fuse() {
-    study::RunOptions how;
-    how.fuse = true;
     for (Found& found : search_.answer.top) {
-      const plan::Plan& plan = found.plan;
+      plan::Plan plan = found.plan;
       if (plan.tp < 2 || plan.pp < 2 || plan.sequence_parallel || search_.stop()) {
         continue;
       }
-      const auto run = study::run_step(search_.task.model, search_.task.machine, plan, 0, how);
-      if (run && run->timeline.step_time < found.step_time) {
-        found.fused = run->timeline.step_time;
+      plan.fuse_communication = true;
+      const auto with = search_.estimator.simulate(plan);
+      if (with && with->score < found.score) {
+        found.unfused = found.step_time;
+        found.plan = std::move(plan);
+        found.step_time = with->step_time;
+        found.score = with->score;
+        found.mfu = with->mfu;
+        found.tokens_per_s = with->tokens_per_s;
+        found.energy = with->energy;
+        found.cost_per_million_tokens = with->cost_per_million_tokens;
       }
+    }
+    std::stable_sort(search_.answer.top.begin(), search_.answer.top.end(),
+                     [](const Found& a, const Found& b) { return a.score < b.score; });
+    if (!search_.answer.top.empty()) {
+      search_.answer.bound = std::min(search_.answer.bound, search_.answer.top.front().score);
     }
   }
 
@@ -214,7 +224,7 @@ void simulate(SearchState& search, Candidate& candidate) {
   search.answer.top.insert(place, {.plan = candidate.plan,
                                    .step_time = found->step_time,
                                    .score = found->score,
-                                   .fused = {},
+                                   .unfused = {},
                                    .estimate = candidate.estimate,
                                    .memory = candidate.memory,
                                    .mfu = found->mfu,

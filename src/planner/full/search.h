@@ -15,7 +15,8 @@
 ///      whose like was slow. Single changes of other fields are tried on the best of them
 ///   4. the bound of all plans is raised: the least ones by estimate/lower_bound.h, then by the
 ///      simulation
-///   5. fused communication is tried on the plans of the answer; it changes neither order nor bound
+///   5. fused communication is tried on the plans of the answer; where it is faster the plan takes
+///      it. The space is that of plans without: bound and proof are theirs
 ///
 /// What is certain: no plan of the space simulates faster than `bound`, since every plan of it was
 /// simulated or has a bound (1, 2, 4) of at least that. `proved`: by bounds or estimates no plan is
@@ -57,8 +58,7 @@ struct Found {
   plan::Plan plan;
   Time step_time{0};  ///< simulated
   Time score{0};      ///< what was minimised (objective.h); of objective time the step time
-  /// With fused communication (`--fuse`), where that is faster: tried on the answer's plans.
-  std::optional<Time> fused;
+  std::optional<Time> unfused;  ///< step time without fused communication, if the plan has it
   estimate::Estimate estimate;
   Bytes memory{0};  ///< of the fullest stage
   double mfu = 0;

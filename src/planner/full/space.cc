@@ -95,6 +95,10 @@ Result<void> Space::fill() {
     mistakes.add(std::move(fitted.error()));
   }
   mistakes.add(task_.fixed.placed(out_of_range(base_)));
+  if (base_.fuse_communication || task_.only.contains("fuse_communication")) {
+    mistakes.add(task_.fixed.placed(
+        Error({"", "fuse_communication", {}, "nothing: the search tries it on its answer"})));
+  }
   for (const auto& [field, values] : task_.only) {
     if (values.empty()) {
       mistakes.add({"--only", field, {}, "values to try, separated by commas"});

@@ -5,7 +5,9 @@
 namespace orrery::parallel {
 
 graph::Workload passes::communication(graph::Workload workload, const PassSetting& setting) {
-  if (!setting.fuse_communication) {
+  const bool planned =
+      setting.plan != nullptr && setting.plan->fuse_communication;  // no plan: traces
+  if (!setting.fuse_communication && !planned) {
     return workload;
   }
   return layout::fuse_communication(std::move(workload), setting.machine).workload;

@@ -188,6 +188,7 @@ struct Plan {
   zoo::AttentionKernel attention = zoo::AttentionKernel::unfused;
   bool fused_kernels = true;
   bool fused_cross_entropy = false;  ///< loss and its gradient in one pass over the logits
+  bool fuse_communication = false;   ///< sums that leave a stage become slices (collective/layout)
   bool persistent_norm = true;       ///< norms keep a row in registers, however long it is
   collective::CollectiveAlgorithm tp_algorithm = collective::CollectiveAlgorithm::automatic;
   collective::CollectiveAlgorithm dp_algorithm = collective::CollectiveAlgorithm::automatic;
@@ -287,6 +288,8 @@ struct Plan {
     visit("attention", &Plan::attention, "attention kernel");
     visit("fused_kernels", &Plan::fused_kernels, "fused bias, activation, dropout and residual");
     visit("fused_cross_entropy", &Plan::fused_cross_entropy, "loss and gradient in one kernel");
+    visit("fuse_communication", &Plan::fuse_communication,
+          "sums that leave a stage become slices on the way where that is faster");
     visit("persistent_norm", &Plan::persistent_norm, "norms keep whole rows in registers");
     visit("tp_algorithm", &Plan::tp_algorithm, "collective algorithm of tp");
     visit("dp_algorithm", &Plan::dp_algorithm, "collective algorithm of dp");

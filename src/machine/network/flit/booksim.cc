@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/reader.h"
+#include "machine/network/flit/booksim_traffic.h"
 #include "machine/network/flit/experiment.h"
 
 namespace orrery::flit {
@@ -291,30 +292,11 @@ class BookSimReader {
       load.rate *= by_flits ? 1 : load.packet;  // BookSim counts packets unless told otherwise
     }
     if (const Entry* entry = find("traffic")) {
-      static const std::map<std::string, std::string, std::less<>> patterns{
-          {"bitcomp", "bit_complement"},
-          {"bitrev", "bit_reverse"},
-          {"randperm", "random_permutation"}};
-      const auto other = patterns.find(entry->value);
-      result_.pattern = other == patterns.end() ? entry->value : other->second;
-      read_hotspot(*entry);
-    }
-  }
-
-  /// "hotspot({3,7})" with equal shares.
-  void read_hotspot(const Entry& entry) {
-    if (!entry.value.starts_with("hotspot")) {
-      return;
-    }
-    const std::size_t open = entry.value.find_first_of("{(", 7);
-    const std::string nodes = open == std::string::npos ? "" : entry.value.substr(open);
-    if (nodes.find("},") != std::string::npos) {
-      add(entry.line, "traffic", entry.value, "hotspots of equal shares: hotspot({3,7})");
-      return;
-    }
-    result_.pattern = "hotspot:";
-    for (const char c : nodes) {
-      result_.pattern += c >= '0' && c <= '9' ? std::string(1, c) : c == ',' ? "," : "";
+      if (auto pattern = pattern_of_booksim(entry->value)) {
+        result_.pattern = std::move(*pattern);
+      } else {
+        add(entry->line, "traffic", entry->value, pattern.error());
+      }
     }
   }
 

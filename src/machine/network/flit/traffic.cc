@@ -103,10 +103,58 @@ std::vector<std::int32_t> node_extents(const RouterGraph& graph) {
   return extents;
 }
 
-/// "3,7@0.2": nodes and the share of packets that go to them.
+/// Whether it draws on this network, and what it needs to know of it.
+Result<void> Traffic::fits(Pattern pattern, const RouterGraph& graph) {
+  std::string expected;
+  if (pattern == Pattern::taper64 && nodes_ != 64) {
+    expected = fmt::format("a pattern for {} nodes: taper64 is for 64", nodes_);
+  } else if (pattern == Pattern::asymmetric && nodes_ % 2 != 0) {
+    expected = fmt::format("a pattern without halves: {} nodes are odd", nodes_);
+  } else if (pattern == Pattern::bad_dragon && graph.shape != Shape::dragonfly) {
+    expected = "a pattern without groups: bad_dragon is for dragonflies";
+  } else if (pattern == Pattern::bad_dragon) {
+    const auto routers = static_cast<std::uint32_t>(graph.routers);
+    group_ = nodes_ / routers * static_cast<std::uint32_t>(graph.extents.front());
+  }
+  if (!expected.empty()) {
+    return fail(wrong_pattern(name_, expected));
+  }
+  pattern_ = pattern;
+  return {};
+}
+
+std::uint32_t Traffic::drawn(std::uint32_t source, Random& random) const {
+  switch (pattern_) {
+    case Pattern::diagonal:
+      return random.below(3) == 0 ? (source + 1) % nodes_ : source;
+    case Pattern::asymmetric:
+      return source % (nodes_ / 2) + random.below(2) * (nodes_ / 2);
+    case Pattern::taper64:
+      if (random.below(2) == 0) {
+        return random.below(nodes_);
+      }
+      // 8 (-1 to 1) + (-1 to 1) on.
+      return (source + nodes_ + 8 * random.below(3) - 8 + random.below(3) - 1) % nodes_;
+    default:
+      return (random.below(group_) + (source / group_ + 1) * group_) % nodes_;
+  }
+}
+
+/// "3,7@0.2" or "3*2,7": nodes with weights, and the share of packets that go to them.
 void Traffic::read_hotspot(std::string_view text, Error& mistakes) {
+  constexpr std::uint32_t kMostWeight = 1000;
   const std::size_t at = std::min(text.find('@'), text.size());
-  hot_ = node_list("pattern hotspot", words_of(text.substr(0, at), ","), nodes_, mistakes);
+  for (const std::string_view word : words_of(text.substr(0, at), ",")) {
+    const std::size_t star = std::min(word.find('*'), word.size());
+    const auto node = node_list("pattern hotspot", {word.substr(0, star)}, nodes_, mistakes);
+    const auto weight = star < word.size() ? parse_value<std::uint32_t>(word.substr(star + 1))
+                                           : tl::expected<std::uint32_t, std::string>(1);
+    if (!weight || *weight > kMostWeight) {
+      mistakes.add(wrong_pattern(word, fmt::format("NODE*WEIGHT, a weight up to {}", kMostWeight)));
+    } else if (!node.empty()) {
+      hot_.insert(hot_.end(), *weight, node.front());
+    }
+  }
   const auto share =
       at < text.size() ? parse_number(text.substr(at + 1)) : tl::expected<double, std::string>(1);
   share_ = share.value_or(0);
@@ -154,6 +202,14 @@ Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph, s
   Error mistakes;
   switch (*pattern) {
     case Pattern::uniform:
+      break;
+    case Pattern::diagonal:
+    case Pattern::asymmetric:
+    case Pattern::taper64:
+    case Pattern::bad_dragon:
+      if (auto known = traffic.fits(*pattern, graph); !known) {
+        return fail(std::move(known.error()));
+      }
       break;
     case Pattern::transpose:
     case Pattern::bit_complement:

@@ -23,6 +23,10 @@ enum class Pattern : std::uint8_t {
   tornado,
   neighbor,
   random_permutation,
+  diagonal,
+  asymmetric,
+  taper64,
+  bad_dragon,
   hotspot,
   permutation
 };
@@ -36,7 +40,12 @@ constexpr auto named_values(Pattern) {
       {Pattern::tornado, "tornado", "by dimension x -> (x + ceil(k/2) - 1) mod k"},
       {Pattern::neighbor, "neighbor", "by dimension x -> (x + 1) mod k"},
       {Pattern::random_permutation, "random_permutation", "one node each, drawn once by the seed"},
-      {Pattern::hotspot, "hotspot", "hotspot:3,7@0.2; a share goes to some nodes, else uniform"},
+      {Pattern::diagonal, "diagonal", "a third to the next node, the others to oneself"},
+      {Pattern::asymmetric, "asymmetric", "s mod N/2, in either half of the nodes"},
+      {Pattern::taper64, "taper64", "64 nodes: half uniform, half within 9 and its neighbours"},
+      {Pattern::bad_dragon, "bad_dragon", "of a dragonfly: any node of the next group"},
+      {Pattern::hotspot, "hotspot",
+       "hotspot:3,7@0.2; a share goes to some nodes (3*2,7: to 3 twice as much), else uniform"},
       {Pattern::permutation, "permutation",
        "permutation:FILE; the target of each node, one a line"},
   });
@@ -45,9 +54,9 @@ constexpr auto named_values(Pattern) {
 /// The destinations of a pattern on a number of nodes.
 class Traffic {
  public:
-  /// `text`: "uniform", "hotspot:3,7@0.2" (share 1 where none is given), "permutation:FILE".
-  /// Mistakes: an unknown name, bits of a number of nodes that is no power of two (transpose: an
-  /// even one), nodes out of range.
+  /// `text`: "uniform", "hotspot:3,7@0.2" (share 1 where none is given; weights as 3*2,7),
+  /// "permutation:FILE". Mistakes: an unknown name, bits of a number of nodes that is no power of
+  /// two (transpose: an even one), nodes out of range, a pattern of another topology.
   static Result<Traffic> make(std::string_view text, const RouterGraph& graph, std::uint64_t seed);
 
   const std::string& name() const { return name_; }
@@ -58,17 +67,22 @@ class Traffic {
     if (!hot_.empty() && (share_ >= 1 || random.unit() < share_)) {
       return hot_[random.below(static_cast<std::uint32_t>(hot_.size()))];
     }
-    return random.below(nodes_);
+    return pattern_ == Pattern::uniform ? random.below(nodes_) : drawn(source, random);
   }
 
  private:
+  /// Of patterns that draw near a source.
+  std::uint32_t drawn(std::uint32_t source, Random& random) const;
+  Result<void> fits(Pattern pattern, const RouterGraph& graph);
   void read_hotspot(std::string_view text, Error& mistakes);
   void read_permutation(std::string_view path, Error& mistakes);
 
   std::string name_;
   std::uint32_t nodes_ = 0;
+  Pattern pattern_ = Pattern::uniform;  ///< of those that draw
+  std::uint32_t group_ = 1;             ///< nodes of a dragonfly's group
   std::vector<std::uint32_t> targets_;  ///< by source; empty: at random
-  std::vector<std::uint32_t> hot_;
+  std::vector<std::uint32_t> hot_;      ///< each as often as its weight
   double share_ = 0;
 };
 

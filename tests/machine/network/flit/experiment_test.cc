@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/csv.h"
 
 namespace orrery::flit {
@@ -77,8 +79,65 @@ TEST(FlitTraffic, PatternsAreThoseOfTheirFormulas) {
   EXPECT_EQ(target("tornado", 8 * 2 + 7), 8U * 5 + 2);  // both digits 3 on
   EXPECT_EQ(target("neighbor", 8 * 7 + 1), 2U);
   EXPECT_EQ(target("hotspot:5", 1), 5U);
+  EXPECT_EQ(target("hotspot:5*3,6*0", 1), 5U);  // a weight of 0 is never drawn
+  EXPECT_FALSE(Traffic::make("hotspot:5*1001", mesh, 1));
+  EXPECT_FALSE(Traffic::make("bad_dragon", mesh, 1));
+  EXPECT_FALSE(Traffic::make("taper64", make_grid(Shape::mesh, {3, 3}), 1));
+  EXPECT_FALSE(Traffic::make("asymmetric", make_grid(Shape::mesh, {3, 3}), 1));
   EXPECT_FALSE(Traffic::make("transpose", make_grid(Shape::mesh, {3, 3}), 1));
   EXPECT_FALSE(Traffic::make("hotspot:99", mesh, 1));
+}
+
+/// How often each node is drawn from `source`, of 90,000 times.
+std::map<std::uint32_t, double> shares(const char* pattern, const RouterGraph& graph,
+                                       std::uint32_t source) {
+  constexpr int kDraws = 90'000;
+  const auto traffic = Traffic::make(pattern, graph, 1);
+  Random random(7);
+  std::map<std::uint32_t, double> found;
+  for (int i = 0; i < kDraws; ++i) {
+    found[traffic->target(source, random)] += 1.0 / kDraws;
+  }
+  return found;
+}
+
+TEST(FlitTraffic, PatternsThatDrawHaveTheirShares) {
+  const RouterGraph mesh = make_grid(Shape::mesh, {8, 8});
+  const auto diagonal = shares("diagonal", mesh, 63);
+  EXPECT_EQ(diagonal.size(), 2U);
+  EXPECT_NEAR(diagonal.at(0), 1.0 / 3, 0.01);
+  EXPECT_NEAR(diagonal.at(63), 2.0 / 3, 0.01);
+  const auto asymmetric = shares("asymmetric", mesh, 40);
+  EXPECT_EQ(asymmetric.size(), 2U);
+  EXPECT_NEAR(asymmetric.at(8), 0.5, 0.01);
+  EXPECT_NEAR(asymmetric.at(40), 0.5, 0.01);
+  // Half to 64 nodes alike; half to the nine at -9, -8, -7, -1, 0, 1, 7, 8, 9.
+  const auto taper = shares("taper64", mesh, 0);
+  EXPECT_EQ(taper.size(), 64U);
+  for (const std::uint32_t near : {0U, 1U, 7U, 8U, 9U, 55U, 56U, 57U, 63U}) {
+    EXPECT_NEAR(taper.at(near), 1.0 / 128 + 1.0 / 18, 0.005) << near;
+  }
+  EXPECT_NEAR(taper.at(32), 1.0 / 128, 0.003);
+  // Groups of 4 routers with 2 nodes: from the last, 64 to 71, to the first.
+  const auto dragon = shares("bad_dragon", make_dragonfly(2, 4, 2), 70);
+  EXPECT_EQ(dragon.size(), 8U);
+  EXPECT_EQ(dragon.rbegin()->first, 7U);
+  const auto hot = shares("hotspot:3*1,9*3", mesh, 5);
+  EXPECT_NEAR(hot.at(9), 0.75, 0.01);
+}
+
+TEST(BookSimFiles, HotspotsAreNodesAndTheirWeights) {
+  const auto pattern = [](const std::string& traffic) {
+    return parse_booksim("topology = mesh; k = 8; n = 2; traffic = " + traffic + ";", "file")
+        ->pattern;
+  };
+  EXPECT_EQ(pattern("hotspot(5)"), "hotspot:5");
+  EXPECT_EQ(pattern("hotspot({5})"), "hotspot:5");
+  EXPECT_EQ(pattern("hotspot({{0,63}})"), "hotspot:0,63");
+  EXPECT_EQ(pattern("hotspot({{0,63},{1,3}})"), "hotspot:0*1,63*3");
+  EXPECT_EQ(pattern("hotspot({{0,9,63},{2}})"), "hotspot:0*2,9*2,63*2");
+  EXPECT_EQ(pattern("hotspot({0,63})"), "hotspot:0*63");  // as there: one node, its weight
+  EXPECT_FALSE(parse_booksim("topology = mesh; traffic = hotspot;", "file"));
 }
 
 }  // namespace

@@ -92,6 +92,7 @@ class OutlineTimer {
       list_sends(number, program);
     }
     std::vector<int> ways;
+    ways.reserve(program.sends.size());
     for (const parallel::Step* send : program.sends) {
       ways.push_back(timing_.placement.way(static_cast<plan::Channel>(send->node.channel), stage));
     }

@@ -54,11 +54,11 @@ void add_device(const compute::Device& device, const std::string& path, Fields& 
     add(map, fmt::format("{}.{}", path, name_of(device.model)), fields);
   });
   for (const compute::MemoryTier& tier : device.memory) {
-    add(tier, path + ".memory." + tier.name, fields);
+    add(tier, fmt::format("{}.memory.{}", path, tier.name), fields);
   }
   add(device.kernels, path + ".kernels", fields);
   for (const auto& [format, kernels] : device.format_kernels) {
-    const std::string of_format = path + ".kernels." + format;
+    const std::string of_format = fmt::format("{}.kernels.{}", path, format);
     compute::KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
       if (kernels.*member != device.kernels.*member) {
         fields.emplace_back(fmt::format("{}.{}", of_format, name), shown(kernels.*member));

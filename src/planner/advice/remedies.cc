@@ -46,8 +46,7 @@ class Remedies {
   /// The plan of least memory; `needed`: a bound of what the most frugal plan takes.
   std::optional<full::Found> add_memory(Bytes needed) {
     const Bytes usable = usable_memory(task_, options_);
-    const auto least =
-        least_memory(task_, options_, usable, std::max(needed, usable + Bytes(1)), kNear);
+    auto least = least_memory(task_, options_, usable, std::max(needed, usable + Bytes(1)), kNear);
     done(0.3);
     if (!least) {
       return least;

@@ -38,7 +38,8 @@ class Scout {
       if (kernels && *kernels > Time(0)) {
         const double fill =
             static_cast<double>(group.pp - 1) / static_cast<double>(group.microbatches());
-        cuts[{group.tp, group.pp}].push_back({*kernels * (1 + fill), std::move(group)});
+        auto& cut = cuts[{group.tp, group.pp}];
+        cut.push_back({*kernels * (1 + fill), std::move(group)});
       }
     }
     for (auto& [cut, ranked] : cuts) {

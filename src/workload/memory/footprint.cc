@@ -233,6 +233,7 @@ Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const
   const machine::Machine& own = machine == nullptr ? none : *machine;
   const std::vector<machine::Machine> parts = machine::by_part(own);
   std::vector<Bytes> framework;
+  framework.reserve(parts.size());
   for (const machine::Machine& part : parts) {
     framework.push_back(machine == nullptr ? Bytes(0) : framework_bytes(model, plan, part));
   }

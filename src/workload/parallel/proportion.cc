@@ -185,6 +185,7 @@ std::vector<ReplicaSort> sorts_of(const plan::Plan& plan, const zoo::Model& mode
     sorts[slowest[replica]].replicas.push_back(replica);
   }
   std::vector<ReplicaSort> result;
+  result.reserve(sorts.size());
   for (auto& [time, sort] : sorts) {
     result.push_back(std::move(sort));
   }

@@ -80,6 +80,30 @@ std::vector<std::uint32_t> shuffled(std::uint32_t nodes, std::uint64_t seed) {
   return targets;
 }
 
+/// "NAME" or, of patterns that need more, "NAME:REST".
+struct NamedPattern {
+  Pattern pattern;
+  std::string_view name;
+  std::string_view rest;
+};
+
+Result<NamedPattern> named_pattern(std::string_view text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view name = text.substr(0, colon);
+  const std::string_view rest = text.substr(std::min(colon + 1, text.size()));
+  const auto pattern = value_of<Pattern>(name);
+  if (!pattern) {
+    return fail(wrong_pattern(
+        name, "one of " + all_names<Pattern>() + did_you_mean(name, names_of<Pattern>())));
+  }
+  const bool has_more = *pattern == Pattern::hotspot || *pattern == Pattern::permutation;
+  if (rest.empty() == has_more) {
+    return fail(wrong_pattern(
+        text, has_more ? "hotspot:3,7@0.2 or permutation:FILE" : fmt::format("'{}' alone", name)));
+  }
+  return NamedPattern{*pattern, name, rest};
+}
+
 }  // namespace
 
 std::vector<std::int32_t> node_extents(const RouterGraph& graph) {
@@ -180,19 +204,11 @@ void Traffic::read_permutation(std::string_view path, Error& mistakes) {
 }
 
 Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph, std::uint64_t seed) {
-  const std::size_t colon = std::min(text.find(':'), text.size());
-  const std::string_view name = text.substr(0, colon);
-  const std::string_view rest = text.substr(std::min(colon + 1, text.size()));
-  const auto pattern = value_of<Pattern>(name);
-  if (!pattern) {
-    return fail(wrong_pattern(
-        name, "one of " + all_names<Pattern>() + did_you_mean(name, names_of<Pattern>())));
+  const auto named = named_pattern(text);
+  if (!named) {
+    return fail(named.error());
   }
-  const bool has_more = *pattern == Pattern::hotspot || *pattern == Pattern::permutation;
-  if (rest.empty() == has_more) {
-    return fail(wrong_pattern(
-        text, has_more ? "hotspot:3,7@0.2 or permutation:FILE" : fmt::format("'{}' alone", name)));
-  }
+  const auto& [pattern, name, rest] = *named;
   Traffic traffic;
   traffic.name_ = text;
   const auto nodes = static_cast<std::uint32_t>(graph.nodes.size());
@@ -200,14 +216,14 @@ Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph, s
   const std::vector<std::int32_t> extents = node_extents(graph);
   const auto bits = static_cast<unsigned>(std::bit_width(nodes) - 1);
   Error mistakes;
-  switch (*pattern) {
+  switch (pattern) {
     case Pattern::uniform:
       break;
     case Pattern::diagonal:
     case Pattern::asymmetric:
     case Pattern::taper64:
     case Pattern::bad_dragon:
-      if (auto known = traffic.fits(*pattern, graph); !known) {
+      if (auto known = traffic.fits(pattern, graph); !known) {
         return fail(std::move(known.error()));
       }
       break;
@@ -215,20 +231,20 @@ Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph, s
     case Pattern::bit_complement:
     case Pattern::bit_reverse:
     case Pattern::shuffle:
-      if (!std::has_single_bit(nodes) || (*pattern == Pattern::transpose && bits % 2 != 0)) {
+      if (!std::has_single_bit(nodes) || (pattern == Pattern::transpose && bits % 2 != 0)) {
         return fail(wrong_pattern(
             name, fmt::format("a pattern without bits: {} nodes are no {}power of two", nodes,
-                              *pattern == Pattern::transpose ? "even " : "")));
+                              pattern == Pattern::transpose ? "even " : "")));
       }
       for (std::uint32_t source = 0; source < nodes; ++source) {
-        traffic.targets_.push_back(by_bits(*pattern, source, bits));
+        traffic.targets_.push_back(by_bits(pattern, source, bits));
       }
       break;
     case Pattern::tornado:
     case Pattern::neighbor:
       for (std::uint32_t source = 0; source < nodes; ++source) {
         traffic.targets_.push_back(by_digits(source, extents, [&](std::int32_t k) {
-          return *pattern == Pattern::neighbor ? 1 : (k + 1) / 2 - 1;
+          return pattern == Pattern::neighbor ? 1 : (k + 1) / 2 - 1;
         }));
       }
       break;

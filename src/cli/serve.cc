@@ -121,16 +121,7 @@ class Serve : public Command {
     const requests::Generator generator = requests_.generator(mistakes);
     const requests::Trace requests = requests_.read(generator, mistakes);
     const serving::RateSearch search = read_search(mistakes);
-    if (search_ && (requests_.has_trace() || requests_.has_stages())) {
-      mistakes.add(
-          {"--search", {}, {}, "contradicts --trace and --stages, which have their rates"});
-    }
-    if (generator.adapters > 0 && engine.adapter_slots == 0) {
-      mistakes.add({"--adapters", {}, {}, "is for an engine with lora: {slots: N, rank: R}"});
-    }
-    if (search_.has_value() != slo_.has_value()) {
-      mistakes.add({search_ ? "--slo" : "--search", {}, {}, "missing: the two go together"});
-    }
+    check_together(generator, engine, mistakes);
     Result<serving::Server> server = fail(Error());
     if (machine_ && of_files.empty()) {
       server = serving::Server::make(model, machine, engine);
@@ -176,6 +167,20 @@ class Serve : public Command {
                                  "{} runs)\n\n{}",
                                  found.rate, 100 * found.attained, *slo_, found.runs, text);
     });
+  }
+
+  void check_together(const requests::Generator& generator, const serving::Engine& engine,
+                      Error& mistakes) const {
+    if (search_ && (requests_.has_trace() || requests_.has_stages())) {
+      mistakes.add(
+          {"--search", {}, {}, "contradicts --trace and --stages, which have their rates"});
+    }
+    if (generator.adapters > 0 && engine.adapter_slots == 0) {
+      mistakes.add({"--adapters", {}, {}, "is for an engine with lora: {slots: N, rank: R}"});
+    }
+    if (search_.has_value() != slo_.has_value()) {
+      mistakes.add({search_ ? "--slo" : "--search", {}, {}, "missing: the two go together"});
+    }
   }
 
   serving::ServeOptions read_options(const serving::Engine& engine, Error& mistakes) const {

@@ -20,7 +20,7 @@ d elements, causal, with a window of w keys (0: none):
     u     = keys computed at a time: the power of two up to --key-elements / d, at most 256; S rounded up to a multiple
     longest keys = min(S, max(2 r, mean))
     rows  = 2 * 2 B h S d bytes (queries, output);  keys = 2 * 2 B g S d bytes
-    b     = bandwidth, times last_level_share where the bytes of the kernel are no more than --last-level
+    b     = bandwidth, times last_level_speedup where the bytes of the kernel are no more than --last-level
 
 Rows of tables whose path contains --cached also write keys and values to a paged cache before:
 
@@ -53,7 +53,7 @@ COEFFICIENTS = (
     ("attention_traffic", (0.0, 4.0), ""),
     ("attention_launch", (1e-6, 20e-6), "s"),
     ("cache_write_share", (0.1, 1.0), ""),
-    ("last_level_share", (1.0, 6.0), ""),
+    ("last_level_speedup", (1.0, 6.0), ""),
 )
 
 
@@ -105,7 +105,7 @@ def attention_time(c, rows, device):
     work = np.maximum(last, total + c["attention_tail"] * last)
 
     def near(size):
-        return device.bandwidth * np.where(size <= device.last_level, c["last_level_share"], 1.0)
+        return device.bandwidth * np.where(size <= device.last_level, c["last_level_speedup"], 1.0)
 
     row_bytes = 2 * 2 * batch * heads * queries * width
     key_bytes = 2 * 2 * batch * kv_heads * queries * width
@@ -172,7 +172,7 @@ def main():
     if not rows[:, 6].any():
         fixed.setdefault("cache_write_share", 1.0)
     if options.last_level == 0:
-        fixed.setdefault("last_level_share", 1.0)
+        fixed.setdefault("last_level_speedup", 1.0)
     free = [entry for entry in COEFFICIENTS if entry[0] not in fixed]
     is_held_out = held_out(rows, options.salt)
     found = fit(rows[~is_held_out], seconds[~is_held_out], options, free, fixed, options.seed)

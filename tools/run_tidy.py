@@ -5,9 +5,10 @@
     tools/run_tidy.py BUILD_FOLDER [--all] [--quick] [--budget SECONDS]
 
 Without --all only sources that changed since the branch left origin/main, with what they include; all
-of them where there is no origin/main to compare with. --quick leaves out clang's path-sensitive analyzer,
-which takes two thirds of the time. A source that was clean is not checked again
-until it, a header that it includes, its flags or .clang-tidy change. With a budget no new source is
+of them where there is no origin/main to compare with. --quick leaves out clang's path-sensitive analyzer.
+Sources that the build compiles together (CMake's unity builds) are checked together: most of the time goes
+into what they all include. A source that was clean is not checked again
+until it, a header that it includes, its flags or .clang-tidy change. With a budget no new unit is
 started after that many seconds, and the sources left over are named: --all checks them.
 """
 import argparse
@@ -17,6 +18,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -25,19 +27,27 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 TOOL = "clang-tidy-16"
 # The database may hold g++'s own options.
 KNOWN_TO_GCC = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-ignored-optimization-argument"]
-QUICK = "--checks=-clang-analyzer-*"
+# Sources are what a unit includes; findings in them count as findings in its main file do.
+TOGETHER = ["-bugprone-suspicious-include"]
+QUICK = ["-clang-analyzer-*"]
+FILTER = r"--header-filter=(src/.*\.h|\.cc)$"
+FINDING = re.compile(r"^(/[^:\n]+):\d+:\d+: (?:error|warning): .*\[(.*)\]$", re.MULTILINE)
 # Another compiler's precompiled headers; without them a source shows what it does not include itself.
 PRECOMPILED = re.compile(r"\s(-Xclang\s+)?-include(-pch)?\s+(-Xclang\s+)?\S*cmake_pch\S*|\s-Winvalid-pch\b")
+AT_ONCE = 12
 UNITY = re.compile(r"^unity_\d+_cxx\.cxx$")
 
 
-def apart(entry: dict) -> list[dict]:
-    """The sources that an entry compiles together (CMake's unity builds), each as an entry of its own."""
+def configurations(source: pathlib.Path, root: pathlib.Path) -> list[pathlib.Path]:
+    """The .clang-tidy files that hold for a source: the root's, and that of src, tests or bench if it has one."""
+    folders = [root, root / source.relative_to(root).parts[0]]
+    return [folder / ".clang-tidy" for folder in folders if (folder / ".clang-tidy").exists()]
+
+
+def sources_of(entry: dict) -> list[pathlib.Path]:
+    """The sources that an entry of the database compiles (together, in CMake's unity builds)."""
     unit = pathlib.Path(entry["file"])
-    if not UNITY.match(unit.name):
-        return [entry]
-    return [{**entry, "file": source, "command": entry["command"].replace(str(unit), source)}
-            for source in INCLUDE.findall(unit.read_text())]
+    return [pathlib.Path(name) for name in INCLUDE.findall(unit.read_text())] if UNITY.match(unit.name) else [unit]
 
 
 def closure(source: pathlib.Path, root: pathlib.Path) -> list[pathlib.Path]:
@@ -52,9 +62,9 @@ def closure(source: pathlib.Path, root: pathlib.Path) -> list[pathlib.Path]:
     return sorted(seen)
 
 
-def fingerprint(files: list[pathlib.Path], command: str, root: pathlib.Path) -> str:
+def fingerprint(files: list[pathlib.Path], command: str) -> str:
     digest = hashlib.sha256(command.encode())
-    for path in [root / ".clang-tidy", *files]:
+    for path in [*files]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -73,43 +83,79 @@ def changed_files(root: pathlib.Path) -> set[pathlib.Path] | None:
     return {root / name for name in names.splitlines()}
 
 
+class Unit:
+    """Sources that are checked together, each with the stamp of its clean result."""
+
+    def __init__(self, entry: dict, sources: dict[pathlib.Path, pathlib.Path], folder: pathlib.Path):
+        """`folder`: where the unit is written, under the .clang-tidy of its sources."""
+        self.sources = sources
+        text = "".join(f'#include "{source}"\n' for source in sources)
+        name = hashlib.sha256(f"{entry['command']} {text}".encode()).hexdigest()[:16] + ".cc"
+        self.main = folder / name
+        self.main.write_text(text)
+        command = entry["command"].replace(entry["file"], str(self.main))
+        self.entry = {**entry, "file": str(self.main), "command": command}
+
+    def stamp(self, findings: str) -> None:
+        """Marks as clean what no finding names; nothing where findings may hide others."""
+        named = FINDING.findall(findings)
+        files = {pathlib.Path(file) for file, _ in named}
+        broken = any("clang-diagnostic" in check for _, check in named)
+        if findings and (broken or not named or not files <= self.sources.keys()):
+            return
+        for source in self.sources.keys() - files:
+            self.sources[source].touch()
+
+
 class Tidy:
     def __init__(self, build: pathlib.Path, root: pathlib.Path, quick: bool = False, budget: float = 0):
-        self.build, self.root = build, root
-        self.flags = KNOWN_TO_GCC + ([QUICK] if quick else [])
+        self.root = root
+        self.flags = [*KNOWN_TO_GCC, FILTER, "--checks=" + ",".join(TOGETHER + (QUICK if quick else []))]
         self.deadline = time.monotonic() + budget if budget else float("inf")
         self.clean = build / "tidy"
-        self.clean.mkdir(exist_ok=True)
-        self.commands = []
-        for entry in json.loads((build / "compile_commands.json").read_text()):
-            entry["command"] = PRECOMPILED.sub("", entry["command"])
-            self.commands += apart(entry)
-        (self.clean / "compile_commands.json").write_text(json.dumps(self.commands))
+        shutil.rmtree(self.clean / "units", ignore_errors=True)
+        (self.clean / "units").mkdir(parents=True)
+        self.entries = json.loads((build / "compile_commands.json").read_text())
 
-    def sources(self, everything: bool) -> list[tuple[pathlib.Path, pathlib.Path]]:
-        """(source, stamp of its clean result) for what has to be checked."""
+    def units(self, everything: bool) -> list[Unit]:
+        """What has to be checked."""
         changed = None if everything else changed_files(self.root)
-        found = []
-        for entry in self.commands:
-            source = pathlib.Path(entry["file"])
-            if not source.is_relative_to(self.root) or source.is_relative_to(self.root / "build"):
-                continue
-            files = closure(source, self.root)
-            stamp = self.clean / fingerprint(files, f"{entry['command']} {self.flags}", self.root)
-            if (changed is None or changed.intersection(files)) and not stamp.exists():
-                found.append((source, stamp))
-        return found
+        units = []
+        for entry in self.entries:
+            entry = {**entry, "command": PRECOMPILED.sub("", entry["command"])}
+            stale = {}
+            for source in sources_of(entry):
+                if not source.is_relative_to(self.root) or source.is_relative_to(self.root / "build"):
+                    continue
+                files = configurations(source, self.root) + closure(source, self.root)
+                flags = entry["command"].replace(entry["file"], str(source))
+                stamp = self.clean / fingerprint(files, f"{flags} {self.flags}")
+                if (changed is None or changed.intersection(files)) and not stamp.exists():
+                    stale[source] = stamp
+            rows = list(stale.items())
+            units += [Unit(entry, dict(rows[i:i + AT_ONCE]), self.folder(rows[i][0]))
+                      for i in range(0, len(rows), AT_ONCE)]
+        (self.clean / "compile_commands.json").write_text(json.dumps([unit.entry for unit in units]))
+        return units
 
-    def check(self, source: pathlib.Path, stamp: pathlib.Path) -> str | None:
+    def folder(self, source: pathlib.Path) -> pathlib.Path:
+        """Where clang-tidy finds for a unit what it finds for the source."""
+        folder = self.clean / "units"
+        for path in configurations(source, self.root):
+            folder = self.clean / "units" / path.parent.relative_to(self.root)
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, folder)
+        return folder
+
+    def check(self, unit: Unit) -> str | None:
         """The findings, "" when clean, None when the budget is spent."""
         if time.monotonic() > self.deadline:
             return None
-        run = subprocess.run([TOOL, "-p", self.clean, "--quiet", *self.flags, source],
+        run = subprocess.run([TOOL, "-p", self.clean, "--quiet", *self.flags, unit.main],
                              capture_output=True, text=True)
-        if run.returncode == 0:
-            stamp.touch()
-            return ""
-        return run.stdout + run.stderr
+        findings = "" if run.returncode == 0 else run.stdout + run.stderr
+        unit.stamp(findings)
+        return findings
 
 
 def main() -> int:
@@ -121,14 +167,18 @@ def main() -> int:
     options = parser.parse_args()
     root = pathlib.Path(__file__).resolve().parents[1]
     tidy = Tidy(options.build.resolve(), root, options.quick, options.budget)
-    jobs = tidy.sources(options.all)
+    units = tidy.units(options.all)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda job: tidy.check(*job), jobs))
-    for findings in filter(None, results):
-        print(findings)
-    left = [source.relative_to(root).as_posix() for (source, _), r in zip(jobs, results) if r is None]
-    print(f"clang-tidy: {len(jobs) - len(left)} sources checked, {sum(map(bool, results))} with findings, "
-          f"{len(left)} left for --all {' '.join(left)}".rstrip())
+        results = []
+        for result in pool.map(tidy.check, units):
+            results.append(result)
+            if result:
+                print(result, flush=True)  # an hour's findings are not kept for its end
+    checked = sum(len(unit.sources) for unit, result in zip(units, results) if result is not None)
+    left = [source.relative_to(root).as_posix() for unit, result in zip(units, results) if result is None
+            for source in unit.sources]
+    print(f"clang-tidy: {checked} sources checked, {sum(map(bool, results))} of {len(units)} units with findings, "
+          f"{len(left)} sources left for --all {' '.join(left)}".rstrip())
     return int(any(results))
 
 

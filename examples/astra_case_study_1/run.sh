@@ -1,8 +1,8 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # ASTRA-sim 2.0, case study 1: conventional networks beside wafers, 512 NPUs, an all-reduce of 1 GiB.
 # run.sh [FOLDER] writes its chart there.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 if ! command -v "$orrery" >/dev/null; then
   echo "run.sh: no command '$orrery'; ORRERY=build/release/orrery names the one that was built" >&2

@@ -1,9 +1,9 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # ASTRA-sim 2.0, case study 2: Themis on the networks of case study 1. With equal bandwidth per NPU
 # an all-reduce takes nearly the same time whatever the dimensions. run.sh [FOLDER] writes its chart
 # there.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 if ! command -v "$orrery" >/dev/null; then
   echo "run.sh: no command '$orrery'; ORRERY=build/release/orrery names the one that was built" >&2

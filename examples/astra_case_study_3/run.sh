@@ -1,8 +1,8 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # ASTRA-sim 2.0, case study 3: ZeRO-Infinity beside two hierarchical memory pools, 256 GPUs, a
 # mixture-of-experts model of a trillion parameters. run.sh [FOLDER] writes its charts there.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 if ! command -v "$orrery" >/dev/null; then
   echo "run.sh: no command '$orrery'; ORRERY=build/release/orrery names the one that was built" >&2

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # ASTRA-sim's inputs, unchanged; then what its quirks are worth.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 here=$(dirname "$0")
 
@@ -11,7 +11,7 @@ run() {
 }
 
 echo "# As ASTRA-sim prints it"
-run 2>/dev/null | head -n 2
+run 2>/dev/null | sed -n 1,2p
 echo "..."
 
 echo "# Cycles of the last rank"

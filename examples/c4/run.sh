@@ -1,8 +1,8 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Paths planned per job (C4P) beside hashed ones: bus bandwidth of all-reduces between pairs of nodes, model beside
 # published, as comma-separated values. Arguments: number of seeds of the hashes; default 5.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 seeds=${1:-5}
 work=$(mktemp -d)
@@ -73,6 +73,6 @@ hashed 8 16 8 | row "8 jobs; hashed; 16 connections" 171.93-263.27 recalled
 run 8 2 matched 8 colour 0 | row "8 jobs; C4P" 353.86-360.57 recalled
 hashed 8 16 4 | row "2:1; 8 jobs; hashed; 16 connections" - recalled
 run 8 2 matched 4 colour 0 | row "2:1; 8 jobs; C4P (published: 65.55 % over hashed)" - recalled
-run 8 2 matched 8 colour 0 "$work/uplink.yaml" | head -1 | row "1 of 8 uplinks down; static; slowest job" 185.76 recalled
+run 8 2 matched 8 colour 0 "$work/uplink.yaml" | sed -n 1p | row "1 of 8 uplinks down; static; slowest job" 185.76 recalled
 (echo "recolour: true"; cat "$work/uplink.yaml") > "$work/recolour.yaml"
-run 8 2 matched 8 colour 0 "$work/recolour.yaml" | head -1 | row "1 of 8 uplinks down; dynamic; slowest job" 301.46 recalled
+run 8 2 matched 8 colour 0 "$work/recolour.yaml" | sed -n 1p | row "1 of 8 uplinks down; dynamic; slowest job" 301.46 recalled

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The best of 193,496 executions of 22B on 8 GPUs by Calculon's formulas, and the same plan simulated.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 here=$(dirname "$0")
 folder=$(mktemp -d)

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Protocols fitted to measured collectives; then what they say about sizes that were not measured.
-set -e
+set -eo pipefail
 here=$(dirname "$0")
 orrery=${ORRERY:-orrery}
 work=$(mktemp -d)

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # An H100 with the kernels of an A100 gets its own from measured GEMMs.
-set -e
+set -eo pipefail
 here=$(dirname "$0")
 orrery=${ORRERY:-orrery}
 work=$(mktemp -d)

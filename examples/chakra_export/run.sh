@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A training step as Chakra execution traces: what every rank computes and sends.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Chimera's pairs of parallelisms: its synthetic sweep and passes of models, and the same pairs on machines of today.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 here=$(dirname "$0")
 work=$(mktemp -d)

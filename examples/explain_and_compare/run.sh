@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Why a step takes its time, and what the change that follows from it brings, in time and in money.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT

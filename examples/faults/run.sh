@@ -1,8 +1,8 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A training step while a rank computes half as fast and a NIC works at a quarter of its rate: how long it takes, and
 # whether the telemetry of the run tells. Then bare flows around a lost link, and two jobs on shared uplinks.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 here=$(dirname "$0")
 work=$(mktemp -d)

@@ -1,8 +1,8 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Findings of "Optimizing Distributed Training on Frontier for Large Language Models" (arXiv:2312.12705), simulated.
 #   run.sh [throughput|weak|strong|tp|pp|microbatches|microbatch|log]...     all of them without an argument
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 
 # simulate MODEL FLAGS...: GCDs, step time in s, MFU in %, TFLOP/s per GCD with recompute, memory in GiB.

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Fully sharded data parallelism: over how many devices to split parameters, gradients and optimizer states.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 
 # run PARAMETERS GRADIENTS: states over all devices; $on says model, machine and devices.

@@ -1,8 +1,8 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # HiDup's questions to its search, each a table of comma-separated values: strategies by network, search time,
 # wrong inputs. Arguments: which of them; none: all.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 
 # fields NAME...: of JSON on standard input, every value of each name, comma-separated.

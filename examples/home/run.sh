@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # TPI-LLM's four laptops: seconds a token beside the published ones, equal shares and shares by power.
-set -e
+set -eo pipefail
 here=$(dirname "$0")
 orrery=${ORRERY:-orrery}
 token() { # model machines powers

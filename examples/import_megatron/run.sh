@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A launch line becomes a plan and a model, the step is simulated, and one change is written back.
-set -e
+set -eo pipefail
 here=$(dirname "$0")
 orrery=${ORRERY:-orrery}
 work=$(mktemp -d)

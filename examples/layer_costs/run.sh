@@ -1,10 +1,10 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The fastest strategy of every layer within less and less memory.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 here=$(dirname "$0")
 
 for memory in 60GB 40GB 25GB; do
-  "$orrery" plan --layer-costs "$here/costs.yaml" --max-memory $memory | head -n 1
+  "$orrery" plan --layer-costs "$here/costs.yaml" --max-memory $memory | sed -n 1p
 done

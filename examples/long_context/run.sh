@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Sequences of 131,072 tokens over cp devices, with each way to exchange keys and values.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 
 # run CP EXCHANGE FLAGS...

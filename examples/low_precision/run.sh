@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # GEMMs in fewer bits: what each recipe saves, and what quantising costs.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 
 # run MACHINE RECIPE: $on says model and plan.

@@ -1,12 +1,12 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Two sorts of devices in one cluster: stages and shares of the batch that follow what each does.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 cluster=$(dirname "$0")/cluster.yaml
 step() {
   "$orrery" simulate --model gpt-7.5b --machine "$cluster" --global-batch 128 --sequence 2048 "$@" --json |
-    sed -n 's/^ *"step_time_s": \([0-9.]*\).*/\1 s/p' | head -n 1
+    sed -n 's/^ *"step_time_s": \([0-9.]*\).*/\1 s/p' | sed -n 1p
 }
 
 echo "Replicas, 128 sequences over 16 of them (tp 2, dp 16):"

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Experts over devices: how they are split, and how their tokens travel.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 
 # simulate FLAGS...: step time in s, exposed and hidden token exchange in s, memory in GiB.

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Optimizer states and activations in host memory or on storage: time against device memory.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 
 # run WHERE SHARE: optimizer states there, this share of the activations in host memory.

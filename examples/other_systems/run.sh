@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A composition of experts on two machines, Llama-2-70B at home, one image on eight GPUs.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 
 "$orrery" compose --model llama-2-7b --machine sn40l --devices 8

@@ -1,10 +1,10 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Which strategy needs packets sprayed? As comma-separated values, relative to ideal spraying, first the load of the
 # busiest link between leaves and spines; then, with one of the uplinks of leaf 0 lost at half of the time and known
 # to be lost 10 us later, the finish of the last flow (colour_again: all are then coloured again). Of ecmp the median and the largest of the seeds. Arguments:
 # number of seeds; default 20.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 seeds=${1:-20}
 
@@ -40,7 +40,7 @@ done
 # finish TOPOLOGY TRAFFIC ROUTING SEED [FAULTS]: of the last flow, seconds.
 finish() {
   $orrery flow --topology "$1" --traffic $2 --routing "$3" --seed "$4" --bytes 1MB --json ${5:+--faults "$5"} |
-    awk -F': ' '/"end_s"/ { print $2 + 0; exit }'
+    awk -F': ' '/"end_s"/ && !n++ { print $2 + 0 }'
 }
 
 faults=$(mktemp)

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # GPT-2 on PIM-GPT and on a T4, one request and many.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 here=$(dirname "$0")
 

@@ -1,14 +1,14 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # One step of reinforcement learning on 32 H100: generate answers, score them, train on them, give
 # the new weights to the engines; on the same GPUs in turn, or on GPUs of their own side by side.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 policy="--model llama-3.1-8b --machine dgx-h100"
 answers=768
 weights=16GB  # in bf16
 
-value() { awk -F'[:,]' -v name="\"$1\"" '$1 ~ name { print $2; exit }'; }
+value() { awk -F'[:,]' -v name="\"$1\"" '$1 ~ name && !n++ { print $2 }'; }
 
 # Answers to prompts of 1000 tokens, 1000 on the mean and a few much longer, by an engine a GPU.
 generate() {

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # One model, one machine, six pipeline schedules: step time, bubble and memory of the fullest stage.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 
 # Columns of the CSV line by their names in the header.

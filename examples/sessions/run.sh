@@ -1,9 +1,9 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Llama-3.1-8B on H100: sessions whose beginnings are found in lower memory tiers, many adapters on
 # one engine, a load that comes in stages to engines that start and stop, and a queue by what was
 # computed.
-set -e
+set -eo pipefail
 here=$(dirname "$0")
 orrery=${ORRERY:-orrery}
 serve() { "$orrery" serve --model llama-3.1-8b --machine dgx-h100 --json "$@"; }

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What to ask a planner beside the best plan: why, what else, and what to buy.
-set -e
+set -eo pipefail
 orrery=${ORRERY:-orrery}
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT

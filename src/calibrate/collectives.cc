@@ -158,14 +158,19 @@ class Search {
 
  private:
   template <class Visit>
+  static void each_free(topology::Protocol& protocol, Visit visit) {
+    for (const ProtocolCoefficient& coefficient : kCoefficients) {
+      if (coefficient.get(protocol) > 0) {
+        visit(coefficient, protocol);
+      }
+    }
+  }
+
+  template <class Visit>
   void each_free(Visit visit) {
     for (const List list : lists_) {
       for (topology::Protocol& protocol : machine_.network[dimension_].*list) {
-        for (const ProtocolCoefficient& coefficient : kCoefficients) {
-          if (coefficient.get(protocol) > 0) {
-            visit(coefficient, protocol);
-          }
-        }
+        each_free(protocol, visit);
       }
     }
   }
@@ -284,13 +289,14 @@ std::vector<ProtocolFit> changes(const machine::Machine& before, machine::Machin
   std::vector<ProtocolFit> fits;
   for (std::size_t d = 0; d < before.network.size(); ++d) {
     for (const auto& [name, list] : topology::kProtocolLists) {
-      if (before.network[d].*list != after.network[d].*list) {
-        const std::string path = fmt::format("network.{}.{}", before.network[d].name, name);
-        std::erase_if(after.origins,
-                      [&](const auto& entry) { return entry.first.starts_with(path + "."); });
-        after.origins[path] = "measured: " + source;
-        fits.push_back({path, before.network[d].*list, after.network[d].*list});
+      if (before.network[d].*list == after.network[d].*list) {
+        continue;
       }
+      const std::string path = fmt::format("network.{}.{}", before.network[d].name, name);
+      std::erase_if(after.origins,
+                    [&](const auto& entry) { return entry.first.starts_with(path + "."); });
+      after.origins[path] = "measured: " + source;
+      fits.push_back({path, before.network[d].*list, after.network[d].*list});
     }
   }
   return fits;

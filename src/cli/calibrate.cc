@@ -47,11 +47,11 @@ class Calibrate : public Command {
 
   Result<std::string> run(Error mistakes) override {
     const auto* const kind =
-        std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.name == kind_; });
-    if (kind == kKinds.end()) {
+        std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.name == kind_; });
+    if (kind == kinds.end()) {
       std::vector<std::string> names;
-      names.reserve(kKinds.size());
-      for (const Kind& known : kKinds) {
+      names.reserve(kinds.size());
+      for (const Kind& known : kinds) {
         names.emplace_back(known.name);
       }
       mistakes.add(
@@ -130,10 +130,10 @@ class Calibrate : public Command {
     std::string_view name;
     Result<std::string> (Calibrate::*run)() const;
   };
-  static const std::array<Kind, 2> kKinds;
+  static const std::array<Kind, 2> kinds;
   static std::string kind_names() {
     std::string names;
-    for (const Kind& kind : kKinds) {
+    for (const Kind& kind : kinds) {
       names += (names.empty() ? "" : ", ") + std::string(kind.name);
     }
     return names;
@@ -148,7 +148,7 @@ class Calibrate : public Command {
   bool json_ = false;
 };
 
-const std::array<Calibrate::Kind, 2> Calibrate::kKinds{
+const std::array<Calibrate::Kind, 2> Calibrate::kinds{
     {{"gemm", &Calibrate::gemm}, {"collectives", &Calibrate::collectives}}};
 
 }  // namespace

@@ -112,7 +112,11 @@ class Export : public Command {
     if (!exported) {
       return fail(exported.error());
     }
-    check(plan, *exported, mistakes);
+    if (devices_ && parse_value<std::int64_t>(*devices_) != plan.devices()) {
+      mistakes.add(wrong_value("--devices", *devices_,
+                               fmt::format("{}, which the plan needs", plan.devices())));
+    }
+    check(*exported, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -141,30 +145,17 @@ class Export : public Command {
     if (!line) {
       return fail(line.error());
     }
-    Error lost;
+    interop::Exported exported;
     for (const std::string& field : line->lost) {
-      lost.add({field, {}, {}, "no flag of " + format_ + " states it"});
+      exported.lost.push_back({field, "no flag of " + format_ + " states it"});
+      exported.text += fmt::format("# {}: no flag states it\n", field);
     }
-    if (strict_ && !lost.empty()) {
-      return fail(std::move(lost));
+    exported.text += line->text + "\n";
+    check(exported, mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
     }
-    if (json_) {
-      return report::json_text([&](report::JsonWriter& json) {
-        json.begin_object();
-        json.key("text").value(line->text);
-        json.key("lost").begin_array();
-        for (const std::string& field : line->lost) {
-          json.value(field);
-        }
-        json.end_array();
-        json.end_object();
-      });
-    }
-    std::string text;
-    for (const std::string& field : line->lost) {
-      text += fmt::format("# {}: no flag states it\n", field);
-    }
-    return text + line->text + "\n";
+    return json_ ? as_json(exported) : exported.text;
   }
 
   Result<std::string> run_chakra(Error mistakes) {
@@ -210,11 +201,7 @@ class Export : public Command {
     return machine.network.empty() ? 0 : machine.network.front().size;
   }
 
-  void check(const plan::Plan& plan, const interop::Exported& exported, Error& mistakes) const {
-    if (devices_ && parse_value<std::int64_t>(*devices_) != plan.devices()) {
-      mistakes.add(wrong_value("--devices", *devices_,
-                               fmt::format("{}, which the plan needs", plan.devices())));
-    }
+  void check(const interop::Exported& exported, Error& mistakes) const {
     if (strict_) {
       for (const interop::Remark& remark : exported.lost) {
         mistakes.add({remark.about, {}, {}, remark.sentence});

@@ -118,8 +118,9 @@ class PlanCommand : public Command {
     options.most_simulations = static_cast<std::size_t>(
         whole_number("--simulations", simulations_, kSimulations, INT32_MAX, mistakes));
     const auto estimates = static_cast<std::int64_t>(options.most_estimates);
-    const std::int64_t usual_bounds = std::clamp<std::int64_t>(
-        full::kMostBounds / kEstimates * estimates, kFewBounds, full::kMostBounds);
+    constexpr auto kMostBounds = static_cast<std::int64_t>(full::kMostBounds);
+    const std::int64_t usual_bounds =
+        std::clamp(kMostBounds / kEstimates * estimates, kFewBounds, kMostBounds);
     options.most_bounds = static_cast<std::size_t>(
         whole_number("--bounds", bounds_, usual_bounds, INT32_MAX, mistakes));
     options.exhaustive = exhaustive_;

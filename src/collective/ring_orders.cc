@@ -128,10 +128,10 @@ MessageSchedule rings(graph::CollectiveKind kind, const Orders& orders, int chun
     }
   }
   all.messages.reserve(one.messages.size() * orders.size());
-  for (Message& original : one.messages) {  // of one ring after the other, message by message
+  for (const Message& original : one.messages) {  // of one ring after the other, message by message
     for (int ring = 0; ring < count; ++ring) {
       const std::vector<int>& order = places[static_cast<std::size_t>(ring)];
-      Message message = ring + 1 == count ? std::move(original) : original;
+      Message message = original;
       message.sender = order[static_cast<std::size_t>(message.sender)];
       message.receiver = order[static_cast<std::size_t>(message.receiver)];
       for (int& block : message.blocks) {

@@ -106,12 +106,13 @@ std::vector<Bytes> sizes_of(const SweepOptions& options) {
   std::vector<Bytes> sizes;
   constexpr double kMostBytes = 9e18;  // that Bytes holds
   const double end = std::min(static_cast<double>(options.largest.value()) + 0.5, kMostBytes);
-  for (double size = static_cast<double>(options.smallest.value()); size <= end;
-       size *= options.factor) {
+  auto size = static_cast<double>(options.smallest.value());
+  while (size <= end) {
     const Bytes bytes(std::llround(size));
     if (bytes <= options.largest && (sizes.empty() || bytes > sizes.back())) {
       sizes.push_back(bytes);
     }
+    size *= options.factor;
   }
   return sizes;
 }

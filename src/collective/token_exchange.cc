@@ -25,10 +25,12 @@ double hypergeometric(double x, double all, double marked, double drawn) {
 double missed_with(double here, const graph::TokenRoute& route) {
   const auto groups = static_cast<double>(route.groups);
   const auto chosen = static_cast<double>(route.chosen);
+  const double least = std::max(0.0, chosen - (groups - here));
+  const double most = std::min(here, chosen);
   double missed = 0;
-  for (double x = std::max(0.0, chosen - (groups - here)); x <= std::min(here, chosen); ++x) {
-    missed += hypergeometric(x, groups, here, chosen) *
-              std::pow(1 - x / chosen, static_cast<double>(route.copies));
+  for (int i = 0; least + i <= most; ++i) {
+    missed += hypergeometric(least + i, groups, here, chosen) *
+              std::pow(1 - (least + i) / chosen, static_cast<double>(route.copies));
   }
   return missed;
 }

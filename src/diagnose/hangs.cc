@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 
@@ -144,47 +145,47 @@ class Hangs {
     return true;
   }
 
+  /// Whether a rank that is missing here waits in a collective that has been explained.
+  bool follows(const Hang& hang, const std::set<std::size_t>& explained) const {
+    const auto is_explained = [&](std::size_t in) { return explained.contains(in); };
+    return std::ranges::any_of(hang.missing, [&](std::int64_t rank) {
+      const auto waits = waits_in_.find(rank);
+      return waits != waits_in_.end() && std::ranges::any_of(waits->second, is_explained);
+    });
+  }
+
   /// Hangs that lead to none that has been explained, whoever is missing is followed, wait for each
   /// other.
   void blame_circle(std::set<std::size_t> explained, Diagnosis& diagnosis) const {
     for (bool more = true; more;) {
       more = false;
       for (const auto& [communicator, hang] : hangs_) {
-        if (!explained.contains(communicator) &&
-            std::ranges::any_of(hang.missing, [&](std::int64_t rank) {
-              const auto waits = waits_in_.find(rank);
-              return waits != waits_in_.end() &&
-                     std::ranges::any_of(waits->second,
-                                         [&](std::size_t in) { return explained.contains(in); });
-            })) {
+        if (!explained.contains(communicator) && follows(hang, explained)) {
           explained.insert(communicator);
           more = true;
         }
       }
     }
     Finding found;
-    std::string names;
+    std::vector<std::string> names;
     std::set<std::int64_t> ranks;
     for (const auto& [communicator, hang] : hangs_) {
       if (!explained.contains(communicator)) {
         found = finding(Syndrome::wrong_order, communicator, hang);
-        names += (names.empty() ? "" : ", ") +
-                 fmt::format("{} {} of {}", hang.kind, hang.sequence, name(communicator));
-        for (const std::int64_t rank : hang.missing) {
-          ranks.insert(rank);
-        }
+        names.push_back(fmt::format("{} {} of {}", hang.kind, hang.sequence, name(communicator)));
+        ranks.insert(hang.missing.begin(), hang.missing.end());
       }
     }
-    if (!names.empty()) {
-      found.ranks.assign(ranks.begin(), ranks.end());
-      found.communicator.clear();
-      found.sequence.reset();
-      found.because = fmt::format(
-          "in each of {} some ranks wait for others that wait in another "
-          "of them",
-          names);
-      diagnosis.findings.push_back(std::move(found));
+    if (names.empty()) {
+      return;
     }
+    found.ranks.assign(ranks.begin(), ranks.end());
+    found.communicator.clear();
+    found.sequence.reset();
+    found.because =
+        fmt::format("in each of {} some ranks wait for others that wait in another of them",
+                    fmt::join(names, ", "));
+    diagnosis.findings.push_back(std::move(found));
   }
 
   const Telemetry& telemetry_;

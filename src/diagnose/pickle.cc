@@ -288,8 +288,8 @@ ConfigNode Unpickler::convert(const Value& value, const std::string& path, int d
   if (value.kind == ConfigNode::Kind::map) {
     for (std::size_t i = 0; i + 1 < items.size() && problem_.empty(); i += 2) {
       const std::string& name = items[i]->text;
-      node.fields.push_back(
-          {name, convert(*items[i + 1], path.empty() ? name : path + "." + name, depth + 1)});
+      const std::string inner = path.empty() ? name : fmt::format("{}.{}", path, name);
+      node.fields.push_back({name, convert(*items[i + 1], inner, depth + 1)});
     }
   } else {
     for (std::size_t i = 0; i < items.size() && problem_.empty(); ++i) {

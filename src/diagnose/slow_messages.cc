@@ -56,6 +56,7 @@ std::vector<Cell> matrix(const Telemetry& telemetry, std::size_t window) {
     cells.push_back({pair.first, pair.second, median(std::move(values))});
   }
   std::vector<double> times;
+  times.reserve(cells.size());
   for (const Cell& cell : cells) {
     times.push_back(cell.times);
   }
@@ -80,6 +81,7 @@ class SlowMessages {
   SlowMessages(std::vector<Cell> cells, Diagnosis& diagnosis)
       : cells_(std::move(cells)), diagnosis_(diagnosis) {
     std::vector<double> distances;
+    distances.reserve(cells_.size());
     for (const Cell& cell : cells_) {
       distances.push_back(std::abs(cell.times - 1));
     }

@@ -87,6 +87,7 @@ class Stragglers {
       return;
     }
     std::vector<std::pair<Time, std::int64_t>> costs;
+    costs.reserve(at.cost.size());
     for (const auto& [rank, cost] : at.cost) {
       costs.emplace_back(Time(0) - cost, rank);
     }

@@ -22,8 +22,8 @@ compute::KernelCoefficients read_coefficients(Reader& read, compute::KernelCoeff
   compute::KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
     if constexpr (std::is_same_v<decltype(kernels.*member), double&>) {
       const double value = kernels.*member;
-      if (name == "last_level_share") {
-        read.require(value >= 1, name, "a share of at least 1: caches are faster than memory");
+      if (name == "last_level_speedup") {
+        read.require(value >= 1, name, "a number of at least 1: caches are faster than memory");
       } else if (name.ends_with("_share")) {
         read.require(value > 0 && value <= 1, name, kShare);
       } else {

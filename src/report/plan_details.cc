@@ -213,6 +213,7 @@ void write_elastic(JsonWriter& json, const advice::Elastic& elastic) {
 
 std::vector<std::string> remedy_lines(const std::vector<advice::Remedy>& remedies) {
   std::vector<std::string> lines;
+  lines.reserve(remedies.size());
   for (const advice::Remedy& remedy : remedies) {
     lines.push_back(
         fmt::format("{}: {} -> {} ({:.3g} times): {:.6f} s a step, {}", name_of(remedy.changed),

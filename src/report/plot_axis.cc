@@ -8,7 +8,7 @@ namespace orrery::report {
 namespace {
 
 constexpr double kMostMarks = 8;
-constexpr double kFewPowers = 3;
+constexpr long kFewPowers = 3;
 constexpr double kLeastRange = 1e-6;
 constexpr double kSlack = 1e-9;  // of a step: what is rounded is still on the mark
 
@@ -50,16 +50,15 @@ void PlotAxis::mark_evenly() {
 }
 
 void PlotAxis::mark_powers() {
-  double first = std::floor(std::log10(low_) + kSlack);
-  double last = std::ceil(std::log10(high_) - kSlack);
-  last = std::max(last, first + 1);
+  const auto first = std::lround(std::floor(std::log10(low_) + kSlack));
+  const auto last = std::max(std::lround(std::ceil(std::log10(high_) - kSlack)), first + 1);
   low_ = std::pow(10, first);
   high_ = std::pow(10, last);
   const bool few = last - first <= kFewPowers;
-  for (double power = first; power < last; ++power) {
+  for (long power = first; power < last; ++power) {
     for (const double factor : {1.0, 2.0, 5.0}) {
       if (few || factor == 1.0) {
-        marks_.push_back(factor * std::pow(10, power));
+        marks_.push_back(factor * std::pow(10, static_cast<double>(power)));
       }
     }
   }

@@ -50,13 +50,13 @@ void Loop::go_asynchronous() {
     enqueue(now_);
     if (current_ == nullptr) {
       scheduler::Tick& tick = schedule();
-      if (tick.empty()) {
-        if (tick.preempted == 0 && !wait()) {
-          return;
-        }
+      if (!tick.empty()) {
+        current_ = &tick;
+      } else if (tick.preempted > 0 || wait()) {
         continue;
+      } else {
+        return;
       }
-      current_ = &tick;
     }
     shape_of(*current_);
     if (options_.skip && only_decodes(*current_)) {
@@ -91,14 +91,16 @@ void Loop::go_pipelined() {
     }
     enqueue(now_);
     const scheduler::Tick& tick = schedule();
+    if (tick.empty() && !flights_.empty()) {
+      const Time landing = flights_.front().end;
+      now_ = std::max(now_, std::min({landing, next_event(), horizon_}));
+      if (now_ >= landing) {
+        land();
+      }
+      continue;
+    }
     if (tick.empty()) {
-      if (!flights_.empty()) {
-        const Time landing = flights_.front().end;
-        now_ = std::max(now_, std::min({landing, next_event(), horizon_}));
-        if (now_ >= landing) {
-          land();
-        }
-      } else if (tick.preempted == 0 && !wait()) {
+      if (tick.preempted == 0 && !wait()) {
         return;
       }
       continue;

@@ -78,7 +78,7 @@ class Finder {
 
   /// Waits alone, and collectives of nobody, are over before they could be an event.
   bool takes_time(std::uint32_t i) const {
-    return node(i).kind == graph::Node::Kind::compute || *alone_[i] > Time(0);
+    return node(i).kind == graph::Node::Kind::compute || alone_[i].value_or(Time(0)) > Time(0);
   }
 
   bool fits(const Chain& chain, std::uint32_t i) const {
@@ -97,7 +97,7 @@ class Finder {
 
   void append(Chain& chain, std::uint32_t i) const {
     const std::size_t lane = lane_of(chain, node(i).stream);
-    Chain::Step step{.node = i, .alone = *alone_[i]};
+    Chain::Step step{.node = i, .alone = alone_[i].value_or(Time(0))};
     if (!chain.lanes[lane].empty()) {  // in order: what the step before it waited for is done
       step.after = chain.lanes[lane].back().after;
     }
@@ -266,13 +266,14 @@ class Finder {
 
 }  // namespace
 
-Time chain_end(const Chain& chain, const BoundTemplate& shape, ChainPlace place, Job job, Time host,
-               Beside beside, bool joins) {
+Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host, Beside beside,
+               bool joins) {
   Unbooked book{.outside = beside};
-  for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
+  ChainPlace place = run.place;
+  for (std::size_t lane = 1; lane < run.chain->lane_count; ++lane) {
     book.collectives += place.end[lane] < Time::max() && !place.waits[lane] ? 1 : 0;
   }
-  ChainWalk walk(chain, shape, place, job, host, book);
+  ChainWalk walk(*run.chain, shape, place, job, host, book);
   for (;;) {
     const Time now = place.next();
     walk.step();

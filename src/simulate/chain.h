@@ -273,8 +273,8 @@ class ChainWalk {
 
 /// When the chain ends if what runs beside it, apart from its own collectives, stays as it is.
 /// `joins`: only until the next step that joins, and its `rest` from there.
-Time chain_end(const Chain& chain, const BoundTemplate& shape, ChainPlace place, Job job, Time host,
-               Beside beside, bool joins);
+Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host, Beside beside,
+               bool joins);
 
 /// Whether a collective runs alone, whatever else happens, and then its time.
 using Undisturbed = std::function<std::optional<Time>(const BoundNode&)>;

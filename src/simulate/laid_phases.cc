@@ -33,19 +33,27 @@ struct Crowd {
   std::vector<double> on_link;
 };
 
+/// The hops of the round's messages in all groups.
+template <typename Visit>
+void for_hops(const PhasePlan& plan, const std::vector<std::uint32_t>& round, Visit visit) {
+  for (std::uint32_t group = 0; group < plan.groups; ++group) {
+    for (const std::uint32_t message : round) {
+      for (const topology::Hop& hop : plan.way(group, message)) {
+        visit(message, hop);
+      }
+    }
+  }
+}
+
 Crowd crowd_of(const PhasePlan& plan, std::size_t links) {
   Crowd crowd{.on_link = std::vector<double>(links, 0)};
   std::vector<double> now(links, 0);
   std::vector<topology::LinkId> touched;
   for (const std::vector<std::uint32_t>& round : rounds_of(*plan.list)) {
-    for (std::uint32_t group = 0; group < plan.groups; ++group) {
-      for (const std::uint32_t message : round) {
-        for (const topology::Hop& hop : plan.way(group, message)) {
-          touched.push_back(hop.link);
-          now[hop.link] += plan.list->share(message) / hop.bandwidth.value();
-        }
-      }
-    }
+    for_hops(plan, round, [&](std::uint32_t message, const topology::Hop& hop) {
+      touched.push_back(hop.link);
+      now[hop.link] += plan.list->share(message) / hop.bandwidth.value();
+    });
     double busiest = 0;
     for (const topology::LinkId link : touched) {
       busiest = std::max(busiest, now[link]);

@@ -53,6 +53,13 @@ void Loop<Transport>::run() {
       steady.emplace(*this);
     }
   }
+  const auto look_for_repeats = [&] {
+    if constexpr (Transport::kRepeats) {
+      if (steady && queue_.instant_is_over()) {
+        steady->look();
+      }
+    }
+  };
   while (!queue_.empty()) {
     const engine::EventQueue::Event event = queue_.pop();
     if (event.when >= kEndOfTime) {
@@ -62,11 +69,7 @@ void Loop<Transport>::run() {
     drain();
     if (queue_.instant_is_over()) {
       settle();
-      if constexpr (Transport::kRepeats) {
-        if (steady && queue_.instant_is_over()) {
-          steady->look();
-        }
-      }
+      look_for_repeats();
     }
     if (progress_ && instances_total_ > 0 && ++handled % kProgressEvery == 0) {
       progress_(static_cast<double>(instances_) / static_cast<double>(instances_total_),

@@ -114,8 +114,8 @@ template <class Transport>
 void Loop<Transport>::push_chain_end(RankIndex index) {
   RankState& rank = ranks_[index];
   const ChainRun& run = rank.chain;
-  const Time end = chain_end(*run.chain, *rank.window[run.instance].shape, run.place, rank.job,
-                             rank.host, outside_of_chain(rank), run.host_in_time);
+  const Time end = chain_end(run, *rank.window[run.instance].shape, rank.job, rank.host,
+                             outside_of_chain(rank), run.host_in_time);
   if (end != run.end) {
     rank.chain.end = end;
     queue_.push(end, kChainDone, index, ++rank.chain.generation);

@@ -32,14 +32,15 @@ bool may_run_apart(const PhasePlan& phase) {
     return false;
   }
   std::map<LinkId, Time> taken;
+  const auto take = [&](std::uint32_t message, std::span<const topology::Hop> way) {
+    return std::ranges::all_of(way, [&](const topology::Hop& hop) {
+      return (taken[hop.link] += phase.bytes(message) / hop.bandwidth) <= kMostApart;
+    });
+  };
   for (std::uint32_t group = 0; group < phase.groups; ++group) {
     for (std::uint32_t message = 0; message < phase.list->size(); ++message) {
-      for (const topology::Hop& hop : phase.way(group, message)) {
-        Time& of_link = taken[hop.link];
-        of_link += phase.bytes(message) / hop.bandwidth;
-        if (of_link > kMostApart) {
-          return false;
-        }
+      if (!take(message, phase.way(group, message))) {
+        return false;
       }
     }
   }
@@ -115,25 +116,29 @@ class Symmetry {
   /// for others at the same places of all groups: else a schedule cannot be that of one group.
   bool keeps_groups(const Fold& fold) {
     for (std::size_t c = 0; c < wiring_.communicator_count(); ++c) {
-      const Communicator& communicator = wiring_.communicator(static_cast<CommunicatorIndex>(c));
-      for (std::size_t i = 0; i < bound_.collectives().size(); ++i) {
-        const BoundCollective& collective = bound_.collectives()[i];
-        if (collective.is_copy || collective.group != communicator.group ||
-            fold.mirrors.apart.contains(static_cast<int>(i))) {
-          continue;
-        }
-        for (const PhasePlan& phase :
-             plans_.of(static_cast<CommunicatorIndex>(c), static_cast<int>(i))) {
-          if (!keeps_groups(phase, fold)) {
-            return false;
-          }
-        }
+      if (!keeps_groups(static_cast<CommunicatorIndex>(c), fold)) {
+        return false;
       }
     }
     return true;
   }
 
  private:
+  bool keeps_groups(CommunicatorIndex number, const Fold& fold) {
+    const Communicator& communicator = wiring_.communicator(number);
+    for (std::size_t i = 0; i < bound_.collectives().size(); ++i) {
+      const BoundCollective& collective = bound_.collectives()[i];
+      const bool is_run = !collective.is_copy && collective.group == communicator.group &&
+                          !fold.mirrors.apart.contains(static_cast<int>(i));
+      if (is_run &&
+          !std::ranges::all_of(plans_.of(number, static_cast<int>(i)),
+                               [&](const PhasePlan& phase) { return keeps_groups(phase, fold); })) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   static bool keeps_groups(const PhasePlan& phase, const Fold& fold) {
     const std::vector<collective::MessageList::Pair>& pairs = phase.list->pairs();
     std::set<std::uint32_t> kept;  // places of the first group that keeps any

@@ -139,18 +139,19 @@ const WayTable& MessagePlans::ways(CommunicatorIndex communicator,
   shape.communicator = communicator;
   shape.mirrored = mirrored;
   const auto [found, fresh] = ways_.try_emplace(std::move(shape));
-  if (fresh) {
-    const collective::PhaseWays ways(phase, machine_);
-    std::vector<topology::Hop> hops;
-    for (const std::vector<std::int64_t>& group : groups) {
-      for (const collective::MessageList::Pair& pair : list.pairs()) {
-        hops.clear();
-        ways.append(group[pair.sender], group[pair.receiver], hops);
-        if (mirrored) {
-          wiring_.mirrors().mirror(hops);
-        }
-        found->second.add(hops, group[pair.sender], group[pair.receiver]);
+  if (!fresh) {
+    return found->second;
+  }
+  const collective::PhaseWays ways(phase, machine_);
+  std::vector<topology::Hop> hops;
+  for (const std::vector<std::int64_t>& group : groups) {
+    for (const collective::MessageList::Pair& pair : list.pairs()) {
+      hops.clear();
+      ways.append(group[pair.sender], group[pair.receiver], hops);
+      if (mirrored) {
+        wiring_.mirrors().mirror(hops);
       }
+      found->second.add(hops, group[pair.sender], group[pair.receiver]);
     }
   }
   return found->second;

@@ -46,7 +46,7 @@ MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding
 
 template <class Links>
 bool MessageTransport<Links>::change_link(topology::LinkId link, double share) {
-  return faults_->change(link, share);
+  return faults_ && faults_->change(link, share);
 }
 
 template <class Links>

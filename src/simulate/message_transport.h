@@ -87,7 +87,11 @@ class MessageTransport {
   /// Before the first message: links may change. Requires kLinksChange.
   void expect_faults();
   bool change_link(topology::LinkId link, double share);
-  void reroute() { faults_->reroute(queue_); }
+  void reroute() {
+    if (faults_) {
+      faults_->reroute(queue_);
+    }
+  }
   /// Keeps when each message begins and ends.
   void record_messages() { record_ = true; }
   std::vector<MessageSpan> take_messages() { return std::move(messages_); }

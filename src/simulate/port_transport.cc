@@ -184,11 +184,11 @@ void PortTransport::count_users() {
     const auto number = static_cast<CommunicatorIndex>(c);
     for (std::size_t i = 0; i < binding_.collectives().size(); ++i) {
       const BoundCollective& collective = binding_.collectives()[i];
-      if (!collective.is_copy && collective.group == wiring_.communicator(number).group) {
-        for (const std::vector<topology::LinkUse>& links :
-             plan(number, static_cast<int>(i)).links) {
-          use(links, number);
-        }
+      if (collective.is_copy || collective.group != wiring_.communicator(number).group) {
+        continue;
+      }
+      for (const std::vector<topology::LinkUse>& links : plan(number, static_cast<int>(i)).links) {
+        use(links, number);
       }
     }
   }

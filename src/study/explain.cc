@@ -103,13 +103,13 @@ class NextSearch {
 
   Result<std::optional<NextBottleneck>> run() {
     double low = 1;
-    for (double high = 2; high <= kLargestFactor; high *= 2) {
-      if (auto taken = takes_over(high); !taken) {
+    while (2 * low <= kLargestFactor) {
+      if (auto taken = takes_over(2 * low); !taken) {
         return fail(std::move(taken.error()));
       } else if (*taken) {
-        return bisect(low, high);
+        return bisect(low, 2 * low);
       }
-      low = high;
+      low *= 2;
     }
     return std::nullopt;
   }

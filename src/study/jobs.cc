@@ -42,6 +42,7 @@ std::vector<std::int64_t> spread(const std::vector<bool>& taken, std::int64_t no
   }
   std::ranges::sort(order);
   std::vector<std::int64_t> devices;
+  devices.reserve(order.size());
   for (const auto& [turn, device] : order) {
     devices.push_back(device);
   }

@@ -96,13 +96,16 @@ Time role_time(const graph::IssueList& list, int role, const std::vector<Time>& 
 Error long_nodes(const graph::Workload& workload, const machine::Machine& machine) {
   Error error;
   std::set<std::pair<std::string, std::string>> named;  // layers and stages do the same
+  const auto check = [&](const graph::Template& part, const graph::Node& node) {
+    if (time_of(workload, node, machine).is_overflow() &&
+        named.emplace(part.name, node.name).second) {
+      error.add(Mistake{part.name, node.name, {}, kBeyondTime});
+    }
+  };
   for (const graph::Program& program : workload.programs) {
     for (const graph::Template& part : program.templates) {
       for (const graph::Node& node : part.nodes) {
-        if (time_of(workload, node, machine).is_overflow() &&
-            named.emplace(part.name, node.name).second) {
-          error.add(Mistake{part.name, node.name, {}, kBeyondTime});
-        }
+        check(part, node);
       }
     }
   }

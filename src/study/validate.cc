@@ -137,6 +137,7 @@ class TaskReader {
 
   static std::string known_cases(const CaseColumn& column) {
     std::vector<std::string> names;
+    names.reserve(column.values.size());
     for (const CaseColumn::Value& value : column.values) {
       names.push_back(value.text);
     }

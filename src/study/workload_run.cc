@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -17,16 +18,18 @@ bool has_tier(const machine::Machine& machine, int tier) {
 }
 
 Result<void> check_tiers(const graph::Workload& workload, const machine::Machine& machine) {
+  const auto is_impossible = [&](const graph::Node& node) {
+    return node.kind == graph::Node::Kind::copy && !has_tier(machine, node.tier);
+  };
   for (const graph::Program& program : workload.programs) {
     for (const graph::Template& part : program.templates) {
-      for (const graph::Node& node : part.nodes) {
-        if (node.kind == graph::Node::Kind::copy && !has_tier(machine, node.tier)) {
-          return fail(fmt::format("{} is a copy to or from {}, which {} does not have", node.name,
-                                  node.tier == graph::kRemoteTier
-                                      ? "remote memory"
-                                      : fmt::format("memory tier {}", node.tier),
-                                  machine.name));
-        }
+      const auto node = std::ranges::find_if(part.nodes, is_impossible);
+      if (node != part.nodes.end()) {
+        return fail(fmt::format("{} is a copy to or from {}, which {} does not have", node->name,
+                                node->tier == graph::kRemoteTier
+                                    ? "remote memory"
+                                    : fmt::format("memory tier {}", node->tier),
+                                machine.name));
       }
     }
   }

@@ -98,7 +98,7 @@ TEST(AttentionMeasured, NoDeviceBeatsItsPeakOrBandwidthAndBetterOnesAreNeverSlow
           EXPECT_GE(alone, op.flops / device.peak[kType]) << name;
           const bool near = !backward && op.bytes <= device.last_level_cache;
           const Bandwidth most =
-              device.memory.front().bandwidth * (near ? device.kernels.last_level_share : 1);
+              device.memory.front().bandwidth * (near ? device.kernels.last_level_speedup : 1);
           EXPECT_GE(alone, op.bytes / most) << name;
           EXPECT_LE(compute::kernel_time(op, faster).alone, alone) << name;
           EXPECT_LE(compute::kernel_time(op, wider).alone, alone) << name;

@@ -61,10 +61,10 @@ struct Line {
 
 /// The lines as the tools that people have find them in ASTRA-sim's log.
 std::vector<Line> lines_in(const std::string& text) {
-  static const std::regex kLine(
+  static const std::regex line(
       R"(\[workload\] \[info\] sys\[(\d+)\] finished, (\d+) cycles, exposed communication (\d+) cycles\.)");
   std::vector<Line> lines;
-  for (std::sregex_iterator at(text.begin(), text.end(), kLine), end; at != end; ++at) {
+  for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at) {
     lines.push_back({std::stoll((*at)[1]), std::stoll((*at)[2]), std::stoll((*at)[3])});
   }
   return lines;

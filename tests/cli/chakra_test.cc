@@ -69,6 +69,7 @@ struct Step {
   std::string machine;
   std::string plan;
 };
+// NOLINTNEXTLINE(readability-identifier-naming): googletest's name
 void PrintTo(const Step& step, std::ostream* out) {
   *out << step.plan << " on " << step.machine;
 }
@@ -206,7 +207,7 @@ std::string write_chain(const Folder& folder) {
     list.push_back(std::to_string(100 * (1 + 7 * k % 13)));
   };
   for (int k = 0; k < 40; ++k) {
-    const auto id = static_cast<std::uint64_t>(k + 1);
+    const auto id = static_cast<std::uint64_t>(k) + 1;
     std::vector<std::string> reads{"input", "500"};
     std::vector<std::string> writes;
     if (k > 0) {

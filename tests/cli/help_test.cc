@@ -31,9 +31,9 @@ std::vector<std::string> examples_of(const std::string& help) {
 /// Whether the example needs nothing that the reader has to bring: no "...", no file of his own.
 /// `explain`, the simulated `collective` and a planner that searches many times take seconds each.
 bool stands_alone(const std::string& example) {
-  static const std::regex kNeeds(
+  static const std::regex needs(
       R"(\.\.\.|>|\./|traces/|\b\w+\.(csv|json|yaml|sh|toml|txt)\b|docs/|^explain|^plan.* --(table|explain|vary)|--network fifo$)");
-  return !std::regex_search(std::regex_replace(example, std::regex(R"(examples/\S+)"), ""), kNeeds);
+  return !std::regex_search(std::regex_replace(example, std::regex(R"(examples/\S+)"), ""), needs);
 }
 
 TEST(Help, ItsExamplesRun) {

@@ -23,7 +23,7 @@ double rate(std::int64_t ranks, int trials, const Slower& slower,
   int exact = 0;
   for (int trial = 0; trial < trials; ++trial) {
     const Diagnosis found =
-        diagnose(messages_of(ranks, static_cast<std::uint64_t>(trial + 1), slower), {});
+        diagnose(messages_of(ranks, static_cast<std::uint64_t>(trial) + 1, slower), {});
     exact += wanted ? found.findings.size() == 1 && found.findings[0].syndrome == wanted->first &&
                           found.findings[0].ranks == wanted->second
                     : found.findings.empty();

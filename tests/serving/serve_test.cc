@@ -164,8 +164,8 @@ TEST(Metrics, TheMeanOfKvUseIsWeightedByTime) {
     ASSERT_EQ(run.steps.size(), 60U);
     double blocks = 0;
     for (std::size_t k = 0; k < run.steps.size(); ++k) {
-      blocks += static_cast<double>((40 + k + 15) / 16) *
-                to_seconds(run.steps[k].end - run.steps[k].begin);
+      const std::size_t held = (40 + k + 15) / 16;
+      blocks += static_cast<double>(held) * to_seconds(run.steps[k].end - run.steps[k].begin);
     }
     const double seconds = to_seconds(run.requests[0].last - run.requests[0].sent);
     EXPECT_NEAR(metrics(run, machine).mean_kv_use,

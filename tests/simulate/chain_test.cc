@@ -52,11 +52,11 @@ struct Book {
 
 /// From 0 on, with a host that is free at `host`.
 Time end_of(const Chain& chain, const BoundTemplate& shape, Beside beside, Time host = Time(0)) {
-  ChainPlace place;
+  ChainRun run{.chain = &chain};
   Job job;
   Book book{.outside = beside};
-  ChainWalk<Book>(chain, shape, place, job, host, book).begin(Time(0));
-  return chain_end(chain, shape, place, job, host, beside, false);
+  ChainWalk<Book>(chain, shape, run.place, job, host, book).begin(Time(0));
+  return chain_end(run, shape, job, host, beside, false);
 }
 
 using Places = std::vector<std::int32_t>;

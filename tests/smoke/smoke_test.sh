@@ -35,9 +35,9 @@ cp "$work/out" "$work/tp.json"
 passes "$orrery" compare "$work/dp.json" "$work/tp.json"
 passes "$orrery" collective all_reduce --machine dgx-h100 --devices 16
 passes "$orrery" export chakra "${small[@]}" --tp 2 --global-batch 2 --output "$work/trace"
-passes env ORRERY="$orrery" sh examples/astra_quickstart/run.sh
-passes env ORRERY="$orrery" sh examples/import_megatron/run.sh
-passes env ORRERY="$orrery" sh examples/sweep/run.sh
+passes env ORRERY="$orrery" bash examples/astra_quickstart/run.sh
+passes env ORRERY="$orrery" bash examples/import_megatron/run.sh
+passes env ORRERY="$orrery" bash examples/sweep/run.sh
 passes "$orrery" estimate "${small[@]}" --tp 2 --pp 2 --global-batch 4
 passes "$orrery" plan "${small[@]}" --devices 2 --batch 4 --only recompute=none
 passes "$orrery" serve --model llama-3-8b --machine dgx-h100 --devices 1 --rate 5 --input 500 --output 50 --requests 20

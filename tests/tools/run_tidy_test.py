@@ -33,7 +33,7 @@ class RunTidy(unittest.TestCase):
 
     def compile(self, *names: str):
         self.write("build/release/compile_commands.json", json.dumps(
-            [{"file": str(self.root / name), "command": "g++ -c " + name} for name in names]))
+            [{"file": str(self.root / name), "command": f"g++ -c {self.root / name}"} for name in names]))
 
     def git(self, *words: str):
         subprocess.run(["git", "-C", self.root, "-c", "user.name=t", "-c", "user.email=t@t", *words],
@@ -43,11 +43,16 @@ class RunTidy(unittest.TestCase):
         return run_tidy.Tidy(self.build, self.root, **options)
 
     def names(self, everything: bool = False) -> list[str]:
-        return [source.name for source, _ in self.tidy().sources(everything)]
+        return [source.name for unit in self.tidy().units(everything) for source in unit.sources]
 
-    def pass_all(self):
-        for _, stamp in self.tidy().sources(True):
-            stamp.touch()
+    def pass_all(self, **options):
+        for unit in self.tidy(**options).units(True):
+            unit.stamp("")
+
+    def compile_together(self):
+        unit = self.root / "build/release/Unity/unity_0_cxx.cxx"
+        self.write(str(unit), "".join(f'#include "{self.root / name}"\n' for name in ("src/base/a.cc", "src/base/b.cc")))
+        self.write("build/release/compile_commands.json", json.dumps([{"file": str(unit), "command": f"g++ -c {unit}"}]))
 
     def test_headers_are_followed_through_headers(self):
         names = [p.name for p in run_tidy.closure(self.root / "src/base/a.cc", self.root)]
@@ -56,13 +61,26 @@ class RunTidy(unittest.TestCase):
     def test_without_a_main_branch_every_source_but_generated_ones_is_checked(self):
         self.assertEqual(self.names(), ["a.cc", "b.cc"])
 
-    def test_sources_that_compile_together_are_checked_one_by_one(self):
-        both = [str(self.root / name) for name in ("src/base/a.cc", "src/base/b.cc")]
-        self.write("build/release/Unity/unity_0_cxx.cxx", "".join(f'#include "{source}"\n' for source in both))
-        unit = str(self.root / "build/release/Unity/unity_0_cxx.cxx")
-        self.write("build/release/compile_commands.json", json.dumps([{"file": unit, "command": "g++ -c " + unit}]))
-        self.assertEqual(self.names(), ["a.cc", "b.cc"])
-        self.assertEqual([entry["command"] for entry in self.tidy().commands], ["g++ -c " + s for s in both])
+    def test_sources_that_compile_together_are_checked_together(self):
+        self.compile_together()
+        (unit,) = self.tidy().units(True)
+        self.assertEqual([source.name for source in unit.sources], ["a.cc", "b.cc"])
+        self.assertEqual(unit.entry["command"], f"g++ -c {unit.main}")
+        self.assertEqual(run_tidy.INCLUDE.findall(unit.main.read_text()), [str(source) for source in unit.sources])
+
+    def test_a_finding_leaves_its_own_source_unclean(self):
+        self.compile_together()
+        (unit,) = self.tidy().units(True)
+        unit.stamp(f"{self.root}/src/base/b.cc:1:2: error: too long [readability-function-size,-warnings-as-errors]\n")
+        self.assertEqual(self.names(), ["b.cc"])
+
+    def test_findings_that_may_hide_others_leave_all_unclean(self):
+        self.compile_together()
+        for findings in (f"{self.root}/src/base/units.h:1:2: error: wrong [bugprone-x]\n", "Segmentation fault\n",
+                         f"{self.root}/src/base/b.cc:1:2: error: no type [clang-diagnostic-error]\n"):
+            (unit,) = self.tidy().units(True)
+            unit.stamp(findings)
+            self.assertEqual(self.names(), ["a.cc", "b.cc"])
 
     def test_a_clean_source_is_checked_again_when_a_header_below_it_changes(self):
         self.pass_all()
@@ -75,10 +93,19 @@ class RunTidy(unittest.TestCase):
         self.write(".clang-tidy", "Checks: bugprone-*")
         self.assertEqual(self.names(), ["a.cc", "b.cc"])
 
+    def test_rules_of_a_folder_hold_there_only(self):
+        self.write("tests/c.cc", "")
+        self.compile("src/base/a.cc", "tests/c.cc")
+        self.pass_all()
+        self.write("tests/.clang-tidy", "Checks: -performance-*")
+        (unit,) = self.tidy().units(True)
+        self.assertEqual([source.name for source in unit.sources], ["c.cc"])
+        self.assertEqual((unit.main.parent / ".clang-tidy").read_text(), "Checks: -performance-*")
+        self.assertEqual((unit.main.parent.parent / ".clang-tidy").read_text(), "Checks: -*")
+
     def test_a_source_that_passed_the_quick_checks_has_not_passed_all(self):
-        for _, stamp in self.tidy(quick=True).sources(True):
-            stamp.touch()
-        self.assertEqual(self.tidy(quick=True).sources(True), [])
+        self.pass_all(quick=True)
+        self.assertEqual(self.tidy(quick=True).units(True), [])
         self.assertEqual(self.names(), ["a.cc", "b.cc"])
 
     def test_on_a_branch_only_what_its_changes_reach_is_checked(self):
@@ -93,7 +120,7 @@ class RunTidy(unittest.TestCase):
 
     def test_a_spent_budget_starts_nothing(self):
         tidy = self.tidy(budget=1e-9)
-        self.assertIsNone(tidy.check(self.root / "src/base/a.cc", self.root / "stamp"))
+        self.assertIsNone(tidy.check(tidy.units(True)[0]))
 
 
 if __name__ == "__main__":

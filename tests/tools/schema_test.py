@@ -176,6 +176,48 @@ class Outputs(unittest.TestCase):
         self.check("spmd", "spmd", "--graph", "Rmoe", "--layers", "2", "--cost", "mixed", "--profile", "64c8m",
                    "--rates", "12TFLOP/s*4,4TFLOP/s*4")
 
+    def test_astra(self):
+        folder = ROOT / "examples/astra_quickstart"
+        files = ["astra", *(f"--{name}-configuration={folder / file}" for name, file in
+                            {"workload": "trace", "system": "system.json", "network": "network.yml",
+                             "remote-memory": "memory.json"}.items())]
+        self.check("astra", *files)
+        self.check("astra", *files, "--statistics", "--no-fold")
+        self.check("astra-native", *files, "--native")
+
+    def test_validation(self):
+        self.check("validate", "validate", "--table", "korthikanti2022_table5")
+
+    def test_calibration(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kernels = pathlib.Path(folder, "gemm.csv")
+            kernels.write_text("m,n,k,latency_us\n" + "".join(
+                f"{m},{n},4096,{m * n * 4096 * 2 / 6e8 + 5:.1f}\n"
+                for m in (512, 1024, 4096, 8192) for n in (1024, 8192)))
+            self.check("calibrate-gemm", "calibrate", "gemm", str(kernels), "--machine", "dgx-h100")
+            sizes = pathlib.Path(folder, "collectives.csv")
+            sizes.write_text("collective,n_gpus,bytes,time_us\n" + "".join(
+                f"all_reduce,8,{4 ** i},{15 + 4 ** i / 2.5e5:.1f}\n" for i in range(6, 15)))
+            self.check("calibrate-collectives", "calibrate", "collectives", str(sizes), "--machine", "dgx-h100")
+
+    def test_other_programs_words(self):
+        self.check("import", "import", "megatron", str(ROOT / "examples/import_megatron/launch.sh"))
+        with tempfile.TemporaryDirectory() as folder:
+            line = pathlib.Path(folder, "line")
+            line.write_text("vllm serve meta-llama/Llama-3.1-8B -tp 2\n")
+            self.check("import", "import", "vllm", str(line))
+            self.check("export", "export", "chakra", *self.STEP, "--output", f"{folder}/step")
+        self.check("export", "export", "megatron", "--plan", "llama-3-8b-8", "--model", "llama-3-8b")
+        self.check("export", "export", "vllm", "--engine", "sglang", "--model", "llama-3.1-8b")
+
+    def test_names_and_what_they_stand_for(self):
+        for kind in ("machines", "models", "plans", "engines", "spmd", "networks", "passes", "tables", "quirks"):
+            self.check("list", "list", kind)
+        self.check("show-model", "show", "model", "deepseek-v3")
+        self.check("show-topology", "show", "topology", "fat_tree:k=4")
+        for kind, name in (("machine", "dgx-h100"), ("plan", "llama-3-8b-8"), ("engine", "vllm")):
+            self.check("show", "show", kind, name)
+
     def test_diagnose(self):
         seed = ROOT / "tests/fuzz/seeds/telemetry/lines.jsonl"
         self.check("diagnose", "diagnose", str(seed))

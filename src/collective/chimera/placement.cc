@@ -39,18 +39,18 @@ class Grid {
   }
 
   bool take(const Block& block) {
-    std::vector<std::size_t> wanted;
-    for (std::int32_t z = 0; z < block.extents[2]; ++z) {
-      for (std::int32_t y = 0; y < block.extents[1]; ++y) {
-        for (std::int32_t x = 0; x < block.extents[0]; ++x) {
-          const Extents place{block.origin[0] + x, block.origin[1] + y, block.origin[2] + z};
-          if (place[0] >= extents_[0] || place[1] >= extents_[1] || place[2] >= extents_[2]) {
-            return false;
-          }
-          wanted.push_back(static_cast<std::size_t>(
-              place[0] + extents_[0] * (place[1] + extents_[1] * place[2])));
-        }
+    for (std::size_t d = 0; d < extents_.size(); ++d) {
+      if (block.origin[d] + block.extents[d] > extents_[d]) {
+        return false;
       }
+    }
+    const Grid cells(block.extents);
+    std::vector<std::size_t> wanted;
+    for (std::int32_t cell = 0; cell < cells.nodes(); ++cell) {
+      const Extents place = cells.at(cell);
+      wanted.push_back(static_cast<std::size_t>(
+          block.origin[0] + place[0] +
+          extents_[0] * (block.origin[1] + place[1] + extents_[1] * (block.origin[2] + place[2]))));
     }
     if (std::any_of(wanted.begin(), wanted.end(), [&](std::size_t n) { return taken_[n]; })) {
       return false;

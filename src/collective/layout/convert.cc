@@ -81,21 +81,21 @@ std::optional<std::vector<Step>> cheapest(const Problem& problem, const Cost& co
   std::map<State, std::pair<State, Step>> last;
   std::set<std::pair<Reached, State>> open{{{}, begin}};
   while (!open.empty() && open.begin()->second != end) {
-    const auto [reached, at] = *open.begin();
+    const Reached so_far = open.begin()->first;
+    const State at = open.begin()->second;
     open.erase(open.begin());
-    const auto take = [&, &from = at, &so_far = reached](Step step, bool done) {
-      step.after_work = from.second;
+    const auto take = [&](Step step, bool done) {
+      step.after_work = at.second;
       const bool moves = step.operation != Operation::slice && step.operation != Operation::apply;
       const Reached there{so_far.cost + cost(step, shape_of(problem, step)),
                           so_far.steps + (moves ? 1 : 0)};
       const State next{step.to, done};
       const auto known = best.find(next);
-      if (known == best.end() || there < known->second) {
-        if (known != best.end()) {
-          open.erase({known->second, next});
-        }
+      const bool fresh = known == best.end();
+      if (fresh || there < known->second) {
+        open.erase({fresh ? there : known->second, next});
         best[next] = there;
-        last.insert_or_assign(next, std::pair{from, std::move(step)});
+        last.insert_or_assign(next, std::pair{at, std::move(step)});
         open.insert({there, next});
       }
     };

@@ -80,21 +80,24 @@ class Fuser {
     for (std::size_t p = 0; p < workload_.programs.size(); ++p) {
       const graph::Program& program = workload_.programs[p];
       for (std::size_t t = 0; t < program.templates.size(); ++t) {
-        const graph::Template& shape = program.templates[t];
-        for (std::size_t n = 0; n < shape.nodes.size(); ++n) {
-          const Node& sum = shape.nodes[n];
-          if (sum.kind == Node::Kind::collective &&
-              sum.collective == graph::CollectiveKind::all_reduce && value_of(shape, sum) >= 0) {
-            consider(p, t, static_cast<int>(n));
-          }
+        for (std::size_t n = 0; n < program.templates[t].nodes.size(); ++n) {
+          consider(p, t, static_cast<int>(n));
         }
       }
     }
   }
 
+  static bool is_sum(const graph::Template& t, const Node& node) {
+    return node.kind == Node::Kind::collective &&
+           node.collective == graph::CollectiveKind::all_reduce && value_of(t, node) >= 0;
+  }
+
   /// Sums that no message carries are none of ours.
   void consider(std::size_t program, std::size_t shape, int number) {
     const graph::Template& t = workload_.programs[program].templates[shape];
+    if (!is_sum(t, t.nodes[static_cast<std::size_t>(number)])) {
+      return;
+    }
     const SumWay way(t, number);
     if (way.send() < 0) {
       return;
@@ -265,13 +268,16 @@ class Fuser {
   void gather_received() {
     for (graph::Program& program : workload_.programs) {
       for (graph::Template& t : program.templates) {
-        for (std::size_t n = 0; n < t.nodes.size(); ++n) {
-          const Node& received = t.nodes[n];
-          if (received.kind == Node::Kind::receive && gathers_.contains(received.channel)) {
-            gather(t, n, gathers_.at(received.channel));
-            ++n;
-          }
-        }
+        gather_received(t);
+      }
+    }
+  }
+  void gather_received(graph::Template& t) {
+    for (std::size_t n = 0; n < t.nodes.size(); ++n) {
+      const Node& received = t.nodes[n];
+      if (received.kind == Node::Kind::receive && gathers_.contains(received.channel)) {
+        gather(t, n, gathers_.at(received.channel));
+        ++n;
       }
     }
   }

@@ -61,7 +61,7 @@ struct Step {
 };
 
 inline const Shape& shape_of(const Problem& problem, const Step& step) {
-  return step.after_work ? problem.work->shape : problem.shape;
+  return step.after_work && problem.work ? problem.work->shape : problem.shape;
 }
 
 /// Whether every rank can do its part of the work: no summands, the dimensions that it needs whole

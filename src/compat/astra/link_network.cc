@@ -73,7 +73,7 @@ Dimension as_switch(const topology::LinkGraph& graph) {
     }
     farthest = std::max(farthest, latency);
   }
-  constexpr std::int64_t kHopsOfNanoseconds = 2 * 1000;  // there and back of a switch, in ps
+  constexpr std::int64_t kHopsOfNanoseconds = 2000;  // there and back of a switch, in ps
   return {.building = Building::switched,
           .size = graph.hosts,
           .bandwidth = *std::ranges::min_element(sends),

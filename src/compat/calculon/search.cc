@@ -104,15 +104,19 @@ class Search {
       e.activation_recompute = recompute.value;
       for (const bool sharding : choices(e.data_par > 1)) {
         e.optimizer_sharding = sharding;
-        for (const auto& comm : kNames<TensorComm>) {
-          e.tensor_par_comm_type = comm.value;
-          const bool may_redo =
-              comm.value == TensorComm::rs_ag && recompute.value != Recompute::full;
-          for (const bool redo : choices(may_redo)) {
-            e.seq_par_ag_redo = redo;
-            overlaps(e);
-          }
-        }
+        communications(e);
+      }
+    }
+  }
+
+  void communications(Execution e) {
+    for (const auto& comm : kNames<TensorComm>) {
+      e.tensor_par_comm_type = comm.value;
+      const bool may_redo =
+          comm.value == TensorComm::rs_ag && e.activation_recompute != Recompute::full;
+      for (const bool redo : choices(may_redo)) {
+        e.seq_par_ag_redo = redo;
+        overlaps(e);
       }
     }
   }
@@ -138,18 +142,22 @@ class Search {
          ++e.tensor_par_net) {
       by_network.push_back(block_of(a_, system_, e));
     }
-    const bool lower = system_.lower_memory.capacity > Bytes(0);
     for (const std::int64_t chunks :
          divisors(e.pipeline_par > 1 ? a_.num_blocks / e.pipeline_par : 1)) {
       e.pipeline_interleaving = chunks;
-      for (const bool weights : choices(lower)) {
-        e.weight_offload = weights;
-        for (const bool activations : choices(lower && e.activation_recompute != Recompute::full)) {
-          e.activations_offload = activations;
-          for (const bool states : choices(lower)) {
-            e.optimizer_offload = states;
-            networks(e, by_network);
-          }
+      offloads(e, by_network);
+    }
+  }
+
+  void offloads(Execution e, const std::vector<Block>& by_network) {
+    const bool lower = system_.lower_memory.capacity > Bytes(0);
+    for (const bool weights : choices(lower)) {
+      e.weight_offload = weights;
+      for (const bool activations : choices(lower && e.activation_recompute != Recompute::full)) {
+        e.activations_offload = activations;
+        for (const bool states : choices(lower)) {
+          e.optimizer_offload = states;
+          networks(e, by_network);
         }
       }
     }
@@ -157,12 +165,12 @@ class Search {
 
   /// Memory once, then every assignment of networks.
   void networks(Execution e, const std::vector<Block>& by_network) {
-    const std::vector<bool> overlaps = choices(e.data_par > 1);
+    const std::size_t overlaps = choices(e.data_par > 1).size();
     const std::int64_t stages = e.pipeline_par > 1 ? networks_ : 1;
     const std::int64_t replicas = e.data_par > 1 ? networks_ : 1;
-    result_.distinct += overlaps.size();
+    result_.distinct += overlaps;
     result_.executions +=
-        overlaps.size() * by_network.size() * static_cast<std::size_t>(stages * replicas);
+        overlaps * by_network.size() * static_cast<std::size_t>(stages * replicas);
     const Footprint footprint = footprint_of(a_, e, by_network.front());
     if (!fits(system_, footprint)) {
       return;
@@ -171,15 +179,19 @@ class Search {
       e.tensor_par_net = static_cast<std::int64_t>(tensor);
       for (e.pipeline_par_net = 0; e.pipeline_par_net < stages; ++e.pipeline_par_net) {
         for (e.data_par_net = 0; e.data_par_net < replicas; ++e.data_par_net) {
-          if (!can_run(a_, system_, e)) {
-            continue;
-          }
-          for (const bool overlap : overlaps) {
-            e.data_par_overlap = overlap;
-            add({e, {step_of(a_, system_, e, by_network[tensor]), footprint}});
-          }
+          steps(e, by_network[tensor], footprint);
         }
       }
+    }
+  }
+
+  void steps(Execution e, const Block& block, const Footprint& footprint) {
+    if (!can_run(a_, system_, e)) {
+      return;
+    }
+    for (const bool overlap : choices(e.data_par > 1)) {
+      e.data_par_overlap = overlap;
+      add({e, {step_of(a_, system_, e, block), footprint}});
     }
   }
 

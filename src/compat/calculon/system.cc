@@ -112,7 +112,7 @@ Result<Network> read_network(const ConfigNode& node) {
   read.require(network.latency >= Time(0), "latency", "0 or more");
   read.require(network.processor_usage >= 0 && network.processor_usage < 1, "processor_usage",
                "from 0 to below 1");
-  return read.finish(std::move(network));
+  return read.finish(network);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct Section {
   std::vector<std::string_view> keys;
 };
 const std::vector<Section>& sections() {
-  static const std::vector<Section> kSections{
+  static const std::vector<Section> known{
       {"general", {"run_name"}},
       {"architecture_presets",
        {"arrayheight", "arraywidth", "ifmapsramszkb", "filtersramszkb", "ofmapsramszkb",
@@ -40,7 +40,7 @@ const std::vector<Section>& sections() {
        {"ifmapcustomlayout", "ifmapsrambankbandwidth", "ifmapsrambanknum", "ifmapsrambankport",
         "filtercustomlayout", "filtersrambankbandwidth", "filtersrambanknum", "filtersrambankport",
         "ofmapcustomlayout", "ofmapsrambankbandwidth", "ofmapsrambanknum", "ofmapsrambankport"}}};
-  return kSections;
+  return known;
 }
 
 std::string lower(std::string_view text) {
@@ -111,6 +111,7 @@ class ConfigurationParser {
                               [&](const Section& section) { return section.name == name; });
       if (section_ == all.end() || row.back() != ']') {
         std::vector<std::string> names;
+        names.reserve(all.size());
         for (const Section& section : all) {
           names.emplace_back(section.name);
         }

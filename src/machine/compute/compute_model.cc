@@ -194,7 +194,7 @@ Rates near_rates(const graph::Operator& op, const Rates& rates, const Device& de
                      (!op.backward && op.gemm.m > 0 && op.gemm.m == op.gemm.n);
   Rates near = rates;
   if (fresh && op.bytes <= device.last_level_cache) {
-    near.bandwidth *= c.last_level_share;
+    near.bandwidth *= c.last_level_speedup;
   }
   return near;
 }

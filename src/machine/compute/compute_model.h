@@ -48,7 +48,7 @@ struct KernelTime {
 ///   time    = launch + max(max(longest, total + tail longest) + traffic rows / bandwidth,
 ///                          bytes / (bandwidth elementwise_share))
 ///   rows    = bytes of queries and output, backward twice
-///   bandwidth of prompts (m = n, forward) times last_level_share where bytes fit the
+///   bandwidth of prompts (m = n, forward) times last_level_speedup where bytes fit the
 ///             last-level cache, in which the kernel before has left them; cache writes alike
 ///
 /// Without tiles (attention_tile = 0, or no shape): gemm_launch + flops / (peak * attention_share),

@@ -79,8 +79,8 @@ struct KernelCoefficients {
   double attention_tail = 0;          ///< share of the longest tile that no other work hides
   double attention_traffic = 0;       ///< share of queries' and output's traffic that nothing hides
   Time attention_launch = 2500_ns;    ///< start and drain of one attention kernel with tiles
-  double last_level_share = 1;  ///< of bandwidth, of prompts' attention out of the last-level cache
-  double scan_share = 0.5;      ///< of peak, state-space scan
+  double last_level_speedup = 1;      ///< prompts' attention out of the last-level cache
+  double scan_share = 0.5;            ///< of peak, state-space scan
   double scan_backward_share = 0.5;
   double permute_share = 0.4;       ///< of bandwidth, rows of tokens to experts and back
   double convolution_share = 0.7;   ///< of bandwidth, causal convolution over long sequences
@@ -115,8 +115,8 @@ struct KernelCoefficients {
     visit("attention_tail", &K::attention_tail, "share of the longest tile left alone at the end");
     visit("attention_traffic", &K::attention_traffic, "share of queries and output not hidden");
     visit("attention_launch", &K::attention_launch, "start and drain of tiled attention");
-    visit("last_level_share", &K::last_level_share,
-          "share of bandwidth of prompts' attention out of the last-level cache");
+    visit("last_level_speedup", &K::last_level_speedup,
+          "bandwidth of prompts' attention out of the last-level cache, over memory's");
     visit("scan_share", &K::scan_share, "share of peak of a state-space scan");
     visit("scan_backward_share", &K::scan_backward_share, "the same, backward");
     visit("permute_share", &K::permute_share, "share of bandwidth of rows to experts and back");

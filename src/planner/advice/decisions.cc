@@ -140,14 +140,17 @@ void share_plans(std::vector<Decision>& decisions) {
       }
     }
   }
+  const auto take_better = [&](const Decision& decision, Alternative& other) {
+    for (const full::Found& plan : found) {
+      if (other.best && plan.score < other.best->score &&
+          text_of(plan.plan, decision.field) == other.value) {
+        other.best = plan;
+      }
+    }
+  };
   for (Decision& decision : decisions) {
     for (Alternative& other : decision.others) {
-      for (const full::Found& plan : found) {
-        if (other.best && plan.score < other.best->score &&
-            text_of(plan.plan, decision.field) == other.value) {
-          other.best = plan;
-        }
-      }
+      take_better(decision, other);
     }
   }
 }

@@ -136,6 +136,7 @@ class Descent {
     });
     order.resize(std::min({order.size(), kJudged, search_.options.most_simulations}));
     std::vector<plan::Plan> plans;
+    plans.reserve(order.size());
     for (const std::size_t i : order) {
       plans.push_back(search_.candidates[i].plan);
     }

@@ -17,6 +17,7 @@ std::vector<double> capped_shares(const std::vector<FlopRate>& rates, FlopRate c
     sum += std::min(rate, cap).value();
   }
   std::vector<double> shares;
+  shares.reserve(rates.size());
   for (const FlopRate rate : rates) {
     shares.push_back(std::min(rate, cap).value() / sum);
   }

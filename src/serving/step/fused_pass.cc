@@ -27,6 +27,21 @@ StreamPrices StepCost::stream_prices(std::int64_t tokens) const {
           .send_slice = hop(slice)};
 }
 
+std::vector<zoo::ModelOperator> StepCost::operators_of(std::size_t kind,
+                                                       const plan::Plan& plan) const {
+  return zoo::layer_operators(model_, plan::shape_options(model_, plan), static_cast<int>(kind));
+}
+
+Time StepCost::norm_time(std::size_t kind, const plan::Plan& plan) const {
+  Part part;
+  for (const zoo::ModelOperator& op : operators_of(kind, plan)) {
+    if (is_of_stream(op) && !is_left_out(model_, op)) {
+      add_operator(part, op, plan);
+    }
+  }
+  return part.time;
+}
+
 StreamUses StepCost::stream_uses(std::int64_t tokens) const {
   const std::int64_t tp = options_.degrees.tp;
   StreamUses uses{.tokens = tokens, .tp = tp, .hops = options_.degrees.pp - 1, .summed = 1};
@@ -36,19 +51,11 @@ StreamUses StepCost::stream_uses(std::int64_t tokens) const {
     const auto layers = kinds_[kind];
     std::int64_t branches = 0;
     bool routes = false;
-    const auto norms = [&](const plan::Plan& plan, bool counts) {
-      Part part;
-      for (const zoo::ModelOperator& op : zoo::layer_operators(
-               model_, plan::shape_options(model_, plan), static_cast<int>(kind))) {
-        routes = routes || op.expert;
-        branches += counts && ends_branch(op, routes) ? 1 : 0;
-        if (is_of_stream(op) && !is_left_out(model_, op)) {
-          add_operator(part, op, plan);
-        }
-      }
-      return part.time;
-    };
-    const Time saved = norms(whole, true) - norms(slice, false);
+    for (const zoo::ModelOperator& op : operators_of(kind, whole)) {
+      routes = routes || op.expert;
+      branches += ends_branch(op, routes) ? 1 : 0;
+    }
+    const Time saved = norm_time(kind, whole) - norm_time(kind, slice);
     uses.norms += layers * std::max(saved, Time(0));
     const bool sliced = routes && exchanges_slices();
     uses.summed += layers * (branches + (routes && !sliced ? 1 : 0));

@@ -39,10 +39,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kLayers{
      {"lm_head", "logits_gemm"},
      {"sampler", "sampling"}}};
 
-/// A row's number, or 0 and a mistake.
+/// A row's number, or 0 and a mistake; the table has the column.
 double number_of(const CsvTable& table, const CsvRow& row, std::string_view column, double least,
                  double most, Error& error) {
-  const std::string& text = row.cells[*table.column(column)];
+  const std::string& text = row.cells[table.column(column).value_or(0)];
   const auto value = parse_number(text);
   if (value && *value >= least && *value <= most) {
     return *value;
@@ -204,7 +204,8 @@ void MeasuredKernels::read_products(const CsvTable& table, Error& error) {
     const std::string name = format ? row.cells[*format] : "bf16";
     const auto type = compute::number_format(name);
     if (!type) {
-      error.add({table.where(row), table.header[*format], name, "a number format such as bf16"});
+      error.add({table.where(row), format ? table.header[*format] : "type", name,
+                 "a number format such as bf16"});
     }
     const double m = number_of(table, row, "m", 1, kMostSize, error);
     const double n = number_of(table, row, "n", 1, kMostSize, error);

@@ -249,6 +249,7 @@ Result<std::optional<Precision>> quantization_of(const ConfigNode& config) {
                                           [&](const Method& each) { return each.name == name; });
   if (method == kMethods.end()) {
     std::vector<std::string> names;
+    names.reserve(kMethods.size());
     for (const Method& each : kMethods) {
       names.emplace_back(each.name);
     }

@@ -209,6 +209,9 @@ class StepCost {
   /// Whether experts send back slices of tokens that nothing else is summed with.
   bool exchanges_slices() const;
   StreamPrices stream_prices(std::int64_t tokens) const;
+  std::vector<zoo::ModelOperator> operators_of(std::size_t kind, const plan::Plan& plan) const;
+  /// What works on the residual stream of one layer of the kind.
+  Time norm_time(std::size_t kind, const plan::Plan& plan) const;
   StreamUses stream_uses(std::int64_t tokens) const;
   /// Of `fuse`; without, or where there is nothing to fuse, none.
   StreamChoice stream(std::int64_t tokens) const;

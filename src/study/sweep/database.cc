@@ -85,6 +85,7 @@ Error Database::mistake_of_statement() {
     const std::string unknown = text.substr(kind.said.size());
     std::vector<std::string> names;
     const Rows known = query(kind.names).value_or(Rows());
+    names.reserve(known.rows.size());
     for (const auto& row : known.rows) {
       names.push_back(std::get<std::string>(row.front()));
     }

@@ -162,6 +162,7 @@ std::vector<std::size_t> best_points(const std::vector<DesignPoint>& points) {
     }
   }
   std::vector<std::size_t> list;
+  list.reserve(best.size());
   for (const auto& [model, point] : best) {
     list.push_back(point);
   }

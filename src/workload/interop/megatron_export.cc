@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "workload/interop/megatron.h"
@@ -134,7 +135,7 @@ class MegatronExport {
     flag("--optimizer-cpu-offload", plan_.offload_optimizer == plan::Offload::cpu);
     if (plan_.offload_activations > 0 && options_.model != nullptr) {
       const double layers = plan_.offload_activations * static_cast<double>(options_.model->layers);
-      add("--cpu-offloading-num-layers", static_cast<std::int64_t>(layers + 0.5));
+      add("--cpu-offloading-num-layers", std::llround(layers));
     }
   }
 

@@ -186,7 +186,7 @@ class Pipeline {
 
 Result<std::vector<std::int64_t>> parse_pipeline_layout(const std::string& layout) {
   const auto refuse = [](std::string expected) {
-    return fail(Error(Mistake{{}, {}, {}, expected}));
+    return fail(Error(Mistake{{}, {}, {}, std::move(expected)}));
   };
   std::string text = layout;
   text.erase(std::remove(text.begin(), text.end(), ','), text.end());

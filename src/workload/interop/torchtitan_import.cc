@@ -156,6 +156,7 @@ class TorchtitanImport {
   /// Counts the "layers.N" of every part.
   void listed_parts(Reader& read, const std::vector<const ConfigNode*>& parts) {
     std::vector<std::int64_t> counts;
+    counts.reserve(parts.size());
     for (const ConfigNode* part : parts) {
       counts.push_back(std::count_if(
           part->items.begin(), part->items.end(),

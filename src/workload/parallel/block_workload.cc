@@ -30,17 +30,7 @@ class Blocks {
     for (plan::BlockKind kind = 0; kind < result_->draft.steps.size(); ++kind) {
       auto& passes = result_->templates.emplace_back();
       for (std::size_t i = 0; i < kBlockRuns.size(); ++i) {
-        const bool layer = kind >= plan::kFirstLayerBlock;
-        for (std::size_t pass = 0; pass < kBlockPasses; ++pass) {
-          const bool again = static_cast<BlockPass>(pass) == BlockPass::plain && !recomputes(kind);
-          if (again) {
-            passes[pass][i] = passes[static_cast<std::size_t>(BlockPass::backward)][i];
-            continue;
-          }
-          passes[pass][i] = layer || i == 0 ? append(kind, static_cast<BlockPass>(pass),
-                                                     layer ? kBlockRuns[i] : 1)
-                                            : passes[pass][0];
-        }
+        append_passes(kind, i, passes);
       }
       if (splits_) {
         std::array<int, kBlockRuns.size()>& weights = result_->weights.emplace_back();
@@ -55,6 +45,21 @@ class Blocks {
   }
 
  private:
+  /// Of a run of kBlockRuns[i] layers; what is no layer runs alone.
+  template <typename Passes>
+  void append_passes(plan::BlockKind kind, std::size_t i, Passes& passes) {
+    const bool layer = kind >= plan::kFirstLayerBlock;
+    for (std::size_t pass = 0; pass < kBlockPasses; ++pass) {
+      if (static_cast<BlockPass>(pass) == BlockPass::plain && !recomputes(kind)) {
+        passes[pass][i] = passes[static_cast<std::size_t>(BlockPass::backward)][i];
+      } else if (layer || i == 0) {
+        passes[pass][i] = append(kind, static_cast<BlockPass>(pass), layer ? kBlockRuns[i] : 1);
+      } else {
+        passes[pass][i] = passes[pass][0];
+      }
+    }
+  }
+
   bool recomputes(plan::BlockKind kind) const {
     const BlockSteps& steps = result_->draft.steps[kind];
     return !steps.recompute.empty() ||
@@ -92,18 +97,25 @@ std::unique_ptr<const BlockLists> list_blocks(const zoo::Model& model, const pla
   return Blocks(draft_blocks(model, plan), plan::splits_backward(plan.schedule)).run();
 }
 
+namespace {
+
+void append_kernels(const std::vector<Step>& pass, std::vector<graph::Operator>& kernels) {
+  for (const Step& step : pass) {
+    if (step.when == When::always && step.node.phase != plan::StepPhase::recompute) {
+      kernels.insert(kernels.end(), step.node.operators.begin(), step.node.operators.end());
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::vector<graph::Operator>> block_kernels(const zoo::Model& model,
                                                         const plan::Plan& plan) {
   std::vector<std::vector<graph::Operator>> kernels;
   for (const BlockSteps& steps : draft_blocks(model, plan).steps) {
     std::vector<graph::Operator>& of_kind = kernels.emplace_back();
-    for (const std::vector<Step>* pass : {&steps.forward, &steps.backward}) {
-      for (const Step& step : *pass) {
-        if (step.when == When::always && step.node.phase != plan::StepPhase::recompute) {
-          of_kind.insert(of_kind.end(), step.node.operators.begin(), step.node.operators.end());
-        }
-      }
-    }
+    append_kernels(steps.forward, of_kind);
+    append_kernels(steps.backward, of_kind);
   }
   return kernels;
 }

@@ -109,6 +109,19 @@ void number(std::vector<Step>& steps, int& next) {
   }
 }
 
+void number(ChunkDraft& chunk, int& next) {
+  for (std::vector<Step>* steps : {&chunk.forward_begin, &chunk.forward_end, &chunk.backward_begin,
+                                   &chunk.backward_end, &chunk.after_weights}) {
+    number(*steps, next);
+  }
+  for (Block& block : chunk.blocks) {
+    for (std::vector<Step>* steps :
+         {&block.before_forward, &block.before_backward, &block.after_backward}) {
+      number(*steps, next);
+    }
+  }
+}
+
 /// Those of blocks first; every role's from there on.
 int number_steps(Draft& draft) {
   int next = 0;
@@ -124,17 +137,7 @@ int number_steps(Draft& draft) {
     next = shared;
     number(role.finish, next);
     for (ChunkDraft& chunk : role.chunks) {
-      for (std::vector<Step>* steps :
-           {&chunk.forward_begin, &chunk.forward_end, &chunk.backward_begin, &chunk.backward_end,
-            &chunk.after_weights}) {
-        number(*steps, next);
-      }
-      for (Block& block : chunk.blocks) {
-        for (std::vector<Step>* steps :
-             {&block.before_forward, &block.before_backward, &block.after_backward}) {
-          number(*steps, next);
-        }
-      }
+      number(chunk, next);
     }
     most = std::max(most, next);
   }

@@ -150,8 +150,10 @@ TEST(Defects, RingsThatGoBothWaysGainLatencyOnly) {
     }
     const auto alone = static_cast<double>(torus.run(one_way.schedule()).end);
     const auto halved = static_cast<double>(torus.run(both).end);
-    EXPECT_NEAR(alone, 3 * (7.0 * static_cast<double>(m / 4 / 256) + 109), 1);
-    EXPECT_GE(halved, 3 * 2 * 7.0 * static_cast<double>(m / 8 / 256));
+    const std::int64_t quarter_flits = m / 4 / 256;
+    const std::int64_t eighth_flits = m / 8 / 256;
+    EXPECT_NEAR(alone, static_cast<double>(3 * (7 * quarter_flits + 109)), 1);
+    EXPECT_GE(halved, static_cast<double>(3 * 2 * 7 * eighth_flits));
     EXPECT_LE(halved, alone);
     EXPECT_LT(alone / halved, m > 1000000 ? 1.01 : 1.2);
   }

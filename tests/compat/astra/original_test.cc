@@ -114,7 +114,7 @@ void add_field(chakra::ProtoNode& node, const std::string& field) {
 }
 
 chakra::ProtoNode node_of(const std::string& text) {
-  using namespace ChakraProtoMsg;
+  using namespace ChakraProtoMsg;  // NOLINT(google-build-using-namespace): the schema's names
   const std::vector<std::string> fields = split_line(text, ' ');
   const auto type = [&] {
     switch (fields[0].back()) {

@@ -132,7 +132,7 @@ TEST(AttentionModel, PromptsThatFitTheLastLevelCacheReadIt) {
   // in the cache, a third of the time; not when it is too small, nor backward, nor with a context.
   Device device = with_tiles();
   device.peak[static_cast<std::size_t>(graph::DataType::bf16)] = 3120_TFLOPs;
-  device.kernels.last_level_share = 3;
+  device.kernels.last_level_speedup = 3;
   graph::Operator op = causal_attention(1000, 16, 256);
   const Time memory = kernel_time(op, device).alone;
   EXPECT_NEAR(to_seconds(memory), 1000.0 * 16 * 256 * 8 / (2.039e12 * 0.8), 1e-9);

@@ -128,7 +128,8 @@ double reference_us(const Device& device, const PublishedModel& model, bool head
                        product_ns(device, d, 4 * d) + product_ns(device, 4 * d, d) +
                        2 * d / 128 * 8 + 4 * d / 128 * 6 + 4 * d / 256 + 24;
   double sum = 0;
-  for (double context = 0; context < 1024; ++context) {
+  for (int tokens = 0; tokens < 1024; ++tokens) {
+    const double context = tokens;
     const double seen = product_ns(device, d, context) + product_ns(device, context, d) +
                         model.heads * context / 128 * 6;
     sum += model.layers * (fixed + seen) + (head ? product_ns(device, d, 50257) : 0);

@@ -112,12 +112,16 @@ int least_whole_load(const std::vector<LeafPair>& edges, int leaves, int spines)
     codes *= spines;
   }
   std::vector<int> load;
+  const auto at = [&](int leaf, int spine) {
+    return static_cast<std::size_t>(leaf) * static_cast<std::size_t>(spines) +
+           static_cast<std::size_t>(spine);
+  };
   for (int code = 0; code < codes; ++code) {
-    load.assign(static_cast<std::size_t>(2 * leaves * spines), 0);
+    load.assign(at(2 * leaves, 0), 0);
     int rest = code;
     for (const LeafPair& edge : edges) {
-      ++load[static_cast<std::size_t>(edge.source * spines + rest % spines)];
-      ++load[static_cast<std::size_t>((leaves + edge.target) * spines + rest % spines)];
+      ++load[at(edge.source, rest % spines)];
+      ++load[at(leaves + edge.target, rest % spines)];
       rest /= spines;
     }
     least = std::min(least, *std::ranges::max_element(load));

@@ -334,7 +334,7 @@ TEST(PublishedPlans, ThePlannersIsNoSlowerAndThePublishedOneIsAPlan) {
   ASSERT_TRUE(runs) << runs.error().to_string();
   ASSERT_EQ(runs->size(), 10U);
   PublishedPlans plans({.top = 1});
-  for (std::size_t row : {0, 1, 2}) {
+  for (const std::size_t row : {0U, 1U, 2U}) {
     const PublishedComparison compared = plans.compare((*runs)[row]);
     EXPECT_EQ(compared.problem + compared.refused, "") << compared.key;
     ASSERT_TRUE(compared.compared()) << compared.key;

@@ -65,7 +65,7 @@ TEST(MemoryOfSplitBackward, H1TakesNoMoreThanTheFirstStageOf1F1B) {
         .value()[stage]
         .highest[plan::MemoryCategory::activations];
   };
-  for (const std::size_t stage : {1, 2}) {
+  for (const std::size_t stage : {1U, 2U}) {
     EXPECT_LE(activations(plan::Schedule::zb_h1, stage),
               activations(plan::Schedule::one_f_one_b, 0));
     EXPECT_GT(activations(plan::Schedule::zb_h1, stage),

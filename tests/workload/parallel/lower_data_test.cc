@@ -90,7 +90,7 @@ TEST(LowerZero, UpdatedParametersOfTwoChunksAreQueuedBeforeAllElse) {
                         [&](const graph::Template& one) { return one.name == name; });
   };
   const auto& first = named("first forward chunk 0")->nodes;
-  for (const std::size_t i : {0, 1, 2}) {  // a layer; a layer and the head
+  for (const std::size_t i : {0U, 1U, 2U}) {  // a layer; a layer and the head
     EXPECT_EQ(first[i].stream, plan::stream_of(plan::Axis::dp));
     EXPECT_TRUE(first[i].after.empty());
   }

@@ -69,23 +69,29 @@ TEST(Values, OfSequenceParallelismArePartsThenWhole) {
   EXPECT_EQ(value(workload, scatter, &graph::Node::writes).bytes, boundary / 4);
 }
 
+/// Whether the node reads a sum of parts that it does not reduce.
+bool reads_parts(const graph::Template& t, const graph::Node& node) {
+  const bool reduces = node.kind == graph::Node::Kind::collective &&
+                       (node.collective == graph::CollectiveKind::all_reduce ||
+                        node.collective == graph::CollectiveKind::reduce_scatter);
+  for (const graph::Use& use : node.reads) {
+    for (const graph::Sharding& one : t.tensors[static_cast<std::size_t>(use.tensor)].layout) {
+      if (one.kind == graph::Sharding::Kind::partial && !(reduces && node.group == one.group)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 RC_GTEST_PROP(Values, OnlyReductionsReadSumsOfParts, ()) {
   const cases::Case c = *cases::any_case();
   const graph::Workload workload = lowered(c.model, c.plan);
   for (const graph::Program& program : workload.programs) {
     for (const graph::Template& t : program.templates) {
       for (const graph::Node& node : t.nodes) {
-        for (const graph::Use& use : node.reads) {
-          for (const graph::Sharding& one :
-               t.tensors[static_cast<std::size_t>(use.tensor)].layout) {
-            const bool reduces = node.kind == graph::Node::Kind::collective &&
-                                 node.group == one.group &&
-                                 (node.collective == graph::CollectiveKind::all_reduce ||
-                                  node.collective == graph::CollectiveKind::reduce_scatter);
-            if (one.kind == graph::Sharding::Kind::partial && !reduces) {
-              RC_FAIL("template '" + t.name + "': " + node.name + " reads a sum of parts");
-            }
-          }
+        if (reads_parts(t, node)) {
+          RC_FAIL("template '" + t.name + "': " + node.name + " reads a sum of parts");
         }
       }
     }

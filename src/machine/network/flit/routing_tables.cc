@@ -125,10 +125,11 @@ std::vector<std::size_t> port_numbers(const RouterGraph& graph, std::size_t& rad
   return {};
 }
 
+using Channels = std::vector<std::vector<std::uint32_t>>;  ///< by router
+
 /// Channels by the router that `end` says, in their order.
-std::vector<std::vector<std::uint32_t>> channels_by(const RouterGraph& graph,
-                                                    std::int32_t Channel::*end) {
-  std::vector<std::vector<std::uint32_t>> lists(static_cast<std::size_t>(graph.routers));
+Channels channels_by(const RouterGraph& graph, std::int32_t Channel::*end) {
+  Channels lists(static_cast<std::size_t>(graph.routers));
   for (std::uint32_t i = 0; i < graph.channels.size(); ++i) {
     lists[static_cast<std::size_t>(graph.channels[i].*end)].push_back(i);
   }
@@ -154,8 +155,73 @@ std::vector<std::int32_t> levels_of(const RouterGraph& graph) {
   return levels;
 }
 
-using Reached = std::pair<Cycle, std::uint32_t>;
-using Nearest = std::priority_queue<Reached, std::vector<Reached>, std::greater<>>;
+/// Dijkstra from the states of `begin`. `ahead(state, reach)` calls reach(next, latency) for what
+/// lies behind a state; true: this way to it is the shortest so far, of equally long ones the
+/// first.
+template <typename Ahead>
+void reach_all(std::initializer_list<std::uint32_t> begin, std::size_t states, Ahead ahead) {
+  using Reached = std::pair<Cycle, std::uint32_t>;
+  std::priority_queue<Reached, std::vector<Reached>, std::greater<>> nearest;
+  std::vector<Cycle> distance(states, INT64_MAX);
+  for (const std::uint32_t state : begin) {
+    distance[state] = 0;
+    nearest.emplace(0, state);
+  }
+  while (!nearest.empty()) {
+    const auto [reached, state] = nearest.top();
+    nearest.pop();
+    if (reached > distance[state]) {
+      continue;  // reached sooner since
+    }
+    ahead(state, [&, so_far = reached](std::uint32_t next, Cycle latency) {
+      const bool shorter = so_far + latency < distance[next];
+      if (shorter) {
+        distance[next] = so_far + latency;
+        nearest.emplace(distance[next], next);
+      }
+      return shorter;
+    });
+  }
+}
+
+/// `first`: by router, the channel of the first hop to it.
+void shortest_from(std::uint32_t source, const RouterGraph& graph, const Channels& out,
+                   std::span<std::uint32_t> first) {
+  reach_all({source}, out.size(), [&](std::uint32_t router, const auto& reach) {
+    for (const std::uint32_t channel : out[router]) {
+      const auto target = static_cast<std::uint32_t>(graph.channels[channel].target);
+      if (reach(target, graph.channels[channel].latency)) {
+        first[target] = router == source ? channel : first[router];
+      }
+    }
+  });
+}
+
+/// `table`: by state and goal, the channel to take. States are of routers that may go up, then of
+/// those that may not: an up leads to a state that may go up, a down to one that may not.
+void up_down_to(std::uint32_t goal, const RouterGraph& graph, const Channels& in,
+                const std::vector<std::int32_t>& is_up, std::span<std::uint32_t> table) {
+  const auto routers = static_cast<std::uint32_t>(in.size());
+  const auto take = [&](std::uint32_t channel, std::uint32_t phases, const auto& reach) {
+    const auto source = static_cast<std::uint32_t>(graph.channels[channel].source);
+    for (std::uint32_t phase = 0; phase < phases; ++phase) {
+      const std::uint32_t from = phase * routers + source;
+      if (reach(from, graph.channels[channel].latency)) {
+        table[std::size_t{from} * routers + goal] = channel;
+      }
+    }
+  };
+  reach_all({goal, goal + routers}, 2 * std::size_t{routers},
+            [&](std::uint32_t state, const auto& reach) {
+              for (const std::uint32_t channel : in[state % routers]) {
+                if (is_up[channel] != 0 && state < routers) {
+                  take(channel, 1, reach);
+                } else if (is_up[channel] == 0 && state >= routers) {
+                  take(channel, 2, reach);
+                }
+              }
+            });
+}
 
 Error unreachable(const RouterGraph& graph, std::size_t from, std::size_t to, Algorithm algorithm) {
   const auto name = [&](std::size_t router) {
@@ -200,35 +266,13 @@ Result<void> Routing::prepare() {
   return {};
 }
 
-/// Dijkstra from every router; of ways equally long the first found, over routers and channels in
-/// their order.
 Result<void> Routing::make_shortest() {
   const auto routers = static_cast<std::size_t>(graph_->routers);
   const auto out = channels_by(*graph_, &Channel::source);
   table_.assign(routers * routers, kUnreached);
   for (std::size_t source = 0; source < routers; ++source) {
-    std::uint32_t* const first = table_.data() + source * routers;  // channel of the first hop
-    std::vector<Cycle> distance(routers, INT64_MAX);
-    distance[source] = 0;
-    Nearest nearest;
-    nearest.emplace(0, static_cast<std::uint32_t>(source));
-    const auto reach = [&](std::uint32_t router, std::uint32_t channel, Cycle there) {
-      const auto target = static_cast<std::size_t>(graph_->channels[channel].target);
-      if (there < distance[target]) {
-        distance[target] = there;
-        first[target] = router == source ? channel : first[router];
-        nearest.emplace(there, static_cast<std::uint32_t>(target));
-      }
-    };
-    while (!nearest.empty()) {
-      const auto [reached, router] = nearest.top();
-      nearest.pop();
-      for (const std::uint32_t channel : out[router]) {
-        if (reached == distance[router]) {
-          reach(router, channel, reached + graph_->channels[channel].latency);
-        }
-      }
-    }
+    shortest_from(static_cast<std::uint32_t>(source), *graph_, out,
+                  std::span(table_).subspan(source * routers, routers));
   }
   return all_reached(table_);
 }
@@ -263,33 +307,7 @@ Result<void> Routing::make_up_down() {
   const auto in = channels_by(*graph_, &Channel::target);
   table_.assign(2 * routers * routers, kUnreached);
   for (std::size_t goal = 0; goal < routers; ++goal) {
-    std::vector<Cycle> distance(2 * routers, INT64_MAX);
-    Nearest nearest;
-    for (std::size_t phase = 0; phase < 2; ++phase) {
-      distance[phase * routers + goal] = 0;
-      nearest.emplace(0, static_cast<std::uint32_t>(phase * routers + goal));
-    }
-    // An up leads to a state that may go up, a down to one that may not.
-    const auto reach = [&](std::uint32_t channel, bool downwards, Cycle there) {
-      const bool up = coordinates_[channel] != 0;
-      const auto source = static_cast<std::size_t>(graph_->channels[channel].source);
-      for (std::size_t phase = 0; up != downwards && phase < (up ? 1U : 2U); ++phase) {
-        if (there < distance[phase * routers + source]) {
-          distance[phase * routers + source] = there;
-          table_[(phase * routers + source) * routers + goal] = channel;
-          nearest.emplace(there, static_cast<std::uint32_t>(phase * routers + source));
-        }
-      }
-    };
-    while (!nearest.empty()) {
-      const auto [reached, state] = nearest.top();
-      nearest.pop();
-      for (const std::uint32_t channel : in[state % routers]) {
-        if (reached == distance[state]) {
-          reach(channel, state >= routers, reached + graph_->channels[channel].latency);
-        }
-      }
-    }
+    up_down_to(static_cast<std::uint32_t>(goal), *graph_, in, coordinates_, table_);
   }
   return all_reached(table_);
 }

@@ -129,23 +129,22 @@ BlockCosts BlockCosts::of(const zoo::Model& model, const plan::Plan& key,
   BlockCosts costs;
   costs.kinds_ = plan::blocks_of(model, {.layers = model.layers});
   costs.runs_.resize(blocks->templates.size());
+  const auto cost_at = [&](plan::BlockKind kind, std::size_t pass, std::size_t run) {
+    PassCost cost = timer.cost_of(blocks->lists[index_of(blocks->templates[kind][pass][run])]);
+    if (pass != index_of(parallel::BlockPass::forward) && !blocks->weights.empty()) {
+      cost += timer.cost_of(blocks->lists[index_of(blocks->weights[kind][run])]);
+    }
+    return cost;
+  };
   for (plan::BlockKind kind = 0; kind < costs.runs_.size(); ++kind) {
     for (std::size_t pass = 0; pass < parallel::kBlockPasses; ++pass) {
-      const auto& templates = blocks->templates[kind][pass];
-      const auto cost_at = [&](std::size_t run) {
-        PassCost cost = timer.cost_of(blocks->lists[index_of(templates[run])]);
-        if (pass != index_of(parallel::BlockPass::forward) && !blocks->weights.empty()) {
-          cost += timer.cost_of(blocks->lists[index_of(blocks->weights[kind][run])]);
-        }
-        return cost;
-      };
-      const PassCost shorter = cost_at(0);
+      const PassCost shorter = cost_at(kind, pass, 0);
       if (kind < plan::kFirstLayerBlock) {
         costs.ends_[kind * parallel::kBlockPasses + pass] = shorter;
         continue;
       }
       Run& run = costs.runs_[kind][pass];
-      run.each = cost_at(templates.size() - 1);
+      run.each = cost_at(kind, pass, parallel::kBlockRuns.size() - 1);
       run.each -= shorter;
       run.begin = std::min(Time(0), shorter.chain - run.each.chain * parallel::kBlockRuns.front());
     }

@@ -237,6 +237,16 @@ class QuickBound::Memo {
     return lost;
   }
 
+  static void add(StagePasses& load, const PassCost& cost) {
+    load.kernels += cost.kernels;
+    for (std::size_t i = 0; i < kSlowdowns.size(); ++i) {
+      load.by_slowdown[i] += cost.by_slowdown[i];
+    }
+    for (std::size_t lane = 0; lane < kBlockLanes; ++lane) {
+      load.lanes[lane] += cost.lanes[lane];
+    }
+  }
+
   const std::vector<StagePasses>& loads_of(const plan::Plan& plan, const BlockCosts& blocks,
                                            const StageParts& parts, bool hides) {
     const bool recomputes =
@@ -252,15 +262,8 @@ class QuickBound::Memo {
             blocks.backward(part, again == 0 ? part.layers : std::max<std::int64_t>(again, 0));
         load.chunks.push_back({time_of(forward), time_of(backward),
                                footprint::kept_by_layers(model_, memories_of(plan), plan, part)});
-        for (const PassCost& cost : {forward, backward}) {
-          load.kernels += cost.kernels;
-          for (std::size_t i = 0; i < kSlowdowns.size(); ++i) {
-            load.by_slowdown[i] += cost.by_slowdown[i];
-          }
-          for (std::size_t lane = 0; lane < kBlockLanes; ++lane) {
-            load.lanes[lane] += cost.lanes[lane];
-          }
-        }
+        add(load, forward);
+        add(load, backward);
       }
     }
     return found->second;

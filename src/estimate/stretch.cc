@@ -23,11 +23,12 @@ MostWanted load_of_messages(const TimedWorkload& timed) {
   MostWanted most;
   for (const std::shared_ptr<MappedTemplate>& one : timed.templates) {
     for (const TimedNode& node : one->nodes.nodes) {
-      if (node.kind == TimedNode::Kind::message && node.transfer >= 0) {
-        for (const PortPhase& phase : (*timed.transfers)[static_cast<std::size_t>(node.transfer)]) {
-          take_most(phase.ports, most);
-          take_most(phase.arrival, most);
-        }
+      if (node.kind != TimedNode::Kind::message || node.transfer < 0) {
+        continue;
+      }
+      for (const PortPhase& phase : (*timed.transfers)[static_cast<std::size_t>(node.transfer)]) {
+        take_most(phase.ports, most);
+        take_most(phase.arrival, most);
       }
     }
   }

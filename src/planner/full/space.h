@@ -126,8 +126,10 @@ class Space {
   std::set<std::string> selected_by(const plan::Plan& plan) const;
 
   bool is_open(std::string_view field) const;
+  void split_stages(plan::Plan plan, std::vector<plan::Plan>& groups) const;
   void split_batch(const plan::Plan& plan, std::vector<plan::Plan>& groups) const;
   void split_experts(const plan::Plan& plan, std::vector<plan::Plan>& groups) const;
+  void share_batch(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
   void exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
   std::vector<std::string> layer_splits(plan::Plan plan) const;
   std::vector<std::string> batch_splits(plan::Plan plan) const;

@@ -50,28 +50,31 @@ std::vector<plan::Plan> Space::groups() const {
       if (task_.devices / tp % cp != 0 || few) {
         continue;
       }
-      for (const std::int64_t pp :
-           values("pp", &plan::Plan::pp, divisors(task_.devices / tp / cp))) {
-        const std::int64_t ranks = task_.devices / tp / cp;
-        if (ranks % pp != 0 || pp > task_.model.layers) {
-          continue;
-        }
-        plan::Plan plan = base_;
-        plan.tp = tp;
-        plan.cp = cp;
-        plan.pp = pp;
-        const std::vector<std::int64_t> replicas = values("dp", &plan::Plan::dp, {ranks / pp});
-        plan.dp = ranks / pp;
-        if (is_open("stage_layers")) {
-          plan.stage_layers = task_.model.layers % pp == 0 ? "" : "auto";
-        }
-        if (std::find(replicas.begin(), replicas.end(), plan.dp) != replicas.end()) {
-          split_batch(plan, groups);
-        }
-      }
+      plan::Plan plan = base_;
+      plan.tp = tp;
+      plan.cp = cp;
+      split_stages(plan, groups);
     }
   }
   return groups;
+}
+
+void Space::split_stages(plan::Plan plan, std::vector<plan::Plan>& groups) const {
+  const std::int64_t ranks = task_.devices / plan.tp / plan.cp;
+  for (const std::int64_t pp : values("pp", &plan::Plan::pp, divisors(ranks))) {
+    if (ranks % pp != 0 || pp > task_.model.layers) {
+      continue;
+    }
+    plan.pp = pp;
+    plan.dp = ranks / pp;
+    const std::vector<std::int64_t> replicas = values("dp", &plan::Plan::dp, {plan.dp});
+    if (is_open("stage_layers")) {
+      plan.stage_layers = task_.model.layers % pp == 0 ? "" : "auto";
+    }
+    if (std::find(replicas.begin(), replicas.end(), plan.dp) != replicas.end()) {
+      split_batch(plan, groups);
+    }
+  }
 }
 
 plan::Plan Space::plainest(plan::Plan group) {
@@ -178,15 +181,19 @@ std::vector<plan::Plan> Space::shapes(const plan::Plan& plan) const {
       next.chunks = chunks;
       for (const std::string& layers : layer_splits(next)) {
         next.stage_layers = layers;
-        for (const std::string& shares : batch_splits(next)) {
-          next.batch_shares = shares;
-          exchanges(next, shapes);
-        }
-        next.batch_shares = plan.batch_shares;
+        share_batch(next, shapes);
       }
     }
   }
   return shapes;
+}
+
+void Space::share_batch(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const {
+  for (const std::string& shares : batch_splits(plan)) {
+    plan::Plan next = plan;
+    next.batch_shares = shares;
+    exchanges(next, shapes);
+  }
 }
 
 /// Even, fewer layers beside embedding and head, and in proportion to what each stage's devices do.
@@ -262,24 +269,24 @@ void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) c
   if (plan.ep > 1) {
     besides = {plan::OverlapExperts::shared, plan::OverlapExperts::microbatch};
   }
+  plan::Plan usual = plan;
+  usual.recompute = plan::Recompute::none;
+  usual.recompute_modules.clear();
+  usual.recompute_layers = 0;
+  usual.zero = zeros(plan).size() > 1 ? zeros(plan)[1] : zeros(plan).front();
+  usual.offload_activations = 0;
+  if (is_open("overlap_param_gather")) {
+    usual.overlap_param_gather = usual.zero >= 1 && plan.dp * plan.cp > 1;
+  }
   for (const std::string& order : values("order", &plan::Plan::order, orders)) {
     for (const auto exchange : context_exchanges(plan)) {
       for (const auto dispatch : dispatches(plan)) {
         for (const auto beside : values("overlap_ep", &plan::Plan::overlap_ep, besides)) {
-          plan::Plan next = plan;
+          plan::Plan& next = shapes.emplace_back(usual);
           next.order = order;
           next.cp_exchange = exchange;
           next.moe_dispatch = dispatch;
           next.overlap_ep = beside;
-          next.recompute = plan::Recompute::none;
-          next.recompute_modules.clear();
-          next.recompute_layers = 0;
-          next.zero = zeros(plan).size() > 1 ? zeros(plan)[1] : zeros(plan).front();
-          next.offload_activations = 0;
-          if (is_open("overlap_param_gather")) {
-            next.overlap_param_gather = next.zero >= 1 && plan.dp * plan.cp > 1;
-          }
-          shapes.push_back(std::move(next));
         }
       }
     }

@@ -240,11 +240,12 @@ class Solver {
         if (label.memory > most) {
           break;  // so have those after it
         }
-        if (may_be_best(label.priced + rest)) {
-          run.push_back(label_of(label.time + more, label.memory + own_memory, i, to));
-          if (!may_be_best(run.back(), layer)) {
-            run.pop_back();
-          }
+        if (!may_be_best(label.priced + rest)) {
+          continue;
+        }
+        run.push_back(label_of(label.time + more, label.memory + own_memory, i, to));
+        if (!may_be_best(run.back(), layer)) {
+          run.pop_back();
         }
       }
       labels_ += run.size();

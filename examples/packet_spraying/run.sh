@@ -2,11 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 # Which strategy needs packets sprayed? As comma-separated values, relative to ideal spraying, first the load of the
 # busiest link between leaves and spines; then, with one of the uplinks of leaf 0 lost at half of the time and known
-# to be lost 10 us later, the finish of the last flow (colour_again: all are then coloured again). Of ecmp the median and the largest of the seeds. Arguments:
-# number of seeds; default 20.
+# to be lost 10 us later, the finish of the last flow (colour_again: all are then coloured again). Of ecmp the median and
+# the largest of the seeds. Arguments: number of seeds; default 20. A folder for the plots permutation.svg and lost_uplink.svg;
+# default none.
 set -eo pipefail
 orrery=${ORRERY:-orrery}
 seeds=${1:-20}
+plots=$2
+faults=$(mktemp)
+table=$(mktemp)
+trap 'rm -f "$faults" "$table"' EXIT
+
+# plot NAME TITLE: bars of the table's permutations, by shape; then the table is empty.
+plot() {
+  if [ -n "$plots" ]; then
+    mkdir -p "$plots"
+    awk -F, -v OFS=, 'NR == 1 || $4 == "permutation" {
+        $1 = NR == 1 ? "leaves x spines x hosts" : $1 "x" $2 "x" $3; line = $1
+        for (f = 5; f <= NF; ++f) line = line OFS $f
+        print line }' "$table" |
+      "$orrery" plot bars - --title "$2" --y-label "relative to ideal spraying" > "$plots/$1.svg"
+  fi
+  : > "$table"
+}
 
 # busiest TOPOLOGY TRAFFIC ROUTING SEED: bytes on the busiest link between switches.
 busiest() {
@@ -17,7 +35,7 @@ busiest() {
       END { printf "%.9g\n", most }'
 }
 
-echo "leaves,spines,hosts,traffic,ecmp_median,ecmp_max,greedy,adaptive,source_rule,pair_split,colour"
+echo "leaves,spines,hosts,traffic,ecmp_median,ecmp_max,greedy,adaptive,source_rule,pair_split,colour" | tee "$table"
 for shape in 16,16,16 16,8,8 32,8,32 8,8,6 12,8,10; do
   leaves=${shape%%,*}; rest=${shape#*,}; spines=${rest%%,*}; hosts=${rest#*,}
   topology="leaf_spine:leaves=$leaves,spines=$spines,hosts=$hosts"
@@ -33,9 +51,10 @@ for shape in 16,16,16 16,8,8 32,8,32 8,8,6 12,8,10; do
       line="$line,$(busiest "$topology" "$traffic" $routing 0 |
         awk -v ideal="$ideal" '{ printf "%.3f", $1 / ideal }')"
     done
-    echo "$line"
+    echo "$line" | tee -a "$table"
   done
 done
+plot permutation "Busiest link, permutations"
 
 # finish TOPOLOGY TRAFFIC ROUTING SEED [FAULTS]: of the last flow, seconds.
 finish() {
@@ -43,10 +62,9 @@ finish() {
     awk -F': ' '/"end_s"/ && !n++ { print $2 + 0 }'
 }
 
-faults=$(mktemp)
-trap 'rm -f "$faults"' EXIT
 echo
-echo "leaves,spines,hosts,traffic with a lost uplink,spray,ecmp_median,ecmp_max,greedy,pair_split,colour,colour_again"
+echo "leaves,spines,hosts,traffic with a lost uplink,spray,ecmp_median,ecmp_max,greedy,pair_split,colour,colour_again" |
+  tee "$table"
 for shape in 16,16,16 16,8,8 8,8,6; do
   leaves=${shape%%,*}; rest=${shape#*,}; spines=${rest%%,*}; hosts=${rest#*,}
   topology="leaf_spine:leaves=$leaves,spines=$spines,hosts=$hosts"
@@ -70,6 +88,7 @@ END
       line="$line,$(finish "$topology" $traffic $routing 0 "$faults" | relative)"
     done
     echo "recolour: true" >> "$faults"
-    echo "$line,$(finish "$topology" $traffic colour 0 "$faults" | relative)"
+    echo "$line,$(finish "$topology" $traffic colour 0 "$faults" | relative)" | tee -a "$table"
   done
 done
+plot lost_uplink "Last finish with a lost uplink, permutations"

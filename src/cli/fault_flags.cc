@@ -1,10 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/fault_flags.h"
 
+#include <cmath>
+#include <map>
+
 #include "base/file.h"
 #include "report/telemetry.h"
+#include "simulate/fault_places.h"
 
 namespace orrery::cli {
+namespace {
+
+/// Ranks that are gone at the end, and since when.
+std::map<std::int64_t, Time> ranks_gone(const study::WorkloadRun& run,
+                                        const faults::FaultPlan& faults) {
+  std::map<std::int64_t, Time> gone;
+  const bool links_change = run.network == simulate::NetworkModel::flow;
+  const auto schedule = faults::schedule_of(
+      faults, simulate::fault_places(run.machine, name_of(run.network), links_change));
+  for (const faults::Change& change :
+       schedule ? schedule->changes : std::vector<faults::Change>{}) {
+    if (!change.link && std::isinf(change.value)) {
+      gone.try_emplace(change.place, change.at);
+    } else if (!change.link) {
+      gone.erase(change.place);
+    }
+  }
+  return gone;
+}
+
+}  // namespace
 
 void FaultFlags::declare(Options& options) {
   options.value("--faults", file_, "FILE",
@@ -28,8 +53,10 @@ faults::FaultPlan FaultFlags::read(Error& mistakes) const {
 Result<void> FaultFlags::conclude(const study::WorkloadRun& run,
                                   const faults::FaultPlan& faults) const {
   if (telemetry_) {
-    const report::Measurement noise{faults.measurement_noise, faults.seed};
-    if (auto written = write_file(*telemetry_, report::telemetry_text(run, noise)); !written) {
+    const report::Measurement measurement{faults.measurement_noise, faults.seed,
+                                          ranks_gone(run, faults)};
+    if (auto written = write_file(*telemetry_, report::telemetry_text(run, measurement));
+        !written) {
       return written;
     }
   }

@@ -41,7 +41,10 @@ class Noise {
 class Recorder {
  public:
   Recorder(const study::WorkloadRun& run, const Measurement& measurement)
-      : run_(run), map_(run.machine.network), noise_(measurement) {
+      : run_(run),
+        map_(run.machine.network),
+        noise_(measurement),
+        gone_since_(measurement.gone_since) {
     if (run.machine.wires.graph) {
       router_.emplace(*run.machine.wires.graph, topology::Routing::shortest);
     }
@@ -64,12 +67,17 @@ class Recorder {
     for (const std::int64_t rank : run_.timeline.ranks) {
       text_ += fmt::format(R"({{"type": "snapshot", "rank": {}, "time_s": {}}})"
                            "\n",
-                           rank, seconds(end));
+                           rank, seconds(until(rank, end)));
     }
     return std::move(text_);
   }
 
  private:
+  Time until(std::int64_t rank, Time end) const {
+    const auto gone = gone_since_.find(rank);
+    return gone == gone_since_.end() ? end : std::min(end, gone->second);
+  }
+
   static std::string seconds(Time time) { return fmt::format("{:.9f}", to_seconds(time)); }
 
   const graph::Node& node_of(const simulate::Span& span) const {
@@ -155,6 +163,7 @@ class Recorder {
   topology::LinkMap map_;
   std::optional<topology::Router> router_;
   Noise noise_;
+  const std::map<std::int64_t, Time>& gone_since_;
   std::map<std::pair<std::size_t, std::int64_t>, std::string> communicators_;
   std::map<std::pair<std::string, std::int64_t>, std::int64_t> sequences_;
   std::string text_;

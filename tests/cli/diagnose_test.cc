@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Ranks 0 and 2 wait for rank 1 since half a minute and more.
 std::string hang(const Folder& folder) {
@@ -37,6 +38,26 @@ TEST(Diagnose, SaysWhoIsAtFault) {
   EXPECT_EQ(json.at("findings").at(0).at("ranks"), nlohmann::json::array({1}));
   EXPECT_EQ(json.at("findings").at(0).at("lost_s"), 40);
   EXPECT_THAT(orrery("diagnose --timeout 1min " + file).out, HasSubstr("nothing is wrong"));
+}
+
+TEST(Diagnose, FindsALostNodeOfASimulatedJobOnEveryNetwork) {
+  // Node 1 (ranks 8 to 15) goes in the middle of a collective of its own: nothing is recorded of it
+  // from then on, so that who waits for it blames it.
+  const Folder folder;
+  const std::string faults = folder / "faults.yaml";
+  const std::string file = folder / "telemetry.jsonl";
+  EXPECT_TRUE(write_file(faults, "faults: [{kind: node, nodes: [1], at: 5 ms}]\n"));
+  for (const std::string network : {"ports", "flow"}) {
+    EXPECT_EQ(
+        orrery("simulate --model gpt2 --machine dgx-h100 --tp 2 --dp 8 --batch 16 --network " +
+               network + " --faults " + faults + " --telemetry-out " + file)
+            .status,
+        1);
+    const Outcome text = orrery("diagnose " + file);
+    EXPECT_THAT(text.out, AllOf(HasSubstr("missing_rank: ranks 8, 10, 12, 14"),
+                                HasSubstr("missing_rank: ranks 9, 11, 13, 15")));
+    EXPECT_THAT(text.out, Not(HasSubstr("not diagnosable")));
+  }
 }
 
 TEST(Diagnose, RefusesWhatItCannotUse) {

@@ -99,9 +99,9 @@ struct PacketRun {
 ///             trims one to its header: eqds the arriving one, ndp this or the newest, by chance
 ///   ways      packet i of a flow takes path id i-th of a permutation of `paths` ids, new in every
 ///             round; an id is a choice by hash at every fork (Router, ecmp)
-///   control   acknowledgements, credits and headers of trimmed packets have priority: they take
-///             links * (header / rate + latency), wait for nobody, and delay what is in a busy port
-///             by header / rate
+///   control   acknowledgements, credits, headers of trimmed packets: links * (header / rate +
+///             latency) + what is left of what ports on the way are sending now (credits of ndp:
+///             when they come there), and delay what is in a busy port by header / rate
 ///   eqds      first `window` packets at line rate; then per host one pull every
 ///             0.99 (wire + 38 B) / rate, in turn over the flows that it wants something of
 ///             (trimmed packets first), each for 4,096 bytes

@@ -234,6 +234,30 @@ void PacketNetwork::control(std::uint32_t f, Event event, std::uint32_t number) 
   queue_.push(queue_.now() + stream.reverse + waits, event, f, number);
 }
 
+void PacketNetwork::send_pull(std::uint32_t f) {
+  const Stream& stream = streams_[f];
+  const std::size_t path = stream.next_path % stream.ways.size();
+  const std::uint32_t id = allocate();
+  packets_[id] = {
+      .flow = f, .way = stream.ways[path], .hop = stream.hops[path], .hops = stream.hops[path]};
+  carry_pull(id);
+}
+
+void PacketNetwork::carry_pull(std::uint32_t id) {
+  Packet& packet = packets_[id];
+  if (packet.hop == 0) {
+    free_.push_back(id);
+    if (!is_gone(packet.flow)) {
+      take_credit(packet.flow);
+    }
+    return;
+  }
+  const std::int32_t over = ways_[packet.way + --packet.hop];
+  const Time passes = serialisation(options_.header, over) + link(over).latency +
+                      (packet.hop > 0 ? options_.switch_delay : Time(0));
+  queue_.push(queue_.now() + charge(reverse(over)) + passes, Event::carried, id);
+}
+
 void PacketNetwork::acknowledge(std::uint32_t f) {
   Stream& stream = streams_[f];
   stream.acknowledged += trims() ? 1 : stream.count;
@@ -322,7 +346,11 @@ void PacketNetwork::pull(std::uint32_t host) {
   if (stream.waiting) {
     receiver.flows.push_back(f);
   }
-  control(f, Event::pulled, 0);
+  if (one) {
+    send_pull(f);
+  } else {
+    control(f, Event::pulled, 0);
+  }
   const auto over = static_cast<std::int32_t>(stream.nic);
   const Time interval = one ? serialisation(options_.wire, over) / kPacerShare
                             : serialisation(options_.wire + kFraming, over) * kPacerShare;

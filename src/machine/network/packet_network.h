@@ -213,6 +213,10 @@ class PacketNetwork {
   Time charge(std::int32_t over);
   /// From the receiver back to the sender, over the cables of the flow's next path.
   void control(std::uint32_t f, Event event, std::uint32_t number);
+  /// A pull of ndp, which decides when the next packet leaves: port by port, what is being sent
+  /// when it comes there before it.
+  void send_pull(std::uint32_t f);
+  void carry_pull(std::uint32_t id);
   void acknowledge(std::uint32_t f);
 
   // Senders with clocks of their own (packet_paced.cc).

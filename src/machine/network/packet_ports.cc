@@ -74,6 +74,9 @@ void PacketNetwork::handle(const engine::CalendarQueue::Event& event) {
     case Event::pulled:
       take_credit(event.subject);
       break;
+    case Event::carried:
+      carry_pull(event.subject);
+      break;
     case Event::tick:
       pull(event.subject);
       break;

@@ -39,6 +39,7 @@ enum Event : std::uint32_t {
   refused,
   header,
   pulled,
+  carried,
   tick,
   pause,
   go,

@@ -62,6 +62,29 @@ INSTANTIATE_TEST_SUITE_P(All, SimGrid,
                                            "fat_shared", "fatpar", "fatpar3", "torus422",
                                            "torus_shared"));
 
+TEST(Flows, PortsAndUplinksChosenJobByJobGiveAJobAllOfItsNic) {
+  // As examples/c4: 4 jobs join node j of two pods; ports 8 side + j of each pod, left 0 to 3,
+  // right 4 to 7; leaves of 4 ports and 4 uplinks. Every port sends 1.25 GB at 12.5 GB/s: 100 ms,
+  // where greedy finds an uplink for each. With both sides of a NIC towards one side the far port
+  // has two flows: 200 ms.
+  const LinkGraph graph = made("clos:down=4x2x2,up=1x4x4,parallel=1x1x1,latency=0us");
+  for (const bool matched : {true, false}) {
+    std::vector<FlowRequest> flows;
+    for (std::int32_t job = 0; job < 4; ++job) {
+      for (std::int32_t side = 0; side < 2; ++side) {
+        for (std::int32_t pod = 0; pod < 2; ++pod) {
+          flows.push_back({.source = 8 * pod + 4 * side + job,
+                           .target = 8 * (1 - pod) + (matched ? 4 * side : 0) + job,
+                           .bytes = Bytes(1'250'000'000),
+                           .start = Time(job)});
+        }
+      }
+    }
+    const Time end = run_on(graph, Routing::greedy, flows).end;
+    EXPECT_NEAR(to_seconds(end), matched ? 0.1 : 0.2, 1e-9);
+  }
+}
+
 TEST(Flows, LatencyIsThatOfTheWay) {
   // 4 links of 1 us and 12.5 GB/s: 1 MB takes 80 us.
   const LinkGraph graph = made("leaf_spine:leaves=2,spines=2,hosts=2");

@@ -26,20 +26,6 @@ constexpr const char* kCollectiveExamples =
     "  orrery collective all_to_all --machine dgx-a100-80g --devices 16 --algorithm rail\n"
     "  orrery collective all_reduce --machine dgx-a100-80g --devices 64 --algorithm themis\n";
 
-/// Names under which NCCL and nccl-tests know them.
-std::optional<collective::CollectiveAlgorithm> algorithm_named(std::string_view name) {
-  constexpr std::array<Named<collective::CollectiveAlgorithm>, 3> kAliases{
-      {{collective::CollectiveAlgorithm::double_binary_tree, "tree", {}},
-       {collective::CollectiveAlgorithm::in_switch, "nvls", {}},
-       {collective::CollectiveAlgorithm::rail, "pxn", {}}}};
-  for (const Named<collective::CollectiveAlgorithm>& alias : kAliases) {
-    if (alias.name == name) {
-      return alias.value;
-    }
-  }
-  return value_of<collective::CollectiveAlgorithm>(name);
-}
-
 template <class E>
 E take_name(std::string_view flag, const std::string& text, std::optional<E> value,
             Error& mistakes) {
@@ -99,7 +85,7 @@ class Collective : public Command {
     options.kind = take_name("collective", kind_, collective::collective_named(kind_), mistakes);
     if (algorithm_) {
       options.algorithm =
-          take_name("--algorithm", *algorithm_, algorithm_named(*algorithm_), mistakes);
+          take_name("--algorithm", *algorithm_, collective::algorithm_named(*algorithm_), mistakes);
     }
     if (!devices_) {
       mistakes.add({"--devices", {}, {}, "missing; expected the number of members"});

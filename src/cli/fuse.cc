@@ -152,6 +152,11 @@ class Fuse : public Command {
                                    layout::total_cost(one.problem, one.fused, cost)) {
         one.fused = one.base;
       }
+      for (const auto* steps : {&one.base, &one.published, &one.fused}) {
+        if (Error late = layout::beyond_time(one.name, one.problem, *steps, cost); !late.empty()) {
+          return fail(std::move(late));
+        }
+      }
     }
     return table_of(step.machine, cases);
   }

@@ -130,6 +130,19 @@ std::optional<Kind> collective_named(std::string_view name) {
   return value_of<Kind>(name);
 }
 
+std::optional<CollectiveAlgorithm> algorithm_named(std::string_view name) {
+  constexpr std::array<Named<CollectiveAlgorithm>, 3> kAliases{
+      {{CollectiveAlgorithm::double_binary_tree, "tree", {}},
+       {CollectiveAlgorithm::in_switch, "nvls", {}},
+       {CollectiveAlgorithm::rail, "pxn", {}}}};
+  for (const Named<CollectiveAlgorithm>& alias : kAliases) {
+    if (alias.name == name) {
+      return alias.value;
+    }
+  }
+  return value_of<CollectiveAlgorithm>(name);
+}
+
 double bus_factor(Kind kind, std::int64_t members) {
   const auto n = static_cast<double>(members);
   switch (kind) {

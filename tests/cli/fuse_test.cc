@@ -42,6 +42,22 @@ TEST(Fuse, WhereManyPeersReachLessTheBaseIsKeptAndThePublishedFusionLoses) {
   EXPECT_THAT(run.out, HasSubstr("0.875x, slower than not fused"));
 }
 
+TEST(Fuse, TimesBeyondTheClockAreAMistake) {
+  const Folder folder;
+  const std::string file = folder.write(
+      "still.yaml",
+      "name: still\ndevice: {name: d, units: 1, peak: {bf16: 1 TFLOP/s}, memory: [{name: h, "
+      "capacity: 1 GB, bandwidth: 1 GB/s}]}\nnetwork:\n  - {name: n, kind: switch, size: 8, "
+      "bandwidth: 1e-300 B/s, latency: 0 s}\n");
+  for (const char* how : {"--pair tp+sp --ranks 4", "--pair all --ranks 4 --json",
+                          "--mesh tp=4 --shape 64x64 --from sums --to copies"}) {
+    const Outcome run = orrery("fuse --machine " + file + " " + how);
+    EXPECT_NE(run.status, 0) << how;
+    EXPECT_THAT(run.err, HasSubstr("takes longer than 106 days")) << how;
+    EXPECT_EQ(run.out, "") << how;
+  }
+}
+
 TEST(Fuse, AnyChangeOfLayout) {
   const Outcome run =
       orrery("fuse --machine dgx-h100 --mesh tp=4 --shape 64x64 --from sums --to 1 --json");

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "base/beyond_time.h"
+
 namespace orrery::layout {
 namespace {
 
@@ -61,6 +63,15 @@ double total_cost(const Problem& problem, const std::vector<Step>& steps, const 
     sum += cost(step, shape_of(problem, step));
   }
   return sum;
+}
+
+Error beyond_time(std::string_view name, const Problem& problem, const std::vector<Step>& steps,
+                  const Cost& seconds) {
+  Error error;
+  if (from_seconds(total_cost(problem, steps, seconds)).is_overflow()) {
+    error.add(Mistake{std::string(name), {}, {}, kBeyondTime});
+  }
+  return error;
 }
 
 Cost byte_cost(const Mesh& mesh) {

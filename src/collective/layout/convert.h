@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "collective/layout/steps.h"
 #include "machine/machine.h"
 
@@ -35,5 +37,9 @@ Cost machine_cost(const Mesh& mesh, const machine::Machine& machine);
 std::optional<std::vector<Step>> cheapest(const Problem& problem, const Cost& cost);
 
 double total_cost(const Problem& problem, const std::vector<Step>& steps, const Cost& cost);
+
+/// Nothing, or that a sequence of this name takes longer than Time can say.
+Error beyond_time(std::string_view name, const Problem& problem, const std::vector<Step>& steps,
+                  const Cost& seconds);
 
 }  // namespace orrery::layout

@@ -71,7 +71,7 @@ class LinkedNetwork::ModelOf : public Model {
 
   void settle(Events& events) override {
     advance(events);
-    if (kPackets && !events.empty()) {  // which move no further than what may begin others
+    if (kWhole && !events.empty()) {  // which move no further than what may begin others
       queue_.push(events.next_time(), kClock, 0);
     }
     links_.settle(queue_);

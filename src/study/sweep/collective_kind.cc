@@ -35,7 +35,13 @@ collective::SweepOptions read_options(Reader& description) {
   options.devices = read.required<std::int64_t>("devices");
   options.stride = read.optional<std::int64_t>("stride", 1);
   options.smallest = options.largest = read.required<Bytes>("size");
-  options.algorithm = read.optional("algorithm", options.algorithm);
+  const auto algorithm =
+      read.optional<std::string>("algorithm", std::string(name_of(options.algorithm)));
+  const auto by = collective::algorithm_named(algorithm);
+  read.require(by.has_value(), "algorithm",
+               "one of " + all_names<collective::CollectiveAlgorithm>() + ", tree, nvls, pxn" +
+                   did_you_mean(algorithm, names_of<collective::CollectiveAlgorithm>()));
+  options.algorithm = by.value_or(options.algorithm);
   options.chunks = read.optional<std::int64_t>("chunks", 0);
   return description.absorb(read.finish(options));
 }

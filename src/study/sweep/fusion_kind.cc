@@ -57,6 +57,12 @@ Outcome fuse_on(const OnMachine& on) {
   const double base = layout::total_cost(one.problem, one.base, seconds);
   const double after = layout::total_cost(one.problem, fused, seconds);
   const double published = layout::total_cost(one.problem, one.fused, seconds);
+  for (const auto* steps : {&one.base, &fused, &one.fused}) {
+    const Error late = layout::beyond_time(name_of(on.pair), one.problem, *steps, seconds);
+    if (!late.empty()) {
+      return refused(kFusionFigures.size(), late);
+    }
+  }
   std::vector<std::string> names;
   for (const layout::Step& step : fused) {
     if (step.operation != layout::Operation::slice && step.operation != layout::Operation::apply) {

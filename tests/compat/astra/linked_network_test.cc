@@ -80,6 +80,33 @@ TEST(AstraLinkedNetwork, PacketsMoveNoFurtherThanWhatMayBeginOthers) {
   EXPECT_LE(last(run_engine(input, on(Backend::packet))), 14 * 1064_ns + 100_ns);
 }
 
+TEST(AstraLinkedNetwork, FlitsMoveNoFurtherThanWhatMayBeginOthers) {
+  // Ranks 0 and 1 send 1 MB each to rank 2: they share its link for 2 ms. Meanwhile rank 3
+  // computes for 100 us, then sends 1,000 B to rank 4: 1,000 + 64 B of a head over two links of 1
+  // B/ns, 50 ns each, and 3 + 3 cycles of routers of 64 ns: below 3 us, whatever the others do.
+  RunInput input = two_to_one();
+  input.network = {dimension(Building::switched, 5, 1, 50_ns)};
+  input.traces.programs.resize(5, input.traces.programs[0]);
+  input.traces.program_of = {0, 1, 2, 3, 4};
+  for (std::size_t program = 0; program < 3; ++program) {
+    for (chakra::Node& node : input.traces.programs[program].nodes) {
+      node.size = Bytes(1'000'000);
+    }
+  }
+  chakra::Node work;
+  work.type = chakra::NodeType::comp;
+  work.duration = 100'000_ns;
+  chakra::Node send = linked_message(chakra::NodeType::comm_send, 1, 1);
+  send.dependencies = 1;
+  input.traces.programs[3].nodes = {work, send};
+  input.traces.programs[3].dependencies = {0};
+  input.traces.programs[4].nodes = {linked_message(chakra::NodeType::comm_recv, 0, -1)};
+  const std::vector<std::int64_t> cycles = finish_cycles(run_engine(input, on(Backend::flit)));
+  EXPECT_GE(cycles[2], 2'000'000);
+  EXPECT_GE(cycles[4], 101'164);
+  EXPECT_LE(cycles[4], 103'000);
+}
+
 TEST(AstraLinkedNetwork, MessagesOfADirectExchangeShareTheSendersPort) {
   // All-to-all of 8,000 B on 8 NPUs: 1,000 B to each of the 7 others at a seventh of 1 B/ns.
   const RunInput input =

@@ -148,9 +148,19 @@ TEST(Study, CollectivesAreAKind) {
       "kind: collective\nmachine: dgx-h100\n"
       "collective: {kind: all_reduce, devices: 8}\n"
       "vary: {collective.size: {from: 1 MiB, to: 4 MiB, factor: 2}, collective.algorithm: [ring, "
-      "tree]}\n");
+      "treee]}\n");
   EXPECT_THAT(study ? "" : study.error().to_string(),
-              HasSubstr("collective.algorithm: found 'tree', expected one of"));
+              HasSubstr("collective.algorithm: found 'treee', expected one of"));
+  // NCCL's names too, as in `orrery collective`.
+  const auto by_nccl = study_of(
+      "kind: collective\nmachine: dgx-h100\n"
+      "collective: {kind: all_reduce, devices: 16, size: 1 MiB}\n"
+      "vary: {collective.algorithm: [tree, double_binary_tree, nvls, in_switch]}\n");
+  ASSERT_TRUE(by_nccl) << by_nccl.error().to_string();
+  for (const std::size_t point : {0U, 2U}) {
+    EXPECT_EQ(study_outcome_of(*by_nccl, point).figures,
+              study_outcome_of(*by_nccl, point + 1).figures);
+  }
   const auto good = study_of(
       "kind: collective\nmachine: dgx-h100\n"
       "collective: {kind: all_reduce, devices: 8}\n"

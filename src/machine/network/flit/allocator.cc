@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine/network/flit/allocator.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace orrery::flit {
 
-void SparseAllocator::resize(std::size_t inputs, std::size_t outputs) {
-  inputs_.assign(inputs, {});
-  outputs_.assign(outputs, {});
+void SparseAllocator::place(std::vector<Side>& sides, const std::vector<std::uint32_t>& routers,
+                            std::uint32_t Router::*count) {
+  sides.assign(routers.size(), {});
+  for (std::size_t i = 0; i < routers.size(); ++i) {
+    if (routers[i] >= routers_.size()) {
+      routers_.resize(routers[i] + std::size_t{1});
+    }
+    sides[i].router = routers[i];
+    sides[i].place = routers_[routers[i]].*count;
+    ++(routers_[routers[i]].*count);
+  }
+}
+
+void SparseAllocator::resize(const std::vector<std::uint32_t>& inputs,
+                             const std::vector<std::uint32_t>& outputs) {
+  routers_.clear();
+  place(inputs_, inputs, &Router::inputs);
+  place(outputs_, outputs, &Router::outputs);
+  reached_from_.assign(outputs.size(), kNone);
 }
 
 /// Distances from the pointer wrap, so those behind it are last in turn.
@@ -57,12 +74,31 @@ bool SparseAllocator::iterate(bool input_first, bool move_pointers) {
 }
 
 const std::vector<SparseAllocator::Request>& SparseAllocator::match(Allocator allocator,
-                                                                    int iterations) {
+                                                                    int iterations,
+                                                                    Random& random) {
   matches_.clear();
-  for (int i = 0; i < iterations; ++i) {
-    const bool moves = allocator != Allocator::islip || i == 0;
-    if (!iterate(allocator == Allocator::separable_input_first, moves)) {
-      break;
+  if (requests_.empty()) {
+    return matches_;
+  }
+  if (allocator >= Allocator::wavefront) {  // they count requests: one of a kind
+    std::sort(requests_.begin(), requests_.end());
+    requests_.erase(std::unique(requests_.begin(), requests_.end()), requests_.end());
+  }
+  if (allocator == Allocator::wavefront) {
+    wavefront();
+  } else if (allocator == Allocator::loa) {
+    grant_lonely();
+  } else if (allocator == Allocator::max_size) {
+    match_most();
+  } else {
+    for (int i = 0; i < iterations; ++i) {
+      const bool moves = allocator != Allocator::islip || i == 0;
+      const bool found = allocator == Allocator::pim
+                             ? draw(random)
+                             : iterate(allocator == Allocator::separable_input_first, moves);
+      if (!found) {
+        break;
+      }
     }
   }
   for (const Request& request : requests_) {

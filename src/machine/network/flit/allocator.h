@@ -4,39 +4,63 @@
 #include <cstdint>
 #include <vector>
 
+#include "machine/network/flit/random.h"
 #include "machine/network/flit/settings.h"
 
 namespace orrery::flit {
 
-/// Matches inputs to outputs that they ask for, by round-robin pointers, in several iterations:
-/// the general form of what the engine does faster for one iteration of separable_input_first.
+/// Matches inputs to outputs that they ask for, in several iterations: the general form of what the
+/// engine does faster for one iteration of separable_input_first. One allocator serves all routers;
+/// what is of different routers is never asked for together.
 class SparseAllocator {
  public:
   struct Request {
     std::uint32_t input = 0;
     std::uint32_t output = 0;
+    friend auto operator<=>(const Request&, const Request&) = default;
   };
 
-  void resize(std::size_t inputs, std::size_t outputs);
+  /// By input and by output: the router that it is of.
+  void resize(const std::vector<std::uint32_t>& inputs, const std::vector<std::uint32_t>& outputs);
   void ask(std::uint32_t input, std::uint32_t output) { requests_.push_back({input, output}); }
   bool has_requests() const { return !requests_.empty(); }
-  /// The matches; takes back all requests.
-  const std::vector<Request>& match(Allocator allocator, int iterations);
+  /// The matches; takes back all requests. `random`: what pim draws from.
+  const std::vector<Request>& match(Allocator allocator, int iterations, Random& random);
 
  private:
   struct Side {
-    std::uint32_t pointer = 0;  ///< other side that is first in turn
+    std::uint32_t pointer = 0;  ///< other side that is first in turn; of loa by its place
     std::uint32_t best = kNone;
     bool matched = false;
+    std::uint32_t router = 0;
+    std::uint32_t place = 0;  ///< among those of its router
+    std::uint32_t asked = 0;  ///< pim, loa: requests seen
+  };
+  struct Router {
+    std::uint32_t inputs = 0;
+    std::uint32_t outputs = 0;
+    std::uint32_t diagonal = 0;  ///< the first in turn
   };
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  void choose(std::vector<Side>& by, std::uint32_t who, std::uint32_t candidate);
+  static void choose(std::vector<Side>& by, std::uint32_t who, std::uint32_t candidate);
+  void place(std::vector<Side>& sides, const std::vector<std::uint32_t>& routers,
+             std::uint32_t Router::*count);
   bool iterate(bool input_first, bool move_pointers);
+  void grant(const Request& request);
+  bool is_open(const Request& request) const;
+  void wavefront();
+  bool draw(Random& random);
+  void grant_lonely();
+  void match_most();
+  void augment(std::uint32_t input, const std::vector<std::size_t>& first_of);
 
   std::vector<Side> inputs_;
   std::vector<Side> outputs_;
+  std::vector<Router> routers_;
   std::vector<Request> requests_;
   std::vector<Request> matches_;
+  std::vector<std::uint32_t> reached_from_;  ///< max_size: by output, the input before it
+  std::uint32_t turn_ = 0;                   ///< max_size: where the inputs begin
 };
 
 }  // namespace orrery::flit

@@ -10,83 +10,12 @@
 #include <set>
 
 #include "base/reader.h"
+#include "machine/network/flit/booksim_keys.h"
 #include "machine/network/flit/booksim_traffic.h"
 #include "machine/network/flit/experiment.h"
 
 namespace orrery::flit {
 namespace {
-
-/// What files name that has no bearing on these results: output, other kinds of simulation.
-const std::set<std::string, std::less<>> without_effect{"sim_type",
-                                                        "print_activity",
-                                                        "print_csv_results",
-                                                        "viewer_trace",
-                                                        "watch_file",
-                                                        "watch_flits",
-                                                        "watch_packets",
-                                                        "watch_transactions",
-                                                        "watch_all_packets",
-                                                        "watch_out",
-                                                        "stats_out",
-                                                        "print_vc_stats",
-                                                        "sim_power",
-                                                        "power_output_file",
-                                                        "tech_file",
-                                                        "channel_width",
-                                                        "channel_sweep",
-                                                        "sim_count",
-                                                        "deadlock_warn_timeout",
-                                                        "use_noc_latency",
-                                                        "include_queuing",
-                                                        "perm_seed",
-                                                        "noq",
-                                                        "vc_shuffle_requests",
-                                                        "vc_priority_donation",
-                                                        "vc_prioritize_empty",
-                                                        "vc_busy_when_full",
-                                                        "st_prepare_delay",
-                                                        "buffer_policy",
-                                                        "buf_size",
-                                                        "physical_subnetworks",
-                                                        "priority",
-                                                        "classes",
-                                                        "use_read_write",
-                                                        "output_buffer_size",
-                                                        "routing_delay_lookahead",
-                                                        "output_delay",
-                                                        "link_failures",
-                                                        "fail_seed",
-                                                        "measure_stats",
-                                                        "pair_stats",
-                                                        "acc_warmup_thres",
-                                                        "acc_stopping_thres",
-                                                        "warmup_thres",
-                                                        "subnets"};
-
-/// Those of them, and others, that are right for one value only.
-const std::map<std::string, std::vector<std::string>, std::less<>> only_values{
-    {"sim_type", {"latency", "throughput", "batch"}},
-    {"batch_count", {"1"}},
-    {"router", {"iq"}},
-    {"internal_speedup", {"1", "1.0"}},
-    {"output_speedup", {"1"}},
-    {"speculative", {"0"}},
-    {"hold_switch_for_packet", {"0"}},
-    {"noq", {"0"}},
-    {"vc_busy_when_full", {"0"}},
-    {"vc_prioritize_empty", {"0"}},
-    {"use_read_write", {"0"}},
-    {"classes", {"1"}},
-    {"subnets", {"1"}},
-    {"buffer_policy", {"private"}},
-    {"injection_process", {"bernoulli"}},
-    {"st_prepare_delay", {"0"}},
-    {"link_failures", {"0"}},
-    {"arb_type", {"round_robin"}},
-    {"vc_alloc_arb_type", {"round_robin"}},
-    {"sw_alloc_arb_type", {"round_robin"}},
-    {"priority", {"none"}},
-    {"include_queuing", {"1"}}};
 
 struct Entry {
   std::string value;
@@ -291,12 +220,31 @@ class BookSimReader {
     if (take_value("injection_rate", load.rate)) {
       load.rate *= by_flits ? 1 : load.packet;  // BookSim counts packets unless told otherwise
     }
+    read_bursts();
+    bool holds = false;
+    if (take_value("hold_switch_for_packet", holds) && holds && load.packet > 1) {
+      add(find("hold_switch_for_packet")->line, "hold_switch_for_packet", "1",
+          "0, where packets have several flits: a switch is not held here");
+    }
     if (const Entry* entry = find("traffic")) {
       if (auto pattern = pattern_of_booksim(entry->value)) {
         result_.pattern = std::move(*pattern);
       } else {
         add(entry->line, "traffic", entry->value, pattern.error());
       }
+    }
+  }
+
+  /// "injection_process = on_off": burst_alpha and burst_beta, 0.5 as there.
+  void read_bursts() {
+    double alpha = 0.5;
+    double beta = 0.5;
+    take_value("burst_alpha", alpha);
+    take_value("burst_beta", beta);
+    const auto process = entries_.find("injection_process");
+    if (process != entries_.end() && process->second.value == "on_off") {
+      result_.load.burst_alpha = alpha;
+      result_.load.burst_beta = beta;
     }
   }
 
@@ -312,6 +260,7 @@ class BookSimReader {
 
   void read_topology() {
     const Entry* topology = find("topology");
+    find("use_noc_latency");
     const int k = whole("k", 8);
     const int n = whole("n", 2);
     const int c = whole("c", 1);
@@ -319,6 +268,7 @@ class BookSimReader {
       whole(grid, 1);
     }
     const Entry* file = find("network_file");
+    const Entry* routing = find("routing_function");
     if (topology == nullptr) {
       add(1, "topology", {}, "missing; expected one such as mesh, torus, fly or anynet");
       return;
@@ -333,8 +283,17 @@ class BookSimReader {
       if (c > 1) {
         add(find("c")->line, "c", std::to_string(c), "1: meshes and tori have one node per router");
       }
+    } else if (name == "cmesh") {
+      // As there, routing decides whether express channels are used.
+      const bool express = routing == nullptr || !routing->value.ends_with("_no_express");
+      result_.topology = fmt::format("cmesh:{},c={}{}", extents, c, express ? ",express=1" : "");
     } else if (name == "fattree" || name == "fly") {
       result_.topology = fmt::format("{}:k={},n={}", name, k, n);
+    } else if (name == "qtree" || name == "tree4") {
+      result_.topology = name == "qtree" ? fmt::format("qtree:k={},n={}", k, n) : "tree4:k=4";
+      if (k != 4 || n != 3) {
+        add(topology->line, "topology", name, "k = 4 and n = 3, as there");
+      }
     } else if (name == "flatfly") {
       result_.topology = fmt::format("flatfly:{},c={}", extents, c);
     } else if (name == "dragonflynew" || name == "dragonfly") {
@@ -347,14 +306,36 @@ class BookSimReader {
       add(topology->line, "network_file", {}, "missing; expected the list of links");
     } else {
       add(topology->line, "topology", name,
-          "one of mesh, torus, fattree, fly, flatfly, dragonflynew, anynet");
+          "one of mesh, torus, cmesh, fattree, fly, flatfly, dragonflynew, qtree, tree4, anynet");
     }
-    if (const Entry* routing = find("routing_function")) {
-      result_.routing = routing->value;
-      if (const auto known = algorithm_named(routing->value); !known) {
-        add(routing->line, "routing_function", routing->value,
-            known.error().mistakes.front().expected);
-      }
+    read_wires(name);
+    if (routing != nullptr) {
+      read_routing(*routing, name);
+    }
+  }
+
+  /// "use_noc_latency = 1": longer links on a chip. Not stated: one cycle, as the reference cases.
+  void read_wires(const std::string& topology) {
+    bool long_links = false;
+    if (!take_value("use_noc_latency", long_links) || !long_links) {
+      return;
+    }
+    if (topology == "torus" || topology == "cmesh") {
+      result_.link_latency = 2;
+    } else if (topology == "flatfly") {
+      add(find("use_noc_latency")->line, "use_noc_latency", "1",
+          "0: there are no links by distance on a chip");
+    }
+  }
+
+  void read_routing(const Entry& entry, const std::string& topology) {
+    constexpr std::string_view kNoExpress = "_no_express";
+    result_.routing = entry.value;
+    if (topology == "cmesh" && entry.value.ends_with(kNoExpress)) {
+      result_.routing.resize(entry.value.size() - kNoExpress.size());
+    }
+    if (const auto known = algorithm_named(result_.routing); !known) {
+      add(entry.line, "routing_function", entry.value, known.error().mistakes.front().expected);
     }
   }
 

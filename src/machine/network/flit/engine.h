@@ -220,6 +220,8 @@ class Engine {
   std::uint32_t injection_vc(std::uint32_t source) const;
   void end_cycle();
   void set_allocators();
+  std::vector<std::uint32_t> routers_of_inputs(std::size_t each) const;
+  std::vector<std::uint32_t> routers_of_outputs(std::size_t each) const;
 
   struct OnTheWay {
     std::vector<bool> credits;

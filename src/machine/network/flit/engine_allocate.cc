@@ -76,7 +76,7 @@ void Engine::allocate_switch_slowly() {
     }
   });
   for (const auto& [input, out_port] :
-       slow_switch_.match(settings_.sw_allocator, settings_.alloc_iters)) {
+       slow_switch_.match(settings_.sw_allocator, settings_.alloc_iters, random_)) {
     const std::uint32_t in_port = input / inputs;
     const InPort& in = in_[in_port];
     std::uint32_t chosen = kNone;
@@ -198,7 +198,8 @@ void Engine::allocate_vcs() {
     win(winner, out);
   }
   if (!plain_vc_ && slow_vc_.has_requests()) {
-    for (const auto& [vc, out] : slow_vc_.match(settings_.vc_allocator, settings_.alloc_iters)) {
+    for (const auto& [vc, out] :
+         slow_vc_.match(settings_.vc_allocator, settings_.alloc_iters, random_)) {
       win(vc, out);
     }
   }

@@ -72,11 +72,33 @@ void Engine::set_allocators() {
     input_vcs_[vc % input_vcs_.size()] |= VcMask{1} << vc;
   }
   if (!plain_vc_) {
-    slow_vc_.resize(in_vcs_.size(), out_vcs_.size());
+    slow_vc_.resize(routers_of_inputs(std::size_t{1} << shift_),
+                    routers_of_outputs(std::size_t{1} << shift_));
   }
   if (!plain_switch_) {
-    slow_switch_.resize(std::size_t{ports_} * input_vcs_.size(), ports_);
+    slow_switch_.resize(routers_of_inputs(input_vcs_.size()), routers_of_outputs(1));
   }
+}
+
+/// Of each of `each` inputs that a port has.
+std::vector<std::uint32_t> Engine::routers_of_inputs(std::size_t each) const {
+  std::vector<std::uint32_t> routers;
+  for (const InPort& port : in_) {
+    routers.insert(routers.end(), each, port.router);
+  }
+  return routers;
+}
+
+/// Of each of `each` outputs that a port of a router has.
+std::vector<std::uint32_t> Engine::routers_of_outputs(std::size_t each) const {
+  std::vector<std::uint32_t> routers;
+  for (const Channel& channel : graph_.channels) {
+    routers.insert(routers.end(), each, static_cast<std::uint32_t>(channel.source));
+  }
+  for (const Node& node : graph_.nodes) {
+    routers.insert(routers.end(), each, static_cast<std::uint32_t>(node.eject));
+  }
+  return routers;
 }
 
 }  // namespace orrery::flit

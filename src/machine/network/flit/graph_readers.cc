@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/file.h"
@@ -19,8 +18,6 @@
 
 namespace orrery::flit {
 namespace {
-
-constexpr Cycle kLongestLatency = 1'000'000;
 
 /// "8x8,c=4": extents first, then fields.
 struct Spec {
@@ -100,7 +97,8 @@ void check_sizes(Shape shape, std::string_view text, const std::vector<std::int3
   if (has_extents) {
     const bool flat = shape == Shape::flattened_butterfly;
     const double degree = flat ? sum : 2 * static_cast<double>(extents.size());
-    check_size(text, routers, routers * degree, routers * (flat ? value(0) : 1), mistakes);
+    check_size(text, routers, routers * degree, routers * (values.empty() ? 1 : value(0)),
+               mistakes);
   } else if (shape == Shape::fat_tree || shape == Shape::fly) {
     routers = value(1) * power(value(0), value(1) - 1);
     check_size(text, routers, routers * 2 * value(0), power(value(0), value(1)), mistakes);
@@ -115,30 +113,75 @@ void check_sizes(Shape shape, std::string_view text, const std::vector<std::int3
   }
 }
 
+/// A tile of nodes for each router, and express channels where the edges have halves.
+void check_concentration(std::string_view text, const std::vector<std::int32_t>& extents,
+                         std::int32_t per_router, bool express, Error& mistakes) {
+  const auto side = static_cast<std::int32_t>(std::lround(std::sqrt(per_router)));
+  if (extents.size() != 2 || std::int64_t{side} * side != per_router) {
+    mistakes.add(wrong(text, "two extents and c a square, such as cmesh:4x4,c=4"));
+  } else if (express && (extents[0] != extents[1] || extents[0] % 2 != 0)) {
+    mistakes.add(wrong(text, "equal and even extents, with express channels"));
+  }
+}
+
+/// "k=4,n=3" of qtree, "k=4" of tree4.
+RouterGraph parse_tree(std::string_view name, std::string_view text, std::string_view rest,
+                       Error& mistakes) {
+  const bool has_levels = name == "qtree";
+  const Spec spec = parse_spec(
+      rest, has_levels ? std::vector<std::string>{"k", "n"} : std::vector<std::string>{"k"}, false,
+      mistakes);
+  const auto value = [&](const char* field) {
+    const auto found = spec.fields.find(field);
+    if (found == spec.fields.end()) {
+      mistakes.add(wrong(text, std::string("also ") + field + "=number"));
+    }
+    return found == spec.fields.end() ? 1 : found->second;
+  };
+  const std::int32_t k = value("k");
+  const std::int32_t n = has_levels ? value("n") : 3;
+  if (mistakes.empty() && (k < 2 || (!has_levels && k % 2 != 0))) {
+    mistakes.add(wrong(text, has_levels ? "k of at least 2" : "an even k"));
+  }
+  if (mistakes.empty()) {
+    check_size(text, 2 * power(k, n - 1), 4 * power(k, has_levels ? n - 1 : 3), power(k, n),
+               mistakes);
+  }
+  if (!mistakes.empty()) {
+    return {};
+  }
+  return has_levels ? make_qtree(k, n) : make_tree4(k);
+}
+
 RouterGraph parse_shape(Shape shape, std::string_view text, std::string_view rest,
                         Error& mistakes) {
   static const std::map<Shape, std::vector<std::string>> fields{
       {Shape::mesh, {}},
       {Shape::torus, {}},
+      {Shape::cmesh, {"c", "express"}},
       {Shape::fat_tree, {"k", "n"}},
       {Shape::fly, {"k", "n"}},
       {Shape::flattened_butterfly, {"c"}},
       {Shape::dragonfly, {"p", "a", "h"}},
       {Shape::switch_clusters, {"n", "p", "links"}}};
-  const bool has_extents =
-      shape == Shape::mesh || shape == Shape::torus || shape == Shape::flattened_butterfly;
+  const bool has_extents = shape == Shape::mesh || shape == Shape::torus || shape == Shape::cmesh ||
+                           shape == Shape::flattened_butterfly;
   const std::vector<std::string>& known = fields.at(shape);
   const Spec spec = parse_spec(rest, known, has_extents, mistakes);
   std::vector<std::int32_t> values;
   for (const std::string& name : known) {
     const auto found = spec.fields.find(name);
-    if (found == spec.fields.end()) {
+    if (found == spec.fields.end() && name != "express") {
       mistakes.add(wrong(text, "also " + name + "=number"));
     }
     values.push_back(found == spec.fields.end() ? 1 : found->second);
   }
+  const bool express = spec.fields.contains("express");
   if (has_extents && (spec.extents.empty() || spec.extents.size() > 8)) {
     mistakes.add(wrong(text, "1 to 8 extents such as 8x8"));
+  }
+  if (mistakes.empty() && shape == Shape::cmesh) {
+    check_concentration(text, spec.extents, values[0], express, mistakes);
   }
   if (!mistakes.empty()) {
     return {};
@@ -151,6 +194,8 @@ RouterGraph parse_shape(Shape shape, std::string_view text, std::string_view res
     case Shape::mesh:
     case Shape::torus:
       return make_grid(shape, spec.extents);
+    case Shape::cmesh:
+      return make_concentrated_mesh(spec.extents, values[0], express);
     case Shape::fat_tree:
       return make_fat_tree(values[0], values[1]);
     case Shape::fly:
@@ -164,145 +209,7 @@ RouterGraph parse_shape(Shape shape, std::string_view text, std::string_view res
   }
 }
 
-/// A line's words, read one after the other.
-class LinkListReader {
- public:
-  explicit LinkListReader(std::string file) : file_(std::move(file)) {}
-
-  void read_line(std::string_view line, int number) {
-    line_ = number;
-    const std::vector<std::string_view> words = words_of(line, " \t\r");
-    if (words.empty() || words[0].starts_with('#') || words[0].starts_with("//")) {
-      return;
-    }
-    const auto head = end_of(words, 0);
-    if (!head) {
-      return;
-    }
-    if (words.size() < 4) {
-      add("", "a link: 'router NUMBER' or 'node NUMBER' after the first one");
-    }
-    for (std::size_t i = 2; i < words.size();) {
-      const auto end = end_of(words, i);
-      if (!end) {
-        return;
-      }
-      i += 2;
-      Cycle latency = 1;
-      const bool has_latency = i < words.size() && words[i] != "router" && words[i] != "node";
-      if (has_latency) {
-        const auto value = parse_value<std::int64_t>(words[i]);
-        if (!value || *value < 1 || *value > kLongestLatency) {
-          add(words[i], fmt::format("a latency of 1 to {} cycles", kLongestLatency));
-        }
-        latency = value.value_or(1);
-        ++i;
-      }
-      link(*head, *end, latency);
-    }
-  }
-
-  Result<RouterGraph> finish() {
-    RouterGraph graph;
-    graph.name = "graph:" + file_;
-    std::map<std::int32_t, std::int32_t> places;  // of routers by their number
-    for (const std::int32_t router : routers_) {
-      places.emplace(router, graph.routers++);
-      graph.router_names.push_back(std::to_string(router));
-    }
-    for (const auto& [ends, latency] : links_) {
-      graph.channels.push_back({places.at(ends.first), places.at(ends.second), latency});
-    }
-    std::int32_t next = 0;
-    line_ = 0;
-    for (const auto& [node, place] : nodes_) {
-      if (node != next++) {
-        add(std::to_string(node), fmt::format("nodes numbered from 0 on; {} is missing", next - 1));
-        break;
-      }
-      graph.nodes.push_back({places.at(place.first), places.at(place.first), place.second});
-    }
-    if (graph.nodes.empty() && mistakes_.empty()) {
-      add("", "at least one node");
-    }
-    if (!mistakes_.empty()) {
-      return fail(std::move(mistakes_));
-    }
-    return graph;
-  }
-
- private:
-  struct End {
-    bool is_router = false;
-    std::int32_t number = 0;
-  };
-
-  void add(std::string_view found, std::string expected) {
-    mistakes_.add({line_ > 0 ? fmt::format("{}:{}", file_, line_) : file_,
-                   {},
-                   std::string(found),
-                   std::move(expected)});
-  }
-
-  std::optional<End> end_of(const std::vector<std::string_view>& words, std::size_t at) {
-    const bool is_router = words[at] == "router";
-    if (!is_router && words[at] != "node") {
-      add(words[at], "'router' or 'node', then its number");
-      return std::nullopt;
-    }
-    const auto number = at + 1 < words.size() ? parse_value<std::int32_t>(words[at + 1])
-                                              : tl::make_unexpected(std::string());
-    if (!number || *number < 0 || *number >= kMostRouters) {
-      add(at + 1 < words.size() ? words[at + 1] : "",
-          fmt::format("a number from 0 to {}", kMostRouters - 1));
-      return std::nullopt;
-    }
-    if (is_router) {
-      routers_.insert(*number);
-    }
-    return End{is_router, *number};
-  }
-
-  void link(const End& a, const End& b, Cycle latency) {
-    if (!a.is_router && !b.is_router) {
-      add("", "a router at one end: nodes are not linked to each other");
-    } else if (a.is_router && b.is_router) {
-      if (a.number == b.number) {
-        add(std::to_string(a.number), "another router: a link does not lead back");
-        return;
-      }
-      links_[{a.number, b.number}] = latency;
-      links_.try_emplace({b.number, a.number}, 1);
-    } else {
-      const End& node = a.is_router ? b : a;
-      const End& router = a.is_router ? a : b;
-      const auto [place, is_new] = nodes_.try_emplace(node.number, router.number, latency);
-      if (!is_new && place->second.first != router.number) {
-        add(std::to_string(node.number), "a node at one router");
-      }
-    }
-  }
-
-  std::string file_;
-  int line_ = 0;
-  Error mistakes_;
-  std::set<std::int32_t> routers_;
-  std::map<std::pair<std::int32_t, std::int32_t>, Cycle> links_;  ///< by source and target
-  std::map<std::int32_t, std::pair<std::int32_t, Cycle>> nodes_;
-};
-
 }  // namespace
-
-Result<RouterGraph> parse_link_list(std::string_view text, const std::string& file) {
-  LinkListReader reader(file);
-  int number = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    reader.read_line(text.substr(0, end), ++number);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return reader.finish();
-}
 
 Result<RouterGraph> from_link_graph(const topology::LinkGraph& graph, Time cycle) {
   RouterGraph result;
@@ -354,7 +261,7 @@ Result<RouterGraph> from_link_graph(const topology::LinkGraph& graph, Time cycle
 }
 
 Result<RouterGraph> parse_network(std::string_view text) {
-  static constexpr std::array<Named<Shape>, 8> kOtherNames{
+  static constexpr std::array<Named<Shape>, 10> kOtherNames{
       {{Shape::torus, "ring", {}},
        {Shape::fat_tree, "fattree", {}},
        {Shape::fly, "butterfly", {}},
@@ -362,6 +269,8 @@ Result<RouterGraph> parse_network(std::string_view text) {
        {Shape::switch_clusters, "two_switch", {}},
        {Shape::dragonfly, "dragonflynew", {}},
        {Shape::graph, "anynet", {}},
+       {Shape::tree, "qtree", {}},
+       {Shape::tree, "tree4", {}},
        {Shape::mesh, "line", {}}}};
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view name = text.substr(0, colon);
@@ -371,7 +280,7 @@ Result<RouterGraph> parse_network(std::string_view text) {
     shape = !shape && other.name == name ? std::optional(other.value) : shape;
   }
   Error mistakes;
-  if (!shape || rest.empty()) {
+  if (!shape || rest.empty() || name == "tree") {
     std::string expected =
         "one of " + all_names<Shape>() + ", such as mesh:8x8 or fat_tree:k=4,n=3";
     return fail(Error(wrong(text, expected + did_you_mean(name, names_of<Shape>()))));
@@ -389,7 +298,8 @@ Result<RouterGraph> parse_network(std::string_view text) {
     return read_file(file).and_then(
         [&](const std::string& content) { return parse_link_list(content, file); });
   }
-  RouterGraph graph = parse_shape(*shape, text, rest, mistakes);
+  RouterGraph graph = *shape == Shape::tree ? parse_tree(name, text, rest, mistakes)
+                                            : parse_shape(*shape, text, rest, mistakes);
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }

@@ -44,10 +44,11 @@ class OpenLoop {
         settings_(settings),
         options_(options),
         engine_(graph, routing, router, settings.seed),
-        next_(graph.nodes.size()) {
+        next_(graph.nodes.size()),
+        in_burst_(graph.nodes.size()) {
     probability_ = settings.rate / settings.packet;
     for (std::uint32_t node = 0; node < next_.size(); ++node) {
-      next_[node] = engine_.random().trials(probability_) - 1;
+      next_[node] = next_creation(node, -1);
       engine_.wake(next_[node], node);
     }
   }
@@ -68,7 +69,36 @@ class OpenLoop {
     outstanding_ += counts ? 1 : 0;
     engine_.offer(node, {traffic_.target(node, engine_.random()),
                          static_cast<std::uint32_t>(settings_.packet), counts ? 1U : 0U, created});
-    next_[node] = created + engine_.random().trials(probability_);
+    next_[node] = next_creation(node, created);
+  }
+
+  /// The first cycle after `last` in which a node creates a packet. Of bursts: a silent node begins
+  /// one and may draw at once; in one it ends it or draws.
+  Cycle next_creation(std::uint32_t node, Cycle last) {
+    constexpr Cycle kNever = Cycle{1} << 60U;
+    Random& random = engine_.random();
+    if (!settings_.has_bursts()) {
+      return last + random.trials(probability_);
+    }
+    const double draws = settings_.burst_probability();
+    const double beta = settings_.burst_beta;
+    const double changes = beta + (1 - beta) * draws;  // a burst ends or a packet is created
+    while (last < kNever) {
+      if (!in_burst_[node]) {
+        last += random.trials(settings_.burst_alpha);
+        in_burst_[node] = true;
+        if (random.unit() < draws) {
+          return last;
+        }
+      } else {
+        last += random.trials(changes);
+        if (random.unit() * changes >= beta) {
+          return last;
+        }
+        in_burst_[node] = false;
+      }
+    }
+    return kNever;
   }
 
   void create_or_wait(std::uint32_t node) {
@@ -279,6 +309,7 @@ class OpenLoop {
   State state_ = State::warming_up;
   double probability_ = 0;
   std::vector<Cycle> next_;        ///< creation, by node
+  std::vector<bool> in_burst_;     ///< by node
   std::uint64_t outstanding_ = 0;  ///< packets that count and have not arrived
   Sums sums_;
   std::vector<std::uint64_t> histogram_;  ///< packets that count, by latency

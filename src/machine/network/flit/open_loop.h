@@ -23,6 +23,16 @@ struct OpenLoopSettings {
   double stopping_threshold =
       0.05;  ///< of latency and throughput from period to period, three times
   std::uint64_t seed = 1;
+  double burst_alpha = 0;  ///< chance a cycle that a silent node begins a burst; 0: no bursts
+  double burst_beta = 0;   ///< that a burst ends
+
+  /// Whether nodes offer packets in bursts; within one they draw each cycle with
+  /// rate / packet (alpha + beta) / alpha, so that the mean stays (Markov-modulated: Dally & Towles
+  /// 2004, section 24.2).
+  bool has_bursts() const { return burst_alpha > 0; }
+  double burst_probability() const {
+    return rate / packet * (burst_alpha + burst_beta) / burst_alpha;
+  }
 
   template <class V>
   static void fields(V&& visit) {
@@ -36,6 +46,9 @@ struct OpenLoopSettings {
     visit("stopping_threshold", &S::stopping_threshold,
           "largest change of latency and throughput from period to period");
     visit("seed", &S::seed, "of everything at random");
+    visit("burst_alpha", &S::burst_alpha,
+          "chance a cycle that a silent node begins a burst; 0: no bursts");
+    visit("burst_beta", &S::burst_beta, "chance a cycle that a burst ends");
   }
 };
 
@@ -71,9 +84,9 @@ struct RunOptions {
 
 /// Warm-up, then periods until mean latency and throughput of all of them so far have changed by
 /// less than the threshold three times in a row, then the time until what was created in them has
-/// arrived. Nodes draw each cycle with probability rate / packet; a node whose packet has not left
-/// draws for that time later, with the right time of creation.
-/// Requires settings in range (experiment.h).
+/// arrived. Nodes draw each cycle with probability rate / packet, or in bursts; a node whose packet
+/// has not left draws for that time later, with the right time of creation. Requires settings in
+/// range (experiment.h).
 OpenLoopResult run_open_loop(const RouterGraph& graph, const Routing& routing,
                              const RouterSettings& router, const Traffic& traffic,
                              const OpenLoopSettings& settings, const RunOptions& options = {});

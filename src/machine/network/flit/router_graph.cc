@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -93,6 +94,77 @@ RouterGraph make_grid(Shape shape, std::vector<std::int32_t> extents) {
   }
   graph.extents = std::move(extents);
   add_nodes(graph, 0, graph.routers, 1);
+  return graph;
+}
+
+RouterGraph make_concentrated_mesh(std::vector<std::int32_t> extents, std::int32_t per_router,
+                                   bool express) {
+  RouterGraph graph = make_grid(Shape::mesh, std::move(extents));
+  graph.name = fmt::format("cmesh:{},c={}{}", joined(graph.extents), per_router,
+                           express ? ",express=1" : "");
+  graph.shape = Shape::cmesh;
+  graph.nodes.clear();
+  std::int32_t side = 1;
+  while (side * side < per_router) {
+    ++side;
+  }
+  add_tiles(graph, side);
+  if (!express) {
+    return graph;
+  }
+  graph.channels.clear();
+  const std::int32_t k = graph.extents[0];
+  for (std::int32_t router = 0; router < graph.routers; ++router) {
+    const std::array<std::int32_t, 2> at{router % k, router / k};
+    for (std::size_t d = 0; d < 2; ++d) {
+      const std::int32_t weight = d == 0 ? 1 : k;
+      // Along the edge: to the other half of it.
+      const std::int32_t along = at[1 - d];
+      const std::int32_t across = (along < k / 2 ? k / 2 : -(k / 2)) * (d == 0 ? k : 1);
+      graph.channels.push_back({router, router + (at[d] + 1 < k ? weight : across), 1});
+      graph.channels.push_back({router, router + (at[d] > 0 ? -weight : across), 1});
+    }
+  }
+  return graph;
+}
+
+RouterGraph make_qtree(std::int32_t k, std::int32_t n) {
+  RouterGraph graph;
+  graph.name = fmt::format("qtree:k={},n={}", k, n);
+  graph.shape = Shape::tree;
+  graph.routers = 1;
+  std::int32_t first = 0;  // router of the level above
+  for (std::int32_t level = 1; level < n; ++level) {
+    const std::int32_t wide = power(k, level);
+    for (std::int32_t j = 0; j < wide; ++j) {
+      graph.channels.push_back({first + j / k, graph.routers + j, 1});
+      graph.channels.push_back({graph.routers + j, first + j / k, 1});
+    }
+    first = graph.routers;
+    graph.routers += wide;
+  }
+  add_nodes(graph, first, graph.routers - first, k);
+  return graph;
+}
+
+RouterGraph make_tree4(std::int32_t k) {
+  RouterGraph graph;
+  graph.name = fmt::format("tree4:k={}", k);
+  graph.shape = Shape::tree;
+  const std::int32_t middle = k * (k / 2);
+  const std::int32_t leaves = k + middle;  // the first of them
+  graph.routers = leaves + k * k;
+  const auto join = [&](std::int32_t upper, std::int32_t lower) {
+    graph.channels.push_back({upper, lower, 1});
+    graph.channels.push_back({lower, upper, 1});
+  };
+  for (std::int32_t i = 0; i < middle; ++i) {
+    for (std::int32_t j = 0; j < k; ++j) {
+      join(j, k + i);
+      join(k + i, leaves + i / (k / 2) * k + j);
+    }
+  }
+  add_nodes(graph, leaves, k * k, k);
   return graph;
 }
 

@@ -19,7 +19,9 @@ namespace orrery::flit {
 enum class Shape : std::uint8_t {
   mesh,
   torus,
+  cmesh,
   fat_tree,
+  tree,
   fly,
   flattened_butterfly,
   dragonfly,
@@ -30,7 +32,12 @@ constexpr auto named_values(Shape) {
   return std::to_array<Named<Shape>>({
       {Shape::mesh, "mesh", "mesh:8x8; lines along each extent, one node per router"},
       {Shape::torus, "torus", "torus:8x8; rings along each extent, one node per router"},
+      {Shape::cmesh, "cmesh",
+       "cmesh:4x4,c=4[,express=1]; a mesh of routers with a tile of c nodes each"},
       {Shape::fat_tree, "fat_tree", "fat_tree:k=4,n=3; k-ary n-tree of k^n nodes"},
+      {Shape::tree, "tree",
+       "qtree:k=4,n=3, n levels of routers with one parent each; tree4:k=4, three levels of k, "
+       "k k / 2 and k k routers"},
       {Shape::fly, "fly", "fly:k=4,n=3; k-ary n-fly, one-way stages; n=1 is a crossbar"},
       {Shape::flattened_butterfly, "flattened_butterfly",
        "flattened_butterfly:4x4,c=4; routers of a row are linked to each other, c nodes each"},
@@ -72,18 +79,29 @@ struct RouterGraph {
 /// then by port, as each maker says.
 ///
 ///   mesh, torus   port 2d to the next along dimension d, 2d+1 to the previous (where there is one)
+///   cmesh         as mesh; the nodes of a router are an s x s tile of the grid of nodes, c = s s.
+///                 express: the ports that lead off an edge of length k join routers of that edge
+///                 k / 2 apart (Balfour & Dally 2006, BookSim's numbering)
 ///   fat tree      n levels of k^(n-1) routers, level 0 on top; node j on router j / k of level
 ///   n-1;
 ///                 routers of two levels are linked that differ in one digit of weight
 ///                 k^(n-1-level)
-///   fly           n stages of k^(n-1) routers; node j enters stage 0 at router j / k and leaves
+///   qtree         levels of 1, k, k^2 ... routers, level 0 on top; router j of a level hangs on j
+///   / k tree4         leaf j hangs on the k / 2 routers of its quad j / k, each of these on all k
+///   roots fly           n stages of k^(n-1) routers; node j enters stage 0 at router j / k and
+///   leaves
 ///                 stage n-1 at router j / k
 ///   flattened butterfly   c nodes per router; in two dimensions with c = s*s the nodes of router
 ///                 (x, y) are an s x s tile of the grid of nodes (BookSim's numbering)
 ///   dragonfly     group g's router i has global links i*h .. i*h+h-1; link l goes to group
 ///                 (g + l + 1) mod groups (Kim et al. 2008)
 RouterGraph make_grid(Shape shape, std::vector<std::int32_t> extents);
+/// Express channels: two equal and even extents.
+RouterGraph make_concentrated_mesh(std::vector<std::int32_t> extents, std::int32_t per_router,
+                                   bool express);
 RouterGraph make_fat_tree(std::int32_t k, std::int32_t n);
+RouterGraph make_qtree(std::int32_t k, std::int32_t n);
+RouterGraph make_tree4(std::int32_t k);
 RouterGraph make_fly(std::int32_t k, std::int32_t n);
 RouterGraph make_flattened_butterfly(std::vector<std::int32_t> extents, std::int32_t per_router);
 RouterGraph make_dragonfly(std::int32_t p, std::int32_t a, std::int32_t h);

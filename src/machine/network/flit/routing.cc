@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kNoChannel = UINT32_MAX;
 
 bool is_grid(Shape shape) {
-  return shape == Shape::mesh || shape == Shape::torus;
+  return shape == Shape::mesh || shape == Shape::torus || shape == Shape::cmesh;
 }
 
 bool is_by_way(Algorithm algorithm) {
@@ -32,14 +32,14 @@ bool fits(Shape shape, Algorithm algorithm) {
     case Algorithm::yx:
     case Algorithm::o1turn:
     case Algorithm::romm:
-      return shape == Shape::mesh;
+      return shape == Shape::mesh || shape == Shape::cmesh;
     case Algorithm::valiant:
     case Algorithm::ugal:
       return is_grid(shape) || shape == Shape::flattened_butterfly || shape == Shape::dragonfly;
     case Algorithm::adaptive:
       return is_grid(shape);
     case Algorithm::nca:
-      return shape == Shape::fat_tree || shape == Shape::switch_clusters;
+      return shape == Shape::fat_tree || shape == Shape::switch_clusters || shape == Shape::tree;
     case Algorithm::dest_tag:
       return shape == Shape::fly;
     case Algorithm::min:
@@ -81,9 +81,11 @@ Algorithm default_algorithm(Shape shape) {
   switch (shape) {
     case Shape::mesh:
     case Shape::torus:
+    case Shape::cmesh:
     case Shape::flattened_butterfly:
       return Algorithm::dor;
     case Shape::fat_tree:
+    case Shape::tree:
     case Shape::switch_clusters:
       return Algorithm::nca;
     case Shape::fly:
@@ -141,10 +143,25 @@ Candidate Routing::mesh_hop(std::uint32_t router, std::uint32_t goal, bool highe
     const std::size_t d = highest_first ? dimensions_ - 1 - i : i;
     const std::int32_t ahead = coordinate(goal, d) - coordinate(router, d);
     if (ahead != 0) {
-      return {channel(router, 2 * d + (ahead > 0 ? 0 : 1)), all_};
+      const std::uint32_t express = express_channel(router, d, ahead);
+      return {express != kNoChannel ? express : channel(router, 2 * d + (ahead > 0 ? 0 : 1)), all_};
     }
   }
   return {kNoChannel, 0};
+}
+
+/// Of a concentrated mesh: along an edge in dimension d, where at least half of it is ahead.
+std::uint32_t Routing::express_channel(std::uint32_t router, std::size_t d,
+                                       std::int32_t ahead) const {
+  if (graph_->shape != Shape::cmesh || 2 * std::abs(ahead) < graph_->extents[d]) {
+    return kNoChannel;
+  }
+  const std::size_t other = 1 - d;
+  const std::int32_t at = coordinate(router, other);
+  if (at == 0) {
+    return channel(router, 2 * other + 1);
+  }
+  return at + 1 == graph_->extents[other] ? channel(router, 2 * other) : kNoChannel;
 }
 
 /// The class is chosen on entering a dimension and kept in it: the half of the packets that wrap on
@@ -171,44 +188,8 @@ Candidate Routing::torus_hop(RouteState& state, std::uint32_t router, std::uint3
   return {kNoChannel, 0};
 }
 
-Candidate Routing::tree_hop(const RouteState& state, std::uint32_t router,
-                            std::uint32_t draw) const {
-  if (graph_->shape == Shape::switch_clusters) {
-    const auto links = static_cast<std::uint32_t>(graph_->extents[1]);
-    return {channel(router, eject_router(state) * links + draw), all_};
-  }
-  const auto k = static_cast<std::uint32_t>(graph_->extents[0]);
-  const auto n = static_cast<std::uint32_t>(graph_->extents.size());
-  const std::uint32_t wide = static_cast<std::uint32_t>(graph_->routers) / n;
-  const std::uint32_t level = router / wide;
-  std::uint32_t weight = 1;  // of the digits that ways down from here set
-  for (std::uint32_t i = level + 1; i < n; ++i) {
-    weight *= k;
-  }
-  const std::uint32_t goal = eject_router(state) % wide;
-  if (router % wide / weight == goal / weight) {
-    return {channel(router, goal / (weight / k) % k), all_};  // down
-  }
-  return {channel(router, k + draw), all_};  // up
-}
-
-/// A class of VCs for every group that the way touches.
-Candidate Routing::dragonfly_hop(RouteState& state, std::uint32_t router) const {
-  const auto a = static_cast<std::uint32_t>(graph_->extents[0]);
-  const auto h = static_cast<std::uint32_t>(graph_->extents[1]);
-  const std::uint32_t groups = a * h + 1;
-  const std::uint32_t goal = on_detour(state, router) ? state.via : eject_router(state);
-  const std::uint32_t group = router / a;
-  const VcMask vcs = class_of(all_, state.phase, classes_of(*graph_, algorithm_));
-  if (group == goal / a) {
-    return {channel(router, goal % a), vcs};
-  }
-  const std::uint32_t link = (goal / a + groups - group - 1) % groups;
-  if (link / h != router % a) {
-    return {channel(router, link / h), vcs};
-  }
-  ++state.phase;
-  return {channel(router, a + link % h), vcs};
+VcMask Routing::dragonfly_vcs(unsigned group) const {
+  return class_of(all_, static_cast<int>(group), classes_of(*graph_, algorithm_));
 }
 
 bool Routing::on_detour(const RouteState& state, std::uint32_t router) const {
@@ -230,6 +211,9 @@ std::uint32_t Routing::goal(RouteState& state, std::uint32_t router) const {
 }
 
 std::uint32_t Routing::draws(const RouteState& state, std::uint32_t router) const {
+  if (algorithm_ == Algorithm::nca && graph_->shape == Shape::tree) {
+    return static_cast<std::uint32_t>(nearer(router, eject_router(state)).size());
+  }
   if (algorithm_ == Algorithm::nca) {
     return static_cast<std::uint32_t>(graph_->shape == Shape::fat_tree ? graph_->extents[0]
                                                                        : graph_->extents[1]);
@@ -264,7 +248,7 @@ Candidate Routing::single(RouteState& state, std::uint32_t router, std::uint32_t
       if (graph_->shape == Shape::torus) {
         return torus_hop(state, router, to, draw);
       }
-      if (graph_->shape == Shape::mesh) {
+      if (graph_->shape == Shape::mesh || graph_->shape == Shape::cmesh) {
         const Candidate hop = mesh_hop(router, to, false);
         return {.port = hop.port, .vcs = has_two_phases(algorithm_) ? half(state.phase) : all_};
       }

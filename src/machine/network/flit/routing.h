@@ -50,8 +50,8 @@ constexpr auto named_values(Algorithm) {
        "any dimension that comes nearer, by room downstream; the first VC (two on a torus) as "
        "escape by dor (Duato 1993)"},
       {Algorithm::nca, "nca",
-       "up through random ports to the nearest common ancestor, then down; of fat trees and "
-       "clusters"},
+       "up through random ports to the nearest common ancestor, then down; of fat trees, trees "
+       "and clusters"},
       {Algorithm::dest_tag, "dest_tag", "stage s uses digit n-1-s of the destination; of flies"},
       {Algorithm::min, "min",
        "the shortest way by latency; of any graph. Free of deadlock only where the graph is: the "
@@ -147,6 +147,7 @@ class Routing {
   Result<void> prepare();
   Result<void> make_shortest();
   Result<void> make_up_down();
+  void make_nearer();
   Result<void> all_reached(std::span<const std::uint32_t> first_hop) const;
 
   std::int32_t coordinate(std::uint32_t router, std::size_t dimension) const {
@@ -170,6 +171,10 @@ class Routing {
   Candidate torus_hop(RouteState& state, std::uint32_t router, std::uint32_t goal,
                       std::uint32_t draw) const;
   Candidate tree_hop(const RouteState& state, std::uint32_t router, std::uint32_t draw) const;
+  /// The channels of a tree that lead nearer to a router.
+  std::span<const std::uint32_t> nearer(std::uint32_t router, std::uint32_t goal) const;
+  std::uint32_t express_channel(std::uint32_t router, std::size_t d, std::int32_t ahead) const;
+  VcMask dragonfly_vcs(unsigned group) const;
   Candidate dragonfly_hop(RouteState& state, std::uint32_t router) const;
   /// One output, with `draw` for what is at random; `draws`: how many draws differ.
   Candidate single(RouteState& state, std::uint32_t router, std::uint32_t draw) const;
@@ -191,6 +196,8 @@ class Routing {
   std::size_t radix_ = 0;
   std::vector<std::int32_t> coordinates_;  ///< by router and dimension
   std::vector<std::uint32_t> ports_;       ///< by router and port: channel
+  std::vector<std::uint32_t> nearer_;      ///< of trees: channels by router and goal
+  std::vector<std::size_t> nearer_begin_;
   std::vector<std::uint32_t> table_;  ///< by phase, router and router: channel of min and up_down
 };
 

@@ -17,12 +17,14 @@ constexpr std::int32_t kMostTableRouters = 4096;  // of which two tables take 13
 
 std::vector<std::size_t> grid_ports(const RouterGraph& graph) {
   std::vector<std::size_t> ports;
+  const bool all = graph.shape == Shape::cmesh &&  // express channels
+                   graph.channels.size() == 4 * static_cast<std::size_t>(graph.routers);
   for (std::int32_t router = 0; router < graph.routers; ++router) {
     std::int32_t weight = 1;
     for (std::size_t d = 0; d < graph.extents.size(); ++d) {
       const std::int32_t extent = graph.extents[d];
       const std::int32_t x = router / weight % extent;
-      const bool ring = graph.shape == Shape::torus && extent > 1;
+      const bool ring = (graph.shape == Shape::torus && extent > 1) || all;
       if (ring || x + 1 < extent) {
         ports.push_back(2 * d);
       }
@@ -101,6 +103,7 @@ std::vector<std::size_t> port_numbers(const RouterGraph& graph, std::size_t& rad
   switch (graph.shape) {
     case Shape::mesh:
     case Shape::torus:
+    case Shape::cmesh:
       radix = 2 * graph.extents.size();
       return grid_ports(graph);
     case Shape::flattened_butterfly:
@@ -119,6 +122,7 @@ std::vector<std::size_t> port_numbers(const RouterGraph& graph, std::size_t& rad
     case Shape::switch_clusters:
       radix = extent(0) * extent(1);
       return cluster_ports(graph);
+    case Shape::tree:
     case Shape::graph:
       break;
   }
@@ -242,7 +246,8 @@ Result<void> Routing::prepare() {
         static_cast<std::uint32_t>(i);
   }
   const bool table = algorithm_ == Algorithm::min && graph_->shape != Shape::dragonfly;
-  if ((table || algorithm_ == Algorithm::up_down) && graph_->routers > kMostTableRouters) {
+  const bool lists = algorithm_ == Algorithm::nca && graph_->shape == Shape::tree;
+  if ((table || lists || algorithm_ == Algorithm::up_down) && graph_->routers > kMostTableRouters) {
     return fail(fmt::format("routing {} keeps a table for {} routers at most, found {}",
                             name_of(algorithm_), kMostTableRouters, graph_->routers));
   }
@@ -252,8 +257,12 @@ Result<void> Routing::prepare() {
   if (algorithm_ == Algorithm::up_down) {
     return make_up_down();
   }
+  if (lists) {
+    make_nearer();
+  }
   const Shape shape = graph_->shape;
-  if (shape == Shape::mesh || shape == Shape::torus || shape == Shape::flattened_butterfly) {
+  if (shape == Shape::mesh || shape == Shape::torus || shape == Shape::cmesh ||
+      shape == Shape::flattened_butterfly) {
     dimensions_ = graph_->extents.size();
     for (std::int32_t router = 0; router < graph_->routers; ++router) {
       std::int32_t rest = router;
@@ -275,6 +284,40 @@ Result<void> Routing::make_shortest() {
                   std::span(table_).subspan(source * routers, routers));
   }
   return all_reached(table_);
+}
+
+/// Breadth first to every router: of those before it the channels that lead a step nearer.
+void Routing::make_nearer() {
+  const auto routers = static_cast<std::size_t>(graph_->routers);
+  const auto in = channels_by(*graph_, &Channel::target);
+  const auto out = channels_by(*graph_, &Channel::source);
+  std::vector<std::uint32_t> steps(routers * routers, kUnreached);  // by goal and router
+  for (std::size_t goal = 0; goal < routers; ++goal) {
+    std::uint32_t* const to_goal = steps.data() + goal * routers;
+    std::vector<std::size_t> order{goal};
+    to_goal[goal] = 0;
+    for (std::size_t next = 0; next < order.size(); ++next) {
+      for (const std::uint32_t channel : in[order[next]]) {
+        const auto source = static_cast<std::size_t>(graph_->channels[channel].source);
+        if (to_goal[source] == kUnreached) {
+          to_goal[source] = to_goal[order[next]] + 1;
+          order.push_back(source);
+        }
+      }
+    }
+  }
+  nearer_begin_.assign(1, 0);
+  for (std::size_t router = 0; router < routers; ++router) {
+    for (std::size_t goal = 0; goal < routers; ++goal) {
+      for (const std::uint32_t channel : out[router]) {
+        const auto target = static_cast<std::size_t>(graph_->channels[channel].target);
+        if (steps[goal * routers + target] < steps[goal * routers + router]) {
+          nearer_.push_back(channel);
+        }
+      }
+      nearer_begin_.push_back(nearer_.size());
+    }
+  }
 }
 
 /// From where a node injects to where one is reached; other routers may be cut off.

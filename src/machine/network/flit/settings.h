@@ -13,7 +13,15 @@ namespace orrery::flit {
 /// Instants and spans of simulated time, in cycles of the router's clock.
 using Cycle = std::int64_t;
 
-enum class Allocator : std::uint8_t { separable_input_first, separable_output_first, islip };
+enum class Allocator : std::uint8_t {
+  separable_input_first,
+  separable_output_first,
+  islip,
+  wavefront,
+  pim,
+  loa,
+  max_size
+};
 constexpr auto named_values(Allocator) {
   return std::to_array<Named<Allocator>>({
       {Allocator::separable_input_first, "separable_input_first",
@@ -23,6 +31,16 @@ constexpr auto named_values(Allocator) {
       {Allocator::islip, "islip",
        "as separable_output_first; an output's pointer moves only on a grant accepted in the "
        "first iteration (McKeown 1999)"},
+      {Allocator::wavefront, "wavefront",
+       "diagonals of the matrix of a router's requests, from one that moves on by one with each "
+       "allocation; leaves no request that could be granted (Tamir & Chi 1993)"},
+      {Allocator::pim, "pim",
+       "each output draws one of the inputs, then each input one of its grants (parallel "
+       "iterative matching, Anderson et al. 1993)"},
+      {Allocator::loa, "loa",
+       "each input asks the output that fewest ask for, each output grants the one in turn "
+       "(lonely output, Gupta & McKeown 1998)"},
+      {Allocator::max_size, "max_size", "as many grants as there can be, by augmenting ways"},
   });
 }
 

@@ -112,7 +112,8 @@ std::vector<std::int32_t> node_extents(const RouterGraph& graph) {
   const auto total = [&] {
     return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
   };
-  if (graph.shape == Shape::flattened_butterfly && extents.size() == 2 && total() != nodes) {
+  if ((graph.shape == Shape::flattened_butterfly || graph.shape == Shape::cmesh) &&
+      extents.size() == 2 && total() != nodes) {
     std::int32_t side = 1;
     while (total() * side * side < nodes) {
       ++side;

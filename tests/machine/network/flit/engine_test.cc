@@ -75,6 +75,20 @@ TEST(FlitEngine, SkippingIdleCyclesChangesNothing) {
   }
 }
 
+TEST(FlitEngine, SkippingChangesNothingWhateverTheAllocator) {
+  for (const Allocator allocator :
+       {Allocator::wavefront, Allocator::pim, Allocator::loa, Allocator::max_size}) {
+    const RouterSettings router{.vc_allocator = allocator, .sw_allocator = allocator};
+    const RouterGraph mesh = make_grid(Shape::mesh, {4, 4});
+    const OpenLoopResult skipped =
+        run(mesh, Algorithm::dor, router, "uniform", short_run(0.01, 3), true);
+    const OpenLoopResult stepped =
+        run(mesh, Algorithm::dor, router, "uniform", short_run(0.01, 3), false);
+    EXPECT_EQ(skipped.packet_latency, stepped.packet_latency) << name_of(allocator);
+    EXPECT_EQ(skipped.cycles, stepped.cycles) << name_of(allocator);
+  }
+}
+
 TEST(FlitEngine, OneSeedGivesOneResultAnotherGivesAnother) {
   const RouterGraph torus = make_grid(Shape::torus, {4, 4});
   OpenLoopSettings load = short_run(0.3);
@@ -110,11 +124,18 @@ TEST(FlitEngine, EveryRoutingDeliversAllThatIsOffered) {
                                       {"flattened_butterfly:3x3,c=2", Algorithm::dor},
                                       {"dragonfly:p=1,a=2,h=1", Algorithm::min},
                                       {"dragonfly:p=2,a=3,h=1", Algorithm::up_down},
+                                      {"cmesh:4x4,c=4", Algorithm::dor},
+                                      {"cmesh:4x4,c=4,express=1", Algorithm::dor},
+                                      {"cmesh:4x4,c=1,express=1", Algorithm::o1turn},
+                                      {"qtree:k=2,n=3", Algorithm::nca},
+                                      {"tree4:k=4", Algorithm::nca},
+                                      {"tree4:k=2", Algorithm::up_down},
                                       {"switch_clusters:n=2,p=4,links=2", Algorithm::nca}}) {
     const auto graph = parse_network(on.topology);
     ASSERT_TRUE(graph) << on.topology;
     for (const Allocator allocator :
-         {Allocator::separable_input_first, Allocator::separable_output_first, Allocator::islip}) {
+         {Allocator::separable_input_first, Allocator::separable_output_first, Allocator::islip,
+          Allocator::wavefront, Allocator::pim, Allocator::loa, Allocator::max_size}) {
       const RouterSettings router{.vc_allocator = allocator,
                                   .sw_allocator = allocator,
                                   .alloc_iters = allocator == Allocator::islip ? 2 : 1};
@@ -137,6 +158,9 @@ RC_GTEST_PROP(FlitEngine, AnyRouterDeliversAllThatIsOffered, ()) {
       .sw_alloc_delay = *rc::gen::inRange(1, 3),
       .st_final_delay = *rc::gen::inRange(0, 3),
       .credit_delay = *rc::gen::inRange(0, 4),
+      .vc_allocator = *rc::gen::element(Allocator::separable_input_first, Allocator::wavefront,
+                                        Allocator::pim, Allocator::max_size),
+      .sw_allocator = *rc::gen::element(Allocator::islip, Allocator::wavefront, Allocator::loa),
       .input_speedup = *rc::gen::inRange(1, 3),
       .wait_for_tail_credit = *rc::gen::arbitrary<bool>(),
       .flow_control = *rc::gen::element(FlowControl::wormhole, FlowControl::cut_through)};

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/csv.h"
+#include "machine/network/flit/routing.h"
 
 namespace orrery::flit {
 namespace {
@@ -39,6 +40,94 @@ TEST(FlitExperiment, MistakesOfABookSimFileAreNamedByLine) {
   }
 }
 
+TEST(FlitExperiment, ConcentratedMeshesOfBookSimFiles) {
+  // BookSim's own example (src/examples/cmeshconfig), and the same over express channels.
+  const std::string text =
+      "topology = cmesh;\nk = 4;\nn = 2;\nc = 4;\nxr = 2;\nyr = 2;\nx = 4;\ny = 4;\n"
+      "traffic = bitcomp;\nbatch_size = 2000;\nrouting_function = ";
+  const auto plain = parse_booksim(text + "dor_no_express;\n", "file");
+  ASSERT_TRUE(plain) << plain.error().to_string();
+  EXPECT_EQ(plain->topology, "cmesh:4x4,c=4");
+  EXPECT_EQ(plain->routing, "dor");
+  EXPECT_TRUE(prepare(*plain));
+  const auto express = parse_booksim(text + "dor;\nuse_noc_latency = 1;\n", "file");
+  ASSERT_TRUE(express) << express.error().to_string();
+  EXPECT_EQ(express->topology, "cmesh:4x4,c=4,express=1");
+  EXPECT_EQ(express->link_latency, 2);
+  EXPECT_TRUE(prepare(*express));
+}
+
+TEST(FlitExperiment, TreesAllocatorsAndBurstsOfBookSimFiles) {
+  const auto read = parse_booksim(
+      "topology = qtree; k = 4; n = 3; routing_function = nca;\nvc_allocator = wavefront;\n"
+      "sw_allocator = pim; injection_process = on_off; burst_alpha = 0.25; burst_beta = 0.25;\n"
+      "hold_switch_for_packet = 1;\n",  // packets of one flit are held in no case
+      "file");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->topology, "qtree:k=4,n=3");
+  EXPECT_EQ(read->router.vc_allocator, Allocator::wavefront);
+  EXPECT_EQ(read->router.sw_allocator, Allocator::pim);
+  EXPECT_EQ(read->load.burst_alpha, 0.25);
+  EXPECT_TRUE(prepare(*read));
+  const auto wrong = parse_booksim(
+      "topology = tree4; k = 8; n = 3;\npacket_size = 2;\nhold_switch_for_packet = 1;\n", "file");
+  ASSERT_FALSE(wrong);
+  for (const char* part : {"file:1: topology", "file:3: hold_switch_for_packet"}) {
+    EXPECT_THAT(wrong.error().to_string(), ::testing::HasSubstr(part));
+  }
+}
+
+/// Routers visited, mean over all pairs of nodes.
+double mean_hops(const char* topology) {
+  const auto graph = parse_network(topology);
+  const auto routing = Routing::make(*graph, default_algorithm(graph->shape), 4);
+  Random random(1);
+  double sum = 0;
+  const auto nodes = static_cast<std::uint32_t>(graph->nodes.size());
+  for (std::uint32_t source = 0; source < nodes; ++source) {
+    for (std::uint32_t target = 0; target < nodes; ++target) {
+      const RouteState state = routing->start(source, target, 0, random);
+      sum += 1 + routing->channels_ahead(state,
+                                         static_cast<std::uint32_t>(graph->nodes[source].inject));
+    }
+  }
+  return sum / nodes / nodes;
+}
+
+TEST(FlitExperiment, HopsOfConcentratedMeshesAndTrees) {
+  // 4 x 4 routers: of 16 pairs in a line 6 are 1 apart, 4 are 2, 2 are 3: 1.25 in each dimension.
+  EXPECT_DOUBLE_EQ(mean_hops("cmesh:4x4,c=4"), 1 + 2 * 1.25);
+  // In the two edge rows (of the source) 2 are 1 hop and 3 are 2: (6 + 4 + 4) / 16 = 0.875; the
+  // mean of edge and inner rows is 1.0625, and so by columns (of the target).
+  EXPECT_DOUBLE_EQ(mean_hops("cmesh:4x4,c=4,express=1"), 1 + 2 * 1.0625);
+  // Of 64 nodes 4 are on the same router (1), 12 below the same parent (3), 48 beyond (5).
+  EXPECT_DOUBLE_EQ(mean_hops("qtree:k=4,n=3"), (4 * 1 + 12 * 3 + 48 * 5) / 64.0);
+  EXPECT_DOUBLE_EQ(mean_hops("tree4:k=4"), (4 * 1 + 12 * 3 + 48 * 5) / 64.0);
+}
+
+TEST(FlitExperiment, BurstsKeepTheLoadAndWaitLonger) {
+  Experiment experiment;
+  experiment.topology = "mesh:8x8";
+  experiment.load.rate = 0.2;
+  experiment.load.sample_period = 10'000;
+  const auto measure = [](const Experiment& of) {
+    const auto prepared = prepare(of);
+    EXPECT_TRUE(prepared);
+    return run_open_loop(*prepared->graph, prepared->routing, of.router, prepared->traffic,
+                         of.load);
+  };
+  const OpenLoopResult steady = measure(experiment);
+  // Half of the cycles in bursts of 20 on average, there 0.4 flits a cycle: 0.2 in the mean.
+  experiment.load.burst_alpha = 0.05;
+  experiment.load.burst_beta = 0.05;
+  const OpenLoopResult bursts = measure(experiment);
+  EXPECT_NEAR(bursts.injected, 0.2, 0.004);
+  EXPECT_NEAR(bursts.accepted, 0.2, 0.004);
+  EXPECT_GT(bursts.packet_latency, steady.packet_latency);
+  experiment.load.rate = 0.6;  // 1.2 flits a cycle in a burst
+  EXPECT_FALSE(check(experiment));
+}
+
 TEST(FlitExperiment, AListOfLinksHasLatenciesByDirection) {
   const auto graph =
       parse_link_list("router 0 node 0 node 1 3 router 7 15\nrouter 7 node 2\n", "f");
@@ -54,8 +143,11 @@ TEST(FlitExperiment, AListOfLinksHasLatenciesByDirection) {
 }
 
 TEST(FlitExperiment, SizesThatCannotBeAreRefused) {
-  for (const char* text : {"mesh", "mesh:", "mesh:0x4", "mesh:99999x99999", "tree:4", "fly:k=4",
-                           "fat_tree:k=99,n=99", "dragonfly:p=1,a=2,h=1,z=4", "torus:4x4,k=2"}) {
+  for (const char* text :
+       {"mesh", "mesh:", "mesh:0x4", "mesh:99999x99999", "tree:4", "fly:k=4", "fat_tree:k=99,n=99",
+        "dragonfly:p=1,a=2,h=1,z=4", "torus:4x4,k=2", "cmesh:4x4", "cmesh:4x4,c=3",
+        "cmesh:4x6,c=4,express=1", "cmesh:4x4x4,c=4", "qtree:k=4", "qtree:k=1,n=3",
+        "qtree:k=99,n=99", "tree4:k=3", "tree4:n=3"}) {
     EXPECT_FALSE(parse_network(text)) << text;
   }
   Experiment experiment;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Hops of trees, of clusters of switches and of dragonflies.
+#include "machine/network/flit/routing.h"
+
+namespace orrery::flit {
+
+std::span<const std::uint32_t> Routing::nearer(std::uint32_t router, std::uint32_t goal) const {
+  const std::size_t at = std::size_t{router} * static_cast<std::size_t>(graph_->routers) + goal;
+  return std::span(nearer_).subspan(nearer_begin_[at], nearer_begin_[at + 1] - nearer_begin_[at]);
+}
+
+Candidate Routing::tree_hop(const RouteState& state, std::uint32_t router,
+                            std::uint32_t draw) const {
+  if (graph_->shape == Shape::tree) {
+    return {nearer(router, eject_router(state))[draw], all_};
+  }
+  if (graph_->shape == Shape::switch_clusters) {
+    const auto links = static_cast<std::uint32_t>(graph_->extents[1]);
+    return {channel(router, eject_router(state) * links + draw), all_};
+  }
+  const auto k = static_cast<std::uint32_t>(graph_->extents[0]);
+  const auto n = static_cast<std::uint32_t>(graph_->extents.size());
+  const std::uint32_t wide = static_cast<std::uint32_t>(graph_->routers) / n;
+  const std::uint32_t level = router / wide;
+  std::uint32_t weight = 1;  // of the digits that ways down from here set
+  for (std::uint32_t i = level + 1; i < n; ++i) {
+    weight *= k;
+  }
+  const std::uint32_t goal = eject_router(state) % wide;
+  if (router % wide / weight == goal / weight) {
+    return {channel(router, goal / (weight / k) % k), all_};  // down
+  }
+  return {channel(router, k + draw), all_};  // up
+}
+
+/// A class of VCs for every group that the way touches.
+Candidate Routing::dragonfly_hop(RouteState& state, std::uint32_t router) const {
+  const auto a = static_cast<std::uint32_t>(graph_->extents[0]);
+  const auto h = static_cast<std::uint32_t>(graph_->extents[1]);
+  const std::uint32_t groups = a * h + 1;
+  const std::uint32_t goal = on_detour(state, router) ? state.via : eject_router(state);
+  const std::uint32_t group = router / a;
+  const VcMask vcs = dragonfly_vcs(state.phase);
+  if (group == goal / a) {
+    return {channel(router, goal % a), vcs};
+  }
+  const std::uint32_t link = (goal / a + groups - group - 1) % groups;
+  if (link / h != router % a) {
+    return {channel(router, link / h), vcs};
+  }
+  ++state.phase;
+  return {channel(router, a + link % h), vcs};
+}
+
+}  // namespace orrery::flit

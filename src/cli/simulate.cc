@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 
 #include "base/names.h"
 #include "base/reader.h"
@@ -110,8 +113,11 @@ class Simulate : public Command {
     if (!workload) {
       return fail(std::move(workload.error()));
     }
+    std::string fusions;
     if (run_.fuse) {
-      *workload = layout::fuse_communication(std::move(*workload), &step.machine).workload;
+      layout::Fused fused = layout::fuse_communication(std::move(*workload), &step.machine);
+      *workload = std::move(fused.workload);
+      fusions = places_of(fused.fusions);
     }
     ProgressBar progress;
     simulate::SimulateOptions how;
@@ -127,8 +133,24 @@ class Simulate : public Command {
       return fail(run.error());
     }
     return write(*run, [&] {
-      return json_ ? report::json_report(*run) : report::table_report(*run, {.verbose = verbose_});
+      return json_ ? report::json_report(*run)
+                   : report::table_report(*run, {.verbose = verbose_}) + fusions;
     });
+  }
+
+  /// What --fuse made of a trace's sums, equal places together.
+  static std::string places_of(const std::vector<layout::Fusion>& fusions) {
+    std::map<std::string, int> lines;
+    for (const layout::Fusion& one : fusions) {
+      const std::string outcome = one.reason.empty() ? "fused" : "not, " + one.reason;
+      ++lines[fmt::format("{}, {} ranks: {} -> {} a rank: {}", one.role, one.ranks,
+                          to_string(one.before), to_string(one.after), outcome)];
+    }
+    std::string text = "\nSums that leave in messages (--fuse)\n";
+    for (const auto& [line, count] : lines) {
+      text += fmt::format("  {} x {}\n", count, line);
+    }
+    return lines.empty() ? "\nNo message carries a sum (--fuse)\n" : text;
   }
 
   Result<std::string> run_jobs(Error mistakes) {

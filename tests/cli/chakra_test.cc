@@ -279,6 +279,23 @@ TEST(SimulateChakra, TracesWithoutTensorsPrintNoMemory) {
   EXPECT_THAT(orrery(step).out, ::testing::Not(HasSubstr("Memory")));
 }
 
+TEST(SimulateChakra, FusionSaysWhatItRefuses) {
+  const Folder folder;
+  const Outcome made = orrery(
+      "export chakra --model gpt2 --machine dgx-a100-80g --tp 2 --pp 2 --global-batch 2 "
+      "--sequence-parallel false --output " +
+      (folder / "t"));
+  ASSERT_EQ(made.status, 0) << made.err;
+  const std::string step = "simulate --machine dgx-a100-80g --chakra " + (folder / "t") +
+                           " --groups " + (folder / "t.groups.json");
+  const Outcome fused = orrery(step + " --fuse");
+  ASSERT_EQ(fused.status, 0) << fused.err;
+  // Between the sum and the message of a stage stands a residual, of which a trace says a time.
+  EXPECT_THAT(fused.out, HasSubstr("Sums that leave in messages"));
+  EXPECT_THAT(fused.out, HasSubstr("not, "));
+  EXPECT_THAT(orrery(step).out, ::testing::Not(HasSubstr("Sums that leave")));
+}
+
 TEST(SimulateChakra, WrongTensorsAreNamedOnlyWhereTheyAreRead) {
   const Folder folder;
   folder.write("step.all.et", chakra::et({kernel(1, 2, {}, {"w", "many"}, {})}));

@@ -38,6 +38,11 @@ class Fuser {
   }
 
   Fused run() {
+    for (graph::Program& program : workload_.programs) {
+      for (graph::Template& t : program.templates) {
+        read_by_waiting(t);
+      }
+    }
     find();
     settle_channels();
     Fused result;
@@ -57,6 +62,38 @@ class Fuser {
     return workload_.programs[one.program]
         .templates[one.shape]
         .nodes[static_cast<std::size_t>(number)];
+  }
+
+  /// Of a template without values, as traces have them: who waits for a sum reads it, and work that
+  /// does makes something of it.
+  static void read_by_waiting(graph::Template& t) {
+    if (std::any_of(t.tensors.begin(), t.tensors.end(),
+                    [](const graph::Tensor& tensor) { return tensor.memory.none(); })) {
+      return;
+    }
+    constexpr int kNone = -1;
+    std::vector<int> made(t.nodes.size(), kNone);  // values, by node
+    std::vector<bool> sums(t.nodes.size());
+    for (std::size_t n = 0; n < t.nodes.size(); ++n) {
+      Node& node = t.nodes[n];
+      bool of_a_sum = false;
+      for (const int before : node.after) {
+        const auto at = static_cast<std::size_t>(before);
+        if (made[at] != kNone) {
+          node.reads.push_back({made[at], 0});
+        }
+        of_a_sum = of_a_sum || sums[at];
+      }
+      sums[n] = node.kind == Node::Kind::collective &&
+                node.collective == graph::CollectiveKind::all_reduce;
+      if (sums[n] || (of_a_sum && node.kind == Node::Kind::compute)) {
+        made[n] = static_cast<int>(t.tensors.size());
+        graph::Tensor tensor;
+        tensor.bytes = node.bytes;
+        t.tensors.push_back(std::move(tensor));
+        node.writes.push_back({made[n], 0});
+      }
+    }
   }
 
   std::string role_of(std::size_t program) const {
@@ -140,6 +177,9 @@ class Fuser {
           return static_cast<std::int64_t>(list.size()) != ranks;
         })) {
       return "groups of different sizes";
+    }
+    if (sum.bytes.value() % ranks != 0) {
+      return fmt::format("{} bytes do not divide among {} ranks", sum.bytes.value(), ranks);
     }
     if (!slices && send.bytes != sum.bytes) {
       return fmt::format("the message has {} bytes, the sum {}", send.bytes.value(),

@@ -26,10 +26,21 @@ bool carries_on(const Node& node) {
           std::all_of(node.operators.begin(), node.operators.end(), is_by_token));
 }
 
+/// Work of a trace, which says how long it takes but not what it does.
+bool is_unknown(const Node& node) {
+  return node.kind == Node::Kind::compute &&
+         std::any_of(node.operators.begin(), node.operators.end(), [](const graph::Operator& op) {
+           return op.kind == graph::OperatorKind::opaque;
+         });
+}
+
 /// Why a node between sum and message cannot work on a slice of tokens; empty: it can.
 std::string obstacle(const Node& node) {
   if (node.kind == Node::Kind::compute) {
     for (const graph::Operator& op : node.operators) {
+      if (op.kind == graph::OperatorKind::opaque) {
+        return fmt::format("{} reads the sum, and nothing says that it works by token", op.name);
+      }
       if (!is_by_token(op)) {
         return fmt::format("{} needs the whole sum", op.name);
       }
@@ -83,7 +94,8 @@ void SumWay::visit(int number) {
     reason_ = why;
   }
   between_.push_back(number);
-  if (const int made = value_of(template_, node); made >= 0 && carries_on(node)) {
+  if (const int made = value_of(template_, node);
+      made >= 0 && (carries_on(node) || is_unknown(node))) {
     values_.insert(made);
   }
 }

@@ -118,6 +118,53 @@ TEST(FuseWorkload, WhatIsIllegalIsRefusedWithItsReason) {
   EXPECT_THAT(reason_of(alone), HasSubstr("alone"));
 }
 
+/// As a trace says it: nodes that wait for one another, no values, no kinds of work.
+graph::Workload as_a_trace(graph::Workload workload) {
+  for (graph::Program& program : workload.programs) {
+    graph::Template& t = program.templates[0];
+    t.tensors.clear();
+    for (Node& node : t.nodes) {
+      node.reads.clear();
+      node.writes.clear();
+      for (graph::Operator& op : node.operators) {
+        op.kind = graph::OperatorKind::opaque;
+      }
+    }
+  }
+  return workload;
+}
+
+TEST(FuseWorkload, OfATraceWhatWaitsForASumReadsIt) {
+  // Between sum and message stands work of which nothing is known.
+  EXPECT_THAT(reason_of(as_a_trace(two_stages())),
+              HasSubstr("nothing says that it works by token"));
+  // The message waits for the sum itself, and nobody else does: 64 bytes among 2 ranks.
+  graph::Workload direct = as_a_trace(two_stages());
+  graph::Template& first = direct.programs[0].templates[0];
+  first.nodes[3].after = {1};
+  first.nodes.erase(first.nodes.begin() + 2);
+  const Fused fused = fuse_communication(direct, nullptr);
+  ASSERT_EQ(fused.fusions.size(), 1U);
+  EXPECT_EQ(fused.fusions[0].reason, "");
+  EXPECT_EQ(testing::mistakes_of(fused.workload), "");
+  EXPECT_EQ(fused.workload.programs[0].templates[0].nodes[1].collective,
+            graph::CollectiveKind::reduce_scatter);
+  EXPECT_EQ(fused.workload.programs[0].templates[0].nodes[2].bytes, 32_B);
+  const std::vector<Node>& second = fused.workload.programs[1].templates[0].nodes;
+  EXPECT_EQ(second[1].collective, graph::CollectiveKind::all_gather);
+  EXPECT_EQ(second[2].after, std::vector<int>{1});
+}
+
+TEST(FuseWorkload, SizesDivide) {
+  // Condition 4: 63 bytes are no equal slices of two ranks.
+  graph::Workload odd = two_stages(63_B);
+  for (graph::Tensor& tensor : odd.programs[0].templates[0].tensors) {
+    tensor.bytes = 63_B;
+  }
+  odd.programs[0].templates[0].nodes[1].bytes = 63_B;
+  EXPECT_THAT(reason_of(odd), HasSubstr("63 bytes do not divide among 2 ranks"));
+}
+
 TEST(FuseWorkload, AChannelIsFusedWholeOrNotAtAll) {
   // A second message of the channel, in a template of its own, carries no sum.
   graph::Workload workload = two_stages();

@@ -34,7 +34,7 @@ class SparseAllocator {
     bool matched = false;
     std::uint32_t router = 0;
     std::uint32_t place = 0;  ///< among those of its router
-    std::uint32_t asked = 0;  ///< pim, loa: requests seen
+    std::uint32_t asked = 0;  ///< pim, loa: requests seen; max_size: which of the inputs that ask
   };
   struct Router {
     std::uint32_t inputs = 0;

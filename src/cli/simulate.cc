@@ -115,7 +115,11 @@ class Simulate : public Command {
     }
     std::string fusions;
     if (run_.fuse) {
-      layout::Fused fused = layout::fuse_communication(std::move(*workload), &step.machine);
+      const auto fitted = machine::with_devices(step.machine, workload->ranks);
+      if (!fitted) {
+        return fail(fitted.error());
+      }
+      layout::Fused fused = layout::fuse_communication(std::move(*workload), &*fitted);
       *workload = std::move(fused.workload);
       fusions = places_of(fused.fusions);
     }

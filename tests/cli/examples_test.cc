@@ -164,14 +164,15 @@ TEST(Examples, PlannedPathsGiveWhatC4PReports) {
     const std::size_t name = line.find(',');
     median[line.substr(0, name)] = std::atof(line.c_str() + line.find(',', name + 1) + 1);
   }
-  EXPECT_NEAR(median["one job; C4P"], 360, 0.01 * 360);
-  EXPECT_NEAR(median["8 jobs; C4P"], 360.57, 0.01 * 360.57);
+  EXPECT_NEAR(median["one job; matched ports; uplinks by job (C4P)"], 360, 0.01 * 360);
+  EXPECT_NEAR(median["8 jobs; matched ports; uplinks by job (C4P)"], 360.57, 0.01 * 360.57);
   EXPECT_NEAR(median["1 of 8 uplinks down; static; slowest job"], 185.76, 0.05 * 185.76);
   EXPECT_NEAR(median["1 of 8 uplinks down; dynamic; slowest job"], 301.46, 0.06 * 301.46);
-  EXPECT_LT(median["8 jobs; hashed; 2 connections"], 0.5 * median["8 jobs; C4P"]);
+  EXPECT_LT(median["8 jobs; hashed; 2 connections"],
+            0.5 * median["8 jobs; matched ports; uplinks by job (C4P)"]);
   // C4P's law: with 1 of n uplinks down no more than (n - 1) / n of healthy.
   EXPECT_LE(median["1 of 8 uplinks down; dynamic; slowest job"],
-            7.0 / 8 * median["8 jobs; C4P"] + 0.1);
+            7.0 / 8 * median["8 jobs; matched ports; uplinks by job (C4P)"] + 0.1);
 }
 
 // Ethereal's claim (arXiv 2407.00550): single paths load links no more than spraying; planned again

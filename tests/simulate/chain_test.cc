@@ -52,7 +52,8 @@ struct Book {
 
 /// From 0 on, with a host that is free at `host`.
 Time end_of(const Chain& chain, const BoundTemplate& shape, Beside beside, Time host = Time(0)) {
-  ChainRun run{.chain = &chain};
+  ChainRun run;
+  run.chain = &chain;
   Job job;
   Book book{.outside = beside};
   ChainWalk<Book>(chain, shape, run.place, job, host, book).begin(Time(0));

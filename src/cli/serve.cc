@@ -169,7 +169,7 @@ class Serve : public Command {
     if (search_ && !slo_) {
       mistakes.add({"--slo", {}, {}, "missing: the limits that --search keeps"});
     }
-    if (attainment_ && !search_) {
+    if (attainment_ && slo_ && !search_) {
       mistakes.add({"--attainment", {}, {}, "is for --search, which looks for such a rate"});
     }
   }

@@ -334,8 +334,11 @@ class Serve : public Command {
     if (run.requests.empty() && run.refused > 0) {
       return fail(fmt::format(
           "none of {} requests can be served: their prompts and answers are longer than the "
-          "model's {} tokens or than the {} KV blocks of {} tokens{}",
+          "model's {} tokens or than the {} KV blocks of {} tokens{}{}",
           run.refused, run.engine.max_model_len, run.kv_blocks, run.engine.block_size,
+          run.cache.state > Bytes(0)
+              ? fmt::format(", of which a state takes {} tokens", run.cache.fixed_tokens(0))
+              : std::string(),
           run.engine.chunked_prefill
               ? std::string()
               : fmt::format(", or prompts, which are not cut, than the {} tokens of a step",

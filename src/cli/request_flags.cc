@@ -51,7 +51,9 @@ double positive_number(const char* flag, const std::optional<std::string>& text,
 }
 
 void RequestFlags::declare(Options& options) {
-  options.value("--trace", trace_, "FILE", "requests of a trace instead of drawn ones");
+  options.value(
+      "--trace", trace_, "FILE",
+      "requests of a trace instead of drawn ones; where it has no times, --rate says when");
   options.value("--rate", rate_, "NUMBER", "requests per second; default 1");
   options.value("--arrival", arrival_, "NAME", "poisson (default), gamma, fixed or infinite");
   options.value("--burstiness", burstiness_, "NUMBER", "shape of gamma arrivals; default 1");
@@ -129,19 +131,32 @@ requests::Trace RequestFlags::read(const requests::Generator& generator, Error& 
     }
     return {.kind = {}, .requests = std::move(drawn), .left_out = 0};
   }
-  refuse_given({{"--rate", rate_},
-                {"--arrival", arrival_},
-                {"--burstiness", burstiness_},
-                {"--input", input_},
+  requests::Trace trace = collect(requests::load_trace(*trace_), mistakes);
+  refuse_given({{"--input", input_},
                 {"--output", output_},
                 {"--shared-prefix", shared_},
                 {"--prefix-groups", groups_},
                 {"--stages", stages_},
                 {"--turns", turns_},
-                {"--adapters", adapters_},
-                {"--seed", seed_}},
+                {"--adapters", adapters_}},
                "contradicts --trace, which says it", mistakes);
-  requests::Trace trace = collect(requests::load_trace(*trace_), mistakes);
+  if (trace.timed) {
+    refuse_given({{"--rate", rate_},
+                  {"--arrival", arrival_},
+                  {"--burstiness", burstiness_},
+                  {"--seed", seed_}},
+                 "contradicts --trace, which says when requests come", mistakes);
+  } else if (!rate_ && !arrival_) {
+    refuse_given({{"--seed", seed_}}, "is for --rate or --arrival: this --trace has no times",
+                 mistakes);
+  } else if (mistakes.empty()) {
+    requests::Generator drawn = generator;
+    drawn.count = static_cast<std::int64_t>(trace.requests.size());
+    const std::vector<requests::Request> times = requests::generate(drawn);
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      trace.requests[i].arrival = times[i].arrival;
+    }
+  }
   if (requests_ && trace.requests.size() > static_cast<std::size_t>(generator.count)) {
     trace.requests.resize(static_cast<std::size_t>(generator.count));
   }

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "cli/request_flags.h"
+#include "cli/serve_examples.h"
 #include "cli/served_model.h"
 #include "cli/step_flags.h"
 #include "machine/parts.h"
@@ -21,27 +22,6 @@
 
 namespace orrery::cli {
 namespace {
-
-constexpr const char* kServeExamples =
-    "An inference engine serves requests: those of a trace, or drawn ones. Lengths: 1000,\n"
-    "'uniform(500, 1500)', 'lognormal(1000, 0.6)' (mean, sigma). Engines: `orrery list engines`,\n"
-    "`orrery show engine vllm@0.19`; a file states what differs from one of them.\n"
-    "Examples:\n"
-    "  orrery serve --model llama-3-70b --machine dgx-h100 --devices 8 --rate 5 \\\n"
-    "               --input 1000 --output 250 --requests 3000\n"
-    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --trace mooncake.jsonl --json\n"
-    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --arrival infinite \\\n"
-    "               --max-concurrency 64 --requests 1000 --requests-out requests.csv\n"
-    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --search rate \\\n"
-    "               --slo 'ttft=500 ms,tpot=20 ms' --input 1000 --output 250\n"
-    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --prefill 1 --replicas 3 --rate 40\n"
-    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --stages '2:60 s,40:120 s' \\\n"
-    "               --replicas 4 --router least_requests\n"
-    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --rate 0.3 --turns 5 --think '20 s'\n"
-    "  orrery serve --model llama-3.1-8b --machine rtx-4090 --rate 10 \\\n"
-    "               --kernels dense.csv,per_sequence.csv,attention.csv\n"
-    "  orrery serve --model llama-3-70b --machine dgx-h100,dgx-b200 --devices 8 --search plan \\\n"
-    "               --formats bf16,w8a8 --input 1000 --output 250 --plot front.svg\n";
 
 constexpr std::size_t kMostTracedSteps = 1'000'000;
 
@@ -66,6 +46,8 @@ class Serve : public Command {
     options.flag(
         "--fuse", fuse_,
         "with tp: sums become slices of tokens where that is faster; says what was gained");
+    options.value("--price", price_, "USD",
+                  "of a device's hour, instead of what the machine states");
     options.group("Requests");
     requests_.declare(options);
     options.value("--max-concurrency", concurrency_, "INT", "requests of the client at once");
@@ -76,7 +58,9 @@ class Serve : public Command {
         "--formats", formats_, "LIST",
         "for --search plan, of bf16, w8a8, w8a8kv8, w4a16, w4a4kv8; default: the engine's");
     options.value("--plot", plot_, "FILE", "for --search plan: also write the front as SVG");
-    options.value("--slo", slo_, "LIMITS", "such as 'ttft=500 ms,tpot=30 ms'; also e2e");
+    options.value(
+        "--slo", slo_, "LIMITS",
+        "such as 'ttft=500 ms,tpot=30 ms'; also e2e. Without --search: count who keeps them");
     options.value("--attainment", attainment_, "SHARE", "of requests within --slo; default 0.99");
     options.group("Results");
     options.flag("--json", json_, "print one JSON object");
@@ -115,6 +99,7 @@ class Serve : public Command {
     machine::Machine machine;
     if (machine_) {
       machine = load_named("--machine", *machine_, machine::load_alike, of_files);
+      take_price(machine, mistakes);
     }
     place(engine, mistakes);
     serving::ServeOptions options = read_options(engine, mistakes);
@@ -133,6 +118,9 @@ class Serve : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
+    const bool paced = !requests_.has_trace() && !requests_.has_stages() &&
+                       generator.arrival != requests::Arrival::infinite;
+    options.rate = paced && !search_ ? generator.rate : 0;
     ProgressBar bar(search_ ? "searching" : "serving");
     options.progress = [&](double share) { bar.update(share); };
     if (!search_) {
@@ -178,8 +166,11 @@ class Serve : public Command {
     if (generator.adapters > 0 && engine.adapter_slots == 0) {
       mistakes.add({"--adapters", {}, {}, "is for an engine with lora: {slots: N, rank: R}"});
     }
-    if (search_.has_value() != slo_.has_value()) {
-      mistakes.add({search_ ? "--slo" : "--search", {}, {}, "missing: the two go together"});
+    if (search_ && !slo_) {
+      mistakes.add({"--slo", {}, {}, "missing: the limits that --search keeps"});
+    }
+    if (attainment_ && slo_ && !search_) {
+      mistakes.add({"--attainment", {}, {}, "is for --search, which looks for such a rate"});
     }
   }
 
@@ -212,6 +203,11 @@ class Serve : public Command {
     search.attainment = limits.attainment;
     for (const std::string& name : listed(machine_)) {
       search.machines.push_back(load_named("--machine", name, machine::load_alike, mistakes));
+    }
+    if (price_ && search.machines.size() > 1) {
+      mistakes.add({"--price", {}, *price_, "one machine: others have their own prices"});
+    } else if (!search.machines.empty()) {
+      take_price(search.machines.front(), mistakes);
     }
     search.formats = read_formats(mistakes);
     constexpr std::int64_t kMostDevices = 1024;
@@ -252,6 +248,14 @@ class Serve : public Command {
     return json_  ? report::serving_plans_json(found, model.name)
            : csv_ ? report::serving_plans_csv(found)
                   : report::serving_plans_text(found, model.name);
+  }
+
+  void take_price(machine::Machine& machine, Error& mistakes) const {
+    if (!price_) {
+      return;
+    }
+    const double dollars = positive_number("--price", price_, 1, mistakes);
+    machine.device.price_per_hour = Money(dollars);
   }
 
   std::vector<serving::Format> read_formats(Error& mistakes) const {
@@ -330,8 +334,11 @@ class Serve : public Command {
     if (run.requests.empty() && run.refused > 0) {
       return fail(fmt::format(
           "none of {} requests can be served: their prompts and answers are longer than the "
-          "model's {} tokens or than the {} KV blocks of {} tokens{}",
+          "model's {} tokens or than the {} KV blocks of {} tokens{}{}",
           run.refused, run.engine.max_model_len, run.kv_blocks, run.engine.block_size,
+          run.cache.state > Bytes(0)
+              ? fmt::format(", of which a state takes {} tokens", run.cache.fixed_tokens(0))
+              : std::string(),
           run.engine.chunked_prefill
               ? std::string()
               : fmt::format(", or prompts, which are not cut, than the {} tokens of a step",
@@ -340,7 +347,9 @@ class Serve : public Command {
     if (run.duration.is_overflow()) {
       return fail(fmt::format("serving {}", kBeyondTime));
     }
-    const serving::Metrics metrics = serving::metrics(run, machine);
+    Error known;
+    const serving::Objectives objectives = read_search(known).objectives;
+    const serving::Metrics metrics = serving::metrics(run, machine, slo_ ? &objectives : nullptr);
     if (requests_out_) {
       if (auto done = write_file(*requests_out_, report::serving_requests_csv(run)); !done) {
         return fail(std::move(done.error()));
@@ -363,6 +372,7 @@ class Serve : public Command {
   std::optional<std::string> kernels_;
   std::optional<std::string> replicas_;
   std::optional<std::string> prefill_;
+  std::optional<std::string> price_;
   std::optional<std::string> router_;
   RequestFlags requests_;
   std::optional<std::string> concurrency_;

@@ -110,6 +110,11 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
   scalar("requests_per_s", m.requests_per_s);
   scalar("output_tokens_per_s", m.output_tokens_per_s);
   scalar("total_tokens_per_s", m.total_tokens_per_s);
+  scalar("peak_output_tokens_per_s", m.peak_tokens_per_s);
+  scalar("peak_concurrent_requests", m.peak_concurrent);
+  if (m.goodput) {
+    scalar("goodput_requests_per_s", *m.goodput);
+  }
   scalar("output_tokens_per_s_per_device", m.output_tokens_per_s_per_device);
   scalar("output_tokens_per_s_per_user", m.output_tokens_per_s_per_user);
   statistics("ttft_s", m.ttft);
@@ -136,7 +141,8 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
   scalar("peak_kv_use", run.peak_kv_use);
   scalar("peak_running", m.peak_running);
   scalar("weights_bytes", run.weights.value());
-  scalar("kv_bytes_per_token", run.kv_bytes_per_token.value());
+  scalar("kv_bytes_per_token", run.cache.per_token.value());
+  scalar("state_bytes", run.cache.state.value());
   if (m.energy) {
     scalar("energy_j", m.energy->value());
   }
@@ -156,9 +162,28 @@ void visit_statistics(const serving::Statistics& statistics, Visit visit) {
   visit("p99", to_seconds(statistics.p99));
 }
 
+std::string speculation_lines(const scheduler::Totals& totals) {
+  if (totals.drafts == 0) {
+    return {};
+  }
+  const auto accepted = static_cast<double>(totals.accepted_tokens);
+  return banner("Speculative Decoding", '-') +
+         value_line("Acceptance rate (%):",
+                    100 * accepted / static_cast<double>(totals.drafted_tokens)) +
+         value_line("Acceptance length:", 1 + accepted / static_cast<double>(totals.drafts)) +
+         value_line("Drafts:", totals.drafts) + value_line("Draft tokens:", totals.drafted_tokens) +
+         value_line("Accepted tokens:", totals.accepted_tokens);
+}
+
 /// What the engine did.
 std::string engine_lines(const serving::Run& run, const serving::Metrics& m) {
   std::string text = banner(" Engine ", '=');
+  if (run.refused > 0) {
+    text += value_line("Refused requests (too long):", run.refused);
+  }
+  if (run.rejected > 0) {
+    text += value_line("Rejected requests (router):", run.rejected);
+  }
   text += value_line("Output tokens/s per device:", m.output_tokens_per_s_per_device);
   text += value_line("Output tokens/s per user:", m.output_tokens_per_s_per_user);
   text += value_line("Mean time in queue (ms):", milliseconds(m.queue.mean));
@@ -185,11 +210,6 @@ std::string engine_lines(const serving::Run& run, const serving::Metrics& m) {
   if (run.engine.adapter_slots > 0) {
     text += value_line("Adapters copied:", run.totals.copied_adapters);
     text += value_line("Time of copying adapters (s):", to_seconds(run.copying));
-  }
-  if (run.totals.drafted_tokens > 0) {
-    text += value_line("Guessed tokens accepted (%):",
-                       100 * static_cast<double>(run.totals.accepted_tokens) /
-                           static_cast<double>(run.totals.drafted_tokens));
   }
   text += value_line("Engine steps:", run.totals.ticks);
   if (m.energy && m.output_tokens > 0) {
@@ -256,22 +276,29 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& m,
       fmt::format("{} on {} {} by {}\n\n", run.model, run.devices, run.machine, run.engine.name);
   text += banner(" Serving Benchmark Result ", '=');
   text += value_line("Successful requests:", m.completed);
-  if (run.refused > 0) {
-    text += value_line("Refused requests (too long):", run.refused);
+  text += value_line("Failed requests:", run.refused + run.rejected);
+  if (run.max_concurrency > 0) {
+    text += value_line("Maximum request concurrency:", run.max_concurrency);
   }
-  if (run.rejected > 0) {
-    text += value_line("Rejected requests (router):", run.rejected);
+  if (run.rate > 0) {
+    text += value_line("Request rate configured (RPS):", run.rate);
   }
   text += value_line("Benchmark duration (s):", to_seconds(m.duration));
   text += value_line("Total input tokens:", m.input_tokens);
   text += value_line("Total generated tokens:", m.output_tokens);
   text += value_line("Request throughput (req/s):", m.requests_per_s);
+  if (m.goodput) {
+    text += value_line("Request goodput (req/s):", *m.goodput);
+  }
   text += value_line("Output token throughput (tok/s):", m.output_tokens_per_s);
-  text += value_line("Total Token throughput (tok/s):", m.total_tokens_per_s);
+  text += value_line("Peak output token throughput (tok/s):", m.peak_tokens_per_s);
+  text += value_line("Peak concurrent requests:", static_cast<double>(m.peak_concurrent));
+  text += value_line("Total token throughput (tok/s):", m.total_tokens_per_s);
   text += times("Time to First Token", "TTFT", m.ttft);
   text += times("Time per Output Token (excl. 1st token)", "TPOT", m.tpot);
   text += times("Inter-token Latency", "ITL", m.itl);
   text += times("End-to-end Latency", "E2EL", m.e2e);
+  text += speculation_lines(run.totals);
   const serving::Breakdown where = serving::breakdown(run);
   text += banner(" Where it goes: mean, slowest 1 % ", '=');
   text += part_lines("Time to First Token", where.ttft);
@@ -326,64 +353,6 @@ std::string serving_csv(const serving::Run& run, const serving::Metrics& m) {
         });
       });
   return csv_line(names) + csv_line(values);
-}
-
-std::string serving_requests_csv(const serving::Run& run) {
-  std::string text =
-      "request,input_tokens,output_tokens,sent_s,queued_s,scheduled_s,first_token_s,last_token_s,"
-      "ttft_s,tpot_s,e2e_s,cached_tokens,preemptions,moved_s,fetching_s,stalled_s,"
-      "beside_prompts_s\n";
-  for (std::size_t i = 0; i < run.requests.size(); ++i) {
-    const serving::Served& request = run.requests[i];
-    const double tpot = request.output > 1 ? to_seconds(request.tpot()) : 0;
-    fmt::format_to(
-        std::back_inserter(text),
-        "{},{},{},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{:.9f},{:.9f},"
-        "{:.9f},{:.9f}\n",
-        i, request.input, request.output, to_seconds(request.sent), to_seconds(request.queued),
-        to_seconds(request.scheduled), to_seconds(request.first), to_seconds(request.last),
-        to_seconds(request.ttft()), tpot, to_seconds(request.latency()), request.cached,
-        request.preemptions, to_seconds(request.moved), to_seconds(request.fetching),
-        to_seconds(request.stalled), to_seconds(request.beside));
-  }
-  return text;
-}
-
-std::string serving_trace(const serving::Run& run) {
-  const auto microseconds = [](Time time) { return 1e6 * to_seconds(time); };
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("displayTimeUnit").value("ms");
-    json.key("traceEvents").begin_array();
-    for (const serving::StepRecord& step : run.steps) {
-      json.begin_object();
-      json.key("name").value(step.tokens == step.requests ? "decode" : "mixed");
-      json.key("ph").value("X").key("pid").value(0).key("tid").value(step.engine);
-      json.key("ts").value(microseconds(step.begin));
-      json.key("dur").value(microseconds(step.end - step.begin));
-      json.key("args").begin_object();
-      json.key("tokens").value(step.tokens).key("requests").value(step.requests);
-      json.end_object();
-      json.end_object();
-    }
-    for (const serving::Sample& sample : run.samples) {
-      json.begin_object();
-      json.key("name").value("engine").key("ph").value("C").key("pid").value(0);
-      json.key("ts").value(microseconds(sample.at));
-      json.key("args").begin_object();
-      json.key("running").value(sample.running).key("waiting").value(sample.waiting);
-      json.key("kv_percent").value(100 * sample.kv_use);
-      json.end_object();
-      json.end_object();
-    }
-    json.end_array();
-    json.end_object();
-  });
-}
-
-std::string engine_json(const serving::Engine& engine) {
-  const auto node = parse_config(serving::to_yaml(engine), engine.name, ConfigSyntax::yaml);
-  return json_text([&](JsonWriter& json) { write_node(json, node.value()); });
 }
 
 }  // namespace orrery::report

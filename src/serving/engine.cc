@@ -34,6 +34,7 @@ void vllm_v0(Engine& engine) {
   engine.chunked_prefill = false;
   engine.reserve_full_isl = false;
   engine.watermark = 0.01;
+  engine.whole_windows = true;
   engine.max_num_seqs = 256;
   engine.largest_graph = 256;
   engine.null_blocks = 0;
@@ -77,6 +78,10 @@ void sarathi(Engine& engine) {
 void trtllm_max_utilization(Engine& engine) {
   trtllm(engine);
   engine.policy = scheduler::Policy::max_utilization;
+}
+void trtllm_static(Engine& engine) {
+  trtllm(engine);
+  engine.policy = scheduler::Policy::static_batch;
 }
 void fastserve(Engine& engine) {
   engine.policy = scheduler::Policy::mlfq;
@@ -195,6 +200,14 @@ Error check(const Engine& engine) {
                  "none, or prefix: true beside them");
   ranges.from("lora.slots", engine.adapter_slots, 0, kMostAdapters);
   ranges.from("lora.rank", engine.adapter_rank, 1, kMostAdapters);
+  ranges.require(!engine.whole_adapters || (engine.adapter_slots > 0 && engine.drafts() == 0),
+                 "lora.whole", "false without slots, and with speculation");
+  ranges.from("weights.window", engine.weight_window, 0);
+  ranges.from("weights.retain", engine.weight_retain, 0);
+  ranges.require(engine.weight_retain == 0 || engine.weight_window > 0, "weights.retain",
+                 "0 without a window");
+  ranges.require(engine.weight_window == 0 || engine.drafts() == 0, "weights.window",
+                 "0 with speculation");
   ranges.from("graphs.largest", engine.largest_graph, 0);
   ranges.from("host.front_end", engine.front_end, kLongest);
   ranges.from("host.step", engine.step, kLongest);
@@ -215,17 +228,6 @@ Result<int> checked_ranges(const Engine& engine, const ConfigNode& node) {
   return wrong.empty() ? Result<int>(0) : fail(std::move(wrong));
 }
 
-template <class T>
-std::string shown(const T& value) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyz0123456789_.-";
-    const bool plain = value.find_first_not_of(kPlain) == std::string::npos && value != "null";
-    return plain ? value : exact_text(value);
-  } else {
-    return exact_text(value);
-  }
-}
-
 }  // namespace
 
 const std::vector<EngineDefaults>& engines() {
@@ -236,6 +238,7 @@ const std::vector<EngineDefaults>& engines() {
       {"sglang@0.5", "SGLang, overlap scheduler, pages of one token", sglang},
       {"trtllm@1.0", "TensorRT-LLM, GUARANTEED_NO_EVICT, chunked context", trtllm},
       {"trtllm-max@1.0", "TensorRT-LLM, MAX_UTILIZATION, chunked context", trtllm_max_utilization},
+      {"trtllm-static@1.0", "TensorRT-LLM, STATIC_BATCH, chunked context", trtllm_static},
       {"orca", "iteration-level scheduling with whole answers reserved", orca},
       {"sarathi", "chunked prefill of 512 tokens a step", sarathi},
       {"fastserve", "skip-join queues by what was computed", fastserve},
@@ -356,36 +359,6 @@ Error located(Error error, const Engine& engine) {
     }
   }
   return error;
-}
-
-std::string field_text(const Engine& engine, std::string_view path) {
-  std::string text;
-  Engine::fields([&](std::string_view section, std::string_view field, auto member,
-                     std::string_view) {
-    if (path == fmt::format("{}.{}", section, field)) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(engine.*member)>, std::string>) {
-        text = engine.*member;
-      } else {
-        text = exact_text(engine.*member);
-      }
-    }
-  });
-  return text;
-}
-
-std::string to_yaml(const Engine& engine) {
-  std::string text = fmt::format("engine: {}\n", engine.name);
-  std::string open;
-  Engine::fields(
-      [&](std::string_view section, std::string_view field, auto member, std::string_view meaning) {
-        if (section != open) {
-          text += fmt::format("{}:\n", section);
-          open = section;
-        }
-        const std::string line = fmt::format("  {}: {}", field, shown(engine.*member));
-        text += fmt::format("{:<44}# {}\n", line, meaning);
-      });
-  return text;
 }
 
 }  // namespace orrery::serving

@@ -7,7 +7,8 @@
 ///   scheduler: {policy: vllm_v1, max_num_seqs: 256, max_num_batched_tokens: 8192, async: true}
 ///   cache: {block_size: 16, memory_utilization: 0.9, prefix: true, blocks: 2588,
 ///           tiers: "host:100 GB,nvme"}
-///   lora: {slots: 4, rank: 16}
+///   lora: {slots: 4, rank: 16}                # or whole models: {slots: 30, whole: true}
+///   weights: {window: 4, retain: 2}           # of a model larger than memory
 ///   graphs: {largest: 512}
 ///   host: {front_end: 2 ms, step: 0.5 ms, per_request: 4 us, gap: 0 us, launch: 5 us}
 ///   kernels: {tables: "dense.csv,per_sequence.csv,attention.csv"}   # measured ones of the card
@@ -73,10 +74,12 @@ struct Engine {
   std::int64_t ep = 1;
   std::int64_t cp = 1;
   plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
+  step::Gateway gateway = step::Gateway::none;
   // precision
   graph::DataType weights = graph::DataType::bf16;
   graph::DataType activations = graph::DataType::bf16;
   graph::DataType kv = graph::DataType::bf16;
+  graph::DataType state = graph::DataType::bf16;
   bool block_scaled = false;
   step::Narrow narrow = step::Narrow::all;
   double scale_bits = 0;
@@ -97,12 +100,17 @@ struct Engine {
   double memory_utilization = 0.9;
   KvMemory kv_memory = KvMemory::of_total;
   bool prefix = true;
+  bool whole_windows = false;
   std::int64_t blocks = 0;       ///< 0: what the memory holds
   std::int64_t null_blocks = 1;  ///< of them, kept by the engine itself
   std::string tiers;
   // lora
   std::int64_t adapter_slots = 0;
   std::int64_t adapter_rank = 16;
+  bool whole_adapters = false;
+  // weights
+  std::int64_t weight_window = 0;
+  std::int64_t weight_retain = 0;
   // graphs
   std::int64_t largest_graph = 512;  ///< tokens; 0: eager
   GraphSizes graph_sizes = GraphSizes::steps;
@@ -164,11 +172,14 @@ struct Engine {
     visit("parallel", "cp", &E::cp, "context parallel: ranks that share prompts and caches");
     visit("parallel", "dispatch", &E::dispatch, "how tokens of dp copies reach their experts");
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
+    visit("parallel", "gateway", &E::gateway,
+          "all-reduces of devices at home: none, fastest, star, tree or ring");
     visit("parallel", "fuse", &E::fuse,
           "with tp: sums become slices of tokens where that is faster");
     visit("precision", "weights", &E::weights, "of the layers' matrices in memory");
     visit("precision", "activations", &E::activations, "what their GEMMs compute in");
     visit("precision", "kv", &E::kv, "of the KV cache");
+    visit("precision", "state", &E::state, "of the state of Mamba layers");
     visit("precision", "block_scaled", &E::block_scaled, "fp8 with a scale per block");
     visit("precision", "narrow", &E::narrow, "matrices that have them: all, mlp or experts");
     visit("precision", "scale_bits", &E::scale_bits, "of scales in memory, per narrow weight");
@@ -196,11 +207,19 @@ struct Engine {
     visit("cache", "memory_utilization", &E::memory_utilization, "share of the device's memory");
     visit("cache", "kv_memory", &E::kv_memory, "what that is a share of");
     visit("cache", "prefix", &E::prefix, "find known beginnings");
+    visit("cache", "whole_windows", &E::whole_windows,
+          "layers with windows keep what is behind them, too");
     visit("cache", "blocks", &E::blocks, "KV blocks; 0: what the memory holds");
     visit("cache", "null_blocks", &E::null_blocks, "blocks the engine keeps for itself");
     visit("cache", "tiers", &E::tiers, "memory below, such as host:100 GB,nvme (kv_tiers.h)");
     visit("lora", "slots", &E::adapter_slots, "adapters in the accelerator's memory; 0: none");
     visit("lora", "rank", &E::adapter_rank, "of every adapter");
+    visit("lora", "whole", &E::whole_adapters,
+          "an adapter is a whole model of the same shape (composition of experts)");
+    visit("weights", "window", &E::weight_window,
+          "blocks of half a layer in memory, streamed from the second tier; 0: all stay");
+    visit("weights", "retain", &E::weight_retain,
+          "with a window: the MLP of every so many-th layer stays; 0: none");
     visit("graphs", "largest", &E::largest_graph, "tokens of the largest graph; 0: eager");
     visit("graphs", "sizes", &E::graph_sizes, "which sizes there are: steps or powers");
     visit("host", "front_end", &E::front_end, "from the client to the queue");

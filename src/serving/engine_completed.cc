@@ -9,21 +9,24 @@ namespace orrery::serving {
 namespace {
 
 /// As vLLM does with `dtype: auto`: 16-bit formats that nobody has stated are fp16 where the device
-/// does not compute in bf16.
+/// does not compute in bf16, fp32 where it computes in neither.
 void take_half_where_needed(Engine& engine, const compute::Device& device) {
   const auto computes = [&](graph::DataType type) {
     return device.peak[static_cast<std::size_t>(type)] > FlopRate(0);
   };
-  if (computes(graph::DataType::bf16) || !computes(graph::DataType::fp16)) {
+  const graph::DataType other =
+      computes(graph::DataType::fp16) ? graph::DataType::fp16 : graph::DataType::fp32;
+  if (computes(graph::DataType::bf16) || !computes(other)) {
     return;
   }
   for (const auto& [name, format] : {std::pair{"precision.weights", &Engine::weights},
                                      {"precision.activations", &Engine::activations},
-                                     {"precision.kv", &Engine::kv}}) {
+                                     {"precision.kv", &Engine::kv},
+                                     {"precision.state", &Engine::state}}) {
     const bool stated = std::any_of(engine.stated.begin(), engine.stated.end(),
                                     [&](const auto& field) { return field.first == name; });
     if (!stated && engine.*format == graph::DataType::bf16) {
-      engine.*format = graph::DataType::fp16;
+      engine.*format = other;
     }
   }
 }
@@ -82,20 +85,26 @@ Engine completed(Engine engine, const machine::Machine& machine, std::int64_t mo
 
 step::StepOptions step_options(const Engine& engine) {
   const auto all_reduce = value_of<collective::CollectiveAlgorithm>(engine.all_reduce);
-  return {.degrees = {engine.tp, engine.pp, engine.dp, engine.ep, engine.cp},
-          .precision = {.weights = engine.weights,
-                        .activations = engine.activations,
-                        .kv = engine.kv,
-                        .block_scaled = engine.block_scaled,
-                        .narrow = engine.narrow,
-                        .scale_bits = engine.scale_bits},
-          .captures = capture_sizes(engine.largest_graph, engine.graph_sizes),
-          .all_reduce = all_reduce.value_or(collective::CollectiveAlgorithm::custom),
-          .dispatch = engine.dispatch,
-          .fuse = engine.fuse,
-          .launch = engine.launch,
-          .adapter_rank = engine.adapter_slots > 0 ? engine.adapter_rank : 0,
-          .kernels = engine.kernels};
+  return {
+      .degrees = {engine.tp, engine.pp, engine.dp, engine.ep, engine.cp},
+      .precision = {.weights = engine.weights,
+                    .activations = engine.activations,
+                    .kv = engine.kv,
+                    .state = engine.state,
+                    .block_scaled = engine.block_scaled,
+                    .narrow = engine.narrow,
+                    .scale_bits = engine.scale_bits},
+      .captures = capture_sizes(engine.largest_graph, engine.graph_sizes),
+      .all_reduce = all_reduce.value_or(collective::CollectiveAlgorithm::custom),
+      .dispatch = engine.dispatch,
+      .whole_windows = engine.whole_windows,
+      .fuse = engine.fuse,
+      .launch = engine.launch,
+      .adapter_rank = engine.adapter_slots > 0 && !engine.whole_adapters ? engine.adapter_rank : 0,
+      .kernels = engine.kernels,
+      .gateway = engine.gateway,
+      .window = engine.weight_window,
+      .retain = engine.weight_retain};
 }
 
 }  // namespace orrery::serving

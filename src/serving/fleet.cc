@@ -2,6 +2,7 @@
 #include "serving/fleet.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace orrery::serving {
@@ -220,7 +221,7 @@ Fleet::Member& Fleet::choose(bool prefill, const requests::Request& request, std
     std::int64_t tokens = member->tokens;
     if (router == Router::prefix_aware) {
       const scheduler::Scheduler& scheduler = member->loop->scheduler();
-      const auto spec = spec_of(request, member->run.engine, scheduler);
+      const auto spec = spec_of(request, member->run, scheduler);
       tokens -= spec ? scheduler.cached_tokens(*spec) : 0;
     }
     return tokens;
@@ -242,7 +243,7 @@ void Fleet::take_arrivals(Time at) {
     const requests::Request& request = requests_[delivery->request];
     // Every pool has to be able to hold it.
     const bool fits = std::all_of(members_.begin(), members_.end(), [&](const auto& member) {
-      return spec_of(request, member->run.engine, member->loop->scheduler()).has_value();
+      return spec_of(request, member->run, member->loop->scheduler()).has_value();
     });
     now_ = at;
     Member& member = choose(network_.has_value(), request, arrival_turn_);
@@ -308,7 +309,8 @@ void Fleet::begin_transfers(Member& member, Time at) {
     place.served = *served;
     const scheduler::RequestState& state =
         member.loop->scheduler().request(static_cast<scheduler::RequestIndex>(*served));
-    const Bytes bytes = member.run.kv_bytes_per_token * (state.spec.prompt - state.cached);
+    const Bytes bytes = member.run.cache.per_token * (state.spec.prompt - state.cached) +
+                        member.run.cache.fixed(state.spec.prompt);
     run_.moved_bytes += bytes * member.place.ranks;
     network_->begin(at, from.place, member.place, bytes);
     moving_.push_back(request);
@@ -362,6 +364,9 @@ void Fleet::join() {
       run_.samples[i].waiting += part.samples[i].waiting;
       run_.samples[i].kv_use += part.samples[i].kv_use / static_cast<double>(members_.size());
     }
+    run_.tokens.resize(std::max(run_.tokens.size(), part.tokens.size()));
+    std::transform(part.tokens.begin(), part.tokens.end(), run_.tokens.begin(), run_.tokens.begin(),
+                   std::plus<>());
     run_.totals += part.totals;
     run_.peak_kv_use = std::max(run_.peak_kv_use, part.peak_kv_use);
     run_.kv_use_s += part.kv_use_s / static_cast<double>(members_.size());

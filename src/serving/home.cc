@@ -35,7 +35,7 @@ double element_bytes(const Setting& s) {
   return static_cast<double>(graph::bits_of(s.type)) / 8;
 }
 
-BlockElements elements_of(const zoo::Model& model, double share) {
+step::BlockElements elements_of(const zoo::Model& model, double share) {
   const auto h = static_cast<double>(model.hidden);
   const auto projections = static_cast<double>(2 * (model.heads + model.kv_heads) * model.head_dim);
   const double matrices = zoo::is_gated(model.mlp) ? 3 : 2;
@@ -53,29 +53,30 @@ Time compute_time(double elements, std::int64_t tokens, const Setting& s, const 
   return compute::kernel_time(op, member.machine->device).alone;
 }
 
-bool takes_no_more(const BlockTimes& a, const BlockTimes& b) {
+bool takes_no_more(const step::BlockTimes& a, const step::BlockTimes& b) {
   return a.attention <= b.attention && a.mlp <= b.mlp && a.load_attention <= b.load_attention &&
          a.load_mlp <= b.load_mlp;
 }
 
 /// Of all devices but those that never make the others wait.
-std::vector<BlockTimes> times_of(std::int64_t tokens, Time all_reduce, const Setting& s) {
-  std::vector<BlockTimes> all;
+std::vector<step::BlockTimes> times_of(std::int64_t tokens, Time all_reduce, const Setting& s) {
+  std::vector<step::BlockTimes> all;
   for (const Member& member : s.members) {
-    const BlockElements work = elements_of(s.model, member.work);
-    const BlockElements held = elements_of(s.model, member.share);
+    const step::BlockElements work = elements_of(s.model, member.work);
+    const step::BlockElements held = elements_of(s.model, member.share);
     const Bandwidth disk = member.machine->device.memory[1].bandwidth;
     const auto load = [&](double elements) {
       return Bytes(std::llround(elements * element_bytes(s))) / disk;
     };
-    const BlockTimes times{.attention = compute_time(work.attention, tokens, s, member),
-                           .mlp = compute_time(work.mlp, tokens, s, member),
-                           .all_reduce = all_reduce,
-                           .load_attention = load(held.attention),
-                           .load_mlp = load(held.mlp)};
-    const auto covers = [&](const BlockTimes& other) { return takes_no_more(times, other); };
+    const step::BlockTimes times{.attention = compute_time(work.attention, tokens, s, member),
+                                 .mlp = compute_time(work.mlp, tokens, s, member),
+                                 .all_reduce = all_reduce,
+                                 .load_attention = load(held.attention),
+                                 .load_mlp = load(held.mlp)};
+    const auto covers = [&](const step::BlockTimes& other) { return takes_no_more(times, other); };
     if (std::none_of(all.begin(), all.end(), covers)) {
-      std::erase_if(all, [&](const BlockTimes& other) { return takes_no_more(other, times); });
+      std::erase_if(all,
+                    [&](const step::BlockTimes& other) { return takes_no_more(other, times); });
       all.push_back(times);
     }
   }
@@ -83,11 +84,12 @@ std::vector<BlockTimes> times_of(std::int64_t tokens, Time all_reduce, const Set
 }
 
 /// The longest of each: all-reduces wait for the last.
-BlockTimes longest(const std::vector<BlockTimes>& all) {
-  BlockTimes most = all.front();
-  for (const BlockTimes& times : all) {
-    for (Time BlockTimes::*part : {&BlockTimes::attention, &BlockTimes::mlp,
-                                   &BlockTimes::load_attention, &BlockTimes::load_mlp}) {
+step::BlockTimes longest(const std::vector<step::BlockTimes>& all) {
+  step::BlockTimes most = all.front();
+  for (const step::BlockTimes& times : all) {
+    for (Time step::BlockTimes::*part :
+         {&step::BlockTimes::attention, &step::BlockTimes::mlp, &step::BlockTimes::load_attention,
+          &step::BlockTimes::load_mlp}) {
       most.*part = std::max(most.*part, times.*part);
     }
   }
@@ -95,8 +97,8 @@ BlockTimes longest(const std::vector<BlockTimes>& all) {
 }
 
 Bytes memory_of(std::int64_t window, bool master, double share, const Setting& s) {
-  return Bytes(
-      std::llround(peak_elements(elements_of(s.model, share), window, master) * element_bytes(s)));
+  return Bytes(std::llround(step::peak_elements(elements_of(s.model, share), window, master) *
+                            element_bytes(s)));
 }
 
 /// The first member that has no room for the window; null: all have.
@@ -185,22 +187,24 @@ HomeRun run_with(std::int64_t window, const Home& home, const Setting& s) {
   run.token_all_reduce = pick(run.message);
   const auto prompts = all_times(home.input, run.prompt_all_reduce, prompt_message);
   const auto tokens = all_times(1, run.token_all_reduce, run.message);
-  const BlockTimes token = longest(tokens);
-  const WeightWindow blocks{.layers = s.model.layers, .blocks = window, .retain = home.retain};
+  const step::BlockTimes token = longest(tokens);
+  const step::WeightWindow blocks{
+      .layers = s.model.layers, .blocks = window, .retain = home.retain};
   // The master alone; its work over its share is how much slower than its machine it is.
   const Member& master = s.members.front();
   const Time head =
       compute_time(static_cast<double>(s.model.vocab * s.model.hidden), 1, s, master) *
       (master.work / master.share);
-  const StreamedTokens first = stream_tokens(blocks, prompts, 1);
-  const StreamedTokens rest = stream_tokens(blocks, tokens, std::max<std::int64_t>(2, home.output));
+  const step::StreamedTokens first = step::stream_tokens(blocks, prompts, 1);
+  const step::StreamedTokens rest =
+      step::stream_tokens(blocks, tokens, std::max<std::int64_t>(2, home.output));
   run.attention = token.attention;
   run.mlp = token.mlp;
   run.all_reduce = token.all_reduce;
   run.load_attention = token.load_attention;
   run.load_mlp = token.load_mlp;
-  run.loose = loose_condition(token, s.model.layers);
-  run.tight = tight_condition(token);
+  run.loose = step::loose_condition(token, s.model.layers);
+  run.tight = step::tight_condition(token);
   run.first_token = first.first + head;
   run.next_token = rest.next + head;
   run.stall = rest.stall;

@@ -28,7 +28,7 @@
 #include "base/result.h"
 #include "collective/gateway.h"
 #include "machine/machine.h"
-#include "serving/weight_window.h"
+#include "serving/step/weight_window.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::serving {

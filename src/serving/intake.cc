@@ -25,9 +25,9 @@ std::int64_t answer_of(const requests::Request& request, const Engine& engine) {
   return std::min(request.output, engine.max_model_len - request.input);
 }
 
-std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request,
-                                              const Engine& engine,
+std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request, const Run& run,
                                               const scheduler::Scheduler& scheduler) {
+  const Engine& engine = run.engine;
   scheduler::RequestSpec spec{
       .prompt = request.input,
       .output = answer_of(request, engine),
@@ -39,6 +39,8 @@ std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request,
     }
   }
   spec.keeps_blocks = !engine.tiers.empty();
+  const std::int64_t fixed = run.cache.fixed_tokens(spec.prompt + spec.output - 1);
+  spec.fixed_blocks = scheduler.book().blocks_of(fixed);
   if (spec.output < 1 || !scheduler.can_ever_run(spec)) {
     return std::nullopt;
   }

@@ -34,6 +34,7 @@ constexpr auto kFlags = std::to_array<Flag>({
     {"vllm", "enable-prefix-caching", "cache", "prefix", true},
     {"vllm", "gpu-memory-utilization", "cache", "memory_utilization"},
     {"vllm", "block-size", "cache", "block_size"},
+    {"vllm", "disable-hybrid-kv-cache-manager", "cache", "whole_windows", true},
     {"vllm", "num-gpu-blocks-override", "cache", "blocks"},
     {"sglang", "tp-size", "parallel", "tp"},
     {"sglang", "tp", "parallel", "tp"},
@@ -45,6 +46,7 @@ constexpr auto kFlags = std::to_array<Flag>({
     {"sglang", "disable-radix-cache", "cache", "prefix", true, true},
     {"sglang", "mem-fraction-static", "cache", "memory_utilization"},
     {"sglang", "page-size", "cache", "block_size"},
+    {"sglang", "disable-hybrid-swa-memory", "cache", "whole_windows", true},
     {"sglang", "cuda-graph-max-bs", "graphs", "largest"},
     {"trtllm", "tp-size", "parallel", "tp"},
     {"trtllm", "pp-size", "parallel", "pp"},
@@ -87,6 +89,9 @@ bool set_type(graph::DataType& type, const std::string& text) {
 bool apply_special(Engine& engine, const std::string& name, const std::string& value) {
   if (name == "kv-cache-dtype") {
     return set_type(engine.kv, value);
+  } else if (name == "mamba-ssm-cache-dtype" || name == "mamba-ssm-dtype") {
+    engine.state = value == "float32" ? graph::DataType::fp32 : engine.state;
+    return value == "auto" || value == "float32" || value == "bfloat16" || value == "float16";
   } else if (name == "quantization") {
     return set_type(engine.weights, value) && set_type(engine.activations, value);
   } else if (name == "enable-expert-parallel") {
@@ -180,7 +185,8 @@ Result<ImportedEngine> import_engine(const std::string& framework,
     const auto* const flag = flag_named(framework, name, negated ? name.substr(3) : name);
     const bool follows = i + 1 < words.size() && !words[i + 1].starts_with("--");
     if (flag == kFlags.end()) {
-      const bool typed = name == "kv-cache-dtype" || name == "quantization";
+      const bool typed = name == "kv-cache-dtype" || name == "quantization" ||
+                         name == "mamba-ssm-cache-dtype" || name == "mamba-ssm-dtype";
       if (typed && !value && follows) {
         value = words[++i];
       }
@@ -231,6 +237,9 @@ std::string special_flags(const std::string& framework, const Engine& engine,
   }
   if (engine.weights == fp8 && engine.activations == fp8) {
     text += " --quantization fp8";
+  }
+  if (engine.state == graph::DataType::fp32 && framework != "trtllm") {
+    text += framework == "vllm" ? " --mamba-ssm-cache-dtype float32" : " --mamba-ssm-dtype float32";
   }
   if (engine.ep > 1 && framework == "vllm") {
     text += " --enable-expert-parallel";

@@ -25,7 +25,7 @@ void Lockstep::enqueue(Time now) {
     Copy& copy =
         *std::min_element(copies_.begin(), copies_.end(),
                           [](const Copy& a, const Copy& b) { return a.unfinished < b.unfinished; });
-    auto spec = spec_of(requests_[delivery->request], run_.engine, *copy.scheduler);
+    auto spec = spec_of(requests_[delivery->request], run_, *copy.scheduler);
     if (!spec) {
       ++run_.refused;
       inbox_.ended(delivery->request, delivery->queued);
@@ -74,6 +74,7 @@ void Lockstep::finish(Copy& copy, const scheduler::Tick& tick, Time begin, Time 
       run_.gaps.push_back({gap, 1});
     }
     copy.token[index] = end;
+    count_tokens(run_, requests_.front().arrival, end, 1);
   }
   finished_.clear();
   copy.scheduler->complete(tick, finished_);

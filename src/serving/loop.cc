@@ -44,7 +44,7 @@ Loop::Loop(Run& run, step::StepCost& cost, const std::vector<requests::Request>&
       engine.policy, limits_of(engine),
       scheduler::KvBook(run_.kv_blocks, engine.block_size, engine.prefix));
   if (!run_.kv_tiers.empty()) {
-    tiers_.emplace(run_.kv_tiers, run_.kv_bytes_per_token * engine.block_size,
+    tiers_.emplace(run_.kv_tiers, run_.cache.per_token * engine.block_size,
                    engine.tp * engine.cp * engine.pp);
     scheduler_->fetch_from(*tiers_);
   }
@@ -72,7 +72,7 @@ void Loop::poke(Time at) {
 
 std::optional<std::size_t> Loop::expect(std::size_t number, const requests::Request& request,
                                         const Served& served) {
-  auto spec = spec_of(request, run_.engine, *scheduler_);
+  auto spec = spec_of(request, run_, *scheduler_);
   if (!spec || !scheduler_->expect(std::move(*spec))) {
     return std::nullopt;
   }
@@ -87,6 +87,9 @@ std::optional<std::size_t> Loop::expect(std::size_t number, const requests::Requ
 void Loop::finish() {
   assert((now_.is_overflow() || (scheduler_->waiting().empty() && scheduler_->running().empty())) &&
          "all that joined ended");
+  hold(std::max(run_.duration, held_since_), 0);
+  run_.kv_use_s = static_cast<double>(held_time_) / static_cast<double>(Time(1_s).value()) /
+                  static_cast<double>(scheduler_->book().blocks());
   run_.totals = scheduler_->totals();
   run_.written_blocks = tiers_ ? tiers_->written_blocks() : 0;
   for (std::size_t i = 0; i < run_.requests.size(); ++i) {
@@ -111,7 +114,7 @@ void Loop::enqueue(Time now) {
     }
   }
   while (const auto delivery = inbox_.pop(now)) {
-    auto spec = spec_of(requests_[delivery->request], run_.engine, *scheduler_);
+    auto spec = spec_of(requests_[delivery->request], run_, *scheduler_);
     if (!spec) {
       ++run_.refused;
       inbox_.ended(delivery->request, delivery->queued);
@@ -157,14 +160,19 @@ void Loop::shape_of(const scheduler::Tick& tick) {
     shape_.adapted = 0;
     different_.clear();
     for (const scheduler::Scheduled& entry : tick.entries) {
-      if (const std::int32_t adapter = scheduler_->request(entry.request).spec.adapter;
-          adapter >= 0) {
+      const std::int32_t adapter = scheduler_->request(entry.request).spec.adapter;
+      if (adapter >= 0 || run_.engine.whole_adapters) {
         shape_.adapted += entry.tokens;
         different_.push_back(adapter);
       }
     }
     std::sort(different_.begin(), different_.end());
-    shape_.adapters = std::unique(different_.begin(), different_.end()) - different_.begin();
+    different_.erase(std::unique(different_.begin(), different_.end()), different_.end());
+    shape_.adapters = static_cast<std::int64_t>(different_.size());
+    if (run_.engine.whole_adapters) {
+      shape_.adapted = 0;
+      split_by_model(tick);
+    }
   }
   growing_[0] = shape_.decodes;
   for (std::size_t w = 1; w < windows.size(); ++w) {
@@ -175,10 +183,33 @@ void Loop::shape_of(const scheduler::Tick& tick) {
   }
 }
 
+void Loop::split_by_model(const scheduler::Tick& tick) {
+  parts_.resize(different_.size());
+  scheduler::Tick part;
+  for (std::size_t i = 0; i < different_.size(); ++i) {
+    part.entries.clear();
+    part.tokens = 0;
+    for (const scheduler::Scheduled& entry : tick.entries) {
+      if (scheduler_->request(entry.request).spec.adapter == different_[i]) {
+        part.entries.push_back(entry);
+        part.tokens += entry.tokens;
+      }
+    }
+    fill_shape(part, cost_.windows(), parts_[i]);
+  }
+}
+
 Time Loop::duration(std::int64_t copied) {
   const Time copies = copied * run_.adapter_copy;
   run_.copying += copies;
-  const Time accelerator = cost_.time(shape_) + guessing(run_.engine, cost_, shape_);
+  Time accelerator{0};
+  if (run_.engine.whole_adapters) {  // one model after the other
+    for (const step::StepShape& part : parts_) {
+      accelerator += cost_.time(part);
+    }
+  } else {
+    accelerator = cost_.time(shape_) + guessing(run_.engine, cost_, shape_);
+  }
   run_.busy += accelerator;
   return copies + with_host(run_.engine, accelerator, shape_.samples);
 }
@@ -203,6 +234,7 @@ void Loop::add_gap(Time gap, std::int64_t count) {
 void Loop::add_token(const scheduler::Scheduled& entry, Time end, bool beside) {
   const auto index = static_cast<std::size_t>(entry.request);
   const Time before = std::exchange(token_[index], end);
+  count_tokens(run_, requests_.front().arrival, end, 1);
   bool stalled = false;
   if (scheduler_->totals().preemptions > 0) {
     const int preemptions = scheduler_->request(entry.request).preemptions;
@@ -257,8 +289,8 @@ void Loop::record(Time begin, Time end) {
 }
 
 void Loop::hold(Time at, std::int64_t blocks) {
-  run_.kv_use_s += held_ * to_seconds(at - held_since_);
-  held_ = static_cast<double>(blocks) / static_cast<double>(scheduler_->book().blocks());
+  held_time_ += static_cast<BlockTime>(held_) * (at - held_since_).value();
+  held_ = blocks;
   held_since_ = at;
 }
 
@@ -279,7 +311,7 @@ void Loop::sample(Time until) {
 }
 
 bool Loop::only_decodes(const scheduler::Tick& tick) const {
-  return tick.copied == 0 &&
+  return tick.copied == 0 && !run_.engine.whole_adapters &&
          static_cast<std::int64_t>(tick.entries.size()) == scheduler_->running_size() &&
          std::all_of(tick.entries.begin(), tick.entries.end(),
                      [&](const scheduler::Scheduled& entry) {
@@ -328,6 +360,7 @@ std::int64_t Loop::decode_run(std::int64_t most) {
     blocks += ahead ? scheduler_->steady_blocks(done) : 0;
     now_ += step;
     add_gap(step, requests);
+    count_tokens(run_, requests_.front().arrival, now_, requests);
     for (std::size_t w = 0; w < windows.size(); ++w) {
       shape_.visible[w] += static_cast<double>(growing_[w]);
     }

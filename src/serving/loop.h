@@ -65,6 +65,8 @@ class Loop {
   bool wait();
 
   void shape_of(const scheduler::Tick& tick);
+  /// What each of `different_` computes of a tick.
+  void split_by_model(const scheduler::Tick& tick);
   /// Accelerator and host, after so many adapters have been copied.
   Time duration(std::int64_t copied);
   /// Of a request's next token.
@@ -102,9 +104,13 @@ class Loop {
   std::vector<std::int32_t> different_;  ///< adapters of a tick
   std::vector<scheduler::RequestIndex> finished_;
   step::StepShape shape_;
-  std::vector<std::int64_t> growing_;  ///< by window: decodes that see one key more in every step
+  std::vector<step::StepShape> parts_;  ///< of it, by whole model that computes them
+  std::vector<std::int64_t> growing_;   ///< by window: decodes that see one key more in every step
   Time next_sample_{0};
-  double held_ = 0;  ///< share of blocks in use
+  /// Blocks x picoseconds: exact, so that skipping and stepping add up to the same.
+  using BlockTime = __int128;
+  BlockTime held_time_ = 0;
+  std::int64_t held_ = 0;  ///< blocks in use
   Time held_since_{0};
   std::size_t ended_ = 0;
 };

@@ -7,7 +7,6 @@
 #include "base/reader.h"
 
 namespace orrery::serving {
-namespace {}  // namespace
 
 Time percentile(const std::vector<Time>& sorted, double share) {
   if (sorted.empty()) {
@@ -109,9 +108,38 @@ void add_energy_and_cost(const Run& run, const compute::Device& device, Metrics&
   }
 }
 
+/// Of half-open intervals [sent, last): at one instant those that end go first.
+std::int64_t peak_concurrent(const Run& run) {
+  std::vector<Time> begins;
+  std::vector<Time> ends;
+  for (const Served& request : run.requests) {
+    begins.push_back(request.sent);
+    ends.push_back(request.last);
+  }
+  std::sort(begins.begin(), begins.end());
+  std::sort(ends.begin(), ends.end());
+  std::size_t ended = 0;
+  std::size_t most = 0;
+  for (std::size_t begun = 0; begun < begins.size(); ++begun) {
+    while (ended < ends.size() && ends[ended] <= begins[begun]) {
+      ++ended;
+    }
+    most = std::max(most, begun + 1 - ended);
+  }
+  return static_cast<std::int64_t>(most);
+}
+
+std::int64_t kept(const Run& run, const Objectives& objectives) {
+  return std::count_if(run.requests.begin(), run.requests.end(), [&](const Served& request) {
+    const Time tpot = request.output > 1 ? request.tpot() : Time(0);
+    return request.ttft() <= objectives.ttft && tpot <= objectives.tpot &&
+           request.latency() <= objectives.e2e;
+  });
+}
+
 }  // namespace
 
-Metrics metrics(const Run& run, const machine::Machine& machine) {
+Metrics metrics(const Run& run, const machine::Machine& machine, const Objectives* objectives) {
   Metrics result;
   std::vector<Time> ttft;
   std::vector<Time> tpot;
@@ -158,6 +186,14 @@ Metrics metrics(const Run& run, const machine::Machine& machine) {
   for (const Sample& sample : run.samples) {  // of several engines together
     result.peak_running = std::max(result.peak_running, static_cast<double>(sample.running));
   }
+  if (!run.tokens.empty()) {
+    result.peak_tokens_per_s =
+        static_cast<double>(*std::max_element(run.tokens.begin(), run.tokens.end()));
+  }
+  result.peak_concurrent = peak_concurrent(run);
+  if (objectives != nullptr) {
+    result.goodput = seconds > 0 ? static_cast<double>(kept(run, *objectives)) / seconds : 0;
+  }
   add_energy_and_cost(run, machine.device, result);
   return result;
 }
@@ -191,17 +227,9 @@ tl::expected<Objectives, std::string> parse_objectives(std::string_view text) {
 }
 
 double attainment(const Run& run, const Objectives& objectives) {
-  std::int64_t kept = 0;
-  for (const Served& request : run.requests) {
-    const Time tpot = request.output > 1 ? request.tpot() : Time(0);
-    kept += request.ttft() <= objectives.ttft && tpot <= objectives.tpot &&
-                    request.latency() <= objectives.e2e
-                ? 1
-                : 0;
-  }
   const auto all =
       static_cast<double>(run.requests.size()) + static_cast<double>(run.refused + run.rejected);
-  return all > 0 ? static_cast<double>(kept) / all : 0;
+  return all > 0 ? static_cast<double>(kept(run, objectives)) / all : 0;
 }
 
 }  // namespace orrery::serving

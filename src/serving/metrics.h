@@ -27,6 +27,13 @@ Statistics statistics(std::vector<Gap> gaps);
 /// Requires values sorted, share in [0, 1].
 Time percentile(const std::vector<Time>& sorted, double share);
 
+/// Largest allowed values; Time::max(): no limit.
+struct Objectives {
+  Time ttft = Time::max();
+  Time tpot = Time::max();
+  Time e2e = Time::max();
+};
+
 struct Metrics {
   std::int64_t completed = 0;
   std::int64_t input_tokens = 0;
@@ -39,6 +46,9 @@ struct Metrics {
   double output_tokens_per_s_per_user = 0;  ///< 1 / mean TPOT
   double peak_running = 0;                  ///< of an engine's steps and of the samples
   double mean_kv_use = 0;                   ///< over the duration
+  double peak_tokens_per_s = 0;             ///< of the seconds from the first request sent on
+  std::int64_t peak_concurrent = 0;         ///< requests sent and not answered
+  std::optional<double> goodput;            ///< requests per second that keep the objectives
   Statistics ttft;
   Statistics tpot;
   Statistics itl;
@@ -51,14 +61,9 @@ struct Metrics {
 /// Energy: devices x (idle power of the whole run + the rest up to the design power while busy);
 /// cost: devices x price over output tokens; of a fleet that scales, the devices held on the mean.
 /// Neither where the machine does not state them.
-Metrics metrics(const Run& run, const machine::Machine& machine);
+Metrics metrics(const Run& run, const machine::Machine& machine,
+                const Objectives* objectives = nullptr);
 
-/// Largest allowed values; Time::max(): no limit.
-struct Objectives {
-  Time ttft = Time::max();
-  Time tpot = Time::max();
-  Time e2e = Time::max();
-};
 /// "ttft=500ms,tpot=30ms".
 tl::expected<Objectives, std::string> parse_objectives(std::string_view text);
 /// Share of all requests (also refused and rejected ones) that keep every limit. TPOT of one token

@@ -170,7 +170,10 @@ class Search {
       return list;
     }
     const std::int64_t tokens = server->kv_blocks() * server->engine().block_size;
-    const double longest = load_.shared + load_.input + load_.output;
+    const double whole = load_.shared + load_.input + load_.output;
+    const step::CacheBytes& cache = server_of(layout)->cost().cache();
+    const double longest =
+        whole + static_cast<double>(cache.fixed_tokens(static_cast<std::int64_t>(whole)));
     const double room = static_cast<double>(tokens) / longest;
     if (room < 1) {
       makers_[layout].problem =

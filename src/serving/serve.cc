@@ -13,6 +13,30 @@
 
 namespace orrery::serving {
 
+void count_tokens(Run& run, Time first, Time end, std::int64_t tokens) {
+  constexpr std::int64_t kMostSeconds = 1'000'000;
+  if (end.is_overflow()) {
+    return;
+  }
+  const std::int64_t second = (end - first).value() / Time(1_s).value();
+  if (second >= kMostSeconds) {
+    return;
+  }
+  const auto place = static_cast<std::size_t>(second);
+  if (place >= run.tokens.size()) {
+    run.tokens.resize(place + 1);
+  }
+  run.tokens[place] += tokens;
+}
+
+namespace {
+
+Bytes adapter_of(const Engine& engine, const step::StepCost& cost) {
+  return engine.whole_adapters ? cost.weights_per_device() : cost.adapter_bytes();
+}
+
+}  // namespace
+
 Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
                                const machine::Machine& machine) {
   constexpr std::int64_t kMostBlocks = std::int64_t{1} << 25;  // the book takes 32 bytes for each
@@ -26,7 +50,7 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
       std::min(engine.max_num_batched_tokens, engine.max_num_seqs * engine.max_model_len);
   Bytes taken = cost.weights_per_device() + device.framework_memory +
                 cost.activations((tokens + engine.cp - 1) / engine.cp, engine.max_num_seqs);
-  taken += cost.adapter_bytes() * engine.adapter_slots;
+  taken += adapter_of(engine, cost) * engine.adapter_slots;
   if (engine.tp * engine.cp * engine.dp > 1) {
     taken += device.communicator_memory;
   }
@@ -120,6 +144,32 @@ Result<machine::Machine> with_room(const machine::Machine& machine, std::int64_t
   return machine::with_devices(machine, devices < node ? devices : whole);
 }
 
+/// Recurrent states are those after the last token: nothing of them is found again, guessed with or
+/// kept below.
+void check_states(Run& run, const step::CacheBytes& cache, Error& error) {
+  Engine& engine = run.engine;
+  if (cache.state == Bytes(0)) {
+    return;
+  }
+  if (cache.per_token == Bytes(0)) {
+    error.add({"", "model", run.model, "one with a layer of attention"});
+  }
+  for (const auto& [field, used] : {std::pair{"cache.tiers", !engine.tiers.empty()},
+                                    {"speculation.method", engine.drafts() > 0}}) {
+    if (used) {
+      error.add({"", field, {}, "none: the model has recurrent layers"});
+    }
+  }
+  const bool stated = std::any_of(engine.stated.begin(), engine.stated.end(),
+                                  [](const auto& one) { return one.first == "cache.prefix"; });
+  if (engine.prefix && stated) {
+    error.add({"", "cache.prefix", "true", "false: the model has recurrent layers"});
+  } else if (engine.prefix) {
+    engine.prefix = false;
+    run.notes.emplace_back("without prefix cache: states of recurrent layers are not kept");
+  }
+}
+
 }  // namespace
 
 Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::Machine& machine,
@@ -148,6 +198,9 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
     take(serving::kv_blocks(e, *cost, machine), run.kv_blocks);
   }
   take(kv_tiers_of(e.tiers, machine), run.kv_tiers);
+  if (cost) {
+    check_states(run, cost->cache(), error);
+  }
   if (e.adapter_slots > 0 && machine.device.memory.size() < 2) {
     error.add({"", "lora.slots", machine.name, "a machine with a second memory tier"});
   }
@@ -156,7 +209,7 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
   }
   if (e.adapter_slots > 0) {
     const compute::MemoryTier& host = machine.device.memory[1];
-    run.adapter = cost->adapter_bytes();
+    run.adapter = adapter_of(e, *cost);
     run.adapter_copy = host.latency + run.adapter / host.bandwidth;
   }
   if (e.policy == scheduler::Policy::mlfq && e.quantum_tokens == 0) {
@@ -169,7 +222,7 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
   run.machine = machine.name;
   run.devices = e.tp * e.cp * e.dp * e.pp;
   run.weights = cost->weights_per_device();
-  run.kv_bytes_per_token = cost->kv_bytes_per_token();
+  run.cache = cost->cache();
   return Part{std::move(*cost), std::move(run)};
 }
 
@@ -213,6 +266,8 @@ Run Server::run(const std::vector<requests::Request>& requests, const ServeOptio
   const auto begin = std::chrono::steady_clock::now();
   Run run = part_.empty;
   run.devices = devices_;
+  run.max_concurrency = options.max_concurrency;
+  run.rate = options.rate;
   Client client(requests, options.max_concurrency, options.think, run.engine.front_end);
   if (run.engine.dp > 1) {
     Lockstep(run, part_.cost, requests, client, options).go();

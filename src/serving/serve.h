@@ -82,6 +82,7 @@ struct ServeOptions {
   Time think{0};                     ///< of the client between an answer and its next request
   bool skip = true;                  ///< false: every step is scheduled
   std::size_t most_steps = 0;        ///< to record
+  double rate = 0;                   ///< that the requests were drawn with, for reports; 0: none
   std::function<void(double)> progress = {};
 };
 
@@ -95,6 +96,8 @@ struct Run {
   std::vector<Served> requests;  ///< in order of arrival
   std::vector<Gap> gaps;         ///< between tokens of a request, as (gap, how often)
   std::vector<Sample> samples;
+  std::vector<std::int64_t> tokens;  ///< generated in each second from the first request on; of
+                                     ///< speculation: passes that generated some
   std::vector<StepRecord> steps;
   scheduler::Totals totals;
   std::int64_t kv_blocks = 0;  ///< for requests
@@ -104,22 +107,28 @@ struct Run {
   Time copying{0};                  ///< of adapters, for which steps waited
   std::int64_t written_blocks = 0;  ///< to lower tiers
   Bytes weights{0};                 ///< of a device
-  Bytes kv_bytes_per_token{0};
+  step::CacheBytes cache;           ///< of a device
   double peak_kv_use = 0;
-  double kv_use_s = 0;            ///< integral of the share of KV blocks in use, seconds
-  std::int64_t peak_running = 0;  ///< requests in a step; of several engines: in one of them
-  Time duration{0};               ///< first sent to last token
-  Time busy{0};                   ///< of the accelerators
-  std::int64_t refused = 0;       ///< longer than max_model_len or than the KV cache
-  std::int64_t rejected = 0;      ///< by the router's limit or rate
-  Time held{0};                   ///< engines x time, where their number changes; else 0
-  std::int64_t started = 0;       ///< engines beside the first ones
-  Bytes moved_bytes{0};           ///< from engines that compute prompts to those that decode
+  double kv_use_s = 0;               ///< integral of the share of KV blocks in use, seconds
+  std::int64_t peak_running = 0;     ///< requests in a step; of several engines: in one of them
+  Time duration{0};                  ///< first sent to last token
+  Time busy{0};                      ///< of the accelerators
+  std::int64_t refused = 0;          ///< longer than max_model_len or than the KV cache
+  std::int64_t rejected = 0;         ///< by the router's limit or rate
+  Time held{0};                      ///< engines x time, where their number changes; else 0
+  std::int64_t started = 0;          ///< engines beside the first ones
+  Bytes moved_bytes{0};              ///< from engines that compute prompts to those that decode
+  std::int64_t max_concurrency = 0;  ///< ServeOptions'
+  double rate = 0;                   ///< ServeOptions'
   double wall_s = 0;
 };
 
+/// Of so many tokens at `end`, in a run whose first request is sent at `first`; of the first eleven
+/// days.
+void count_tokens(Run& run, Time first, Time end, std::int64_t tokens);
+
 /// Blocks for requests: those stated, or what the memory holds.
-///   blocks = floor(room / (block_size kv_bytes_per_token)) - null blocks
+///   blocks = floor(room / (block_size cache.per_token)) - null blocks
 ///   room   = utilization memory - weights - activations(max_num_batched_tokens / cp, max_num_seqs)
 ///            - framework - communicator [tp > 1]
 Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,

@@ -13,8 +13,10 @@ bool reserves(scheduler::Policy policy) {
 }
 
 /// Tokens of a request in the KV cache.
-double held(const Engine& engine, const MeanLoad& load) {
-  return load.shared + load.input + (reserves(engine.policy) ? load.output : load.output / 2);
+double held(const step::StepCost& cost, const Engine& engine, const MeanLoad& load) {
+  const auto all = static_cast<std::int64_t>(load.shared + load.input + load.output);
+  return load.shared + load.input + (reserves(engine.policy) ? load.output : load.output / 2) +
+         static_cast<double>(cost.cache().fixed_tokens(all));
 }
 
 /// A step of `decodes` and `chunks` of prompts, host included.
@@ -54,7 +56,7 @@ Steady steady_decodes(step::StepCost& cost, const Engine& engine, std::int64_t k
   Steady steady;
   steady.decoding =
       std::min({static_cast<double>(requests), static_cast<double>(engine.max_num_seqs),
-                static_cast<double>(kv_blocks * engine.block_size) / held(engine, load)});
+                static_cast<double>(kv_blocks * engine.block_size) / held(cost, engine, load)});
   steady.per_token = step_of(cost, engine, load, steady.decoding, 0);
   steady.tokens_per_s = steady.decoding / to_seconds(steady.per_token);
   return steady;
@@ -79,7 +81,7 @@ Steady steady_state(step::StepCost& cost, const Engine& engine, std::int64_t kv_
                      (turns + chunks + (engine.async ? 1 : 0));
   const double decoding =
       std::min({all, static_cast<double>(engine.max_num_seqs),
-                static_cast<double>(kv_blocks * engine.block_size) / held(engine, load),
+                static_cast<double>(kv_blocks * engine.block_size) / held(cost, engine, load),
                 budget * load.output / (load.input + load.output)});
   const auto stages = static_cast<double>(engine.pp);
   const double batch = std::max(1.0, decoding / stages);

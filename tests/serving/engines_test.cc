@@ -2,9 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "serving/launch_line.h"
 #include "serving/requests/generate.h"
 #include "serving/serve.h"
 
@@ -35,6 +39,36 @@ TEST(Engines, EveryOneIsReadBackEqual) {
                            .and_then([](const ConfigNode& node) { return parse_engine(node); });
     ASSERT_TRUE(again.has_value()) << row.name;
     EXPECT_EQ(to_yaml(*again), to_yaml(engine));
+  }
+}
+
+TEST(Engines, HybridCachesAndStatesGoThroughLaunchLines) {
+  for (const auto& [framework, line] :
+       {std::pair{"vllm", "--disable-hybrid-kv-cache-manager --mamba-ssm-cache-dtype float32"},
+        {"sglang", "--disable-hybrid-swa-memory --mamba-ssm-dtype float32"}}) {
+    Engine engine = load_engine(framework).value();
+    engine.whole_windows = true;
+    engine.state = graph::DataType::fp32;
+    const LaunchLine written = export_engine(framework, engine, "m").value();
+    EXPECT_THAT(written.lost, ::testing::IsEmpty());
+    std::istringstream words(line);
+    const std::vector<std::string> list{std::istream_iterator<std::string>(words), {}};
+    const ImportedEngine read = import_engine(framework, list).value();
+    EXPECT_THAT(read.ignored, ::testing::IsEmpty());
+    EXPECT_EQ(to_yaml(read.engine), to_yaml(engine));
+  }
+  const auto odd = import_engine("vllm", {"--mamba-ssm-cache-dtype", "int8"});
+  EXPECT_EQ(odd.value().ignored.size(), 1U);  // named, not dropped
+}
+
+TEST(Engines, TensorRtHasItsThreePolicies) {
+  using scheduler::Policy;
+  for (const auto& [name, policy] : {std::pair{"trtllm@1.0", Policy::trtllm},
+                                     {"trtllm-max@1.0", Policy::max_utilization},
+                                     {"trtllm-static@1.0", Policy::static_batch}}) {
+    const Engine engine = load_engine(name).value();
+    EXPECT_EQ(engine.policy, policy);
+    EXPECT_EQ(engine.block_size, 32);
   }
 }
 

@@ -185,8 +185,8 @@ TEST(KvTiers, NothingIsFetchedForNothing) {
   }
   EXPECT_GT(fetched, 0);
   // 2 x 16 layers x 8 heads x 64 x 2 bytes = 32 KiB a token, at 51.2 GB/s and 10 us a request.
-  EXPECT_EQ(host.kv_bytes_per_token, 32_KiB);
-  const Bytes bytes = host.kv_bytes_per_token * host.totals.fetched_tokens;
+  EXPECT_EQ(host.cache.per_token, 32_KiB);
+  const Bytes bytes = host.cache.per_token * host.totals.fetched_tokens;
   EXPECT_GE(least, bytes / Bandwidth(51.2e9) + fetched * 10_us);
   // From a disk of 4 GB/s it takes longer.
   const serving::Run disk = served(300, "nvme", dgx_with_tiers());

@@ -130,12 +130,28 @@ class Collector {
       return fail(std::move(error_));
     }
     for (std::size_t i = 0; i < arrivals_.size(); ++i) {
-      trace_.requests[i].arrival = from_seconds(arrivals_[i] - first_);
+      if (trace_.requests[i].after < 0) {
+        trace_.requests[i].arrival = from_seconds(arrivals_[i] - first_);
+      }
     }
-    std::stable_sort(trace_.requests.begin(), trace_.requests.end(),
-                     [](const Request& a, const Request& b) { return a.arrival < b.arrival; });
+    sort();
     return std::move(trace_);
   }
+
+  /// The last one added is sent so long after the answer to the one before it, whose prompt and
+  /// answer its own begins with, if it is long enough.
+  void follow(Time after_answer) {
+    const std::size_t last = trace_.requests.size() - 1;
+    Request& turn = trace_.requests[last];
+    const Request& before = trace_.requests[last - 1];
+    turn.arrival = after_answer;
+    turn.after = static_cast<std::int64_t>(last) - 1;
+    share(turn, turn.input >= before.input + before.output ? before.ids.front() : last);
+  }
+  /// A session's first one.
+  void begin_session() { share(trace_.requests.back(), trace_.requests.size() - 1); }
+  std::size_t size() const { return trace_.requests.size(); }
+  void untimed() { trace_.timed = false; }
 
  private:
   bool tokens(const std::string& where, std::string_view field, std::string_view text,
@@ -174,6 +190,36 @@ class Collector {
       return std::nullopt;
     }
     return seconds;
+  }
+
+  static void share(Request& turn, std::uint64_t id) {
+    turn.ids = {id};
+    turn.id_tokens = turn.shared = turn.input + turn.output;
+  }
+
+  /// By arrival; turns stay behind the one before them.
+  void sort() {
+    std::vector<std::size_t> firsts;
+    for (std::size_t i = 0; i < trace_.requests.size(); ++i) {
+      if (trace_.requests[i].after < 0) {
+        firsts.push_back(i);
+      }
+    }
+    std::stable_sort(firsts.begin(), firsts.end(), [&](std::size_t a, std::size_t b) {
+      return trace_.requests[a].arrival < trace_.requests[b].arrival;
+    });
+    std::vector<Request> sorted;
+    sorted.reserve(trace_.requests.size());
+    for (std::size_t i : firsts) {
+      do {
+        sorted.push_back(std::move(trace_.requests[i]));
+        if (sorted.back().after >= 0) {
+          sorted.back().after = static_cast<std::int64_t>(sorted.size()) - 2;
+        }
+        ++i;
+      } while (i < trace_.requests.size() && trace_.requests[i].after >= 0);
+    }
+    trace_.requests = std::move(sorted);
   }
 
   const Columns& columns_;
@@ -226,6 +272,42 @@ void take_ids(const ConfigNode& node, Request& request, const std::string& where
       std::min(request.input, kMooncakeBlock * static_cast<std::int64_t>(request.ids.size()));
 }
 
+/// A line of LLMServingSim with sub_requests.
+void take_session(const ConfigNode& node, const std::string& where, Collector& collector) {
+  const ConfigNode& calls = *node.find("sub_requests");
+  if (calls.kind != ConfigNode::Kind::sequence || calls.items.empty()) {
+    collector.mistake({where, "sub_requests", calls.shown(), "a list of at least one request"});
+    return;
+  }
+  const auto text_of = [](const ConfigNode& of, std::string_view name) {
+    const ConfigNode* value = of.find(name);
+    return value == nullptr ? std::string() : value->text;
+  };
+  constexpr double kLongestTool = 1e15;  // nanoseconds
+  const std::size_t begun = collector.size();
+  double waited = 0;
+  for (const ConfigNode& call : calls.items) {
+    const std::size_t before = collector.size();
+    collector.add(where, text_of(call, "input_toks"), text_of(call, "output_toks"),
+                  text_of(node, "arrival_time_ns"));
+    if (collector.size() > before) {
+      if (before == begun) {
+        collector.begin_session();
+      } else {
+        collector.follow(from_seconds(waited * 1e-9));
+      }
+      waited = 0;
+    }
+    const std::string tool = text_of(call, "tool_duration_ns");
+    const auto value = parse_number(tool.empty() ? "0" : tool);
+    if (!value || *value < 0 || *value > kLongestTool) {
+      collector.mistake({where, "tool_duration_ns", tool, "a number of nanoseconds from 0 on"});
+      return;
+    }
+    waited += *value;
+  }
+}
+
 Result<Trace> parse_lines(std::string_view text, const std::string& file) {
   std::optional<Collector> collector;
   const Columns* columns = nullptr;
@@ -244,7 +326,8 @@ Result<Trace> parse_lines(std::string_view text, const std::string& file) {
       return fail(std::move(node.error()));
     }
     for (const Columns& each : kLines) {
-      if (columns == nullptr && node->find(each.input) != nullptr) {
+      const bool session = each.kind == "LLMServingSim" && node->find("sub_requests") != nullptr;
+      if (columns == nullptr && (session || node->find(each.input) != nullptr)) {
         columns = &each;
         collector.emplace(each);
       }
@@ -252,11 +335,18 @@ Result<Trace> parse_lines(std::string_view text, const std::string& file) {
     if (columns == nullptr) {
       return fail(Error(Mistake{where, "", "", known_kinds()}));
     }
+    if (columns->kind == "LLMServingSim" && node->find("sub_requests") != nullptr) {
+      take_session(*node, where, *collector);
+      continue;
+    }
     const auto text_of = [&](std::string_view name) {
       const ConfigNode* value = node->find(name);
       return value == nullptr ? std::string() : value->text;
     };
     const bool lengths_only = columns->kind == "lengths" && node->find(columns->arrival) == nullptr;
+    if (lengths_only) {
+      collector->untimed();
+    }
     Request* request = collector->add(where, text_of(columns->input), text_of(columns->output),
                                       lengths_only ? "0" : text_of(columns->arrival));
     const ConfigNode* ids = node->find("hash_ids");
@@ -276,6 +366,11 @@ Result<Trace> parse_trace(std::string_view text, const std::string& file) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   text.remove_prefix(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '[') {
+    return fail(Error(Mistake{file + ":1", "", "a list of JSON",
+                              "lines of {\"input\": TOKENS, \"output\": TOKENS}: conversations of "
+                              "ShareGPT are texts, which a model's tokenizer counts"}));
+  }
   const bool json = first != std::string_view::npos && text[first] == '{';
   return json ? parse_lines(text, file) : parse_table(text, file);
 }

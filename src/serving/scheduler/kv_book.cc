@@ -110,26 +110,36 @@ KvBook::Hit KvBook::find(const RequestState& request, RequestIndex index) const 
 }
 
 bool KvBook::grow(RequestState& request, RequestIndex index, std::int64_t tokens) {
-  const std::int64_t more = blocks_of(tokens) - static_cast<std::int64_t>(request.blocks.size());
+  const auto whole = static_cast<std::size_t>(request.spec.fixed_blocks);
+  const auto held = static_cast<std::int64_t>(request.blocks.size() + request.fixed.size());
+  const std::int64_t more = blocks_of(request.spec, tokens) - held;
   if (more > free_) {
     return false;
   }
-  for (std::int64_t i = 0; i < more; ++i) {
-    const BlockIndex block = pop_free();
-    Block& taken = at(block);
-    taken.references = 1;
-    taken.owner = index;
-    taken.position = static_cast<std::int32_t>(request.blocks.size());
-    request.blocks.push_back(block);
+  while (request.fixed.size() < whole) {
+    request.fixed.push_back(give(kNobody, 0));
+  }
+  const auto length = static_cast<std::size_t>(blocks_of(tokens));
+  while (request.blocks.size() < length) {
+    request.blocks.push_back(give(index, request.blocks.size()));
   }
   return true;
+}
+
+BlockIndex KvBook::give(RequestIndex owner, std::size_t position) {
+  const BlockIndex block = pop_free();
+  Block& taken = at(block);
+  taken.references = 1;
+  taken.owner = owner;
+  taken.position = static_cast<std::int32_t>(position);
+  return block;
 }
 
 bool KvBook::reserve(RequestState& request, RequestIndex index, const Hit& hit,
                      std::int64_t tokens) {
   assert(request.blocks.empty() && "a hit is what a request starts with");
   const auto hits = static_cast<std::int64_t>(hit.blocks.size());
-  if (blocks_of(tokens) - hits > free_ - hit.resting) {
+  if (blocks_of(request.spec, tokens) - hits > free_ - hit.resting) {
     return false;
   }
   for (const BlockIndex block : hit.blocks) {
@@ -156,6 +166,11 @@ void KvBook::publish_full(const RequestState& request, std::int64_t tokens) {
 }
 
 void KvBook::release(RequestState& request, bool keep_former) {
+  for (const BlockIndex block : request.fixed) {
+    at(block).references = 0;
+    push_free(block);
+  }
+  request.fixed.clear();
   for (std::size_t i = request.blocks.size(); i-- > 0;) {
     const BlockIndex block = request.blocks[i];
     if (--at(block).references == 0) {

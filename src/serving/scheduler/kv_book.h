@@ -33,6 +33,11 @@ class KvBook {
     return (tokens + block_size_ - 1) / block_size_;
   }
 
+  /// The same with those that it has whatever its length.
+  std::int64_t blocks_of(const RequestSpec& spec, std::int64_t tokens) const {
+    return blocks_of(tokens) + spec.fixed_blocks;
+  }
+
   /// What a request without blocks finds: full blocks in order, at most of known - 1 tokens.
   struct Hit {
     std::vector<BlockIndex> blocks;
@@ -70,12 +75,15 @@ class KvBook {
     std::int32_t position = 0;  ///< which block of the owner's it was
   };
   static constexpr BlockIndex kTaken = -1;
+  static constexpr RequestIndex kNobody = -1;
 
   Block& at(BlockIndex block) { return pool_[static_cast<std::size_t>(block)]; }
   const Block& at(BlockIndex block) const { return pool_[static_cast<std::size_t>(block)]; }
   std::uint64_t& key_at(BlockIndex block) { return keys_[static_cast<std::size_t>(block)]; }
   std::size_t after(std::size_t place) const { return place + 1 == queue_.size() ? 0 : place + 1; }
   bool grow(RequestState& request, RequestIndex index, std::int64_t tokens);
+  /// A free block with one holder.
+  BlockIndex give(RequestIndex owner, std::size_t position);
   void publish_full(const RequestState& request, std::int64_t tokens);
   void push_free(BlockIndex block);
   BlockIndex pop_free();

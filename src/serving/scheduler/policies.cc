@@ -60,7 +60,8 @@ class VllmV1 : public Scheduler {
       }
       const std::int64_t tokens = capped(entry.missing, budget);
       const std::int64_t fits = book_.free() - entry.hit.resting;
-      if (limits_.reserve_full_isl && book_.blocks_of(state(index).known) - entry.blocks > fits) {
+      if (limits_.reserve_full_isl &&
+          book_.blocks_of(state(index).spec, state(index).known) - entry.blocks > fits) {
         admission_blocked_ = true;
         break;
       }
@@ -91,7 +92,7 @@ class PrefillFirst : public Scheduler {
 
   bool can_ever_run(const RequestSpec& spec) const override {
     return spec.prompt + spec.output - 1 <= limits_.max_num_batched_tokens &&
-           book_.blocks_of(spec.prompt + spec.output - 1) + kept_free() <= book_.blocks();
+           book_.blocks_of(spec, spec.prompt + spec.output - 1) + kept_free() <= book_.blocks();
   }
 
  protected:
@@ -108,7 +109,7 @@ class PrefillFirst : public Scheduler {
         break;
       }
       const std::int64_t known = state(index).known;
-      const std::int64_t need = book_.blocks_of(known) - entry.blocks;
+      const std::int64_t need = book_.blocks_of(state(index).spec, known) - entry.blocks;
       if (book_.free() - entry.hit.resting - need < kept_free() || !admit(index, entry, known)) {
         break;
       }
@@ -157,7 +158,7 @@ class Reserving : public Scheduler {
       : Scheduler(limits, std::move(book)), drains_(drains) {}
 
   bool can_ever_run(const RequestSpec& spec) const override {
-    return book_.blocks_of(spec.prompt + spec.output - 1) <= book_.blocks() &&
+    return book_.blocks_of(spec, spec.prompt + spec.output - 1) <= book_.blocks() &&
            (limits_.chunked_prefill || spec.prompt <= limits_.max_num_batched_tokens);
   }
 
@@ -284,7 +285,9 @@ class Sglang : public Scheduler {
       const Entry entry = entry_of(index);
       const double spare =
           static_cast<double>((book_.free() - entry.hit.resting) * book_.block_size()) - promised;
-      const auto wanted = static_cast<double>(entry.missing + remaining(request));
+      const std::int64_t fixed =
+          request.blocks.empty() ? request.spec.fixed_blocks * book_.block_size() : 0;
+      const auto wanted = static_cast<double>(entry.missing + remaining(request) + fixed);
       if ((wanted > spare && !running_.empty()) ||
           (!limits_.chunked_prefill && entry.missing > budget)) {
         break;

@@ -32,6 +32,9 @@ struct RequestSpec {
   std::int64_t output = 1;  ///< tokens that it will generate
   SharedPrefix prefix;
   bool keeps_blocks = false;  ///< at its end, until Scheduler::let_go()
+  /// Blocks beside those of its tokens, from its admission on: recurrent states, and keys and
+  /// values of layers that forget what is behind a window.
+  std::int64_t fixed_blocks = 0;
   std::int32_t adapter = -1;  ///< low-rank adapter that it needs; -1: none
 };
 
@@ -42,6 +45,7 @@ struct RequestState {
   std::int64_t placeholders = 0;  ///< tokens that ticks in flight will generate
   std::int64_t in_flight = 0;     ///< ticks
   std::vector<BlockIndex> blocks;
+  std::vector<BlockIndex> fixed;   ///< spec.fixed_blocks, or none
   std::vector<BlockIndex> former;  ///< held before a preemption: its content may be there still
   std::int64_t former_tokens = 0;  ///< computed then
   std::int64_t cached = 0;         ///< tokens found in the prefix cache, of all admissions

@@ -10,8 +10,8 @@ namespace orrery::scheduler {
 Totals& Totals::operator+=(const Totals& other) {
   for (std::int64_t Totals::*count :
        {&Totals::scheduled_tokens, &Totals::cached_tokens, &Totals::lost_tokens,
-        &Totals::preemptions, &Totals::ticks, &Totals::drafted_tokens, &Totals::accepted_tokens,
-        &Totals::fetched_tokens, &Totals::copied_adapters}) {
+        &Totals::preemptions, &Totals::ticks, &Totals::drafts, &Totals::drafted_tokens,
+        &Totals::accepted_tokens, &Totals::fetched_tokens, &Totals::copied_adapters}) {
     this->*count += other.*count;
   }
   return *this;
@@ -96,7 +96,7 @@ void Scheduler::let_go(RequestIndex index) {
 
 bool Scheduler::can_ever_run(const RequestSpec& spec) const {
   // The last generated token is never computed.
-  return book_.blocks_of(spec.prompt + spec.output - 1) <= book_.blocks() &&
+  return book_.blocks_of(spec, spec.prompt + spec.output - 1) <= book_.blocks() &&
          (limits_.chunked_prefill ||
           spec.prompt + spec.output - 1 <= limits_.max_num_batched_tokens);
 }
@@ -129,6 +129,7 @@ void Scheduler::complete(const Tick& tick, std::vector<RequestIndex>& finished) 
     const std::int64_t right = entry.drafts > 0 ? accepted(entry.request, entry.drafts) : 0;
     request.known += 1 + right;
     request.computed -= request.running ? entry.drafts - right : 0;
+    totals_.drafts += entry.drafts > 0 ? 1 : 0;
     totals_.drafted_tokens += entry.drafts;
     totals_.accepted_tokens += right;
     --request.placeholders;
@@ -243,7 +244,7 @@ Scheduler::Entry Scheduler::entry_of(RequestIndex index) const {
     entry.blocks = static_cast<std::int64_t>(entry.hit.blocks.size());
     entry.computed = entry.blocks * book_.block_size();
   } else {  // delivered
-    entry.blocks = static_cast<std::int64_t>(request.blocks.size());
+    entry.blocks = static_cast<std::int64_t>(request.blocks.size() + request.fixed.size());
     entry.computed = request.computed;
   }
   entry.missing = request.known - entry.computed;

@@ -101,6 +101,7 @@ struct Totals {
   std::int64_t lost_tokens = 0;  ///< computed, and needed again after a preemption
   std::int64_t preemptions = 0;
   std::int64_t ticks = 0;
+  std::int64_t drafts = 0;           ///< decodes with guesses
   std::int64_t drafted_tokens = 0;   ///< guesses that were computed
   std::int64_t accepted_tokens = 0;  ///< of them, those that were right
   std::int64_t fetched_tokens = 0;   ///< of the cached ones, those of lower tiers

@@ -105,9 +105,21 @@ void StepCost::add_operator(Part& part, zoo::ModelOperator op, const plan::Plan&
 
 void StepCost::add_all_reduce(Part& part, std::int64_t tokens) const {
   if (options_.degrees.tp > 1) {
-    const Bytes size = Bytes(2) * tokens * model_.hidden;
-    part.add(moved(graph::CollectiveKind::all_reduce, size, tensor_group_, options_.all_reduce), 1);
+    const Bytes size = graph::bytes_of(wide_type(), tokens * model_.hidden);
+    part.add(options_.gateway == Gateway::none ? moved(graph::CollectiveKind::all_reduce, size,
+                                                       tensor_group_, options_.all_reduce)
+                                               : reduced_at_home(size),
+             1);
   }
+}
+
+Time StepCost::reduced_at_home(Bytes size) const {
+  const topology::NetworkDimension& way = machine_.network.front();
+  const collective::Gateways home{
+      .devices = options_.degrees.tp, .bandwidth = way.bandwidth, .path = way.latency};
+  const auto named = value_of<collective::GatewayAlgorithm>(name_of(options_.gateway));
+  return collective::gateway_all_reduce(named ? *named : collective::fastest_all_reduce(size, home),
+                                        size, home);
 }
 
 void StepCost::add_exchange(Part& part, std::int64_t tokens) const {
@@ -183,48 +195,58 @@ Bytes StepCost::kept_on_chip(std::int64_t tokens) const {
   return most;
 }
 
-StepCost::Part StepCost::layers(std::int64_t tokens) const {
+StepCost::Rows StepCost::layers(std::int64_t tokens) const {
   const plan::Plan plan = plan_for(tokens);
   const zoo::ShapeOptions shapes = plan::shape_options(model_, plan);
-  Part total;
+  Rows rows;
+  Part& total = rows.all;
   for (const zoo::ModelOperator& op : zoo::embedding_operators(model_, shapes)) {
     if (!is_left_out(model_, op)) {
       add_operator(total, op, plan);
     }
   }
   add_all_reduce(total, tokens);
+  rows.outside = total.time;
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-    Part layer;
+    Part first;
+    Part second;
+    Part sums;
+    bool ended = false;
     bool routes = false;
     for (const zoo::ModelOperator& op :
          zoo::layer_operators(model_, shapes, static_cast<int>(kind))) {
       routes = routes || op.expert;
       const bool expanded_apart = op.name == "kv_b_gemm";  // attend_latent()
       if (!is_left_out(model_, op) && !expanded_apart) {
-        add_operator(layer, op, plan);
+        add_operator(ended ? second : first, op, plan);
       }
       if (op.kind == graph::OperatorKind::attention && !measures_attention(kind)) {
-        layer.add(cache_write(tokens), 1);
+        first.add(cache_write(tokens), 1);
       }
       if (ends_branch(op, routes)) {
-        add_all_reduce(layer, tokens);
+        add_all_reduce(sums, tokens);
+        ended = true;
       }
     }
     if (routes) {
       if (exchanges_slices()) {
-        layer.add(stream_prices(tokens).all_gather, tensor_group_.count > 1 ? 1 : 0);
+        sums.add(stream_prices(tokens).all_gather, tensor_group_.count > 1 ? 1 : 0);
       } else {
-        add_all_reduce(layer, tokens);
+        add_all_reduce(sums, tokens);
       }
-      add_exchange(layer, tokens);
+      add_exchange(second, tokens);
     }
-    total.add(layer.time * kinds_[kind], layer.kernels * kinds_[kind]);
+    for (const Part* part : {&first, &second, &sums}) {
+      total.add(part->time * kinds_[kind], part->kernels * kinds_[kind]);
+    }
+    rows.second += second.time * kinds_[kind];
+    rows.reducing += sums.time * kinds_[kind];
   }
   const std::int64_t hops = options_.degrees.pp - 1;
   if (hops > 0) {
     total.add(hops * hop(tokens), hops);
   }
-  return total;
+  return rows;
 }
 
 StepCost::Part StepCost::head(std::int64_t samples) const {
@@ -292,37 +314,43 @@ StepCost::Part StepCost::adapters(std::int64_t tokens, std::int64_t different) c
 void StepCost::measure_weights() {
   const plan::Plan plan = plan_for(1);
   const zoo::ShapeOptions shapes = plan::shape_options(model_, plan);
+  // Of the first branch and of the rest.
   const auto bytes_of = [&](const std::vector<zoo::ModelOperator>& operators) {
-    Bytes sum{0};
+    std::pair<Bytes, Bytes> sums{Bytes(0), Bytes(0)};
+    Bytes* sum = &sums.first;
     for (const zoo::ModelOperator& op : operators) {
       const zoo::ModelOperator share = plan::shard(op, plan);
       const Precision& precision = options_.precision;
       const bool narrow = is_product(share) && is_narrow(share, precision.narrow);
-      sum += graph::bytes_of(narrow ? precision.weights : graph::DataType::bf16, share.parameters);
+      *sum += graph::bytes_of(narrow ? precision.weights : wide_type(), share.parameters);
       if (narrow) {
-        sum +=
+        *sum +=
             Bytes(std::llround(precision.scale_bits / 8 * static_cast<double>(share.parameters)));
       }
+      sum = ends_branch(op, false) ? &sums.second : sum;
     }
-    return sum;
+    return sums;
   };
-  const Bytes embedding = bytes_of(zoo::embedding_operators(model_, shapes));
-  const Bytes head = bytes_of(zoo::head_operators(model_, shapes));
-  Bytes layers{0};
+  const auto all_of = [](const std::pair<Bytes, Bytes>& sums) { return sums.first + sums.second; };
+  const Bytes embedding = all_of(bytes_of(zoo::embedding_operators(model_, shapes)));
+  const Bytes head = all_of(bytes_of(zoo::head_operators(model_, shapes)));
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-    layers += kinds_[kind] * bytes_of(zoo::layer_operators(model_, shapes, static_cast<int>(kind)));
+    const auto [first, second] =
+        bytes_of(zoo::layer_operators(model_, shapes, static_cast<int>(kind)));
+    first_branch_ += kinds_[kind] * first;
+    second_branch_ += kinds_[kind] * second;
+  }
+  Bytes layers = first_branch_ + second_branch_;
+  first_branch_ = first_branch_ / model_.layers;
+  second_branch_ = second_branch_ / model_.layers;
+  if (const std::int64_t blocks = options_.window; blocks > 0) {
+    const std::int64_t kept =
+        options_.retain > 0 ? (model_.layers + options_.retain - 1) / options_.retain : 0;
+    layers =
+        std::min(layers, blocks / 2 * first_branch_ + ((blocks + 1) / 2 + kept) * second_branch_);
   }
   const std::int64_t pp = options_.degrees.pp;
   weights_ = pp == 1 ? embedding + layers + head : layers / pp + std::max(embedding, head);
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp);
-  std::int64_t elements = 0;
-  for (const AttentionKind& kind : attention_) {
-    const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
-    const std::int64_t width = kind.latent ? model_.latent.key_value_rank + model_.latent.rotary
-                                           : kv_heads * (model_.head_dim + value);
-    elements += kind.layers * width;
-  }
-  kv_per_token_ = graph::bytes_of(options_.precision.kv, elements) / (pp * options_.degrees.cp);
   std::int64_t factors = 0;
   visit_adapted(1, [&](std::int64_t each, std::int64_t n, std::int64_t k, std::int64_t fused) {
     factors += each * options_.adapter_rank * (n + fused * k);
@@ -332,6 +360,9 @@ void StepCost::measure_weights() {
 
 Bytes StepCost::activations(std::int64_t tokens, std::int64_t samples) const {
   std::int64_t widest = model_.ffn;
+  if (recurs_) {  // x, z, B, C and dt, and what the convolution makes of them
+    widest = std::max(widest, model_.mamba.inner() + model_.mamba.convolved());
+  }
   if (model_.experts > 0) {
     widest = std::max(widest, model_.expert.ffn * model_.top_k + model_.expert.shared_ffn);
   }

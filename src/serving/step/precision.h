@@ -26,7 +26,8 @@ struct Precision {
   graph::DataType weights = graph::DataType::bf16;
   graph::DataType activations = graph::DataType::bf16;
   graph::DataType kv = graph::DataType::bf16;
-  bool block_scaled = false;  ///< fp8 with a scale per block
+  graph::DataType state = graph::DataType::bf16;  ///< recurrent one of Mamba layers
+  bool block_scaled = false;                      ///< fp8 with a scale per block
   Narrow narrow = Narrow::all;
   /// Scales and zero points in memory, bits per narrow weight. Kernels were measured with theirs:
   /// their times have them already.

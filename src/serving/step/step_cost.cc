@@ -19,6 +19,7 @@ bool generates(const zoo::Model& model) {
          std::all_of(kinds.begin(), kinds.end(), [](const zoo::LayerKind& kind) {
            const bool mixes = kind.mixer == zoo::MixerKind::attention ||
                               kind.mixer == zoo::MixerKind::latent_attention ||
+                              kind.mixer == zoo::MixerKind::mamba ||
                               kind.mixer == zoo::MixerKind::none;
            return mixes && kind.causal && !kind.cross_attention;
          });
@@ -60,12 +61,32 @@ void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error
     error.add({"", "dp", std::to_string(degrees.dp),
                "1 without ep: copies that share nothing are engines of their own; and with pp"});
   }
-  const auto latent = [](const zoo::LayerKind& kind) {
-    return kind.mixer == zoo::MixerKind::latent_attention;
+  const auto apart = [](const zoo::LayerKind& kind) {
+    return kind.mixer == zoo::MixerKind::latent_attention || kind.mixer == zoo::MixerKind::mamba;
   };
   if (degrees.cp > 1 && (degrees.dp > 1 || degrees.pp > 1 || degrees.ep > 1 ||
-                         std::any_of(model.kinds.begin(), model.kinds.end(), latent))) {
-    error.add({"", "cp", std::to_string(degrees.cp), "1 with pp, dp, ep or latent attention"});
+                         std::any_of(model.kinds.begin(), model.kinds.end(), apart))) {
+    error.add({"", "cp", std::to_string(degrees.cp),
+               "1 with pp, dp, ep, latent attention or Mamba layers"});
+  }
+}
+
+void check_window(const zoo::Model& model, const machine::Machine& machine,
+                  const StepOptions& options, Error& error) {
+  const Degrees& degrees = options.degrees;
+  if (options.gateway != Gateway::none && machine.network.empty()) {
+    error.add({"", "gateway", std::string(name_of(options.gateway)), "none without a network"});
+  }
+  if (options.window == 0) {
+    return;
+  }
+  if (options.window > 2 * model.layers || degrees.pp * degrees.dp * degrees.cp > 1 ||
+      options.fuse) {
+    error.add({"", "window", std::to_string(options.window),
+               fmt::format("at most {} blocks, and 0 with pp, dp, cp or fuse", 2 * model.layers)});
+  }
+  if (machine.device.memory.size() < 2) {
+    error.add({"", "window", machine.name, "a machine with a second memory tier"});
   }
 }
 
@@ -85,9 +106,8 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
                                 const StepOptions& options) {
   Error error;
   if (!generates(model)) {
-    error.add(
-        {"", "model", model.name,
-         "a decoder whose layers are attention (also latent or windowed) and MLPs or experts"});
+    error.add({"", "model", model.name,
+               "a decoder of attention (also latent or windowed), Mamba layers, MLPs and experts"});
   }
   check_degrees(model, options.degrees, error);
   const graph::DataType type = options.precision.activations;
@@ -103,6 +123,7 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
       error.add(std::move(tables.error()));
     }
   }
+  check_window(model, machine, options, error);
   if (!error.empty()) {
     return fail(std::move(error));
   }
@@ -143,7 +164,7 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
   }
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
     const zoo::LayerKind kind = model_.kinds.empty() ? zoo::LayerKind{} : model_.kinds[i];
-    if (kind.mixer == zoo::MixerKind::none) {
+    if (kind.mixer == zoo::MixerKind::none || kind.mixer == zoo::MixerKind::mamba) {
       continue;
     }
     // A chunk is seen half on the mean: as a window of half its length.
@@ -154,6 +175,7 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
     }
     attention_.push_back({.layers = kinds_[i],
                           .window = window,
+                          .kept = kind.window > 0 ? kind.window : kind.chunk,
                           .visible = static_cast<std::size_t>(found - windows_.begin()),
                           .latent = kind.mixer == zoo::MixerKind::latent_attention,
                           .measured = measures_attention(i)});
@@ -172,6 +194,7 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
     on_links_.emplace(machine_);
   }
   measure_weights();
+  measure_cache();
 }
 
 Result<void> StepCost::check_links() const {
@@ -207,18 +230,16 @@ const StepCost::Alike& StepCost::alike(std::int64_t tokens, std::int64_t samples
   const auto [of_rows, new_rows] = layers_.try_emplace(rows);
   if (new_rows) {
     const StreamChoice held = stream(rows);
-    of_rows->second = {.all = layers(rows), .fused = {held.saved, held.kernels}};
+    of_rows->second = layers(rows);
+    of_rows->second.fused = {held.saved, held.kernels};
   }
   const auto [of_samples, new_samples] = heads_.try_emplace(samples);
   if (new_samples) {
     of_samples->second = head(samples);
   }
-  alike_ = {.tokens = tokens,
-            .samples = samples,
-            .captured = captured,
-            .all = of_rows->second.all,
-            .fused = of_rows->second.fused};
-  alike_.all.add(of_samples->second.time, of_samples->second.kernels);
+  alike_ = {.tokens = tokens, .samples = samples, .captured = captured, .rows = of_rows->second};
+  alike_.rows.all.add(of_samples->second.time, of_samples->second.kernels);
+  alike_.rows.outside += of_samples->second.time;
   return alike_;
 }
 
@@ -236,9 +257,13 @@ std::int64_t StepCost::rows_of(const StepShape& shape) const {
 
 Time StepCost::time(const StepShape& shape) {
   const Alike& fixed = alike(rows_of(shape), shape.samples);
-  Part total = fixed.all;
+  Part total = fixed.rows.all;
   for (const AttentionKind& kind : attention_) {
     total.add(attend(kind, shape) * kind.layers, kind.layers);
+  }
+  if (recurs_) {
+    const Part part = recur(shape);
+    total.add(part.time, part.kernels);
   }
   if (shape.adapted > 0) {
     const auto [part, fresh] = adapters_.try_emplace({shape.adapted, shape.adapters});
@@ -247,7 +272,10 @@ Time StepCost::time(const StepShape& shape) {
     }
     total.add(part->second.time, part->second.kernels);
   }
-  const auto [saved, more] = fixed.fused;
+  if (options_.window > 0) {
+    return through_window(fixed.rows, total.time);
+  }
+  const auto [saved, more] = fixed.rows.fused;
   if (compute::fuses(machine_.device)) {
     return total.time - saved + compute::launches(machine_.device.spatial, model_.layers + 2);
   }
@@ -261,7 +289,7 @@ Time StepCost::time(const StepShape& shape) {
 void StepCost::guess_by(std::shared_ptr<StepCost> drafter) {
   drafter_ = std::move(drafter);
   weights_ += drafter_ ? drafter_->weights_ : weights_ / model_.layers;
-  kv_per_token_ += drafter_ ? drafter_->kv_per_token_ : kv_per_token_ / model_.layers;
+  cache_.per_token += drafter_ ? drafter_->cache_.per_token : cache_.per_token / model_.layers;
 }
 
 Time StepCost::draft(const StepShape& shape) {
@@ -285,9 +313,26 @@ Time StepCost::interval(Time step) const {
   return step * (static_cast<double>(most) / static_cast<double>(model_.layers));
 }
 
+Time StepCost::through_window(const Rows& rows, Time kernels) const {
+  const Bandwidth disk = machine_.device.memory[1].bandwidth;
+  const std::int64_t layers = model_.layers;
+  const Time first = kernels - rows.outside - rows.second - rows.reducing;
+  const BlockTimes times{.attention = first / layers,
+                         .mlp = rows.second / layers,
+                         .all_reduce = rows.reducing / (2 * layers),
+                         .load_attention = first_branch_ / disk,
+                         .load_mlp = second_branch_ / disk};
+  const WeightWindow window{.layers = layers, .blocks = options_.window, .retain = options_.retain};
+  return rows.outside + stream_tokens(window, times, 2).next;
+}
+
 graph::DataType StepCost::wide_type() const {
-  const auto bf16 = static_cast<std::size_t>(graph::DataType::bf16);
-  return machine_.device.peak[bf16] > FlopRate(0) ? graph::DataType::bf16 : graph::DataType::fp16;
+  for (const graph::DataType type : {graph::DataType::bf16, graph::DataType::fp16}) {
+    if (machine_.device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
+      return type;
+    }
+  }
+  return graph::DataType::fp32;
 }
 
 Time StepCost::kernel(graph::Operator op) const {

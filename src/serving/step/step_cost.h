@@ -4,14 +4,15 @@
 ///   step = embedding(T) + sum over layers of
 ///            [norm, QKV, rotary, cache write, output projection, MLP or experts](T)
 ///          + attention(prompts) + attention(decodes) + all-reduces(T)
+///          + scan(prompts) + state update(decodes) of recurrent layers (Mamba-2)
 ///          + [final norm, output head, sampling](S)
 ///
-/// Every GEMM runs once over all T tokens; only attention sees requests apart. The kernels are
-/// those of zoo::layer_operators, split as plan::shard does, and timed by compute::kernel_time:
-/// there is no other roofline. What differs from training: a residual sum is one kernel with the
-/// norm after it; biases are epilogues; keys and values go to a paged cache; a prompt's queries see
-/// the context before them; all decodes are one kernel whose work is the sum of their contexts,
-/// and all prompts another; of the experts those that T tokens reach are read,
+/// Every GEMM runs once over all T tokens; only attention and recurrences see requests apart. The
+/// kernels are those of zoo::layer_operators, split as plan::shard does, and timed by
+/// compute::kernel_time: there is no other roofline. What differs from training: a residual sum is
+/// one kernel with the norm after it; biases are epilogues; keys and values go to a paged cache; a
+/// prompt's queries see the context before them; all decodes are one kernel whose work is the sum
+/// of their contexts, and all prompts another; of the experts those that T tokens reach are read,
 /// E (1 - (1 - top_k / E)^T) of them; latent attention is absorbed for decodes (DeepSeek-AI 2024).
 ///
 /// With dp > 1 the experts, each whole on one of the tp x dp ranks, compute the tokens of all
@@ -42,6 +43,11 @@
 /// On a device of model spatial that fuses, every layer, the embedding and the head are one kernel
 /// each, whose launches come on top (machine/compute/spatial.h).
 ///
+/// `window`: the layers' weights pass through so many blocks of half a layer on their way from the
+/// second memory tier (weight_window.h); embedding and output head stay. A step takes what a token
+/// takes in the steady state, with blocks of a mean layer: the next step's first blocks are loaded
+/// while nothing runs. `gateway`: all-reduces as between devices at home (collective/gateway.h).
+///
 /// Inside a captured graph T is padded to the next capture size; a step that is too large for one
 /// takes at least `launch` per kernel.
 ///
@@ -65,13 +71,17 @@
 #include <utility>
 #include <vector>
 
+#include "base/names.h"
 #include "base/result.h"
 #include "collective/cost.h"
+#include "collective/gateway.h"
 #include "machine/machine.h"
+#include "serving/step/cache_bytes.h"
 #include "serving/step/link_times.h"
 #include "serving/step/measured_kernels.h"
 #include "serving/step/precision.h"
 #include "serving/step/residual_stream.h"
+#include "serving/step/weight_window.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -85,17 +95,33 @@ struct Degrees {
   std::int64_t cp = 1;  ///< ranks that share prompts and caches
 };
 
+/// All-reduces of devices behind gateways.
+enum class Gateway : std::uint8_t { none, fastest, star, tree, ring };
+constexpr auto named_values(Gateway) {
+  return std::to_array<Named<Gateway>>({
+      {Gateway::none, "none", "devices have no gateways"},
+      {Gateway::fastest, "fastest", "of star, tree and ring, for each size"},
+      {Gateway::star, "star", "to the master and back"},
+      {Gateway::tree, "tree", "two levels up and down"},
+      {Gateway::ring, "ring", "reduce-scatter and all-gather around a ring"},
+  });
+}
+
 struct StepOptions {
   Degrees degrees;
   Precision precision;
   std::vector<std::int64_t> captures;  ///< sizes of graphs, ascending; empty: eager
   collective::CollectiveAlgorithm all_reduce = collective::CollectiveAlgorithm::custom;
   plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
+  bool whole_windows = false;     ///< layers with windows keep all keys and values
   bool fuse = false;              ///< sums become slices where that is faster (above)
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;           ///< rows of the busiest expert rank over the mean
   std::string kernels{};          ///< files of measured kernels; empty: none
+  Gateway gateway = Gateway::none;
+  std::int64_t window = 0;  ///< blocks of weights in memory; 0: all stay there
+  std::int64_t retain = 0;  ///< with a window: the MLP of every so many-th layer stays; 0: none
 };
 
 /// A chunk of a prompt.
@@ -139,7 +165,8 @@ class StepCost {
   std::int64_t padded(std::int64_t tokens) const;
 
   Bytes weights_per_device() const { return weights_; }
-  Bytes kv_bytes_per_token() const { return kv_per_token_; }
+  Bytes kv_bytes_per_token() const { return cache_.per_token; }
+  const CacheBytes& cache() const { return cache_; }
   Bytes adapter_bytes() const { return adapter_; }
   /// Of a step of T tokens and S samples: what is alive at once beside weights and cache.
   Bytes activations(std::int64_t tokens, std::int64_t samples) const;
@@ -167,20 +194,23 @@ class StepCost {
   /// Of all that depends on the number of tokens alone.
   struct Rows {
     Part all;
-    Part fused;  ///< what stream() saves, and kernels more
+    Part fused;        ///< what stream() saves, and kernels more
+    Time outside{0};   ///< of the layers
+    Time second{0};    ///< branches of the layers: MLPs, experts
+    Time reducing{0};  ///< the layers' sums
   };
   /// Of steps with equal numbers of tokens and samples: what does not depend on their contexts.
   struct Alike {
     std::int64_t tokens = -1;
     std::int64_t samples = -1;
     bool captured = false;
-    Part all;
-    Part fused;
+    Rows rows;  ///< with the output head
   };
   /// Layers of one kind that attend alike.
   struct AttentionKind {
     std::int64_t layers = 0;
     std::int64_t window = 0;
+    std::int64_t kept = 0;    ///< tokens whose keys and values it needs; 0: all
     std::size_t visible = 0;  ///< index into windows()
     bool latent = false;
     bool measured = false;  ///< with its cache write
@@ -195,6 +225,8 @@ class StepCost {
   void add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const;
   void add_gemm(Part& part, const zoo::ModelOperator& op, const plan::Plan& plan) const;
   void add_all_reduce(Part& part, std::int64_t tokens) const;
+  /// An all-reduce of `gateway`.
+  Time reduced_at_home(Bytes size) const;
   /// With dp > 1: every copy gets all tokens before the experts, and its own ones' sums after them.
   void add_exchange(Part& part, std::int64_t tokens) const;
   /// A collective of every group of its kind: closed forms, or flows on a topology.
@@ -215,7 +247,9 @@ class StepCost {
   StreamUses stream_uses(std::int64_t tokens) const;
   /// Of `fuse`; without, or where there is nothing to fuse, none.
   StreamChoice stream(std::int64_t tokens) const;
-  Part layers(std::int64_t tokens) const;
+  Rows layers(std::int64_t tokens) const;
+  /// Of a step whose kernels take so long, weights streamed.
+  Time through_window(const Rows& rows, Time kernels) const;
   Part head(std::int64_t samples) const;
   Part adapters(std::int64_t tokens, std::int64_t different) const;
   /// Calls visit(layers, n, k, fused) for every adapted matrix of a rank.
@@ -232,9 +266,19 @@ class StepCost {
   Time merge(std::int64_t rows);
   Time attend_latent(const StepShape& shape, double visible);
   Time cache_write(std::int64_t tokens) const;
+  bool is_recurrent(std::size_t kind) const {
+    return !model_.kinds.empty() && model_.kinds[kind].mixer == zoo::MixerKind::mamba;
+  }
+  /// Of all recurrent layers.
+  Part recur(const StepShape& shape);
+  Part scan(std::size_t kind, std::int64_t tokens) const;
+  Part update_states(std::int64_t decodes) const;
+  /// On a device, of a request.
+  Bytes state_of_layer() const;
+  void measure_cache();
   Time kernel(graph::Operator op) const;
   Time timed(const graph::Operator& op) const;
-  /// bf16, or fp16 on devices without it.
+  /// bf16, on devices without it fp16, without both fp32.
   graph::DataType wide_type() const;
 
   zoo::Model model_;
@@ -249,10 +293,15 @@ class StepCost {
   RankGroup stage_group_;
   RankGroup context_group_;
   Bytes weights_{0};
-  Bytes kv_per_token_{0};
+  Bytes first_branch_{0};   ///< weights of a mean layer: attention
+  Bytes second_branch_{0};  ///< MLP or experts
+  CacheBytes cache_;
+  bool recurs_ = false;
   Bytes adapter_{0};
   std::unordered_map<std::int64_t, Rows> layers_;
   std::unordered_map<std::int64_t, Part> heads_;
+  std::unordered_map<std::int64_t, Part> scans_;    ///< by tokens of prompts
+  std::unordered_map<std::int64_t, Part> updates_;  ///< by decodes
   Alike alike_;  ///< the last ones: steps in a row are often alike
   std::map<std::pair<std::int64_t, std::int64_t>, Part> adapters_;
   std::unordered_map<std::int64_t, Time> absorbed_;

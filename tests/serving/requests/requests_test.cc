@@ -117,6 +117,41 @@ TEST(Traces, LlmServingSimNanoseconds) {
   EXPECT_EQ(trace.requests[1].arrival, 2500_us);
 }
 
+TEST(Traces, SessionsOfLlmServingSimFollowTheirAnswers) {
+  const Trace trace =
+      parse_trace(
+          "{\"session_id\": \"b\", \"arrival_time_ns\": 5000000000, \"sub_requests\": ["
+          "{\"input_toks\": 100, \"output_toks\": 20, \"tool_duration_ns\": 3000000000},"
+          "{\"input_toks\": 150, \"output_toks\": 10, \"tool_duration_ns\": 1000000000},"
+          "{\"input_toks\": 40, \"output_toks\": 5, \"tool_duration_ns\": 0}]}\n"
+          "{\"input_toks\": 7, \"output_toks\": 3, \"arrival_time_ns\": 1000000000}\n",
+          "test")
+          .value();
+  ASSERT_EQ(trace.requests.size(), 4U);
+  EXPECT_EQ(trace.requests[0].input, 7);  // by arrival; the session 4 s later
+  EXPECT_EQ(trace.requests[1].arrival, 4_s);
+  EXPECT_EQ(trace.requests[1].after, -1);
+  EXPECT_EQ(trace.requests[2].after, 1);
+  EXPECT_EQ(trace.requests[2].arrival, 3_s);  // after that answer
+  EXPECT_EQ(trace.requests[3].after, 2);
+  EXPECT_EQ(trace.requests[3].arrival, 1_s);
+  // 150 tokens begin with the 120 before; 40 cannot begin with 160.
+  EXPECT_EQ(trace.requests[2].ids, trace.requests[1].ids);
+  EXPECT_NE(trace.requests[3].ids, trace.requests[2].ids);
+  const auto wrong = parse_trace("{\"sub_requests\": [], \"arrival_time_ns\": 0}\n", "test");
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().to_string(), ::testing::HasSubstr("sub_requests"));
+}
+
+TEST(Traces, LengthsHaveNoTimesAndConversationsNoLengths) {
+  const Trace trace = parse_trace("{\"input\": 10, \"output\": 20}\n", "test").value();
+  EXPECT_FALSE(trace.timed);
+  EXPECT_TRUE(parse_trace("{\"input\": 10, \"output\": 20, \"arrival_s\": 1}\n", "test")->timed);
+  const auto texts = parse_trace("[{\"conversations\": []}]", "test");
+  ASSERT_FALSE(texts);
+  EXPECT_THAT(texts.error().to_string(), ::testing::HasSubstr("tokenizer"));
+}
+
 TEST(Traces, MistakesNameTheLine) {
   const auto unknown = parse_trace("a,b\n1,2\n", "x.csv");
   ASSERT_FALSE(unknown.has_value());

@@ -265,7 +265,7 @@ std::string requests_text(const Case& of) {
   std::string text;
   for (const RequestSpec& request : of.requests) {
     text += fmt::format(
-        "{} + {}{} ", request.prompt, request.output,
+        "{} + {} and {}{} ", request.prompt, request.output, request.fixed_blocks,
         request.prefix.tokens > 0 ? fmt::format(" shares {}", request.prefix.ids[0]) : "");
   }
   return text;
@@ -290,6 +290,7 @@ Case any_case() {
           .ids = {*rc::gen::inRange<std::uint64_t>(1, 3)}, .id_tokens = 64, .tokens = 0};
       request.prefix.tokens = std::min<std::int64_t>(64, request.prompt);
     }
+    request.fixed_blocks = *rc::gen::element<std::int64_t>(0, 0, 1, 5);
     made.requests.push_back(request);
   }
   return made;

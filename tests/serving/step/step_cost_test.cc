@@ -39,7 +39,6 @@ TEST(StepCost, BytesOfTheCacheAreThoseOfTheModels) {
   // Layers x 2 x key-value heads x head size x 2 bytes; MLA: layers x (512 + 64) x 2.
   EXPECT_EQ(step_cost_of("llama-3.1-8b").kv_bytes_per_token(), Bytes(131072));
   EXPECT_EQ(step_cost_of("qwen3-30b-a3b").kv_bytes_per_token(), Bytes(98304));
-  EXPECT_EQ(step_cost_of("gpt-oss-120b").kv_bytes_per_token(), Bytes(73728));
   StepOptions eight;
   eight.degrees.tp = 8;
   eight.precision.weights = graph::DataType::fp8;

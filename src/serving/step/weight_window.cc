@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/weight_window.h"
+#include "serving/step/weight_window.h"
 
 #include <algorithm>
 #include <cassert>
 #include <vector>
 
-namespace orrery::serving {
+namespace orrery::step {
 
 namespace {
 
@@ -108,4 +108,4 @@ double peak_elements(const BlockElements& block, std::int64_t window, bool maste
   return std::max(worker, ends + inner);
 }
 
-}  // namespace orrery::serving
+}  // namespace orrery::step

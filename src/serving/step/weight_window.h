@@ -28,7 +28,7 @@
 
 #include "base/units.h"
 
-namespace orrery::serving {
+namespace orrery::step {
 
 struct BlockTimes {
   Time attention{0};
@@ -75,4 +75,4 @@ struct BlockElements {
 ///           + floor((w-1)/2) MLP; no less than a worker
 double peak_elements(const BlockElements& block, std::int64_t window, bool master);
 
-}  // namespace orrery::serving
+}  // namespace orrery::step

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What `orrery serve --help` ends with.
+#pragma once
+
+namespace orrery::cli {
+
+inline constexpr const char* kServeExamples =
+    "An inference engine serves requests: those of a trace, or drawn ones. Lengths: 1000,\n"
+    "'uniform(500, 1500)', 'lognormal(1000, 0.6)' (mean, sigma). Engines: `orrery list engines`,\n"
+    "`orrery show engine vllm@0.19`; a file states what differs from one of them.\n"
+    "Examples:\n"
+    "  orrery serve --model llama-3-70b --machine dgx-h100 --devices 8 --rate 5 \\\n"
+    "               --input 1000 --output 250 --requests 3000\n"
+    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --trace mooncake.jsonl --json\n"
+    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --arrival infinite \\\n"
+    "               --max-concurrency 64 --requests 1000 --requests-out requests.csv\n"
+    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --search rate \\\n"
+    "               --slo 'ttft=500 ms,tpot=20 ms' --input 1000 --output 250\n"
+    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --prefill 1 --replicas 3 --rate 40\n"
+    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --stages '2:60 s,40:120 s' \\\n"
+    "               --replicas 4 --router least_requests\n"
+    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --rate 0.3 --turns 5 --think '20 s'\n"
+    "  orrery serve --model llama-3.1-8b --machine rtx-4090 --rate 10 \\\n"
+    "               --kernels dense.csv,per_sequence.csv,attention.csv\n"
+    "  orrery serve --model llama-3-70b --machine dgx-h100,dgx-b200 --devices 8 --search plan \\\n"
+    "               --formats bf16,w8a8 --input 1000 --output 250 --plot front.svg\n";
+
+}  // namespace orrery::cli

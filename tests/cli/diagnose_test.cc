@@ -52,7 +52,7 @@ TEST(Diagnose, FindsALostNodeOfASimulatedJobOnEveryNetwork) {
         orrery("simulate --model gpt2 --machine dgx-h100 --tp 2 --dp 8 --batch 16 --network " +
                network + " --faults " + faults + " --telemetry-out " + file)
             .status,
-        1);
+        2);
     const Outcome text = orrery("diagnose " + file);
     EXPECT_THAT(text.out, AllOf(HasSubstr("missing_rank: ranks 8, 10, 12, 14"),
                                 HasSubstr("missing_rank: ranks 9, 11, 13, 15")));

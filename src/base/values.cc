@@ -134,7 +134,8 @@ tl::expected<Bytes, std::string> parse_bytes(std::string_view text) {
       [](std::string_view unit) {
         return prefixed(unit, {{"B", 1}});
       },
-      "a size in bytes such as '80 GiB' or '40 GB'");
+      text.ends_with("KB") ? "'kB' (1000 bytes) or 'KiB' (1024 bytes): 'KB' may be either"
+                           : "a size in bytes such as '80 GiB' or '40 GB'");
 }
 
 tl::expected<Bandwidth, std::string> parse_bandwidth(std::string_view text) {

@@ -3,11 +3,25 @@
 
 #include <fmt/format.h>
 
+#include "base/names.h"
 #include "base/reader.h"
 #include "machine/topology/read.h"
 #include "machine/topology/routing.h"
 
 namespace orrery::machine {
+namespace {
+
+std::string of_single_messages() {
+  std::string names;
+  for (const auto& routing : kNames<topology::Routing>) {
+    if (routing.value < topology::Routing::adaptive) {
+      names += (names.empty() ? "" : ", ") + std::string(routing.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
 
 Result<topology::Wires> read_wires(const ConfigNode& node, std::int64_t devices) {
   topology::Wires wires;
@@ -36,9 +50,11 @@ Result<topology::Wires> read_wires(const ConfigNode& node, std::int64_t devices)
                     devices, graph->hosts));
   }
   if (wires.routing >= topology::Routing::adaptive) {
-    mistake("a routing of single messages: auto to spray");
+    mistakes.add({node.where(), node.path + ".routing", std::string(name_of(wires.routing)),
+                  "a routing of single messages: one of " + of_single_messages()});
   } else if (const auto suits = topology::check_routing(*graph, wires.routing); !suits) {
-    mistake(suits.error().mistakes.front().expected);
+    mistakes.add({node.where(), node.path + ".routing", std::string(name_of(wires.routing)),
+                  suits.error().mistakes.front().expected});
   } else if (!topology::all_reachable(*graph, wires.routing)) {
     mistake("a network in which every host reaches every other");
   }

@@ -38,6 +38,8 @@ TEST(Units, MoneyIsInDollarsWithOrWithoutTheWord) {
 
 TEST(Units, ABareNumberIsAMistakeExceptZero) {
   EXPECT_FALSE(parse_bytes("80").has_value());
+  EXPECT_EQ(parse_bytes("100KB").error(),
+            "'kB' (1000 bytes) or 'KiB' (1024 bytes): 'KB' may be either");
   EXPECT_EQ(parse_bytes("0"), 0_B);
   EXPECT_EQ(parse_time("0"), 0_ps);
 }

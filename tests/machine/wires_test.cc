@@ -38,6 +38,14 @@ TEST(Wires, MessagesPassTheLinksOfTheTopology) {
   EXPECT_EQ(hops.front().latency, 1_us);
 }
 
+TEST(Wires, RefuseRoutingsThatLookAtAllFlowsByTheirName) {
+  EXPECT_THAT(parse("{links: 'fat_tree:k=4', routing: colour}").error().to_string(),
+              HasSubstr("topology.routing: found 'colour', expected a routing of single messages: "
+                        "one of auto, stated, shortest"));
+  EXPECT_THAT(parse("{links: 'fat_tree:k=4', routing: dimension_order}").error().to_string(),
+              HasSubstr("topology.routing: found 'dimension_order'"));
+}
+
 TEST(Wires, AreWrittenAndReadBack) {
   const auto machine = parse("fat_tree:k=4");
   ASSERT_TRUE(machine) << machine.error().to_string();

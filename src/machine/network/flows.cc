@@ -61,7 +61,7 @@ class FlowTable {
     flow.target = host(row, "target");
     flow.bytes = Bytes(static_cast<std::int64_t>(
         number(row, "bytes", 0, {0, 9e18, "a whole number of bytes, 0 or more", true})));
-    flow.start = from_seconds(number(row, "start_s", 0, {0, 9e6, "seconds, 0 or more"}));
+    flow.start = from_seconds(number(row, "start_s", 0, {0, 9e6, "seconds from 0 to 9000000"}));
     flow.weight = number(row, "weight", 1, {1e-9, 1e9, "a number from 1e-9 to 1e9"});
     const double unlimited = std::numeric_limits<double>::infinity();
     flow.cap = Bandwidth(

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine/network/packet.h"
 
+#include <fmt/format.h>
+
 #include <cassert>
+#include <cmath>
 #include <optional>
 
 #include "machine/network/packet_network.h"
 
 namespace orrery::network {
 namespace {
+
+constexpr double kMostPasses = 2e10;
 
 /// The links of a way by hash; nothing: none leads there.
 std::optional<std::vector<std::int32_t>> links_of(topology::Router& router, std::int32_t source,
@@ -33,6 +38,18 @@ void lay_ways_back(packets::PacketNetwork& network, topology::Router& router,
       network.add_way_back(f, *links);
     }
   }
+}
+
+/// Packets times links of all flows.
+double passes(const packets::PacketNetwork& network, const std::vector<FlowRequest>& flows,
+              const std::vector<std::size_t>& links) {
+  double sum = 0;
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    sum += std::ceil(static_cast<double>(flows[f].bytes.value()) /
+                     static_cast<double>(network.payload_of_packet())) *
+           static_cast<double>(links[f]);
+  }
+  return sum;
 }
 
 }  // namespace
@@ -61,6 +78,7 @@ Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRe
   const bool many = sprays || (packets::trims(options.protocol) &&
                                router.routing() != topology::Routing::shortest);
   const std::int64_t paths = options.paths > 0 ? options.paths : many ? 64 : 1;
+  std::vector<std::size_t> length(flows.size());
   for (std::size_t f = 0; f < flows.size(); ++f) {
     for (std::int64_t path = 0; path < paths; ++path) {
       const auto key = topology::mixed(f) + static_cast<std::uint64_t>(path);
@@ -70,7 +88,15 @@ Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRe
                     std::to_string(flows[f].target));
       }
       network.add_path(f, *links);
+      length[f] = links->size();
     }
+  }
+  if (const double work = passes(network, flows, length);
+      options.steady <= 0 && work > kMostPasses) {
+    return fail(
+        fmt::format("packets pass links about {:.1e} times, at most {:.0e} end within hours; send "
+                    "less, skip steady phases, or take flows",
+                    work, kMostPasses));
   }
   lay_ways_back(network, of_packets, flows);
   if (network.needs_way_back()) {

@@ -132,7 +132,7 @@ struct PacketRun {
 ///             that; the third acknowledgement of nothing new sends the missing packet again (as
 ///             NewReno), time-outs are looked at every 10 ms. A flow has one packet more than its
 ///             bytes need
-///   hosts     several flows of a host send in turn
+///   hosts     several flows of a host send in turn, each over all ports that its ways begin with
 ///   steady    the network falls into parts whose flows share no port. Of a part, windows of two
 ///             round trips and 32 packets of every flow at least; when in three windows on end no
 ///             flow's rate is off by more than `steady` from its first, nor its packets under way

@@ -26,6 +26,7 @@ void PacketNetwork::prepare(std::uint32_t f) {
     return;
   }
   stream.nic = static_cast<std::uint32_t>(ways_[stream.ways.front()]);
+  stream.line = line_of(stream);
   stream.unsolicited = trims() ? window(stream) : is(Protocol::roce) ? stream.count : 0;
   stream.random = topology::mixed(options_.seed ^ topology::mixed(f));
   stream.order.resize(stream.ways.size());
@@ -43,6 +44,19 @@ void PacketNetwork::prepare(std::uint32_t f) {
   if (is(Protocol::hpcc)) {
     make_room_for_reports(stream.hops.front());
   }
+}
+
+Bandwidth PacketNetwork::line_of(const Stream& stream) const {
+  std::vector<std::int32_t> first;
+  for (const std::uint32_t way : stream.ways) {
+    first.push_back(ways_[way]);
+  }
+  std::ranges::sort(first);
+  const auto twice = std::ranges::unique(first);
+  first.erase(twice.begin(), twice.end());
+  return std::accumulate(
+      first.begin(), first.end(), Bandwidth(0),
+      [this](Bandwidth sum, std::int32_t number) { return sum + link(number).bandwidth; });
 }
 
 void PacketNetwork::add_way_back(std::size_t flow, const std::vector<std::int32_t>& links) {
@@ -106,12 +120,16 @@ void PacketNetwork::take_from_host(std::uint32_t port_number) {
       continue;
     }
     ++port.turn;
-    make_packet(f, stream);
-    return;
+    // One that goes over another port of the host's makes no turn of this one.
+    if (const std::uint32_t over = make_packet(f, stream); over != port_number) {
+      send_next(over);
+    } else {
+      return;
+    }
   }
 }
 
-void PacketNetwork::make_packet(std::uint32_t f, Stream& stream) {
+std::uint32_t PacketNetwork::make_packet(std::uint32_t f, Stream& stream) {
   std::uint32_t number = stream.fresh;
   if (stream.unsolicited > 0 && stream.fresh < stream.count && stream.credit <= 0) {
     --stream.unsolicited;
@@ -136,6 +154,7 @@ void PacketNetwork::make_packet(std::uint32_t f, Stream& stream) {
                   .path = path};
   ++run_.packets;
   enqueue(id);
+  return static_cast<std::uint32_t>(ways_[stream.ways[path]]);
 }
 
 std::uint32_t PacketNetwork::allocate() {
@@ -351,9 +370,8 @@ void PacketNetwork::pull(std::uint32_t host) {
   } else {
     control(f, Event::pulled, 0);
   }
-  const auto over = static_cast<std::int32_t>(stream.nic);
-  const Time interval = one ? serialisation(options_.wire, over) / kPacerShare
-                            : serialisation(options_.wire + kFraming, over) * kPacerShare;
+  const Time interval = one ? options_.wire / stream.line / kPacerShare
+                            : (options_.wire + kFraming) / stream.line * kPacerShare;
   receiver.next = queue_.now() + interval;
   queue_.push(receiver.next, Event::tick, host);
 }

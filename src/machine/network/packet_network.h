@@ -50,9 +50,9 @@ class PacketNetwork {
     for (std::size_t l = 0; l < ports_.size(); ++l) {
       const auto number = static_cast<std::int32_t>(l);
       const std::int64_t each = is(Protocol::ndp) ? payload() : options_.wire.value();
-      ports_[l].room =
-          std::max(scaled(options_.queue, usual_queue(options_.protocol), number) * each,
-                   kLeastRoom * options_.wire.value());
+      ports_[l].room = std::max(
+          scaled(options_.queue, usual_queue(options_.protocol), link(number).bandwidth) * each,
+          kLeastRoom * options_.wire.value());
       ports_[l].full = serialisation(options_.wire, number);
       ports_[l].control = serialisation(options_.header, number);
     }
@@ -105,16 +105,16 @@ class PacketNetwork {
   Time serialisation(Bytes bytes, std::int32_t number) const {
     return bytes / link(number).bandwidth;
   }
-  /// Of a count of packets at 100 Gbit/s, on a link.
-  std::int64_t scaled(std::int64_t given, std::int64_t usual, std::int32_t number) const {
-    return given > 0 ? given
-                     : std::max<std::int64_t>(
-                           1, std::llround(static_cast<double>(usual) *
-                                           link(number).bandwidth.value() / kCalibratedRate));
+  /// Of a count of packets at 100 Gbit/s, at another rate.
+  static std::int64_t scaled(std::int64_t given, std::int64_t usual, Bandwidth rate) {
+    return given > 0
+               ? given
+               : std::max<std::int64_t>(
+                     1, std::llround(static_cast<double>(usual) * rate.value() / kCalibratedRate));
   }
   std::uint32_t window(const Stream& stream) const {
-    return static_cast<std::uint32_t>(scaled(options_.window, usual_window(options_.protocol),
-                                             static_cast<std::int32_t>(stream.nic)));
+    return static_cast<std::uint32_t>(
+        scaled(options_.window, usual_window(options_.protocol), stream.line));
   }
   std::int64_t payload() const {
     return options_.wire.value() - (is(Protocol::swift) ? 0 : options_.header.value());
@@ -150,6 +150,7 @@ class PacketNetwork {
   void skip();
   void take_out(std::uint32_t f, std::int64_t packets);
   void prepare(std::uint32_t f);
+  Bandwidth line_of(const Stream& stream) const;
   void lay_way_back(Stream& stream);
   static void shuffle(Stream& stream);
   void handle(const engine::CalendarQueue::Event& event);
@@ -185,7 +186,8 @@ class PacketNetwork {
   }
   /// The next packet of a host's flows in turn, put into the port's queue.
   void take_from_host(std::uint32_t port_number);
-  void make_packet(std::uint32_t f, Stream& stream);
+  /// Its port.
+  std::uint32_t make_packet(std::uint32_t f, Stream& stream);
   std::uint32_t allocate();
   std::uint32_t next_path(Stream& stream);
   std::int32_t link_of(const Packet& packet) const { return ways_[packet.way + packet.hop]; }
@@ -259,9 +261,6 @@ class PacketNetwork {
   bool coin() {
     random_ = topology::mixed(random_);
     return (random_ & 1U) != 0;
-  }
-  Bandwidth line_rate(const Stream& stream) const {
-    return link(static_cast<std::int32_t>(stream.nic)).bandwidth;
   }
   /// The first credit ends the first window: what is left of it waits for credit too, of which the
   /// receiver learns with the next packet.

@@ -29,11 +29,11 @@ constexpr double kMostChance = 0.2;
 void PacketNetwork::begin_paced(std::uint32_t f) {
   Pace& pace = paces_[f];
   const Stream& stream = streams_[f];
-  pace.rate = line_rate(stream).value();
+  pace.rate = stream.line.value();
   pace.target = pace.rate;
   pace.use = kTargetUse;
   pace.window = static_cast<std::int64_t>(pace.rate * to_seconds(kBaseRoundTrip));
-  pace.spacing = serialisation(options_.wire, static_cast<std::int32_t>(stream.nic));
+  pace.spacing = options_.wire / stream.line;
   pace.last = queue_.now() - pace.spacing;
   paced_[stream.nic].push_back(f);
   this->pace(f);
@@ -188,7 +188,7 @@ void PacketNetwork::notify(std::uint32_t f) {
 
 void PacketNetwork::set_rate(std::uint32_t f, double rate) {
   Pace& pace = paces_[f];
-  pace.rate = std::clamp(rate, kLeastRate, line_rate(streams_[f]).value());
+  pace.rate = std::clamp(rate, kLeastRate, streams_[f].line.value());
   pace.spacing = options_.wire / Bandwidth(pace.rate);
 }
 
@@ -227,7 +227,7 @@ void PacketNetwork::raise(std::uint32_t f, bool by_time) {
   } else if (std::max(pace.timed, pace.counted) > kFastRecovery) {
     pace.target += kStep;
   }
-  pace.target = std::min(pace.target, line_rate(streams_[f]).value());
+  pace.target = std::min(pace.target, streams_[f].line.value());
   set_rate(f, (pace.rate + pace.target) / 2);
 }
 

@@ -156,7 +156,8 @@ struct Stream {
   std::int64_t unreported = 0;  ///< of them, of which the receiver has not heard
   bool known = false;           ///< to the receiver
   bool urgent = false;          ///< the receiver wants trimmed packets again
-  std::uint32_t nic = 0;        ///< link
+  std::uint32_t nic = 0;        ///< link, the first of path 0
+  Bandwidth line{0};            ///< of all links that its paths begin with
   std::deque<std::uint32_t> again;
   std::vector<std::uint32_t> ways;  ///< by path id: first of its links
   std::vector<std::uint16_t> hops;

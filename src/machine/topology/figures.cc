@@ -207,8 +207,11 @@ void measure_distances(const LinkGraph& graph, const Adjacency& adjacency, Graph
       if (h == from[i]) {
         continue;
       }
-      pairs += copies[i];
       result.connected = result.connected && there.links > 0;
+      if (there.links <= 0) {
+        continue;
+      }
+      pairs += copies[i];
       sum += copies[i] * there.links;
       result.diameter = std::max(result.diameter, there.links);
       result.farthest = std::max(result.farthest, there.latency);

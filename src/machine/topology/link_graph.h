@@ -160,7 +160,7 @@ struct GraphFigures {
   std::int32_t switches = 0;
   std::int64_t cables = 0;    ///< pairs of links there and back; a link without partner counts one
   std::int32_t diameter = 0;  ///< links on the longest of the shortest ways between hosts
-  double mean_distance = 0;   ///< over ordered pairs of different hosts
+  double mean_distance = 0;   ///< over ordered pairs of hosts that reach each other
   Time farthest{0};           ///< latency of the slowest of the shortest (in links) ways
   /// Least cut (maximal flow) between the halves of the hosts, of the halvings tried: first against
   /// second half, and of grids every dimension's. One direction.

@@ -117,8 +117,21 @@ Router::Router(const LinkGraph& graph, Routing routing, std::uint64_t seed,
       gates_(static_cast<std::size_t>(graph.hosts)),
       distances_(graph.vertices.size()),
       share_(graph.vertices.size()) {
+  // A gate is also where all that comes to its host comes from.
+  std::vector<std::int32_t> entrance(static_cast<std::size_t>(graph.hosts), -1);
+  for (std::int32_t from = 0; from < std::ssize(graph.vertices); ++from) {
+    for (const std::int32_t link : adjacency_.out(from)) {
+      const std::int32_t to = at(link).target;
+      if (to < graph.hosts && to != from) {
+        std::int32_t& known = entrance[static_cast<std::size_t>(to)];
+        known = known < 0 || known == from ? from : to;
+      }
+    }
+  }
   for (std::int32_t host = 0; host < graph.hosts; ++host) {
-    gates_[static_cast<std::size_t>(host)] = gate(host);
+    const std::int32_t leads = gate(host);
+    gates_[static_cast<std::size_t>(host)] =
+        leads == entrance[static_cast<std::size_t>(host)] ? leads : host;
   }
   if (graph.layout.family == Family::clos) {
     for (std::size_t v = 0; v < graph.vertices.size(); ++v) {

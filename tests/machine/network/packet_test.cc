@@ -188,21 +188,6 @@ TEST(Packets, NdpSendsAWindowARoundTrip) {
               (3 * trip + 19 * 725.12 / 0.99) * 1e-9, 1e-11);
 }
 
-TEST(Packets, NdpsCreditsWaitAtEachPortForWhatItSends) {
-  // Two hosts on a switch, 12.5 GB/s, d = 1 us; s = 725.12 ns, a = 5.12 ns. The first packet is
-  // there at 2 s + 2 d; the other host's own began s / 2 before. The credit waits for its second
-  // half, and in the switch, where it comes a after it, for all but a of it again. Then the second
-  // packet and its acknowledgement: (1/2 + 1) s + 2 d + a back, 2 s + 2 d there, 2 a + 2 d back.
-  const LinkGraph graph = *topology::parse_topology("leaf_spine:leaves=1,spines=1,hosts=2", "test");
-  const Time start = from_seconds((1.5 * 725.12 + 2000) * 1e-9);
-  const std::vector<FlowRequest> flows{
-      {.source = 0, .target = 1, .bytes = Bytes(18'000)},
-      {.source = 1, .target = 0, .bytes = Bytes(9'000), .start = start}};
-  const PacketRun run =
-      run_packets_on(graph, flows, {.protocol = Protocol::ndp, .window = 1, .paths = 1});
-  EXPECT_NEAR(to_seconds(run.finish[0]), (5.5 * 725.12 + 8000 + 3 * 5.12) * 1e-9, 1e-11);
-}
-
 TEST(Packets, DcqcnIsRoceUntilAQueueIsLong) {
   // Alone nothing is marked: RoCE's closed form.
   const LinkGraph graph = tree(4, "100Gbit/s");

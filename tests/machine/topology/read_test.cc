@@ -42,6 +42,25 @@ std::vector<std::string> names(const LinkGraph& graph, std::int32_t from, std::i
   return links;
 }
 
+TEST(Lists, AHostIsEnteredWhereItsLinksComeFrom) {
+  // A ring of single links: what leaves b goes to c, what comes to b comes from a. Hosts pass
+  // nothing on: a reaches b only.
+  const LinkGraph graph =
+      read("ring.yaml",
+           "hosts: [a, b, c]\nlinks:\n"
+           "  - {from: a, to: b, bandwidth: 1 GB/s, latency: 1 us, one_way: true}\n"
+           "  - {from: b, to: c, bandwidth: 1 GB/s, latency: 1 us, one_way: true}\n"
+           "  - {from: c, to: a, bandwidth: 1 GB/s, latency: 1 us, one_way: true}\n");
+  EXPECT_EQ(names(graph, 0, 1), std::vector<std::string>{"a->b"});
+  EXPECT_EQ(names(graph, 2, 0), std::vector<std::string>{"c->a"});
+  Router router(graph, Routing::shortest);
+  std::vector<Hop> hops;
+  EXPECT_FALSE(router.route(0, 2, 0, hops));
+  const GraphFigures found = figures(graph);
+  EXPECT_EQ(found.mean_distance, 1);
+  EXPECT_FALSE(found.connected);
+}
+
 // 16 hosts in pods of 8, 4 to a switch of the first tier, which has 2 cables to each of its pod's 2
 // switches; these have 2 to the 4 cores: 4 over-subscribed to 4 : 4, then 8 : 4.
 constexpr const char* kHtsim =

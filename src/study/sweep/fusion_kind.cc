@@ -53,7 +53,7 @@ Outcome fuse_on(const OnMachine& on) {
   }
   const layout::Cost seconds = layout::machine_cost(mesh, *machine);
   const layout::Cost bytes = layout::byte_cost(mesh);
-  std::vector<layout::Step> fused = layout::cheapest(one.problem, seconds).value_or(one.base);
+  const std::vector<layout::Step> fused = layout::cheapest(one.problem, seconds).value_or(one.base);
   const double base = layout::total_cost(one.problem, one.base, seconds);
   const double after = layout::total_cost(one.problem, fused, seconds);
   const double published = layout::total_cost(one.problem, one.fused, seconds);

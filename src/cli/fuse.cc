@@ -152,8 +152,9 @@ class Fuse : public Command {
                                    layout::total_cost(one.problem, one.fused, cost)) {
         one.fused = one.base;
       }
-      for (const auto* steps : {&one.base, &one.published, &one.fused}) {
-        if (Error late = layout::beyond_time(one.name, one.problem, *steps, cost); !late.empty()) {
+      for (const auto* sequence : {&one.base, &one.published, &one.fused}) {
+        if (Error late = layout::beyond_time(one.name, one.problem, *sequence, cost);
+            !late.empty()) {
           return fail(std::move(late));
         }
       }

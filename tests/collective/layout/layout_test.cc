@@ -94,6 +94,18 @@ TEST(Fusion, FusionLosesWhereManyPeersAtOnceReachLess) {
   }
 }
 
+TEST(Fusion, TimesBeyondTheClockAreSaid) {
+  // Any byte over 1e-300 B/s takes more than 106 days; with the machine's own bandwidth none does.
+  const PairCase one = pair_case(Pair::tp_sp, {.ranks = 4, .tokens = 64, .width = 64});
+  machine::Machine machine = machine::load_machine("rtx4080-pcie4-8").value();
+  const auto late = [&] {
+    return beyond_time("tp+sp", one.problem, one.base, machine_cost(one.problem.mesh, machine));
+  };
+  EXPECT_TRUE(late().empty());
+  machine.network[0].bandwidth = Bandwidth(1e-300);
+  EXPECT_EQ(late().to_string(), "tp+sp: takes longer than 106 days, the range of simulated time");
+}
+
 TEST(Fusion, OnNvSwitchTheMeasuredSharesMakePpEpSlowerThanNotFused) {
   // An exchange and a many_to_many of 16 experts a token over 4 H100 (examples/chimera/
   // nvswitch_peers.yaml): 1.01 x with ports that reach everything, 0.97 x with 0.927 of it for 3

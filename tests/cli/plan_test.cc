@@ -136,7 +136,7 @@ TEST(PlanCommand, WhatTakesTooLongIsNotSaidNotToFit) {
                              folder.write("slow.yaml", machine));
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("takes longer than 106 days"));
-  EXPECT_THAT(run.err, testing::Not(HasSubstr("No plan fits")));
+  EXPECT_THAT(run.err, ::testing::Not(HasSubstr("No plan fits")));
 }
 
 TEST(PlanCommand, SaysWhatIsAskedBeside) {

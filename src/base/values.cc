@@ -187,12 +187,17 @@ tl::expected<EnergyPerByte, std::string> parse_energy_per_byte(std::string_view 
 }
 
 tl::expected<Money, std::string> parse_money(std::string_view text) {
-  return quantity<Money>(
+  constexpr Money kMost{1e12};  // what a step costs stays a number that can be read
+  auto money = quantity<Money>(
       text,
       [](std::string_view unit) {
         return unit.empty() || unit == "USD" ? std::optional(1.0) : std::nullopt;
       },
       "a number of dollars such as '2.5'");
+  if (money && *money > kMost) {
+    return tl::make_unexpected(std::string("at most 1e12 dollars"));
+  }
+  return money;
 }
 
 tl::expected<std::int64_t, std::string> parse_integer(std::string_view text) {

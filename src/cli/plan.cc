@@ -21,6 +21,7 @@
 #include "cli/step_flags.h"
 #include "machine/parts.h"
 #include "planner/advice/memory_frontier.h"
+#include "planner/advice/probe.h"
 #include "planner/full/search.h"
 #include "planner/full/summary.h"
 #include "report/plan_search.h"
@@ -156,6 +157,11 @@ class PlanCommand : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
+    if (most_memory_ && !task.machine.parts.empty()) {
+      const auto most = parse_value<Bytes>(*most_memory_);  // which each of them may have less of
+      options.reserve = Bytes(0);
+      advice::use_memory(task, options, *most);
+    }
     if (vary_.given()) {
       return vary_.run(step_.names(), task, options, plot_, json_);
     }
@@ -185,12 +191,7 @@ class PlanCommand : public Command {
         mistakes.add(std::move(alike.error()));
       }
     };
-    refuse(explain_, "--explain");
-    refuse(regret_, "--regret");
-    refuse(minmax_regret_, "--minmax-regret");
-    refuse(elastic_, "--elastic");
     refuse(vary_.given(), "--vary");
-    refuse(most_memory_.has_value(), "--max-memory (--reserve does)");
     refuse(objective_.value_or("time") != "time", "--objective other than time");
   }
 
@@ -257,7 +258,7 @@ class PlanCommand : public Command {
     const auto begin = std::chrono::steady_clock::now();
     auto answer = full::search(task, options);
     report::PlanDetails details;
-    if (task.machine.parts.empty() && (!answer || (answer->top.empty() && !answer->stopped))) {
+    if (task.machine.parts.empty() && (!answer || answer->fits_nowhere())) {
       ProgressBar looking("what would help");
       details.remedies =
           advice::remedies(task, options, answer, [&](double share) { looking.update(share); });

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/reader.h"
 #include "cli/command.h"
+#include "machine/parts.h"
 #include "workload/plan/aliases.h"
 #include "workload/plan/plan_lists.h"
 
@@ -99,8 +100,11 @@ Bytes read_reserve(const std::optional<std::string>& reserve,
   if (reserve && most_memory) {
     mistakes.add({"--max-memory", {}, {}, "contradicts --reserve; choose one"});
   }
-  const Bytes capacity =
-      machine.device.memory.empty() ? Bytes(0) : machine.device.memory.front().capacity;
+  Bytes capacity{0};  // of the device that has most
+  for (const machine::Machine& part : machine::by_part(machine)) {
+    const auto& memory = part.device.memory;
+    capacity = std::max(capacity, memory.empty() ? Bytes(0) : memory.front().capacity);
+  }
   const Bytes most = bytes("--max-memory", most_memory, capacity);
   const Bytes free = bytes("--reserve", reserve, 2_GiB);
   if (most_memory && most == Bytes(0)) {

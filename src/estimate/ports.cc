@@ -266,30 +266,28 @@ void Ports::Lane::compact() {
 }
 
 void Ports::forget(Time before) {
-  if (size_ == 0) {
-    return;
-  }
-  size_ = 0;
-  for (std::size_t l = 0; l < kLanes; ++l) {
+  each_other(kLanes, [&](std::size_t l) {
     Lane& lane = lanes_[l];
+    const std::size_t had = lane.flights.size() - lane.first;
     if (l == kInbound) {
       std::erase_if(lane.flights, [&](const Flight& flight) { return flight.done <= before; });
       lane.settled = 0;
     } else {
       lane.forget(before);
     }
-    size_ += lane.flights.size() - lane.first;
+    size_ -= had - (lane.flights.size() - lane.first);
     live_ &= lane.empty() ? ~bit_of(l) : ~std::uint32_t{0};
-  }
+  });
 }
 
 void Ports::settle(Time when) {
   forget(when);
-  for (Lane& lane : lanes_) {
+  each_other(kLanes, [&](std::size_t l) {
+    Lane& lane = lanes_[l];
     for (; lane.settled < lane.flights.size(); ++lane.settled) {
       lane.flights[lane.settled].node = kNoNode;
     }
-  }
+  });
 }
 
 void Ports::prolong(int lane, Time by) {

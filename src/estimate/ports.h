@@ -121,7 +121,7 @@ class Ports {
   Time lose_speed(Time now, const std::vector<PortLoad>& ports);
   void delay(const Met& met);
 
-  /// visit(lane) for every lane but this one that has flights.
+  /// visit(lane) for every lane but this one that has flights; kLanes: for every one.
   template <class Visit>
   void each_other(std::size_t lane, Visit&& visit) const {
     for (std::uint32_t left = live_ & ~bit_of(lane); left != 0; left &= left - 1) {

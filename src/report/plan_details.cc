@@ -77,8 +77,9 @@ class DetailsText {
       line("  nothing is left that a plan fits on");
     }
     for (const advice::Fallback& fallback : elastic.fallbacks) {
-      line("  {} devices ({} idle), batch {}: {:.6f} s a step, {:.0f} tokens/s ({:+.2f} %)",
-           fallback.devices, fallback.idle, fallback.batch, to_seconds(fallback.best.step_time),
+      line("  {}{} devices ({} idle), batch {}: {:.6f} s a step, {:.0f} tokens/s ({:+.2f} %)",
+           fallback.part.empty() ? "" : "of " + fallback.part + ": ", fallback.devices,
+           fallback.idle, fallback.batch, to_seconds(fallback.best.step_time),
            fallback.best.tokens_per_s, 100 * (fallback.best.tokens_per_s / best_.tokens_per_s - 1));
       std::string changes;
       for (const std::string& change : fallback.changes) {
@@ -198,6 +199,9 @@ void write_elastic(JsonWriter& json, const advice::Elastic& elastic) {
     json.key("devices").value(fallback.devices);
     json.key("idle").value(fallback.idle);
     json.key("batch").value(fallback.batch);
+    if (!fallback.part.empty()) {
+      json.key("part").value(fallback.part);
+    }
     json.key("best");
     write_found(json, fallback.best);
     json.key("changes").begin_array();

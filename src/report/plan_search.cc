@@ -73,13 +73,17 @@ class SearchText {
       line("Stopped before a plan had been simulated.");
       return;
     }
-    line("No plan fits. The most frugal one found:");
+    line("{} The most frugal one found:",
+         answer_.complete ? "No plan fits."
+                          : "No plan that fits was found within --estimates and --bounds.");
     line("  {}", full::summary(answer_.frugal));
     for (const Mistake& mistake : answer_.missing.mistakes) {
       line("  {}", Error(mistake).to_string());
     }
-    line("{}", details_.remedies.empty() ? "No change that was tried helps."
-                                         : "What would help, the smallest change first:");
+    if (answer_.complete) {
+      line("{}", details_.remedies.empty() ? "No change that was tried helps."
+                                           : "What would help, the smallest change first:");
+    }
     for (const std::string& remedy : remedy_lines(details_.remedies)) {
       line("  {}", remedy);
     }

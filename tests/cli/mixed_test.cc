@@ -63,9 +63,9 @@ TEST(MixedDevices, OtherCommandsAndQuestionsSayThatTheyKnowOneSort) {
               HasSubstr("parts: found 'h100,a100', expected a machine of one sort of devices"));
   EXPECT_THAT(orrery("home --model llama-2-7b" + kCluster).err, HasSubstr("one sort of devices"));
   EXPECT_THAT(orrery("plan --model gpt2" + kCluster +
-                     " --devices 32 --batch 256 --explain --objective cost")
+                     " --devices 32 --batch 256 --vary devices=16,32 --objective cost")
                   .err,
-              AllOf(HasSubstr("--explain does not know several"), HasSubstr("--objective")));
+              AllOf(HasSubstr("--vary does not know several"), HasSubstr("--objective")));
   EXPECT_THAT(
       orrery("simulate --model gpt2 --machine dgx-h100 --dp 2 --global-batch 8 --parts a").err,
       HasSubstr("--parts: found 'a', expected nothing: all devices of dgx-h100 are alike"));

@@ -123,6 +123,22 @@ TEST(PlanCommand, WhereNothingFitsItSaysWhatWouldHelp) {
   }
 }
 
+/// 6 N tokens = 6 x 124 million x 1,024 operations at 1 FLOP/s: 7.6e11 s; 106 days are 9.2e6 s.
+TEST(PlanCommand, WhatTakesTooLongIsNotSaidNotToFit) {
+  const Folder folder;
+  std::string machine =
+      content(std::string(ORRERY_SOURCE_DIR) + "/configs/machines/dgx-a100-80g.yaml");
+  const std::size_t begin = machine.find("  peak: {");
+  ASSERT_NE(begin, std::string::npos);
+  machine.replace(begin, machine.find('}', begin) + 1 - begin,
+                  "  peak: {fp32: 1 FLOP/s, tf32: 1 FLOP/s, bf16: 1 FLOP/s, fp16: 1 FLOP/s}");
+  const Outcome run = orrery("plan --model gpt2 --devices 1 --batch 1 --sequence 1024 --machine " +
+                             folder.write("slow.yaml", machine));
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("takes longer than 106 days"));
+  EXPECT_THAT(run.err, ::testing::Not(HasSubstr("No plan fits")));
+}
+
 TEST(PlanCommand, SaysWhatIsAskedBeside) {
   const Folder folder;
   const std::string plot = folder / "memory.svg";

@@ -352,6 +352,9 @@ TEST(Simulate, APriceGivesACostThatIsProportionalToIt) {
   const Outcome wrong = orrery(step + " --price-per-hour cheap");
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("--price-per-hour: found 'cheap'"));
+  const Outcome much = orrery(step + " --price-per-hour 1e308");
+  EXPECT_EQ(much.status, 2);
+  EXPECT_THAT(much.err, HasSubstr("--price-per-hour: found '1e308', expected at most 1e12"));
 }
 
 /// All but the last line, which says how long it took.

@@ -9,6 +9,9 @@ namespace {
 
 TEST(PlanSearchReport, SaysThatASearchWasStoppedInsteadOfThatNothingFits) {
   full::Answer answer;
+  EXPECT_THAT(plan_search_table({}, answer, {}),
+              ::testing::HasSubstr("No plan that fits was found within --estimates and --bounds."));
+  answer.complete = true;
   EXPECT_THAT(plan_search_table({}, answer, {}), ::testing::HasSubstr("No plan fits."));
   answer.stopped = true;
   const std::string text = plan_search_table({}, answer, {});

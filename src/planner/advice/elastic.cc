@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "machine/parts.h"
 
 namespace orrery::advice {
 namespace {
@@ -56,6 +57,37 @@ std::vector<Work> tries(const full::Task& task, const plan::Plan& plan, std::int
   return works;
 }
 
+/// The task without so many devices of one part.
+full::Task without(full::Task task, std::size_t part, std::int64_t node) {
+  auto& parts = task.machine.parts;
+  parts[part].devices -= node;
+  if (parts[part].devices == 0) {
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(part));
+  }
+  task.machine.device = machine::mean_device(parts);
+  task.devices -= node;
+  return task;
+}
+
+/// Every part in turn loses a node.
+std::vector<Fallback> each_part_loses(const full::Task& task, const full::Options& options,
+                                      const plan::Plan& plan, std::int64_t node) {
+  std::vector<Fallback> fallbacks;
+  const std::vector<machine::Part>& parts = task.machine.parts;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    if (parts[part].devices < node || task.devices <= node) {
+      continue;
+    }
+    if (auto best = good_plan(without(task, part, node), options)) {
+      std::vector<std::string> changes = changes_of(plan, best->plan);
+      const std::int64_t used = best->plan.devices();
+      fallbacks.push_back({used, task.devices - node - used, plan.global_batch, parts[part].name,
+                           std::move(*best), std::move(changes)});
+    }
+  }
+  return fallbacks;
+}
+
 }  // namespace
 
 Elastic elastic(const full::Task& task, const full::Options& options, const full::Answer& answer) {
@@ -65,14 +97,24 @@ Elastic elastic(const full::Task& task, const full::Options& options, const full
   if (left < 1) {
     return result;
   }
-  for (const auto& [devices, batch] : tries(task, plan, left)) {
-    full::Task smaller = task;
+  full::Task own = task;
+  if (const auto cut = machine::with_devices(task.machine, task.devices);
+      cut && !task.machine.parts.empty()) {
+    own.machine.parts = cut->parts;
+    own.machine.device = cut->device;
+  }
+  const bool alike = own.machine.parts.empty();
+  if (!alike) {
+    result.fallbacks = each_part_loses(own, options, plan, result.node);
+  }
+  for (const auto& [devices, batch] : alike ? tries(own, plan, left) : std::vector<Work>()) {
+    full::Task smaller = own;
     smaller.devices = devices;
     smaller.fixed.plan.global_batch = batch;
     if (auto best = good_plan(smaller, options)) {
       std::vector<std::string> changes = changes_of(plan, best->plan);
       result.fallbacks.push_back(
-          {devices, left - devices, batch, std::move(*best), std::move(changes)});
+          {devices, left - devices, batch, "", std::move(*best), std::move(changes)});
     }
   }
   std::stable_sort(result.fallbacks.begin(), result.fallbacks.end(),

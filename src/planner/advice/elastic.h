@@ -12,6 +12,9 @@
 ///
 /// each with a search of its own, all fields open. Compared by tokens per second; the batch changes
 /// what is trained, so it is named. Uneven shares of a batch are no plan.
+///
+/// Of a machine of several sorts of devices: the same batch, for every part that loses the node;
+/// the search leaves devices idle and shares the batch as it does with all of them.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +29,7 @@ struct Fallback {
   std::int64_t devices = 0;
   std::int64_t idle = 0;  ///< of those that are left
   std::int64_t batch = 0;
+  std::string part{};  ///< that lost the node; "": all devices are alike
   full::Found best;
   std::vector<std::string> changes;  ///< fields, "tp: 8 -> 4", without the batch
 };

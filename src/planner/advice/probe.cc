@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "machine/parts.h"
+
 namespace orrery::advice {
 namespace {
 
@@ -46,12 +48,20 @@ Bytes usable_memory(const full::Task& task, const full::Options& options) {
 }
 
 void use_memory(full::Task& task, full::Options& options, Bytes usable) {
-  task.machine.device.memory.front().capacity = usable;
+  const bool mixed = !task.machine.parts.empty();
+  machine::change_devices(task.machine, [&](compute::Device& device) {
+    if (!device.memory.empty()) {
+      Bytes& capacity = device.memory.front().capacity;
+      const Bytes own = std::max(Bytes(0), capacity - options.reserve);
+      capacity = mixed ? std::min(own, usable) : usable;
+    }
+  });
   options.reserve = Bytes(0);
 }
 
 full::Task of_plan(full::Task task, const plan::Plan& plan) {
   task.fixed.plan = plan;
+  task.devices = plan.devices();  // of a machine of several sorts it may leave some idle
   plan::Plan::fields([&](std::string_view name, auto, std::string_view) {
     task.fixed.places[std::string(name)] = "the plan";
   });

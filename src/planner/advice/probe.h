@@ -28,7 +28,8 @@ std::optional<full::Found> good_plan(const full::Task& task, const full::Options
 /// Of a device's first memory tier, what plans may use.
 Bytes usable_memory(const full::Task& task, const full::Options& options);
 
-/// A device whose plans may use exactly so much; `options` have no reserve then.
+/// A device whose plans may use exactly so much; `options` have no reserve then. Of several sorts
+/// of devices none may use more than it could before.
 void use_memory(full::Task& task, full::Options& options, Bytes usable);
 
 /// The task with every field fixed: a search finds this plan.

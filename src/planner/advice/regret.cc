@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
+#include "machine/parts.h"
 #include "study/run.h"
 
 namespace orrery::advice {
@@ -122,17 +124,46 @@ class Regrets {
 
 }  // namespace
 
+namespace {
+
+/// Of the devices of one part, or of all; scale(device, factor) changes one of them.
+template <class Scale>
+Rate rate_of(std::string name, std::optional<std::size_t> part, const Scale& scale) {
+  return {std::move(name), [part, scale](machine::Machine& changed, double factor) {
+            if (!part) {
+              scale(changed.device, factor);
+              return;
+            }
+            scale(changed.parts[*part].device, factor);
+            changed.device = machine::mean_device(changed.parts);
+          }};
+}
+
+void add_rates_of(const compute::Device& device, std::optional<std::size_t> part,
+                  const std::string& whose, std::vector<Rate>& rates) {
+  rates.push_back(rate_of(whose + "compute", part, [](compute::Device& changed, double factor) {
+    for (FlopRate& peak : changed.peak) {
+      peak = peak * factor;
+    }
+  }));
+  for (std::size_t i = 0; i < device.memory.size(); ++i) {
+    rates.push_back(
+        rate_of(whose + device.memory[i].name, part, [i](compute::Device& changed, double factor) {
+          Bandwidth& bandwidth = changed.memory[i].bandwidth;
+          bandwidth = bandwidth * factor;
+        }));
+  }
+}
+
+}  // namespace
+
 std::vector<Rate> rates(const machine::Machine& machine) {
-  std::vector<Rate> rates{{"compute", [](machine::Machine& changed, double factor) {
-                             for (FlopRate& peak : changed.device.peak) {
-                               peak = peak * factor;
-                             }
-                           }}};
-  for (std::size_t i = 0; i < machine.device.memory.size(); ++i) {
-    rates.push_back({machine.device.memory[i].name, [i](machine::Machine& changed, double factor) {
-                       Bandwidth& bandwidth = changed.device.memory[i].bandwidth;
-                       bandwidth = bandwidth * factor;
-                     }});
+  std::vector<Rate> rates;
+  for (std::size_t part = 0; part < machine.parts.size(); ++part) {
+    add_rates_of(machine.parts[part].device, part, machine.parts[part].name + " ", rates);
+  }
+  if (machine.parts.empty()) {
+    add_rates_of(machine.device, std::nullopt, "", rates);
   }
   for (std::size_t i = 0; i < machine.network.size(); ++i) {
     rates.push_back({machine.network[i].name, [i](machine::Machine& changed, double factor) {

@@ -15,30 +15,25 @@ namespace {
 constexpr std::size_t kAskEvery = 16;  // steps of the search
 constexpr double kExplored = 0.75;     // of all bounds; the others are for what raises the bound
 
+constexpr std::size_t kUnscouted = 40'000;  // bounds without a plan that fits
+
 bool may_fit(SearchState& search, const plan::Plan& plan) {
   const auto least = search.bounds.least_memory(plan);
   return least && *least <= search.capacity;
 }
 
-/// Whether it may with as many layers more as that takes.
-bool may_fit_again(SearchState& search, plan::Plan& plan) {
-  bool fits = may_fit(search, plan);
-  while (!fits && search.space.recompute_more(plan)) {
-    fits = may_fit(search, plan);
-  }
-  return fits;
-}
-
-/// The fewest layers more with which it fits; false: it does not with all of them.
-bool recompute_enough(const SearchState& search, plan::Plan& plan) {
+/// Gives it the fewest layers more with which fits(plan); false: it does not with all of them, nor
+/// with all but one (the last repeats its own layer while nothing else is kept).
+template <class Fits>
+bool repeat_enough(const SearchState& search, plan::Plan& plan, const Fits& fits) {
   const std::int64_t most = search.space.layers_to_recompute(plan);
-  std::int64_t enough = most;
   std::int64_t too_few = plan.recompute_layers;
   const auto fits_with = [&](std::int64_t layers) {
-    plan.recompute_layers = layers;
-    return memory_of(search.task, plan).first;
+    plan.recompute_layers = layers < most ? layers : 0;
+    return fits(plan);
   };
-  if (enough == 0 || !fits_with(0)) {
+  std::int64_t enough = most;
+  if (most == 0 || (!fits_with(most) && !fits_with(--enough))) {
     return false;
   }
   while (enough - too_few > 1) {
@@ -47,6 +42,18 @@ bool recompute_enough(const SearchState& search, plan::Plan& plan) {
   }
   plan.recompute_layers = enough < most ? enough : 0;
   return true;
+}
+
+/// Whether it may with as many layers more as that takes.
+bool may_fit_again(SearchState& search, plan::Plan& plan) {
+  return may_fit(search, plan) ||
+         repeat_enough(search, plan, [&](const plan::Plan& more) { return may_fit(search, more); });
+}
+
+/// The same to the byte.
+bool recompute_enough(SearchState& search, plan::Plan& plan) {
+  return repeat_enough(search, plan,
+                       [&](const plan::Plan& more) { return search.memory(more).first; });
 }
 
 class Explorer {
@@ -62,6 +69,9 @@ class Explorer {
       }
       if (steps++ % kAskEvery == 0 && search_.stop()) {
         break;
+      }
+      if (search_.candidates.empty() && search_.asked > kUnscouted && !search_.scouted) {
+        scout(search_, true);
       }
       const Node node = search_.open.take();
       if (node.level == Level::group) {
@@ -129,16 +139,15 @@ class Explorer {
   }
 
   void expand(const plan::Plan& shape) {
-    const std::vector<plan::Plan> frugal = search_.space.frugal(shape);
-    if (std::none_of(frugal.begin(), frugal.end(),
-                     [&](const plan::Plan& plan) { return may_fit(search_, plan); })) {
+    if (!search_.has_room(search_.space.frugal(shape))) {
       search_.answer.counts.by_memory += search_.space.variant_count(shape);
-      for (const plan::Plan& plan : frugal) {
-        remember_frugal(plan);
-      }
       return;
     }
     for (plan::Plan& variant : search_.space.variants_to_save(shape)) {
+      if (!search_.has_room(search_.space.most_saving(variant))) {
+        search_.answer.counts.by_memory += search_.space.savings();
+        continue;
+      }
       search_.answer.counts.by_bound += search_.space.savings();  // until they are taken
       save(std::make_shared<Savings>(search_.space, std::move(variant)));
     }
@@ -157,7 +166,7 @@ class Explorer {
       }
       if (!may_fit_again(search_, variant)) {
         ++search_.answer.counts.by_memory;
-        remember_frugal(variant);
+        search_.remember_frugal(variant);
         savings->fail(saving);
         continue;
       }
@@ -171,21 +180,9 @@ class Explorer {
     }
   }
 
-  void remember_frugal(const plan::Plan& plan) {
-    if (!search_.candidates.empty()) {
-      return;
-    }
-    const auto least = search_.bounds.least_memory(plan);
-    if (least &&
-        (search_.answer.least_memory == Bytes(0) || *least < search_.answer.least_memory)) {
-      search_.answer.least_memory = *least;
-      search_.answer.frugal = plan;
-    }
-  }
-
   /// Its memory; nothing: it does not fit, and what saves more takes its place.
   std::optional<Bytes> fits(const Node& node) {
-    const auto [fits, memory] = memory_of(search_.task, node.plan);
+    const auto [fits, memory] = search_.memory(node.plan);
     if (fits) {
       return memory;
     }
@@ -197,7 +194,7 @@ class Explorer {
       }
     }
     ++search_.answer.counts.by_memory;
-    remember_frugal(node.plan);
+    search_.remember_frugal(node.plan);
     node.savings->fail(node.saving);
     save(node.savings);
     return std::nullopt;
@@ -247,8 +244,7 @@ class Explorer {
         return;
       }
       const Time score = search_.score.of(node.plan, estimate->step_time);
-      search_.add(
-          {node.plan, node.bound, *estimate, score, memory_of(search_.task, node.plan).second});
+      search_.add({node.plan, node.bound, *estimate, score, search_.memory(node.plan).second});
       known = std::prev(search_.candidates.end());
     }
     simulations_left_ -= known->simulated ? 0 : 1;
@@ -266,9 +262,9 @@ std::optional<Bytes> fit(SearchState& search, plan::Plan& plan) {
   if (!may_fit_again(search, plan)) {
     return std::nullopt;
   }
-  auto [fits, memory] = memory_of(search.task, plan);
+  auto [fits, memory] = search.memory(plan);
   if (!fits && recompute_enough(search, plan)) {
-    std::tie(fits, memory) = memory_of(search.task, plan);
+    std::tie(fits, memory) = search.memory(plan);
   }
   return fits ? std::optional(memory) : std::nullopt;
 }

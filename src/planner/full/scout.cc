@@ -51,7 +51,7 @@ class Scout {
         }
       }
     }
-    search_.scouted = !search_.candidates.empty();
+    search_.scouted = true;
   }
 
  private:
@@ -62,6 +62,9 @@ class Scout {
     for (const Ranked<plan::Plan>& shape : shapes) {
       for (const Ranked<plan::Plan>& variant :
            ranked(search_.space.variants_to_save(shape.value))) {
+        if (!search_.has_room(search_.space.most_saving(variant.value))) {
+          continue;
+        }
         std::size_t left = 1;
         Savings savings(search_.space, variant.value);
         estimate_lightest(search_, savings, Time::max(), left);
@@ -90,9 +93,11 @@ class Scout {
 
 }  // namespace
 
-void scout(SearchState& search) {
+void scout(SearchState& search, bool anyway) {
   std::vector<plan::Plan> groups = search.space.groups();
-  const bool many = groups.size() * kMostBounds >= search.options.most_bounds * kManyGroups;
+  search.scouted = search.scouted || anyway;
+  const bool many =
+      anyway || groups.size() * kMostBounds >= search.options.most_bounds * kManyGroups;
   if (many && !search.options.exhaustive) {
     Scout(search).run(std::move(groups));
   }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/full/search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "base/beyond_time.h"
 #include "machine/parts.h"
+#include "planner/full/fits.h"
 #include "planner/full/search_state.h"
 #include "workload/plan/machine_check.h"
 
@@ -59,6 +63,38 @@ void SearchState::add(Candidate candidate) {
   candidates.push_back(std::move(candidate));
   if (better) {
     best = candidates.size() - 1;
+  }
+}
+
+std::pair<bool, Bytes> SearchState::memory(const plan::Plan& plan) {
+  constexpr std::size_t kBoundsOfMemory = 16;
+  asked += kBoundsOfMemory;
+  return memory_of(task, plan);
+}
+
+bool SearchState::has_room(const std::vector<plan::Plan>& frugal) {
+  constexpr double kNear = 0.7;  // of the capacity: of most plans the bound is more than that
+  const bool some = std::ranges::any_of(frugal, [&](const plan::Plan& plan) {
+    const auto least = bounds.least_memory(plan);
+    return least && *least <= capacity &&
+           (*least < capacity * kNear || !valid(plan) || memory(plan).second <= capacity);
+  });
+  for (const plan::Plan& plan : frugal) {
+    if (!some) {
+      remember_frugal(plan);
+    }
+  }
+  return some;
+}
+
+void SearchState::remember_frugal(const plan::Plan& plan) {
+  if (!candidates.empty()) {
+    return;
+  }
+  const auto least = bounds.least_memory(plan);
+  if (least && (answer.least_memory == Bytes(0) || *least < answer.least_memory)) {
+    answer.least_memory = *least;
+    answer.frugal = plan;
   }
 }
 
@@ -147,6 +183,9 @@ Result<Answer> run(const Task& task, const Options& options, Space space) {
   judge(search);
   if (search.answer.counts.invalid == search.answer.counts.all) {
     return fail(std::move(search.first_mistakes));
+  }
+  if (search.answer.fits_nowhere() && search.answer.counts.by_bound > 0) {  // of no plan's time
+    return fail(fmt::format("every plan that fits {}", kBeyondTime));
   }
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   search.answer.wall_s = wall.count();

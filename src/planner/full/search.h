@@ -95,6 +95,8 @@ struct Answer {
   Error missing;  ///< what that plan lacks
   double wall_s = 0;
 
+  /// Of a search that has looked at everything.
+  bool fits_nowhere() const { return top.empty() && complete && !stopped; }
   double gap() const { return top.empty() ? 0 : top.front().score / bound - 1; }
 };
 

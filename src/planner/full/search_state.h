@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "estimate/quick_bound.h"
@@ -37,8 +38,8 @@ struct SearchState {
   std::size_t best = 0;
   Time wanted{0};           ///< below it plans are of interest, however fast the best is
   Time left = Time::max();  ///< least bound of what was not simulated
-  std::size_t asked = 0;    ///< bounds
-  bool scouted = false;     ///< scout() has made candidates
+  std::size_t asked = 0;    ///< bounds, and memory to the byte for several
+  bool scouted = false;     ///< scout() has looked for candidates
   Answer answer;
 
   /// Score of the best estimate, and below what a plan is of interest.
@@ -66,6 +67,13 @@ struct SearchState {
     ++asked;
     return score.least(plan);
   }
+  /// memory_of(), which costs as much as some bounds.
+  std::pair<bool, Bytes> memory(const plan::Plan& plan);
+  /// Whether the device has memory for some of these, of which one needs the least of all like
+  /// them: by bounds, and to the byte where those come near. Else the most frugal is remembered.
+  bool has_room(const std::vector<plan::Plan>& frugal);
+  /// Where nothing has been found to fit yet.
+  void remember_frugal(const plan::Plan& plan);
   bool knows(const plan::Plan& plan) const;  ///< as a candidate
   bool valid(const plan::Plan& plan);
   /// How many plans a group stands for.
@@ -85,8 +93,9 @@ Result<Answer> search_parts(const Task& task, const Options& options);
 Result<void> open_groups(SearchState& search);
 /// Of a space of very many groups for the bounds that the options allow: a plan that fits of each
 /// way to cut the model (tp, pp), from the group where kernels and the fill of the pipeline take
-/// least. Best-first alone would split all groups first, as their bounds are much alike.
-void scout(SearchState& search);
+/// least. Best-first alone would split all groups first, as their bounds are much alike. `anyway`:
+/// of any space; explore() asks so where what it has looked at for long does not fit.
+void scout(SearchState& search, bool anyway = false);
 /// Estimates what is promising, until nothing is.
 void explore(SearchState& search);
 /// Simulates the best estimates, what is like the best of them, and single changes; sums up what is

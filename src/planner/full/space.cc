@@ -299,20 +299,31 @@ std::vector<plan::Plan> Space::frugal(const plan::Plan& shape) const {
   };
   plan::Plan least = shape;
   least.zero = greatest(zeros(shape));
-  least.offload_activations = greatest(shares_);
   const std::vector<plan::Offload> places = optimizer_places();
   least.offload_optimizer = places.front();
   for (const plan::Offload place : places) {
     least.offload_optimizer = place != plan::Offload::none ? place : least.offload_optimizer;
   }
+  std::vector<plan::Plan> variants;
+  add_others(least, variants);
   std::vector<plan::Plan> frugal;
-  for (auto recompute = recomputes_.rbegin(); recompute != recomputes_.rend(); ++recompute) {
-    least.recompute = recompute->recompute;
-    least.recompute_modules = recompute->modules;
-    least.recompute_layers = is_open("recompute_layers") ? 0 : base_.recompute_layers;
-    add_others(least, frugal);
+  for (const plan::Plan& variant : variants) {
+    const std::vector<plan::Plan> most = most_saving(variant);
+    frugal.insert(frugal.end(), most.begin(), most.end());
   }
   return frugal;
+}
+
+std::vector<plan::Plan> Space::most_saving(plan::Plan variant) const {
+  variant.offload_activations = *std::max_element(shares_.begin(), shares_.end());
+  std::vector<plan::Plan> most;
+  for (auto recompute = recomputes_.rbegin(); recompute != recomputes_.rend(); ++recompute) {
+    variant.recompute = recompute->recompute;
+    variant.recompute_modules = recompute->modules;
+    variant.recompute_layers = is_open("recompute_layers") ? 0 : base_.recompute_layers;
+    most.push_back(variant);
+  }
+  return most;
 }
 
 std::vector<plan::Plan> Space::changes(const plan::Plan& plan) const {

@@ -88,8 +88,10 @@ class Space {
   /// never faster than one with a.
   bool saves_less(std::size_t a, std::size_t b) const;
 
-  /// Variants of which one needs the least memory of all, the most promising first.
+  /// Variants of which one needs the least memory of all, the most promising first; the same among
+  /// what a variant becomes by savings.
   std::vector<plan::Plan> frugal(const plan::Plan& shape) const;
+  std::vector<plan::Plan> most_saving(plan::Plan variant) const;
 
   /// A group's plainest plan, for what depends on its kernels alone.
   static plan::Plan plainest(plan::Plan group);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../task.h"
+#include "machine/parts.h"
 #include "planner/advice/decisions.h"
 #include "planner/advice/elastic.h"
 #include "planner/advice/least_memory.h"
@@ -205,6 +206,53 @@ TEST(Decisions, WhatCannotBeOrDoesNotFitSaysWhy) {
       EXPECT_FALSE(decision.others.front().best);
       EXPECT_GT(decision.others.front().least_memory, 80_GiB);
     }
+  }
+}
+
+/// Two H100 and two A100, few plans.
+full::Task mixed_task() {
+  full::Task mixed = small_task();
+  mixed.machine = *machine::load_machine("dgx-h100");
+  mixed.machine.parts = {{"h100", 2, mixed.machine.device},
+                         {"a100", 2, machine::load_machine("dgx-a100-80g")->device}};
+  mixed.machine.device = machine::mean_device(mixed.machine.parts);
+  return mixed;
+}
+
+/// A rate is that of one sort: the others keep theirs, the mean follows.
+TEST(Regret, EverySortOfDevicesHasItsOwnRates) {
+  const machine::Machine before = mixed_task().machine;
+  const std::vector<Rate> all = rates(before);
+  const auto one = std::find_if(all.begin(), all.end(),
+                                [](const Rate& rate) { return rate.name == "a100 compute"; });
+  ASSERT_NE(one, all.end());
+  machine::Machine after = before;
+  one->scale(after, 0.5);
+  for (std::size_t type = 0; type < before.device.peak.size(); ++type) {
+    EXPECT_EQ(after.parts[0].device.peak[type], before.parts[0].device.peak[type]);
+    EXPECT_EQ(after.parts[1].device.peak[type], before.parts[1].device.peak[type] * 0.5);
+  }
+  const auto bf16 = static_cast<std::size_t>(graph::DataType::bf16);
+  EXPECT_LT(after.device.peak[bf16], before.device.peak[bf16]);
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(),
+                          [](const Rate& rate) { return rate.name == "h100 compute"; }));
+}
+
+/// Less memory on every device of two sorts: slower plans that need less, each of which runs.
+TEST(MemoryFrontier, OfSeveralSortsOfDevicesIsOfPlansThatRun) {
+  const full::Task mixed = mixed_task();
+  full::Options few;
+  few.most_estimates = 60;
+  few.most_simulations = 12;
+  const auto answer = full::search(mixed, few);
+  ASSERT_TRUE(answer && !answer->top.empty());
+  const auto frontier = memory_frontier(mixed, few, *answer, no_progress);
+  ASSERT_GE(frontier.size(), 2U);
+  for (std::size_t i = 0; i < frontier.size(); ++i) {
+    const auto run = study::run_step(mixed.model, mixed.machine, frontier[i].plan, 0, {});
+    ASSERT_TRUE(run) << run.error().to_string();
+    EXPECT_EQ(run->timeline.step_time, frontier[i].step_time);
+    EXPECT_TRUE(i == 0 || frontier[i].memory > frontier[i - 1].memory);
   }
 }
 

@@ -61,6 +61,20 @@ TEST(PlanSearch, CopiesOfTokensAreMergedAlsoInsideANode) {
   EXPECT_LE(answer->bound, best.step_time);
 }
 
+/// Only plans with the optimizer's states on the host fit 16 devices of 48 GB; those without are
+/// all expected to be faster, and there are more of them than bounds.
+TEST(PlanSearch, WhatFitsIsFoundThoughAllThatIsFasterDoesNot) {
+  Task tight = task("mixtral-8x7b", "l40s", 16, 64, 4096);
+  tight.only = {{"tp", {"1", "2"}}, {"cp", {"1"}}};
+  const auto answer =
+      search(tight, {.most_estimates = 20, .most_simulations = 4, .most_bounds = 60'000});
+  ASSERT_TRUE(answer) << answer.error().to_string();
+  ASSERT_FALSE(answer->top.empty());
+  EXPECT_FALSE(answer->proved);
+  EXPECT_NE(answer->top.front().plan.offload_optimizer, plan::Offload::none);
+  EXPECT_EQ(simulated(tight, answer->top.front().plan), answer->top.front().step_time);
+}
+
 /// One plan is far ahead, so that it alone is simulated for the answer; the others are for the
 /// user.
 TEST(PlanSearch, AsManyPlansAsAreAskedForEachOnce) {

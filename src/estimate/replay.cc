@@ -103,24 +103,24 @@ class Replay {
   void step_by_map(std::size_t s, int number) {
     Stage& stage = stages_[s];
     const PassMap& map = *plan_.mapped(number).slowed;
-    std::array<std::int64_t, kMostInputs> in;
+    std::array<Time, kMostInputs> in;
     std::size_t inputs = 0;
     for (const int clock : map.clocks) {
-      in[inputs++] = stage.clocks[at(clock)].value();
+      in[inputs++] = stage.clocks[at(clock)];
     }
     Time begin = stage.clocks[kCompute];
     for (const int flow : map.receives) {
       const Time arrival = stage.inbox[at(flow)].take();
       begin = std::max(begin, arrival);
-      in[inputs++] = arrival.value();
+      in[inputs++] = arrival;
     }
     const auto output = [&](std::size_t o) {
       const Time* entries = &map.entries[o * inputs];
-      std::int64_t out = kNever.value();
+      Time out = kNever;
       for (std::size_t i = 0; i < inputs; ++i) {
-        out = std::max(out, in[i] + entries[i].value());
+        out = std::max(out, in[i] + entries[i]);
       }
-      return Time(out);
+      return out;
     };
     const Time slower = book(stage, number, begin, output(0));
     for (std::size_t i = 0; timed_.crosses && i < map.spans.size(); ++i) {

@@ -115,7 +115,11 @@ class Simulate : public Command {
     }
     std::string fusions;
     if (run_.fuse) {
-      layout::Fused fused = layout::fuse_communication(std::move(*workload), &step.machine);
+      const auto machine = machine::with_devices(step.machine, workload->ranks);
+      if (!machine) {
+        return fail(machine.error());
+      }
+      layout::Fused fused = layout::fuse_communication(std::move(*workload), &*machine);
       *workload = std::move(fused.workload);
       fusions = places_of(fused.fusions);
     }

@@ -32,6 +32,11 @@ std::string given_folder() {
   return given == nullptr ? "" : given;
 }
 
+/// meta-llama/Llama-3.1-8B -> Llama-3.1-8B, my/dgx-h100.yaml -> dgx-h100.
+std::string bare_name(const fs::path& path) {
+  return (is_config(path) ? path.stem() : path.filename()).string();
+}
+
 Error cannot(const std::string& path, const std::string& what) {
   return Error(Mistake{path, {}, {}, what});
 }
@@ -153,8 +158,10 @@ Result<std::string> find_config(const std::string& kind, const std::string& name
   }
   if (name.find('/') != std::string::npos || is_config(name)) {
     std::error_code problem;
-    return fs::exists(name, problem) ? Result<std::string>(name)
-                                     : fail(cannot(name, "no such file"));
+    return fs::exists(name, problem)
+               ? Result<std::string>(name)
+               : fail(cannot(name,
+                             "no such file" + did_you_mean(bare_name(name), list_configs(kind))));
   }
   if (auto ok = check_config_folders(); !ok) {
     return fail(std::move(ok.error()));
@@ -167,6 +174,10 @@ Result<std::string> find_config(const std::string& kind, const std::string& name
         return path.string();
       }
     }
+  }
+  std::error_code problem;
+  if (fs::exists(name, problem)) {
+    return name;  // a folder, or a file with another ending: who reads it says what is wrong
   }
   const std::vector<std::string> known = list_configs(kind);
   return fail(Error(

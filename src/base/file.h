@@ -25,8 +25,8 @@ Result<void> check_config_folders();
 
 /// Path of configuration `name` of `kind` ("machines", "models", "plans", "spmd", "validation"):
 /// `name` itself when it is a path ("-", contains '/' or ends in .yaml, .yml or .json), else the
-/// shipped file kind/name.yaml or kind/name.json. An unknown name lists what there is, with "did
-/// you mean".
+/// shipped file kind/name.yaml or kind/name.json, else `name` where there is such a file or folder.
+/// An unknown name lists what there is, with "did you mean".
 Result<std::string> find_config(const std::string& kind, const std::string& name);
 
 /// Names (without extension) of the shipped configurations of `kind`, sorted.

@@ -27,6 +27,20 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 constexpr std::size_t kLongestName = 64;  // longer words are no misspelt names
 constexpr std::size_t kEnumerated = 12;   // names that a message lists
+constexpr std::size_t kShortestPart = 3;  // shorter words are a part of anything
+
+/// The shortest candidate that has `part` in it, or nullptr; ties go to the earlier candidate.
+const std::string* shortest_with(std::string_view part,
+                                 const std::vector<std::string>& candidates) {
+  const std::string* best = nullptr;
+  for (const std::string& candidate : candidates) {
+    if (part.size() >= kShortestPart && candidate.find(part) != std::string::npos &&
+        (best == nullptr || candidate.size() < best->size())) {
+      best = &candidate;
+    }
+  }
+  return best;
+}
 
 }  // namespace
 
@@ -63,6 +77,9 @@ const std::string* closest(std::string_view found, const std::vector<std::string
 
 std::string did_you_mean(std::string_view found, const std::vector<std::string>& candidates) {
   const std::string* meant = closest(found, candidates);
+  if (meant == nullptr) {
+    meant = shortest_with(found, candidates);
+  }
   return meant == nullptr ? "" : " (did you mean '" + *meant + "'?)";
 }
 

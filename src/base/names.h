@@ -74,7 +74,7 @@ std::string enumerated(const std::vector<std::string>& names);
 /// transpositions; ties go to the earlier candidate.
 const std::string* closest(std::string_view found, const std::vector<std::string>& candidates);
 
-/// " (did you mean 'x'?)" for the closest candidate, else "".
+/// " (did you mean 'x'?)" for the closest candidate, else the shortest that holds `found`, or "".
 std::string did_you_mean(std::string_view found, const std::vector<std::string>& candidates);
 
 }  // namespace orrery

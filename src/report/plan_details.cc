@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 #include "planner/full/summary.h"
-#include "report/plan_search.h"
+#include "report/found_plan.h"
 #include "report/plot.h"
 #include "report/report.h"
 

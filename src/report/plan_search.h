@@ -14,10 +14,6 @@ namespace orrery::report {
 std::string plan_search_table(const full::Task& task, const full::Answer& answer,
                               const PlanDetails& details);
 
-/// A simulated plan: plan, step_time_s, estimate_s, memory_bytes, mfu, tokens_per_s,
-/// energy_per_step_j, cost_per_million_tokens; beside the `best` one also lost.
-void write_found(JsonWriter& json, const full::Found& found, const full::Found* best = nullptr);
-
 /// Keys: model, machine, devices, best {plan, step_time_s, estimate_s, memory_bytes, mfu,
 /// tokens_per_s}, bound_s, gap, proved, complete, stopped, estimate_error, candidates {all,
 /// by_bound, by_memory, by_family, invalid, estimated, left, simulated}, top (as best, with lost),

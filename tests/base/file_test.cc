@@ -74,9 +74,14 @@ TEST_F(FileTest, AFolderOfConfigurationsIsSearchedByNameOrGivenByPath) {
   EXPECT_EQ(find_config("machines", "tiny.1").value(), path("machines/tiny.1.yaml"));
   EXPECT_THAT(find_config("machines", "tiny1").error().to_string(),
               ::testing::HasSubstr("(did you mean 'tiny.1'?)"));
+  EXPECT_EQ(find_config("machines", "someone/Tiny.1").error().to_string(),
+            "someone/Tiny.1: no such file (did you mean 'tiny.1'?)");
+  EXPECT_EQ(find_config("machines", "tiny1.yaml").error().to_string(),
+            "tiny1.yaml: no such file (did you mean 'tiny.1'?)");
   setenv("ORRERY_CONFIGS", kept.c_str(), 1);
   EXPECT_EQ(find_config("machines", path("machines/tiny.1.yaml")).value(),
             path("machines/tiny.1.yaml"));
+  EXPECT_EQ(find_config("machines", ".").value(), ".");  // is there, if of no use
   EXPECT_FALSE(find_config("machines", path(std::string(5000, 'x') + ".yaml")).has_value());
 }
 

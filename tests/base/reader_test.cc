@@ -99,5 +99,13 @@ TEST(Names, CloseWordsAreSuggested) {
   EXPECT_EQ(did_you_mean("xyzzy", {"tp", "pp"}), "");
 }
 
+TEST(Names, APartSuggestsTheShortestNameThatHoldsIt) {
+  EXPECT_EQ(did_you_mean("h100", {"dgx-a100-80g", "dgx-h100-large", "dgx-h100"}),
+            " (did you mean 'dgx-h100'?)");
+  EXPECT_EQ(did_you_mean("bandwidth", {"memory_bandwidth_share", "bandwith"}),
+            " (did you mean 'bandwith'?)");                 // one letter away comes first
+  EXPECT_EQ(did_you_mean("tp", {"tensor-tp-degree"}), "");  // two letters are a part of anything
+}
+
 }  // namespace
 }  // namespace orrery

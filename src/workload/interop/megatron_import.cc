@@ -52,8 +52,9 @@ class MegatronImport {
     plan_.etp = arguments_.number_or("--expert-tensor-parallel-size", 0);
     const std::int64_t replica = plan_.tp * plan_.pp * plan_.cp;
     if (devices == 0) {
-      arguments_.reject("--devices",
-                        "the number of devices: the line has no launcher that states it");
+      arguments_.reject(
+          "--devices",
+          "missing; expected the number of devices, as the line has no launcher that states it");
     } else if (devices % replica != 0) {
       arguments_.reject(
           "--devices",

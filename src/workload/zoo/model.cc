@@ -71,14 +71,13 @@ Result<Model> parse_model(const ConfigNode& node, std::string name) {
 }
 
 Result<ModelFile> load_model_file(const std::string& name_or_path) {
-  std::string path = name_or_path;
-  std::error_code not_there;
-  if (path.find('/') != std::string::npos && std::filesystem::is_directory(path, not_there)) {
-    path = (std::filesystem::path(path) / "config.json").string();
-  }
-  auto file = find_config("models", path);
+  auto file = find_config("models", name_or_path);
   if (!file) {
     return fail(std::move(file.error()));
+  }
+  std::error_code not_there;
+  if (std::filesystem::is_directory(*file, not_there)) {
+    file = (std::filesystem::path(*file) / "config.json").string();
   }
   return load_config(*file).map([&](ConfigNode node) {
     return ModelFile{.name = name_of_file(*file), .node = std::move(node)};

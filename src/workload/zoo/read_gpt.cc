@@ -7,17 +7,42 @@
 #include "workload/zoo/known_fields.h"
 
 namespace orrery::zoo {
+namespace {
+
+/// What a family calls the fields of its shape.
+struct ShapeNames {
+  std::string_view layers;
+  std::string_view hidden;
+  std::string_view heads;
+  std::string_view positions;
+};
+constexpr ShapeNames kGpt2Shape{"n_layer", "n_embd", "n_head", "n_positions"};
+constexpr ShapeNames kUsualShape{"num_hidden_layers", "hidden_size", "num_attention_heads",
+                                 "max_position_embeddings"};
+
+/// As many key-value heads as heads, which share the hidden width.
+void read_shape(Reader& read, const ShapeNames& names, Model& m) {
+  m.layers = extent(read, names.layers, kMaxLayers);
+  m.hidden = extent(read, names.hidden, kMaxHidden);
+  m.heads = m.kv_heads = extent(read, names.heads, kMaxHidden);
+  m.head_dim = m.heads > 0 ? m.hidden / m.heads : 0;
+  m.vocab = extent(read, "vocab_size", kMaxVocab);
+  m.max_positions = extent(read, names.positions, kMaxPositions);
+}
+
+Model shape_checked(Reader& read, const ShapeNames& names, const Model& m) {
+  check_heads(read, m, {names.layers, names.heads, names.heads}, false);
+  check_size(read, m, names.layers);
+  return m;
+}
+
+}  // namespace
 
 Model read_gpt2(Reader& read) {
   ignore_all(read, kIgnoredGpt2);
   Model m;
-  m.layers = extent(read, "n_layer", kMaxLayers);
-  m.hidden = extent(read, "n_embd", kMaxHidden);
-  m.heads = m.kv_heads = extent(read, "n_head", kMaxHidden);
-  m.head_dim = m.heads > 0 ? m.hidden / m.heads : 0;
+  read_shape(read, kGpt2Shape, m);
   m.ffn = optional_extent(read, "n_inner", 8 * kMaxHidden).value_or(4 * m.hidden);
-  m.vocab = extent(read, "vocab_size", kMaxVocab);
-  m.max_positions = extent(read, "n_positions", kMaxPositions);
   const auto context = optional_extent(read, "n_ctx", kMaxPositions);
   read.require(!context || *context * m.max_positions == 0 || *context == m.max_positions, "n_ctx",
                "the same as n_positions, " + std::to_string(m.max_positions));
@@ -29,9 +54,7 @@ Model read_gpt2(Reader& read) {
   constexpr std::array<std::string_view, 3> kNotModelled{
       "add_cross_attention", "is_encoder_decoder", "reorder_and_upcast_attn"};
   expect_all_false(read, kNotModelled);
-  check_heads(read, m, {"n_layer", "n_head", "n_head"}, false);
-  check_size(read, m, "n_layer");
-  return m;
+  return shape_checked(read, kGpt2Shape, m);
 }
 
 /// GPT-NeoX (Black et al. 2022): parallel residual with a norm for each branch.
@@ -52,22 +75,15 @@ Model read_gpt_neox(Reader& read) {
   m.rotary_share =
       rotary_share(read, "rotary_pct", rotary_share(read, "partial_rotary_factor", .25));
   ignore_all(read, kNoEffect);
-  m.layers = extent(read, "num_hidden_layers", kMaxLayers);
-  m.hidden = extent(read, "hidden_size", kMaxHidden);
-  m.heads = m.kv_heads = extent(read, "num_attention_heads", kMaxHidden);
-  m.head_dim = m.heads > 0 ? m.hidden / m.heads : 0;
+  read_shape(read, kUsualShape, m);
   m.ffn = extent(read, "intermediate_size", 8 * kMaxHidden);
-  m.vocab = extent(read, "vocab_size", kMaxVocab);
-  m.max_positions = extent(read, "max_position_embeddings", kMaxPositions);
   m.mlp = mlp_of(read, "hidden_act", "gelu", false);
   m.tied_embedding = read.optional("tie_word_embeddings", false);
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", true);
   m.parallel_residual = read.optional("use_parallel_residual", true);
   m.dropout = probability(read, "hidden_dropout", 0);
   m.attention_dropout = probability(read, "attention_dropout", 0);
-  check_heads(read, m, {"num_hidden_layers", "num_attention_heads", "num_attention_heads"}, false);
-  check_size(read, m, "num_hidden_layers");
-  return m;
+  return shape_checked(read, kUsualShape, m);
 }
 
 /// GPT-J (Wang & Komatsuzaki 2021): one norm for both parallel branches, no attention biases.
@@ -75,13 +91,8 @@ Model read_gptj(Reader& read) {
   ignore_all(read, kIgnoredGpt2);
   Model m;
   m.position = PositionKind::rotary;
-  m.layers = extent(read, "n_layer", kMaxLayers);
-  m.hidden = extent(read, "n_embd", kMaxHidden);
-  m.heads = m.kv_heads = extent(read, "n_head", kMaxHidden);
-  m.head_dim = m.heads > 0 ? m.hidden / m.heads : 0;
+  read_shape(read, kGpt2Shape, m);
   m.ffn = optional_extent(read, "n_inner", 8 * kMaxHidden).value_or(4 * m.hidden);
-  m.vocab = extent(read, "vocab_size", kMaxVocab);
-  m.max_positions = extent(read, "n_positions", kMaxPositions);
   const std::int64_t rotated = optional_extent(read, "rotary_dim", kMaxHidden).value_or(m.head_dim);
   read.require(rotated <= m.head_dim, "rotary_dim",
                "at most the width of a head, " + std::to_string(m.head_dim));
@@ -95,21 +106,14 @@ Model read_gptj(Reader& read) {
   m.dropout = probability(read, "resid_pdrop", 0);
   m.attention_dropout = probability(read, "attn_pdrop", 0);
   m.embedding_dropout = probability(read, "embd_pdrop", 0);
-  check_heads(read, m, {"n_layer", "n_head", "n_head"}, false);
-  check_size(read, m, "n_layer");
-  return m;
+  return shape_checked(read, kGpt2Shape, m);
 }
 
 /// OPT (Zhang et al. 2022): GPT-3's layer with ReLU; two more rows in the position table.
 Model read_opt(Reader& read) {
   Model m;
-  m.layers = extent(read, "num_hidden_layers", kMaxLayers);
-  m.hidden = extent(read, "hidden_size", kMaxHidden);
-  m.heads = m.kv_heads = extent(read, "num_attention_heads", kMaxHidden);
-  m.head_dim = m.heads > 0 ? m.hidden / m.heads : 0;
+  read_shape(read, kUsualShape, m);
   m.ffn = extent(read, "ffn_dim", 8 * kMaxHidden);
-  m.vocab = extent(read, "vocab_size", kMaxVocab);
-  m.max_positions = extent(read, "max_position_embeddings", kMaxPositions);
   m.extra_positions = 2;
   m.mlp = mlp_of(read, "activation_function", "relu", false);
   m.tied_embedding = read.optional("tie_word_embeddings", true);
@@ -126,9 +130,7 @@ Model read_opt(Reader& read) {
   read.ignore("activation_dropout");
   read.ignore("init_std");
   read.require(read.optional("layerdrop", 0.0) == 0, "layerdrop", "0 (not modelled)");
-  check_heads(read, m, {"num_hidden_layers", "num_attention_heads", "num_attention_heads"}, false);
-  check_size(read, m, "num_hidden_layers");
-  return m;
+  return shape_checked(read, kUsualShape, m);
 }
 
 /// The value of the first of two names of one field; both missing is a mistake about the first.
@@ -170,9 +172,7 @@ Model read_bloom(Reader& read) {
   m.dropout = probability(read, "hidden_dropout", 0);
   m.attention_dropout = probability(read, "attention_dropout", 0);
   expect_false(read, "apply_residual_connection_post_layernorm");
-  check_heads(read, m, {"n_layer", "n_head", "n_head"}, false);
-  check_size(read, m, "n_layer");
-  return m;
+  return shape_checked(read, kGpt2Shape, m);
 }
 
 /// Falcon (Almazrouei et al. 2023): the 7B has one key-value head and one norm, the later ones

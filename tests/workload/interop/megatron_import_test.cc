@@ -217,7 +217,7 @@ TEST(MegatronImport, EveryMistakeIsNamedAtOnce) {
                     HasSubstr("--first-last-layers-bf16: not modelled"),
                     HasSubstr("--bf16: found 'yes', expected no value"),
                     HasSubstr("--micro-batch-size: required"),
-                    HasSubstr("--devices: the number of devices")));
+                    HasSubstr("--devices: missing; expected the number of devices")));
 }
 
 }  // namespace

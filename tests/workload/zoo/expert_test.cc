@@ -13,28 +13,11 @@ namespace {
 
 using testing::find;
 using testing::names;
-
-/// H = 512, 8 query heads and 2 key-value heads of 64, F = 1536, V = 1000, SwiGLU.
-Model dense_model() {
-  Model m;
-  m.layers = 2;
-  m.hidden = 512;
-  m.heads = 8;
-  m.kv_heads = 2;
-  m.head_dim = 64;
-  m.ffn = 1536;
-  m.vocab = 1000;
-  m.max_positions = 128;
-  m.mlp = MlpKind::swiglu;
-  m.norm = NormKind::rms_norm;
-  m.position = PositionKind::rotary;
-  m.tied_embedding = m.attention_bias = m.attention_output_bias = m.mlp_bias = false;
-  return m;
-}
+using testing::small_llama;
 
 /// 16 experts of width 256, 4 per token.
 Model expert_model() {
-  Model m = dense_model();
+  Model m = small_llama();
   m.experts = 16;
   m.top_k = 4;
   m.expert.ffn = 256;
@@ -89,7 +72,7 @@ RC_GTEST_PROP(Experts, flops_of_a_layer_are_top_k_dense_experts_and_the_router, 
   m.expert.ffn = 8 * *rc::gen::inRange<std::int64_t>(1, 100);
   const ShapeOptions options{.microbatch = *rc::gen::inRange<std::int64_t>(1, 5),
                              .sequence = *rc::gen::inRange<std::int64_t>(1, 3000)};
-  Model dense = dense_model();
+  Model dense = small_llama();
   dense.ffn = m.expert.ffn;
   const auto layer = layer_operators(dense, options);
   const Flops mlp = find(layer, "fc1_gemm").forward_flops + find(layer, "fc2_gemm").forward_flops;
@@ -231,12 +214,12 @@ TEST(Experts, extents_are_what_tensor_parallelism_must_divide) {
   EXPECT_EQ(found, expected);
   ASSERT_EQ(expert_extents(m).size(), 1U);
   EXPECT_EQ(expert_extents(m)[0].extent, 256);
-  EXPECT_TRUE(expert_extents(dense_model()).empty());
+  EXPECT_TRUE(expert_extents(small_llama()).empty());
 }
 
 /// H = 512, 8 heads: queries and keys of 96 + 32 rotated, values of 64; ranks 192 and 80.
 Model latent_model() {
-  Model m = dense_model();
+  Model m = small_llama();
   m.kv_heads = 8;
   m.head_dim = 128;
   m.value_dim = 64;
@@ -315,7 +298,7 @@ TEST(Mamba, saves_projection_convolution_and_gate) {
   // d = 4 x 64 = 256, 2 groups of 16 states: x, B, C 320 columns, dt 4. T = 128: norm's input and
   // in_proj's 512 each; then x, B, C before and after the convolution, dt, y and z, out_proj's
   // input.
-  Model m = dense_model();
+  Model m = small_llama();
   m.mamba = {.heads = 4, .head_dim = 64, .groups = 2, .state = 16, .kernel = 4, .chunk = 32};
   m.kinds = {{.name = "mamba", .mixer = MixerKind::mamba, .feed_forward = FeedForwardKind::none}};
   const auto layer = layer_operators(m, {.sequence = 128});
@@ -329,7 +312,7 @@ TEST(Mamba, saves_projection_convolution_and_gate) {
 }
 
 Flops attention_flops(const LayerKind& kind, const ShapeOptions& options) {
-  Model m = dense_model();
+  Model m = small_llama();
   m.kinds = {kind};
   return find(layer_operators(m, options), "flash_attention").forward_flops;
 }
@@ -350,7 +333,7 @@ TEST(Window, flops_are_those_of_the_pairs_inside) {
 TEST(Window, model_flops_do_not_depend_on_the_kernel) {
   for (const LayerKind& kind : {LayerKind{}, LayerKind{.window = 100}, LayerKind{.chunk = 300},
                                 LayerKind{.causal = false}}) {
-    Model m = dense_model();
+    Model m = small_llama();
     m.kinds = {kind};
     const auto flash = layer_operators(m, {.sequence = 1000, .attention = AttentionKernel::flash});
     const auto unfused = layer_operators(m, {.sequence = 1000});

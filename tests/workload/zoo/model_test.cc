@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <utility>
 
 namespace orrery::zoo {
 namespace {
@@ -292,6 +293,19 @@ TEST_F(LoadModel, a_folder_means_its_config_json_and_gives_the_name) {
   for (const std::string& path :
        {folder_.string(), folder_.string() + "/", (folder_ / "config.json").string()}) {
     const auto m = load_model(path);
+    ASSERT_TRUE(m) << m.error().to_string();
+    EXPECT_EQ(m->name, "my-gpt") << path;
+  }
+}
+
+TEST_F(LoadModel, a_folder_needs_no_slash) {
+  write("config.json", json(gpt2_fields()));
+  const std::filesystem::path before = std::filesystem::current_path();
+  for (const auto& [from, path] : {std::pair(folder_.parent_path(), folder_.filename().string()),
+                                   std::pair(folder_, std::string("."))}) {
+    std::filesystem::current_path(from);
+    const auto m = load_model(path);
+    std::filesystem::current_path(before);
     ASSERT_TRUE(m) << m.error().to_string();
     EXPECT_EQ(m->name, "my-gpt") << path;
   }

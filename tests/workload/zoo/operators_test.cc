@@ -13,29 +13,11 @@ namespace {
 
 using testing::find;
 using testing::names;
+using testing::small_llama;
 
 /// L layers, h = 12 x 64, s = 128, V = 1024.
 Model small_gpt() {
   return gpt_model("small", 2, 768, 12, 128, 1024);
-}
-
-/// h = 512, 8 query heads and 2 key-value heads of 64, ffn 1536, no bias, no dropout.
-Model small_llama() {
-  Model m;
-  m.name = "small-llama";
-  m.layers = 2;
-  m.hidden = 512;
-  m.heads = 8;
-  m.kv_heads = 2;
-  m.head_dim = 64;
-  m.ffn = 1536;
-  m.vocab = 1000;
-  m.max_positions = 128;
-  m.mlp = MlpKind::swiglu;
-  m.norm = NormKind::rms_norm;
-  m.position = PositionKind::rotary;
-  m.tied_embedding = m.attention_bias = m.attention_output_bias = m.mlp_bias = false;
-  return m;
 }
 
 std::int64_t saved_by(const std::vector<ModelOperator>& operators, Split split) {

@@ -75,7 +75,9 @@ class Estimator::Memo {
       return fail(classes.error());
     }
     if (slowest.step_time >= Time::max() / 4) {
-      return fail("the step takes longer than 26 days, beyond the range of estimated time");
+      return fail(slowest.step_time.is_overflow()
+                      ? "the step takes longer than 106 days"
+                      : "the step takes longer than 26 days, beyond the range of estimated time");
     }
     if (answers_.size() == kMostAnswers) {
       answers_.clear();

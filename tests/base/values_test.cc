@@ -128,7 +128,7 @@ RC_GTEST_PROP(Format, ExactTextsReadBackEqual, ()) {
   expect_exact(Power(number));
   expect_exact(Energy(number));
   expect_exact(EnergyPerByte(number * 1e-12));
-  expect_exact(Money(number));
+  expect_exact(Money(std::min(number, 1e12)));  // more is not read
 }
 
 RC_GTEST_PROP(Units, WhatIsPrintedIsReadBackWithinItsFourDigits, ()) {

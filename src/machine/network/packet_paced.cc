@@ -127,7 +127,7 @@ void PacketNetwork::adapt(std::uint32_t id) {
   ++stream.acknowledged;
   pace.flight -= payload();
   const std::size_t switches = stream.hops.front() - 1U;
-  const Report* const now = reports_.empty() ? nullptr : &reports_[id * report_stride_];
+  const Report* const now = switches == 0 ? nullptr : &reports_[id * report_stride_];
   if (pace.first.empty()) {
     pace.first.assign(now, now + switches);
   } else {

@@ -14,12 +14,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   }
   orrery::Time last{0};
   for (const orrery::requests::Request& request : trace->requests) {
-    orrery::fuzz::hold(request.arrival >= last, "requests stand in the order of their arrival");
-    last = request.arrival;
+    if (request.after < 0) {
+      orrery::fuzz::hold(request.arrival >= last, "requests stand in the order of their arrival");
+      last = request.arrival;
+    }
     orrery::fuzz::hold(request.input >= 1 && request.output >= 1, "a prompt and an answer");
     const auto ids = static_cast<std::int64_t>(request.ids.size());
-    orrery::fuzz::hold(request.shared <= request.input && request.shared <= ids * request.id_tokens,
-                       "what is shared has ids and is of the prompt");
+    orrery::fuzz::hold(request.shared <= request.input + request.output &&
+                           request.shared <= ids * request.id_tokens,
+                       "what is shared has ids and is of prompt and answer");
   }
   return 0;
 }

@@ -48,6 +48,7 @@ void PacketNetwork::prepare(std::uint32_t f) {
 
 Bandwidth PacketNetwork::line_of(const Stream& stream) const {
   std::vector<std::int32_t> first;
+  first.reserve(stream.ways.size());
   for (const std::uint32_t way : stream.ways) {
     first.push_back(ways_[way]);
   }

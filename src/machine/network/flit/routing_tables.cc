@@ -2,7 +2,9 @@
 /// What Routing prepares once: where a router's ports lead, and the tables of min and up_down.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <queue>
 
 #include "machine/network/flit/routing.h"
@@ -201,6 +203,22 @@ void shortest_from(std::uint32_t source, const RouterGraph& graph, const Channel
   });
 }
 
+/// `steps`: by router, channels to the goal on a shortest way (breadth first).
+void steps_to(std::size_t goal, const RouterGraph& graph, const Channels& in,
+              std::span<std::uint32_t> steps) {
+  std::vector<std::size_t> order{goal};
+  steps[goal] = 0;
+  for (std::size_t next = 0; next < order.size(); ++next) {
+    for (const std::uint32_t channel : in[order[next]]) {
+      const auto source = static_cast<std::size_t>(graph.channels[channel].source);
+      if (steps[source] == kUnreached) {
+        steps[source] = steps[order[next]] + 1;
+        order.push_back(source);
+      }
+    }
+  }
+}
+
 /// `table`: by state and goal, the channel to take. States are of routers that may go up, then of
 /// those that may not: an up leads to a state that may go up, a down to one that may not.
 void up_down_to(std::uint32_t goal, const RouterGraph& graph, const Channels& in,
@@ -286,35 +304,23 @@ Result<void> Routing::make_shortest() {
   return all_reached(table_);
 }
 
-/// Breadth first to every router: of those before it the channels that lead a step nearer.
+/// By router and goal: the channels that lead a step nearer.
 void Routing::make_nearer() {
   const auto routers = static_cast<std::size_t>(graph_->routers);
   const auto in = channels_by(*graph_, &Channel::target);
   const auto out = channels_by(*graph_, &Channel::source);
   std::vector<std::uint32_t> steps(routers * routers, kUnreached);  // by goal and router
   for (std::size_t goal = 0; goal < routers; ++goal) {
-    std::uint32_t* const to_goal = steps.data() + goal * routers;
-    std::vector<std::size_t> order{goal};
-    to_goal[goal] = 0;
-    for (std::size_t next = 0; next < order.size(); ++next) {
-      for (const std::uint32_t channel : in[order[next]]) {
-        const auto source = static_cast<std::size_t>(graph_->channels[channel].source);
-        if (to_goal[source] == kUnreached) {
-          to_goal[source] = to_goal[order[next]] + 1;
-          order.push_back(source);
-        }
-      }
-    }
+    steps_to(goal, *graph_, in, std::span(steps).subspan(goal * routers, routers));
   }
   nearer_begin_.assign(1, 0);
   for (std::size_t router = 0; router < routers; ++router) {
     for (std::size_t goal = 0; goal < routers; ++goal) {
-      for (const std::uint32_t channel : out[router]) {
+      const std::uint32_t* const to_goal = steps.data() + goal * routers;
+      std::ranges::copy_if(out[router], std::back_inserter(nearer_), [&](std::uint32_t channel) {
         const auto target = static_cast<std::size_t>(graph_->channels[channel].target);
-        if (steps[goal * routers + target] < steps[goal * routers + router]) {
-          nearer_.push_back(channel);
-        }
-      }
+        return to_goal[target] < to_goal[router];
+      });
       nearer_begin_.push_back(nearer_.size());
     }
   }

@@ -127,7 +127,7 @@ BlockCosts BlockCosts::of(const zoo::Model& model, const plan::Plan& key,
       .placement = placement, .algorithms = algorithms, .prices = prices, .alone = true};
   ListTimer timer(timing, blocks->draft.host_dispatch);
   BlockCosts costs;
-  costs.kinds_ = plan::blocks_of(model, {.layers = model.layers});
+  costs.kinds_ = plan::blocks_of(model, key, {.layers = model.layers});
   costs.runs_.resize(blocks->templates.size());
   const auto cost_at = [&](plan::BlockKind kind, std::size_t pass, std::size_t run) {
     PassCost cost = timer.cost_of(blocks->lists[index_of(blocks->templates[kind][pass][run])]);

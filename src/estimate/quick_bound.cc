@@ -110,7 +110,7 @@ class QuickBound::Memo {
         }
       }
       for (const plan::BlockKind kind :
-           plan::blocks_of(model_, {.embedding = true, .head = true, .layers = model_.layers})) {
+           plan::blocks_of(model_, plan, {.embedding = true, .head = true, .layers = model_.layers})) {
         kernels += by_kind[kind];
       }
       keep(kernels_, std::move(key), kernels);

@@ -45,7 +45,7 @@ class StateCosts {
       sum.always += more.always;
     };
     for (const plan::ModelPart& part : stage) {
-      for (const plan::BlockKind kind : plan::blocks_of(model_, part)) {
+      for (const plan::BlockKind kind : plan::blocks_of(model_, plan_, part)) {
         owned += kinds_[kind].owned;
         for (std::size_t owner = 0; owner < reduced.size(); ++owner) {
           add(reduced[owner], kinds_[kind].reduced[owner]);

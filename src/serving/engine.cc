@@ -247,6 +247,29 @@ const std::vector<EngineDefaults>& engines() {
   return table;
 }
 
+namespace {
+
+/// What one section of the file states, and where.
+Result<int> read_section(std::string_view section, const ConfigNode& node, Engine& engine) {
+  Reader read(node);
+  Engine::fields([&](std::string_view of, std::string_view field, auto member, std::string_view) {
+    if (of != section) {
+      return;
+    }
+    engine.*member = read.optional(field, engine.*member);
+    if (const ConfigNode* stated = node.find(field)) {
+      engine.stated.emplace_back(fmt::format("{}.{}", section, field), stated->where());
+    }
+  });
+  if (section == "cache") {
+    read.require(named_tiers(engine.tiers).has_value(), "tiers",
+                 "names, each with a size or without, such as 'host:100 GB,nvme'");
+  }
+  return read.finish(0);
+}
+
+}  // namespace
+
 Result<Engine> parse_engine(const ConfigNode& node,
                             const std::optional<step::Precision>& checkpoint) {
   Reader read(node);
@@ -283,23 +306,9 @@ Result<Engine> parse_engine(const ConfigNode& node,
     }
   });
   for (const auto& [section, child] : sections) {
-    if (child == nullptr) {
-      continue;
+    if (child != nullptr) {
+      read.absorb(read_section(section, *child, engine));
     }
-    Reader inner(*child);
-    Engine::fields([&](std::string_view of, std::string_view field, auto member, std::string_view) {
-      if (of == section) {
-        engine.*member = inner.optional(field, engine.*member);
-        if (const ConfigNode* stated = child->find(field)) {
-          engine.stated.emplace_back(fmt::format("{}.{}", section, field), stated->where());
-        }
-      }
-    });
-    if (section == "cache") {
-      inner.require(named_tiers(engine.tiers).has_value(), "tiers",
-                    "names, each with a size or without, such as 'host:100 GB,nvme'");
-    }
-    read.absorb(inner.finish(0));
   }
   if (read.ok()) {
     read.absorb(checked_ranges(engine, node));

@@ -136,6 +136,20 @@ void Fleet::stop(Member& member, Time at) {
   member.leaves = false;
 }
 
+void Fleet::withdraw(std::int64_t count, Time at) {
+  for (std::size_t i = members_.size(); i-- > 0 && count > 0;) {
+    Member& member = *members_[i];
+    if (member.ready.is_overflow() || member.leaves) {
+      continue;
+    }
+    member.leaves = true;
+    --count;
+    if (member.requests == 0) {
+      stop(member, at);
+    }
+  }
+}
+
 Time Fleet::next_change() const {
   const bool stops = !fewer_.is_overflow();
   return stops ? fewer_ + run_.engine.cool_down : kNever;
@@ -174,16 +188,7 @@ void Fleet::scale(Time at) {
     }
   }
   if (there > wanted && at >= fewer_ + engine.cool_down) {
-    for (std::size_t i = members_.size(); i-- > 0 && there > wanted;) {
-      Member& member = *members_[i];
-      if (!member.ready.is_overflow() && !member.leaves) {
-        member.leaves = true;
-        --there;
-        if (member.requests == 0) {
-          stop(member, at);
-        }
-      }
-    }
+    withdraw(there - wanted, at);
     fewer_ = kNever;
   }
 }

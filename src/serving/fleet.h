@@ -85,6 +85,8 @@ class Fleet {
   void scale(Time at);
   void start(Member& member, Time at);
   void stop(Member& member, Time at);
+  /// So many take no more requests and stop when they have none.
+  void withdraw(std::int64_t count, Time at);
   /// When the next engine is ready or may go; Time::max(): none.
   Time next_change() const;
   /// Of the token bucket.

@@ -198,6 +198,25 @@ class Search {
            a.policy != scheduler::Policy::vllm_v0 && a.policy != scheduler::Policy::mlfq;
   }
 
+  /// Instances of either pool with the most requests/s and device, from those of one instance each.
+  double size_pools(Engine& engine, const Prompts& prompts, double answers) const {
+    double best = 0;
+    for (std::int64_t x = 1; x * engine.prefill_tp + engine.tp <= search_.devices; ++x) {
+      const std::int64_t y = (search_.devices - x * engine.prefill_tp) / engine.tp;
+      for (std::int64_t count = 1; count <= y; ++count) {
+        const double rate = std::min(static_cast<double>(x) * prompts.requests_per_s,
+                                     static_cast<double>(count) * answers) /
+                            static_cast<double>(x * engine.prefill_tp + count * engine.tp);
+        if (rate > best * (1 + 1e-9)) {
+          best = rate;
+          engine.prefill = x;
+          engine.replicas = count;
+        }
+      }
+    }
+    return best;
+  }
+
   void screen_pools(std::size_t prompts, std::size_t decodes) {
     Server& first = *makers_[prompts].server;
     Server& second = *makers_[decodes].server;
@@ -208,20 +227,7 @@ class Search {
       const double answers = steady.tokens_per_s / load_.output;
       Engine engine = found_.layouts[decodes].engine;
       engine.prefill_tp = first.engine().tp;
-      double best = 0;
-      for (std::int64_t x = 1; x * engine.prefill_tp + engine.tp <= search_.devices; ++x) {
-        const std::int64_t y = (search_.devices - x * engine.prefill_tp) / engine.tp;
-        for (std::int64_t count = 1; count <= y; ++count) {
-          const double rate = std::min(static_cast<double>(x) * computed.requests_per_s,
-                                       static_cast<double>(count) * answers) /
-                              static_cast<double>(x * engine.prefill_tp + count * engine.tp);
-          if (rate > best * (1 + 1e-9)) {
-            best = rate;
-            engine.prefill = x;
-            engine.replicas = count;
-          }
-        }
-      }
+      const double best = size_pools(engine, computed, answers);
       const std::size_t layout = pools(engine, decodes);
       add_point(layout, engine.replicas * seats + engine.prefill * computed.at_once, steady,
                 best * load_.output * static_cast<double>(found_.layouts[layout].devices));
@@ -256,10 +262,8 @@ class Search {
   }
 
   std::vector<PlanPoint*> all() {
-    std::vector<PlanPoint*> points;
-    for (PlanPoint& point : points_) {
-      points.push_back(&point);
-    }
+    std::vector<PlanPoint*> points(points_.size());
+    std::ranges::transform(points_, points.begin(), [](PlanPoint& point) { return &point; });
     return points;
   }
 

@@ -197,7 +197,7 @@ Flops recomputed_flops(const Run& run, bool skipped) {
   for (const std::vector<plan::ModelPart>& stage : *parts) {
     for (const plan::ModelPart& part : stage) {
       std::int64_t layer = 0;
-      for (const plan::BlockKind kind : plan::blocks_of(run.model, part)) {
+      for (const plan::BlockKind kind : plan::blocks_of(run.model, run.plan, part)) {
         const bool is_layer = kind >= plan::kFirstLayerBlock;
         sum += is_layer && plan::recomputes_layer(run.plan, layer) ? again[kind] : Flops(0);
         layer += is_layer ? 1 : 0;

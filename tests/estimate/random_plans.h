@@ -169,6 +169,12 @@ class RandomPlans {
         plan.cp > 1 || rarely(2) ? zoo::AttentionKernel::flash : zoo::AttentionKernel::unfused;
     plan.compute_type = rarely(3) ? graph::DataType::fp16 : graph::DataType::bf16;
     plan.quantization = rarely(8) ? plan::Quantization::fp8_delayed : plan::Quantization::none;
+    if (plan.quantization != plan::Quantization::none && rarely(2)) {
+      plan.quantization = plan::Quantization::fp8_block;
+      plan.unquantized_start_layers = pick({0, 1});
+      plan.unquantized_end_layers = pick({0, 1, 2});
+      plan.unquantized_modules = rarely(2) ? "attention" : "";
+    }
     plan.quantized_params =
         plan.quantization != plan::Quantization::none && plan.zero >= 1 && rarely(2);
     plan.grad_reduce_type = rarely(3) ? plan.compute_type : graph::DataType::fp32;

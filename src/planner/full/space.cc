@@ -86,6 +86,29 @@ Error Space::out_of_range(const plan::Plan& plan) const {
   return error;
 }
 
+/// Of values that --only gives a field.
+Error Space::mistakes_of(const std::string& field, const std::vector<std::string>& values) const {
+  Error mistakes;
+  for (const std::string& value : values) {
+    plan::Plan trial = base_;
+    if (auto set = set_field(trial, field, value, "--only"); !set) {
+      mistakes.add(std::move(set.error()));
+      break;
+    }
+    for (Mistake& mistake : out_of_range(trial).mistakes) {
+      if (mistake.field == field) {
+        mistake.where = "--only";
+        mistakes.add(std::move(mistake));
+      }
+    }
+    if (auto named = plan::check_recompute(trial, task_.model);
+        field == "recompute_modules" && trial.recompute != plan::Recompute::full && !named) {
+      mistakes.add(std::move(named.error()));
+    }
+  }
+  return mistakes;
+}
+
 Result<void> Space::fill() {
   Error mistakes;
   if (auto known = machine::check_dimensions_only(task_.machine, "plan"); !known) {
@@ -106,23 +129,7 @@ Result<void> Space::fill() {
     if (field == "global_batch" || field == "sequence") {
       mistakes.add({"--only", field, {}, "one value: plans of different work are not compared"});
     }
-    for (const std::string& value : values) {
-      plan::Plan trial = base_;
-      if (auto set = set_field(trial, field, value, "--only"); !set) {
-        mistakes.add(std::move(set.error()));
-        break;
-      }
-      for (Mistake& mistake : out_of_range(trial).mistakes) {
-        if (mistake.field == field) {
-          mistake.where = "--only";
-          mistakes.add(std::move(mistake));
-        }
-      }
-      if (auto named = plan::check_recompute(trial, task_.model);
-          field == "recompute_modules" && trial.recompute != plan::Recompute::full && !named) {
-        mistakes.add(std::move(named.error()));
-      }
-    }
+    mistakes.add(mistakes_of(field, values));
     if (const auto place = task_.fixed.places.find(field); place != task_.fixed.places.end()) {
       mistakes.add({"--only", field, {}, "contradicts " + place->second + "; choose one"});
     }

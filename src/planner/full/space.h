@@ -124,6 +124,7 @@ class Space {
   explicit Space(const Task& task);
   Result<void> fill();
   Error out_of_range(const plan::Plan& plan) const;
+  Error mistakes_of(const std::string& field, const std::vector<std::string>& values) const;
   void fill_recompute();
   std::set<std::string> selected_by(const plan::Plan& plan) const;
 

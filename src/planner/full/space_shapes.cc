@@ -260,6 +260,25 @@ bool Space::orders_alike(const plan::Plan& plan) const {
   return flat && plan.tp * plan.cp % network.front().size == 0;
 }
 
+namespace {
+
+/// Every plan with every value of a field.
+template <class T>
+std::vector<plan::Plan> with_each(const std::vector<plan::Plan>& plans, T plan::Plan::*member,
+                                  const std::vector<T>& values) {
+  std::vector<plan::Plan> all;
+  all.reserve(plans.size() * values.size());
+  for (const plan::Plan& plan : plans) {
+    for (const T& value : values) {
+      all.push_back(plan);
+      all.back().*member = value;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
 void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const {
   std::vector<std::string> orders{"tp-cp-dp-pp"};
   if (plan.pp > 1 && plan.dp > 1 && !orders_alike(plan)) {
@@ -278,19 +297,12 @@ void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) c
   if (is_open("overlap_param_gather")) {
     usual.overlap_param_gather = usual.zero >= 1 && plan.dp * plan.cp > 1;
   }
-  for (const std::string& order : values("order", &plan::Plan::order, orders)) {
-    for (const auto exchange : context_exchanges(plan)) {
-      for (const auto dispatch : dispatches(plan)) {
-        for (const auto beside : values("overlap_ep", &plan::Plan::overlap_ep, besides)) {
-          plan::Plan& next = shapes.emplace_back(usual);
-          next.order = order;
-          next.cp_exchange = exchange;
-          next.moe_dispatch = dispatch;
-          next.overlap_ep = beside;
-        }
-      }
-    }
-  }
+  auto all = with_each({usual}, &plan::Plan::order, values("order", &plan::Plan::order, orders));
+  all = with_each(all, &plan::Plan::cp_exchange, context_exchanges(plan));
+  all = with_each(all, &plan::Plan::moe_dispatch, dispatches(plan));
+  all = with_each(all, &plan::Plan::overlap_ep,
+                  values("overlap_ep", &plan::Plan::overlap_ep, besides));
+  shapes.insert(shapes.end(), all.begin(), all.end());
 }
 
 }  // namespace orrery::full

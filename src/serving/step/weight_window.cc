@@ -96,15 +96,16 @@ bool tight_condition(const BlockTimes& t) {
 }
 
 double peak_elements(const BlockElements& block, std::int64_t window, bool master) {
-  const double worker = static_cast<double>(window / 2) * block.attention +
-                        static_cast<double>((window + 1) / 2) * block.mlp;
+  const auto elements = [&](std::int64_t attentions, std::int64_t mlps) {
+    return static_cast<double>(attentions) * block.attention +
+           static_cast<double>(mlps) * block.mlp;
+  };
+  const double worker = elements(window / 2, (window + 1) / 2);
   if (!master) {
     return worker;
   }
   const double ends = (window == 1 ? 1 : 2) * block.embedding + block.hidden;
-  const double inner = window < 3 ? 0
-                                  : static_cast<double>((window - 2) / 2) * block.attention +
-                                        static_cast<double>((window - 1) / 2) * block.mlp;
+  const double inner = window < 3 ? 0 : elements((window - 2) / 2, (window - 1) / 2);
   return std::max(worker, ends + inner);
 }
 

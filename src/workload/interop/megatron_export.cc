@@ -7,6 +7,7 @@
 
 #include "workload/interop/megatron.h"
 #include "workload/interop/text.h"
+#include "workload/plan/unquantized.h"
 
 namespace orrery::interop {
 namespace {
@@ -215,6 +216,11 @@ class MegatronExport {
         add("--fp8-recipe", recipe());
     }
     flag(fp4 ? "--fp4-param-gather" : "--fp8-param-gather", plan_.quantized_params);
+    if (plan::has_unquantized_layers(plan_)) {
+      flag("--first-last-layers-bf16", true);
+      add("--num-layers-at-start-in-bf16", plan_.unquantized_start_layers);
+      add("--num-layers-at-end-in-bf16", plan_.unquantized_end_layers);
+    }
   }
 
   std::string recipe() const {

@@ -158,6 +158,13 @@ void read_quantization(Arguments& arguments, plan::Plan& plan) {
                       "--fp8-recipe", "delayed, tensorwise, blockwise or mxfp8");
   }
   plan.quantized_params = (fp8 && gather8) || (fp4 && gather4);
+  const bool ends = arguments.flag("--first-last-layers-bf16");
+  const std::int64_t start = arguments.number("--num-layers-at-start-in-bf16", 0).value_or(1);
+  const std::int64_t end = arguments.number("--num-layers-at-end-in-bf16", 0).value_or(1);
+  arguments.require(!ends || plan.quantization != plan::Quantization::none,
+                    "--first-last-layers-bf16", "--fp8-format or --fp4-format beside it");
+  plan.unquantized_start_layers = ends ? start : 0;
+  plan.unquantized_end_layers = ends ? end : 0;
 }
 
 void read_buckets(Arguments& arguments, plan::Plan& plan) {

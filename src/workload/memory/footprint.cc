@@ -150,7 +150,8 @@ Fullest fullest_alike(const zoo::Model& model, const plan::Plan& plan,
   std::vector<std::vector<StageChunk>> seen;
   Fullest fullest{.total = Bytes(0), .fits = true};
   for (std::int64_t stage = 0; stage < plan.pp && fullest.fits; ++stage) {
-    std::vector<StageChunk> chunks = stage_chunks(model, (*parts)[static_cast<std::size_t>(stage)]);
+    std::vector<StageChunk> chunks =
+        stage_chunks(model, plan, (*parts)[static_cast<std::size_t>(stage)]);
     if (first_only && std::any_of(seen.begin(), seen.end(),
                                   [&](const auto& other) { return same_blocks(other, chunks); })) {
       continue;
@@ -219,7 +220,7 @@ std::vector<StageMemory> memory_of_checked(const zoo::Model& model, const plan::
   std::vector<StageMemory> stages;
   for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
     const auto& own = (*parts)[static_cast<std::size_t>(stage)];
-    stages.push_back(stage_memory(blocks, plan, stage, stage_chunks(model, own)));
+    stages.push_back(stage_memory(blocks, plan, stage, stage_chunks(model, plan, own)));
   }
   return stages;
 }

@@ -18,9 +18,7 @@ void for_blocks(const zoo::Model& model, const BlockMemories& blocks, const plan
     visit(plan::kEmbeddingBlock, blocks.blocks[plan::kEmbeddingBlock]);
   }
   for (std::int64_t i = 0; i < part.layers; ++i) {
-    const plan::BlockKind kind =
-        plan::kFirstLayerBlock +
-        static_cast<plan::BlockKind>(zoo::layer_kind(model, part.first_layer + i));
+    const plan::BlockKind kind = plan::layer_block(model, plan, part.first_layer + i);
     visit(kind, plan::recomputes_layer(plan, i) ? blocks.blocks[kind] : blocks.plain[kind]);
   }
   if (part.head) {

@@ -82,12 +82,12 @@ Bytes exchange_bytes(const zoo::Model& model, const plan::Plan& plan,
 
 }  // namespace
 
-std::vector<StageChunk> stage_chunks(const zoo::Model& model,
+std::vector<StageChunk> stage_chunks(const zoo::Model& model, const plan::Plan& plan,
                                      const std::vector<plan::ModelPart>& parts) {
   std::vector<StageChunk> chunks;
   chunks.reserve(parts.size());
   for (const plan::ModelPart& part : parts) {
-    chunks.push_back({plan::blocks_of(model, part), part.first_layer});
+    chunks.push_back({plan::blocks_of(model, plan, part), part.first_layer});
   }
   return chunks;
 }

@@ -40,7 +40,7 @@ struct StageChunk {
   friend bool operator==(const StageChunk&, const StageChunk&) = default;
 };
 
-std::vector<StageChunk> stage_chunks(const zoo::Model& model,
+std::vector<StageChunk> stage_chunks(const zoo::Model& model, const plan::Plan& plan,
                                      const std::vector<plan::ModelPart>& parts);
 
 /// Of a rank, before sharding over data-parallel ranks.

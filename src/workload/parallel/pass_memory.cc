@@ -37,7 +37,7 @@ void passes::memory(Draft& draft, const Context& context) {
   const footprint::BlockMemories blocks = footprint::block_memories(context.model, context.plan);
   for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
     RoleDraft& role = draft.roles[stage];
-    const auto chunks = footprint::stage_chunks(context.model, context.parts[stage]);
+    const auto chunks = footprint::stage_chunks(context.model, context.plan, context.parts[stage]);
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       for (const footprint::ChunkPass pass : footprint::chunk_passes(context.plan.schedule)) {
         role.chunks[c].memory[static_cast<std::size_t>(pass)] = footprint::chunk_work(

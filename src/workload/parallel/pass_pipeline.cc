@@ -134,7 +134,7 @@ ChunkDraft make_chunk(const Context& context, const Draft& draft, std::int64_t s
   const plan::ModelPart& part =
       context.parts[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
   ChunkDraft result;
-  for (const plan::BlockKind kind : plan::blocks_of(context.model, part)) {
+  for (const plan::BlockKind kind : plan::blocks_of(context.model, context.plan, part)) {
     result.blocks.push_back({.kind = kind});
   }
   if (context.plan.host_sync) {
@@ -160,7 +160,7 @@ bool does_as(const RoleDraft& role, const Context& context, const plan::Pipeline
   }
   const auto& parts = context.parts[static_cast<std::size_t>(stage)];
   for (std::size_t chunk = 0; chunk < parts.size(); ++chunk) {
-    const std::vector<plan::BlockKind> kinds = plan::blocks_of(context.model, parts[chunk]);
+    const std::vector<plan::BlockKind> kinds = plan::blocks_of(context.model, context.plan, parts[chunk]);
     const std::vector<Block>& blocks = role.chunks[chunk].blocks;
     if (!std::equal(blocks.begin(), blocks.end(), kinds.begin(), kinds.end(),
                     [](const Block& block, plan::BlockKind kind) { return block.kind == kind; })) {

@@ -35,8 +35,7 @@ std::vector<PartTimes> times_by_part(const plan::Plan& plan, const zoo::Model& m
     }
     Time layers{0};
     for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-      layers += by_kind[plan::kFirstLayerBlock +
-                        static_cast<plan::BlockKind>(zoo::layer_kind(model, layer))];
+      layers += by_kind[plan::layer_block(model, plan, layer)];
     }
     times.push_back({by_kind[plan::kEmbeddingBlock], by_kind[plan::kHeadBlock],
                      layers / std::max<std::int64_t>(1, model.layers)});

@@ -16,6 +16,7 @@
 #include "workload/plan/schedule.h"
 #include "workload/plan/shard.h"
 #include "workload/plan/shares.h"
+#include "workload/plan/unquantized.h"
 
 namespace orrery::plan {
 namespace {
@@ -46,6 +47,9 @@ class Checker {
       error_.add(layout_mistakes(plan_));
       if (auto lora = check_lora(plan_, model_); !lora) {
         error_.add(std::move(lora.error()));
+      }
+      if (auto unquantized = check_unquantized(plan_, model_); !unquantized) {
+        error_.add(std::move(unquantized.error()));
       }
       if (auto recompute = check_recompute(plan_, model_); !recompute) {
         error_.add(std::move(recompute.error()));

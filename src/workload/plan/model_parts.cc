@@ -7,6 +7,7 @@
 
 #include "base/reader.h"
 #include "workload/plan/schedule.h"
+#include "workload/plan/unquantized.h"
 
 namespace orrery::plan {
 namespace {
@@ -160,14 +161,19 @@ Result<std::vector<std::vector<ModelPart>>> split_model(const zoo::Model& model,
   return parts;
 }
 
-std::vector<BlockKind> blocks_of(const zoo::Model& model, const ModelPart& part) {
+BlockKind layer_block(const zoo::Model& model, const Plan& plan, std::int64_t layer) {
+  const auto kind = static_cast<BlockKind>(zoo::layer_kind(model, layer));
+  const bool apart = has_unquantized_layers(plan) && is_unquantized_layer(plan, model, layer);
+  return kFirstLayerBlock + kind + (apart ? zoo::layer_kinds(model).size() : 0);
+}
+
+std::vector<BlockKind> blocks_of(const zoo::Model& model, const Plan& plan, const ModelPart& part) {
   std::vector<BlockKind> blocks;
   if (part.embedding) {
     blocks.push_back(kEmbeddingBlock);
   }
   for (std::int64_t i = 0; i < part.layers; ++i) {
-    blocks.push_back(kFirstLayerBlock +
-                     static_cast<BlockKind>(zoo::layer_kind(model, part.first_layer + i)));
+    blocks.push_back(layer_block(model, plan, part.first_layer + i));
   }
   if (part.head) {
     blocks.push_back(kHeadBlock);

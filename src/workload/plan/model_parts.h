@@ -12,7 +12,8 @@
 
 namespace orrery::plan {
 
-/// A sort of block of operators: embedding, head, then the model's kinds of layers.
+/// A sort of block of operators: embedding, head, then the model's kinds of layers, then the same
+/// kinds unquantised where a plan has such layers.
 using BlockKind = std::size_t;
 inline constexpr BlockKind kEmbeddingBlock = 0;
 inline constexpr BlockKind kHeadBlock = 1;
@@ -28,8 +29,12 @@ struct ModelPart {
 /// Parts of every stage and chunk: result[stage][chunk].
 Result<std::vector<std::vector<ModelPart>>> split_model(const zoo::Model& model, const Plan& plan);
 
+/// The block of one layer: its kind's, and of layers that stay unquantised (unquantized.h) as many
+/// blocks later as the model has kinds.
+BlockKind layer_block(const zoo::Model& model, const Plan& plan, std::int64_t layer);
+
 /// The blocks of a chunk in model order.
-std::vector<BlockKind> blocks_of(const zoo::Model& model, const ModelPart& part);
+std::vector<BlockKind> blocks_of(const zoo::Model& model, const Plan& plan, const ModelPart& part);
 
 /// Layers of every stage and chunk: result[stage][chunk]. Even split by default; with stage_layers
 /// as given. Chunk c of stage s holds model layers in the order of c * pp + s.

@@ -175,7 +175,10 @@ struct Plan {
                     ///< which holds at most 5e8 elements with zero 2 and 3
   graph::DataType compute_type = graph::DataType::bf16;
   Quantization quantization = Quantization::none;
-  bool quantized_params = false;  ///< ZeRO gathers parameters in the quantised type
+  std::int64_t unquantized_start_layers = 0;  ///< whose GEMMs stay in compute_type
+  std::int64_t unquantized_end_layers = 0;
+  std::string unquantized_modules{};  ///< "attention,mtp": GEMMs of every layer that do
+  bool quantized_params = false;      ///< ZeRO gathers parameters in the quantised type
   graph::DataType master_type =
       graph::DataType::fp32;  ///< of the optimizer's copy of the parameters
   graph::DataType moment_type = graph::DataType::fp32;  ///< of Adam's two moments
@@ -275,6 +278,12 @@ struct Plan {
   static void kernel_fields(V& visit) {
     visit("compute_type", &Plan::compute_type, "data type of parameters and activations");
     visit("quantization", &Plan::quantization, "what runs GEMMs in fewer than 16 bits");
+    visit("unquantized_start_layers", &Plan::unquantized_start_layers,
+          "first layers that stay in compute_type");
+    visit("unquantized_end_layers", &Plan::unquantized_end_layers,
+          "last layers that stay in compute_type");
+    visit("unquantized_modules", &Plan::unquantized_modules,
+          "comma-separated modules of layers that stay in compute_type");
     visit("quantized_params", &Plan::quantized_params, "gather ZeRO parameters in that type");
     visit("master_type", &Plan::master_type, "data type of the optimizer's parameters");
     visit("moment_type", &Plan::moment_type, "data type of Adam's moments");

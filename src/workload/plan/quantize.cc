@@ -57,7 +57,7 @@ const QuantizationRecipe& recipe_of(Quantization quantization) {
 }
 
 bool is_quantized(const Plan& plan, const zoo::ModelOperator& op) {
-  return plan.quantization != Quantization::none && op.has_weight &&
+  return plan.quantization != Quantization::none && op.has_weight && !op.unquantized &&
          op.weights != zoo::Weights::adapter && !is_called(op, "router_gemm") &&
          !is_called(op, "mix_gemm") && !is_called(op, "logits_gemm");
 }

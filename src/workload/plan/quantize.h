@@ -39,8 +39,8 @@
 ///           with one scale transpose after the gather); weights copied on every device (Blackwell
 ///           needs no transposed copies of fp8 with one scale per tensor). nvfp4's random Hadamard
 ///           transform and stochastic rounding happen inside the kernel that quantises.
-/// Ignores:  layers that a recipe keeps in 16 bits (NVIDIA's nvfp4 runs keep some of the last);
-///           the casts of what is kept, which ride on the kernels that make and read it;
+/// Layers and modules that a recipe keeps in 16 bits: unquantized.h.
+/// Ignores:  the casts of what is kept, which ride on the kernels that make and read it;
 ///           reductions of maxima between ranks; padding of expert rows to blocks.
 /// Source:   NVIDIA Transformer Engine, user guide and normalisation and cast kernels (2.x), whose
 ///           backward GEMMs have the split accumulator by default; on H100 the fast one is 1.1

@@ -9,6 +9,7 @@
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/plan_lists.h"
+#include "workload/plan/unquantized.h"
 
 namespace orrery::plan {
 namespace {
@@ -68,6 +69,24 @@ Bytes boundary_bytes(const zoo::Model& model, const Plan& plan) {
   return hidden_bytes(model, plan) * model.streams;
 }
 
+namespace {
+
+void append_unquantized_layers(std::vector<std::vector<zoo::ModelOperator>>& blocks,
+                               const zoo::Model& model, const Plan& plan) {
+  Plan plain = plan;
+  plain.quantization = Quantization::none;
+  const zoo::ShapeOptions options = shape_options(model, plain);
+  const int kinds = static_cast<int>(zoo::layer_kinds(model).size());
+  for (int kind = 0; kind < kinds; ++kind) {
+    blocks.push_back(zoo::layer_operators(model, options, kind));
+    for (zoo::ModelOperator& op : blocks.back()) {
+      op.unquantized = true;
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::vector<zoo::ModelOperator>> block_operators(const zoo::Model& model,
                                                              const Plan& plan) {
   const zoo::ShapeOptions options = shape_options(model, plan);
@@ -76,6 +95,12 @@ std::vector<std::vector<zoo::ModelOperator>> block_operators(const zoo::Model& m
   const int kinds = static_cast<int>(zoo::layer_kinds(model).size());
   for (int kind = 0; kind < kinds; ++kind) {
     blocks.push_back(zoo::layer_operators(model, options, kind));
+  }
+  for (BlockKind kind = 0; kind < blocks.size() && !plan.unquantized_modules.empty(); ++kind) {
+    mark_unquantized(blocks[kind], plan);
+  }
+  if (has_unquantized_layers(plan)) {
+    append_unquantized_layers(blocks, model, plan);
   }
   for (BlockKind kind = 0; plan.lora_rank > 0 && kind < blocks.size(); ++kind) {
     blocks[kind] = with_adapters(blocks[kind], plan, kind);

@@ -132,6 +132,7 @@ struct ModelOperator {
   int backward_kernels = 1;  ///< of the non-GEMM backward; 0 for a GEMM
   bool has_weight = false;   ///< backward of the GEMM: input-gradient + weight-gradient GEMM
   Weights weights = Weights::trained;
+  bool unquantized = false;  ///< stays in the compute type in quantised plans, too
   Bytes saved{0};  ///< activations kept for backward, at t = 1
   /// Of a routed expert: split over the expert axes instead of tp. A grouped GEMM's batch is the
   /// number of experts and its m the mean number of rows that one of them gets.

@@ -208,13 +208,24 @@ TEST(MegatronImport, LearningRatesAreIgnoredAndSmallEffectsAreRemarks) {
   EXPECT_EQ(padded.remarks[0].about, "--ddp-pad-buckets-for-high-nccl-busbw");
 }
 
+TEST(MegatronImport, LayersAtTheEndsStayInBf16) {
+  const std::string nvfp4 = "--fp4-format e2m1 --first-last-layers-bf16";
+  const plan::Plan usual = megatron_plan_of(nvfp4);
+  EXPECT_EQ(usual.unquantized_start_layers, 1);  // Megatron's defaults
+  EXPECT_EQ(usual.unquantized_end_layers, 1);
+  const plan::Plan super =
+      megatron_plan_of(nvfp4 + " --num-layers-at-start-in-bf16 0 --num-layers-at-end-in-bf16 2");
+  EXPECT_EQ(super.unquantized_start_layers, 0);
+  EXPECT_EQ(super.unquantized_end_layers, 2);
+}
+
 TEST(MegatronImport, EveryMistakeIsNamedAtOnce) {
-  const auto words =
-      interop::shell_words("--tensor-model-paralel-size 8 --first-last-layers-bf16 --bf16 yes", "x")
-          .value();
+  const auto words = interop::shell_words(
+                         "--tensor-model-paralel-size 8 --fp32-residual-connection --bf16 yes", "x")
+                         .value();
   EXPECT_THAT(interop::import_megatron(words, {}).error().to_string(),
               AllOf(HasSubstr("did you mean '--tensor-model-parallel-size'"),
-                    HasSubstr("--first-last-layers-bf16: not modelled"),
+                    HasSubstr("--fp32-residual-connection: not modelled"),
                     HasSubstr("--bf16: found 'yes', expected no value"),
                     HasSubstr("--micro-batch-size: required"),
                     HasSubstr("--devices: missing; expected the number of devices")));

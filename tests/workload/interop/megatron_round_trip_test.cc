@@ -100,6 +100,10 @@ plan::Plan any_plan() {
       {plan::Quantization::none, plan::Quantization::fp8_delayed, plan::Quantization::fp8_current,
        plan::Quantization::fp8_block, plan::Quantization::mxfp8, plan::Quantization::nvfp4});
   plan.quantized_params = plan.quantization != plan::Quantization::none && coin();
+  if (plan.quantization > plan::Quantization::fp8_delayed && coin()) {
+    plan.unquantized_start_layers = one_of<std::int64_t>({0, 1, 2});
+    plan.unquantized_end_layers = one_of<std::int64_t>({0, 1, 3});
+  }
   plan.attention =
       one_of<zoo::AttentionKernel>({zoo::AttentionKernel::unfused, zoo::AttentionKernel::flash});
   plan.fused_kernels = coin();

@@ -2,6 +2,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
 #include "cases.h"
 #include "workload/plan/quantize.h"
 
@@ -54,6 +59,52 @@ TEST(LowerQuantize, OnlyTheWeightGemmsOfLayersRunInFewerBits) {
   EXPECT_EQ(quantized_operator(workload, "logits_gemm").type, graph::DataType::bf16);
   EXPECT_EQ(quantized_operator(workload, "score_gemm").type, graph::DataType::bf16);
   EXPECT_TRUE(quantized_operator(workload, "fc2_gemm_weight_gradient").block_scaled);
+}
+
+std::int64_t narrow_gemms(const graph::Workload& workload) {
+  std::int64_t count = 0;
+  each_node(workload, 0, [&](const graph::Node& node) {
+    for (const graph::Operator& op : node.operators) {
+      count += op.kind == graph::OperatorKind::gemm && graph::bits_of(op.type) < 16 ? 1 : 0;
+    }
+  });
+  return count;
+}
+
+TEST(LowerQuantize, LayersAtTheEndsAndModulesStayInTheComputeType) {
+  // Five layers of four weights, three GEMMs each: three layers are left, of these two weights.
+  plan::Plan plan = recipe(plan::Quantization::nvfp4);
+  EXPECT_EQ(narrow_gemms(unfused_quantized(plan, 5)), 5 * 4 * 3);
+  plan.unquantized_start_layers = 1;
+  plan.unquantized_end_layers = 1;
+  EXPECT_EQ(narrow_gemms(unfused_quantized(plan, 5)), 3 * 4 * 3);
+  plan.unquantized_modules = "attention";
+  EXPECT_EQ(narrow_gemms(unfused_quantized(plan, 5)), 3 * 2 * 3);
+  plan.unquantized_modules = "attention,fc2_gemm";
+  EXPECT_EQ(narrow_gemms(unfused_quantized(plan, 5)), 3 * 1 * 3);
+  plan.unquantized_modules = "attention,mlp";
+  EXPECT_EQ(narrow_gemms(unfused_quantized(plan, 5)), 0);
+}
+
+std::vector<std::tuple<std::string, graph::DataType, Bytes>> all_operators(
+    const graph::Workload& workload) {
+  std::vector<std::tuple<std::string, graph::DataType, Bytes>> all;
+  each_node(workload, 0, [&](const graph::Node& node) {
+    for (const graph::Operator& op : node.operators) {
+      all.emplace_back(node.name, op.type, op.bytes);
+    }
+  });
+  return all;
+}
+
+TEST(LowerQuantize, WithAllLayersUnquantizedNothingIs) {
+  const graph::Workload plain = unfused_quantized({}, 3);
+  plan::Plan plan = recipe(plan::Quantization::mxfp8);
+  for (const auto& [start, end] : {std::pair{0, 3}, std::pair{2, 1}, std::pair{3, 3}}) {
+    plan.unquantized_start_layers = start;
+    plan.unquantized_end_layers = end;
+    EXPECT_EQ(all_operators(unfused_quantized(plan, 3)), all_operators(plain)) << start;
+  }
 }
 
 TEST(LowerQuantize, TheRecipeChoosesTypeAndScaling) {

@@ -83,6 +83,24 @@ TEST(CheckQuantize, RefusesWhatItCannotMean) {
   EXPECT_THAT(refusal(plan), HasSubstr("moment_type: found 'fp4'"));
 }
 
+TEST(CheckUnquantized, RefusesWhatItCannotMean) {
+  Plan plan{.unquantized_end_layers = 1, .unquantized_modules = "mlp"};
+  EXPECT_THAT(refusal(plan), HasSubstr("unquantized_end_layers: found '1', expected 0 without"));
+  EXPECT_THAT(refusal(plan), HasSubstr("unquantized_modules: found 'mlp', expected none without"));
+  plan.quantization = Quantization::fp8_delayed;
+  EXPECT_THAT(refusal(plan), HasSubstr("expected 0 with fp8-delayed"));
+  plan.quantization = Quantization::nvfp4;
+  EXPECT_EQ(refusal(plan), "");
+  plan.unquantized_start_layers = -1;
+  plan.unquantized_end_layers = 99;
+  plan.unquantized_modules = "attentoin,mamba";
+  EXPECT_THAT(refusal(plan), HasSubstr("unquantized_start_layers: found '-1', expected a number"));
+  EXPECT_THAT(refusal(plan), HasSubstr("unquantized_end_layers: found '99', expected a number"));
+  EXPECT_THAT(refusal(plan), HasSubstr("found 'attentoin'"));
+  EXPECT_THAT(refusal(plan), HasSubstr("did you mean 'attention'?"));
+  EXPECT_THAT(refusal(plan), HasSubstr("found 'mamba'"));
+}
+
 TEST(CheckRecompute, RefusesUnknownNamesAndContradictions) {
   EXPECT_THAT(refusal({.recompute_modules = "mlp,layrnorm"}),
               HasSubstr("recompute_modules: found 'layrnorm'"));

@@ -109,8 +109,8 @@ class QuickBound::Memo {
           by_kind.back() += site->prices->kernel(kernel, *site->machine).alone;
         }
       }
-      for (const plan::BlockKind kind :
-           plan::blocks_of(model_, plan, {.embedding = true, .head = true, .layers = model_.layers})) {
+      for (const plan::BlockKind kind : plan::blocks_of(
+               model_, plan, {.embedding = true, .head = true, .layers = model_.layers})) {
         kernels += by_kind[kind];
       }
       keep(kernels_, std::move(key), kernels);

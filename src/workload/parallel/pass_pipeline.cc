@@ -160,7 +160,8 @@ bool does_as(const RoleDraft& role, const Context& context, const plan::Pipeline
   }
   const auto& parts = context.parts[static_cast<std::size_t>(stage)];
   for (std::size_t chunk = 0; chunk < parts.size(); ++chunk) {
-    const std::vector<plan::BlockKind> kinds = plan::blocks_of(context.model, context.plan, parts[chunk]);
+    const std::vector<plan::BlockKind> kinds =
+        plan::blocks_of(context.model, context.plan, parts[chunk]);
     const std::vector<Block>& blocks = role.chunks[chunk].blocks;
     if (!std::equal(blocks.begin(), blocks.end(), kinds.begin(), kinds.end(),
                     [](const Block& block, plan::BlockKind kind) { return block.kind == kind; })) {

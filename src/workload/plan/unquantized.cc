@@ -23,7 +23,7 @@ bool is_attention(const zoo::ModelOperator& op) {
       "kv_b_gemm", "proj_gemm", "proj_a_gemm", "index_q_gemm", "index_weights_gemm"};
   return std::find(kProjections.begin(), kProjections.end(), op.name) != kProjections.end();
 }
-bool is_mlp(const zoo::ModelOperator& op) {
+bool is_dense_mlp(const zoo::ModelOperator& op) {
   return op.name == "fc1_gemm" || op.name == "fc2_gemm";
 }
 bool is_expert(const zoo::ModelOperator& op) {
@@ -43,12 +43,12 @@ bool is_prediction(const zoo::ModelOperator& op) {
 }
 
 constexpr std::array kModules{
-    Module{"attention", is_attention}, Module{"mlp", is_mlp},
+    Module{"attention", is_attention}, Module{"mlp", is_dense_mlp},
     Module{"experts", is_expert},      Module{"shared_experts", is_shared_expert},
     Module{"latent", is_latent},       Module{"mamba", is_mamba},
     Module{"mtp", is_prediction}};
 
-bool selects(std::string_view name, const zoo::ModelOperator& op) {
+bool keeps_type(std::string_view name, const zoo::ModelOperator& op) {
   const auto module = std::find_if(kModules.begin(), kModules.end(),
                                    [&](const Module& known) { return known.name == name; });
   return op.has_weight && (module == kModules.end() ? op.name == name : module->holds(op));
@@ -70,10 +70,11 @@ void check_modules(Error& error, const Plan& plan, const zoo::Model& model) {
   const std::vector<zoo::ModelOperator> weights = weights_of(model);
   for (const std::string& name : list_items(plan.unquantized_modules)) {
     if (std::any_of(weights.begin(), weights.end(),
-                    [&](const zoo::ModelOperator& op) { return selects(name, op); })) {
+                    [&](const zoo::ModelOperator& op) { return keeps_type(name, op); })) {
       continue;
     }
     std::vector<std::string> known;
+    known.reserve(kModules.size() + weights.size());
     for (const Module& module : kModules) {
       known.emplace_back(module.name);
     }
@@ -103,7 +104,7 @@ bool is_unquantized_layer(const Plan& plan, const zoo::Model& model, std::int64_
 void mark_unquantized(std::vector<zoo::ModelOperator>& block, const Plan& plan) {
   for (const std::string& name : list_items(plan.unquantized_modules)) {
     for (zoo::ModelOperator& op : block) {
-      op.unquantized = op.unquantized || selects(name, op);
+      op.unquantized = op.unquantized || keeps_type(name, op);
     }
   }
 }

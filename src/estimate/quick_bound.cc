@@ -312,7 +312,7 @@ class QuickBound::Memo {
       if (drains) {
         const Time beside = back * last_together(shape);
         const Time warmup = least_forward * (plan::warmup(shape, static_cast<std::int64_t>(s)) + 1);
-        const Time reduced = states[s].reduced + states[s].reduced_always * shape.microbatches;
+        const Time reduced = states[s].reduction(shape.microbatches);
         bound = std::max(
             {bound, own - beside + states[s].reduced + finish, before + warmup + reduced + finish});
       }

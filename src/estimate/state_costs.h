@@ -2,6 +2,7 @@
 /// What the optimizer, reductions of gradients and gathers of parameters take at the least.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,8 +24,13 @@ struct StageState {
   Time gathered{0};        ///< parameters, once a step
   Time gathered_always{0};
 
+  /// Gradients over the step: what is added every microbatch and what is once run beside each
+  /// other, on different axes.
+  Time reduction(std::int64_t microbatches) const {
+    return std::max(reduced, reduced_always * microbatches);
+  }
   Time lane(std::int64_t microbatches) const {
-    return reduced + gathered + (reduced_always + gathered_always) * microbatches;
+    return reduction(microbatches) + gathered + gathered_always * microbatches;
   }
 };
 

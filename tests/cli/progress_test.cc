@@ -36,7 +36,7 @@ TEST(Progress, WithoutATerminalOnlyLongWorkIsRemarkedOn) {
 TEST(Progress, OfACommandIsOnATerminalAndNowhereElse) {
   // So many microbatches without shortcuts take some seconds. `script` gives it a terminal.
 #ifdef ORRERY_SANITIZED
-  const std::string batch = "12000";
+  const std::string batch = "40000";
 #else
   const std::string batch = "100000";
 #endif

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "study/validate.h"
@@ -43,7 +47,7 @@ TEST_P(PublishedTable, MeanAbsoluteErrorIsWithinItsGoal) {
 INSTANTIATE_TEST_SUITE_P(
     All, PublishedTable,
     testing::Values(Goal{"megatron_sc21_table1", 10, 0.04}, Goal{"korthikanti2022_table5", 8, 0.03},
-                    Goal{"korthikanti2022_memory", 36, 0.08}, Goal{"vtrain_a100_multi", 56, 0.08},
+                    Goal{"korthikanti2022_memory", 36, 0.08}, Goal{"vtrain_a100_multi", 56, 0.062},
                     Goal{"vtrain_a100_single", 481, 0.08}, Goal{"nemo_2407_h100_fp8", 9, 0.08},
                     Goal{"megatron_core_h100_2024", 4, 0.08}));
 
@@ -85,6 +89,45 @@ TEST(AllTables, StateThePublishedHostDispatchOrTheOneOfKernelTablesAndOneIsFitte
     }
   }
   EXPECT_FALSE(fitted.empty());
+}
+
+/// Layers and milliseconds of the rows of vtrain_a100_single that differ in nothing else, dp 1.
+std::map<std::string, std::vector<std::pair<double, double>>> single_node_rows_by_layers() {
+  const CsvTable table = load_csv(study::load_profile("vtrain_a100_single").value().csv).value();
+  const std::size_t layers = *table.column("layers");
+  const std::size_t time = *table.column("iteration_ms");
+  const std::size_t dp = *table.column("dp");
+  std::map<std::string, std::vector<std::pair<double, double>>> groups;
+  for (const CsvRow& row : table.rows) {
+    if (row.cells[dp] != "1") {
+      continue;
+    }
+    std::string key;
+    for (const char* column :
+         {"n_gpus", "tp", "pp", "global_batch", "micro_batch", "hidden", "heads", "seq"}) {
+      key += row.cells[*table.column(column)] + " ";
+    }
+    groups[key].emplace_back(parse_number(row.cells[layers]).value(),
+                             parse_number(row.cells[time]).value());
+  }
+  return groups;
+}
+
+TEST(VtrainSingleNode, RowsAreComposedOfEqualLayersAndNoMeasurements) {
+  // Three numbers of layers lie on a line to the last digit published (1e-6 ms), as the profile's
+  // notes say; a setting that was measured twice (vtrain_a100_multi) differs by 0.05 %.
+  int lines = 0;
+  for (auto& [key, rows] : single_node_rows_by_layers()) {
+    std::sort(rows.begin(), rows.end());
+    const auto [layers, time] = rows.front();
+    for (std::size_t i = 2; i < rows.size(); ++i) {
+      const double of_second = (rows[1].second - time) * (rows[i].first - layers);
+      const double of_third = (rows[i].second - time) * (rows[1].first - layers);
+      EXPECT_NEAR(of_second, of_third, 1e-9) << key;
+      ++lines;
+    }
+  }
+  EXPECT_EQ(lines, 47);  // of 133 rows
 }
 
 }  // namespace

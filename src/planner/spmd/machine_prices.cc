@@ -88,12 +88,9 @@ Flops MachinePrices::flops_of(const OperatorGraph& graph, int node) {
   return Flops(0);
 }
 
-Time MachinePrices::compute(const OperatorGraph& graph, int node,
-                            const Signature& signature) const {
+graph::Operator MachinePrices::kernel(const OperatorGraph& graph, int node,
+                                      const Signature& signature) const {
   const Node& n = graph.nodes[static_cast<std::size_t>(node)];
-  if (n.kind != NodeKind::op) {
-    return Time(0);
-  }
   graph::Operator op;
   op.name = n.name;
   op.kind = graph::OperatorKind::opaque;
@@ -109,33 +106,52 @@ Time MachinePrices::compute(const OperatorGraph& graph, int node,
   for (std::size_t i = 0; i < n.outputs.size(); ++i) {
     add(n.outputs[i], signature.outputs[i]);
   }
-  return compute::kernel_time(op, machine_.device).alone;
+  return op;
+}
+
+Time MachinePrices::compute(const OperatorGraph& graph, int node,
+                            const Signature& signature) const {
+  return graph.nodes[static_cast<std::size_t>(node)].kind == NodeKind::op
+             ? compute::kernel_time(kernel(graph, node, signature), machine_.device).alone
+             : Time(0);
+}
+
+Transfers MachinePrices::transfers(const OperatorGraph& graph, int tensor, Form from,
+                                   Form to) const {
+  assert(conversion(from, to) && "a legal conversion");
+  const Conversion kinds = conversion(from, to).value_or(Conversion{});
+  const NodeKind kind = kind_of(graph, tensor);
+  const bool once = is_constant(kind);
+  const Bytes bytes = tensor_of(graph, tensor).bytes / (once ? 1 : 2);
+  const bool trains = kind == NodeKind::parameter || kind == NodeKind::op;
+  return {.forward = transfer(kinds.forward, bytes),
+          .backward = transfer(trains ? kinds.gradient : Collective::none, bytes),
+          .once = once};
 }
 
 StageWork MachinePrices::convert(const OperatorGraph& graph, int tensor, Form from, Form to) const {
-  assert(conversion(from, to) && "a legal conversion");
-  const Conversion kinds = conversion(from, to).value_or(Conversion{});
-  const Bytes bytes = tensor_of(graph, tensor).bytes;
-  const NodeKind kind = kind_of(graph, tensor);
-  const bool trains = kind == NodeKind::parameter || kind == NodeKind::op;
-  if (is_constant(kind)) {
-    return {.forward_1 = collective(kinds.forward, bytes),
-            .backward_1 = trains ? collective(kinds.gradient, bytes) : Time(0)};
-  }
-  const Time forward = collective(kinds.forward, bytes / 2);
-  const Time backward = trains ? collective(kinds.gradient, bytes / 2) : Time(0);
-  return {
-      .forward_1 = forward, .forward_2 = forward, .backward_1 = backward, .backward_2 = backward};
+  const Transfers moved = transfers(graph, tensor, from, to);
+  const Time forward = time_of(moved.forward);
+  const Time backward = time_of(moved.backward);
+  return {.forward_1 = forward,
+          .forward_2 = moved.once ? Time(0) : forward,
+          .backward_1 = backward,
+          .backward_2 = moved.once ? Time(0) : backward};
 }
 
-Time MachinePrices::collective(Collective kind, Bytes whole) const {
+std::optional<Transfer> MachinePrices::transfer(Collective kind, Bytes whole) const {
   if (kind == Collective::none || devices_ == 1) {
-    return Time(0);
+    return std::nullopt;
   }
   // The library counts an all-to-all's buffer on one device, others' as the whole.
-  const Bytes buffer = kind == Collective::all_to_all ? whole / devices_ : whole;
-  return collective::collective_time(library_kind(kind), buffer, group_,
-                                     collective::CollectiveAlgorithm::automatic, machine_);
+  return Transfer{library_kind(kind), kind == Collective::all_to_all ? whole / devices_ : whole};
+}
+
+Time MachinePrices::time_of(const std::optional<Transfer>& transfer) const {
+  return transfer ? collective::collective_time(transfer->kind, transfer->buffer, group_,
+                                                collective::CollectiveAlgorithm::automatic,
+                                                machine_)
+                  : Time(0);
 }
 
 bool MachinePrices::divides(const OperatorGraph& graph, int tensor, Form form) const {

@@ -19,13 +19,28 @@
 /// that kernels beside collectives are slower; stragglers.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "collective/cost.h"
+#include "graph/workload.h"
 #include "machine/machine.h"
 #include "planner/spmd/prices.h"
 
 namespace orrery::spmd {
+
+/// A collective of all devices, its buffer as graph::Node counts it.
+struct Transfer {
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
+  Bytes buffer{0};
+};
+
+/// What a conversion moves: for each half-batch, or once for both.
+struct Transfers {
+  std::optional<Transfer> forward{};
+  std::optional<Transfer> backward{};
+  bool once = false;
+};
 
 class MachinePrices : public Prices {
  public:
@@ -39,13 +54,20 @@ class MachinePrices : public Prices {
   Collective backward(const Conversion& conversion) const override { return conversion.gradient; }
   bool allows(const OperatorGraph& graph, int node, const Signature& signature) const override;
 
+  std::int64_t devices() const { return devices_; }
+  graph::DataType type() const { return type_; }
+  /// Of an operator: what computes its forward pass of a half-batch.
+  graph::Operator kernel(const OperatorGraph& graph, int node, const Signature& signature) const;
+  /// Requires a legal conversion.
+  Transfers transfers(const OperatorGraph& graph, int tensor, Form from, Form to) const;
   /// Of the forward pass, whole batch.
   static Flops flops_of(const OperatorGraph& graph, int node);
 
  private:
   MachinePrices(machine::Machine machine, std::int64_t devices, Overlap overlap,
                 graph::DataType type);
-  Time collective(Collective kind, Bytes whole) const;
+  std::optional<Transfer> transfer(Collective kind, Bytes whole) const;
+  Time time_of(const std::optional<Transfer>& transfer) const;
   bool divides(const OperatorGraph& graph, int tensor, Form form) const;
 
   machine::Machine machine_;

@@ -1,62 +1,74 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# HiDup's questions to its search, each a table of comma-separated values: strategies by network, search time,
-# wrong inputs. Arguments: which of them; none: all.
+# HiDup's experiments: each a study, its rows as CSV, a table and a figure. Arguments: which of them; none: all.
+# OUT: where NAME.csv and NAME.svg go; default: a new folder.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(realpath "$(command -v "${ORRERY:-orrery}")")
+out=$(realpath "${OUT:-$(mktemp -d)}")
+cd "$(dirname "$0")"
 
-# fields NAME...: of JSON on standard input, every value of each name, comma-separated.
-fields() {
-  awk -F': ' -v names="$*" '
-    BEGIN { count = split(names, name, " ") }
-    { key = $1; gsub(/[ "]/, "", key); value = $2; gsub(/[ ",]/, "", value)
-      for (i = 1; i <= count; i++) if (key == name[i]) all[i] = all[i] "," value }
-    END { for (i = 1; i <= count; i++) line = line all[i]; print substr(line, 2) }'
+# Seconds by strategy: a column for each.
+by_strategy() {
+  local by="max(CASE WHEN \"spmd.fixed\"" column=$1
+  echo "$by = 'none' THEN $column END) AS hidup, $by = 'data_parallel' THEN $column END) AS data_parallel,
+    $by = 'fsdp' THEN $column END) AS fsdp, $by = 'expert_parallel' THEN $column END) AS expert_parallel,
+    $by = 'expert_parallel_fsdp' THEN $column END) AS expert_parallel_fsdp"
+}
+simulated=$(by_strategy 'round(simulated_s, 4)')
+estimated=$(by_strategy 'round(optimum_s, 4)')
+
+# study NAME TABLE PLOT KIND TITLE [FLAGS]: SQL of the table and of the figure, which has a first column of names.
+study() {
+  echo "# $1"
+  rm -f "$out/$1.db"
+  "$orrery" sweep "$1.yaml" --store "$out/$1.db" --csv "$out/$1.csv" | sed "s|$out/||"
+  "$orrery" query "$out/$1.db" "$2"
+  "$orrery" query "$out/$1.db" "$3" --csv | "$orrery" plot "$4" - --title "$5" "${@:6}" >"$out/$1.svg"
 }
 
-# By network: seconds of the estimate with forward overlap, without, with backward too, and of strategies that are
-# fixed beforehand (the last four).
 strategies() {
-  echo "model,network,forward,none,both,data_parallel,fsdp,expert_parallel,expert_parallel_fsdp"
-  for model in Rmoe Rswitch Vmoe Vswitch; do
-    for profile in 64c8m 8c8m 4c4m nvl4 nvl8 2m_unres 2m_30g 2m_10g 2m_8g; do
-      on="--graph $model --devices 8 --layers 8 --profile $profile --json"
-      # shellcheck disable=SC2086  # several words
-      echo "$model,$profile,$("$orrery" spmd $on | fields optimum_s),$(
-        "$orrery" spmd $on --overlap none | fields optimum_s),$(
-        "$orrery" spmd $on --overlap both | fields optimum_s),$(
-        "$orrery" spmd $on | fields time_s)"
-    done
-  done
+  local table="SELECT \"spmd.graph\" AS model, \"spmd.profile\" AS network, \"spmd.overlap\" AS overlap, $estimated
+    FROM rows GROUP BY 1, 2, 3 ORDER BY min(point)"
+  study strategies "$table" "SELECT \"spmd.profile\" AS network, $estimated FROM rows
+    WHERE \"spmd.graph\" = 'Rmoe' AND \"spmd.overlap\" = 'forward' GROUP BY 1 ORDER BY min(point)" bars 'Published cost, Rmoe'
+}
+vi_b_scale() {
+  study vi_b_scale "SELECT \"spmd.graph\" AS model, \"spmd.devices\" AS devices, $simulated FROM rows
+    GROUP BY 1, 2 ORDER BY min(point)" "SELECT \"spmd.devices\" AS devices, $simulated FROM rows
+    WHERE \"spmd.graph\" = 'Rmoe' GROUP BY 1 ORDER BY 1" lines 'Rmoe, 9.71 Gbit/s' --y-label 'step (s)'
+}
+vi_c_one_machine() {
+  study vi_c_one_machine "SELECT \"spmd.graph\" AS model, \"spmd.overlap\" AS overlap, $simulated FROM rows
+    GROUP BY 1, 2 ORDER BY min(point)" "SELECT \"spmd.graph\" || ' ' || \"spmd.overlap\" AS model, $simulated FROM rows
+    GROUP BY 1 ORDER BY min(point)" bars '8 V100, one machine' --y-label 'step (s)'
+}
+vi_d_bandwidth() {
+  local gbit="4 * CAST(replace(\"machine.network.ethernet.bandwidth\", ' Gbit/s', '') AS REAL)"
+  study vi_d_bandwidth "SELECT \"spmd.graph\" AS model, $gbit AS gbit, $simulated FROM rows GROUP BY 1, 2
+    ORDER BY min(point)" "SELECT $gbit AS gbit, $simulated FROM rows WHERE \"spmd.graph\" = 'Rmoe' GROUP BY 1
+    ORDER BY 1" lines 'Rmoe, 2 x 4 V100' --x-label 'Gbit/s a machine' --y-label 'step (s)'
+}
+vi_e_noise() {
+  study vi_e_noise "SELECT \"spmd.profile\" AS network, \"spmd.noise\" AS noise, round(avg(optimum_s), 4) AS mean,
+    round(max(optimum_s), 4) AS worst FROM rows GROUP BY 1, 2 ORDER BY min(point)" \
+    "SELECT \"spmd.noise\" AS noise, avg(CASE WHEN \"spmd.profile\" = '64c8m' THEN optimum_s END) AS \"64c8m\",
+    avg(CASE WHEN \"spmd.profile\" = '2m_10g' THEN optimum_s END) AS \"2m_10g\" FROM rows GROUP BY 1 ORDER BY 1" \
+    lines 'Rmoe, wrong inputs' --y-label 'true cost (s)'
+}
+vi_f_search_time() {
+  local rows='SELECT "spmd.layers" AS layers, max(CASE WHEN "spmd.devices" = 8 THEN search_s END) AS "8 devices",
+    max(CASE WHEN "spmd.devices" = 64 THEN search_s END) AS "64 devices",
+    max(CASE WHEN "spmd.devices" = 4096 THEN search_s END) AS "4096 devices" FROM rows GROUP BY 1 ORDER BY 1'
+  study vi_f_search_time "$rows" "$rows" lines 'Rmoe, the search' --log-x --y-label 'seconds'
+}
+traces() {
+  study traces "SELECT \"spmd.devices\" AS devices, \"spmd.overlap\" AS overlap, \"spmd.fixed\" AS strategy,
+    round(simulated_s, 4) AS step_s FROM rows ORDER BY point" "SELECT \"spmd.devices\" || ' ' || \"spmd.fixed\" AS run,
+    simulated_s AS step FROM rows WHERE \"spmd.overlap\" = 'both' ORDER BY point" bars 'Six layers of 1024' \
+    --y-label 'step (s)'
 }
 
-# Seconds of the search over layers and devices (VI.F).
-search_time() {
-  echo "layers,8 devices,64 devices,4096 devices"
-  for layers in 2 4 8 16 24 48 96; do
-    row=$layers
-    for devices in 8 64 4096; do
-      row="$row,$("$orrery" spmd --graph Rmoe --devices $devices --layers $layers --profile 64c8m --json |
-        fields search_s)"
-    done
-    echo "$row"
-  done
-}
-
-# True cost of what is found when every input is wrong by up to a share (VI.E, Table I): six seeds.
-noise() {
-  echo "network,noise,mean,worst"
-  for profile in 64c8m 2m_10g 2m_unres; do
-    for share in 0 0.2 0.4 0.6 0.8; do
-      for seed in 1 2 3 4 5 6; do
-        "$orrery" spmd --graph Rmoe --profile $profile --noise $share --seed $seed --json | fields optimum_s
-      done | awk -v row="$profile,$share" '{ sum += $1; if ($1 > worst) worst = $1 }
-                                           END { printf "%s,%.4f,%.4f\n", row, sum / NR, worst }'
-    done
-  done
-}
-
-for table in ${*:-strategies search_time noise}; do
-  [ $# -eq 1 ] || echo "# $table"
-  $table
+for name in ${*:-strategies vi_b_scale vi_c_one_machine vi_d_bandwidth vi_e_noise vi_f_search_time traces}; do
+  $name
 done
+echo "# tables and figures: $out"

@@ -14,6 +14,7 @@
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
+#include "cli/strategy_flags.h"
 #include "cli/trace_flag.h"
 #include "collective/layout/fuse_workload.h"
 #include "machine/parts.h"
@@ -37,6 +38,7 @@ constexpr const char* kSimulateExamples =
     "\\\n"
     "                  --faults faults.yaml --telemetry-out telemetry.jsonl\n"
     "  orrery simulate --chakra traces/step --groups traces/step.groups.json --machine dgx-h100\n"
+    "  orrery simulate --strategy strategy.json --graph Rmoe --machine dgx-a100-80g --devices 8\n"
     "  orrery simulate --jobs jobs.yaml --machine dgx-h100 --devices 64 --network flow\n"
     "A trace opens in https://ui.perfetto.dev.\n";
 
@@ -45,6 +47,7 @@ class Simulate : public Command {
   void declare(Options& options) override {
     step_.declare(options);
     chakra_.declare(options);
+    strategy_.declare(options);
     loop_.declare(options);
     faults_.declare(options);
     jobs_.declare(options);
@@ -72,13 +75,16 @@ class Simulate : public Command {
     }
     trace_.check(mistakes);
     chakra_.check(mistakes);
+    strategy_.check(mistakes);
     if (memory_ && !chakra_.given()) {
       mistakes.add({"--memory", {}, {}, "goes with --chakra; a plan's is printed anyway"});
     }
     if (jobs_.given()) {
       return run_jobs(std::move(mistakes));
     }
-    return chakra_.given() ? run_traces(std::move(mistakes)) : run_plan(std::move(mistakes));
+    return strategy_.given() ? run_strategy(std::move(mistakes))
+           : chakra_.given() ? run_traces(std::move(mistakes))
+                             : run_plan(std::move(mistakes));
   }
 
  private:
@@ -123,22 +129,45 @@ class Simulate : public Command {
       *workload = std::move(fused.workload);
       fusions = places_of(fused.fusions);
     }
+    return run_workload(chakra_.name(), std::move(*workload), step.machine, over_time, fusions);
+  }
+
+  /// A program of `orrery spmd`.
+  Result<std::string> run_strategy(Error mistakes) {
+    refuse_given({{"--chakra", chakra_.given()}, {"--fuse", run_.fuse}}, "contradicts --strategy",
+                 mistakes);
+    const StepInput step = step_.read_machine("--strategy", mistakes);
+    plan_.refuse("--strategy", mistakes);
+    check_no_plan("--strategy", mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    auto workload = strategy_.read(step.machine, step.devices);
+    return workload ? run_workload(strategy_.name(), std::move(*workload), step.machine,
+                                   records_spans(), "")
+                    : fail(std::move(workload.error()));
+  }
+
+  /// `remarks` end the table.
+  Result<std::string> run_workload(const std::string& name, graph::Workload workload,
+                                   const machine::Machine& machine, bool record_spans,
+                                   const std::string& remarks) {
     ProgressBar progress;
     simulate::SimulateOptions how;
     how.fold = run_.fold;
     how.shortcuts = run_.shortcuts;
-    how.record_spans = over_time;
+    how.record_spans = record_spans;
     how.network = run_.network;
     how.record_messages = run_.record_messages;
     how.faults = run_.faults;
     how.progress = [&](double share, std::uint64_t events) { progress.update(share, events); };
-    const auto run = study::run_workload(chakra_.name(), std::move(*workload), step.machine, how);
+    const auto run = study::run_workload(name, std::move(workload), machine, how);
     if (!run) {
       return fail(run.error());
     }
     return write(*run, [&] {
       return json_ ? report::json_report(*run)
-                   : report::table_report(*run, {.verbose = verbose_}) + fusions;
+                   : report::table_report(*run, {.verbose = verbose_}) + remarks;
     });
   }
 
@@ -159,6 +188,7 @@ class Simulate : public Command {
 
   Result<std::string> run_jobs(Error mistakes) {
     refuse_given({{"--chakra", chakra_.given()},
+                  {"--strategy", strategy_.given()},
                   {"--trace", trace_.given()},
                   {"--telemetry-out", faults_.records()},
                   {"--fuse", run_.fuse}},
@@ -238,6 +268,7 @@ class Simulate : public Command {
 
   StepFlags step_;
   ChakraFlags chakra_;
+  StrategyFlags strategy_;
   TraceFlag trace_;
   std::optional<std::string> price_;
   std::vector<std::string> skip_;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/spmd_graph.h"
 #include "cli/spmd_search.h"
 #include "machine/parts.h"
 #include "planner/spmd/machine_prices.h"
@@ -29,7 +30,8 @@ constexpr const char* kSpmdExamples =
     "is the published, uncalibrated estimate: compare searchers and strategies with it, not\n"
     "machines; its profiles are in configs/spmd. --cost orrery is ours: kernels and collectives "
     "of\n"
-    "a machine file, half-batches at their size, every gradient paid for once.\n"
+    "a machine file, half-batches at their size, every gradient paid for once, and every program\n"
+    "also run on the simulator, where kernels are slower beside collectives.\n"
     "Examples:\n"
     "  orrery spmd --graph Rmoe --devices 8 --layers 8 --profile 64c8m\n"
     "  orrery spmd --graph Rmoe --devices 4096 --layers 96 --profile 64c8m --json\n"
@@ -40,11 +42,6 @@ constexpr const char* kSpmdExamples =
     "  orrery spmd --graph Rmoe --cost mixed --profile 64c8m --rates '15.7TFLOP/s*4,9.3TFLOP/s*4'\n"
     "  orrery spmd --graph graph.json --profile profile.yaml --save strategy.json\n"
     "  orrery spmd --graph Rmoe --profile nvl8 --strategy strategy.json --json\n";
-
-template <class E>
-std::string one_of() {
-  return "one of " + all_names<E>();
-}
 
 class Spmd : public Command {
  public:
@@ -141,7 +138,7 @@ class Spmd : public Command {
                    "contradicts --frontier, which searches by itself", mistakes);
     }
     read_noise(run, mistakes);
-    run.graph = read_graph(mistakes);
+    run.graph = read_graph({.graph = graph_, .devices = devices_, .layers = layers_}, mistakes);
     run.devices = run.graph.devices > 0 ? run.graph.devices : 8;
     take("--devices", devices_, run.devices, mistakes);
     if (run.devices < 1) {
@@ -166,29 +163,6 @@ class Spmd : public Command {
     if (noise_ && (run.cost != "hidup" || strategy_ || limit_)) {
       mistakes.add({"--noise", {}, {}, "goes with a search of --cost hidup without a limit"});
     }
-  }
-
-  spmd::OperatorGraph read_graph(Error& mistakes) const {
-    if (!graph_) {
-      mistakes.add({"--graph", {}, {}, "missing; " + one_of<spmd::ModelName>() + ", or a file"});
-      return {};
-    }
-    spmd::ModelSize size;
-    take("--layers", layers_, size.layers, mistakes);
-    if (const auto name = value_of<spmd::ModelName>(*graph_)) {
-      take("--devices", devices_, size.devices, mistakes);
-      return collect(spmd::build_model(*name, size), mistakes);
-    }
-    if (graph_->find_first_of("./") == std::string::npos && *graph_ != "-") {
-      mistakes.add(wrong_value("--graph", *graph_,
-                               one_of<spmd::ModelName>() + ", or a file" +
-                                   did_you_mean(*graph_, names_of<spmd::ModelName>())));
-      return {};
-    }
-    if (layers_) {
-      mistakes.add({"--layers", {}, {}, "contradicts --graph with a file, which has its layers"});
-    }
-    return collect(spmd::load_graph(*graph_), mistakes);
   }
 
   std::unique_ptr<spmd::Prices> read_prices(report::SpmdRun& run, Error& mistakes) const {

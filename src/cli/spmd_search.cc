@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include "planner/spmd/machine_prices.h"
+#include "planner/spmd/program.h"
+#include "simulate/simulate.h"
+
 namespace orrery::cli {
 namespace {
 
@@ -34,6 +38,21 @@ Result<void> find_strategy(report::SpmdRun& run, const spmd::Prices& prices) {
   return {};
 }
 
+/// On the simulator, where the cost is that of a machine.
+Result<std::optional<Time>> simulated(const report::SpmdRun& run, const spmd::Strategy& strategy,
+                                      const spmd::Prices& prices) {
+  const auto* const own = dynamic_cast<const spmd::MachinePrices*>(&prices);
+  if (own == nullptr) {
+    return std::optional<Time>();
+  }
+  auto program = spmd::program_of(run.graph, strategy, *own);
+  if (!program) {
+    return fail(std::move(program.error()));
+  }
+  const auto timeline = simulate::simulate(*program, own->machine());
+  return timeline ? Result<std::optional<Time>>(timeline->step_time) : fail(timeline.error());
+}
+
 Result<void> cost_strategy(report::SpmdRun& run, const spmd::Prices& prices) {
   auto found = spmd::replay(run.graph, run.strategy, prices);
   if (!found) {
@@ -41,9 +60,22 @@ Result<void> cost_strategy(report::SpmdRun& run, const spmd::Prices& prices) {
   }
   run.strategy_cost = std::move(*found);
   run.memory = spmd::memory_of(run.graph, run.strategy, run.devices);
+  auto time = simulated(run, run.strategy, prices);
+  if (!time) {
+    return fail(std::move(time.error()));
+  }
+  run.simulated = *time;
   for (const auto& row : kNames<spmd::FixedStrategy>) {
-    const auto other = spmd::search(run.graph, prices, {.allowed = spmd::restriction(row.value)});
-    run.others.push_back({row.value, other ? std::optional(other->total) : std::optional<Time>()});
+    const auto found = spmd::search(run.graph, prices, {.allowed = spmd::restriction(row.value)});
+    report::SpmdRun::Other& other = run.others.emplace_back();
+    other.strategy = row.value;
+    if (!found) {
+      continue;
+    }
+    other.time = found->total;
+    if (auto other_time = simulated(run, found->strategy, prices)) {
+      other.simulated = *other_time;
+    }
   }
   return {};
 }
@@ -101,7 +133,7 @@ Result<void> solve_mixed_spmd(report::SpmdRun& run) {
   for (const auto& row : kNames<spmd::FixedStrategy>) {
     const auto other = spmd::search_mixed(run.graph, *run.mixed, options_of(row.value));
     run.others.push_back(
-        {row.value, other ? std::optional(other->solution.total) : std::optional<Time>()});
+        {row.value, other ? std::optional(other->solution.total) : std::optional<Time>(), {}});
   }
   return {};
 }

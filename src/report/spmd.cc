@@ -50,6 +50,9 @@ std::string header(const SpmdRun& run) {
                         to_string(*run.limit), to_seconds(*run.bound), percent(gap(run)));
   }
   text += "\n";
+  if (run.simulated) {
+    text += fmt::format("simulated: {:.6f} s\n", to_seconds(*run.simulated));
+  }
   if (!run.given) {
     text += fmt::format(
         "searched in {:.3f} s: {} states, {} beginnings of stages, {} periods of "
@@ -76,15 +79,26 @@ std::string time_table(const SpmdRun& run) {
       text += row(kind.name, sum);
     }
   }
+  if (cost.penalty > Time(0)) {
+    text += row("optimizer", {0, 0, Time(0), cost.penalty});
+  }
   return text + "What hides behind something else counts too.\n";
 }
 
 std::string others_table(const SpmdRun& run) {
-  std::string text = fmt::format("\n{:<24}{:>14}{:>10}\n", "strategy", "time (s)", "slower");
+  const bool simulated = run.simulated.has_value();
+  std::string text =
+      fmt::format("\n{:<24}{:>14}{:>10}{}\n", "strategy", "time (s)", "slower",
+                  simulated ? fmt::format("{:>15}{:>10}", "simulated (s)", "slower") : "");
   for (const SpmdRun::Other& other : run.others) {
-    text += other.time ? fmt::format("{:<24}{:>14.6f}{:>9.3f}x\n", name_of(other.strategy),
+    text += other.time ? fmt::format("{:<24}{:>14.6f}{:>9.3f}x", name_of(other.strategy),
                                      to_seconds(*other.time), *other.time / run.strategy_cost.total)
-                       : fmt::format("{:<24}{:>14}\n", name_of(other.strategy), "none");
+                       : fmt::format("{:<24}{:>14}", name_of(other.strategy), "none");
+    if (simulated && other.simulated) {
+      text += fmt::format("{:>15.6f}{:>9.3f}x", to_seconds(*other.simulated),
+                          *other.simulated / *run.simulated);
+    }
+    text += "\n";
   }
   return text;
 }
@@ -197,6 +211,9 @@ std::string spmd_json(const SpmdRun& run) {
     json.key("forward_flops").value(run.graph.forward_flops().value());
     json.key("fixed").value(run.fixed ? name_of(*run.fixed) : "none");
     json.key("optimum_s").value(to_seconds(run.strategy_cost.total));
+    if (run.simulated) {
+      json.key("simulated_s").value(to_seconds(*run.simulated));
+    }
     json.key("stages").value(run.strategy.stages.size());
     json.key("communications").value(run.strategy.communications());
     json.key("memory_bytes").value(run.memory.value());
@@ -210,6 +227,7 @@ std::string spmd_json(const SpmdRun& run) {
     json.key("states").value(run.counts.states);
     json.key("skipped_periods").value(run.counts.skipped_periods);
     json.key("compute_s").value(to_seconds(run.strategy_cost.compute));
+    json.key("optimizer_s").value(to_seconds(run.strategy_cost.penalty));
     json.key("collectives").begin_array();
     for (const Named<Collective>& kind : kNames<Collective>) {
       const auto& sum = run.strategy_cost.kinds[static_cast<std::size_t>(kind.value)];
@@ -227,6 +245,9 @@ std::string spmd_json(const SpmdRun& run) {
       json.key("name").value(name_of(other.strategy));
       if (other.time) {
         json.key("time_s").value(to_seconds(*other.time));
+      }
+      if (other.simulated) {
+        json.key("simulated_s").value(to_seconds(*other.simulated));
       }
       json.end_object();
     }

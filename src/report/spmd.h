@@ -25,6 +25,7 @@ struct SpmdRun {
   bool given = false;                        ///< the strategy was given, not searched
   spmd::Strategy strategy;
   spmd::StrategyCost strategy_cost;
+  std::optional<Time> simulated;            ///< of the strategy, on the simulator
   Bytes memory{0};                          ///< of one device
   std::optional<Bytes> limit;               ///< on that
   std::optional<Time> bound;                ///< no strategy within the limit is faster
@@ -35,7 +36,8 @@ struct SpmdRun {
   double search_seconds = 0;  ///< wall clock
   struct Other {
     spmd::FixedStrategy strategy;
-    std::optional<Time> time;  ///< none: it does not exist here
+    std::optional<Time> time{};  ///< none: it does not exist here
+    std::optional<Time> simulated{};
   };
   std::vector<Other> others;  ///< well-known strategies for comparison
 };

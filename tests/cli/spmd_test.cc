@@ -89,6 +89,30 @@ TEST(Spmd, OwnCostAndALimitOfMemory) {
   EXPECT_THAT(orrery("spmd " + on + " --max-memory 1GiB").err, HasSubstr("every program needs"));
 }
 
+TEST(Spmd, StrategiesRunOnTheSimulator) {
+  const Folder folder;
+  const std::string file = folder / "strategy.json";
+  const std::string on = "--machine dgx-a100-80g --devices 16";
+  const auto found =
+      spmd_json_of("--graph Rmoe --layers 4 --cost orrery --save " + file + " " + on);
+  const Outcome run =
+      orrery("simulate --strategy " + file + " --graph Rmoe --layers 4 --json " + on);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out).at("step_time_s"), found.at("simulated_s"));
+  // Kernels beside collectives.
+  EXPECT_GT(found.at("simulated_s"), found.at("optimum_s"));
+  for (const auto& other : found.at("strategies")) {
+    EXPECT_GE(other.at("simulated_s"), other.at("time_s")) << other;
+  }
+  const Outcome wrong =
+      orrery("simulate --strategy " + file + " --graph Rmoe --csv --tp 2 --model gpt2 " + on);
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("--model: contradicts"), HasSubstr("--csv: contradicts"),
+                               HasSubstr("--tp")));
+  EXPECT_THAT(orrery("simulate --graph Rmoe --model gpt2 --machine dgx-h100").err,
+              HasSubstr("--graph: goes with --strategy"));
+}
+
 TEST(Spmd, WrongInputsCost) {
   const std::string on = "--graph Rmoe --layers 2 --profile 2m_10g";
   EXPECT_EQ(spmd_json_of(on + " --noise 0").at("optimum_s"), spmd_json_of(on).at("optimum_s"));
@@ -106,19 +130,15 @@ TEST(Spmd, ATableOfStagesAndWellKnownStrategies) {
 TEST(Spmd, TheExampleSearchesAsLongForManyLayersAsForFew) {
   const Folder folder;
   const std::string out = folder / "out";
-  const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
-                              "/examples/hidup/run.sh search_time >" + out;
+  const std::string command = "OUT=" + (folder / "") + " ORRERY=" + std::string(ORRERY_BINARY) +
+                              " " + ORRERY_SOURCE_DIR +
+                              "/examples/hidup/run.sh vi_f_search_time traces >" + out;
   ASSERT_EQ(std::system(command.c_str()), 0);
-  std::istringstream lines(content(out));
-  std::string line;
-  std::getline(lines, line);
-  EXPECT_EQ(line, "layers,8 devices,64 devices,4096 devices");
-  int rows = 0;
-  while (std::getline(lines, line)) {
-    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 3) << line;
-    ++rows;
-  }
-  EXPECT_EQ(rows, 7);
+  EXPECT_THAT(content(out), AllOf(HasSubstr("layers  8 devices  64 devices  4096 devices\n"),
+                                  HasSubstr("12 of 12 points there, 0 refused")));
+  const std::string rows = content(folder / "vi_f_search_time.csv");
+  EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 1 + 7 * 3) << rows;
+  EXPECT_THAT(content(folder / "vi_f_search_time.svg"), HasSubstr("4096 devices"));
 }
 
 TEST(Spmd, EveryMistakeAtOnce) {

@@ -116,6 +116,24 @@ Time MachinePrices::compute(const OperatorGraph& graph, int node,
              : Time(0);
 }
 
+graph::Operator MachinePrices::update(const OperatorGraph& graph, int tensor, Form form) const {
+  constexpr std::int64_t kPasses = 7;  // reads gradient, weight, two moments; writes the last three
+  graph::Operator op;
+  op.name = "adam";
+  op.kind = graph::OperatorKind::optimizer;
+  op.type = type_;
+  op.kernels = 0;
+  op.bytes = tensor_of(graph, tensor).bytes / (form.is_gather() ? devices_ : 1) * kPasses;
+  return op;
+}
+
+Time MachinePrices::penalty(const OperatorGraph& graph, int tensor, Form form,
+                            bool converted) const {
+  return converted || kind_of(graph, tensor) != NodeKind::parameter
+             ? Time(0)
+             : compute::kernel_time(update(graph, tensor, form), machine_.device).alone;
+}
+
 Transfers MachinePrices::transfers(const OperatorGraph& graph, int tensor, Form from,
                                    Form to) const {
   assert(conversion(from, to) && "a legal conversion");
@@ -148,10 +166,10 @@ std::optional<Transfer> MachinePrices::transfer(Collective kind, Bytes whole) co
 }
 
 Time MachinePrices::time_of(const std::optional<Transfer>& transfer) const {
-  return transfer ? collective::collective_time(transfer->kind, transfer->buffer, group_,
-                                                collective::CollectiveAlgorithm::automatic,
-                                                machine_)
-                  : Time(0);
+  return transfer
+             ? collective::collective_time(transfer->kind, transfer->buffer, group_,
+                                           collective::CollectiveAlgorithm::automatic, machine_)
+             : Time(0);
 }
 
 bool MachinePrices::divides(const OperatorGraph& graph, int tensor, Form form) const {

@@ -14,8 +14,10 @@
 ///   slices       full -> gather_D: all-gather backward (form.h)
 ///   flush        3: the last stage's backward of half 2 counts (stage.h)
 ///
+///   optimizer    Adam: 28 bytes of memory traffic for 4 of a parameter as the device holds it
+///
 /// Rates are those of the first of tf32, fp32, bf16 and fp16 that the device has. Signatures that
-/// are not sound, or whose slices would be uneven, are not allowed. Ignores: the optimizer's step;
+/// are not sound, or whose slices would be uneven, are not allowed. Ignores:
 /// that kernels beside collectives are slower; stragglers.
 #pragma once
 
@@ -53,11 +55,16 @@ class MachinePrices : public Prices {
   StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const override;
   Collective backward(const Conversion& conversion) const override { return conversion.gradient; }
   bool allows(const OperatorGraph& graph, int node, const Signature& signature) const override;
+  /// The optimizer's, of a parameter as it was made.
+  Time penalty(const OperatorGraph& graph, int tensor, Form form, bool converted) const override;
 
   std::int64_t devices() const { return devices_; }
+  const machine::Machine& machine() const { return machine_; }  ///< of so many devices
   graph::DataType type() const { return type_; }
   /// Of an operator: what computes its forward pass of a half-batch.
   graph::Operator kernel(const OperatorGraph& graph, int node, const Signature& signature) const;
+  /// Of a parameter: its share of the optimizer's one kernel.
+  graph::Operator update(const OperatorGraph& graph, int tensor, Form form) const;
   /// Requires a legal conversion.
   Transfers transfers(const OperatorGraph& graph, int tensor, Form from, Form to) const;
   /// Of the forward pass, whole batch.

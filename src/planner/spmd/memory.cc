@@ -33,9 +33,10 @@ class PricedMemory : public Prices {
     return prices_.allows(graph, node, signature);
   }
   Time penalty(const OperatorGraph& graph, int tensor, Form form, bool converted) const override {
-    return from_seconds(
-        seconds_per_byte_ *
-        static_cast<double>(held(graph, tensor, form, converted, devices_).value()));
+    return prices_.penalty(graph, tensor, form, converted) +
+           from_seconds(
+               seconds_per_byte_ *
+               static_cast<double>(held(graph, tensor, form, converted, devices_).value()));
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -12,8 +13,6 @@ namespace orrery::spmd {
 namespace {
 
 constexpr std::int64_t kBytesPerElement = 4;
-constexpr std::int64_t kHidden = 768;
-constexpr std::int64_t kFeedForward = 3072;
 constexpr std::int64_t kWords = 33278;  // of WikiText-2
 constexpr std::int64_t kClasses = 10;   // of CIFAR-10
 constexpr std::int64_t kImage = 32;
@@ -30,6 +29,29 @@ double elements(const Shape& shape) {
   return count;
 }
 
+/// Of a model's layers.
+struct Widths {
+  std::int64_t hidden = 768;
+  std::int64_t feed_forward = 3072;
+  std::int64_t sequence = 0;
+  std::int64_t experts_each = 2;  ///< of a device
+};
+
+Widths widths_of(ModelName model) {
+  return model == ModelName::emoe                                  ? Widths{1024, 4096, 256, 4}
+         : model == ModelName::rmoe || model == ModelName::rswitch ? Widths{.sequence = 128}
+                                                                   : Widths{.sequence = 64};
+}
+
+/// Slots of an expert for the tokens of a sample: a factor of 5/4, doubled for two experts a token;
+/// rounded up, in Emoe down.
+std::int64_t capacity_of(ModelName model, std::int64_t sequence, std::int64_t experts) {
+  const bool two = model == ModelName::rmoe || model == ModelName::vmoe;
+  const std::int64_t numerator = sequence * (two ? 10 : 5);
+  return model == ModelName::emoe ? std::max<std::int64_t>(1, numerator / (4 * experts))
+                                  : (numerator + 4 * experts - 1) / (4 * experts);
+}
+
 /// What an operator does, beside its tensors.
 struct Work {
   std::string op;
@@ -41,15 +63,15 @@ struct Work {
 class Builder {
  public:
   Builder(ModelName model, const ModelSize& size)
-      : words_(model == ModelName::rmoe || model == ModelName::rswitch),
+      : model_(model),
+        words_(model == ModelName::rmoe || model == ModelName::rswitch),
         two_experts_(model == ModelName::rmoe || model == ModelName::vmoe),
         size_(size),
+        widths_(widths_of(model)),
         batch_(32 * size.devices),
-        experts_(2 * size.devices),
-        sequence_(words_ ? 128 : 64),
-        tokens_(words_ ? sequence_ : sequence_ + 1) {
-    const std::int64_t numerator = sequence_ * (two_experts_ ? 10 : 5);
-    capacity_ = (numerator + 4 * experts_ - 1) / (4 * experts_);  // factor 5/4, doubled for two
+        experts_(widths_.experts_each * size.devices),
+        tokens_(widths_.sequence + (has_class_token() ? 1 : 0)),
+        capacity_(capacity_of(model, widths_.sequence, experts_)) {
     graph_.model = name_of(model);
     graph_.devices = size.devices;
     graph_.layers = size.layers;
@@ -57,14 +79,18 @@ class Builder {
 
   OperatorGraph build() {
     int labels = 0;
-    int x = words_ ? word_head(labels) : image_head(labels);
+    int x = model_ == ModelName::emoe ? input("x", {batch_, tokens_, widths_.hidden})
+            : words_                  ? word_head(labels)
+                                      : image_head(labels);
     for (std::int64_t layer = 0; layer < size_.layers; ++layer) {
       prefix_ = fmt::format("layers_{}_", layer);
       x = attention_part(x);
       x = layer % 2 == 0 ? feed_forward(x) : experts(x);
     }
     prefix_.clear();
-    const int loss = words_ ? word_tail(x, labels) : image_tail(x, labels);
+    const int loss = model_ == ModelName::emoe ? apply({"sum", elements(shape(x))}, {x}, Shape{})
+                     : words_                  ? word_tail(x, labels)
+                                               : image_tail(x, labels);
     graph_.nodes.push_back({.kind = NodeKind::output,
                             .name = "output",
                             .inputs = {loss},
@@ -154,88 +180,89 @@ class Builder {
   int dropout(int x) { return elementwise("dropout", {x}, 20); }
   int add_and_norm(int residual, int x, const std::string& norm) {
     const int sum = elementwise("add", {residual, x});
-    const int w = parameter(norm + "_weight", {kHidden});
-    const int b = parameter(norm + "_bias", {kHidden});
+    const int w = parameter(norm + "_weight", {widths_.hidden});
+    const int b = parameter(norm + "_bias", {widths_.hidden});
     return elementwise("layer_norm", {sum, w, b}, 10);
   }
 
   int word_head(int& labels) {
     const std::int64_t vocabulary = vocabulary_size();
-    const int x = input("x", {batch_, sequence_});
-    labels = input("y", {batch_, sequence_});
-    const int table = parameter("encoder_weight", {vocabulary, kHidden});
-    const Shape out{batch_, sequence_, kHidden};
+    const int x = input("x", {batch_, widths_.sequence});
+    labels = input("y", {batch_, widths_.sequence});
+    const int table = parameter("encoder_weight", {vocabulary, widths_.hidden});
+    const Shape out{batch_, widths_.sequence, widths_.hidden};
     const int rows = apply({"embedding", elements(out)}, {x, table}, out);
     const int scaled = elementwise("mul", {rows});
-    return elementwise("add", {scaled, buffer("pe", {1, sequence_, kHidden})});
+    return elementwise("add", {scaled, buffer("pe", {1, widths_.sequence, widths_.hidden})});
   }
   std::int64_t vocabulary_size() const { return (kWords / size_.devices + 1) * size_.devices; }
 
   int image_head(int& labels) {
     const int x = input("x", {batch_, kColours, kImage, kImage});
     labels = input("y", {batch_});
-    const int w = parameter("patch_embed_proj_weight", {kHidden, kColours, kPatch, kPatch});
-    const int b = parameter("patch_embed_proj_bias", {kHidden});
+    const int w = parameter("patch_embed_proj_weight", {widths_.hidden, kColours, kPatch, kPatch});
+    const int b = parameter("patch_embed_proj_bias", {widths_.hidden});
     constexpr std::int64_t kSide = kImage / kPatch;
-    const double flops = 3 * static_cast<double>(batch_ * kColours * kHidden * kImage * kImage);
-    const int patches = apply({"conv2d", flops}, {x, w, b}, {batch_, kHidden, kSide, kSide});
-    const Shape rows{batch_, kHidden, sequence_};
+    const double flops =
+        3 * static_cast<double>(batch_ * kColours * widths_.hidden * kImage * kImage);
+    const int patches = apply({"conv2d", flops}, {x, w, b}, {batch_, widths_.hidden, kSide, kSide});
+    const Shape rows{batch_, widths_.hidden, widths_.sequence};
     const int flat = apply({"flatten", elements(rows), 2}, {patches}, rows);
     const int turned = transpose(flat, 1, 2);
-    const int token = parameter("cls_token", {1, 1, kHidden});
+    const int token = parameter("cls_token", {1, 1, widths_.hidden});
     const int all = apply({"append_cls_token", class_token_flops()}, {turned, token},
-                          {batch_, tokens_, kHidden});
-    return elementwise("add", {all, parameter("pos_embed", {1, tokens_, kHidden})});
+                          {batch_, tokens_, widths_.hidden});
+    return elementwise("add", {all, parameter("pos_embed", {1, tokens_, widths_.hidden})});
   }
-  double class_token_flops() const { return static_cast<double>(batch_ * kHidden); }
+  double class_token_flops() const { return static_cast<double>(batch_ * widths_.hidden); }
 
   int attention_part(int x) {
     const int q = transpose(x, 0, 1);
     const int k = transpose(x, 0, 1);
     const int v = transpose(x, 0, 1);
     std::vector<int> inputs{q, k, v};
-    inputs.push_back(parameter("self_attn_in_proj_weight", {3 * kHidden, kHidden}));
-    inputs.push_back(parameter("self_attn_in_proj_bias", {3 * kHidden}));
-    inputs.push_back(parameter("self_attn_out_proj_weight", {kHidden, kHidden}));
-    inputs.push_back(parameter("self_attn_out_proj_bias", {kHidden}));
+    inputs.push_back(parameter("self_attn_in_proj_weight", {3 * widths_.hidden, widths_.hidden}));
+    inputs.push_back(parameter("self_attn_in_proj_bias", {3 * widths_.hidden}));
+    inputs.push_back(parameter("self_attn_out_proj_weight", {widths_.hidden, widths_.hidden}));
+    inputs.push_back(parameter("self_attn_out_proj_bias", {widths_.hidden}));
     if (words_) {  // the mask is never sliced
       inputs.push_back(
           load(NodeKind::buffer, numbered("src_mask"), {tokens_, tokens_}, load_signatures(0)));
     }
     const auto pairs = static_cast<double>(tokens_ * tokens_ * batch_);
     const Shape weights{batch_, tokens_, tokens_};
-    const int y = apply({"attention", (6 * static_cast<double>(kHidden) + 5) * pairs}, inputs,
-                        {shape(q), weights}, "multi_head_attention_forward")
+    const int y = apply({"attention", (6 * static_cast<double>(widths_.hidden) + 5) * pairs},
+                        inputs, {shape(q), weights}, "multi_head_attention_forward")
                       .front();
     return add_and_norm(x, dropout(transpose(y, 0, 1)), "norm1");
   }
 
   int feed_forward(int x) {
-    const int wide = linear(x, "linear1_weight", "linear1_bias", kFeedForward);
+    const int wide = linear(x, "linear1_weight", "linear1_bias", widths_.feed_forward);
     const int kept = dropout(elementwise("relu", {wide}));
-    const int narrow = linear(kept, "linear2_weight", "linear2_bias", kHidden);
+    const int narrow = linear(kept, "linear2_weight", "linear2_bias", widths_.hidden);
     return add_and_norm(x, dropout(narrow), "norm2");
   }
 
   int experts(int x) {
     const Shape slots{batch_, tokens_, experts_, capacity_};
-    const int gate = parameter("gate_weight", {kHidden, experts_});
+    const int gate = parameter("gate_weight", {widths_.hidden, experts_});
     const std::string gating = two_experts_ ? "top_2_gating" : "top_1_gating";
-    const double hidden = static_cast<double>(kHidden);
+    const double hidden = static_cast<double>(widths_.hidden);
     const auto chosen =
         apply({gating, 10 * elements(slots) * hidden}, {x, gate}, {slots, slots}, gating);
-    const Shape sent{batch_, experts_, capacity_, kHidden};
-    const Shape wide{batch_, experts_, capacity_, kFeedForward};
+    const Shape sent{batch_, experts_, capacity_, widths_.hidden};
+    const Shape wide{batch_, experts_, capacity_, widths_.feed_forward};
     const double exchange = 3 * elements(slots) * hidden;
     const double product = 3 * elements(wide) * hidden;
     const int in = apply({"einsum bsd,bsec->becd", exchange}, {x, chosen[0]}, sent);
-    const int w1 = parameter("w1", {experts_, kHidden, kFeedForward});
+    const int w1 = parameter("w1", {experts_, widths_.hidden, widths_.feed_forward});
     const int up = apply({"einsum edh,becd->bech", product}, {w1, in}, wide);
     const int active = elementwise("relu", {up});
-    const int w2 = parameter("w2", {experts_, kFeedForward, kHidden});
+    const int w2 = parameter("w2", {experts_, widths_.feed_forward, widths_.hidden});
     const int down = apply({"einsum ehd,bech->becd", product}, {w2, active}, sent);
-    const int out =
-        apply({"einsum becd,bsec->bsd", exchange}, {down, chosen[1]}, {batch_, tokens_, kHidden});
+    const int out = apply({"einsum becd,bsec->bsd", exchange}, {down, chosen[1]},
+                          {batch_, tokens_, widths_.hidden});
     return add_and_norm(x, out, "norm2");
   }
 
@@ -245,7 +272,7 @@ class Builder {
     return loss(turned, labels);
   }
   int image_tail(int x, int labels) {
-    const int token = apply({"get_cls_token", class_token_flops()}, {x}, {batch_, kHidden});
+    const int token = apply({"get_cls_token", class_token_flops()}, {x}, {batch_, widths_.hidden});
     const int scores = linear(token, "decoder_weight", "decoder_bias", kClasses);
     return loss(elementwise("log_softmax", {scores}, 15), labels);
   }
@@ -253,14 +280,17 @@ class Builder {
     return apply({"nll_loss", elements(shape(scores))}, {scores, labels}, {});
   }
 
+  bool has_class_token() const { return !words_ && model_ != ModelName::emoe; }
+
+  ModelName model_;
   bool words_;
   bool two_experts_;
   ModelSize size_;
+  Widths widths_;
   std::int64_t batch_;
   std::int64_t experts_;
-  std::int64_t sequence_;
   std::int64_t tokens_;
-  std::int64_t capacity_ = 0;
+  std::int64_t capacity_;
   std::string prefix_;  ///< of the layer's parameters
   std::map<std::string, int> used_;
   OperatorGraph graph_;

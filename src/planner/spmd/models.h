@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Operator graphs of HiDup's four models for any number of devices and layers.
+/// Operator graphs of HiDup's models for any number of devices and layers.
 ///
 ///   Rmoe, Rswitch   BERT with a mixture of experts (top-2, top-1 gating), WikiText-2
 ///   Vmoe, Vswitch   ViT the same, CIFAR-10
+///   Emoe            layers alone, on vectors: 1024 wide (4096), 256 of a sequence, 4 experts a
+///   device,
+///                   capacity floor(1.25 sequence / E) but at least 1, the loss a sum; the model of
+///                   its traces
 ///
 /// Post-norm encoder layers with ReLU; even layers are ordinary, odd ones have experts. Sizes grow
-/// with the devices N: batch 32 N, experts E = 2 N, vocabulary 33,278 padded to the next multiple
-/// of N, always by at least one. Capacity C = ceil(sequence / E * factor), factor 1.25, *moe 2.5.
+/// with the devices N: batch 32 N, experts E = 2 N (Emoe 4 N), vocabulary 33,278 padded to the next
+/// multiple of N, always by at least one. Capacity C = ceil(sequence / E * factor), factor 1.25,
+/// *moe 2.5.
 ///
 /// Flops, forward and whole batch, a copied element counting as one:
 ///   linear, einsum  3 M N K            conv2d   3 n Cin Cout H W (stride = kernel)
@@ -27,13 +32,14 @@
 
 namespace orrery::spmd {
 
-enum class ModelName : std::uint8_t { rmoe, rswitch, vmoe, vswitch };
+enum class ModelName : std::uint8_t { rmoe, rswitch, vmoe, vswitch, emoe };
 constexpr auto named_values(ModelName) {
   return std::to_array<Named<ModelName>>({
       {ModelName::rmoe, "Rmoe", "BERT, every other layer with experts, two for each token"},
       {ModelName::rswitch, "Rswitch", "BERT, every other layer with experts, one for each token"},
       {ModelName::vmoe, "Vmoe", "ViT, every other layer with experts, two for each token"},
       {ModelName::vswitch, "Vswitch", "ViT, every other layer with experts, one for each token"},
+      {ModelName::emoe, "Emoe", "wider layers alone, every other with experts, one for each token"},
   });
 }
 

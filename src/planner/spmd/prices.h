@@ -26,7 +26,8 @@ class Prices {
   /// Whether the strategy may use the signature of the node.
   virtual bool allows(const OperatorGraph& graph, int node, const Signature& signature) const = 0;
   /// Charged once, beside all else, for having the tensor in this form, `converted` or as it was
-  /// made: what memory is worth (memory.h). Depends on what convert() depends on.
+  /// made: the optimizer's time, what memory is worth (memory.h). Depends on what convert() depends
+  /// on.
   virtual Time penalty(const OperatorGraph&, int /*tensor*/, Form, bool /*converted*/) const {
     return Time(0);
   }

@@ -16,15 +16,33 @@ Bandwidth Profile::bandwidth(Collective collective) const {
                                                     : all_to_all;
 }
 
+namespace {
+
+/// With its unit, or as the published profiles have it: a number of FLOP/s or B/s.
+template <class Rate>
+Rate read_rate(Reader& read, std::string_view field) {
+  const auto text = read.required<std::string>(field);
+  if (const auto number = parse_number(text)) {
+    return Rate(*number);
+  }
+  const auto rate = parse_value<Rate>(text);
+  if (!rate) {
+    read.reject(field, rate.error());
+  }
+  return rate.value_or(Rate(0));
+}
+
+}  // namespace
+
 Result<Profile> parse_profile(const ConfigNode& node) {
   Reader read(node);
-  Profile profile{.name = read.required<std::string>("name"),
+  Profile profile{.name = read.optional("name", std::string("profile")),
                   .description = read.optional("description", std::string()),
-                  .device_flops = read.required<FlopRate>("device_flops"),
-                  .all_gather = read.required<Bandwidth>("all_gather"),
-                  .all_reduce = read.required<Bandwidth>("all_reduce"),
-                  .reduce_scatter = read.required<Bandwidth>("reduce_scatter"),
-                  .all_to_all = read.required<Bandwidth>("all_to_all")};
+                  .device_flops = read_rate<FlopRate>(read, "device_flops"),
+                  .all_gather = read_rate<Bandwidth>(read, "all_gather"),
+                  .all_reduce = read_rate<Bandwidth>(read, "all_reduce"),
+                  .reduce_scatter = read_rate<Bandwidth>(read, "reduce_scatter"),
+                  .all_to_all = read_rate<Bandwidth>(read, "all_to_all")};
   read.require(profile.device_flops > FlopRate(0), "device_flops", "a rate above 0");
   for (const Named<Collective>& row : kNames<Collective>) {
     if (row.value != Collective::none) {

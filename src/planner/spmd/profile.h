@@ -29,7 +29,8 @@ struct Profile {
 };
 
 /// Reads {name, description, device_flops, all_gather, all_reduce, reduce_scatter, all_to_all},
-/// rates with units; all but the description required and positive.
+/// rates with units or plain numbers of FLOP/s and B/s, as HiDup's own profiles have them; all but
+/// the name and the description required and positive.
 Result<Profile> parse_profile(const ConfigNode& node);
 /// A shipped name ("64c8m", configs/spmd/) or a path.
 Result<Profile> load_profile(const std::string& name_or_path);

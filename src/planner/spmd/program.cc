@@ -63,25 +63,19 @@ class Writer {
   }
 
   void optimizer() {
-    constexpr std::int64_t kPasses = 7;  // reads gradient, weight, two moments; writes the last three
     graph::Node node;
     node.phase = Pass::optimizer;
     node.name = "optimizer";
-    graph::Operator adam;
-    adam.name = "adam";
-    adam.kind = graph::OperatorKind::optimizer;
-    adam.type = prices_.type();
     for (const Stage& stage : stages_) {
       for (const Computation& computation : stage.computations) {
         const Node& load = node_of(computation);
         if (load.kind == NodeKind::parameter) {
-          const Form form = signature_of(computation).outputs.front();
-          adam.bytes += graph_.tensors[static_cast<std::size_t>(load.outputs.front())].bytes /
-                        (form.is_gather() ? prices_.devices() : 1) * kPasses;
+          node.operators.push_back(prices_.update(graph_, load.outputs.front(),
+                                                  signature_of(computation).outputs.front()));
         }
       }
     }
-    node.operators = {std::move(adam)};
+    node.kind = node.operators.empty() ? graph::Node::Kind::wait : graph::Node::Kind::compute;
     in_turn_ = true;
     add(std::move(node), {last_[0], last_[1]});
   }
@@ -156,7 +150,7 @@ class Writer {
   const MachinePrices& prices_;
   std::vector<graph::Node> nodes_;
   std::array<int, 2> last_{-1, -1};  ///< node of each half
-  bool in_turn_ = false;                           ///< nothing runs beside anything
+  bool in_turn_ = false;             ///< nothing runs beside anything
 };
 
 Result<void> check_allowed(const OperatorGraph& graph, const Strategy& strategy,

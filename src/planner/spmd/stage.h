@@ -42,7 +42,7 @@ struct StageWork {
   Time forward_2{0};
   Time backward_1{0};
   Time backward_2{0};
-  Time penalty{0};  ///< what nothing hides; 0 where memory is not limited
+  Time penalty{0};  ///< what nothing hides: Prices::penalty
 
   StageWork& operator+=(const StageWork& other) {
     compute += other.compute;

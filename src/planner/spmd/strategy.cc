@@ -38,6 +38,7 @@ class Replay {
       const Clock next = advance(rule, clock, work);
       cost_.by_stage.push_back(next.elapsed - clock.elapsed);
       cost_.compute += 6 * work.compute;
+      cost_.penalty += work.penalty;
       clock = next;
     }
     if (next_node_ != static_cast<int>(graph_.nodes.size())) {
@@ -68,6 +69,7 @@ class Replay {
     }
     for (const Computation& computation : stage.computations) {
       work.compute += compute(computation);
+      work.penalty += penalty(computation);
     }
     return work;
   }
@@ -88,7 +90,8 @@ class Replay {
       return {};
     }
     forms.converted = wanted.to;
-    const StageWork work = prices_.convert(graph_, wanted.tensor, wanted.from, wanted.to);
+    StageWork work = prices_.convert(graph_, wanted.tensor, wanted.from, wanted.to);
+    work.penalty += prices_.penalty(graph_, wanted.tensor, wanted.to, true);
     StrategyCost::Kind& there = cost_.kinds[static_cast<std::size_t>(kinds->forward)];
     ++there.forward_count;
     there.forward += work.forward_1 + work.forward_2;
@@ -121,6 +124,19 @@ class Replay {
       forms_[static_cast<std::size_t>(node.outputs[i])] = {signature.outputs[i], std::nullopt};
     }
     return prices_.compute(graph_, wanted.node, signature);
+  }
+
+  /// Of the forms in which the node makes its tensors.
+  Time penalty(const Computation& done) const {
+    Time sum(0);
+    if (done.node >= 0 && done.node < next_node_) {
+      for (const int tensor : graph_.nodes[static_cast<std::size_t>(done.node)].outputs) {
+        if (const auto form = forms_[static_cast<std::size_t>(tensor)].original) {
+          sum += prices_.penalty(graph_, tensor, *form, false);
+        }
+      }
+    }
+    return sum;
   }
 
   const OperatorGraph& graph_;

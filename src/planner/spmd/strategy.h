@@ -47,6 +47,7 @@ struct Strategy {
 struct StrategyCost {
   Time total{0};
   Time compute{0};
+  Time penalty{0};             ///< of our cost: the optimizer
   std::vector<Time> by_stage;  ///< by how much each moves the clock
   struct Kind {
     std::int64_t forward_count = 0;

@@ -124,6 +124,12 @@ inline constexpr auto kAstraFigures =
     std::to_array<std::string_view>({"ranks", "time_s", "exposed_s", "messages"});
 Prepared prepare_astra(const ConfigNode& description);  // astra_kind.cc
 
+inline constexpr auto kSpmdFields = std::to_array<std::string_view>({"machine", "spmd"});
+inline constexpr auto kSpmdFigures =
+    std::to_array<std::string_view>({"optimum_s", "simulated_s", "compute_s", "memory_bytes",
+                                     "stages", "communications", "states", "search_s"});
+Prepared prepare_spmd(const ConfigNode& description);  // spmd_kind.cc
+
 inline constexpr std::array kKinds{
     KindEntry{"simulate", "one training step, as `orrery simulate`", kSimulateFields, kUsualFiles,
               kSimulateFigures, prepare_simulate},
@@ -141,6 +147,8 @@ inline constexpr std::array kKinds{
               kUsualFiles, kServeFigures, prepare_serve},
     KindEntry{"astra", "traces on ASTRA-sim's system, as `orrery astra`", kAstraFields, kAstraFiles,
               kAstraFigures, prepare_astra},
+    KindEntry{"spmd", "the fastest program that all devices run, as `orrery spmd`", kSpmdFields,
+              kUsualFiles, kSpmdFigures, prepare_spmd},
 };
 
 std::vector<std::string> kind_names();

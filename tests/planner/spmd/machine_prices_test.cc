@@ -28,7 +28,8 @@ int tensor_named(const OperatorGraph& graph, const std::string& node) {
 }
 
 TEST(MachinePrices, OneDeviceComputesBothHalvesForwardAndTwiceThatBackward) {
-  // No defect of the last stage: 2 halves x (1 + 2), whatever hides, as nothing is communicated.
+  // No defect of the last stage: 2 halves x (1 + 2), whatever hides, as nothing is communicated;
+  // and the optimizer.
   const OperatorGraph graph = model("Rmoe", 1, 3);
   for (const Overlap overlap : {Overlap::none, Overlap::forward, Overlap::both}) {
     const MachinePrices prices = prices_on("dgx-h100", 1, overlap);
@@ -42,8 +43,23 @@ TEST(MachinePrices, OneDeviceComputesBothHalvesForwardAndTwiceThatBackward) {
             graph.nodes[node].signatures[static_cast<std::size_t>(computation.signature)]);
       }
     }
-    EXPECT_EQ(solution.total, 6 * sum);
+    const StrategyCost cost = replay(graph, solution.strategy, prices).value();
+    EXPECT_EQ(solution.total, 6 * sum + cost.penalty);
   }
+}
+
+TEST(MachinePrices, TheOptimizerReadsAndWritesWhatADeviceHolds) {
+  // Gradient, weight and two moments read, the last three written: 7 x 4 bytes of each of 3072 x
+  // 768 weights at 0.787 of 900 GB/s; an eighth of it where it is sliced; activations nothing.
+  const OperatorGraph graph = model("Rmoe", 8, 2);
+  const MachinePrices prices = prices_on("dgx-1-v100", 8);
+  const int weight = tensor_named(graph, "layers_0_linear1_weight");
+  const Time whole = prices.penalty(graph, weight, Form::replicate(), false);
+  EXPECT_NEAR(to_seconds(whole), 28.0 * 3072 * 768 / (0.787 * 900e9), 1e-9);
+  EXPECT_NEAR(to_seconds(prices.penalty(graph, weight, Form::gather(1), false)),
+              to_seconds(whole) / 8, 1e-9);
+  EXPECT_EQ(prices.penalty(graph, weight, Form::full(), true), Time(0));
+  EXPECT_EQ(prices.penalty(graph, tensor_named(graph, "relu"), Form::full(), false), Time(0));
 }
 
 TEST(MachinePrices, ChargeEveryGradientOnce) {
@@ -151,7 +167,7 @@ TEST(MemoryLimit, IsKeptWithABoundBelow) {
   const Solution free = search(graph, prices).value();
   const Bytes most = memory_of(graph, free.strategy, 8);
   Time before = free.total;
-  for (const double share : {1.0, 0.95, 0.9}) {
+  for (const double share : {1.0, 0.97, 0.95}) {
     const auto found = search_within(graph, prices, 8, most * share);
     ASSERT_TRUE(found) << found.error().to_string();
     EXPECT_LE(found->memory, most * share);

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "machine/compute/compute_model.h"
 #include "planner/spmd/fixed.h"
 #include "planner/spmd/search.h"
 #include "published.h"
@@ -22,32 +21,11 @@ machine::Machine undisturbed(const std::string& name, std::int64_t devices) {
   return machine;
 }
 
-/// 28 bytes of every parameter's 4 that a device holds.
-Time optimizer_time(const OperatorGraph& graph, const Strategy& strategy,
-                    const machine::Machine& machine, std::int64_t devices) {
-  graph::Operator adam;
-  adam.kind = graph::OperatorKind::optimizer;
-  for (const Stage& stage : strategy.stages) {
-    for (const Computation& computation : stage.computations) {
-      const Node& node = graph.nodes[static_cast<std::size_t>(computation.node)];
-      if (node.kind == NodeKind::parameter) {
-        const bool sliced =
-            node.signatures[static_cast<std::size_t>(computation.signature)].divides_work();
-        adam.bytes += graph.tensors[static_cast<std::size_t>(node.outputs.front())].bytes /
-                      (sliced ? devices : 1) * 7;
-      }
-    }
-  }
-  return compute::kernel_time(adam, machine.device).alone;
-}
-
-/// What the event loop finds, without the optimizer.
 Time simulated(const OperatorGraph& graph, const Strategy& strategy, const MachinePrices& prices,
                const machine::Machine& machine) {
   const graph::Workload workload = program_of(graph, strategy, prices).value();
   EXPECT_TRUE(graph::verify(workload));
-  return simulate::simulate(workload, machine).value().step_time -
-         optimizer_time(graph, strategy, machine, prices.devices());
+  return simulate::simulate(workload, machine).value().step_time;
 }
 
 TEST(Program, TakesAsLongAsTheClosedFormUnderEveryOverlap) {

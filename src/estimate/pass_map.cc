@@ -93,27 +93,28 @@ struct LooseCollectives {
 
 LooseCollectives loose_collectives(const TimedTemplate& nodes) {
   const std::size_t count = nodes.nodes.size();
-  std::vector<bool> follows(count, false);
-  std::vector<bool> precedes(count, false);
-  const auto each_before = [&](std::size_t i, auto&& visit) {
-    for (std::uint32_t b = 0; b < nodes.nodes[i].befores; ++b) {
-      visit(nodes.before[nodes.nodes[i].first_before + b]);
-    }
-  };
+  enum : std::uint8_t { follows = 1, precedes = 2 };  // kernels
+  std::vector<std::uint8_t> place(count, 0);
   for (std::size_t i = 0; i < count; ++i) {
-    each_before(i, [&](std::size_t before) {
-      follows[i] = follows[i] || follows[before] || nodes.nodes[before].lane == 0;
-    });
+    const TimedNode& node = nodes.nodes[i];
+    const std::uint32_t* before = nodes.before.data() + node.first_before;
+    for (std::uint32_t b = 0; b < node.befores; ++b) {
+      const bool kernel = nodes.nodes[before[b]].lane == 0;
+      place[i] |= kernel ? std::uint8_t{follows} : place[before[b]];
+    }
   }
   LooseCollectives loose;
   for (std::size_t i = count; i-- > 0;) {
     const TimedNode& node = nodes.nodes[i];
-    each_before(i, [&](std::size_t before) {
-      precedes[before] = precedes[before] || precedes[i] || node.lane == 0;
-    });
+    const std::uint8_t later =
+        node.lane == 0 ? std::uint8_t{precedes} : static_cast<std::uint8_t>(place[i] & precedes);
+    const std::uint32_t* before = nodes.before.data() + node.first_before;
+    for (std::uint32_t b = 0; b < node.befores; ++b) {
+      place[before[b]] |= later;
+    }
     if (node.kind == Kind::collective && slows(node)) {
-      loose.ahead = loose.ahead || !follows[i];
-      loose.behind += precedes[i] ? Time(0) : node.work;
+      loose.ahead = loose.ahead || (place[i] & follows) == 0;
+      loose.behind += (place[i] & precedes) != 0 ? Time(0) : node.work;
     }
   }
   return loose;
@@ -192,7 +193,7 @@ void fill_entries(const TimedTemplate& nodes, const std::vector<Time>& works, Pa
     if (input < map.clocks.size()) {
       clocks[static_cast<std::size_t>(map.clocks[input])] = Time(0);
     }
-    Column column(input - map.clocks.size(), nodes.nodes.size());
+    Column column(input - map.clocks.size(), map.outputs.size());
     run.start(nodes, clocks);
     run.advance(column, works);
     std::size_t message = 0;
@@ -200,7 +201,8 @@ void fill_entries(const TimedTemplate& nodes, const std::vector<Time>& works, Pa
       const int clock = map.outputs[output].clock;
       const Time out =
           clock >= 0 ? run.clocks()[static_cast<std::size_t>(clock)] : column.departures[message++];
-      map.entries[output * map.inputs() + input] = out < kNever / 2 ? kNever : out;
+      map.entries[output * map.inputs() + input] =
+          out < kNever / 2 ? kNever : std::min(out, kMostTime);
     }
   }
 }

@@ -22,6 +22,7 @@
 /// Source: Baccelli, Cohen, Olsder, Quadrat, Synchronization and Linearity, 1992, chapter 2.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -30,6 +31,9 @@
 #include "estimate/timed_workload.h"
 
 namespace orrery::estimate {
+
+/// Sums of two are times yet.
+inline constexpr Time kMostTime = Time(Time::max().value() / 2);
 
 struct PassMap {
   struct Output {
@@ -50,6 +54,16 @@ struct PassMap {
   std::vector<LaneSpan> spans{};  ///< with all inputs at zero; none of stepwise templates
 
   std::size_t inputs() const { return clocks.size() + receives.size(); }
+  /// max over the inputs of in + entry, all at most kMostTime.
+  Time output(std::size_t number, const Time* in) const {
+    const std::size_t count = inputs();
+    const Time* column = entries.data() + number * count;
+    std::int64_t out = kNever.value();
+    for (std::size_t i = 0; i < count; ++i) {
+      out = std::max(out, in[i].value() + column[i].value());
+    }
+    return out >= kMostTime.value() ? Time::max() : Time(out);
+  }
   Time entry(std::size_t output, std::size_t input) const {
     return entries[output * inputs() + input];
   }

@@ -13,18 +13,17 @@ constexpr std::uint32_t kLeastTimes = 4;   // two are evaluated to find out that
 constexpr std::size_t kMostBlocks = 4;     // of a period
 constexpr std::uint32_t kMostPeriods = 2;  // that it may reach back
 
-/// Whether node `i` does what the node `length` before it does.
-bool is_again(const TimedTemplate& nodes, std::uint32_t i, std::uint32_t length) {
+/// Whether node `i` waits as the node `length` before it does, and hears and says nothing.
+bool waits_again(const TimedTemplate& nodes, std::uint32_t i, std::uint32_t length) {
   const TimedNode& now = nodes.nodes[i];
-  TimedNode before = nodes.nodes[i - length];
-  if (now.kind != Kind::kernels && now.kind != Kind::collective && now.kind != Kind::wait) {
-    return false;  // hears or says something
+  const TimedNode& before = nodes.nodes[i - length];
+  if (now.befores != before.befores ||
+      (now.kind != Kind::kernels && now.kind != Kind::collective && now.kind != Kind::wait)) {
+    return false;
   }
   const auto waits = nodes.before.begin() + now.first_before;
   const auto waited = nodes.before.begin() + before.first_before;
-  before.first_before = now.first_before;
-  return now == before &&
-         std::equal(waits, waits + now.befores, waited,
+  return std::equal(waits, waits + now.befores, waited,
                     [&](std::uint32_t a, std::uint32_t b) { return a == b + length; });
 }
 
@@ -48,7 +47,7 @@ bool is_apart(const TimedTemplate& nodes, const Repeat& repeat) {
   for (std::size_t i = end - repeat.length; i < end; ++i) {
     last[nodes.nodes[i].lane] = i;
   }
-  std::vector<bool> after(nodes.nodes.size() - end, false);  // by node: begins after the last ones
+  std::vector<std::uint8_t> after(nodes.nodes.size() - end, 0);  // whether it begins after the last
   for (std::size_t i = end; i < nodes.nodes.size(); ++i) {
     const TimedNode& node = nodes.nodes[i];
     bool waits = repeat.uses(node.lane);
@@ -58,10 +57,10 @@ bool is_apart(const TimedTemplate& nodes, const Repeat& repeat) {
         return false;
       }
       waits = waits ||
-              (before >= end ? after[before - end]
+              (before >= end ? after[before - end] != 0
                              : before >= repeat.first && last[nodes.nodes[before].lane] == before);
     }
-    after[i - end] = waits;
+    after[i - end] = waits ? 1 : 0;
     if (!waits && node.transfer >= 0) {
       return false;
     }
@@ -72,35 +71,38 @@ bool is_apart(const TimedTemplate& nodes, const Repeat& repeat) {
 }  // namespace
 
 std::vector<Repeat> find_repeats(const TimedTemplate& nodes,
-                                 const std::vector<std::uint32_t>& starts) {
+                                 const std::vector<std::uint32_t>& starts,
+                                 const std::vector<std::uint32_t>& kinds) {
   std::vector<Repeat> repeats;
   const auto count = static_cast<std::uint32_t>(nodes.nodes.size());
   for (std::size_t s = 0; s + kLeastTimes < starts.size();) {
     Repeat found;
+    std::size_t tried = 0;  // up to this node: a part of it will hardly do where the whole does not
     for (std::size_t blocks = 1; blocks <= kMostBlocks && s + blocks < starts.size(); ++blocks) {
       Repeat repeat{.first = starts[s], .length = starts[s + blocks] - starts[s]};
       std::uint32_t end = starts[s + blocks];
-      while (repeat.length > 0 && end < count && is_again(nodes, end, repeat.length)) {
+      while (repeat.length > 0 && end < count && kinds[end] == kinds[end - repeat.length] &&
+             waits_again(nodes, end, repeat.length)) {
         ++end;
       }
       repeat.times = repeat.length > 0 ? (end - repeat.first) / repeat.length : 0;
       if (repeat.times < kLeastTimes) {
         continue;
       }
+      tried = std::max(tried, repeat.end() - repeat.length);
       describe(nodes, repeat);
       if (repeat.reach <= kMostPeriods * repeat.length && is_apart(nodes, repeat)) {
         found = repeat;
         break;
       }
     }
-    if (found.times == 0) {
-      ++s;
-      continue;
+    if (found.times > 0) {
+      repeats.push_back(found);
+      tried = found.end();
     }
-    repeats.push_back(found);
-    while (s < starts.size() && starts[s] < found.end()) {
+    do {
       ++s;
-    }
+    } while (s < starts.size() && starts[s] < tried);
   }
   return repeats;
 }

@@ -14,8 +14,10 @@
 
 namespace orrery::estimate {
 
-/// `starts`: the first nodes of blocks, in order.
+/// `starts`: the first nodes of blocks, in order. `kinds`: by node a number, equal where nodes are
+/// equal but for what they wait for.
 std::vector<Repeat> find_repeats(const TimedTemplate& nodes,
-                                 const std::vector<std::uint32_t>& starts);
+                                 const std::vector<std::uint32_t>& starts,
+                                 const std::vector<std::uint32_t>& kinds);
 
 }  // namespace orrery::estimate

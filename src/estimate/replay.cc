@@ -106,30 +106,24 @@ class Replay {
     std::array<Time, kMostInputs> in;
     std::size_t inputs = 0;
     for (const int clock : map.clocks) {
-      in[inputs++] = stage.clocks[at(clock)];
+      in[inputs++] = std::min(stage.clocks[at(clock)], kMostTime);
     }
     Time begin = stage.clocks[kCompute];
     for (const int flow : map.receives) {
       const Time arrival = stage.inbox[at(flow)].take();
       begin = std::max(begin, arrival);
-      in[inputs++] = arrival;
+      in[inputs++] = std::min(arrival, kMostTime);
     }
-    const auto output = [&](std::size_t o) {
-      const Time* entries = &map.entries[o * inputs];
-      Time out = kNever;
-      for (std::size_t i = 0; i < inputs; ++i) {
-        out = std::max(out, in[i] + entries[i]);
-      }
-      return out;
-    };
-    const Time slower = book(stage, number, begin, output(0));
+    const Time compute = map.output(0, in.data());
+    const Time slower = book(stage, number, begin, compute);
     for (std::size_t i = 0; timed_.crosses && i < map.spans.size(); ++i) {
       const LaneSpan& span = map.spans[i];
       spans_[s].push_back({span.lane, begin + span.begin, begin + span.end});
     }
     for (std::size_t o = 0; o < map.outputs.size(); ++o) {
       const PassMap::Output& what = map.outputs[o];
-      const Time out = what.clock == kHost ? output(o) : output(o) + slower;
+      const Time alone = o == 0 ? compute : map.output(o, in.data());
+      const Time out = what.clock == kHost ? alone : alone + slower;
       if (what.clock >= 0) {
         stage.clocks[at(what.clock)] = out;
         if (contends_ && what.collective && out > stage.clocks[kCompute]) {

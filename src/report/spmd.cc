@@ -306,6 +306,7 @@ std::string graph_json(const spmd::OperatorGraph& graph) {
     json.key("gpus").value(graph.devices);
     json.key("layers").value(graph.layers);
     json.key("bytes_per_element").value(graph.element);
+    json.key("heads").value(graph.heads);
     json.key("tensors").begin_array();
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
       write_tensor(json, graph.tensors[i], i);

@@ -21,6 +21,7 @@ class DecoderBuilder {
     make_.graph().model = model.name;
     make_.graph().devices = size.devices;
     make_.graph().layers = size.layers;
+    make_.graph().heads = model.heads;
   }
 
   OperatorGraph build() {

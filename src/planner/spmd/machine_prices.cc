@@ -7,6 +7,7 @@
 
 #include "machine/compute/compute_model.h"
 #include "machine/dimensions_only.h"
+#include "planner/spmd/kernel_shape.h"
 #include "planner/spmd/signatures.h"
 
 namespace orrery::spmd {
@@ -99,7 +100,9 @@ graph::Operator MachinePrices::kernel(const OperatorGraph& graph, int node,
   const Node& n = graph.nodes[static_cast<std::size_t>(node)];
   graph::Operator op;
   op.name = n.name;
-  op.kind = graph::OperatorKind::opaque;
+  const KernelShape shape = kernel_shape(graph, n, signature, devices_);
+  op.kind = shape.kind;
+  op.gemm = shape.gemm;
   op.type = type_;
   op.flops = flops_of(graph, node) / (signature.divides_work() ? 2 * devices_ : 2);
   const auto add = [&](int tensor, Form form) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Our own cost: what the published one (prices.h) leaves out or counts twice, on a machine file.
 ///
-///   compute     of a half-batch: launch + max(flops / rate, bytes / memory bandwidth) of its share
+///   compute     of a half-batch: the kernel of its share (kernel_shape.h, machine/compute)
 ///               flops  linear, einsum, bmm, matmul, conv2d 2 M N K ; attention 4 L S n d and
 ///                      projections 8 L n d^2 ; causal_attention half of it, without projections ;
 ///                      gating 2 b s d E ; others none

@@ -57,6 +57,7 @@ class Builder : private GraphBuilder {
     graph().model = name_of(model);
     graph().devices = size.devices;
     graph().layers = size.layers;
+    graph().heads = model == ModelName::emoe ? 4 : 12;
   }
 
   OperatorGraph build() {

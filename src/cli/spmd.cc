@@ -40,6 +40,7 @@ constexpr const char* kSpmdExamples =
     "  orrery spmd --graph Rmoe --cost orrery --machine dgx-h100 --max-memory 24GiB\n"
     "  orrery spmd --graph Rmoe --cost orrery --machine dgx-h100 --frontier\n"
     "  orrery spmd --graph Rmoe --cost mixed --profile 64c8m --rates '15.7TFLOP/s*4,9.3TFLOP/s*4'\n"
+    "  orrery spmd --graph llama-3-8b --batch 16 --sequence 4096 --cost orrery --machine dgx-h100\n"
     "  orrery spmd --graph graph.json --profile profile.yaml --save strategy.json\n"
     "  orrery spmd --graph Rmoe --profile nvl8 --strategy strategy.json --json\n";
 
@@ -47,9 +48,13 @@ class Spmd : public Command {
  public:
   void declare(Options& options) override {
     options.value("--graph", graph_, "NAME|FILE",
-                  all_names<spmd::ModelName>() + ", or an annotated graph (JSON)");
+                  all_names<spmd::ModelName>() +
+                      ", a decoder of `orrery list models`, or an annotated graph (JSON)");
     options.value("--devices", devices_, "INT", "equal devices; default 8, or as the file says");
-    options.value("--layers", layers_, "INT", "of a named graph; default 8");
+    options.value("--layers", layers_, "INT", "of a named graph; default 8, or the model's");
+    options.value("--batch", batch_, "INT",
+                  "of a model: sequences of a step; default two a device");
+    options.value("--sequence", sequence_, "INT", "of a model: tokens of a sequence");
     options.value("--profile", profile_, "NAME|FILE",
                   "rate and bandwidths: a file, or one of " + enumerated(list_configs("spmd")));
     options.value(
@@ -70,6 +75,7 @@ class Spmd : public Command {
     options.value("--seed", seed_, "INT", "of the noise; default 1");
     options.value("--strategy", strategy_, "FILE", "the cost of this strategy; no search");
     options.value("--save", save_, "FILE", "write the strategy (JSON)");
+    options.value("--save-graph", save_graph_, "FILE", "write the annotated graph (JSON)");
     options.flag("--json", json_, "print one JSON object");
     options.footer(kSpmdExamples);
   }
@@ -100,6 +106,11 @@ class Spmd : public Command {
   Result<std::string> print(const report::SpmdRun& run) const {
     if (save_) {
       if (auto saved = write_file(*save_, report::strategy_json(run)); !saved) {
+        return fail(std::move(saved.error()));
+      }
+    }
+    if (save_graph_) {
+      if (auto saved = write_file(*save_graph_, report::graph_json(run.graph)); !saved) {
         return fail(std::move(saved.error()));
       }
     }
@@ -138,7 +149,12 @@ class Spmd : public Command {
                    "contradicts --frontier, which searches by itself", mistakes);
     }
     read_noise(run, mistakes);
-    run.graph = read_graph({.graph = graph_, .devices = devices_, .layers = layers_}, mistakes);
+    run.graph = read_graph({.graph = graph_,
+                            .devices = devices_,
+                            .layers = layers_,
+                            .batch = batch_,
+                            .sequence = sequence_},
+                           mistakes);
     run.devices = run.graph.devices > 0 ? run.graph.devices : 8;
     take("--devices", devices_, run.devices, mistakes);
     if (run.devices < 1) {
@@ -188,9 +204,10 @@ class Spmd : public Command {
       const machine::Machine machine =
           load_named("--machine", *name, machine::load_alike, mistakes);
       run.machine = machine.name;
-      auto prices = machine.network.empty()
-                        ? Result<spmd::MachinePrices>(fail(Error()))
-                        : spmd::MachinePrices::make(machine, run.devices, run.overlap);
+      auto prices =
+          machine.network.empty()
+              ? Result<spmd::MachinePrices>(fail(Error()))
+              : spmd::MachinePrices::make(machine, run.devices, run.overlap, run.graph.element);
       if (prices) {
         return std::make_unique<spmd::MachinePrices>(std::move(*prices));
       }
@@ -234,6 +251,8 @@ class Spmd : public Command {
   std::optional<std::string> graph_;
   std::optional<std::string> devices_;
   std::optional<std::string> layers_;
+  std::optional<std::string> batch_;
+  std::optional<std::string> sequence_;
   std::optional<std::string> profile_;
   std::optional<std::string> cost_;
   std::optional<std::string> machine_;
@@ -246,6 +265,7 @@ class Spmd : public Command {
   spmd::Noise noise_value_;
   std::optional<std::string> strategy_;
   std::optional<std::string> save_;
+  std::optional<std::string> save_graph_;
   bool frontier_ = false;
   bool json_ = false;
 };

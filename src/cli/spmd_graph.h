@@ -9,11 +9,14 @@
 
 namespace orrery::cli {
 
-/// --graph, and of a named one --devices (8) and --layers (8), as they were given.
+/// --graph, and of a named one --devices (8) and --layers (8; of the zoo the model's), as they were
+/// given; of the zoo also --batch and --sequence.
 struct GraphWords {
-  std::optional<std::string> graph;
-  std::optional<std::string> devices;
-  std::optional<std::string> layers;
+  std::optional<std::string> graph{};
+  std::optional<std::string> devices{};
+  std::optional<std::string> layers{};
+  std::optional<std::string> batch{};
+  std::optional<std::string> sequence{};
 };
 
 /// The graph of a name or a file.

@@ -39,8 +39,8 @@ Result<graph::Workload> StrategyFlags::read(const machine::Machine& machine,
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
-  const auto prices =
-      spmd::MachinePrices::make(machine, devices > 0 ? devices : graph.devices, overlap);
+  const auto prices = spmd::MachinePrices::make(machine, devices > 0 ? devices : graph.devices,
+                                                overlap, graph.element);
   return prices ? spmd::program_of(graph, strategy, *prices) : fail(prices.error());
 }
 

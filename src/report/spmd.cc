@@ -172,6 +172,49 @@ void write_stage(JsonWriter& json, const spmd::Stage& stage) {
   json.end_array().end_object();
 }
 
+template <class T>
+void write_list(JsonWriter& json, const std::vector<T>& items) {
+  json.begin_array();
+  for (const T& item : items) {
+    if constexpr (std::is_same_v<T, spmd::Form>) {
+      json.value(to_string(item));
+    } else {
+      json.value(item);
+    }
+  }
+  json.end_array();
+}
+
+void write_tensor(JsonWriter& json, const spmd::Tensor& tensor, std::size_t id) {
+  json.begin_object();
+  json.key("id").value(id);
+  json.key("producer").value(tensor.producer);
+  write_list(json.key("shape"), tensor.shape);
+  json.key("bytes").value(tensor.bytes.value());
+  json.end_object();
+}
+
+void write_node(JsonWriter& json, const spmd::Node& node, std::size_t id) {
+  json.begin_object();
+  json.key("id").value(id);
+  json.key("kind").value(name_of(node.kind));
+  if (!node.op.empty()) {
+    json.key("op").value(node.op);
+  }
+  json.key("name").value(node.name);
+  json.key("flops").value(node.flops.value());
+  write_list(json.key("inputs"), node.inputs);
+  write_list(json.key("outputs"), node.outputs);
+  json.key("signatures").begin_array();
+  for (const spmd::Signature& signature : node.signatures) {
+    json.begin_array();
+    write_list(json, signature.inputs);
+    write_list(json, signature.outputs);
+    json.end_array();
+  }
+  json.end_array().end_object();
+}
+
 /// What only some runs have.
 void write_asked(JsonWriter& json, const SpmdRun& run) {
   if (!run.shares.empty()) {
@@ -250,6 +293,27 @@ std::string spmd_json(const SpmdRun& run) {
         json.key("simulated_s").value(to_seconds(*other.simulated));
       }
       json.end_object();
+    }
+    json.end_array().end_object();
+  });
+}
+
+std::string graph_json(const spmd::OperatorGraph& graph) {
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    json.key("format").value("annotated-graph/1");
+    json.key("model").value(graph.model);
+    json.key("gpus").value(graph.devices);
+    json.key("layers").value(graph.layers);
+    json.key("bytes_per_element").value(graph.element);
+    json.key("heads").value(graph.heads);
+    json.key("tensors").begin_array();
+    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+      write_tensor(json, graph.tensors[i], i);
+    }
+    json.end_array().key("nodes").begin_array();
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      write_node(json, graph.nodes[i], i);
     }
     json.end_array().end_object();
   });

@@ -46,6 +46,8 @@ struct SpmdRun {
 std::string spmd_table(const SpmdRun& run);
 /// docs/schema/spmd.json.
 std::string spmd_json(const SpmdRun& run);
+/// "annotated-graph/1", which spmd::load_graph reads back.
+std::string graph_json(const spmd::OperatorGraph& graph);
 /// "spmd-strategy/1", which spmd::load_strategy reads back.
 std::string strategy_json(const SpmdRun& run);
 

@@ -10,20 +10,9 @@ namespace {
 
 constexpr std::string_view kGraphFormat = "annotated-graph/1";
 /// Of the header: facts about the model that the nodes imply.
-constexpr std::array kFacts{"batch",
-                            "sequence",
-                            "hidden",
-                            "heads",
-                            "ffn",
-                            "experts",
-                            "capacity",
-                            "capacity_factor",
-                            "bytes_per_element",
-                            "parameters",
-                            "forward_flops",
-                            "vocabulary",
-                            "classes",
-                            "tokens"};
+constexpr std::array kFacts{"batch",         "sequence",   "hidden",          "ffn",
+                            "experts",       "capacity",   "capacity_factor", "parameters",
+                            "forward_flops", "vocabulary", "classes",         "tokens"};
 
 Mistake wrong(const ConfigNode& node, std::string expected) {
   return {node.where(), node.path, node.shown(), std::move(expected)};
@@ -122,8 +111,12 @@ Result<OperatorGraph> load_graph(const std::string& file) {
   OperatorGraph graph{.model = read.optional("model", std::string("graph")),
                       .devices = read.optional("gpus", std::int64_t{0}),
                       .layers = read.optional("layers", std::int64_t{0}),
+                      .element = read.optional("bytes_per_element", std::int64_t{4}),
+                      .heads = read.optional("heads", std::int64_t{0}),
                       .tensors = read_all<Tensor>(read, "tensors", read_tensor),
                       .nodes = read_all<Node>(read, "nodes", read_node)};
+  read.require(graph.element >= 1 && graph.element <= 16, "bytes_per_element", "1 to 16");
+  read.require(graph.heads >= 0, "heads", "a count");
   if (read.ok()) {
     if (auto sound = verify(graph); !sound) {
       for (Mistake& mistake : sound.error().mistakes) {

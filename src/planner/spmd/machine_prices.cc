@@ -7,6 +7,7 @@
 
 #include "machine/compute/compute_model.h"
 #include "machine/dimensions_only.h"
+#include "planner/spmd/kernel_shape.h"
 #include "planner/spmd/signatures.h"
 
 namespace orrery::spmd {
@@ -44,7 +45,7 @@ graph::CollectiveKind library_kind(Collective kind) {
 }  // namespace
 
 Result<MachinePrices> MachinePrices::make(const machine::Machine& machine, std::int64_t devices,
-                                          Overlap overlap) {
+                                          Overlap overlap, std::int64_t element) {
   if (auto known = machine::check_dimensions_only(machine, "spmd"); !known) {
     return fail(std::move(known.error()));
   }
@@ -54,7 +55,9 @@ Result<MachinePrices> MachinePrices::make(const machine::Machine& machine, std::
   }
   for (const auto type : {graph::DataType::tf32, graph::DataType::fp32, graph::DataType::bf16,
                           graph::DataType::fp16}) {
-    if (part->device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
+    const bool is_wide = graph::bits_of(type) > 16;
+    if ((element >= 4 || !is_wide) &&
+        part->device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
       return MachinePrices(std::move(*part), devices, overlap, type);
     }
   }
@@ -81,6 +84,10 @@ Flops MachinePrices::flops_of(const OperatorGraph& graph, int node) {
     const double width = extent(graph, n, 0, 2);
     return Flops(4 * tokens * extent(graph, n, 1, 0) * width + 8 * tokens * width * width);
   }
+  if (n.op == "causal_attention") {
+    return Flops(2 * extent(graph, n, 0, 0) * extent(graph, n, 0, 1) * extent(graph, n, 0, 1) *
+                 extent(graph, n, 0, 2));
+  }
   if (n.op.ends_with("_gating")) {
     return Flops(2 * extent(graph, n, 0, 0) * extent(graph, n, 0, 1) * extent(graph, n, 0, 2) *
                  extent(graph, n, 1, 1));
@@ -93,7 +100,9 @@ graph::Operator MachinePrices::kernel(const OperatorGraph& graph, int node,
   const Node& n = graph.nodes[static_cast<std::size_t>(node)];
   graph::Operator op;
   op.name = n.name;
-  op.kind = graph::OperatorKind::opaque;
+  const KernelShape shape = kernel_shape(graph, n, signature, devices_);
+  op.kind = shape.kind;
+  op.gemm = shape.gemm;
   op.type = type_;
   op.flops = flops_of(graph, node) / (signature.divides_work() ? 2 * devices_ : 2);
   const auto add = [&](int tensor, Form form) {
@@ -117,13 +126,15 @@ Time MachinePrices::compute(const OperatorGraph& graph, int node,
 }
 
 graph::Operator MachinePrices::update(const OperatorGraph& graph, int tensor, Form form) const {
-  constexpr std::int64_t kPasses = 7;  // reads gradient, weight, two moments; writes the last three
+  // Reads gradient, weight, two moments, writes the last three; of a copy also what is used.
+  const std::int64_t each = graph.element < 4 ? 28 + graph.element : 7 * graph.element;
   graph::Operator op;
   op.name = "adam";
   op.kind = graph::OperatorKind::optimizer;
   op.type = type_;
   op.kernels = 0;
-  op.bytes = tensor_of(graph, tensor).bytes / (form.is_gather() ? devices_ : 1) * kPasses;
+  op.bytes =
+      tensor_of(graph, tensor).bytes / graph.element / (form.is_gather() ? devices_ : 1) * each;
   return op;
 }
 

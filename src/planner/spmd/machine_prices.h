@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Our own cost: what the published one (prices.h) leaves out or counts twice, on a machine file.
 ///
-///   compute     of a half-batch: launch + max(flops / rate, bytes / memory bandwidth) of its share
+///   compute     of a half-batch: the kernel of its share (kernel_shape.h, machine/compute)
 ///               flops  linear, einsum, bmm, matmul, conv2d 2 M N K ; attention 4 L S n d and
-///                      projections 8 L n d^2 ; gating 2 b s d E ; others none
+///                      projections 8 L n d^2 ; causal_attention half of it, without projections ;
+///                      gating 2 b s d E ; others none
 ///               bytes  inputs and outputs in their forms; activations and inputs half
 ///   collective  closed forms of the collective library over all devices by group and bytes, which
 ///               of an all-to-all are a device's slice
@@ -14,9 +15,12 @@
 ///   slices       full -> gather_D: all-gather backward (form.h)
 ///   flush        3: the last stage's backward of half 2 counts (stage.h)
 ///
-///   optimizer    Adam: 28 bytes of memory traffic for 4 of a parameter as the device holds it
+///   optimizer    Adam on what a device holds: 28 bytes of memory traffic a parameter of 4 bytes;
+///   of
+///                2 bytes, beside a copy in 4, 30
 ///
-/// Rates are those of the first of tf32, fp32, bf16 and fp16 that the device has. Signatures that
+/// Rates are those of the first of tf32, fp32, bf16 and fp16 that the device has; of elements of 2
+/// bytes of bf16 and fp16. Signatures that
 /// are not sound, or whose slices would be uneven, are not allowed. Ignores:
 /// that kernels beside collectives are slower; stragglers.
 #pragma once
@@ -47,8 +51,9 @@ struct Transfers {
 class MachinePrices : public Prices {
  public:
   /// Mistakes: a machine that does not have exactly so many devices, or no rate for matrices.
+  /// `element`: OperatorGraph::element.
   static Result<MachinePrices> make(const machine::Machine& machine, std::int64_t devices,
-                                    Overlap overlap);
+                                    Overlap overlap, std::int64_t element = 4);
 
   StageRule rule() const override { return {overlap_, 3}; }
   Time compute(const OperatorGraph& graph, int node, const Signature& signature) const override;

@@ -196,7 +196,9 @@ Bytes held(const OperatorGraph& graph, int tensor, Form form, bool converted,
   const Tensor& t = graph.tensors[static_cast<std::size_t>(tensor)];
   const NodeKind kind = graph.nodes[static_cast<std::size_t>(t.producer)].kind;
   const Bytes own = form.is_gather() ? t.bytes / devices : t.bytes;
-  return kind == NodeKind::parameter && !converted ? kStatesOfParameters * own : own;
+  constexpr std::int64_t kOfNarrow = 9;  // 2 bytes, and 4 of each of its gradient and three states
+  const std::int64_t states = graph.element == 2 ? kOfNarrow : kStatesOfParameters;
+  return kind == NodeKind::parameter && !converted ? states * own : own;
 }
 
 Bytes memory_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices) {

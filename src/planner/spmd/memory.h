@@ -2,9 +2,9 @@
 /// What one device holds of a program at its fullest, and the search under a limit of it.
 ///
 /// Bytes of a tensor in its form (slices: 1/N), for both half-batches:
-///   parameter    4 times: weights, gradients, two moments of Adam; a converted copy once more,
-///   kept
-///                from the forward to the backward pass
+///   parameter    4 times: weights, gradients, two moments of Adam; of elements of 2 bytes 9 times:
+///                also weights in 4 bytes, as are the gradients and moments; a converted copy once
+///                more, kept from the forward to the backward pass
 ///   others       once, kept until the backward pass; a converted copy once more
 ///
 /// Ignores: that a last use frees some activations earlier; buffers of collectives; fragmentation.
@@ -27,7 +27,7 @@ Bytes held(const OperatorGraph& graph, int tensor, Form form, bool converted, st
 Bytes memory_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices);
 
 struct LimitedSolution {
-  Solution solution;  ///< its total without penalties
+  Solution solution;  ///< its total without the price of memory
   Bytes memory{0};    ///< at most the limit
   Time bound{0};      ///< no program within the limit is faster
 };

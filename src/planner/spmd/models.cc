@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
-#include "planner/spmd/signatures.h"
+#include "planner/spmd/graph_builder.h"
 
 namespace orrery::spmd {
 namespace {
@@ -18,16 +17,6 @@ constexpr std::int64_t kClasses = 10;   // of CIFAR-10
 constexpr std::int64_t kImage = 32;
 constexpr std::int64_t kPatch = 4;
 constexpr std::int64_t kColours = 3;
-constexpr std::int64_t kMostDevices = 65536;
-constexpr std::int64_t kMostLayers = 4096;
-
-double elements(const Shape& shape) {
-  double count = 1;
-  for (const std::int64_t extent : shape) {
-    count *= static_cast<double>(extent);
-  }
-  return count;
-}
 
 /// Of a model's layers.
 struct Widths {
@@ -52,18 +41,11 @@ std::int64_t capacity_of(ModelName model, std::int64_t sequence, std::int64_t ex
                                   : (numerator + 4 * experts - 1) / (4 * experts);
 }
 
-/// What an operator does, beside its tensors.
-struct Work {
-  std::string op;
-  double flops = 0;
-  int axis = -1;
-  int other_axis = -1;
-};
-
-class Builder {
+class Builder : private GraphBuilder {
  public:
   Builder(ModelName model, const ModelSize& size)
-      : model_(model),
+      : GraphBuilder(kBytesPerElement),
+        model_(model),
         words_(model == ModelName::rmoe || model == ModelName::rswitch),
         two_experts_(model == ModelName::rmoe || model == ModelName::vmoe),
         size_(size),
@@ -72,9 +54,10 @@ class Builder {
         experts_(widths_.experts_each * size.devices),
         tokens_(widths_.sequence + (has_class_token() ? 1 : 0)),
         capacity_(capacity_of(model, widths_.sequence, experts_)) {
-    graph_.model = name_of(model);
-    graph_.devices = size.devices;
-    graph_.layers = size.layers;
+    graph().model = name_of(model);
+    graph().devices = size.devices;
+    graph().layers = size.layers;
+    graph().heads = model == ModelName::emoe ? 4 : 12;
   }
 
   OperatorGraph build() {
@@ -83,91 +66,19 @@ class Builder {
             : words_                  ? word_head(labels)
                                       : image_head(labels);
     for (std::int64_t layer = 0; layer < size_.layers; ++layer) {
-      prefix_ = fmt::format("layers_{}_", layer);
+      set_prefix(fmt::format("layers_{}_", layer));
       x = attention_part(x);
       x = layer % 2 == 0 ? feed_forward(x) : experts(x);
     }
-    prefix_.clear();
+    set_prefix("");
     const int loss = model_ == ModelName::emoe ? apply({"sum", elements(shape(x))}, {x}, Shape{})
                      : words_                  ? word_tail(x, labels)
                                                : image_tail(x, labels);
-    graph_.nodes.push_back({.kind = NodeKind::output,
-                            .name = "output",
-                            .inputs = {loss},
-                            .signatures = {{{Form::reduce()}, {}}}});
-    return std::move(graph_);
+    output(loss);
+    return std::move(graph());
   }
 
  private:
-  int tensor(Shape shape) {
-    const Bytes bytes(static_cast<std::int64_t>(elements(shape)) * kBytesPerElement);
-    graph_.tensors.push_back({static_cast<int>(graph_.nodes.size()), std::move(shape), bytes});
-    return static_cast<int>(graph_.tensors.size()) - 1;
-  }
-  const Shape& shape(int tensor) const {
-    return graph_.tensors[static_cast<std::size_t>(tensor)].shape;
-  }
-
-  int load(NodeKind kind, std::string name, const Shape& extents,
-           std::vector<Signature> signatures) {
-    const int made = tensor(extents);
-    graph_.nodes.push_back({.kind = kind,
-                            .name = std::move(name),
-                            .outputs = {made},
-                            .signatures = std::move(signatures)});
-    return made;
-  }
-  int input(const std::string& name, const Shape& extents) {
-    return load(NodeKind::input, name, extents, input_signatures());
-  }
-  int parameter(const std::string& name, const Shape& extents) {
-    return load(NodeKind::parameter, prefix_ + name, extents,
-                load_signatures(static_cast<int>(extents.size())));
-  }
-  int buffer(const std::string& name, const Shape& extents) {
-    return load(NodeKind::buffer, name, extents, load_signatures(static_cast<int>(extents.size())));
-  }
-
-  /// "linear", "linear_1", "linear_2".
-  std::string numbered(const std::string& name) {
-    const int before = used_[name]++;
-    return before == 0 ? name : fmt::format("{}_{}", name, before);
-  }
-
-  std::vector<int> apply(const Work& work, const std::vector<int>& inputs,
-                         const std::vector<Shape>& outputs, const std::string& name) {
-    OperatorShape form{work.op, {}, outputs, work.axis, work.other_axis};
-    for (const int input : inputs) {
-      form.inputs.push_back(shape(input));
-    }
-    std::vector<int> made;
-    made.reserve(outputs.size());
-    for (const Shape& extents : outputs) {
-      made.push_back(tensor(extents));
-    }
-    graph_.nodes.push_back({.kind = NodeKind::op,
-                            .op = work.op,
-                            .name = numbered(name),
-                            .flops = Flops(work.flops),
-                            .inputs = inputs,
-                            .outputs = made,
-                            .signatures = signatures_of(form)});
-    return made;
-  }
-  int apply(const Work& work, const std::vector<int>& inputs, const Shape& output) {
-    const std::string name = work.op.starts_with("einsum") ? "einsum" : work.op;
-    return apply(work, inputs, std::vector<Shape>{output}, name).front();
-  }
-  /// Output shaped as the first input.
-  int elementwise(const std::string& op, const std::vector<int>& inputs, double flops_each = 1) {
-    const Shape extents = shape(inputs.front());
-    return apply({op, flops_each * elements(extents)}, inputs, extents);
-  }
-  int transpose(int x, int axis, int other) {
-    Shape extents = shape(x);
-    std::swap(extents[static_cast<std::size_t>(axis)], extents[static_cast<std::size_t>(other)]);
-    return apply({"transpose", elements(extents), axis, other}, {x}, extents);
-  }
   int linear(int x, const std::string& weight, const std::string& bias, std::int64_t outputs) {
     const std::int64_t inputs = shape(x).back();
     const int w = parameter(weight, {outputs, inputs});
@@ -291,9 +202,6 @@ class Builder {
   std::int64_t experts_;
   std::int64_t tokens_;
   std::int64_t capacity_;
-  std::string prefix_;  ///< of the layer's parameters
-  std::map<std::string, int> used_;
-  OperatorGraph graph_;
 };
 
 }  // namespace

@@ -50,6 +50,8 @@ struct OperatorGraph {
   std::string model;         ///< name, for reports
   std::int64_t devices = 0;  ///< for which it was made; 0: not known
   std::int64_t layers = 0;   ///< 0: not known
+  std::int64_t element = 4;  ///< bytes of one of a tensor
+  std::int64_t heads = 0;    ///< of attention; 0: not known
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;  ///< in execution order
 

@@ -90,7 +90,6 @@ class Writer {
         graph::Operator kernel =
             prices_.kernel(graph_, computation.node, signature_of(computation));
         if (pass == Pass::backward) {  // of the input and of the weight
-          kernel.backward = true;
           node.operators.push_back(kernel);
         }
         node.operators.push_back(std::move(kernel));

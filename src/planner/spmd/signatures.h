@@ -31,8 +31,9 @@ struct OperatorShape {
   int normalised = 1;   ///< layer_norm: trailing dimensions
 };
 
-/// In the order of the published search, all full last. Empty for an operator that the table does
-/// not know or that has another number of inputs.
+/// In the order of the published search, all full last; gelu, swiglu, rms_norm and causal_attention
+/// (q, k, v; slices of their last dimension must hold whole heads) are ours. Empty for an operator
+/// that the table does not know or that has another number of inputs.
 std::vector<Signature> signatures_of(const OperatorShape& shape);
 
 /// Of a load or input of this rank.

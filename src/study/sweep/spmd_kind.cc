@@ -134,8 +134,8 @@ Outcome run(const Search& search) {
   if (!search.machine) {
     return run_search(search, spmd::PublishedPrices(search.published));
   }
-  const auto prices =
-      spmd::MachinePrices::make(*search.machine, search.devices, search.published.overlap);
+  const auto prices = spmd::MachinePrices::make(*search.machine, search.devices,
+                                                search.published.overlap, search.graph.element);
   return prices ? run_search(search, *prices) : refused(kSpmdFigures.size(), prices.error());
 }
 

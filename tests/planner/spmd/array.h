@@ -248,4 +248,43 @@ inline Arrays gating(const Array& x, const Array& w, int best, std::int64_t capa
   return {sent, counts};
 }
 
+/// By the root of the mean square of the last dimension.
+inline std::optional<Arrays> rms_norm(const Arrays& in) {
+  const std::int64_t width = in[0].shape.back();
+  if (in[1].extent(0) != width) {
+    return std::nullopt;
+  }
+  return Arrays{make(in[0].shape, [&](Shape index) {
+    const double x = in[0].at(index);
+    const double scale = in[1].at({index.back()});
+    double squares = 0;
+    for (index.back() = 0; index.back() < width; ++index.back()) {
+      squares += in[0].at(index) * in[0].at(index);
+    }
+    return x * scale / std::sqrt(squares / static_cast<double>(width) + 0.1);
+  })};
+}
+
+/// Heads of two elements; a query sees the keys before it and its own.
+inline std::optional<Arrays> causal_attention(const Arrays& in) {
+  constexpr std::int64_t kWidth = 2;
+  if (in[0].shape != in[1].shape || in[0].shape != in[2].shape) {
+    return std::nullopt;
+  }
+  return Arrays{make(in[0].shape, [&](const Shape& index) {
+    const std::int64_t head = index[2] / kWidth * kWidth;
+    double sum = 0;
+    double weights = 0;
+    for (std::int64_t key = 0; key <= index[1]; ++key) {
+      double score = 0;
+      for (std::int64_t d = head; d < head + kWidth; ++d) {
+        score += in[0].at({index[0], index[1], d}) * in[1].at({index[0], key, d});
+      }
+      sum += std::exp(score) * in[2].at({index[0], key, index[2]});
+      weights += std::exp(score);
+    }
+    return sum / weights;
+  })};
+}
+
 }  // namespace orrery::spmd

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/spmd/fixed.h"
+#include "planner/spmd/kernel_shape.h"
 #include "planner/spmd/memory.h"
 #include "planner/spmd/signatures.h"
 #include "published.h"
@@ -117,6 +118,55 @@ TEST(MachinePrices, CountAttentionsProjectionsAndNoMoreGatingThanThereIs) {
   EXPECT_LT(gating / all, 0.001);
 }
 
+TEST(MachinePrices, KernelsHaveTheExtentsOfADevicesPart) {
+  // linear1 of half of 256 x 128 tokens on 8 devices: 16 x 128 rows where the batch is sliced, 384
+  // of 3072 columns of 128 x 128 rows where the weight is. Two of 16 experts, 20 slots of 128
+  // samples.
+  const OperatorGraph graph = model("Rmoe", 8, 2);
+  const auto node_named = [&](const std::string& name) -> const Node& {
+    return *std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                         [&](const Node& node) { return node.name == name; });
+  };
+  const Form full = Form::full();
+  const Form first = Form::gather(0);
+  const auto gemm = [&](const std::string& name, const Signature& signature) {
+    const KernelShape shape = kernel_shape(graph, node_named(name), signature, 8);
+    EXPECT_EQ(shape.kind, graph::OperatorKind::gemm);
+    return shape.gemm;
+  };
+  EXPECT_EQ(gemm("linear", {{first, full, full}, {first}}), (graph::GemmShape{1, 2048, 3072, 768}));
+  EXPECT_EQ(gemm("linear", {{full, first, first}, {Form::gather(2)}}),
+            (graph::GemmShape{1, 16384, 384, 768}));
+  EXPECT_EQ(gemm("einsum_1", {{first, Form::gather(1)}, {Form::gather(1)}}),
+            (graph::GemmShape{2, 2560, 3072, 768}));
+}
+
+/// Of every product in every way that divides it evenly.
+void products_do_their_share(const OperatorGraph& graph, std::int64_t devices) {
+  const MachinePrices prices = prices_on("dgx-h100", devices);
+  int products = 0;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const Signature& signature : graph.nodes[i].signatures) {
+      if (graph.nodes[i].kind != NodeKind::op ||
+          !prices.allows(graph, static_cast<int>(i), signature)) {
+        continue;
+      }
+      const graph::Operator kernel = prices.kernel(graph, static_cast<int>(i), signature);
+      if (kernel.kind == graph::OperatorKind::gemm) {
+        EXPECT_NEAR(graph::flops_of(kernel.gemm) / kernel.flops, 1, 1e-9)
+            << graph.nodes[i].name << " " << to_string(signature);
+        ++products;
+      }
+    }
+  }
+  EXPECT_GT(products, 20);
+}
+
+TEST(MachinePrices, ProductsDoTheirShareOfTheFlops) {
+  products_do_their_share(model("Rmoe", 8, 2), 8);
+  products_do_their_share(model("Vswitch", 16, 2), 16);
+}
+
 TEST(MachinePrices, AllowNothingUnsoundAndNoUnevenSlices) {
   const OperatorGraph graph = model("Rswitch", 5, 2);  // 768 is no multiple of 5
   const MachinePrices prices = prices_on("dgx-h100", 5);
@@ -167,7 +217,7 @@ TEST(MemoryLimit, IsKeptWithABoundBelow) {
   const Solution free = search(graph, prices).value();
   const Bytes most = memory_of(graph, free.strategy, 8);
   Time before = free.total;
-  for (const double share : {1.0, 0.97, 0.95}) {
+  for (const double share : {1.0, 0.985, 0.975}) {
     const auto found = search_within(graph, prices, 8, most * share);
     ASSERT_TRUE(found) << found.error().to_string();
     EXPECT_LE(found->memory, most * share);

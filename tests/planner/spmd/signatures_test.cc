@@ -213,6 +213,8 @@ std::vector<Case> simple_cases() {
       elementwise("sqrt", [](double x) { return std::sqrt(x + 2); }),
       // What is dropped depends on the element alone, as a random draw for each does.
       elementwise("dropout", [](double x) { return x > -0.5 ? x / 0.9 : 0; }),
+      elementwise("gelu", [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }),
+      binary("swiglu", {2, 4, 2}, [](double a, double b) { return a / (1 + std::exp(-a)) * b; }),
       elementwise("contiguous", [](double x) { return x; }),
       elementwise("clone", [](double x) { return x; }),
       elementwise("mul", [](double x) { return 3 * x; }),
@@ -237,6 +239,7 @@ std::vector<Case> shaping_cases() {
        }},
       {{"layer_norm", {{2, 2, 4}, {4}, {4}}, {{2, 2, 4}}},
        [](const Arrays& in) { return Arrays{layer_norm(in[0], in[1], in[2])}; }},
+      {{"rms_norm", {{2, 2, 4}, {4}}, {{2, 2, 4}}}, rms_norm},
       {{"transpose", {{2, 4, 6}}, {{6, 4, 2}}, 0, 2},
        [](const Arrays& in) {
          const Shape& s = in[0].shape;
@@ -317,6 +320,7 @@ std::vector<Case> product_cases() {
         {{2, 2, 4}, {2, 2, 4}, {2, 2, 4}, {12, 4}, {12}, {4, 4}, {4}},
         {{2, 2, 4}, {2, 2, 2}}},
        attention},
+      {{"causal_attention", {{2, 4, 4}, {2, 4, 4}, {2, 4, 4}}, {{2, 4, 4}}}, causal_attention},
       gates("top_1_gating", 1),
       gates("top_2_gating", 2),
       {{"nll_loss", {{2, 6}, {2}}, {{}}}, run_nll_loss, 1, 6},

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Simulated steps against the traces that HiDup ships: six layers of 1024 on V100, 4 of one
-/// machine and 2 x 4. One calibration: kernels of dgx-1-v100, and two bandwidths fitted to HiDup's
-/// tables of collectives (examples/hidup/v100-4.yaml); nothing is fitted to a step.
+/// machine and 2 x 4. One calibration (examples/hidup/v100-4.yaml): kernels of dgx-1-v100, whose
+/// loads and waits are scaled to fp32, and two bandwidths fitted to HiDup's tables of collectives;
+/// nothing is fitted to a step.
 ///
 ///                        measured (s)                     simulated
-///   HiDup 1 x 4, 2 x 4   0.3873, 0.4589                   0.395, 0.466
-///   DDP   1 x 4          0.4010                           0.438
+///   HiDup 1 x 4, 2 x 4   0.3873, 0.4589                   0.403, 0.474
+///   DDP   1 x 4          0.4010                           0.450
 ///
 /// Others are not those programs: DeepSpeed's and FastMoE's kernels take 0.55 and 0.45 s where
 /// HiDup's and DDP's take 0.40, and DDP's gradients on 2 x 4 move at 1.7 GB/s, a fifth of the

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Operator graphs of the zoo's decoders, so that the search sees the models that plans are for.
+///
+/// Layer: norm, three projections, causal attention (rotation and scores are one operator), its
+/// projection, sum; norm, one projection or two, activation, projection, sum. Then norm, logits,
+/// log-softmax, loss. Tensors have 2 bytes an element. Flops as in models.h, attention of the whole
+/// square. Heads may be sliced where the devices divide the key-value heads.
+///
+/// Ignores: biases, dropout, position tables; a tied embedding is two tables.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "planner/spmd/operator_graph.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::spmd {
+
+struct DecoderSize {
+  std::int64_t devices = 8;
+  std::int64_t batch = 0;     ///< sequences of a step; 0: two a device
+  std::int64_t sequence = 0;  ///< 0: the model's
+  std::int64_t layers = 0;    ///< 0: the model's
+};
+
+/// Mistakes: models that are not of pre-norm layers of causal attention and a dense MLP; extents
+/// below 1 or too large to count.
+Result<OperatorGraph> decoder_graph(const zoo::Model& model, const DecoderSize& size);
+
+}  // namespace orrery::spmd

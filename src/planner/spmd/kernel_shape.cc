@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/spmd/kernel_shape.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "planner/spmd/signatures.h"
+
+namespace orrery::spmd {
+namespace {
+
+using graph::GemmShape;
+using graph::OperatorKind;
+
+std::int64_t product(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) {
+    count *= extent;
+  }
+  return count;
+}
+
+/// What a device has of an input: its slice, and of what has a batch, which comes first, half.
+Shape local_shape(const OperatorGraph& graph, int tensor, Form form, std::int64_t devices) {
+  const Tensor& whole = graph.tensors[static_cast<std::size_t>(tensor)];
+  Shape shape = whole.shape;
+  const auto divide = [&](int dimension, std::int64_t parts) {
+    if (dimension < static_cast<int>(shape.size())) {
+      std::int64_t& extent = shape[static_cast<std::size_t>(dimension)];
+      extent = std::max<std::int64_t>(1, extent / parts);
+    }
+  };
+  if (form.is_gather()) {
+    divide(form.dimension(), devices);
+  }
+  if (!graph.nodes[static_cast<std::size_t>(whole.producer)].is_load()) {
+    divide(0, 2);
+  }
+  return shape;
+}
+
+struct Product {
+  std::string_view op;
+  std::array<std::size_t, 2> ranks;  ///< of the inputs
+  OperatorKind kind;
+  GemmShape (*gemm)(const Shape& a, const Shape& b);
+};
+
+constexpr std::array kProducts{
+    Product{"bmm",
+            {3, 3},
+            OperatorKind::gemm,
+            [](const Shape& a, const Shape& b) {
+              return GemmShape{a[0], a[1], b[2], a[2]};
+            }},
+    Product{"matmul",
+            {4, 3},
+            OperatorKind::gemm,
+            [](const Shape& a, const Shape& b) {
+              return GemmShape{b[0], a[0] * a[2], b[2], b[1]};
+            }},
+    Product{"conv2d",
+            {4, 4},
+            OperatorKind::gemm,
+            [](const Shape& a, const Shape& b) {
+              const std::int64_t patch = b[2] * b[3];
+              return GemmShape{1, a[0] * a[2] * a[3] / patch, b[0], b[1] * patch};
+            }},
+    Product{"einsum bsd,bsec->becd",
+            {3, 4},
+            OperatorKind::gemm,
+            [](const Shape& a, const Shape& b) {
+              return GemmShape{a[0], b[2] * b[3], a[2], a[1]};
+            }},
+    Product{"einsum becd,bsec->bsd",
+            {4, 4},
+            OperatorKind::gemm,
+            [](const Shape& a, const Shape& b) {
+              return GemmShape{a[0], b[1], a[3], a[1] * a[2]};
+            }},
+    Product{"einsum edh,becd->bech",
+            {3, 4},
+            OperatorKind::gemm,
+            [](const Shape& a, const Shape& b) {
+              return GemmShape{a[0], b[0] * b[2], a[2], a[1]};
+            }},
+    Product{"einsum ehd,bech->becd",
+            {3, 4},
+            OperatorKind::gemm,
+            [](const Shape& a, const Shape& b) {
+              return GemmShape{a[0], b[0] * b[2], a[2], a[1]};
+            }},
+};
+
+struct Streaming {
+  std::string_view op;
+  OperatorKind kind;
+};
+
+constexpr std::array kStreaming{
+    Streaming{"softmax", OperatorKind::softmax},
+    Streaming{"log_softmax", OperatorKind::softmax},
+    Streaming{"embedding", OperatorKind::embedding},
+    Streaming{"nll_loss", OperatorKind::loss},
+    Streaming{"attention", OperatorKind::opaque},
+    Streaming{"top_1_gating", OperatorKind::opaque},
+    Streaming{"top_2_gating", OperatorKind::opaque},
+};
+
+KernelShape attention_shape(const OperatorGraph& graph, const Node& node, const Shape& query) {
+  if (graph.heads == 0 || query.size() != 3) {
+    return {OperatorKind::opaque, {}};
+  }
+  const std::int64_t width = std::max<std::int64_t>(
+      1, graph.tensors[static_cast<std::size_t>(node.inputs[0])].shape[2] / graph.heads);
+  const std::int64_t heads = std::max<std::int64_t>(1, query[2] / width);
+  return {OperatorKind::attention, {query[0] * heads, query[1], query[1], width}};
+}
+
+}  // namespace
+
+KernelShape kernel_shape(const OperatorGraph& graph, const Node& node, const Signature& signature,
+                         std::int64_t devices) {
+  const auto input = [&](std::size_t k) {
+    return k < node.inputs.size() ? local_shape(graph, node.inputs[k], signature.inputs[k], devices)
+                                  : Shape{};
+  };
+  const Shape a = input(0);
+  const Shape b = input(1);
+  if (node.op == "linear" && !a.empty() && b.size() == 2) {
+    return {OperatorKind::gemm, {1, product(a) / a.back(), b[0], b[1]}};
+  }
+  for (const Product& row : kProducts) {
+    if (row.op == node.op && row.ranks[0] == a.size() && row.ranks[1] == b.size()) {
+      return {row.kind, row.gemm(a, b)};
+    }
+  }
+  if (node.op == "causal_attention") {
+    return attention_shape(graph, node, a);
+  }
+  if (node.op == "layer_norm" || node.op == "rms_norm") {
+    return {OperatorKind::norm, {.k = a.empty() ? 0 : a.back()}};
+  }
+  for (const Streaming& row : kStreaming) {
+    if (row.op == node.op) {
+      return {row.kind, {}};
+    }
+  }
+  return {};
+}
+
+}  // namespace orrery::spmd

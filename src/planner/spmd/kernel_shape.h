@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Which kernel computes an operator's part on one device, and its extents.
+///
+///   linear, conv2d, bmm, matmul, einsum     gemm, batched over experts or samples
+///   causal_attention                        attention, where the graph says how many heads
+///   layer_norm, rms_norm                    norm
+///   softmax, log_softmax                    softmax
+///   embedding, nll_loss                     embedding, loss
+///   attention (with projections), gating    opaque
+///   others                                  elementwise
+#pragma once
+
+#include <cstdint>
+
+#include "graph/operator.h"
+#include "planner/spmd/operator_graph.h"
+
+namespace orrery::spmd {
+
+struct KernelShape {
+  graph::OperatorKind kind = graph::OperatorKind::elementwise;
+  graph::GemmShape gemm{};
+};
+
+/// Of a half-batch on one of `devices`. Extents are rounded down, but at least 1. Requires a node
+/// that computes.
+KernelShape kernel_shape(const OperatorGraph& graph, const Node& node, const Signature& signature,
+                         std::int64_t devices);
+
+}  // namespace orrery::spmd

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs ring all-reduces and all-to-alls on fat trees with SimGrid's flow model and with Orrery's, on the
 same platform files, one after the other, and prints CPU time of the whole processes and without their starts (a run of
-one flow on the same platform), the ratios of both, and by how much the results differ. Of --runs runs the fastest.
+one flow, or of a ring of two hosts, on the same platform), the ratios of both, and by how much the results differ. Of --runs runs the fastest.
 Needs simgrid_flows, which the build makes where libsimgrid-dev is installed.
 
     bench/simgrid_speed.py [--binary build/release/orrery] [--simgrid build/release/bench/simgrid/simgrid_flows]
@@ -60,28 +60,30 @@ def fastest(runs: int, command) -> tuple[float, float, str]:
     return min(measure(command) for _ in range(runs))
 
 
-def starts(arguments, folder: pathlib.Path, platform: str) -> tuple[float, float]:
-    """CPU seconds of SimGrid and of Orrery with one flow."""
-    flows = folder / "one.csv"
-    flows.write_text("source,target,bytes,start_s\nh-0,h-1,1,0\n")
-    return (fastest(arguments.runs, [arguments.simgrid, platform, "flows", str(flows)])[0],
-            fastest(arguments.runs, [arguments.binary, "flow", "--topology", platform, "--flows", str(flows)])[0])
+def ring(arguments, machine: str, ranks: int) -> list[str]:
+    size = str(arguments.bytes * ranks)  # of a ring's buffer: every message has --bytes
+    return [arguments.binary, "collective", "all_reduce", "--machine", machine, "--devices", str(ranks), "--algorithm",
+            "ring", "--network", "flow", "--min", size, "--max", size, "--json"]
 
 
 def run(arguments, folder: pathlib.Path, pattern: str, hosts: int) -> dict:
     platform = write_platform(folder, hosts)
-    size = arguments.bytes * hosts  # of a ring's buffer: every message has --bytes
+    one = folder / "one.csv"
+    one.write_text("source,target,bytes,start_s\nh-0,h-1,1,0\n")
     if pattern == "ring":
-        command = [arguments.binary, "collective", "all_reduce", "--machine", write_machine(folder, hosts, platform),
-                   "--devices", str(hosts), "--algorithm", "ring", "--network", "flow", "--min", str(size),
-                   "--max", str(size), "--json"]
+        machine = write_machine(folder, hosts, platform)
+        command = ring(arguments, machine, hosts)
+        least = ring(arguments, machine, 2)
     else:
         command = [arguments.binary, "flow", "--topology", platform, "--traffic", "all_to_all", "--bytes",
                    f"{arguments.bytes} B"]
+        least = [arguments.binary, "flow", "--topology", platform, "--flows", str(one)]
+    size = arguments.bytes * hosts
     theirs = fastest(arguments.runs,
                      [arguments.simgrid, platform, pattern, str(size if pattern == "ring" else arguments.bytes)])
     ours = fastest(arguments.runs, command)  # of an all-to-all without the JSON of every flow
-    their_start, our_start = starts(arguments, folder, platform)
+    their_start = fastest(arguments.runs, [arguments.simgrid, platform, "flows", str(one)])[0]
+    our_start = fastest(arguments.runs, least)[0]
     printed = json.loads(ours[2] if pattern == "ring" else measure([*command, "--json"])[2])
     end = printed["rows"][0]["time_s"] if pattern == "ring" else printed["end_s"]
     expected = float(theirs[2])

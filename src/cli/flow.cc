@@ -9,6 +9,7 @@
 #include "machine/network/link_faults.h"
 #include "machine/network/packet.h"
 #include "machine/network/traffic.h"
+#include "machine/read_fabric.h"
 #include "machine/topology/read.h"
 #include "report/topology.h"
 
@@ -17,7 +18,8 @@ namespace {
 
 constexpr const char* kFlowExamples =
     "Flows come from a table with the columns source, target (names or numbers of hosts), bytes,\n"
-    "and optional start_s, weight, rate_cap; or from --traffic and --bytes.\n"
+    "and optional start_s, weight, rate_cap, via (switches that the flow passes, separated by\n"
+    "spaces, whatever the routing); or from --traffic and --bytes.\n"
     "Examples:\n"
     "  orrery flow --topology fat_tree:k=8 --traffic permutation --bytes 2MB --routing colour\n"
     "  orrery flow --topology leaf_spine:leaves=16,spines=16,hosts=16 --traffic shift --bytes 1MB "
@@ -49,6 +51,9 @@ class Flow : public Command {
                   "max-min fair flows (default), or packets in queues");
     options.value("--protocol", protocol_, "NAME",
                   "of --network packet: " + all_names<network::Protocol>() + "; default eqds");
+    options.value("--packet", packet_, "FILE",
+                  "of --network packet: protocol and its constants, as the field packet of a "
+                  "machine has them (docs/models/flow.md)");
     options.value("--paths", paths_, "INT",
                   "of --network packet: path ids of a flow's packets; default 64 of eqds, ndp and "
                   "spray, else 1");
@@ -69,6 +74,9 @@ class Flow : public Command {
     options.value("--ramp", ramp_, "SIZE",
                   "of --network flow: bytes of a flow's first round trip, doubled with each; "
                   "default all at once");
+    options.flag(
+        "--no-fold", no_fold_,
+        "of --network flow: simulate every flow, not one for all that symmetry makes alike");
     options.value("--routing", routing_, "NAME", all_names<topology::Routing>());
     options.value("--seed", seed_, "INT", "of ecmp and of --traffic permutation; default 0");
     options.value("--faults", faults_, "FILE",
@@ -195,11 +203,15 @@ class Flow : public Command {
                     {"--ramp", ramp_}},
                    "goes with --network flow: packets have it of themselves", mistakes);
     }
+    if (job.packets && no_fold_) {
+      mistakes.add({"--no-fold", {}, {}, "goes with --network flow: packets never fold"});
+    }
     job.crowding = {.incast_penalty = number("--incast-penalty", incast_, 0, mistakes),
                     .head_of_line = number("--head-of-line", head_of_line_, 0, mistakes),
                     .spray_imbalance = number("--spray-imbalance", imbalance_, 0, mistakes),
                     .ramp = parse("--ramp", ramp_, Bytes(0), mistakes),
-                    .overhead = number("--overhead", overhead_, 1, mistakes)};
+                    .overhead = number("--overhead", overhead_, 1, mistakes),
+                    .fold = !no_fold_};
     if (imbalance_ && job.routing != topology::Routing::spray) {
       mistakes.add({"--spray-imbalance", {}, {}, "goes with --routing spray"});
     }
@@ -210,15 +222,24 @@ class Flow : public Command {
 
   void read_of_packets(FlowJob& job, Error& mistakes) const {
     if (!job.packets) {
-      refuse_given({{"--protocol", protocol_}, {"--paths", paths_}, {"--skip-steady", steady_}},
+      refuse_given({{"--protocol", protocol_},
+                    {"--packet", packet_},
+                    {"--paths", paths_},
+                    {"--skip-steady", steady_}},
                    "goes with --network packet", mistakes);
+    }
+    if (packet_) {
+      job.options = collect(load_config(*packet_).and_then(machine::parse_packet), mistakes);
+    }
+    if (packet_ && protocol_) {
+      mistakes.add({"--protocol", {}, {}, "is a field of --packet"});
     }
     job.options.steady = parse("--skip-steady", steady_, 0.0, mistakes);
     if (!(job.options.steady >= 0 && job.options.steady <= kMostSteady)) {
       mistakes.add(wrong_value("--skip-steady", *steady_, "0 to 0.1"));
     }
-    job.options.protocol = parse("--protocol", protocol_, network::Protocol::eqds, mistakes);
-    job.options.paths = parse<std::int64_t>("--paths", paths_, 0, mistakes);
+    job.options.protocol = parse("--protocol", protocol_, job.options.protocol, mistakes);
+    job.options.paths = parse("--paths", paths_, job.options.paths, mistakes);
     if (paths_ && (job.options.paths < 1 || job.options.paths > network::kMostPaths)) {
       mistakes.add(wrong_value("--paths", *paths_, fmt::format("1 to {}", network::kMostPaths)));
     }
@@ -246,6 +267,7 @@ class Flow : public Command {
   std::optional<std::string> topology_;
   std::optional<std::string> network_;
   std::optional<std::string> protocol_;
+  std::optional<std::string> packet_;
   std::optional<std::string> paths_;
   std::optional<std::string> steady_;
   std::optional<std::string> flows_;
@@ -260,6 +282,7 @@ class Flow : public Command {
   std::optional<std::string> routing_;
   std::optional<std::string> seed_;
   std::optional<std::string> faults_;
+  bool no_fold_ = false;
   bool json_ = false;
   bool svg_ = false;
 };

@@ -54,6 +54,9 @@ void write_flow(report::JsonWriter& json, const FlowJob& job, const topology::Ro
   json.key("end_s").value(to_seconds(run.end));
   json.key("mean_finish_s").value(mean_finish(run));
   json.key(job.packets ? "packets" : "pieces").value(run.pieces);
+  if (!job.packets) {
+    json.key("simulated").value(run.simulated);
+  }
   if (!job.faults.empty()) {
     json.key("rerouted").value(run.rerouted);
   }
@@ -109,7 +112,10 @@ std::string flow_table(const FlowJob& job, const topology::Router& router,
   }
   text += fmt::format("flows         {}", finish.size());
   text += run.pieces > finish.size()
-              ? fmt::format(" in {} {}\n", run.pieces, job.packets ? "packets" : "pieces")
+              ? fmt::format(" in {} {}", run.pieces, job.packets ? "packets" : "pieces")
+              : "";
+  text += !job.packets && run.simulated < run.pieces
+              ? fmt::format(", of which {} are simulated, the others being alike\n", run.simulated)
               : "\n";
   if (!job.faults.empty()) {
     text += fmt::format("rerouted      {}\n", run.rerouted);

@@ -207,7 +207,7 @@ Result<Machine> parse_machine(const ConfigNode& node) {
     machine.flit = read_flit(read, *flit);
   }
   if (const ConfigNode* packet = read.child("packet", false)) {
-    machine.packet = read_packet(read, *packet);
+    machine.packet = read.absorb(parse_packet(*packet));
   }
   read_origins(read, machine);
   return read.finish(std::move(machine));

@@ -29,7 +29,7 @@ flit::FabricSettings read_flit(Reader& machine, const ConfigNode& node) {
   return machine.absorb(read.finish(settings));
 }
 
-network::PacketOptions read_packet(Reader& machine, const ConfigNode& node) {
+Result<network::PacketOptions> parse_packet(const ConfigNode& node) {
   constexpr std::int64_t kMostCount = 1'000'000;
   Reader read(node);
   network::PacketOptions options;
@@ -50,7 +50,7 @@ network::PacketOptions read_packet(Reader& machine, const ConfigNode& node) {
                fmt::format("0 to {}", network::kMostPaths));
   read.require(options.switch_delay >= Time(0) && options.switch_delay <= 1_ms, "switch_delay",
                "0 ps to 1 ms");
-  return machine.absorb(read.finish(options));
+  return read.finish(options);
 }
 
 }  // namespace orrery::machine

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -39,6 +40,37 @@ TEST(Flow, PacketsOfTheSameTakeLonger) {
     EXPECT_GT(packets["end_s"].get<double>(), flows["end_s"].get<double>());
     EXPECT_LT(packets["end_s"].get<double>(), 1.05 * flows["end_s"].get<double>());
   }
+}
+
+TEST(Flow, AlikeOnesAreOneUnlessAskedOtherwise) {
+  const std::string rest =
+      "flow --topology fat_tree:k=4 --traffic all_to_all --bytes 1MB --routing d_mod_k --json";
+  const auto folded = nlohmann::json::parse(orrery(rest).out);
+  const auto all = nlohmann::json::parse(orrery(rest + " --no-fold").out);
+  EXPECT_EQ(folded["pieces"], 240);
+  EXPECT_LT(folded["simulated"], 10);
+  EXPECT_EQ(all["simulated"], 240);
+  EXPECT_EQ(folded["flows"], all["flows"]);
+  EXPECT_THAT(orrery("flow --topology fat_tree:k=4 --traffic ring --network packet --no-fold").err,
+              HasSubstr("--no-fold: goes with --network flow"));
+}
+
+TEST(Flow, ARowStatesItsWayAndAFileThePackets) {
+  // One packet of 1000 B and a header of 100 B over 6 links of 12.5 GB/s and 1 us; its
+  // acknowledgement of 100 B back: 6 * (1100 + 100) B / 12.5 GB/s + 12 us = 12.576 us.
+  const std::string folder = ::testing::TempDir();
+  std::ofstream(folder + "/ways.csv")
+      << "source,target,bytes,via\nhost0,host15,1000,aggregation1 core3\n";
+  std::ofstream(folder + "/packets.yaml") << "{protocol: eqds, wire: 1100 B, header: 100 B}\n";
+  const std::string rest = "flow --topology fat_tree:k=4 --json --network packet --packet " +
+                           folder + "/packets.yaml --flows " + folder + "/ways.csv";
+  const Outcome run = orrery(rest);
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_NEAR(json["end_s"].get<double>(), 12.576e-6, 1e-11);
+  EXPECT_EQ(json["links"].size(), 6U);
+  EXPECT_THAT(orrery(rest + " --protocol roce").err,
+              HasSubstr("--protocol: is a field of --packet"));
 }
 
 TEST(Flow, MistakesComeTogether) {

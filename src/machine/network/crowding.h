@@ -29,6 +29,8 @@ struct FlowOptions {
   Bytes ramp{0};
   /// Bytes on the wire for a byte of a flow (4150/4086 for csg-htsim's EQDS). At least 1.
   double overhead = 1;
+  /// Pieces that symmetry makes alike are simulated as one.
+  bool fold = true;
 
   bool crowds() const { return incast_penalty > 0 || head_of_line > 0 || spray_imbalance > 0; }
   friend bool operator==(const FlowOptions&, const FlowOptions&) = default;

@@ -15,6 +15,7 @@
 #include "machine/faults/faults.h"
 #include "machine/network/crowding.h"
 #include "machine/network/fair.h"
+#include "machine/network/flow_fold.h"
 #include "machine/network/flows.h"
 #include "machine/network/link_faults.h"
 #include "machine/topology/assign.h"
@@ -42,12 +43,7 @@ inline Bandwidth lay(topology::Assigned& assigned, const topology::Piece& piece,
 /// Runs pieces of flows that have their ways, event by event.
 class FlowLoop {
  public:
-  struct Flows {
-    const std::vector<FlowRequest>& all;
-    const std::vector<std::uint32_t>& order;  ///< by start
-    topology::Assigned& assigned;             ///< of the flows in that order
-  };
-  FlowLoop(const topology::Router& router, const Flows& flows, const FlowOptions& options,
+  FlowLoop(const topology::Router& router, const LaidFlows& flows, const FlowOptions& options,
            const faults::Schedule& faults)
       : graph_(router.graph()),
         flows_(flows.all),
@@ -71,7 +67,7 @@ class FlowLoop {
     }
     run_.finish.resize(flows_.size());
     run_.load.resize(graph_.links.size());
-    run_.pieces = left_ = assigned_.pieces.size();
+    run_.pieces = run_.simulated = left_ = assigned_.pieces.size();
   }
 
   Result<FlowRun> run() {

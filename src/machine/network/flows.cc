@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <sstream>
 #include <tuple>
 
 #include "base/csv.h"
 #include "base/misread.h"
 #include "base/names.h"
 #include "base/reader.h"
+#include "machine/network/flow_fold.h"
 #include "machine/network/flow_loop.h"
 
 namespace orrery::network {
@@ -21,15 +23,16 @@ using topology::FlowEnds;
 class FlowTable {
  public:
   FlowTable(const CsvTable& table, const topology::LinkGraph& graph) : table_(table) {
-    for (std::int32_t h = 0; h < graph.hosts; ++h) {
-      hosts_.emplace(graph.vertices[static_cast<std::size_t>(h)].name, h);
+    for (std::int32_t v = 0; v < std::ssize(graph.vertices); ++v) {
+      (v < graph.hosts ? hosts_ : switches_)
+          .emplace(graph.vertices[static_cast<std::size_t>(v)].name, v);
     }
     count_ = graph.hosts;
   }
 
   Result<std::vector<FlowRequest>> read() {
-    const std::vector<std::string> known{"source",  "target", "bytes",
-                                         "start_s", "weight", "rate_cap"};
+    const std::vector<std::string> known{"source", "target",   "bytes", "start_s",
+                                         "weight", "rate_cap", "via"};
     for (const std::string& name : table_.header) {
       if (std::ranges::find(known, name) == known.end() && name != "finish_s") {
         error_.add({table_.file + ":1", name, {}, "unknown column" + did_you_mean(name, known)});
@@ -66,7 +69,32 @@ class FlowTable {
     const double unlimited = std::numeric_limits<double>::infinity();
     flow.cap = Bandwidth(
         number(row, "rate_cap", unlimited, {1e-3, 1e18, "bytes per second, at least 0.001"}));
+    flow.via = stops(row);
     return flow;
+  }
+
+  std::vector<std::int32_t> stops(const CsvRow& row) {
+    std::vector<std::int32_t> via;
+    const auto column = table_.column("via");
+    std::istringstream names(column ? row.cells[*column] : "");
+    for (std::string name; names >> name;) {
+      const auto found = switches_.find(name);
+      if (found == switches_.end()) {
+        error_.add({table_.where(row), "via", name,
+                    "names of switches" + did_you_mean(name, known_switches())});
+        break;
+      }
+      via.push_back(found->second);
+    }
+    return via;
+  }
+
+  std::vector<std::string> known_switches() const {
+    std::vector<std::string> names;
+    for (const auto& [name, vertex] : switches_) {
+      names.push_back(name);
+    }
+    return names;
   }
 
   std::int32_t host(const CsvRow& row, std::string_view column) {
@@ -109,6 +137,7 @@ class FlowTable {
 
   const CsvTable& table_;
   std::map<std::string, std::int32_t, std::less<>> hosts_;
+  std::map<std::string, std::int32_t, std::less<>> switches_;
   std::int32_t count_ = 0;
   Error error_;
 };
@@ -119,22 +148,69 @@ std::vector<std::uint32_t> by_start(const std::vector<FlowRequest>& flows) {
   std::iota(order.begin(), order.end(), 0U);
   std::ranges::stable_sort(order, {}, [&](std::uint32_t f) {
     const FlowRequest& flow = flows[f];
-    return std::tuple(flow.start, flow.source, flow.target, flow.bytes, flow.weight, flow.cap);
+    return std::tie(flow.start, flow.source, flow.target, flow.bytes, flow.weight, flow.cap,
+                    flow.via);
   });
   return order;
+}
+
+/// The flows with stops beside `rest`, which are the pieces of those at `free`.
+Result<topology::Assigned> with_stated(topology::Router& router,
+                                       const std::vector<FlowRequest>& flows,
+                                       const std::vector<std::uint32_t>& order,
+                                       const std::vector<std::uint32_t>& free,
+                                       topology::Assigned&& rest) {
+  for (topology::Piece& piece : rest.pieces) {
+    piece.flow = free[piece.flow];
+  }
+  for (std::uint32_t place = 0; place < order.size(); ++place) {
+    const FlowRequest& flow = flows[order[place]];
+    if (flow.via.empty()) {
+      continue;
+    }
+    const std::size_t first = rest.hops.size();
+    if (!router.through(flow.source, flow.via.all(), flow.target, place, rest.hops)) {
+      return fail(no_way(router.graph(), flow));
+    }
+    rest.pieces.push_back({place, static_cast<std::uint32_t>(rest.hops.size() - first), 1, first});
+  }
+  std::ranges::stable_sort(rest.pieces, {}, &topology::Piece::flow);
+  return std::move(rest);
 }
 
 Result<topology::Assigned> ways_of(topology::Router& router, const std::vector<FlowRequest>& flows,
                                    const std::vector<std::uint32_t>& order) {
   std::vector<FlowEnds> ends;
+  std::vector<std::uint32_t> free;  // places in `order` of flows whose way nobody states
   ends.reserve(flows.size());
-  for (const std::uint32_t f : order) {
-    ends.push_back({flows[f].source, flows[f].target, flows[f].bytes});
+  free.reserve(flows.size());
+  for (std::uint32_t place = 0; place < order.size(); ++place) {
+    if (const FlowRequest& flow = flows[order[place]]; flow.via.empty()) {
+      ends.push_back({flow.source, flow.target, flow.bytes});
+      free.push_back(place);
+    }
   }
-  return assign(router, ends);
+  Result<topology::Assigned> assigned = assign(router, ends);
+  return free.size() == flows.size()
+             ? std::move(assigned)
+             : std::move(assigned).and_then([&](topology::Assigned&& rest) {
+                 return with_stated(router, flows, order, free, std::move(rest));
+               });
 }
 
 }  // namespace
+
+std::string no_way(const topology::LinkGraph& graph, const FlowRequest& flow) {
+  const auto name = [&](std::int32_t vertex) {
+    return graph.vertices[static_cast<std::size_t>(vertex)].name;
+  };
+  std::string text = "no way leads from " + name(flow.source) + " to " + name(flow.target);
+  const auto stops = flow.via.all();
+  for (std::size_t s = 0; s < stops.size(); ++s) {
+    text += (s == 0 ? " via " : " ") + name(stops[s]);
+  }
+  return text;
+}
 
 Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows,
                           const FlowOptions& options, const faults::Schedule& faults) {
@@ -152,7 +228,17 @@ Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowReques
   if (!assigned) {
     return fail(std::move(assigned.error()));
   }
-  return FlowLoop(router, {flows, order, *assigned}, options, faults).run();
+  const LaidFlows laid{flows, order, *assigned};
+  if (options.fold && faults.changes.empty() && !options.crowds() && options.ramp == Bytes(0)) {
+    if (auto folded = fold(router.graph(), laid)) {
+      std::vector<std::uint32_t> by_class(folded->flows.size());
+      std::iota(by_class.begin(), by_class.end(), 0U);
+      return FlowLoop(router, {folded->flows, by_class, folded->assigned}, options, faults)
+          .run()
+          .map([&](const FlowRun& run) { return unfold(*folded, laid, run); });
+    }
+  }
+  return FlowLoop(router, laid, options, faults).run();
 }
 
 Result<std::vector<FlowRequest>> load_flows(const std::string& file,

@@ -15,10 +15,13 @@ namespace {
 constexpr double kMostPasses = 2e10;
 
 /// The links of a way by hash; nothing: none leads there.
-std::optional<std::vector<std::int32_t>> links_of(topology::Router& router, std::int32_t source,
-                                                  std::int32_t target, std::uint64_t key) {
+std::optional<std::vector<std::int32_t>> links_of(topology::Router& router, const FlowRequest& flow,
+                                                  std::uint64_t key) {
   std::vector<topology::Hop> hops;
-  if (!router.route(source, target, key, hops)) {
+  const bool found = flow.via.empty()
+                         ? router.route(flow.source, flow.target, key, hops)
+                         : router.through(flow.source, flow.via.all(), flow.target, key, hops);
+  if (!found) {
     return std::nullopt;
   }
   std::vector<std::int32_t> links;
@@ -33,8 +36,9 @@ std::optional<std::vector<std::int32_t>> links_of(topology::Router& router, std:
 void lay_ways_back(packets::PacketNetwork& network, topology::Router& router,
                    const std::vector<FlowRequest>& flows) {
   for (std::size_t f = 0; f < flows.size() && !network.trims(); ++f) {
-    if (const auto links = links_of(router, flows[f].target, flows[f].source,
-                                    topology::mixed(~static_cast<std::uint64_t>(f)))) {
+    const FlowRequest back{.source = flows[f].target, .target = flows[f].source};
+    if (const auto links =
+            links_of(router, back, topology::mixed(~static_cast<std::uint64_t>(f)))) {
       network.add_way_back(f, *links);
     }
   }
@@ -77,15 +81,15 @@ Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRe
   topology::Router& of_packets = sprays ? by_hash : router;
   const bool many = sprays || (packets::trims(options.protocol) &&
                                router.routing() != topology::Routing::shortest);
-  const std::int64_t paths = options.paths > 0 ? options.paths : many ? 64 : 1;
+  const std::int64_t usual = options.paths > 0 ? options.paths : many ? 64 : 1;
   std::vector<std::size_t> length(flows.size());
   for (std::size_t f = 0; f < flows.size(); ++f) {
+    const std::int64_t paths = flows[f].via.empty() ? usual : 1;
     for (std::int64_t path = 0; path < paths; ++path) {
       const auto key = topology::mixed(f) + static_cast<std::uint64_t>(path);
-      const auto links = links_of(of_packets, flows[f].source, flows[f].target, key);
+      const auto links = links_of(of_packets, flows[f], key);
       if (!links) {
-        return fail("no way leads from host " + std::to_string(flows[f].source) + " to host " +
-                    std::to_string(flows[f].target));
+        return fail(no_way(router.graph(), flows[f]));
       }
       network.add_path(f, *links);
       length[f] = links->size();

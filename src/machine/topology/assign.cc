@@ -73,8 +73,9 @@ class Assigner {
     if (!found) {
       unreachable_ = std::min(unreachable_, flow);
     }
-    result_.pieces.push_back({static_cast<std::uint32_t>(flow), share, first,
-                              static_cast<std::uint32_t>(result_.hops.size() - first)});
+    result_.pieces.push_back({static_cast<std::uint32_t>(flow),
+                              static_cast<std::uint32_t>(result_.hops.size() - first), share,
+                              first});
   }
 
   void add_climb(const Part& part) {
@@ -86,12 +87,30 @@ class Assigner {
     add(part.flow, part.share, first, found);
   }
 
+  /// By flow: how many of those before it have its ends.
+  std::vector<std::uint32_t> count_copies() const {
+    const auto ends = [this](std::uint32_t f) {
+      return std::pair(flows_[f].source, flows_[f].target);
+    };
+    std::vector<std::uint32_t> order(flows_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, {}, ends);
+    std::vector<std::uint32_t> copies(flows_.size());
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      if (ends(order[i]) == ends(order[i - 1])) {
+        copies[order[i]] = copies[order[i - 1]] + 1;
+      }
+    }
+    return copies;
+  }
+
   void one_by_one() {
-    std::map<std::pair<std::int32_t, std::int32_t>, std::uint64_t> seen;
-    const bool hashed = router_.routing() == Routing::ecmp;
+    const std::vector<std::uint32_t> copies =
+        router_.routing() == Routing::ecmp ? count_copies() : std::vector<std::uint32_t>();
+    result_.pieces.reserve(flows_.size());
     for (std::size_t f = 0; f < flows_.size() && unreachable_ == SIZE_MAX; ++f) {
       const auto [source, target, bytes] = flows_[f];
-      const std::uint64_t copy = hashed ? seen[{source, target}]++ : 0;
+      const std::uint64_t copy = copies.empty() ? 0 : copies[f];
       const auto key =
           mixed(static_cast<std::uint64_t>(source) << 32U | static_cast<std::uint64_t>(target)) +
           copy;

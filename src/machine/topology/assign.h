@@ -21,9 +21,9 @@ struct FlowEnds {
 /// A part of a flow on one way.
 struct Piece {
   std::uint32_t flow = 0;
+  std::uint32_t hops = 0;
   double share = 1;  ///< of the flow's bytes
   std::size_t first_hop = 0;
-  std::uint32_t hops = 0;
 };
 
 struct Assigned {

@@ -274,9 +274,25 @@ const std::vector<std::int16_t>& Router::distances(std::int32_t target) {
 bool Router::walk(std::int32_t source, std::int32_t target, std::uint64_t key,
                   std::vector<Hop>& hops) {
   const std::int32_t goal = gates_[static_cast<std::size_t>(target)];
+  return approach(source, goal, key, hops) && (goal == target || pass(goal, target, 0, hops));
+}
+
+bool Router::through(std::int32_t source, std::span<const std::int32_t> stops, std::int32_t target,
+                     std::uint64_t key, std::vector<Hop>& hops) {
+  std::int32_t here = source;
+  for (const std::int32_t stop : stops) {
+    if (!approach(here, stop, key, hops)) {
+      return false;
+    }
+    here = stop;
+  }
+  return walk(here, target, key, hops);
+}
+
+bool Router::approach(std::int32_t here, std::int32_t goal, std::uint64_t key,
+                      std::vector<Hop>& hops) {
   const std::vector<std::int16_t>& far = distances(goal);
   const std::uint64_t salt = mixed(seed_ ^ mixed(key));
-  std::int32_t here = source;
   while (here != goal) {
     const std::int16_t distance = far[static_cast<std::size_t>(here)];
     const auto nearer = [&](std::int32_t link) {
@@ -301,7 +317,7 @@ bool Router::walk(std::int32_t source, std::int32_t target, std::uint64_t key,
       }
     }
   }
-  return here == target || pass(here, target, 0, hops);
+  return true;
 }
 
 /// The part of a sprayed flow that is here, over links that come nearer; `next` gets where it has

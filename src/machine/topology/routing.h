@@ -40,6 +40,11 @@ class Router {
   ///          bandwidth / f; the latencies are on the first hop, as of the first of the ways
   bool route(std::int32_t source, std::int32_t target, std::uint64_t key, std::vector<Hop>& hops);
 
+  /// Appends a way that passes these vertices one after the other; between them over the fewest
+  /// links, of several by hash with ecmp, else the first. False when there is none.
+  bool through(std::int32_t source, std::span<const std::int32_t> stops, std::int32_t target,
+               std::uint64_t key, std::vector<Hop>& hops);
+
   /// The way by choice[l] at each level l of a fat tree from 0 up: parent choice % up[l], cable
   /// choice / up[l], the same cable down. Requires the family clos and source != target.
   bool climb(std::int32_t source, std::int32_t target, std::span<const std::int32_t> choice,
@@ -66,6 +71,8 @@ class Router {
   bool d_mod_k(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const;
   bool minimal(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const;
   bool walk(std::int32_t source, std::int32_t target, std::uint64_t key, std::vector<Hop>& hops);
+  /// To any vertex, and as far as that.
+  bool approach(std::int32_t here, std::int32_t goal, std::uint64_t key, std::vector<Hop>& hops);
   bool spray(std::int32_t source, std::int32_t target, std::vector<Hop>& hops);
   /// The `copy`-th link between two vertices; appends it. False when there is none.
   bool pass(std::int32_t from, std::int32_t to, std::int32_t copy, std::vector<Hop>& hops) const;

@@ -154,6 +154,76 @@ RC_GTEST_PROP(Flows, OnePhaseIsNoSlowerWithMoreBandwidth, ()) {
   RC_ASSERT(fast.end <= slow.end);
 }
 
+FlowRun run_unfolded(const LinkGraph& graph, Routing routing,
+                     const std::vector<FlowRequest>& flows) {
+  Router router(graph, routing);
+  return *run_flows(router, flows, {.fold = false});
+}
+
+TEST(Flows, AlikeOnesAreSimulatedAsOne) {
+  // All-to-all on a full tree of two levels by d_mod_k: flows to the own leaf, and to others.
+  const LinkGraph graph = made("leaf_spine:leaves=4,spines=4,hosts=4");
+  const auto all = make_traffic({.kind = Traffic::all_to_all, .bytes = Bytes(1'000'000)}, 16);
+  const FlowRun run = run_on(graph, Routing::d_mod_k, all);
+  EXPECT_EQ(run.pieces, 240U);
+  EXPECT_EQ(run.simulated, 2U);
+  EXPECT_EQ(run.solved, 2U);
+  // 12 of 15 flows of a host leave its leaf: on uplink and downlink 12 MB of 4 hosts over 4 each.
+  for (std::size_t l = 0; l < graph.links.size(); ++l) {
+    const bool host = graph.links[l].source < 16 || graph.links[l].target < 16;
+    EXPECT_NEAR(run.load[l], host ? 15e6 : 12e6, 1) << graph.link_name(l);
+  }
+}
+
+TEST(Flows, StepsThatStartTogetherAreOneSolve) {
+  // 16 flows of a permutation begin at once and end at once: a rate for each.
+  const LinkGraph graph = made("fat_tree:k=4,latency=0us");
+  const auto flows = make_traffic({.kind = Traffic::permutation, .bytes = Bytes(1'000'000)}, 16);
+  const FlowRun run = run_unfolded(graph, Routing::colour, flows);
+  EXPECT_EQ(run.solved, 16U);
+}
+
+RC_GTEST_PROP(Flows, FoldedOnesAreAsAll, ()) {
+  // Shifts of random strides and sizes on regular networks, and now and then a flow that spoils the
+  // symmetry.
+  const auto spec = *rc::gen::elementOf(std::vector<std::string>{
+      "fat_tree:k=4", "leaf_spine:leaves=4,spines=2,hosts=4", "torus:4x4", "torus:3x5",
+      "hammingmesh:board=2x2,shape=2x2", "flattened_butterfly:shape=4x4,hosts=1",
+      "rail:servers=4,gpus=4,group=4,spines=2"});
+  const LinkGraph graph = made(spec);
+  const auto routing = *rc::gen::element(Routing::automatic, Routing::spray, Routing::shortest,
+                                         Routing::ecmp, Routing::d_mod_k, Routing::colour);
+  RC_PRE(topology::check_routing(graph, routing).has_value());
+  std::vector<FlowRequest> flows;
+  const int shifts = *rc::gen::inRange(1, 5);
+  for (int s = 0; s < shifts; ++s) {
+    const TrafficSpec traffic{.kind = *rc::gen::element(Traffic::ring, Traffic::all_to_all),
+                              .bytes = Bytes(*rc::gen::inRange(1, 4) * 1'000'000),
+                              .stride = *rc::gen::inRange(1, graph.hosts)};
+    const auto start = Time(*rc::gen::inRange(0, 3) * 50'000'000);
+    const double weight = *rc::gen::inRange(1, 3);
+    for (FlowRequest flow : make_traffic(traffic, graph.hosts)) {
+      flow.start = start;
+      flow.weight = weight;
+      flows.push_back(flow);
+    }
+  }
+  if (*rc::gen::inRange(0, 3) == 0) {
+    flows.push_back({.source = 0, .target = 1, .bytes = Bytes(500'000), .cap = Bandwidth(1e9)});
+  }
+  const FlowRun folded = run_on(graph, routing, flows);
+  const FlowRun all = run_unfolded(graph, routing, flows);
+  RC_ASSERT(folded.pieces == all.pieces);
+  RC_CLASSIFY(folded.simulated < all.simulated);
+  // Sums of rates in another order: within picoseconds.
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    RC_ASSERT(std::abs((folded.finish[f] - all.finish[f]).value()) <= 20);
+  }
+  for (std::size_t l = 0; l < all.load.size(); ++l) {
+    RC_ASSERT(std::abs(folded.load[l] - all.load[l]) <= 1e-9 * all.load[l]);
+  }
+}
+
 TEST(Flows, AllToAllOnAFullTreeIsTheHostBound) {
   // 15 flows of 1 MB leave each host over 12.5 GB/s: 1.2 ms, whatever way they take by d_mod_k.
   const LinkGraph graph = made("fat_tree:k=4,latency=0us");
@@ -161,6 +231,55 @@ TEST(Flows, AllToAllOnAFullTreeIsTheHostBound) {
   for (const Routing routing : {Routing::spray, Routing::d_mod_k, Routing::colour}) {
     EXPECT_NEAR(to_seconds(run_on(graph, routing, flows).end), 1.2e-3, 1e-9) << name_of(routing);
   }
+}
+
+TEST(Flows, TakeTheWayThatTheirRowStates) {
+  // Two pods of a 4-port tree; d_mod_k would put both flows to host4 on one uplink of their edge.
+  // Stated apart they meet only on the last link: 1 MB each at 12.5 GB/s by two = 160 us, alone
+  // before 80 us. The stated links carry 1 MB, also where flows without a statement are beside.
+  const LinkGraph graph = made("fat_tree:k=4,latency=0us");
+  const std::string file = ::testing::TempDir() + "/stated.csv";
+  ASSERT_TRUE(write_file(file,
+                         "source,target,bytes,via\nhost0,host4,1000000,aggregation0 core2\n"
+                         "host1,host4,1000000,aggregation1\nhost8,host9,1000000,\n"));
+  const auto flows = load_flows(file, graph);
+  ASSERT_TRUE(flows) << flows.error().to_string();
+  for (const bool reversed : {false, true}) {
+    std::vector<FlowRequest> given = *flows;
+    if (reversed) {
+      std::ranges::reverse(given);
+    }
+    const FlowRun run = run_on(graph, Routing::d_mod_k, given);
+    std::vector<Time> finish = run.finish;
+    std::ranges::sort(finish);
+    EXPECT_EQ(finish, (std::vector<Time>{80_us, 160_us, 160_us}));
+    for (std::size_t l = 0; l < graph.links.size(); ++l) {
+      const std::string name = graph.link_name(l);
+      if (name == "edge0->aggregation0" || name == "aggregation0->core2" ||
+          name == "core2->aggregation2" || name == "edge0->aggregation1") {
+        EXPECT_EQ(run.load[l], 1e6) << name;
+      }
+    }
+  }
+}
+
+TEST(Flows, WaysThatDoNotExistAreNamed) {
+  const LinkGraph graph = made("fat_tree:k=4");
+  const std::string file = ::testing::TempDir() + "/stops.csv";
+  ASSERT_TRUE(write_file(file, "source,target,bytes,via\nhost0,host4,1,edge0 cor1\n"));
+  const auto flows = load_flows(file, graph);
+  ASSERT_FALSE(flows);
+  EXPECT_THAT(flows.error().to_string(), ::testing::HasSubstr(":2: via: found 'cor1'"));
+  LinkGraph apart;
+  apart.hosts = 2;
+  apart.vertices = {{topology::VertexKind::host, "a", 0},
+                    {topology::VertexKind::host, "b", 0},
+                    {topology::VertexKind::switch_, "s", 1}};
+  apart.connect(0, 1, Bandwidth(1e9), Time(0));
+  Router router(apart, Routing::ecmp);
+  const auto run = run_flows(router, {{.target = 1, .bytes = Bytes(1), .via = {2}}});
+  ASSERT_FALSE(run);
+  EXPECT_THAT(run.error().to_string(), ::testing::HasSubstr("no way leads from a to b via s"));
 }
 
 TEST(Flows, MistakesInATableNameTheCell) {

@@ -136,6 +136,26 @@ TEST(Packets, SprayedOnesTakeAWayByHashEach) {
   EXPECT_EQ(run_packets(hashed, flows, {})->finish, run_packets(sprayed, flows, {})->finish);
 }
 
+TEST(Packets, TakeTheWayThatIsStated) {
+  // As with the same links given one by one; EQDS does not spray a flow with a stated way.
+  const LinkGraph graph = tree(4, "100Gbit/s");
+  std::int32_t aggregation = 0;
+  while (graph.vertices[static_cast<std::size_t>(aggregation)].name != "aggregation1") {
+    ++aggregation;
+  }
+  Router router(graph, Routing::ecmp, 1);
+  const FlowRequest flow{
+      .source = 0, .target = 15, .bytes = Bytes(500'000), .via = {aggregation, aggregation + 10}};
+  ASSERT_EQ(graph.vertices[static_cast<std::size_t>(flow.via.all()[1])].name, "core3");
+  const auto run = run_packets(router, {flow}, {});
+  ASSERT_TRUE(run) << run.error().to_string();
+  int passed = 0;
+  for (std::size_t l = 0; l < graph.links.size(); ++l) {
+    passed += run->load[l] > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(passed, 6);
+}
+
 TEST(Packets, IncastKeepsTheLastLinkBusy) {
   // 15 flows of 90 kB to host 0 under PFC: the last link carries 150 packets without a gap, from
   // the first that can be there (one switch away: s + d); host 0's farthest sender ends last:

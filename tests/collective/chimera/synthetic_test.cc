@@ -54,12 +54,12 @@ TEST(Synthetic, PublishedCycles) {
     const flit::LoopResult run = run_synthetic(row.study, row.fused, true);
     ASSERT_EQ(run.deadlock, "");
     const double error = static_cast<double>(run.end) / static_cast<double>(row.published) - 1;
-    EXPECT_LE(std::abs(error), 0.02) << run.end << ", published " << row.published;
+    EXPECT_LE(std::abs(error), 0.004) << run.end << ", published " << row.published;
     exact += run.end == row.published ? 1 : 0;
     ++rows;
   }
   EXPECT_EQ(rows, 80);
-  EXPECT_EQ(exact, 67);
+  EXPECT_EQ(exact, 76);  // ways at random on tori too: seed and draws are the artifact's
 }
 
 /// F(B) of packets of 256 bytes: 6 flits of 50 bytes and a head.

@@ -29,10 +29,9 @@ class Calendar {
     std::vector<std::uint32_t> rested;   ///< input VCs that may send from now on
     std::vector<std::uint32_t> opened;   ///< output ports that may pass a flit from now on
     std::vector<std::uint32_t> sources;  ///< that may send a flit from now on
-    std::vector<std::uint32_t> woken;
   };
 
-  /// `longest`: no delay of an event is longer; wake-ups farther away come early.
+  /// `longest`: no delay of an event is longer.
   void set_reach(Cycle longest) {
     slots_.resize(std::bit_ceil(static_cast<std::size_t>(longest) + 2));
     used_.assign((slots_.size() + 63) / 64, 0);
@@ -62,7 +61,6 @@ class Calendar {
   }
   /// The slot of the present cycle, to be emptied by the caller, then done().
   Slot& present(Cycle now) { return slots_[static_cast<std::size_t>(now) & (slots_.size() - 1)]; }
-  std::vector<std::uint32_t>& woken(Cycle now) { return present(now).woken; }
   void done(Cycle now) {
     const std::size_t place = static_cast<std::size_t>(now) & (slots_.size() - 1);
     std::uint64_t& word = used_[place / 64];

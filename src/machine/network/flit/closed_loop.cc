@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <queue>
+#include <utility>
 
 #include "machine/network/flit/deadlock.h"
 #include "machine/network/flit/fabric.h"
@@ -26,7 +27,7 @@ class ClosedLoop {
         router_(router),
         packaging_(packaging),
         schedule_(schedule),
-        seed_(seed),
+        random_(seed),
         options_(options),
         ways_(routing, router, packaging),
         missing_(schedule.size()),
@@ -155,7 +156,8 @@ class ClosedLoop {
 
   /// From the epoch's first message until the network is idle.
   void simulate() {
-    Engine engine(routing_.graph(), routing_, router_, seed_ + static_cast<std::uint64_t>(origin_));
+    Engine engine(routing_.graph(), routing_, router_, 0);
+    engine.random() = std::move(random_);
     packets_.resize(schedule_.size());
     begin_due(engine);
     while (under_way_ > 0) {
@@ -174,6 +176,7 @@ class ClosedLoop {
         begin_due(engine);
       }
     }
+    random_ = std::move(engine.random());
     idle_from_ = origin_ + engine.now();
     result_.flit_hops += engine.flit_hops();
     started_.clear();
@@ -243,7 +246,7 @@ class ClosedLoop {
   const RouterSettings& router_;
   const Packaging& packaging_;
   const LoopSchedule& schedule_;
-  std::uint64_t seed_;
+  Random random_;  ///< of all epochs
   const RunOptions& options_;
   LoopWays ways_;
   LoopResult result_;

@@ -7,54 +7,14 @@
 
 namespace orrery::flit {
 
-namespace {
-
-/// A port that passed a flit at `now` passes the next at the first cycle not before this. A port
-/// that was not idle keeps fractions, so that the mean is right.
-Interval next_time(Interval before, Cycle now, Interval interval) {
-  return std::max(before, ((now - 1) << kIntervalBits) + 1) + interval;
-}
-
-Cycle cycle_of(Interval time) {
-  return (time + kEveryCycle - 1) >> kIntervalBits;
-}
-
-}  // namespace
-
-void Engine::offer(std::uint32_t source, const Offer& offer) {
-  std::uint32_t id = static_cast<std::uint32_t>(packets_.size());
-  if (free_packets_.empty()) {
-    packets_.emplace_back();
-  } else {
-    id = free_packets_.back();
-    free_packets_.pop_back();
-  }
-  Packet& packet = packets_[id];
-  packet = {};
-  packet.route = routing_.start(source, offer.target, offer.way, random_);
-  packet.source = source;
-  packet.flits = packet.missing = offer.flits;
-  packet.tag = offer.tag;
-  packet.created = offer.created;
-  Source& from = sources_[source];
-  from.packet = id;
-  from.left = offer.flits;
-  from.vc = kNone;
-  from.interval = offer.interval;
-  from.wire = offer.wire;
-  if (const Cycle longest = longest_delay_ + cycle_of(offer.slowest); longest > calendar_.reach()) {
-    calendar_.grow(2 * longest, now_);
-  }
-  sending_.add(source);
-  ++under_way_;
-  flits_under_way_ += offer.flits;
-  created_under_way_ += offer.created * offer.flits;
-}
-
 void Engine::step() {
   arrived_.clear();
   freed_sources_.clear();
   take_events();
+  grants_ = 0;
+  if (sending_.any()) {
+    inject();
+  }
   if (ready_.any()) {
     if (plain_switch_) {
       allocate_switch();
@@ -65,18 +25,16 @@ void Engine::step() {
   if (heads_.any()) {
     allocate_vcs();
   }
-  if (sending_.any()) {
-    inject();
-  }
   end_cycle();
   ++now_;
 }
 
-void Engine::skip(Cycle limit) {
-  if (!is_busy()) {
-    const Cycle next = calendar_.empty() ? limit : calendar_.next_after(now_ - 1);
-    now_ = std::max(now_, std::min(next, limit));
+Cycle Engine::quiet_until(Cycle limit) const {
+  if (is_busy()) {
+    return now_;
   }
+  const Cycle next = calendar_.empty() ? limit : calendar_.next_after(now_ - 1);
+  return std::max(now_, std::min(next, limit));
 }
 
 void Engine::take_events() {
@@ -114,7 +72,6 @@ void Engine::take_events() {
   slot.flits.clear();
   slot.flits_to_nodes.clear();
   slot.heads.clear();
-  slot.woken.clear();
   calendar_.done(now_);
 }
 
@@ -181,6 +138,9 @@ void Engine::arrive(std::uint32_t vc, std::uint32_t packet) {
   ++in.count;
   if ((packet & kHead) == 0) {
     if (in.count == 1) {
+      if (orders_grants_ && in.out != kNone) {
+        in.turn = {now_, 0, port_of(vc)};
+      }
       update_ready(vc);
     }
     return;
@@ -210,6 +170,11 @@ void Engine::eject(std::uint32_t id) {
   free_packets_.push_back(id);
 }
 
+void Engine::look_ahead(Packet& packet, std::int32_t router) {
+  routing_.next(packet.route, static_cast<std::uint32_t>(router), random_, candidates_);
+  packet.ahead = candidates_.list[0];
+}
+
 /// The front packet of a VC asks for an output VC from `when` + routing_delay on; `when` is this
 /// cycle or the next.
 void Engine::show_head(std::uint32_t vc, Cycle when) {
@@ -220,12 +185,18 @@ void Engine::show_head(std::uint32_t vc, Cycle when) {
   if (routing_.compares() && packet.hops == 0) {
     choose_way(packet, in_[port_of(vc)].router);
   }
+  if (orders_grants_) {
+    const bool behind = when > now_;
+    in.turn.asked = 2 * now_ + (behind ? 1 : 0);
+    in.turn.place = behind ? grants_++ : port_of(vc);
+  }
   if (!routing_.is_adaptive()) {
-    Candidates& outputs = candidates_;
-    routing_.next(packet.route, in_[port_of(vc)].router, random_, outputs);
-    in.port = outputs.list[0].port;
-    in.vcs = outputs.list[0].vcs;
-    in.interval = outputs.list[0].interval;
+    if (!looks_ahead_) {
+      look_ahead(packet, static_cast<std::int32_t>(in_[port_of(vc)].router));
+    }
+    in.port = packet.ahead.port;
+    in.vcs = packet.ahead.vcs;
+    in.interval = packet.ahead.interval;
     in.wire = cycle_of(in.interval) - 1;
   }
   when += settings_.routing_delay;
@@ -263,6 +234,9 @@ void Engine::send(std::uint32_t vc) {
   if (in.begins) {
     ++packets_[id].hops;
     in.begins = false;
+    if (looks_ahead_ && in.port < channels_) {
+      look_ahead(packets_[id], graph_.channels[in.port].target);
+    }
   }
   --in.count;
   ++port.flits;
@@ -271,7 +245,7 @@ void Engine::send(std::uint32_t vc) {
   out_vcs_[out].credits -= port.counts_credits ? 1 : 0;
   Calendar::Slot& there = calendar_.at(now_ + port.delay + in.wire);
   if (in.port < channels_) {
-    there.flits.push_back({out, id | begins});
+    there.flits.push_back({in_vc(port.to, vc_of(out)), id | begins});
   } else {
     there.flits_to_nodes.push_back({in.port, id});
     if (port.counts_credits) {
@@ -284,10 +258,7 @@ void Engine::send(std::uint32_t vc) {
       close_port(in.port);
     }
   }
-  const std::uint32_t in_port = port_of(vc);
-  const auto nodes = static_cast<std::uint32_t>(sources_.size());
-  calendar_.at(now_ + in_[in_port].credit_delay)
-      .credits.push_back(in_port < channels_ ? vc : vc + (nodes << shift_));
+  calendar_.at(now_ + in_[port_of(vc)].credit_delay).credits.push_back(upstream(vc));
   if (--in.left == 0) {
     OutVc& left = out_vcs_[out];
     left.owner = kNone;
@@ -317,6 +288,7 @@ void Engine::win(std::uint32_t vc, std::uint32_t out) {
   in.pointer = out + 1;
   won.owner = vc;
   won.pointer = vc + 1;
+  in.turn.since = -now_ - 1;
   out_[in.port].free &= ~(VcMask{1} << vc_of(out));
   heads_.remove(vc);
   if (settings_.vc_alloc_delay > 1) {
@@ -324,56 +296,6 @@ void Engine::win(std::uint32_t vc, std::uint32_t out) {
     calendar_.at(now_ + settings_.vc_alloc_delay).rested.push_back(vc);
   }
   update_ready(vc);
-}
-
-/// False if the node has nothing to send or no room for it.
-bool Engine::inject_flit(std::uint32_t source) {
-  Source& from = sources_[source];
-  if (cycle_of(from.next) > now_) {
-    return false;  // calendar.sources brings it back
-  }
-  if (from.vc == kNone) {
-    from.vc = injection_vc(source);
-    if (from.vc == kNone) {
-      return false;
-    }
-    from.last_vc = from.vc;
-  }
-  OutVc& out = out_vcs_[in_vc(ports_ + source, from.vc)];
-  if (out.credits == 0) {
-    return false;
-  }
-  --out.credits;
-  Packet& packet = packets_[from.packet];
-  const bool begins = from.left == packet.flits;
-  if (begins) {
-    packet.injected = now_;
-  }
-  packet.flits_injected += now_;
-  ++flits_injected_;
-  calendar_.at(now_ + from.delay + from.wire)
-      .flits.push_back({in_vc(channels_ + source, from.vc), from.packet | (begins ? kHead : 0)});
-  bool goes_on = true;
-  if (from.interval > kEveryCycle) {
-    from.next = next_time(from.next, now_, from.interval);
-    if (cycle_of(from.next) > now_ + 1) {
-      calendar_.at(within_reach(from.next)).sources.push_back(source);
-      goes_on = false;
-    }
-  }
-  if (--from.left > 0) {
-    return goes_on;
-  }
-  freed_sources_.push_back(source);
-  return false;
-}
-
-void Engine::inject() {
-  sending_.for_each([&](std::uint32_t source) {
-    if (!inject_flit(source)) {
-      sending_.remove(source);
-    }
-  });
 }
 
 void Engine::free_vc(std::uint32_t vc) {

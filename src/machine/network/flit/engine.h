@@ -16,6 +16,16 @@
 
 namespace orrery::flit {
 
+/// A port that passed a flit at `now` passes the next at the first cycle not before this. A port
+/// that was not idle keeps fractions, so that the mean is right.
+inline Interval next_time(Interval before, Cycle now, Interval interval) {
+  return std::max(before, ((now - 1) << kIntervalBits) + 1) + interval;
+}
+
+inline Cycle cycle_of(Interval time) {
+  return (time + kEveryCycle - 1) >> kIntervalBits;
+}
+
 /// A packet that a node wants to send.
 struct Offer {
   std::uint32_t target = 0;  ///< node
@@ -53,7 +63,7 @@ struct Waiting {
 ///   head in buffer t   VC allocation from t + routing_delay, won at v; switch allocation from
 ///                      v + vc_alloc_delay
 ///   granted at g       next buffer or node at g + sw_alloc_delay + st_final_delay + link latency;
-///                      its credit usable upstream at g + link latency + credit_delay
+///                      its credit usable upstream at g + 1 + link latency + credit_delay
 ///   tail granted at g  the next head of its input VC allocates from g + 1 + routing_delay; its
 ///                      output VC can be asked for from g + 1
 ///
@@ -83,23 +93,18 @@ class Engine {
   /// Hands node `source` its next packet, to leave from now() on. Requires is_free(source).
   void offer(std::uint32_t source, const Offer& offer);
   bool is_free(std::uint32_t source) const { return sources_[source].left == 0; }
-  /// Lists `subject` in woken() in cycle `when`, or in an earlier one if that is far; when >=
-  /// now().
-  void wake(Cycle when, std::uint32_t subject) {
-    calendar_.at(std::min(when, now_ + calendar_.reach())).woken.push_back(subject);
-  }
 
   /// Simulates cycle now() and moves to the next.
   void step();
-  /// Moves to the first cycle from now() on in which anything happens, `limit` at most.
-  void skip(Cycle limit);
+  /// The first cycle from now() on in which anything happens, `limit` at most.
+  Cycle quiet_until(Cycle limit) const;
+  /// Moves there.
+  void skip(Cycle limit) { now_ = quiet_until(limit); }
   /// Of the last step: packets that have arrived, sources that have sent a tail.
   const std::vector<Arrived>& arrived() const { return arrived_; }
   const std::vector<std::uint32_t>& freed_sources() const { return freed_sources_; }
-  /// Subjects woken in cycle now(); step() forgets them.
-  const std::vector<std::uint32_t>& woken() { return calendar_.present(now_).woken; }
 
-  /// No flit, credit or wake-up is to come and no allocation to do.
+  /// No flit or credit is to come and no allocation to do.
   bool is_stuck() const { return !is_busy() && calendar_.empty(); }
   std::uint64_t packets_under_way() const { return under_way_; }
   /// Over the packets under way (offered, not arrived): flits, and flits times created.
@@ -122,6 +127,14 @@ class Engine {
   static constexpr Interval kLongAgo = -(Interval{1} << 40U);
   static constexpr std::uint32_t kHead = 1U << 31U;  // of an arrival's packet: it begins here
 
+  /// The order in which a router's grants of one cycle draw where they lead: what has won its VC
+  /// last first, of those what asked first; then what came to an empty buffer later.
+  struct Turn {
+    Cycle since = 0;          ///< of the first kind, the cycle of the win, negative
+    Cycle asked = 0;          ///< twice the cycle, and one more if behind a tail
+    std::uint32_t place = 0;  ///< within it: port, or number of the grant
+    friend auto operator<=>(const Turn&, const Turn&) = default;
+  };
   struct Packet {
     RouteState route;
     std::uint32_t source = 0;
@@ -134,6 +147,7 @@ class Engine {
     Cycle injected = 0;
     Cycle flits_injected = 0;
     Cycle flits_arrived = 0;
+    Candidate ahead;  ///< output of the router that it comes to next, where that is known before
   };
   struct InVc {
     std::uint32_t out = kNone;     ///< VC that its front packet has won
@@ -145,6 +159,7 @@ class Engine {
     std::uint32_t last = kNone;    ///< of those behind
     std::uint32_t pointer = 0;     ///< output VC that is first in turn
     VcMask vcs = 0;                ///< that its route says
+    Turn turn;                     ///< where the order of grants matters
     bool rests = false;            ///< until vc_alloc_delay or sw_alloc_delay is over
     bool begins = false;           ///< the next flit is its head
     Interval interval = kEveryCycle;
@@ -160,6 +175,7 @@ class Engine {
   struct InPort {
     VcMask ready = 0;  ///< VCs that could send a flit
     std::uint32_t router = 0;
+    std::uint32_t from = 0;     ///< output port that leads here
     std::uint32_t pointer = 0;  ///< output port first in turn
     std::uint32_t vc = 0;       ///< VC first in turn
     Cycle credit_delay = 0;     ///< from a grant to the credit's use upstream
@@ -168,6 +184,7 @@ class Engine {
     VcMask free = 0;              ///< VCs
     std::uint32_t pointer = 0;    ///< input VC first in turn
     std::uint32_t best = kNone;   ///< of those that ask in this cycle, the first in turn
+    std::uint32_t to = 0;         ///< input port that it leads to, unless to a node
     Cycle delay = 0;              ///< from a grant to the arrival
     Cycle node_credit_delay = 0;  ///< from a grant to the return of a node's credit
     Interval next = kLongAgo;     ///< earliest time of a flit, in steps of an Interval
@@ -188,6 +205,11 @@ class Engine {
 
   std::uint32_t in_vc(std::uint32_t port, std::uint32_t vc) const { return (port << shift_) + vc; }
   std::uint32_t port_of(std::uint32_t vc) const { return vc >> shift_; }
+  /// The output VC before an input VC, and the one that follows an output VC.
+  std::uint32_t upstream(std::uint32_t vc) const { return in_vc(in_[port_of(vc)].from, vc_of(vc)); }
+  std::uint32_t downstream(std::uint32_t out) const {
+    return in_vc(out_[port_of(out)].to, vc_of(out));
+  }
   std::uint32_t vc_of(std::uint32_t vc) const { return vc & ((1U << shift_) - 1); }
   bool is_busy() const { return ready_.any() || heads_.any() || sending_.any(); }
 
@@ -203,6 +225,8 @@ class Engine {
   std::int64_t wait_ahead(RouteState route, std::uint32_t router);
   void choose_way(Packet& packet, std::uint32_t router);
   void show_head(std::uint32_t vc, Cycle when);
+  void look_ahead(Packet& packet, std::int32_t router);
+  void order_grants();
   void update_ready(std::uint32_t vc);
 
   void allocate_switch();
@@ -219,6 +243,8 @@ class Engine {
   bool inject_flit(std::uint32_t source);
   std::uint32_t injection_vc(std::uint32_t source) const;
   void end_cycle();
+  void number_inputs();
+  void begin_with_nodes();
   void set_allocators();
   std::vector<std::uint32_t> routers_of_inputs(std::size_t each) const;
   std::vector<std::uint32_t> routers_of_outputs(std::size_t each) const;
@@ -240,11 +266,13 @@ class Engine {
   std::vector<VcMask> input_vcs_;  ///< by switch input of a port
   bool plain_vc_ = true;           ///< allocators: separable input first, one iteration
   bool plain_switch_ = true;
+  bool looks_ahead_ = true;     ///< a head's output is known when it comes to a router
+  bool orders_grants_ = false;  ///< the order in which heads draw theirs matters
   Cycle hop_delay_ = 0;
   Cycle longest_delay_ = 0;
   Cycle now_ = 0;
 
-  std::vector<InPort> in_;    ///< ends of channels, then those that nodes inject to
+  std::vector<InPort> in_;    ///< by router, there in its own order
   std::vector<OutPort> out_;  ///< channels, then to nodes, then from nodes
   std::vector<InVc> in_vcs_;
   std::vector<OutVc> out_vcs_;
@@ -265,6 +293,7 @@ class Engine {
   std::vector<std::uint32_t> touched_;     ///< outputs asked for in this cycle
   std::vector<std::uint32_t> freed_vcs_;   ///< from the next cycle on
   std::vector<std::uint32_t> next_heads_;  ///< ask from the next cycle on
+  std::uint32_t grants_ = 0;               ///< of this cycle that show the next head
   std::uint64_t under_way_ = 0;
   std::int64_t flits_under_way_ = 0;
   Cycle created_under_way_ = 0;

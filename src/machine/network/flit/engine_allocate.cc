@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The two allocations of a cycle.
+#include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "machine/network/flit/engine.h"
 
@@ -25,12 +27,24 @@ void Engine::allocate_switch() {
       }
     }
   });
+  if (orders_grants_) {
+    order_grants();
+  }
   for (const std::uint32_t out_port : touched_) {
     OutPort& out = out_[out_port];
     const std::uint32_t vc = out.best;
     out.best = kNone;
     grant(vc, out_port);
   }
+}
+
+void Engine::order_grants() {
+  const auto turn = [&](std::uint32_t out_port) {
+    const std::uint32_t vc = out_[out_port].best;
+    return std::pair(in_[port_of(vc)].router, in_vcs_[vc].turn);
+  };
+  std::sort(touched_.begin(), touched_.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return turn(a) < turn(b); });
 }
 
 void Engine::request_switch(std::uint32_t port, VcMask ready) {
@@ -203,21 +217,6 @@ void Engine::allocate_vcs() {
       win(vc, out);
     }
   }
-}
-
-/// At the source: the next VC with room, round robin, whatever classes the route has.
-std::uint32_t Engine::injection_vc(std::uint32_t source) const {
-  const Source& from = sources_[source];
-  const std::int32_t room =
-      settings_.flow_control == FlowControl::cut_through ? static_cast<std::int32_t>(from.left) : 1;
-  const auto vcs = static_cast<std::uint32_t>(settings_.vcs);
-  for (std::uint32_t i = 1; i <= vcs; ++i) {
-    const std::uint32_t vc = (from.last_vc + i) % vcs;
-    if (out_vcs_[in_vc(ports_ + source, vc)].credits >= room) {
-      return vc;
-    }
-  }
-  return kNone;
 }
 
 }  // namespace orrery::flit

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <bit>
+#include <tuple>
 
 #include "machine/network/flit/engine.h"
 
@@ -35,14 +37,17 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
     OutPort& out = out_[port];
     out.free = routing_.all_vcs();
     out.delay = hop_delay_ + latency;
-    out.node_credit_delay = out.delay + latency + settings_.credit_delay;
+    out.node_credit_delay = out.delay + 1 + latency + settings_.credit_delay;
     longest = std::max(longest, out.node_credit_delay);
   };
+  number_inputs();
   for (std::uint32_t i = 0; i < channels_; ++i) {
     const Channel& channel = graph.channels[i];
     set_out(i, channel.latency);
-    in_[i].router = static_cast<std::uint32_t>(channel.target);
-    in_[i].credit_delay = channel.latency + settings.credit_delay;
+    InPort& in = in_[out_[i].to];
+    in.router = static_cast<std::uint32_t>(channel.target);
+    in.credit_delay = 1 + channel.latency + settings.credit_delay;
+    longest = std::max(longest, in.credit_delay);
   }
   for (std::uint32_t i = 0; i < nodes; ++i) {
     const Node& node = graph.nodes[i];
@@ -50,14 +55,55 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
     set_out(channels_ + i, node.latency);
     out.counts_credits = settings.flow_control == FlowControl::cut_through ||
                          settings.wait_for_tail_credit || settings.buffer < out.node_credit_delay;
-    in_[channels_ + i].router = static_cast<std::uint32_t>(node.inject);
-    in_[channels_ + i].credit_delay = node.latency + 1;
+    InPort& in = in_[out_[ports_ + i].to];
+    in.router = static_cast<std::uint32_t>(node.inject);
+    in.credit_delay = node.latency + 1;
     sources_[i].delay = node.latency + 1;
     sources_[i].last_vc = static_cast<std::uint32_t>(settings.vcs - 1);
   }
+  if (graph.nodes_first) {
+    begin_with_nodes();
+  }
+  looks_ahead_ = settings.routing_delay == 0 && !routing.is_adaptive() && !routing.compares();
+  orders_grants_ = looks_ahead_ && routing.draws_on_the_way();
   longest_delay_ = longest;
   calendar_.set_reach(std::max<Cycle>(longest, 1000));
   set_allocators();
+}
+
+/// Input ports are numbered by router, there by the places of channels, then nodes: turns go by
+/// numbers.
+void Engine::number_inputs() {
+  struct Input {
+    std::int32_t router;
+    std::int32_t place;
+    std::uint32_t from;
+  };
+  std::vector<Input> inputs;
+  for (std::uint32_t i = 0; i < channels_; ++i) {
+    inputs.push_back({graph_.channels[i].target, graph_.channels[i].place, i});
+  }
+  for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+    inputs.push_back({graph_.nodes[i].inject, graph_.nodes_first ? -1 : INT32_MAX, ports_ + i});
+  }
+  std::stable_sort(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) {
+    return std::tie(a.router, a.place) < std::tie(b.router, b.place);
+  });
+  for (std::uint32_t port = 0; port < inputs.size(); ++port) {
+    in_[port].from = inputs[port].from;
+    out_[inputs[port].from].to = port;
+  }
+}
+
+/// The first turn of an input is that of the first node of its router.
+void Engine::begin_with_nodes() {
+  std::vector<std::uint32_t> first(static_cast<std::size_t>(graph_.routers), 0);
+  for (std::uint32_t i = static_cast<std::uint32_t>(graph_.nodes.size()); i > 0; --i) {
+    first[static_cast<std::size_t>(graph_.nodes[i - 1].eject)] = channels_ + i - 1;
+  }
+  for (InPort& in : in_) {
+    in.pointer = first[in.router];
+  }
 }
 
 /// Requires that the VCs are there.

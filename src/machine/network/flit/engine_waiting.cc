@@ -42,13 +42,12 @@ std::vector<std::uint32_t> Engine::head_waits_for(std::uint32_t vc) const {
       const std::uint32_t out =
           in_vc(output.port, static_cast<std::uint32_t>(std::countr_zero(rest)));
       // Held by a packet here, or without room for this one: its buffer downstream must empty.
-      list.push_back(out_vcs_[out].owner != kNone ? out_vcs_[out].owner : out);
+      list.push_back(out_vcs_[out].owner != kNone ? out_vcs_[out].owner : downstream(out));
     }
   }
   return list;
 }
 
-/// A channel's output VC has the number of the input VC that it leads to.
 std::vector<Waiting> Engine::waiting() const {
   const OnTheWay coming = on_the_way();
   std::vector<Waiting> list;
@@ -61,11 +60,12 @@ std::vector<Waiting> Engine::waiting() const {
     if (in.out == kNone) {
       one.for_ = head_waits_for(vc);
     } else if (in.count == 0) {  // for the flits behind, wherever they are
-      if (port_of(vc) < channels_ && out_vcs_[vc].owner != kNone && !coming.flits[vc]) {
-        one.for_.push_back(out_vcs_[vc].owner);
+      const std::uint32_t before = upstream(vc);
+      if (out_vcs_[before].owner != kNone && !coming.flits[vc]) {
+        one.for_.push_back(out_vcs_[before].owner);
       }
     } else if (in.port < channels_ && out_vcs_[in.out].credits == 0 && !coming.credits[in.out]) {
-      one.for_.push_back(in.out);
+      one.for_.push_back(downstream(in.out));
     }
     if (!one.for_.empty()) {
       list.push_back(std::move(one));
@@ -79,10 +79,11 @@ std::string Engine::name_of_vc(std::uint32_t in_vc) const {
     return graph_.router_names.empty() ? std::to_string(router)
                                        : graph_.router_names[static_cast<std::size_t>(router)];
   };
-  const std::uint32_t port = port_of(in_vc);
-  const auto router = static_cast<std::int32_t>(in_[port].router);
-  const std::string from = port < channels_ ? "router " + name(graph_.channels[port].source)
-                                            : fmt::format("node {}", port - channels_);
+  const InPort& port = in_[port_of(in_vc)];
+  const auto router = static_cast<std::int32_t>(port.router);
+  const std::string from = port.from < channels_
+                               ? "router " + name(graph_.channels[port.from].source)
+                               : fmt::format("node {}", port.from - ports_);
   return fmt::format("router {} from {}, VC {}: {} flits", name(router), from, vc_of(in_vc),
                      in_vcs_[in_vc].count);
 }

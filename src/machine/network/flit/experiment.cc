@@ -14,6 +14,7 @@ namespace {
 
 constexpr Cycle kLongestLink = 1'000'000;
 constexpr int kBisections = 6;
+constexpr double kRateDigits = 1e4;  // loads of four digits, as the public cases were run with
 constexpr int kMostBatch = 1'000'000;
 constexpr Bytes kMostPacketBytes{1 << 24};
 constexpr std::int64_t kMostPackets = 20'000'000;
@@ -200,7 +201,8 @@ Saturation find_saturation(const Experiment& experiment, const Prepared& prepare
   Saturation saturation;
   double high = 1;
   for (int i = 0; i < kBisections; ++i) {
-    load.rate = (saturation.offered + high) / 2;
+    const double middle = (saturation.offered + high) / 2;
+    load.rate = std::nearbyint(middle * kRateDigits) / kRateDigits;
     const RunOptions part{options.skip, [&](double share) {
                             if (options.progress) {
                               options.progress((i + share) / kBisections);
@@ -209,10 +211,10 @@ Saturation find_saturation(const Experiment& experiment, const Prepared& prepare
     OpenLoopResult run = run_open_loop(*prepared.graph, prepared.routing, experiment.router,
                                        prepared.traffic, load, part);
     if (run.stable) {
-      saturation.offered = load.rate;
+      saturation.offered = middle;
       saturation.accepted = run.accepted;
     } else {
-      high = load.rate;
+      high = middle;
     }
     saturation.runs.push_back(std::move(run));
   }

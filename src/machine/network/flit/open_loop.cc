@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -11,6 +12,7 @@
 namespace orrery::flit {
 namespace {
 
+constexpr Cycle kEven = -1;
 constexpr int kConverged = 3;         // periods in a row
 constexpr Cycle kDrainPeriod = 1000;  // cycles between looks at a network that drains
 
@@ -25,15 +27,18 @@ struct Sums {
 
   void add(const Arrived& packet, Cycle now) {
     ++packets;
-    flits += packet.flits;
     packet_latency += static_cast<double>(now - packet.created);
     network_latency += static_cast<double>(now - packet.injected);
-    flit_latency += static_cast<double>(packet.flits_arrived - packet.flits_injected);
     hops += packet.hops;
+  }
+  /// Of all packets, those that do not count too.
+  void add_flits(const Arrived& packet) {
+    flits += packet.flits;
+    flit_latency += static_cast<double>(packet.flits_arrived - packet.flits_injected);
   }
 };
 
-enum class State : std::uint8_t { warming_up, running, draining };
+enum class State : std::uint8_t { warming_up, running, draining, emptying };
 
 class OpenLoop {
  public:
@@ -44,13 +49,10 @@ class OpenLoop {
         settings_(settings),
         options_(options),
         engine_(graph, routing, router, settings.seed),
-        next_(graph.nodes.size()),
+        next_(graph.nodes.size(), kEven),
         in_burst_(graph.nodes.size()) {
-    probability_ = settings.rate / settings.packet;
-    for (std::uint32_t node = 0; node < next_.size(); ++node) {
-      next_[node] = next_creation(node, -1);
-      engine_.wake(next_[node], node);
-    }
+    probability_ =
+        settings.has_bursts() ? settings.burst_probability() : settings.rate / settings.packet;
   }
 
   OpenLoopResult run() {
@@ -63,69 +65,110 @@ class OpenLoop {
   }
 
  private:
-  void create(std::uint32_t node) {
-    const Cycle created = next_[node];
+  void create(std::uint32_t node, Cycle created) {
     const bool counts = state_ == State::running || (state_ == State::draining && created < drain_);
     outstanding_ += counts ? 1 : 0;
-    engine_.offer(node, {traffic_.target(node, engine_.random()),
-                         static_cast<std::uint32_t>(settings_.packet), counts ? 1U : 0U, created});
-    next_[node] = next_creation(node, created);
-  }
-
-  /// The first cycle after `last` in which a node creates a packet. Of bursts: a silent node begins
-  /// one and may draw at once; in one it ends it or draws.
-  Cycle next_creation(std::uint32_t node, Cycle last) {
-    constexpr Cycle kNever = Cycle{1} << 60U;
     Random& random = engine_.random();
-    if (!settings_.has_bursts()) {
-      return last + random.trials(probability_);
-    }
-    const double draws = settings_.burst_probability();
-    const double beta = settings_.burst_beta;
-    const double changes = beta + (1 - beta) * draws;  // a burst ends or a packet is created
-    while (last < kNever) {
-      if (!in_burst_[node]) {
-        last += random.trials(settings_.burst_alpha);
-        in_burst_[node] = true;
-        if (random.unit() < draws) {
-          return last;
-        }
-      } else {
-        last += random.trials(changes);
-        if (random.unit() * changes >= beta) {
-          return last;
-        }
-        in_burst_[node] = false;
-      }
-    }
-    return kNever;
+    const std::uint32_t target = traffic_.target(node, random);
+    random.below(1);  // which of the one network
+    engine_.offer(
+        node, {target, static_cast<std::uint32_t>(settings_.packet), counts ? 1U : 0U, created});
+    behind_ += next_[node] == kEven ? 1 : 0;
+    next_[node] = created + 1;
   }
 
-  void create_or_wait(std::uint32_t node) {
-    if (!engine_.is_free(node)) {
-      return;  // looked at again when it is
+  /// A node's draw of one cycle. Of bursts: first whether it is in one.
+  bool draws_packet(std::uint32_t node) {
+    Random& random = engine_.random();
+    if (settings_.has_bursts()) {
+      in_burst_[node] = in_burst_[node] ? random.unit() >= settings_.burst_beta
+                                        : random.unit() < settings_.burst_alpha;
+      return in_burst_[node] && random.unit() < probability_;
     }
-    if (next_[node] <= engine_.now()) {
-      create(node);
-    } else {
-      engine_.wake(next_[node], node);
+    return random.unit() < probability_;
+  }
+
+  /// All nodes draw in turn for this cycle; one whose packet has left for the cycles before, too,
+  /// until it creates the next.
+  bool draw() {
+    bool created = false;
+    const Cycle now = engine_.now();
+    for (std::uint32_t node = 0; node < next_.size(); ++node) {
+      if (next_[node] == kEven) {
+        if (draws_packet(node)) {
+          create(node, now);
+          created = true;
+        }
+        continue;
+      }
+      while (engine_.is_free(node) && next_[node] <= now) {
+        if (draws_packet(node)) {
+          create(node, next_[node]);
+          created = true;
+        } else {
+          ++next_[node];
+        }
+      }
+      catch_up(node, now + 1);
     }
+    return created;
+  }
+
+  void catch_up(std::uint32_t node, Cycle next) {
+    if (engine_.is_free(node) && next_[node] == next) {
+      next_[node] = kEven;
+      --behind_;
+    }
+  }
+
+  /// As draw(), for all cycles before `end` until one in which a packet is created; that is now()
+  /// then. Requires that no node is behind and that there are no bursts.
+  bool draw_together(Cycle end) {
+    const auto nodes = static_cast<std::int64_t>(next_.size());
+    Random& random = engine_.random();
+    const std::int64_t draws = nodes * (end - engine_.now());
+    const std::int64_t missed = random.until_below(probability_, draws);
+    if (missed == draws) {
+      return false;
+    }
+    engine_.skip(engine_.now() + missed / nodes);
+    for (std::int64_t node = missed % nodes; node < nodes;) {
+      create(static_cast<std::uint32_t>(node), engine_.now());
+      ++node;
+      node += random.until_below(probability_, nodes - node);
+    }
+    return true;
+  }
+
+  /// Draws for the cycles before `end`, in which nothing else happens, until one with a packet.
+  bool draw_while_quiet(Cycle end) {
+    while (engine_.now() < end) {
+      const bool together = behind_ == 0 && !settings_.has_bursts();
+      if (together ? draw_together(end) : draw()) {
+        return true;
+      }
+      engine_.skip(together ? end : engine_.now() + 1);
+    }
+    return false;
   }
 
   void step(Cycle limit) {
-    if (options_.skip) {
-      engine_.skip(limit);
-      if (engine_.now() >= limit) {
+    const Cycle quiet = options_.skip ? engine_.quiet_until(limit) : engine_.now();
+    if (state_ == State::emptying) {
+      engine_.skip(quiet);
+    } else if (quiet > engine_.now()) {
+      if (!draw_while_quiet(quiet)) {
         return;
       }
-    }
-    const std::vector<std::uint32_t>& woken = engine_.woken();
-    for (std::size_t i = 0; i < woken.size(); ++i) {
-      create_or_wait(woken[i]);
+    } else if (behind_ == 0 && !settings_.has_bursts()) {
+      draw_together(engine_.now() + 1);
+    } else {
+      draw();
     }
     engine_.step();
     const Cycle now = engine_.now() - 1;
     for (const Arrived& packet : engine_.arrived()) {
+      sums_.add_flits(packet);
       if (packet.tag != 0 || state_ == State::warming_up) {
         sums_.add(packet, now);
       }
@@ -139,7 +182,7 @@ class OpenLoop {
       }
     }
     for (const std::uint32_t node : engine_.freed_sources()) {
-      create_or_wait(node);
+      catch_up(node, engine_.now());
     }
   }
 
@@ -216,12 +259,8 @@ class OpenLoop {
   }
 
   bool all_created() const {
-    for (const Cycle next : next_) {
-      if (next < drain_) {
-        return false;
-      }
-    }
-    return true;
+    return std::all_of(next_.begin(), next_.end(),
+                       [&](Cycle next) { return next == kEven || next >= drain_; });
   }
 
   bool drain(std::string& reason) {
@@ -242,6 +281,16 @@ class OpenLoop {
         }
         look += kDrainPeriod;
       }
+    }
+    state_ = State::emptying;
+    while (engine_.packets_under_way() > 0) {
+      step(engine_.now() + kDrainPeriod);
+    }
+    const double latency = sums_.packet_latency / static_cast<double>(sums_.packets);
+    if (sums_.packets > 0 && latency > settings_.latency_limit) {
+      reason = fmt::format("the mean packet latency, {:.1f} cycles, is above the limit of {:.0f}",
+                           latency, settings_.latency_limit);
+      return false;
     }
     return true;
   }
@@ -269,7 +318,7 @@ class OpenLoop {
   void finish(OpenLoopResult& result) {
     result.cycles = engine_.now();
     result.flit_hops = engine_.flit_hops();
-    if (state_ != State::draining) {  // unstable before: what was measured so far
+    if (state_ < State::draining) {  // unstable before: what was measured so far
       end_ = engine_.now();
       injected_ = engine_.flits_injected() - injected_;
       arrived_ = engine_.flits_arrived() - arrived_;
@@ -308,7 +357,9 @@ class OpenLoop {
   Engine engine_;
   State state_ = State::warming_up;
   double probability_ = 0;
-  std::vector<Cycle> next_;        ///< creation, by node
+  std::vector<Cycle> next_;  ///< by node, the cycle that it draws for next; kEven: this one
+  std::uint64_t behind_ =
+      0;  ///< nodes that wait for their packet to leave, or draw for cycles before
   std::vector<bool> in_burst_;     ///< by node
   std::uint64_t outstanding_ = 0;  ///< packets that count and have not arrived
   Sums sums_;

@@ -1,56 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <bit>
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
+#include <vector>
 
 namespace orrery::flit {
 
-/// xoshiro256** (Blackman & Vigna 2018), seeded by SplitMix64: the same numbers everywhere.
-class Random {
+/// x(n) = x(n - 100) -+ x(n - 37) modulo a power of two; of 1,009 numbers the first 100 are used
+/// (Knuth, The Art of Computer Programming, vol. 2, 3rd edition, section 3.6 with the seeding of
+/// 2002). `Word`: 32 bits for whole numbers below 2^30, which subtract; 64 bits for fractions in
+/// steps of 2^-52, which add.
+template <class Word>
+class KnuthSequence {
  public:
-  explicit Random(std::uint64_t seed) {
-    for (std::uint64_t& word : state_) {
-      seed += 0x9e3779b97f4a7c15ULL;
-      std::uint64_t mixed = (seed ^ (seed >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-      mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebULL;
-      word = mixed ^ (mixed >> 31U);
+  static constexpr bool kFractions = std::is_same_v<Word, std::uint64_t>;
+  static constexpr Word kModulus = Word{1} << (kFractions ? 52U : 30U);
+
+  explicit KnuthSequence(std::uint64_t seed) : seed_(seed & ((1U << 30U) - 1)) {}
+
+  Word next() {
+    if (place_ == kUsed) {
+      refill();
     }
+    return block_[place_++];
   }
 
-  std::uint64_t next() {
-    const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
-    const std::uint64_t shifted = state_[1] << 17U;
-    state_[2] ^= state_[0];
-    state_[3] ^= state_[1];
-    state_[1] ^= state_[2];
-    state_[0] ^= state_[3];
-    state_[2] ^= shifted;
-    state_[3] = std::rotl(state_[3], 45);
-    return result;
-  }
-
-  /// One of 0 .. count-1 (Lemire's multiplication; the bias is below count / 2^32). Requires count
-  /// > 0.
-  std::uint32_t below(std::uint32_t count) {
-    return static_cast<std::uint32_t>(((next() >> 32U) * count) >> 32U);
-  }
-  /// In [0, 1).
-  double unit() { return static_cast<double>(next() >> 11U) * 0x1.0p-53; }
-
-  /// Trials up to and with the first success of Bernoulli draws of probability p, 0 < p <= 1.
-  std::int64_t trials(double p) {
-    if (p >= 1) {
-      return 1;
+  /// Numbers of the next `most` before the first below `limit`, which is taken too; `most` if none
+  /// is.
+  std::int64_t until_below(Word limit, std::int64_t most) {
+    std::int64_t passed = 0;
+    while (passed < most) {
+      if (place_ == kUsed) {
+        refill();
+      }
+      const auto span = std::min(
+          kUsed - place_, static_cast<std::size_t>(std::min<std::int64_t>(most - passed, kUsed)));
+      for (std::size_t i = 0; i < span; ++i) {
+        if (block_[place_ + i] < limit) {
+          place_ += i + 1;
+          return passed + static_cast<std::int64_t>(i);
+        }
+      }
+      place_ += span;
+      passed += static_cast<std::int64_t>(span);
     }
-    const double draws = std::floor(std::log1p(-unit()) / std::log1p(-p));
-    return 1 + static_cast<std::int64_t>(std::fmin(draws, 9e15));
+    return most;
   }
 
  private:
-  std::array<std::uint64_t, 4> state_{};
+  static constexpr std::size_t kLong = 100;
+  static constexpr std::size_t kShort = 37;
+  static constexpr std::size_t kBlock = 1009;
+  static constexpr std::size_t kUsed = 100;
+  static constexpr int kRounds = 70;  ///< squarings: streams of different seeds lie 2^70 apart
+
+  static Word joined(Word a, Word b) { return (kFractions ? a + b : a - b) & (kModulus - 1); }
+
+  /// The numbers from kLong up to `count` of a block whose first kLong are there.
+  static void extend(std::vector<Word>& block, std::size_t count) {
+    Word* const x = block.data();
+    for (std::size_t i = kLong; i < count; ++i) {
+      x[i] = joined(x[i - kLong], x[i - kShort]);
+    }
+  }
+
+  void refill() {
+    if (block_.empty()) {
+      start();
+    }
+    std::copy(block_.end() - kLong, block_.end(), block_.begin());
+    extend(block_, block_.size());
+    place_ = 0;
+  }
+
+  /// Powers of a polynomial by squaring, along the bits of the seed.
+  void start() {
+    std::vector<Word> x(2 * kLong);
+    Word value = kFractions ? static_cast<Word>(2 * (seed_ + 2))
+                            : static_cast<Word>(seed_ + 2) & (kModulus - 2);
+    for (std::size_t i = 0; i < kLong; ++i) {
+      x[i] = value;
+      value += value;
+      value -= value >= kModulus ? kModulus - 2 : 0;
+    }
+    ++x[1];
+    std::uint64_t bits = seed_;
+    for (int round = kRounds - 1; round > 0;) {
+      for (std::size_t i = kLong - 1; i > 0; --i) {
+        x[2 * i] = x[i];
+        x[2 * i - 1] = 0;
+      }
+      for (std::size_t i = 2 * kLong - 2; i >= kLong; --i) {
+        x[i - (kLong - kShort)] = joined(x[i - (kLong - kShort)], x[i]);
+        x[i - kLong] = joined(x[i - kLong], x[i]);
+      }
+      if ((bits & 1U) != 0) {
+        std::copy_backward(x.begin(), x.begin() + kLong, x.begin() + kLong + 1);
+        x[0] = x[kLong];
+        x[kShort] = joined(x[kShort], x[kLong]);
+      }
+      round -= bits == 0 ? 1 : 0;
+      bits >>= 1U;
+    }
+    block_.resize(kBlock + kLong);
+    std::copy(x.begin() + kShort, x.begin() + kLong, block_.end() - kLong);
+    std::copy(x.begin(), x.begin() + kShort, block_.end() - kShort);
+    for (int i = 0; i < 10; ++i) {  // to warm up
+      std::copy(block_.end() - kLong, block_.end(), block_.begin());
+      extend(block_, 3 * kLong - 1);
+      std::copy(block_.begin() + 2 * kLong - 1, block_.begin() + 3 * kLong - 1,
+                block_.end() - kLong);
+    }
+  }
+
+  std::uint64_t seed_;
+  std::size_t place_ = kUsed;
+  std::vector<Word> block_;  ///< kBlock numbers, then the kLong after them; empty before the first
+};
+
+/// What BookSim 2 draws from: a seed makes the same packets here as there.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : whole_(seed), fractions_(seed) {}
+
+  /// Of 2^30.
+  std::uint32_t next() { return whole_.next(); }
+  /// One of 0 .. count-1. Requires 0 < count <= 2^30.
+  std::uint32_t below(std::uint32_t count) { return whole_.next() % count; }
+  /// In [0, 1).
+  double unit() { return static_cast<double>(fractions_.next()) * 0x1.0p-52; }
+  /// Draws of unit() before the first below `p`, `most` at most; that one is drawn too.
+  std::int64_t until_below(double p, std::int64_t most) {
+    return fractions_.until_below(static_cast<std::uint64_t>(std::ceil(p * 0x1.0p52)), most);
+  }
+
+ private:
+  KnuthSequence<std::uint32_t> whole_;
+  KnuthSequence<std::uint64_t> fractions_;
 };
 
 }  // namespace orrery::flit

@@ -63,11 +63,15 @@ void link_line(RouterGraph& graph, std::int32_t router, std::int32_t at, std::in
 /// From `router` to the k places of another level or stage that differ from its own in one digit.
 void link_digit(RouterGraph& graph, std::int32_t router, std::int32_t other_level, std::int32_t k,
                 std::int32_t weight) {
+  const std::int32_t at_target =
+      other_level > router / power(k, static_cast<std::int32_t>(graph.extents.size()) - 1)
+          ? 1
+          : 0;  // from above last
   const std::int32_t wide = power(k, static_cast<std::int32_t>(graph.extents.size()) - 1);
   const std::int32_t place = router % wide;
   const std::int32_t base = place - place / weight % k * weight;
   for (std::int32_t digit = 0; digit < k; ++digit) {
-    graph.channels.push_back({router, other_level * wide + base + digit * weight, 1});
+    graph.channels.push_back({router, other_level * wide + base + digit * weight, 1, at_target});
   }
 }
 
@@ -77,19 +81,22 @@ RouterGraph make_grid(Shape shape, std::vector<std::int32_t> extents) {
   RouterGraph graph;
   graph.name = std::string(name_of(shape)) + ":" + joined(extents);
   graph.shape = shape;
+  graph.nodes_first = false;
   graph.routers = product(extents);
   for (std::int32_t router = 0; router < graph.routers; ++router) {
     std::int32_t weight = 1;
+    std::int32_t place = 0;
     for (const std::int32_t extent : extents) {
       const std::int32_t x = router / weight % extent;
       const std::int32_t base = router - x * weight;
       if (x + 1 < extent || (shape == Shape::torus && extent > 1)) {
-        graph.channels.push_back({router, base + (x + 1) % extent * weight, 1});
+        graph.channels.push_back({router, base + (x + 1) % extent * weight, 1, place + 1});
       }
       if (x > 0 || (shape == Shape::torus && extent > 1)) {
-        graph.channels.push_back({router, base + (x + extent - 1) % extent * weight, 1});
+        graph.channels.push_back({router, base + (x + extent - 1) % extent * weight, 1, place});
       }
       weight *= extent;
+      place += 2;
     }
   }
   graph.extents = std::move(extents);
@@ -103,6 +110,7 @@ RouterGraph make_concentrated_mesh(std::vector<std::int32_t> extents, std::int32
   graph.name = fmt::format("cmesh:{},c={}{}", joined(graph.extents), per_router,
                            express ? ",express=1" : "");
   graph.shape = Shape::cmesh;
+  graph.nodes_first = true;
   graph.nodes.clear();
   std::int32_t side = 1;
   while (side * side < per_router) {
@@ -192,6 +200,7 @@ RouterGraph make_fly(std::int32_t k, std::int32_t n) {
   RouterGraph graph;
   graph.name = fmt::format("fly:k={},n={}", k, n);
   graph.shape = Shape::fly;
+  graph.nodes_first = false;
   graph.extents.assign(static_cast<std::size_t>(n), k);
   const std::int32_t wide = power(k, n - 1);
   graph.routers = n * wide;

@@ -54,6 +54,7 @@ struct Channel {
   std::int32_t source = 0;  ///< routers
   std::int32_t target = 0;
   Cycle latency = 1;
+  std::int32_t place = 0;  ///< among the inputs of its target; of equal ones the lower number first
 };
 
 struct Node {
@@ -72,6 +73,8 @@ struct RouterGraph {
   /// product of the extents before); of fat tree and fly n times k; of a dragonfly {a, h}; of
   /// switch clusters {switches, links}.
   std::vector<std::int32_t> extents;
+  /// Whether ports of nodes come before those of channels in a router's turns, or after them.
+  bool nodes_first = true;
   std::vector<std::string> router_names;  ///< of a graph read from a file; else empty
 };
 

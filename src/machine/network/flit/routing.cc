@@ -135,7 +135,7 @@ Result<Routing> Routing::make(const RouterGraph& graph, Algorithm algorithm, int
 }
 
 VcMask Routing::ring_vcs(unsigned phase, unsigned ring) const {
-  return half_of(has_two_phases(algorithm_) ? half(phase) : all_, ring);
+  return has_two_phases(algorithm_) ? half_of(half(ring), phase) : half(ring);
 }
 
 Candidate Routing::mesh_hop(std::uint32_t router, std::uint32_t goal, bool highest_first) const {
@@ -178,7 +178,7 @@ Candidate Routing::torus_hop(RouteState& state, std::uint32_t router, std::uint3
     if (state.dimension != static_cast<std::int8_t>(d)) {
       const std::int32_t extent = graph_->extents[d];
       const std::int32_t ahead = (to - from + extent) % extent;
-      const bool up = 2 * ahead == extent ? draw == 0 : 2 * ahead < extent;
+      const bool up = 2 * ahead == extent ? draw != 0 : 2 * ahead < extent;
       state.dimension = static_cast<std::int8_t>(d);
       state.up = up ? 1 : 0;
       state.ring = to < from ? 1 : 0;
@@ -214,9 +214,11 @@ std::uint32_t Routing::draws(const RouteState& state, std::uint32_t router) cons
   if (algorithm_ == Algorithm::nca && graph_->shape == Shape::tree) {
     return static_cast<std::uint32_t>(nearer(router, eject_router(state)).size());
   }
+  if (algorithm_ == Algorithm::nca && graph_->shape == Shape::fat_tree) {
+    return goes_down(state, router) ? 1U : static_cast<std::uint32_t>(graph_->extents[0]);
+  }
   if (algorithm_ == Algorithm::nca) {
-    return static_cast<std::uint32_t>(graph_->shape == Shape::fat_tree ? graph_->extents[0]
-                                                                       : graph_->extents[1]);
+    return static_cast<std::uint32_t>(graph_->extents[1]);
   }
   if (graph_->shape != Shape::torus || algorithm_ == Algorithm::min ||
       algorithm_ == Algorithm::up_down) {
@@ -354,7 +356,8 @@ RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint3
     return state;
   }
   if (algorithm_ == Algorithm::o1turn) {
-    state.phase = static_cast<std::uint8_t>(random.below(2));
+    const bool leaves = graph_->nodes[source].inject != graph_->nodes[target].eject;
+    state.phase = leaves && random.below(2) == 0 ? 1 : 0;
   } else if (algorithm_ == Algorithm::valiant || algorithm_ == Algorithm::ugal) {
     state.via = random.below(static_cast<std::uint32_t>(graph_->routers));
   } else if (algorithm_ == Algorithm::romm) {

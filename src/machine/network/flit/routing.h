@@ -115,6 +115,11 @@ class Routing {
   RouteState start(std::uint32_t source, std::uint32_t target, std::uint32_t way,
                    Random& random) const;
 
+  /// Whether next() may draw, and not only start().
+  bool draws_on_the_way() const {
+    return ways_ == nullptr && (algorithm_ == Algorithm::nca || graph_->shape == Shape::torus);
+  }
+
   /// Whether a packet chooses at its first router between what start() drew and the minimal way, by
   /// the queues there.
   bool compares() const { return algorithm_ == Algorithm::ugal; }
@@ -171,6 +176,9 @@ class Routing {
   Candidate torus_hop(RouteState& state, std::uint32_t router, std::uint32_t goal,
                       std::uint32_t draw) const;
   Candidate tree_hop(const RouteState& state, std::uint32_t router, std::uint32_t draw) const;
+  std::uint32_t fat_tree_goal(const RouteState& state) const;
+  std::uint32_t weight_below(std::uint32_t router) const;
+  bool goes_down(const RouteState& state, std::uint32_t router) const;
   /// The channels of a tree that lead nearer to a router.
   std::span<const std::uint32_t> nearer(std::uint32_t router, std::uint32_t goal) const;
   std::uint32_t express_channel(std::uint32_t router, std::size_t d, std::int32_t ahead) const;

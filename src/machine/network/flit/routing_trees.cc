@@ -19,18 +19,34 @@ Candidate Routing::tree_hop(const RouteState& state, std::uint32_t router,
     return {channel(router, eject_router(state) * links + draw), all_};
   }
   const auto k = static_cast<std::uint32_t>(graph_->extents[0]);
-  const auto n = static_cast<std::uint32_t>(graph_->extents.size());
-  const std::uint32_t wide = static_cast<std::uint32_t>(graph_->routers) / n;
-  const std::uint32_t level = router / wide;
-  std::uint32_t weight = 1;  // of the digits that ways down from here set
-  for (std::uint32_t i = level + 1; i < n; ++i) {
-    weight *= k;
-  }
-  const std::uint32_t goal = eject_router(state) % wide;
-  if (router % wide / weight == goal / weight) {
-    return {channel(router, goal / (weight / k) % k), all_};  // down
+  if (goes_down(state, router)) {
+    return {channel(router, fat_tree_goal(state) / (weight_below(router) / k) % k), all_};
   }
   return {channel(router, k + draw), all_};  // up
+}
+
+/// Of a fat tree: place of the router that a packet leaves at.
+std::uint32_t Routing::fat_tree_goal(const RouteState& state) const {
+  const auto n = static_cast<std::uint32_t>(graph_->extents.size());
+  return eject_router(state) % (static_cast<std::uint32_t>(graph_->routers) / n);
+}
+
+/// Of a fat tree: k to the digits that ways down from a router set.
+std::uint32_t Routing::weight_below(std::uint32_t router) const {
+  const auto n = static_cast<std::uint32_t>(graph_->extents.size());
+  const std::uint32_t wide = static_cast<std::uint32_t>(graph_->routers) / n;
+  std::uint32_t weight = 1;
+  for (std::uint32_t i = router / wide + 1; i < n; ++i) {
+    weight *= static_cast<std::uint32_t>(graph_->extents[0]);
+  }
+  return weight;
+}
+
+bool Routing::goes_down(const RouteState& state, std::uint32_t router) const {
+  const auto n = static_cast<std::uint32_t>(graph_->extents.size());
+  const std::uint32_t wide = static_cast<std::uint32_t>(graph_->routers) / n;
+  const std::uint32_t weight = weight_below(router);
+  return router % wide / weight == fat_tree_goal(state) / weight;
 }
 
 /// A class of VCs for every group that the way touches.

@@ -65,7 +65,8 @@ class Traffic {
       return targets_[source];
     }
     if (!hot_.empty() && (share_ >= 1 || random.unit() < share_)) {
-      return hot_[random.below(static_cast<std::uint32_t>(hot_.size()))];
+      return hot_.size() == 1 ? hot_[0]
+                              : hot_[random.below(static_cast<std::uint32_t>(hot_.size()))];
     }
     return pattern_ == Pattern::uniform ? random.below(nodes_) : drawn(source, random);
   }

@@ -24,7 +24,8 @@ struct ReferenceRow {
     const std::string& k = text("k");
     const std::string& n = text("n");
     const std::string square = n == "1" ? k : k + "x" + k;
-    made.topology = topology == "anynet"    ? "graph:torus:shape=6"
+    made.topology = topology == "anynet" ? "graph:" ORRERY_SOURCE_DIR
+                                           "/tests/machine/network/flit/reference/ring6"
                     : topology == "flatfly" ? "flatfly:" + square + ",c=" + text("concentration")
                     : topology == "fattree" || topology == "fly" ? topology + ":k=" + k + ",n=" + n
                                                                  : topology + ":" + square;
@@ -36,6 +37,7 @@ struct ReferenceRow {
     made.load.sample_period = whole("sample_period_cycles");
     made.load.warmup_periods = whole("warmup_periods");
     made.load.max_samples = whole("max_samples");
+    made.load.seed = static_cast<std::uint64_t>(whole("seed"));
     made.load.latency_limit = number("latency_limit_cycles");
     made.load.stopping_threshold = number("stopping_threshold");
     made.states_periods = true;

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "machine/compute/decode_tiles.h"
 #include "machine/read_bounds.h"
 #include "machine/read_model.h"
 
@@ -44,6 +45,7 @@ void read_kernels(Reader& read_device, compute::Device& device) {
   device.kernels = read_coefficients(read, device.kernels);
   std::vector<std::string> sets = names_of<graph::DataType>();
   sets.insert(sets.end(), compute::kOtherKernelSets.begin(), compute::kOtherKernelSets.end());
+  sets.emplace_back(compute::kDecodeTiles);
   for (const std::string& format : sets) {
     if (const ConfigNode* own = read.child(format, false)) {
       Reader nested(*own);

@@ -18,12 +18,14 @@ namespace orrery::serving {
 namespace {
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 30;
+constexpr double kMostImbalance = 1e3;
 constexpr std::int64_t kWholePrompts = 65536;  // tokens of a step that takes prompts whole
 
 void vllm_v1(Engine& engine) {
-  static_cast<void>(engine);
+  engine.one_launch = true;
 }
 void vllm_sync(Engine& engine) {
+  vllm_v1(engine);
   engine.async = false;
   engine.reserve_full_isl = false;
 }
@@ -177,6 +179,10 @@ Error check(const Engine& engine) {
   ranges.from("parallel.dp", engine.dp, 1);
   ranges.from("parallel.ep", engine.ep, 1);
   ranges.from("parallel.cp", engine.cp, 1);
+  ranges.from("parallel.moe_imbalance", engine.moe_imbalance, 1, kMostImbalance);
+  ranges.from("parallel.moe_spread", engine.moe_spread, 0, kMostImbalance);
+  ranges.require(engine.moe_imbalance == 1 || engine.moe_spread == 0, "parallel.moe_spread",
+                 "0 with moe_imbalance");
   ranges.require(value_of<collective::CollectiveAlgorithm>(engine.all_reduce).has_value(),
                  "parallel.all_reduce",
                  "one of " + all_names<collective::CollectiveAlgorithm>() +

@@ -74,6 +74,8 @@ struct Engine {
   std::int64_t ep = 1;
   std::int64_t cp = 1;
   plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
+  double moe_imbalance = 1;  ///< tokens of the busiest expert rank over the mean; or
+  double moe_spread = 0;     ///< of experts' loads (plan::expert_load)
   step::Gateway gateway = step::Gateway::none;
   // precision
   graph::DataType weights = graph::DataType::bf16;
@@ -122,7 +124,8 @@ struct Engine {
   Time launch = 5_us;   ///< per kernel outside of graphs
   std::string all_reduce = "custom";
   bool fuse = false;
-  std::string kernels;  ///< files of measured ones (step/measured_kernels.h); empty: none
+  bool one_launch = false;  ///< prompts and decodes attend in one launch
+  std::string kernels;      ///< files of measured ones (step/measured_kernels.h); empty: none
   // speculation
   Speculation speculation = Speculation::none;
   std::int64_t draft_tokens = 1;
@@ -171,6 +174,10 @@ struct Engine {
     visit("parallel", "ep", &E::ep, "1, or tp x dp: experts whole on ranks");
     visit("parallel", "cp", &E::cp, "context parallel: ranks that share prompts and caches");
     visit("parallel", "dispatch", &E::dispatch, "how tokens of dp copies reach their experts");
+    visit("parallel", "moe_imbalance", &E::moe_imbalance,
+          "tokens of the busiest expert rank over the mean");
+    visit("parallel", "moe_spread", &E::moe_spread,
+          "standard deviation of experts' loads over their mean, instead: imbalance grows with ep");
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
     visit("parallel", "gateway", &E::gateway,
           "all-reduces of devices at home: none, fastest, star, tree or ring");
@@ -227,6 +234,8 @@ struct Engine {
     visit("host", "per_request", &E::per_request, "the same per request of the step");
     visit("host", "gap", &E::gap, "accelerator idle between steps");
     visit("host", "launch", &E::launch, "per kernel outside of graphs");
+    visit("kernels", "one_launch", &E::one_launch,
+          "prompts and decodes attend in one launch, as vLLM V1's do");
     visit("kernels", "tables", &E::kernels,
           "CSV files, by commas, of kernels measured on the card (measured_kernels.h)");
     visit("speculation", "method", &E::speculation, "who guesses tokens");

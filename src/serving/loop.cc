@@ -21,6 +21,7 @@ void fill_shape(const scheduler::Tick& tick, const std::vector<std::int64_t>& wi
   shape.prompts.clear();
   shape.decodes = 0;
   shape.visible.assign(windows.size(), 0);
+  shape.longest = 0;
   shape.queries = 1;
   for (const scheduler::Scheduled& entry : tick.entries) {
     if (entry.tokens > 1 + entry.drafts) {
@@ -29,8 +30,9 @@ void fill_shape(const scheduler::Tick& tick, const std::vector<std::int64_t>& wi
     }
     ++shape.decodes;
     shape.queries = std::max(shape.queries, entry.tokens);
+    const std::int64_t keys = entry.context + 1;
+    shape.longest = std::max(shape.longest, static_cast<double>(keys));
     for (std::size_t w = 0; w < windows.size(); ++w) {
-      const std::int64_t keys = entry.context + 1;
       shape.visible[w] += static_cast<double>(windows[w] > 0 ? std::min(keys, windows[w]) : keys);
     }
   }
@@ -364,6 +366,7 @@ std::int64_t Loop::decode_run(std::int64_t most) {
     for (std::size_t w = 0; w < windows.size(); ++w) {
       shape_.visible[w] += static_cast<double>(growing_[w]);
     }
+    shape_.longest += 1;
     ++done;
   }
   for (const scheduler::RequestIndex index : scheduler_->running()) {

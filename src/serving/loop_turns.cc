@@ -34,6 +34,7 @@ void Loop::go_synchronous() {
     for (std::size_t w = 0; w < growing_.size(); ++w) {
       shape_.visible[w] += static_cast<double>(growing_[w]);
     }
+    shape_.longest += 1;
     for (std::size_t w = 1; w < growing_.size(); ++w) {
       growing_[w] =
           std::count_if(scheduler_->running().begin(), scheduler_->running().end(),

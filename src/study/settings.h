@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "serving/requests/generate.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -77,7 +78,8 @@ std::vector<std::string> serving_fields();
 /// Requests that a row of a table describes.
 struct ServedRequests {
   std::int64_t count = 0;
-  double rate = 0;   ///< per second, at equal gaps; 0: all at once
+  double rate = 0;  ///< per second, of all of them; 0: all at once
+  requests::Arrival arrival = requests::Arrival::fixed;
   double input = 0;  ///< tokens; rounded
   std::int64_t output = 0;
   std::int64_t prompts = 0;  ///< different ones, which take turns; 0: all differ
@@ -87,6 +89,8 @@ struct ServedRequests {
   static void fields(V&& visit) {
     visit("count", &ServedRequests::count, "requests");
     visit("rate", &ServedRequests::rate, "per second; 0: all at once");
+    visit("arrival", &ServedRequests::arrival,
+          "of those at a rate: fixed (equal gaps), poisson (drawn, scaled to the rate)");
     visit("input", &ServedRequests::input, "tokens of a prompt");
     visit("output", &ServedRequests::output, "tokens of an answer");
     visit("prompts", &ServedRequests::prompts, "different prompts; 0: all");

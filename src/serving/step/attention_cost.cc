@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "machine/compute/compute_model.h"
+#include "machine/compute/decode_tiles.h"
 #include "machine/compute/packed_heads.h"
 #include "serving/step/step_cost.h"
 
@@ -106,30 +107,64 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
                .k = model_.head_dim};
     return timed(op);
   };
-  Time total = kind.measured ? cache_write(rows_of(shape)) : Time(0);
   const auto cp = static_cast<double>(options_.degrees.cp);
-  if (shape.decodes > 0) {
-    total += run(decode_keys / cp * static_cast<double>(shape.queries), decode_keys / cp,
-                 shape.decodes, shape.queries) +
-             merge(shape.decodes * shape.queries);
-  }
+  Time prompts{0};
+  Time ring{0};  // further passes of prompts
   if (!shape.prompts.empty()) {
     const auto [pairs, keys, queries] = work_of(shape.prompts, kind.window);
     const auto sequences = static_cast<std::int64_t>(shape.prompts.size());
     const std::int64_t parts = sequences * options_.degrees.cp;
     const std::int64_t mean = (queries + parts - 1) / parts;
-    const Time prompts = run(pairs / (cp * cp), keys / cp, sequences, mean);
-    // One launch serves both.
-    const Time launch = shape.decodes > 0 ? machine_.device.kernels.attention_launch : Time(0);
-    total += prompts - std::min(prompts, launch);
+    prompts = run(pairs / (cp * cp), keys / cp, sequences, mean);
     if (options_.degrees.cp > 1) {
       const Time send = moved(graph::CollectiveKind::send_recv,
                               Bytes(std::llround(kv_bytes * keys / cp)), context_group_);
-      total +=
-          (std::max(prompts, send) + add_partial(sequences * mean)) * (options_.degrees.cp - 1);
+      ring = (std::max(prompts, send) + add_partial(sequences * mean)) * (options_.degrees.cp - 1);
     }
   }
-  return total;
+  Time decodes{0};
+  if (shape.decodes > 0) {
+    decodes = run(decode_keys / cp * static_cast<double>(shape.queries), decode_keys / cp,
+                  shape.decodes, shape.queries);
+    decodes += uneven(kind, shape, kv_bytes, {.decodes = decodes, .prompts = prompts}) +
+               merge(shape.decodes * shape.queries);
+  }
+  // One launch serves both.
+  const Time launch = shape.decodes > 0 ? machine_.device.kernels.attention_launch : Time(0);
+  const Time written = kind.measured ? cache_write(rows_of(shape)) : Time(0);
+  return written + decodes + prompts - std::min(prompts, launch) + ring;
+}
+
+Time StepCost::uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
+                      const Launches& alone) const {
+  if (!options_.one_launch || options_.degrees.cp > 1) {
+    return Time(0);
+  }
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp);
+  const double keys = shape.visible[kind.visible];
+  const auto most = static_cast<double>(kind.window);
+  const double mean = keys / static_cast<double>(shape.decodes);
+  const double seen = std::max(mean, shape.longest);
+  const compute::DecodeTiles tiles{
+      .sequences = shape.decodes,
+      .heads = model_.heads / options_.degrees.tp,
+      .kv_heads = kv_heads,
+      .head_dim = model_.head_dim,
+      .type = decode_.type,
+      .keys = keys,
+      .longest = kind.window > 0 ? std::min(seen, most) : seen,
+      .kv_head = Bytes(std::llround(kv_bytes / static_cast<double>(kv_heads) * keys))};
+  const auto times = compute::decode_tiles(tiles, machine_.device);
+  if (!times) {
+    return Time(0);
+  }
+  const Time launch = machine_.device.kernels.attention_launch;
+  const Time least = launch + times->longest - alone.decodes;  // more than decodes alone
+  if (!shape.prompts.empty() || shape.queries > 1) {
+    return std::max({launch + times->all + times->uneven - alone.decodes,
+                     least - (alone.prompts - std::min(alone.prompts, launch)), Time(0)});
+  }
+  return compute::splits_decodes(tiles, machine_.device) ? Time(0) : std::max(times->uneven, least);
 }
 
 Time StepCost::add_partial(std::int64_t rows) const {

@@ -51,6 +51,7 @@ plan::Plan StepCost::plan_for(std::int64_t tokens) const {
   plan.attention = zoo::AttentionKernel::flash;
   plan.vocab_multiple = kVocabularyMultiple;
   plan.moe_imbalance = options_.imbalance;
+  plan.moe_spread = options_.spread;
   return plan;
 }
 
@@ -64,7 +65,8 @@ void StepCost::add_gemm(Part& part, const zoo::ModelOperator& op, const plan::Pl
     const double miss = 1 - static_cast<double>(model_.top_k) / experts;
     const auto tokens = static_cast<double>(plan.sequence * options_.degrees.dp);
     const double reached = experts * (1 - std::pow(miss, tokens));
-    const double rows = tokens * static_cast<double>(model_.top_k) * options_.imbalance;
+    const double rows =
+        tokens * static_cast<double>(model_.top_k) * plan::expert_load(plan, model_.experts);
     run.gemm.batch = std::clamp<std::int64_t>(std::llround(reached / static_cast<double>(plan.ep)),
                                               1, op.gemm.batch);
     run.gemm.m = static_cast<std::int64_t>(std::ceil(rows / std::max(reached, 1.0)));

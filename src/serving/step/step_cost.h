@@ -48,6 +48,13 @@
 /// takes in the steady state, with blocks of a mean layer: the next step's first blocks are loaded
 /// while nothing runs. `gateway`: all-reduces as between devices at home (collective/gateway.h).
 ///
+/// Where the engine attends in one launch (`one_launch`, vLLM's) and the device computes decodes in
+/// FlashAttention-2's tiles, these take, beside prompts or with guesses to verify,
+///
+///   max(all + uneven, longest - prompts)      of compute/decode_tiles.h
+///
+/// and alone, where keys are not split, `uneven` more than without, at least `longest`.
+///
 /// Inside a captured graph T is padded to the next capture size; a step that is too large for one
 /// takes at least `launch` per kernel.
 ///
@@ -58,7 +65,8 @@
 /// `kernels`: layers, products and attention that its tables cover take their measured times
 /// (measured_kernels.h), attention of plain layers without windows, guesses and cp only.
 ///
-/// Ignores:  unequal contexts of decodes in one kernel; imbalance of experts beyond `imbalance`.
+/// Ignores:  unequal contexts of decodes in other kernels; imbalance of experts beyond `imbalance`
+/// and `spread`: which ranks are busy, and that an expert's rows differ from its neighbours'.
 /// Requires: check().
 #pragma once
 
@@ -113,11 +121,13 @@ struct StepOptions {
   std::vector<std::int64_t> captures;  ///< sizes of graphs, ascending; empty: eager
   collective::CollectiveAlgorithm all_reduce = collective::CollectiveAlgorithm::custom;
   plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
+  bool one_launch = false;        ///< prompts and decodes attend in one launch
   bool whole_windows = false;     ///< layers with windows keep all keys and values
   bool fuse = false;              ///< sums become slices where that is faster (above)
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
-  double imbalance = 1;           ///< rows of the busiest expert rank over the mean
+  double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or
+  double spread = 0;              ///< of experts' loads (plan::expert_load)
   std::string kernels{};          ///< files of measured kernels; empty: none
   Gateway gateway = Gateway::none;
   std::int64_t window = 0;  ///< blocks of weights in memory; 0: all stay there
@@ -140,6 +150,7 @@ struct StepShape {
   std::int64_t adapters = 0;  ///< different ones
   /// Of decodes: keys that their tokens see, in layers of StepCost::windows()[i].
   std::vector<double> visible;
+  double longest = 0;  ///< keys of the decode that sees most; 0: all see as many
 };
 
 class StepCost {
@@ -256,6 +267,15 @@ class StepCost {
   template <class Visit>
   void visit_adapted(std::int64_t tokens, Visit visit) const;
   Time attend(const AttentionKind& kind, const StepShape& shape);
+  /// Of an attention kernel's parts as if each were alone.
+  struct Launches {
+    Time decodes{0};
+    Time prompts{0};
+  };
+  /// What decodes of unequal contexts, or beside prompts, take more than `alone` on a device that
+  /// computes them in tiles (compute/decode_tiles.h).
+  Time uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
+              const Launches& alone) const;
   /// Of layers of a kind, whether tables have it: plain, without window and cp.
   bool measures_attention(std::size_t kind) const;
   Time measured_attention(const StepShape& shape, double decode_keys) const;

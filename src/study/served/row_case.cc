@@ -93,21 +93,24 @@ Result<RowCase> row_case(const std::vector<study::Setting>& settings) {
 }
 
 std::vector<requests::Request> requests_of(const study::ServedRequests& described) {
-  std::vector<requests::Request> requests;
-  requests.reserve(static_cast<std::size_t>(described.count));
+  const bool at_once = described.rate == 0;
+  std::vector<requests::Request> requests =
+      requests::generate({.arrival = at_once ? requests::Arrival::infinite : described.arrival,
+                          .rate = at_once ? 1 : described.rate,
+                          .count = described.count});
   const std::int64_t prompts = described.prompts * described.users;
-  for (std::int64_t i = 0; i < described.count; ++i) {
-    requests::Request request{.ids = {}};
-    if (described.rate > 0) {
-      request.arrival = from_seconds(static_cast<double>(i) / described.rate);
-    }
+  const double last = requests.empty() ? 0 : to_seconds(requests.back().arrival);
+  const double scale =
+      last > 0 ? static_cast<double>(described.count - 1) / (described.rate * last) : 1;
+  std::uint64_t number = 0;
+  for (requests::Request& request : requests) {
+    request.arrival = request.arrival * scale;
     request.input = std::max<std::int64_t>(1, std::llround(described.input));
     request.output = described.output;
     if (prompts > 0) {
-      request.ids = {static_cast<std::uint64_t>(i % prompts) + 1};
+      request.ids = {number++ % static_cast<std::uint64_t>(prompts) + 1};
       request.id_tokens = request.shared = request.input;
     }
-    requests.push_back(std::move(request));
   }
   return requests;
 }

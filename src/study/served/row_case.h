@@ -20,7 +20,8 @@ struct RowCase {
 /// Applies settings in order, the engine's name first. Mistakes: values that do not parse.
 Result<RowCase> row_case(const std::vector<study::Setting>& settings);
 
-/// The requests that the case describes, at equal gaps.
+/// The requests that the case describes. Drawn gaps are scaled so that all arrive in the time that
+/// their number takes at the rate.
 std::vector<requests::Request> requests_of(const study::ServedRequests& described);
 
 /// The measure of a served run, in its unit.

@@ -135,6 +135,16 @@ TEST(Orca, MixesWholePromptsAndNeverPreempts) {
   EXPECT_THAT(run(*scheduler), ElementsAre("1:31", "1:1", "1:1", "2:31", "2:1", "2:1"));
 }
 
+TEST(Sarathi, FillsWithChunksWhatDecodesLeave) {
+  // Budget 16. Request 2's 40 tokens: 6 beside 10 of request 1, then 15, 15 and 4 beside its
+  // decodes.
+  const auto scheduler = make_scheduler(
+      Policy::sarathi, {.max_num_batched_tokens = 16, .max_num_seqs = 256}, {100, 16, false});
+  scheduler->add(spec(10, 4));
+  scheduler->add(spec(40, 2));
+  EXPECT_THAT(run(*scheduler), ElementsAre("1:10 2:6", "1:1 2:15", "1:1 2:15", "1:1 2:4", "2:1"));
+}
+
 TEST(MaxUtilization, PausesTheLastAndGivesDecodesTheirTokensFirst) {
   // As vLLM's with the same blocks: in tick 3 request 1 needs a third block, request 2 is paused.
   const auto paused = make_scheduler(Policy::max_utilization, {}, {4, 16, true});

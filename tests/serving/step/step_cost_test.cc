@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "machine/topology/read.h"
 
 namespace orrery::step {
@@ -45,6 +47,66 @@ TEST(StepCost, BytesOfTheCacheAreThoseOfTheModels) {
   EXPECT_EQ(step_cost_of("llama-3-70b", eight).kv_bytes_per_token(), Bytes(327680 / 8));
   EXPECT_EQ(step_cost_of("deepseek-v3", eight).kv_bytes_per_token(),
             Bytes(70272));  // on every rank
+}
+
+TEST(StepCost, DecodesBesidePromptsAreTilesOfTheirOwnOnDevicesOfFlashAttention2) {
+  StepOptions together;
+  together.one_launch = true;
+  const auto more_than_apart = [&](const char* machine, double longest) {
+    StepCost one = step_cost_of("llama-3.1-8b", together, machine);
+    StepCost two = step_cost_of("llama-3.1-8b", {}, machine);
+    StepShape mixed = decodes(one, 64, 512);
+    mixed.longest = longest;
+    mixed.tokens += 256;
+    mixed.samples += 1;
+    mixed.prompts = {{.queries = 256, .context = 0}};
+    return one.time(mixed) - two.time(mixed);
+  };
+  // 64 x 32 tiles of 512 + 63.5 + 54.7 keys on 128 units, 64 x 512 FLOPs a key (and 54 of
+  // exponentials) at 0.72 of 165.2 TFLOP/s: 16 x 630.2 x 35.26 ns = 355.5 us, instead of 135 MB at
+  // 0.85 of 1,008 GB/s, 158 us: 197.5 us more in each of 32 layers.
+  EXPECT_NEAR(to_seconds(more_than_apart("rtx-4090", 0)), 32 * 197.5e-6, 32 * 2e-6);
+  EXPECT_GT(more_than_apart("rtx-4090", 4096), more_than_apart("rtx-4090", 0));
+  EXPECT_EQ(more_than_apart("dgx-h100", 4096), Time(0));
+}
+
+TEST(StepCost, DecodesOfUnequalContextsWaitForTheLongestWhereKeysAreNotSplit) {
+  StepOptions together;
+  together.one_launch = true;
+  StepCost cost = step_cost_of("llama-3.1-8b", together, "rtx-4090");
+  const auto more = [&](std::int64_t count, double longest) {
+    StepShape shape = decodes(cost, count, 512);
+    const Time equal = cost.time(shape);
+    shape.longest = longest;
+    return cost.time(shape) - equal;
+  };
+  EXPECT_EQ(more(64, 512), Time(0));
+  // 0.275 of a tile of 4,096 + 54.7 keys less one of 512 + 63.5 + 54.7, 35.3 ns each, in 32 layers.
+  EXPECT_NEAR(to_seconds(more(64, 4096)), 32 * 0.275 * (4150.7 - 630.2) * 35.3e-9, 32 * 1e-6);
+  EXPECT_EQ(more(12, 4096), Time(0));  // 96 tiles on 128 units: their keys are split
+}
+
+TEST(StepCost, TheBusiestRankOfExpertsDecides) {
+  StepOptions options;
+  options.degrees = {.dp = 8, .ep = 8};
+  const auto time = [&](std::int64_t tokens) {
+    StepCost cost = step_cost_of("qwen3-235b-a22b", options);
+    return cost.time(prompt(cost, tokens, 0));
+  };
+  const Time even = time(4096);
+  // 128 experts on 8 ranks: 1 + 1.36 sqrt(8 / 128) sqrt(2 ln 8) = 1.6934.
+  options.spread = 1.36;
+  const Time spread = time(4096);
+  options.spread = 0;
+  options.imbalance = 1 + 1.36 * 0.25 * std::sqrt(2 * std::log(8));
+  EXPECT_EQ(time(4096), spread);
+  EXPECT_NEAR(to_seconds(spread) / to_seconds(even), 1.4, 0.29);  // not all of it is of experts
+  options.degrees = {.tp = 8};  // parts of every expert on every rank
+  options.spread = 1.36;
+  options.imbalance = 1;
+  const Time split = time(4096);
+  options.spread = 0;
+  EXPECT_EQ(time(4096), split);
 }
 
 /// A switch of 16 devices of the shipped machine, laid on two leaves of 8.

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Decodes in FlashAttention-2's tiles beside a profile of a card.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "machine/compute/decode_tiles.h"
+#include "machine/machine.h"
+
+namespace orrery::step {
+namespace {
+
+/// Launches of decodes beside a prompt of 16 tokens, Llama-3.1-8B on an RTX PRO 6000 (vLLM 0.19;
+/// skew.csv of the card, profiler/perf/RTXPRO6000 of casys-kaist/LLMServingSim@b9c6fb8e;
+/// published-read): `many` of `few_keys` and `some` of `keys`, microseconds of the launch, and of
+/// one whose decodes all have the mean.
+struct Profiled {
+  std::int64_t many;
+  std::int64_t few_keys;
+  std::int64_t some;
+  std::int64_t keys;
+  double equal_us;
+  double unequal_us;
+};
+
+class ProfiledDecodes : public ::testing::TestWithParam<Profiled> {};
+
+TEST_P(ProfiledDecodes, TakeWhatTheCardTook) {
+  const Profiled& row = GetParam();
+  machine::Machine machine = machine::load_machine("rtx-pro-6000").value();
+  machine.device.sustained_clock = 1;  // one kernel for a moment
+  const std::int64_t sequences = row.many + row.some;
+  const std::int64_t keys = row.many * row.few_keys + row.some * row.keys;
+  compute::DecodeTiles tiles{.sequences = sequences,
+                             .heads = 32,
+                             .kv_heads = 8,
+                             .head_dim = 128,
+                             .keys = static_cast<double>(keys),
+                             .longest = static_cast<double>(row.keys),
+                             .kv_head = Bytes(512 * keys)};
+  const auto launched = [&] {
+    const auto times = compute::decode_tiles(tiles, machine.device).value();
+    return 1e6 * to_seconds(machine.device.kernels.attention_launch +
+                            std::max(times.all + times.uneven, times.longest));
+  };
+  EXPECT_NEAR(launched() / row.unequal_us, 1, 0.17);
+  tiles.longest = 0;
+  EXPECT_NEAR(launched() / row.equal_us, 1, 0.24);
+}
+
+INSTANTIATE_TEST_SUITE_P(RtxPro6000, ProfiledDecodes,
+                         ::testing::Values(Profiled{1, 512, 1, 8192, 100.352, 181.025},
+                                           Profiled{7, 512, 1, 4096, 52.949, 110.325},
+                                           Profiled{28, 512, 4, 1024, 100.715, 111.147},
+                                           Profiled{28, 512, 4, 8192, 218.006, 307.735},
+                                           Profiled{16, 512, 16, 2048, 199.978, 211.04},
+                                           Profiled{112, 128, 16, 2048, 264.289, 300.95},
+                                           Profiled{112, 512, 16, 2048, 452.908, 492.44},
+                                           Profiled{112, 512, 16, 8192, 877.966, 910.808}));
+
+}  // namespace
+}  // namespace orrery::step

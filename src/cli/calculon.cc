@@ -20,10 +20,11 @@ constexpr const char* kCalculonExamples =
     "plan\n"
     "that `orrery simulate` runs. Files of the examples: examples/calculon.\n"
     "Examples:\n"
-    "  orrery calculon --application megatron-22B.json --system a100_80g.json --devices 64 \\\n"
-    "                  --batch 64 --top 3\n"
-    "  orrery calculon --application megatron-1T.json --system a100_80g.json \\\n"
-    "                  --execution megatron-1T_3072.json --json\n"
+    "  orrery calculon --application examples/calculon/megatron-22B.json \\\n"
+    "                  --system examples/calculon/a100_80g.json --devices 64 --batch 64 --top 3\n"
+    "  orrery calculon --application examples/calculon/megatron-1T.json \\\n"
+    "                  --system examples/calculon/a100_80g.json \\\n"
+    "                  --execution examples/calculon/megatron-1T_3072.json --json\n"
     "  orrery calculon --application megatron-22B.json --system a100_80g.json --devices 8 \\\n"
     "                  --batch 4 --save plan.yaml\n";
 

@@ -28,7 +28,7 @@ constexpr const char* kCalibrateExamples =
     "gpus_per_node.\n"
     "Without --output the fit is only printed.\n"
     "Examples:\n"
-    "  orrery calibrate gemm gemm.csv --machine dgx-h100\n"
+    "  orrery calibrate gemm examples/calibrate_gemm/gemm.csv --machine dgx-h100\n"
     "  orrery calibrate gemm gemm.csv --machine dgx-h100 --type fp8 --output my-h100.yaml\n"
     "  orrery calibrate collectives all_reduce_perf.txt --machine dgx-h100 -o my-h100.yaml\n";
 

@@ -7,6 +7,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/network_flag.h"
+#include "cli/progress.h"
 #include "machine/parts.h"
 #include "report/json_writer.h"
 #include "study/collective_sweep.h"
@@ -71,7 +72,9 @@ class Collective : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return study::sweep_on(network, machine, options)
+    ProgressBar bar;
+    const auto tell = [&](double share, std::uint64_t /*events*/) { bar.update(share); };
+    return study::sweep_on(network, machine, options, tell)
         .map([&](const study::SweepTable& table) {
           return json_ ? as_json(machine, network, options, table)
                        : as_table(machine, network, options, table);

@@ -23,7 +23,7 @@ class Estimate : public Command {
   void declare(Options& options) override {
     step_.declare(options);
     options.flag("--json", json_, "print one JSON object");
-    plan_.declare(options, true);
+    plan_.declare(options, true, true);
     options.footer(kEstimateExamples);
   }
 

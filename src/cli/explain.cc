@@ -29,7 +29,7 @@ class Explain : public Command {
     options.value("--items", items_, "INT", "longest items to name; default 10");
     options.value("--threads", threads_, "INT", "simulations at once; default: one per processor");
     options.flag("--json", json_, "print one JSON object");
-    plan_.declare(options, true);
+    plan_.declare(options, true, true);
     options.footer(kExplainExamples);
   }
 

@@ -72,7 +72,7 @@ class Export : public Command {
     options.flag("--json", json_, "print one JSON object: text, and the fields that are lost");
     options.value("--output", output_, "PREFIX", "of chakra's files");
     options.value("--most-files", most_files_, "INT", "that chakra may write (4096)");
-    plan_.declare(options, true);
+    plan_.declare(options, true, true);
     options.footer(kExportExamples);
   }
 

@@ -5,6 +5,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/flow_output.h"
+#include "cli/progress.h"
 #include "machine/network/flows.h"
 #include "machine/network/link_faults.h"
 #include "machine/network/packet.h"
@@ -135,7 +136,9 @@ class Flow : public Command {
             return network::run_flows(router, job.flows, job.crowding, faults);
           });
     }
-    return network::run_packets(router, job.flows, job.options)
+    ProgressBar bar;
+    const auto tell = [&](double share, std::uint64_t events) { bar.update(share, events); };
+    return network::run_packets(router, job.flows, job.options, tell)
         .map([](network::PacketRun&& packets) {
           network::FlowRun run;
           run.finish = std::move(packets.finish);

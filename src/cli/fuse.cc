@@ -38,7 +38,7 @@ class Fuse : public Command {
     step_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     layouts_.declare(options);
-    plan_.declare(options, true);
+    plan_.declare(options, true, true);
     options.footer(kFuseExamples);
   }
 

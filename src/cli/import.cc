@@ -24,6 +24,7 @@ constexpr const char* kImportExamples =
     "Examples:\n"
     "  orrery import megatron -- torchrun --nnodes 16 --nproc-per-node 8 pretrain_gpt.py \\\n"
     "                  --tensor-model-parallel-size 8 ... > plan.yaml\n"
+    "  orrery import megatron examples/import_megatron/launch.sh > plan.yaml\n"
     "  orrery import megatron launch.sh --devices 128 --model-out config.json > plan.yaml\n"
     "  orrery import deepspeed ds_config.json --devices 64 --sequence 4096 > plan.yaml\n"
     "  orrery import torchtitan llama3_8b.toml --devices 8 > plan.yaml\n"
@@ -104,7 +105,7 @@ class Import : public Command {
                   "also write the model of Megatron-LM's arguments as a config.json");
     options.flag("--strict", strict_, "refuse what a plan cannot state exactly");
     options.flag("--json", json_, "print one JSON object; remarks go to standard error");
-    plan_.declare(options, false);
+    plan_.declare(options, false, false);
     options.footer(kImportExamples);
   }
 

@@ -103,7 +103,7 @@ class PlanCommand : public Command {
     options.flag("--elastic", elastic_, "also the best plan with a node less");
     vary_.declare(options);
     options.flag("--json", json_, "print one JSON object");
-    plan_.declare(options, true);
+    plan_.declare(options, true, false);
     options.footer(kPlanExamples);
   }
 

@@ -8,6 +8,7 @@
 #include "report/report.h"
 #include "study/run.h"
 #include "workload/plan/aliases.h"
+#include "workload/plan/defaults.h"
 
 namespace orrery::cli {
 namespace {
@@ -36,7 +37,7 @@ std::string kind_of() {
 
 }  // namespace
 
-void PlanFlags::declare(Options& options, bool with_file) {
+void PlanFlags::declare(Options& options, bool with_file, bool alone) {
   if (with_file) {
     options.value("--plan", file_, "NAME|FILE", "plan: a name of `orrery list plans` or a file");
   }
@@ -45,12 +46,14 @@ void PlanFlags::declare(Options& options, bool with_file) {
   plan::Plan::fields([&](std::string_view name, auto member, std::string_view meaning) {
     using T = std::decay_t<decltype(defaults.*member)>;
     std::optional<std::string>& text = given_[std::string(name)];
+    const std::string help =
+        std::string(meaning) + (alone ? "; " + plan::default_text(name) : std::string());
     if constexpr (std::is_same_v<T, bool>) {
-      options.boolean(flag_of(name), text, std::string(meaning));
+      options.boolean(flag_of(name), text, help);
     } else if constexpr (std::is_same_v<T, plan::OverlapExperts>) {
-      options.value_or(flag_of(name), text, kind_of<T>(), "true", std::string(meaning));
+      options.value_or(flag_of(name), text, kind_of<T>(), "true", help);
     } else {
-      options.value(flag_of(name), text, kind_of<T>(), std::string(meaning));
+      options.value(flag_of(name), text, kind_of<T>(), help);
     }
   });
   for (const plan::Alias& alias : plan::kAliases) {

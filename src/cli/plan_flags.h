@@ -19,8 +19,9 @@ namespace orrery::cli {
 /// are named after the flag.
 class PlanFlags {
  public:
-  /// `with_file`: also declares --plan.
-  void declare(Options& options, bool with_file);
+  /// `with_file`: also declares --plan. `alone`: what is not given has its default, and the help
+  /// text says which; otherwise something else decides.
+  void declare(Options& options, bool with_file, bool alone);
 
   /// The flags that were given, in the order of Plan::fields.
   std::vector<study::Setting> settings() const;

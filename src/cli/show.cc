@@ -19,6 +19,7 @@
 #include "report/serving.h"
 #include "serving/engine.h"
 #include "workload/plan/defaults.h"
+#include "workload/plan/shard.h"
 #include "workload/zoo/describe.h"
 #include "workload/zoo/model.h"
 
@@ -57,6 +58,7 @@ void write_model(report::JsonWriter& json, const zoo::Model& model) {
   json.key("ffn").value(model.ffn);
   json.key("vocab").value(model.vocab);
   json.key("max_positions").value(model.max_positions);
+  json.key("sequence").value(plan::sequence_of(model, {}));
   json.key("mlp").value(name_of(model.mlp));
   json.key("norm").value(name_of(model.norm));
   json.key("position").value(name_of(model.position));
@@ -117,7 +119,7 @@ class Show : public Command {
     options.flag("--json", json_, "print one JSON object");
     options.flag("--yaml", yaml_, "print a machine as its file (a plan always is)");
     options.flag("--svg", svg_, "draw a topology");
-    plan_.declare(options, false);
+    plan_.declare(options, false, true);
     options.footer(kShowExamples);
   }
 

@@ -62,7 +62,7 @@ class Simulate : public Command {
     options.flag("--memory", memory_,
                  "with --chakra: also print the most bytes that the tensors of a rank take");
     options.flag("--verbose", verbose_, "also print the time of every pass");
-    plan_.declare(options, true);
+    plan_.declare(options, true, true);
     options.footer(kSimulateExamples);
   }
 

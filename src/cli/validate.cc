@@ -37,7 +37,7 @@ class Validate : public Command {
                   "also write a Markdown page, its charts in folder validation beside it");
     options.value("--threads", threads_, "INT", "rows at once; default: one per processor");
     options.flag("--json", json_, "print one JSON object");
-    plan_.declare(options, false);
+    plan_.declare(options, false, false);
     options.footer(kValidateExamples);
   }
 

@@ -58,6 +58,21 @@ MessageList::MessageList(const MessageSchedule& schedule) : block_share_(schedul
     waits_.push_back(static_cast<std::uint32_t>(message.after.size()));
   }
   link(schedule);
+  if (schedule.in_order) {
+    put_in_order();
+  }
+}
+
+void MessageList::put_in_order() {
+  next_.assign(size(), kNone);
+  std::vector<std::uint32_t> last(pairs_.size(), kNone);
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    std::uint32_t& before = last[pair_[m]];
+    if (before != kNone) {
+      next_[before] = m;
+    }
+    before = m;
+  }
 }
 
 /// Step after step, in each the members of the rings in turn, ring by ring; a message waits for the
@@ -184,7 +199,6 @@ bool MessageList::is_symmetric(std::span<const std::uint32_t> images) const {
 }
 
 MessageList MessageList::folded(std::span<const std::uint32_t> stands_for) const {
-  constexpr std::uint32_t kNone = UINT32_MAX;
   std::vector<std::uint32_t> number(size(), kNone);
   std::vector<std::uint32_t> number_of_pair(pairs_.size(), kNone);
   MessageList kept;
@@ -218,6 +232,9 @@ MessageList MessageList::folded(std::span<const std::uint32_t> stands_for) const
   }
   for (std::size_t m = 0; m < kept.size(); ++m) {
     kept.first_unlock_[m + 1] += kept.first_unlock_[m];
+  }
+  if (in_order()) {
+    kept.put_in_order();
   }
   return kept;
 }

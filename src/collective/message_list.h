@@ -39,6 +39,11 @@ class MessageList {
   }
   /// ... and by message, for how many it waits.
   const std::vector<std::uint32_t>& waits() const { return waits_; }
+  /// Where messages of a pair leave in order (MessageSchedule::in_order): the one that leaves when
+  /// this one has, or kNone. It does not count in waits().
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  bool in_order() const { return !next_.empty(); }
+  std::uint32_t next(std::uint32_t message) const { return in_order() ? next_[message] : kNone; }
 
   /// By message the one that takes its place where the pairs change places (`pair_images`, by
   /// pair): the n-th of a pair becomes the n-th of the other. Empty where the pairs have different
@@ -54,6 +59,7 @@ class MessageList {
  private:
   MessageList() = default;
   void link(const MessageSchedule& schedule);
+  void put_in_order();
 
   std::vector<Pair> pairs_;
   std::vector<std::uint32_t> pair_;
@@ -61,6 +67,7 @@ class MessageList {
   std::vector<std::uint32_t> waits_;
   std::vector<std::uint32_t> unlocks_;
   std::vector<std::uint32_t> first_unlock_;  ///< one more at the end
+  std::vector<std::uint32_t> next_;          ///< empty where there is no order
   double block_share_ = 1;
 };
 

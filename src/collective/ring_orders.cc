@@ -120,7 +120,8 @@ MessageSchedule rings(graph::CollectiveKind kind, const Orders& orders, int chun
                       .ranks = ranks,
                       .blocks = one.blocks * count,
                       .block_share = one.block_share / count,
-                      .messages = {}};
+                      .messages = {},
+                      .in_order = one.in_order};
   Orders places = orders;
   for (std::vector<int>& order : places) {
     if (kind == graph::CollectiveKind::broadcast) {

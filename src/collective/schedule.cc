@@ -73,7 +73,8 @@ MessageSchedule chain_broadcast(int ranks, int chunks) {
                            .ranks = ranks,
                            .blocks = chunks,
                            .block_share = 1.0 / chunks,
-                           .messages = {}};
+                           .messages = {},
+                           .in_order = true};
   for (int chunk = 0; chunk < chunks; ++chunk) {
     int before = -1;
     for (int r = 0; r + 1 < ranks; ++r) {

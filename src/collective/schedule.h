@@ -40,6 +40,8 @@ struct MessageSchedule {
   int blocks = 1;
   double block_share = 1;         ///< of the buffer S, as Node::bytes counts it
   std::vector<Message> messages;  ///< each after all those in its `after`
+  /// Chunks that flow: of a pair of ranks a message leaves when the one before it has left.
+  bool in_order = false;
 
   int owner(int block) const { return block % ranks; }
 };

@@ -11,6 +11,7 @@
 #include "report/found_plan.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "workload/plan/shard.h"
 
 namespace orrery::report {
 namespace {
@@ -43,9 +44,7 @@ class SearchText {
     text_ += '\n';
   }
 
-  std::int64_t tokens() const {
-    return task_.fixed.plan.sequence > 0 ? task_.fixed.plan.sequence : task_.model.max_positions;
-  }
+  std::int64_t tokens() const { return plan::sequence_of(task_.model, task_.fixed.plan); }
 
   void nothing_found() {
     if (answer_.stopped) {

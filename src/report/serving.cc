@@ -104,6 +104,9 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
   scalar("replicas", run.engine.replicas);
   scalar("prefill", run.engine.prefill);
   scalar("kv_blocks", run.kv_blocks);
+  if (run.rate > 0) {
+    scalar("request_rate", run.rate);
+  }
   scalar("duration_s", to_seconds(m.duration));
   scalar("input_tokens", m.input_tokens);
   scalar("output_tokens", m.output_tokens);

@@ -12,6 +12,7 @@
 #include "machine/describe.h"
 #include "report/report.h"
 #include "study/energy.h"
+#include "workload/plan/shard.h"
 
 namespace orrery::report {
 namespace {
@@ -224,7 +225,7 @@ class StepTable : public RunTable {
              : fmt::format(" with {}", name_of(plan.quantization)),
          name_of(plan.attention));
     line("{}{}", overlaps(plan), offloads(plan));
-    const std::int64_t sequence = plan.sequence > 0 ? plan.sequence : run_.model.max_positions;
+    const std::int64_t sequence = plan::sequence_of(run_.model, plan);
     const bool even = plan.batch_shares.empty();
     line("global batch {} x {} tokens = {} microbatches of {} {} replica",
          grouped(plan.global_batch), grouped(sequence),

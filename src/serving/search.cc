@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving/search.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace orrery::serving {
@@ -34,6 +36,7 @@ RateFound search_rate(Server& server, requests::Generator generator, const RateS
     }
     low = high;
     high *= 2;
+    best.limited = low < kHighest;
   } else {
     while (low > kLowest && !keeps(low / 2)) {
       low /= 2;
@@ -41,9 +44,16 @@ RateFound search_rate(Server& server, requests::Generator generator, const RateS
     high = low;
     low /= 2;
   }
-  while (best.rate > 0 && high / low > kWidth) {
+  while (best.rate > 0 && best.limited && high / low > kWidth) {
     const double middle = (low + high) / 2;
     (keeps(middle) ? low : high) = middle;
+  }
+  best.run.rate = best.rate;
+  if (!best.limited) {
+    best.run.notes.push_back(
+        fmt::format("no rate breaks the limits: {} requests keep them when all come at once; more "
+                    "may not",
+                    generator.count));
   }
   return best;
 }

@@ -13,9 +13,10 @@ struct RateSearch {
 };
 struct RateFound {
   double rate = 0;  ///< per second; 0: not even at the lowest rate tried
-  Run run;          ///< at this rate
+  Run run;          ///< at this rate, which it names
   double attained = 0;
   int runs = 0;
+  bool limited = true;  ///< false: so few requests keep the limits however fast they come
 };
 
 /// Doubles or halves the rate from the generator's until it is between two, then halves the

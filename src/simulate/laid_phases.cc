@@ -20,8 +20,12 @@ std::vector<std::vector<std::uint32_t>> rounds_of(const collective::MessageList&
       rounds.resize(round[message] + 1);
     }
     rounds[round[message]].push_back(message);
-    for (const std::uint32_t next : list.unlocks(message)) {
+    const auto after = [&](std::uint32_t next) {
       round[next] = std::max(round[next], round[message] + 1);
+    };
+    std::ranges::for_each(list.unlocks(message), after);
+    if (list.next(message) != list.kNone) {
+      after(list.next(message));
     }
   }
   return rounds;

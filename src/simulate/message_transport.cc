@@ -185,9 +185,17 @@ void MessageTransport<Links>::send_first(Activity id) {
   for (std::uint32_t group = 0; group < phase.groups; ++group) {
     begun.waits.insert(begun.waits.end(), waits.begin(), waits.end());
   }
+  const bool holds = kHolds && phase.list->in_order();
+  for (std::size_t i = 0; holds && i < begun.waits.size(); ++i) {
+    const std::size_t first = i / waits.size() * waits.size();  // of the group
+    const std::uint32_t next = phase.list->next(static_cast<std::uint32_t>(i - first));
+    if (next != collective::MessageList::kNone) {
+      ++begun.waits[first + next];
+    }
+  }
   for (std::uint32_t group = 0; group < phase.groups; ++group) {
     for (std::uint32_t message = 0; message < waits.size(); ++message) {
-      if (waits[message] == 0) {
+      if (begun.waits[group * waits.size() + message] == 0) {
         send({id, group, message});
       }
     }
@@ -220,7 +228,12 @@ std::optional<Activity> MessageTransport<Links>::handle(const engine::EventQueue
     send_first(event.subject);
     return std::nullopt;
   }
-  if (!links_.handle(event, queue_)) {
+  const bool leaving = leaves(event);
+  const bool arrives = links_.handle(event, queue_);
+  if (leaving) {
+    send_next(Owner(owners_[event.subject]));
+  }
+  if (!arrives) {
     return std::nullopt;
   }
   if (record_) {
@@ -234,11 +247,37 @@ std::optional<Activity> MessageTransport<Links>::handle(const engine::EventQueue
   return std::nullopt;
 }
 
+template <class Links>
+bool MessageTransport<Links>::leaves(const engine::EventQueue::Event& event) const {
+  if constexpr (kTellsLeaving) {
+    return event.kind == Links::kDrained && !links_.is_stale(event);
+  } else {
+    return false;
+  }
+}
+
+/// Of the pair of ranks that the message goes between.
+template <class Links>
+void MessageTransport<Links>::send_next(const Owner& owner) {
+  if (owner.message == kWhole) {
+    return;
+  }
+  Under& under = under_[owner.activity];
+  const collective::MessageList& list = *phase_of(under).list;
+  const std::uint32_t next = list.next(owner.message);
+  if (next != list.kNone && --under.waits[owner.group * list.size() + next] == 0) {
+    send({owner.activity, owner.group, next});
+  }
+}
+
 /// Sends what waited only for this. True when it was the last of the collective.
 template <class Links>
 bool MessageTransport<Links>::arrive(const Owner& owner) {
   Under& under = under_[owner.activity];
   const collective::MessageList& list = *phase_of(under).list;
+  if (kHolds && (!kTellsLeaving || phase_of(under).way(owner.group, owner.message).empty())) {
+    send_next(owner);
+  }
   std::uint32_t* const waits = under.waits.data() + owner.group * list.size();
   for (const std::uint32_t next : list.unlocks(owner.message)) {
     if (--waits[next] == 0) {

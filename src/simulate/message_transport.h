@@ -50,6 +50,11 @@ class MessageTransport {
   /// What is on the links must be the same again: told only by what has rates.
   static constexpr bool kRepeats = std::is_same_v<Links, network::FairNetwork>;
   static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
+  /// Whether messages that leave in order (MessageList::next) must be held back: where they would
+  /// share a link. Ports and routers send first what came first.
+  static constexpr bool kHolds =
+      std::is_same_v<Links, network::FairNetwork> || std::is_same_v<Links, network::PacketLinks>;
+  static constexpr bool kTellsLeaving = std::is_same_v<Links, network::FairNetwork>;
   /// What a message costs depends on its bytes, so that the work of a run is counted first.
   static constexpr bool kCounts = std::is_same_v<Links, network::PacketLinks>;
 
@@ -144,6 +149,10 @@ class MessageTransport {
   void begin_phase(Activity id);
   void send_first(Activity id);
   void send(const Owner& owner);
+  /// Whether with this event the last byte of a message leaves. Packets do not tell; of them a
+  /// message has left when it has arrived.
+  bool leaves(const engine::EventQueue::Event& event) const;
+  void send_next(const Owner& owner);
   bool arrive(const Owner& owner);
   /// True when it was the collective's last.
   bool end_phase(Activity id);

@@ -45,10 +45,46 @@ Error beyond_time(const collective::SweepOptions& options,
   return error;
 }
 
+/// Packets take work by the byte, all else by the message.
+class SizesDone {
+ public:
+  SizesDone(simulate::NetworkModel network, const std::vector<Bytes>& sizes,
+            const simulate::Progress& progress)
+      : by_byte_(network == simulate::NetworkModel::packet), progress_(progress) {
+    for (const Bytes bytes : sizes) {
+      all_ += work_of(bytes);
+    }
+  }
+
+  /// Of the next size.
+  simulate::Progress of(Bytes bytes) {
+    const double before = done_;
+    const double work = work_of(bytes);
+    done_ += work;
+    return [this, before, work](double share, std::uint64_t events) {
+      if (progress_) {
+        progress_((before + share * work) / all_, events);
+      }
+    };
+  }
+
+ private:
+  double work_of(Bytes bytes) const {
+    constexpr double kMessages = 1e6;  // bytes whose packets take as long as a size's messages
+    return kMessages + (by_byte_ ? static_cast<double>(bytes.value()) : 0);
+  }
+
+  bool by_byte_;
+  const simulate::Progress& progress_;
+  double all_ = 0;
+  double done_ = 0;
+};
+
 }  // namespace
 
 Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machine& machine,
-                            const collective::SweepOptions& options) {
+                            const collective::SweepOptions& options,
+                            const simulate::Progress& progress) {
   const auto on = collective::sweep_case(machine, options);
   if (!on) {
     return fail(on.error());
@@ -71,7 +107,9 @@ Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machi
   how.network = network;
   how.algorithms.set(simulate::kLoneGroup, options.algorithm);
   std::set<std::string> replaced;
+  SizesDone done(network, on->sizes, progress);
   for (const Bytes bytes : on->sizes) {
+    how.progress = done.of(bytes);
     const graph::Workload lone =
         simulate::lone_collective({.kind = options.kind,
                                    .bytes = bytes,
@@ -82,6 +120,7 @@ Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machi
     if (!timeline) {
       return fail(timeline.error());
     }
+    how.progress(1, 0);
     const auto phases =
         collective::plan_messages(options.kind, bytes, on->extents, options.algorithm, on->machine);
     table.rows.push_back(collective::sweep_row(*on, options, bytes, phases, timeline->step_time));

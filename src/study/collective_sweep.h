@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "collective/sweep.h"
 #include "simulate/network_model.h"
+#include "simulate/progress.h"
 
 namespace orrery::study {
 
@@ -22,6 +23,7 @@ struct SweepTable {
 /// picosecond. Others, and machines with a topology: every size simulated. Mistakes: those of
 /// sweep_case and of simulate; chunks of themis or hierarchical on another network than ports.
 Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machine& machine,
-                            const collective::SweepOptions& options);
+                            const collective::SweepOptions& options,
+                            const simulate::Progress& progress = {});
 
 }  // namespace orrery::study

@@ -183,6 +183,7 @@ Result<Explanation> explain(const zoo::Model& model, const machine::Machine& mac
   how.network = options.network;
   RunOptions recorded = how;
   recorded.record_spans = true;
+  recorded.advise = true;
   recorded.progress = [&](double share, std::uint64_t) {
     if (options.progress) {
       options.progress(kFirstRun * share);

@@ -12,6 +12,7 @@
 #include "study/run.h"
 #include "workload/memory/footprint.h"
 #include "workload/plan/machine_check.h"
+#include "workload/plan/shard.h"
 
 namespace orrery::study {
 namespace {
@@ -280,6 +281,20 @@ std::vector<FitChange> fit_advice(const zoo::Model& model, const machine::Machin
                                   const plan::Plan& plan, std::size_t most,
                                   const std::function<void(double)>& progress) {
   return Search(model, machine, plan, progress).run(most);
+}
+
+std::int64_t fitting_sequence(const zoo::Model& model, const machine::Machine& machine,
+                              const plan::Plan& plan) {
+  constexpr std::int64_t kShortest = 128;
+  plan::Plan shorter = plan;
+  for (std::int64_t tokens = plan::sequence_of(model, plan) / 2; tokens >= kShortest; tokens /= 2) {
+    shorter.sequence = tokens;
+    const auto stages = footprint::memory_footprint(model, shorter, &machine);
+    if (stages && footprint::check_fits(*stages, machine)) {
+      return tokens;
+    }
+  }
+  return 0;
 }
 
 std::string to_string(const FitChange& change) {

@@ -107,6 +107,10 @@ void add_advice(const Run& run, const RunOptions& options, Error& error) {
     error.add(
         Error("does not fit with more recompute, smaller microbatches, ZeRO, offload, nor 8 "
               "times as many tensor- or context-parallel ranks or stages"));
+    if (const std::int64_t tokens = fitting_sequence(run.model, run.machine, run.plan)) {
+      error.add(Error(fmt::format("fits with sequence: {} instead of {}", tokens,
+                                  plan::sequence_of(run.model, run.plan))));
+    }
   }
 }
 
@@ -169,10 +173,6 @@ Result<void> simulate_step(Run& run, const RunOptions& options) {
   return {};
 }
 
-std::int64_t sequence_of(const Run& run) {
-  return run.plan.sequence > 0 ? run.plan.sequence : run.model.max_positions;
-}
-
 /// Forward FLOPs that recompute does again for one sequence.
 Flops recomputed_flops(const Run& run, bool skipped) {
   const auto parts = plan::split_model(run.model, run.plan);
@@ -215,12 +215,14 @@ void compute_rates(Run& run, bool recompute_skipped) {
     return;
   }
   const auto sequences = static_cast<double>(run.plan.global_batch);
-  const Flops useful = zoo::model_flops_per_sequence(run.model, sequence_of(run)) *
-                       plan::model_flops_share(run.plan);
+  const Flops useful =
+      zoo::model_flops_per_sequence(run.model, plan::sequence_of(run.model, run.plan)) *
+      plan::model_flops_share(run.plan);
   const double per_device = sequences / static_cast<double>(run.devices) / seconds;
   run.peak_type = plan::gemm_type(run.plan);
   const FlopRate peak = run.machine.device.peak[static_cast<std::size_t>(run.peak_type)];
-  run.tokens_per_s = sequences * static_cast<double>(sequence_of(run)) / seconds;
+  run.tokens_per_s =
+      sequences * static_cast<double>(plan::sequence_of(run.model, run.plan)) / seconds;
   run.model_flops_per_device = FlopRate(useful.value() * per_device);
   run.hardware_flops_per_device =
       FlopRate((useful + recomputed_flops(run, recompute_skipped)).value() * per_device);

@@ -153,6 +153,33 @@ TEST(AstraNative, OnAMachineItIsWhatSimulateSays) {
                 nlohmann::json::parse(simulated.out)["step_time_s"].get<double>() * 1e9));
 }
 
+TEST(AstraNative, AnAllReduceOfEightH100TakesWhatWasMeasured) {
+  // 256 MiB over NVLS: 1,092.1 us (tests/calibrate/measured/dgx-h100.csv).
+  const auto json = native_json("hgx_h100_8_all_reduce_256MiB_ring_unaware", "--machine dgx-h100");
+  EXPECT_NEAR(json["native"]["cycles"].get<double>(), 1'092'100, 0.02 * 1'092'100);
+}
+
+TEST(AstraNative, ARootIsBusyUntilItsMessagesHaveLeft) {
+  // 64 MiB broadcast along four NPUs at 50 * 2^30 B/s: 1.25 ms on each link.
+  const Folder files;
+  const std::string trace = files.write("trace.json", R"([{"version": "1.0.0"},
+    {"id": 1, "name": "b", "type": 7, "attr": [{"name": "is_cpu_op", "bool_val": false},
+     {"name": "comm_type", "int64_val": 5}, {"name": "comm_size", "int64_val": 67108864}]}])");
+  const std::string network = files.write("network.yml",
+                                          "topology: [ Switch ]\nnpus_count: [ 4 ]\n"
+                                          "bandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n");
+  const std::string other = folder_of(kDirect);
+  const Outcome run = orrery("astra --native --json --workload-configuration=" + (files / "trace") +
+                             " --system-configuration=" + other + "system.json" +
+                             " --network-configuration=" + network +
+                             " --remote-memory-configuration=" + other + "memory.json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto ranks = nlohmann::json::parse(run.out)["ranks"];
+  ASSERT_EQ(ranks.size(), 4U);
+  EXPECT_GE(ranks[0]["native_cycles"], 1'249'999);
+  EXPECT_GE(ranks[3]["native_cycles"], ranks[0]["native_cycles"]);
+}
+
 TEST(AstraNative, MistakesNameFlagAndChoices) {
   const Outcome unknown = native(kDirect, "--network max-min --machine dgx-h10");
   EXPECT_EQ(unknown.status, 2);

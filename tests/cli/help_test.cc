@@ -32,7 +32,7 @@ std::vector<std::string> examples_of(const std::string& help) {
 /// `explain`, the simulated `collective` and a planner that searches many times take seconds each.
 bool stands_alone(const std::string& example) {
   static const std::regex needs(
-      R"(\.\.\.|>|\./|traces/|\b\w+\.(csv|json|yaml|sh|toml|txt)\b|docs/|^explain|^plan.* --(table|explain|vary)|--network fifo$)");
+      R"(\.\.\.|\./|traces/|\b\w+\.(csv|json|yaml|sh|toml|txt)\b|docs/|^explain|^plan.* --(table|explain|vary)|--network fifo$)");
   return !std::regex_search(std::regex_replace(example, std::regex(R"(examples/\S+)"), ""), needs);
 }
 
@@ -41,10 +41,12 @@ TEST(Help, ItsExamplesRun) {
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(ORRERY_SOURCE_DIR);  // examples/ are there
   int run = 0;
-  for (const char* command : {"", "simulate", "estimate", "plan", "compare", "collective", "gemm",
-                              "attention", "list", "show", "export", "astra", "spmd", "fuse"}) {
+  for (const char* command :
+       {"", "simulate", "estimate", "plan", "compare", "collective", "gemm", "attention", "list",
+        "show", "export", "import", "astra", "spmd", "fuse", "calibrate", "calculon"}) {
     const std::string help = orrery(std::string(command) + " --help").out;
     for (std::string example : examples_of(help)) {
+      example = std::regex_replace(example, std::regex(" > \\S+$"), "");
       example =
           std::regex_replace(example, std::regex("--output trace/"), "--output " + folder / "");
       if (stands_alone(example)) {

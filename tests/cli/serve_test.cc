@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kSmall =
     "serve --model llama-3.1-8b --machine dgx-h100 --rate 10 --input 500 --output 50 --requests "
@@ -247,6 +248,13 @@ TEST(ServeCommand, SearchFindsARate) {
       "--search rate --slo 'ttft=200 ms,tpot=20 ms'");
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("Largest rate: "));
+  EXPECT_THAT(run.out, Not(HasSubstr("no rate breaks")));
+  const Outcome fields =
+      orrery(std::string(kSmall) + "--search rate --slo 'ttft=200 ms,tpot=20 ms' --json --seed 3");
+  ASSERT_EQ(fields.status, 0) << fields.err;
+  EXPECT_GT(nlohmann::json::parse(fields.out)["request_rate"], 0);
+  const Outcome few = orrery(std::string(kSmall) + "--search rate --slo 'ttft=100 s'");
+  EXPECT_THAT(few.out, HasSubstr("no rate breaks the limits: 40 requests"));
   const Outcome alone = orrery(std::string(kSmall) + "--search rate");
   EXPECT_EQ(alone.status, 2);
   EXPECT_THAT(alone.err, HasSubstr("--slo: missing"));

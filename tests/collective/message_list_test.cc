@@ -47,5 +47,23 @@ TEST(MessageList, RingOfThreeByHand) {
   EXPECT_EQ(list.waits(), (std::vector<std::uint32_t>{0, 0, 0, 1, 1, 1}));
 }
 
+TEST(MessageList, ChunksOfAPairLeaveInOrder) {
+  // Three chunks along three ranks: messages 0, 2, 4 from rank 0, 1, 3, 5 from rank 1.
+  const MessageList list(
+      *schedule_of(graph::CollectiveKind::broadcast, CollectiveAlgorithm::ring, 3, 3));
+  ASSERT_EQ(list.size(), 6U);
+  EXPECT_TRUE(list.in_order());
+  for (std::uint32_t message = 0; message < 4; ++message) {
+    EXPECT_EQ(list.next(message), message + 2);
+  }
+  EXPECT_EQ(list.next(4), MessageList::kNone);
+  EXPECT_EQ(list.next(5), MessageList::kNone);
+  EXPECT_EQ(list.waits(), (std::vector<std::uint32_t>{0, 1, 0, 1, 0, 1}));  // without the order
+  const MessageList ring(
+      *schedule_of(graph::CollectiveKind::all_reduce, CollectiveAlgorithm::ring, 3));
+  EXPECT_FALSE(ring.in_order());
+  EXPECT_EQ(ring.next(0), MessageList::kNone);
+}
+
 }  // namespace
 }  // namespace orrery::collective

@@ -360,6 +360,16 @@ TEST(Search, TheRateKeepsTheLimitAndTwoPercentMoreDoesNot) {
   EXPECT_GE(found.attained, 0.9);
   load.rate = found.rate * 1.05;
   EXPECT_LT(attainment(server->run(requests::generate(load)), search.objectives), 0.9);
+  EXPECT_TRUE(found.limited);
+}
+
+TEST(Search, SoFewRequestsThatNoRateIsTooMuchAreSaid) {
+  auto server = Server::make(served_model("llama-3.2-1b"), served_machine("dgx-h100"),
+                             load_engine("vllm@0.19").value());
+  ASSERT_TRUE(server.has_value());
+  const RateFound found = search_rate(*server, small_load(5), {.objectives = {.ttft = 10_s}});
+  EXPECT_FALSE(found.limited);
+  EXPECT_EQ(found.attained, 1);
 }
 
 TEST(Metrics, PercentilesInterpolateAsNumpy) {

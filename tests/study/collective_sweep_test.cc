@@ -51,6 +51,23 @@ TEST(Messages, OnASwitchTheyTakeTheClosedForm) {
   expect_same(machine, one_size(Kind::send_recv, 8, kMegabyte, Algorithm::direct), 1e-6);
 }
 
+TEST(Messages, ChunksFollowOneAnotherOnSharedLinksToo) {
+  // Along a chain every port carries one member's chunks: in order they take what first come, first
+  // served takes. All at once they would come together, and be passed on only then: seven times as
+  // long. A tree's members share their ports among two children.
+  const machine::Machine machine = cluster_of(8, 1);
+  const auto ratio = [&](Kind kind, Algorithm algorithm, simulate::NetworkModel network) {
+    const auto options = one_size(kind, 8, 32 * kMegabyte, algorithm);
+    return to_seconds(by(network, machine, options)) /
+           to_seconds(by(simulate::NetworkModel::fifo, machine, options));
+  };
+  EXPECT_NEAR(ratio(Kind::broadcast, Algorithm::ring, simulate::NetworkModel::flow), 1, 1e-6);
+  for (const Kind kind : {Kind::broadcast, Kind::all_reduce}) {
+    EXPECT_NEAR(ratio(kind, Algorithm::double_binary_tree, simulate::NetworkModel::flow), 1, 0.25);
+  }
+  EXPECT_NEAR(ratio(Kind::broadcast, Algorithm::ring, simulate::NetworkModel::packet), 1, 0.25);
+}
+
 TEST(Messages, FullyConnectedMembersSendOverAllTheirLinksAtOnce) {
   // A link to each of 7 others; what one device sends to them does not share a link.
   const machine::Machine machine =
@@ -120,6 +137,18 @@ TEST(Messages, WhatAutomaticCannotTakeIsSaid) {
   EXPECT_EQ(table->rows.front().algorithm, Algorithm::ring);
   EXPECT_THAT(table->notes, ::testing::Contains(::testing::HasSubstr(
                                 "network fifo runs ring in place of auto's double_binary_tree")));
+}
+
+TEST(Messages, TellHowManySizesAreDone) {
+  collective::SweepOptions options = one_size(Kind::all_reduce, 8, 1_KiB, Algorithm::ring);
+  options.largest = 4_KiB;
+  std::vector<double> shares;
+  ASSERT_TRUE(sweep_on(simulate::NetworkModel::fifo, cluster_of(8, 1), options,
+                       [&](double share, std::uint64_t) { shares.push_back(share); }));
+  EXPECT_TRUE(std::ranges::is_sorted(shares));
+  for (const double size_done : {1.0 / 3, 2.0 / 3, 1.0}) {
+    EXPECT_THAT(shares, ::testing::Contains(::testing::DoubleNear(size_done, 1e-9)));
+  }
 }
 
 TEST(Messages, AGroupTooLargeToRunIsAMistake) {

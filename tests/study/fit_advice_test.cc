@@ -79,6 +79,20 @@ TEST(FitAdvice, WhereNothingHelpsThatIsSaid) {
   EXPECT_THAT(run.error().to_string(), HasSubstr("does not fit with more recompute"));
 }
 
+TEST(FitAdvice, WhereNothingHelpsAShorterSequenceMay) {
+  const zoo::Model model = *zoo::load_model("llama-3-8b");
+  const machine::Machine machine = *machine::load_machine("dgx-h100");
+  const plan::Plan plan{.tp = 8, .global_batch = 1, .recompute = plan::Recompute::full};
+  plan::Plan longer = plan;
+  longer.sequence = std::int64_t{1} << 24;
+  const std::int64_t tokens = fitting_sequence(model, machine, longer);
+  ASSERT_GT(tokens, 0);
+  longer.sequence = tokens;
+  EXPECT_TRUE(run_step(model, machine, longer, 0, {}));
+  longer.sequence = 2 * tokens;
+  EXPECT_FALSE(run_step(model, machine, longer, 0, {}));
+}
+
 TEST(FitAdvice, ItsProgressNeverGoesBack) {
   const TooLarge step;
   std::vector<double> shares;

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "machine/network/packet_network.h"
 
@@ -73,7 +74,7 @@ PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRe
 }
 
 Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,
-                              const PacketOptions& options) {
+                              const PacketOptions& options, PacketProgress progress) {
   packets::PacketNetwork network(router.graph(), flows, options);
   // A sprayed way is all ways at once; a packet takes one.
   const bool sprays = router.routing() == topology::Routing::spray;
@@ -95,8 +96,9 @@ Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRe
       length[f] = links->size();
     }
   }
-  if (const double work = passes(network, flows, length);
-      options.steady <= 0 && work > kMostPasses) {
+  const double work = passes(network, flows, length);
+  network.tell(std::move(progress), work);
+  if (options.steady <= 0 && work > kMostPasses) {
     return fail(
         fmt::format("packets pass links about {:.1e} times, at most {:.0e} end within hours; send "
                     "less, skip steady phases, or take flows",

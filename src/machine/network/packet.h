@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -159,8 +160,11 @@ struct PacketRun {
 ///
 /// Mistakes: a routing other than ecmp, spray or auto; ways that do not exist; hpcc or swift over a
 /// link whose cable does not lead back.
+///
+/// `progress` is called now and then with the share of the work done and the events so far.
+using PacketProgress = std::function<void(double share, std::uint64_t events)>;
 Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,
-                              const PacketOptions& options);
+                              const PacketOptions& options, PacketProgress progress = {});
 
 /// The same with one given way per flow; acknowledgements among packets go by hash of the seed.
 PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRequest>& flows,

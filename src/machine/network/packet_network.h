@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/calendar_queue.h"
@@ -74,6 +75,11 @@ class PacketNetwork {
            std::ranges::any_of(ways_, [this](std::int32_t over) { return reverse(over) < 0; });
   }
   PacketRun run();
+  /// Of run(): `passes` is how often packets will pass links, if none is sent twice.
+  void tell(PacketProgress progress, double passes) {
+    progress_ = std::move(progress);
+    bytes_ = passes * static_cast<double>(options_.wire.value());
+  }
 
   // Messages one by one, instead of run(): they begin at given times, in no part, and nothing is
   // skipped.
@@ -300,6 +306,8 @@ class PacketNetwork {
   std::vector<Report> reports_;                    ///< by packet, `report_stride_` each
   std::size_t report_stride_ = 0;
   std::uint64_t random_ = 0;  ///< of which packet is trimmed or marked
+  PacketProgress progress_;
+  double bytes_ = 0;  ///< that links will have carried
   // of messages
   bool by_message_ = false;
   bool stuck_ = false;

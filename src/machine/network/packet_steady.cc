@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Parts of the network that share nothing, and their steady phases (packet.h).
+#include <algorithm>
 #include <cassert>
 #include <map>
 #include <numeric>
@@ -9,10 +10,11 @@
 namespace orrery::network::packets {
 namespace {
 
-constexpr std::uint32_t kLeastPackets = 32;  ///< of every flow in a window
-constexpr int kLeastWindows = 3;             ///< alike before a skip
-constexpr int kAhead = 4;                    ///< a skip is so many times what has been steady
-constexpr int kTrips = 4;                    ///< one way: of the least window and of a flow's end
+constexpr std::uint64_t kTellEvery = 1U << 18U;  ///< events, between two calls of progress
+constexpr std::uint32_t kLeastPackets = 32;      ///< of every flow in a window
+constexpr int kLeastWindows = 3;                 ///< alike before a skip
+constexpr int kAhead = 4;                        ///< a skip is so many times what has been steady
+constexpr int kTrips = 4;  ///< one way: of the least window and of a flow's end
 
 std::uint32_t root_of(std::vector<std::uint32_t>& parents, std::uint32_t of) {
   while (parents[of] != of) {
@@ -74,7 +76,10 @@ void PacketNetwork::run_part(const std::vector<std::uint32_t>& part) {
   push_start();
   while (!queue_.empty()) {
     handle(queue_.pop());
-    ++run_.events;
+    if ((++run_.events & (kTellEvery - 1)) == 0 && progress_) {
+      const double carried = std::accumulate(run_.load.begin(), run_.load.end(), 0.0);
+      progress_(std::min(1.0, carried / bytes_), run_.events);
+    }
   }
   assert(begun_ == part_.size() && "every flow of a part begins");
 }

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "workload/interop/interop.h"
 #include "workload/plan/layout.h"
+#include "workload/plan/shard.h"
 
 namespace orrery::interop {
 namespace {
@@ -104,7 +105,7 @@ plan::Plan canonical(plan::Plan plan, const zoo::Model* model) {
     plan.recompute_layers = 0;
   }
   if (plan.sequence == 0 && model != nullptr) {
-    plan.sequence = model->max_positions;
+    plan.sequence = plan::sequence_of(*model, plan);
   }
   return plan;
 }

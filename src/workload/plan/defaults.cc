@@ -23,6 +23,12 @@ class Completion {
     if (is_open("dp") && devices > 0 && replica > 0) {
       plan_.dp = std::max<std::int64_t>(1, devices / replica);
     }
+    const std::int64_t ends = plan_.schedule == Schedule::dualpipe ? 2 : 1;  // of the pipeline
+    const std::int64_t batch = (Bytes(plan_.dp) * plan_.microbatch * plan_.pp * ends).value();
+    const bool even = plan_.batch_shares.empty() || plan_.batch_shares == "auto";
+    if (is_open("global_batch") && even && batch > 0) {
+      plan_.global_batch = batch;
+    }
     const bool usual = plan_.as_of == 0 || plan_.as_of >= kYear;
     if (usual) {
       choose("attention", &Plan::attention, zoo::AttentionKernel::flash, has_flash());
@@ -82,6 +88,14 @@ class Completion {
 };
 
 }  // namespace
+
+std::string default_text(std::string_view field) {
+  const auto* const open = std::ranges::find(kOpenFields, field, &OpenField::name);
+  if (open != kOpenFields.end()) {
+    return "default: " + std::string(open->today);
+  }
+  return "default " + field_text({}, field);
+}
 
 Plan complete(const PlacedPlan& open, const zoo::Model* model, const machine::Machine* machine,
               std::int64_t devices) {

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "machine/machine.h"
@@ -38,7 +39,11 @@ inline constexpr auto kOpenFields = std::to_array<OpenField>({
     {"moe_dispatch",
      "hierarchical with ep over several nodes and a router that limits their number", "alltoall"},
     {"dp", "devices / (tp x cp x pp), with --devices", ""},
+    {"global_batch", "dp x microbatch x pp, twice that with dualpipe: a pipeline that fills", ""},
 });
+
+/// What help texts say of a field that is not given: "default 1", or the rule above.
+std::string default_text(std::string_view field);
 
 /// Fields that have a place are given, all others open. `model`, `machine`: null where not known;
 /// `devices`: 0 where not given. Of devices that tp x cp x pp does not divide as many replicas as

@@ -144,6 +144,14 @@ Result<Plan> load_plan(const std::string& name_or_path) {
   return load_placed_plan(name_or_path).map([](const PlacedPlan& placed) { return placed.plan; });
 }
 
+std::string field_text(const Plan& plan, std::string_view field) {
+  std::string text;
+  Plan::fields([&](std::string_view name, auto member, std::string_view) {
+    text = name == field ? shown(plan.*member) : text;
+  });
+  return text;
+}
+
 std::string to_yaml(const Plan& plan) {
   std::string text;
   Plan::fields([&](std::string_view name, auto member, std::string_view help) {

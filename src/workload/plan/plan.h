@@ -138,7 +138,7 @@ struct Plan {
   std::int64_t chunks = 1;        ///< v, model chunks per device (interleaved, zb-v)
   std::int64_t microbatch = 1;    ///< sequences
   std::int64_t global_batch = 1;  ///< sequences
-  std::int64_t sequence = 0;      ///< tokens; 0 = the model's max_positions
+  std::int64_t sequence = 0;      ///< tokens; 0 = those of the model's pre-training
   ContextExchange cp_exchange = ContextExchange::p2p;
   std::int64_t cp_a2a = 1;  ///< of a2a+p2p: ranks of the all-to-all
   MoeDispatch moe_dispatch = MoeDispatch::all_to_all;
@@ -231,7 +231,8 @@ struct Plan {
     visit("chunks", &Plan::chunks, "model chunks per device (schedule interleaved, zb-v)");
     visit("microbatch", &Plan::microbatch, "sequences per microbatch and replica");
     visit("global_batch", &Plan::global_batch, "sequences per step over all replicas");
-    visit("sequence", &Plan::sequence, "tokens per sequence; 0 = the model's maximum");
+    visit("sequence", &Plan::sequence,
+          "tokens per sequence; 0 = as in the model's pre-training, or its maximum");
     visit("cp_exchange", &Plan::cp_exchange, "how context-parallel ranks exchange keys and values");
     visit("cp_a2a", &Plan::cp_a2a, "ranks of the all-to-all in cp_exchange a2a+p2p");
     visit("moe_dispatch", &Plan::moe_dispatch, "how tokens reach their experts");
@@ -329,6 +330,8 @@ Result<PlacedPlan> load_placed_plan(const std::string& name_or_path);
 Result<Plan> parse_plan(const ConfigNode& node);
 Result<Plan> load_plan(const std::string& name_or_path);
 std::string to_yaml(const Plan& plan);
+/// Of one field, as in the file.
+std::string field_text(const Plan& plan, std::string_view field);
 
 /// Every reason why the plan cannot run this model: degrees that do not divide heads, layers or
 /// batch; schedule and chunks that contradict; ZeRO with what it does not allow; ranges. Fields are

@@ -40,7 +40,9 @@ bool fuses_softmax(const zoo::Model& model, const Plan& plan) {
 }
 
 std::int64_t sequence_of(const zoo::Model& model, const Plan& plan) {
-  return plan.sequence == 0 ? model.max_positions : plan.sequence;
+  const std::int64_t usual =
+      model.trained_positions > 0 ? model.trained_positions : model.max_positions;
+  return plan.sequence == 0 ? usual : plan.sequence;
 }
 
 zoo::ShapeOptions shape_options(const zoo::Model& model, const Plan& plan) {

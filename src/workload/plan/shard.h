@@ -19,7 +19,7 @@ zoo::ShapeOptions shape_options(const zoo::Model& model, const Plan& plan);
 /// (megatron/core/fusions/fused_softmax.py, is_kernel_available; at most 2,048 keys in 2021).
 bool fuses_softmax(const zoo::Model& model, const Plan& plan);
 
-/// Tokens of one sequence: the plan's, or the model's maximum.
+/// Tokens of one sequence: the plan's, or those that the model was pre-trained with.
 std::int64_t sequence_of(const zoo::Model& model, const Plan& plan);
 
 /// B S H elements of the compute type: what branches read and write.

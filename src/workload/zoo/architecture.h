@@ -201,7 +201,9 @@ struct Model {
   std::int64_t value_dim = 0;      ///< width of a value head; 0: head_dim
   std::int64_t ffn = 0;            ///< inner width of the MLP
   std::int64_t vocab = 0;          ///< V, without padding
-  std::int64_t max_positions = 0;  ///< rows of the learned position table; default sequence length
+  std::int64_t max_positions = 0;  ///< rows of the learned position table, or the longest sequence
+  /// Of pre-training, where rotary positions were stretched afterwards; 0: max_positions.
+  std::int64_t trained_positions = 0;
   MlpKind mlp = MlpKind::gelu;
   NormKind norm = NormKind::layer_norm;
   PositionKind position = PositionKind::learned;

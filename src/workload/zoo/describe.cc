@@ -62,7 +62,11 @@ std::string shape_of(const Model& m) {
          line("heads", heads_of(m)) +
          line("MLP", fmt::format("{}, inner width {}", name_of(m.mlp), grouped(m.ffn))) +
          experts_of(m) + streams_of(m) + line("norm", name_of(m.norm)) +
-         line("positions", fmt::format("{}, {}", name_of(m.position), grouped(m.max_positions))) +
+         line("positions",
+              fmt::format("{}, {}{}", name_of(m.position), grouped(m.max_positions),
+                          m.trained_positions == 0 ? ""
+                                                   : fmt::format("; pre-trained with {}",
+                                                                 grouped(m.trained_positions)))) +
          line("vocabulary", grouped(m.vocab)) + line("output", head) +
          line("dropout", dropouts_of(m));
 }

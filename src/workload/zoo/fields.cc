@@ -229,6 +229,21 @@ void check_size(Reader& read, const Model& m, std::string_view layers_field) {
                layers_field, "a model of fewer than 2^50 parameters; this one has more");
 }
 
+/// What the rotary positions were stretched from: beside max_position_embeddings or in the map that
+/// says how (rope_scaling, or rope_parameters of newer files). 0 where nothing was.
+std::int64_t trained_positions(Reader& read, std::int64_t longest) {
+  constexpr std::string_view kName = "original_max_position_embeddings";
+  std::int64_t trained = optional_extent(read, kName, kMaxPositions).value_or(0);
+  for (const std::string_view map : {"rope_scaling", "rope_parameters"}) {
+    const ConfigNode* how = read.node().find(map);
+    const ConfigNode* inside = how == nullptr ? nullptr : how->find(kName);
+    if (inside != nullptr && inside->kind == ConfigNode::Kind::scalar) {
+      trained = parse_integer(inside->text).value_or(0);
+    }
+  }
+  return trained > 0 && trained < longest ? trained : 0;
+}
+
 Model read_decoder(Reader& read, const DecoderDefaults& defaults) {
   ignore_all(read, kIgnoredDecoder);
   Model m;
@@ -245,6 +260,7 @@ Model read_decoder(Reader& read, const DecoderDefaults& defaults) {
   m.ffn = extent(read, defaults.ffn, 8 * kMaxHidden);
   m.vocab = extent(read, "vocab_size", kMaxVocab, defaults.vocab);
   m.max_positions = extent(read, "max_position_embeddings", kMaxPositions, defaults.positions);
+  m.trained_positions = trained_positions(read, m.max_positions);
   m.mlp = mlp_of(read, defaults.activation, defaults.function, defaults.gated);
   m.tied_embedding = read.optional("tie_word_embeddings", defaults.tied);
   m.attention_bias = m.attention_output_bias = m.mlp_bias = false;

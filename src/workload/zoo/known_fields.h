@@ -90,7 +90,6 @@ inline constexpr auto kIgnoredDecoder = std::to_array<std::string_view>({
     "is_llama_config",
     "layer_norm_eps",
     "norm_eps",
-    "original_max_position_embeddings",
     "pretraining_tp",
     "rms_norm_eps",
     "rope_interleave",

@@ -128,6 +128,22 @@ TEST(Packets, OneFlowIsItsClosedForm) {
               (15 * 332 + 6000 + 6 * 1005.12) * 1e-9, 1e-11);
 }
 
+TEST(Packets, TellHowFarTheyAre) {
+  const LinkGraph graph = tree(4, "100Gbit/s");
+  const auto flows = make_traffic({.kind = Traffic::permutation, .bytes = Bytes(50'000'000)}, 16);
+  Router router(graph, Routing::ecmp, 3);
+  std::vector<double> shares;
+  const auto told = run_packets(router, flows, {.protocol = Protocol::roce},
+                                [&](double share, std::uint64_t) { shares.push_back(share); });
+  ASSERT_GE(shares.size(), 2U);
+  EXPECT_TRUE(std::ranges::is_sorted(shares));
+  EXPECT_GT(shares.front(), 0);
+  EXPECT_LT(shares.front(), 0.9);
+  EXPECT_GT(shares.back(), 0.5);
+  EXPECT_LE(shares.back(), 1);
+  EXPECT_EQ(told->finish, run_packets(router, flows, {.protocol = Protocol::roce})->finish);
+}
+
 TEST(Packets, SprayedOnesTakeAWayByHashEach) {
   const LinkGraph graph = tree(4, "100Gbit/s");
   const auto flows = make_traffic({.kind = Traffic::permutation, .bytes = Bytes(64'000)}, 16);

@@ -73,6 +73,27 @@ TEST(Defaults, AreNotChosenWhereTheMachineCannotDoThem) {
                    .sequence_parallel);
 }
 
+TEST(Defaults, FillThePipeline) {
+  // dp 4 x microbatch 2 x pp 6; dualpipe is fed from both ends.
+  EXPECT_EQ(completed("{tp: 8, pp: 6, dp: 4, microbatch: 2}").global_batch, 48);
+  EXPECT_EQ(completed("{pp: 4, dp: 2, schedule: dualpipe}").global_batch, 16);
+  EXPECT_EQ(completed("{tp: 8, pp: 6, microbatch: 2}", 96).global_batch, 24);  // dp 2
+  EXPECT_EQ(completed("{dp: 4, global_batch: 8}").global_batch, 8);
+  EXPECT_EQ(completed("{}").global_batch, 1);
+  EXPECT_EQ(completed("{dp: 2, batch_shares: \"3,5\"}").global_batch, 1);  // for the check
+}
+
+TEST(Defaults, HelpSaysEveryOne) {
+  EXPECT_EQ(default_text("tp"), "default 1");
+  EXPECT_EQ(default_text("schedule"), "default 1f1b");
+  EXPECT_EQ(default_text("order"), "default \"tp-cp-dp-pp\"");
+  EXPECT_EQ(default_text("overlap_tp"), "default true");
+  EXPECT_EQ(default_text("zero"), "default: 1 with more than one replica (dp x cp > 1)");
+  Plan::fields([](std::string_view name, auto, std::string_view) {
+    EXPECT_GT(default_text(name).size(), std::string_view("default ").size()) << name;
+  });
+}
+
 TEST(Defaults, OfDevicesThatDoNotDivideAsManyReplicasAsThereIsRoomFor) {
   EXPECT_EQ(completed("{tp: 8, pp: 4, global_batch: 7}", 250).dp, 7);  // 224 of 250
 }

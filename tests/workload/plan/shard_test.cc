@@ -23,6 +23,15 @@ zoo::ModelOperator find(const std::vector<zoo::ModelOperator>& operators, const 
   return found == operators.end() ? zoo::ModelOperator{} : *found;
 }
 
+TEST(Shard, SequencesAreThoseOfThePreTraining) {
+  zoo::Model model;
+  model.max_positions = 4096;
+  EXPECT_EQ(sequence_of(model, {}), 4096);
+  model.trained_positions = 1024;
+  EXPECT_EQ(sequence_of(model, {}), 1024);
+  EXPECT_EQ(sequence_of(model, {.sequence = 2048}), 2048);
+}
+
 TEST(Shard, StagesExchangeEveryStreamOfTheResidual) {
   // 4096 tokens of 4 streams of 4096 elements of bf16.
   const Plan plan{.sequence = 4096};

@@ -159,6 +159,17 @@ TEST(Families, deepseek_has_dense_layers_first) {
   EXPECT_EQ(shipped_family("deepseek-v2-lite").latent.query_rank, 0);
 }
 
+TEST(Families, stretched_positions_tell_what_they_were_trained_with) {
+  EXPECT_EQ(shipped_family("deepseek-v3").trained_positions, 4096);  // of 163,840: rope_scaling
+  EXPECT_EQ(shipped_family("llama-3.1-8b").trained_positions, 8192);
+  EXPECT_EQ(shipped_family("phi-4-mini").trained_positions, 4096);  // beside the longest
+  EXPECT_EQ(shipped_family("phi-4").trained_positions, 0);          // not stretched
+  EXPECT_EQ(shipped_family("llama-3-8b").trained_positions, 0);
+  const auto newer = changed_family("llama-3.1-8b", "\"rope_scaling\"", "\"rope_parameters\"");
+  ASSERT_TRUE(newer) << newer.error().to_string();
+  EXPECT_EQ(newer->trained_positions, 8192);
+}
+
 TEST(Families, gpt_oss_alternates_windows_and_has_sinks) {
   const Model m = shipped_family("gpt-oss-120b");
   EXPECT_EQ(layer_kinds(m), (std::vector<std::string>{"moe_window", "moe_full"}));

@@ -31,10 +31,7 @@ Moment moment(const std::vector<Communication>& all, Time now, const Slowdown& s
 
 }  // namespace
 
-void Beside::put(const Communication& communication) {
-  if (communication.end <= communication.begin) {
-    return;
-  }
+void Beside::insert(const Communication& communication) {
   const auto place = std::upper_bound(
       communications_.begin(), communications_.end(), communication,
       [](const Communication& a, const Communication& b) { return a.begin < b.begin; });
@@ -47,13 +44,6 @@ void Beside::prolong(const std::vector<Time>& ends) {
       one.end = std::max(one.end, ends[one.node]);
     }
   }
-}
-
-void Beside::forget(Time before) {
-  if (communications_.empty() || communications_.front().end > before) {
-    return;  // what is left behind the first is forgotten later
-  }
-  forget_all(before);
 }
 
 void Beside::forget_all(Time before) {
@@ -79,10 +69,7 @@ void Beside::move(Time later, std::size_t nodes) {
   }
 }
 
-Time Beside::stretched(Time begin, Time work, const Slowdown& slowdown) const {
-  if (communications_.empty() || !slowdown.any()) {
-    return work;
-  }
+Time Beside::stretched_beside(Time begin, Time work, const Slowdown& slowdown) const {
   Time now = begin;
   auto left = static_cast<double>(work.value());
   for (;;) {

@@ -33,11 +33,24 @@ struct Communication {
 class Beside {
  public:
   /// In any order, each node once.
-  void put(const Communication& communication);
+  void put(const Communication& communication) {
+    if (communication.end <= communication.begin) {
+      return;
+    }
+    if (communications_.empty() || communications_.back().begin <= communication.begin) {
+      communications_.push_back(communication);
+    } else {
+      insert(communication);
+    }
+  }
   /// Nodes' ends, by number, turn out to be later.
   void prolong(const std::vector<Time>& ends);
-  /// Forgets what has ended by then.
-  void forget(Time before);
+  /// Forgets what has ended by then; what is left behind the first is forgotten later.
+  void forget(Time before) {
+    if (!communications_.empty() && communications_.front().end <= before) {
+      forget_all(before);
+    }
+  }
   /// The last collective ends that much later.
   void prolong_last(Time by);
   /// The same now, of all: forget() leaves what is behind the first for later.
@@ -47,11 +60,17 @@ class Beside {
   const std::vector<Communication>& all() const { return communications_; }
 
   /// Time that kernels of `work` take from `begin` on.
-  Time stretched(Time begin, Time work, const Slowdown& slowdown) const;
+  Time stretched(Time begin, Time work, const Slowdown& slowdown) const {
+    return communications_.empty() || !slowdown.any() ? work
+                                                      : stretched_beside(begin, work, slowdown);
+  }
   /// Extra time of kernels that fill `share` of [begin, end].
   Time delay(Time begin, Time end, double share, const Slowdown& slowdown) const;
 
  private:
+  void insert(const Communication& communication);
+  Time stretched_beside(Time begin, Time work, const Slowdown& slowdown) const;
+
   std::vector<Communication> communications_;  ///< by begin
 };
 

@@ -129,7 +129,9 @@ struct NodeRun::MetTimes {
       const auto& phases = around.transfers[static_cast<std::size_t>(node.transfer)];
       const Ports::Sender sender{node.lane, i, node.kind == Kind::message};
       taken = around.ports.start(sender, begin, phases) - begin;
-      run.follow_moved(around.ports, around.beside, run.clocks_);
+      if (!around.ports.moved().empty()) {
+        run.follow_moved(around.ports, around.beside, run.clocks_);
+      }
       if (node.kind == Kind::collective) {
         run.spans_.push_back({node.lane, begin, begin + taken});
       }

@@ -44,6 +44,7 @@ std::vector<MemoryBytes> held_by_moment(std::span<const Allocation> allocations,
     held.push_back(result.change);
     result.change -= ends[moment];
   }
+  result.change_total = result.change.total();
   return held;
 }
 
@@ -60,6 +61,7 @@ void consider(const MemoryBytes& held, std::size_t moment, bool first, Liveness&
 /// What is left after `other` too.
 void end_beside(const Liveness& other, Liveness& result) {
   result.change += other.change;
+  result.change_total = result.change.total();
   for (std::size_t row = 0; row < result.taken.size(); ++row) {
     result.taken[row] += other.taken[row];
     result.given[row] += other.given[row];
@@ -147,40 +149,30 @@ Liveness liveness(const Template& t) {
   return liveness(allocations, moments);
 }
 
-void MemoryLevel::share(const Liveness& instance, Lifetime lifetime, std::int64_t times) {
-  for (const Allocation& allocation : instance.shared) {
-    if (allocation.lifetime != lifetime) {
-      continue;
-    }
-    auto known = std::find_if(in_flight_.begin(), in_flight_.end(),
-                              [&](const auto& one) { return one.first == allocation.shared; });
-    if (known == in_flight_.end()) {
-      known = in_flight_.insert(known, {allocation.shared, 0});
-    }
-    const bool before = known->second > 0;
-    known->second += lifetime == Lifetime::leaves ? times : -times;
-    const bool after = known->second > 0;
-    if (before != after) {
-      level_[allocation.memory] += after ? allocation.bytes : Bytes(0) - allocation.bytes;
-    }
+std::int64_t Followed::changes(const Allocation& allocation, std::int64_t more) {
+  auto known = std::find_if(in_flight_.begin(), in_flight_.end(),
+                            [&](const auto& one) { return one.first == allocation.shared; });
+  if (known == in_flight_.end()) {
+    known = in_flight_.insert(known, {allocation.shared, 0});
   }
+  const bool before = known->second > 0;
+  known->second += more;
+  const bool after = known->second > 0;
+  return static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before);
 }
 
 void MemoryLevel::begin(const Liveness& instance, std::int64_t times) {
-  share(instance, Lifetime::leaves, times);
-  for (std::size_t row = 0; row < lower_.size(); ++row) {
-    lower_[row] += instance.taken[row] * times;
-    most_lower_[row] = std::max(most_lower_[row], lower_[row]);
-  }
+  followed_.begin(instance, times, [this](const Allocation& allocation, std::int64_t sign) {
+    level_[allocation.memory] += allocation.bytes * sign;
+  });
 }
 
 void MemoryLevel::end(const Liveness& instance, std::int64_t times) {
   MemoryBytes change = instance.change;
   level_ += change *= times;
-  for (std::size_t row = 0; row < lower_.size(); ++row) {
-    lower_[row] -= instance.given[row] * times;
-  }
-  share(instance, Lifetime::enters, times);
+  followed_.end(instance, times, [this](const Allocation& allocation, std::int64_t sign) {
+    level_[allocation.memory] += allocation.bytes * sign;
+  });
 }
 
 MemoryBytes MemoryLevel::run(const Liveness& instance) {

@@ -99,10 +99,11 @@ struct Liveness {
   Bytes most_total{0};     ///< its sum
   std::size_t moment = 0;  ///< which that is
   std::size_t moments = 0;
-  MemoryBytes highest;  ///< of each row on its own
-  MemoryBytes change;   ///< after it
-  LowerTiers taken{};   ///< by what leaves
-  LowerTiers given{};   ///< by what enters
+  MemoryBytes highest;    ///< of each row on its own
+  MemoryBytes change;     ///< after it
+  Bytes change_total{0};  ///< its sum
+  LowerTiers taken{};     ///< by what leaves
+  LowerTiers given{};     ///< by what enters
   std::vector<Allocation> shared;
 
   /// It and the next one as one instance.
@@ -121,11 +122,60 @@ Liveness liveness_beside(std::span<const Allocation> first, std::size_t first_mo
 /// 1).
 Liveness liveness(const Template& t);
 
+/// Of many instances one after the other: what is held below the device, and which shared
+/// allocations.
+class Followed {
+ public:
+  explicit Followed(const LowerTiers& lower) : lower_(lower), most_lower_(lower) {}
+
+  /// hold(allocation, +1 or -1): of a shared allocation, the first is made and the last is over.
+  template <class Hold>
+  void begin(const Liveness& instance, std::int64_t times, const Hold& hold) {
+    if (!instance.shared.empty()) {
+      share(instance, Tensor::Lifetime::leaves, times, hold);
+    }
+    for (std::size_t row = 0; row < lower_.size(); ++row) {
+      lower_[row] += instance.taken[row] * times;
+      most_lower_[row] = std::max(most_lower_[row], lower_[row]);
+    }
+  }
+  template <class Hold>
+  void end(const Liveness& instance, std::int64_t times, const Hold& hold) {
+    for (std::size_t row = 0; row < lower_.size(); ++row) {
+      lower_[row] -= instance.given[row] * times;
+    }
+    if (!instance.shared.empty()) {
+      share(instance, Tensor::Lifetime::enters, times, hold);
+    }
+  }
+  const LowerTiers& most_lower() const { return most_lower_; }
+
+ private:
+  template <class Hold>
+  void share(const Liveness& instance, Tensor::Lifetime lifetime, std::int64_t times,
+             const Hold& hold) {
+    for (const Allocation& allocation : instance.shared) {
+      if (allocation.lifetime == lifetime) {
+        const std::int64_t more = lifetime == Tensor::Lifetime::leaves ? times : -times;
+        if (const std::int64_t sign = changes(allocation, more); sign != 0) {
+          hold(allocation, sign);
+        }
+      }
+    }
+  }
+  /// 1: is held from now on; -1: is not any more; 0: as before.
+  std::int64_t changes(const Allocation& allocation, std::int64_t more);
+
+  LowerTiers lower_;
+  LowerTiers most_lower_;
+  std::vector<std::pair<std::uint32_t, std::int64_t>> in_flight_;  // of shared allocations
+};
+
 /// Follows the level over instances.
 class MemoryLevel {
  public:
   explicit MemoryLevel(const MemoryBytes& state, const LowerTiers& lower = {})
-      : level_(state), highest_(state), lower_(lower), most_lower_(lower) {}
+      : level_(state), highest_(state), followed_(lower) {}
 
   /// What is held at the fullest moment of an instance; where it has none, the level.
   MemoryBytes run(const Liveness& instance);
@@ -134,18 +184,52 @@ class MemoryLevel {
 
   const MemoryBytes& level() const { return level_; }
   const MemoryBytes& highest() const { return highest_; }  ///< of each row on its own
-  const LowerTiers& most_lower() const { return most_lower_; }
+  const LowerTiers& most_lower() const { return followed_.most_lower(); }
 
  private:
   void begin(const Liveness& instance, std::int64_t times);
   void end(const Liveness& instance, std::int64_t times);
-  void share(const Liveness& instance, Tensor::Lifetime lifetime, std::int64_t times);
 
   MemoryBytes level_;
   MemoryBytes highest_;
-  LowerTiers lower_;
-  LowerTiers most_lower_;
-  std::vector<std::pair<std::uint32_t, std::int64_t>> in_flight_;  // of shared allocations
+  Followed followed_;
+};
+
+/// The same of the sum over the rows alone, for who follows very many.
+class TotalLevel {
+ public:
+  explicit TotalLevel(const MemoryBytes& state, const LowerTiers& lower = {})
+      : level_(state.total()), followed_(lower) {}
+
+  /// As MemoryLevel's.
+  Bytes run(const Liveness& instance) {
+    followed_.begin(instance, 1, Hold{level_});
+    const Bytes fullest = instance.moments > 0 ? level_ + instance.most_total : level_;
+    end(instance, 1);
+    return fullest;
+  }
+  void skip(const Liveness& instance, std::int64_t times) {
+    followed_.begin(instance, times, Hold{level_});
+    end(instance, times);
+  }
+
+  Bytes level() const { return level_; }
+  const LowerTiers& most_lower() const { return followed_.most_lower(); }
+
+ private:
+  struct Hold {
+    Bytes& level;
+    void operator()(const Allocation& allocation, std::int64_t sign) const {
+      level += allocation.bytes * sign;
+    }
+  };
+  void end(const Liveness& instance, std::int64_t times) {
+    level_ += instance.change_total * times;
+    followed_.end(instance, times, Hold{level_});
+  }
+
+  Bytes level_;
+  Followed followed_;
 };
 
 /// What a role holds on the device all the time.

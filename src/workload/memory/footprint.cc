@@ -39,42 +39,57 @@ void check_device(const StageMemory& stage, std::size_t number, const compute::M
                          by_category(stage))});
 }
 
-/// What is offloaded to a tier below the first.
-void check_lower(const StageMemory& stage, std::size_t number, std::size_t lower,
-                 const compute::Device& device, Error& error) {
-  constexpr std::array<const char*, graph::kRemoteLower> kWhere{"host", "storage"};
-  const std::size_t tier = lower + 1;
-  const bool exists = tier < device.memory.size();
-  if (stage.lower[lower] == Bytes(0) ||
-      (exists && stage.lower[lower] <= device.memory[tier].capacity)) {
-    return;
+/// Of a tier below the device's own; 0: there is none.
+Bytes lower_capacity(std::size_t lower, const compute::Device& device,
+                     const machine::Machine& machine) {
+  if (lower != graph::kRemoteLower) {
+    return lower + 1 < device.memory.size() ? device.memory[lower + 1].capacity : Bytes(0);
   }
-  error.add({{},
-             fmt::format("stage {}, {} memory", number, kWhere[lower]),
-             to_string(stage.lower[lower]),
-             exists ? fmt::format("at most {} of {}", to_string(device.memory[tier].capacity),
-                                  device.memory[tier].name)
-                    : fmt::format("a machine that states memory tier {} of device '{}'", tier,
-                                  device.name)});
-}
-
-void check_remote(const StageMemory& stage, std::size_t number, const machine::Machine& machine,
-                  Error& error) {
+  if (!machine.remote_memory.exists()) {
+    return Bytes(0);
+  }
   std::int64_t devices = 1;
   for (const topology::NetworkDimension& dimension : machine.network) {
     devices *= std::max<std::int64_t>(1, dimension.size);
   }
-  const Bytes needed = stage.lower[graph::kRemoteLower];
-  const bool exists = machine.remote_memory.exists();
-  const Bytes share =
-      exists ? memory::capacity_per_device(machine.remote_memory, devices) : Bytes(0);
-  if (needed > share) {
-    error.add({{},
-               fmt::format("stage {}, remote memory", number),
-               to_string(needed),
-               exists ? fmt::format("at most {}, a device's share of it", to_string(share))
-                      : fmt::format("a machine with remote_memory: {} has none", machine.name)});
+  return memory::capacity_per_device(machine.remote_memory, devices);
+}
+
+/// What is offloaded to a tier below the first.
+void check_lower(const StageMemory& stage, std::size_t number, std::size_t lower,
+                 const compute::Device& device, const machine::Machine& machine, Error& error) {
+  constexpr std::array<const char*, graph::kLowerTierCount> kWhere{"host", "storage", "remote"};
+  const Bytes capacity = lower_capacity(lower, device, machine);
+  if (stage.lower[lower] <= capacity) {
+    return;
   }
+  std::string expected;
+  if (lower == graph::kRemoteLower) {
+    expected = machine.remote_memory.exists()
+                   ? fmt::format("at most {}, a device's share of it", to_string(capacity))
+                   : fmt::format("a machine with remote_memory: {} has none", machine.name);
+  } else {
+    const std::size_t tier = lower + 1;
+    expected =
+        tier < device.memory.size()
+            ? fmt::format("at most {} of {}", to_string(capacity), device.memory[tier].name)
+            : fmt::format("a machine that states memory tier {} of device '{}'", tier, device.name);
+  }
+  error.add({{},
+             fmt::format("stage {}, {} memory", number, kWhere[lower]),
+             to_string(stage.lower[lower]),
+             std::move(expected)});
+}
+
+/// As check_fits() of a machine whose devices are all alike.
+bool fits(const MostHeld& most, const machine::Machine& machine) {
+  const auto& tiers = machine.device.memory;
+  bool fits = !tiers.empty() && most.total <= tiers.front().capacity;
+  for (std::size_t lower = 0; lower < graph::kLowerTierCount; ++lower) {
+    fits = fits && (most.lower[lower] == Bytes(0) ||
+                    most.lower[lower] <= lower_capacity(lower, machine.device, machine));
+  }
+  return fits;
 }
 
 /// One line for all stages that `check` finds wrong: of the one that needs most.
@@ -104,21 +119,6 @@ void worst(const std::vector<StageMemory>& stages, const Need& need, const Check
 
 namespace {
 
-StageMemory stage_memory_with(const BlockMemories& blocks, const plan::Plan& plan,
-                              std::int64_t stage, const std::vector<StageChunk>& chunks,
-                              std::int64_t points) {
-  MemoryTimeline timeline = memory_timeline(blocks, plan, stage, chunks, {.points = points});
-  return {.bytes = timeline.peak,
-          .moment = timeline.moment,
-          .chunked = chunks.size() > 1,
-          .highest = timeline.highest,
-          .lower = timeline.lower,
-          .microbatches_in_flight =
-              static_cast<double>(timeline.pieces) * static_cast<double>(plan.pp) /
-              static_cast<double>(plan::part_count(plan::pipeline_shape(plan))),
-          .timeline = std::move(timeline.points)};
-}
-
 bool same_blocks(const std::vector<StageChunk>& a, const std::vector<StageChunk>& b) {
   return std::equal(
       a.begin(), a.end(), b.begin(), b.end(),
@@ -136,7 +136,17 @@ bool later_hold_less(const plan::Plan& plan) {
 
 StageMemory stage_memory(const BlockMemories& blocks, const plan::Plan& plan, std::int64_t stage,
                          const std::vector<StageChunk>& chunks) {
-  return stage_memory_with(blocks, plan, stage, chunks, kTimelinePoints);
+  MemoryTimeline timeline =
+      memory_timeline(blocks, plan, stage, chunks, {.points = kTimelinePoints});
+  return {.bytes = timeline.peak,
+          .moment = timeline.moment,
+          .chunked = chunks.size() > 1,
+          .highest = timeline.highest,
+          .lower = timeline.lower,
+          .microbatches_in_flight =
+              static_cast<double>(timeline.pieces) * static_cast<double>(plan.pp) /
+              static_cast<double>(plan::part_count(plan::pipeline_shape(plan))),
+          .timeline = std::move(timeline.points)};
 }
 
 namespace {
@@ -156,10 +166,10 @@ Fullest fullest_alike(const zoo::Model& model, const plan::Plan& plan,
                                   [&](const auto& other) { return same_blocks(other, chunks); })) {
       continue;
     }
-    std::vector<StageMemory> one{stage_memory_with(blocks, plan, stage, chunks, 0)};
-    one.front()[plan::MemoryCategory::framework] += framework;
-    fullest.total = std::max(fullest.total, one.front().total());
-    fullest.fits = check_fits(one, machine).has_value();
+    MostHeld most = most_held(blocks, plan, stage, chunks);
+    most.total += framework;
+    fullest.total = std::max(fullest.total, most.total);
+    fullest.fits = fits(most, machine);
     seen.push_back(std::move(chunks));
   }
   return fullest;
@@ -274,16 +284,12 @@ Result<void> check_fits(const std::vector<StageMemory>& stages, const machine::M
         [&](const StageMemory& stage, std::size_t number, Error& into) {
           check_device(stage, number, device_of(stage).memory.front(), into);
         });
-  for (std::size_t lower = 0; lower < graph::kRemoteLower; ++lower) {
+  for (std::size_t lower = 0; lower < graph::kLowerTierCount; ++lower) {
     check([&](const StageMemory& stage) { return stage.lower[lower]; },
           [&](const StageMemory& stage, std::size_t number, Error& into) {
-            check_lower(stage, number, lower, device_of(stage), into);
+            check_lower(stage, number, lower, device_of(stage), machine, into);
           });
   }
-  check([](const StageMemory& stage) { return stage.lower[graph::kRemoteLower]; },
-        [&](const StageMemory& stage, std::size_t number, Error& into) {
-          check_remote(stage, number, machine, into);
-        });
   if (!error.empty()) {
     return fail(std::move(error));
   }

@@ -71,18 +71,17 @@ std::vector<ChunkPieces> pieces_of(const BlockMemories& model, const plan::Plan&
   return pieces;
 }
 
+/// The schedule's pieces of work, one after the other, for a follower with
+///   apply(liveness, work of which the fullest moment is, its place among that chunk's blocks)
+template <class Follower>
 class Replay {
  public:
   Replay(const BlockMemories& model, const plan::Plan& plan, const std::vector<StageChunk>& chunks,
-         const TimelineOptions& options)
-      : plan_(plan),
-        chunks_(chunks),
-        options_(options),
-        pieces_(pieces_of(model, plan, chunks)),
-        state_(state_memory(model, plan, chunks)),
-        level_(state_.device, state_.lower) {}
+         Follower& follower)
+      : plan_(plan), pieces_(pieces_of(model, plan, chunks)), follower_(follower) {}
 
-  MemoryTimeline run(std::int64_t stage) {
+  /// Returns the most in flight: forwards not yet freed by a backward.
+  std::int64_t run(std::int64_t stage) {
     plan::PipelineShape shape = plan::pipeline_shape(plan_);
     const std::int64_t all = shape.microbatches;
     shape.microbatches = replayed_microbatches(shape);
@@ -94,9 +93,7 @@ class Replay {
         perform(schedule[i]);
       }
     }
-    result_.end = level_.level();
-    finish();
-    return std::move(result_);
+    return most_in_flight_;
   }
 
  private:
@@ -124,7 +121,7 @@ class Replay {
     }
   }
 
-  void count_forward() { result_.pieces = std::max(result_.pieces, ++in_flight_); }
+  void count_forward() { most_in_flight_ = std::max(most_in_flight_, ++in_flight_); }
   void forward(std::int64_t chunk, std::int64_t microbatch) {
     count_forward();
     apply(pieces(chunk)[ChunkPass::forward], {Work::forward, microbatch, chunk});
@@ -145,9 +142,9 @@ class Replay {
     const bool beside = plan_.overlap_ep != plan::OverlapExperts::off;
     const std::size_t first = beside ? back : ahead;
     if (pair.moment < first) {
-      apply(pair, beside ? of_backward : of_forward, pair.moment);
+      follower_.apply(pair, beside ? of_backward : of_forward, pair.moment);
     } else {
-      apply(pair, beside ? of_forward : of_backward, pair.moment - first);
+      follower_.apply(pair, beside ? of_forward : of_backward, pair.moment - first);
     }
     --in_flight_;
   }
@@ -155,18 +152,34 @@ class Replay {
   /// The last of many forwards and the first backward, which are the fullest of gpipe.
   void step_over(std::int64_t microbatches) {
     forward(0, 0);
-    level_.skip(pieces(0)[ChunkPass::forward], microbatches - 2);
+    follower_.skip(pieces(0)[ChunkPass::forward], microbatches - 2);
     in_flight_ += microbatches - 2;
     forward(0, microbatches - 1);
     backward(0, 0);
-    level_.skip(pieces(0)[ChunkPass::backward], microbatches - 2);
+    follower_.skip(pieces(0)[ChunkPass::backward], microbatches - 2);
     in_flight_ -= microbatches - 2;
     backward(0, microbatches - 1);
   }
 
   void apply(const graph::Liveness& piece, const MemoryMoment& moment) {
-    apply(piece, moment, piece.moment);
+    follower_.apply(piece, moment, piece.moment);
   }
+
+  const plan::Plan& plan_;
+  std::vector<ChunkPieces> pieces_;
+  Follower& follower_;
+  std::int64_t in_flight_ = 0;  // forwards not yet freed by a backward
+  std::int64_t most_in_flight_ = 0;
+};
+
+/// Every category, when it is fullest.
+class Categories {
+ public:
+  Categories(const StateMemory& state, const std::vector<StageChunk>& chunks,
+             const TimelineOptions& options)
+      : chunks_(chunks), options_(options), state_(state), level_(state.device, state.lower) {}
+
+  void skip(const graph::Liveness& piece, std::int64_t times) { level_.skip(piece, times); }
   /// `nth`: of the blocks of the moment's chunk, in the order in which they run, the fullest.
   void apply(const graph::Liveness& piece, MemoryMoment moment, std::size_t nth) {
     const graph::MemoryBytes most = level_.run(piece);
@@ -176,6 +189,20 @@ class Replay {
     }
   }
 
+  MemoryTimeline finish(std::int64_t pieces) {
+    result_.end = level_.level();
+    result_.highest = level_.highest();
+    if (state_.reduction > Bytes(0)) {
+      at_end(plan::MemoryCategory::buffers, state_.reduction, Work::reduction);
+    }
+    at_end(plan::MemoryCategory::optimizer, state_.update, Work::optimizer);
+    result_.points = thinned(result_.points, options_.points);
+    result_.lower = level_.most_lower();
+    result_.pieces = pieces;
+    return std::move(result_);
+  }
+
+ private:
   void name(MemoryMoment& moment, std::size_t nth) const {
     const StageChunk& chunk = chunks_[static_cast<std::size_t>(moment.chunk)];
     const std::size_t block = moment.work == Work::forward ? nth : chunk.blocks.size() - 1 - nth;
@@ -198,16 +225,6 @@ class Replay {
     }
   }
 
-  void finish() {
-    result_.highest = level_.highest();
-    if (state_.reduction > Bytes(0)) {
-      at_end(plan::MemoryCategory::buffers, state_.reduction, Work::reduction);
-    }
-    at_end(plan::MemoryCategory::optimizer, state_.update, Work::optimizer);
-    result_.points = thinned(result_.points, options_.points);
-    result_.lower = level_.most_lower();
-  }
-
   void at_end(plan::MemoryCategory category, Bytes bytes, Work work) {
     graph::MemoryBytes now = level_.level();
     now[category] += bytes;
@@ -215,15 +232,33 @@ class Replay {
     result_.highest.raise_to(now);
   }
 
-  const plan::Plan& plan_;
   const std::vector<StageChunk>& chunks_;
   const TimelineOptions& options_;
-  std::vector<ChunkPieces> pieces_;
-  StateMemory state_;
+  const StateMemory& state_;
   graph::MemoryLevel level_;
   Bytes peak_total_{-1};
-  std::int64_t in_flight_ = 0;  // forwards not yet freed by a backward
   MemoryTimeline result_;
+};
+
+/// The sum over categories.
+class Totals {
+ public:
+  explicit Totals(const StateMemory& state) : level_(state.device, state.lower) {}
+
+  void skip(const graph::Liveness& piece, std::int64_t times) { level_.skip(piece, times); }
+  void apply(const graph::Liveness& piece, const MemoryMoment&, std::size_t) {
+    const Bytes held = level_.run(piece);
+    most_ = piece.moments > 0 ? std::max(most_, held) : most_;
+  }
+
+  MostHeld finish(const StateMemory& state) const {
+    const Bytes end = level_.level() + std::max(state.reduction, state.update);
+    return {.total = std::max(most_, end), .lower = level_.most_lower()};
+  }
+
+ private:
+  graph::TotalLevel level_;
+  Bytes most_{0};
 };
 
 std::string_view name_of(Work work) {
@@ -268,7 +303,18 @@ std::int64_t replayed_microbatches(const plan::PipelineShape& shape) {
 MemoryTimeline memory_timeline(const BlockMemories& model, const plan::Plan& plan,
                                std::int64_t stage, const std::vector<StageChunk>& chunks,
                                const TimelineOptions& options) {
-  return Replay(model, plan, chunks, options).run(stage);
+  const StateMemory state = state_memory(model, plan, chunks);
+  Categories categories(state, chunks, options);
+  const std::int64_t pieces = Replay(model, plan, chunks, categories).run(stage);
+  return categories.finish(pieces);
+}
+
+MostHeld most_held(const BlockMemories& model, const plan::Plan& plan, std::int64_t stage,
+                   const std::vector<StageChunk>& chunks) {
+  const StateMemory state = state_memory(model, plan, chunks);
+  Totals totals(state);
+  Replay(model, plan, chunks, totals).run(stage);
+  return totals.finish(state);
 }
 
 }  // namespace orrery::footprint

@@ -83,6 +83,16 @@ struct TimelineOptions {
   std::int64_t points = 0;
 };
 
+/// The most that a stage holds, and on each tier below the device's.
+struct MostHeld {
+  Bytes total{0};
+  graph::LowerTiers lower{};
+};
+/// What memory_timeline() says of the total, for who asks of very many plans: no categories, no
+/// moments.
+MostHeld most_held(const BlockMemories& model, const plan::Plan& plan, std::int64_t stage,
+                   const std::vector<StageChunk>& chunks);
+
 /// Stage number `stage` of a checked plan.
 MemoryTimeline memory_timeline(const BlockMemories& model, const plan::Plan& plan,
                                std::int64_t stage, const std::vector<StageChunk>& chunks,

@@ -97,13 +97,12 @@ footprint::ChunkPass pass_of(BackwardPart part) {
   return footprint::ChunkPass::backward;
 }
 
-StepList listed(std::string name, const StepLane& lane, const Passage& passage) {
-  StepList list{.name = std::move(name), .lanes = {lane}, .steps = {}};
-  list.steps.reserve(passage.begin.size() + passage.body.size() + passage.end.size());
-  for (const Placed* part : {&passage.begin, &passage.body, &passage.end}) {
-    list.steps.insert(list.steps.end(), part->begin(), part->end());
-  }
-  return list;
+/// The body is by far the longest: the others join it.
+StepList listed(std::string name, const StepLane& lane, Passage passage) {
+  Placed& steps = passage.body;
+  steps.insert(steps.begin(), passage.begin.begin(), passage.begin.end());
+  steps.insert(steps.end(), passage.end.begin(), passage.end.end());
+  return {.name = std::move(name), .lanes = {lane}, .steps = std::move(steps)};
 }
 
 /// Adds two bodies, each a lane.

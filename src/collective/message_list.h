@@ -54,6 +54,8 @@ class MessageList {
  private:
   MessageList() = default;
   void link(const MessageSchedule& schedule);
+  /// Round after round all pairs in their order, once each.
+  bool repeats_pairs() const;
 
   std::vector<Pair> pairs_;
   std::vector<std::uint32_t> pair_;

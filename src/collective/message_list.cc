@@ -141,7 +141,27 @@ void MessageList::link(const MessageSchedule& schedule) {
   }
 }
 
+bool MessageList::repeats_pairs() const {
+  const std::size_t period = pairs_.size();
+  for (std::size_t m = 0; m < size(); ++m) {
+    if (pair_[m] != (m < period ? m : pair_[m - period])) {
+      return false;
+    }
+  }
+  return size() % std::max<std::size_t>(1, period) == 0;
+}
+
 std::vector<std::uint32_t> MessageList::images(std::span<const std::uint32_t> pair_images) const {
+  if (repeats_pairs()) {  // the n-th of every pair is in round n
+    std::vector<std::uint32_t> images;
+    images.reserve(size());
+    for (std::size_t round = 0; round < size(); round += pairs_.size()) {
+      for (const std::uint32_t image : pair_images) {
+        images.push_back(static_cast<std::uint32_t>(round) + image);
+      }
+    }
+    return images;
+  }
   std::vector<std::uint32_t> first(pairs_.size() + 1);
   for (const std::uint32_t pair : pair_) {
     ++first[pair + 1];
@@ -224,7 +244,9 @@ MessageList MessageList::folded(std::span<const std::uint32_t> stands_for) const
       }
     }
   }
-  std::ranges::sort(edges);
+  if (!std::ranges::is_sorted(edges)) {
+    std::ranges::sort(edges);
+  }
   kept.first_unlock_.assign(kept.size() + 1, 0);
   for (const auto& [before, after] : edges) {
     ++kept.first_unlock_[before + 1];

@@ -60,6 +60,8 @@ class MessageList {
   MessageList() = default;
   void link(const MessageSchedule& schedule);
   void put_in_order();
+  /// Round after round all pairs in their order, once each.
+  bool repeats_pairs() const;
 
   std::vector<Pair> pairs_;
   std::vector<std::uint32_t> pair_;

@@ -65,5 +65,26 @@ TEST(MessageList, ChunksOfAPairLeaveInOrder) {
   EXPECT_EQ(ring.next(0), MessageList::kNone);
 }
 
+TEST(MessageList, ARingTurnsOntoItself) {
+  // Of three, by one: message n of 0 -> 1 becomes message n of 1 -> 2, and so on. Turned in its
+  // second step only, what waits would wait for another's message.
+  const MessageList ring = MessageList::of_rings(graph::CollectiveKind::all_gather, {{0, 1, 2}});
+  const std::vector<std::uint32_t> images = ring.images(std::vector<std::uint32_t>{1, 2, 0});
+  EXPECT_EQ(images, (std::vector<std::uint32_t>{1, 2, 0, 4, 5, 3}));
+  EXPECT_TRUE(ring.is_symmetric(images));
+  EXPECT_FALSE(ring.is_symmetric(std::vector<std::uint32_t>{0, 1, 2, 4, 5, 3}));
+  // A list whose pairs do not come round after round: 0 -> 1 twice, then 1 -> 0 twice.
+  MessageSchedule schedule;
+  schedule.ranks = 2;
+  schedule.block_share = 0.5;
+  for (const auto& [from, to] : {std::pair(0, 1), {0, 1}, {1, 0}, {1, 0}}) {
+    schedule.messages.push_back({.sender = from, .receiver = to, .blocks = {0}, .after = {}});
+  }
+  const MessageList twice(schedule);
+  const std::vector<std::uint32_t> changed = twice.images(std::vector<std::uint32_t>{1, 0});
+  EXPECT_EQ(changed, (std::vector<std::uint32_t>{2, 3, 0, 1}));
+  EXPECT_TRUE(twice.is_symmetric(changed));
+}
+
 }  // namespace
 }  // namespace orrery::collective

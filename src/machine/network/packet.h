@@ -111,14 +111,15 @@ struct PacketRun {
 ///             for one more of its flow; per host one pull every wire / (0.99 rate), in turn over
 ///             the flows
 ///   roce      line rate; a switch pauses the link that more than `pause` packets in it have come
-///             over until fewer than `resume` are left; pause and go take the link's latency; the
-///             acknowledgement that ends a flow queues among packets, on a way by a hash of its own
+///             over until fewer than `resume` are left; pause and go take the link's latency;
+///             acknowledgements, of every packet, queue among packets, on a way by a hash of its
+///             own
 ///   hpcc      roce whose flow keeps at most W bytes under way and sends a packet every
-///             wire T / W, T = 12 us, first W = T rate. For each acknowledgement, which travels
-///             among packets: U = max over the switch ports of its way of (bytes passed since the
-///             first acknowledgement's / time) / rate + min(queues then and now) / (rate T), once
-///             that time is T, 0.95 before; W = W 0.95 / U + payload where U >= 0.95 or after five
-///             times W = W + payload, which counts once a window
+///             wire T / W, T = 12 us, first W = T rate. For each acknowledgement: U = max over the
+///             switch ports of its way of (bytes passed since the first acknowledgement's / time) /
+///             rate + min(queues then and now) / (rate T), once that time is T, 0.95 before; W = W
+///             0.95 / U + payload where U >= 0.95 or after five times W = W + payload, which counts
+///             once a window
 ///   dcqcn     roce whose flow sends a packet every wire / R. A switch port marks what leaves it
 ///             with probability 0 up to a queue of 400 kB, 0.2 at 1,600 kB, 1 above (of 100 Gbit/s,
 ///             scaled); a receiver tells of marks at most every 50 us: target = R, R *= 1 - a/2,
@@ -148,8 +149,8 @@ struct PacketRun {
 /// w
 /// + l) / C + H d + H (a/C + d) for N <= window, s = w / C (roce pads the last packet).
 ///
-/// Ignores: loss by errors; time-outs, but swift's; cut-through; queues of control packets, but
-/// hpcc's and swift's acknowledgements.
+/// Ignores: loss by errors; time-outs, but swift's; cut-through; queues of eqds' and ndp's control
+/// packets.
 ///
 /// Source: skipping as in Wormhole's summary, whose windows and bounds are not public; csg-htsim's
 /// EQDS, NDP, RoCE, HPCC and Swift as its runs show them (docs/models/flow.md); EQDS: Olteanu et

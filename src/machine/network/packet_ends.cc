@@ -197,7 +197,7 @@ void PacketNetwork::deliver(std::uint32_t id) {
     } else if (is(Protocol::swift)) {
       hear(f, packet.number, left_at_[id]);
     } else {
-      end(f);
+      acknowledge(f);
     }
     free_.push_back(id);
     return;
@@ -214,8 +214,7 @@ void PacketNetwork::deliver(std::uint32_t id) {
   if (packet.marked) {
     notify(f);
   }
-  const bool queues = is(Protocol::hpcc) || (!trims() && stream.received == stream.count);
-  if (queues && stream.back != kNone) {
+  if (!trims() && stream.back != kNone) {
     send_ack(id);
     return;
   }
@@ -280,7 +279,7 @@ void PacketNetwork::carry_pull(std::uint32_t id) {
 
 void PacketNetwork::acknowledge(std::uint32_t f) {
   Stream& stream = streams_[f];
-  stream.acknowledged += trims() ? 1 : stream.count;
+  stream.acknowledged += trims() || stream.back != kNone ? 1 : stream.count;
   if (stream.acknowledged == stream.count) {
     end(f);
   }

@@ -216,7 +216,7 @@ void PacketNetwork::finish_sending(std::uint32_t number) {
   Packet& packet = packets_[id];
   port.sending = kNone;
   moved_ = queue_.now();
-  run_.load[number] += packet.wire;
+  run_.load[number] += packet.ack ? 0 : packet.wire;
   if (is(Protocol::hpcc)) {
     report(id, port);
   } else if (is(Protocol::dcqcn)) {

@@ -186,6 +186,8 @@ class BookSimReader {
     take_allocator("sw_allocator", router.sw_allocator);
     take_value("alloc_iters", router.alloc_iters);
     take_value("input_speedup", router.input_speedup);
+    take_value("internal_speedup", router.internal_speedup);
+    take_value("hold_switch_for_packet", router.hold_switch_for_packet);
     take_value("wait_for_tail_credit", router.wait_for_tail_credit);
   }
 
@@ -221,11 +223,6 @@ class BookSimReader {
       load.rate *= by_flits ? 1 : load.packet;  // BookSim counts packets unless told otherwise
     }
     read_bursts();
-    bool holds = false;
-    if (take_value("hold_switch_for_packet", holds) && holds && load.packet > 1) {
-      add(find("hold_switch_for_packet")->line, "hold_switch_for_packet", "1",
-          "0, where packets have several flits: a switch is not held here");
-    }
     if (const Entry* entry = find("traffic")) {
       if (auto pattern = pattern_of_booksim(entry->value)) {
         result_.pattern = std::move(*pattern);

@@ -60,7 +60,6 @@ inline const std::map<std::string, std::vector<std::string>, std::less<>> only_v
     {"sim_type", {"latency", "throughput", "batch"}},
     {"batch_count", {"1"}},
     {"router", {"iq"}},
-    {"internal_speedup", {"1", "1.0"}},
     {"output_speedup", {"1"}},
     {"speculative", {"0"}},
     {"noq", {"0"}},

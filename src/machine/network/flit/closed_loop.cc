@@ -6,7 +6,6 @@
 #include <functional>
 #include <limits>
 #include <queue>
-#include <utility>
 
 #include "machine/network/flit/deadlock.h"
 #include "machine/network/flit/fabric.h"
@@ -27,7 +26,7 @@ class ClosedLoop {
         router_(router),
         packaging_(packaging),
         schedule_(schedule),
-        random_(seed),
+        seed_(seed),
         options_(options),
         ways_(routing, router, packaging),
         missing_(schedule.size()),
@@ -154,10 +153,10 @@ class ClosedLoop {
     }
   }
 
-  /// From the epoch's first message until the network is idle.
+  /// From the epoch's first message until the network is idle. Every epoch draws from the seed on:
+  /// those that take the closed form draw nothing.
   void simulate() {
-    Engine engine(routing_.graph(), routing_, router_, 0);
-    engine.random() = std::move(random_);
+    Engine engine(routing_.graph(), routing_, router_, seed_);
     packets_.resize(schedule_.size());
     begin_due(engine);
     while (under_way_ > 0) {
@@ -176,7 +175,6 @@ class ClosedLoop {
         begin_due(engine);
       }
     }
-    random_ = std::move(engine.random());
     idle_from_ = origin_ + engine.now();
     result_.flit_hops += engine.flit_hops();
     started_.clear();
@@ -246,7 +244,7 @@ class ClosedLoop {
   const RouterSettings& router_;
   const Packaging& packaging_;
   const LoopSchedule& schedule_;
-  Random random_;  ///< of all epochs
+  std::uint64_t seed_;
   const RunOptions& options_;
   LoopWays ways_;
   LoopResult result_;

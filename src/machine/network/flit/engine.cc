@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 
 namespace orrery::flit {
 
@@ -15,7 +16,24 @@ void Engine::step() {
   if (sending_.any()) {
     inject();
   }
-  if (ready_.any()) {
+  const int steps = has_speedup_ ? steps_of_cycle() : 1;
+  for (int step = 1; step <= steps; ++step) {
+    is_last_step_ = step == steps;
+    allocate();
+  }
+  ++now_;
+}
+
+/// Allocations up to the end of a cycle are the whole part of its number times the speed-up.
+int Engine::steps_of_cycle() const {
+  const auto up_to = [&](Cycle cycle) {
+    return std::floor(static_cast<double>(cycle) * settings_.internal_speedup);
+  };
+  return static_cast<int>(up_to(now_ + 1) - up_to(now_));
+}
+
+void Engine::allocate() {
+  if (ready_.any() || holding_.any()) {
     if (plain_switch_) {
       allocate_switch();
     } else {
@@ -25,8 +43,28 @@ void Engine::step() {
   if (heads_.any()) {
     allocate_vcs();
   }
-  end_cycle();
-  ++now_;
+  end_step();
+}
+
+/// A flit granted now that passes the switch within the cycle is at the output a cycle earlier;
+/// there it waits for those before it.
+Cycle Engine::arrival_after(OutPort& port) const {
+  if (!has_speedup_) {
+    return now_ + port.delay;
+  }
+  const Cycle arrival = std::max(now_ + port.delay - (is_last_step_ ? 0 : 1), port.next_arrival);
+  port.next_arrival = arrival + 1;
+  return arrival;
+}
+
+/// Credits leave one a cycle.
+Cycle Engine::credit_after(InPort& port) const {
+  if (!has_speedup_) {
+    return now_ + port.credit_delay;
+  }
+  const Cycle back = std::max(now_ + port.credit_delay, port.next_credit);
+  port.next_credit = back + 1;
+  return back;
 }
 
 Cycle Engine::quiet_until(Cycle limit) const {
@@ -243,13 +281,14 @@ void Engine::send(std::uint32_t vc) {
   ++flit_hops_;
   const std::uint32_t out = in.out;
   out_vcs_[out].credits -= port.counts_credits ? 1 : 0;
-  Calendar::Slot& there = calendar_.at(now_ + port.delay + in.wire);
+  const Cycle arrival = arrival_after(port) + in.wire;
+  Calendar::Slot& there = calendar_.at(arrival);
   if (in.port < channels_) {
     there.flits.push_back({in_vc(port.to, vc_of(out)), id | begins});
   } else {
     there.flits_to_nodes.push_back({in.port, id});
     if (port.counts_credits) {
-      calendar_.at(now_ + port.node_credit_delay).credits.push_back(out);
+      calendar_.at(arrival + port.node_credit_delay - port.delay).credits.push_back(out);
     }
   }
   if (in.interval > kEveryCycle) {
@@ -258,7 +297,7 @@ void Engine::send(std::uint32_t vc) {
       close_port(in.port);
     }
   }
-  calendar_.at(now_ + in_[port_of(vc)].credit_delay).credits.push_back(upstream(vc));
+  calendar_.at(credit_after(in_[port_of(vc)])).credits.push_back(upstream(vc));
   if (--in.left == 0) {
     OutVc& left = out_vcs_[out];
     left.owner = kNone;
@@ -304,8 +343,8 @@ void Engine::free_vc(std::uint32_t vc) {
   unpark(port_of(vc));
 }
 
-/// What was freed in this cycle can be asked for in the next.
-void Engine::end_cycle() {
+/// What was freed in this step can be asked for in the next.
+void Engine::end_step() {
   for (const std::uint32_t vc : freed_vcs_) {
     free_vc(vc);
   }

@@ -175,10 +175,12 @@ class Engine {
   struct InPort {
     VcMask ready = 0;  ///< VCs that could send a flit
     std::uint32_t router = 0;
-    std::uint32_t from = 0;     ///< output port that leads here
-    std::uint32_t pointer = 0;  ///< output port first in turn
-    std::uint32_t vc = 0;       ///< VC first in turn
-    Cycle credit_delay = 0;     ///< from a grant to the credit's use upstream
+    std::uint32_t from = 0;      ///< output port that leads here
+    std::uint32_t pointer = 0;   ///< output port first in turn
+    std::uint32_t vc = 0;        ///< VC first in turn
+    std::uint32_t held = kNone;  ///< VC that keeps the switch
+    Cycle next_credit = 0;       ///< with speed-up, earliest time of the next credit's return
+    Cycle credit_delay = 0;      ///< from a grant to the credit's use upstream
   };
   struct OutPort {
     VcMask free = 0;              ///< VCs
@@ -189,6 +191,8 @@ class Engine {
     Cycle node_credit_delay = 0;  ///< from a grant to the return of a node's credit
     Interval next = kLongAgo;     ///< earliest time of a flit, in steps of an Interval
     bool closed = false;          ///< it is yet to come
+    bool held = false;            ///< by an input that keeps the switch
+    Cycle next_arrival = 0;       ///< with speed-up, earliest arrival of the next flit
     bool counts_credits = true;   ///< not of a node with room for a round trip
     std::uint64_t flits = 0;
   };
@@ -211,7 +215,7 @@ class Engine {
     return in_vc(out_[port_of(out)].to, vc_of(out));
   }
   std::uint32_t vc_of(std::uint32_t vc) const { return vc & ((1U << shift_) - 1); }
-  bool is_busy() const { return ready_.any() || heads_.any() || sending_.any(); }
+  bool is_busy() const { return ready_.any() || heads_.any() || sending_.any() || holding_.any(); }
 
   void take_events();
   void arrive(std::uint32_t vc, std::uint32_t packet);
@@ -229,6 +233,11 @@ class Engine {
   void order_grants();
   void update_ready(std::uint32_t vc);
 
+  int steps_of_cycle() const;
+  void allocate();
+  Cycle arrival_after(OutPort& port) const;
+  Cycle credit_after(InPort& port) const;
+  void pass_held();
   void allocate_switch();
   void request_switch(std::uint32_t port, VcMask ready);
   void allocate_switch_slowly();
@@ -242,7 +251,7 @@ class Engine {
   void inject();
   bool inject_flit(std::uint32_t source);
   std::uint32_t injection_vc(std::uint32_t source) const;
-  void end_cycle();
+  void end_step();
   void number_inputs();
   void begin_with_nodes();
   void set_allocators();
@@ -266,6 +275,8 @@ class Engine {
   std::vector<VcMask> input_vcs_;  ///< by switch input of a port
   bool plain_vc_ = true;           ///< allocators: separable input first, one iteration
   bool plain_switch_ = true;
+  bool has_speedup_ = false;    ///< internal_speedup above 1
+  bool is_last_step_ = true;    ///< of this cycle's allocations
   bool looks_ahead_ = true;     ///< a head's output is known when it comes to a router
   bool orders_grants_ = false;  ///< the order in which heads draw theirs matters
   Cycle hop_delay_ = 0;
@@ -284,6 +295,7 @@ class Engine {
   BitSet ready_;    ///< input ports with a ready VC
   BitSet heads_;    ///< input VCs whose head asks for an output VC
   BitSet sending_;  ///< nodes that may inject
+  BitSet holding_;  ///< input ports that keep the switch
   Calendar calendar_;
   SparseAllocator slow_vc_;
   SparseAllocator slow_switch_;

@@ -17,7 +17,9 @@ void Engine::allocate_switch() {
   const int inputs = settings_.input_speedup;
   ready_.for_each([&](std::uint32_t port) {
     if (inputs == 1) {
-      request_switch(port, in_[port].ready);
+      if (in_[port].held == kNone) {
+        request_switch(port, in_[port].ready);
+      }
       return;
     }
     for (int input = 0; input < inputs; ++input) {
@@ -27,6 +29,7 @@ void Engine::allocate_switch() {
       }
     }
   });
+  pass_held();
   if (orders_grants_) {
     order_grants();
   }
@@ -51,16 +54,22 @@ void Engine::request_switch(std::uint32_t port, VcMask ready) {
   const InPort& in = in_[port];
   std::uint64_t nearest = UINT64_MAX;
   std::uint32_t out_port = 0;
-  std::uint32_t chosen = 0;
+  std::uint32_t chosen = kNone;
   for (; ready != 0; ready &= ready - 1) {
     const auto vc = static_cast<std::uint32_t>(std::countr_zero(ready));
     const std::uint32_t wanted = in_vcs_[in_vc(port, vc)].port;
+    if (out_[wanted].held) {
+      continue;
+    }
     const std::uint64_t turn = (std::uint64_t{wanted - in.pointer} << 32U) | (vc - in.vc);
-    if (turn <= nearest) {  // no two are equal but the first of all to UINT64_MAX
+    if (chosen == kNone || turn < nearest) {
       nearest = turn;
       out_port = wanted;
       chosen = vc;
     }
+  }
+  if (chosen == kNone) {
+    return;
   }
   OutPort& out = out_[out_port];
   const std::uint32_t vc = in_vc(port, chosen);
@@ -78,7 +87,35 @@ void Engine::grant(std::uint32_t vc, std::uint32_t out_port) {
   out_[out_port].pointer = settings_.input_speedup == 1 ? in_vc(port_of(vc) + 1, 0) : vc + 1;
   in.pointer = out_port + 1;
   in.vc = vc_of(vc) + 1;
+  const InVc& sender = in_vcs_[vc];
+  const bool goes_on = settings_.hold_switch_for_packet && sender.left > 1 && sender.count > 1;
   send(vc);
+  if (goes_on) {
+    in.held = vc;
+    out_[out_port].held = true;
+    holding_.add(port_of(vc));
+  }
+}
+
+/// The next flits of packets that keep the switch; who has none, or no credit, gives it back for
+/// the step after.
+void Engine::pass_held() {
+  holding_.for_each([&](std::uint32_t port) {
+    InPort& in = in_[port];
+    const std::uint32_t vc = in.held;
+    const InVc& sender = in_vcs_[vc];
+    const std::uint32_t out_port = sender.port;
+    const bool can = ((in.ready >> vc_of(vc)) & 1U) != 0;
+    const bool goes_on = can && sender.left > 1 && sender.count > 1;
+    if (can) {
+      send(vc);
+    }
+    if (!goes_on) {
+      in.held = kNone;
+      out_[out_port].held = false;
+      holding_.remove(port);
+    }
+  });
 }
 
 void Engine::allocate_switch_slowly() {
@@ -86,11 +123,15 @@ void Engine::allocate_switch_slowly() {
   ready_.for_each([&](std::uint32_t port) {
     for (VcMask ready = in_[port].ready; ready != 0; ready &= ready - 1) {
       const auto vc = static_cast<std::uint32_t>(std::countr_zero(ready));
-      slow_switch_.ask(port * inputs + vc % inputs, in_vcs_[in_vc(port, vc)].port);
+      const std::uint32_t out_port = in_vcs_[in_vc(port, vc)].port;
+      if (in_[port].held == kNone && !out_[out_port].held) {
+        slow_switch_.ask(port * inputs + vc % inputs, out_port);
+      }
     }
   });
-  for (const auto& [input, out_port] :
-       slow_switch_.match(settings_.sw_allocator, settings_.alloc_iters, random_)) {
+  const auto& matches = slow_switch_.match(settings_.sw_allocator, settings_.alloc_iters, random_);
+  pass_held();
+  for (const auto& [input, out_port] : matches) {
     const std::uint32_t in_port = input / inputs;
     const InPort& in = in_[in_port];
     std::uint32_t chosen = kNone;

@@ -16,6 +16,7 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
       channels_(static_cast<std::uint32_t>(graph.channels.size())),
       ports_(channels_ + static_cast<std::uint32_t>(graph.nodes.size())),
       shift_(static_cast<unsigned>(std::bit_width(static_cast<unsigned>(settings.vcs - 1)))) {
+  has_speedup_ = settings.internal_speedup > 1;
   hop_delay_ = settings.sw_alloc_delay + settings.st_final_delay;
   const std::size_t nodes = graph.nodes.size();
   const std::size_t out_ports = ports_ + nodes;
@@ -30,6 +31,7 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
   parked_.resize(ports_);
   ready_.resize(ports_);
   heads_.resize(in_vcs_.size());
+  holding_.resize(ports_);
   sending_.resize(nodes);
   Cycle longest =
       std::max({settings.routing_delay, settings.vc_alloc_delay, settings.sw_alloc_delay});
@@ -53,7 +55,7 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
     const Node& node = graph.nodes[i];
     OutPort& out = out_[channels_ + i];
     set_out(channels_ + i, node.latency);
-    out.counts_credits = settings.flow_control == FlowControl::cut_through ||
+    out.counts_credits = has_speedup_ || settings.flow_control == FlowControl::cut_through ||
                          settings.wait_for_tail_credit || settings.buffer < out.node_credit_delay;
     InPort& in = in_[out_[ports_ + i].to];
     in.router = static_cast<std::uint32_t>(node.inject);
@@ -63,6 +65,9 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
   }
   if (graph.nodes_first) {
     begin_with_nodes();
+  }
+  if (has_speedup_) {  // outputs hold as many flits as there are credits
+    longest += Cycle{settings.vcs} * settings.buffer;
   }
   looks_ahead_ = settings.routing_delay == 0 && !routing.is_adaptive() && !routing.compares();
   orders_grants_ = looks_ahead_ && routing.draws_on_the_way();

@@ -14,6 +14,7 @@ namespace {
 
 constexpr Cycle kLongestLink = 1'000'000;
 constexpr int kBisections = 6;
+constexpr double kMostSpeedup = 16;
 constexpr double kRateDigits = 1e4;  // loads of four digits, as the public cases were run with
 constexpr int kMostBatch = 1'000'000;
 constexpr Bytes kMostPacketBytes{1 << 24};
@@ -85,6 +86,13 @@ Result<void> check(const Experiment& experiment) {
   require(mistakes, "credit_delay", router.credit_delay, 0, kMostDelay);
   require(mistakes, "alloc_iters", router.alloc_iters, 1, 100);
   require(mistakes, "input_speedup", router.input_speedup, 1, kMostVcs);
+  require(mistakes, "internal_speedup", router.internal_speedup, 1.0, kMostSpeedup);
+  if (router.hold_switch_for_packet && router.input_speedup > 1) {
+    mistakes.add({"hold_switch_for_packet",
+                  {},
+                  "true",
+                  fmt::format("an input_speedup of 1, not {}", router.input_speedup)});
+  }
   require<std::int64_t>(mistakes, "link_latency", experiment.link_latency, 0, kLongestLink);
   require<std::int64_t>(mistakes, "node_latency", experiment.node_latency, 0, kLongestLink);
   require(mistakes, "batch", experiment.batch, 0, kMostBatch);

@@ -73,6 +73,10 @@ struct RouterSettings {
   Allocator sw_allocator = Allocator::separable_input_first;
   int alloc_iters = 1;
   int input_speedup = 1;  ///< switch inputs of a port; VC v uses that of v mod input_speedup
+  /// Allocations of a router in a cycle, at least 1; 1.5 is one and two in turn. What passes the
+  /// switch faster than the link waits at the output.
+  double internal_speedup = 1;
+  bool hold_switch_for_packet = false;  ///< a packet's flits that are there follow without asking
   bool wait_for_tail_credit = false;  ///< an output VC is free when its buffer downstream is empty
   FlowControl flow_control = FlowControl::wormhole;
 
@@ -90,6 +94,9 @@ struct RouterSettings {
     visit("sw_allocator", &S::sw_allocator, "of output ports to input ports");
     visit("alloc_iters", &S::alloc_iters, "iterations of both allocators");
     visit("input_speedup", &S::input_speedup, "switch inputs of an input port");
+    visit("internal_speedup", &S::internal_speedup, "allocations of a router in a cycle");
+    visit("hold_switch_for_packet", &S::hold_switch_for_packet,
+          "a packet keeps its way through the switch while its flits are there");
     visit("wait_for_tail_credit", &S::wait_for_tail_credit,
           "an output VC is free when its last packet has left the buffer downstream");
     visit("flow_control", &S::flow_control, "what room a head needs");

@@ -52,6 +52,18 @@ TEST(FlitEngine, ABufferSmallerThanTheRoundTripSlowsAPacketDown) {
   EXPECT_LE(taken, fast + flits / 2 * 5);
 }
 
+TEST(FlitEngine, ARouterOfTwoStepsACycleAllocatesVcAndSwitchInOne) {
+  // In the buffer at t: VC and switch at t, through the switch at t + 1, in the next buffer at
+  // t + 3: 3H + 2. Three steps also pass the switch in that cycle: 2H + 2.
+  const RouterGraph line = make_grid(Shape::mesh, {8});
+  for (std::uint32_t routers = 1; routers <= 8; ++routers) {
+    EXPECT_EQ(latency_of(line, {.internal_speedup = 2}, 0, routers - 1, 1), 3 * routers + 2);
+    EXPECT_EQ(latency_of(line, {.internal_speedup = 3}, 0, routers - 1, 1), 2 * routers + 2);
+  }
+  // The link still passes one flit a cycle.
+  EXPECT_EQ(latency_of(line, {.internal_speedup = 2}, 0, 2, 8), 3 * 3 + 2 + 7);
+}
+
 OpenLoopResult run(const RouterGraph& graph, Algorithm algorithm, const RouterSettings& router,
                    const std::string& pattern, const OpenLoopSettings& load, bool skip = true) {
   const auto routing = Routing::make(graph, algorithm, router.vcs);
@@ -150,6 +162,7 @@ TEST(FlitEngine, EveryRoutingDeliversAllThatIsOffered) {
 }
 
 RC_GTEST_PROP(FlitEngine, AnyRouterDeliversAllThatIsOffered, ()) {
+  const int inputs = *rc::gen::inRange(1, 3);
   const RouterSettings router{
       .vcs = *rc::gen::inRange(2, 9),
       .buffer = *rc::gen::inRange(4, 12),
@@ -161,7 +174,9 @@ RC_GTEST_PROP(FlitEngine, AnyRouterDeliversAllThatIsOffered, ()) {
       .vc_allocator = *rc::gen::element(Allocator::separable_input_first, Allocator::wavefront,
                                         Allocator::pim, Allocator::max_size),
       .sw_allocator = *rc::gen::element(Allocator::islip, Allocator::wavefront, Allocator::loa),
-      .input_speedup = *rc::gen::inRange(1, 3),
+      .input_speedup = inputs,
+      .internal_speedup = *rc::gen::element(1.0, 1.5, 2.0),
+      .hold_switch_for_packet = inputs == 1 && *rc::gen::arbitrary<bool>(),
       .wait_for_tail_credit = *rc::gen::arbitrary<bool>(),
       .flow_control = *rc::gen::element(FlowControl::wormhole, FlowControl::cut_through)};
   const RouterGraph torus = make_grid(Shape::torus, {3, 4});
@@ -234,6 +249,42 @@ RC_GTEST_PROP(FlitDeadlock, UpDownIsFreeOnAnyConnectedGraph, ()) {
   const auto routing = Routing::make(graph, Algorithm::up_down, 1);
   RC_ASSERT(routing.has_value());
   RC_ASSERT(check_dependencies(*routing).freedom == Freedom::free);
+}
+
+TEST(FlitEngine, ACrossbarOfTwoStepsACycleIsNotLimitedByItsSwitch) {
+  // 10 x 10, uniform: inputs that ask for one output at a time accept some 0.63 at full load (1 -
+  // 1/e of outputs are asked for); with a speed-up of 2 the links are the limit (Dally & Towles
+  // 2004, section 17.5).
+  const RouterGraph crossbar = make_fly(10, 1);
+  const RouterSettings router{.vcs = 8};
+  RouterSettings fast = router;
+  fast.internal_speedup = 2;
+  const OpenLoopSettings load{.rate = 1, .latency_limit = 1e9};
+  const double slow = run(crossbar, Algorithm::dest_tag, router, "uniform", load).accepted;
+  EXPECT_NEAR(slow, 0.63, 0.03);
+  EXPECT_GT(run(crossbar, Algorithm::dest_tag, fast, "uniform", load).accepted, 0.9);
+}
+
+TEST(FlitEngine, APacketThatHoldsTheSwitchIsNotInterleaved) {
+  // Nodes 0 and 1 of a crossbar send packets of 8 flits to node 2 at once: held, the first is
+  // through after 6 + 7 cycles, the second 8 later; else the two take turns.
+  const auto last_of_first = [](bool holds) {
+    const RouterGraph crossbar = make_fly(3, 1);
+    const RouterSettings router{.hold_switch_for_packet = holds};
+    const auto routing = Routing::make(crossbar, Algorithm::dest_tag, router.vcs);
+    Engine engine(crossbar, *routing, router, 1);
+    engine.offer(0, {.target = 2, .flits = 8});
+    engine.offer(1, {.target = 2, .flits = 8});
+    std::vector<Cycle> ends;
+    while (ends.size() < 2) {
+      engine.step();
+      ends.insert(ends.end(), engine.arrived().size(), engine.now() - 1);
+    }
+    EXPECT_EQ(ends[1], 6 + 15);
+    return ends[0];
+  };
+  EXPECT_EQ(last_of_first(true), 6 + 7);
+  EXPECT_EQ(last_of_first(false), 6 + 14);
 }
 
 }  // namespace

@@ -61,18 +61,20 @@ TEST(FlitExperiment, TreesAllocatorsAndBurstsOfBookSimFiles) {
   const auto read = parse_booksim(
       "topology = qtree; k = 4; n = 3; routing_function = nca;\nvc_allocator = wavefront;\n"
       "sw_allocator = pim; injection_process = on_off; burst_alpha = 0.25; burst_beta = 0.25;\n"
-      "hold_switch_for_packet = 1;\n",  // packets of one flit are held in no case
+      "hold_switch_for_packet = 1; internal_speedup = 2.0;\n",
       "file");
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(read->topology, "qtree:k=4,n=3");
   EXPECT_EQ(read->router.vc_allocator, Allocator::wavefront);
   EXPECT_EQ(read->router.sw_allocator, Allocator::pim);
   EXPECT_EQ(read->load.burst_alpha, 0.25);
+  EXPECT_TRUE(read->router.hold_switch_for_packet);
+  EXPECT_EQ(read->router.internal_speedup, 2);
   EXPECT_TRUE(prepare(*read));
   const auto wrong = parse_booksim(
-      "topology = tree4; k = 8; n = 3;\npacket_size = 2;\nhold_switch_for_packet = 1;\n", "file");
+      "topology = tree4; k = 8; n = 3;\npacket_size = 2;\noutput_speedup = 2;\n", "file");
   ASSERT_FALSE(wrong);
-  for (const char* part : {"file:1: topology", "file:3: hold_switch_for_packet"}) {
+  for (const char* part : {"file:1: topology", "file:3: output_speedup"}) {
     EXPECT_THAT(wrong.error().to_string(), ::testing::HasSubstr(part));
   }
 }

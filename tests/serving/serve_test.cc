@@ -70,7 +70,7 @@ bool same(const serving::Run& a, const serving::Run& b) {
 
 RC_GTEST_PROP(Serve, SkippingRunsOfDecodesIsSteppingToThePicosecond, ()) {
   // On the second one a step depends on its longest context, too (compute/decode_tiles.h).
-  static const std::array machines{served_machine("dgx-h100"), served_machine("l40s")};
+  static const std::array machines{served_machine("dgx-h100"), served_machine("dgx-a100-80g")};
   const machine::Machine& machine = machines[*rc::gen::inRange<std::size_t>(0, machines.size())];
   // gpt-oss has layers with windows, which decodes cross; Nemotron-H's states take 198 blocks a
   // request.

@@ -58,16 +58,20 @@ MessageList::MessageList(const MessageSchedule& schedule) : block_share_(schedul
     waits_.push_back(static_cast<std::uint32_t>(message.after.size()));
   }
   link(schedule);
-  if (schedule.in_order) {
-    put_in_order();
+  if (schedule.lanes > 0) {
+    put_in_order(schedule);
   }
 }
 
-void MessageList::put_in_order() {
+void MessageList::put_in_order(const MessageSchedule& schedule) {
   next_.assign(size(), kNone);
-  std::vector<std::uint32_t> last(pairs_.size(), kNone);
+  const auto lanes = static_cast<std::size_t>(schedule.lanes);
+  const std::size_t in_lane = static_cast<std::size_t>(schedule.blocks) / lanes;
+  std::vector<std::uint32_t> last(pairs_.size() * lanes * 2, kNone);  // sums, copies
   for (std::uint32_t m = 0; m < size(); ++m) {
-    std::uint32_t& before = last[pair_[m]];
+    const Message& message = schedule.messages[m];
+    const std::size_t lane = static_cast<std::size_t>(message.blocks.front()) / in_lane;
+    std::uint32_t& before = last[(pair_[m] * lanes + lane) * 2 + (message.reduce ? 1 : 0)];
     if (before != kNone) {
       next_[before] = m;
     }
@@ -198,6 +202,10 @@ bool MessageList::is_symmetric(std::span<const std::uint32_t> images) const {
     if (blocks_[m] != blocks_[image] || waits_[m] != waits_[image] || own.size() != theirs.size()) {
       return false;
     }
+    const bool ends = next(m) == kNone || next(image) == kNone;
+    if (ends ? next(m) != next(image) : images[next(m)] != next(image)) {
+      return false;
+    }
     if (own.size() == 1) {  // of most lists every one
       if (images[own.front()] != theirs.front()) {
         return false;
@@ -255,8 +263,10 @@ MessageList MessageList::folded(std::span<const std::uint32_t> stands_for) const
   for (std::size_t m = 0; m < kept.size(); ++m) {
     kept.first_unlock_[m + 1] += kept.first_unlock_[m];
   }
-  if (in_order()) {
-    kept.put_in_order();
+  for (std::uint32_t m = 0; in_order() && m < size(); ++m) {
+    if (stands_for[m] == m) {
+      kept.next_.push_back(next_[m] == kNone ? kNone : number[stands_for[next_[m]]]);
+    }
   }
   return kept;
 }

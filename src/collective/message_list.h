@@ -39,7 +39,7 @@ class MessageList {
   }
   /// ... and by message, for how many it waits.
   const std::vector<std::uint32_t>& waits() const { return waits_; }
-  /// Where messages of a pair leave in order (MessageSchedule::in_order): the one that leaves when
+  /// Where messages of a pair leave in order (MessageSchedule::lanes): the one that leaves when
   /// this one has, or kNone. It does not count in waits().
   static constexpr std::uint32_t kNone = UINT32_MAX;
   bool in_order() const { return !next_.empty(); }
@@ -59,7 +59,7 @@ class MessageList {
  private:
   MessageList() = default;
   void link(const MessageSchedule& schedule);
-  void put_in_order();
+  void put_in_order(const MessageSchedule& schedule);
   /// Round after round all pairs in their order, once each.
   bool repeats_pairs() const;
 

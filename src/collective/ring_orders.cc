@@ -121,7 +121,7 @@ MessageSchedule rings(graph::CollectiveKind kind, const Orders& orders, int chun
                       .blocks = one.blocks * count,
                       .block_share = one.block_share / count,
                       .messages = {},
-                      .in_order = one.in_order};
+                      .lanes = one.lanes * count};
   Orders places = orders;
   for (std::vector<int>& order : places) {
     if (kind == graph::CollectiveKind::broadcast) {

@@ -74,7 +74,7 @@ MessageSchedule chain_broadcast(int ranks, int chunks) {
                            .blocks = chunks,
                            .block_share = 1.0 / chunks,
                            .messages = {},
-                           .in_order = true};
+                           .lanes = 1};
   for (int chunk = 0; chunk < chunks; ++chunk) {
     int before = -1;
     for (int r = 0; r + 1 < ranks; ++r) {

@@ -40,8 +40,9 @@ struct MessageSchedule {
   int blocks = 1;
   double block_share = 1;         ///< of the buffer S, as Node::bytes counts it
   std::vector<Message> messages;  ///< each after all those in its `after`
-  /// Chunks that flow: of a pair of ranks a message leaves when the one before it has left.
-  bool in_order = false;
+  /// Chunks that flow: the blocks are cut into so many lanes (trees, rings). Of a pair of ranks and
+  /// a lane, sums apart from copies, a message leaves when the one before it has left. 0: no order.
+  int lanes = 0;
 
   int owner(int block) const { return block % ranks; }
 };

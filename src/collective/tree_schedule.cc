@@ -173,7 +173,7 @@ std::optional<MessageSchedule> tree_schedule(Kind kind, int ranks, int chunks) {
                            .blocks = 2 * chunks,
                            .block_share = 0.5 / chunks,
                            .messages = {},
-                           .in_order = true};
+                           .lanes = 2};
   const std::size_t levels = static_cast<std::size_t>(ceil_log2(ranks));
   const std::size_t window = 2 * kChunksPerLevel * levels;
   std::vector<Chunk> ways;  // chunk by chunk, in both trees

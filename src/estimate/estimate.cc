@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "estimate/event_run.h"
 #include "estimate/lower_bound.h"
 #include "estimate/meanwhile.h"
 #include "estimate/plan_memo.h"
@@ -16,6 +17,7 @@
 #include "estimate/shared_links.h"
 #include "estimate/sites.h"
 #include "estimate/template_tables.h"
+#include "workload/parallel/lower.h"
 #include "workload/parallel/outline.h"
 #include "workload/parallel/proportion.h"
 #include "workload/plan/layout.h"
@@ -57,6 +59,38 @@ class Estimator::Memo {
     if (known != answers_.end()) {
       return known->second;
     }
+    auto slowest = slowest_of(plan);
+    if (!slowest) {
+      return slowest;
+    }
+    if (slowest->step_time >= Time::max() / 4) {
+      return fail(slowest->step_time.is_overflow()
+                      ? "the step takes longer than 106 days"
+                      : "the step takes longer than 26 days, beyond the range of estimated time");
+    }
+    if (answers_.size() == kMostAnswers) {
+      answers_.clear();
+    }
+    return answers_.emplace(plan, *slowest).first->second;
+  }
+
+  Result<Time> lower_bound(const plan::Plan& plan) {
+    return each_class(plan, [&](const plan::Plan& one) { return least_of(one); });
+  }
+
+ private:
+  /// Of all classes of ranks.
+  Result<Estimate> slowest_of(const plan::Plan& plan) {
+    if (crossing_) {
+      const auto site = site_of(plan);
+      if (!site) {
+        return fail(site.error());
+      }
+      if (runs_by_events(plan, *site->machine) &&
+          (has_lines(*site->machine) || crosses_stages(plan))) {
+        return run_by_events(model_, plan, *site->machine);
+      }
+    }
     Estimate slowest;
     const auto classes = each_class(plan, [&](const plan::Plan& one) -> Result<Time> {
       auto run = replayed(one, short_of(one));
@@ -74,22 +108,29 @@ class Estimator::Memo {
     if (!classes) {
       return fail(classes.error());
     }
-    if (slowest.step_time >= Time::max() / 4) {
-      return fail(slowest.step_time.is_overflow()
-                      ? "the step takes longer than 106 days"
-                      : "the step takes longer than 26 days, beyond the range of estimated time");
-    }
-    if (answers_.size() == kMostAnswers) {
-      answers_.clear();
-    }
-    return answers_.emplace(plan, slowest).first->second;
+    return slowest;
   }
 
-  Result<Time> lower_bound(const plan::Plan& plan) {
-    return each_class(plan, [&](const plan::Plan& one) { return least_of(one); });
+  /// Whether groups of several stages cross one another's links.
+  bool crosses_stages(const plan::Plan& plan) {
+    const auto prepared = prepare(plan, {plan, 0});
+    return prepared && prepared->timed->crosses;
   }
 
- private:
+  /// Of a plan that its machine can run.
+  Result<Site> site_of(const plan::Plan& plan) {
+    if (auto checked = plan::check(plan, model_); !checked) {
+      return fail(std::move(checked.error()));
+    }
+    auto site = sites_.of(plan);
+    if (site) {
+      if (auto has_all = plan::check_machine(plan, *site->machine); !has_all) {
+        return fail(std::move(has_all.error()));
+      }
+    }
+    return site;
+  }
+
   /// The longest time of any class of ranks: all meet at the end of the step.
   template <class TimeOf>
   Result<Time> each_class(const plan::Plan& plan, const TimeOf& time_of) {
@@ -140,6 +181,11 @@ class Estimator::Memo {
   struct Prepared {
     TimedWorkload* timed = nullptr;
     const IssueLists* lists = nullptr;
+  };
+  /// A plan whose nodes a pass over its workload changes.
+  struct Whole {
+    TimedWorkload timed;
+    IssueLists lists;
   };
 
   /// The same templates for every global batch, placement and algorithm.
@@ -202,6 +248,14 @@ class Estimator::Memo {
     if (auto checked = plan::check(plan, model_); !checked) {
       return fail(std::move(checked.error()));
     }
+    if (plan.fuse_communication) {
+      auto whole = wholes_.get(listed.plan, [&] { return lowered_whole(listed.plan); });
+      if (!whole) {
+        return fail(std::move(whole.error()));
+      }
+      (*whole)->lists.repetition.omitted = listed.omitted;
+      return Prepared{&(*whole)->timed, &(*whole)->lists};
+    }
     Result<Lowered*> source = lowered(listed.plan, false);
     if (!source) {
       return fail(source.error());
@@ -226,15 +280,42 @@ class Estimator::Memo {
 
   Result<TimedWorkload> time(const plan::Plan& plan, const parallel::Outline& outline,
                              const IssueLists& lists) {
-    const auto site = sites_.of(plan);
+    if (tables_->size() > kMostNodes) {
+      tables_ = std::make_unique<TemplateTables>();
+    }
+    return with_timing(plan, [&](Timing& timing) {
+      TimedWorkload timed = time_outline(outline, timing, *tables_);
+      if (timed.crosses && timed.roles.size() > 1) {
+        share_among_stages(outline, lists, timing, timed);
+      }
+      return timed;
+    });
+  }
+
+  Result<Whole> lowered_whole(const plan::Plan& plan) {
+    const auto site = site_of(plan);
     if (!site) {
       return fail(site.error());
     }
-    if (auto has_all = plan::check_machine(plan, *site->machine); !has_all) {
-      return fail(std::move(has_all.error()));
+    const auto workload = parallel::lower(
+        model_, plan,
+        {.skip = {}, .observe = {}, .machine = site->machine, .fuse_communication = false});
+    if (!workload) {
+      return fail(workload.error());
     }
-    if (tables_->size() > kMostNodes) {
-      tables_ = std::make_unique<TemplateTables>();
+    auto timed =
+        with_timing(plan, [&](const Timing& timing) { return time_workload(*workload, timing); });
+    if (!timed) {
+      return fail(std::move(timed.error()));
+    }
+    return Whole{std::move(*timed), issue_lists(*workload->source->list(), workload->roles.size())};
+  }
+
+  template <class TimeWith>
+  Result<TimedWorkload> with_timing(const plan::Plan& plan, const TimeWith& time_with) {
+    const auto site = site_of(plan);
+    if (!site) {
+      return fail(site.error());
     }
     const collective::AlgorithmChoice algorithms = plan::algorithms_of(plan);
     const StageDevices devices{*site->parts, *site->part_prices, devices_};
@@ -243,11 +324,7 @@ class Estimator::Memo {
         .algorithms = algorithms,
         .prices = *site->prices,
         .devices = devices_.empty() ? nullptr : &devices};
-    TimedWorkload timed = time_outline(outline, timing, *tables_);
-    if (timed.crosses && timed.roles.size() > 1) {
-      share_among_stages(outline, lists, timing, timed);
-    }
-    return timed;
+    return time_with(timing);
   }
 
   /// Longer transfers meet more often: a second round comes within what a third would change.
@@ -267,6 +344,7 @@ class Estimator::Memo {
   Sites sites_;
   bool crossing_ = false;  ///< how often stages meet depends on the number of microbatches
   PlanMemo<Lowered> lowered_;
+  PlanMemo<Whole> wholes_;
   std::vector<std::size_t> devices_;  ///< by stage: parts of the machine; empty: all alike
   std::map<std::vector<std::size_t>, PlanMemo<TimedWorkload>> timed_;  ///< by devices
   Placements placements_;

@@ -34,6 +34,8 @@ struct GivenTimes {
   const std::vector<Time>& works;
   const std::size_t& next;  ///< node
 
+  static constexpr bool kInOrderOfTime = false;
+
   Time operator()(std::size_t i, Time) const { return works[i]; }
   void forget(Time) const {}
   void put_into(const auto&) const {}
@@ -47,7 +49,8 @@ struct GivenTimes {
 
 }  // namespace
 
-void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks, bool jumps) {
+void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks, bool jumps,
+                    const EarlierHost& earlier) {
   template_ = &nodes;
   next_ = 0;
   said_ = false;
@@ -57,6 +60,7 @@ void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks, bool jumps
   spans_.clear();
   jumps_ = jumps;
   jumped_ = 0;
+  earlier_ = earlier;
   watch(0);
 }
 
@@ -65,55 +69,151 @@ template <class Times>
 bool NodeRun::advance_with(Listener& listener, const Times& times) {
   const std::vector<TimedNode>& nodes = template_->nodes;
   for (;; ++next_) {
+    if (Times::kInOrderOfTime && waits_ > 0 && next_ < nodes.size()) {
+      look_at_those_before(nodes[next_], listener, times);
+    }
     while (next_ == watched_) {
       end_period(times);
     }
     if (next_ == nodes.size()) {
+      while (waits_ > 0) {
+        look_at_first(listener, times);
+      }
       return true;
     }
     const TimedNode& node = nodes[next_];
-    Time& lane = clocks_[static_cast<std::size_t>(clock_of(node.lane))];
-    Time begin = std::max(lane, clocks_[kVisible]);
-    for (std::uint32_t b = 0; b < node.befores; ++b) {
-      begin = std::max(begin, ends_[template_->before[node.first_before + b]]);
+    if (Times::kInOrderOfTime && must_wait(node, begin_of(node))) {
+      put_off(next_);
+      continue;
     }
-    const bool comes = node.kind == Kind::collective || (node.kind == Kind::meeting && !said_);
-    if (comes) {
-      clocks_[kHost] += node.host_cost;
-      host_delays_ = host_delays_ || clocks_[kHost] > begin;
-      begin = std::max(begin, clocks_[kHost]);
+    if (!look_at(next_, listener, times)) {
+      return false;
     }
-    if (node.kind == Kind::meeting && !said_) {
-      listener.says(node, begin, begin);
-      said_ = true;
-    }
-    if (node.kind == Kind::meeting || node.kind == Kind::receive) {
-      const Time heard = listener.hears(node);
-      if (heard == kNever) {
-        return false;
-      }
-      begin = std::max(begin, heard);
-      said_ = false;
-    }
-    const Time taken = taken_[next_] = times(next_, begin);
-    Time end = begin + taken;
-    if (node.kind == Kind::message) {
-      end = listener.says(node, begin, end);
-    } else if (node.kind == Kind::kernels) {
-      host_delays_ = host_delays_ || clocks_[kHost] + node.host_span > end;
-      end = std::max(end, clocks_[kHost] + node.host_span);
-      clocks_[kHost] += node.host_cost;
-    }
-    if (node.host_sync) {
-      clocks_[kHost] = std::max(clocks_[kHost], end);
-    }
-    lane = std::max(lane, end);
-    ends_[next_] = end;
   }
+}
+
+/// Before the host.
+Time NodeRun::begin_of(const TimedNode& node) const {
+  Time begin = std::max(clocks_[static_cast<std::size_t>(clock_of(node.lane))], clocks_[kVisible]);
+  for (std::uint32_t b = 0; b < node.befores; ++b) {
+    begin = std::max(begin, ends_[template_->before[node.first_before + b]]);
+  }
+  return begin;
+}
+
+/// False: what it waits for is not known yet.
+template <class Times>
+bool NodeRun::look_at(std::size_t number, Listener& listener, const Times& times) {
+  const TimedNode& node = template_->nodes[number];
+  Time begin = begin_of(node);
+  if (node.kind == Kind::collective || (node.kind == Kind::meeting && !said_)) {
+    begin = take_host(begin, node.host_cost);
+  }
+  if (node.kind == Kind::meeting && !said_) {
+    listener.says(node, begin, begin);
+    said_ = true;
+  }
+  if (node.kind == Kind::meeting || node.kind == Kind::receive) {
+    const Time heard = listener.hears(node);
+    if (heard == kNever) {
+      return false;
+    }
+    begin = std::max(begin, heard);
+    said_ = false;
+  }
+  const Time taken = taken_[number] = times(number, begin);
+  Time end = begin + taken;
+  if (node.kind == Kind::message) {
+    end = listener.says(node, begin, end);
+  } else if (node.kind == Kind::kernels) {
+    host_delays_ = host_delays_ || clocks_[kHost] + node.host_span > end;
+    end = std::max(end, clocks_[kHost] + node.host_span);
+    clocks_[kHost] += node.host_cost;
+  }
+  if (node.host_sync) {
+    clocks_[kHost] = std::max(clocks_[kHost], end);
+  }
+  Time& lane = clocks_[static_cast<std::size_t>(clock_of(node.lane))];
+  lane = std::max(lane, end);
+  ends_[number] = end;
+  return true;
+}
+
+/// When the host has issued what takes it for `cost`.
+Time NodeRun::take_host(Time begin, Time cost) {
+  Time host = clocks_[kHost] + cost;
+  if (begin < earlier_.end) {
+    host = earlier_.at(begin) + cost;
+    earlier_.from += cost;
+    earlier_.until += cost;
+    clocks_[kHost] = std::max(clocks_[kHost], earlier_.until);
+  } else {
+    clocks_[kHost] = host;
+  }
+  host_delays_ = host_delays_ || host > begin;
+  return std::max(begin, host);
+}
+
+/// A collective that begins after all kernels so far takes the host and its ports after what comes
+/// until then.
+bool NodeRun::must_wait(const TimedNode& node, Time begin) const {
+  return node.kind == Kind::collective && !node.host_sync &&
+         (begin > std::max(clocks_[kCompute], clocks_[kVisible]) || !waiting_[node.lane].empty());
+}
+
+void NodeRun::put_off(std::size_t number) {
+  waiting_[template_->nodes[number].lane].nodes.push_back(number);
+  ++waits_;
+}
+
+/// What the node waits for, what is before it on its lane, and what begins before it.
+template <class Times>
+void NodeRun::look_at_those_before(const TimedNode& node, Listener& listener, const Times& times) {
+  const auto waits_for_one = [&] {
+    for (std::uint32_t b = 0; b < node.befores; ++b) {
+      if (ends_[template_->before[node.first_before + b]] == kNever) {
+        return true;
+      }
+    }
+    return node.kind != Kind::collective && !waiting_[node.lane].empty();
+  };
+  while (waits_ > 0 &&
+         (waits_for_one() || begin_of(template_->nodes[first_waiting()]) < begin_of(node))) {
+    look_at_first(listener, times);
+  }
+}
+
+/// Of those that wait the one that begins first.
+std::size_t NodeRun::first_waiting() const {
+  std::size_t first = kNoNode;
+  Time earliest = Time::max();
+  for (const Waiting& lane : waiting_) {
+    if (lane.empty()) {
+      continue;
+    }
+    const Time begin = begin_of(template_->nodes[lane.nodes[lane.first]]);
+    if (first == kNoNode || begin < earliest) {
+      first = lane.nodes[lane.first];
+      earliest = begin;
+    }
+  }
+  return first;
+}
+
+template <class Times>
+void NodeRun::look_at_first(Listener& listener, const Times& times) {
+  const std::size_t first = first_waiting();
+  Waiting& lane = waiting_[template_->nodes[first].lane];
+  --waits_;
+  if (++lane.first == lane.nodes.size()) {
+    lane = {};
+  }
+  look_at(first, listener, times);
 }
 
 /// Times of kernels and transfers that meet others.
 struct NodeRun::MetTimes {
+  static constexpr bool kInOrderOfTime = true;
   NodeRun& run;
   const Surroundings& around;
 
@@ -181,6 +281,11 @@ void NodeRun::end_period(const Times& times) {
   const std::size_t left = (repeat.end() - next_) / repeat.length;
   if (left == 0) {
     watch(repeat_ + 1);
+    return;
+  }
+  if (waits_ > 0) {  // more than what is compared decides what comes next
+    mark_.made = false;
+    watched_ += repeat.length;
     return;
   }
   const auto later = jumps_ && mark_.made ? lateness(repeat) : std::nullopt;
@@ -259,11 +364,13 @@ void NodeRun::jump(const Repeat& repeat, std::size_t periods, Time later) {
 void NodeRun::follow_moved(const Ports& ports, Beside& beside, Clocks& clocks) {
   bool own = false;
   for (const Ports::Moved& moved : ports.moved()) {
-    if (moved.lane != Ports::kIncoming) {
-      Time& lane = clocks[static_cast<std::size_t>(clock_of(moved.lane))];
-      lane = std::max(lane, moved.end);
+    if (moved.lane == Ports::kIncoming) {
+      continue;
     }
+    Time& lane = clocks[static_cast<std::size_t>(clock_of(moved.lane))];
+    lane = std::max(lane, moved.end);
     if (moved.node != kNoNode) {
+      taken_[moved.node] += moved.end - ends_[moved.node];
       ends_[moved.node] = moved.end;
       own = true;
     }

@@ -7,8 +7,13 @@
 ///   each T later: they are jumped, to the picosecond what the run of their nodes gives. The host's
 ///   clock may fall back where it has delayed nothing: it then delays nothing in what follows
 ///   either.
+///
+///   The host issues in the order in which nodes begin. Collectives that begin before the instance
+///   before has ended (gathers ahead) find the host where it then was (EarlierHost); those that
+///   their lane keeps waiting are looked at when the nodes that begin before them have been.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -46,6 +51,21 @@ class Listener {
   virtual Time says(const TimedNode& node, Time when, Time end) = 0;
 };
 
+/// The host over the instance before: from `from` at its begin to `until` at its end, before it
+/// waited for that (host_sync).
+struct EarlierHost {
+  Time begin = kNever;
+  Time end = kNever;  ///< there was none
+  Time from = kNever;
+  Time until = kNever;
+
+  Time at(Time when) const {
+    return when >= end || begin >= end
+               ? until
+               : from + (until - from) * (std::max(when - begin, Time(0)) / (end - begin));
+  }
+};
+
 /// When a lane transfers.
 struct LaneSpan {
   int lane = 0;
@@ -57,7 +77,8 @@ struct LaneSpan {
 class NodeRun {
  public:
   /// `jumps`: equal layers at once.
-  void start(const TimedTemplate& nodes, const Clocks& clocks, bool jumps = true);
+  void start(const TimedTemplate& nodes, const Clocks& clocks, bool jumps = true,
+             const EarlierHost& earlier = {});
   /// With these times of the nodes. False when it stopped.
   bool advance(Listener& listener, const std::vector<Time>& works);
   /// With kernels slowed by what is beside them and transfers that share ports. Both are told what
@@ -95,8 +116,27 @@ class NodeRun {
 
   struct MetTimes;
 
+  /// Collectives that wait for their lanes, in order.
+  struct Waiting {
+    std::vector<std::size_t> nodes{};
+    std::size_t first = 0;
+
+    bool empty() const { return first == nodes.size(); }
+  };
+
   template <class Times>
   bool advance_with(Listener& listener, const Times& times);
+  template <class Times>
+  bool look_at(std::size_t number, Listener& listener, const Times& times);
+  Time begin_of(const TimedNode& node) const;
+  bool must_wait(const TimedNode& node, Time begin) const;
+  void put_off(std::size_t number);
+  template <class Times>
+  void look_at_those_before(const TimedNode& node, Listener& listener, const Times& times);
+  template <class Times>
+  void look_at_first(Listener& listener, const Times& times);
+  std::size_t first_waiting() const;
+  Time take_host(Time begin, Time cost);
   template <class Times>
   void end_period(const Times& times);
   void watch(std::size_t repeat);
@@ -116,6 +156,9 @@ class NodeRun {
   std::size_t watched_ = kNoNode;  ///< where the next period begins
   std::int64_t jumped_ = 0;
   bool host_delays_ = false;  ///< something, since the mark
+  EarlierHost earlier_;
+  std::array<Waiting, kMostLanes> waiting_;
+  std::size_t waits_ = 0;  ///< in all of them
   Mark mark_;
 };
 

@@ -91,7 +91,39 @@ struct LooseCollectives {
   Time behind{0};      ///< no kernel waits for them: go on beside what comes next
 };
 
-LooseCollectives loose_collectives(const TimedTemplate& nodes) {
+/// Of all collectives of the template that slow kernels.
+std::vector<std::uint32_t> ports_of_collectives(const TimedTemplate& nodes,
+                                                const Transfers& transfers) {
+  std::vector<std::uint32_t> ports;
+  for (const TimedNode& node : nodes.nodes) {
+    if (node.kind != Kind::collective || !slows(node) || node.transfer < 0) {
+      continue;
+    }
+    for (const PortPhase& phase : transfers[static_cast<std::size_t>(node.transfer)]) {
+      for (const PortLoad& load : phase.ports) {
+        if (std::find(ports.begin(), ports.end(), load.port) == ports.end()) {
+          ports.push_back(load.port);
+        }
+      }
+    }
+  }
+  return ports;
+}
+
+/// Whether it is a copy on the port of a collective.
+bool crowds(const TimedNode& node, const Transfers& transfers,
+            const std::vector<std::uint32_t>& ports) {
+  return node.kind == Kind::collective && !node.slows_kernels && node.transfer >= 0 &&
+         std::any_of(transfers[static_cast<std::size_t>(node.transfer)].begin(),
+                     transfers[static_cast<std::size_t>(node.transfer)].end(),
+                     [&](const PortPhase& phase) {
+                       return std::find(ports.begin(), ports.end(), phase.ports.front().port) !=
+                              ports.end();
+                     });
+}
+
+LooseCollectives loose_collectives(const TimedTemplate& nodes, const Transfers& transfers) {
+  const std::vector<std::uint32_t> ports = ports_of_collectives(nodes, transfers);
   const std::size_t count = nodes.nodes.size();
   enum : std::uint8_t { follows = 1, precedes = 2 };  // kernels
   std::vector<std::uint8_t> place(count, 0);
@@ -112,7 +144,7 @@ LooseCollectives loose_collectives(const TimedTemplate& nodes) {
     for (std::uint32_t b = 0; b < node.befores; ++b) {
       place[before[b]] |= later;
     }
-    if (node.kind == Kind::collective && slows(node)) {
+    if (node.kind == Kind::collective && (slows(node) || crowds(node, transfers, ports))) {
       loose.ahead = loose.ahead || (place[i] & follows) == 0;
       loose.behind += (place[i] & precedes) != 0 ? Time(0) : node.work;
     }
@@ -132,8 +164,8 @@ bool hears_in_between(const TimedTemplate& nodes) {
   return false;
 }
 
-bool is_stepwise(const TimedTemplate& nodes, Time kernels) {
-  const LooseCollectives loose = loose_collectives(nodes);
+bool is_stepwise(const TimedTemplate& nodes, const Transfers& transfers, Time kernels) {
+  const LooseCollectives loose = loose_collectives(nodes, transfers);
   return hears_in_between(nodes) || loose.ahead || loose.behind > kernels * kShortTail;
 }
 
@@ -141,6 +173,7 @@ void sum_kernels(const TimedTemplate& nodes, PassMap& map) {
   double message = 0;
   double collective = 0;
   for (const TimedNode& node : nodes.nodes) {
+    map.host += node.host_cost;
     if (node.kind == Kind::kernels) {
       map.kernels += node.work;
       message += static_cast<double>(node.work.value()) * node.beside_message;
@@ -207,6 +240,18 @@ void fill_entries(const TimedTemplate& nodes, const std::vector<Time>& works, Pa
   }
 }
 
+/// Compute waits for a message if it never is free before that arrives.
+void find_awaited(PassMap& map) {
+  for (std::size_t o = 0; o < map.outputs.size(); ++o) {
+    PassMap::Output& message = map.outputs[o];
+    message.awaited = message.clock < 0;
+    for (std::size_t i = 0; message.awaited && i < map.inputs(); ++i) {
+      message.awaited =
+          map.entry(o, i) <= kNever / 2 || map.entry(kCompute, i) >= map.entry(o, i) + message.work;
+    }
+  }
+}
+
 }  // namespace
 
 void map_templates(TimedWorkload& timed, Works works) {
@@ -221,12 +266,13 @@ void map_templates(TimedWorkload& timed, Works works) {
 PassMap map_of(const TimedTemplate& nodes, const Transfers& transfers, Works works) {
   PassMap map;
   sum_kernels(nodes, map);
-  map.stepwise = is_stepwise(nodes, map.kernels);
+  map.stepwise = is_stepwise(nodes, transfers, map.kernels);
   name_coordinates(nodes, works, map);
   if (works == Works::least) {
     fill_entries(nodes, plain_works(nodes, works), map);
   } else if (!map.stepwise) {
     fill_entries(nodes, slowed_works(nodes, transfers, map.spans), map);
+    find_awaited(map);
   }
   return map;
 }
@@ -237,7 +283,7 @@ Time compute_chain(const TimedTemplate& nodes, const Transfers& transfers) {
     kernels += node.kind == Kind::kernels ? node.work : Time(0);
   }
   std::vector<LaneSpan> spans;
-  const std::vector<Time> works = is_stepwise(nodes, kernels)
+  const std::vector<Time> works = is_stepwise(nodes, transfers, kernels)
                                       ? plain_works(nodes, Works::least)
                                       : slowed_works(nodes, transfers, spans);
   Clocks clocks = all_at(kNever);

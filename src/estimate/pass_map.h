@@ -16,8 +16,8 @@
 ///
 /// Kernels are slowed by the template's own communication as with all inputs at one moment.
 /// Templates where that depends on the inputs (gathers that follow no kernel, long reductions that
-/// no kernel waits for), and those that hear from other stages in between, are `stepwise`: they run
-/// node by node.
+/// no kernel waits for, copies on the port of a collective), and those that hear from other stages
+/// in between, are `stepwise`: they run node by node.
 ///
 /// Source: Baccelli, Cohen, Olsder, Quadrat, Synchronization and Linearity, 1992, chapter 2.
 #pragma once
@@ -42,6 +42,7 @@ struct PassMap {
     int flow = -1;
     Time work{0};  ///< of a message
     int transfer = -1;
+    bool awaited = false;  ///< of a message: compute goes on when it has arrived
   };
   std::vector<int> clocks;     ///< inputs, all but unused lanes
   std::vector<int> receives;   ///< flows, in order: the inputs after the clocks
@@ -49,6 +50,7 @@ struct PassMap {
   std::vector<Output> outputs;
   std::vector<Time> entries;  ///< [output][input]
   Time kernels{0};            ///< alone
+  Time host{0};               ///< that it takes to issue all of it
   Slowdown slowdown;          ///< of all kernels together
   bool stepwise = false;
   std::vector<LaneSpan> spans{};  ///< with all inputs at zero; none of stepwise templates

@@ -37,8 +37,8 @@ double lost_speed(Load& load, const PortLoads& ports, const PortLoads& other) {
 
 }  // namespace
 
-Time Ports::receive(Time begin, const std::vector<PortPhase>& phases) {
-  return start({.lane = kIncoming, .node = kNoNode, .message = true}, begin, phases);
+Time Ports::receive(Time begin, const std::vector<PortPhase>& phases, std::size_t number) {
+  return start({.lane = kIncoming, .node = number, .message = true}, begin, phases);
 }
 
 Time Ports::start(const Sender& sender, Time begin, const std::vector<PortPhase>& phases) {
@@ -205,11 +205,8 @@ void Ports::delay(const Met& met) {
   }
   for (std::size_t i = met.flight + 1; i < flights.size(); ++i) {
     Flight& next = flights[i];
-    if (next.begin >= free) {
-      if (met.lane != kInbound) {
-        break;  // so do those after it
-      }
-      continue;
+    if (next.begin >= free || (met.lane == kInbound && flights[i - 1].last)) {
+      break;  // so do those after it, or they are other messages
     }
     const Time shift = free - next.begin;
     next.begin += shift;
@@ -284,7 +281,7 @@ void Ports::settle(Time when) {
   forget(when);
   each_other(kLanes, [&](std::size_t l) {
     Lane& lane = lanes_[l];
-    for (; lane.settled < lane.flights.size(); ++lane.settled) {
+    for (; l != kInbound && lane.settled < lane.flights.size(); ++lane.settled) {
       lane.flights[lane.settled].node = kNoNode;
     }
   });
@@ -301,7 +298,7 @@ void Ports::prolong(int lane, Time by) {
 void Ports::move(Time later, std::size_t nodes) {
   for (Lane& lane : lanes_) {
     for (Flight& flight : lane.flights) {
-      flight.node += flight.node == kNoNode ? 0 : nodes;
+      flight.node += flight.node == kNoNode || flight.lane == kIncoming ? 0 : nodes;
       flight.begin += later;
       flight.end += later;
       flight.done += later;

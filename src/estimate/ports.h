@@ -32,7 +32,8 @@ class Ports {
 
   struct Flight {
     int lane = 0;
-    std::size_t node = kNoNode;  ///< of the running template; kNoNode: of one before
+    /// Of the running template; kNoNode: of one before. Of a message that comes in its number.
+    std::size_t node = kNoNode;
     Time begin{0};
     Time end{0};   ///< of its port time
     Time done{0};  ///< with its latency
@@ -60,8 +61,8 @@ class Ports {
     bool message = false;
   };
   Time start(const Sender& sender, Time begin, const std::vector<PortPhase>& phases);
-  /// A message that leaves another stage comes in here.
-  Time receive(Time begin, const std::vector<PortPhase>& phases);
+  /// A message that leaves another stage comes in here, the receiver's `number`.
+  Time receive(Time begin, const std::vector<PortPhase>& phases, std::size_t number = kNoNode);
   const std::vector<Moved>& moved() const { return moved_; }
 
   /// By lane, in the order of their starts.
@@ -121,10 +122,12 @@ class Ports {
   Time lose_speed(Time now, const std::vector<PortLoad>& ports);
   void delay(const Met& met);
 
-  /// visit(lane) for every lane but this one that has flights; kLanes: for every one.
+  /// visit(lane) for every lane that has flights but this one, whose own follow one another;
+  /// messages that come in meet each other. kLanes: for every one.
   template <class Visit>
   void each_other(std::size_t lane, Visit&& visit) const {
-    for (std::uint32_t left = live_ & ~bit_of(lane); left != 0; left &= left - 1) {
+    for (std::uint32_t left = live_ & ~(lane == kInbound ? 0 : bit_of(lane)); left != 0;
+         left &= left - 1) {
       visit(static_cast<std::size_t>(std::countr_zero(left)));
     }
   }

@@ -210,9 +210,10 @@ class QuickBound::Memo {
     return keep(states_, std::move(key), std::move(states));
   }
 
-  /// Whether exchanges of tokens run beside another microbatch.
+  /// Whether exchanges of tokens run beside another microbatch, or sums become slices that another
+  /// stage gathers.
   static bool hides(const plan::Plan& plan) {
-    return plan.overlap_ep == plan::OverlapExperts::microbatch ||
+    return plan.fuse_communication || plan.overlap_ep == plan::OverlapExperts::microbatch ||
            (plan.schedule == plan::Schedule::dualpipe &&
             plan.overlap_ep != plan::OverlapExperts::off);
   }
@@ -242,6 +243,9 @@ class QuickBound::Memo {
     for (std::size_t i = 0; i < kSlowdowns.size(); ++i) {
       load.by_slowdown[i] += cost.by_slowdown[i];
     }
+  }
+
+  static void add_lanes(StagePasses& load, const PassCost& cost) {
     for (std::size_t lane = 0; lane < kBlockLanes; ++lane) {
       load.lanes[lane] += cost.lanes[lane];
     }
@@ -264,6 +268,10 @@ class QuickBound::Memo {
                                footprint::kept_by_layers(model_, memories_of(plan), plan, part)});
         add(load, forward);
         add(load, backward);
+        if (!plan.fuse_communication) {
+          add_lanes(load, forward);
+          add_lanes(load, backward);
+        }
       }
     }
     return found->second;

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "estimate/incoming.h"
 #include "estimate/period.h"
 #include "estimate/stage_state.h"
 #include "estimate/stretch.h"
@@ -28,6 +29,7 @@ class Replay {
                             [](const Stretch& stretch) { return stretch.slowdown.any(); });
     crowded_ = std::any_of(stretches_.begin(), stretches_.end(),
                            [](const Stretch& stretch) { return stretch.crowded; });
+    messages_meet_ = crowded_ || messages_matter(timed_);
   }
 
   Result<ReplayResult> run() {
@@ -54,22 +56,18 @@ class Replay {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       wake(s);
     }
-    for (; first_ < work_.size(); ++first_) {
-      const std::size_t s = work_[first_];
-      stages_[s].queued = false;
+    while (!work_.empty()) {
+      const std::size_t s = work_.take(stages_, messages_meet_);
       while (stages_[s].next < stages_[s].limit && step(s)) {
+        if (messages_meet_) {  // what begins before at other stages comes first
+          wake(s);
+          break;
+        }
       }
     }
-    work_.clear();
-    first_ = 0;
   }
 
-  void wake(std::size_t s) {
-    if (!stages_[s].queued) {
-      stages_[s].queued = true;
-      work_.push_back(s);
-    }
-  }
+  void wake(std::size_t s) { work_.put(s, stages_); }
 
   /// One instance; false when it waits for another stage.
   bool step(std::size_t s) {
@@ -80,12 +78,14 @@ class Replay {
       return false;
     }
     const Time before = stage.clocks[kCompute];
+    const Time host = stage.clocks[kHost];
     const bool alone = !stage.ports.busy_after(stage.clocks[kCompute]);
     if (!map.stepwise && !stretches_[at(number)].crowded && alone && !stage.running) {
       step_by_map(s, number);
     } else if (!step_by_node(s, number)) {
       return false;
     }
+    stage.earlier = {before, stage.clocks[kCompute], host, host + map.host};
     stage.clocks[kVisible] = before;
     ++stage.next;
     ++result_.evaluated;
@@ -133,6 +133,11 @@ class Replay {
         const Time there = send(s, what.flow, what.transfer, out, out + what.work);
         Time& lane = stage.clocks[at(clock_of(timed_.message_lane))];
         lane = std::max(lane, there);
+        if (what.awaited) {
+          stage.clocks[kCompute] = std::max(stage.clocks[kCompute], there);
+        }
+        stage.sent.awaited = what.awaited;
+        stage.sent.next = stage.next + 1;
       }
     }
   }
@@ -179,15 +184,14 @@ class Replay {
   Time send(std::size_t s, int flow, int transfer, Time when, Time there) {
     const auto target = at(timed_.targets[s][at(flow)]);
     Stage& receiver = stages_[target];
-    if (crowded_ || receiver.ports.busy_after(when)) {
-      const auto& phases = (*timed_.transfers)[at(transfer)];
-      there = std::max(there, receiver.ports.receive(when, phases));
-      receiver.run.follow_moved(receiver.ports, receiver.beside_run, receiver.clocks);
-    }
     Inbox& inbox = receiver.inbox[at(flow)];
+    if (transfer >= 0 && (messages_meet_ || receiver.ports.busy_after(when))) {
+      there = std::max(there, receive_on_ports(stages_, target, {flow, when}, timed_, transfer));
+    }
     if (inbox.next > kStaleArrivals) {
       inbox.compact();
     }
+    stages_[s].sent = {.target = target, .number = number_of(inbox, flow), .there = there};
     inbox.arrivals.push_back(there);
     if (contends_) {
       const Communication message{when, there, false};
@@ -285,7 +289,7 @@ class Replay {
     stage.ports.settle(stage.clocks[kCompute]);
     stage.beside.forget(stage.clocks[kCompute]);
     stage.beside_run = stage.beside;
-    stage.run.start(nodes, stage.clocks, plan_.jumps);
+    stage.run.start(nodes, stage.clocks, plan_.jumps, stage.earlier);
     stage.running = true;
   }
 
@@ -376,12 +380,12 @@ class Replay {
   std::vector<Stage> stages_;
   std::vector<std::vector<LaneSpan>> spans_;  ///< by stage, where stages cross
   std::array<Meeting, kMeetings> meetings_;
-  std::vector<std::size_t> work_;
-  std::size_t first_ = 0;
+  StageQueue work_;
   ReplayResult result_;
   bool skipped_ = false;  ///< periods
   bool contends_ = false;
-  bool crowded_ = false;  ///< some templates run node by node beside messages
+  bool crowded_ = false;        ///< some templates run node by node beside messages
+  bool messages_meet_ = false;  ///< messages that come in share ports with one another
 };
 
 }  // namespace

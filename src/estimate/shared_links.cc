@@ -8,12 +8,6 @@
 namespace orrery::estimate {
 namespace {
 
-bool is_line(const topology::NetworkDimension& dimension) {
-  return dimension.kind == topology::DimensionKind::ring ||
-         dimension.kind == topology::DimensionKind::torus ||
-         dimension.kind == topology::DimensionKind::mesh;
-}
-
 void raise_to(std::vector<PortLoad>& ports, topology::LinkId port, double load) {
   const auto known = std::find_if(ports.begin(), ports.end(),
                                   [&](const PortLoad& other) { return other.port == port; });
@@ -31,6 +25,12 @@ std::vector<std::int64_t> ranks_of(const topology::LinkMap& links) {
 }
 
 }  // namespace
+
+bool is_line(const topology::NetworkDimension& dimension) {
+  return dimension.kind == topology::DimensionKind::ring ||
+         dimension.kind == topology::DimensionKind::torus ||
+         dimension.kind == topology::DimensionKind::mesh;
+}
 
 bool is_shared(const topology::NetworkDimension& dimension) {
   return is_line(dimension) || dimension.node_bandwidth > Bandwidth(0);

@@ -20,6 +20,8 @@
 
 namespace orrery::estimate {
 
+/// Rings, tori and meshes: one device's transfers cross the links of others.
+bool is_line(const topology::NetworkDimension& dimension);
 /// Whether different devices use the same links of it.
 bool is_shared(const topology::NetworkDimension& dimension);
 

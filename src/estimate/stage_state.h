@@ -27,13 +27,24 @@ struct Window {
 struct Inbox {
   std::vector<Time> arrivals;
   std::size_t next = 0;
+  std::size_t dropped = 0;  ///< before the first of `arrivals`
 
   std::size_t size() const { return arrivals.size() - next; }
   Time operator[](std::size_t i) const { return arrivals[next + i]; }
   Time take() { return arrivals[next++]; }
   void compact() {
     arrivals.erase(arrivals.begin(), arrivals.begin() + static_cast<std::ptrdiff_t>(next));
+    dropped += next;
     next = 0;
+  }
+  /// Of the next to come, among all that ever came.
+  std::size_t number() const { return dropped + arrivals.size(); }
+  /// One that nobody has taken yet arrives later.
+  void put_off(std::size_t number, Time until) {
+    const std::size_t place = number - dropped;
+    if (number >= dropped + next && place < arrivals.size()) {
+      arrivals[place] = std::max(arrivals[place], until);
+    }
   }
 };
 
@@ -41,6 +52,15 @@ struct Inbox {
 struct Meeting {
   Time latest = kNever;
   std::vector<std::size_t> stages;
+};
+
+/// A stage's last message.
+struct Sent {
+  std::size_t target = 0;
+  std::size_t number = kNoNode;  ///< of the target's (Ports::receive)
+  std::int64_t next = 0;         ///< the stage's instance after it
+  Time there{0};
+  bool awaited = false;  ///< by its compute
 };
 
 struct Stage {
@@ -58,7 +78,10 @@ struct Stage {
   NodeRun run;
   Beside beside_run;
   Time ready{0};
-  Time meeting = kNever;  ///< the start of the meeting it has come to
+  Time meeting = kNever;     ///< the start of the meeting it has come to
+  EarlierHost earlier;       ///< over the last instance
+  std::size_t received = 0;  ///< messages
+  Sent sent;
 
   void keep(const Window& window) {
     std::shift_left(windows.begin(), windows.end(), 1);

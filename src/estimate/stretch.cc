@@ -9,6 +9,9 @@ namespace {
 /// Of a template's time, lost to one message: less is not worth a run node by node.
 constexpr double kLeastLoss = 0.02;
 
+/// Of the kernels of a template that sends one: a shorter message is not worth its ports.
+constexpr double kLeastMessage = 0.01;
+
 using MostWanted = std::vector<double>;  // by port
 
 void take_most(const std::vector<PortLoad>& ports, MostWanted& most) {
@@ -82,6 +85,18 @@ Time longest_message(const TimedWorkload& timed) {
 }
 
 }  // namespace
+
+bool messages_matter(const TimedWorkload& timed) {
+  Time shortest = Time::max();
+  for (const std::shared_ptr<MappedTemplate>& one : timed.templates) {
+    for (const TimedNode& node : one->nodes.nodes) {
+      if (node.kind == TimedNode::Kind::message) {
+        shortest = std::min(shortest, one->slowed->kernels);
+      }
+    }
+  }
+  return !shortest.is_overflow() && longest_message(timed) > shortest * kLeastMessage;
+}
 
 std::vector<Stretch> stretches_of(const TimedWorkload& timed) {
   const MostWanted messages = load_of_messages(timed);

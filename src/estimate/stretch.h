@@ -24,6 +24,9 @@ struct Stretch {
   bool crowded = false;  ///< to be run node by node
 };
 
+/// Whether messages take long enough for it to matter that two of them come in at once.
+bool messages_matter(const TimedWorkload& timed);
+
 /// By template. Requires their slowed maps.
 std::vector<Stretch> stretches_of(const TimedWorkload& timed);
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A step by the event loop, where links carry the transfers of several groups.
+///
+///   Groups that cross one another's links on a ring, torus or mesh (and the messages of several
+///   ranks), or groups of several stages on a link of a whole node, are as fast as the others let
+///   them be at that moment, and drift apart or fall into step as they do. No sum and no mean of
+///   who moves when gives that: such plans are run by `simulate`, with few microbatches. Of more
+///   than these the step is linear,
+///
+///       T(m) = T(b) + (m - b) (T(b) - T(a)) / (b - a)
+///
+///   a, b   microbatches of two runs, of interleaved chunks whole rounds of one per stage each
+///
+/// Ignores: that the rounds between a and b may not be a whole number of periods.
+#pragma once
+
+#include "base/result.h"
+#include "estimate/estimate.h"
+#include "machine/machine.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::estimate {
+
+/// Whether a plan can be run by events: on a machine of one sort, with no more ranks than can be
+/// run in some tenths of a second.
+bool runs_by_events(const plan::Plan& plan, const machine::Machine& machine);
+/// Whether it has rings, tori or meshes.
+bool has_lines(const machine::Machine& machine);
+
+/// Requires a checked plan and the machine of its devices. Parts are of the rank that computes
+/// most; the tail is the optimizer.
+Result<Estimate> run_by_events(const zoo::Model& model, const plan::Plan& plan,
+                               const machine::Machine& machine);
+
+}  // namespace orrery::estimate

@@ -40,10 +40,34 @@ class DecoderBuilder {
     const int turned = make_.transpose(make_.elementwise("log_softmax", {logits}, 15), 1, 2);
     make_.output(
         make_.apply({"nll_loss", elements(make_.shape(turned))}, {turned, labels}, Shape{}));
+    if (size_.batch % (2 * size_.devices) != 0) {
+      keep_samples_whole();
+    }
     return std::move(make_.graph());
   }
 
  private:
+  /// No device may have a part of a sample of a half-batch.
+  void keep_samples_whole() {
+    const OperatorGraph& graph = make_.graph();
+    const auto is_slice_of_samples = [&](int tensor, Form form) {
+      const int producer = graph.tensors[static_cast<std::size_t>(tensor)].producer;
+      return form == Form::gather(0) && !graph.nodes[static_cast<std::size_t>(producer)].is_load();
+    };
+    for (Node& node : make_.graph().nodes) {
+      std::erase_if(node.signatures, [&](const Signature& signature) {
+        bool slices = false;
+        for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+          slices = slices || is_slice_of_samples(node.inputs[k], signature.inputs[k]);
+        }
+        for (std::size_t k = 0; k < node.outputs.size(); ++k) {
+          slices = slices || is_slice_of_samples(node.outputs[k], signature.outputs[k]);
+        }
+        return slices;
+      });
+    }
+  }
+
   int norm(int x, const std::string& name) {
     std::vector<int> inputs{x, make_.parameter(name + "_weight", {model_.hidden})};
     const bool shifts = model_.norm == zoo::NormKind::layer_norm;

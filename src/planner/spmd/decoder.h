@@ -4,7 +4,8 @@
 /// Layer: norm, three projections, causal attention (rotation and scores are one operator), its
 /// projection, sum; norm, one projection or two, activation, projection, sum. Then norm, logits,
 /// log-softmax, loss. Tensors have 2 bytes an element. Flops as in models.h, attention of the whole
-/// square. Heads may be sliced where the devices divide the key-value heads.
+/// square. Heads may be sliced where the devices divide the key-value heads, and samples where they
+/// divide half of the batch.
 ///
 /// Ignores: biases, dropout, position tables; a tied embedding is two tables.
 #pragma once

@@ -23,6 +23,14 @@ constexpr const char* name_of(Pass pass) {
   return pass == Pass::forward ? "forward" : pass == Pass::backward ? "backward" : "optimizer";
 }
 
+/// Of fused attention: five products for the forward's two, all operands and their gradients.
+graph::Operator backward_of(graph::Operator attention) {
+  attention.backward = true;
+  attention.flops = attention.flops * 5 / 2;
+  attention.bytes = attention.bytes * 2;
+  return attention;
+}
+
 class Writer {
  public:
   Writer(const OperatorGraph& graph, const Strategy& strategy, const MachinePrices& prices)
@@ -89,7 +97,9 @@ class Writer {
       if (node_of(computation).kind == NodeKind::op) {
         graph::Operator kernel =
             prices_.kernel(graph_, computation.node, signature_of(computation));
-        if (pass == Pass::backward) {  // of the input and of the weight
+        if (pass == Pass::backward && kernel.kind == graph::OperatorKind::attention) {
+          kernel = backward_of(std::move(kernel));
+        } else if (pass == Pass::backward) {  // of the input and of the weight
           node.operators.push_back(kernel);
         }
         node.operators.push_back(std::move(kernel));

@@ -2,14 +2,14 @@
 /// A strategy as a workload for the event loop, which runs plans too.
 ///
 ///   kernels        of the stages, half 1 and half 2 in turn; backward from the last stage on, half
-///                  2 before half 1, each kernel twice
+///                  2 before half 1, each kernel twice, fused attention as its own backward
 ///   conversions    a collective of all devices each, on one stream; of a half's stage once its
 ///                  stage before is done, and backward once the stage itself is
 ///   optimizer      when all gradients are there
 ///
 /// Kernels, buffers and what is moved once for both halves are those of MachinePrices. Where an
-/// overlap (stage.h) hides nothing, everything runs one after the other. So where kernels are not
-/// slowed by what runs beside them, the step takes what replay() says.
+/// overlap (stage.h) hides nothing, everything runs one after the other. So without fused attention
+/// and where kernels are not slowed by what runs beside them, the step takes what replay() says.
 #pragma once
 
 #include "base/result.h"

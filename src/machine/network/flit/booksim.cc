@@ -223,9 +223,13 @@ class BookSimReader {
       load.rate *= by_flits ? 1 : load.packet;  // BookSim counts packets unless told otherwise
     }
     read_bursts();
+    const Entry* perm_seed = find("perm_seed");
     if (const Entry* entry = find("traffic")) {
       if (auto pattern = pattern_of_booksim(entry->value)) {
         result_.pattern = std::move(*pattern);
+        if (entry->value == "randperm" && perm_seed != nullptr) {
+          result_.pattern += ":" + perm_seed->value;
+        }
       } else {
         add(entry->line, "traffic", entry->value, pattern.error());
       }

@@ -30,7 +30,7 @@ inline const std::set<std::string, std::less<>> without_effect{"sim_type",
                                                                "sim_count",
                                                                "deadlock_warn_timeout",
                                                                "include_queuing",
-                                                               "perm_seed",
+
                                                                "noq",
                                                                "vc_shuffle_requests",
                                                                "vc_priority_donation",

@@ -59,6 +59,9 @@ tl::expected<std::string, std::string> pattern_of_booksim(const std::string& tra
   if (traffic.starts_with("hotspot")) {
     return hotspot_pattern(traffic);
   }
+  if (traffic.starts_with("randperm(") && traffic.ends_with(')')) {
+    return "random_permutation:" + traffic.substr(9, traffic.size() - 10);
+  }
   const auto other = other_names.find(traffic);
   return other == other_names.end() ? traffic : other->second;
 }

@@ -183,7 +183,7 @@ Result<Prepared> prepare(const Experiment& experiment) {
     node.latency = experiment.node_latency > 0 ? experiment.node_latency : node.latency;
   }
   auto routing = Routing::make(*owned, *algorithm, experiment.router.vcs);
-  auto traffic = Traffic::make(experiment.pattern, *owned, experiment.load.seed);
+  auto traffic = Traffic::make(experiment.pattern, *owned);
   if (!routing) {
     mistakes.add(std::move(routing.error()));
   }

@@ -286,8 +286,9 @@ class OpenLoop {
     while (engine_.packets_under_way() > 0) {
       step(engine_.now() + kDrainPeriod);
     }
-    const double latency = sums_.packet_latency / static_cast<double>(sums_.packets);
-    if (sums_.packets > 0 && latency > settings_.latency_limit) {
+    const double latency =
+        sums_.packets > 0 ? sums_.packet_latency / static_cast<double>(sums_.packets) : 0;
+    if (latency > settings_.latency_limit) {
       reason = fmt::format("the mean packet latency, {:.1f} cycles, is above the limit of {:.0f}",
                            latency, settings_.latency_limit);
       return false;

@@ -70,12 +70,16 @@ std::uint32_t by_digits(std::uint32_t source, const std::vector<std::int32_t>& e
   return target;
 }
 
+/// Every node in turn becomes the target of one of the nodes that have none, as BookSim draws it.
 std::vector<std::uint32_t> shuffled(std::uint32_t nodes, std::uint64_t seed) {
-  Random random(seed ^ 0x7065726dULL);  // a stream of its own
+  Random random(seed);
   std::vector<std::uint32_t> targets(nodes);
-  std::iota(targets.begin(), targets.end(), 0U);
-  for (std::uint32_t i = nodes; i > 1; --i) {
-    std::swap(targets[i - 1], targets[random.below(i)]);
+  std::vector<std::uint32_t> without(nodes);
+  std::iota(without.begin(), without.end(), 0U);
+  for (std::uint32_t target = 0; target < nodes; ++target) {
+    const auto source = without.begin() + random.below(nodes - target);
+    targets[*source] = target;
+    without.erase(source);
   }
   return targets;
 }
@@ -97,7 +101,7 @@ Result<NamedPattern> named_pattern(std::string_view text) {
         name, "one of " + all_names<Pattern>() + did_you_mean(name, names_of<Pattern>())));
   }
   const bool has_more = *pattern == Pattern::hotspot || *pattern == Pattern::permutation;
-  if (rest.empty() == has_more) {
+  if (rest.empty() == has_more && *pattern != Pattern::random_permutation) {
     return fail(wrong_pattern(
         text, has_more ? "hotspot:3,7@0.2 or permutation:FILE" : fmt::format("'{}' alone", name)));
   }
@@ -182,6 +186,9 @@ void Traffic::read_hotspot(std::string_view text, Error& mistakes) {
   }
   const auto share =
       at < text.size() ? parse_number(text.substr(at + 1)) : tl::expected<double, std::string>(1);
+  if (std::adjacent_find(hot_.begin(), hot_.end(), std::not_equal_to<>()) == hot_.end()) {
+    hot_.resize(std::min<std::size_t>(hot_.size(), 1));  // one node: nothing to draw
+  }
   share_ = share.value_or(0);
   if (!share || *share <= 0 || *share > 1 || hot_.empty()) {
     mistakes.add(wrong_pattern(name_, "hotspot:NODES@SHARE with a share above 0, at most 1"));
@@ -204,7 +211,7 @@ void Traffic::read_permutation(std::string_view path, Error& mistakes) {
   }
 }
 
-Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph, std::uint64_t seed) {
+Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph) {
   const auto named = named_pattern(text);
   if (!named) {
     return fail(named.error());
@@ -250,7 +257,11 @@ Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph, s
       }
       break;
     case Pattern::random_permutation:
-      traffic.targets_ = shuffled(nodes, seed);
+      if (const auto drawn = parse_value<std::uint32_t>(rest.empty() ? "0" : rest); drawn) {
+        traffic.targets_ = shuffled(nodes, *drawn);
+      } else {
+        mistakes.add(wrong_pattern(name, "random_permutation or random_permutation:SEED"));
+      }
       break;
     case Pattern::hotspot:
       traffic.read_hotspot(rest, mistakes);

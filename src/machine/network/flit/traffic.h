@@ -39,7 +39,8 @@ constexpr auto named_values(Pattern) {
       {Pattern::shuffle, "shuffle", "the bits of the number rotated left by one"},
       {Pattern::tornado, "tornado", "by dimension x -> (x + ceil(k/2) - 1) mod k"},
       {Pattern::neighbor, "neighbor", "by dimension x -> (x + 1) mod k"},
-      {Pattern::random_permutation, "random_permutation", "one node each, drawn once by the seed"},
+      {Pattern::random_permutation, "random_permutation",
+       "random_permutation[:SEED]; one node each, drawn once, seed 0 if none is given"},
       {Pattern::diagonal, "diagonal", "a third to the next node, the others to oneself"},
       {Pattern::asymmetric, "asymmetric", "s mod N/2, in either half of the nodes"},
       {Pattern::taper64, "taper64", "64 nodes: half uniform, half within 9 and its neighbours"},
@@ -57,7 +58,7 @@ class Traffic {
   /// `text`: "uniform", "hotspot:3,7@0.2" (share 1 where none is given; weights as 3*2,7),
   /// "permutation:FILE". Mistakes: an unknown name, bits of a number of nodes that is no power of
   /// two (transpose: an even one), nodes out of range, a pattern of another topology.
-  static Result<Traffic> make(std::string_view text, const RouterGraph& graph, std::uint64_t seed);
+  static Result<Traffic> make(std::string_view text, const RouterGraph& graph);
 
   const std::string& name() const { return name_; }
   std::uint32_t target(std::uint32_t source, Random& random) const {

@@ -67,7 +67,7 @@ TEST(FlitEngine, ARouterOfTwoStepsACycleAllocatesVcAndSwitchInOne) {
 OpenLoopResult run(const RouterGraph& graph, Algorithm algorithm, const RouterSettings& router,
                    const std::string& pattern, const OpenLoopSettings& load, bool skip = true) {
   const auto routing = Routing::make(graph, algorithm, router.vcs);
-  const auto traffic = Traffic::make(pattern, graph, load.seed);
+  const auto traffic = Traffic::make(pattern, graph);
   EXPECT_TRUE(routing && traffic);
   return run_open_loop(graph, *routing, router, *traffic, load, {.skip = skip});
 }

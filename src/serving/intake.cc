@@ -11,7 +11,7 @@ scheduler::Limits limits_of(const Engine& engine) {
           .long_prefill_token_threshold = engine.long_prefill_token_threshold,
           .chunked_prefill = engine.chunked_prefill,
           .reserve_full_isl = engine.reserve_full_isl,
-          .lookahead = engine.async && engine.pp == 1 && engine.dp == 1 && engine.drafts() == 0 &&
+          .lookahead = engine.async && engine.pp == 1 && engine.drafts() == 0 &&
                        engine.policy != scheduler::Policy::mlfq,
           .watermark = engine.watermark,
           .drafts = engine.drafts(),

@@ -2,6 +2,7 @@
 #include "serving/lockstep.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "serving/loop.h"
 #include "serving/steady.h"
@@ -40,7 +41,7 @@ void Lockstep::enqueue(Time now) {
   }
 }
 
-Time Lockstep::duration(const std::vector<scheduler::Tick*>& ticks) {
+Time Lockstep::duration(const Ticks& ticks) {
   std::int64_t most = 0;
   for (const scheduler::Tick* tick : ticks) {
     most = std::max(most, tick->tokens);
@@ -87,25 +88,56 @@ void Lockstep::finish(Copy& copy, const scheduler::Tick& tick, Time begin, Time 
   }
 }
 
+bool Lockstep::schedule(Ticks& ticks) {
+  bool any = false;
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    ticks[i] = &copies_[i].scheduler->schedule();
+    any = any || !ticks[i]->empty();
+  }
+  return any;
+}
+
+bool Lockstep::schedule_what_waits(Ticks& ticks) {
+  while (!schedule(ticks)) {
+    if (std::none_of(ticks.begin(), ticks.end(),
+                     [](const scheduler::Tick* tick) { return tick->preempted > 0; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+double Lockstep::used() const {
+  double used = 0;
+  for (const Copy& copy : copies_) {
+    const scheduler::KvBook& book = copy.scheduler->book();
+    used += static_cast<double>(book.used()) /
+            static_cast<double>(book.blocks() * static_cast<std::int64_t>(copies_.size()));
+  }
+  return used;
+}
+
+void Lockstep::sample(Time until, double used) {
+  const Time period = from_seconds(1);
+  while (period * static_cast<std::int64_t>(run_.samples.size()) <= until) {
+    Sample sample{.at = period * static_cast<std::int64_t>(run_.samples.size()), .kv_use = used};
+    for (const Copy& copy : copies_) {
+      sample.running += copy.scheduler->running_size();
+      sample.waiting += static_cast<std::int64_t>(copy.scheduler->waiting().size());
+    }
+    run_.samples.push_back(sample);
+  }
+}
+
 void Lockstep::go() {
   Time now{0};
-  std::vector<scheduler::Tick*> ticks(copies_.size());
+  const bool ahead = copies_.front().scheduler->limits().lookahead;
+  Ticks ticks(copies_.size());
+  Ticks next(copies_.size());
+  bool formed = false;  // in the step before
   for (;;) {
     enqueue(now);
-    bool any = false;
-    double used = 0;
-    std::int64_t running = 0;
-    for (std::size_t i = 0; i < copies_.size(); ++i) {
-      ticks[i] = &copies_[i].scheduler->schedule();
-      any = any || !ticks[i]->empty();
-      const scheduler::KvBook& book = copies_[i].scheduler->book();
-      used += static_cast<double>(book.used()) /
-              static_cast<double>(book.blocks() * static_cast<std::int64_t>(copies_.size()));
-      running += copies_[i].scheduler->running_size();
-    }
-    run_.peak_kv_use = std::max(run_.peak_kv_use, used);
-    run_.peak_running = std::max(run_.peak_running, running);
-    if (!any) {
+    if (!formed && !schedule_what_waits(ticks)) {
       now = inbox_.next();
       if (now.is_overflow()) {
         break;
@@ -113,19 +145,20 @@ void Lockstep::go() {
       continue;
     }
     const Time end = now + duration(ticks);
-    run_.kv_use_s += used * to_seconds(end - now);
-    const Time period = from_seconds(1);
-    while (period * static_cast<std::int64_t>(run_.samples.size()) <= end) {
-      Sample sample{.at = period * static_cast<std::int64_t>(run_.samples.size()), .kv_use = used};
-      for (const Copy& copy : copies_) {
-        sample.running += copy.scheduler->running_size();
-        sample.waiting += static_cast<std::int64_t>(copy.scheduler->waiting().size());
-      }
-      run_.samples.push_back(sample);
+    formed = ahead && schedule(next);
+    const double in_use = used();
+    std::int64_t running = 0;
+    for (const Copy& copy : copies_) {
+      running += copy.scheduler->running_size();
     }
+    run_.peak_kv_use = std::max(run_.peak_kv_use, in_use);
+    run_.peak_running = std::max(run_.peak_running, running);
+    run_.kv_use_s += in_use * to_seconds(end - now);
+    sample(end, in_use);
     for (std::size_t i = 0; i < copies_.size(); ++i) {
       finish(copies_[i], *ticks[i], now, end);
     }
+    std::swap(ticks, next);
     ++run_.totals.ticks;  // of all copies at once
     if (options_.progress && run_.totals.ticks % 1024 == 0) {
       options_.progress(static_cast<double>(number_of_.size()) /

@@ -12,8 +12,8 @@
 namespace orrery::serving {
 
 /// A step begins when the last one is done everywhere; idle copies run it with no tokens of their
-/// own. Schedulers do not look ahead, but the host's time is hidden where the engine is
-/// asynchronous. Samples are of all copies.
+/// own. With lookahead the next tick of every copy is formed when a step begins, as by one engine.
+/// Samples are of all copies.
 class Lockstep {
  public:
   Lockstep(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests,
@@ -28,9 +28,18 @@ class Lockstep {
     std::int64_t unfinished = 0;
   };
 
+  using Ticks = std::vector<scheduler::Tick*>;  ///< by copy
+
   void enqueue(Time now);
+  /// The next tick of every copy. Whether one of them has tokens.
+  bool schedule(Ticks& ticks);
+  /// Until one has tokens or nobody gives blocks back for others any more.
+  bool schedule_what_waits(Ticks& ticks);
+  /// Share of blocks in use.
+  double used() const;
+  void sample(Time until, double used);
   void finish(Copy& copy, const scheduler::Tick& tick, Time begin, Time end);
-  Time duration(const std::vector<scheduler::Tick*>& ticks);
+  Time duration(const Ticks& ticks);
 
   Run& run_;
   step::StepCost& cost_;

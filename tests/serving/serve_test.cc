@@ -182,23 +182,28 @@ TEST(Metrics, TheMeanOfKvUseIsWeightedByTime) {
 
 TEST(Serve, AnArrivalDuringAStepWaitsForTheRestOfItAndTheNext) {
   // One request decodes; another arrives. Synchronous: it joins the next step. Asynchronous: that
-  // one is formed already, it joins the one after. An idle engine takes it at once in both.
-  const zoo::Model model = served_model("llama-3.2-1b");
+  // one is formed already, it joins the one after. An idle engine takes it at once in both. So it
+  // is with two copies in lockstep, of which the idle one gets it.
   const machine::Machine machine = served_machine("dgx-h100");
-  const auto waits = [&](bool async) {
+  const auto waits = [&](bool async, std::int64_t copies) {
+    const zoo::Model model = served_model(copies > 1 ? "qwen3-30b-a3b" : "llama-3.2-1b");
+    Engine engine = small_engine(async);
+    engine.dp = engine.ep = copies;
     requests::Request first{.ids = {}};
     first.output = 100;
     requests::Request second = first;
     second.arrival = from_seconds(0.0205);  // within a step
-    const serving::Run run = serve(model, machine, small_engine(async), {first, second}).value();
+    const serving::Run run = serve(model, machine, engine, {first, second}).value();
     EXPECT_EQ(run.requests[0].scheduled, Time(0));
     const Time step = run.requests[0].tpot();
     return to_seconds(run.requests[1].scheduled - run.requests[1].sent) / to_seconds(step);
   };
-  EXPECT_LT(waits(false), 1.01);
-  const double async = waits(true);
-  EXPECT_GT(async, 1);
-  EXPECT_LT(async, 2.01);
+  for (const std::int64_t copies : {1, 2}) {
+    EXPECT_LT(waits(false, copies), 1.01);
+    const double async = waits(true, copies);
+    EXPECT_GT(async, 1);
+    EXPECT_LT(async, 2.01);
+  }
 }
 
 TEST(Serve, OneSeatAndFixedLengthsIsMD1) {

@@ -27,7 +27,7 @@ std::optional<DecodeTileTimes> decode_tiles(const DecodeTiles& tiles, const Devi
   const double mean = tile(tiles.keys / static_cast<double>(tiles.sequences) + (step - 1) / 2);
   const double longest = std::max(mean, tile(std::ceil(tiles.longest / step) * step));
   const auto group = static_cast<double>(tiles.heads) / static_cast<double>(tiles.kv_heads);
-  const bool fits = device.last_level_cache == Bytes(0) || tiles.kv_head <= device.last_level_cache;
+  const bool fits = tiles.kv_head <= device.last_level_cache;
   const double bytes = static_cast<double>(tiles.kv_heads) *
                        static_cast<double>(tiles.kv_head.value()) * (fits ? 1 : group);
   const double all =

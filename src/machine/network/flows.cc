@@ -91,6 +91,7 @@ class FlowTable {
 
   std::vector<std::string> known_switches() const {
     std::vector<std::string> names;
+    names.reserve(switches_.size());
     for (const auto& [name, vertex] : switches_) {
       names.push_back(name);
     }

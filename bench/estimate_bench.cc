@@ -5,14 +5,20 @@
 ///   asked 2   these: the estimates are kept, the bounds' templates and lists are
 /// And of gpt-22b on 64 devices as a search goes through them: pieces of the planner's space in its
 /// order, where neighbours have most fields in common, with a fresh estimator.
+/// And of several models and machines what a search asks: the lightest saving that fits of every
+/// variant of shapes all over the space, time and memory together; of a fresh estimator, and again
+/// of one that knows the times.
 #include <benchmark/benchmark.h>
 
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "estimate/estimate.h"
 #include "estimate/issue_lists.h"
 #include "planner/full/space.h"
+#include "workload/memory/footprint.h"
 #include "workload/parallel/outline.h"
 #include "workload/plan/machine_check.h"
 #include "workload/plan/plan.h"
@@ -166,6 +172,97 @@ void search(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<std::int64_t>(plans.size()) * state.iterations());
 }
 BENCHMARK(search)->ArgName("batch")->Arg(64)->Arg(512)->Unit(benchmark::kMillisecond);
+
+struct Stream {
+  const char* model;
+  const char* machine;
+  std::int64_t devices;
+  std::int64_t batch;
+};
+constexpr Stream kStreams[] = {{"gpt-22b", "dgx-a100-80g", 64, 512},
+                               {"llama-3-70b", "dgx-h100", 64, 256},
+                               {"mixtral-8x7b", "dgx-h100", 64, 256},
+                               {"llama-2-13b", "l40s", 8, 64}};
+
+/// As the planner asks (full/descend.cc): of every variant the first saving that fits.
+class AskedPlans {
+ public:
+  AskedPlans(const full::Task& task, const full::Space& space) : task_(task), space_(space) {}
+
+  /// Of shapes all over the space some plans each.
+  std::vector<plan::Plan> run() {
+    constexpr std::size_t kPieces = 10;
+    constexpr std::size_t kOfPiece = 40;
+    std::vector<plan::Plan> shapes;
+    for (const plan::Plan& group : space_.groups()) {
+      for (plan::Plan& shape : space_.shapes(group)) {
+        shapes.push_back(std::move(shape));
+      }
+    }
+    for (std::size_t piece = 1; piece <= kPieces; ++piece) {
+      for (std::size_t at = (piece - 1) * shapes.size() / kPieces;
+           at < shapes.size() && plans_.size() < piece * kOfPiece; ++at) {
+        add_variants(shapes[at], piece * kOfPiece);
+      }
+    }
+    return std::move(plans_);
+  }
+
+ private:
+  void add_variants(const plan::Plan& shape, std::size_t most) {
+    for (const plan::Plan& variant : space_.variants_to_save(shape)) {
+      for (std::size_t i = 0; i < space_.savings() && plans_.size() < most; ++i) {
+        plan::Plan plan = space_.with_saving(variant, i);
+        if (plan::check(plan, task_.model) && plan::check_machine(plan, task_.machine) &&
+            footprint::fullest(task_.model, plan, task_.machine).fits) {
+          plans_.push_back(std::move(plan));
+          break;
+        }
+      }
+    }
+  }
+
+  const full::Task& task_;
+  const full::Space& space_;
+  std::vector<plan::Plan> plans_;
+};
+
+void stream(benchmark::State& state) {
+  const Stream& asked = kStreams[state.range(0)];
+  full::Task task{
+      .model = *zoo::load_model(asked.model),
+      .machine = *machine::with_devices(*machine::load_machine(asked.machine), asked.devices),
+      .devices = asked.devices,
+      .fixed = {}};
+  task.fixed.plan.global_batch = asked.batch;
+  task.fixed.places["global_batch"] = "the benchmark";
+  const std::vector<plan::Plan> plans = AskedPlans(task, *full::Space::of(task)).run();
+  const auto ask = [&](estimate::Estimator& estimator) {
+    for (const plan::Plan& plan : plans) {
+      benchmark::DoNotOptimize(estimator.estimate(plan));
+      benchmark::DoNotOptimize(footprint::fullest(task.model, plan, task.machine));
+    }
+  };
+  estimate::Estimator kept(task.model, task.machine);
+  if (state.range(1) == these) {
+    ask(kept);
+  }
+  for (auto _ : state) {
+    if (state.range(1) == these) {
+      ask(kept);
+    } else {
+      estimate::Estimator fresh(task.model, task.machine);
+      ask(fresh);
+    }
+  }
+  state.SetLabel(std::string(asked.model) + " on " + std::to_string(asked.devices) + " of " +
+                 asked.machine);
+  state.SetItemsProcessed(static_cast<std::int64_t>(plans.size()) * state.iterations());
+}
+BENCHMARK(stream)
+    ->ArgNames({"stream", "asked"})
+    ->ArgsProduct({benchmark::CreateDenseRange(0, std::ssize(kStreams) - 1, 1), {never, these}})
+    ->Unit(benchmark::kMillisecond);
 
 /// How fast a plan's lists are listed as a whole, and without most rounds of their repetition.
 void lists(benchmark::State& state) {

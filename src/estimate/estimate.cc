@@ -38,8 +38,12 @@ Estimate parts_of(const ReplayResult& run) {
           .tail = run.step_time - busiest->end};
 }
 
-/// Nodes of templates that are kept, some 100 MB: a sweep comes back to most of them soon.
-constexpr std::size_t kMostNodes = 1'000'000;
+/// Steps of templates that are kept, some 25 MB: a sweep comes back to most of them soon, and fresh
+/// memory costs more than they do.
+constexpr std::size_t kMostSteps = 250'000;
+/// Plans whose outlines are kept, of a MB each, and whose timed templates are.
+constexpr std::size_t kMostOutlines = 8;
+constexpr std::size_t kMostTimed = 32;
 
 /// Plans whose answers are kept, some 15 MB: a search asks for the same plan from several sides.
 constexpr std::size_t kMostAnswers = 16384;
@@ -280,7 +284,7 @@ class Estimator::Memo {
 
   Result<TimedWorkload> time(const plan::Plan& plan, const parallel::Outline& outline,
                              const IssueLists& lists) {
-    if (tables_->size() > kMostNodes) {
+    if (tables_->size() > kMostSteps) {
       tables_ = std::make_unique<TemplateTables>();
     }
     return with_timing(plan, [&](Timing& timing) {
@@ -343,10 +347,10 @@ class Estimator::Memo {
   zoo::Model model_;
   Sites sites_;
   bool crossing_ = false;  ///< how often stages meet depends on the number of microbatches
-  PlanMemo<Lowered> lowered_;
-  PlanMemo<Whole> wholes_;
+  PlanMemo<Lowered, kMostOutlines> lowered_;
+  PlanMemo<Whole, kMostOutlines> wholes_;
   std::vector<std::size_t> devices_;  ///< by stage: parts of the machine; empty: all alike
-  std::map<std::vector<std::size_t>, PlanMemo<TimedWorkload>> timed_;  ///< by devices
+  std::map<std::vector<std::size_t>, PlanMemo<TimedWorkload, kMostTimed>> timed_;  ///< by devices
   Placements placements_;
   std::unique_ptr<TemplateTables> tables_ = std::make_unique<TemplateTables>();
   std::unordered_map<plan::Plan, Estimate, PlanHash> answers_;  // never iterated over

@@ -45,12 +45,10 @@ struct PlanHash {
 };
 
 /// Never iterated over, so its order does not matter.
-template <class Value>
+/// Of large values only so many are kept: a sweep seldom comes back to a plan long ago.
+template <class Value, std::size_t kMost>
 class PlanMemo {
  public:
-  /// Of large values only so many are kept: a sweep seldom comes back to a plan long ago.
-  static constexpr std::size_t kMost = 32;
-
   void forget(const plan::Plan& key) { values_.erase(key); }
 
   /// The value of `key`, made by make() the first time. Valid until the next get().

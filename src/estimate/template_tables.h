@@ -37,7 +37,7 @@ class TemplateTables {
   std::shared_ptr<MappedTemplate> find(const parallel::StepList& list,
                                        const std::vector<std::uint32_t>& numbers);
 
-  /// Nodes of all templates: what the memory grows with.
+  /// Steps of all templates: what the memory grows with.
   std::size_t size() const { return size_; }
 
  private:

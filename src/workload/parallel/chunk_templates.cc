@@ -9,8 +9,6 @@ namespace {
 
 using Placed = std::vector<PlacedStep>;
 
-constexpr std::size_t kStepsOfBlock = 32;  // room for most
-
 /// Steps of one pass through a chunk: messages stand at its ends.
 struct Passage {
   Placed begin;
@@ -40,7 +38,11 @@ void append(Placed& placed, const std::vector<Step>& steps, When when, Takes&& t
 
 Passage forward_passage(const Draft& draft, const ChunkDraft& chunk, When when) {
   Passage passage;
-  passage.body.reserve(chunk.blocks.size() * kStepsOfBlock);
+  std::size_t most = chunk.forward_begin.size() + chunk.forward_end.size();
+  for (const Block& block : chunk.blocks) {
+    most += block.before_forward.size() + draft.steps[block.kind].forward.size();
+  }
+  passage.body.reserve(most);
   append(passage.begin, chunk.forward_begin, when, always);
   for (int b = 0; b < static_cast<int>(chunk.blocks.size()); ++b) {
     const Block& block = chunk.blocks[static_cast<std::size_t>(b)];
@@ -51,12 +53,23 @@ Passage forward_passage(const Draft& draft, const ChunkDraft& chunk, When when) 
   return passage;
 }
 
+std::size_t most_of_backward(const Draft& draft, const ChunkDraft& chunk) {
+  std::size_t most =
+      chunk.backward_begin.size() + chunk.backward_end.size() + chunk.after_weights.size();
+  for (const Block& block : chunk.blocks) {
+    const BlockSteps& steps = draft.steps[block.kind];
+    most += block.before_backward.size() + block.after_backward.size() + steps.backward.size() +
+            (block.recomputes ? steps.recompute.size() : 0);
+  }
+  return most;
+}
+
 Passage backward_passage(const Draft& draft, const ChunkDraft& chunk, BackwardPart part,
                          When when) {
   Passage passage;
   const bool whole = part == BackwardPart::whole;
   const bool weights = part == BackwardPart::weight_gradients;
-  passage.body.reserve(chunk.blocks.size() * kStepsOfBlock);
+  passage.body.reserve(most_of_backward(draft, chunk));
   if (!weights) {
     append(passage.begin, chunk.backward_begin, when, always);
     append(passage.end, chunk.backward_end, when, always);
@@ -112,7 +125,7 @@ class PairBuilder {
       : steps_(steps), lanes_{Lane{forward.body}, Lane{backward.body}} {}
 
   void one_after_the_other() {
-    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
       while (!lanes_[lane].done()) {
         step(lane);
       }
@@ -121,7 +134,7 @@ class PairBuilder {
 
   /// Leaves a lane where compute would wait for what communication writes.
   void interleaved() {
-    std::size_t lane = 1;
+    std::uint32_t lane = 1;
     while (!lanes_[0].done() || !lanes_[1].done()) {
       if (may_step(lane)) {
         step(lane);
@@ -164,7 +177,7 @@ class PairBuilder {
            lanes_[lane].pending[static_cast<std::size_t>(step.reads)];
   }
 
-  void step(std::size_t lane) {
+  void step(std::uint32_t lane) {
     Lane& own = lanes_[lane];
     own.begun += own.begins_block() ? 1 : 0;
     const PlacedStep& placed = own.steps[own.next++];
@@ -204,14 +217,14 @@ StepList pair_steps(const Draft& draft, const ChunkDraft& forward, const ChunkDr
       .lanes = {{.chunk = &forward}, {.chunk = &backward, .pass = footprint::ChunkPass::backward}},
       .steps = {}};
   const auto add = [&](Placed Passage::*part) {
-    for (std::size_t lane = 0; lane < 2; ++lane) {
+    for (std::uint32_t lane = 0; lane < 2; ++lane) {
       for (const PlacedStep& placed : passages[lane].*part) {
         list.steps.push_back({placed.step, placed.block, lane});
       }
     }
   };
   add(&Passage::begin);
-  for (std::size_t lane = 0; lane < 2; ++lane) {
+  for (std::uint32_t lane = 0; lane < 2; ++lane) {
     list.steps.push_back({&draft.pair_ready, kNoBlock, lane});
   }
   PairBuilder pair(list.steps, passages[0], passages[1]);

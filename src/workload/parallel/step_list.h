@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ inline constexpr int kNoBlock = -1;
 struct PlacedStep {
   const Step* step = nullptr;
   int block = kNoBlock;  ///< of the lane's chunk
-  std::size_t lane = 0;
+  std::uint32_t lane = 0;  ///< of a list
 };
 
 struct StepLane {

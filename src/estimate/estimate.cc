@@ -253,7 +253,7 @@ class Estimator::Memo {
       return fail(std::move(checked.error()));
     }
     if (plan.fuse_communication) {
-      auto whole = wholes_.get(listed.plan, [&] { return lowered_whole(listed.plan); });
+      auto whole = wholes_[devices_].get(listed.plan, [&] { return lowered_whole(listed.plan); });
       if (!whole) {
         return fail(std::move(whole.error()));
       }
@@ -348,7 +348,7 @@ class Estimator::Memo {
   Sites sites_;
   bool crossing_ = false;  ///< how often stages meet depends on the number of microbatches
   PlanMemo<Lowered, kMostOutlines> lowered_;
-  PlanMemo<Whole, kMostOutlines> wholes_;
+  std::map<std::vector<std::size_t>, PlanMemo<Whole, kMostOutlines>> wholes_;  ///< by devices
   std::vector<std::size_t> devices_;  ///< by stage: parts of the machine; empty: all alike
   std::map<std::vector<std::size_t>, PlanMemo<TimedWorkload, kMostTimed>> timed_;  ///< by devices
   Placements placements_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "workload/interop/interop.h"
+#include "workload/plan/shard.h"
 
 namespace orrery::testing {
 namespace {
@@ -92,7 +93,7 @@ TEST(MegatronModel, ShippedModelsSurviveTheirArguments) {
     EXPECT_EQ(zoo::count_parameters(zoo::parse_model(node, name).value()).total,
               zoo::count_parameters(model).total)
         << name;
-    EXPECT_EQ(again.plan.sequence, model.max_positions);
+    EXPECT_EQ(again.plan.sequence, plan::sequence_of(model, plan));
   }
 }
 

@@ -74,7 +74,8 @@ struct Waiting {
 /// free VC that its route allows, from a pointer of its input VC over all outputs of the network,
 /// which moves past what it won; of those who ask for one VC a pointer of the output chooses, and
 /// so for the switch. At the source a packet takes the next VC with a credit, round robin. Nodes
-/// take what arrives at once and return its credit.
+/// take what arrives at once and return its credit. What is at random is drawn where a packet
+/// leaves its node, by node, then as heads pass the switch, by router: at each for the next.
 ///
 /// Sources: Dally & Towles, Principles and Practices of Interconnection Networks (2004), ch. 16-20;
 /// the cycle rules are those of BookSim 2 (Jiang et al., ISPASS 2013; docs/models/flit.md).

@@ -63,11 +63,8 @@ void link_line(RouterGraph& graph, std::int32_t router, std::int32_t at, std::in
 /// From `router` to the k places of another level or stage that differ from its own in one digit.
 void link_digit(RouterGraph& graph, std::int32_t router, std::int32_t other_level, std::int32_t k,
                 std::int32_t weight) {
-  const std::int32_t at_target =
-      other_level > router / power(k, static_cast<std::int32_t>(graph.extents.size()) - 1)
-          ? 1
-          : 0;  // from above last
   const std::int32_t wide = power(k, static_cast<std::int32_t>(graph.extents.size()) - 1);
+  const std::int32_t at_target = other_level > router / wide ? 1 : 0;  // what comes from above last
   const std::int32_t place = router % wide;
   const std::int32_t base = place - place / weight % k * weight;
   for (std::int32_t digit = 0; digit < k; ++digit) {
@@ -129,8 +126,12 @@ RouterGraph make_concentrated_mesh(std::vector<std::int32_t> extents, std::int32
       // Along the edge: to the other half of it.
       const std::int32_t along = at[1 - d];
       const std::int32_t across = (along < k / 2 ? k / 2 : -(k / 2)) * (d == 0 ? k : 1);
-      graph.channels.push_back({router, router + (at[d] + 1 < k ? weight : across), 1});
-      graph.channels.push_back({router, router + (at[d] > 0 ? -weight : across), 1});
+      const auto place = static_cast<std::int32_t>(2 * d);  // across an edge: of the same side
+      const bool up = at[d] + 1 < k;
+      const bool down = at[d] > 0;
+      graph.channels.push_back({router, router + (up ? weight : across), 1, place + (up ? 1 : 0)});
+      graph.channels.push_back(
+          {router, router + (down ? -weight : across), 1, place + (down ? 0 : 1)});
     }
   }
   return graph;

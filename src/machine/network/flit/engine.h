@@ -254,6 +254,7 @@ class Engine {
   std::uint32_t injection_vc(std::uint32_t source) const;
   void end_step();
   void number_inputs();
+  Cycle set_ports();
   void begin_with_nodes();
   void set_allocators();
   std::vector<std::uint32_t> routers_of_inputs(std::size_t each) const;

@@ -33,36 +33,8 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
   heads_.resize(in_vcs_.size());
   holding_.resize(ports_);
   sending_.resize(nodes);
-  Cycle longest =
-      std::max({settings.routing_delay, settings.vc_alloc_delay, settings.sw_alloc_delay});
-  const auto set_out = [&](std::uint32_t port, Cycle latency) {
-    OutPort& out = out_[port];
-    out.free = routing_.all_vcs();
-    out.delay = hop_delay_ + latency;
-    out.node_credit_delay = out.delay + 1 + latency + settings_.credit_delay;
-    longest = std::max(longest, out.node_credit_delay);
-  };
   number_inputs();
-  for (std::uint32_t i = 0; i < channels_; ++i) {
-    const Channel& channel = graph.channels[i];
-    set_out(i, channel.latency);
-    InPort& in = in_[out_[i].to];
-    in.router = static_cast<std::uint32_t>(channel.target);
-    in.credit_delay = 1 + channel.latency + settings.credit_delay;
-    longest = std::max(longest, in.credit_delay);
-  }
-  for (std::uint32_t i = 0; i < nodes; ++i) {
-    const Node& node = graph.nodes[i];
-    OutPort& out = out_[channels_ + i];
-    set_out(channels_ + i, node.latency);
-    out.counts_credits = has_speedup_ || settings.flow_control == FlowControl::cut_through ||
-                         settings.wait_for_tail_credit || settings.buffer < out.node_credit_delay;
-    InPort& in = in_[out_[ports_ + i].to];
-    in.router = static_cast<std::uint32_t>(node.inject);
-    in.credit_delay = node.latency + 1;
-    sources_[i].delay = node.latency + 1;
-    sources_[i].last_vc = static_cast<std::uint32_t>(settings.vcs - 1);
-  }
+  Cycle longest = set_ports();
   if (graph.nodes_first) {
     begin_with_nodes();
   }
@@ -74,6 +46,40 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
   longest_delay_ = longest;
   calendar_.set_reach(std::max<Cycle>(longest, 1000));
   set_allocators();
+}
+
+/// Delays of ports; the longest of all.
+Cycle Engine::set_ports() {
+  Cycle longest =
+      std::max({settings_.routing_delay, settings_.vc_alloc_delay, settings_.sw_alloc_delay});
+  const auto set_out = [&](std::uint32_t port, Cycle latency) {
+    OutPort& out = out_[port];
+    out.free = routing_.all_vcs();
+    out.delay = hop_delay_ + latency;
+    out.node_credit_delay = out.delay + 1 + latency + settings_.credit_delay;
+    longest = std::max(longest, out.node_credit_delay);
+  };
+  for (std::uint32_t i = 0; i < channels_; ++i) {
+    const Channel& channel = graph_.channels[i];
+    set_out(i, channel.latency);
+    InPort& in = in_[out_[i].to];
+    in.router = static_cast<std::uint32_t>(channel.target);
+    in.credit_delay = 1 + channel.latency + settings_.credit_delay;
+    longest = std::max(longest, in.credit_delay);
+  }
+  for (std::uint32_t i = 0; i < sources_.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    OutPort& out = out_[channels_ + i];
+    set_out(channels_ + i, node.latency);
+    out.counts_credits = has_speedup_ || settings_.flow_control == FlowControl::cut_through ||
+                         settings_.wait_for_tail_credit || settings_.buffer < out.node_credit_delay;
+    InPort& in = in_[out_[ports_ + i].to];
+    in.router = static_cast<std::uint32_t>(node.inject);
+    in.credit_delay = node.latency + 1;
+    sources_[i].delay = node.latency + 1;
+    sources_[i].last_vc = static_cast<std::uint32_t>(settings_.vcs - 1);
+  }
+  return longest;
 }
 
 /// Input ports are numbered by router, there by the places of channels, then nodes: turns go by

@@ -43,6 +43,21 @@ void require(Error& mistakes, std::string_view field, T value, T low, T high) {
   }
 }
 
+void check_bursts(const OpenLoopSettings& load, Error& mistakes) {
+  require(mistakes, "burst_alpha", load.burst_alpha, 0.0, 1.0);
+  require(mistakes, "burst_beta", load.burst_beta, 0.0, 1.0);
+  if (load.burst_beta > 0 && load.burst_alpha == 0) {
+    mistakes.add({"burst_beta", {}, exact_text(load.burst_beta), "goes with burst_alpha"});
+  } else if (load.has_bursts() && load.burst_probability() > 1) {
+    mistakes.add({"burst_alpha",
+                  {},
+                  exact_text(load.burst_alpha),
+                  fmt::format("bursts that carry the load: rate / packet x (alpha + beta) / alpha "
+                              "is {:.3g}, at most 1",
+                              load.burst_probability())});
+  }
+}
+
 }  // namespace
 
 Result<Algorithm> algorithm_named(std::string_view name) {
@@ -112,18 +127,7 @@ Result<void> check(const Experiment& experiment) {
   if (!(load.rate > 0 && load.rate <= 1)) {
     mistakes.add({"rate", {}, exact_text(load.rate), "above 0, at most 1 flit per node and cycle"});
   }
-  require(mistakes, "burst_alpha", load.burst_alpha, 0.0, 1.0);
-  require(mistakes, "burst_beta", load.burst_beta, 0.0, 1.0);
-  if (load.burst_beta > 0 && load.burst_alpha == 0) {
-    mistakes.add({"burst_beta", {}, exact_text(load.burst_beta), "goes with burst_alpha"});
-  } else if (load.has_bursts() && load.burst_probability() > 1) {
-    mistakes.add({"burst_alpha",
-                  {},
-                  exact_text(load.burst_alpha),
-                  fmt::format("bursts that carry the load: rate / packet x (alpha + beta) / alpha "
-                              "is {:.3g}, at most 1",
-                              load.burst_probability())});
-  }
+  check_bursts(load, mistakes);
   if (load.warmup_periods >= load.max_samples) {
     mistakes.add({"max_samples",
                   {},

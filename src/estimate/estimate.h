@@ -15,9 +15,10 @@
 /// No schedule has a formula here: one of uniform stages without messages comes out as
 /// (m + p - 1)(F + B) because its issue list does. What is priced is kept for the next plan.
 ///
-/// Ignores:  ranks of one stage that differ; links shared by transfers of different communicators
-///           or stages; how several messages in one network port share it. Kernels slowed by
-///           communication of other instances, in first order (replay.h). Faults.
+/// Groups that cross one another's links on lines of devices are run by events (event_run.h).
+///
+/// Ignores:  ranks of one stage that differ. Kernels slowed by communication of other instances, in
+///           first order (replay.h). Faults.
 /// Source:   max-plus algebra: Baccelli et al. 1992; docs/models/estimate.md measures how near it
 /// is.
 #pragma once

@@ -24,7 +24,7 @@ constexpr double kTolerance = 0.03;
 
 Result<double> simulated(const zoo::Model& model, const plan::Plan& plan,
                          const machine::Machine& machine) {
-  const auto workload = parallel::lower(model, plan);
+  const auto workload = parallel::lower(model, plan, {.machine = &machine});
   if (!workload) {
     return fail(workload.error());
   }
@@ -84,8 +84,6 @@ TEST(Accuracy, WithinThreePercentOnVTrainsNodesWhereTheHostIsTheLimit) {
   compare(testing::vtrain_single_cases());
 }
 
-/// Reductions of every microbatch beside tensor-parallel collectives on the same ports (zero 2)
-/// come out 3.6 % fast; everything else is within 0.2 %.
 TEST(Accuracy, WithinFourPercentOnEveryOverlapAndSchedule) {
   compare(testing::planner_cases());
 }
@@ -173,6 +171,46 @@ TEST(Accuracy, FollowsThePlansOrder) {
     cases.push_back(std::move(c));
   }
   compare(cases);
+}
+
+/// What random plans showed to be up to 15 % off while nodes took ports and the host in the order
+/// in which they are issued, messages did not meet, and fused communication was left out.
+TEST(Accuracy, HoldsWherePortsAndTheHostAreTakenInTheOrderOfTime) {
+  std::vector<Case> cases;
+  const auto add = [&](const std::string& model, const std::string& machine, plan::Plan plan) {
+    plan.schedule = plan.chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b;
+    cases.push_back({model + " on " + machine, machine, *zoo::load_model(model), std::move(plan)});
+  };
+  plan::Plan plan{.tp = 2, .dp = 2, .ep = 4, .etp = 1, .sequence_parallel = true};
+  plan.microbatch = 2;
+  plan.global_batch = 64;
+  plan.sequence = 1024;
+  plan.overlap_ep = plan::OverlapExperts::shared;  // token exchange beside the shared expert's sums
+  add("deepseek-v2-lite", "l40s", plan);
+  plan = {.dp = 4, .global_batch = 4};
+  plan.sequence = 1024;
+  plan.expert_gemms = plan::ExpertGemms::per_expert;
+  plan.overlap_grad_reduce = true;  // beside kernels that wait for the host
+  plan.host_dispatch = 40_us;
+  add("gpt-oss-20b", "gb200-nvl72", plan);
+  plan = {.tp = 2, .pp = 4, .dp = 2, .sequence_parallel = true, .global_batch = 8};
+  plan.sequence = 1024;
+  plan.zero = 3;
+  plan.overlap_param_gather = plan.host_sync = true;  // gathers ahead of a host that waits
+  add("gpt-oss-20b", "mi300x", plan);
+  plan = {.tp = 8, .pp = 8, .chunks = 4, .global_batch = 32};  // messages longer than passes
+  add("llama-3-8b", "dgx-h100", plan);
+  plan = {.tp = 4, .pp = 8, .global_batch = 24};
+  plan.sequence = 2048;
+  plan.fuse_communication = true;
+  add("llama-3-8b", "dgx-b200", plan);
+  compare(cases);
+  for (const Case& c : cases) {
+    const auto bound = Estimator(c.model, *machine::load_machine(c.machine)).lower_bound(c.plan);
+    const auto truth = simulated(c);
+    ASSERT_TRUE(bound && truth) << c.name;
+    EXPECT_LE(to_seconds(*bound), *truth) << c.name;
+  }
 }
 
 /// Differences of random plans, and the bound of each.

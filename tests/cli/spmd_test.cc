@@ -81,7 +81,8 @@ TEST(Spmd, OwnCostAndALimitOfMemory) {
   const std::string on = "--graph Rmoe --cost orrery --machine dgx-h100";
   const auto free = spmd_json_of(on);
   const auto bytes = free.at("memory_bytes").get<std::int64_t>();
-  const auto limited = spmd_json_of(on + " --max-memory " + std::to_string(bytes / 1000 * 994) + "B");
+  const auto limited =
+      spmd_json_of(on + " --max-memory " + std::to_string(bytes / 1000 * 994) + "B");
   EXPECT_LE(limited.at("memory_bytes").get<std::int64_t>(), bytes / 1000 * 994);
   EXPECT_GE(limited.at("optimum_s"), free.at("optimum_s"));
   EXPECT_LE(limited.at("bound_s"), limited.at("optimum_s"));

@@ -116,6 +116,8 @@ struct Operator {
   bool backward = false;  ///< of fused attention: its backward kernel, which is slower per FLOP
   bool tensorrt = false;  ///< of fused attention: TensorRT-LLM's kernel, where the device has it
   bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K (DeepSeek-V3's, mxfp8)
+  /// Of fused attention: heads of keys, of all sequences; 0: gemm.batch.
+  std::int64_t key_heads = 0;
   /// Of B's elements (a GEMM's weights) in memory where they are narrower than what the matrix
   /// units compute in; 0: as `type`.
   std::int64_t stored_bits = 0;

@@ -166,6 +166,7 @@ graph::Operator attention_kernel(const AttentionQuery& query, graph::Operator op
   const bool packs = !query.backward && query.keys > query.queries;
   const std::int64_t packed =
       packs ? compute::packed_heads(query.heads / query.kv_heads, query.queries) : 1;
+  op.key_heads = query.batch * query.kv_heads;
   op.gemm = {.batch = query.batch * query.heads / packed,
              .m = query.queries * packed,
              .n = query.keys,

@@ -101,6 +101,7 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
     op.bytes = Bytes(std::llround(kv_bytes * keys + row_bytes * rows));
     const bool packs = keys > rows;  // prompts without keys before them have tiles of each head
     const std::int64_t packed = packs ? compute::packed_heads(heads / kv_heads, queries) : 1;
+    op.key_heads = sequences * kv_heads;
     op.gemm = {.batch = sequences * heads / packed,
                .m = queries * packed,
                .n = std::max<std::int64_t>(1, std::llround(keys / static_cast<double>(sequences))),

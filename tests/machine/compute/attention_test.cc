@@ -127,6 +127,32 @@ TEST(AttentionModel, FewQueriesHaveCoefficientsOfTheirOwnWhereTheDeviceSaysSo) {
   EXPECT_EQ(kernel_time(op, device).alone, whole);
 }
 
+TEST(AttentionModel, EverySequencesHeadOfKeysStartsAUnitAnew) {
+  // 2,160 heads of keys: 20 starts of 4 us on each of 108 units, 80 us without bytes; half as many
+  // heads, half of that. Bytes that alone take as long: 2^(1/3) times; 1 MB is hidden (0.6 us), and
+  // 10 GB hide the starts. 16 queries are a prompt and have none.
+  Device device = with_tiles();
+  auto& peak = device.peak[static_cast<std::size_t>(graph::DataType::bf16)];
+  peak = peak * 1000;  // products take no time
+  device.kernels.attention_start = 4_us;
+  graph::Operator op = causal_attention(2160, 8, 128);
+  op.gemm.n = 64;
+  op.flops = Flops(1);
+  op.bytes = 0_B;
+  EXPECT_NEAR(to_seconds(kernel_time(op, device).alone), 80e-6, 1e-10);
+  op.key_heads = 1080;  // one head of keys for every two tiles
+  EXPECT_NEAR(to_seconds(kernel_time(op, device).alone), 40e-6, 1e-10);
+  op.bytes = Bytes(static_cast<std::int64_t>(40e-6 * 2.039e12 * 0.8));
+  EXPECT_NEAR(to_seconds(kernel_time(op, device).alone), 40e-6 * std::cbrt(2.0), 1e-10);
+  op.bytes = Bytes(1'000'000);
+  EXPECT_NEAR(to_seconds(kernel_time(op, device).alone), 40e-6, 1e-10);
+  op.bytes = Bytes(10'000'000'000);
+  EXPECT_NEAR(to_seconds(kernel_time(op, device).alone), 1e10 / (2.039e12 * 0.8), 1e-9);
+  op.gemm.m = 16;
+  op.bytes = Bytes(1'000'000);
+  EXPECT_LT(kernel_time(op, device).alone, 2_us);
+}
+
 TEST(AttentionModel, PromptsThatFitTheLastLevelCacheReadIt) {
   // 1000 heads of 16 tokens and 256 elements: 32.8 MB, bound by memory. Three times the bandwidth
   // in the cache, a third of the time; not when it is too small, nor backward, nor with a context.

@@ -340,9 +340,19 @@ std::optional<Time> NodeRun::lateness(const Repeat& repeat) const {
 void NodeRun::jump(const Repeat& repeat, std::size_t periods, Time later) {
   const std::size_t end = repeat.end();
   const auto times = static_cast<std::int64_t>(periods);
-  for (std::size_t i = next_; i < end; ++i) {
+  const auto at = [&](std::size_t i) { return taken_.begin() + static_cast<std::ptrdiff_t>(i); };
+  const std::vector<Time> last(at(next_ - repeat.length), at(next_));
+  const Time earliest = earliest_clock(repeat);
+  for (std::size_t i = next_ - repeat.length; i < next_; ++i) {
+    if (template_->nodes[i].transfer >= 0 && ends_[i] > earliest) {
+      // Still under way: it may be moved, as that of the period before has been since.
+      taken_[i] = taken_[i - repeat.length];
+    }
+  }
+  for (std::size_t i = next_; i < end - repeat.length; ++i) {
     taken_[i] = taken_[i - repeat.length];
   }
+  std::copy(last.begin(), last.end(), at(end - repeat.length));
   for (std::size_t i = end; i-- > end - repeat.reach;) {
     ends_[i] = ends_[i - periods * repeat.length] + later * times;
   }

@@ -23,7 +23,7 @@ inline constexpr int kNoBlock = -1;
 
 struct PlacedStep {
   const Step* step = nullptr;
-  int block = kNoBlock;  ///< of the lane's chunk
+  int block = kNoBlock;    ///< of the lane's chunk
   std::uint32_t lane = 0;  ///< of a list
 };
 

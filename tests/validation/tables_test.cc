@@ -47,7 +47,7 @@ TEST_P(PublishedTable, MeanAbsoluteErrorIsWithinItsGoal) {
 INSTANTIATE_TEST_SUITE_P(
     All, PublishedTable,
     testing::Values(Goal{"megatron_sc21_table1", 10, 0.04}, Goal{"korthikanti2022_table5", 8, 0.03},
-                    Goal{"korthikanti2022_memory", 36, 0.08}, Goal{"vtrain_a100_multi", 56, 0.062},
+                    Goal{"korthikanti2022_memory", 36, 0.08}, Goal{"vtrain_a100_multi", 56, 0.06},
                     Goal{"vtrain_a100_single", 481, 0.08}, Goal{"nemo_2407_h100_fp8", 9, 0.08},
                     Goal{"megatron_core_h100_2024", 4, 0.08}));
 

@@ -77,7 +77,9 @@ TEST(Examples, SessionsAdaptersAndLoadsFindTheirPlace) {
   // TTFT, found, fetched: all of a conversation is found, from a disk no sooner than computed.
   EXPECT_LT(rows["host"][0], 0.6 * rows["small"][0]);
   EXPECT_GT(rows["disk"][0], 2 * rows["host"][0]);
-  EXPECT_EQ(rows["host"][1], rows["disk"][1]);
+  // A request that is preempted finds what it had once more.
+  EXPECT_GE(rows["disk"][1], rows["host"][1]);
+  EXPECT_LT(rows["disk"][1], 1.01 * rows["host"][1]);
   EXPECT_GT(rows["host"][1], 50 * rows["small"][1]);
   // A store of four engines has what any of them computed.
   EXPECT_EQ(rows["4 engines, store"][1], rows["host"][1]);

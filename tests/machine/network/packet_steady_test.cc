@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "machine/network/packet_runs.h"
+#include "packet_runs.h"
 
 namespace orrery::network {
 namespace {

@@ -9,8 +9,8 @@
 #include <cmath>
 
 #include "base/csv.h"
-#include "machine/network/packet_runs.h"
 #include "machine/network/traffic.h"
+#include "packet_runs.h"
 
 namespace orrery::network {
 namespace {

@@ -153,8 +153,8 @@ TEST(Spmd, TheExampleSearchesAsLongForManyLayersAsForFew) {
                               " " + ORRERY_SOURCE_DIR +
                               "/examples/hidup/run.sh vi_f_search_time traces >" + out;
   ASSERT_EQ(std::system(command.c_str()), 0);
-  EXPECT_THAT(content(out), AllOf(HasSubstr("layers  8 devices  64 devices  4096 devices\n"),
-                                  HasSubstr("12 of 12 points there, 0 refused")));
+  EXPECT_THAT(content(out),
+              AllOf(HasSubstr("4096 devices\n"), HasSubstr("12 of 12 points there, 0 refused")));
   const std::string rows = content(folder / "vi_f_search_time.csv");
   EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 1 + 7 * 3) << rows;
   EXPECT_THAT(content(folder / "vi_f_search_time.svg"), HasSubstr("4096 devices"));

@@ -101,12 +101,12 @@ std::vector<std::uint32_t> ports_of_collectives(const TimedTemplate& nodes,
     }
     for (const PortPhase& phase : transfers[static_cast<std::size_t>(node.transfer)]) {
       for (const PortLoad& load : phase.ports) {
-        if (std::find(ports.begin(), ports.end(), load.port) == ports.end()) {
-          ports.push_back(load.port);
-        }
+        ports.push_back(load.port);
       }
     }
   }
+  std::ranges::sort(ports);
+  ports.erase(std::ranges::unique(ports).begin(), ports.end());
   return ports;
 }
 

@@ -56,6 +56,22 @@ std::uint32_t by_bits(Pattern pattern, std::uint32_t source, unsigned bits) {
   }
 }
 
+/// Of all sources.
+Result<std::vector<std::uint32_t>> targets_by_bits(Pattern pattern, std::string_view name,
+                                                   std::uint32_t nodes) {
+  const auto bits = static_cast<unsigned>(std::bit_width(nodes) - 1);
+  if (!std::has_single_bit(nodes) || (pattern == Pattern::transpose && bits % 2 != 0)) {
+    return fail(
+        wrong_pattern(name, fmt::format("a pattern without bits: {} nodes are no {}power of two",
+                                        nodes, pattern == Pattern::transpose ? "even " : "")));
+  }
+  std::vector<std::uint32_t> targets;
+  for (std::uint32_t source = 0; source < nodes; ++source) {
+    targets.push_back(by_bits(pattern, source, bits));
+  }
+  return targets;
+}
+
 /// Moves every digit on by what `ahead` says of its extent.
 std::uint32_t by_digits(std::uint32_t source, const std::vector<std::int32_t>& extents,
                         const std::function<std::int32_t(std::int32_t)>& ahead) {
@@ -222,7 +238,6 @@ Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph) {
   const auto nodes = static_cast<std::uint32_t>(graph.nodes.size());
   traffic.nodes_ = nodes;
   const std::vector<std::int32_t> extents = node_extents(graph);
-  const auto bits = static_cast<unsigned>(std::bit_width(nodes) - 1);
   Error mistakes;
   switch (pattern) {
     case Pattern::uniform:
@@ -239,13 +254,10 @@ Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph) {
     case Pattern::bit_complement:
     case Pattern::bit_reverse:
     case Pattern::shuffle:
-      if (!std::has_single_bit(nodes) || (pattern == Pattern::transpose && bits % 2 != 0)) {
-        return fail(wrong_pattern(
-            name, fmt::format("a pattern without bits: {} nodes are no {}power of two", nodes,
-                              pattern == Pattern::transpose ? "even " : "")));
-      }
-      for (std::uint32_t source = 0; source < nodes; ++source) {
-        traffic.targets_.push_back(by_bits(pattern, source, bits));
+      if (auto targets = targets_by_bits(pattern, name, nodes); targets) {
+        traffic.targets_ = std::move(*targets);
+      } else {
+        mistakes.add(std::move(targets.error()));
       }
       break;
     case Pattern::tornado:

@@ -49,7 +49,7 @@ std::optional<DecodeTileTimes> decode_tiles(const DecodeTiles& tiles, const Devi
 
 /// Whether FlashAttention-2 splits the keys of decodes alone in a launch, whose heads that share
 /// keys are rows of one tile: where these are too few for the units (num_splits_heuristic: below
-/// 0.8 of them).
+/// 0.8 of them; ignored: versions that count two blocks a unit split up to 1.6).
 bool splits_decodes(const DecodeTiles& tiles, const Device& device);
 
 }  // namespace orrery::compute

@@ -146,7 +146,7 @@ TEST(Spmd, ATableOfStagesAndWellKnownStrategies) {
                              HasSubstr("layers_1_w1: -> gather_0")));
 }
 
-TEST(Spmd, TheExampleSearchesAsLongForManyLayersAsForFew) {
+TEST(Spmd, TheExampleRunsItsStudiesAndDrawsThem) {
   const Folder folder;
   const std::string out = folder / "out";
   const std::string command = "OUT=" + (folder / "") + " ORRERY=" + std::string(ORRERY_BINARY) +

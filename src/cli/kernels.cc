@@ -36,11 +36,13 @@ constexpr const char* kAttentionExamples =
     "inference engines run it; --cache false: as training does. bound: on what most of the time\n"
     "depends: compute, memory or launch. A file's columns are named as the options (type,\n"
     "batch, heads, kv_heads, head_dim, queries, keys, window, causal, backward, cache,\n"
-    "framework).\n"
+    "framework, library).\n"
     "Examples:\n"
     "  orrery attention --machine dgx-h100 --heads 32 --head-dim 128 --queries 8192\n"
     "  orrery attention --machine dgx-h100 --batch 64 --heads 32 --kv-heads 8 --head-dim 128 \\\n"
     "                   --queries 1 --keys 4096\n"
+    "  orrery attention --machine dgx-h100 --heads 32 --head-dim 128 --queries 4096 --backward \\\n"
+    "                   --library flash2\n"
     "  orrery attention --machine dgx-h100 --file rows.csv --json\n";
 
 constexpr const char* kMoeExamples =

@@ -33,7 +33,7 @@ std::size_t KernelHash::operator()(const graph::Operator& op) const {
 bool SameKernel::operator()(const graph::Operator& a, const graph::Operator& b) const {
   return a.bytes == b.bytes && a.kind == b.kind && a.gemm == b.gemm && a.flops == b.flops &&
          a.type == b.type && a.kernels == b.kernels && a.backward == b.backward &&
-         a.tensorrt == b.tensorrt && a.block_scaled == b.block_scaled &&
+         a.library == b.library && a.block_scaled == b.block_scaled &&
          a.splits_sums == b.splits_sums;
 }
 

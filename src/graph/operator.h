@@ -87,6 +87,17 @@ constexpr auto named_values(OperatorKind) {
   });
 }
 
+/// Whose kernels of fused attention run, where the device knows them apart.
+enum class AttentionLibrary : std::uint8_t { any, trtllm, cudnn, flash2 };
+constexpr auto named_values(AttentionLibrary) {
+  return std::to_array<Named<AttentionLibrary>>({
+      {AttentionLibrary::any, "any", "the device's usual ones"},
+      {AttentionLibrary::trtllm, "trtllm", "TensorRT-LLM's"},
+      {AttentionLibrary::cudnn, "cudnn", "cuDNN's, as Transformer Engine and PyTorch run them"},
+      {AttentionLibrary::flash2, "flash2", "FlashAttention-2's, as PyTorch runs them"},
+  });
+}
+
 /// C[m, n] = A[m, k] B[k, n], `batch` times with different operands.
 struct GemmShape {
   std::int64_t batch = 1;
@@ -114,7 +125,7 @@ struct Operator {
   bool captured = false;  ///< part of a graph (CUDA graph) that the host launches as one
   int layer = -1;         ///< as Node::layer
   bool backward = false;  ///< of fused attention: its backward kernel, which is slower per FLOP
-  bool tensorrt = false;  ///< of fused attention: TensorRT-LLM's kernel, where the device has it
+  AttentionLibrary library = AttentionLibrary::any;  ///< of fused attention
   bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K (DeepSeek-V3's, mxfp8)
   /// Of fused attention: heads of keys, of all sequences; 0: gemm.batch.
   std::int64_t key_heads = 0;

@@ -114,10 +114,10 @@ double visible_pairs(const AttentionQuery& query) {
 
 /// Of a query that names its keys and key-value heads.
 void check_attention(const AttentionQuery& query, QueryCheck& check) {
-  constexpr std::array<std::string_view, 4> kFrameworks{"", "trtllm", "vllm", "sglang"};
+  constexpr std::array<std::string_view, 5> kFrameworks{"", "trtllm", "vllm", "sglang", "pytorch"};
   check.require(
       std::find(kFrameworks.begin(), kFrameworks.end(), query.framework) != kFrameworks.end(),
-      "framework", query.framework, "trtllm, vllm or sglang");
+      "framework", query.framework, "trtllm, vllm, sglang or pytorch");
   check.extent("batch", query.batch);
   check.extent("heads", query.heads);
   check.extent("head_dim", query.head_dim);
@@ -255,7 +255,9 @@ Result<Kernels> kernels_of(const AttentionQuery& given, const compute::Device& d
   if (!checked) {
     return fail(std::move(checked.error()));
   }
-  checked->tensorrt = query.framework == "trtllm";
+  checked->library = query.library != graph::AttentionLibrary::any ? query.library
+                     : query.framework == "trtllm"                 ? graph::AttentionLibrary::trtllm
+                                                                   : graph::AttentionLibrary::any;
   Kernels kernels;
   if (query.cache && !query.backward) {
     kernels.push_back(cache_write(query, *checked));
@@ -327,7 +329,8 @@ Result<std::vector<Query>> read_queries(const CsvTable& table) {
   for (const CsvRow& row : table.rows) {
     Query query;
     Query::fields([&](std::string_view name, auto member, std::string_view) {
-      take(row, table.column(name), table, query.*member, error);
+      const bool other_name = name == "type" && !table.column(name);  // as calibrate reads
+      take(row, table.column(other_name ? "dtype" : name), table, query.*member, error);
     });
     queries.push_back(std::move(query));
     if (error.mistakes.size() >= kMostMistakes) {

@@ -50,6 +50,7 @@ struct AttentionQuery {
   bool backward = false;
   bool cache = true;
   std::string framework{};
+  graph::AttentionLibrary library = graph::AttentionLibrary::any;
 
   static constexpr std::array<std::string_view, 3> kRequired{"heads", "head_dim", "queries"};
 
@@ -67,8 +68,9 @@ struct AttentionQuery {
     visit("backward", &AttentionQuery::backward, "the backward kernel; default false");
     visit("cache", &AttentionQuery::cache, "forward: keys and values also go to a paged cache");
     visit("framework", &AttentionQuery::framework,
-          "trtllm: kernels of TensorRT-LLM, where the device knows them; vllm, sglang: "
-          "FlashAttention's");
+          "trtllm: as library trtllm; vllm, sglang, pytorch: as library says");
+    visit("library", &AttentionQuery::library,
+          "whose kernels, where the device knows them: trtllm, cudnn, flash2; default any");
   }
 };
 
@@ -151,8 +153,8 @@ struct KernelRow {
 /// One after the other.
 KernelRow time_kernels(const Kernels& kernels, const compute::Device& device);
 
-/// One query per row: columns are named as its fields; kRequired must be there, others of the file
-/// are not read. Mistakes of all rows, at most 20.
+/// One query per row: columns are named as its fields, type also dtype; kRequired must be there,
+/// others of the file are not read. Mistakes of all rows, at most 20.
 template <class Query>
 Result<std::vector<Query>> read_queries(const CsvTable& table);
 

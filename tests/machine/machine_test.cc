@@ -43,10 +43,12 @@ TEST(Machine, TheTableNumbersEachOriginOnce) {
       "  - {name: a, kind: switch, size: 8, bandwidth: 400 Gbit/s, latency: 1 us}\n",
       "origins: {network.a: \"published: here\", network.a.latency: \"recalled: x\"}\n"));
   const std::string text = describe(machine);
-  EXPECT_THAT(text, HasSubstr("  network.a.bandwidth                      50 GB/s         [1]\n"));
-  EXPECT_THAT(text, HasSubstr("  network.a.latency                        1 us            [2]\n"));
+  EXPECT_THAT(text,
+              HasSubstr("  network.a.bandwidth                         50 GB/s         [1]\n"));
+  EXPECT_THAT(text,
+              HasSubstr("  network.a.latency                           1 us            [2]\n"));
   EXPECT_THAT(text, HasSubstr("\nOrigins\n   [1] published: here\n   [2] recalled: x\n"));
-  EXPECT_THAT(text, HasSubstr("  device.peak.bf16                         1 TFLOP/s\n"));
+  EXPECT_THAT(text, HasSubstr("  device.peak.bf16                            1 TFLOP/s\n"));
 }
 
 TEST(Machine, APieceOfAMeshIsALineThatIsWrittenAndReadBack) {

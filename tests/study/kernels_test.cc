@@ -67,13 +67,39 @@ TEST(Kernels, TensorRtAttentionHasItsOwnCoefficientsWhereTheDeviceKnowsThem) {
   EXPECT_EQ(time(), usual);
   compute::KernelCoefficients slower = device.kernels;
   slower.attention_launch += 5_us;
-  device.format_kernels.emplace(compute::kTensorRtAttention, slower);
+  device.format_kernels.emplace(compute::attention_set(graph::AttentionLibrary::trtllm, false),
+                                slower);
   EXPECT_EQ(time(), usual + 5_us);
   query.framework = "vllm";
   EXPECT_EQ(time(), usual);
   query.framework = "tensorrt";
   EXPECT_THAT(kernels_of(query, device, "").error().to_string(),
-              ::testing::HasSubstr("framework: found 'tensorrt', expected trtllm, vllm or sglang"));
+              ::testing::HasSubstr(
+                  "framework: found 'tensorrt', expected trtllm, vllm, sglang or pytorch"));
+}
+
+TEST(Kernels, TablesOfMeasurementsNameTheTypeAsCalibrateReadsIt) {
+  const CsvTable table{.file = "gemm.csv",
+                       .header = {"dtype", "m", "n", "k"},
+                       .rows = {{.line = 2, .cells = {"fp8", "1", "2", "3"}}}};
+  EXPECT_EQ(read_queries<GemmQuery>(table).value().front().type, "fp8");
+}
+
+TEST(Kernels, ALibraryIsAskedForByName) {
+  compute::Device device = h100();
+  device.format_kernels.clear();
+  (device.format_kernels["attention_cudnn"] = device.kernels).attention_launch += 5_us;
+  AttentionQuery query{.heads = 8, .head_dim = 64, .queries = 1024, .cache = false};
+  const auto time = [&] {
+    return time_kernels(kernels_of(query, device, "").value(), device).time;
+  };
+  const Time usual = time();
+  query.library = graph::AttentionLibrary::cudnn;
+  EXPECT_EQ(time(), usual + 5_us);
+  query.framework = "pytorch";  // as tools/measure_gpu.py writes
+  EXPECT_EQ(time(), usual + 5_us);
+  query.library = graph::AttentionLibrary::flash2;  // not known apart
+  EXPECT_EQ(time(), usual);
 }
 
 TEST(Kernels, AWindowLimitsWhatAQuerySees) {

@@ -7,27 +7,35 @@ import io
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
 _spec = importlib.util.spec_from_file_location("measure_gpu", ROOT / "tools/measure_gpu.py")
 measure_gpu = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(measure_gpu)
 
 
 class FakeBackend:
-    """A device of 100 TFLOP/s and 1 TB/s that needs 5 us to start a kernel; launches are their times."""
+    """A device of 100 TFLOP/s and 1 TB/s that needs 5 us to start a kernel and 15 to be told; launches are their times."""
 
     framework = "fake"
     version = "1.0"
     device = "Fake, 80 GB"  # a comma, as names may have
 
+    def __init__(self):
+        self.sets = {}
+
     def types(self):
         return "bf16", "fp8"
 
     def elapsed_us(self, launches, calls):
-        return sum(launches[i % len(launches)] for i in range(calls))
+        return sum(max(15, launches[i % len(launches)]) for i in range(calls))
+
+    def replays_us(self, launches, calls, runs):
+        return [sum(launches[i % len(launches)] for i in range(calls)) for _ in range(runs)]
 
     def host_us(self, _launch, calls):
         return 7.0 * calls
@@ -35,11 +43,19 @@ class FakeBackend:
     def rest(self, _seconds):
         pass
 
-    def gemm(self, dtype, m, n, k):
-        return 5 + 2 * m * n * k / (100e6 if dtype == "bf16" else 200e6)
+    def gemm(self, dtype, m, n, k, sets):
+        self.sets[dtype, m, n, k] = sets
+        return [5 + 2 * m * n * k / (100e6 if dtype == "bf16" else 200e6)] * sets
 
-    def attention(self, _dtype, batch, heads, sequence, head_dim, backward):
-        return 5 + (5 if backward else 2) * batch * heads * sequence**2 * head_dim / 100e6
+    def attention(self, _dtype, _library, batch, heads, kv_heads, head_dim, queries, keys, _causal, backward, sets):
+        return [5 + (5 if backward else 2) * batch * heads * queries * keys * head_dim / 100e6
+                + batch * kv_heads * keys * head_dim * 4 / 1e6] * sets
+
+    def grouped(self, _dtype, experts, m, n, k, sets):
+        return [5 + 2 * experts * m * n * k / 100e6] * sets
+
+    def stream_kernel(self, _kernel, rows, width, sets):
+        return [5 + rows * width / 1e6] * sets
 
     def copy(self, _direction, size):
         return 5 + size / 1e6
@@ -52,6 +68,7 @@ class HotBackend(FakeBackend):
     """Runs at 0.9 of its rate once it has been busy for three seconds without a pause."""
 
     def __init__(self):
+        super().__init__()
         self.busy_us = 0.0
         self.pauses = 0
 
@@ -81,9 +98,9 @@ def run(arguments, make_backend=FakeBackend):
 
 class MeasureGpu(unittest.TestCase):
     def test_every_kind_is_a_file_of_its_own_with_its_columns(self):
-        status, files, _ = run(["gemm", "attention", "copy", "launch", "clocks"])
+        status, files, _ = run(list(measure_gpu.COLUMNS))
         self.assertEqual(status, 0)
-        self.assertEqual(set(files), {"gemm.csv", "attention.csv", "copy.csv", "launch.csv", "clocks.csv"})
+        self.assertEqual(set(files), {f"{kind}.csv" for kind in measure_gpu.COLUMNS})
         for kind, columns in measure_gpu.COLUMNS.items():
             rows = files[f"{kind}.csv"]
             self.assertEqual(tuple(rows[0]), ("device", "framework", "version") + columns)
@@ -96,8 +113,53 @@ class MeasureGpu(unittest.TestCase):
             rate = 100e6 if row["dtype"] == "bf16" else 200e6
             self.assertAlmostEqual(float(row["latency_us"]), 5 + 2 * m * n * k / rate, delta=1e-4 + 1e-9 * m * n * k)
         self.assertEqual({row["kernel"]: float(row["latency_us"]) for row in files["launch.csv"]},
-                         {"empty": 5, "host_dispatch": 7})
+                         {"empty": 15, "host_dispatch": 7, "graph": 5})
         self.assertEqual({row["direction"] for row in files["copy.csv"]}, set(measure_gpu.DIRECTIONS))
+
+    def test_kernels_shorter_than_their_launches_are_timed_in_graphs(self):
+        # 16 x 128 x 128 takes 5.005 us of the device and 15 of the host.
+        _, files, _ = run(["gemm", "--types", "bf16"])
+        self.assertEqual(files["gemm.csv"][0]["latency_us"], "5.0052")
+
+    def test_operands_rotate_through_more_than_the_caches_as_far_as_sets_go(self):
+        backend = FakeBackend()
+        run(["gemm", "--types", "bf16"], lambda: backend)
+        for (_, m, n, k), sets in backend.sets.items():
+            self.assertTrue(sets == measure_gpu.MOST_OPERAND_SETS
+                            or sets * 2 * (m * k + n * k + m * n) > measure_gpu.CACHE_BYTES)
+
+    def test_shapes_of_a_file_are_measured_instead_of_the_sweep(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shapes = pathlib.Path(folder) / "mine.csv"
+            shapes.write_text("note,dtype,m,n,k\na,bf16,48,100,100\nb,fp8,64,100,1000\n")
+            status, files, _ = run(["gemm", "--shapes", str(shapes)])
+            self.assertEqual(status, 0)
+            self.assertEqual([(row["dtype"], row["m"], row["latency_us"]) for row in files["gemm.csv"]],
+                             [("bf16", "48", "5.0096"), ("fp8", "64", "5.0640")])
+            # What a run writes is such a file.
+            for kind in measure_gpu.SHAPED:
+                _, files, _ = run([kind, "--types", "bf16"])
+                rows = files[f"{kind}.csv"]
+                with shapes.open("w", newline="") as stream:
+                    writer = csv.DictWriter(stream, rows[0])
+                    writer.writeheader()
+                    writer.writerows(rows)
+                self.assertEqual(run([kind, "--shapes", str(shapes)])[1], files)
+
+    def test_mistakes_in_shapes_name_line_and_column(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shapes = pathlib.Path(folder) / "mine.csv"
+            for text, expected in (("dtype,m,n\nbf16,1,2\n", "missing: k"),
+                                   ("dtype,m,n,k\nbf16,1,2,3\nbf16,1,x,3\n", "mine.csv:3: n: found 'x'"),
+                                   ("dtype,m,n,k\nint9,1,2,3\n", "mine.csv:2: dtype: found 'int9', expected one of bf16"),
+                                   ("dtype,m,n,k\n", "expected rows with the columns dtype, m, n, k")):
+                shapes.write_text(text)
+                status, files, error = run(["gemm", "--shapes", str(shapes)])
+                self.assertEqual((status, files), (2, {}))
+                self.assertIn(expected, error)
+            self.assertIn("found copy, expected one of gemm", run(["copy", "--shapes", str(shapes)])[2])
+            self.assertIn("found gemm stream", run(["gemm", "stream", "--shapes", str(shapes)])[2])
+            self.assertIn("No such file", run(["gemm", "--shapes", f"{folder}/none.csv"])[2])
 
     def test_clocks_are_read_cold_in_bursts_and_at_the_end_of_the_loop(self):
         backend = HotBackend()

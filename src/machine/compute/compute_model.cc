@@ -132,11 +132,25 @@ double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelC
 /// Queries of a tile where few are asked for: decoding.
 constexpr double kSmallAttentionTile = 16;
 
+/// FlashAttention-2 splits keys where its tiles are fewer than 0.8 of two a unit, and computes
+/// whole tiles of prompts elsewhere (num_splits_heuristic and set_params_splitkv, flash_api.cpp of
+/// PyTorch and of Dao-AILab/flash-attention since 2.6; seen in kernels' names on H100 and H200).
+constexpr double kMostSplitTiles = 1.6;
+
 /// Kernels of decoding split the keys of few queries over idle units. TensorRT-LLM's of prompts,
 /// which have no keys before their queries, do not.
-bool splits_keys(const graph::Operator& op) {
-  return static_cast<double>(op.gemm.m) < kSmallAttentionTile &&
-         (!op.tensorrt || op.gemm.n > op.gemm.m);
+bool splits_keys(const graph::Operator& op, double units) {
+  if (static_cast<double>(op.gemm.m) >= kSmallAttentionTile) {
+    return false;
+  }
+  switch (op.library) {
+    case graph::AttentionLibrary::trtllm:
+      return op.gemm.n > op.gemm.m;
+    case graph::AttentionLibrary::flash2:
+      return static_cast<double>(op.gemm.batch) < kMostSplitTiles * units;
+    default:
+      return true;
+  }
 }
 
 /// Keys that a tile of queries loads and computes at a time.
@@ -147,15 +161,23 @@ double keys_of_tile(const graph::Operator& op, const KernelCoefficients& c) {
       std::bit_floor(static_cast<std::uint64_t>(std::min(fit, kMostKeysOfTile))));
 }
 
+/// Elements of a head that are computed, over those that it has.
+double widened(const graph::Operator& op, const KernelCoefficients& c) {
+  const auto wide = static_cast<double>(op.gemm.k);
+  const double step = c.attention_head_step;
+  return step > 0 ? std::ceil(wide / step) * step / wide : 1;
+}
+
 /// What a tiled attention kernel computes.
 double tiled_attention_seconds(const graph::Operator& op, const Rates& rates,
                                const KernelCoefficients& c) {
   const auto batch = static_cast<double>(op.gemm.batch);
   const auto queries = static_cast<double>(op.gemm.m);
   const auto keys = static_cast<double>(op.gemm.n);
-  const double per_pair = (op.backward ? 10.0 : 4.0) * static_cast<double>(op.gemm.k);
-  const double visible = op.flops.value() / (batch * queries * per_pair);  // keys of a query
-  const bool few = splits_keys(op);
+  const double pair = (op.backward ? 10.0 : 4.0) * static_cast<double>(op.gemm.k);
+  const double visible = op.flops.value() / (batch * queries * pair);  // keys of a query
+  const double per_pair = pair * widened(op, c);
+  const bool few = splits_keys(op, rates.units);
   const double tile = few ? kSmallAttentionTile : c.attention_tile;
   // Beside the diagonal, half a tile on average is computed and masked; a window has another edge.
   const double edges = !few && 2 * visible < keys ? 2 : 1;
@@ -167,22 +189,24 @@ double tiled_attention_seconds(const graph::Operator& op, const Rates& rates,
   const double slowed = square(square(c.attention_softmax / per_pair));
   const double per_key = tile * per_pair * std::sqrt(std::sqrt(1 + slowed)) * rates.units /
                          (rates.flops * share);  // seconds of one unit
-  const double tiles = batch * std::ceil(queries / tile);
-  const double total = tiles / rates.units * (mean + c.attention_key_ramp) * per_key;
-  const double longest =
-      few ? 0 : (std::max(mean, std::min(keys, 2 * visible)) + c.attention_key_ramp) * per_key;
+  const double most = few ? 0 : std::max(mean, std::min(keys, 2 * visible));
+  const double waves = batch * std::ceil(queries / tile) / rates.units;
+  const double whole_waves = most == mean ? c.attention_wave_quantisation : 0;  // as long each
+  const double total =
+      (waves + whole_waves * (std::ceil(waves) - waves)) * (mean + c.attention_key_ramp) * per_key;
+  const double longest = few ? 0 : (most + c.attention_key_ramp) * per_key;
   const double rows = (op.backward ? 4.0 : 2.0) * batch * queries *
                       static_cast<double>(op.gemm.k * graph::bits_of(op.type)) / 8;
-  return std::max(longest, total + c.attention_tail * longest) +
+  return std::max(longest, total + (1 - whole_waves) * c.attention_tail * longest) +
          c.attention_traffic * rows / rates.bandwidth;
 }
 
 /// The device's coefficients where few queries read many keys, if it has any.
 const KernelCoefficients& attention_coefficients(const graph::Operator& op, const Device& device) {
   const auto decode = device.format_kernels.find(kDecodeKernels);
-  return splits_keys(op) && op.gemm.m > 0 && !op.tensorrt && decode != device.format_kernels.end()
-             ? decode->second
-             : device.kernels_of(op);
+  const bool decodes = splits_keys(op, device.units) && op.gemm.m > 0 &&
+                       op.library != graph::AttentionLibrary::trtllm;
+  return decodes && decode != device.format_kernels.end() ? decode->second : device.kernels_of(op);
 }
 
 /// Attention of prompts finds queries, keys and values where the kernel before it has left them,
@@ -202,7 +226,7 @@ Rates near_rates(const graph::Operator& op, const Rates& rates, const Device& de
 /// A unit starts anew on the keys of every head of every sequence, which long ones hide.
 double with_starts(double memory, const graph::Operator& op, const Rates& rates,
                    const KernelCoefficients& c) {
-  const bool decodes = splits_keys(op) && op.gemm.n > op.gemm.m;
+  const bool decodes = splits_keys(op, rates.units) && op.gemm.n > op.gemm.m;
   if (c.attention_start == Time(0) || !decodes) {
     return memory;
   }

@@ -74,14 +74,17 @@ struct KernelCoefficients {
   double attention_backward_share = 0.5;
   double attention_tile = 0;  ///< queries of a tile; 0: attention is its share of peak alone
   double attention_key_elements = 0;  ///< of a tile of keys: its keys times the head size
-  double attention_softmax = 0;       ///< FLOP-equivalents of a pair's exponential
-  double attention_key_ramp = 0;      ///< keys lost to each tile's prologue and epilogue
-  double attention_tail = 0;          ///< share of the longest tile that no other work hides
-  double attention_traffic = 0;       ///< share of queries' and output's traffic that nothing hides
-  Time attention_launch = 2500_ns;    ///< start and drain of one attention kernel with tiles
-  Time attention_start{0};            ///< of a unit, of few queries' keys of a head of a sequence
-  double last_level_speedup = 1;      ///< prompts' attention out of the last-level cache
-  double scan_share = 0.5;            ///< of peak, state-space scan
+  double attention_head_step =
+      0;  ///< heads are computed as a multiple of it, elements; 0: as they are
+  double attention_softmax = 0;            ///< FLOP-equivalents of a pair's exponential
+  double attention_key_ramp = 0;           ///< keys lost to each tile's prologue and epilogue
+  double attention_tail = 0;               ///< share of the longest tile that no other work hides
+  double attention_wave_quantisation = 0;  ///< of tiles all as long; 1: the last wave is a full one
+  double attention_traffic = 0;     ///< share of queries' and output's traffic that nothing hides
+  Time attention_launch = 2500_ns;  ///< start and drain of one attention kernel with tiles
+  Time attention_start{0};          ///< of a unit, of few queries' keys of a head of a sequence
+  double last_level_speedup = 1;    ///< prompts' attention out of the last-level cache
+  double scan_share = 0.5;          ///< of peak, state-space scan
   double scan_backward_share = 0.5;
   double permute_share = 0.4;       ///< of bandwidth, rows of tokens to experts and back
   double convolution_share = 0.7;   ///< of bandwidth, causal convolution over long sequences
@@ -111,9 +114,13 @@ struct KernelCoefficients {
     visit("attention_tile", &K::attention_tile, "queries of a tile; 0: the share alone");
     visit("attention_key_elements", &K::attention_key_elements,
           "elements of a tile of keys; 0: keys singly");
+    visit("attention_head_step", &K::attention_head_step,
+          "heads are computed as a multiple of it, elements; 0: as they are");
     visit("attention_softmax", &K::attention_softmax, "FLOP-equivalents of a pair's exponential");
     visit("attention_key_ramp", &K::attention_key_ramp, "keys lost per tile of queries");
     visit("attention_tail", &K::attention_tail, "share of the longest tile left alone at the end");
+    visit("attention_wave_quantisation", &K::attention_wave_quantisation,
+          "cost of a partial last wave of tiles that are all as long");
     visit("attention_traffic", &K::attention_traffic, "share of queries and output not hidden");
     visit("attention_launch", &K::attention_launch, "start and drain of tiled attention");
     visit("attention_start", &K::attention_start,
@@ -143,11 +150,30 @@ inline constexpr std::string_view kBlockScaledFp8 = "fp8_block";
 /// Fused attention of fewer than 16 queries, which may read its keys faster than long prompts do.
 inline constexpr std::string_view kDecodeKernels = "decode";
 
-/// Fused attention of TensorRT-LLM, in bf16.
-inline constexpr std::string_view kTensorRtAttention = "attention_trtllm";
+/// Fused attention of a library, in 16 bits, forward or backward; "": the usual coefficients. The
+/// usual backward is cuDNN's.
+constexpr std::string_view attention_set(graph::AttentionLibrary library, bool backward) {
+  switch (library) {
+    case graph::AttentionLibrary::any:
+      return backward ? "attention_backward" : "";
+    case graph::AttentionLibrary::trtllm:
+      return "attention_trtllm";
+    case graph::AttentionLibrary::cudnn:
+      return backward ? "attention_backward" : "attention_cudnn";
+    case graph::AttentionLibrary::flash2:
+      return backward ? "attention_flash2_backward" : "attention_flash2";
+  }
+  return "";
+}
 
 /// Sets of coefficients that a machine file may give beside those of data types.
-inline constexpr std::array kOtherKernelSets{kBlockScaledFp8, kDecodeKernels, kTensorRtAttention};
+inline constexpr std::array kOtherKernelSets{kBlockScaledFp8,
+                                             kDecodeKernels,
+                                             attention_set(graph::AttentionLibrary::trtllm, false),
+                                             attention_set(graph::AttentionLibrary::cudnn, false),
+                                             attention_set(graph::AttentionLibrary::cudnn, true),
+                                             attention_set(graph::AttentionLibrary::flash2, false),
+                                             attention_set(graph::AttentionLibrary::flash2, true)};
 
 /// How its kernels are timed: a row each of kComputeModels (compute_model.cc).
 enum class ComputeModel : std::uint8_t { roofline, systolic, pim, spatial };
@@ -162,6 +188,10 @@ constexpr auto named_values(ComputeModel) {
       {ComputeModel::spatial, "spatial",
        "FLOPs at a share of peak or bytes at a share of bandwidth; a layer is one fused kernel"},
   });
+}
+
+constexpr bool is_attention_backward(const graph::Operator& op) {
+  return op.kind == graph::OperatorKind::attention && op.backward;
 }
 
 struct Device {
@@ -185,8 +215,8 @@ struct Device {
   SpatialDevice spatial;   ///< of model spatial
   KernelCoefficients kernels;
   /// Where kernels of a number format behave otherwise, by name of the data type or "fp8_block", or
-  /// attention of "decode" or "attention_trtllm": whole sets of coefficients, of which a file gives
-  /// only what differs from `kernels`.
+  /// attention of "decode" or of a library (attention_set): whole sets of coefficients, of which a
+  /// file gives only what differs from `kernels`.
   std::map<std::string, KernelCoefficients, std::less<>> format_kernels;
   /// Share of compute units and of memory bandwidth that a collective running at the same time
   /// takes from compute kernels; a point-to-point message alone takes `overlap_send_units`, as it
@@ -209,8 +239,8 @@ struct Device {
     if (blocks && op.type == graph::DataType::fp8) {
       found = format_kernels.find(kBlockScaledFp8);
     }
-    if (op.tensorrt) {
-      found = format_kernels.find(kTensorRtAttention);
+    if (op.library != graph::AttentionLibrary::any || is_attention_backward(op)) {
+      found = format_kernels.find(attention_set(op.library, op.backward));
     }
     if (found == format_kernels.end()) {
       found = format_kernels.find(name_of(op.type));

@@ -106,13 +106,93 @@ TEST(AttentionModel, PromptsOfTensorRtFillTheTileOfAFewQueries) {
   op.flops = Flops(4.0 * 108 * 128);
   op.bytes = 0_B;
   const Time small = kernel_time(op, device).alone;
-  op.tensorrt = true;
+  op.library = graph::AttentionLibrary::trtllm;
   EXPECT_NEAR(kernel_time(op, device).alone / small, 8, 0.01);
   op.gemm.n = 1024;
   op.flops = Flops(4.0 * 108 * 128 * 1024);
   const Time decoding = kernel_time(op, device).alone;
-  op.tensorrt = false;
+  op.library = graph::AttentionLibrary::any;
   EXPECT_EQ(decoding, kernel_time(op, device).alone);
+}
+
+TEST(AttentionModel, KernelsOfSteppedHeadsComputeTheNextWidth) {
+  // 96 elements in steps of 64 are 128: 4/3 of the products. 64 and 128 are as they were.
+  Device device = with_tiles();
+  const auto wider = [&](std::int64_t width) {
+    const graph::Operator op = causal_attention(1080, 1024, width);
+    device.kernels.attention_head_step = 0;
+    const Time without = kernel_time(op, device).alone;
+    device.kernels.attention_head_step = 64;
+    return kernel_time(op, device).alone / without;
+  };
+  EXPECT_NEAR(wider(96), 4.0 / 3, 1e-6);
+  EXPECT_NEAR(wider(128), 1, 1e-9);
+}
+
+TEST(AttentionModel, TilesOfOneLengthWaitForTheLastWave) {
+  // 135 heads of 128 queries that see all 128 keys: 1.25 waves, a quantised one of which is 2. The
+  // tail, half a tile more without, is that same wait. Causal tiles differ and keep theirs.
+  Device device = with_tiles();
+  graph::Operator op = causal_attention(135, 128, 128);
+  op.flops = 2 * op.flops;
+  op.bytes = 0_B;
+  device.kernels.attention_tail = 0.5;
+  const double tile = 128.0 * 128 * 4 * 128 / (156e12 / 108);
+  EXPECT_NEAR(to_seconds(kernel_time(op, device).alone), 1.75 * tile, 1e-3 * tile);
+  device.kernels.attention_wave_quantisation = 1;
+  EXPECT_NEAR(to_seconds(kernel_time(op, device).alone), 2 * tile, 1e-3 * tile);
+  const graph::Operator causal = causal_attention(135, 1024, 128);
+  const Time quantised = kernel_time(causal, device).alone;
+  device.kernels.attention_wave_quantisation = 0;
+  EXPECT_EQ(kernel_time(causal, device).alone, quantised);
+}
+
+TEST(AttentionModel, FlashAttention2SplitsDecodesBelowSixteenTenthsOfATileAUnit) {
+  // 108 units: 172 tiles are 1.59 a unit and read 4 KB a key at the bandwidth; 173 are computed as
+  // two waves of tiles of 128 queries, 8,192 keys each, whatever their bytes.
+  Device device = with_tiles();
+  device.kernels.attention_wave_quantisation = 1;
+  const auto decode = [&](std::int64_t tiles) {
+    graph::Operator op;
+    op.kind = graph::OperatorKind::attention;
+    op.library = graph::AttentionLibrary::flash2;
+    op.gemm = {.batch = tiles, .m = 4, .n = 8192, .k = 128};
+    op.flops = Flops(4.0 * 4 * static_cast<double>(tiles) * 8192 * 128);
+    op.bytes = Bytes(4 * tiles * 8192 * 128);
+    return to_seconds(kernel_time(op, device).alone);
+  };
+  const double bandwidth = 2039e9 * device.kernels.elementwise_share;
+  EXPECT_NEAR(decode(172), 4.0 * 172 * 8192 * 128 / bandwidth, 1e-9);
+  const double tile = 128.0 * 8192 * 4 * 128 / (156e12 / 108);
+  EXPECT_NEAR(decode(173), 2 * tile, 1e-3 * tile);
+  EXPECT_NEAR(decode(216), 2 * tile, 1e-3 * tile);
+  EXPECT_NEAR(decode(217), 3 * tile, 1e-3 * tile);
+}
+
+TEST(AttentionModel, LibrariesHaveSetsOfTheirOwnForwardAndBackward) {
+  // Each set starts a kernel another 1, 2, 4 ... us later. Other operators' backward has none.
+  Device device = with_tiles();
+  Time later = 1_us;
+  for (const char* set :
+       {"attention_cudnn", "attention_backward", "attention_flash2", "attention_flash2_backward"}) {
+    (device.format_kernels[set] = device.kernels).attention_launch += later;
+    later = 2 * later;
+  }
+  const auto start = [&](graph::AttentionLibrary library, bool backward) {
+    graph::Operator op = causal_attention(108, 1024, 128);
+    op.backward = backward;
+    op.library = library;
+    return kernel_time(op, device).alone - kernel_time(op, with_tiles()).alone;
+  };
+  using Library = graph::AttentionLibrary;
+  EXPECT_EQ(start(Library::any, false), 0_us);
+  EXPECT_EQ(start(Library::any, true), 2_us);
+  EXPECT_EQ(start(Library::cudnn, false), 1_us);
+  EXPECT_EQ(start(Library::cudnn, true), 2_us);
+  EXPECT_EQ(start(Library::flash2, false), 4_us);
+  EXPECT_EQ(start(Library::flash2, true), 8_us);
+  const graph::Operator add{.name = {}, .bytes = 1'000'000_B, .backward = true};
+  EXPECT_EQ(kernel_time(add, device).alone, kernel_time(add, with_tiles()).alone);
 }
 
 TEST(AttentionModel, FewQueriesHaveCoefficientsOfTheirOwnWhereTheDeviceSaysSo) {

@@ -80,6 +80,7 @@ struct KernelCoefficients {
   double attention_traffic = 0;       ///< share of queries' and output's traffic that nothing hides
   Time attention_launch = 2500_ns;    ///< start and drain of one attention kernel with tiles
   Time attention_start{0};            ///< of a unit, of few queries' keys of a head of a sequence
+  double attention_head_share = 1;    ///< of bandwidth, to those keys of one head of one sequence
   double last_level_speedup = 1;      ///< prompts' attention out of the last-level cache
   double scan_share = 0.5;            ///< of peak, state-space scan
   double scan_backward_share = 0.5;
@@ -118,6 +119,8 @@ struct KernelCoefficients {
     visit("attention_launch", &K::attention_launch, "start and drain of tiled attention");
     visit("attention_start", &K::attention_start,
           "of a unit, of the keys of one head of one sequence, for fewer than 16 queries");
+    visit("attention_head_share", &K::attention_head_share,
+          "share of bandwidth that the keys of one head of one sequence can take, for the same");
     visit("last_level_speedup", &K::last_level_speedup,
           "bandwidth of prompts' attention out of the last-level cache, over memory's");
     visit("scan_share", &K::scan_share, "share of peak of a state-space scan");

@@ -185,7 +185,15 @@ class StepCost {
   Bytes kv_bytes_per_token() const { return cache_.per_token; }
   const CacheBytes& cache() const { return cache_; }
   Bytes adapter_bytes() const { return adapter_; }
-  /// Of a step of T tokens and S samples: what is alive at once beside weights and cache.
+  /// Of a step of T tokens and S samples: what is alive at once beside weights and cache, the most
+  /// of
+  ///
+  ///   2 T (3 F / tp + 2 H)                         of a dense layer (2 F where nothing gates)
+  ///   2 T dp (k (max(2 F, H) + F) + 2 H)           of k experts a token: rows of all dp copies if
+  ///                                                they are gathered, F of an expert's part
+  ///
+  /// and 10 S V of the logits. Source: fused_experts of vLLM and SGLang (gate and up share memory
+  /// with what comes back); TensorRT-LLM's workspace (moe_kernels.cu) has max(F, H) for the last F.
   Bytes activations(std::int64_t tokens, std::int64_t samples) const;
   /// Of a step of T tokens: the most that an operator of a layer reads and writes on a device
   /// besides weights and cache, which a fused kernel keeps on the chip (compute/spatial.h).

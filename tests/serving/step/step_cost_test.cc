@@ -70,6 +70,22 @@ TEST(StepCost, DecodesBesidePromptsAreTilesOfTheirOwnOnDevicesOfFlashAttention2)
   EXPECT_EQ(more_than_apart("dgx-h100", 4096), Time(0));
 }
 
+TEST(StepCost, ActivationsOfExpertsAreOfRowsOfAllCopies) {
+  // 2 x 1,000 (3 x 14,336 + 2 x 4,096); logits of one sample: 10 x 128,256.
+  const StepCost dense = step_cost_of("llama-3.1-8b");
+  EXPECT_EQ(dense.activations(1000, 0), Bytes(102'400'000));
+  EXPECT_EQ(dense.activations(1000, 1), Bytes(102'400'000 + 1'282'560));
+  // 8 copies of 1,000 tokens, 8 rows each of max(2 x 1,536, 4,096) + 1,536, and 2 x 4,096; tokens
+  // that go to their experts are as many as came.
+  StepOptions options;
+  options.degrees = {.dp = 8, .ep = 8};
+  EXPECT_EQ(step_cost_of("qwen3-235b-a22b", options).activations(1000, 0),
+            Bytes(std::int64_t{2} * 8 * 1000 * (8 * 5632 + 8192)));
+  options.dispatch = plan::MoeDispatch::all_to_all;
+  EXPECT_EQ(step_cost_of("qwen3-235b-a22b", options).activations(1000, 0),
+            Bytes(std::int64_t{2} * 1000 * (8 * 5632 + 8192)));
+}
+
 TEST(StepCost, TheBusiestRankOfExpertsDecides) {
   StepOptions options;
   options.degrees = {.dp = 8, .ep = 8};

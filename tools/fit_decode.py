@@ -13,7 +13,9 @@ elements in 16 bits (src/machine/compute/compute_model.h; the matrix units never
 
 Two kinds of rows: keys and values above twice the last cache (others are warm in the tables), which weigh four times, and
 sequences of up to 128 keys that fill the device, whose time is that of the starts. The loss is the mean absolute log
-error. Half of the shapes, chosen by SHA-256, is held out. Left out: heads wider than 256 elements, 8-bit caches and,
+error. Half of the shapes, chosen by SHA-256, is held out. With --cut-for H keys were cut as FlashAttention-3 cuts those
+of H heads (prepare_varlen_num_blocks in vllm-project/flash-attention), so that few units worked; what a unit alone reads is
+fitted then, to keys and values above twice the cache, and share and start stay the machine's. Left out: heads wider than 256 elements, 8-bit caches and,
 with --no-windows-of-groups, windows of heads that share keys, which FlashAttention-2 does not pack into one tile.
 """
 import argparse
@@ -44,7 +46,15 @@ def coefficients(path):
         "launch": number(r"attention_launch: ([\d.]+) us") * 1e-6,
         "stream": number(r"stream_launch: ([\d.]+) us") * 1e-6,
         "write": number(r"cache_write_share: ([\d.]+)"),
+        "share": number(r"decode: .*elementwise_share: ([\d.]+)"),
+        "start": number(r"decode: .*attention_start: ([\d.]+) us") * 1e-6,
     }
+
+
+def parts(keys, width, batch, heads, units):
+    """Of the keys of one head of each of `batch` sequences, as FlashAttention-3 cuts those of `heads`."""
+    blocks = math.ceil(keys / (80 if width > 128 else 128))
+    return max(1, min(32, math.ceil(blocks / math.ceil(1.1 * batch * heads * blocks / units))))
 
 
 def read_rows(options, machine):
@@ -73,6 +83,7 @@ def read_rows(options, machine):
                     "seconds": float(row["latency_us"]) * 1e-6,
                     "bytes": read + 4 * batch * heads * width,
                     "starts": starts,
+                    "busy": batch * groups * parts(keys, width, batch, options.cut_for or groups, machine["units"]),
                     "rest": machine["launch"] + machine["stream"] + write,
                     "kind": kind,
                     "held_out": hashlib.sha256(key.encode()).digest()[0] % 2 == 0,
@@ -108,6 +119,25 @@ def fit(rows, machine):
     return min(near, key=loss)
 
 
+def report_units(rows, machine):
+    """Prints what a unit alone reads: the GB/s with the least median error of the fitted half."""
+
+    def found(rate, held_out):
+        errors_of = []
+        for row in rows:
+            if row["kind"] == "memory" and row["held_out"] == held_out:
+                read = min(machine["bandwidth"] * machine["share"], rate * 1e9 * min(row["busy"], machine["units"]))
+                time = ((row["bytes"] / read) ** 3 + (row["starts"] * machine["start"]) ** 3) ** (1 / 3)
+                errors_of.append(abs((row["rest"] + time) / row["seconds"] - 1))
+        return errors_of
+
+    rate = min(range(30, 100), key=lambda rate: statistics.median(found(rate, False)))
+    for name, held_out in (("fitted", False), ("held out", True)):
+        half = found(rate, held_out)
+        print(f"# memory  {name:9} {len(half):5} shapes: median {100 * statistics.median(half):.1f} %")
+    print(f"# a unit alone: {rate} GB/s")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="CSV.gz of decode attention")
@@ -115,9 +145,13 @@ def main():
     parser.add_argument("--machine", required=True, help="machine file")
     parser.add_argument("--last-level", type=float, required=True, help="bytes")
     parser.add_argument("--no-windows-of-groups", action="store_true")
+    parser.add_argument("--cut-for", type=int, default=0, help="key heads that keys were cut for; 0: their own")
     options = parser.parse_args()
     machine = coefficients(options.machine)
     rows = read_rows(options, machine)
+    if options.cut_for:
+        report_units(rows, machine)
+        return
     share, start = fit(rows, machine)
     for kind in ("memory", "starts"):
         for held_out in (False, True):

@@ -141,19 +141,19 @@ class Serve : public Command {
       }
       return results(run, machine, unfused ? &*unfused : nullptr);
     }
-    const serving::RateFound found = serving::search_rate(*server, generator, search, options);
+    return search_results(serving::search_rate(*server, generator, search, options), machine);
+  }
+
+  Result<std::string> search_results(const serving::RateFound& found,
+                                     const machine::Machine& machine) const {
     if (found.rate == 0) {
       return fail(Error(Mistake{"--slo",
                                 {},
                                 slo_.value_or(""),
                                 "limits that the engine keeps at some rate: it does at none"}));
     }
-    return results(found.run, machine).map([&](std::string text) {
-      return json_ || csv_ ? text
-                           : fmt::format(
-                                 "Largest rate: {:.4g} requests/s ({:.2f} % within {}; "
-                                 "{} runs)\n\n{}",
-                                 found.rate, 100 * found.attained, *slo_, found.runs, text);
+    return results(found.run, machine).map([&](const std::string& text) {
+      return json_ || csv_ ? text : report::rate_headline(found, *slo_) + text;
     });
   }
 

@@ -90,6 +90,18 @@ void visit_parts(const serving::Run& run, Scalar scalar) {
   }
 }
 
+template <class Scalar>
+void visit_totals(const serving::Run& run, Scalar scalar) {
+  scalar("preemptions", run.totals.preemptions);
+  scalar("cached_tokens", run.totals.cached_tokens);
+  scalar("lost_tokens", run.totals.lost_tokens);
+  scalar("scheduled_tokens", run.totals.scheduled_tokens);
+  if (run.engine.drafts() > 0) {
+    scalar("drafted_tokens", run.totals.drafted_tokens);
+    scalar("accepted_tokens", run.totals.accepted_tokens);
+  }
+}
+
 /// Calls scalar(name, value) and statistics(name, value) for everything that programs read.
 template <class Scalar, class Times>
 void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar,
@@ -130,14 +142,7 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
     scalar("moved_bytes", run.moved_bytes.value());
   }
   visit_parts(run, scalar);
-  scalar("preemptions", run.totals.preemptions);
-  scalar("cached_tokens", run.totals.cached_tokens);
-  scalar("lost_tokens", run.totals.lost_tokens);
-  scalar("scheduled_tokens", run.totals.scheduled_tokens);
-  if (run.engine.drafts() > 0) {
-    scalar("drafted_tokens", run.totals.drafted_tokens);
-    scalar("accepted_tokens", run.totals.accepted_tokens);
-  }
+  visit_totals(run, scalar);
   scalar("steps", run.totals.ticks);
   scalar("busy_s", to_seconds(run.busy));
   scalar("mean_kv_use", m.mean_kv_use);
@@ -272,6 +277,13 @@ void write_fused(const serving::Run& run, const serving::Metrics& unfused, JsonW
 }
 
 }  // namespace
+
+std::string rate_headline(const serving::RateFound& found, const std::string& limits) {
+  const std::string rate =
+      found.limited ? fmt::format("{:.4g} requests/s", found.rate) : "unknown, too few requests";
+  return fmt::format("Largest rate: {} ({:.2f} % within {}; {} runs)\n\n", rate,
+                     100 * found.attained, limits, found.runs);
+}
 
 std::string serving_text(const serving::Run& run, const serving::Metrics& m,
                          const serving::Metrics* unfused) {

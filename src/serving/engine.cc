@@ -21,11 +21,14 @@ constexpr std::int64_t kMostTokens = std::int64_t{1} << 30;
 constexpr double kMostImbalance = 1e3;
 constexpr std::int64_t kWholePrompts = 65536;  // tokens of a step that takes prompts whole
 
+/// Graphs of decodes are whole by default since 0.11 (vllm-project/vllm pull request 25444).
 void vllm_v1(Engine& engine) {
   engine.one_launch = true;
+  engine.whole_graphs = true;
 }
 void vllm_sync(Engine& engine) {
   vllm_v1(engine);
+  engine.whole_graphs = false;
   engine.async = false;
   engine.reserve_full_isl = false;
 }

@@ -116,6 +116,7 @@ struct Engine {
   // graphs
   std::int64_t largest_graph = 512;  ///< tokens; 0: eager
   GraphSizes graph_sizes = GraphSizes::steps;
+  bool whole_graphs = false;  ///< of decodes alone: attention in them, made for max_model_len
   // host
   Time front_end{0};    ///< from the client to the engine's queue
   Time step{0};         ///< of the host per step: beside the accelerator if async, else after it
@@ -229,6 +230,8 @@ struct Engine {
           "with a window: the MLP of every so many-th layer stays; 0: none");
     visit("graphs", "largest", &E::largest_graph, "tokens of the largest graph; 0: eager");
     visit("graphs", "sizes", &E::graph_sizes, "which sizes there are: steps or powers");
+    visit("graphs", "whole", &E::whole_graphs,
+          "of decodes alone: with attention, made for max_model_len");
     visit("host", "front_end", &E::front_end, "from the client to the queue");
     visit("host", "step", &E::step, "per step, beside the accelerator if async");
     visit("host", "per_request", &E::per_request, "the same per request of the step");

@@ -98,6 +98,7 @@ step::StepOptions step_options(const Engine& engine) {
       .all_reduce = all_reduce.value_or(collective::CollectiveAlgorithm::custom),
       .dispatch = engine.dispatch,
       .one_launch = engine.one_launch,
+      .graph_context = engine.whole_graphs ? engine.max_model_len : 0,
       .whole_windows = engine.whole_windows,
       .fuse = engine.fuse,
       .launch = engine.launch,

@@ -139,6 +139,12 @@ std::vector<std::string> flags_of(const std::string& framework) {
   return names;
 }
 
+/// Of flags that are no field each: those whose value is a number format.
+bool names_format(const std::string& flag) {
+  return flag == "kv-cache-dtype" || flag == "quantization" || flag == "mamba-ssm-cache-dtype" ||
+         flag == "mamba-ssm-dtype";
+}
+
 struct SpokenFlag {
   std::string name;  ///< without dashes before it, with dashes in it
   std::optional<std::string> value;
@@ -185,8 +191,7 @@ Result<ImportedEngine> import_engine(const std::string& framework,
     const auto* const flag = flag_named(framework, name, negated ? name.substr(3) : name);
     const bool follows = i + 1 < words.size() && !words[i + 1].starts_with("--");
     if (flag == kFlags.end()) {
-      const bool typed = name == "kv-cache-dtype" || name == "quantization" ||
-                         name == "mamba-ssm-cache-dtype" || name == "mamba-ssm-dtype";
+      const bool typed = names_format(name);
       if (typed && !value && follows) {
         value = words[++i];
       }

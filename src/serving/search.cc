@@ -48,7 +48,7 @@ RateFound search_rate(Server& server, requests::Generator generator, const RateS
     const double middle = (low + high) / 2;
     (keeps(middle) ? low : high) = middle;
   }
-  best.run.rate = best.rate;
+  best.run.rate = best.limited ? best.rate : 0;
   if (!best.limited) {
     best.run.notes.push_back(
         fmt::format("no rate breaks the limits: {} requests keep them when all come at once; more "

@@ -13,7 +13,7 @@ struct RateSearch {
 };
 struct RateFound {
   double rate = 0;  ///< per second; 0: not even at the lowest rate tried
-  Run run;          ///< at this rate, which it names
+  Run run;          ///< at this rate, which it names if `limited`
   double attained = 0;
   int runs = 0;
   bool limited = true;  ///< false: so few requests keep the limits however fast they come

@@ -255,6 +255,8 @@ TEST(ServeCommand, SearchFindsARate) {
   EXPECT_GT(nlohmann::json::parse(fields.out)["request_rate"], 0);
   const Outcome few = orrery(std::string(kSmall) + "--search rate --slo 'ttft=100 s'");
   EXPECT_THAT(few.out, HasSubstr("no rate breaks the limits: 40 requests"));
+  EXPECT_THAT(few.out, HasSubstr("Largest rate: unknown, too few requests (100.00 % within"));
+  EXPECT_THAT(few.out, Not(HasSubstr("Request rate configured")));
   const Outcome alone = orrery(std::string(kSmall) + "--search rate");
   EXPECT_EQ(alone.status, 2);
   EXPECT_THAT(alone.err, HasSubstr("--slo: missing"));

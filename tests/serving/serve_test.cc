@@ -375,6 +375,7 @@ TEST(Search, SoFewRequestsThatNoRateIsTooMuchAreSaid) {
   const RateFound found = search_rate(*server, small_load(5), {.objectives = {.ttft = 10_s}});
   EXPECT_FALSE(found.limited);
   EXPECT_EQ(found.attained, 1);
+  EXPECT_EQ(found.run.rate, 0);  // the highest that was tried says nothing
 }
 
 TEST(Metrics, PercentilesInterpolateAsNumpy) {

@@ -223,14 +223,16 @@ Rates near_rates(const graph::Operator& op, const Rates& rates, const Device& de
   return near;
 }
 
-/// A unit starts anew on the keys of every head of every sequence, which long ones hide.
-double with_starts(double memory, const graph::Operator& op, const Rates& rates,
-                   const KernelCoefficients& c) {
-  const bool decodes = splits_keys(op, rates.units) && op.gemm.n > op.gemm.m;
-  if (c.attention_start == Time(0) || !decodes) {
+/// Few queries read keys head by head of every sequence: one is cut into so many parts at most, and
+/// a unit starts anew on each head, which long ones hide.
+double decode_seconds(const graph::Operator& op, const Rates& rates, const KernelCoefficients& c) {
+  const std::int64_t heads = op.key_heads > 0 ? op.key_heads : op.gemm.batch;
+  const double share =
+      std::min(c.elementwise_share, static_cast<double>(heads) * c.attention_head_share);
+  const double memory = static_cast<double>(op.bytes.value()) / (rates.bandwidth * share);
+  if (c.attention_start == Time(0)) {
     return memory;
   }
-  const std::int64_t heads = op.key_heads > 0 ? op.key_heads : op.gemm.batch;
   const double starts = static_cast<double>(heads) / rates.units * to_seconds(c.attention_start);
   return std::cbrt(memory * memory * memory + starts * starts * starts);
 }
@@ -240,8 +242,10 @@ double attention_seconds(const graph::Operator& op, const Rates& rates,
   const double memory =
       static_cast<double>(op.bytes.value()) / (rates.bandwidth * c.elementwise_share);
   if (c.attention_tile > 0 && op.flops > Flops(0) && op.gemm.m > 0) {
+    const bool decodes = splits_keys(op, rates.units) && op.gemm.n > op.gemm.m;
     return to_seconds(c.attention_launch) +
-           std::max(tiled_attention_seconds(op, rates, c), with_starts(memory, op, rates, c));
+           std::max(tiled_attention_seconds(op, rates, c),
+                    decodes ? decode_seconds(op, rates, c) : memory);
   }
   const double share = op.backward ? c.attention_backward_share : c.attention_share;
   return to_seconds(c.gemm_launch) + std::max(op.flops.value() / (rates.flops * share), memory);

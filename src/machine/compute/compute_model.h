@@ -47,7 +47,8 @@ struct KernelTime {
 ///             (with u = 0; prompts of TensorRT-LLM's have no smaller tiles and are not split)
 ///   time    = launch + max(max(longest, total + tail longest) + traffic rows / bandwidth,
 ///                          bytes / (bandwidth elementwise_share))
-///             of m < 16, m < n: (that^3 + (key_heads attention_start / units)^3)^(1/3)
+///             of m < 16, m < n: (that^3 + (key_heads attention_start / units)^3)^(1/3), its bytes
+///             at min(elementwise_share, key_heads attention_head_share)
 ///   rows    = bytes of queries and output, backward twice
 ///   bandwidth of prompts (m = n, forward) times last_level_speedup where bytes fit the
 ///             last-level cache, in which the kernel before has left them; cache writes alike

@@ -38,9 +38,36 @@ std::optional<DecodeTileTimes> decode_tiles(const DecodeTiles& tiles, const Devi
                          .uneven = from_seconds(c.attention_tail * (longest - mean))};
 }
 
-bool splits_decodes(const DecodeTiles& tiles, const Device& device) {
-  constexpr int kPercent = 80;
-  return 100 * tiles.sequences * tiles.kv_heads < kPercent * std::int64_t{device.units};
+double keys_of_part(const DecodeTiles& tiles, std::int64_t most, const Device& device) {
+  constexpr std::int64_t kMostParts = 128;
+  constexpr double kFull = 0.8;
+  constexpr double kNearBest = 0.85;
+  const auto set = device.format_kernels.find(kDecodeTiles);
+  if (set == device.format_kernels.end() || tiles.windowed || tiles.heads == tiles.kv_heads) {
+    return static_cast<double>(most);
+  }
+  const double waves = static_cast<double>(tiles.sequences * tiles.kv_heads) / (2.0 * device.units);
+  if (waves >= kFull) {
+    return static_cast<double>(most);
+  }
+  const std::int64_t block = std::max<std::int64_t>(
+      1, std::llround(set->second.attention_key_elements / static_cast<double>(tiles.head_dim)));
+  const std::int64_t blocks = (most + block - 1) / block;
+  const auto in_part = [&](std::int64_t parts) { return (blocks + parts - 1) / parts; };
+  const auto efficiency = [&](std::int64_t parts) {
+    const double all = waves * static_cast<double>(parts);
+    return parts > 1 && in_part(parts) == in_part(parts - 1) ? 0 : all / std::ceil(all);
+  };
+  const std::int64_t largest = std::min({kMostParts, blocks, std::int64_t{2} * device.units});
+  double best = 0;
+  for (std::int64_t parts = 1; parts <= largest; ++parts) {
+    best = std::max(best, efficiency(parts));
+  }
+  std::int64_t parts = 1;
+  while (parts < largest && efficiency(parts) < kNearBest * best) {
+    ++parts;
+  }
+  return static_cast<double>(in_part(parts) * block);
 }
 
 }  // namespace orrery::compute

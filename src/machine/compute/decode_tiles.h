@@ -25,7 +25,8 @@ struct DecodeTiles {
   graph::DataType type = graph::DataType::bf16;
   double keys = 0;     ///< of all sequences
   double longest = 0;  ///< of one of them
-  Bytes kv_head{0};    ///< keys and values of all sequences for one of the kv_heads
+  bool windowed = false;
+  Bytes kv_head{0};  ///< keys and values of all sequences for one of the kv_heads
 };
 
 struct DecodeTileTimes {
@@ -47,9 +48,21 @@ struct DecodeTileTimes {
 /// packs heads only where no sequence has more than one query). None: the device has no such set.
 std::optional<DecodeTileTimes> decode_tiles(const DecodeTiles& tiles, const Device& device);
 
-/// Whether FlashAttention-2 splits the keys of decodes alone in a launch, whose heads that share
-/// keys are rows of one tile: where these are too few for the units (num_splits_heuristic: below
-/// 0.8 of them; ignored: versions that count two blocks a unit split up to 1.6).
-bool splits_decodes(const DecodeTiles& tiles, const Device& device);
+/// Keys of one sequence that one tile computes where decodes are alone in a launch that was made
+/// for `most` keys and `tiles.sequences` (of both a captured graph has more than a step).
+/// FlashAttention-2 cuts these keys into equal parts; heads that share keys are rows of one tile:
+///
+///   waves(s) = sequences kv_heads s / (2 units)          efficiency(s) = waves / ceil(waves)
+///   parts    = the fewest s of 1 to min(128, blocks) that reach 0.85 of the best efficiency;
+///              1 if waves(1) >= 0.8, with a window, and where heads share no keys
+///   part     = ceil(blocks / parts) blocks, blocks = ceil(most / keys of a tile)
+///
+/// An s that leaves as many blocks in a part as s - 1 is no choice.
+///
+/// Source: vllm-project/flash-attention, flash_api.cpp (num_splits_heuristic; set_params_splitkv
+/// counts two tiles a unit, mha_varlen_fwd calls it where it swaps groups of heads for queries) and
+/// flash_fwd_kernel.h (blocks of a part from what the launch was made for). First versions counted
+/// one tile a unit: not modelled.
+double keys_of_part(const DecodeTiles& tiles, std::int64_t most, const Device& device);
 
 }  // namespace orrery::compute

@@ -74,15 +74,15 @@ struct KernelCoefficients {
   double attention_backward_share = 0.5;
   double attention_tile = 0;  ///< queries of a tile; 0: attention is its share of peak alone
   double attention_key_elements = 0;  ///< of a tile of keys: its keys times the head size
-  double attention_head_step =
-      0;  ///< heads are computed as a multiple of it, elements; 0: as they are
-  double attention_softmax = 0;            ///< FLOP-equivalents of a pair's exponential
-  double attention_key_ramp = 0;           ///< keys lost to each tile's prologue and epilogue
-  double attention_tail = 0;               ///< share of the longest tile that no other work hides
+  double attention_head_step = 0;     ///< elements that heads are computed as a multiple of; 0: any
+  double attention_softmax = 0;       ///< FLOP-equivalents of a pair's exponential
+  double attention_key_ramp = 0;      ///< keys lost to each tile's prologue and epilogue
+  double attention_tail = 0;          ///< share of the longest tile that no other work hides
   double attention_wave_quantisation = 0;  ///< of tiles all as long; 1: the last wave is a full one
   double attention_traffic = 0;     ///< share of queries' and output's traffic that nothing hides
   Time attention_launch = 2500_ns;  ///< start and drain of one attention kernel with tiles
   Time attention_start{0};          ///< of a unit, of few queries' keys of a head of a sequence
+  double attention_head_share = 1;  ///< of bandwidth, to those keys of one head of one sequence
   double last_level_speedup = 1;    ///< prompts' attention out of the last-level cache
   double scan_share = 0.5;          ///< of peak, state-space scan
   double scan_backward_share = 0.5;
@@ -125,6 +125,8 @@ struct KernelCoefficients {
     visit("attention_launch", &K::attention_launch, "start and drain of tiled attention");
     visit("attention_start", &K::attention_start,
           "of a unit, of the keys of one head of one sequence, for fewer than 16 queries");
+    visit("attention_head_share", &K::attention_head_share,
+          "share of bandwidth that the keys of one head of one sequence can take, for the same");
     visit("last_level_speedup", &K::last_level_speedup,
           "bandwidth of prompts' attention out of the last-level cache, over memory's");
     visit("scan_share", &K::scan_share, "share of peak of a state-space scan");

@@ -146,7 +146,7 @@ Time StepCost::uneven(const AttentionKind& kind, const StepShape& shape, double 
   const auto most = static_cast<double>(kind.window);
   const double mean = keys / static_cast<double>(shape.decodes);
   const double seen = std::max(mean, shape.longest);
-  const compute::DecodeTiles tiles{
+  compute::DecodeTiles tiles{
       .sequences = shape.decodes,
       .heads = model_.heads / options_.degrees.tp,
       .kv_heads = kv_heads,
@@ -154,18 +154,37 @@ Time StepCost::uneven(const AttentionKind& kind, const StepShape& shape, double 
       .type = decode_.type,
       .keys = keys,
       .longest = kind.window > 0 ? std::min(seen, most) : seen,
+      .windowed = kind.window > 0,
       .kv_head = Bytes(std::llround(kv_bytes / static_cast<double>(kv_heads) * keys))};
+  const bool mixed = !shape.prompts.empty() || shape.queries > 1;
+  if (!mixed) {
+    cut_keys(tiles);
+  }
   const auto times = compute::decode_tiles(tiles, machine_.device);
   if (!times) {
     return Time(0);
   }
   const Time launch = machine_.device.kernels.attention_launch;
   const Time least = launch + times->longest - alone.decodes;  // more than decodes alone
-  if (!shape.prompts.empty() || shape.queries > 1) {
+  if (mixed) {
     return std::max({launch + times->all + times->uneven - alone.decodes,
                      least - (alone.prompts - std::min(alone.prompts, launch)), Time(0)});
   }
-  return compute::splits_decodes(tiles, machine_.device) ? Time(0) : std::max(times->uneven, least);
+  return std::max({times->uneven, least, Time(0)});
+}
+
+void StepCost::cut_keys(compute::DecodeTiles& tiles) const {
+  compute::DecodeTiles made = tiles;
+  auto most = static_cast<std::int64_t>(std::ceil(tiles.longest));
+  const bool captured = !options_.captures.empty() && tiles.sequences <= options_.captures.back();
+  if (options_.graph_context > 0 && captured) {
+    made.sequences = padded(tiles.sequences);
+    most = std::max(most, options_.graph_context);
+  }
+  const double part = compute::keys_of_part(made, most, machine_.device);
+  const auto sequences = static_cast<double>(tiles.sequences);
+  tiles.longest = std::min(tiles.longest, part);
+  tiles.keys = std::min(tiles.keys, sequences * part);
 }
 
 Time StepCost::add_partial(std::int64_t rows) const {

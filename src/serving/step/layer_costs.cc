@@ -361,16 +361,21 @@ void StepCost::measure_weights() {
 }
 
 Bytes StepCost::activations(std::int64_t tokens, std::int64_t samples) const {
-  std::int64_t widest = model_.ffn;
+  const Degrees& d = options_.degrees;
+  const bool gated = zoo::is_gated(model_.mlp);
+  std::int64_t widest = std::max(model_.ffn, model_.expert.shared_ffn);
   if (recurs_) {  // x, z, B, C and dt, and what the convolution makes of them
     widest = std::max(widest, model_.mamba.inner() + model_.mamba.convolved());
   }
-  if (model_.experts > 0) {
-    widest = std::max(widest, model_.expert.ffn * model_.top_k + model_.expert.shared_ffn);
-  }
   // Gate and up beside their product, two rows of the stream; logits in 2 bytes and twice in fp32.
-  const std::int64_t inner = (zoo::is_gated(model_.mlp) ? 3 : 2) * widest / options_.degrees.tp;
-  return Bytes(2) * tokens * (inner + 2 * model_.hidden) + Bytes(10) * samples * model_.vocab;
+  std::int64_t most = tokens * ((gated ? 3 : 2) * widest / d.tp + 2 * model_.hidden);
+  if (model_.experts > 0) {
+    const bool gathers = options_.dispatch == plan::MoeDispatch::all_gather;
+    const std::int64_t inner = model_.expert.ffn / (d.ep > 1 ? 1 : d.tp);
+    const std::int64_t row = std::max((gated ? 2 : 1) * inner, model_.hidden) + inner;
+    most = std::max(most, (gathers ? d.dp : 1) * tokens * (model_.top_k * row + 2 * model_.hidden));
+  }
+  return Bytes(2) * most + Bytes(10) * samples * model_.vocab;
 }
 
 }  // namespace orrery::step

@@ -53,7 +53,8 @@
 ///
 ///   max(all + uneven, longest - prompts)      of compute/decode_tiles.h
 ///
-/// and alone, where keys are not split, `uneven` more than without, at least `longest`.
+/// and alone `uneven` more than without, at least `longest`, of parts of keys that are cut for the
+/// longest context or, in graphs, for `graph_context` (compute::keys_of_part).
 ///
 /// Inside a captured graph T is padded to the next capture size; a step that is too large for one
 /// takes at least `launch` per kernel.
@@ -93,6 +94,10 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
+namespace orrery::compute {
+struct DecodeTiles;
+}
+
 namespace orrery::step {
 
 struct Degrees {
@@ -121,14 +126,15 @@ struct StepOptions {
   std::vector<std::int64_t> captures;  ///< sizes of graphs, ascending; empty: eager
   collective::CollectiveAlgorithm all_reduce = collective::CollectiveAlgorithm::custom;
   plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
-  bool one_launch = false;        ///< prompts and decodes attend in one launch
-  bool whole_windows = false;     ///< layers with windows keep all keys and values
-  bool fuse = false;              ///< sums become slices where that is faster (above)
-  Time launch = 5_us;             ///< host time per kernel outside a graph
-  std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
-  double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or
-  double spread = 0;              ///< of experts' loads (plan::expert_load)
-  std::string kernels{};          ///< files of measured kernels; empty: none
+  bool one_launch = false;         ///< prompts and decodes attend in one launch
+  std::int64_t graph_context = 0;  ///< keys that graphs of decodes are made for; 0: the longest's
+  bool whole_windows = false;      ///< layers with windows keep all keys and values
+  bool fuse = false;               ///< sums become slices where that is faster (above)
+  Time launch = 5_us;              ///< host time per kernel outside a graph
+  std::int64_t adapter_rank = 0;   ///< of low-rank adapters of every matrix; 0: none
+  double imbalance = 1;            ///< rows of the busiest expert rank over the mean; or
+  double spread = 0;               ///< of experts' loads (plan::expert_load)
+  std::string kernels{};           ///< files of measured kernels; empty: none
   Gateway gateway = Gateway::none;
   std::int64_t window = 0;  ///< blocks of weights in memory; 0: all stay there
   std::int64_t retain = 0;  ///< with a window: the MLP of every so many-th layer stays; 0: none
@@ -179,7 +185,15 @@ class StepCost {
   Bytes kv_bytes_per_token() const { return cache_.per_token; }
   const CacheBytes& cache() const { return cache_; }
   Bytes adapter_bytes() const { return adapter_; }
-  /// Of a step of T tokens and S samples: what is alive at once beside weights and cache.
+  /// Of a step of T tokens and S samples: what is alive at once beside weights and cache, the most
+  /// of
+  ///
+  ///   2 T (3 F / tp + 2 H)                         of a dense layer (2 F where nothing gates)
+  ///   2 T dp (k (max(2 F, H) + F) + 2 H)           of k experts a token: rows of all dp copies if
+  ///                                                they are gathered, F of an expert's part
+  ///
+  /// and 10 S V of the logits. Source: fused_experts of vLLM and SGLang (gate and up share memory
+  /// with what comes back); TensorRT-LLM's workspace (moe_kernels.cu) has max(F, H) for the last F.
   Bytes activations(std::int64_t tokens, std::int64_t samples) const;
   /// Of a step of T tokens: the most that an operator of a layer reads and writes on a device
   /// besides weights and cache, which a fused kernel keeps on the chip (compute/spatial.h).
@@ -276,6 +290,8 @@ class StepCost {
   /// computes them in tiles (compute/decode_tiles.h).
   Time uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
               const Launches& alone) const;
+  /// Decodes alone in a launch: tiles have the keys of parts (compute::keys_of_part).
+  void cut_keys(compute::DecodeTiles& tiles) const;
   /// Of layers of a kind, whether tables have it: plain, without window and cp.
   bool measures_attention(std::size_t kind) const;
   Time measured_attention(const StepShape& shape, double decode_keys) const;

@@ -73,9 +73,31 @@ TEST(DecodeTiles, OneHeadOfAllSequencesBeyondTheCacheIsReadForEveryHead) {
   EXPECT_LT(within->all, beyond->all / 2);
 }
 
-TEST(DecodeTiles, KeysAreSplitWhereTilesAreFewerThanFourFifthsOfTheUnits) {
-  EXPECT_TRUE(splits_decodes(decodes(3, 300, 100), ten_units()));   // 6 of 10 units
-  EXPECT_FALSE(splits_decodes(decodes(4, 400, 100), ten_units()));  // 8
+TEST(DecodeTiles, KeysAreCutForTheFewestPartsNearTheBestEfficiency) {
+  // Ten units take 20 tiles a wave. 3 sequences x 2 heads: 0.3 s waves, best 1 (s = 10); 0.85 of it
+  // has s = 3 (0.9). 16 blocks of 128 keys: 6 blocks a part.
+  EXPECT_EQ(keys_of_part(decodes(3, 300, 100), 2048, ten_units()), 6 * 128);
+  // 5 sequences: 0.5 s waves, s = 2 fills one. Of 3 blocks two have 2 and 1.
+  EXPECT_EQ(keys_of_part(decodes(5, 500, 100), 384, ten_units()), 2 * 128);
+  // Of 3 blocks and 0.1 s waves all three are parts of their own; the best is 0.3, s = 2 has 0.2.
+  EXPECT_EQ(keys_of_part(decodes(1, 100, 100), 384, ten_units()), 128);
+  // 5 blocks, 0.2 s waves: s = 4 (2 blocks) leaves as many as s = 3 and is no choice, s = 5 fills
+  // one wave.
+  EXPECT_EQ(keys_of_part(decodes(2, 100, 100), 640, ten_units()), 128);
+}
+
+TEST(DecodeTiles, KeysAreWholeWhereTilesFillFourFifthsOfTwoAUnit) {
+  EXPECT_EQ(keys_of_part(decodes(8, 800, 100), 2048, ten_units()), 2048);  // 16 of 20
+  EXPECT_LT(keys_of_part(decodes(7, 700, 100), 2048, ten_units()), 2048);
+}
+
+TEST(DecodeTiles, KeysOfWindowsAndOfHeadsThatShareNoneAreWhole) {
+  DecodeTiles windowed = decodes(3, 300, 100);
+  windowed.windowed = true;
+  EXPECT_EQ(keys_of_part(windowed, 2048, ten_units()), 2048);
+  DecodeTiles apart = decodes(3, 300, 100);
+  apart.heads = apart.kv_heads;
+  EXPECT_EQ(keys_of_part(apart, 2048, ten_units()), 2048);
 }
 
 TEST(DecodeTiles, ADeviceWithoutThemBalancesDecodesItself) {

@@ -74,6 +74,33 @@ TEST(Spatial, WhatDoesNotFitTheChipCrossesTheMemory) {
   EXPECT_EQ(fused_time(between, device), 3_us);
 }
 
+TEST(Spatial, FourStagesOfAMonarchTransformHaveThePublishedIntensities) {
+  // FLOPs a byte of the paper's example, its shapes derived (not published): four 256 x 256
+  // matrices in bf16 pass four stages of a product with the matrix of the transform, twiddle
+  // factors and a transpose. In matrices of 131,072 bytes: products read 4 + 1 and write 4, factors
+  // 4 + 1 and 4, transposes 4 and 4: 26 for 4 x 513 x 65,536 FLOPs. A fused stage reads 4 and
+  // writes 4 beside the transform's and the factors' one each, four fused stages do that once.
+  const Device device = dataflow(FusionMode::unfused);
+  const Bytes matrix(2 * 256 * 256);
+  const graph::Operator product = spatial_gemm(4 * 256, 256, 256);
+  graph::Operator factors = stream(9 * matrix);
+  factors.flops = Flops(4 * 256 * 256);
+  const graph::Operator transpose = stream(8 * matrix);
+  const Rates rates = rates_of(product, device);
+  const auto bytes = [&](const FusedWork& work) { return work.memory * rates.bandwidth; };
+  const double flops = 4 * (product.flops + factors.flops).value();
+  double alone = 0;
+  double inside = 0;
+  for (const graph::Operator& op : {product, factors, transpose}) {
+    alone += bytes(lone_work(op, rates, device));
+    inside += bytes(fused_work(op, rates, device));
+  }
+  const double ends = bytes(lone_work(stream(9 * matrix), rates, device));  // rows and factors
+  EXPECT_NEAR(flops / (4 * alone), 39.5, 0.05);
+  EXPECT_NEAR(flops / (4 * (inside + ends)), 102.6, 0.05);
+  EXPECT_NEAR(flops / (inside + ends), 410.4, 0.05);
+}
+
 RC_GTEST_PROP(Spatial, FusingNeverTakesLongerNorMovesMore, ()) {
   Device device = dataflow(FusionMode::unfused);
   device.spatial.sram = Bytes(*rc::gen::inRange<std::int64_t>(0, 10'000'000));

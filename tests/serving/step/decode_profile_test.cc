@@ -80,5 +80,36 @@ TEST(DecodesWithGuesses, AreTilesOfTheirOwnToo) {
   EXPECT_NEAR(time(true) - time(false), 32 * 195.2e-6, 32 * 2e-6);
 }
 
+TEST(DecodesAlone, WaitForTheLongestPartOfUnequalContexts) {
+  StepOptions together;
+  together.one_launch = true;
+  const auto more = [&](std::int64_t count, double longest) {
+    StepCost cost = StepCost::make(zoo::load_model("llama-3.1-8b").value(),
+                                   machine::load_machine("rtx-4090").value(), together)
+                        .value();
+    StepShape shape{.tokens = count,
+                    .samples = count,
+                    .prompts = {},
+                    .decodes = count,
+                    .visible = {512.0 * static_cast<double>(count)}};
+    const Time equal = cost.time(shape);
+    shape.longest = longest;
+    return to_seconds(cost.time(shape) - equal);
+  };
+  EXPECT_EQ(more(64, 512), 0);
+  // 0.275 of a tile of 4,096 + 54.7 keys less one of 512 + 63.5 + 54.7, 35.3 ns each, in 32 layers.
+  EXPECT_NEAR(more(64, 4096), 32 * 0.275 * (4150.7 - 630.2) * 35.3e-9, 32 * 1e-6);
+  // 12 decodes: 25.4 MB at 0.85 of 1,008 GB/s take 29.6 us, the longest tile more.
+  const auto longest = [](double keys) { return 32 * ((keys + 54.7) * 35.26e-9 - 29.6e-6); };
+  // 96 tiles on 2 x 128: of 32 blocks of 128 keys five parts fill 1.875 waves, so 7 blocks a part.
+  EXPECT_NEAR(more(12, 4096), longest(7 * 128), 32 * 0.1e-6);
+  // A graph of 16 decodes, made for 8,192 keys: 0.5 waves, cut in two parts. Not one of 8.
+  together.captures = {16};
+  together.graph_context = 8192;
+  EXPECT_NEAR(more(12, 4096), longest(4096), 32 * 0.3e-6);
+  together.captures = {8};
+  EXPECT_NEAR(more(12, 4096), longest(7 * 128), 32 * 0.1e-6);
+}
+
 }  // namespace
 }  // namespace orrery::step

@@ -70,20 +70,20 @@ TEST(StepCost, DecodesBesidePromptsAreTilesOfTheirOwnOnDevicesOfFlashAttention2)
   EXPECT_EQ(more_than_apart("dgx-h100", 4096), Time(0));
 }
 
-TEST(StepCost, DecodesOfUnequalContextsWaitForTheLongestWhereKeysAreNotSplit) {
-  StepOptions together;
-  together.one_launch = true;
-  StepCost cost = step_cost_of("llama-3.1-8b", together, "rtx-4090");
-  const auto more = [&](std::int64_t count, double longest) {
-    StepShape shape = decodes(cost, count, 512);
-    const Time equal = cost.time(shape);
-    shape.longest = longest;
-    return cost.time(shape) - equal;
-  };
-  EXPECT_EQ(more(64, 512), Time(0));
-  // 0.275 of a tile of 4,096 + 54.7 keys less one of 512 + 63.5 + 54.7, 35.3 ns each, in 32 layers.
-  EXPECT_NEAR(to_seconds(more(64, 4096)), 32 * 0.275 * (4150.7 - 630.2) * 35.3e-9, 32 * 1e-6);
-  EXPECT_EQ(more(12, 4096), Time(0));  // 96 tiles on 128 units: their keys are split
+TEST(StepCost, ActivationsOfExpertsAreOfRowsOfAllCopies) {
+  // 2 x 1,000 (3 x 14,336 + 2 x 4,096); logits of one sample: 10 x 128,256.
+  const StepCost dense = step_cost_of("llama-3.1-8b");
+  EXPECT_EQ(dense.activations(1000, 0), Bytes(102'400'000));
+  EXPECT_EQ(dense.activations(1000, 1), Bytes(102'400'000 + 1'282'560));
+  // 8 copies of 1,000 tokens, 8 rows each of max(2 x 1,536, 4,096) + 1,536, and 2 x 4,096; tokens
+  // that go to their experts are as many as came.
+  StepOptions options;
+  options.degrees = {.dp = 8, .ep = 8};
+  EXPECT_EQ(step_cost_of("qwen3-235b-a22b", options).activations(1000, 0),
+            Bytes(std::int64_t{2} * 8 * 1000 * (8 * 5632 + 8192)));
+  options.dispatch = plan::MoeDispatch::all_to_all;
+  EXPECT_EQ(step_cost_of("qwen3-235b-a22b", options).activations(1000, 0),
+            Bytes(std::int64_t{2} * 1000 * (8 * 5632 + 8192)));
 }
 
 TEST(StepCost, TheBusiestRankOfExpertsDecides) {

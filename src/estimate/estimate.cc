@@ -59,9 +59,8 @@ class Estimator::Memo {
                               is_shared)) {}
 
   Result<Estimate> estimate(const plan::Plan& plan) {
-    const auto known = answers_.find(plan);
-    if (known != answers_.end()) {
-      return known->second;
+    if (const Answer* known = known_of(plan); known != nullptr && known->estimate) {
+      return *known->estimate;
     }
     auto slowest = slowest_of(plan);
     if (!slowest) {
@@ -72,10 +71,21 @@ class Estimator::Memo {
                       ? "the step takes longer than 106 days"
                       : "the step takes longer than 26 days, beyond the range of estimated time");
     }
-    if (answers_.size() == kMostAnswers) {
-      answers_.clear();
+    return *(answer_of(plan).estimate = *slowest);
+  }
+
+  Result<footprint::Fullest> memory(const plan::Plan& plan) {
+    if (const Answer* known = known_of(plan); known != nullptr && known->memory) {
+      return *known->memory;
     }
-    return answers_.emplace(plan, *slowest).first->second;
+    if (auto checked = plan::check(plan, model_); !checked) {
+      return fail(std::move(checked.error()));
+    }
+    const auto site = sites_.of(plan);
+    if (!site) {
+      return fail(site.error());
+    }
+    return *(answer_of(plan).memory = footprint::fullest(model_, plan, *site->machine));
   }
 
   Result<Time> lower_bound(const plan::Plan& plan) {
@@ -83,10 +93,50 @@ class Estimator::Memo {
   }
 
  private:
+  struct Answer {
+    std::optional<Estimate> estimate{};
+    std::optional<footprint::Fullest> memory{};
+  };
+
+  const Answer* known_of(const plan::Plan& plan) const {
+    const auto known = answers_.find(plan);
+    return known == answers_.end() ? nullptr : &known->second;
+  }
+
+  Answer& answer_of(const plan::Plan& plan) {
+    const auto known = answers_.find(plan);
+    if (known != answers_.end()) {
+      return known->second;
+    }
+    if (answers_.size() == kMostAnswers) {
+      answers_.clear();
+    }
+    return answers_[plan];
+  }
+
   /// Of all classes of ranks.
   Result<Estimate> slowest_of(const plan::Plan& plan) {
+    Estimate slowest;
+    const auto classes = each_class(plan, [&](const plan::Plan& one) -> Result<Time> {
+      const auto estimate = estimate_of(one);
+      if (!estimate) {
+        return fail(estimate.error());
+      }
+      if (estimate->step_time >= slowest.step_time) {
+        slowest = *estimate;
+      }
+      return estimate->step_time;
+    });
+    if (!classes) {
+      return fail(classes.error());
+    }
+    return slowest;
+  }
+
+  /// Of one class.
+  Result<Estimate> estimate_of(const plan::Plan& plan) {
     if (crossing_) {
-      const auto site = site_of(plan);
+      const auto site = sites_.of(plan);
       if (!site) {
         return fail(site.error());
       }
@@ -95,24 +145,14 @@ class Estimator::Memo {
         return run_by_events(model_, plan, *site->machine);
       }
     }
-    Estimate slowest;
-    const auto classes = each_class(plan, [&](const plan::Plan& one) -> Result<Time> {
-      auto run = replayed(one, short_of(one));
-      if (run && !run->whole) {
-        run = replayed(one, {one, 0});
-      }
-      if (!run) {
-        return fail(std::move(run.error()));
-      }
-      if (run->step_time >= slowest.step_time) {
-        slowest = parts_of(*run);
-      }
-      return run->step_time;
-    });
-    if (!classes) {
-      return fail(classes.error());
+    auto run = replayed(plan, short_of(plan));
+    if (run && !run->whole) {
+      run = replayed(plan, {plan, 0});
     }
-    return slowest;
+    if (!run) {
+      return fail(std::move(run.error()));
+    }
+    return parts_of(*run);
   }
 
   /// Whether groups of several stages cross one another's links.
@@ -121,39 +161,39 @@ class Estimator::Memo {
     return prepared && prepared->timed->crosses;
   }
 
-  /// Of a plan that its machine can run.
-  Result<Site> site_of(const plan::Plan& plan) {
+  /// Whether its machine can run the plan.
+  Result<void> check(const plan::Plan& plan) {
     if (auto checked = plan::check(plan, model_); !checked) {
-      return fail(std::move(checked.error()));
+      return checked;
     }
-    auto site = sites_.of(plan);
-    if (site) {
-      if (auto has_all = plan::check_machine(plan, *site->machine); !has_all) {
-        return fail(std::move(has_all.error()));
-      }
-    }
-    return site;
+    const auto site = sites_.of(plan);
+    return site ? plan::check_machine(plan, *site->machine) : fail(site.error());
   }
 
-  /// The longest time of any class of ranks: all meet at the end of the step.
+  /// The longest time of any class of ranks, each checked: all meet at the end of the step.
   template <class TimeOf>
   Result<Time> each_class(const plan::Plan& plan, const TimeOf& time_of) {
     devices_.clear();
     if (plan.batch_shares.empty() && sites_.machine().parts.empty()) {
-      return time_of(plan);
+      auto checked = check(plan);
+      return checked ? time_of(plan) : fail(std::move(checked.error()));
     }
     const auto site = sites_.of(plan);
     if (!site) {
       return fail(site.error());
     }
     const plan::Plan own = parallel::in_proportion(plan, model_, *site->machine);
-    if (auto checked = plan::check(own, model_); !checked) {
+    if (auto checked = check(own); !checked) {
       return fail(std::move(checked.error()));
     }
     Time longest{0};
     for (plan::RankClass& ranks : plan::rank_classes(own, *site->machine)) {
       devices_ = site->machine->parts.empty() ? std::vector<std::size_t>() : std::move(ranks.parts);
-      const auto time = time_of(plan::with_microbatches(own, ranks.microbatches));
+      const plan::Plan one = plan::with_microbatches(own, ranks.microbatches);
+      if (auto checked = check(one); !checked) {
+        return fail(std::move(checked.error()));
+      }
+      const auto time = time_of(one);
       if (!time) {
         return fail(time.error());
       }
@@ -247,11 +287,8 @@ class Estimator::Memo {
     return &*lowered.lists;
   }
 
-  /// With lists that may lack rounds.
+  /// Of a checked plan, with lists that may lack rounds.
   Result<Prepared> prepare(const plan::Plan& plan, const ShortPlan& listed) {
-    if (auto checked = plan::check(plan, model_); !checked) {
-      return fail(std::move(checked.error()));
-    }
     if (plan.fuse_communication) {
       auto whole = wholes_[devices_].get(listed.plan, [&] { return lowered_whole(listed.plan); });
       if (!whole) {
@@ -297,7 +334,7 @@ class Estimator::Memo {
   }
 
   Result<Whole> lowered_whole(const plan::Plan& plan) {
-    const auto site = site_of(plan);
+    const auto site = sites_.of(plan);
     if (!site) {
       return fail(site.error());
     }
@@ -317,7 +354,7 @@ class Estimator::Memo {
 
   template <class TimeWith>
   Result<TimedWorkload> with_timing(const plan::Plan& plan, const TimeWith& time_with) {
-    const auto site = site_of(plan);
+    const auto site = sites_.of(plan);
     if (!site) {
       return fail(site.error());
     }
@@ -353,7 +390,7 @@ class Estimator::Memo {
   std::map<std::vector<std::size_t>, PlanMemo<TimedWorkload, kMostTimed>> timed_;  ///< by devices
   Placements placements_;
   std::unique_ptr<TemplateTables> tables_ = std::make_unique<TemplateTables>();
-  std::unordered_map<plan::Plan, Estimate, PlanHash> answers_;  // never iterated over
+  std::unordered_map<plan::Plan, Answer, PlanHash> answers_;  // never iterated over
 };
 
 Estimator::Estimator(zoo::Model model, machine::Machine machine)
@@ -364,6 +401,10 @@ Estimator& Estimator::operator=(Estimator&&) noexcept = default;
 
 Result<Estimate> Estimator::estimate(const plan::Plan& plan) {
   return memo_->estimate(plan);
+}
+
+Result<footprint::Fullest> Estimator::memory(const plan::Plan& plan) {
+  return memo_->memory(plan);
 }
 
 Result<Time> Estimator::lower_bound(const plan::Plan& plan) {

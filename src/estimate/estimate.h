@@ -26,6 +26,7 @@
 #include <memory>
 
 #include "machine/machine.h"
+#include "workload/memory/footprint.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -54,7 +55,10 @@ class Estimator {
   /// have, number formats and memory tiers that it has not.
   Result<Estimate> estimate(const plan::Plan& plan);
 
-  /// Never above the simulated time (lower_bound.h). Mistakes: the same.
+  /// footprint::fullest(). Mistakes: those of check(), devices that the machine cannot have.
+  Result<footprint::Fullest> memory(const plan::Plan& plan);
+
+  /// Never above the simulated time (lower_bound.h). Mistakes: those of estimate().
   Result<Time> lower_bound(const plan::Plan& plan);
 
  private:

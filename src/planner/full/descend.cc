@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/full/fits.h"
 #include "planner/full/search_state.h"
 
 namespace orrery::full {

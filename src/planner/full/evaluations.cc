@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/full/fits.h"
 #include "study/energy.h"
 #include "study/run.h"
 
@@ -32,6 +31,11 @@ std::optional<Simulated> simulation(const Task& task, const Score& score, const 
     found.cost_per_million_tokens = cost->per_million_tokens;
   }
   return found;
+}
+
+std::pair<bool, Bytes> memory_of(estimate::Estimator& estimator, const plan::Plan& plan) {
+  const auto memory = estimator.memory(plan);
+  return memory ? std::pair(memory->fits, memory->total) : std::pair(false, Bytes::max());
 }
 
 }  // namespace
@@ -62,6 +66,10 @@ Result<estimate::Estimate> Evaluations::estimate(const plan::Plan& plan) {
 
 Result<Time> Evaluations::lower_bound(const plan::Plan& plan) {
   return *take(Question::lower_bound, plan).bound;
+}
+
+std::pair<bool, Bytes> Evaluations::memory(const plan::Plan& plan) {
+  return memory_of(estimators_.front(), plan);
 }
 
 std::optional<Simulated> Evaluations::simulate(const plan::Plan& plan) {
@@ -156,7 +164,7 @@ void Evaluations::work(estimate::Estimator& estimator) {
     job.state = State::running;
     guard.unlock();
     // Before a plan is estimated it turns out whether it fits.
-    if (job.question != Question::estimate || memory_of(task_, job.plan).first) {
+    if (job.question != Question::estimate || memory_of(estimator, job.plan).first) {
       compute(job, estimator);
     }
     guard.lock();

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "estimate/estimate.h"
@@ -40,9 +41,11 @@ class Evaluations {
   Evaluations(const Evaluations&) = delete;
   Evaluations& operator=(const Evaluations&) = delete;
 
-  /// As Estimator. Of the thread that searches alone, as simulate() and expect().
+  /// As Estimator. Of the thread that searches alone, as the others.
   Result<estimate::Estimate> estimate(const plan::Plan& plan);
   Result<Time> lower_bound(const plan::Plan& plan);
+  /// Whether the plan fits the task's machine, and the memory of its fullest stage, to the byte.
+  std::pair<bool, Bytes> memory(const plan::Plan& plan);
   /// Nothing: the simulator refuses it.
   std::optional<Simulated> simulate(const plan::Plan& plan);
 

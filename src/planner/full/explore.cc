@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/full/fits.h"
 #include "planner/full/search_state.h"
 
 namespace orrery::full {

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/full/fits.h"
 #include "planner/full/search_state.h"
 #include "workload/memory/footprint.h"
 
@@ -78,7 +77,7 @@ class Judge {
           continue;
         }
         const auto [fits, memory] =
-            search_.valid(change) ? memory_of(search_.task, change) : std::pair(false, Bytes(0));
+            search_.valid(change) ? search_.estimator.memory(change) : std::pair(false, Bytes(0));
         const auto estimate = fits ? search_.estimator.estimate(change)
                                    : Result<estimate::Estimate>(fail("does not fit"));
         const Time score = estimate ? search_.score.of(change, estimate->step_time) : Time::max();

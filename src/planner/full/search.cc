@@ -9,7 +9,6 @@
 
 #include "base/beyond_time.h"
 #include "machine/parts.h"
-#include "planner/full/fits.h"
 #include "planner/full/search_state.h"
 #include "workload/plan/machine_check.h"
 
@@ -69,7 +68,7 @@ void SearchState::add(Candidate candidate) {
 std::pair<bool, Bytes> SearchState::memory(const plan::Plan& plan) {
   constexpr std::size_t kBoundsOfMemory = 16;
   asked += kBoundsOfMemory;
-  return memory_of(task, plan);
+  return estimator.memory(plan);
 }
 
 bool SearchState::has_room(const std::vector<plan::Plan>& frugal) {

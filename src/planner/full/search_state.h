@@ -67,7 +67,7 @@ struct SearchState {
     ++asked;
     return score.least(plan);
   }
-  /// memory_of(), which costs as much as some bounds.
+  /// Evaluations::memory(), which costs as much as some bounds.
   std::pair<bool, Bytes> memory(const plan::Plan& plan);
   /// Whether the device has memory for some of these, of which one needs the least of all like
   /// them: by bounds, and to the byte where those come near. Else the most frugal is remembered.

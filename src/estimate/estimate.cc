@@ -5,10 +5,10 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "estimate/answers.h"
 #include "estimate/event_run.h"
 #include "estimate/lower_bound.h"
 #include "estimate/meanwhile.h"
@@ -27,26 +27,12 @@
 namespace orrery::estimate {
 namespace {
 
-Estimate parts_of(const ReplayResult& run) {
-  const auto busiest =
-      std::max_element(run.stages.begin(), run.stages.end(),
-                       [](const StageTime& a, const StageTime& b) { return a.busy < b.busy; });
-  return {.step_time = run.step_time,
-          .compute = busiest->kernels,
-          .exposed = busiest->busy - busiest->kernels,
-          .bubble = busiest->end - busiest->busy,
-          .tail = run.step_time - busiest->end};
-}
-
 /// Steps of templates that are kept, some 25 MB: a sweep comes back to most of them soon, and fresh
 /// memory costs more than they do.
 constexpr std::size_t kMostSteps = 250'000;
 /// Plans whose outlines are kept, of a MB each, and whose timed templates are.
 constexpr std::size_t kMostOutlines = 8;
 constexpr std::size_t kMostTimed = 32;
-
-/// Plans whose answers are kept, some 15 MB: a search asks for the same plan from several sides.
-constexpr std::size_t kMostAnswers = 16384;
 
 }  // namespace
 
@@ -58,24 +44,31 @@ class Estimator::Memo {
         crossing_(std::any_of(sites_.machine().network.begin(), sites_.machine().network.end(),
                               is_shared)) {}
 
-  Result<Estimate> estimate(const plan::Plan& plan) {
-    if (const Answer* known = known_of(plan); known != nullptr && known->estimate) {
+  Result<Estimate> estimate(const plan::Plan& plan, Time limit) {
+    Time by_maps{0};
+    if (crossing_ && plan.pp > 1) {
+      const Estimate* maps = maps_of(plan);
+      if (maps != nullptr && (maps->by_maps == Time(0) || maps->is_far_beyond(limit))) {
+        return within_range(*maps);
+      }
+      by_maps = maps == nullptr ? Time(0) : maps->by_maps;
+    }
+    if (const Answer* known = answers_.find(plan); known != nullptr && known->estimate) {
       return *known->estimate;
     }
-    auto slowest = slowest_of(plan);
-    if (!slowest) {
-      return slowest;
+    auto slowest = slowest_of(plan, true);
+    if (slowest) {
+      slowest->by_maps = by_maps;
+      slowest = within_range(*slowest);
     }
-    if (slowest->step_time >= Time::max() / 4) {
-      return fail(slowest->step_time.is_overflow()
-                      ? "the step takes longer than 106 days"
-                      : "the step takes longer than 26 days, beyond the range of estimated time");
+    if (slowest) {
+      answers_.of(plan).estimate = *slowest;
     }
-    return *(answer_of(plan).estimate = *slowest);
+    return slowest;
   }
 
   Result<footprint::Fullest> memory(const plan::Plan& plan) {
-    if (const Answer* known = known_of(plan); known != nullptr && known->memory) {
+    if (const Answer* known = answers_.find(plan); known != nullptr && known->memory) {
       return *known->memory;
     }
     if (auto checked = plan::check(plan, model_); !checked) {
@@ -85,7 +78,7 @@ class Estimator::Memo {
     if (!site) {
       return fail(site.error());
     }
-    return *(answer_of(plan).memory = footprint::fullest(model_, plan, *site->machine));
+    return *(answers_.of(plan).memory = footprint::fullest(model_, plan, *site->machine));
   }
 
   Result<Time> lower_bound(const plan::Plan& plan) {
@@ -93,32 +86,24 @@ class Estimator::Memo {
   }
 
  private:
-  struct Answer {
-    std::optional<Estimate> estimate{};
-    std::optional<footprint::Fullest> memory{};
-  };
-
-  const Answer* known_of(const plan::Plan& plan) const {
-    const auto known = answers_.find(plan);
-    return known == answers_.end() ? nullptr : &known->second;
-  }
-
-  Answer& answer_of(const plan::Plan& plan) {
-    const auto known = answers_.find(plan);
-    if (known != answers_.end()) {
-      return known->second;
+  /// Without events. Null: a mistake.
+  const Estimate* maps_of(const plan::Plan& plan) {
+    if (const Answer* known = answers_.find(plan); known != nullptr && known->maps) {
+      return &*known->maps;
     }
-    if (answers_.size() == kMostAnswers) {
-      answers_.clear();
+    auto slowest = slowest_of(plan, false);
+    if (!slowest) {
+      return nullptr;
     }
-    return answers_[plan];
+    slowest->by_maps = is_run_by_events(plan) ? slowest->step_time : Time(0);
+    return &*(answers_.of(plan).maps = *slowest);
   }
 
   /// Of all classes of ranks.
-  Result<Estimate> slowest_of(const plan::Plan& plan) {
+  Result<Estimate> slowest_of(const plan::Plan& plan, bool may_run) {
     Estimate slowest;
     const auto classes = each_class(plan, [&](const plan::Plan& one) -> Result<Time> {
-      const auto estimate = estimate_of(one);
+      const auto estimate = estimate_of(one, may_run);
       if (!estimate) {
         return fail(estimate.error());
       }
@@ -133,17 +118,10 @@ class Estimator::Memo {
     return slowest;
   }
 
-  /// Of one class.
-  Result<Estimate> estimate_of(const plan::Plan& plan) {
-    if (crossing_) {
-      const auto site = sites_.of(plan);
-      if (!site) {
-        return fail(site.error());
-      }
-      if (runs_by_events(plan, *site->machine) &&
-          (has_lines(*site->machine) || crosses_stages(plan))) {
-        return run_by_events(model_, plan, *site->machine);
-      }
+  /// Of one class; `may_run`: by events.
+  Result<Estimate> estimate_of(const plan::Plan& plan, bool may_run) {
+    if (crossing_ && may_run && is_run_by_events(plan)) {
+      return run_by_events(model_, plan, *sites_.of(plan)->machine);
     }
     auto run = replayed(plan, short_of(plan));
     if (run && !run->whole) {
@@ -153,6 +131,13 @@ class Estimator::Memo {
       return fail(std::move(run.error()));
     }
     return parts_of(*run);
+  }
+
+  /// Of a checked plan.
+  bool is_run_by_events(const plan::Plan& plan) {
+    const auto site = sites_.of(plan);
+    return site && runs_by_events(plan, *site->machine) &&
+           (has_lines(*site->machine) || crosses_stages(plan));
   }
 
   /// Whether groups of several stages cross one another's links.
@@ -390,7 +375,7 @@ class Estimator::Memo {
   std::map<std::vector<std::size_t>, PlanMemo<TimedWorkload, kMostTimed>> timed_;  ///< by devices
   Placements placements_;
   std::unique_ptr<TemplateTables> tables_ = std::make_unique<TemplateTables>();
-  std::unordered_map<plan::Plan, Answer, PlanHash> answers_;  // never iterated over
+  Answers answers_;
 };
 
 Estimator::Estimator(zoo::Model model, machine::Machine machine)
@@ -399,8 +384,8 @@ Estimator::~Estimator() = default;
 Estimator::Estimator(Estimator&&) noexcept = default;
 Estimator& Estimator::operator=(Estimator&&) noexcept = default;
 
-Result<Estimate> Estimator::estimate(const plan::Plan& plan) {
-  return memo_->estimate(plan);
+Result<Estimate> Estimator::estimate(const plan::Plan& plan, Time limit) {
+  return memo_->estimate(plan, limit);
 }
 
 Result<footprint::Fullest> Estimator::memory(const plan::Plan& plan) {

@@ -60,8 +60,8 @@ Evaluations::~Evaluations() {
   changed_.notify_all();
 }
 
-Result<estimate::Estimate> Evaluations::estimate(const plan::Plan& plan) {
-  return *take(Question::estimate, plan).estimate;
+Result<estimate::Estimate> Evaluations::estimate(const plan::Plan& plan, Time limit) {
+  return *take(Question::estimate, plan, limit).estimate;
 }
 
 Result<Time> Evaluations::lower_bound(const plan::Plan& plan) {
@@ -76,7 +76,7 @@ std::optional<Simulated> Evaluations::simulate(const plan::Plan& plan) {
   return take(Question::simulation, plan).simulated;
 }
 
-void Evaluations::expect(Question question, const std::vector<plan::Plan>& plans) {
+void Evaluations::expect(Question question, const std::vector<plan::Plan>& plans, Time limit) {
   if (threads_.empty()) {
     return;
   }
@@ -87,7 +87,7 @@ void Evaluations::expect(Question question, const std::vector<plan::Plan>& plans
     });
     for (const plan::Plan& plan : plans) {
       if (find(question, plan) == jobs_.end()) {
-        jobs_.emplace_back(question, plan);
+        jobs_.emplace_back(question, plan, limit);
       }
     }
   }
@@ -102,7 +102,7 @@ Evaluations::Jobs::iterator Evaluations::find(Question question, const plan::Pla
 void Evaluations::compute(Job& job, estimate::Estimator& estimator) const {
   job.answered = true;
   if (job.question == Question::estimate) {
-    job.estimate = estimator.estimate(job.plan);
+    job.estimate = estimator.estimate(job.plan, job.limit);
   } else if (job.question == Question::lower_bound) {
     job.bound = estimator.lower_bound(job.plan);
   } else {
@@ -128,13 +128,17 @@ std::optional<Evaluations::Job> Evaluations::found_ahead(Question question,
   return job && job->answered ? std::move(job) : std::nullopt;
 }
 
-Evaluations::Job Evaluations::take(Question question, const plan::Plan& plan) {
+Evaluations::Job Evaluations::take(Question question, const plan::Plan& plan, Time limit) {
+  const auto says_the_same = [&](const Job& job) {  // as with this limit
+    return !job.estimate || !*job.estimate ||
+           (*job.estimate)->is_far_beyond(job.limit) == (*job.estimate)->is_far_beyond(limit);
+  };
   if (!threads_.empty()) {
-    if (auto job = found_ahead(question, plan)) {
+    if (auto job = found_ahead(question, plan); job && says_the_same(*job)) {
       return std::move(*job);
     }
   }
-  Job job(question, plan);
+  Job job(question, plan, limit);
   compute(job, estimators_.front());
   return job;
 }

@@ -240,7 +240,7 @@ void stream(benchmark::State& state) {
   const auto ask = [&](estimate::Estimator& estimator) {
     for (const plan::Plan& plan : plans) {
       benchmark::DoNotOptimize(estimator.estimate(plan));
-      benchmark::DoNotOptimize(footprint::fullest(task.model, plan, task.machine));
+      benchmark::DoNotOptimize(estimator.memory(plan));
     }
   };
   estimate::Estimator kept(task.model, task.machine);

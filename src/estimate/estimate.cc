@@ -5,10 +5,10 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "estimate/answers.h"
 #include "estimate/event_run.h"
 #include "estimate/lower_bound.h"
 #include "estimate/meanwhile.h"
@@ -27,26 +27,12 @@
 namespace orrery::estimate {
 namespace {
 
-Estimate parts_of(const ReplayResult& run) {
-  const auto busiest =
-      std::max_element(run.stages.begin(), run.stages.end(),
-                       [](const StageTime& a, const StageTime& b) { return a.busy < b.busy; });
-  return {.step_time = run.step_time,
-          .compute = busiest->kernels,
-          .exposed = busiest->busy - busiest->kernels,
-          .bubble = busiest->end - busiest->busy,
-          .tail = run.step_time - busiest->end};
-}
-
 /// Steps of templates that are kept, some 25 MB: a sweep comes back to most of them soon, and fresh
 /// memory costs more than they do.
 constexpr std::size_t kMostSteps = 250'000;
 /// Plans whose outlines are kept, of a MB each, and whose timed templates are.
 constexpr std::size_t kMostOutlines = 8;
 constexpr std::size_t kMostTimed = 32;
-
-/// Plans whose answers are kept, some 15 MB: a search asks for the same plan from several sides.
-constexpr std::size_t kMostAnswers = 16384;
 
 }  // namespace
 
@@ -58,24 +44,41 @@ class Estimator::Memo {
         crossing_(std::any_of(sites_.machine().network.begin(), sites_.machine().network.end(),
                               is_shared)) {}
 
-  Result<Estimate> estimate(const plan::Plan& plan) {
-    const auto known = answers_.find(plan);
-    if (known != answers_.end()) {
-      return known->second;
+  Result<Estimate> estimate(const plan::Plan& plan, Time limit) {
+    Time by_maps{0};
+    if (crossing_ && plan.pp > 1) {
+      const Estimate* maps = maps_of(plan);
+      if (maps != nullptr && (maps->by_maps == Time(0) || maps->is_far_beyond(limit))) {
+        return within_range(*maps);
+      }
+      by_maps = maps == nullptr ? Time(0) : maps->by_maps;
     }
-    auto slowest = slowest_of(plan);
-    if (!slowest) {
-      return slowest;
+    if (const Answer* known = answers_.find(plan); known != nullptr && known->estimate) {
+      return *known->estimate;
     }
-    if (slowest->step_time >= Time::max() / 4) {
-      return fail(slowest->step_time.is_overflow()
-                      ? "the step takes longer than 106 days"
-                      : "the step takes longer than 26 days, beyond the range of estimated time");
+    auto slowest = slowest_of(plan, true);
+    if (slowest) {
+      slowest->by_maps = by_maps;
+      slowest = within_range(*slowest);
     }
-    if (answers_.size() == kMostAnswers) {
-      answers_.clear();
+    if (slowest) {
+      answers_.of(plan).estimate = *slowest;
     }
-    return answers_.emplace(plan, *slowest).first->second;
+    return slowest;
+  }
+
+  Result<footprint::Fullest> memory(const plan::Plan& plan) {
+    if (const Answer* known = answers_.find(plan); known != nullptr && known->memory) {
+      return *known->memory;
+    }
+    if (auto checked = plan::check(plan, model_); !checked) {
+      return fail(std::move(checked.error()));
+    }
+    const auto site = sites_.of(plan);
+    if (!site) {
+      return fail(site.error());
+    }
+    return *(answers_.of(plan).memory = footprint::fullest(model_, plan, *site->machine));
   }
 
   Result<Time> lower_bound(const plan::Plan& plan) {
@@ -83,36 +86,58 @@ class Estimator::Memo {
   }
 
  private:
-  /// Of all classes of ranks.
-  Result<Estimate> slowest_of(const plan::Plan& plan) {
-    if (crossing_) {
-      const auto site = site_of(plan);
-      if (!site) {
-        return fail(site.error());
-      }
-      if (runs_by_events(plan, *site->machine) &&
-          (has_lines(*site->machine) || crosses_stages(plan))) {
-        return run_by_events(model_, plan, *site->machine);
-      }
+  /// Without events. Null: a mistake.
+  const Estimate* maps_of(const plan::Plan& plan) {
+    if (const Answer* known = answers_.find(plan); known != nullptr && known->maps) {
+      return &*known->maps;
     }
+    auto slowest = slowest_of(plan, false);
+    if (!slowest) {
+      return nullptr;
+    }
+    slowest->by_maps = is_run_by_events(plan) ? slowest->step_time : Time(0);
+    return &*(answers_.of(plan).maps = *slowest);
+  }
+
+  /// Of all classes of ranks.
+  Result<Estimate> slowest_of(const plan::Plan& plan, bool may_run) {
     Estimate slowest;
     const auto classes = each_class(plan, [&](const plan::Plan& one) -> Result<Time> {
-      auto run = replayed(one, short_of(one));
-      if (run && !run->whole) {
-        run = replayed(one, {one, 0});
+      const auto estimate = estimate_of(one, may_run);
+      if (!estimate) {
+        return fail(estimate.error());
       }
-      if (!run) {
-        return fail(std::move(run.error()));
+      if (estimate->step_time >= slowest.step_time) {
+        slowest = *estimate;
       }
-      if (run->step_time >= slowest.step_time) {
-        slowest = parts_of(*run);
-      }
-      return run->step_time;
+      return estimate->step_time;
     });
     if (!classes) {
       return fail(classes.error());
     }
     return slowest;
+  }
+
+  /// Of one class; `may_run`: by events.
+  Result<Estimate> estimate_of(const plan::Plan& plan, bool may_run) {
+    if (crossing_ && may_run && is_run_by_events(plan)) {
+      return run_by_events(model_, plan, *sites_.of(plan)->machine);
+    }
+    auto run = replayed(plan, short_of(plan));
+    if (run && !run->whole) {
+      run = replayed(plan, {plan, 0});
+    }
+    if (!run) {
+      return fail(std::move(run.error()));
+    }
+    return parts_of(*run);
+  }
+
+  /// Of a checked plan.
+  bool is_run_by_events(const plan::Plan& plan) {
+    const auto site = sites_.of(plan);
+    return site && runs_by_events(plan, *site->machine) &&
+           (has_lines(*site->machine) || crosses_stages(plan));
   }
 
   /// Whether groups of several stages cross one another's links.
@@ -121,39 +146,39 @@ class Estimator::Memo {
     return prepared && prepared->timed->crosses;
   }
 
-  /// Of a plan that its machine can run.
-  Result<Site> site_of(const plan::Plan& plan) {
+  /// Whether its machine can run the plan.
+  Result<void> check(const plan::Plan& plan) {
     if (auto checked = plan::check(plan, model_); !checked) {
-      return fail(std::move(checked.error()));
+      return checked;
     }
-    auto site = sites_.of(plan);
-    if (site) {
-      if (auto has_all = plan::check_machine(plan, *site->machine); !has_all) {
-        return fail(std::move(has_all.error()));
-      }
-    }
-    return site;
+    const auto site = sites_.of(plan);
+    return site ? plan::check_machine(plan, *site->machine) : fail(site.error());
   }
 
-  /// The longest time of any class of ranks: all meet at the end of the step.
+  /// The longest time of any class of ranks, each checked: all meet at the end of the step.
   template <class TimeOf>
   Result<Time> each_class(const plan::Plan& plan, const TimeOf& time_of) {
     devices_.clear();
     if (plan.batch_shares.empty() && sites_.machine().parts.empty()) {
-      return time_of(plan);
+      auto checked = check(plan);
+      return checked ? time_of(plan) : fail(std::move(checked.error()));
     }
     const auto site = sites_.of(plan);
     if (!site) {
       return fail(site.error());
     }
     const plan::Plan own = parallel::in_proportion(plan, model_, *site->machine);
-    if (auto checked = plan::check(own, model_); !checked) {
+    if (auto checked = check(own); !checked) {
       return fail(std::move(checked.error()));
     }
     Time longest{0};
     for (plan::RankClass& ranks : plan::rank_classes(own, *site->machine)) {
       devices_ = site->machine->parts.empty() ? std::vector<std::size_t>() : std::move(ranks.parts);
-      const auto time = time_of(plan::with_microbatches(own, ranks.microbatches));
+      const plan::Plan one = plan::with_microbatches(own, ranks.microbatches);
+      if (auto checked = check(one); !checked) {
+        return fail(std::move(checked.error()));
+      }
+      const auto time = time_of(one);
       if (!time) {
         return fail(time.error());
       }
@@ -247,11 +272,8 @@ class Estimator::Memo {
     return &*lowered.lists;
   }
 
-  /// With lists that may lack rounds.
+  /// Of a checked plan, with lists that may lack rounds.
   Result<Prepared> prepare(const plan::Plan& plan, const ShortPlan& listed) {
-    if (auto checked = plan::check(plan, model_); !checked) {
-      return fail(std::move(checked.error()));
-    }
     if (plan.fuse_communication) {
       auto whole = wholes_[devices_].get(listed.plan, [&] { return lowered_whole(listed.plan); });
       if (!whole) {
@@ -297,7 +319,7 @@ class Estimator::Memo {
   }
 
   Result<Whole> lowered_whole(const plan::Plan& plan) {
-    const auto site = site_of(plan);
+    const auto site = sites_.of(plan);
     if (!site) {
       return fail(site.error());
     }
@@ -317,7 +339,7 @@ class Estimator::Memo {
 
   template <class TimeWith>
   Result<TimedWorkload> with_timing(const plan::Plan& plan, const TimeWith& time_with) {
-    const auto site = site_of(plan);
+    const auto site = sites_.of(plan);
     if (!site) {
       return fail(site.error());
     }
@@ -353,7 +375,7 @@ class Estimator::Memo {
   std::map<std::vector<std::size_t>, PlanMemo<TimedWorkload, kMostTimed>> timed_;  ///< by devices
   Placements placements_;
   std::unique_ptr<TemplateTables> tables_ = std::make_unique<TemplateTables>();
-  std::unordered_map<plan::Plan, Estimate, PlanHash> answers_;  // never iterated over
+  Answers answers_;
 };
 
 Estimator::Estimator(zoo::Model model, machine::Machine machine)
@@ -362,8 +384,12 @@ Estimator::~Estimator() = default;
 Estimator::Estimator(Estimator&&) noexcept = default;
 Estimator& Estimator::operator=(Estimator&&) noexcept = default;
 
-Result<Estimate> Estimator::estimate(const plan::Plan& plan) {
-  return memo_->estimate(plan);
+Result<Estimate> Estimator::estimate(const plan::Plan& plan, Time limit) {
+  return memo_->estimate(plan, limit);
+}
+
+Result<footprint::Fullest> Estimator::memory(const plan::Plan& plan) {
+  return memo_->memory(plan);
 }
 
 Result<Time> Estimator::lower_bound(const plan::Plan& plan) {

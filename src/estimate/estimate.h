@@ -26,6 +26,7 @@
 #include <memory>
 
 #include "machine/machine.h"
+#include "workload/memory/footprint.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -38,6 +39,12 @@ struct Estimate {
   Time exposed{0};  ///< within passes: collectives, own sends, waits for the host, slower kernels
   Time bubble{0};   ///< pipeline fill and drain, waits for messages
   Time tail{0};     ///< after the last pass: the end of the step
+
+  Time by_maps{0};  ///< of several stages that are run by events: the step by maps alone
+
+  /// Whether events will not say less than the limit: maps were within an eighth of them in
+  /// searches, and the test holds random plans to a quarter.
+  bool is_far_beyond(Time limit) const { return by_maps / 1.25 > limit; }
 };
 
 /// Estimates plans of one model on one machine. Not thread-safe: it keeps what it has measured. One
@@ -52,9 +59,15 @@ class Estimator {
 
   /// Every plan that simulate takes. Mistakes: those of lower(), devices that the machine cannot
   /// have, number formats and memory tiers that it has not.
-  Result<Estimate> estimate(const plan::Plan& plan);
+  /// Of several stages that are run by events (event_run.h), and that maps put far beyond `limit`,
+  /// what maps say: who looks for faster plans need not know more. Depends on nothing that was
+  /// asked before.
+  Result<Estimate> estimate(const plan::Plan& plan, Time limit = Time::max());
 
-  /// Never above the simulated time (lower_bound.h). Mistakes: the same.
+  /// footprint::fullest(). Mistakes: those of check(), devices that the machine cannot have.
+  Result<footprint::Fullest> memory(const plan::Plan& plan);
+
+  /// Never above the simulated time (lower_bound.h). Mistakes: those of estimate().
   Result<Time> lower_bound(const plan::Plan& plan);
 
  private:

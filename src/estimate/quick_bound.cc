@@ -118,6 +118,23 @@ class QuickBound::Memo {
     return kernels * plan.microbatches() / plan.pp;
   }
 
+  Result<Bytes> least_states(const plan::Plan& plan) {
+    const StageParts* parts = parts_of(plan);
+    if (parts == nullptr) {
+      return fail("a plan that check() accepts");
+    }
+    return mean_states(model_, plan, memories_of(plan), *parts);
+  }
+
+  Result<Time> least_copies(const plan::Plan& plan) {
+    const auto site = sites_.of(plan);
+    const StageParts* parts = parts_of(plan);
+    if (!site || parts == nullptr) {
+      return fail(site ? Error("a plan that check() accepts") : site.error());
+    }
+    return mean_copies(states_of(plan, *parts, *site));
+  }
+
   Result<Bytes> least_memory(const plan::Plan& plan) {
     const auto site = sites_.of(plan);
     const StageParts* parts = parts_of(plan);
@@ -360,6 +377,14 @@ Result<Time> QuickBound::least_time(const plan::Plan& plan) {
 
 Result<Time> QuickBound::least_kernels(const plan::Plan& plan) {
   return memo_->least_kernels(plan);
+}
+
+Result<Bytes> QuickBound::least_states(const plan::Plan& plan) {
+  return memo_->least_states(plan);
+}
+
+Result<Time> QuickBound::least_copies(const plan::Plan& plan) {
+  return memo_->least_copies(plan);
 }
 
 Result<Time> QuickBound::least_busy(const plan::Plan& plan) {

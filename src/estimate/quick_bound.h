@@ -54,6 +54,13 @@ class QuickBound {
   /// differs in schedule, chunks, placement or in what decides memory.
   Result<Time> least_kernels(const plan::Plan& plan);
 
+  /// Of parameters, gradients and optimizer states, mean over the stages, which schedule, chunks
+  /// and the split of the layers do not change: what the fullest device holds at the least, and
+  /// copies of what is on the host, behind a stage's last backward. With least_kernels() they are a
+  /// bound.
+  Result<Bytes> least_states(const plan::Plan& plan);
+  Result<Time> least_copies(const plan::Plan& plan);
+
   /// Time that a device's kernels take at the least in a step, mean over the stages; without the
   /// optimizer's. As least_time().
   Result<Time> least_busy(const plan::Plan& plan);

@@ -68,7 +68,9 @@ class StateCosts {
                 reduced[1].once + reduced[1].always + gathered[1].once + gathered[1].always
             ? 0
             : 1;
-    return {.finish = finish(share),
+    const Time copied = copies(share);
+    return {.finish = kernels(share) + copied,
+            .copies = copied,
             .reduced = reduced[busiest].once,
             .reduced_always = reduced[busiest].always,
             .gathered = gathered[busiest].once,
@@ -90,21 +92,25 @@ class StateCosts {
     return state;
   }
 
-  Time finish(parallel::OptimizerShare share) {
+  Time kernels(parallel::OptimizerShare share) {
     share.copies =
         plan_.quantized_params ? Bytes(0) : graph::bytes_of(plan_.compute_type, share.local);
     Time time{0};
     for (const graph::Operator& kernel : parallel::update_kernels(plan_, share)) {
       time += prices_.kernel(kernel, machine_).alone;
     }
-    if (plan_.offload_optimizer == plan::Offload::cpu ||
-        plan_.offload_optimizer == plan::Offload::nvme) {
-      const Bytes out = 2 * graph::bytes_of(plan_.grad_type, share.local) +
-                        2 * graph::bytes_of(plan_.master_type, share.local) +
-                        4 * graph::bytes_of(plan_.moment_type, share.local);
-      time += out / machine::fastest_tier(machine_, 1);
-    }
     return time;
+  }
+
+  Time copies(const parallel::OptimizerShare& share) const {
+    if (plan_.offload_optimizer != plan::Offload::cpu &&
+        plan_.offload_optimizer != plan::Offload::nvme) {
+      return Time(0);
+    }
+    const Bytes out = 2 * graph::bytes_of(plan_.grad_type, share.local) +
+                      2 * graph::bytes_of(plan_.master_type, share.local) +
+                      4 * graph::bytes_of(plan_.moment_type, share.local);
+    return out / machine::fastest_tier(machine_, 1);
   }
 
   /// On the busiest axis: hops of different axes run beside each other.
@@ -175,6 +181,29 @@ std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& p
     states[s] = costs.of(parts[s]);
   }
   return states;
+}
+
+Time mean_copies(const std::vector<StageState>& states) {
+  Time sum{0};
+  for (const StageState& state : states) {
+    sum += state.copies;
+  }
+  return sum * (1 / static_cast<double>(states.size()));
+}
+
+Bytes mean_states(const zoo::Model& model, const plan::Plan& plan,
+                  const footprint::BlockMemories& memories, const StageParts& parts) {
+  Bytes sum{0};
+  for (const std::vector<plan::ModelPart>& stage : parts) {
+    footprint::OwnedParameters owned;
+    for (const plan::ModelPart& part : stage) {
+      for (const plan::BlockKind kind : plan::blocks_of(model, plan, part)) {
+        owned += footprint::owned_parameters(memories, plan, kind);
+      }
+    }
+    sum += footprint::state_memory(plan, owned, Bytes(0)).device.total();
+  }
+  return sum * (1 / static_cast<double>(parts.size()));
 }
 
 }  // namespace orrery::estimate

@@ -267,6 +267,35 @@ TEST(Accuracy, HoldsForEveryRandomPlanOnATorus) {
   EXPECT_LE(of_tori.at(1), 0.01);
 }
 
+TEST(Accuracy, PlansFarBeyondTheLimitAreNotRunByEvents) {
+  // Maps alone say so of several stages: 1.25 times the limit at the least. What is answered
+  // depends on the limit, not on what was asked before.
+  testing::RandomPlans plans({.seed = 11, .machines = testing::kTorusMachines});
+  int far = 0;
+  for (int i = 0; i < 16;) {
+    const auto drawn = plans.next();
+    if (drawn.plan.plan.pp == 1) {
+      continue;
+    }
+    ++i;
+    Estimator estimator(drawn.plan.model, drawn.machine);
+    const auto events = estimator.estimate(drawn.plan.plan);
+    ASSERT_TRUE(events);
+    ASSERT_GT(events->by_maps, Time(0));
+    EXPECT_LE(events->by_maps, events->step_time * 1.25) << drawn.plan.name;
+    for (const double share : {0.7, 0.9}) {
+      const Time limit = events->by_maps * share;
+      const auto again = estimator.estimate(drawn.plan.plan, limit);
+      const auto first =
+          Estimator(drawn.plan.model, drawn.machine).estimate(drawn.plan.plan, limit);
+      EXPECT_EQ(first->step_time, share < 0.8 ? events->by_maps : events->step_time);
+      EXPECT_EQ(again->step_time, first->step_time);
+      far += first->step_time != events->step_time ? 1 : 0;
+    }
+  }
+  EXPECT_GT(far, 0);  // maps and events differ
+}
+
 TEST(Accuracy, HoldsForManyMicrobatchesOnATorus) {
   // 40 of each replica, 4 stages inside: gpipe runs 12 and 24, interleaved 12 and 28 of them.
   std::vector<Case> cases;

@@ -96,6 +96,25 @@ RC_GTEST_PROP(Estimate, DoesNotDependOnThePlansEstimatedBefore, ()) {
   }
 }
 
+/// Memory and time of one plan are kept together: neither is taken for the other's.
+RC_GTEST_PROP(Estimate, MemoryIsThatOfTheFullestStageHoweverOftenAsked, ()) {
+  const zoo::Model model = gpt3();
+  Estimator estimator(model, selene());
+  for (int plans = 0; plans < 2; ++plans) {
+    const plan::Plan plan = any_plan(model);
+    const auto machine = machine::with_devices(selene(), plan.devices());
+    const footprint::Fullest fullest = footprint::fullest(model, plan, *machine);
+    const auto time = Estimator(model, selene()).estimate(plan);
+    for (int asked = 0; asked < 2; ++asked) {
+      const auto memory = estimator.memory(plan);
+      RC_ASSERT(memory.has_value());
+      RC_ASSERT(memory->total == fullest.total);
+      RC_ASSERT(memory->fits == fullest.fits);
+      RC_ASSERT(estimator.estimate(plan)->step_time == time->step_time);
+    }
+  }
+}
+
 TEST(Estimate, NamesTheDevicesThatAMachineCannotHave) {
   // 12 devices do not fill nodes of 8.
   plan::Plan plan;

@@ -56,6 +56,9 @@ double mean_share(const std::vector<std::string>& machines, int count) {
         std::max_element(memory->begin(), memory->end(),
                          [](const auto& a, const auto& b) { return a.total() < b.total(); });
     EXPECT_TRUE(least && *least <= fullest->total()) << told(drawn.plan);
+    EXPECT_LE(*quick.least_states(drawn.plan.plan), fullest->total()) << told(drawn.plan);
+    EXPECT_LE(*quick.least_kernels(drawn.plan.plan) + *quick.least_copies(drawn.plan.plan), truth)
+        << told(drawn.plan);
     machine::Machine roomy = drawn.machine;  // else the first stage that does not fit is enough
     roomy.device.memory.front().capacity = Bytes::max();
     const auto same = footprint::fullest(drawn.plan.model, drawn.plan.plan, roomy);

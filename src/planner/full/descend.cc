@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/full/fits.h"
 #include "planner/full/search_state.h"
 
 namespace orrery::full {
@@ -173,7 +172,7 @@ void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::s
       continue;
     }
     --left;
-    if (const auto estimate = search.estimator.estimate(plan)) {
+    if (const auto estimate = search.estimator.estimate(plan, search.slowest())) {
       const Time score = search.score.of(plan, estimate->step_time);
       search.add({plan, *bound, *estimate, score, *memory});
     }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/full/fits.h"
 #include "study/energy.h"
 #include "study/run.h"
 
@@ -34,6 +33,11 @@ std::optional<Simulated> simulation(const Task& task, const Score& score, const 
   return found;
 }
 
+std::pair<bool, Bytes> memory_of(estimate::Estimator& estimator, const plan::Plan& plan) {
+  const auto memory = estimator.memory(plan);
+  return memory ? std::pair(memory->fits, memory->total) : std::pair(false, Bytes::max());
+}
+
 }  // namespace
 
 Evaluations::Evaluations(const Task& task, const Score& score, int threads)
@@ -56,19 +60,23 @@ Evaluations::~Evaluations() {
   changed_.notify_all();
 }
 
-Result<estimate::Estimate> Evaluations::estimate(const plan::Plan& plan) {
-  return *take(Question::estimate, plan).estimate;
+Result<estimate::Estimate> Evaluations::estimate(const plan::Plan& plan, Time limit) {
+  return *take(Question::estimate, plan, limit).estimate;
 }
 
 Result<Time> Evaluations::lower_bound(const plan::Plan& plan) {
   return *take(Question::lower_bound, plan).bound;
 }
 
+std::pair<bool, Bytes> Evaluations::memory(const plan::Plan& plan) {
+  return memory_of(estimators_.front(), plan);
+}
+
 std::optional<Simulated> Evaluations::simulate(const plan::Plan& plan) {
   return take(Question::simulation, plan).simulated;
 }
 
-void Evaluations::expect(Question question, const std::vector<plan::Plan>& plans) {
+void Evaluations::expect(Question question, const std::vector<plan::Plan>& plans, Time limit) {
   if (threads_.empty()) {
     return;
   }
@@ -79,7 +87,7 @@ void Evaluations::expect(Question question, const std::vector<plan::Plan>& plans
     });
     for (const plan::Plan& plan : plans) {
       if (find(question, plan) == jobs_.end()) {
-        jobs_.emplace_back(question, plan);
+        jobs_.emplace_back(question, plan, limit);
       }
     }
   }
@@ -94,7 +102,7 @@ Evaluations::Jobs::iterator Evaluations::find(Question question, const plan::Pla
 void Evaluations::compute(Job& job, estimate::Estimator& estimator) const {
   job.answered = true;
   if (job.question == Question::estimate) {
-    job.estimate = estimator.estimate(job.plan);
+    job.estimate = estimator.estimate(job.plan, job.limit);
   } else if (job.question == Question::lower_bound) {
     job.bound = estimator.lower_bound(job.plan);
   } else {
@@ -120,13 +128,17 @@ std::optional<Evaluations::Job> Evaluations::found_ahead(Question question,
   return job && job->answered ? std::move(job) : std::nullopt;
 }
 
-Evaluations::Job Evaluations::take(Question question, const plan::Plan& plan) {
+Evaluations::Job Evaluations::take(Question question, const plan::Plan& plan, Time limit) {
+  const auto says_the_same = [&](const Job& job) {  // as with this limit
+    return !job.estimate || !*job.estimate ||
+           (*job.estimate)->is_far_beyond(job.limit) == (*job.estimate)->is_far_beyond(limit);
+  };
   if (!threads_.empty()) {
-    if (auto job = found_ahead(question, plan)) {
+    if (auto job = found_ahead(question, plan); job && says_the_same(*job)) {
       return std::move(*job);
     }
   }
-  Job job(question, plan);
+  Job job(question, plan, limit);
   compute(job, estimators_.front());
   return job;
 }
@@ -156,7 +168,7 @@ void Evaluations::work(estimate::Estimator& estimator) {
     job.state = State::running;
     guard.unlock();
     // Before a plan is estimated it turns out whether it fits.
-    if (job.question != Question::estimate || memory_of(task_, job.plan).first) {
+    if (job.question != Question::estimate || memory_of(estimator, job.plan).first) {
       compute(job, estimator);
     }
     guard.lock();

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "estimate/estimate.h"
@@ -40,25 +41,29 @@ class Evaluations {
   Evaluations(const Evaluations&) = delete;
   Evaluations& operator=(const Evaluations&) = delete;
 
-  /// As Estimator. Of the thread that searches alone, as simulate() and expect().
-  Result<estimate::Estimate> estimate(const plan::Plan& plan);
+  /// As Estimator. Of the thread that searches alone, as the others.
+  Result<estimate::Estimate> estimate(const plan::Plan& plan, Time limit);
   Result<Time> lower_bound(const plan::Plan& plan);
+  /// Whether the plan fits the task's machine, and the memory of its fullest stage, to the byte.
+  std::pair<bool, Bytes> memory(const plan::Plan& plan);
   /// Nothing: the simulator refuses it.
   std::optional<Simulated> simulate(const plan::Plan& plan);
 
   /// What will probably be asked next, in this order, instead of what was expected before of this
-  /// question and nobody has begun.
-  void expect(Question question, const std::vector<plan::Plan>& plans);
+  /// question and nobody has begun; estimates below `limit`.
+  void expect(Question question, const std::vector<plan::Plan>& plans, Time limit = Time::max());
   /// How many plans it is worth to expect; 0: there are no other threads.
   std::size_t worthwhile() const { return 2 * threads_.size(); }
 
  private:
   enum class State : std::uint8_t { waiting, running, done };
   struct Job {
-    Job(Question asked, const plan::Plan& of_plan) : question(asked), plan(of_plan) {}
+    Job(Question asked, const plan::Plan& of_plan, Time below = Time::max())
+        : question(asked), plan(of_plan), limit(below) {}
 
     Question question;
     plan::Plan plan;
+    Time limit;  ///< of an estimate
     State state = State::waiting;
     bool wanted = false;    ///< the search waits for it
     bool answered = false;  ///< else it was not worth it
@@ -69,7 +74,7 @@ class Evaluations {
   using Jobs = std::list<Job>;
 
   void compute(Job& job, estimate::Estimator& estimator) const;
-  Job take(Question question, const plan::Plan& plan);
+  Job take(Question question, const plan::Plan& plan, Time limit = Time::max());
   std::optional<Job> found_ahead(Question question, const plan::Plan& plan);
   Jobs::iterator find(Question question, const plan::Plan& plan);
   void forget_old();

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/full/fits.h"
 #include "planner/full/search_state.h"
 
 namespace orrery::full {
@@ -120,6 +119,7 @@ class Explorer {
 
  private:
   void split(const plan::Plan& group) {
+    const auto copies = search_.least_copies(group);
     for (plan::Plan& shape : search_.space.shapes(group)) {
       if (!search_.valid(shape)) {
         search_.answer.counts.invalid += search_.space.variant_count(shape);
@@ -127,6 +127,7 @@ class Explorer {
       }
       Time least = Time::max();
       plan::Plan bare = shape;
+      bare.offload_optimizer = copies ? copies->second : bare.offload_optimizer;
       for (const std::int64_t zero : search_.space.zeros(shape)) {
         bare.zero = zero;
         bare.overlap_param_gather = shape.overlap_param_gather && zero > 0;
@@ -205,7 +206,7 @@ class Explorer {
     if (!memory) {
       return;
     }
-    const auto estimate = search_.estimator.estimate(node.plan);
+    const auto estimate = search_.estimator.estimate(node.plan, search_.slowest());
     ++search_.answer.counts.estimated;
     if (!estimate) {  // beyond the range of estimated time
       search_.left = std::min(search_.left, node.bound);
@@ -238,7 +239,7 @@ class Explorer {
         std::find_if(search_.candidates.begin(), search_.candidates.end(),
                      [&](const Candidate& candidate) { return candidate.plan == node.plan; });
     if (known == search_.candidates.end()) {
-      const auto estimate = search_.estimator.estimate(node.plan);
+      const auto estimate = search_.estimator.estimate(node.plan, search_.slowest());
       if (!estimate) {
         search_.left = std::min(search_.left, node.bound);
         return;

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/full/fits.h"
 #include "planner/full/search_state.h"
 #include "workload/memory/footprint.h"
 
@@ -68,7 +67,7 @@ class Judge {
       plan::Plan plan = search_.answer.top[i].plan;
       const Time time = search_.score.of(plan, search_.answer.top[i].estimate.step_time);
       const std::vector<plan::Plan> changes = search_.space.changes(plan);
-      search_.estimator.expect(Question::estimate, changes);
+      search_.estimator.expect(Question::estimate, changes, search_.slowest());
       for (const plan::Plan& change : changes) {
         if (search_.stop()) {
           return;
@@ -78,8 +77,8 @@ class Judge {
           continue;
         }
         const auto [fits, memory] =
-            search_.valid(change) ? memory_of(search_.task, change) : std::pair(false, Bytes(0));
-        const auto estimate = fits ? search_.estimator.estimate(change)
+            search_.valid(change) ? search_.estimator.memory(change) : std::pair(false, Bytes(0));
+        const auto estimate = fits ? search_.estimator.estimate(change, search_.slowest())
                                    : Result<estimate::Estimate>(fail("does not fit"));
         const Time score = estimate ? search_.score.of(change, estimate->step_time) : Time::max();
         if (score < time * (1 - kWorthwhile)) {

@@ -9,14 +9,28 @@
 
 #include "base/beyond_time.h"
 #include "machine/parts.h"
-#include "planner/full/fits.h"
 #include "planner/full/search_state.h"
 #include "workload/plan/machine_check.h"
 
 namespace orrery::full {
 
+namespace {
+
+/// Without the memory that stays free.
+Task usable(Task task, Bytes reserve) {
+  machine::change_devices(task.machine, [&](compute::Device& device) {
+    if (!device.memory.empty()) {
+      Bytes& own = device.memory.front().capacity;
+      own = std::max(Bytes(0), own - reserve);
+    }
+  });
+  return task;
+}
+
+}  // namespace
+
 SearchState::SearchState(const Task& of_task, const Options& with, Space of_space)
-    : task(of_task),
+    : task(usable(of_task, with.reserve)),
       options(with),
       space(std::move(of_space)),
       bounds(task.model, task.machine),
@@ -24,11 +38,9 @@ SearchState::SearchState(const Task& of_task, const Options& with, Space of_spac
       estimator(task, score, options.threads),
       open(options.exhaustive) {
   std::optional<Bytes> most;
-  machine::change_devices(task.machine, [&](compute::Device& device) {
+  machine::change_devices(task.machine, [&](const compute::Device& device) {
     if (!device.memory.empty()) {
-      Bytes& own = device.memory.front().capacity;
-      own = std::max(Bytes(0), own - options.reserve);
-      most = std::max(most.value_or(Bytes(0)), own);
+      most = std::max(most.value_or(Bytes(0)), device.memory.front().capacity);
     }
   });
   capacity = most.value_or(capacity);
@@ -69,7 +81,7 @@ void SearchState::add(Candidate candidate) {
 std::pair<bool, Bytes> SearchState::memory(const plan::Plan& plan) {
   constexpr std::size_t kBoundsOfMemory = 16;
   asked += kBoundsOfMemory;
-  return memory_of(task, plan);
+  return estimator.memory(plan);
 }
 
 bool SearchState::has_room(const std::vector<plan::Plan>& frugal) {
@@ -85,6 +97,27 @@ bool SearchState::has_room(const std::vector<plan::Plan>& frugal) {
     }
   }
   return some;
+}
+
+std::optional<std::pair<Time, plan::Offload>> SearchState::least_copies(const plan::Plan& group) {
+  const plan::Plan plain = Space::plainest(group);
+  const std::vector<plan::Plan> variants = space.variants_to_save(plain);
+  const auto may_stay = [&](const plan::Plan& variant) {
+    const auto held = bounds.least_states(variant);
+    return variant.offload_optimizer == plan::Offload::none && (!held || *held <= capacity);
+  };
+  std::optional<std::pair<Time, plan::Offload>> least;
+  if (!valid(plain) || std::ranges::any_of(variants, may_stay)) {
+    return least;
+  }
+  for (const plan::Plan& variant : variants) {
+    const auto copies = bounds.least_copies(variant);
+    const Time time = copies ? *copies : Time(0);
+    if (variant.offload_optimizer != plan::Offload::none && (!least || time < least->first)) {
+      least = {time, variant.offload_optimizer};
+    }
+  }
+  return least;
 }
 
 void SearchState::remember_frugal(const plan::Plan& plan) {
@@ -109,7 +142,7 @@ void SearchState::expect(Question question, Time limit, bool tight) {
       plans.push_back(node->plan);
     }
   }
-  estimator.expect(question, plans);
+  estimator.expect(question, plans, slowest());
 }
 
 namespace {
@@ -157,7 +190,11 @@ Time bound_of(SearchState& search, const plan::Plan& group) {
 
 Result<void> open_groups(SearchState& search) {
   for (plan::Plan& group : search.space.groups()) {
-    const Time least = search.stop() ? Time(0) : bound_of(search, group);
+    Time least = search.stop() ? Time(0) : bound_of(search, group);
+    const auto copies = least > Time(0) && search.options.objective != Objective::tokens_per_joule
+                            ? search.least_copies(group)
+                            : std::nullopt;
+    least += copies ? copies->first : Time(0);
     search.answer.counts.all += search.count_of(group);
     search.open.push(least, Level::group, std::move(group));
   }

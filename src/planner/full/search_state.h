@@ -47,6 +47,10 @@ struct SearchState {
     return candidates.empty() ? Time::max() / 4 : candidates[best].score;
   }
   Time cutoff() const { return std::max(best_estimate() * (1 + kMargin), wanted); }
+  /// Step times from here on are of no interest, where the objective is one.
+  Time slowest() const {
+    return options.objective == Objective::tokens_per_joule ? Time::max() : cutoff();
+  }
   /// Of a bound: below what it stays open.
   Time kept_below() const {
     const Time simulated = answer.top.empty() ? Time(0) : answer.top.front().score;
@@ -67,11 +71,14 @@ struct SearchState {
     ++asked;
     return score.least(plan);
   }
-  /// memory_of(), which costs as much as some bounds.
+  /// Evaluations::memory(), which costs as much as some bounds.
   std::pair<bool, Bytes> memory(const plan::Plan& plan);
   /// Whether the device has memory for some of these, of which one needs the least of all like
   /// them: by bounds, and to the byte where those come near. Else the most frugal is remembered.
   bool has_room(const std::vector<plan::Plan>& frugal);
+  /// Where no plan of the group holds its optimizer's states on the device: the least that it takes
+  /// to copy them, and a place for them.
+  std::optional<std::pair<Time, plan::Offload>> least_copies(const plan::Plan& group);
   /// Where nothing has been found to fit yet.
   void remember_frugal(const plan::Plan& plan);
   bool knows(const plan::Plan& plan) const;  ///< as a candidate

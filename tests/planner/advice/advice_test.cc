@@ -15,7 +15,6 @@
 #include "planner/advice/memory_frontier.h"
 #include "planner/advice/regret.h"
 #include "planner/advice/remedies.h"
-#include "planner/full/fits.h"
 #include "planner/full/space.h"
 #include "study/run.h"
 
@@ -53,7 +52,7 @@ std::vector<Simulated> every_plan(const full::Task& task) {
       for (const plan::Plan& plan : space->variants(shape)) {
         const auto run = study::run_step(task.model, task.machine, plan, task.devices, {});
         if (run) {
-          plans.push_back({plan, run->timeline.step_time, full::memory_of(task, plan).second});
+          plans.push_back({plan, run->timeline.step_time, footprint::fullest(task.model, plan, task.machine).total});
         }
       }
     }
@@ -90,7 +89,7 @@ TEST(Remedies, TheLeastMemoryIsEnoughAndLittleLessIsNot) {
   EXPECT_LE(memory.best.memory.value(), memory.to);
   // What the answer calls the most frugal plan is that of the remedy, and says what it lacks.
   EXPECT_LE(answer->least_memory.value(), memory.to);
-  EXPECT_EQ(full::memory_of(large, answer->frugal).second, answer->least_memory);
+  EXPECT_EQ(footprint::fullest(large.model, answer->frugal, large.machine).total, answer->least_memory);
   EXPECT_FALSE(answer->missing.empty());
   full::Task other = large;
   full::Options options;

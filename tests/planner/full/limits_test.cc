@@ -55,6 +55,29 @@ TEST(SearchLimits, FewBoundsStillAnswerInASpaceOfManyGroups) {
   EXPECT_LE(few->bound, more->top.front().step_time);
 }
 
+/// Parameters, gradients and states of 47e9 parameters are 18 bytes each, 53 GB on each of 16
+/// devices of 48: every plan has its states on the host. Groups that were never opened are bounded
+/// by that, too: gradients out (4 bytes), read and written there beside master (4) and moments (8),
+/// 32 bytes a parameter at 25.6 GB/s, 3.6 s behind the last backward, and before it the model's
+/// FLOPs.
+TEST(SearchLimits, WhereStatesMustBeOnTheHostTheirCopiesAreInEveryBound) {
+  const Task experts = task("mixtral-8x7b", "l40s", 16, 64, 4096);
+  const auto few = search(experts, few_bounds(500));
+  ASSERT_TRUE(few && !few->top.empty());
+  const auto parameters = static_cast<double>(zoo::count_parameters(experts.model).total);
+  const double copies = 32 * parameters / 16 / 25.6e9;
+  const compute::Device& device = experts.machine.device;
+  const Time kernels = zoo::model_flops_per_sequence(experts.model, 4096) * (64.0 / 16) /
+                       device.peak[static_cast<std::size_t>(NumberFormat::bf16)];
+  EXPECT_GT(copies, 3.6);
+  EXPECT_GT(few->bound, kernels + from_seconds(copies));
+  Task plain = experts;
+  plain.only = {{"offload_optimizer", {"none"}}};
+  const auto none = search(plain, few_bounds(500));
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->top.empty());
+}
+
 /// Exhaustive searches go by bounds alone: there is no scout, so what is found within so few bounds
 /// is nothing or was found by its bound. With all bounds both agree that nothing is faster.
 TEST(SearchLimits, BoundsAreCountedAlsoWithoutAScout) {

@@ -133,8 +133,8 @@ double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelC
 constexpr double kSmallAttentionTile = 16;
 
 /// FlashAttention-2 splits keys where its tiles are fewer than 0.8 of two a unit, and computes
-/// whole tiles of prompts elsewhere (num_splits_heuristic and set_params_splitkv, flash_api.cpp of
-/// PyTorch and of Dao-AILab/flash-attention since 2.6; seen in kernels' names on H100 and H200).
+/// whole tiles of prompts elsewhere: num_splits_heuristic and set_params_splitkv in flash_api.cpp
+/// of PyTorch and of later versions of FlashAttention-2; seen in kernels' names on H100 and H200.
 constexpr double kMostSplitTiles = 1.6;
 
 /// Kernels of decoding split the keys of few queries over idle units. TensorRT-LLM's of prompts,

@@ -137,7 +137,7 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
 }
 
 Time StepCost::uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
-                      const Launches& alone) const {
+                      const Launches& alone) {
   if (!options_.one_launch || options_.degrees.cp > 1) {
     return Time(0);
   }
@@ -173,18 +173,23 @@ Time StepCost::uneven(const AttentionKind& kind, const StepShape& shape, double 
   return std::max({times->uneven, least, Time(0)});
 }
 
-void StepCost::cut_keys(compute::DecodeTiles& tiles) const {
-  compute::DecodeTiles made = tiles;
-  auto most = static_cast<std::int64_t>(std::ceil(tiles.longest));
+void StepCost::cut_keys(compute::DecodeTiles& tiles) {
+  constexpr std::int64_t kStep = 64;  // of contexts, no more than a block: most steps see the last
   const bool captured = !options_.captures.empty() && tiles.sequences <= options_.captures.back();
-  if (options_.graph_context > 0 && captured) {
-    made.sequences = padded(tiles.sequences);
-    most = std::max(most, options_.graph_context);
+  const bool whole = options_.graph_context > 0 && captured;
+  compute::DecodeTiles made = tiles;
+  made.sequences = whole ? padded(tiles.sequences) : tiles.sequences;
+  const auto longest = static_cast<std::int64_t>(std::ceil(tiles.longest));
+  const std::int64_t most = std::max(longest, whole ? options_.graph_context : 0);
+  const std::int64_t steps = (most + kStep - 1) / kStep;
+  if (tiles.windowed) {
+    return;
   }
-  const double part = compute::keys_of_part(made, most, machine_.device);
-  const auto sequences = static_cast<double>(tiles.sequences);
-  tiles.longest = std::min(tiles.longest, part);
-  tiles.keys = std::min(tiles.keys, sequences * part);
+  if (cut_.sequences != made.sequences || cut_.steps != steps) {
+    cut_ = {made.sequences, steps, compute::keys_of_part(made, steps * kStep, machine_.device)};
+  }
+  tiles.longest = std::min(tiles.longest, cut_.part);
+  tiles.keys = std::min(tiles.keys, static_cast<double>(tiles.sequences) * cut_.part);
 }
 
 Time StepCost::add_partial(std::int64_t rows) const {

@@ -289,9 +289,9 @@ class StepCost {
   /// What decodes of unequal contexts, or beside prompts, take more than `alone` on a device that
   /// computes them in tiles (compute/decode_tiles.h).
   Time uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
-              const Launches& alone) const;
+              const Launches& alone);
   /// Decodes alone in a launch: tiles have the keys of parts (compute::keys_of_part).
-  void cut_keys(compute::DecodeTiles& tiles) const;
+  void cut_keys(compute::DecodeTiles& tiles);
   /// Of layers of a kind, whether tables have it: plain, without window and cp.
   bool measures_attention(std::size_t kind) const;
   Time measured_attention(const StepShape& shape, double decode_keys) const;
@@ -342,6 +342,11 @@ class StepCost {
   std::map<std::pair<std::int64_t, std::int64_t>, Part> adapters_;
   std::unordered_map<std::int64_t, Time> absorbed_;
   std::unordered_map<std::int64_t, Time> merged_;
+  struct {
+    std::int64_t sequences = 0;
+    std::int64_t steps = 0;
+    double part = 0;
+  } cut_;  ///< what cut_keys found last
   graph::Operator decode_;
   std::shared_ptr<StepCost> drafter_;
   std::shared_ptr<const MeasuredKernels> measured_;

@@ -98,6 +98,9 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
   scalar("machine", run.machine);
   scalar("devices", run.devices);
   scalar("engine", run.engine.name);
+  if (run.engine.network) {
+    scalar("network", name_of(*run.engine.network));
+  }
   scalar("requests", m.completed);
   scalar("refused", run.refused);
   scalar("rejected", run.rejected);

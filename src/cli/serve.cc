@@ -146,10 +146,8 @@ class Serve : public Command {
     }
     const serving::RateFound found = serving::search_rate(*server, generator, search, options);
     if (found.rate == 0) {
-      return fail(Error(Mistake{"--slo",
-                                {},
-                                slo_.value_or(""),
-                                "limits that the engine keeps at some rate: it does at none"}));
+      return fail(Error(wrong_value("--slo", slo_.value_or(""),
+                                    "limits that the engine keeps at some rate: it does at none")));
     }
     return results(found.run, machine).map([&](std::string text) {
       return json_ || csv_ ? text

@@ -68,6 +68,9 @@ std::string part_lines(const std::string& title, const std::array<serving::TimeP
 /// Where the time goes, and what only some engines have.
 template <class Scalar>
 void visit_parts(const serving::Run& run, Scalar scalar) {
+  if (run.engine.network) {
+    scalar("network", name_of(*run.engine.network));
+  }
   const serving::Breakdown where = serving::breakdown(run);
   for (const auto& [of, all] : {std::pair{"ttft", &where.ttft}, {"tpot", &where.tpot}}) {
     for (const serving::TimePart& part : *all) {
@@ -98,9 +101,6 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
   scalar("machine", run.machine);
   scalar("devices", run.devices);
   scalar("engine", run.engine.name);
-  if (run.engine.network) {
-    scalar("network", name_of(*run.engine.network));
-  }
   scalar("requests", m.completed);
   scalar("refused", run.refused);
   scalar("rejected", run.rejected);

@@ -56,6 +56,7 @@ class Collective : public Command {
         "of themis (default 64 or fewer) and hierarchical (default 1): parts that flow through "
         "the dimensions");
     network_.declare(options);
+    topology_.declare(options);
     options.flag("--json", json_, "print one JSON object; bytes, seconds, bytes per second");
     options.footer(kCollectiveExamples);
   }
@@ -66,9 +67,10 @@ class Collective : public Command {
     if (!machine_) {
       mistakes.add({"--machine", {}, {}, "missing; expected a name of `orrery list machines`"});
     }
-    const machine::Machine machine =
+    machine::Machine machine =
         machine_ ? load_named("--machine", *machine_, machine::load_alike, mistakes)
                  : machine::Machine();
+    topology_.lay(machine, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -191,6 +193,7 @@ class Collective : public Command {
   std::optional<std::string> factor_;
   std::optional<std::string> algorithm_;
   NetworkFlag network_;
+  TopologyFlag topology_;
   std::optional<std::string> chunks_;
   bool json_ = false;
 };

@@ -43,6 +43,7 @@ class Compare : public Command {
         "RUN", runs_,
         "two or more: reports or plans (also of `orrery list plans`); with --networks one or more");
     step_.declare(options);
+    step_.declare_topology(options);
     options.flag("--allow-oom", run_.allow_oom,
                  "also plans of which a stage does not fit in memory");
     options.value_or("--networks", networks_, "MODEL,...", usual_networks(),

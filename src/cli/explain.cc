@@ -23,6 +23,7 @@ class Explain : public Command {
  public:
   void declare(Options& options) override {
     step_.declare(options);
+    step_.declare_topology(options);
     chakra_.declare(options);
     loop_.declare(options);
     options.flag("--no-next", no_next_, "do not look for the next bottleneck (most of the time)");

@@ -2,6 +2,9 @@
 #include "cli/network_flag.h"
 
 #include <array>
+#include <utility>
+
+#include "machine/read_wires.h"
 
 namespace orrery::cli {
 namespace {
@@ -25,13 +28,44 @@ std::string meant(const std::string& name) {
 
 }  // namespace
 
-void NetworkFlag::declare(Options& options) {
-  options.value("--network", name_, "MODEL",
-                all_names<simulate::NetworkModel>() + " (`orrery list networks`); default ports");
+void NetworkFlag::declare(Options& options, const std::string& otherwise) {
+  options.value(
+      "--network", name_, "MODEL",
+      all_names<simulate::NetworkModel>() + " (`orrery list networks`); default " + otherwise);
 }
 
 simulate::NetworkModel NetworkFlag::read(Error& mistakes) const {
   return name_ ? network_named("--network", *name_, mistakes) : simulate::NetworkModel::ports;
+}
+
+void NetworkFlag::take(std::optional<simulate::NetworkModel>& model, Error& mistakes) const {
+  if (name_) {
+    model = read(mistakes);
+  }
+}
+
+void TopologyFlag::declare(Options& options) {
+  options.value("--topology", spec_, "SPEC|FILE",
+                "collectives and messages pass this network of links (fat_tree:k=8; `orrery show "
+                "topology --help`), device d being its host d");
+}
+
+void TopologyFlag::lay(machine::Machine& machine, Error& mistakes) const {
+  if (!spec_) {
+    return;
+  }
+  ConfigNode spec;
+  spec.kind = ConfigNode::Kind::scalar;
+  spec.text = *spec_;
+  auto wires = machine::read_wires(spec, 1);
+  if (wires) {
+    machine.wires = std::move(*wires);
+    return;
+  }
+  for (Mistake& mistake : wires.error().mistakes) {
+    mistake.where = mistake.where == spec.where() ? "--topology" : mistake.where;
+  }
+  mistakes.add(std::move(wires.error()));
 }
 
 simulate::NetworkModel network_named(const std::string& flag, const std::string& name,

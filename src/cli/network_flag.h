@@ -6,19 +6,33 @@
 
 #include "base/result.h"
 #include "cli/command.h"
+#include "machine/machine.h"
 #include "simulate/network_model.h"
 
 namespace orrery::cli {
 
-/// --network: which model of the network a command runs on; default ports.
+/// --network: which model of the network a command runs on; read() without it: ports.
 class NetworkFlag {
  public:
-  void declare(Options& options);
+  void declare(Options& options, const std::string& otherwise = "ports");
   bool given() const { return name_.has_value(); }
   simulate::NetworkModel read(Error& mistakes) const;
+  /// Sets `model` where the flag is given.
+  void take(std::optional<simulate::NetworkModel>& model, Error& mistakes) const;
 
  private:
   std::optional<std::string> name_;
+};
+
+/// --topology: the network of links that a machine's dimensions lie on, instead of its own.
+class TopologyFlag {
+ public:
+  void declare(Options& options);
+  /// Mistakes: what is wrong with the network.
+  void lay(machine::Machine& machine, Error& mistakes) const;
+
+ private:
+  std::optional<std::string> spec_;
 };
 
 /// The model of that name; a mistake of `flag` names what there is and, for names of old, what

@@ -43,9 +43,10 @@ class Serve : public Command {
     options.value("--prefill", prefill_, "INT", "engines that compute prompts only");
     options.value("--router", router_, "NAME",
                   "round_robin (default), least_requests, least_tokens or prefix_aware");
-    options.flag(
-        "--fuse", fuse_,
-        "with tp: sums become slices of tokens where that is faster; says what was gained");
+    options.flag("--fuse", fuse_,
+                 "with tp: sums become slices where that is faster; says what was gained");
+    network_.declare(options, "closed forms of the dimensions, on a topology flow");
+    topology_.declare(options);
     options.value("--price", price_, "USD",
                   "of a device's hour, instead of what the machine states");
     options.group("Requests");
@@ -85,6 +86,7 @@ class Serve : public Command {
     auto [model, engine] = load_served(model_, engine_, of_files);
     engine.fuse = engine.fuse || fuse_;
     engine.kernels = kernels_.value_or(engine.kernels);
+    network_.take(engine.network, mistakes);
     if (search_ == "plan") {
       mistakes.add(std::move(of_files));
       return search_plan(model, engine, std::move(mistakes));
@@ -99,6 +101,7 @@ class Serve : public Command {
     machine::Machine machine;
     if (machine_) {
       machine = load_named("--machine", *machine_, machine::load_alike, of_files);
+      topology_.lay(machine, of_files);
       take_price(machine, mistakes);
     }
     place(engine, mistakes);
@@ -147,10 +150,8 @@ class Serve : public Command {
   Result<std::string> search_results(const serving::RateFound& found,
                                      const machine::Machine& machine) const {
     if (found.rate == 0) {
-      return fail(Error(Mistake{"--slo",
-                                {},
-                                slo_.value_or(""),
-                                "limits that the engine keeps at some rate: it does at none"}));
+      return fail(Error(wrong_value("--slo", slo_.value_or(""),
+                                    "limits that the engine keeps at some rate: it does at none")));
     }
     return results(found.run, machine).map([&](const std::string& text) {
       return json_ || csv_ ? text : report::rate_headline(found, *slo_) + text;
@@ -203,6 +204,7 @@ class Serve : public Command {
     search.attainment = limits.attainment;
     for (const std::string& name : listed(machine_)) {
       search.machines.push_back(load_named("--machine", name, machine::load_alike, mistakes));
+      topology_.lay(search.machines.back(), mistakes);
     }
     if (price_ && search.machines.size() > 1) {
       mistakes.add({"--price", {}, *price_, "one machine: others have their own prices"});
@@ -251,19 +253,15 @@ class Serve : public Command {
   }
 
   void take_price(machine::Machine& machine, Error& mistakes) const {
-    if (!price_) {
-      return;
+    if (price_) {
+      machine.device.price_per_hour = Money(positive_number("--price", price_, 1, mistakes));
     }
-    const double dollars = positive_number("--price", price_, 1, mistakes);
-    machine.device.price_per_hour = Money(dollars);
   }
 
   std::vector<serving::Format> read_formats(Error& mistakes) const {
     std::vector<serving::Format> formats;
     for (const std::string& name : listed(formats_)) {
-      const auto* const format =
-          std::find_if(serving::kFormats.begin(), serving::kFormats.end(),
-                       [&](const serving::Format& each) { return each.name == name; });
+      const auto* const format = std::ranges::find(serving::kFormats, name, &serving::Format::name);
       if (format == serving::kFormats.end()) {
         mistakes.add(wrong_value("--formats", name, "of bf16, w8a8, w8a8kv8, w4a16, w4a4kv8"));
       } else {
@@ -383,6 +381,8 @@ class Serve : public Command {
   std::optional<std::string> attainment_;
   std::optional<std::string> requests_out_;
   std::optional<std::string> trace_out_;
+  NetworkFlag network_;
+  TopologyFlag topology_;
   bool json_ = false;
   bool csv_ = false;
   bool fuse_ = false;

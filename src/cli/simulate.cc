@@ -46,6 +46,7 @@ class Simulate : public Command {
  public:
   void declare(Options& options) override {
     step_.declare(options);
+    step_.declare_topology(options);
     chakra_.declare(options);
     strategy_.declare(options);
     loop_.declare(options);

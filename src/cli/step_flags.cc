@@ -33,6 +33,7 @@ StepInput StepFlags::read(Error& mistakes) const {
   StepInput step;
   step.model = required("--model", model_, zoo::load_model, mistakes);
   step.machine = required("--machine", machine_, machine::load_machine, mistakes);
+  topology_.lay(step.machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
   return step;
 }
@@ -42,6 +43,7 @@ StepInput StepFlags::read_machine(const std::string& other, Error& mistakes) con
                mistakes);
   StepInput step;
   step.machine = required("--machine", machine_, machine::load_alike, mistakes);
+  topology_.lay(step.machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
   return step;
 }

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
+#include "cli/network_flag.h"
 #include "machine/machine.h"
 #include "workload/zoo/model.h"
 
@@ -23,6 +24,8 @@ struct StepInput {
 class StepFlags {
  public:
   void declare(Options& options);
+  /// --topology, of commands that simulate: what they read is laid on it.
+  void declare_topology(Options& options) { topology_.declare(options); }
   bool given() const { return model_ || machine_ || devices_; }
   /// Of model and machine, as they were given; "" where not.
   struct Names {
@@ -39,6 +42,7 @@ class StepFlags {
   std::optional<std::string> model_;
   std::optional<std::string> machine_;
   std::optional<std::string> devices_;
+  TopologyFlag topology_;
 };
 
 /// The whole number of `flag` within [least, most]; `fallback` when not given or a mistake.

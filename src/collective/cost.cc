@@ -151,6 +151,7 @@ std::vector<CollectivePhase> plan_collective(Kind kind, Bytes size,
                           .size = bytes,
                           .latency = from_seconds(priced.latency),
                           .waits = from_seconds(priced.waits),
+                          .sends = from_seconds(priced.sends),
                           .serialisation = from_seconds(priced.longest),
                           .ports = {}};
     phase.ports.reserve(over.size());

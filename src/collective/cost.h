@@ -145,6 +145,7 @@ struct CollectivePhase {
   Bytes size{0};  ///< buffer of this phase, counted as in Node::bytes
   Time latency{0};
   Time waits{0};               ///< part of latency: Protocol::buffer_copy and at_least
+  Time sends{0};               ///< part of latency: a member's messages beyond the first of a step
   Time serialisation{0};       ///< of its busiest link: what dimensions share counts once for each
   std::vector<PortUse> ports;  ///< innermost dimension first, never empty
 };

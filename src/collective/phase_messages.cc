@@ -210,7 +210,7 @@ Time setup_of(const CollectivePhase& phase, const machine::Machine& machine) {
   for (const PortUse& port : phase.ports) {
     launch = std::max(launch, protocol_of(phase, port, machine).launch);
   }
-  return launch + own_copy(phase, machine) + phase.waits;
+  return launch + own_copy(phase, machine) + phase.waits + phase.sends;
 }
 
 }  // namespace orrery::collective

@@ -2,13 +2,12 @@
 /// A phase of a collective as messages: which there are, and how each travels.
 ///
 ///   time of a phase alone = setup + end of its last message
-///   setup                 = launch + copy of the own chunk (Protocol) + CollectivePhase::waits
+///   setup                 = launch + copy of the own chunk (Protocol) + CollectivePhase::waits +
+///                           sends, which the network does not see
 ///
 /// A message over dimension d holds each link of its way for bytes / (efficiency * bandwidth) and
 /// takes d's step latency, in rings the slowest dimension's (cost.h). Rings are those of
 /// ring_orders.h; pipelined algorithms cut their buffer into kMessageChunks.
-///
-/// Ignores: what each further send of a member costs (StepCount::further_messages).
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,9 @@ using Request = PhaseRequest;
 /// peers at once leave. A coefficient that a protocol gains is one more term here.
 struct Part {
   double launch = 0;
-  double step = 0;  ///< one step
-  double rest = 0;  ///< of the latency, all steps together
+  double step = 0;   ///< one step
+  double sends = 0;  ///< messages of a member beyond the first of a step
+  double rest = 0;   ///< of the latency, all steps together
   LinkSeconds busy;
   int protocol = -1;
 };
@@ -36,8 +37,8 @@ Part price_part(const Request& request, const StepCount& count,
   const double chunk = own_chunk ? request.size / request.members : 0;
   return {.launch = to_seconds(protocol.launch),
           .step = to_seconds(protocol.step_latency),
-          .rest = count.further_messages * to_seconds(message) +
-                  count.further_hops * to_seconds(dimension.latency) +
+          .sends = count.further_messages * to_seconds(message),
+          .rest = count.further_hops * to_seconds(dimension.latency) +
                   protocol.local_copy * chunk * alone,
           .busy = {.own = count.load * request.size * per_byte,
                    .port = count.port * request.size * per_byte}};
@@ -72,7 +73,8 @@ Part price_like(const Request& request, const StepCount& count,
     if (protocol.name == name) {
       return part;
     }
-    const double time = part.launch + count.steps * part.step + part.rest + part.busy.own;
+    const double time =
+        part.launch + count.steps * part.step + part.sends + part.rest + part.busy.own;
     if (time < best_time) {
       best = part;
       best_time = time;
@@ -133,6 +135,7 @@ Priced price_protocol(const Request& request, Algorithm algorithm, const FlatCou
                        : price_like(request, flat.part[i], dimension, share, protocol.name);
     add_shared(request, algorithm, flat, i, protocol.name, part);
     launch = std::max(launch, part.launch);
+    priced.sends += part.sends;
     priced.latency += part.rest + (flat.lockstep ? 0 : flat.part[i].steps * part.step);
     steps += flat.part[i].steps;
     slowest_step = std::max(slowest_step, part.step);
@@ -147,7 +150,7 @@ Priced price_protocol(const Request& request, Algorithm algorithm, const FlatCou
         [](double sum, const LinkSeconds& part) { return sum + std::max(part.own, part.through); });
     priced.longest = std::max(priced.longest, in_turn);
   }
-  priced.latency += launch + (flat.lockstep ? steps * slowest_step : 0);
+  priced.latency += launch + priced.sends + (flat.lockstep ? steps * slowest_step : 0);
   add_launching(request, protocol, priced);
   return priced;
 }

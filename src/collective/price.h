@@ -32,6 +32,7 @@ struct PricedPhase {
   int protocol = -1;
   double latency = 0;
   double waits = 0;  ///< part of latency: buffer_copy and at_least of its launch
+  double sends = 0;  ///< likewise: StepCount::further_messages
   double longest = std::numeric_limits<double>::infinity();  ///< of the busiest link
   std::array<LinkSeconds, topology::kMaxDimensions> busy{};  ///< by extent
   std::array<int, topology::kMaxDimensions> protocols{};

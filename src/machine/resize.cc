@@ -135,6 +135,10 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
   if (devices < 1 || devices > kMostDevices) {
     return fail(cannot_have(devices, fmt::format("a number from 1 to {}", kMostDevices)));
   }
+  if (machine.wires.graph && devices > machine.wires.graph->hosts) {
+    return fail(cannot_have(devices, fmt::format("at most the {} hosts of {}",
+                                                 machine.wires.graph->hosts, machine.wires.spec)));
+  }
   if (auto cut = cut_parts(machine, devices); !cut) {
     return fail(std::move(cut.error()));
   }

@@ -68,6 +68,9 @@ std::string part_lines(const std::string& title, const std::array<serving::TimeP
 /// Where the time goes, and what only some engines have.
 template <class Scalar>
 void visit_parts(const serving::Run& run, Scalar scalar) {
+  if (run.engine.network) {
+    scalar("network", name_of(*run.engine.network));
+  }
   const serving::Breakdown where = serving::breakdown(run);
   for (const auto& [of, all] : {std::pair{"ttft", &where.ttft}, {"tpot", &where.tpot}}) {
     for (const serving::TimePart& part : *all) {

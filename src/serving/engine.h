@@ -32,6 +32,7 @@
 #include "serving/router.h"
 #include "serving/scheduler/scheduler.h"
 #include "serving/step/step_cost.h"
+#include "simulate/network_model.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::serving {
@@ -147,6 +148,10 @@ struct Engine {
   Time cool_down = 300_s;
   std::int64_t prefill = 0;
   std::int64_t prefill_tp = 0;
+
+  /// How collectives and transfers of keys and values share links (step::StepOptions::network,
+  /// KvTransfers); of a run, not of a file.
+  std::optional<simulate::NetworkModel> network{};
 
   /// What a file states, as ("section.field", "file:line").
   std::vector<std::pair<std::string, std::string>> stated;

@@ -108,7 +108,8 @@ step::StepOptions step_options(const Engine& engine) {
       .kernels = engine.kernels,
       .gateway = engine.gateway,
       .window = engine.weight_window,
-      .retain = engine.weight_retain};
+      .retain = engine.weight_retain,
+      .network = engine.network};
 }
 
 }  // namespace orrery::serving

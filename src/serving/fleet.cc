@@ -56,7 +56,7 @@ Fleet::Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>&
   add_members(parts, false, std::max(engine.replicas, engine.most_replicas),
               {engine.prefill * prefill_ranks, engine.tp * engine.cp * engine.pp});
   if (parts.prefill != nullptr) {
-    network_.emplace(*parts.machine);
+    network_.emplace(*parts.machine, run.engine.network);
   }
   bucket_ = static_cast<double>(engine.admit_burst);
   for (std::size_t i = static_cast<std::size_t>(engine.prefill + engine.replicas);

@@ -5,13 +5,17 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "engine/event_queue.h"
 #include "machine/machine.h"
 #include "machine/network/fair.h"
+#include "machine/network/fifo.h"
 #include "machine/topology/link_map.h"
+#include "simulate/network_model.h"
 
 namespace orrery::serving {
 
@@ -21,17 +25,19 @@ struct Placement {
   std::int64_t ranks = 1;
 };
 
-/// Flows between the ranks of two engines, all transfers sharing the machine's links by max-min
-/// fairness (network::FairNetwork). With tp_s ranks at the source and tp_d at the destination,
+/// Messages between the ranks of two engines, all transfers on the machine's links: first come
+/// first served with `fifo` (network::FifoNetwork), else sharing them by max-min fairness
+/// (network::FairNetwork). With tp_s ranks at the source and tp_d at the destination,
 ///
 ///   tp_d >= tp_s   rank r gets its share from rank floor(r tp_s / tp_d)
 ///   tp_d <  tp_s   rank r gets equal parts of it from the ranks [r, r + 1) tp_s / tp_d
 ///
-/// A transfer ends with its last flow. Pulled as a whole after the prompt (vLLM's NIXL connector);
-/// ignores the messages that start it.
+/// A transfer ends with its last message. Pulled as a whole after the prompt (vLLM's NIXL
+/// connector); ignores the messages that start it.
 class KvTransfers {
  public:
-  explicit KvTransfers(const machine::Machine& machine);
+  /// Requires a network that is not of packets or flits.
+  KvTransfers(const machine::Machine& machine, std::optional<simulate::NetworkModel> network);
 
   /// Requires at >= the last advance(). `bytes` of one destination rank.
   std::size_t begin(Time at, const Placement& source, const Placement& destination, Bytes bytes);
@@ -45,16 +51,16 @@ class KvTransfers {
     Placement source;
     Placement destination;
     Bytes bytes{0};
-    std::int64_t flows = 0;  ///< not yet there
+    std::int64_t messages = 0;  ///< not yet there
   };
   void start(std::size_t transfer);
-  void start_flow(std::size_t transfer, std::int64_t from, std::int64_t to, Bytes bytes);
+  void start_message(std::size_t transfer, std::int64_t from, std::int64_t to, Bytes bytes);
 
   topology::LinkMap map_;
-  network::FairNetwork network_;
+  std::variant<network::FairNetwork, network::FifoNetwork> network_;
   engine::EventQueue queue_;
   std::vector<Transfer> transfers_;
-  std::vector<std::size_t> owner_;  ///< by the network's number of a flow
+  std::vector<std::size_t> owner_;  ///< by the network's number of a message
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<topology::Hop>> routes_;
   std::vector<std::size_t> ended_;
 };

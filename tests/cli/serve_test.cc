@@ -80,6 +80,32 @@ TEST(ServeCommand, ATopologysSharedLinksSlowStepsAndTransfersDown) {
   EXPECT_GT(mean(leaves + "25 GB/s', routing: shortest}") / closed, 1.2);
 }
 
+TEST(ServeCommand, NetworksByTheirNames) {
+  const auto served = [](const std::string& more) {
+    const Outcome run = orrery(std::string(kSmall) + "--devices 8 --json " + more);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return nlohmann::json::parse(run.out);
+  };
+  const auto closed = served("");
+  EXPECT_FALSE(closed.contains("network"));
+  for (const char* network : {"ports", "fifo", "flow"}) {
+    const auto run = served(std::string("--network ") + network);
+    EXPECT_EQ(run.at("network"), network);
+    EXPECT_NEAR(run.at("tpot_s").at("mean").get<double>(),
+                closed.at("tpot_s").at("mean").get<double>(), 1e-8)
+        << network;
+  }
+  const Outcome missing = orrery(std::string(kSmall) + "--topology leaf_spine:leafs=2");
+  EXPECT_NE(missing.status, 0);
+  EXPECT_THAT(missing.err, HasSubstr("--topology"));
+  const Outcome few = orrery(std::string(kSmall) + "--devices 32 --topology fat_tree:k=2");
+  EXPECT_NE(few.status, 0);
+  EXPECT_THAT(few.err, HasSubstr("at most the 2 hosts of fat_tree:k=2"));
+  const Outcome pools = orrery(std::string(kSmall) + "--prefill 1 --network packet");
+  EXPECT_NE(pools.status, 0);
+  EXPECT_THAT(pools.err, HasSubstr("ports, fifo or flow"));
+}
+
 TEST(ServeCommand, ARowPerRequestAndStepsForPerfetto) {
   const Folder folder;
   const std::string rows = folder / "rows.csv";

@@ -150,7 +150,7 @@ TEST(Fleet, DecodingIsFreeOfPromptsInItsOwnPool) {
 TEST(KvTransfers, ShareTheLinksOfTheirEnds) {
   machine::Machine machine = machine::with_devices(dgx(), 8).value();
   const auto took = [&](std::vector<std::pair<Placement, Placement>> ways) {
-    KvTransfers transfers(machine);
+    KvTransfers transfers(machine, {});
     for (const auto& [source, destination] : ways) {
       transfers.begin(1_ms, source, destination, Bytes(4'500'000'000));
     }
@@ -169,6 +169,40 @@ TEST(KvTransfers, ShareTheLinksOfTheirEnds) {
   EXPECT_NEAR(took({{{0, 1}, {2, 2}}}) / alone, 2, 0.01);
   EXPECT_NEAR(took({{{0, 2}, {2, 1}}}) / alone, 1, 0.01);
   EXPECT_NEAR(took({{{0, 2}, {2, 2}}}) / alone, 1, 0.01);
+}
+
+TEST(KvTransfers, FirstComeFirstServedWithFifo) {
+  // Two from one port: max-min both end after twice the time, in order the first after once.
+  const machine::Machine machine = machine::with_devices(dgx(), 8).value();
+  const auto ends = [&](simulate::NetworkModel network) {
+    KvTransfers transfers(machine, network);
+    transfers.begin(Time(0), {0, 1}, {1, 1}, Bytes(4'500'000'000));
+    transfers.begin(Time(0), {0, 1}, {2, 1}, Bytes(4'500'000'000));
+    std::vector<double> times;
+    while (!transfers.next().is_overflow()) {
+      const Time now = transfers.next();
+      times.insert(times.end(), transfers.advance(now).size(), to_seconds(now));
+    }
+    return times;
+  };
+  const std::vector<double> shared = ends(simulate::NetworkModel::flow);
+  const std::vector<double> in_order = ends(simulate::NetworkModel::fifo);
+  ASSERT_EQ(shared.size(), 2U);
+  ASSERT_EQ(in_order.size(), 2U);
+  EXPECT_EQ(shared[0], shared[1]);
+  EXPECT_NEAR(in_order[0] / shared[0], 0.5, 0.001);
+  EXPECT_NEAR(in_order[1] / shared[1], 1, 1e-6);
+}
+
+TEST(Fleet, TransfersAreNoPackets) {
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.prefill = 1;
+  engine.network = simulate::NetworkModel::packet;
+  const auto refused = Server::make(small_model(), dgx(), engine);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().to_string(), testing::HasSubstr("network: found 'packet'"));
+  engine.network = simulate::NetworkModel::fifo;
+  EXPECT_TRUE(Server::make(small_model(), dgx(), engine));
 }
 
 TEST(Fleet, ReplicasServeMoreThanOne) {

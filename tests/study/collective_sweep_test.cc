@@ -100,8 +100,9 @@ TEST(Messages, ShippedMachinesAgreeWithTheirClosedForm) {
     const auto machine = machine::load_machine(name);
     ASSERT_TRUE(machine);
     expect_same(*machine, one_size(Kind::all_reduce, 8, 64_MiB, Algorithm::ring), 0.01);
-    // The closed form adds a step latency for each further send of a member, 6 of some us.
-    expect_same(*machine, one_size(Kind::all_to_all, 8, 64_MiB, Algorithm::direct), 0.1);
+    // With a step latency for each further send of a member, 6 of some us.
+    expect_same(*machine, one_size(Kind::all_to_all, 8, 64_KiB, Algorithm::direct), 1e-6);
+    expect_same(*machine, one_size(Kind::all_to_all, 32, 64_KiB, Algorithm::direct), 1e-6);
   }
 }
 
@@ -112,16 +113,21 @@ TEST(Messages, TheSwitchAddsUpAsInTheClosedForm) {
   expect_same(machine, one_size(Kind::all_reduce, 8, 100 * kMegabyte, Algorithm::in_switch), 1e-6);
 }
 
-TEST(Messages, ServingKernelsTakeTheirClosedFormWithoutFurtherMessages) {
-  // Steps of no latency: what a member's further messages cost is not on any link. The copy of the
-  // buffer, 2 x 1 MB at 2 TB/s, and the host's 90 us count in both.
+TEST(Messages, ServingKernelsTakeTheirClosedForm) {
+  // 500 ns for each peer; the copy of the buffer, 2 x 1 MB at 2 TB/s, and the host's 90 us count in
+  // both.
   machine::Machine machine = cluster_of(8, 1);
   machine.device.memory = {{.name = "hbm", .bandwidth = Bandwidth(2e12)}};
-  machine.network[0].one_shot = {{.name = "graph", .launch = 4_us, .efficiency = 0.5},
-                                 {.name = "eager", .launch = 4_us, .buffer_copy = 2}};
+  machine.network[0].one_shot = {
+      {.name = "graph", .launch = 4_us, .step_latency = 500_ns, .efficiency = 0.5},
+      {.name = "eager", .launch = 4_us, .step_latency = 500_ns, .buffer_copy = 2}};
   machine.network[0].two_shot = {
-      {.name = "graph", .launch = 8_us, .efficiency = 0.5},
-      {.name = "eager", .launch = 8_us, .buffer_copy = 2, .at_least = 90_us}};
+      {.name = "graph", .launch = 8_us, .step_latency = 500_ns, .efficiency = 0.5},
+      {.name = "eager",
+       .launch = 8_us,
+       .step_latency = 500_ns,
+       .buffer_copy = 2,
+       .at_least = 90_us}};
   for (const Algorithm algorithm :
        {Algorithm::one_shot, Algorithm::two_shot, Algorithm::custom, Algorithm::custom_eager}) {
     expect_same(machine, one_size(Kind::all_reduce, 8, kMegabyte, algorithm), 1e-6);

@@ -147,11 +147,14 @@ class FlowTable {
 std::vector<std::uint32_t> by_start(const std::vector<FlowRequest>& flows) {
   std::vector<std::uint32_t> order(flows.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t f) {
+  const auto key = [&](std::uint32_t f) {
     const FlowRequest& flow = flows[f];
     return std::tie(flow.start, flow.source, flow.target, flow.bytes, flow.weight, flow.cap,
                     flow.via);
-  });
+  };
+  if (!std::ranges::is_sorted(order, {}, key)) {  // patterns are made in order
+    std::ranges::stable_sort(order, {}, key);
+  }
   return order;
 }
 

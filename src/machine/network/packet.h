@@ -106,7 +106,10 @@ struct PacketRun {
 ///             when they come there), and delay what is in a busy port by header / rate
 ///   eqds      first `window` packets at line rate; then per host one pull every
 ///             0.99 (wire + 38 B) / rate, in turn over the flows that it wants something of
-///             (trimmed packets first), each for 4,096 bytes
+///             (trimmed packets first), each for 4,096 bytes: a packet tells of what comes within a
+///             window after it; a flow's first packet is
+///             acknowledged, its last, those that its credit did not cover whole or that come
+///             again, and others for every 16 KiB
 ///   ndp       first `window` packets at line rate; every packet that comes, whole or trimmed, asks
 ///             for one more of its flow; per host one pull every wire / (0.99 rate), in turn over
 ///             the flows

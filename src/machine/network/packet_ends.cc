@@ -132,6 +132,7 @@ void PacketNetwork::take_from_host(std::uint32_t port_number) {
 
 std::uint32_t PacketNetwork::make_packet(std::uint32_t f, Stream& stream) {
   std::uint32_t number = stream.fresh;
+  bool asks = false;
   if (stream.unsolicited > 0 && stream.fresh < stream.count && stream.credit <= 0) {
     --stream.unsolicited;
     ++stream.fresh;
@@ -140,10 +141,12 @@ std::uint32_t PacketNetwork::make_packet(std::uint32_t f, Stream& stream) {
       number = stream.again.front();
       stream.again.pop_front();
       run_.resent += is(Protocol::swift) ? 0 : 1;
+      asks = true;
     } else {
       ++stream.fresh;
     }
     stream.credit -= wire_of(stream, number);
+    asks = asks || stream.credit < 0;
   }
   const std::uint32_t id = allocate();
   const std::uint32_t path = next_path(stream);
@@ -152,7 +155,8 @@ std::uint32_t PacketNetwork::make_packet(std::uint32_t f, Stream& stream) {
                   .wire = wire_of(stream, number),
                   .way = stream.ways[path],
                   .hops = stream.hops[path],
-                  .path = path};
+                  .path = path,
+                  .asks = asks || number + 1 == stream.count};
   ++run_.packets;
   enqueue(id);
   return static_cast<std::uint32_t>(ways_[stream.ways[path]]);
@@ -220,7 +224,13 @@ void PacketNetwork::deliver(std::uint32_t id) {
   }
   free_.push_back(id);
   if (is(Protocol::eqds)) {
-    learn(f, false);
+    learn(f, packet.number, false);
+    stream.untold += packet.wire;
+    if (stream.received > 1 && stream.received < stream.count && !packet.asks &&
+        stream.untold <= kUntold) {
+      return;
+    }
+    stream.untold = 0;
   } else if (is(Protocol::ndp)) {
     ask(f);
   }
@@ -247,8 +257,8 @@ void PacketNetwork::control(std::uint32_t f, Event event, std::uint32_t number) 
   for (std::uint16_t h = 0; h < stream.hops[path]; ++h) {
     waits += charge(reverse(ways_[stream.ways[path] + h]));
   }
-  if (event == Event::acknowledged && !trims() && stream.received < stream.count) {
-    return;
+  if (event == Event::acknowledged && !is(Protocol::ndp) && stream.received < stream.count) {
+    return;  // tells the sender nothing that it acts on
   }
   queue_.push(queue_.now() + stream.reverse + waits, event, f, number);
 }
@@ -279,7 +289,7 @@ void PacketNetwork::carry_pull(std::uint32_t id) {
 
 void PacketNetwork::acknowledge(std::uint32_t f) {
   Stream& stream = streams_[f];
-  stream.acknowledged += trims() || stream.back != kNone ? 1 : stream.count;
+  stream.acknowledged += is(Protocol::ndp) || stream.back != kNone ? 1 : stream.count;
   if (stream.acknowledged == stream.count) {
     end(f);
   }
@@ -304,12 +314,14 @@ void PacketNetwork::refuse(std::uint32_t f, std::uint32_t number) {
   offer(f);
 }
 
-void PacketNetwork::learn(std::uint32_t f, bool trimmed) {
+void PacketNetwork::learn(std::uint32_t f, std::uint32_t number, bool trimmed) {
   Stream& stream = streams_[f];
-  if (!stream.known) {
-    stream.known = true;
-    const std::uint32_t first = std::min(stream.count, window(stream));
-    stream.wanted += std::int64_t{stream.count - first} * options_.wire.value();
+  // Sent when all before it had been: what it says is wanted ends a window later.
+  const std::uint32_t told = std::min(stream.count, number + 1 + window(stream));
+  stream.told = std::max(stream.told, std::min(stream.count, window(stream)));
+  if (told > stream.told) {
+    stream.wanted += std::int64_t{told - stream.told} * options_.wire.value();
+    stream.told = told;
   }
   stream.wanted += stream.unreported;
   stream.unreported = 0;

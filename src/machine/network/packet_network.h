@@ -272,8 +272,8 @@ class PacketNetwork {
   /// receiver learns with the next packet.
   void take_credit(std::uint32_t f);
   void refuse(std::uint32_t f, std::uint32_t number);
-  /// The receiver hears of a flow, or that a packet must come again.
-  void learn(std::uint32_t f, bool trimmed);
+  /// The receiver hears of packet `number`, or that it must come again.
+  void learn(std::uint32_t f, std::uint32_t number, bool trimmed);
   void pull(std::uint32_t host);
   /// Every packet asks for one more of its flow (ndp).
   void ask(std::uint32_t f);

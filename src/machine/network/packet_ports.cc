@@ -64,7 +64,7 @@ void PacketNetwork::handle(const engine::CalendarQueue::Event& event) {
       if (is(Protocol::ndp)) {
         ask(event.subject);
       } else {
-        learn(event.subject, true);
+        learn(event.subject, event.generation, true);
       }
       control(event.subject, Event::refused, event.generation);
       break;

@@ -16,7 +16,8 @@ inline constexpr double kCalibratedRate =
 inline constexpr std::int64_t kLeastRoom = 2;  // packets: one is sent, one waits
 inline constexpr Bytes kPull{4096};            // wire bytes of one credit
 inline constexpr double kPacerShare = 0.99;
-inline constexpr Bytes kFraming{38};  // preamble and gap, that only the pacer counts
+inline constexpr Bytes kFraming{38};            // preamble and gap, that only the pacer counts
+inline constexpr std::int64_t kUntold = 16384;  // bytes that eqds acknowledges together
 
 /// Queues trim packets of these.
 constexpr bool trims(Protocol protocol) {
@@ -62,6 +63,7 @@ struct Packet {
   std::uint32_t path = 0;
   bool ack = false;
   bool marked = false;
+  bool asks = false;  ///< to be acknowledged at once (eqds)
 };
 
 /// What a switch port reports of itself when a packet leaves it (hpcc).
@@ -150,11 +152,12 @@ struct Stream {
   std::uint32_t unsolicited = 0;  ///< packets left of the first window
   std::uint32_t acknowledged = 0;
   std::uint32_t received = 0;
+  std::int64_t untold = 0;      ///< bytes come since the last acknowledgement (eqds)
   Time heard{0};                ///< when the latest packet came
   std::int64_t credit = 0;      ///< bytes
   std::int64_t wanted = 0;      ///< bytes that the receiver has yet to pull
   std::int64_t unreported = 0;  ///< of them, of which the receiver has not heard
-  bool known = false;           ///< to the receiver
+  std::uint32_t told = 0;       ///< packets that the receiver knows are to be sent (eqds)
   bool urgent = false;          ///< the receiver wants trimmed packets again
   std::uint32_t nic = 0;        ///< link, the first of path 0
   Bandwidth line{0};            ///< of all links that its paths begin with

@@ -189,7 +189,7 @@ std::int64_t PacketNetwork::to_skip(std::uint32_t f, double rate) const {
   const Stream& stream = streams_[f];
   std::int64_t left = std::int64_t{stream.count} - stream.received - under_way(f);
   if (is(Protocol::eqds)) {
-    left = std::min(left, stream.wanted / options_.wire.value());
+    left = std::min(left, stream.wanted / options_.wire.value() + stream.count - stream.told);
   }
   return left - kLeastPackets -
          static_cast<std::int64_t>(rate * to_seconds(stream.reverse * kTrips));
@@ -226,8 +226,9 @@ void PacketNetwork::take_out(std::uint32_t f, std::int64_t packets) {
   stream.count -= some;
   if (is(Protocol::roce)) {
     stream.unsolicited -= some;
-  } else if (is(Protocol::eqds)) {
-    stream.wanted -= packets * options_.wire.value();
+  } else if (is(Protocol::eqds) && stream.told > stream.count) {
+    stream.wanted -= std::int64_t{stream.told - stream.count} * options_.wire.value();
+    stream.told = stream.count;
   }
   run_.packets += static_cast<std::uint64_t>(packets);
   run_.skipped += static_cast<std::uint64_t>(packets);

@@ -47,7 +47,9 @@ class Assigner {
       return fail("no way leads from " + name(flow.source) + " to " + name(flow.target) +
                   " with routing " + std::string(name_of(router_.routing())));
     }
-    std::ranges::stable_sort(result_.pieces, {}, &Piece::flow);
+    if (!std::ranges::is_sorted(result_.pieces, {}, &Piece::flow)) {  // laid one by one they are
+      std::ranges::stable_sort(result_.pieces, {}, &Piece::flow);
+    }
     return std::move(result_);
   }
 

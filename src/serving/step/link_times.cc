@@ -8,7 +8,8 @@
 
 namespace orrery::step {
 
-LinkTimes::LinkTimes(machine::Machine machine) : machine_(std::move(machine)) {
+LinkTimes::LinkTimes(machine::Machine machine, simulate::NetworkModel network)
+    : machine_(std::move(machine)), network_(network) {
   for (const topology::NetworkDimension& dimension : machine_.network) {
     ranks_ *= dimension.size;
   }
@@ -16,8 +17,7 @@ LinkTimes::LinkTimes(machine::Machine machine) : machine_(std::move(machine)) {
 
 Result<Time> LinkTimes::simulated(const Key& key) const {
   simulate::SimulateOptions how;
-  how.network = simulate::NetworkModel::flow;
-  how.fold = false;
+  how.network = network_;
   how.algorithms.set(simulate::kLoneGroup, key.algorithm);
   const graph::Workload lone = simulate::lone_collective({.kind = key.kind,
                                                           .bytes = key.bytes,
@@ -41,7 +41,9 @@ Result<void> LinkTimes::check(graph::CollectiveKind kind, const RankGroup& group
   if (!ran) {
     Mistake mistake = std::move(ran.error().mistakes.front());
     mistake.where.clear();
-    mistake.field = fmt::format("{} on the topology", name_of(kind));
+    mistake.field = machine_.wires.graph
+                        ? fmt::format("{} on the topology", name_of(kind))
+                        : fmt::format("{} with --network {}", name_of(kind), name_of(network_));
     return fail(Error(std::move(mistake)));
   }
   return {};
@@ -55,7 +57,7 @@ Time LinkTimes::time(graph::CollectiveKind kind, Bytes size, const RankGroup& gr
   const Key key{kind, size, route, group.count, group.stride, algorithm};
   const auto [known, fresh] = known_.try_emplace(key);
   if (fresh) {
-    known->second = simulated(key).value();
+    known->second = simulated(key).value_or(Time::max());
   }
   return known->second;
 }

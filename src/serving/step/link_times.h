@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "collective/cost.h"
 #include "machine/machine.h"
+#include "simulate/network_model.h"
 
 namespace orrery::step {
 
@@ -21,18 +22,18 @@ struct RankGroup {
   std::vector<collective::Extent> extents{};  ///< where they lie
 };
 
-/// Collectives on a machine's network of links (topology::Wires), where closed forms would give
-/// away what ways share: of all groups of the engine at once and with nothing else on the links, as
-/// `--network flow` simulates it.
+/// Collectives as a model of the network simulates them: of all groups of the engine at once and
+/// with nothing else on the links. Every kind, size and group once.
 class LinkTimes {
  public:
-  /// Requires wires with a graph and as many devices as the engine has; device d is host d.
-  explicit LinkTimes(machine::Machine machine);
+  /// Requires as many devices as the engine has; with wires, device d is host d.
+  LinkTimes(machine::Machine machine, simulate::NetworkModel network);
 
   /// Mistakes: algorithms that have no messages there.
   Result<void> check(graph::CollectiveKind kind, const RankGroup& group,
                      collective::CollectiveAlgorithm algorithm);
-  /// `route`: as of graph::Node. Requires check().
+  /// `route`: as of graph::Node. Requires check(). Time::max(): it never ends (pauses of RoCE in a
+  /// ring of links).
   Time time(graph::CollectiveKind kind, Bytes size, const RankGroup& group,
             collective::CollectiveAlgorithm algorithm, const graph::TokenRoute& route = {});
 
@@ -51,6 +52,7 @@ class LinkTimes {
   Result<Time> simulated(const Key& key) const;
 
   machine::Machine machine_;
+  simulate::NetworkModel network_;
   std::int64_t ranks_ = 1;
   std::map<Key, Time> known_;
 };

@@ -190,8 +190,8 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
   expert_group_ = group(1, degrees.tp * degrees.dp);
   context_group_ = group(degrees.tp, degrees.cp);
   stage_group_ = group(degrees.tp, degrees.pp);
-  if (machine_.wires.graph) {
-    on_links_.emplace(machine_);
+  if (machine_.wires.graph || options_.network) {
+    on_links_.emplace(machine_, options_.network.value_or(simulate::NetworkModel::flow));
   }
   measure_weights();
   measure_cache();

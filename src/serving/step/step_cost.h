@@ -59,9 +59,9 @@
 /// Inside a captured graph T is padded to the next capture size; a step that is too large for one
 /// takes at least `launch` per kernel.
 ///
-/// On a machine with a topology collectives are flows on its links, those of all groups of the
-/// engine at once (link_times.h), the engine on the first of the devices. What other
-/// engines send at that time is not seen.
+/// With `network`, and on a machine with a topology, collectives are simulated on its links, those
+/// of all groups of the engine at once (link_times.h), the engine on the first of the devices. What
+/// other engines send at that time is not seen. Not those of `gateway`.
 ///
 /// `kernels`: layers, products and attention that its tables cover take their measured times
 /// (measured_kernels.h), attention of plain layers without windows, guesses and cp only.
@@ -138,6 +138,8 @@ struct StepOptions {
   Gateway gateway = Gateway::none;
   std::int64_t window = 0;  ///< blocks of weights in memory; 0: all stay there
   std::int64_t retain = 0;  ///< with a window: the MLP of every so many-th layer stays; 0: none
+  /// Of collectives; none: closed forms of the dimensions, on a topology flow.
+  std::optional<simulate::NetworkModel> network{};
 };
 
 /// A chunk of a prompt.
@@ -254,7 +256,7 @@ class StepCost {
   Time reduced_at_home(Bytes size) const;
   /// With dp > 1: every copy gets all tokens before the experts, and its own ones' sums after them.
   void add_exchange(Part& part, std::int64_t tokens) const;
-  /// A collective of every group of its kind: closed forms, or flows on a topology.
+  /// A collective of every group of its kind: closed forms, or simulated.
   Time moved(
       graph::CollectiveKind kind, Bytes size, const RankGroup& group,
       collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::automatic) const;
@@ -350,7 +352,7 @@ class StepCost {
   graph::Operator decode_;
   std::shared_ptr<StepCost> drafter_;
   std::shared_ptr<const MeasuredKernels> measured_;
-  /// Of a machine with a topology; remembers what it has found.
+  /// Of what is simulated; remembers what it has found.
   mutable std::optional<LinkTimes> on_links_;
 };
 

@@ -7,8 +7,6 @@
 
 #include <cmath>
 
-#include "machine/topology/read.h"
-
 namespace orrery::step {
 namespace {
 
@@ -107,70 +105,6 @@ TEST(StepCost, TheBusiestRankOfExpertsDecides) {
   const Time split = time(4096);
   options.spread = 0;
   EXPECT_EQ(time(4096), split);
-}
-
-/// A switch of 16 devices of the shipped machine, laid on two leaves of 8.
-machine::Machine on_leaves(const std::string& uplinks) {
-  machine::Machine machine = machine::load_machine("dgx-h100").value();
-  topology::NetworkDimension fabric;
-  fabric.name = "fabric";
-  fabric.kind = topology::DimensionKind::switched;
-  fabric.size = 16;
-  fabric.bandwidth = Bandwidth(50e9);
-  fabric.latency = 4_us;
-  machine.network = {fabric};
-  const std::string spec =
-      "leaf_spine:leaves=2,hosts=8,spines=1,bandwidth=50 GB/s,uplink_bandwidth=" + uplinks;
-  machine.wires = {
-      .spec = spec,
-      .routing = topology::Routing::shortest,
-      .graph = std::make_shared<const topology::LinkGraph>(*topology::load_topology(spec, "test"))};
-  return machine;
-}
-
-StepCost step_cost_on(const machine::Machine& machine, const StepOptions& options) {
-  return StepCost::make(zoo::load_model("llama-3.1-8b").value(), machine, options).value();
-}
-
-TEST(StepCost, OnATopologySharedLinksAreNotFree) {
-  StepOptions options;
-  options.degrees = {.tp = 4, .pp = 4};
-  options.all_reduce = collective::CollectiveAlgorithm::ring;
-  machine::Machine plain = on_leaves("400 GB/s");
-  plain.wires = {};
-  StepCost closed = step_cost_on(plain, options);
-  StepCost roomy = step_cost_on(on_leaves("400 GB/s"), options);
-  StepCost tapered = step_cost_on(on_leaves("50 GB/s"), options);
-  // Uplinks of 8 hosts' rate: the switch, which the closed form prices.
-  const StepShape shape = prompt(closed, 4096, 0);
-  EXPECT_NEAR(roomy.time(shape) / closed.time(shape), 1, 1e-9);
-  // All-reduces of 4 stay inside leaves. Stages 1 to 2 and 3 to 0 are on different leaves: 4 ranks
-  // of each send over one trunk, a hop takes four times as long, and there are three.
-  const Time hop = Bytes(2) * 4096 * 4096 / Bandwidth(50e9);
-  EXPECT_NEAR((tapered.time(shape) - roomy.time(shape)) / (hop * 9), 1, 1e-6);
-  // Rings of 16 (llama's 8 key-value heads are copied) pass the trunk once each way: no slower.
-  options.degrees = {.tp = 16};
-  EXPECT_NEAR(step_cost_on(on_leaves("50 GB/s"), options).time(shape) /
-                  step_cost_on(on_leaves("400 GB/s"), options).time(shape),
-              1, 1e-9);
-}
-
-TEST(StepCost, OnATopologyAlgorithmsWithoutMessagesAreRefused) {
-  machine::Machine machine = on_leaves("400 GB/s");
-  machine.network.front().size = 8;
-  machine.network.push_back(machine.network.front());
-  machine.network.back().name = "outer";
-  machine.network.back().size = 2;
-  StepOptions options;
-  options.degrees = {.tp = 16};
-  options.all_reduce = collective::CollectiveAlgorithm::themis;
-  const auto refused = StepCost::make(zoo::load_model("llama-3.1-8b").value(), machine, options);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().to_string(),
-              testing::AllOf(testing::HasSubstr("all_reduce on the topology"),
-                             testing::HasSubstr("themis")));
-  options.all_reduce = collective::CollectiveAlgorithm::custom;  // whatever it takes has messages
-  EXPECT_TRUE(StepCost::make(zoo::load_model("llama-3.1-8b").value(), machine, options));
 }
 
 TEST(StepCost, KeyValueHeadsAreCopiedWhereThereAreFewerThanRanks) {

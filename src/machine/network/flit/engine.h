@@ -210,7 +210,7 @@ class Engine {
     std::uint32_t vc = 0;       ///< VC first in turn
     std::uint32_t place = 0;    ///< number among its router's
     Cycle last_credit = 0;      ///< with speed-up, when the last credit is back
-    Cycle credit_step = -1;      ///< allocation that it is of
+    Cycle credit_step = -1;     ///< allocation that it is of
     Cycle credit_delay = 0;     ///< from a grant to the credit's use upstream
   };
   struct OutPort {

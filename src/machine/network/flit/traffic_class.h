@@ -40,7 +40,8 @@ struct TrafficClass {
     if (transacts) {
       const auto flits =
           std::accumulate(transaction_sizes.begin() + 1, transaction_sizes.end(), std::int64_t{0});
-      return static_cast<double>(flits / 2);
+      const std::int64_t half = flits / 2;
+      return static_cast<double>(half);
     }
     const double flits = std::inner_product(sizes.begin(), sizes.end(), weights.begin(), 0.0);
     return flits / std::accumulate(weights.begin(), weights.end(), 0.0);

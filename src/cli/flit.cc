@@ -123,6 +123,17 @@ class FlitCommand : public Command {
         mistakes.add({flag_of(field), {}, {}, "goes with a constant load"});
       }
     }
+    for (const char* field : {"packet", "pattern", "burst_alpha", "burst_beta"}) {
+      if (!experiment.classes.empty() && given_.at(field)) {
+        mistakes.add({flag_of(field), {}, {}, "goes without the classes of " + *booksim_});
+      }
+    }
+    if (!experiment.classes.empty() && loops) {
+      mistakes.add({"--booksim",
+                    {},
+                    *booksim_,
+                    "one class of packets of one size, for a batch or messages"});
+    }
     if (messages_ && experiment.batch > 0) {
       mistakes.add({"--messages", {}, {}, "contradicts batch; choose one"});
     }
@@ -242,8 +253,7 @@ class FlitCommand : public Command {
     const auto at = [&](double rate) {
       flit::OpenLoopSettings load = experiment.load;
       load.rate = rate;
-      return flit::run_open_loop(*prepared.graph, prepared.routing, experiment.router,
-                                 prepared.traffic, load, how);
+      return flit::run_open_loop(prepared.network(experiment), load, how);
     };
     report.point = at(experiment.load.rate);
     if (sweep_) {

@@ -61,6 +61,55 @@ void write_run(JsonWriter& json, const flit::OpenLoopResult& run) {
   json.key("packets").value(run.packets);
   json.key("cycles").value(run.cycles);
   json.key("flit_hops").value(run.flit_hops);
+  if (run.classes.size() < 2) {
+    return;
+  }
+  json.key("classes").begin_array();
+  for (const flit::ClassResult& of : run.classes) {
+    json.begin_object();
+    json.key("packet_latency_mean").value(of.packet_latency);
+    json.key("network_latency_mean").value(of.network_latency);
+    json.key("flit_latency_mean").value(of.flit_latency);
+    json.key("hops_mean").value(of.hops);
+    json.key("injected_load").value(of.injected);
+    json.key("accepted_load").value(of.accepted);
+    json.key("packets").value(of.packets);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+std::string classes_text(const flit::OpenLoopResult& run) {
+  std::string text;
+  for (std::size_t i = 0; run.classes.size() > 1 && i < run.classes.size(); ++i) {
+    const flit::ClassResult& of = run.classes[i];
+    text += fmt::format(
+        "  class {:<11}packet latency {:.2f}, network {:.2f}, by flit {:.2f}; accepted load "
+        "{:.4f}, "
+        "{} packets\n",
+        i, of.packet_latency, of.network_latency, of.flit_latency, of.accepted, of.packets);
+  }
+  return text;
+}
+
+/// Of packets: "4" flits, "1 to 8" where they differ.
+std::string sizes_text(const flit::Experiment& experiment) {
+  int least = experiment.load.packet;
+  int most = least;
+  for (const flit::TrafficClass& of : experiment.classes) {
+    const auto take = [&](const auto& sizes) {
+      for (const int size : sizes) {
+        least = std::min(least, size);
+        most = std::max(most, size);
+      }
+    };
+    if (of.transacts) {
+      take(of.transaction_sizes);
+    } else {
+      take(of.sizes);
+    }
+  }
+  return least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
 }
 
 std::string curve_text(const FlitReport& report) {
@@ -83,7 +132,7 @@ std::string flit_table(const FlitReport& report, const flit::RouterGraph& graph)
       "{}: {} nodes, {} routers, {} channels; routing {}, {} VCs of {} flits; {}, packets of {} "
       "flits\n",
       graph.name, report.nodes, report.routers, graph.channels.size(), report.routing,
-      experiment.router.vcs, experiment.router.buffer, experiment.pattern, experiment.load.packet);
+      experiment.router.vcs, experiment.router.buffer, experiment.pattern, sizes_text(experiment));
   text += fmt::format("  deadlock         {}\n", freedom_text(report.dependencies));
   text += fmt::format("  offered load     {:.4f} flits per node and cycle\n", run.offered);
   text += fmt::format("  accepted load    {:.4f}\n", run.accepted);
@@ -94,6 +143,7 @@ std::string flit_table(const FlitReport& report, const flit::RouterGraph& graph)
                       run.flit_latency);
   text += fmt::format("  hops             {:.3f} routers; {} packets, {} cycles simulated\n",
                       run.hops, run.packets, run.cycles);
+  text += classes_text(run);
   if (!run.stable) {
     text += "  UNSTABLE         " + run.reason + "\n";
   }

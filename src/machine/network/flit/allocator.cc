@@ -20,22 +20,48 @@ void SparseAllocator::place(std::vector<Side>& sides, const std::vector<std::uin
 }
 
 void SparseAllocator::resize(const std::vector<std::uint32_t>& inputs,
-                             const std::vector<std::uint32_t>& outputs) {
+                             const std::vector<std::uint32_t>& outputs, Arbiter arbiter) {
   routers_.clear();
   place(inputs_, inputs, &Router::inputs);
   place(outputs_, outputs, &Router::outputs);
   reached_from_.assign(outputs.size(), kNone);
-}
-
-/// Distances from the pointer wrap, so those behind it are last in turn.
-void SparseAllocator::choose(std::vector<Side>& by, std::uint32_t who, std::uint32_t candidate) {
-  Side& side = by[who];
-  if (side.best == kNone || candidate - side.pointer < side.best - side.pointer) {
-    side.best = candidate;
+  if (arbiter == Arbiter::matrix) {
+    for (Side& input : inputs_) {
+      input.granted.resize(routers_[input.router].outputs);
+    }
+    for (Side& output : outputs_) {
+      output.granted.resize(routers_[output.router].inputs);
+    }
   }
 }
 
-bool SparseAllocator::iterate(bool input_first, bool move_pointers) {
+/// Less is earlier. Distances from the pointer wrap, so those behind it are last in turn.
+std::uint64_t SparseAllocator::turn(const Side& side, std::uint32_t other, const Side& of_other) {
+  return side.granted.empty() ? other - side.pointer
+                              : (std::uint64_t{side.granted[of_other.place]} << 32U) |
+                                    static_cast<std::uint32_t>(~of_other.place);
+}
+
+void SparseAllocator::choose(Side& side, std::uint32_t other, const std::vector<Side>& others,
+                             std::int64_t priority) {
+  if (side.best == kNone || priority > side.priority ||
+      (priority == side.priority &&
+       turn(side, other, others[other]) < turn(side, side.best, others[side.best]))) {
+    side.best = other;
+    side.priority = priority;
+  }
+}
+
+void SparseAllocator::pass_turn(Side& side, std::uint32_t other, const Side& of_other) {
+  side.pointer = other + 1;
+  if (!side.granted.empty()) {
+    side.granted[of_other.place] = ++grants_;
+  }
+}
+
+bool SparseAllocator::iterate(Allocator allocator, bool move_pointers) {
+  const bool input_first = allocator == Allocator::separable_input_first;
+  const bool has_priorities = allocator != Allocator::islip;
   std::vector<Side>& first = input_first ? inputs_ : outputs_;
   std::vector<Side>& second = input_first ? outputs_ : inputs_;
   const auto ends = [&](const Request& request) {
@@ -44,13 +70,15 @@ bool SparseAllocator::iterate(bool input_first, bool move_pointers) {
   };
   for (const Request& request : requests_) {
     if (!inputs_[request.input].matched && !outputs_[request.output].matched) {
-      choose(first, ends(request).first, ends(request).second);
+      choose(first[ends(request).first], ends(request).second, second,
+             has_priorities ? input_first ? request.at_input : request.at_output : 0);
     }
   }
   for (const Request& request : requests_) {
     const auto [a, b] = ends(request);
     if (first[a].best == b) {
-      choose(second, b, a);
+      choose(second[b], a, first,
+             has_priorities ? input_first ? request.at_output : request.at_input : 0);
     }
   }
   bool found = false;
@@ -59,8 +87,8 @@ bool SparseAllocator::iterate(bool input_first, bool move_pointers) {
     if (first[a].best == b && second[b].best == a && !first[a].matched) {
       first[a].matched = second[b].matched = true;
       if (move_pointers) {
-        first[a].pointer = b + 1;
-        second[b].pointer = a + 1;
+        pass_turn(first[a], b, second[b]);
+        pass_turn(second[b], a, first[a]);
       }
       matches_.push_back(request);
       found = true;
@@ -80,9 +108,8 @@ const std::vector<SparseAllocator::Request>& SparseAllocator::match(Allocator al
   if (requests_.empty()) {
     return matches_;
   }
-  if (allocator >= Allocator::wavefront) {  // they count requests: one of a kind
+  if (allocator >= Allocator::wavefront) {
     std::sort(requests_.begin(), requests_.end());
-    requests_.erase(std::unique(requests_.begin(), requests_.end()), requests_.end());
   }
   if (allocator == Allocator::wavefront) {
     wavefront();
@@ -93,9 +120,7 @@ const std::vector<SparseAllocator::Request>& SparseAllocator::match(Allocator al
   } else {
     for (int i = 0; i < iterations; ++i) {
       const bool moves = allocator != Allocator::islip || i == 0;
-      const bool found = allocator == Allocator::pim
-                             ? draw(random)
-                             : iterate(allocator == Allocator::separable_input_first, moves);
+      const bool found = allocator == Allocator::pim ? draw(random) : iterate(allocator, moves);
       if (!found) {
         break;
       }

@@ -17,12 +17,16 @@ class SparseAllocator {
   struct Request {
     std::uint32_t input = 0;
     std::uint32_t output = 0;
+    std::int64_t at_input = 0;  ///< priority among the requests of its input, by the separable ones
+    std::int64_t at_output = 0;
     friend auto operator<=>(const Request&, const Request&) = default;
   };
 
   /// By input and by output: the router that it is of.
-  void resize(const std::vector<std::uint32_t>& inputs, const std::vector<std::uint32_t>& outputs);
-  void ask(std::uint32_t input, std::uint32_t output) { requests_.push_back({input, output}); }
+  void resize(const std::vector<std::uint32_t>& inputs, const std::vector<std::uint32_t>& outputs,
+              Arbiter arbiter);
+  /// Once for an input and an output.
+  void ask(const Request& request) { requests_.push_back(request); }
   bool has_requests() const { return !requests_.empty(); }
   /// The matches; takes back all requests. `random`: what pim draws from.
   const std::vector<Request>& match(Allocator allocator, int iterations, Random& random);
@@ -31,6 +35,8 @@ class SparseAllocator {
   struct Side {
     std::uint32_t pointer = 0;  ///< other side that is first in turn; of loa by its place
     std::uint32_t best = kNone;
+    std::int64_t priority = 0;           ///< of the best
+    std::vector<std::uint32_t> granted;  ///< matrix: when, by place of the other side; 0: never
     bool matched = false;
     std::uint32_t router = 0;
     std::uint32_t place = 0;  ///< among those of its router
@@ -42,10 +48,13 @@ class SparseAllocator {
     std::uint32_t diagonal = 0;  ///< the first in turn
   };
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  static void choose(std::vector<Side>& by, std::uint32_t who, std::uint32_t candidate);
+  static std::uint64_t turn(const Side& side, std::uint32_t other, const Side& of_other);
+  static void choose(Side& side, std::uint32_t other, const std::vector<Side>& others,
+                     std::int64_t priority);
+  void pass_turn(Side& side, std::uint32_t other, const Side& of_other);
   void place(std::vector<Side>& sides, const std::vector<std::uint32_t>& routers,
              std::uint32_t Router::*count);
-  bool iterate(bool input_first, bool move_pointers);
+  bool iterate(Allocator allocator, bool move_pointers);
   void grant(const Request& request);
   bool is_open(const Request& request) const;
   void wavefront();
@@ -60,6 +69,7 @@ class SparseAllocator {
   std::vector<Request> requests_;
   std::vector<Request> matches_;
   std::vector<std::uint32_t> reached_from_;  ///< max_size: by output, the input before it
+  std::uint32_t grants_ = 0;                 ///< matrix: so far
   std::uint32_t turn_ = 0;                   ///< max_size: where the inputs begin
 };
 

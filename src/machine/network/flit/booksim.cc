@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/reader.h"
+#include "machine/network/flit/booksim_file.h"
 #include "machine/network/flit/booksim_keys.h"
 #include "machine/network/flit/booksim_traffic.h"
 #include "machine/network/flit/experiment.h"
@@ -17,160 +18,93 @@
 namespace orrery::flit {
 namespace {
 
-struct Entry {
-  std::string value;
-  int line = 0;
-};
-
-class BookSimReader {
+class BookSimReader : BookSimFile {
  public:
-  BookSimReader(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {}
+  BookSimReader(std::string_view text, const std::string& file) : BookSimFile(text, file) {}
 
   Result<Experiment> read() {
-    tokenize();
     read_router();
     read_load();
     read_topology();
-    for (const auto& [key, entry] : entries_) {
+    for (const auto& [key, entry] : entries()) {
       if (const auto only = only_values.find(key);
           only != only_values.end() &&
           std::find(only->second.begin(), only->second.end(), entry.value) == only->second.end()) {
         add(entry.line, key, entry.value, enumerated(only->second) + ": there is no other here");
       } else if (without_effect.contains(key)) {
-        result_.notes.push_back(
-            fmt::format("{}:{}: {} changes nothing here", file_, entry.line, key));
-      } else if (only == only_values.end() && !known_.contains(key)) {
+        note(fmt::format("{}:{}: {} changes nothing here", file(), entry.line, key));
+      } else if (only == only_values.end() && !known().contains(key)) {
         add(entry.line, key, "", "no setting of that name" + did_you_mean(key, names()));
       }
     }
-    if (!mistakes_.empty()) {
-      return fail(std::move(mistakes_));
+    if (!mistakes().empty()) {
+      return fail(mistakes());
     }
+    result_.notes = notes();
     return std::move(result_);
   }
 
  private:
-  void add(int line, std::string field, std::string found, std::string expected) {
-    mistakes_.add({fmt::format("{}:{}", file_, line), std::move(field), std::move(found),
-                   std::move(expected)});
-  }
-
   std::vector<std::string> names() const {
-    std::vector<std::string> list(known_.begin(), known_.end());
+    std::vector<std::string> list(known().begin(), known().end());
     list.insert(list.end(), without_effect.begin(), without_effect.end());
     return list;
   }
 
-  static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-  static std::string trimmed(std::string_view text) {
-    while (!text.empty() && is_space(text.front())) {
-      text.remove_prefix(1);
-    }
-    while (!text.empty() && is_space(text.back())) {
-      text.remove_suffix(1);
-    }
-    if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
-      text = text.substr(1, text.size() - 2);
-    }
-    return std::string(text);
-  }
-
-  /// Statements "key = value;" without comments, each with the line of its first character.
-  void tokenize() {
-    std::string statement;
-    int line = 1;
-    int begin = 0;
-    for (std::size_t i = 0; i < text_.size(); ++i) {
-      const char c = text_[i];
-      if (c == '/' && i + 1 < text_.size() && text_[i + 1] == '/') {
-        i = std::min(text_.find('\n', i), text_.size()) - 1;
-      } else if (c == '/' && i + 1 < text_.size() && text_[i + 1] == '*') {
-        const std::size_t end = text_.find("*/", i + 2);
-        if (end == std::string_view::npos) {
-          add(line, {}, {}, "the comment does not end");
-          return;
-        }
-        line +=
-            static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(i),
-                                        text_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
-        i = end + 1;
-      } else if (c == ';') {
-        take(statement, begin > 0 ? begin : line);
-        statement.clear();
-        begin = 0;
-      } else {
-        begin = begin == 0 && !is_space(c) ? line : begin;
-        statement += begin > 0 ? std::string(1, c) : std::string();
-        line += c == '\n' ? 1 : 0;
-      }
-    }
-    if (begin > 0) {
-      add(begin, {}, trimmed(statement), "a semicolon at its end");
-    }
-  }
-
-  void take(const std::string& statement, int line) {
-    if (statement.empty()) {
-      return;
-    }
-    const std::size_t equals = statement.find('=');
-    if (equals == std::string::npos) {
-      add(line, {}, trimmed(statement), "key = value;");
-      return;
-    }
-    const std::string key = trimmed(statement.substr(0, equals));
-    if (const auto again = entries_.find(key); again != entries_.end()) {
-      result_.notes.push_back(
-          fmt::format("{}:{}: {} is stated again; the last one holds", file_, line, key));
-    }
-    entries_[key] = {trimmed(statement.substr(equals + 1)), line};  // the last one holds, as there
-  }
-
-  const Entry* find(const std::string& key) {
-    known_.insert(key);
-    const auto found = entries_.find(key);
-    return found == entries_.end() ? nullptr : &found->second;
-  }
-
-  /// True where the file states it. Whole numbers may be written as 200.0 or 2e2.
-  template <class T>
-  bool take_value(const std::string& key, T& into) {
+  /// "islip", or with a parameter "islip(2)", "separable_input_first(matrix)".
+  void take_allocator(const std::string& key, Allocator& into, Arbiter& arbiter) {
     const Entry* entry = find(key);
     if (entry == nullptr) {
-      return false;
+      return;
     }
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      const auto number = parse_number(entry->value);
-      if (!number || *number != std::floor(*number) || std::abs(*number) > 9e15 ||
-          !std::in_range<T>(static_cast<std::int64_t>(*number))) {
-        add(entry->line, key, entry->value, "a whole number");
-      } else {
-        into = static_cast<T>(*number);
-      }
-    } else if constexpr (std::is_same_v<T, bool>) {
-      if (entry->value != "0" && entry->value != "1") {
-        add(entry->line, key, entry->value, "0 or 1");
-      }
-      into = entry->value == "1";
-    } else {
-      const auto value = parse_value<T>(entry->value);
-      if (!value) {
-        add(entry->line, key, entry->value, value.error());
-      } else {
-        into = *value;
-      }
+    const std::size_t open = std::min(entry->value.find('('), entry->value.size());
+    const auto value = parse_value<Allocator>(trimmed(entry->value.substr(0, open)));
+    if (!value) {
+      add(entry->line, key, entry->value, value.error());
+      return;
     }
-    return true;
+    into = *value;
+    const std::size_t close = entry->value.rfind(')');
+    if (open == entry->value.size() || close == std::string::npos || close <= open + 1) {
+      return;
+    }
+    const std::string parameter = entry->value.substr(open + 1, close - open - 1);
+    if (into == Allocator::separable_input_first || into == Allocator::separable_output_first) {
+      const auto kind = parse_value<Arbiter>(parameter);
+      if (!kind) {
+        add(entry->line, key, entry->value, kind.error());
+      } else {
+        arbiter = *kind;
+      }
+    } else if (parameter != std::to_string(result_.router.alloc_iters)) {
+      add(entry->line, key, entry->value,
+          fmt::format("alloc_iters, {}: both allocators have one number here",
+                      result_.router.alloc_iters));
+    }
   }
 
-  void take_allocator(const std::string& key, Allocator& into) {
-    if (const Entry* entry = find(key);
-        entry != nullptr && entry->value == "separable_input_first()") {
-      into = Allocator::separable_input_first;
-    } else {
-      take_value(key, into);
+  /// "speculative = 1" and what goes with it; "spec_sw_allocator = prio" there is by priority.
+  void read_speculation() {
+    RouterSettings& router = result_.router;
+    bool speculates = false;
+    take_value("speculative", speculates);
+    const Entry* allocator = find("spec_sw_allocator");
+    if (speculates) {
+      router.speculation = Speculation::priority;
     }
+    if (allocator != nullptr && allocator->value != "prio") {
+      Arbiter arbiter = router.sw_arbiter;
+      take_allocator("spec_sw_allocator", router.spec_allocator, arbiter);
+      if (speculates) {
+        router.speculation = Speculation::separate;
+      }
+      if (arbiter != router.sw_arbiter) {
+        add(allocator->line, "spec_sw_allocator", allocator->value, "the arbiters of sw_allocator");
+      }
+    }
+    take_value("spec_check_elig", router.spec_check_vc);
+    take_value("spec_check_cred", router.spec_check_credit);
+    take_value("spec_mask_by_reqs", router.spec_mask_by_requests);
   }
 
   void read_router() {
@@ -182,11 +116,24 @@ class BookSimReader {
     take_value("sw_alloc_delay", router.sw_alloc_delay);
     take_value("st_final_delay", router.st_final_delay);
     take_value("credit_delay", router.credit_delay);
-    take_allocator("vc_allocator", router.vc_allocator);
-    take_allocator("sw_allocator", router.sw_allocator);
     take_value("alloc_iters", router.alloc_iters);
+    take_value("arb_type", router.vc_arbiter);
+    router.sw_arbiter = router.vc_arbiter;
+    take_allocator("vc_allocator", router.vc_allocator, router.vc_arbiter);
+    take_allocator("sw_allocator", router.sw_allocator, router.sw_arbiter);
+    read_speculation();
+    take_value("vc_busy_when_full", router.vc_busy_when_full);
+    take_value("vc_prioritize_empty", router.vc_prioritize_empty);
+    take_value("priority", router.priority);
     take_value("input_speedup", router.input_speedup);
+    take_value("output_speedup", router.output_speedup);
     take_value("internal_speedup", router.internal_speedup);
+    int waiting = -1;  // flits at an output; without a speed-up there is one at most
+    if (take_value("output_buffer_size", waiting) && waiting >= 0 &&
+        (router.output_speedup > 1 || router.internal_speedup > 1)) {
+      add(find("output_buffer_size")->line, "output_buffer_size", std::to_string(waiting),
+          "-1, no limit, with a speed-up");
+    }
     take_value("hold_switch_for_packet", router.hold_switch_for_packet);
     take_value("wait_for_tail_credit", router.wait_for_tail_credit);
   }
@@ -197,56 +144,43 @@ class BookSimReader {
     int outstanding = 0;
     const bool states_size = take_value("batch_size", size);
     take_value("max_outstanding_requests", outstanding);
-    const auto type = entries_.find("sim_type");
-    if (type != entries_.end() && type->second.value == "batch") {
+    if (text("sim_type", "latency") == "batch") {
       result_.batch = size;
       result_.outstanding = outstanding;
     } else if (states_size) {
-      result_.notes.push_back(fmt::format("{}: batch_size changes nothing here", file_));
+      note(fmt::format("{}: batch_size changes nothing here", file()));
     }
   }
 
   void read_load() {
     read_batch();
     OpenLoopSettings& load = result_.load;
-    take_value("packet_size", load.packet);
-    take_value("const_flits_per_packet", load.packet);
     result_.states_periods |= take_value("sample_period", load.sample_period);
     result_.states_periods |= take_value("warmup_periods", load.warmup_periods);
     result_.states_periods |= take_value("max_samples", load.max_samples);
     result_.states_periods |= take_value("latency_thres", load.latency_limit);
     result_.states_periods |= take_value("stopping_thres", load.stopping_threshold);
+    take_value("acc_stopping_thres", load.throughput_threshold);
     take_value("seed", load.seed);
-    bool by_flits = false;
-    take_value("injection_rate_uses_flits", by_flits);
-    if (take_value("injection_rate", load.rate)) {
-      load.rate *= by_flits ? 1 : load.packet;  // BookSim counts packets unless told otherwise
-    }
-    read_bursts();
-    const Entry* perm_seed = find("perm_seed");
-    if (const Entry* entry = find("traffic")) {
-      if (auto pattern = pattern_of_booksim(entry->value)) {
-        result_.pattern = std::move(*pattern);
-        if (entry->value == "randperm" && perm_seed != nullptr) {
-          result_.pattern += ":" + perm_seed->value;
-        }
-      } else {
-        add(entry->line, "traffic", entry->value, pattern.error());
-      }
+    if (auto read = read_booksim_classes(*this, result_.router.vcs)) {
+      take_classes(std::move(*read));
     }
   }
 
-  /// "injection_process = on_off": burst_alpha and burst_beta, 0.5 as there.
-  void read_bursts() {
-    double alpha = 0.5;
-    double beta = 0.5;
-    take_value("burst_alpha", alpha);
-    take_value("burst_beta", beta);
-    const auto process = entries_.find("injection_process");
-    if (process != entries_.end() && process->second.value == "on_off") {
-      result_.load.burst_alpha = alpha;
-      result_.load.burst_beta = beta;
+  /// One that is like those of flags and YAML is stated as those.
+  void take_classes(BookSimClasses read) {
+    OpenLoopSettings& load = result_.load;
+    load.rate = read.rate;
+    const TrafficClass& first = read.classes.front();
+    result_.pattern = first.pattern;
+    load.packet = first.sizes.front();
+    if (read.classes.size() == 1 && first.sizes.size() == 1 && !first.transacts) {
+      load.burst_alpha = first.burst_alpha;
+      load.burst_beta = first.burst_beta;
+      return;
     }
+    result_.classes = std::move(read.classes);
+    result_.purpose_vcs = read.purpose_vcs;
   }
 
   int whole(const std::string& key, int fallback) {
@@ -268,7 +202,7 @@ class BookSimReader {
     for (const char* grid : {"x", "y", "xr", "yr"}) {
       whole(grid, 1);
     }
-    const Entry* file = find("network_file");
+    const Entry* network = find("network_file");
     const Entry* routing = find("routing_function");
     if (topology == nullptr) {
       add(1, "topology", {}, "missing; expected one such as mesh, torus, fly or anynet");
@@ -299,9 +233,9 @@ class BookSimReader {
       result_.topology = fmt::format("flatfly:{},c={}", extents, c);
     } else if (name == "dragonflynew" || name == "dragonfly") {
       result_.topology = fmt::format("dragonfly:p={0},a={1},h={0}", k, 2 * k);
-    } else if (name == "anynet" && file != nullptr) {
-      const std::filesystem::path folder = std::filesystem::path(file_).parent_path();
-      const std::filesystem::path path(file->value);
+    } else if (name == "anynet" && network != nullptr) {
+      const std::filesystem::path folder = std::filesystem::path(file()).parent_path();
+      const std::filesystem::path path(network->value);
       result_.topology = "graph:" + (path.is_absolute() ? path : folder / path).string();
     } else if (name == "anynet") {
       add(topology->line, "network_file", {}, "missing; expected the list of links");
@@ -340,12 +274,7 @@ class BookSimReader {
     }
   }
 
-  std::string_view text_;
-  std::string file_;
-  std::map<std::string, Entry> entries_;
-  std::set<std::string> known_;
   Experiment result_;
-  Error mistakes_;
 };
 
 }  // namespace

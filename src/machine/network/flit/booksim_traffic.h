@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+
+#include "machine/network/flit/booksim_file.h"
+#include "machine/network/flit/traffic_class.h"
 
 namespace orrery::flit {
 
@@ -14,5 +21,15 @@ namespace orrery::flit {
 ///
 /// Else: what would be right.
 tl::expected<std::string, std::string> pattern_of_booksim(const std::string& traffic);
+
+/// The classes that a file states: `classes`, and of each, as a value or as {one, another}, its
+/// traffic, injection, sizes of packets and of requests and replies.
+struct BookSimClasses {
+  double rate = 0.1;  ///< of all, flits per node and cycle
+  std::vector<TrafficClass> classes;
+  std::array<std::pair<int, int>, kPurposes> purpose_vcs{};  ///< of `vcs` VCs
+};
+/// Nothing if there are mistakes, which are added to the file's.
+std::optional<BookSimClasses> read_booksim_classes(BookSimFile& file, int vcs);
 
 }  // namespace orrery::flit

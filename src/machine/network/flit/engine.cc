@@ -33,17 +33,21 @@ int Engine::steps_of_cycle() const {
 }
 
 void Engine::allocate() {
-  if (ready_.any() || holding_.any()) {
-    if (plain_switch_) {
+  if (!plain_switch_) {
+    allocate_in_general();
+  } else {
+    if (ready_.any()) {
       allocate_switch();
-    } else {
-      allocate_switch_slowly();
+    }
+    if (heads_.any()) {
+      match_vcs();
+      for (const SparseAllocator::Request& won : wins_) {
+        win(won.input, won.output);
+      }
     }
   }
-  if (heads_.any()) {
-    allocate_vcs();
-  }
   end_step();
+  ++step_;
 }
 
 /// A flit granted now that passes the switch within the cycle is at the output a cycle earlier;
@@ -57,14 +61,16 @@ Cycle Engine::arrival_after(OutPort& port) const {
   return arrival;
 }
 
-/// Credits leave one a cycle.
+/// Those of one allocation are one message, and one leaves a cycle.
 Cycle Engine::credit_after(InPort& port) const {
   if (!has_speedup_) {
     return now_ + port.credit_delay;
   }
-  const Cycle back = std::max(now_ + port.credit_delay, port.next_credit);
-  port.next_credit = back + 1;
-  return back;
+  if (port.credit_step != step_) {
+    port.last_credit = std::max(now_ + port.credit_delay, port.last_credit + 1);
+    port.credit_step = step_;
+  }
+  return port.last_credit;
 }
 
 Cycle Engine::quiet_until(Cycle limit) const {
@@ -118,8 +124,13 @@ void Engine::take_credit(std::uint32_t vc) {
   ++out.credits;
   const std::uint32_t port = port_of(vc);
   if (port >= ports_) {
-    if (sources_[port - ports_].left > 0) {
-      sending_.add(port - ports_);
+    const std::uint32_t node = port - ports_;
+    if (out.closing && out.credits == settings_.buffer) {
+      out.closing = false;
+      out_[port].free |= VcMask{1} << vc_of(vc);
+    }
+    if (class_count_ > 1 || sources_[node].left > 0) {
+      sending_.add(node);
     }
     return;
   }
@@ -130,7 +141,7 @@ void Engine::take_credit(std::uint32_t vc) {
   if (out.owner != kNone && out.credits == 1) {
     update_ready(out.owner);
   }
-  if (settings_.flow_control == FlowControl::cut_through) {
+  if (needs_room_) {
     unpark(port);
   }
 }
@@ -174,11 +185,12 @@ void Engine::open_port(std::uint32_t port) {
 void Engine::arrive(std::uint32_t vc, std::uint32_t packet) {
   InVc& in = in_vcs_[vc];
   ++in.count;
+  const bool speculates = settings_.speculation != Speculation::none;
+  if (orders_grants_ && in.count == 1 && (speculates || in.out != kNone)) {
+    in.turn = {step_, 0, port_of(vc)};
+  }
   if ((packet & kHead) == 0) {
     if (in.count == 1) {
-      if (orders_grants_ && in.out != kNone) {
-        in.turn = {now_, 0, port_of(vc)};
-      }
       update_ready(vc);
     }
     return;
@@ -194,23 +206,36 @@ void Engine::arrive(std::uint32_t vc, std::uint32_t packet) {
 
 void Engine::eject(std::uint32_t id) {
   Packet& packet = packets_[id];
-  packet.flits_arrived += now_;
-  ++flits_arrived_;
+  FlitCounts& counts = counts_[packet.traffic_class];
+  ++counts.arrived;
+  if (counts_flit_latency_) {
+    counts.flit_latency += now_ - packet.left_at[packet.flits - packet.missing];
+  }
   if (--packet.missing > 0) {
     return;
   }
-  arrived_.push_back({packet.source, packet.route.target, packet.flits, packet.tag, packet.hops,
-                      packet.created, packet.injected, packet.flits_injected,
-                      packet.flits_arrived});
+  arrived_.push_back({packet.source, packet.route.target, packet.flits, packet.tag,
+                      packet.traffic_class, packet.kind, packet.hops, packet.created,
+                      packet.injected});
   --under_way_;
-  flits_under_way_ -= packet.flits;
-  created_under_way_ -= packet.created * packet.flits;
+  counts.under_way -= packet.flits;
+  counts.created_under_way -= packet.created * packet.flits;
   free_packets_.push_back(id);
 }
 
 void Engine::look_ahead(Packet& packet, std::int32_t router) {
-  routing_.next(packet.route, static_cast<std::uint32_t>(router), random_, candidates_);
-  packet.ahead = candidates_.list[0];
+  if (next_port_.empty()) {
+    next_hop(packet, static_cast<std::uint32_t>(router));
+    packet.ahead = candidates_.list[0];
+    return;
+  }
+  std::uint32_t& port =
+      next_port_[static_cast<std::size_t>(router) * graph_.nodes.size() + packet.route.target];
+  if (port == kNone) {
+    next_hop(packet, static_cast<std::uint32_t>(router));
+    port = candidates_.list[0].port;
+  }
+  packet.ahead = {port, routing_.all_vcs()};
 }
 
 /// The front packet of a VC asks for an output VC from `when` + routing_delay on; `when` is this
@@ -223,9 +248,10 @@ void Engine::show_head(std::uint32_t vc, Cycle when) {
   if (routing_.compares() && packet.hops == 0) {
     choose_way(packet, in_[port_of(vc)].router);
   }
-  if (orders_grants_) {
+  in.priority = settings_.priority == Priority::hop_count ? packet.hops : packet.priority;
+  if (orders_grants_ && settings_.speculation == Speculation::none) {
     const bool behind = when > now_;
-    in.turn.asked = 2 * now_ + (behind ? 1 : 0);
+    in.turn.asked = 2 * step_ + (behind ? 1 : 0);
     in.turn.place = behind ? grants_++ : port_of(vc);
   }
   if (!routing_.is_adaptive()) {
@@ -327,7 +353,9 @@ void Engine::win(std::uint32_t vc, std::uint32_t out) {
   in.pointer = out + 1;
   won.owner = vc;
   won.pointer = vc + 1;
-  in.turn.since = -now_ - 1;
+  if (settings_.speculation == Speculation::none) {
+    in.turn.since = -step_ - 1;
+  }
   out_[in.port].free &= ~(VcMask{1} << vc_of(out));
   heads_.remove(vc);
   if (settings_.vc_alloc_delay > 1) {

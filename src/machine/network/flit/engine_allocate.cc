@@ -14,22 +14,7 @@ namespace orrery::flit {
 /// last in turn.
 void Engine::allocate_switch() {
   touched_.clear();
-  const int inputs = settings_.input_speedup;
-  ready_.for_each([&](std::uint32_t port) {
-    if (inputs == 1) {
-      if (in_[port].held == kNone) {
-        request_switch(port, in_[port].ready);
-      }
-      return;
-    }
-    for (int input = 0; input < inputs; ++input) {
-      const VcMask ready = in_[port].ready & input_vcs_[static_cast<std::size_t>(input)];
-      if (ready != 0) {
-        request_switch(port, ready);
-      }
-    }
-  });
-  pass_held();
+  ready_.for_each([&](std::uint32_t port) { request_switch(port, in_[port].ready); });
   if (orders_grants_) {
     order_grants();
   }
@@ -58,18 +43,12 @@ void Engine::request_switch(std::uint32_t port, VcMask ready) {
   for (; ready != 0; ready &= ready - 1) {
     const auto vc = static_cast<std::uint32_t>(std::countr_zero(ready));
     const std::uint32_t wanted = in_vcs_[in_vc(port, vc)].port;
-    if (out_[wanted].held) {
-      continue;
-    }
     const std::uint64_t turn = (std::uint64_t{wanted - in.pointer} << 32U) | (vc - in.vc);
     if (chosen == kNone || turn < nearest) {
       nearest = turn;
       out_port = wanted;
       chosen = vc;
     }
-  }
-  if (chosen == kNone) {
-    return;
   }
   OutPort& out = out_[out_port];
   const std::uint32_t vc = in_vc(port, chosen);
@@ -81,69 +60,13 @@ void Engine::request_switch(std::uint32_t port, VcMask ready) {
   }
 }
 
-/// The turn after a VC's is that of the next port (of its switch input), whichever the VC was.
+/// The turn after a VC's is that of the next port, whichever the VC was.
 void Engine::grant(std::uint32_t vc, std::uint32_t out_port) {
   InPort& in = in_[port_of(vc)];
-  out_[out_port].pointer = settings_.input_speedup == 1 ? in_vc(port_of(vc) + 1, 0) : vc + 1;
+  out_[out_port].pointer = in_vc(port_of(vc) + 1, 0);
   in.pointer = out_port + 1;
   in.vc = vc_of(vc) + 1;
-  const InVc& sender = in_vcs_[vc];
-  const bool goes_on = settings_.hold_switch_for_packet && sender.left > 1 && sender.count > 1;
   send(vc);
-  if (goes_on) {
-    in.held = vc;
-    out_[out_port].held = true;
-    holding_.add(port_of(vc));
-  }
-}
-
-/// The next flits of packets that keep the switch; who has none, or no credit, gives it back for
-/// the step after.
-void Engine::pass_held() {
-  holding_.for_each([&](std::uint32_t port) {
-    InPort& in = in_[port];
-    const std::uint32_t vc = in.held;
-    const InVc& sender = in_vcs_[vc];
-    const std::uint32_t out_port = sender.port;
-    const bool can = ((in.ready >> vc_of(vc)) & 1U) != 0;
-    const bool goes_on = can && sender.left > 1 && sender.count > 1;
-    if (can) {
-      send(vc);
-    }
-    if (!goes_on) {
-      in.held = kNone;
-      out_[out_port].held = false;
-      holding_.remove(port);
-    }
-  });
-}
-
-void Engine::allocate_switch_slowly() {
-  const auto inputs = static_cast<std::uint32_t>(settings_.input_speedup);
-  ready_.for_each([&](std::uint32_t port) {
-    for (VcMask ready = in_[port].ready; ready != 0; ready &= ready - 1) {
-      const auto vc = static_cast<std::uint32_t>(std::countr_zero(ready));
-      const std::uint32_t out_port = in_vcs_[in_vc(port, vc)].port;
-      if (in_[port].held == kNone && !out_[out_port].held) {
-        slow_switch_.ask(port * inputs + vc % inputs, out_port);
-      }
-    }
-  });
-  const auto& matches = slow_switch_.match(settings_.sw_allocator, settings_.alloc_iters, random_);
-  pass_held();
-  for (const auto& [input, out_port] : matches) {
-    const std::uint32_t in_port = input / inputs;
-    const InPort& in = in_[in_port];
-    std::uint32_t chosen = kNone;
-    for (VcMask ready = in.ready & input_vcs_[input % inputs]; ready != 0; ready &= ready - 1) {
-      const auto vc = static_cast<std::uint32_t>(std::countr_zero(ready));
-      if (in_vcs_[in_vc(in_port, vc)].port == out_port &&
-          (chosen == kNone || vc - in.vc < chosen - in.vc)) {
-        chosen = vc;
-      }
-    }
-    grant(in_vc(in_port, chosen), out_port);
-  }
 }
 
 /// Flits that have left for a port's next buffers and may still be there, times the hops ahead.
@@ -169,10 +92,12 @@ void Engine::choose_way(Packet& packet, std::uint32_t router) {
 /// Of the candidate's VCs those that a packet may have now.
 VcMask Engine::open_vcs(const Candidate& candidate, std::uint32_t flits) const {
   VcMask open = out_[candidate.port].free & candidate.vcs;
-  if (settings_.flow_control == FlowControl::cut_through) {
+  if (needs_room_) {
+    const auto room =
+        static_cast<std::int32_t>(settings_.flow_control == FlowControl::cut_through ? flits : 1);
     for (VcMask rest = open; rest != 0; rest &= rest - 1) {
       const auto vc = static_cast<std::uint32_t>(std::countr_zero(rest));
-      if (out_vcs_[in_vc(candidate.port, vc)].credits < static_cast<std::int32_t>(flits)) {
+      if (out_vcs_[in_vc(candidate.port, vc)].credits < room) {
         open &= ~(VcMask{1} << vc);
       }
     }
@@ -188,7 +113,7 @@ Candidate Engine::open_output(std::uint32_t vc) {
     return {.port = in.port, .vcs = open_vcs({.port = in.port, .vcs = in.vcs}, packet.flits)};
   }
   Candidates& outputs = candidates_;
-  routing_.next(packet.route, in_[port_of(vc)].router, random_, outputs);
+  next_hop(packet, in_[port_of(vc)].router);
   Candidate best{outputs.list[0].port, 0};
   std::int32_t most_room = -1;
   for (int i = 0; i < outputs.count; ++i) {
@@ -229,34 +154,39 @@ void Engine::ask_for_vc(std::uint32_t vc, const Candidate& output) {
   }
 }
 
-/// A head without an open VC rests until one is freed at its port.
-void Engine::allocate_vcs() {
+/// For an allocator that sees all requests.
+void Engine::ask_for_vcs(std::uint32_t vc, const Candidate& output) {
+  for (VcMask open = output.vcs; open != 0; open &= open - 1) {
+    const std::uint32_t out =
+        in_vc(output.port, static_cast<std::uint32_t>(std::countr_zero(open)));
+    const bool later = settings_.vc_prioritize_empty && out_vcs_[out].credits < settings_.buffer;
+    slow_vc_.ask({vc, out, later ? -1 : 0, priority_of(in_vcs_[vc])});
+  }
+}
+
+/// Who wins which VC (wins_). A head without an open VC rests until one is freed at its port.
+void Engine::match_vcs() {
   touched_.clear();
+  wins_.clear();
   heads_.for_each([&](std::uint32_t vc) {
     const Candidate output = open_output(vc);
     if (output.vcs == 0) {
-      if (!routing_.is_adaptive()) {  // which may find room at another port any time
+      if (parks_) {
         heads_.remove(vc);
         parked_[output.port].push_back(vc);
       }
     } else if (plain_vc_) {
       ask_for_vc(vc, output);
     } else {
-      for (VcMask open = output.vcs; open != 0; open &= open - 1) {
-        slow_vc_.ask(vc, in_vc(output.port, static_cast<std::uint32_t>(std::countr_zero(open))));
-      }
+      ask_for_vcs(vc, output);
     }
   });
   for (const std::uint32_t out : touched_) {
-    const std::uint32_t winner = out_vcs_[out].best;
+    wins_.push_back({out_vcs_[out].best, out});
     out_vcs_[out].best = kNone;
-    win(winner, out);
   }
   if (!plain_vc_ && slow_vc_.has_requests()) {
-    for (const auto& [vc, out] :
-         slow_vc_.match(settings_.vc_allocator, settings_.alloc_iters, random_)) {
-      win(vc, out);
-    }
+    wins_ = slow_vc_.match(settings_.vc_allocator, settings_.alloc_iters, random_);
   }
 }
 

@@ -8,15 +8,20 @@
 namespace orrery::flit {
 
 Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSettings& settings,
-               std::uint64_t seed)
+               std::uint64_t seed, const Classes& classes)
     : graph_(graph),
       routing_(routing),
       settings_(settings),
       random_(seed),
+      kinds_(classes.kinds),
+      class_count_(classes.count),
+      counts_flit_latency_(classes.counts_flit_latency),
+      last_class_(graph.nodes.size()),
       channels_(static_cast<std::uint32_t>(graph.channels.size())),
       ports_(channels_ + static_cast<std::uint32_t>(graph.nodes.size())),
       shift_(static_cast<unsigned>(std::bit_width(static_cast<unsigned>(settings.vcs - 1)))) {
-  has_speedup_ = settings.internal_speedup > 1;
+  has_speedup_ = settings.internal_speedup > 1 || settings.output_speedup > 1;
+  needs_room_ = settings.flow_control == FlowControl::cut_through || settings.vc_busy_when_full;
   hop_delay_ = settings.sw_alloc_delay + settings.st_final_delay;
   const std::size_t nodes = graph.nodes.size();
   const std::size_t out_ports = ports_ + nodes;
@@ -27,11 +32,11 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
   for (OutVc& vc : out_vcs_) {
     vc.credits = settings.buffer;
   }
-  sources_.resize(nodes);
+  sources_.resize(nodes * class_count_);
+  counts_.resize(class_count_);
   parked_.resize(ports_);
   ready_.resize(ports_);
   heads_.resize(in_vcs_.size());
-  holding_.resize(ports_);
   sending_.resize(nodes);
   number_inputs();
   Cycle longest = set_ports();
@@ -42,7 +47,13 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
     longest += Cycle{settings.vcs} * settings.buffer;
   }
   looks_ahead_ = settings.routing_delay == 0 && !routing.is_adaptive() && !routing.compares();
-  orders_grants_ = looks_ahead_ && routing.draws_on_the_way();
+  orders_grants_ = (looks_ahead_ && routing.draws_on_the_way()) || settings.output_speedup > 1;
+  parks_ = !routing.is_adaptive() &&  // which may find room at another port any time
+           (settings.speculation == Speculation::none || settings.spec_check_vc);
+  if (const std::size_t ports = static_cast<std::size_t>(graph.routers) * nodes;
+      routing.is_fixed() && kinds_.empty() && ports <= kMostNextPorts) {
+    next_port_.assign(ports, kNone);
+  }
   longest_delay_ = longest;
   calendar_.set_reach(std::max<Cycle>(longest, 1000));
   set_allocators();
@@ -67,17 +78,20 @@ Cycle Engine::set_ports() {
     in.credit_delay = 1 + channel.latency + settings_.credit_delay;
     longest = std::max(longest, in.credit_delay);
   }
-  for (std::uint32_t i = 0; i < sources_.size(); ++i) {
+  for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
     const Node& node = graph_.nodes[i];
     OutPort& out = out_[channels_ + i];
     set_out(channels_ + i, node.latency);
     out.counts_credits = has_speedup_ || settings_.flow_control == FlowControl::cut_through ||
-                         settings_.wait_for_tail_credit || settings_.buffer < out.node_credit_delay;
+                         settings_.wait_for_tail_credit || settings_.vc_prioritize_empty ||
+                         settings_.buffer < out.node_credit_delay;
     InPort& in = in_[out_[ports_ + i].to];
     in.router = static_cast<std::uint32_t>(node.inject);
     in.credit_delay = node.latency + 1;
-    sources_[i].delay = node.latency + 1;
-    sources_[i].last_vc = static_cast<std::uint32_t>(settings_.vcs - 1);
+    out_[ports_ + i].free = routing_.all_vcs();
+    for (std::uint32_t of = 0; of < class_count_; ++of) {
+      sources_[i * class_count_ + of].delay = node.latency + 1;
+    }
   }
   return longest;
 }
@@ -90,6 +104,7 @@ void Engine::number_inputs() {
     std::int32_t place;
     std::uint32_t from;
   };
+  const bool is_grid = graph_.shape == Shape::mesh || graph_.shape == Shape::torus;
   std::vector<Input> inputs;
   for (std::uint32_t i = 0; i < channels_; ++i) {
     inputs.push_back({graph_.channels[i].target, graph_.channels[i].place, i});
@@ -101,8 +116,14 @@ void Engine::number_inputs() {
     return std::tie(a.router, a.place) < std::tie(b.router, b.place);
   });
   for (std::uint32_t port = 0; port < inputs.size(); ++port) {
-    in_[port].from = inputs[port].from;
-    out_[inputs[port].from].to = port;
+    const Input& input = inputs[port];
+    in_[port].from = input.from;
+    out_[input.from].to = port;
+    const bool follows = port > 0 && inputs[port - 1].router == input.router;
+    const bool of_node = input.from >= ports_;
+    in_[port].place = !is_grid  ? (follows ? in_[port - 1].place + 1 : 0)
+                      : of_node ? static_cast<std::uint32_t>(2 * graph_.extents.size())
+                                : static_cast<std::uint32_t>(input.place);
   }
 }
 
@@ -119,21 +140,32 @@ void Engine::begin_with_nodes() {
 
 /// Requires that the VCs are there.
 void Engine::set_allocators() {
-  const auto is_plain = [&](Allocator allocator) {
-    return allocator == Allocator::separable_input_first && settings_.alloc_iters == 1;
+  const RouterSettings& with = settings_;
+  const auto is_plain = [&](Allocator allocator, Arbiter arbiter) {
+    return allocator == Allocator::separable_input_first && with.alloc_iters == 1 &&
+           arbiter == Arbiter::round_robin && with.priority == Priority::none;
   };
-  plain_vc_ = is_plain(settings_.vc_allocator);
-  plain_switch_ = is_plain(settings_.sw_allocator);
-  input_vcs_.resize(static_cast<std::size_t>(settings_.input_speedup));
-  for (std::size_t vc = 0; vc < static_cast<std::size_t>(settings_.vcs); ++vc) {
-    input_vcs_[vc % input_vcs_.size()] |= VcMask{1} << vc;
-  }
+  plain_vc_ = is_plain(with.vc_allocator, with.vc_arbiter) && !with.vc_prioritize_empty;
+  plain_switch_ = is_plain(with.sw_allocator, with.sw_arbiter) && with.input_speedup == 1 &&
+                  with.output_speedup == 1 && with.speculation == Speculation::none &&
+                  !with.hold_switch_for_packet && !with.vc_busy_when_full;
   if (!plain_vc_) {
     slow_vc_.resize(routers_of_inputs(std::size_t{1} << shift_),
-                    routers_of_outputs(std::size_t{1} << shift_));
+                    routers_of_outputs(std::size_t{1} << shift_), with.vc_arbiter);
   }
-  if (!plain_switch_) {
-    slow_switch_.resize(routers_of_inputs(input_vcs_.size()), routers_of_outputs(1));
+  if (plain_switch_) {
+    return;
+  }
+  const auto inputs = static_cast<std::uint32_t>(with.input_speedup);
+  const auto outputs = static_cast<std::size_t>(with.output_speedup);
+  switch_inputs_.resize(std::size_t{ports_} * inputs);
+  for (std::uint32_t i = 0; i < switch_inputs_.size(); ++i) {
+    switch_inputs_[i].vc = i % inputs;
+  }
+  held_outputs_.resize(ports_ * outputs);
+  slow_switch_.resize(routers_of_inputs(inputs), routers_of_outputs(outputs), with.sw_arbiter);
+  if (with.speculation == Speculation::separate) {
+    spec_switch_.resize(routers_of_inputs(inputs), routers_of_outputs(outputs), with.sw_arbiter);
   }
 }
 

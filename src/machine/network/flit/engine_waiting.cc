@@ -30,7 +30,11 @@ std::vector<std::uint32_t> Engine::head_waits_for(std::uint32_t vc) const {
   if (routing_.is_adaptive()) {
     Random unused(0);
     RouteState state = packet.route;
-    routing_.next(state, in_[port_of(vc)].router, unused, outputs);
+    const PacketKind kind = kinds_.empty() ? PacketKind{&routing_} : kinds_[packet.kind];
+    kind.routing->next(state, in_[port_of(vc)].router, unused, outputs);
+    for (Candidate& output : outputs.list) {
+      output.vcs <<= kind.first_vc;
+    }
   }
   std::vector<std::uint32_t> list;
   for (int i = 0; i < outputs.count; ++i) {

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "base/fields.h"
 #include "base/format.h"
@@ -14,6 +16,7 @@ namespace {
 
 constexpr Cycle kLongestLink = 1'000'000;
 constexpr int kBisections = 6;
+constexpr int kMostPacket = 1'000'000;
 constexpr double kMostSpeedup = 16;
 constexpr double kRateDigits = 1e4;  // loads of four digits, as the public cases were run with
 constexpr int kMostBatch = 1'000'000;
@@ -43,18 +46,74 @@ void require(Error& mistakes, std::string_view field, T value, T low, T high) {
   }
 }
 
-void check_bursts(const OpenLoopSettings& load, Error& mistakes) {
-  require(mistakes, "burst_alpha", load.burst_alpha, 0.0, 1.0);
-  require(mistakes, "burst_beta", load.burst_beta, 0.0, 1.0);
-  if (load.burst_beta > 0 && load.burst_alpha == 0) {
-    mistakes.add({"burst_beta", {}, exact_text(load.burst_beta), "goes with burst_alpha"});
-  } else if (load.has_bursts() && load.burst_probability() > 1) {
+void check_bursts(const TrafficClass& of, double rate, Error& mistakes) {
+  require(mistakes, "burst_alpha", of.burst_alpha, 0.0, 1.0);
+  require(mistakes, "burst_beta", of.burst_beta, 0.0, 1.0);
+  if (of.burst_beta > 0 && of.burst_alpha == 0) {
+    mistakes.add({"burst_beta", {}, exact_text(of.burst_beta), "goes with burst_alpha"});
+  } else if (of.has_bursts() && of.probability(rate) > 1) {
     mistakes.add({"burst_alpha",
                   {},
-                  exact_text(load.burst_alpha),
+                  exact_text(of.burst_alpha),
                   fmt::format("bursts that carry the load: rate / packet x (alpha + beta) / alpha "
                               "is {:.3g}, at most 1",
-                              load.burst_probability())});
+                              of.probability(rate))});
+  }
+}
+
+/// Of files of BookSim, the only ones with several.
+void check_classes(const Experiment& experiment, Error& mistakes) {
+  for (const TrafficClass& of : experiment.classes) {
+    check_bursts(of, experiment.load.rate, mistakes);
+    const int most = experiment.router.flow_control == FlowControl::cut_through
+                         ? experiment.router.buffer
+                         : kMostPacket;
+    for (const int size : of.sizes) {
+      require(mistakes, "packet_size", size, 1, most);
+    }
+    require(mistakes, "packet_size_rate",
+            std::accumulate(of.weights.begin(), of.weights.end(), 0.0), 1.0, 1.0 * kMostPacket);
+    for (const int weight : of.weights) {
+      require(mistakes, "packet_size_rate", weight, 0, kMostPacket);
+    }
+    require(mistakes, "write_fraction", of.write_share, 0.0, 1.0);
+    for (const int size : of.transaction_sizes) {
+      require(mistakes, "read_request_size", size, 1, most);
+    }
+    if (of.probability(experiment.load.rate) > 1) {
+      mistakes.add({"injection_rate", {}, {}, "at most a packet of a class, node and cycle"});
+    }
+  }
+  const bool transacts = std::any_of(experiment.classes.begin(), experiment.classes.end(),
+                                     [](const TrafficClass& of) { return of.transacts; });
+  for (std::size_t i = 1; transacts && i < kPurposes; ++i) {
+    const auto [first, last] = experiment.purpose_vcs[i];
+    if (first < 0 || last < first || last >= experiment.router.vcs) {
+      mistakes.add({std::string(kPurposeNames[i]) + "_begin_vc",
+                    {},
+                    fmt::format("{} to {}", first, last),
+                    fmt::format("VCs of the {}", experiment.router.vcs)});
+    }
+  }
+}
+
+/// As in BookSim, whose runs with longer delays stop.
+void check_speculation(const RouterSettings& router, Error& mistakes) {
+  if (router.speculation == Speculation::none) {
+    return;
+  }
+  for (const auto& [field, delay] : {std::pair("vc_alloc_delay", router.vc_alloc_delay),
+                                     std::pair("sw_alloc_delay", router.sw_alloc_delay)}) {
+    if (delay != 1) {
+      mistakes.add({field, {}, exact_text(delay), "1, with speculation: both are done at once"});
+    }
+  }
+  if (router.speculation == Speculation::priority && router.sw_allocator >= Allocator::wavefront) {
+    mistakes.add({"sw_allocator",
+                  {},
+                  std::string(name_of(router.sw_allocator)),
+                  "one that knows priorities, with speculation by priority: "
+                  "separable_input_first, separable_output_first"});
   }
 }
 
@@ -101,13 +160,9 @@ Result<void> check(const Experiment& experiment) {
   require(mistakes, "credit_delay", router.credit_delay, 0, kMostDelay);
   require(mistakes, "alloc_iters", router.alloc_iters, 1, 100);
   require(mistakes, "input_speedup", router.input_speedup, 1, kMostVcs);
+  require(mistakes, "output_speedup", router.output_speedup, 1, kMostVcs);
   require(mistakes, "internal_speedup", router.internal_speedup, 1.0, kMostSpeedup);
-  if (router.hold_switch_for_packet && router.input_speedup > 1) {
-    mistakes.add({"hold_switch_for_packet",
-                  {},
-                  "true",
-                  fmt::format("an input_speedup of 1, not {}", router.input_speedup)});
-  }
+  check_speculation(router, mistakes);
   require<std::int64_t>(mistakes, "link_latency", experiment.link_latency, 0, kLongestLink);
   require<std::int64_t>(mistakes, "node_latency", experiment.node_latency, 0, kLongestLink);
   require(mistakes, "batch", experiment.batch, 0, kMostBatch);
@@ -118,16 +173,19 @@ Result<void> check(const Experiment& experiment) {
     mistakes.add({"outstanding", {}, exact_text(experiment.outstanding), "goes with batch"});
   }
   const OpenLoopSettings& load = experiment.load;
-  require(mistakes, "packet", load.packet, 1, 1'000'000);
+  require(mistakes, "packet", load.packet, 1, kMostPacket);
   require<std::int64_t>(mistakes, "sample_period", load.sample_period, 1, 1'000'000'000);
   require(mistakes, "warmup_periods", load.warmup_periods, 1, 1'000'000);
   require(mistakes, "max_samples", load.max_samples, 1, 1'000'000);
   require(mistakes, "latency_limit", load.latency_limit, 1.0, 1e12);
   require(mistakes, "stopping_threshold", load.stopping_threshold, 0.0, 1e6);
-  if (!(load.rate > 0 && load.rate <= 1)) {
+  const auto most = static_cast<double>(std::max<std::size_t>(1, experiment.classes.size()));
+  if (!(load.rate > 0 && load.rate <= most)) {
     mistakes.add({"rate", {}, exact_text(load.rate), "above 0, at most 1 flit per node and cycle"});
   }
-  check_bursts(load, mistakes);
+  require(mistakes, "throughput_threshold", load.throughput_threshold, 0.0, 1e6);
+  check_bursts(load.one_class(), load.rate, mistakes);
+  check_classes(experiment, mistakes);
   if (load.warmup_periods >= load.max_samples) {
     mistakes.add({"max_samples",
                   {},
@@ -144,6 +202,41 @@ Result<void> check(const Experiment& experiment) {
     return fail(std::move(mistakes));
   }
   return {};
+}
+
+static void set_latencies(const Experiment& experiment, RouterGraph& graph) {
+  for (Channel& channel : graph.channels) {
+    channel.latency = experiment.link_latency > 0 ? experiment.link_latency : channel.latency;
+  }
+  for (Node& node : graph.nodes) {
+    node.latency = experiment.node_latency > 0 ? experiment.node_latency : node.latency;
+  }
+}
+
+/// Patterns of the classes after the first, routing in the VCs of each purpose.
+static void add_classes(const Experiment& experiment, Algorithm algorithm, Prepared& prepared,
+                        Error& mistakes) {
+  for (std::size_t i = 1; i < experiment.classes.size(); ++i) {
+    auto traffic = Traffic::make(experiment.classes[i].pattern, *prepared.graph);
+    if (!traffic) {
+      mistakes.add(std::move(traffic.error()));
+    } else {
+      prepared.more_traffic.push_back(std::move(*traffic));
+    }
+  }
+  if (std::none_of(experiment.classes.begin(), experiment.classes.end(),
+                   [](const TrafficClass& of) { return of.transacts; })) {
+    return;
+  }
+  for (std::size_t i = 0; i < kPurposes; ++i) {
+    const auto [first, last] = experiment.purpose_vcs[i];
+    auto routing = Routing::make(*prepared.graph, algorithm, last - first + 1);
+    if (!routing) {
+      mistakes.add(std::move(routing.error()));
+    } else {
+      prepared.purpose_routing.push_back(std::move(*routing));
+    }
+  }
 }
 
 Result<Prepared> prepare(const Experiment& experiment) {
@@ -180,12 +273,7 @@ Result<Prepared> prepare(const Experiment& experiment) {
                               fmt::format("at most {} flits in the buffers of all {} ports",
                                           kMostBufferFlits, buffers)}));
   }
-  for (Channel& channel : owned->channels) {
-    channel.latency = experiment.link_latency > 0 ? experiment.link_latency : channel.latency;
-  }
-  for (Node& node : owned->nodes) {
-    node.latency = experiment.node_latency > 0 ? experiment.node_latency : node.latency;
-  }
+  set_latencies(experiment, *owned);
   auto routing = Routing::make(*owned, *algorithm, experiment.router.vcs);
   auto traffic = Traffic::make(experiment.pattern, *owned);
   if (!routing) {
@@ -197,7 +285,34 @@ Result<Prepared> prepare(const Experiment& experiment) {
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
-  return Prepared{std::move(owned), std::move(*routing), std::move(*traffic)};
+  if (routing->is_adaptive() && experiment.router.speculation != Speculation::none) {
+    return fail(Error(Mistake{"speculation",
+                              {},
+                              std::string(name_of(experiment.router.speculation)),
+                              "none, with adaptive routing: a head does not know its output"}));
+  }
+  Prepared prepared{std::move(owned), std::move(*routing), std::move(*traffic)};
+  add_classes(experiment, *algorithm, prepared, mistakes);
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  return prepared;
+}
+
+Network Prepared::network(const Experiment& experiment) const {
+  Network made{*graph, routing, experiment.router, experiment.classes, {&traffic}, {}};
+  if (made.classes.empty()) {
+    made.classes = {experiment.load.one_class()};
+  }
+  for (const Traffic& more : more_traffic) {
+    made.traffic.push_back(&more);
+  }
+  for (std::size_t i = 0; i < purpose_routing.size(); ++i) {
+    const auto [first, last] = experiment.purpose_vcs[i];
+    made.kinds.push_back({&purpose_routing[i], static_cast<std::uint32_t>(first),
+                          static_cast<std::uint32_t>(last - first + 1)});
+  }
+  return made;
 }
 
 Saturation find_saturation(const Experiment& experiment, const Prepared& prepared,
@@ -220,8 +335,7 @@ Saturation find_saturation(const Experiment& experiment, const Prepared& prepare
                               options.progress((i + share) / kBisections);
                             }
                           }};
-    OpenLoopResult run = run_open_loop(*prepared.graph, prepared.routing, experiment.router,
-                                       prepared.traffic, load, part);
+    OpenLoopResult run = run_open_loop(prepared.network(experiment), load, part);
     if (run.stable) {
       saturation.offered = middle;
       saturation.accepted = run.accepted;

@@ -28,6 +28,10 @@ struct Experiment {
   Bytes packet_bytes{256};  ///< of a packet, behind a head flit
   RouterSettings router;
   OpenLoopSettings load;
+  std::vector<TrafficClass> classes;  ///< empty: one, of load
+  /// First and last VC of the packets of requests and replies, by Purpose; used if a class
+  /// transacts.
+  std::array<std::pair<int, int>, kPurposes> purpose_vcs{};
   bool states_periods = false;     ///< a field of the measurement itself is given
   std::vector<std::string> notes;  ///< what a file asks for that changes nothing here
 
@@ -64,7 +68,12 @@ Result<void> check(const Experiment& experiment);
 struct Prepared {
   std::unique_ptr<RouterGraph> graph;
   Routing routing;
-  Traffic traffic;
+  Traffic traffic;                            ///< of the first class
+  std::vector<Traffic> more_traffic = {};     ///< of the others
+  std::vector<Routing> purpose_routing = {};  ///< by Purpose, where a class transacts
+
+  /// What runs. `experiment` must outlive it.
+  Network network(const Experiment& experiment) const;
 };
 /// Checks and builds.
 Result<Prepared> prepare(const Experiment& experiment);

@@ -6,24 +6,26 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <optional>
 
 #include "machine/network/flit/deadlock.h"
+#include "machine/network/flit/even_draws.h"
 
 namespace orrery::flit {
 namespace {
 
-constexpr Cycle kEven = -1;
 constexpr int kConverged = 3;         // periods in a row
 constexpr Cycle kDrainPeriod = 1000;  // cycles between looks at a network that drains
 
 /// Sums over packets that have arrived.
 struct Sums {
   std::uint64_t packets = 0;
-  std::uint64_t flits = 0;
   double packet_latency = 0;
   double network_latency = 0;
-  double flit_latency = 0;
   double hops = 0;
+  std::uint64_t flits = 0;  ///< of all packets, those that do not count too
+  double flit_latency = 0;
 
   void add(const Arrived& packet, Cycle now) {
     ++packets;
@@ -31,10 +33,13 @@ struct Sums {
     network_latency += static_cast<double>(now - packet.injected);
     hops += packet.hops;
   }
-  /// Of all packets, those that do not count too.
-  void add_flits(const Arrived& packet) {
-    flits += packet.flits;
-    flit_latency += static_cast<double>(packet.flits_arrived - packet.flits_injected);
+  void add(const Sums& other) {
+    packets += other.packets;
+    flits += other.flits;
+    packet_latency += other.packet_latency;
+    network_latency += other.network_latency;
+    flit_latency += other.flit_latency;
+    hops += other.hops;
   }
 };
 
@@ -42,17 +47,22 @@ enum class State : std::uint8_t { warming_up, running, draining, emptying };
 
 class OpenLoop {
  public:
-  OpenLoop(const RouterGraph& graph, const Routing& routing, const RouterSettings& router,
-           const Traffic& traffic, const OpenLoopSettings& settings, const RunOptions& options)
-      : graph_(graph),
-        traffic_(traffic),
+  OpenLoop(const Network& network, const OpenLoopSettings& settings, const RunOptions& options)
+      : graph_(network.graph),
         settings_(settings),
         options_(options),
-        engine_(graph, routing, router, settings.seed),
-        next_(graph.nodes.size(), kEven),
-        in_burst_(graph.nodes.size()) {
-    probability_ =
-        settings.has_bursts() ? settings.burst_probability() : settings.rate / settings.packet;
+        engine_(network.graph, network.routing, network.router, settings.seed,
+                {.count = static_cast<std::uint32_t>(network.classes.size()),
+                 .counts_flit_latency = true,
+                 .kinds = network.kinds}),
+        even_(network, settings.rate),
+        sums_(network.classes.size()),
+        before_(network.classes.size()),
+        injected_(network.classes.size()),
+        arrived_(network.classes.size()) {
+    if (!EvenDraws::can_draw(network)) {
+      draws_.emplace(network, settings.rate);
+    }
   }
 
   OpenLoopResult run() {
@@ -65,85 +75,38 @@ class OpenLoop {
   }
 
  private:
-  void create(std::uint32_t node, Cycle created) {
-    const bool counts = state_ == State::running || (state_ == State::draining && created < drain_);
-    outstanding_ += counts ? 1 : 0;
-    Random& random = engine_.random();
-    const std::uint32_t target = traffic_.target(node, random);
-    random.below(1);  // which of the one network
-    engine_.offer(
-        node, {target, static_cast<std::uint32_t>(settings_.packet), counts ? 1U : 0U, created});
-    behind_ += next_[node] == kEven ? 1 : 0;
-    next_[node] = created + 1;
+  static constexpr std::uint32_t kCounts = 1;  // of a tag
+
+  bool counts(Cycle created) const {
+    return state_ == State::running || (state_ == State::draining && created < drain_);
   }
 
-  /// A node's draw of one cycle. Of bursts: first whether it is in one.
-  bool draws_packet(std::uint32_t node) {
-    Random& random = engine_.random();
-    if (settings_.has_bursts()) {
-      in_burst_[node] = in_burst_[node] ? random.unit() >= settings_.burst_beta
-                                        : random.unit() < settings_.burst_alpha;
-      return in_burst_[node] && random.unit() < probability_;
-    }
-    return random.unit() < probability_;
+  void offer(std::uint32_t source, Created packet) {
+    packet.counts = packet.counts || counts(packet.when);
+    outstanding_ += packet.counts ? 1 : 0;
+    engine_.offer(source, {.target = packet.target,
+                           .flits = packet.flits,
+                           .tag = packet.counts ? kCounts : 0,
+                           .created = packet.when,
+                           .priority = packet.priority,
+                           .kind = packet.kind});
   }
 
-  /// All nodes draw in turn for this cycle; one whose packet has left for the cycles before, too,
-  /// until it creates the next.
+  /// All nodes draw for this cycle.
   bool draw() {
-    bool created = false;
-    const Cycle now = engine_.now();
-    for (std::uint32_t node = 0; node < next_.size(); ++node) {
-      if (next_[node] == kEven) {
-        if (draws_packet(node)) {
-          create(node, now);
-          created = true;
-        }
-        continue;
-      }
-      while (engine_.is_free(node) && next_[node] <= now) {
-        if (draws_packet(node)) {
-          create(node, next_[node]);
-          created = true;
-        } else {
-          ++next_[node];
-        }
-      }
-      catch_up(node, now + 1);
-    }
-    return created;
+    const auto create = [&](std::uint32_t source, const Created& packet) { offer(source, packet); };
+    return draws_ ? draws_->draw(engine_, create) : even_.draw(engine_, create);
   }
-
-  void catch_up(std::uint32_t node, Cycle next) {
-    if (engine_.is_free(node) && next_[node] == next) {
-      next_[node] = kEven;
-      --behind_;
-    }
-  }
-
-  /// As draw(), for all cycles before `end` until one in which a packet is created; that is now()
-  /// then. Requires that no node is behind and that there are no bursts.
   bool draw_together(Cycle end) {
-    const auto nodes = static_cast<std::int64_t>(next_.size());
-    Random& random = engine_.random();
-    const std::int64_t draws = nodes * (end - engine_.now());
-    const std::int64_t missed = random.until_below(probability_, draws);
-    if (missed == draws) {
-      return false;
-    }
-    engine_.skip(engine_.now() + missed / nodes);
-    for (std::int64_t node = missed % nodes; node < nodes;) {
-      create(static_cast<std::uint32_t>(node), engine_.now());
-      ++node;
-      node += random.until_below(probability_, nodes - node);
-    }
-    return true;
+    return even_.draw_together(
+        engine_, end, [&](std::uint32_t source, const Created& packet) { offer(source, packet); });
   }
+  bool draws_together() const { return !draws_ && even_.draws_together(); }
 
   /// Draws for the cycles before `end`, in which nothing else happens, until one with a packet.
   bool draw_while_quiet(Cycle end) {
     while (engine_.now() < end) {
-      const bool together = behind_ == 0 && !settings_.has_bursts();
+      const bool together = draws_together();
       if (together ? draw_together(end) : draw()) {
         return true;
       }
@@ -160,50 +123,66 @@ class OpenLoop {
       if (!draw_while_quiet(quiet)) {
         return;
       }
-    } else if (behind_ == 0 && !settings_.has_bursts()) {
+    } else if (draws_together()) {
       draw_together(engine_.now() + 1);
     } else {
       draw();
     }
     engine_.step();
-    const Cycle now = engine_.now() - 1;
     for (const Arrived& packet : engine_.arrived()) {
-      sums_.add_flits(packet);
-      if (packet.tag != 0 || state_ == State::warming_up) {
-        sums_.add(packet, now);
-      }
-      if (packet.tag != 0) {
-        --outstanding_;
-        const auto latency = static_cast<std::size_t>(now - packet.created);
-        if (latency >= histogram_.size()) {
-          histogram_.resize(latency + 1 + latency / 2);
-        }
-        ++histogram_[latency];
-      }
+      take(packet, engine_.now() - 1);
     }
-    for (const std::uint32_t node : engine_.freed_sources()) {
-      catch_up(node, engine_.now());
+    if (!draws_) {
+      even_.catch_up(engine_);
     }
   }
 
+  void take(const Arrived& packet, Cycle now) {
+    const bool counts = packet.tag == kCounts;
+    Sums& sums = sums_[packet.traffic_class];
+    if (counts || state_ == State::warming_up) {
+      sums.add(packet, now);
+    }
+    if (counts) {
+      --outstanding_;
+      const auto latency = static_cast<std::size_t>(now - packet.created);
+      if (latency >= histogram_.size()) {
+        histogram_.resize(latency + 1 + latency / 2);
+      }
+      ++histogram_[latency];
+    }
+    const auto purpose = static_cast<Purpose>(packet.kind);
+    if (purpose == Purpose::read_request || purpose == Purpose::write_request) {
+      draws_->answer(packet, now, counts);
+    }
+  }
+
+  std::uint32_t classes() const { return static_cast<std::uint32_t>(sums_.size()); }
+
   void clear() {
-    sums_ = {};
     begin_ = engine_.now();
-    injected_ = engine_.flits_injected();
-    arrived_ = engine_.flits_arrived();
+    for (std::uint32_t of = 0; of < classes(); ++of) {
+      sums_[of] = {};
+      before_[of] = engine_.counts(of);
+    }
     channel_flits_.resize(graph_.channels.size());
     for (std::uint32_t i = 0; i < channel_flits_.size(); ++i) {
       channel_flits_[i] = engine_.flits_over(i);
     }
   }
 
-  /// With the age of what is under way.
+  /// The largest of a class, with the age of what is under way.
   double mean_latency() const {
-    const auto under_way = static_cast<double>(engine_.flits_under_way());
-    const double ages = under_way * static_cast<double>(engine_.now()) -
-                        static_cast<double>(engine_.created_under_way());
-    const double count = static_cast<double>(sums_.packets) + under_way;
-    return count > 0 ? (sums_.packet_latency + ages) / count : 0;
+    double largest = 0;
+    for (std::uint32_t of = 0; of < classes(); ++of) {
+      const FlitCounts& counts = engine_.counts(of);
+      const auto under_way = static_cast<double>(counts.under_way);
+      const double ages = under_way * static_cast<double>(engine_.now()) -
+                          static_cast<double>(counts.created_under_way);
+      const double count = static_cast<double>(sums_[of].packets) + under_way;
+      largest = std::max(largest, count > 0 ? (sums_[of].packet_latency + ages) / count : 0);
+    }
+    return largest;
   }
 
   bool is_too_late(std::string& reason) const {
@@ -216,11 +195,32 @@ class OpenLoop {
     return true;
   }
 
+  /// Whether latency and throughput are those of the period before, in all classes.
+  bool has_settled() {
+    last_.resize(classes());
+    bool settled = true;
+    for (std::uint32_t of = 0; of < classes(); ++of) {
+      const Sums& sums = sums_[of];
+      const double latency = sums.packets > 0
+                                 ? sums.packet_latency / static_cast<double>(sums.packets)
+                                 : std::numeric_limits<double>::infinity();
+      const double accepted =
+          static_cast<double>(engine_.counts(of).arrived - before_[of].arrived) /
+          static_cast<double>(engine_.now() - begin_);
+      const double throughput_threshold = settings_.throughput_threshold > 0
+                                              ? settings_.throughput_threshold
+                                              : settings_.stopping_threshold;
+      settled = settled &&
+                std::abs(latency - last_[of].latency) <= settings_.stopping_threshold * latency &&
+                std::abs(accepted - last_[of].accepted) <= throughput_threshold * accepted;
+      last_[of] = {latency, accepted};
+    }
+    return settled;
+  }
+
   /// Periods of the warm-up and those that count. False if it is unstable.
   bool sample(std::string& reason) {
     int converged = 0;
-    double last_latency = 0;
-    double last_accepted = 0;
     bool clears = true;
     for (int period = 0; period < settings_.max_samples && converged < kConverged; ++period) {
       if (clears || (state_ == State::warming_up && period % 2 == 0)) {
@@ -236,41 +236,34 @@ class OpenLoop {
       if (is_too_late(reason)) {
         return false;
       }
-      const double latency = sums_.packets > 0
-                                 ? sums_.packet_latency / static_cast<double>(sums_.packets)
-                                 : std::numeric_limits<double>::infinity();
-      const double accepted = static_cast<double>(engine_.flits_arrived() - arrived_) /
-                              static_cast<double>(engine_.now() - begin_);
-      if (state_ == State::warming_up) {
-        if (period + 1 >= settings_.warmup_periods) {
-          state_ = State::running;
-          clears = true;
-        }
-      } else {
-        const bool same =
-            std::abs(latency - last_latency) <= settings_.stopping_threshold * latency &&
-            std::abs(accepted - last_accepted) <= settings_.stopping_threshold * accepted;
-        converged = same ? converged + 1 : 0;
+      const bool settled = has_settled();
+      if (state_ != State::warming_up) {
+        converged = settled ? converged + 1 : 0;
+      } else if (period + 1 >= settings_.warmup_periods) {
+        state_ = State::running;
+        clears = true;
       }
-      last_latency = latency;
-      last_accepted = accepted;
     }
     return true;
   }
 
-  bool all_created() const {
-    return std::all_of(next_.begin(), next_.end(),
-                       [&](Cycle next) { return next == kEven || next >= drain_; });
+  bool all_created() const { return draws_ ? draws_->has_drawn(drain_) : even_.has_drawn(drain_); }
+
+  /// What was counted since begin_.
+  void end_counting() {
+    end_ = engine_.now();
+    for (std::uint32_t of = 0; of < classes(); ++of) {
+      injected_[of] = engine_.counts(of).injected - before_[of].injected;
+      arrived_[of] = engine_.counts(of).arrived - before_[of].arrived;
+    }
+    for (std::uint32_t i = 0; i < channel_flits_.size(); ++i) {
+      channel_flits_[i] = engine_.flits_over(i) - channel_flits_[i];
+    }
   }
 
   bool drain(std::string& reason) {
     drain_ = engine_.now();
-    end_ = drain_;
-    injected_ = engine_.flits_injected() - injected_;
-    arrived_ = engine_.flits_arrived() - arrived_;
-    for (std::uint32_t i = 0; i < channel_flits_.size(); ++i) {
-      channel_flits_[i] = engine_.flits_over(i) - channel_flits_[i];
-    }
+    end_counting();
     state_ = State::draining;
     Cycle look = drain_ + kDrainPeriod;
     while (outstanding_ > 0 || !all_created()) {
@@ -286,11 +279,9 @@ class OpenLoop {
     while (engine_.packets_under_way() > 0) {
       step(engine_.now() + kDrainPeriod);
     }
-    const double latency =
-        sums_.packets > 0 ? sums_.packet_latency / static_cast<double>(sums_.packets) : 0;
-    if (latency > settings_.latency_limit) {
+    if (mean_latency() > settings_.latency_limit) {
       reason = fmt::format("the mean packet latency, {:.1f} cycles, is above the limit of {:.0f}",
-                           latency, settings_.latency_limit);
+                           mean_latency(), settings_.latency_limit);
       return false;
     }
     return true;
@@ -309,40 +300,55 @@ class OpenLoop {
   }
 
   std::uint64_t sums_of_histogram() const {
-    std::uint64_t sum = 0;
-    for (const std::uint64_t count : histogram_) {
-      sum += count;
-    }
-    return sum;
+    return std::accumulate(histogram_.begin(), histogram_.end(), std::uint64_t{0});
+  }
+
+  ClassResult result_of(const Sums& sums, std::uint64_t injected, std::uint64_t arrived,
+                        double cycles) const {
+    const double node_cycles = cycles * static_cast<double>(graph_.nodes.size());
+    const double infinite = std::numeric_limits<double>::infinity();
+    const auto mean = [&](double sum, std::uint64_t count) {
+      return count > 0 ? sum / static_cast<double>(count) : infinite;
+    };
+    return {.packet_latency = mean(sums.packet_latency, sums.packets),
+            .network_latency = mean(sums.network_latency, sums.packets),
+            .flit_latency = mean(sums.flit_latency, sums.flits),
+            .hops = sums.packets > 0 ? mean(sums.hops, sums.packets) : 0,
+            .injected = static_cast<double>(injected) / node_cycles,
+            .accepted = static_cast<double>(arrived) / node_cycles,
+            .packets = sums.packets};
   }
 
   void finish(OpenLoopResult& result) {
     result.cycles = engine_.now();
     result.flit_hops = engine_.flit_hops();
     if (state_ < State::draining) {  // unstable before: what was measured so far
-      end_ = engine_.now();
-      injected_ = engine_.flits_injected() - injected_;
-      arrived_ = engine_.flits_arrived() - arrived_;
-      for (std::uint32_t i = 0; i < channel_flits_.size(); ++i) {
-        channel_flits_[i] = engine_.flits_over(i) - channel_flits_[i];
-      }
+      end_counting();
     }
     const double cycles = static_cast<double>(std::max<Cycle>(1, end_ - begin_));
-    const double node_cycles = cycles * static_cast<double>(graph_.nodes.size());
-    result.injected = static_cast<double>(injected_) / node_cycles;
-    result.accepted = static_cast<double>(arrived_) / node_cycles;
     for (const std::uint64_t flits : channel_flits_) {
       result.channel_load.push_back(static_cast<double>(flits) / cycles);
     }
-    const double infinite = std::numeric_limits<double>::infinity();
-    const auto mean = [&](double sum, std::uint64_t count) {
-      return count > 0 ? sum / static_cast<double>(count) : infinite;
-    };
-    result.packets = sums_.packets;
-    result.packet_latency = mean(sums_.packet_latency, sums_.packets);
-    result.network_latency = mean(sums_.network_latency, sums_.packets);
-    result.flit_latency = mean(sums_.flit_latency, sums_.flits);
-    result.hops = sums_.packets > 0 ? mean(sums_.hops, sums_.packets) : 0;
+    Sums all;
+    std::uint64_t injected = 0;
+    std::uint64_t arrived = 0;
+    for (std::uint32_t of = 0; of < classes(); ++of) {
+      const FlitCounts& counts = engine_.counts(of);
+      sums_[of].flits = counts.arrived - before_[of].arrived;
+      sums_[of].flit_latency = static_cast<double>(counts.flit_latency - before_[of].flit_latency);
+      result.classes.push_back(result_of(sums_[of], injected_[of], arrived_[of], cycles));
+      all.add(sums_[of]);
+      injected += injected_[of];
+      arrived += arrived_[of];
+    }
+    const ClassResult total = result_of(all, injected, arrived, cycles);
+    result.packets = total.packets;
+    result.packet_latency = total.packet_latency;
+    result.network_latency = total.network_latency;
+    result.flit_latency = total.flit_latency;
+    result.hops = total.hops;
+    result.injected = total.injected;
+    result.accepted = total.accepted;
     if (sums_of_histogram() > 0) {
       result.latency_p50 = percentile(0.5);
       result.latency_p90 = percentile(0.9);
@@ -351,34 +357,43 @@ class OpenLoop {
     }
   }
 
+  struct Period {
+    double latency = 0;
+    double accepted = 0;
+  };
+
   const RouterGraph& graph_;
-  const Traffic& traffic_;
   const OpenLoopSettings& settings_;
   const RunOptions& options_;
   Engine engine_;
   State state_ = State::warming_up;
-  double probability_ = 0;
-  std::vector<Cycle> next_;  ///< by node, the cycle that it draws for next; kEven: this one
-  std::uint64_t behind_ =
-      0;  ///< nodes that wait for their packet to leave, or draw for cycles before
-  std::vector<bool> in_burst_;     ///< by node
-  std::uint64_t outstanding_ = 0;  ///< packets that count and have not arrived
-  Sums sums_;
+  EvenDraws even_;
+  std::optional<ClassDraws> draws_;       ///< where those cannot
+  std::uint64_t outstanding_ = 0;         ///< packets that count and have not arrived
+  std::vector<Sums> sums_;                ///< by class
+  std::vector<Period> last_;              ///< by class
   std::vector<std::uint64_t> histogram_;  ///< packets that count, by latency
   std::vector<std::uint64_t> channel_flits_;
   Cycle begin_ = 0;  ///< of what counts
   Cycle drain_ = 0;
   Cycle end_ = 0;
-  std::uint64_t injected_ = 0;  ///< at begin_, then from there to end_
-  std::uint64_t arrived_ = 0;
+  std::vector<FlitCounts> before_;       ///< by class, at begin_
+  std::vector<std::uint64_t> injected_;  ///< by class, from begin_ to end_
+  std::vector<std::uint64_t> arrived_;
 };
 
 }  // namespace
 
+OpenLoopResult run_open_loop(const Network& network, const OpenLoopSettings& settings,
+                             const RunOptions& options) {
+  return OpenLoop(network, settings, options).run();
+}
+
 OpenLoopResult run_open_loop(const RouterGraph& graph, const Routing& routing,
                              const RouterSettings& router, const Traffic& traffic,
                              const OpenLoopSettings& settings, const RunOptions& options) {
-  return OpenLoop(graph, routing, router, traffic, settings, options).run();
+  return run_open_loop({graph, routing, router, {settings.one_class()}, {&traffic}}, settings,
+                       options);
 }
 
 }  // namespace orrery::flit

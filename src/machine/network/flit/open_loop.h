@@ -9,6 +9,7 @@
 
 #include "machine/network/flit/engine.h"
 #include "machine/network/flit/traffic.h"
+#include "machine/network/flit/traffic_class.h"
 
 namespace orrery::flit {
 
@@ -18,20 +19,21 @@ struct OpenLoopSettings {
   int packet = 1;     ///< flits
   Cycle sample_period = 1000;
   int warmup_periods = 3;
-  int max_samples = 10;        ///< periods at most, those of the warm-up counted
-  double latency_limit = 500;  ///< cycles; a mean above it: unstable
-  double stopping_threshold =
-      0.05;  ///< of latency and throughput from period to period, three times
+  int max_samples = 10;              ///< periods at most, those of the warm-up counted
+  double latency_limit = 500;        ///< cycles; a mean above it: unstable
+  double stopping_threshold = 0.05;  ///< of latency from period to period, three times
+  double throughput_threshold = 0;   ///< of throughput; 0: that of latency
   std::uint64_t seed = 1;
   double burst_alpha = 0;  ///< chance a cycle that a silent node begins a burst; 0: no bursts
   double burst_beta = 0;   ///< that a burst ends
 
-  /// Whether nodes offer packets in bursts; within one they draw each cycle with
-  /// rate / packet (alpha + beta) / alpha, so that the mean stays (Markov-modulated: Dally & Towles
-  /// 2004, section 24.2).
-  bool has_bursts() const { return burst_alpha > 0; }
-  double burst_probability() const {
-    return rate / packet * (burst_alpha + burst_beta) / burst_alpha;
+  /// The one class of nodes that offer packets of one size.
+  TrafficClass one_class() const {
+    TrafficClass made;
+    made.sizes = {packet};
+    made.burst_alpha = burst_alpha;
+    made.burst_beta = burst_beta;
+    return made;
   }
 
   template <class V>
@@ -44,12 +46,25 @@ struct OpenLoopSettings {
     visit("max_samples", &S::max_samples, "periods at most, those of the warm-up counted");
     visit("latency_limit", &S::latency_limit, "mean packet latency above which a run is unstable");
     visit("stopping_threshold", &S::stopping_threshold,
-          "largest change of latency and throughput from period to period");
+          "largest change of latency from period to period, of throughput too");
+    visit("throughput_threshold", &S::throughput_threshold,
+          "largest change of throughput; 0: as stopping_threshold");
     visit("seed", &S::seed, "of everything at random");
     visit("burst_alpha", &S::burst_alpha,
           "chance a cycle that a silent node begins a burst; 0: no bursts");
     visit("burst_beta", &S::burst_beta, "chance a cycle that a burst ends");
   }
+};
+
+/// Of one class, as in OpenLoopResult.
+struct ClassResult {
+  double packet_latency = 0;
+  double network_latency = 0;
+  double flit_latency = 0;
+  double hops = 0;
+  double injected = 0;
+  double accepted = 0;
+  std::uint64_t packets = 0;
 };
 
 struct OpenLoopResult {
@@ -74,6 +89,7 @@ struct OpenLoopResult {
   std::uint64_t flit_hops = 0;
   /// Flits per cycle over each channel in the periods that count.
   std::vector<double> channel_load;
+  std::vector<ClassResult> classes;  ///< at least one
 };
 
 /// `skip` false: every cycle is simulated. `progress` is told the share of the longest run.
@@ -83,10 +99,14 @@ struct RunOptions {
 };
 
 /// Warm-up, then periods until mean latency and throughput of all of them so far have changed by
-/// less than the threshold three times in a row, then the time until what was created in them has
-/// arrived. Nodes draw each cycle with probability rate / packet, or in bursts; a node whose packet
-/// has not left draws for that time later, with the right time of creation. Requires settings in
-/// range (experiment.h).
+/// less than the thresholds three times in a row, in every class, then the time until what was
+/// created in them has arrived. Nodes draw each cycle with probability rate x share / mean size, or
+/// in bursts; a node whose packet has not left draws for that time later, with the right time of
+/// creation. Requires settings in range (experiment.h).
+OpenLoopResult run_open_loop(const Network& network, const OpenLoopSettings& settings,
+                             const RunOptions& options = {});
+
+/// Of one class, with settings.packet and bursts.
 OpenLoopResult run_open_loop(const RouterGraph& graph, const Routing& routing,
                              const RouterSettings& router, const Traffic& traffic,
                              const OpenLoopSettings& settings, const RunOptions& options = {});

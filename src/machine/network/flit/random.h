@@ -13,7 +13,8 @@ namespace orrery::flit {
 /// x(n) = x(n - 100) -+ x(n - 37) modulo a power of two; of 1,009 numbers the first 100 are used
 /// (Knuth, The Art of Computer Programming, vol. 2, 3rd edition, section 3.6 with the seeding of
 /// 2002). `Word`: 32 bits for whole numbers below 2^30, which subtract; 64 bits for fractions in
-/// steps of 2^-52, which add.
+/// steps of 2^-52, which add. They are kept in the upper bits of words, so that those wrap as they
+/// do.
 template <class Word>
 class KnuthSequence {
  public:
@@ -26,24 +27,28 @@ class KnuthSequence {
     if (place_ == kUsed) {
       refill();
     }
-    return block_[place_++];
+    return block_[place_++] >> kShift;
   }
 
   /// Numbers of the next `most` before the first below `limit`, which is taken too; `most` if none
   /// is.
   std::int64_t until_below(Word limit, std::int64_t most) {
+    if (limit >= kModulus && most > 0) {
+      next();
+      return 0;
+    }
+    limit <<= kShift;
     std::int64_t passed = 0;
     while (passed < most) {
       if (place_ == kUsed) {
         refill();
       }
-      const auto span = std::min(
-          kUsed - place_, static_cast<std::size_t>(std::min<std::int64_t>(most - passed, kUsed)));
-      for (std::size_t i = 0; i < span; ++i) {
-        if (block_[place_ + i] < limit) {
-          place_ += i + 1;
-          return passed + static_cast<std::int64_t>(i);
-        }
+      const auto span = std::min({kUsed - place_, kLook, static_cast<std::size_t>(most - passed)});
+      const Word* const x = block_.data() + place_;
+      if (has_below(x, span, limit)) {
+        const auto hit = std::find_if(x, x + span, [&](Word number) { return number < limit; }) - x;
+        place_ += static_cast<std::size_t>(hit) + 1;
+        return passed + hit;
       }
       place_ += span;
       passed += static_cast<std::int64_t>(span);
@@ -56,9 +61,20 @@ class KnuthSequence {
   static constexpr std::size_t kShort = 37;
   static constexpr std::size_t kBlock = 1009;
   static constexpr std::size_t kUsed = 100;
+  static constexpr std::size_t kLook = 20;                 ///< numbers looked at together
+  static constexpr unsigned kShift = kFractions ? 12 : 2;  ///< bits of a word below a number
   static constexpr int kRounds = 70;  ///< squarings: streams of different seeds lie 2^70 apart
 
-  static Word joined(Word a, Word b) { return (kFractions ? a + b : a - b) & (kModulus - 1); }
+  static Word joined(Word a, Word b) { return kFractions ? a + b : a - b; }
+
+  /// By the sign of halves, without a branch (compilers make vectors of this and of extend()).
+  static bool has_below(const Word* x, std::size_t count, Word limit) {
+    Word signs = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      signs |= (x[i] >> 1U) - (limit >> 1U);
+    }
+    return (signs >> (8 * sizeof(Word) - 1)) != 0;
+  }
 
   /// The numbers from kLong up to `count` of a block whose first kLong are there.
   static void extend(std::vector<Word>& block, std::size_t count) {
@@ -83,11 +99,11 @@ class KnuthSequence {
     Word value = kFractions ? static_cast<Word>(2 * (seed_ + 2))
                             : static_cast<Word>(seed_ + 2) & (kModulus - 2);
     for (std::size_t i = 0; i < kLong; ++i) {
-      x[i] = value;
+      x[i] = value << kShift;
       value += value;
       value -= value >= kModulus ? kModulus - 2 : 0;
     }
-    ++x[1];
+    x[1] += Word{1} << kShift;
     std::uint64_t bits = seed_;
     for (int round = kRounds - 1; round > 0;) {
       for (std::size_t i = kLong - 1; i > 0; --i) {

@@ -120,6 +120,14 @@ class Routing {
     return ways_ == nullptr && (algorithm_ == Algorithm::nca || graph_->shape == Shape::torus);
   }
 
+  /// Whether next() depends on router and target only.
+  bool is_fixed() const {
+    return ways_ == nullptr &&
+           (algorithm_ == Algorithm::dest_tag ||
+            (algorithm_ == Algorithm::dor &&
+             (graph_->shape == Shape::mesh || graph_->shape == Shape::flattened_butterfly)));
+  }
+
   /// Whether a packet chooses at its first router between what start() drew and the minimal way, by
   /// the queues there.
   bool compares() const { return algorithm_ == Algorithm::ugal; }

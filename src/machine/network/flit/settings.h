@@ -52,6 +52,39 @@ constexpr auto named_values(FlowControl) {
   });
 }
 
+enum class Arbiter : std::uint8_t { round_robin, matrix };
+constexpr auto named_values(Arbiter) {
+  return std::to_array<Named<Arbiter>>({
+      {Arbiter::round_robin, "round_robin", "the first from behind the last that was granted"},
+      {Arbiter::matrix, "matrix", "the one whose last grant is longest ago; at first the highest"},
+  });
+}
+
+enum class Speculation : std::uint8_t { none, priority, separate };
+constexpr auto named_values(Speculation) {
+  return std::to_array<Named<Speculation>>({
+      {Speculation::none, "none", "a head asks for the switch after it has won its VC"},
+      {Speculation::priority, "priority",
+       "it asks for both at once; for the switch behind all that have their VC"},
+      {Speculation::separate, "separate",
+       "it asks for both at once; for the switch in an allocation of its own, of which holds what "
+       "the other leaves (Peh & Dally 2001)"},
+  });
+}
+
+/// Of packets that ask for one output, the highest comes first; of equal ones the arbiter chooses.
+enum class Priority : std::uint8_t { none, traffic_class, age, sequence, hop_count, queue_length };
+constexpr auto named_values(Priority) {
+  return std::to_array<Named<Priority>>({
+      {Priority::none, "none", "all are equal"},
+      {Priority::traffic_class, "class", "that of its class"},
+      {Priority::age, "age", "created earlier"},
+      {Priority::sequence, "sequence", "created by its node after fewer others"},
+      {Priority::hop_count, "hop_count", "come through more routers"},
+      {Priority::queue_length, "queue_length", "more flits in its VC"},
+  });
+}
+
 /// Cycles between the flits of a packet over a port, in steps of 2^-16. kEveryCycle: one per cycle.
 using Interval = std::int64_t;
 inline constexpr int kIntervalBits = 16;
@@ -72,7 +105,19 @@ struct RouterSettings {
   Allocator vc_allocator = Allocator::separable_input_first;
   Allocator sw_allocator = Allocator::separable_input_first;
   int alloc_iters = 1;
-  int input_speedup = 1;  ///< switch inputs of a port; VC v uses that of v mod input_speedup
+  Arbiter vc_arbiter = Arbiter::round_robin;  ///< of separable allocators
+  Arbiter sw_arbiter = Arbiter::round_robin;
+  Speculation speculation = Speculation::none;
+  Allocator spec_allocator = Allocator::separable_input_first;  ///< of Speculation::separate
+  bool spec_check_vc = true;                                    ///< only where a VC is free
+  bool spec_check_credit = true;  ///< only where such a VC has a credit; needs spec_check_vc
+  bool spec_mask_by_requests =
+      false;                         ///< others' requests for an output forbid it, not only grants
+  bool vc_busy_when_full = false;    ///< a VC without a credit is not given to a head
+  bool vc_prioritize_empty = false;  ///< a head prefers VCs with an empty buffer
+  Priority priority = Priority::none;
+  int input_speedup = 1;   ///< switch inputs of a port; VC v uses that of v mod input_speedup
+  int output_speedup = 1;  ///< switch outputs of a port; input i uses that of i mod output_speedup
   /// Allocations of a router in a cycle, at least 1; 1.5 is one and two in turn. What passes the
   /// switch faster than the link waits at the output.
   double internal_speedup = 1;
@@ -93,7 +138,20 @@ struct RouterSettings {
     visit("vc_allocator", &S::vc_allocator, "of output VCs to heads");
     visit("sw_allocator", &S::sw_allocator, "of output ports to input ports");
     visit("alloc_iters", &S::alloc_iters, "iterations of both allocators");
+    visit("vc_arbiter", &S::vc_arbiter, "of a separable vc_allocator");
+    visit("sw_arbiter", &S::sw_arbiter, "of a separable sw_allocator");
+    visit("speculation", &S::speculation, "whether heads ask for the switch before they have a VC");
+    visit("spec_allocator", &S::spec_allocator, "of the separate allocation of speculation");
+    visit("spec_check_vc", &S::spec_check_vc, "speculate only where a VC is free");
+    visit("spec_check_credit", &S::spec_check_credit,
+          "speculate only where a free VC has a credit");
+    visit("spec_mask_by_requests", &S::spec_mask_by_requests,
+          "speculate only on outputs that no other packet asks for");
+    visit("vc_busy_when_full", &S::vc_busy_when_full, "heads do not take a VC without a credit");
+    visit("vc_prioritize_empty", &S::vc_prioritize_empty, "heads prefer a VC that is empty");
+    visit("priority", &S::priority, "what decides between packets before turns do");
     visit("input_speedup", &S::input_speedup, "switch inputs of an input port");
+    visit("output_speedup", &S::output_speedup, "switch outputs of an output port");
     visit("internal_speedup", &S::internal_speedup, "allocations of a router in a cycle");
     visit("hold_switch_for_packet", &S::hold_switch_for_packet,
           "a packet keeps its way through the switch while its flits are there");

@@ -21,15 +21,15 @@ constexpr auto kAllocators = std::to_array<Allocator>(
 Requests match(SparseAllocator& with, const Requests& requests, Allocator allocator,
                int iterations = 1) {
   static Random random(7);
-  for (const auto& [input, output] : requests) {
-    with.ask(input, output);
+  for (const SparseAllocator::Request& request : requests) {
+    with.ask(request);
   }
   return with.match(allocator, iterations, random);
 }
 
-SparseAllocator square(std::uint32_t size) {
+SparseAllocator square(std::uint32_t size, Arbiter arbiter = Arbiter::round_robin) {
   SparseAllocator made;
-  made.resize(std::vector<std::uint32_t>(size), std::vector<std::uint32_t>(size));
+  made.resize(std::vector<std::uint32_t>(size), std::vector<std::uint32_t>(size), arbiter);
   return made;
 }
 
@@ -66,7 +66,7 @@ TEST(FlitAllocator, RoutersHaveDiagonalsOfTheirOwn) {
   // Router 0 with inputs 0, 1 and outputs 0, 1, router 1 with 2, 3: what router 0 does does not
   // move the diagonal of router 1.
   SparseAllocator wavefront;
-  wavefront.resize({0, 0, 1, 1}, {0, 0, 1, 1});
+  wavefront.resize({0, 0, 1, 1}, {0, 0, 1, 1}, Arbiter::round_robin);
   const Requests first{{0, 0}, {0, 1}, {1, 0}, {1, 1}};
   const Requests second{{2, 2}, {2, 3}, {3, 2}, {3, 3}};
   using R = SparseAllocator::Request;
@@ -89,6 +89,31 @@ TEST(FlitAllocator, ALonelyOutputIsAskedFirst) {
               UnorderedElementsAre(R{0, 0}));
 }
 
+TEST(FlitAllocator, AMatrixArbiterGrantsTheOneThatHasWaitedLongest) {
+  // Three inputs for one output: at first the highest. Input 1 does not ask in the third round and
+  // comes first in the fourth; round robin, behind input 0, would go on with 1, 2 and 0.
+  SparseAllocator matrix = square(3, Arbiter::matrix);
+  const auto winner = [&](const Requests& requests) {
+    return match(matrix, requests, Allocator::separable_input_first).front().input;
+  };
+  EXPECT_EQ(winner({{0, 0}, {1, 0}, {2, 0}}), 2U);
+  EXPECT_EQ(winner({{0, 0}, {1, 0}, {2, 0}}), 1U);
+  EXPECT_EQ(winner({{0, 0}, {2, 0}}), 0U);
+  EXPECT_EQ(winner({{1, 0}, {2, 0}}), 2U);
+  EXPECT_EQ(winner({{0, 0}, {1, 0}, {2, 0}}), 1U);
+}
+
+TEST(FlitAllocator, PrioritiesComeBeforeTurns) {
+  // Input 0 is first in turn; input 1 has the higher priority at the output. Of two outputs input 1
+  // takes the one of higher priority there.
+  SparseAllocator plain = square(2);
+  const auto matches =
+      match(plain, {{0, 0, 0, 1}, {1, 0, 1, 2}, {1, 1, 0, 0}}, Allocator::separable_input_first);
+  ASSERT_EQ(matches.size(), 1U);
+  EXPECT_EQ(matches.front().input, 1U);
+  EXPECT_EQ(matches.front().output, 0U);
+}
+
 TEST(FlitAllocator, ParallelIterativeMatchingIsFair) {
   // Two inputs for one output: each wins half of 10,000 times, within 3 standard deviations of 50.
   SparseAllocator pim = square(2);
@@ -107,7 +132,7 @@ RC_GTEST_PROP(FlitAllocator, MatchesAreRequestsAndShareNoSide, ()) {
     const auto cells = *rc::gen::container<std::vector<std::uint32_t>>(
         *rc::gen::inRange<std::size_t>(0, 12), rc::gen::inRange<std::uint32_t>(0, size * size));
     Requests requests;
-    for (const std::uint32_t cell : cells) {  // some twice
+    for (const std::uint32_t cell : std::set(cells.begin(), cells.end())) {
       requests.push_back({cell / size, cell % size});
     }
     const Requests matches = match(allocator, requests, by, by == Allocator::pim ? 100 : 1);

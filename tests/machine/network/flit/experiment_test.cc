@@ -31,10 +31,10 @@ TEST(FlitExperiment, ABookSimFileIsReadUnchanged) {
 
 TEST(FlitExperiment, MistakesOfABookSimFileAreNamedByLine) {
   const auto read = parse_booksim(
-      "topology = mesh;\nnum_vc = 2;\nspeculative = 1;\nvc_buf_size = many;\nseed = 1", "file");
+      "topology = mesh;\nnum_vc = 2;\nnoq = 1;\nvc_buf_size = many;\nseed = 1", "file");
   ASSERT_FALSE(read);
   const std::string text = read.error().to_string();
-  for (const char* part : {"file:2: num_vc", "did you mean 'num_vcs'", "file:3: speculative",
+  for (const char* part : {"file:2: num_vc", "did you mean 'num_vcs'", "file:3: noq",
                            "file:4: vc_buf_size", "file:5:", "semicolon"}) {
     EXPECT_THAT(text, ::testing::HasSubstr(part));
   }
@@ -72,10 +72,64 @@ TEST(FlitExperiment, TreesAllocatorsAndBurstsOfBookSimFiles) {
   EXPECT_EQ(read->router.internal_speedup, 2);
   EXPECT_TRUE(prepare(*read));
   const auto wrong = parse_booksim(
-      "topology = tree4; k = 8; n = 3;\npacket_size = 2;\noutput_speedup = 2;\n", "file");
+      "topology = tree4; k = 8; n = 3;\npacket_size = 2;\nbuffer_policy = shared;\n", "file");
   ASSERT_FALSE(wrong);
-  for (const char* part : {"file:1: topology", "file:3: output_speedup"}) {
+  for (const char* part : {"file:1: topology", "file:3: buffer_policy"}) {
     EXPECT_THAT(wrong.error().to_string(), ::testing::HasSubstr(part));
+  }
+}
+
+TEST(FlitExperiment, ClassesSpeculationAndSpeedUpsOfBookSimFiles) {
+  const auto read = parse_booksim(
+      "topology = mesh; k = 4; n = 2; num_vcs = 8;\nclasses = 3; injection_rate = {0.1, 0.02};\n"
+      "packet_size = {{1,2,8},{4}}; packet_size_rate = {{2,1,1}};\n"
+      "traffic = {uniform, hotspot({{3,7},{2,1}}), transpose}; use_read_write = {0,0,1};\n"
+      "read_request_begin_vc = -1; read_request_end_vc = -1; write_request_begin_vc = 1;\n"
+      "write_request_end_vc = 2; read_reply_begin_vc = -1; read_reply_end_vc = -1;\n"
+      "write_reply_begin_vc = -1; write_reply_end_vc = -1; read_reply_size = 5;\n"
+      "injection_process = {bernoulli, on_off(0.1,0.3)}; priority = class;\n"
+      "class_priority = {2,1,0}; speculative = 1; spec_sw_allocator = islip;\n"
+      "sw_allocator = separable_output_first(matrix); output_speedup = 2; alloc_iters = 2;\n"
+      "vc_allocator = islip(2);\n",
+      "file");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->router.speculation, Speculation::separate);
+  EXPECT_EQ(read->router.spec_allocator, Allocator::islip);
+  EXPECT_EQ(read->router.vc_arbiter, Arbiter::round_robin);
+  EXPECT_EQ(read->router.sw_arbiter, Arbiter::matrix);
+  EXPECT_EQ(read->router.priority, Priority::traffic_class);
+  ASSERT_EQ(read->classes.size(), 3U);
+  EXPECT_THAT(read->classes[0].sizes, ::testing::ElementsAre(1, 2, 8));
+  EXPECT_THAT(read->classes[2].sizes, ::testing::ElementsAre(4));
+  EXPECT_EQ(read->classes[1].pattern, "hotspot:3*2,7*1");
+  EXPECT_TRUE(read->classes[2].transacts);
+  // Packets of 0.1 x (2 x 1 + 2 + 8) / 4 = 3 flits, of 0.02 x 4, and of 0.02 x (1 + 1 + 5 + 1) / 2.
+  EXPECT_NEAR(read->load.rate, 0.3 + 0.08 + 0.08, 1e-12);
+  EXPECT_NEAR(read->classes[0].probability(read->load.rate), 0.1, 1e-12);
+  EXPECT_NEAR(read->classes[1].probability(read->load.rate), 0.02 * (0.1 + 0.3) / 0.1, 1e-12);
+  EXPECT_EQ(read->purpose_vcs[1], std::pair(0, 3));  // -1: the half of requests
+  EXPECT_EQ(read->purpose_vcs[2], std::pair(1, 2));
+  EXPECT_EQ(read->purpose_vcs[4], std::pair(4, 7));
+  EXPECT_TRUE(prepare(*read));
+}
+
+TEST(FlitExperiment, MistakesOfClassesAreNamed) {
+  const auto mistake = [](const std::string& settings) {
+    const auto read = parse_booksim("topology = mesh; k = 4; n = 2;\n" + settings, "file");
+    const auto ready = read ? check(*read) : Result<void>(fail(read.error()));
+    return ready ? std::string() : ready.error().to_string();
+  };
+  EXPECT_EQ(mistake("packet_size = {{1,4}};"), "");
+  for (const auto& [settings, part] :
+       {std::pair("classes = 0;", "file:2: classes"),
+        {"packet_size = {{1,x}};", "file:2: packet_size"},
+        {"packet_size = {{0,4}};", "packet_size"},
+        {"use_read_write = 1; num_vcs = 8;", "read_reply_begin_vc"},
+        {"speculative = 1; vc_alloc_delay = 2;", "vc_alloc_delay"},
+        {"injection_process = on_off(0.5);\nburst_r1 = 0.5;", "file:2: injection_process"},
+        {"speculative = 1; sw_allocator = wavefront;", "sw_allocator"},
+        {"injection_rate = {0.9,0.9}; packet_size = 3;", "rate"}}) {
+    EXPECT_THAT(mistake(settings), ::testing::HasSubstr(part)) << settings;
   }
 }
 

@@ -30,17 +30,16 @@ TEST(FlitReference, LatencyHopsAndLoadAreEqualToTheLastDigit) {
                                              prepared->traffic, experiment.load);
     EXPECT_TRUE(run.stable) << run.reason;
     // There a packet that comes through its target's router on the way to the one drawn may take
-    // any VC, also of the second phase; that is not free of deadlock.
-    const double valiant = reference.text("routing") == "valiant" ? 1e-4 : 0;
-    const auto expect = [&](double ours, const char* column, double share = 0) {
+    // any VC, also of the second phase; that is not free of deadlock. Two flits of 19,150 arrive
+    // after the period for it: 1.05e-4.
+    const double valiant = reference.text("routing") == "valiant" ? 1.1e-4 : 0;
+    const auto expect = [&](double ours, const char* column) {
       const double theirs = reference.number(column);
-      EXPECT_NEAR(ours, theirs, half_digit(theirs) + (share + valiant) * theirs)
-          << name << " " << column;
+      EXPECT_NEAR(ours, theirs, half_digit(theirs) + valiant * theirs) << name << " " << column;
     };
     expect(run.packet_latency, "packet_latency");
     expect(run.network_latency, "network_latency");
-    // There by flit, here by packet: of those that arrive over the beginning.
-    expect(run.flit_latency, "flit_latency", experiment.load.packet > 1 ? 1e-4 : 0);
+    expect(run.flit_latency, "flit_latency");
     expect(run.hops, "hops");
     expect(run.injected, "injected_rate");
     expect(run.accepted, "accepted_rate");

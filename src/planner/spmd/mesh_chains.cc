@@ -10,39 +10,33 @@ namespace orrery::spmd {
 MeshChains::MeshChains(const OperatorGraph& graph, int tensor, const MeshPrices& prices) {
   const auto rank = static_cast<int>(graph.tensor(tensor).shape.size());
   assert(rank <= MeshForm::kDimensions && "codes of three bits");
-  std::vector<int> codes;
-  const int forms = Form::gather(rank).code();
-  for (int pair = 0; pair < forms * forms; ++pair) {
-    codes.push_back(pair % forms + 8 * (pair / forms));
-  }
-  const auto put = [](auto& table, int from, int to, const auto& value) {
-    table[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)] = value;
-  };
   for (auto& row : cost_) {
     row.fill(kNever);
   }
-  for (const int code : codes) {
-    put(cost_, code, code, Time(0));
+  const int forms = Form::gather(rank).code();
+  std::vector<int> codes(static_cast<std::size_t>(forms * forms));
+  for (int pair = 0; pair < forms * forms; ++pair) {
+    const int code = pair % forms + 8 * (pair / forms);
+    codes[static_cast<std::size_t>(pair)] = code;
+    cost_[static_cast<std::size_t>(code)][static_cast<std::size_t>(code)] = Time(0);
     const MeshForm form = MeshForm::of_code(code);
     for (const MeshStep& step : steps_from(form, rank)) {
-      const int to = after(form, step).code();
-      const Time cost = prices.convert(graph, tensor, form, step);
-      if (cost < at(cost_, code, to)) {
-        put(cost_, code, to, cost);
-        put(first_, code, to, step);
-      }
+      offer(code, after(form, step).code(), prices.convert(graph, tensor, form, step), step);
     }
   }
   for (const int middle : codes) {
     for (const int from : codes) {
       for (const int to : codes) {
-        const Time cost = at(cost_, from, middle) + at(cost_, middle, to);
-        if (cost < at(cost_, from, to)) {
-          put(cost_, from, to, cost);
-          put(first_, from, to, at(first_, from, middle));
-        }
+        offer(from, to, at(cost_, from, middle) + at(cost_, middle, to), at(first_, from, middle));
       }
     }
+  }
+}
+
+void MeshChains::offer(int from, int to, Time cost, const MeshStep& first) {
+  if (cost < at(cost_, from, to)) {
+    cost_[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)] = cost;
+    first_[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)] = first;
   }
 }
 

@@ -136,6 +136,22 @@ TEST(Spmd, StrategiesAreAFieldOfPlans) {
   const Outcome both = orrery("compare --json " + plan + " " + other + on);
   ASSERT_EQ(both.status, 0) << both.err;
   EXPECT_THAT(both.out, HasSubstr(figures.at("step_time_s").dump()));
+  // Results of a sweep are known by what a strategy says, not by its file.
+  const auto swept = [&](const std::string& vary) {
+    const std::string study = folder / "study.yaml";
+    std::ofstream(study) << "kind: simulate\nmodel: llama-3-8b\nmachine: dgx-h100\nplan: "
+                            "{dp: 8, global_batch: 16, sequence: 1024, strategy: plan.json}\n"
+                         << vary;
+    const Outcome run = orrery("sweep " + study + " --store " + (folder / "runs.db"));
+    return run.out + run.err;
+  };
+  EXPECT_THAT(swept(""), HasSubstr("1 points run, 0 known"));
+  EXPECT_THAT(swept("vary: {plan.dp: [8]}\n"), HasSubstr("0 points run, 1 known"));
+  spmd_json_of(
+      "--graph llama-3-8b --devices 8 --batch 16 --sequence 1024 --cost orrery --machine dgx-h100 "
+      "--fixed fsdp --save " +
+      (folder / "plan.json"));
+  EXPECT_THAT(swept("vary: {plan.global_batch: [16]}\n"), HasSubstr("1 points run, 0 known"));
   // What such a plan cannot be, and who cannot run it.
   EXPECT_THAT(
       orrery("simulate --tp 2 --zero 1 --plan " + plan + on).err,

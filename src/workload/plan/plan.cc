@@ -115,9 +115,9 @@ Result<PlacedPlan> parse_placed_plan(const ConfigNode& node) {
   }
   Reader read(own);
   read_fields(read, result.plan);
-  if (!result.plan.strategy.empty()) {
+  if (const ConfigNode* given = own.find("strategy"); given != nullptr && !given->text.empty()) {
     result.plan.strategy =
-        (std::filesystem::path(node.file()).parent_path() / result.plan.strategy).string();
+        (std::filesystem::path(given->file()).parent_path() / result.plan.strategy).string();
   }
   auto plan = read.finish(result.plan);
   if (!plan) {

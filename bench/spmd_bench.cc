@@ -3,6 +3,8 @@
 /// and the same without skipping repeated layers. Graph and machine are built beforehand.
 #include <benchmark/benchmark.h>
 
+#include "planner/spmd/decoder.h"
+#include "planner/spmd/mesh_search.h"
 #include "planner/spmd/mixed.h"
 #include "planner/spmd/models.h"
 #include "planner/spmd/search.h"
@@ -63,6 +65,19 @@ void mixed(benchmark::State& state) {
   }
 }
 BENCHMARK(mixed)->Arg(2)->Arg(12)->Arg(24)->Arg(96)->Unit(benchmark::kMillisecond);
+
+/// A form on each of two axes, 8 x 4.
+void mesh(benchmark::State& state, const std::string& model) {
+  const auto graph = spmd::decoder_graph(
+      zoo::load_model(model).value(), {.devices = 32, .batch = 64, .sequence = 2048, .mesh = true});
+  const auto prices =
+      spmd::MeshPrices::make(machine::load_machine("dgx-h100").value(), {8, 4}, graph->element);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(spmd::search_mesh(*graph, *prices));
+  }
+}
+BENCHMARK_CAPTURE(mesh, llama, "llama-3-8b")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(mesh, mixtral, "mixtral-8x7b")->Unit(benchmark::kMillisecond);
 
 void build(benchmark::State& state) {
   const spmd::ModelSize size{.devices = 4096, .layers = 96};

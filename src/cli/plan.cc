@@ -192,7 +192,7 @@ class PlanCommand : public Command {
       }
     };
     refuse(vary_.given(), "--vary");
-    refuse(objective_.value_or("time") != "time", "--objective other than time");
+    refuse(objective_.value_or("time") == "tokens_per_joule", "--objective tokens_per_joule");
   }
 
   /// Flags that contradict each other.

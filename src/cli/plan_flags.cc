@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "base/reader.h"
 #include "report/report.h"
@@ -82,6 +83,10 @@ void PlanFlags::refuse(const std::string& other, Error& mistakes) const {
   for (const study::Setting& setting : settings()) {
     add(setting.where);
   }
+}
+
+std::optional<std::string> PlanFlags::take(std::string_view field) {
+  return std::exchange(given_.find(field)->second, std::nullopt);
 }
 
 plan::PlacedPlan PlanFlags::placed_plan(Error& mistakes,

@@ -29,6 +29,9 @@ class PlanFlags {
   /// --plan and flags are mistakes beside `--other`, which wants none.
   void refuse(const std::string& other, Error& mistakes) const;
 
+  /// The text of a field's flag, as if it had not been given.
+  std::optional<std::string> take(std::string_view field);
+
   /// The file's plan (`name`, else --plan, else nothing) with the flags over it.
   plan::PlacedPlan placed_plan(Error& mistakes,
                                const std::optional<std::string>& name = std::nullopt) const;

@@ -39,6 +39,8 @@ constexpr const char* kSimulateExamples =
     "                  --faults faults.yaml --telemetry-out telemetry.jsonl\n"
     "  orrery simulate --chakra traces/step --groups traces/step.groups.json --machine dgx-h100\n"
     "  orrery simulate --strategy strategy.json --graph Rmoe --machine dgx-a100-80g --devices 8\n"
+    "  orrery simulate --model llama-3-8b --strategy strategy.json --machine dgx-h100 --dp 16 \\\n"
+    "                  --global-batch 32 --sequence 4096\n"
     "  orrery simulate --jobs jobs.yaml --machine dgx-h100 --devices 64 --network flow\n"
     "A trace opens in https://ui.perfetto.dev.\n";
 
@@ -133,19 +135,22 @@ class Simulate : public Command {
     return run_workload(chakra_.name(), std::move(*workload), step.machine, over_time, fusions);
   }
 
-  /// A program of `orrery spmd`.
+  /// A program of `orrery spmd` of a graph that is no model's.
   Result<std::string> run_strategy(Error mistakes) {
-    refuse_given({{"--chakra", chakra_.given()}, {"--fuse", run_.fuse}}, "contradicts --strategy",
+    const std::optional<std::string> file = plan_.take("strategy");
+    if (!file) {
+      mistakes.add({"--strategy", {}, {}, "missing; --graph wants a file of `orrery spmd --save`"});
+    }
+    refuse_given({{"--chakra", chakra_.given()}, {"--fuse", run_.fuse}}, "contradicts --graph",
                  mistakes);
-    const StepInput step = step_.read_machine("--strategy", mistakes);
-    plan_.refuse("--strategy", mistakes);
-    check_no_plan("--strategy", mistakes);
+    const StepInput step = step_.read_machine("--graph", mistakes);
+    plan_.refuse("--graph", mistakes);
+    check_no_plan("--graph", mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    auto workload = strategy_.read(step.machine, step.devices);
-    return workload ? run_workload(strategy_.name(), std::move(*workload), step.machine,
-                                   records_spans(), "")
+    auto workload = strategy_.read(*file, step.machine, step.devices);
+    return workload ? run_workload(*file, std::move(*workload), step.machine, records_spans(), "")
                     : fail(std::move(workload.error()));
   }
 
@@ -189,7 +194,7 @@ class Simulate : public Command {
 
   Result<std::string> run_jobs(Error mistakes) {
     refuse_given({{"--chakra", chakra_.given()},
-                  {"--strategy", strategy_.given()},
+                  {"--graph", strategy_.given()},
                   {"--trace", trace_.given()},
                   {"--telemetry-out", faults_.records()},
                   {"--fuse", run_.fuse}},

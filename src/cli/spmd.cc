@@ -11,6 +11,8 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/spmd_graph.h"
+#include "cli/spmd_mesh.h"
+#include "cli/spmd_plan.h"
 #include "cli/spmd_search.h"
 #include "machine/parts.h"
 #include "planner/spmd/machine_prices.h"
@@ -41,6 +43,10 @@ constexpr const char* kSpmdExamples =
     "  orrery spmd --graph Rmoe --cost orrery --machine dgx-h100 --frontier\n"
     "  orrery spmd --graph Rmoe --cost mixed --profile 64c8m --rates '15.7TFLOP/s*4,9.3TFLOP/s*4'\n"
     "  orrery spmd --graph llama-3-8b --batch 16 --sequence 4096 --cost orrery --machine dgx-h100\n"
+    "  orrery spmd --graph llama-3-8b --devices 16 --batch 32 --sequence 4096 --cost orrery \\\n"
+    "              --machine dgx-a100-80g --save plan.yaml\n"
+    "  orrery simulate --model llama-3-8b --machine dgx-a100-80g --plan plan.yaml\n"
+    "  orrery spmd --graph mixtral-8x7b --mesh 8x4 --cost orrery --machine dgx-h100\n"
     "  orrery spmd --graph graph.json --profile profile.yaml --save strategy.json\n"
     "  orrery spmd --graph Rmoe --profile nvl8 --strategy strategy.json --json\n";
 
@@ -50,6 +56,7 @@ class Spmd : public Command {
     options.value("--graph", graph_, "NAME|FILE",
                   all_names<spmd::ModelName>() +
                       ", a decoder of `orrery list models`, or an annotated graph (JSON)");
+    options.alias("--model", "--graph");
     options.value("--devices", devices_, "INT", "equal devices; default 8, or as the file says");
     options.value("--layers", layers_, "INT", "of a named graph; default 8, or the model's");
     options.value("--batch", batch_, "INT",
@@ -64,6 +71,10 @@ class Spmd : public Command {
     options.value("--machine", machine_, "NAME|FILE",
                   "of --cost orrery: a name of `orrery list machines`, or a file");
     options.value("--rates", rates_, "RATE*COUNT,...", "of --cost mixed: devices of each rate");
+    options.value(
+        "--mesh", mesh_, "INNERxOUTER",
+        "of --cost orrery: devices as two axes, neighbours first, a form for each; nothing "
+        "hides");
     options.value("--overlap", overlap_, "NAME",
                   all_names<spmd::Overlap>() + "; default forward, with --cost orrery both");
     options.value("--max-memory", limit_, "SIZE", "of a device, such as 40GiB; with a bound");
@@ -74,13 +85,17 @@ class Spmd : public Command {
                   "of --cost hidup: search with inputs wrong by up to this, then cost the truth");
     options.value("--seed", seed_, "INT", "of the noise; default 1");
     options.value("--strategy", strategy_, "FILE", "the cost of this strategy; no search");
-    options.value("--save", save_, "FILE", "write the strategy (JSON)");
+    options.value("--save", save_, "FILE",
+                  "write the strategy (JSON), or of a model a plan with it (YAML)");
     options.value("--save-graph", save_graph_, "FILE", "write the annotated graph (JSON)");
     options.flag("--json", json_, "print one JSON object");
     options.footer(kSpmdExamples);
   }
 
   Result<std::string> run(Error mistakes) override {
+    if (mesh_) {
+      return run_mesh(std::move(mistakes));
+    }
     report::SpmdRun run = read(mistakes);
     const std::unique_ptr<spmd::Prices> prices = read_prices(run, mistakes);
     if (!mistakes.empty()) {
@@ -90,7 +105,7 @@ class Spmd : public Command {
       if (const auto done = solve_mixed_spmd(run); !done) {
         return fail(done.error());
       }
-      return print(run);
+      return print(run, nullptr);
     }
     const auto solved =
         noise_ ? solve_noisy_spmd(run, *prices, *profile_, noise_value_) : solve_spmd(run, *prices);
@@ -99,13 +114,62 @@ class Spmd : public Command {
     if (!done) {
       return fail(done.error());
     }
-    return print(run);
+    return print(run, prices.get());
   }
 
  private:
-  Result<std::string> print(const report::SpmdRun& run) const {
+  Result<std::string> run_mesh(Error mistakes) {
+    refuse_given({{"--devices", devices_},
+                  {"--profile", profile_},
+                  {"--rates", rates_},
+                  {"--overlap", overlap_},
+                  {"--max-memory", limit_},
+                  {"--frontier", frontier_},
+                  {"--noise", noise_},
+                  {"--seed", seed_},
+                  {"--strategy", strategy_},
+                  {"--save", save_}},
+                 "contradicts --mesh", mistakes);
+    if (cost_.value_or("hidup") != "orrery") {
+      mistakes.add({"--mesh", {}, {}, "goes with --cost orrery"});
+    }
+    std::optional<spmd::FixedStrategy> fixed;
+    if (fixed_) {
+      take("--fixed", fixed_, fixed.emplace(), mistakes);
+    }
+    const spmd::Mesh mesh = collect(parse_mesh(mesh_.value_or("")), mistakes);
+    spmd::OperatorGraph graph = read_graph({.graph = graph_,
+                                            .devices = std::to_string(spmd::devices_of(mesh)),
+                                            .layers = layers_,
+                                            .batch = batch_,
+                                            .sequence = sequence_,
+                                            .mesh = true},
+                                           mistakes);
+    if (!machine_) {
+      mistakes.add({"--machine", {}, {}, "missing; expected a name or a file"});
+    }
+    const machine::Machine machine =
+        machine_ ? load_named("--machine", *machine_, machine::load_alike, mistakes)
+                 : machine::Machine{};
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    if (save_graph_) {
+      if (auto saved = write_file(*save_graph_, report::graph_json(graph)); !saved) {
+        return fail(std::move(saved.error()));
+      }
+    }
+    return solve_spmd_mesh(std::move(graph), mesh, machine, fixed)
+        .map([&](const report::MeshRun& run) {
+          return json_ ? report::mesh_json(run) : report::mesh_table(run);
+        });
+  }
+
+  Result<std::string> print(const report::SpmdRun& run, const spmd::Prices* prices) const {
     if (save_) {
-      if (auto saved = write_file(*save_, report::strategy_json(run)); !saved) {
+      auto saved = is_plan_file(*save_) ? save_spmd_plan(run, prices, *save_)
+                                        : write_file(*save_, report::strategy_json(run));
+      if (!saved) {
         return fail(std::move(saved.error()));
       }
     }
@@ -257,6 +321,7 @@ class Spmd : public Command {
   std::optional<std::string> cost_;
   std::optional<std::string> machine_;
   std::optional<std::string> rates_;
+  std::optional<std::string> mesh_;
   std::optional<std::string> limit_;
   std::optional<std::string> overlap_;
   std::optional<std::string> fixed_;

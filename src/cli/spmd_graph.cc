@@ -24,6 +24,7 @@ spmd::OperatorGraph read_decoder(const GraphWords& words, Error& mistakes) {
   take("--layers", words.layers, size.layers, mistakes);
   take("--batch", words.batch, size.batch, mistakes);
   take("--sequence", words.sequence, size.sequence, mistakes);
+  size.mesh = words.mesh;
   auto model = zoo::load_model(words.graph.value_or(""));
   if (!model) {
     mistakes.add(std::move(model.error()));

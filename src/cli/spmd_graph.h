@@ -17,6 +17,7 @@ struct GraphWords {
   std::optional<std::string> layers{};
   std::optional<std::string> batch{};
   std::optional<std::string> sequence{};
+  bool mesh = false;  ///< DecoderSize::mesh
 };
 
 /// The graph of a name or a file.

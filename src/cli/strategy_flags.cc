@@ -9,31 +9,29 @@
 namespace orrery::cli {
 
 void StrategyFlags::declare(Options& options) {
-  options.value("--strategy", strategy_, "FILE",
-                "run what `orrery spmd --save` wrote instead of a model and plan");
-  options.value(
-      "--graph", graph_, "NAME|FILE",
-      "with --strategy: the graph that it is of, " + all_names<spmd::ModelName>() + ", or a file");
-  options.value("--layers", layers_, "INT", "with --strategy: of a named graph; default 8");
+  options.value("--graph", graph_, "NAME|FILE",
+                "with --strategy, instead of a model: the graph that it is of, " +
+                    all_names<spmd::ModelName>() + ", or a file");
+  options.value("--layers", layers_, "INT", "with --graph: of a named graph; default 8");
   options.value("--overlap", overlap_, "NAME",
-                "with --strategy: " + all_names<spmd::Overlap>() + "; default both");
+                "with --graph: " + all_names<spmd::Overlap>() + "; default both");
 }
 
 void StrategyFlags::check(Error& mistakes) const {
   if (!given()) {
-    refuse_given({{"--graph", graph_}, {"--layers", layers_}, {"--overlap", overlap_}},
-                 "goes with --strategy", mistakes);
+    refuse_given({{"--layers", layers_}, {"--overlap", overlap_}}, "goes with --graph", mistakes);
   }
 }
 
-Result<graph::Workload> StrategyFlags::read(const machine::Machine& machine,
+Result<graph::Workload> StrategyFlags::read(const std::string& file,
+                                            const machine::Machine& machine,
                                             std::int64_t devices) const {
   Error mistakes;
   const std::optional<std::string> count =
       devices > 0 ? std::optional(std::to_string(devices)) : std::nullopt;
   const spmd::OperatorGraph graph =
       read_graph({.graph = graph_, .devices = count, .layers = layers_}, mistakes);
-  const spmd::Strategy strategy = collect(spmd::load_strategy(*strategy_), mistakes);
+  const spmd::Strategy strategy = collect(spmd::load_strategy(file), mistakes);
   spmd::Overlap overlap = spmd::Overlap::both;
   take("--overlap", overlap_, overlap, mistakes);
   if (!mistakes.empty()) {

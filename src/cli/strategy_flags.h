@@ -11,21 +11,20 @@
 
 namespace orrery::cli {
 
-/// --strategy FILE and what goes with it: a program of `orrery spmd` in place of a model and a
-/// plan.
+/// --graph and what goes with it: a program of `orrery spmd` of an operator graph, in place of a
+/// model; which program, a plan's --strategy says.
 class StrategyFlags {
  public:
   void declare(Options& options);
-  bool given() const { return strategy_.has_value(); }
-  /// What runs. Requires given().
-  const std::string& name() const { return *strategy_; }
-  /// Flags that mean nothing without --strategy.
+  bool given() const { return graph_.has_value(); }
+  /// Flags that mean nothing without --graph.
   void check(Error& mistakes) const;
-  /// As a workload for `devices` of the machine (0: as the graph says). Requires given().
-  Result<graph::Workload> read(const machine::Machine& machine, std::int64_t devices) const;
+  /// The program of a file as a workload for `devices` of the machine (0: as the graph says).
+  /// Requires given().
+  Result<graph::Workload> read(const std::string& file, const machine::Machine& machine,
+                               std::int64_t devices) const;
 
  private:
-  std::optional<std::string> strategy_;
   std::optional<std::string> graph_;
   std::optional<std::string> layers_;
   std::optional<std::string> overlap_;

@@ -307,6 +307,9 @@ std::string graph_json(const spmd::OperatorGraph& graph) {
     json.key("layers").value(graph.layers);
     json.key("bytes_per_element").value(graph.element);
     json.key("heads").value(graph.heads);
+    if (graph.kv_heads > 0) {
+      json.key("kv_heads").value(graph.kv_heads);
+    }
     json.key("tensors").begin_array();
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
       write_tensor(json, graph.tensors[i], i);

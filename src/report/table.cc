@@ -211,6 +211,11 @@ class StepTable : public RunTable {
   void heading() {
     const plan::Plan& plan = run_.plan;
     machine();
+    if (!plan.strategy.empty()) {
+      line("strategy {} in two halves on {} devices; {}; global batch {}\n", plan.strategy, plan.dp,
+           name_of(plan.compute_type), grouped(plan.global_batch));
+      return;
+    }
     std::string schedule(name_of(plan.schedule));
     if (plan.chunks > 1) {
       schedule += fmt::format(" x {} chunks", plan.chunks);
@@ -346,7 +351,9 @@ class StepTable : public RunTable {
   void moment_row(std::size_t stage) {
     const footprint::StageMemory& memory = run_.memory[stage];
     std::string row =
-        fmt::format("  stage {}: {}", stage, footprint::to_string(memory.moment, memory.chunked));
+        fmt::format("  stage {}: {}", stage,
+                    run_.plan.strategy.empty() ? footprint::to_string(memory.moment, memory.chunked)
+                                               : "everything is kept until its backward");
     if (memory.lower[0] > Bytes(0)) {
       row += fmt::format("; host {} GiB", gib(memory.lower[0]));
     }

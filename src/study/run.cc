@@ -11,6 +11,7 @@
 #include "simulate/simulate.h"
 #include "study/fit_advice.h"
 #include "study/overflow.h"
+#include "study/strategy_step.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/proportion.h"
 #include "workload/plan/layout.h"
@@ -67,7 +68,9 @@ Result<void> prepare(Run& run) {
     mistakes.add(std::move(arranged.error()));
   }
   run.plan = parallel::in_proportion(std::move(run.plan), run.model, run.machine);
-  if (auto ok = plan::check(run.plan, run.model); !ok) {
+  if (!run.plan.strategy.empty()) {
+    mistakes.add(strategy_mistakes(run.plan));
+  } else if (auto ok = plan::check(run.plan, run.model); !ok) {
     mistakes.add(std::move(ok.error()));
   }
   run.devices = run.devices == 0 ? devices_of(run.plan) : run.devices;
@@ -114,23 +117,28 @@ void add_advice(const Run& run, const RunOptions& options, Error& error) {
   }
 }
 
+/// Whether what run.memory says is there.
+Result<void> check_memory(Run& run, const RunOptions& options) {
+  run.capacity =
+      run.machine.device.memory.empty() ? Bytes(0) : run.machine.device.memory.front().capacity;
+  auto fits = footprint::check_fits(run.memory, run.machine);
+  run.fits = fits.has_value();
+  if (!run.fits && !options.allow_oom) {
+    if (options.advise && run.plan.strategy.empty()) {
+      add_advice(run, options, fits.error());
+    }
+    return fits;
+  }
+  return {};
+}
+
 Result<void> measure_memory(Run& run, const RunOptions& options) {
   auto memory = footprint::memory_footprint(run.model, run.plan, &run.machine);
   if (!memory) {
     return fail(std::move(memory.error()));
   }
   run.memory = std::move(*memory);
-  run.capacity =
-      run.machine.device.memory.empty() ? Bytes(0) : run.machine.device.memory.front().capacity;
-  auto fits = footprint::check_fits(run.memory, run.machine);
-  run.fits = fits.has_value();
-  if (!run.fits && !options.allow_oom) {
-    if (options.advise) {
-      add_advice(run, options, fits.error());
-    }
-    return fits;
-  }
-  return {};
+  return check_memory(run, options);
 }
 
 Result<void> lower_plan(Run& run, const RunOptions& how) {
@@ -151,6 +159,29 @@ Result<void> lower_plan(Run& run, const RunOptions& how) {
   }
   run.workload = std::move(*workload);
   return {};
+}
+
+/// Workload and memory of a plan that is a program of `orrery spmd`.
+Result<void> write_strategy(Run& run, const RunOptions& options) {
+  Error mistakes;
+  for (const auto& [flag, given] :
+       {std::pair("--skip", !options.skip.empty()), std::pair("--fuse", options.fuse)}) {
+    if (given) {
+      mistakes.add({flag, {}, {}, "contradicts a plan's strategy, which no pass makes"});
+    }
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  Stopwatch watch;
+  auto step = strategy_step(run.model, run.plan, run.machine);
+  if (!step) {
+    return fail(std::move(step.error()));
+  }
+  run.passes.push_back({"lower", watch.lap()});
+  run.workload = std::move(step->workload);
+  run.memory = {std::move(step->memory)};
+  return check_memory(run, options);
 }
 
 Result<void> simulate_step(Run& run, const RunOptions& options) {
@@ -254,11 +285,10 @@ Result<Run> run_step(const zoo::Model& model, const machine::Machine& machine,
   run.devices = devices;
   run.network = options.network;
   Result<void> ok = prepare(run);
-  if (ok) {
-    ok = measure_memory(run, options);
-  }
-  if (ok) {
-    ok = lower_plan(run, options);
+  if (ok && !plan.strategy.empty()) {
+    ok = write_strategy(run, options);
+  } else if (ok) {
+    ok = measure_memory(run, options).and_then([&] { return lower_plan(run, options); });
   }
   if (ok) {
     ok = simulate_step(run, options);

@@ -63,7 +63,7 @@ TEST(MixedDevices, OtherCommandsAndQuestionsSayThatTheyKnowOneSort) {
               HasSubstr("parts: found 'h100,a100', expected a machine of one sort of devices"));
   EXPECT_THAT(orrery("home --model llama-2-7b" + kCluster).err, HasSubstr("one sort of devices"));
   EXPECT_THAT(orrery("plan --model gpt2" + kCluster +
-                     " --devices 32 --batch 256 --vary devices=16,32 --objective cost")
+                     " --devices 32 --batch 256 --vary devices=16,32 --objective tokens_per_joule")
                   .err,
               AllOf(HasSubstr("--vary does not know several"), HasSubstr("--objective")));
   EXPECT_THAT(

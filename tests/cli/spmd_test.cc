@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -111,7 +112,57 @@ TEST(Spmd, StrategiesRunOnTheSimulator) {
   EXPECT_THAT(wrong.err, AllOf(HasSubstr("--model: contradicts"), HasSubstr("--csv: contradicts"),
                                HasSubstr("--tp")));
   EXPECT_THAT(orrery("simulate --graph Rmoe --model gpt2 --machine dgx-h100").err,
-              HasSubstr("--graph: goes with --strategy"));
+              HasSubstr("--strategy: missing"));
+}
+
+TEST(Spmd, StrategiesAreAFieldOfPlans) {
+  const Folder folder;
+  const std::string plan = folder / "plan.yaml";
+  const std::string on = " --model llama-3-8b --machine dgx-h100";
+  const auto found = spmd_json_of(
+      "--graph llama-3-8b --devices 8 --batch 16 --sequence 1024 --cost orrery --machine dgx-h100 "
+      "--save " +
+      plan);
+  const Outcome run = orrery("simulate --json --plan " + plan + on);
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto figures = nlohmann::json::parse(run.out);
+  const double step = found.at("simulated_s");
+  EXPECT_EQ(figures.at("step_time_s"), step);
+  EXPECT_DOUBLE_EQ(figures.at("tokens_per_s").get<double>(), 16 * 1024 / step);
+  EXPECT_EQ(figures.at("plan").at("dp"), 8);
+  // Beside a plan of Megatron's, on one simulator.
+  const std::string other = folder / "other.yaml";
+  std::ofstream(other) << "dp: 8\nglobal_batch: 16\nsequence: 1024\n";
+  const Outcome both = orrery("compare --json " + plan + " " + other + on);
+  ASSERT_EQ(both.status, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr(figures.at("step_time_s").dump()));
+  // Results of a sweep are known by what a strategy says, not by its file.
+  const auto swept = [&](const std::string& vary) {
+    const std::string study = folder / "study.yaml";
+    std::ofstream(study) << "kind: simulate\nmodel: llama-3-8b\nmachine: dgx-h100\nplan: "
+                            "{dp: 8, global_batch: 16, sequence: 1024, strategy: plan.json}\n"
+                         << vary;
+    const Outcome run = orrery("sweep " + study + " --store " + (folder / "runs.db"));
+    return run.out + run.err;
+  };
+  EXPECT_THAT(swept(""), HasSubstr("1 points run, 0 known"));
+  EXPECT_THAT(swept("vary: {plan.dp: [8]}\n"), HasSubstr("0 points run, 1 known"));
+  spmd_json_of(
+      "--graph llama-3-8b --devices 8 --batch 16 --sequence 1024 --cost orrery --machine dgx-h100 "
+      "--fixed fsdp --save " +
+      (folder / "plan.json"));
+  EXPECT_THAT(swept("vary: {plan.global_batch: [16]}\n"), HasSubstr("1 points run, 0 known"));
+  // What such a plan cannot be, and who cannot run it.
+  EXPECT_THAT(
+      orrery("simulate --tp 2 --zero 1 --plan " + plan + on).err,
+      AllOf(HasSubstr("--tp"), HasSubstr("1, as it is beside a strategy"), HasSubstr("--zero")));
+  EXPECT_THAT(orrery("estimate --plan " + plan + on).err, HasSubstr("strategy: found"));
+  EXPECT_THAT(orrery("plan --devices 8 --plan " + plan + on).err, HasSubstr("strategy: found"));
+  EXPECT_THAT(orrery("simulate --plan " + plan + " --fuse" + on).err, HasSubstr("--fuse"));
+  EXPECT_THAT(
+      orrery("spmd --graph llama-3-8b --layers 2 --cost orrery --machine dgx-h100 --save " + plan)
+          .err,
+      HasSubstr("all layers"));
 }
 
 TEST(Spmd, DecodersOfTheZooAreSavedAsGraphs) {
@@ -129,7 +180,33 @@ TEST(Spmd, DecodersOfTheZooAreSavedAsGraphs) {
   EXPECT_EQ(nlohmann::json::parse(run.out).at("step_time_s"), found.at("simulated_s"));
   EXPECT_THAT(orrery("spmd --graph Rmoe --batch 8 --profile nvl8").err,
               HasSubstr("--batch: goes with"));
-  EXPECT_THAT(orrery("spmd --graph mixtral-8x7b --profile nvl8").err, HasSubstr("dense MLP"));
+  EXPECT_THAT(orrery("spmd --graph deepseek-v3 --profile nvl8").err, HasSubstr("pre-norm"));
+}
+
+TEST(Spmd, MeshesOfTwoAxes) {
+  const std::string on = " --cost orrery --machine dgx-h100 --batch 32 --sequence 1024 --layers 4";
+  const auto mixtral = spmd_json_of("--model mixtral-8x7b --mesh 8x2" + on);
+  const auto schema = nlohmann::json::parse(
+      content(std::string(ORRERY_SOURCE_DIR) + "/docs/schema/spmd-mesh.json"));
+  for (const auto& [key, value] : mixtral.items()) {
+    EXPECT_TRUE(schema.at("properties").contains(key)) << key;
+  }
+  EXPECT_EQ(schema.at("required").size(), mixtral.size());
+  EXPECT_EQ(mixtral.at("n_devices"), 16);
+  EXPECT_EQ(mixtral.at("optimum_s"), mixtral.at("simulated_s"));
+  const auto& seconds = mixtral.at("communication_s");
+  EXPECT_NEAR(mixtral.at("compute_s").get<double>() + mixtral.at("optimizer_s").get<double>() +
+                  seconds.at("inner").get<double>() + seconds.at("outer").get<double>() +
+                  seconds.at("all").get<double>(),
+              mixtral.at("optimum_s").get<double>(), 1e-9);
+  // A restriction is never faster.
+  EXPECT_GE(
+      spmd_json_of("--graph mixtral-8x7b --mesh 8x2 --fixed data_parallel" + on).at("optimum_s"),
+      mixtral.at("optimum_s"));
+  EXPECT_THAT(orrery("spmd --graph Rmoe --mesh 8 --cost orrery --machine dgx-h100").err,
+              HasSubstr("--mesh: found '8', expected two numbers"));
+  EXPECT_THAT(orrery("spmd --graph Rmoe --mesh 8x2 --profile nvl8 --save a.json").err,
+              AllOf(HasSubstr("--save: contradicts --mesh"), HasSubstr("goes with --cost orrery")));
 }
 
 TEST(Spmd, WrongInputsCost) {

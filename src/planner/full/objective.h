@@ -2,7 +2,8 @@
 /// What a search minimises, always as a time, so that one search does for all.
 ///
 ///   time               T, the step time
-///   cost               T too: of so many devices a step costs devices * T * price per hour
+///   cost               T too: of so many devices a step costs devices * T * price per hour; of
+///                      those of the parts that a plan fills, where devices differ
 ///   tokens_per_joule   E / (N P): energy of a step (study/energy.h) over what N devices draw at
 ///   full
 ///                      power. With r = P0 / P, B the mean time of a device's kernels, at the least

@@ -106,7 +106,8 @@ PublishedComparison PublishedPlans::compare(const study::PublishedRun& run) {
       result.refused = same ? "nothing found" : same.error().to_string();
       return result;
     }
-    if (same->top.front().step_time != result.published) {
+    const Found& first = same->top.front();
+    if (first.unfused.value_or(first.step_time) != result.published) {
       result.refused = "its plan is taken for another one";
     }
   }

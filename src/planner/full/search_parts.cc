@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -91,6 +92,37 @@ void merge(Answer& all, Answer one, const Options& options) {
   all.wall_s += one.wall_s;
 }
 
+/// What a step second of the task costs, by how little one is worth: of devices that are not used
+/// nothing is paid. 1 where money does not count.
+double rate_of(const Task& task, const Options& options) {
+  return options.objective == Objective::cost
+             ? task.machine.device.price_per_hour.value() * static_cast<double>(task.devices)
+             : 1;
+}
+
+void scale(Answer& answer, double factor) {
+  if (factor == 1) {
+    return;
+  }
+  answer.bound = answer.bound * factor;
+  for (Found& found : answer.top) {
+    found.score = found.score * factor;
+  }
+}
+
+/// Back to seconds of the best plan's devices.
+void as_of_best(Answer& answer, double rate) {
+  if (answer.top.empty() || rate == 1) {
+    return;
+  }
+  scale(answer, 1 / rate);
+  const std::string best = answer.top.front().plan.parts;
+  for (Found& found : answer.top) {
+    found.score = found.plan.parts == best ? found.step_time : found.score;
+  }
+  answer.bound = std::min(answer.bound, answer.top.front().score);
+}
+
 }  // namespace
 
 Result<Answer> search_parts(const Task& task, const Options& options) {
@@ -109,12 +141,17 @@ Result<Answer> search_parts(const Task& task, const Options& options) {
   machine.device = cut->device;
   std::optional<Answer> all;
   std::optional<Error> mistakes;
+  std::map<std::string, double> rates;  // by parts
   for (const std::vector<std::size_t>& way : ways_to_fill(machine.parts.size())) {
     const Task on = on_parts(task, machine, way);
     if (left_out(task, on.fixed.plan.parts)) {
       continue;
     }
     auto one = search(on, options);
+    const double rate = rates[on.fixed.plan.parts] = rate_of(on, options);
+    if (one) {
+      scale(*one, rate);
+    }
     if (!one) {
       mistakes = mistakes ? mistakes : std::optional(std::move(one.error()));
     } else if (all) {
@@ -136,6 +173,7 @@ Result<Answer> search_parts(const Task& task, const Options& options) {
   if (!all) {
     return fail(std::move(*mistakes));
   }
+  as_of_best(*all, all->top.empty() ? 1 : rates.at(all->top.front().plan.parts));
   return std::move(*all);
 }
 

@@ -73,7 +73,7 @@ class Compiler {
     if (!mistakes_.empty()) {
       return fail(std::move(mistakes_));
     }
-    find_repeats();
+    compiled_.repeats = repeats_of(compiled_.nodes);
     return std::move(compiled_);
   }
 
@@ -261,38 +261,6 @@ class Compiler {
     slots_[static_cast<std::size_t>(tensor)] = slot;
   }
 
-  /// The period over which most nodes repeat, not counting the first two times: those that can be
-  /// left out. The shortest of equals.
-  void find_repeats() {
-    const int count = static_cast<int>(compiled_.nodes.size());
-    int most = 0;
-    for (int period = 1; period <= std::min(count / 2, kLongestPeriod); ++period) {
-      const Repeats found = longest_run(period);
-      if (found.last - found.first - period > most) {
-        most = found.last - found.first - period;
-        compiled_.repeats = found;
-      }
-    }
-  }
-
-  Repeats longest_run(int period) const {
-    const auto step = static_cast<std::size_t>(period);
-    const std::vector<int>& nodes = compiled_.nodes;
-    Repeats longest{.period = period};
-    std::size_t first = 0;
-    for (std::size_t i = 0; i + step <= nodes.size(); ++i) {
-      if (i + step < nodes.size() && nodes[i] == nodes[i + step]) {
-        continue;
-      }
-      if (static_cast<int>(i - first) > longest.last - longest.first) {
-        longest.first = static_cast<int>(first);
-        longest.last = static_cast<int>(i);
-      }
-      first = i + 1;
-    }
-    return longest;
-  }
-
   const OperatorGraph& graph_;
   const Prices& prices_;
   const Restriction& allowed_;
@@ -308,7 +276,38 @@ class Compiler {
   Error mistakes_;
 };
 
+Repeats longest_run(const std::vector<int>& nodes, int period) {
+  const auto step = static_cast<std::size_t>(period);
+  Repeats longest{.period = period};
+  std::size_t first = 0;
+  for (std::size_t i = 0; i + step <= nodes.size(); ++i) {
+    if (i + step < nodes.size() && nodes[i] == nodes[i + step]) {
+      continue;
+    }
+    if (static_cast<int>(i - first) > longest.last - longest.first) {
+      longest.first = static_cast<int>(first);
+      longest.last = static_cast<int>(i);
+    }
+    first = i + 1;
+  }
+  return longest;
+}
+
 }  // namespace
+
+Repeats repeats_of(const std::vector<int>& nodes) {
+  Repeats best;
+  int most = 0;
+  for (int period = 1; period <= std::min(static_cast<int>(nodes.size()) / 2, kLongestPeriod);
+       ++period) {
+    const Repeats found = longest_run(nodes, period);
+    if (found.last - found.first - period > most) {
+      most = found.last - found.first - period;
+      best = found;
+    }
+  }
+  return best;
+}
 
 Result<CompiledGraph> compile(const OperatorGraph& graph, const Prices& prices,
                               const Restriction& allowed) {

@@ -89,6 +89,10 @@ struct Repeats {
   int last = 0;
 };
 
+/// The period over which most nodes, by number, repeat, not counting the first two times: those
+/// that can be left out. The shortest of equals.
+Repeats repeats_of(const std::vector<int>& nodes);
+
 struct CompiledGraph {
   std::vector<PriceTable> prices;
   std::vector<CompiledNode> distinct;

@@ -11,7 +11,11 @@ bool loads_as(const Signature& signature, Form form) {
 }
 
 bool is_expert_weight(const Node& node) {
-  return node.name.ends_with("_w1") || node.name.ends_with("_w2");
+  return node.name.ends_with("_w1") || node.name.ends_with("_w2") || node.name.ends_with("_w3");
+}
+
+bool is_of_experts(const Node& node) {
+  return node.op.starts_with("einsum") || node.op == "dispatch" || node.op == "combine";
 }
 
 bool sliced_on_batch(const Signature& signature) {
@@ -39,7 +43,7 @@ bool allows(FixedStrategy strategy, const Node& node, const Signature& signature
                                      ? Form::gather(0)
                                      : Form::replicate());
     case NodeKind::op:
-      return !node.op.starts_with("einsum") || sliced_on_batch(signature) ||
+      return !is_of_experts(node) || sliced_on_batch(signature) ||
              strategy == FixedStrategy::expert_parallel ||
              strategy == FixedStrategy::expert_parallel_fsdp;
     case NodeKind::output:

@@ -21,9 +21,10 @@ std::int64_t product(const Shape& shape) {
   return count;
 }
 
-/// What a device has of an input: its slice, and of what has a batch, which comes first, half.
-Shape local_shape(const OperatorGraph& graph, int tensor, Form form, std::int64_t devices) {
-  const Tensor& whole = graph.tensors[static_cast<std::size_t>(tensor)];
+/// What a device has of an input: its slice, and of what has a batch, which comes first, a part.
+Shape local_shape(const OperatorGraph& graph, const Node& node, std::size_t input,
+                  const std::vector<Cut>& cuts, std::int64_t batches) {
+  const Tensor& whole = graph.tensors[static_cast<std::size_t>(node.inputs[input])];
   Shape shape = whole.shape;
   const auto divide = [&](int dimension, std::int64_t parts) {
     if (dimension < static_cast<int>(shape.size())) {
@@ -31,11 +32,14 @@ Shape local_shape(const OperatorGraph& graph, int tensor, Form form, std::int64_
       extent = std::max<std::int64_t>(1, extent / parts);
     }
   };
-  if (form.is_gather()) {
-    divide(form.dimension(), devices);
+  for (const Cut& cut : cuts) {
+    const Form form = cut.signature->inputs[input];
+    if (form.is_gather()) {
+      divide(form.dimension(), cut.devices);
+    }
   }
   if (!graph.nodes[static_cast<std::size_t>(whole.producer)].is_load()) {
-    divide(0, 2);
+    divide(0, batches);
   }
   return shape;
 }
@@ -106,6 +110,7 @@ constexpr std::array kStreaming{
     Streaming{"attention", OperatorKind::opaque},
     Streaming{"top_1_gating", OperatorKind::opaque},
     Streaming{"top_2_gating", OperatorKind::opaque},
+    Streaming{"top_k_gating", OperatorKind::opaque},
 };
 
 KernelShape attention_shape(const OperatorGraph& graph, const Node& node, const Shape& query) {
@@ -120,11 +125,10 @@ KernelShape attention_shape(const OperatorGraph& graph, const Node& node, const 
 
 }  // namespace
 
-KernelShape kernel_shape(const OperatorGraph& graph, const Node& node, const Signature& signature,
-                         std::int64_t devices) {
+KernelShape kernel_shape(const OperatorGraph& graph, const Node& node, const std::vector<Cut>& cuts,
+                         std::int64_t batches) {
   const auto input = [&](std::size_t k) {
-    return k < node.inputs.size() ? local_shape(graph, node.inputs[k], signature.inputs[k], devices)
-                                  : Shape{};
+    return k < node.inputs.size() ? local_shape(graph, node, k, cuts, batches) : Shape{};
   };
   const Shape a = input(0);
   const Shape b = input(1);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "graph/operator.h"
 #include "planner/spmd/operator_graph.h"
@@ -22,9 +23,15 @@ struct KernelShape {
   graph::GemmShape gemm{};
 };
 
-/// Of a half-batch on one of `devices`. Extents are rounded down, but at least 1. Requires a node
-/// that computes.
-KernelShape kernel_shape(const OperatorGraph& graph, const Node& node, const Signature& signature,
-                         std::int64_t devices);
+/// How one axis of devices shares an operator.
+struct Cut {
+  const Signature* signature = nullptr;
+  std::int64_t devices = 1;
+};
+
+/// Of one device's part by every cut, of one of `batches` equal parts of the batch. Extents are
+/// rounded down, but at least 1. Requires a node that computes.
+KernelShape kernel_shape(const OperatorGraph& graph, const Node& node, const std::vector<Cut>& cuts,
+                         std::int64_t batches);
 
 }  // namespace orrery::spmd

@@ -7,7 +7,6 @@
 
 #include "machine/compute/compute_model.h"
 #include "machine/dimensions_only.h"
-#include "planner/spmd/kernel_shape.h"
 #include "planner/spmd/signatures.h"
 
 namespace orrery::spmd {
@@ -33,6 +32,11 @@ double extent(const OperatorGraph& graph, const Node& node, std::size_t input,
   }
   const std::vector<std::int64_t>& shape = tensor_of(graph, node.inputs[input]).shape;
   return dimension < shape.size() ? static_cast<double>(shape[dimension]) : 1;
+}
+
+/// The last extent of a tensor.
+double elements_of_row(const OperatorGraph& graph, int tensor) {
+  return static_cast<double>(tensor_of(graph, tensor).shape.back());
 }
 
 graph::CollectiveKind library_kind(Collective kind) {
@@ -85,8 +89,8 @@ Flops MachinePrices::flops_of(const OperatorGraph& graph, int node) {
     return Flops(4 * tokens * extent(graph, n, 1, 0) * width + 8 * tokens * width * width);
   }
   if (n.op == "causal_attention") {
-    return Flops(2 * extent(graph, n, 0, 0) * extent(graph, n, 0, 1) * extent(graph, n, 0, 1) *
-                 extent(graph, n, 0, 2));
+    return Flops(extent(graph, n, 0, 0) * extent(graph, n, 0, 1) * extent(graph, n, 0, 1) *
+                 (extent(graph, n, 0, 2) + elements_of_row(graph, n.outputs.front())));
   }
   if (n.op.ends_with("_gating")) {
     return Flops(2 * extent(graph, n, 0, 0) * extent(graph, n, 0, 1) * extent(graph, n, 0, 2) *
@@ -95,27 +99,40 @@ Flops MachinePrices::flops_of(const OperatorGraph& graph, int node) {
   return Flops(0);
 }
 
-graph::Operator MachinePrices::kernel(const OperatorGraph& graph, int node,
-                                      const Signature& signature) const {
+graph::Operator MachinePrices::kernel_of(const OperatorGraph& graph, int node,
+                                         const std::vector<Cut>& cuts, std::int64_t batches,
+                                         graph::DataType type) {
   const Node& n = graph.nodes[static_cast<std::size_t>(node)];
   graph::Operator op;
   op.name = n.name;
-  const KernelShape shape = kernel_shape(graph, n, signature, devices_);
+  const KernelShape shape = kernel_shape(graph, n, cuts, batches);
   op.kind = shape.kind;
   op.gemm = shape.gemm;
-  op.type = type_;
-  op.flops = flops_of(graph, node) / (signature.divides_work() ? 2 * devices_ : 2);
-  const auto add = [&](int tensor, Form form) {
-    const std::int64_t halves = is_constant(kind_of(graph, tensor)) ? 1 : 2;
-    op.bytes += tensor_of(graph, tensor).bytes / (form.is_gather() ? halves * devices_ : halves);
+  op.type = type;
+  std::int64_t shares = batches;
+  for (const Cut& cut : cuts) {
+    shares *= cut.signature->divides_work() ? cut.devices : 1;
+  }
+  op.flops = flops_of(graph, node) / static_cast<double>(shares);
+  const auto add = [&](int tensor, const auto& form_of) {
+    std::int64_t parts = is_constant(kind_of(graph, tensor)) ? 1 : batches;
+    for (const Cut& cut : cuts) {
+      parts *= form_of(*cut.signature).is_gather() ? cut.devices : 1;
+    }
+    op.bytes += tensor_of(graph, tensor).bytes / parts;
   };
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-    add(n.inputs[i], signature.inputs[i]);
+    add(n.inputs[i], [i](const Signature& signature) { return signature.inputs[i]; });
   }
   for (std::size_t i = 0; i < n.outputs.size(); ++i) {
-    add(n.outputs[i], signature.outputs[i]);
+    add(n.outputs[i], [i](const Signature& signature) { return signature.outputs[i]; });
   }
   return op;
+}
+
+graph::Operator MachinePrices::kernel(const OperatorGraph& graph, int node,
+                                      const Signature& signature) const {
+  return kernel_of(graph, node, {{&signature, devices_}}, 2, type_);
 }
 
 Time MachinePrices::compute(const OperatorGraph& graph, int node,
@@ -153,8 +170,8 @@ Transfers MachinePrices::transfers(const OperatorGraph& graph, int tensor, Form 
   const bool once = is_constant(kind);
   const Bytes bytes = tensor_of(graph, tensor).bytes / (once ? 1 : 2);
   const bool trains = kind == NodeKind::parameter || kind == NodeKind::op;
-  return {.forward = transfer(kinds.forward, bytes),
-          .backward = transfer(trains ? kinds.gradient : Collective::none, bytes),
+  return {.forward = transfer_of(kinds.forward, bytes, devices_),
+          .backward = transfer_of(trains ? kinds.gradient : Collective::none, bytes, devices_),
           .once = once};
 }
 
@@ -168,12 +185,13 @@ StageWork MachinePrices::convert(const OperatorGraph& graph, int tensor, Form fr
           .backward_2 = moved.once ? Time(0) : backward};
 }
 
-std::optional<Transfer> MachinePrices::transfer(Collective kind, Bytes whole) const {
-  if (kind == Collective::none || devices_ == 1) {
+std::optional<Transfer> MachinePrices::transfer_of(Collective kind, Bytes whole,
+                                                   std::int64_t members) {
+  if (kind == Collective::none || members == 1) {
     return std::nullopt;
   }
   // The library counts an all-to-all's buffer on one device, others' as the whole.
-  return Transfer{library_kind(kind), kind == Collective::all_to_all ? whole / devices_ : whole};
+  return Transfer{library_kind(kind), kind == Collective::all_to_all ? whole / members : whole};
 }
 
 Time MachinePrices::time_of(const std::optional<Transfer>& transfer) const {

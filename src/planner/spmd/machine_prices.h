@@ -31,6 +31,7 @@
 #include "collective/cost.h"
 #include "graph/workload.h"
 #include "machine/machine.h"
+#include "planner/spmd/kernel_shape.h"
 #include "planner/spmd/prices.h"
 
 namespace orrery::spmd {
@@ -72,13 +73,18 @@ class MachinePrices : public Prices {
   graph::Operator update(const OperatorGraph& graph, int tensor, Form form) const;
   /// Requires a legal conversion.
   Transfers transfers(const OperatorGraph& graph, int tensor, Form from, Form to) const;
+  /// What computes one device's part by every cut, of one of `batches` parts of the batch.
+  static graph::Operator kernel_of(const OperatorGraph& graph, int node,
+                                   const std::vector<Cut>& cuts, std::int64_t batches,
+                                   graph::DataType type);
+  /// The collective of a group that converts a tensor of which the group has so much.
+  static std::optional<Transfer> transfer_of(Collective kind, Bytes whole, std::int64_t members);
   /// Of the forward pass, whole batch.
   static Flops flops_of(const OperatorGraph& graph, int node);
 
  private:
   MachinePrices(machine::Machine machine, std::int64_t devices, Overlap overlap,
                 graph::DataType type);
-  std::optional<Transfer> transfer(Collective kind, Bytes whole) const;
   Time time_of(const std::optional<Transfer>& transfer) const;
   bool divides(const OperatorGraph& graph, int tensor, Form form) const;
 

@@ -201,21 +201,37 @@ Bytes held(const OperatorGraph& graph, int tensor, Form form, bool converted,
   return kind == NodeKind::parameter && !converted ? states * own : own;
 }
 
-Bytes memory_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices) {
-  Bytes sum(0);
+Holdings holdings_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices) {
+  Holdings sum;
+  const auto add = [&](int tensor, Form form, bool converted) {
+    const int producer = graph.tensors[static_cast<std::size_t>(tensor)].producer;
+    const bool parameter =
+        graph.nodes[static_cast<std::size_t>(producer)].kind == NodeKind::parameter;
+    const Bytes once = held(graph, tensor, form, true, devices);
+    (parameter ? sum.parameters : sum.activations) += once;
+    if (parameter && !converted) {
+      const Bytes gradient = graph.element == 2 ? 2 * once : once;
+      sum.gradients += gradient;
+      sum.optimizer += held(graph, tensor, form, false, devices) - once - gradient;
+    }
+  };
   for (const Stage& stage : strategy.stages) {
     for (const Communication& communication : stage.communications) {
-      sum += held(graph, communication.tensor, communication.to, true, devices);
+      add(communication.tensor, communication.to, true);
     }
     for (const Computation& computation : stage.computations) {
       const Node& node = graph.nodes[static_cast<std::size_t>(computation.node)];
       const Signature& signature = node.signatures[static_cast<std::size_t>(computation.signature)];
       for (std::size_t k = 0; k < node.outputs.size(); ++k) {
-        sum += held(graph, node.outputs[k], signature.outputs[k], false, devices);
+        add(node.outputs[k], signature.outputs[k], false);
       }
     }
   }
   return sum;
+}
+
+Bytes memory_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices) {
+  return holdings_of(graph, strategy, devices).total();
 }
 
 Result<LimitedSolution> search_within(const OperatorGraph& graph, const Prices& prices,

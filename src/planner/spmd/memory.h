@@ -23,7 +23,20 @@ namespace orrery::spmd {
 /// Of one tensor in one form.
 Bytes held(const OperatorGraph& graph, int tensor, Form form, bool converted, std::int64_t devices);
 
-/// Of one device. Requires a strategy that replay() accepts.
+/// What one device holds, by what it is for.
+struct Holdings {
+  Bytes parameters{0};  ///< and their converted copies
+  Bytes gradients{0};
+  Bytes optimizer{0};  ///< the states, of elements of 2 bytes also the copy in 4
+  Bytes activations{0};
+
+  Bytes total() const { return parameters + gradients + optimizer + activations; }
+};
+
+/// Requires a strategy that replay() accepts.
+Holdings holdings_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices);
+
+/// Their total.
 Bytes memory_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices);
 
 struct LimitedSolution {

@@ -26,19 +26,24 @@ struct Widths {
   std::int64_t experts_each = 2;  ///< of a device
 };
 
+/// The layers of HiDup's traces.
+bool is_wide(ModelName model) {
+  return model == ModelName::emoe || model == ModelName::dmoe;
+}
+
 Widths widths_of(ModelName model) {
-  return model == ModelName::emoe                                  ? Widths{1024, 4096, 256, 4}
+  return is_wide(model)                                            ? Widths{1024, 4096, 256, 4}
          : model == ModelName::rmoe || model == ModelName::rswitch ? Widths{.sequence = 128}
                                                                    : Widths{.sequence = 64};
 }
 
-/// Slots of an expert for the tokens of a sample: a factor of 5/4, doubled for two experts a token;
+/// Slots of an expert for the tokens of a group: a factor of 5/4, doubled for two experts a token;
 /// rounded up, in Emoe down.
 std::int64_t capacity_of(ModelName model, std::int64_t sequence, std::int64_t experts) {
   const bool two = model == ModelName::rmoe || model == ModelName::vmoe;
   const std::int64_t numerator = sequence * (two ? 10 : 5);
-  return model == ModelName::emoe ? std::max<std::int64_t>(1, numerator / (4 * experts))
-                                  : (numerator + 4 * experts - 1) / (4 * experts);
+  return is_wide(model) ? std::max<std::int64_t>(1, numerator / (4 * experts))
+                        : (numerator + 4 * experts - 1) / (4 * experts);
 }
 
 class Builder : private GraphBuilder {
@@ -53,27 +58,28 @@ class Builder : private GraphBuilder {
         batch_(32 * size.devices),
         experts_(widths_.experts_each * size.devices),
         tokens_(widths_.sequence + (has_class_token() ? 1 : 0)),
-        capacity_(capacity_of(model, widths_.sequence, experts_)) {
+        groups_(model == ModelName::dmoe ? size.devices : batch_),
+        capacity_(capacity_of(model, batch_ / groups_ * widths_.sequence, experts_)) {
     graph().model = name_of(model);
     graph().devices = size.devices;
     graph().layers = size.layers;
-    graph().heads = model == ModelName::emoe ? 4 : 12;
+    graph().heads = is_wide(model) ? 4 : 12;
   }
 
   OperatorGraph build() {
     int labels = 0;
-    int x = model_ == ModelName::emoe ? input("x", {batch_, tokens_, widths_.hidden})
-            : words_                  ? word_head(labels)
-                                      : image_head(labels);
+    int x = is_wide(model_) ? input("x", {batch_, tokens_, widths_.hidden})
+            : words_        ? word_head(labels)
+                            : image_head(labels);
     for (std::int64_t layer = 0; layer < size_.layers; ++layer) {
       set_prefix(fmt::format("layers_{}_", layer));
       x = attention_part(x);
       x = layer % 2 == 0 ? feed_forward(x) : experts(x);
     }
     set_prefix("");
-    const int loss = model_ == ModelName::emoe ? apply({"sum", elements(shape(x))}, {x}, Shape{})
-                     : words_                  ? word_tail(x, labels)
-                                               : image_tail(x, labels);
+    const int loss = is_wide(model_) ? apply({"sum", elements(shape(x))}, {x}, Shape{})
+                     : words_        ? word_tail(x, labels)
+                                     : image_tail(x, labels);
     output(loss);
     return std::move(graph());
   }
@@ -156,25 +162,31 @@ class Builder : private GraphBuilder {
   }
 
   int experts(int x) {
-    const Shape slots{batch_, tokens_, experts_, capacity_};
+    const std::int64_t tokens = batch_ / groups_ * tokens_;
+    const Shape slots{groups_, tokens, experts_, capacity_};
     const int gate = parameter("gate_weight", {widths_.hidden, experts_});
     const std::string gating = two_experts_ ? "top_2_gating" : "top_1_gating";
     const double hidden = static_cast<double>(widths_.hidden);
+    const int rows = regrouped(x, {groups_, tokens, widths_.hidden});
     const auto chosen =
-        apply({gating, 10 * elements(slots) * hidden}, {x, gate}, {slots, slots}, gating);
-    const Shape sent{batch_, experts_, capacity_, widths_.hidden};
-    const Shape wide{batch_, experts_, capacity_, widths_.feed_forward};
+        apply({gating, 10 * elements(slots) * hidden}, {rows, gate}, {slots, slots}, gating);
+    const Shape sent{groups_, experts_, capacity_, widths_.hidden};
+    const Shape wide{groups_, experts_, capacity_, widths_.feed_forward};
     const double exchange = 3 * elements(slots) * hidden;
     const double product = 3 * elements(wide) * hidden;
-    const int in = apply({"einsum bsd,bsec->becd", exchange}, {x, chosen[0]}, sent);
+    const int in = apply({"einsum bsd,bsec->becd", exchange}, {rows, chosen[0]}, sent);
     const int w1 = parameter("w1", {experts_, widths_.hidden, widths_.feed_forward});
     const int up = apply({"einsum edh,becd->bech", product}, {w1, in}, wide);
     const int active = elementwise("relu", {up});
     const int w2 = parameter("w2", {experts_, widths_.feed_forward, widths_.hidden});
     const int down = apply({"einsum ehd,bech->becd", product}, {w2, active}, sent);
-    const int out = apply({"einsum becd,bsec->bsd", exchange}, {down, chosen[1]},
-                          {batch_, tokens_, widths_.hidden});
-    return add_and_norm(x, out, "norm2");
+    const int out = apply({"einsum becd,bsec->bsd", exchange}, {down, chosen[1]}, shape(rows));
+    return add_and_norm(x, regrouped(out, shape(x)), "norm2");
+  }
+
+  /// The same elements; nothing where the shape is the same.
+  int regrouped(int x, const Shape& extents) {
+    return shape(x) == extents ? x : apply({"regroup", 0}, {x}, extents);
   }
 
   int word_tail(int x, int labels) {
@@ -191,7 +203,7 @@ class Builder : private GraphBuilder {
     return apply({"nll_loss", elements(shape(scores))}, {scores, labels}, {});
   }
 
-  bool has_class_token() const { return !words_ && model_ != ModelName::emoe; }
+  bool has_class_token() const { return !words_ && !is_wide(model_); }
 
   ModelName model_;
   bool words_;
@@ -201,6 +213,7 @@ class Builder : private GraphBuilder {
   std::int64_t batch_;
   std::int64_t experts_;
   std::int64_t tokens_;
+  std::int64_t groups_;  ///< of tokens, each with its own slots
   std::int64_t capacity_;
 };
 

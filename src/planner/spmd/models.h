@@ -7,6 +7,9 @@
 ///   device,
 ///                   capacity floor(1.25 sequence / E) but at least 1, the loss a sum; the model of
 ///                   its traces
+///   Dmoe            Emoe as DeepSpeed 0.5 computes it: experts take the tokens of a device's whole
+///                   batch as one group of T = 32 x 256, capacity floor(1.25 T / E); then rows
+///                   reach their slots by products with masks of (T, E C), not of (256, E C)
 ///
 /// Post-norm encoder layers with ReLU; even layers are ordinary, odd ones have experts. Sizes grow
 /// with the devices N: batch 32 N, experts E = 2 N (Emoe 4 N), vocabulary 33,278 padded to the next
@@ -32,7 +35,7 @@
 
 namespace orrery::spmd {
 
-enum class ModelName : std::uint8_t { rmoe, rswitch, vmoe, vswitch, emoe };
+enum class ModelName : std::uint8_t { rmoe, rswitch, vmoe, vswitch, emoe, dmoe };
 constexpr auto named_values(ModelName) {
   return std::to_array<Named<ModelName>>({
       {ModelName::rmoe, "Rmoe", "BERT, every other layer with experts, two for each token"},
@@ -40,6 +43,7 @@ constexpr auto named_values(ModelName) {
       {ModelName::vmoe, "Vmoe", "ViT, every other layer with experts, two for each token"},
       {ModelName::vswitch, "Vswitch", "ViT, every other layer with experts, one for each token"},
       {ModelName::emoe, "Emoe", "wider layers alone, every other with experts, one for each token"},
+      {ModelName::dmoe, "Dmoe", "Emoe, a device's tokens one group for the experts (DeepSpeed)"},
   });
 }
 

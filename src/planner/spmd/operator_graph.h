@@ -47,14 +47,19 @@ struct Node {
 };
 
 struct OperatorGraph {
-  std::string model;         ///< name, for reports
-  std::int64_t devices = 0;  ///< for which it was made; 0: not known
-  std::int64_t layers = 0;   ///< 0: not known
-  std::int64_t element = 4;  ///< bytes of one of a tensor
-  std::int64_t heads = 0;    ///< of attention; 0: not known
+  std::string model;          ///< name, for reports
+  std::int64_t devices = 0;   ///< for which it was made; 0: not known
+  std::int64_t layers = 0;    ///< 0: not known
+  std::int64_t element = 4;   ///< bytes of one of a tensor
+  std::int64_t heads = 0;     ///< of attention; 0: not known
+  std::int64_t kv_heads = 0;  ///< of its keys; 0: as many
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;  ///< in execution order
 
+  const Node& node(int i) const { return nodes[static_cast<std::size_t>(i)]; }
+  const Tensor& tensor(int i) const { return tensors[static_cast<std::size_t>(i)]; }
+  /// The node that makes the tensor.
+  const Node& producer(int i) const { return node(tensor(i).producer); }
   Flops forward_flops() const;
   /// Elements of all parameters.
   std::int64_t parameters() const;

@@ -23,14 +23,6 @@ constexpr const char* name_of(Pass pass) {
   return pass == Pass::forward ? "forward" : pass == Pass::backward ? "backward" : "optimizer";
 }
 
-/// Of fused attention: five products for the forward's two, all operands and their gradients.
-graph::Operator backward_of(graph::Operator attention) {
-  attention.backward = true;
-  attention.flops = attention.flops * 5 / 2;
-  attention.bytes = attention.bytes * 2;
-  return attention;
-}
-
 class Writer {
  public:
   Writer(const OperatorGraph& graph, const Strategy& strategy, const MachinePrices& prices)
@@ -98,7 +90,7 @@ class Writer {
         graph::Operator kernel =
             prices_.kernel(graph_, computation.node, signature_of(computation));
         if (pass == Pass::backward && kernel.kind == graph::OperatorKind::attention) {
-          kernel = backward_of(std::move(kernel));
+          kernel = backward_of_attention(std::move(kernel));
         } else if (pass == Pass::backward) {  // of the input and of the weight
           node.operators.push_back(kernel);
         }
@@ -179,6 +171,13 @@ Result<void> check_allowed(const OperatorGraph& graph, const Strategy& strategy,
 }
 
 }  // namespace
+
+graph::Operator backward_of_attention(graph::Operator forward) {
+  forward.backward = true;
+  forward.flops = forward.flops * 5 / 2;
+  forward.bytes = forward.bytes * 2;
+  return forward;
+}
 
 Result<graph::Workload> program_of(const OperatorGraph& graph, const Strategy& strategy,
                                    const MachinePrices& prices) {

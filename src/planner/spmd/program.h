@@ -20,6 +20,9 @@
 
 namespace orrery::spmd {
 
+/// Of fused attention: five products for the forward's two, all operands and their gradients.
+graph::Operator backward_of_attention(graph::Operator forward);
+
 /// Mistakes: those of replay(); signatures that the prices do not allow.
 Result<graph::Workload> program_of(const OperatorGraph& graph, const Strategy& strategy,
                                    const MachinePrices& prices);

@@ -218,9 +218,14 @@ constexpr std::array kRows{
     Row{"embedding", nullptr, "0F>0; 1F>1; F1>2"},
     Row{"conv2d", nullptr, "0FF>0; F00>1"},
     Row{"attention", attention, {}},
-    Row{"causal_attention", nullptr, "000>0; 222>2"},  // of whole heads
+    Row{"causal_attention", nullptr, "000>0; 222>2"},   // of whole heads
+    Row{"append_rotary", nullptr, "00>0; 11>1; 2F>2"},  // of whole heads
     Row{"top_1_gating", nullptr, "0F>00"},
     Row{"top_2_gating", nullptr, "0F>00"},
+    Row{"regroup", nullptr, "0>0; 2>2"},
+    Row{"top_k_gating", nullptr, "0F>0"},
+    Row{"dispatch", nullptr, "00>0; 2F>3; F1>1; F2>2"},
+    Row{"combine", nullptr, "00>0; 11>R; 22>R; 3F>2"},
     Row{"einsum bsd,bsec->becd", nullptr, "00>0; 11>R; 2F>3; F2>1; F3>2"},
     Row{"einsum edh,becd->bech", nullptr, "01>1; 13>R; 2F>3; F0>0; F2>2"},
     Row{"einsum ehd,bech->becd", nullptr, "01>1; 13>R; 2F>3; F0>0; F2>2"},

@@ -31,9 +31,15 @@ struct OperatorShape {
   int normalised = 1;   ///< layer_norm: trailing dimensions
 };
 
-/// In the order of the published search, all full last; gelu, swiglu, rms_norm and causal_attention
-/// (q, k, v; slices of their last dimension must hold whole heads) are ours. Empty for an operator
-/// that the table does not know or that has another number of inputs.
+/// In the order of the published search, all full last. Ours are gelu, swiglu, rms_norm and
+///   causal_attention  q, k, v (b, s, heads x width) -> (b, s, heads x width of v)
+///   append_rotary     keys (b, s, heads x width), one part for all heads (b, s, w) -> wider keys
+///   regroup           (b, s, d) -> (g, b s / g, d) and back, the same elements in their order
+///   top_k_gating      x (b, s, d), W (d, E) -> slots (b, E, C): which token each holds, its weight
+///   dispatch          x (b, s, d), slots -> rows of the slots (b, E, C, d)
+///   combine           rows (b, E, C, d), slots -> weighted sums (b, s, d)
+/// of which slices of heads x width must hold whole heads. Empty for an operator that the table
+/// does not know or that has another number of inputs.
 std::vector<Signature> signatures_of(const OperatorShape& shape);
 
 /// Of a load or input of this rank.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/file.h"
 #include "base/reader.h"
 #include "machine/machine.h"
 #include "machine/parts.h"
@@ -102,11 +103,16 @@ Outcome figures_of(const study::Run& run) {
   return outcome;
 }
 
+/// What a plan's strategy says, not only where; what cannot be read has its own mistake later.
+std::string strategy_of(const plan::Plan& plan) {
+  return plan.strategy.empty() ? "" : "\nstrategy " + read_file(plan.strategy).value_or("");
+}
+
 std::string inputs_of(const Step& step, const ConfigNode& description) {
   const ConfigNode* model = description.find("model");
   return "model " + canonical_text(*model) + "\nmachine " + machine::to_yaml(step.machine) +
-         "\nplan " + plan::to_yaml(step.plan.plan) + "\ndevices " + std::to_string(step.devices) +
-         "\nnetwork " + std::string(name_of(step.options.network)) +
+         "\nplan " + plan::to_yaml(step.plan.plan) + strategy_of(step.plan.plan) + "\ndevices " +
+         std::to_string(step.devices) + "\nnetwork " + std::string(name_of(step.options.network)) +
          (step.options.fuse ? "\nfuse true" : "") + "\nallow_oom " +
          (step.options.allow_oom ? "true" : "false");
 }

@@ -76,6 +76,8 @@ class Checker {
   }
 
   void ranges() {
+    require(plan_.strategy.empty(), "strategy", plan_.strategy,
+            "none: a program of `orrery spmd` runs under simulate, compare and sweeps of it");
     in_range("tp", plan_.tp, 1, kMostDegree);
     in_range("pp", plan_.pp, 1, kMostDegree);
     in_range("dp", plan_.dp, 1, kMostDegree);

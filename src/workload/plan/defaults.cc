@@ -29,7 +29,7 @@ class Completion {
     if (is_open("global_batch") && even && batch > 0) {
       plan_.global_batch = batch;
     }
-    const bool usual = plan_.as_of == 0 || plan_.as_of >= kYear;
+    const bool usual = plan_.strategy.empty() && (plan_.as_of == 0 || plan_.as_of >= kYear);
     if (usual) {
       choose("attention", &Plan::attention, zoo::AttentionKernel::flash, has_flash());
       choose("sequence_parallel", &Plan::sequence_parallel, true, plan_.tp > 1);

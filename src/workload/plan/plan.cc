@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <set>
 #include <type_traits>
 
@@ -114,6 +115,10 @@ Result<PlacedPlan> parse_placed_plan(const ConfigNode& node) {
   }
   Reader read(own);
   read_fields(read, result.plan);
+  if (const ConfigNode* given = own.find("strategy"); given != nullptr && !given->text.empty()) {
+    result.plan.strategy =
+        (std::filesystem::path(given->file()).parent_path() / result.plan.strategy).string();
+  }
   auto plan = read.finish(result.plan);
   if (!plan) {
     mistakes.add(std::move(plan.error()));

@@ -164,7 +164,9 @@ struct Plan {
   std::string
       stage_layers{};  ///< "12,13,13,10": layers per stage (chunks in model order); "" = even
   std::string batch_shares{};  ///< "12*8,4*8": microbatches of every replica (shares.h); "" = even
-  std::string parts{};  ///< "a100,h100": parts of the machine in the order of ranks; "" = all
+  std::string parts{};     ///< "a100,h100": parts of the machine in the order of ranks; "" = all
+  std::string strategy{};  ///< file of the forms of every operator (`orrery spmd --save`) on dp
+                           ///< devices, in place of the other degrees; "" = none
   PipelineSend pipeline_send = PipelineSend::whole;
   std::int64_t tp_chunks = 1;         ///< pieces of a tp collective that run beside its GEMM
   bool overlap_tp = true;             ///< reductions of input gradients run beside weight gradients
@@ -267,6 +269,9 @@ struct Plan {
     visit("batch_shares", &Plan::batch_shares,
           "microbatches of every replica, as 12*8,4*8; \"\" even; auto by what its devices do");
     visit("parts", &Plan::parts, "parts of a mixed machine that ranks fill, in order; \"\" all");
+    visit(
+        "strategy", &Plan::strategy,
+        "program of `orrery spmd --save` in place of the other degrees, on dp devices; \"\" none");
     visit("pipeline_send", &Plan::pipeline_send, "how stage boundaries are sent");
     visit("tp_chunks", &Plan::tp_chunks, "pieces of a tp collective that run beside its GEMM");
     visit("overlap_tp", &Plan::overlap_tp, "tp reductions run beside weight-gradient GEMMs");
@@ -323,7 +328,8 @@ struct PlacedPlan {
   Error placed(Error mistakes) const;
 };
 
-/// Fields under their own names or a framework's (aliases.h), not both. What the file leaves open
+/// Fields under their own names or a framework's (aliases.h), not both. The path of `strategy` is
+/// one from the folder of the plan's file. What the file leaves open
 /// has the value above; for what is usual instead, see defaults.h.
 Result<PlacedPlan> parse_placed_plan(const ConfigNode& node);
 Result<PlacedPlan> load_placed_plan(const std::string& name_or_path);

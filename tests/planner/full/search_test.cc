@@ -348,7 +348,8 @@ TEST(PublishedPlans, ThePlannersIsNoSlowerAndThePublishedOneIsAPlan) {
   ASSERT_TRUE(runs) << runs.error().to_string();
   ASSERT_EQ(runs->size(), 10U);
   PublishedPlans plans({.top = 1});
-  for (const std::size_t row : {0U, 1U, 2U}) {
+  // The last is faster with fused communication: that is the same plan, too.
+  for (const std::size_t row : {0U, 1U, 2U, 5U}) {
     const PublishedComparison compared = plans.compare((*runs)[row]);
     EXPECT_EQ(compared.problem + compared.refused, "") << compared.key;
     ASSERT_TRUE(compared.compared()) << compared.key;

@@ -130,7 +130,7 @@ TEST(MachinePrices, KernelsHaveTheExtentsOfADevicesPart) {
   const Form full = Form::full();
   const Form first = Form::gather(0);
   const auto gemm = [&](const std::string& name, const Signature& signature) {
-    const KernelShape shape = kernel_shape(graph, node_named(name), signature, 8);
+    const KernelShape shape = kernel_shape(graph, node_named(name), {{&signature, 8}}, 2);
     EXPECT_EQ(shape.kind, graph::OperatorKind::gemm);
     return shape.gemm;
   };

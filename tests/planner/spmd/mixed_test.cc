@@ -94,5 +94,44 @@ TEST(MixedSearch, NoOtherSharesAreFaster) {
   EXPECT_GT(solved, 100);
 }
 
+/// HAP's own scheme under the same cost, with exact halves: the best program at some shares, the
+/// best shares of that program (of which some cap's are, mixed.h), until neither gains.
+Time in_turns(const OperatorGraph& graph, const MixedDevices& devices, std::vector<double> shares) {
+  Time best = Time::max();
+  while (true) {
+    const Solution found = search(graph, MixedPrices(devices, shares)).value();
+    const Time before = best;
+    best = std::min(best, found.total);
+    for (const FlopRate cap : devices.rates) {
+      const std::vector<double> capped = capped_shares(devices.rates, cap);
+      const Time time = replay(graph, found.strategy, MixedPrices(devices, capped)).value().total;
+      if (time < best) {
+        best = time;
+        shares = capped;
+      }
+    }
+    if (best == before) {
+      return best;
+    }
+  }
+}
+
+/// HAP's models on its sorts of clusters, half of the devices slower; it begins in proportion.
+TEST(MixedSearch, IsNoDearerThanProgramsAndSharesInTurn) {
+  for (const char* name : {"Rmoe", "Rswitch", "Vmoe", "Vswitch"}) {
+    for (const char* profile : {"64c8m", "nvl8", "2m_10g"}) {
+      for (const double slower : {0.2, 0.6}) {
+        const OperatorGraph graph = model(name, 8, 4);
+        std::vector<FlopRate> rates(4, 12_TFLOPs);
+        rates.insert(rates.end(), 4, 12_TFLOPs * slower);
+        const MixedDevices devices = mixed(rates, profile);
+        const Time turns = in_turns(graph, devices, capped_shares(rates, 12_TFLOPs));
+        const Time together = search_mixed(graph, devices).value().solution.total;
+        EXPECT_LE(together, turns) << name << " " << profile << " " << slower;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery::spmd

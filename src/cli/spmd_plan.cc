@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/spmd_plan.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "base/file.h"
+#include "planner/spmd/decoder.h"
+#include "planner/spmd/machine_prices.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::cli {
+namespace {
+
+/// What the plan says beside the strategy; no devices where its model has another graph.
+plan::Plan plan_of(const spmd::OperatorGraph& graph) {
+  plan::Plan plan;
+  const std::vector<std::int64_t>& tokens =
+      graph.tensors[static_cast<std::size_t>(graph.nodes.front().outputs.front())].shape;
+  const auto model = zoo::load_model(graph.model);
+  plan.dp = 0;
+  if (model && tokens.size() == 2) {
+    plan.global_batch = tokens[0];
+    plan.sequence = tokens[1];
+    const auto own = spmd::decoder_graph(
+        *model, {.devices = graph.devices, .batch = tokens[0], .sequence = tokens[1]});
+    plan.dp = own && *own == graph ? graph.devices : 0;
+  }
+  return plan;
+}
+
+}  // namespace
+
+bool is_plan_file(const std::string& file) {
+  const std::string extension = std::filesystem::path(file).extension().string();
+  return extension == ".yaml" || extension == ".yml";
+}
+
+Result<void> save_spmd_plan(const report::SpmdRun& run, const spmd::Prices* prices,
+                            const std::string& file) {
+  plan::Plan plan = plan_of(run.graph);
+  const auto* const own = dynamic_cast<const spmd::MachinePrices*>(prices);
+  if (plan.dp == 0 || own == nullptr || run.overlap != spmd::Overlap::both) {
+    return fail(Error(Mistake{"--save",
+                              {},
+                              file,
+                              "NAME.json: a plan is of all layers of a model of `orrery list "
+                              "models`, with --cost orrery and overlap both"}));
+  }
+  const std::filesystem::path strategy = std::filesystem::path(file).replace_extension(".json");
+  plan.strategy = strategy.filename().string();
+  plan.compute_type = own->type();
+  std::string text =
+      fmt::format("# {} on {} devices, by `orrery spmd`\n", run.graph.model, run.devices);
+  for (const char* field : {"dp", "global_batch", "sequence", "compute_type", "strategy"}) {
+    text += fmt::format("{}: {}\n", field, plan::field_text(plan, field));
+  }
+  return write_file(strategy.string(), report::strategy_json(run)).and_then([&] {
+    return write_file(file, text);
+  });
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "planner/spmd/prices.h"
+#include "report/spmd.h"
+
+namespace orrery::cli {
+
+/// Whether --save names a plan: NAME.yaml or NAME.yml.
+bool is_plan_file(const std::string& file);
+
+/// The strategy as a plan of its model (Plan::strategy), and beside the file NAME.json with the
+/// strategy itself. Mistakes: a graph that is not of a whole model of the zoo, prices or an overlap
+/// that such a plan does not have.
+Result<void> save_spmd_plan(const report::SpmdRun& run, const spmd::Prices* prices,
+                            const std::string& file);
+
+}  // namespace orrery::cli

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/spmd/mesh.h"
+
+namespace orrery::spmd {
+namespace {
+
+constexpr std::size_t kInner = 0;
+constexpr std::size_t kOuter = 1;
+
+/// Whether slices of axis 0 forbid what axis 1 does.
+bool is_cut_again(Form inner, Form from, Form to) {
+  return inner.is_gather() && (inner == from || inner == to);
+}
+
+}  // namespace
+
+std::int64_t MeshForm::parts(const Mesh& mesh) const {
+  return (forms_[kInner].is_gather() ? mesh[kInner] : 1) *
+         (forms_[kOuter].is_gather() ? mesh[kOuter] : 1);
+}
+
+std::int64_t MeshForm::parts(const Mesh& mesh, int dimension) const {
+  const Form slice = Form::gather(dimension);
+  return (forms_[kInner] == slice ? mesh[kInner] : 1) *
+         (forms_[kOuter] == slice ? mesh[kOuter] : 1);
+}
+
+std::string to_string(const MeshForm& form) {
+  return to_string(form[kInner]) + " x " + to_string(form[kOuter]);
+}
+
+std::int64_t members_of(MeshGroup group, const Mesh& mesh) {
+  return group == MeshGroup::inner   ? mesh[kInner]
+         : group == MeshGroup::outer ? mesh[kOuter]
+                                     : devices_of(mesh);
+}
+
+std::vector<MeshStep> steps_from(const MeshForm& form, int rank) {
+  std::vector<MeshStep> steps;
+  const auto add = [&](MeshGroup group, Form from, Form to) {
+    if (conversion(from, to)) {
+      steps.push_back({group, from, to});
+    }
+  };
+  for (int code = 0; code < Form::gather(rank).code(); ++code) {
+    const Form to = Form::of_code(code);
+    add(MeshGroup::inner, form[kInner], to);
+    if (!is_cut_again(form[kInner], form[kOuter], to)) {
+      add(MeshGroup::outer, form[kOuter], to);
+    }
+    if (form[kInner] == form[kOuter]) {
+      add(MeshGroup::all, form[kInner], to);
+    }
+  }
+  return steps;
+}
+
+MeshForm after(MeshForm form, const MeshStep& step) {
+  if (step.group != MeshGroup::outer) {
+    form[kInner] = step.to;
+  }
+  if (step.group != MeshGroup::inner) {
+    form[kOuter] = step.to;
+  }
+  return form;
+}
+
+}  // namespace orrery::spmd

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/spmd/mesh_prices.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "machine/compute/compute_model.h"
+#include "planner/spmd/memory.h"
+#include "planner/spmd/program.h"
+#include "planner/spmd/signatures.h"
+
+namespace orrery::spmd {
+namespace {
+
+bool cuts_evenly(const Tensor& tensor, const MeshForm& form, const Mesh& mesh) {
+  for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
+    if (tensor.shape[d] % form.parts(mesh, static_cast<int>(d)) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool has_gradient(const OperatorGraph& graph, int tensor) {
+  const Node& producer = graph.producer(tensor);
+  const bool is_mask = (producer.op == "top_1_gating" || producer.op == "top_2_gating") &&
+                       producer.outputs.front() == tensor;
+  return producer.kind != NodeKind::input && producer.kind != NodeKind::buffer && !is_mask;
+}
+
+/// Whether devices have whole heads of what consists of heads.
+bool keeps_heads(const OperatorGraph& graph, const Node& node, const MeshForm& output,
+                 const Mesh& mesh) {
+  constexpr int kHeads = 2;  // dimension
+  const std::int64_t heads = graph.kv_heads > 0 ? graph.kv_heads : graph.heads;
+  return (node.op != "causal_attention" && node.op != "append_rotary") ||
+         heads % output.parts(mesh, kHeads) == 0;
+}
+
+}  // namespace
+
+Result<MeshPrices> MeshPrices::make(const machine::Machine& machine, const Mesh& mesh,
+                                    std::int64_t element) {
+  auto alike = MachinePrices::make(machine, devices_of(mesh), Overlap::none, element);
+  if (!alike) {
+    return fail(std::move(alike.error()));
+  }
+  return MeshPrices(std::move(*alike), mesh);
+}
+
+MeshPrices::MeshPrices(MachinePrices alike, const Mesh& mesh)
+    : alike_(std::move(alike)),
+      mesh_(mesh),
+      groups_{collective::extents_of(1, mesh[0], machine()),
+              collective::extents_of(mesh[0], mesh[1], machine()),
+              collective::extents_of(1, devices_of(mesh), machine())} {}
+
+bool MeshPrices::allows(const OperatorGraph& graph, int node,
+                        const MeshSignature& signature) const {
+  const Node& n = graph.node(node);
+  bool allowed = is_sound(n.op, signature[0]) && is_sound(n.op, signature[1]);
+  for (std::size_t i = 0; allowed && i < n.inputs.size(); ++i) {
+    allowed = cuts_evenly(graph.tensors[static_cast<std::size_t>(n.inputs[i])],
+                          {signature[0].inputs[i], signature[1].inputs[i]}, mesh_);
+  }
+  for (std::size_t i = 0; allowed && i < n.outputs.size(); ++i) {
+    const MeshForm form{signature[0].outputs[i], signature[1].outputs[i]};
+    allowed = cuts_evenly(graph.tensors[static_cast<std::size_t>(n.outputs[i])], form, mesh_) &&
+              keeps_heads(graph, n, form, mesh_);
+  }
+  return allowed;
+}
+
+graph::Operator MeshPrices::kernel(const OperatorGraph& graph, int node,
+                                   const MeshSignature& signature) const {
+  return MachinePrices::kernel_of(
+      graph, node, {{&signature[0], mesh_[0]}, {&signature[1], mesh_[1]}}, 1, type());
+}
+
+std::vector<graph::Operator> MeshPrices::backward(const OperatorGraph& graph, int node,
+                                                  const graph::Operator& forward) {
+  if (forward.kind == graph::OperatorKind::attention) {
+    return {backward_of_attention(forward)};
+  }
+  const std::vector<int>& inputs = graph.node(node).inputs;
+  std::size_t kernels = 2;
+  if (forward.kind == graph::OperatorKind::gemm) {
+    kernels -=
+        static_cast<std::size_t>(std::count_if(inputs.begin(), inputs.begin() + 2, [&](int tensor) {
+          return !has_gradient(graph, tensor);
+        }));
+  }
+  return std::vector<graph::Operator>(kernels, forward);
+}
+
+Time MeshPrices::compute(const OperatorGraph& graph, int node,
+                         const MeshSignature& signature) const {
+  if (graph.node(node).kind != NodeKind::op) {
+    return Time(0);
+  }
+  const graph::Operator forward = kernel(graph, node, signature);
+  Time sum = compute::kernel_time(forward, machine().device).alone;
+  for (const graph::Operator& op : backward(graph, node, forward)) {
+    sum += compute::kernel_time(op, machine().device).alone;
+  }
+  return sum;
+}
+
+MeshTransfers MeshPrices::transfers(const OperatorGraph& graph, int tensor, const MeshForm& form,
+                                    const MeshStep& step) const {
+  const Conversion kinds = conversion(step.from, step.to).value_or(Conversion{});
+  const NodeKind kind = graph.producer(tensor).kind;
+  const bool trains = kind == NodeKind::parameter || kind == NodeKind::op;
+  const std::size_t other = step.group == MeshGroup::inner ? 1 : 0;
+  const bool cut = step.group != MeshGroup::all && form[other].is_gather();
+  const Bytes whole = graph.tensor(tensor).bytes / (cut ? mesh_[other] : 1);
+  const std::int64_t members = members_of(step.group, mesh_);
+  return {.forward = MachinePrices::transfer_of(kinds.forward, whole, members),
+          .backward = MachinePrices::transfer_of(trains ? kinds.gradient : Collective::none, whole,
+                                                 members)};
+}
+
+Time MeshPrices::convert(const OperatorGraph& graph, int tensor, const MeshForm& form,
+                         const MeshStep& step) const {
+  const MeshTransfers moved = transfers(graph, tensor, form, step);
+  Time sum(0);
+  for (const std::optional<Transfer>& transfer : {moved.forward, moved.backward}) {
+    if (transfer) {
+      sum += collective::collective_time(transfer->kind, transfer->buffer,
+                                         groups_[static_cast<std::size_t>(step.group)],
+                                         collective::CollectiveAlgorithm::automatic, machine());
+    }
+  }
+  return sum;
+}
+
+graph::Operator MeshPrices::update(const OperatorGraph& graph, int tensor,
+                                   const MeshForm& form) const {
+  graph::Operator op = alike_.update(graph, tensor, Form::full());
+  op.bytes = op.bytes / form.parts(mesh_);
+  return op;
+}
+
+Time MeshPrices::optimizer(const OperatorGraph& graph, int tensor, const MeshForm& form) const {
+  return graph.producer(tensor).kind == NodeKind::parameter
+             ? compute::kernel_time(update(graph, tensor, form), machine().device).alone
+             : Time(0);
+}
+
+Bytes MeshPrices::held(const OperatorGraph& graph, int tensor, const MeshForm& form,
+                       bool converted) const {
+  return spmd::held(graph, tensor, Form::full(), converted, 1) / form.parts(mesh_);
+}
+
+}  // namespace orrery::spmd

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What `orrery spmd --mesh` prints and saves.
+#pragma once
+
+#include <string>
+
+#include "planner/spmd/mesh_search.h"
+
+namespace orrery::report {
+
+struct MeshRun {
+  spmd::OperatorGraph graph;
+  spmd::Mesh mesh{1, 1};
+  std::string machine;
+  spmd::MeshSolution solution;
+  spmd::MeshCost cost;
+  Time simulated{0};
+  double search_seconds = 0;  ///< wall clock
+};
+
+/// For a terminal: the time and where it goes, what is converted, the program.
+std::string mesh_table(const MeshRun& run);
+/// docs/schema/spmd.json.
+std::string mesh_json(const MeshRun& run);
+
+}  // namespace orrery::report

@@ -16,6 +16,7 @@
 #include "estimate/replay.h"
 #include "estimate/shared_links.h"
 #include "estimate/sites.h"
+#include "estimate/stretch.h"
 #include "estimate/template_tables.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/outline.h"
@@ -27,12 +28,14 @@
 namespace orrery::estimate {
 namespace {
 
-/// Steps of templates that are kept, some 25 MB: a sweep comes back to most of them soon, and fresh
-/// memory costs more than they do.
+/// Steps of templates that are kept, some 25 MB: a sweep comes back to most of them soon.
 constexpr std::size_t kMostSteps = 250'000;
 /// Plans whose outlines are kept, of a MB each, and whose timed templates are.
 constexpr std::size_t kMostOutlines = 8;
 constexpr std::size_t kMostTimed = 32;
+
+/// Of a pass: from here on maps do not tell well what messages meet (event_run.h).
+constexpr double kLongMessages = 0.05;
 
 }  // namespace
 
@@ -46,7 +49,7 @@ class Estimator::Memo {
 
   Result<Estimate> estimate(const plan::Plan& plan, Time limit) {
     Time by_maps{0};
-    if (crossing_ && plan.pp > 1) {
+    if (plan.pp > 1) {
       const Estimate* maps = maps_of(plan);
       if (maps != nullptr && (maps->by_maps == Time(0) || maps->is_far_beyond(limit))) {
         return within_range(*maps);
@@ -56,12 +59,9 @@ class Estimator::Memo {
     if (const Answer* known = answers_.find(plan); known != nullptr && known->estimate) {
       return *known->estimate;
     }
-    auto slowest = slowest_of(plan, true);
+    auto slowest = slowest_of(plan, true).and_then(within_range);
     if (slowest) {
       slowest->by_maps = by_maps;
-      slowest = within_range(*slowest);
-    }
-    if (slowest) {
       answers_.of(plan).estimate = *slowest;
     }
     return slowest;
@@ -71,14 +71,11 @@ class Estimator::Memo {
     if (const Answer* known = answers_.find(plan); known != nullptr && known->memory) {
       return *known->memory;
     }
-    if (auto checked = plan::check(plan, model_); !checked) {
+    if (auto checked = check(plan); !checked) {
       return fail(std::move(checked.error()));
     }
-    const auto site = sites_.of(plan);
-    if (!site) {
-      return fail(site.error());
-    }
-    return *(answers_.of(plan).memory = footprint::fullest(model_, plan, *site->machine));
+    const machine::Machine& machine = *sites_.of(plan)->machine;
+    return *(answers_.of(plan).memory = footprint::fullest(model_, plan, machine));
   }
 
   Result<Time> lower_bound(const plan::Plan& plan) {
@@ -120,7 +117,7 @@ class Estimator::Memo {
 
   /// Of one class; `may_run`: by events.
   Result<Estimate> estimate_of(const plan::Plan& plan, bool may_run) {
-    if (crossing_ && may_run && is_run_by_events(plan)) {
+    if (may_run && is_run_by_events(plan)) {
       return run_by_events(model_, plan, *sites_.of(plan)->machine);
     }
     auto run = replayed(plan, short_of(plan));
@@ -133,17 +130,21 @@ class Estimator::Memo {
     return parts_of(*run);
   }
 
-  /// Of a checked plan.
+  /// Of a checked plan: where groups cross one another's links, or long messages meet much there.
   bool is_run_by_events(const plan::Plan& plan) {
     const auto site = sites_.of(plan);
-    return site && runs_by_events(plan, *site->machine) &&
-           (has_lines(*site->machine) || crosses_stages(plan));
-  }
-
-  /// Whether groups of several stages cross one another's links.
-  bool crosses_stages(const plan::Plan& plan) {
-    const auto prepared = prepare(plan, {plan, 0});
-    return prepared && prepared->timed->crosses;
+    if (!site || !runs_by_events(plan, *site->machine)) {
+      return false;
+    }
+    if (plan.pp == 1 || has_lines(*site->machine)) {
+      return has_lines(*site->machine);
+    }
+    const auto prepared = prepare(plan, short_of(plan));
+    if (prepared) {
+      map_templates(*prepared->timed, Works::slowed);
+    }
+    return prepared &&
+           (prepared->timed->crosses || share_of_messages(*prepared->timed) > kLongMessages);
   }
 
   /// Whether its machine can run the plan.

@@ -4,8 +4,9 @@
 ///   Groups that cross one another's links on a ring, torus or mesh (and the messages of several
 ///   ranks), or groups of several stages on a link of a whole node, are as fast as the others let
 ///   them be at that moment, and drift apart or fall into step as they do. No sum and no mean of
-///   who moves when gives that: such plans are run by `simulate`, with few microbatches. Of more
-///   than these the step is linear,
+///   who moves when gives that. Nor do maps know what messages that take a twentieth of a pass or
+///   more (chunks of one layer behind PCIe) meet at both ends, and who waits for that. Such plans
+///   are run by `simulate`, with few microbatches. Of more than these the step is linear,
 ///
 ///       T(m) = T(b) + (m - b) (T(b) - T(a)) / (b - a)
 ///

@@ -86,7 +86,7 @@ Time longest_message(const TimedWorkload& timed) {
 
 }  // namespace
 
-bool messages_matter(const TimedWorkload& timed) {
+double share_of_messages(const TimedWorkload& timed) {
   Time shortest = Time::max();
   for (const std::shared_ptr<MappedTemplate>& one : timed.templates) {
     for (const TimedNode& node : one->nodes.nodes) {
@@ -95,7 +95,11 @@ bool messages_matter(const TimedWorkload& timed) {
       }
     }
   }
-  return !shortest.is_overflow() && longest_message(timed) > shortest * kLeastMessage;
+  return shortest.is_overflow() ? 0 : longest_message(timed) / shortest;
+}
+
+bool messages_matter(const TimedWorkload& timed) {
+  return share_of_messages(timed) > kLeastMessage;
 }
 
 std::vector<Stretch> stretches_of(const TimedWorkload& timed) {

@@ -24,6 +24,9 @@ struct Stretch {
   bool crowded = false;  ///< to be run node by node
 };
 
+/// What the longest message takes, of the kernels of the shortest template that sends one.
+double share_of_messages(const TimedWorkload& timed);
+
 /// Whether messages take long enough for it to matter that two of them come in at once.
 bool messages_matter(const TimedWorkload& timed);
 

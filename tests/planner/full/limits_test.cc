@@ -67,8 +67,9 @@ TEST(SearchLimits, WhereStatesMustBeOnTheHostTheirCopiesAreInEveryBound) {
   const auto parameters = static_cast<double>(zoo::count_parameters(experts.model).total);
   const double copies = 32 * parameters / 16 / 25.6e9;
   const compute::Device& device = experts.machine.device;
+  const plan::Plan& best = few->top.front().plan;
   const Time kernels = zoo::model_flops_per_sequence(experts.model, 4096) * (64.0 / 16) /
-                       device.peak[static_cast<std::size_t>(NumberFormat::bf16)];
+                       device.peak[static_cast<std::size_t>(best.compute_type)];
   EXPECT_GT(copies, 3.6);
   EXPECT_GT(few->bound, kernels + from_seconds(copies));
   Task plain = experts;

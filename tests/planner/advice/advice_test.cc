@@ -52,7 +52,8 @@ std::vector<Simulated> every_plan(const full::Task& task) {
       for (const plan::Plan& plan : space->variants(shape)) {
         const auto run = study::run_step(task.model, task.machine, plan, task.devices, {});
         if (run) {
-          plans.push_back({plan, run->timeline.step_time, footprint::fullest(task.model, plan, task.machine).total});
+          plans.push_back({plan, run->timeline.step_time,
+                           footprint::fullest(task.model, plan, task.machine).total});
         }
       }
     }
@@ -89,7 +90,8 @@ TEST(Remedies, TheLeastMemoryIsEnoughAndLittleLessIsNot) {
   EXPECT_LE(memory.best.memory.value(), memory.to);
   // What the answer calls the most frugal plan is that of the remedy, and says what it lacks.
   EXPECT_LE(answer->least_memory.value(), memory.to);
-  EXPECT_EQ(footprint::fullest(large.model, answer->frugal, large.machine).total, answer->least_memory);
+  EXPECT_EQ(footprint::fullest(large.model, answer->frugal, large.machine).total,
+            answer->least_memory);
   EXPECT_FALSE(answer->missing.empty());
   full::Task other = large;
   full::Options options;

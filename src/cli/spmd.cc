@@ -138,8 +138,9 @@ class Spmd : public Command {
       take("--fixed", fixed_, fixed.emplace(), mistakes);
     }
     const spmd::Mesh mesh = collect(parse_mesh(mesh_.value_or("")), mistakes);
+    const std::int64_t devices = std::max<std::int64_t>(1, spmd::devices_of(mesh));  // 0: told
     spmd::OperatorGraph graph = read_graph({.graph = graph_,
-                                            .devices = std::to_string(spmd::devices_of(mesh)),
+                                            .devices = std::to_string(devices),
                                             .layers = layers_,
                                             .batch = batch_,
                                             .sequence = sequence_,

@@ -86,7 +86,9 @@ Result<StrategyStep> strategy_step(const zoo::Model& model, const plan::Plan& pl
   }
   auto program = spmd::program_of(*graph, *strategy, *prices);
   if (!program) {
-    return fail(std::move(program.error()));
+    Error mistakes(Mistake{{}, "strategy", plan.strategy, "one for the graph of " + model.name});
+    mistakes.add(program.error());
+    return fail(std::move(mistakes));
   }
   return StrategyStep{std::move(*program),
                       memory_of(spmd::holdings_of(*graph, *strategy, plan.dp),

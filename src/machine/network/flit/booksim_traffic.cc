@@ -190,7 +190,7 @@ std::optional<BookSimClasses> read_booksim_classes(BookSimFile& file, int vcs) {
   if (count < 1 || count > kMostClasses) {
     file.add(file.find("classes")->line, "classes", std::to_string(count),
              fmt::format("1 to {}", kMostClasses));
-    return std::nullopt;
+    count = 1;  // what else is wrong is told, too
   }
   ClassReader reader(file, static_cast<std::size_t>(count));
   BookSimClasses read;
@@ -209,7 +209,6 @@ std::optional<BookSimClasses> read_booksim_classes(BookSimFile& file, int vcs) {
     entry = entry == nullptr ? file.find("packet_size_rate") : entry;
     file.add(entry == nullptr ? 1 : entry->line, "packet_size",
              entry == nullptr ? "" : entry->value, "sizes and packet_size_rate above 0");
-    return std::nullopt;
   }
   read.rate = reader.read_rates(read.classes);
   return file.mistakes().empty() ? std::optional(std::move(read)) : std::nullopt;

@@ -131,6 +131,11 @@ TEST(FlitExperiment, MistakesOfClassesAreNamed) {
         {"injection_rate = {0.9,0.9}; packet_size = 3;", "rate"}}) {
     EXPECT_THAT(mistake(settings), ::testing::HasSubstr(part)) << settings;
   }
+  // One mistake makes no other of what comes after it.
+  for (const char* settings : {"classes = 0; injection_rate = 0.1; traffic = uniform;",
+                               "packet_size = {{0,4}}; injection_rate = 0.1;"}) {
+    EXPECT_THAT(mistake(settings), ::testing::Not(::testing::HasSubstr("no setting"))) << settings;
+  }
 }
 
 /// Routers visited, mean over all pairs of nodes.

@@ -93,18 +93,33 @@ std::string asymmetry(const RunInput& input, const RunOptions& options, std::uin
              : "";
 }
 
-/// Themis (but for its right form) keeps loads for all ranks and plans a collective when the first
-/// of them issues it: which one that is depends on the rank.
+/// Whether one communicator, of all ranks, runs it.
+bool is_of_all(const RunInput& input, const chakra::Node& node) {
+  if (node.group != chakra::kWorldSlot) {
+    return input.traces.programs.size() == 1 && !has_own_groups(input.traces, node);
+  }
+  for (std::size_t d = 0; node.has_involved && d < input.network.size(); ++d) {
+    if (input.network[d].size > 1 && (node.involved >> d & 1U) == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Themis (but for its right form) keeps loads for all ranks and plans a collective of a
+/// communicator when the first of its ranks issues it: which one that is depends on the rank.
 std::string asymmetry_of_loads(const RunInput& input, const RunOptions& options) {
   if (input.system.inter_dimension != InterDimension::themis ||
       !options.quirks[Quirk::themis_link_bandwidth]) {
     return {};
   }
   for (const chakra::Program& program : input.traces.programs) {
-    const auto collectives =
-        std::count_if(program.nodes.begin(), program.nodes.end(), [&](const chakra::Node& node) {
-          return issue_of(node, input.system.replay_only, options.quirks) == Issue::collective;
-        });
+    int collectives = 0;
+    for (const chakra::Node& node : program.nodes) {
+      if (issue_of(node, input.system.replay_only, options.quirks) == Issue::collective) {
+        collectives += is_of_all(input, node) ? 1 : 2;
+      }
+    }
     if (collectives > 1) {
       return "several collectives under Themis, planned by whichever rank comes first";
     }

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /// One rank for many gives what every rank by itself gives.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
 #include "compat/astra/run.h"
 #include "random_input.h"
+#include "small_input.h"
 
 namespace orrery::astra {
 namespace {
+
+using small_tests::dimension;
+using small_tests::input_of;
+using small_tests::kMegabyte;
+using small_tests::run_engine;
 
 Time finish(const RunResult& result, std::size_t rank) {
   return result.classes[result.class_of[rank]].finish;
@@ -79,6 +86,23 @@ RC_GTEST_PROP(AstraFold, one_rank_stands_for_each_colour, ()) {
       random_stages({2, 3, 4}, {Algorithm::ring, Algorithm::direct, Algorithm::halving_doubling,
                                 Algorithm::double_binary_tree});
   expect_equal(input, random_options());
+}
+
+/// Its loads are of all ranks: of several lines the second is planned with what the first has left.
+TEST(AstraFold, LinesUnderThemisArePlannedByWhicheverComesFirst) {
+  const Dimension ring = dimension(Building::ring, 4, 100);
+  chakra::Node reduce = small_tests::collective(0, chakra::CollectiveType::all_reduce, kMegabyte);
+  reduce.has_involved = true;
+  reduce.involved_entries = 3;
+  for (const auto& [involved, folds] : {std::pair(7U, true), {3U, false}}) {
+    reduce.involved = involved;
+    RunInput input = input_of({ring, ring, ring}, Algorithm::ring, {reduce});
+    input.system.inter_dimension = InterDimension::themis;
+    const RunResult folded = run_engine(input, {});
+    EXPECT_EQ(folded.classes.size() == 1, folds) << involved;
+    EXPECT_EQ(folded.unfolded.empty(), folds);
+    EXPECT_THAT(folded.unfolded, ::testing::Each(::testing::HasSubstr("Themis")));
+  }
 }
 
 }  // namespace

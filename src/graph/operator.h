@@ -118,7 +118,7 @@ struct Operator {
   DataType type = DataType::bf16;
   /// Of kind gemm; grouped_gemm: batch = local experts of m rows each; attention: batch = B*heads,
   /// m = S_q, n = S_kv, k = head_dim; norm: k = row length.
-  GemmShape gemm;
+  GemmShape gemm{};
   Flops flops{0};         ///< work really done (a causal kernel counts half of the square)
   Bytes bytes{0};         ///< moved to and from device memory, reads plus writes
   int kernels = 1;        ///< launches; each costs one host dispatch, unless captured

@@ -162,7 +162,6 @@ TEST(ConvolutionMeasured, ShippedSharesPredictKernelsOfEachDevice) {
       const graph::Operator op{.name = "convolution",
                                .kind = graph::OperatorKind::convolution,
                                .type = graph::DataType::bf16,
-                               .gemm = {},
                                .bytes = Bytes(static_cast<std::int64_t>(bytes))};
       errors.push_back(std::abs(
           1e6 * to_seconds(compute::kernel_time(op, device).alone) / number("latency_us") - 1));

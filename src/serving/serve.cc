@@ -87,7 +87,7 @@ void check_fleet(const Engine& engine, Error& error) {
     error.add({"", "fleet.most_replicas", {}, "0 with a pool for prompts"});
   }
   if (engine.prefill > 0 && engine.network > simulate::NetworkModel::flow) {
-    error.add({"", "network", std::string(name_of(*engine.network)),
+    error.add({"", "--network", std::string(name_of(*engine.network)),
                "ports, fifo or flow with a pool for prompts, whose transfers are no packets"});
   }
   for (const auto& [field, used] : {std::pair{"cache.tiers", !engine.tiers.empty()},

@@ -114,13 +114,13 @@ std::string asymmetry_of_loads(const RunInput& input, const RunOptions& options)
     return {};
   }
   for (const chakra::Program& program : input.traces.programs) {
-    int collectives = 0;
+    int plans = 0;
     for (const chakra::Node& node : program.nodes) {
       if (issue_of(node, input.system.replay_only, options.quirks) == Issue::collective) {
-        collectives += is_of_all(input, node) ? 1 : 2;
+        plans += is_of_all(input, node) ? 1 : 2;  // 2: several, one for each communicator
       }
     }
-    if (collectives > 1) {
+    if (plans > 1) {
       return "several collectives under Themis, planned by whichever rank comes first";
     }
   }

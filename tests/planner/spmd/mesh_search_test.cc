@@ -109,14 +109,7 @@ class Everything {
 
 std::optional<Time> found(const OperatorGraph& graph, const MeshPrices& prices,
                           const MeshOptions& options = {}) {
-  const auto solution = search_mesh(graph, prices, options);
-  if (!solution) {
-    return std::nullopt;
-  }
-  const auto cost = replay(graph, solution->strategy, prices);
-  EXPECT_TRUE(cost) << cost.error().to_string();
-  EXPECT_EQ(cost->total, solution->total);
-  return solution->total;
+  return replayed(graph, search_mesh(graph, prices, options), prices);
 }
 
 TEST(MeshSearch, ExhaustiveSearchFindsNothingCheaper) {

@@ -2,8 +2,11 @@
 /// Small graphs of operators with random shapes, forms and flops for the tests.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -74,6 +77,19 @@ inline OperatorGraph random_graph(unsigned seed, int nodes) {
 inline PublishedPrices::Setting cost_of(unsigned seed, Overlap overlap) {
   constexpr std::array kProfiles{"64c8m", "4c4m", "nvl4", "2m_10g"};
   return setting(kDevices, kProfiles.at(seed % kProfiles.size()), overlap);
+}
+
+/// Time of what a search has found, which replay() finds, too; none: it has found nothing.
+template <class Solution, class Prices>
+std::optional<Time> replayed(const OperatorGraph& graph, const Result<Solution>& solution,
+                             const Prices& prices) {
+  if (!solution) {
+    return std::nullopt;
+  }
+  const auto cost = replay(graph, solution->strategy, prices);
+  EXPECT_TRUE(cost) << cost.error().to_string();
+  EXPECT_EQ(cost->total, solution->total);
+  return solution->total;
 }
 
 }  // namespace orrery::spmd

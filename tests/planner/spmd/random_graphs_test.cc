@@ -189,14 +189,7 @@ std::optional<Time> plain_search(const Plain& plain) {
 }
 
 std::optional<Time> found(const OperatorGraph& graph, const Prices& prices) {
-  const auto solution = search(graph, prices);
-  if (!solution) {
-    return std::nullopt;
-  }
-  const auto cost = replay(graph, solution->strategy, prices);
-  EXPECT_TRUE(cost) << cost.error().to_string();
-  EXPECT_EQ(cost->total, solution->total);
-  return solution->total;
+  return replayed(graph, search(graph, prices), prices);
 }
 
 TEST(RandomGraphs, ExhaustiveSearchFindsNothingFaster) {

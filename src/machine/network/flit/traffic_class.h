@@ -35,7 +35,7 @@ struct TrafficClass {
   double write_share = 0.5;
   std::array<int, kPurposes> transaction_sizes{1, 1, 1, 1, 1};  ///< flits, by Purpose
 
-  /// Flits that a drawn packet brings; half of all four of a transaction.
+  /// Flits that a drawn packet brings; of a transaction half of all four, rounded down as there.
   double mean_size() const {
     if (transacts) {
       const auto flits =

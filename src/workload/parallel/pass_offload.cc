@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <optional>
 
+#include "workload/memory/block_memory.h"
 #include "workload/parallel/offload.h"
 #include "workload/parallel/passes.h"
 #include "workload/parallel/remote.h"
-#include "workload/plan/recompute.h"
 #include "workload/plan/shard.h"
 #include "workload/plan/update_pieces.h"
 
@@ -40,44 +39,11 @@ Step update_step(std::string name, plan::Axis link, Bytes bytes, int tier) {
   return step;
 }
 
-/// What blocks keep for their backward, by kind and whether they recompute.
-class KeptBytes {
- public:
-  KeptBytes(const Draft& draft, const Context& context)
-      : draft_(draft), context_(context), known_(2 * draft.operators.size()) {}
-
-  Bytes of(const Block& block) {
-    std::optional<Bytes>& known = known_[2 * block.kind + (block.recomputes ? 1 : 0)];
-    if (!known) {
-      known = sum(block);
-    }
-    return *known;
-  }
-
- private:
-  Bytes sum(const Block& block) const {
-    const plan::Plan& plan = context_.plan;
-    const bool whole = block.recomputes && plan.recompute == plan::Recompute::full;
-    if (whole) {
-      return plan::boundary_bytes(context_.model, plan) / (plan.sequence_parallel ? plan.tp : 1);
-    }
-    Bytes sum{0};
-    for (const zoo::ModelOperator& op : draft_.operators[block.kind]) {
-      sum += block.recomputes && plan::recompute_selects(plan, op) ? Bytes(0) : op.saved;
-    }
-    return sum;
-  }
-
-  const Draft& draft_;
-  const Context& context_;
-  std::vector<std::optional<Bytes>> known_;
-};
-
 /// Copies of one chunk's activations.
 class ActivationCopies {
  public:
-  ActivationCopies(double share, KeptBytes& kept, ChunkDraft& chunk)
-      : share_(share), kept_(kept), chunk_(chunk) {}
+  ActivationCopies(double share, const footprint::BlockMemories& memories, ChunkDraft& chunk)
+      : share_(share), memories_(memories), chunk_(chunk) {}
 
   void insert() {
     const int count = static_cast<int>(chunk_.blocks.size());
@@ -104,7 +70,8 @@ class ActivationCopies {
 
   Bytes offloaded(int b) {
     const Block& one = block(b);
-    return one.kind < plan::kFirstLayerBlock ? Bytes(0) : kept_.of(one) * share_;
+    const auto& memories = one.recomputes ? memories_.blocks : memories_.plain;
+    return one.kind < plan::kFirstLayerBlock ? Bytes(0) : memories[one.kind].kept * share_;
   }
 
   /// Issued when the block's forward is done.
@@ -138,7 +105,7 @@ class ActivationCopies {
   }
 
   double share_;
-  KeptBytes& kept_;
+  const footprint::BlockMemories& memories_;
   ChunkDraft& chunk_;
 };
 
@@ -184,10 +151,10 @@ void passes::offload(Draft& draft, const Context& context) {
   if (context.plan.offload_activations <= 0) {
     return;
   }
-  KeptBytes kept(draft, context);
+  const footprint::BlockMemories memories = footprint::block_memories(context.model, context.plan);
   for (RoleDraft& role : draft.roles) {
     for (ChunkDraft& chunk : role.chunks) {
-      ActivationCopies(context.plan.offload_activations, kept, chunk).insert();
+      ActivationCopies(context.plan.offload_activations, memories, chunk).insert();
     }
   }
 }

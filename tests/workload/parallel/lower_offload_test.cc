@@ -2,7 +2,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <string>
+
 #include "cases.h"
+#include "workload/memory/block_memory.h"
+#include "workload/plan/model_parts.h"
+#include "workload/plan/schedule.h"
 
 namespace orrery::parallel {
 namespace {
@@ -107,6 +112,35 @@ RC_GTEST_PROP(LowerOffload, WhatGoesOutComesBack, ()) {
   RC_ASSERT(host_copies(workload, "store_activations") ==
             host_copies(workload, "load_activations"));
   RC_ASSERT(host_copies(workload, "store_activations").count > 0);
+}
+
+/// That the layers of a rank of the first stage keep over the step.
+Bytes kept_by_layers(const zoo::Model& model, const plan::Plan& plan) {
+  const footprint::BlockMemories memories = footprint::block_memories(model, plan);
+  const auto parts = plan::split_model(model, plan);
+  Bytes kept{0};
+  for (const plan::ModelPart& part : parts->front()) {
+    for (const plan::BlockKind kind : plan::blocks_of(model, plan, part)) {
+      kept += kind < plan::kFirstLayerBlock ? Bytes(0) : memories.blocks[kind].kept;
+    }
+  }
+  return kept * plan::pipeline_shape(plan).microbatches;
+}
+
+RC_GTEST_PROP(LowerOffload, WhatMemoryKeepsGoesOut, ()) {
+  // Also of layers that repeat some modules: an activation that runs again keeps its input, twice
+  // as wide as the result that its GEMM would keep.
+  cases::Case c = *cases::any_case();
+  c.plan.recompute_layers = 0;
+  c.plan.offload_activations = 1;
+  c.plan.recompute = *rc::gen::element(plan::Recompute::none, plan::Recompute::full);
+  c.plan.recompute_modules =
+      c.plan.recompute == plan::Recompute::full
+          ? ""
+          : *rc::gen::element<std::string>("", "mlp", "layernorm", "layernorm,mlp");
+  RC_PRE(plan::check(c.plan, c.model));
+  RC_ASSERT(host_copies(lowered(c.model, c.plan), "store_activations").bytes.value() ==
+            kept_by_layers(c.model, c.plan).value());
 }
 
 }  // namespace

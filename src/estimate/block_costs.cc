@@ -26,6 +26,9 @@ class ListTimer {
     for (const TimedNode& node : nodes.nodes) {
       assert(node.lane < kBlockLanes);
       cost.lanes[node.lane] += node.least;
+      if (node.transfer >= 0) {
+        add_ports(cost.ports, tables_.transfer(node.transfer));
+      }
       if (node.kind == TimedNode::Kind::kernels) {
         const auto above =
             std::upper_bound(kSlowdowns.begin() + 1, kSlowdowns.end(), node.beside_collective);
@@ -72,6 +75,7 @@ PassCost& PassCost::operator+=(const PassCost& other) {
   for (std::size_t i = 0; i < kSlowdowns.size(); ++i) {
     by_slowdown[i] += other.by_slowdown[i];
   }
+  add_ports(ports, other.ports);
   return *this;
 }
 PassCost& PassCost::operator-=(const PassCost& other) {
@@ -85,6 +89,9 @@ PassCost operator*(PassCost cost, std::int64_t times) {
   }
   for (Time& kernels : cost.by_slowdown) {
     kernels = kernels * times;
+  }
+  for (Time& port : cost.ports) {
+    port = port * times;
   }
   return cost;
 }

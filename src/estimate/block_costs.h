@@ -28,6 +28,7 @@ struct PassCost {
   Time kernels{0};  ///< alone
   std::array<Time, kBlockLanes> lanes{};
   std::array<Time, kSlowdowns.size()> by_slowdown{};  ///< of kernels
+  PortTimes ports{};                                  ///< of its collectives
 
   PassCost& operator+=(const PassCost& other);
   PassCost& operator-=(const PassCost& other);

@@ -13,20 +13,22 @@ namespace {
 // Both as input and as output of every map: the first coordinate.
 constexpr std::size_t kOfCompute = 0;
 
-/// What a template takes of every lane and of the host.
+/// What a template takes of every lane, of the ports and of the host.
 struct StageLoad {
   std::array<Time, kMostLanes> lanes{};
+  PortTimes ports{};
   Time host{0};
-};
 
-StageLoad load_of(const TimedTemplate& nodes) {
-  StageLoad load;
-  for (const TimedNode& node : nodes.nodes) {
-    load.lanes[node.lane] += node.least;
-    load.host += node.host_cost;
+  void add(const TimedTemplate& nodes, const Transfers& transfers, std::int64_t times) {
+    for (const TimedNode& node : nodes.nodes) {
+      lanes[node.lane] += node.least * times;
+      host += node.host_cost * times;
+      if (node.transfer >= 0) {
+        add_ports(ports, transfers[index_of(node.transfer)], times);
+      }
+    }
   }
-  return load;
-}
+};
 
 /// A message that an instance sends or receives: `coordinate` of its map.
 struct Port {
@@ -203,7 +205,7 @@ class Bound {
     return std::nullopt;
   }
 
-  /// Of the busiest lane or the host, over the step.
+  /// Of the busiest lane or port or the host, over the step.
   Time load(std::size_t s) const {
     std::vector<std::int64_t> times(plan_.timed.templates.size(), 0);
     for (std::int64_t i = 0; i < length(s); ++i) {
@@ -216,14 +218,11 @@ class Bound {
     StageLoad sum;
     for (std::size_t t = 0; t < times.size(); ++t) {
       if (times[t] > 0) {
-        const StageLoad one = load_of(plan_.timed.templates[t]->nodes);
-        sum.host += one.host * times[t];
-        for (std::size_t lane = 0; lane < sum.lanes.size(); ++lane) {
-          sum.lanes[lane] += one.lanes[lane] * times[t];
-        }
+        sum.add(plan_.timed.templates[t]->nodes, *plan_.timed.transfers, times[t]);
       }
     }
-    return std::max(sum.host, *std::max_element(sum.lanes.begin(), sum.lanes.end()));
+    const Time lane = *std::max_element(sum.lanes.begin(), sum.lanes.end());
+    return std::max({sum.host, lane, plan_.timed.own_ports ? busiest_port(sum.ports) : Time(0)});
   }
 
   const PreparedPlan& plan_;

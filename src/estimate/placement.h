@@ -42,6 +42,8 @@ class Placement {
 
   const plan::RankLayout& layout() const { return layout_; }
   const machine::Machine& machine() const { return machine_; }
+  /// Whether different devices use the same links, in some dimension.
+  bool crossing() const { return links_.crossing(); }
   /// Tables of a step, without programs.
   const graph::Workload& tables() const { return tables_; }
 

@@ -16,6 +16,26 @@ Time PortPhase::time() const {
   return latency + (slowdown > 1 ? serialisation * slowdown : serialisation);
 }
 
+void add_ports(PortTimes& times, const std::vector<PortPhase>& phases, std::int64_t often) {
+  for (const PortPhase& phase : phases) {
+    for (const PortLoad& port : phase.ports) {
+      if (port.port < times.size()) {
+        times[port.port] += phase.serialisation * port.load * often;
+      }
+    }
+  }
+}
+
+void add_ports(PortTimes& times, const PortTimes& more, std::int64_t often) {
+  for (std::size_t port = 0; port < times.size(); ++port) {
+    times[port] += more[port] * often;
+  }
+}
+
+Time busiest_port(const PortTimes& times) {
+  return *std::max_element(times.begin(), times.end());
+}
+
 std::size_t KernelHash::operator()(const graph::Operator& op) const {
   Mix mix;
   mix.add(op.kind);

@@ -2,6 +2,7 @@
 /// Times of kernels and collectives, each computed once for all plans of a sweep.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <unordered_map>
@@ -58,6 +59,13 @@ struct PortPhase {
 
   friend bool operator==(const PortPhase&, const PortPhase&) = default;
 };
+
+/// How long ports are wanted, by port: sums of serialisation x load. Those beyond the last, which
+/// machines of more than four dimensions have, are not looked at.
+using PortTimes = std::array<Time, 8>;
+void add_ports(PortTimes& times, const std::vector<PortPhase>& phases, std::int64_t often = 1);
+void add_ports(PortTimes& times, const PortTimes& more, std::int64_t often = 1);
+Time busiest_port(const PortTimes& times);
 
 struct CollectiveTime {
   Time alone{0};

@@ -12,10 +12,13 @@
 
 #include "estimate/block_costs.h"
 #include "estimate/plan_memo.h"
+#include "estimate/shared_links.h"
 #include "estimate/sites.h"
+#include "estimate/stage_loads.h"
 #include "estimate/state_costs.h"
 #include "workload/memory/block_memory.h"
 #include "workload/memory/least_memory.h"
+#include "workload/plan/layout.h"
 #include "workload/plan/schedule.h"
 
 namespace orrery::estimate {
@@ -62,7 +65,10 @@ Value& keep(ByPlan<Value>& values, plan::Plan key, Value value) {
 
 class QuickBound::Memo {
  public:
-  Memo(const zoo::Model& model, const machine::Machine& machine) : model_(model), sites_(machine) {}
+  Memo(const zoo::Model& model, const machine::Machine& machine)
+      : model_(model),
+        sites_(machine),
+        crossing_(std::any_of(machine.network.begin(), machine.network.end(), is_shared)) {}
 
   Result<Time> least_time(const plan::Plan& plan) {
     const auto site = sites_.of(plan);
@@ -86,7 +92,7 @@ class QuickBound::Memo {
       return fail("a plan that check() accepts");
     }
     Time busy{0};
-    for (const StagePasses& load : loads_of(plan, blocks_of(plan, *site), *parts, hides(plan))) {
+    for (const StagePasses& load : loads_of(plan, blocks_of(plan, *site), *parts, *site)) {
       busy += load.kernels;
     }
     return busy * plan::pipeline_shape(plan).microbatches / std::ssize(*parts);
@@ -146,19 +152,6 @@ class QuickBound::Memo {
   }
 
  private:
-  /// What a stage's chunks take for one microbatch.
-  struct ChunkPasses {
-    Time forward{0};
-    Time backward{0};
-    Bytes kept{0};  ///< by its layers, before offload
-  };
-  struct StagePasses {
-    std::vector<ChunkPasses> chunks;
-    Time kernels{0};
-    std::array<Time, kBlockLanes> lanes{};
-    std::array<Time, kSlowdowns.size()> by_slowdown{};
-  };
-
   const BlockCosts& blocks_of(const plan::Plan& plan, const Site& site) {
     plan::Plan key = block_key(plan);
     const auto found = blocks_.find(key);
@@ -223,7 +216,7 @@ class QuickBound::Memo {
       return found->second;
     }
     std::vector<StageState> states =
-        state_costs(model_, plan, memories_of(plan), parts, *site.machine, *site.prices);
+        state_costs(model_, plan, memories_of(plan), parts, placement_of(plan, site), *site.prices);
     return keep(states_, std::move(key), std::move(states));
   }
 
@@ -242,56 +235,30 @@ class QuickBound::Memo {
                : 1;
   }
 
-  /// What kernels lose beside a lane that is busy for so long: first the time that they do not run
-  /// at all within `path`, then those that lose least.
-  static Time slowed_by(Time lane, Time path, const StagePasses& load, std::int64_t microbatches) {
-    Time rest = lane - (path - load.kernels * microbatches);
-    Time lost{0};
-    for (std::size_t i = 0; i < kSlowdowns.size() && rest > Time(0); ++i) {
-      const Time beside = std::min(rest, load.by_slowdown[i] * microbatches * kSlowdowns[i]);
-      lost += beside * (1 - 1 / kSlowdowns[i]);
-      rest -= beside;
-    }
-    return lost;
-  }
-
-  static void add(StagePasses& load, const PassCost& cost) {
-    load.kernels += cost.kernels;
-    for (std::size_t i = 0; i < kSlowdowns.size(); ++i) {
-      load.by_slowdown[i] += cost.by_slowdown[i];
-    }
-  }
-
-  static void add_lanes(StagePasses& load, const PassCost& cost) {
-    for (std::size_t lane = 0; lane < kBlockLanes; ++lane) {
-      load.lanes[lane] += cost.lanes[lane];
-    }
-  }
-
   const std::vector<StagePasses>& loads_of(const plan::Plan& plan, const BlockCosts& blocks,
-                                           const StageParts& parts, bool hides) {
+                                           const StageParts& parts, const Site& site) {
     const bool recomputes =
         plan.recompute != plan::Recompute::none || !plan.recompute_modules.empty();
     const std::int64_t again = recomputes ? plan.recompute_layers : -1;
-    const auto [found, is_new] = loads_.try_emplace({&blocks, &parts, again, hides});
-    for (std::size_t s = 0; is_new && s < parts.size(); ++s) {
-      StagePasses& load = found->second.emplace_back();
-      const auto time_of = [&](const PassCost& cost) { return hides ? cost.kernels : cost.chain; };
-      for (const plan::ModelPart& part : parts[s]) {
-        const PassCost forward = blocks.forward(part);
-        const PassCost backward =
-            blocks.backward(part, again == 0 ? part.layers : std::max<std::int64_t>(again, 0));
-        load.chunks.push_back({time_of(forward), time_of(backward),
-                               footprint::kept_by_layers(model_, memories_of(plan), plan, part)});
-        add(load, forward);
-        add(load, backward);
-        if (!plan.fuse_communication) {
-          add_lanes(load, forward);
-          add_lanes(load, backward);
-        }
-      }
+    const bool hides = Memo::hides(plan);
+    const auto [found, is_new] =
+        loads_.try_emplace({&blocks, &parts, again, hides, plan.pipeline_send});
+    if (is_new) {
+      const bool looks_at_ports = !crossing_ && !plan.fuse_communication;
+      found->second = StageLoads{.model = model_,
+                                 .plan = plan,
+                                 .blocks = blocks,
+                                 .memories = memories_of(plan),
+                                 .parts = parts,
+                                 .recomputed = again,
+                                 .hides = hides}
+                          .all(looks_at_ports ? &placement_of(plan, site) : nullptr);
     }
     return found->second;
+  }
+
+  Placement& placement_of(const plan::Plan& plan, const Site& site) {
+    return placements_.of(plan::layout_of(plan, model_.experts > 0), *site.machine);
   }
 
   Time longest(const plan::Plan& plan, const BlockCosts& blocks, const StageParts& parts,
@@ -305,7 +272,7 @@ class QuickBound::Memo {
     const bool both_ends = plan.schedule == plan::Schedule::dualpipe;
     const bool hides = Memo::hides(plan);
     const bool drains = !hides && !plan::splits_backward(plan.schedule);
-    const std::vector<StagePasses>& loads = loads_of(plan, blocks, parts, hides);
+    const std::vector<StagePasses>& loads = loads_of(plan, blocks, parts, site);
     Time fill{0};
     Time drain{0};
     Time bound{0};
@@ -333,7 +300,14 @@ class QuickBound::Memo {
       const Time own = before + std::max(work, copied) * shape.microbatches;
       const Time path = own + drain + finish;
       const Time lane = states[s].lane(shape.microbatches);
-      bound = std::max({bound, lane, path + slowed_by(lane, path, load, shape.microbatches)});
+      bound = std::max({bound, lane, path + load.lost_beside(lane, path, shape.microbatches)});
+      if (!crossing_ && !plan.fuse_communication) {
+        const Time stored =
+            plan.offload_activations > 0
+                ? load.kept() * plan.offload_activations / machine::fastest_tier(*site.machine, 1)
+                : Time(0);
+        bound = std::max(bound, load.on_ports(states[s], stored, shape.microbatches));
+      }
       if (drains) {
         const Time beside = back * last_together(shape);
         const Time warmup = least_forward * (plan::warmup(shape, static_cast<std::int64_t>(s)) + 1);
@@ -351,9 +325,12 @@ class QuickBound::Memo {
 
   zoo::Model model_;
   Sites sites_;
+  bool crossing_ = false;  ///< devices share links: whose port is busiest is not known
+  Placements placements_;
   ByPlan<BlockCosts> blocks_;
-  /// By blocks, parts, layers that recompute, and whether communication is hidden.
-  std::map<std::tuple<const BlockCosts*, const StageParts*, std::int64_t, bool>,
+  /// By blocks, parts, layers that recompute, whether communication is hidden, and how boundaries
+  /// are sent.
+  std::map<std::tuple<const BlockCosts*, const StageParts*, std::int64_t, bool, plan::PipelineSend>,
            std::vector<StagePasses>>
       loads_;  // never iterated over
   std::map<std::tuple<plan::Schedule, std::int64_t, std::int64_t, std::int64_t, bool>,

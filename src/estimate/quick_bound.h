@@ -17,6 +17,7 @@
 ///                               fill + m w - g B + reductions once a step + finish
 ///                               fill + F of the warm-up + all reductions + finish
 ///                               the lane;  every lane of the blocks' collectives
+///                               every port of a rank: the bytes of all its transfers at its rate
 ///
 /// Exchanges of tokens beside another microbatch hide what a block waits for: then kernels alone
 /// count. Schedules that split the backward have no drain; dualpipe fills from both ends. With

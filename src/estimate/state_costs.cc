@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
-#include "collective/group_extents.h"
 #include "machine/parts.h"
 #include "workload/memory/state_memory.h"
 #include "workload/parallel/block_workload.h"
 #include "workload/plan/data_axes.h"
-#include "workload/plan/layout.h"
 
 namespace orrery::estimate {
 namespace {
@@ -18,6 +17,8 @@ namespace {
 struct Lanes {
   Time once{0};
   Time always{0};
+  PortTimes once_ports{};
+  PortTimes always_ports{};
 };
 struct KindState {
   footprint::OwnedParameters owned;
@@ -28,9 +29,13 @@ struct KindState {
 class StateCosts {
  public:
   StateCosts(const zoo::Model& model, const plan::Plan& plan,
-             const footprint::BlockMemories& memories, const machine::Machine& machine,
-             Prices& prices)
-      : model_(model), plan_(plan), memories_(memories), machine_(machine), prices_(prices) {
+             const footprint::BlockMemories& memories, Placement& placement, Prices& prices)
+      : model_(model),
+        plan_(plan),
+        memories_(memories),
+        placement_(placement),
+        machine_(placement.machine()),
+        prices_(prices) {
     for (plan::BlockKind kind = 0; kind < memories.blocks.size(); ++kind) {
       kinds_.push_back(kind_state(kind));
     }
@@ -43,6 +48,8 @@ class StateCosts {
     const auto add = [](Lanes& sum, const Lanes& more) {
       sum.once += more.once;
       sum.always += more.always;
+      add_ports(sum.once_ports, more.once_ports);
+      add_ports(sum.always_ports, more.always_ports);
     };
     for (const plan::ModelPart& part : stage) {
       for (const plan::BlockKind kind : plan::blocks_of(model_, plan_, part)) {
@@ -69,12 +76,19 @@ class StateCosts {
             ? 0
             : 1;
     const Time copied = copies(share);
-    return {.finish = kernels(share) + copied,
-            .copies = copied,
-            .reduced = reduced[busiest].once,
-            .reduced_always = reduced[busiest].always,
-            .gathered = gathered[busiest].once,
-            .gathered_always = gathered[busiest].always};
+    StageState state{.finish = kernels(share) + copied,
+                     .copies = copied,
+                     .reduced = reduced[busiest].once,
+                     .reduced_always = reduced[busiest].always,
+                     .gathered = gathered[busiest].once,
+                     .gathered_always = gathered[busiest].always};
+    for (const auto& lanes : {reduced, gathered}) {
+      for (const Lanes& one : lanes) {
+        add_ports(state.once, one.once_ports);
+        add_ports(state.always, one.always_ports);
+      }
+    }
+    return state;
   }
 
  private:
@@ -118,7 +132,8 @@ class StateCosts {
     Lanes lanes;
     const Bytes gradients = graph::bytes_of(plan_.grad_reduce_type, parameters);
     for (const plan::GradientHop& hop : plan::gradient_hops(plan_, owner)) {
-      const Time time = price(hop.axis, hop.kind, gradients / hop.divisor);
+      PortTimes& ports = hop.every_microbatch ? lanes.always_ports : lanes.once_ports;
+      const Time time = price(hop.axis, hop.kind, gradients / hop.divisor, ports);
       Time& longest = hop.every_microbatch ? lanes.always : lanes.once;
       longest = std::max(longest, time);
     }
@@ -132,35 +147,48 @@ class StateCosts {
       return {};
     }
     const Bytes stored = graph::bytes_of(plan_.compute_type, parameters);
-    const Time time = price(hop->axis, graph::CollectiveKind::all_gather, stored / hop->divisor);
-    if (plan_.zero < 3) {
-      return {.once = time};
+    PortTimes ports{};
+    const Time time =
+        price(hop->axis, graph::CollectiveKind::all_gather, stored / hop->divisor, ports);
+    Lanes lanes;
+    if (plan_.zero < 3 || !plan_.reshard_after_forward) {
+      lanes.once = time;
+      lanes.once_ports = ports;
+    } else {
+      lanes.always = 2 * time;
+      add_ports(lanes.always_ports, ports, 2);
     }
-    return plan_.reshard_after_forward ? Lanes{.always = 2 * time} : Lanes{.once = time};
+    return lanes;
   }
 
   /// Of one buffer: no faster in pieces.
-  Time price(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes) {
-    const plan::RankLayout layout = plan::layout_of(plan_, model_.experts > 0);
-    const std::vector<collective::Extent> extents =
-        collective::group_extents(layout.members(axis), 0, machine_);
-    if (extents.empty() || bytes == Bytes(0)) {
+  Time price(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes, PortTimes& ports) {
+    Communicator& where = placement_.communicator(graph::GroupIndex(axis));
+    if (where.extents.empty() || bytes == Bytes(0)) {
       return Time(0);
     }
-    return prices_
-        .collective({.kind = kind,
-                     .algorithm = plan::algorithms_of(plan_)[graph::GroupIndex(axis)],
-                     .bytes = bytes,
-                     .route = {},
-                     .extents = extents,
-                     .devices = plan_.devices()},
-                    machine_, {})
-        .alone;
+    LoadsOf alone;
+    if (!where.crossing) {
+      alone = [&](const collective::CollectivePhase& phase) {
+        return placement_.loads(where, phase, std::nullopt).ports;
+      };
+    }
+    const CollectiveTime& time =
+        prices_.collective({.kind = kind,
+                            .algorithm = plan::algorithms_of(plan_)[graph::GroupIndex(axis)],
+                            .bytes = bytes,
+                            .route = {},
+                            .extents = where.extents,
+                            .devices = plan_.devices()},
+                           machine_, alone);
+    add_ports(ports, time.on_ports);
+    return time.alone;
   }
 
   const zoo::Model& model_;
   const plan::Plan& plan_;
   const footprint::BlockMemories& memories_;
+  Placement& placement_;
   const machine::Machine& machine_;
   Prices& prices_;
   std::vector<KindState> kinds_;
@@ -170,13 +198,12 @@ class StateCosts {
 
 std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& plan,
                                     const footprint::BlockMemories& memories,
-                                    const StageParts& parts, const machine::Machine& machine,
-                                    Prices& prices) {
+                                    const StageParts& parts, Placement& placement, Prices& prices) {
   std::vector<StageState> states(parts.size());
   if (plan.offload_params != plan::Offload::none || plan.lora_rank > 0) {
     return states;
   }
-  StateCosts costs(model, plan, memories, machine, prices);
+  StateCosts costs(model, plan, memories, placement, prices);
   for (std::size_t s = 0; s < parts.size(); ++s) {
     states[s] = costs.of(parts[s]);
   }

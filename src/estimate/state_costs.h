@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/units.h"
+#include "estimate/block_costs.h"
+#include "estimate/placement.h"
 #include "estimate/prices.h"
 #include "machine/machine.h"
 #include "workload/memory/block_memory.h"
@@ -24,6 +26,8 @@ struct StageState {
   Time reduced_always{0};  ///< the same for every microbatch
   Time gathered{0};        ///< parameters, once a step
   Time gathered_always{0};
+  PortTimes once{};    ///< reductions of a step, and gathers ahead of it
+  PortTimes always{};  ///< of every microbatch
 
   /// Gradients over the step: what is added every microbatch and what is once run beside each
   /// other, on different axes.
@@ -40,8 +44,7 @@ using StageParts = std::vector<std::vector<plan::ModelPart>>;
 /// By stage. Zero for parameters that are elsewhere or not trained (offload_params, LoRA).
 std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& plan,
                                     const footprint::BlockMemories& memories,
-                                    const StageParts& parts, const machine::Machine& machine,
-                                    Prices& prices);
+                                    const StageParts& parts, Placement& placement, Prices& prices);
 
 /// StageState::copies, mean over the stages.
 Time mean_copies(const std::vector<StageState>& states);

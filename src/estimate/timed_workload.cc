@@ -28,6 +28,7 @@ int number_of(const std::shared_ptr<MappedTemplate>& one,
 TimedWorkload empty_of(const Timing& timing, std::int64_t stages) {
   TimedWorkload timed;
   timed.members = meeting_members(stages);
+  timed.own_ports = !timing.placement.crossing();
   for (std::int64_t stage = 0; stage < stages; ++stage) {
     auto& targets = timed.targets.emplace_back();
     for (const auto& channel : kNames<plan::Channel>) {

@@ -95,6 +95,7 @@ struct TimedWorkload {
   std::vector<std::vector<int>> roles;  ///< [stage][template of the program] -> templates
   std::shared_ptr<const Transfers> transfers = std::make_shared<Transfers>();
   bool crosses = false;   ///< transfers of one stage cross links of another's
+  bool own_ports = true;  ///< no device uses the links of another
   int message_lane = -1;  ///< the lane of messages; -1: none are sent
   std::vector<std::array<int, plan::kChannelCount>> targets;  ///< [stage][flow] -> stage
   std::array<int, kMeetings> members{};                       ///< stages that meet

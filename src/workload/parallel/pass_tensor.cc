@@ -206,13 +206,11 @@ void shard_messages(std::vector<Step>& steps, const Context& context, plan::Step
   const plan::Plan& plan = context.plan;
   const bool gather =
       !plan.sequence_parallel && plan.pipeline_send == plan::PipelineSend::scatter_gather;
-  if (!plan.sequence_parallel && !gather) {
-    return;
-  }
+  const Bytes bytes = plan::message_bytes(context.model, plan);
   bool receives = false;
   for (Step& step : steps) {
     if (step.node.kind == graph::Node::Kind::send || step.node.kind == graph::Node::Kind::receive) {
-      step.node.bytes = step.node.bytes / plan.tp;
+      step.node.bytes = bytes;
       receives = receives || step.node.kind == graph::Node::Kind::receive;
     }
   }

@@ -70,6 +70,10 @@ Bytes hidden_bytes(const zoo::Model& model, const Plan& plan) {
 Bytes boundary_bytes(const zoo::Model& model, const Plan& plan) {
   return hidden_bytes(model, plan) * model.streams;
 }
+Bytes message_bytes(const zoo::Model& model, const Plan& plan) {
+  const bool shared = plan.sequence_parallel || plan.pipeline_send == PipelineSend::scatter_gather;
+  return boundary_bytes(model, plan) / (shared ? plan.tp : 1);
+}
 
 namespace {
 

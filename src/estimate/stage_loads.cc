@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/stage_loads.h"
+
+#include <algorithm>
+
+#include "machine/copy_time.h"
+#include "workload/memory/least_memory.h"
+#include "workload/plan/schedule.h"
+#include "workload/plan/shard.h"
+
+namespace orrery::estimate {
+namespace {
+
+void add(StagePasses& load, const PassCost& cost, bool transfers) {
+  load.kernels += cost.kernels;
+  for (std::size_t i = 0; i < kSlowdowns.size(); ++i) {
+    load.by_slowdown[i] += cost.by_slowdown[i];
+  }
+  if (transfers) {
+    for (std::size_t lane = 0; lane < kBlockLanes; ++lane) {
+      load.lanes[lane] += cost.lanes[lane];
+    }
+    add_ports(load.ports, cost.ports);
+  }
+}
+
+std::array<CopyUse, 2> copy_uses(const Placement& placement) {
+  std::array<CopyUse, 2> uses{};
+  if (const auto port = machine::copy_port(1, placement.machine())) {
+    const double load = topology::counted(port->share);
+    uses = {{{placement.port(*port, graph::CopyWay::out), load},
+             {placement.port(*port, graph::CopyWay::in), load}}};
+  }
+  for (CopyUse& use : uses) {
+    use = use.port < PortTimes().size() ? use : CopyUse{};
+  }
+  return uses;
+}
+
+}  // namespace
+
+Bytes StagePasses::kept() const {
+  Bytes sum{0};
+  for (const ChunkPasses& chunk : chunks) {
+    sum += chunk.kept;
+  }
+  return sum;
+}
+
+Time StagePasses::lost_beside(Time lane, Time path, std::int64_t microbatches) const {
+  Time rest = lane - (path - kernels * microbatches);
+  Time lost{0};
+  for (std::size_t i = 0; i < kSlowdowns.size() && rest > Time(0); ++i) {
+    const Time beside = std::min(rest, by_slowdown[i] * microbatches * kSlowdowns[i]);
+    lost += beside * (1 - 1 / kSlowdowns[i]);
+    rest -= beside;
+  }
+  return lost;
+}
+
+Time StagePasses::on_ports(const StageState& state, Time copied, std::int64_t microbatches) const {
+  PortTimes always = ports;
+  add_ports(always, state.always);
+  for (const CopyUse& copy : copies) {
+    always[copy.port] += copied * copy.load;
+  }
+  PortTimes all = state.once;
+  add_ports(all, always, microbatches);
+  return busiest_port(all);
+}
+
+void StageLoads::add_chunk(const plan::ModelPart& part, StagePasses& load) const {
+  const PassCost forward = blocks.forward(part);
+  const PassCost backward =
+      blocks.backward(part, recomputed == 0 ? part.layers : std::max<std::int64_t>(recomputed, 0));
+  load.chunks.push_back({hides ? forward.kernels : forward.chain,
+                         hides ? backward.kernels : backward.chain,
+                         footprint::kept_by_layers(model, memories, plan, part)});
+  add(load, forward, !plan.fuse_communication);
+  add(load, backward, !plan.fuse_communication);
+}
+
+/// As the lowering joins parts (workload/parallel/pass_pipeline.cc).
+void StageLoads::add_messages(std::int64_t stage, Placement& placement, PortTimes& ports) const {
+  const plan::PipelineShape shape = plan::pipeline_shape(plan);
+  const Bytes bytes = plan::message_bytes(model, plan);
+  const auto send = [&](plan::Channel channel) {
+    add_ports(ports, {placement.way(placement.way(channel, stage)).phase(bytes)});
+  };
+  for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
+    const std::int64_t part = plan::part_of(shape, stage, chunk);
+    const bool back = plan::flows_back(shape, chunk);
+    const bool turns = shape.schedule == plan::Schedule::zb_v && stage + 1 == shape.stages;
+    if (part > 0 && !(turns && back)) {
+      send(back ? plan::Channel::returning_backward : plan::Channel::backward);
+    }
+    if (part + 1 < plan::part_count(shape) && !(turns && !back)) {
+      send(back ? plan::Channel::returning_forward : plan::Channel::forward);
+    }
+  }
+}
+
+std::vector<StagePasses> StageLoads::all(Placement* placement) const {
+  std::vector<StagePasses> loads;
+  for (const std::vector<plan::ModelPart>& stage : parts) {
+    StagePasses& load = loads.emplace_back();
+    for (const plan::ModelPart& part : stage) {
+      add_chunk(part, load);
+    }
+    if (placement != nullptr) {
+      add_messages(std::ssize(loads) - 1, *placement, load.ports);
+      load.copies = copy_uses(*placement);
+    }
+  }
+  return loads;
+}
+
+}  // namespace orrery::estimate

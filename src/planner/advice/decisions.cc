@@ -112,9 +112,9 @@ std::string reason(const full::Task& task, const std::string& field, const std::
 }
 
 Alternative alternative(full::Task task, const full::Options& options, const std::string& field,
-                        const std::string& value) {
+                        const std::string& value, full::Knowledge& known) {
   task.only[field] = {value};
-  auto answer = full::search(task, good_limits(options));
+  auto answer = full::search(task, good_limits(options), known);
   Alternative other{.value = value, .best = {}, .refused = {}};
   if (!answer) {
     other.refused = reason(task, field, value);
@@ -181,6 +181,7 @@ std::vector<Decision> decisions(const full::Task& task, const full::Options& opt
     all += values.size() - 1;
   }
   std::size_t done = 0;
+  full::Knowledge known;
   for (const auto& [field, values] : rows) {
     Decision decision{.field = field, .chosen = values.front(), .others = {}};
     const auto only = task.only.find(field);
@@ -189,7 +190,7 @@ std::vector<Decision> decisions(const full::Task& task, const full::Options& opt
         return decisions;
       }
       if (only == task.only.end() || has(only->second, values[i])) {
-        decision.others.push_back(alternative(task, options, field, values[i]));
+        decision.others.push_back(alternative(task, options, field, values[i], known));
       }
       progress(static_cast<double>(done) / static_cast<double>(all));
     }

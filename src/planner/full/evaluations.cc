@@ -73,7 +73,10 @@ std::pair<bool, Bytes> Evaluations::memory(const plan::Plan& plan) {
 }
 
 std::optional<Simulated> Evaluations::simulate(const plan::Plan& plan) {
-  return take(Question::simulation, plan).simulated;
+  const auto known = simulated_.find(plan);
+  return known != simulated_.end()
+             ? known->second
+             : simulated_.emplace(plan, take(Question::simulation, plan).simulated).first->second;
 }
 
 void Evaluations::expect(Question question, const std::vector<plan::Plan>& plans, Time limit) {

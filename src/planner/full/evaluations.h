@@ -12,10 +12,12 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "estimate/estimate.h"
+#include "estimate/plan_memo.h"
 #include "planner/full/objective.h"
 #include "planner/full/space.h"
 
@@ -82,6 +84,8 @@ class Evaluations {
 
   const Task& task_;
   const Score& score_;
+  std::unordered_map<plan::Plan, std::optional<Simulated>, estimate::PlanHash>
+      simulated_;                                ///< that were asked for; never iterated over
   std::vector<estimate::Estimator> estimators_;  ///< of the thread that asks, then of the others
   std::mutex lock_;
   std::condition_variable changed_;

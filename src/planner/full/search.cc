@@ -29,13 +29,33 @@ Task usable(Task task, Bytes reserve) {
 
 }  // namespace
 
-SearchState::SearchState(const Task& of_task, const Options& with, Space of_space)
+Knowledge::OfMachine::OfMachine(const Task& of_task, const Options& options)
+    : task(usable(of_task, options.reserve)),
+      bounds(task.model, task.machine),
+      score(options.objective, task.machine, bounds),
+      estimator(task, score, options.threads) {}
+
+Knowledge::Knowledge() = default;
+Knowledge::~Knowledge() = default;
+Knowledge::Knowledge(Knowledge&&) noexcept = default;
+Knowledge& Knowledge::operator=(Knowledge&&) noexcept = default;
+
+Knowledge::OfMachine& Knowledge::of(const Task& task, const Options& options) {
+  std::unique_ptr<OfMachine>& known = by_parts_[task.fixed.plan.parts];
+  if (!known) {
+    known = std::make_unique<OfMachine>(task, options);
+  }
+  return *known;
+}
+
+SearchState::SearchState(const Task& of_task, const Options& with, Space of_space,
+                         Knowledge::OfMachine& known)
     : task(usable(of_task, with.reserve)),
       options(with),
       space(std::move(of_space)),
-      bounds(task.model, task.machine),
-      score(options.objective, task.machine, bounds),
-      estimator(task, score, options.threads),
+      bounds(known.bounds),
+      score(known.score),
+      estimator(known.estimator),
       open(options.exhaustive) {
   std::optional<Bytes> most;
   machine::change_devices(task.machine, [&](const compute::Device& device) {
@@ -209,9 +229,9 @@ Result<void> open_groups(SearchState& search) {
 
 namespace {
 
-Result<Answer> run(const Task& task, const Options& options, Space space) {
+Result<Answer> run(const Task& task, const Options& options, Space space, Knowledge& known) {
   const auto begin = std::chrono::steady_clock::now();
-  SearchState search(task, options, std::move(space));
+  SearchState search(task, options, std::move(space), known.of(task, options));
   if (auto opened = open_groups(search); !opened) {
     return fail(std::move(opened.error()));
   }
@@ -232,8 +252,13 @@ Result<Answer> run(const Task& task, const Options& options, Space space) {
 }  // namespace
 
 Result<Answer> search(const Task& task, const Options& options) {
+  Knowledge none;
+  return search(task, options, none);
+}
+
+Result<Answer> search(const Task& task, const Options& options, Knowledge& known) {
   if (!task.machine.parts.empty() && !task.fixed.places.contains("parts")) {
-    return search_parts(task, options);
+    return search_parts(task, options, known);
   }
   Task own = task;
   auto arranged = machine::arranged(task.machine, task.fixed.plan.parts);
@@ -245,7 +270,7 @@ Result<Answer> search(const Task& task, const Options& options) {
   if (!space) {
     return fail(std::move(space.error()));
   }
-  return run(own, options, std::move(*space));
+  return run(own, options, std::move(*space), known);
 }
 
 }  // namespace orrery::full

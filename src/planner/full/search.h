@@ -26,6 +26,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -100,7 +102,25 @@ struct Answer {
   double gap() const { return top.empty() ? 0 : top.front().score / bound - 1; }
 };
 
+/// What searches for one model and objective on one machine with one reserve share: bounds,
+/// estimates and simulations of plans that several of them look at. Each answers as it would alone.
+class Knowledge {
+ public:
+  Knowledge();
+  ~Knowledge();
+  Knowledge(Knowledge&&) noexcept;
+  Knowledge& operator=(Knowledge&&) noexcept;
+
+  struct OfMachine;
+  /// Of the machine as the task's parts arrange it.
+  OfMachine& of(const Task& task, const Options& options);
+
+ private:
+  std::map<std::string, std::unique_ptr<OfMachine>> by_parts_;
+};
+
 /// Mistakes: those of the space; no plan at all that the model and the devices allow.
+Result<Answer> search(const Task& task, const Options& options, Knowledge& known);
 Result<Answer> search(const Task& task, const Options& options);
 
 }  // namespace orrery::full

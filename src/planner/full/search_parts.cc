@@ -125,7 +125,7 @@ void as_of_best(Answer& answer, double rate) {
 
 }  // namespace
 
-Result<Answer> search_parts(const Task& task, const Options& options) {
+Result<Answer> search_parts(const Task& task, const Options& options, Knowledge& known) {
   const auto cut = machine::with_devices(task.machine, task.devices);
   if (!cut) {
     return fail(cut.error());
@@ -134,7 +134,7 @@ Result<Answer> search_parts(const Task& task, const Options& options) {
     Task one = task;
     one.machine.device = cut->device;
     one.machine.parts.clear();
-    return search(one, options);
+    return search(one, options, known);
   }
   machine::Machine machine = task.machine;
   machine.parts = cut->parts;
@@ -147,7 +147,7 @@ Result<Answer> search_parts(const Task& task, const Options& options) {
     if (left_out(task, on.fixed.plan.parts)) {
       continue;
     }
-    auto one = search(on, options);
+    auto one = search(on, options, known);
     const double rate = rates[on.fixed.plan.parts] = rate_of(on, options);
     if (one) {
       scale(*one, rate);

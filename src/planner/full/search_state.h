@@ -20,17 +20,30 @@ inline constexpr double kMargin = 0.01;
 /// How far the best plan may simulate above its estimate before bounds are lost for it.
 inline constexpr double kKept = 0.05;
 
+/// Of one machine without the reserve.
+struct Knowledge::OfMachine {
+  OfMachine(const Task& of_task, const Options& options);
+  OfMachine(const OfMachine&) = delete;  // members refer to others
+  OfMachine& operator=(const OfMachine&) = delete;
+
+  Task task;  ///< its model and machine count
+  estimate::QuickBound bounds;
+  Score score;
+  Evaluations estimator;
+};
+
 struct SearchState {
-  SearchState(const Task& of_task, const Options& with, Space of_space);
-  SearchState(const SearchState&) = delete;  // members refer to others
+  SearchState(const Task& of_task, const Options& with, Space of_space,
+              Knowledge::OfMachine& known);
+  SearchState(const SearchState&) = delete;
   SearchState& operator=(const SearchState&) = delete;
 
   Task task;
   Options options;
   Space space;
-  estimate::QuickBound bounds;
-  Score score;
-  Evaluations estimator;  ///< asks task and score
+  estimate::QuickBound& bounds;
+  const Score& score;
+  Evaluations& estimator;
   Bytes capacity = Bytes::max();
   Frontier open;
   std::vector<Candidate> candidates;
@@ -94,7 +107,7 @@ struct SearchState {
 /// Of a machine of several sorts of devices: the best over its parts, each alone and together, in
 /// every order in which ranks may fill them (of more than three parts: each alone, and all as they
 /// are and backwards).
-Result<Answer> search_parts(const Task& task, const Options& options);
+Result<Answer> search_parts(const Task& task, const Options& options, Knowledge& known);
 
 /// Every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);

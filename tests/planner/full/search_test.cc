@@ -218,6 +218,25 @@ TEST(PlanSearch, TheSameWithAnyNumberOfThreads) {
   }
 }
 
+TEST(PlanSearch, TheSameAfterOthersThatItSharesKnowledgeWith) {
+  const Options few{.most_estimates = 40, .most_simulations = 24};
+  for (const Task& of :
+       {task("llama-3-8b", "dgx-h100", 8, 32, 4096), task("llama-2-13b", "l40s", 8, 16, 2048)}) {
+    SCOPED_TRACE(of.model.name);
+    const auto alone = search(of, few);
+    ASSERT_TRUE(alone && !alone->top.empty());
+    Knowledge known;
+    for (const char* zero : {"0", "1", "2"}) {
+      Task other = of;
+      other.only["zero"] = {zero};
+      (void)search(other, few, known);
+    }
+    const auto after = search(of, few, known);
+    ASSERT_TRUE(after);
+    expect_same(*alone, *after);
+  }
+}
+
 TEST(PlanSearch, KeepsWhatIsFixed) {
   Task fixed = task("gpt-7.5b", "dgx-a100-80g", 16, 64, 2048);
   fixed.fixed.plan.tp = 4;

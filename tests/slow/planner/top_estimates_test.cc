@@ -40,7 +40,9 @@ void go_on(SearchState& search) {
 
 /// |estimate / simulated - 1| of the best hundred, ascending; of estimates without a limit.
 std::vector<double> errors_of(const Task& task) {
-  SearchState search(task, {.most_estimates = 1000}, *Space::of(task));
+  const Options options{.most_estimates = 1000};
+  Knowledge known;
+  SearchState search(task, options, *Space::of(task), known.of(task, options));
   EXPECT_TRUE(open_groups(search));
   explore(search);
   go_on(search);

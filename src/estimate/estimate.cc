@@ -37,6 +37,11 @@ constexpr std::size_t kMostTimed = 32;
 /// Of a pass: from here on maps do not tell well what messages meet (event_run.h).
 constexpr double kLongMessages = 0.05;
 
+/// Times that maps are above events at the most: where groups cross one another's links, and where
+/// messages are long.
+constexpr double kMostAboveCrossing = 1.3;
+constexpr double kMostAboveMessages = 1.1;
+
 }  // namespace
 
 class Estimator::Memo {
@@ -48,20 +53,20 @@ class Estimator::Memo {
                               is_shared)) {}
 
   Result<Estimate> estimate(const plan::Plan& plan, Time limit) {
-    Time by_maps{0};
+    Time at_least{0};
     if (plan.pp > 1) {
       const Estimate* maps = maps_of(plan);
-      if (maps != nullptr && (maps->by_maps == Time(0) || maps->is_far_beyond(limit))) {
+      if (maps != nullptr && (maps->at_least == Time(0) || maps->is_far_beyond(limit))) {
         return within_range(*maps);
       }
-      by_maps = maps == nullptr ? Time(0) : maps->by_maps;
+      at_least = maps == nullptr ? Time(0) : maps->at_least;
     }
     if (const Answer* known = answers_.find(plan); known != nullptr && known->estimate) {
       return *known->estimate;
     }
     auto slowest = slowest_of(plan, true).and_then(within_range);
     if (slowest) {
-      slowest->by_maps = by_maps;
+      slowest->at_least = at_least;
       answers_.of(plan).estimate = *slowest;
     }
     return slowest;
@@ -92,7 +97,8 @@ class Estimator::Memo {
     if (!slowest) {
       return nullptr;
     }
-    slowest->by_maps = is_run_by_events(plan) ? slowest->step_time : Time(0);
+    const double above = most_above_events(plan);
+    slowest->at_least = above > 0 ? slowest->step_time / above : Time(0);
     return &*(answers_.of(plan).maps = *slowest);
   }
 
@@ -117,7 +123,7 @@ class Estimator::Memo {
 
   /// Of one class; `may_run`: by events.
   Result<Estimate> estimate_of(const plan::Plan& plan, bool may_run) {
-    if (may_run && is_run_by_events(plan)) {
+    if (may_run && most_above_events(plan) > 0) {
       return run_by_events(model_, plan, *sites_.of(plan)->machine);
     }
     auto run = replayed(plan, short_of(plan));
@@ -130,21 +136,25 @@ class Estimator::Memo {
     return parts_of(*run);
   }
 
-  /// Of a checked plan: where groups cross one another's links, or long messages meet much there.
-  bool is_run_by_events(const plan::Plan& plan) {
+  /// Of a checked plan that is run by events, as groups cross one another's links or long messages
+  /// meet much there: how many times the events' answer maps may say. 0: maps are enough.
+  double most_above_events(const plan::Plan& plan) {
     const auto site = sites_.of(plan);
     if (!site || !runs_by_events(plan, *site->machine)) {
-      return false;
+      return 0;
     }
     if (plan.pp == 1 || has_lines(*site->machine)) {
-      return has_lines(*site->machine);
+      return has_lines(*site->machine) ? kMostAboveCrossing : 0;
     }
     const auto prepared = prepare(plan, short_of(plan));
-    if (prepared) {
-      map_templates(*prepared->timed, Works::slowed);
+    if (!prepared) {
+      return 0;
     }
-    return prepared &&
-           (prepared->timed->crosses || share_of_messages(*prepared->timed) > kLongMessages);
+    map_templates(*prepared->timed, Works::slowed);
+    if (prepared->timed->crosses) {
+      return kMostAboveCrossing;
+    }
+    return share_of_messages(*prepared->timed) > kLongMessages ? kMostAboveMessages : 0;
   }
 
   /// Whether its machine can run the plan.

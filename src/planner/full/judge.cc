@@ -64,20 +64,19 @@ class Judge {
   /// One field after the other of the best plans, as long as it helps.
   void refine() {
     for (std::size_t i = 0; i < std::min(kRefined, search_.answer.top.size()); ++i) {
-      plan::Plan plan = search_.answer.top[i].plan;
+      const plan::Plan plan = search_.answer.top[i].plan;
       const Time time = search_.score.of(plan, search_.answer.top[i].estimate.step_time);
-      const std::vector<plan::Plan> changes = search_.space.changes(plan);
+      std::vector<plan::Plan> changes = search_.space.changes(plan);
+      std::erase_if(changes, [&](const plan::Plan& change) {
+        const auto bound = search_.valid(change) ? search_.least(change) : Time::max();
+        return !bound || *bound >= time * (1 - kWorthwhile) || search_.knows(change);
+      });
       search_.estimator.expect(Question::estimate, changes, search_.slowest());
       for (const plan::Plan& change : changes) {
         if (search_.stop()) {
           return;
         }
-        if (std::any_of(search_.candidates.begin(), search_.candidates.end(),
-                        [&](const Candidate& other) { return other.plan == change; })) {
-          continue;
-        }
-        const auto [fits, memory] =
-            search_.valid(change) ? search_.estimator.memory(change) : std::pair(false, Bytes(0));
+        const auto [fits, memory] = search_.estimator.memory(change);
         const auto estimate = fits ? search_.estimator.estimate(change, search_.slowest())
                                    : Result<estimate::Estimate>(fail("does not fit"));
         const Time score = estimate ? search_.score.of(change, estimate->step_time) : Time::max();

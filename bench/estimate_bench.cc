@@ -8,6 +8,7 @@
 /// And of several models and machines what a search asks: the lightest saving that fits of every
 /// variant of shapes all over the space, time and memory together; of a fresh estimator, and again
 /// of one that knows the times.
+/// And of the same spaces the memory alone of every plan that check() accepts, fitting or not.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -178,6 +179,10 @@ struct Stream {
   const char* machine;
   std::int64_t devices;
   std::int64_t batch;
+
+  std::string name() const {
+    return std::string(model) + " on " + std::to_string(devices) + " of " + machine;
+  }
 };
 constexpr Stream kStreams[] = {{"gpt-22b", "dgx-a100-80g", 64, 512},
                                {"llama-3-70b", "dgx-h100", 64, 256},
@@ -227,8 +232,7 @@ class AskedPlans {
   std::vector<plan::Plan> plans_;
 };
 
-void stream(benchmark::State& state) {
-  const Stream& asked = kStreams[state.range(0)];
+full::Task task_of(const Stream& asked) {
   full::Task task{
       .model = *zoo::load_model(asked.model),
       .machine = *machine::with_devices(*machine::load_machine(asked.machine), asked.devices),
@@ -236,6 +240,12 @@ void stream(benchmark::State& state) {
       .fixed = {}};
   task.fixed.plan.global_batch = asked.batch;
   task.fixed.places["global_batch"] = "the benchmark";
+  return task;
+}
+
+void stream(benchmark::State& state) {
+  const Stream& asked = kStreams[state.range(0)];
+  const full::Task task = task_of(asked);
   const std::vector<plan::Plan> plans = AskedPlans(task, *full::Space::of(task)).run();
   const auto ask = [&](estimate::Estimator& estimator) {
     for (const plan::Plan& plan : plans) {
@@ -255,13 +265,65 @@ void stream(benchmark::State& state) {
       ask(fresh);
     }
   }
-  state.SetLabel(std::string(asked.model) + " on " + std::to_string(asked.devices) + " of " +
-                 asked.machine);
+  state.SetLabel(asked.name());
   state.SetItemsProcessed(static_cast<std::int64_t>(plans.size()) * state.iterations());
 }
 BENCHMARK(stream)
     ->ArgNames({"stream", "asked"})
     ->ArgsProduct({benchmark::CreateDenseRange(0, std::ssize(kStreams) - 1, 1), {never, these}})
+    ->Unit(benchmark::kMillisecond);
+
+/// Of shapes all over the space every checked plan, in a search's order.
+std::vector<plan::Plan> checked_plans(const full::Task& task, const full::Space& space) {
+  constexpr std::size_t kShapes = 40;
+  constexpr std::size_t kOfShape = 50;
+  std::vector<plan::Plan> shapes;
+  for (const plan::Plan& group : space.groups()) {
+    for (plan::Plan& shape : space.shapes(group)) {
+      if (plan::check(shape, task.model)) {
+        shapes.push_back(std::move(shape));
+      }
+    }
+  }
+  std::vector<plan::Plan> plans;
+  for (std::size_t piece = 0; piece < kShapes; ++piece) {
+    const plan::Plan& shape = shapes[piece * shapes.size() / kShapes];
+    for (const plan::Plan& variant : space.variants_to_save(shape)) {
+      for (std::size_t i = 0; i < space.savings() && plans.size() < (piece + 1) * kOfShape; ++i) {
+        plan::Plan plan = space.with_saving(variant, i);
+        if (plan::check(plan, task.model) && plan::check_machine(plan, task.machine)) {
+          plans.push_back(std::move(plan));
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+/// asked 0: nothing before; 1: every other plan of these, so that most parts are known.
+void memory(benchmark::State& state) {
+  const Stream& asked = kStreams[state.range(0)];
+  const full::Task task = task_of(asked);
+  const std::vector<plan::Plan> plans = checked_plans(task, *full::Space::of(task));
+  const std::size_t step = state.range(1) == others ? 2 : 1;
+  for (auto _ : state) {
+    state.PauseTiming();
+    estimate::Estimator estimator(task.model, task.machine);
+    for (std::size_t i = 1; i < plans.size() && step == 2; i += step) {
+      benchmark::DoNotOptimize(estimator.memory(plans[i]));
+    }
+    state.ResumeTiming();
+    for (std::size_t i = 0; i < plans.size(); i += step) {
+      benchmark::DoNotOptimize(estimator.memory(plans[i]));
+    }
+  }
+  state.SetLabel(asked.name());
+  state.SetItemsProcessed(static_cast<std::int64_t>((plans.size() + step - 1) / step) *
+                          state.iterations());
+}
+BENCHMARK(memory)
+    ->ArgNames({"stream", "asked"})
+    ->ArgsProduct({benchmark::CreateDenseRange(0, std::ssize(kStreams) - 1, 1), {never, others}})
     ->Unit(benchmark::kMillisecond);
 
 /// How fast a plan's lists are listed as a whole, and without most rounds of their repetition.

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "estimate/block_costs.h"
-#include "estimate/plan_memo.h"
 #include "estimate/shared_links.h"
 #include "estimate/sites.h"
 #include "estimate/stage_loads.h"
@@ -19,6 +18,7 @@
 #include "workload/memory/block_memory.h"
 #include "workload/memory/least_memory.h"
 #include "workload/plan/layout.h"
+#include "workload/plan/plan_key.h"
 #include "workload/plan/schedule.h"
 
 namespace orrery::estimate {
@@ -51,7 +51,7 @@ plan::Plan parts_key(const plan::Plan& plan) {
 }
 
 template <class Value>
-using ByPlan = std::unordered_map<plan::Plan, Value, PlanHash>;  // never iterated over
+using ByPlan = std::unordered_map<plan::Plan, Value, plan::PlanHash>;  // never iterated over
 
 template <class Value>
 Value& keep(ByPlan<Value>& values, plan::Plan key, Value value) {

@@ -46,9 +46,8 @@ TEST(InFlight, OfGpipeAllMicrobatches) {
 }
 
 TEST(InFlight, ChunksOfTwoSorts) {
-  // Two stages of two chunks, four microbatches. Stage 0: forwards a a b, then (b B) (a B) (a A)
-  // (b A)...: three are in flight before each of these forwards and four before each backward. Of a
-  // at most three (a a b b B B a: 2 and 0, then a second), when b's are as few as can be.
+  // Stage 0 of 2 begins with the forwards a a b b of its two chunks, then come in turn a B, a B,
+  // b A, b A: before each backward five are in flight, before the first A four of a and one of b.
   const std::array<std::int64_t, 1> stage{0};
   const InFlight moments(
       {.schedule = plan::Schedule::interleaved, .stages = 2, .chunks = 2, .microbatches = 4}, stage,

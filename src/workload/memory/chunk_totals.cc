@@ -118,7 +118,7 @@ ChunkTotals ChunkSums::totals(const Blocks& chunk) {
   totals.host = Bytes(host);
   totals.resident = Bytes(plan_->reshard_after_forward ? 0 : whole);
   const auto most_of = [](const auto& pass) {
-    std::int64_t most = std::numeric_limits<std::int64_t>::min();
+    std::int64_t most = 0;  // that of a chunk without blocks; no first moment is below
     pass([&](std::int64_t moment) { most = std::max(most, moment); });
     return Bytes(most);
   };
@@ -139,7 +139,7 @@ ChunkTotals ChunkSums::totals(const Blocks& chunk) {
   return totals;
 }
 
-Bytes ChunkSums::most_beside(const Blocks& ahead, Bytes messages, const Blocks& behind) {
+Bytes ChunkSums::most_beside(const Blocks& ahead, const Blocks& behind) {
   lay_out(behind);
   behind_.clear();
   backward(true, true, [&](std::int64_t moment) { behind_.push_back(moment); });
@@ -150,14 +150,17 @@ Bytes ChunkSums::most_beside(const Blocks& ahead, Bytes messages, const Blocks& 
   lay_out(ahead);
   ahead_.clear();
   forward([&](std::int64_t moment) { ahead_.push_back(moment); });
+  if (ahead.empty()) {
+    ahead_.push_back(0);
+  }
   for (std::size_t k = behind_.size(); k-- > 1;) {
     behind_[k - 1] = std::max(behind_[k - 1], behind_[k]);  // the most from here on
   }
-  std::int64_t most = std::numeric_limits<std::int64_t>::min();
+  std::int64_t most = 0;
   for (std::size_t k = 0; k < ahead_.size(); ++k) {
     most = std::max(most, ahead_[k] + std::max(left, k < behind_.size() ? behind_[k] : left));
   }
-  return Bytes(most) + messages;
+  return Bytes(most);
 }
 
 }  // namespace orrery::footprint

@@ -41,8 +41,9 @@ class ChunkSums {
   bool begin(const BlockMemories& model, const plan::Plan& plan, std::size_t most_blocks);
 
   ChunkTotals totals(const Blocks& chunk);
-  /// The most of a forward of `ahead` beside a backward of `behind` (graph::liveness_beside).
-  Bytes most_beside(const Blocks& ahead, Bytes messages, const Blocks& behind);
+  /// The most of a forward of `ahead` beside a backward of `behind` (graph::liveness_beside),
+  /// without messages.
+  Bytes most_beside(const Blocks& ahead, const Blocks& behind);
 
   const OwnedParameters& owned(plan::BlockKind kind) const { return owned_[kind]; }
   /// Of a block, on the wire.

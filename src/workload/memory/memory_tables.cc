@@ -66,7 +66,6 @@ MemoryTables::Split MemoryTables::split(const plan::Plan& plan) const {
     for (const StageChunk& chunk : chunks) {
       contents.push_back(number_of(result.contents, chunk.blocks));
       result.most_blocks = std::max(result.most_blocks, chunk.blocks.size());
-      result.has_empty_chunk = result.has_empty_chunk || chunk.blocks.empty();
       for (const plan::BlockKind kind : chunk.blocks) {
         ++blocks[kind];
       }
@@ -115,21 +114,21 @@ StateMemory MemoryTables::state_of(const plan::Plan& plan, const EqualStages& st
 
 Bytes MemoryTables::most_of(const plan::Plan& plan, const PieceSort& sort, Bytes messages,
                             const EqualStages& stages, const Split& split) {
-  const std::size_t content = stages.contents[sort.group];
-  const ChunkTotals& own = totals_[content];
+  const auto with_messages = [&](std::size_t content, Bytes most) {
+    return split.contents[content].empty() ? most : most + messages;
+  };
+  const auto of = [&](std::size_t content, ChunkPass pass) {
+    return with_messages(content, totals_[content].most[static_cast<std::size_t>(pass)]);
+  };
+  const std::size_t own = stages.contents[sort.group];
   if (sort.work != PieceSort::Work::pair) {
-    return own.most[static_cast<std::size_t>(sort.work)] + messages;
+    return of(own, static_cast<ChunkPass>(sort.work));
   }
   const std::size_t other = stages.contents[sort.other];
   if (plan.overlap_ep != plan::OverlapExperts::off) {
-    return sums_.most_beside(split.contents[content], messages, split.contents[other]);
+    return with_messages(own, sums_.most_beside(split.contents[own], split.contents[other]));
   }
-  const auto most = [](const ChunkTotals& chunk, ChunkPass pass) {
-    return chunk.most[static_cast<std::size_t>(pass)];
-  };
-  return std::max(most(own, ChunkPass::forward),
-                  own.kept + most(totals_[other], ChunkPass::backward)) +
-         messages;
+  return std::max(of(own, ChunkPass::forward), totals_[own].kept + of(other, ChunkPass::backward));
 }
 
 MostHeld MemoryTables::most_held(const plan::Plan& plan, const EqualStages& stages,
@@ -161,7 +160,7 @@ Fullest MemoryTables::fullest(const plan::Plan& plan, const machine::Machine& ma
   const bool alike = plan.batch_shares.empty() && machine.parts.empty();
   Split* split = alike ? &split_of(plan) : nullptr;
   memories_ = alike ? &blocks_of(plan) : nullptr;
-  if (!alike || split->has_empty_chunk || !sums_.begin(*memories_, plan, split->most_blocks)) {
+  if (!alike || !sums_.begin(*memories_, plan, split->most_blocks)) {
     return footprint::fullest(model_, plan, machine);
   }
   totals_.clear();

@@ -68,7 +68,6 @@ class MemoryTables {
   struct Split {
     std::vector<ChunkSums::Blocks> contents;  ///< of all chunks, the different ones
     std::size_t most_blocks = 0;
-    bool has_empty_chunk = false;
     std::vector<EqualStages> stages;
     /// By microbatches, pairs and resident parameters: of each of `stages`.
     std::map<std::tuple<std::int64_t, bool, bool>, std::vector<InFlight>> in_flight;

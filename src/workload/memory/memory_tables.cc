@@ -10,27 +10,7 @@
 namespace orrery::footprint {
 namespace {
 
-constexpr std::size_t kMostBlocks = 16384;  // some 50 MB
-constexpr std::size_t kMostSplits = 4096;
 constexpr std::size_t kMostInFlight = 256;  // of a split
-
-/// The value of `plan`, made by make() the first time. `last` is the one that was asked for before.
-template <class Table, class Make>
-auto& known(Table& table, typename Table::value_type*& last, std::size_t most,
-            const plan::Plan& plan, const Make& make) {
-  if (last != nullptr && table.key_eq()(last->first, plan)) {
-    return last->second;
-  }
-  auto found = table.find(plan);
-  if (found == table.end()) {
-    if (table.size() == most) {
-      table.clear();
-    }
-    found = table.emplace(plan, make()).first;
-  }
-  last = &*found;
-  return last->second;
-}
 
 /// The number of `value` among `values`, where it is put if it is new.
 template <class T>
@@ -45,16 +25,7 @@ std::size_t number_of(std::vector<T>& values, const T& value) {
 
 }  // namespace
 
-const BlockMemories& MemoryTables::blocks_of(const plan::Plan& plan) {
-  return known(blocks_, last_blocks_, kMostBlocks, plan,
-               [&] { return block_memories(model_, plan); });
-}
-
-MemoryTables::Split& MemoryTables::split_of(const plan::Plan& plan) {
-  return known(splits_, last_split_, kMostSplits, plan, [&] { return split(plan); });
-}
-
-MemoryTables::Split MemoryTables::split(const plan::Plan& plan) const {
+MemoryTables::Split MemoryTables::split_of(const plan::Plan& plan) const {
   Split result;
   const auto parts = plan::split_model(model_, plan);
   std::map<std::vector<std::size_t>, std::size_t> known;  // stages by the contents of their chunks
@@ -158,20 +129,23 @@ MostHeld MemoryTables::most_held(const plan::Plan& plan, const EqualStages& stag
 
 Fullest MemoryTables::fullest(const plan::Plan& plan, const machine::Machine& machine) {
   const bool alike = plan.batch_shares.empty() && machine.parts.empty();
-  Split* split = alike ? &split_of(plan) : nullptr;
-  memories_ = alike ? &blocks_of(plan) : nullptr;
-  if (!alike || !sums_.begin(*memories_, plan, split->most_blocks)) {
+  if (!alike) {
+    return footprint::fullest(model_, plan, machine);
+  }
+  Split& split = splits_.get(plan, [&] { return split_of(plan); });
+  memories_ = &blocks_.of(model_, plan);
+  if (!sums_.begin(*memories_, plan, split.most_blocks)) {
     return footprint::fullest(model_, plan, machine);
   }
   totals_.clear();
-  for (const ChunkSums::Blocks& content : split->contents) {
+  for (const ChunkSums::Blocks& content : split.contents) {
     totals_.push_back(sums_.totals(content));
   }
-  const std::vector<InFlight>& in_flight = in_flight_of(plan, *split);
+  const std::vector<InFlight>& in_flight = in_flight_of(plan, split);
   const Bytes framework = framework_bytes(model_, plan, machine);
   Fullest fullest{.total = Bytes(0), .fits = true};
   for (std::size_t i = 0; i < in_flight.size(); ++i) {
-    MostHeld most = most_held(plan, split->stages[i], in_flight[i], *split);
+    MostHeld most = most_held(plan, split.stages[i], in_flight[i], split);
     most.total += framework;
     fullest.total = std::max(fullest.total, most.total);
     fullest.fits = fullest.fits && fits(most, machine);

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <map>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -40,18 +39,6 @@ class MemoryTables {
   Fullest fullest(const plan::Plan& plan, const machine::Machine& machine);
 
  private:
-  /// All fields but those that do not shape blocks; a new field is among them.
-  using BlockFields =
-      plan::AllFieldsBut<&plan::Plan::pp, &plan::Plan::dp, &plan::Plan::schedule,
-                         &plan::Plan::chunks, &plan::Plan::global_batch, &plan::Plan::overlap_ep,
-                         &plan::Plan::zero, &plan::Plan::shard_params, &plan::Plan::shard_grads,
-                         &plan::Plan::shard_optimizer, &plan::Plan::reshard_after_forward,
-                         &plan::Plan::recompute_layers, &plan::Plan::offload_optimizer,
-                         &plan::Plan::offload_params, &plan::Plan::offload_activations,
-                         &plan::Plan::order, &plan::Plan::stage_layers, &plan::Plan::pipeline_send,
-                         &plan::Plan::overlap_tp, &plan::Plan::overlap_p2p,
-                         &plan::Plan::overlap_grad_reduce, &plan::Plan::overlap_param_gather,
-                         &plan::Plan::bucket, &plan::Plan::tp_algorithm, &plan::Plan::dp_algorithm>;
   using SplitFields =
       plan::FieldsAlone<&plan::Plan::pp, &plan::Plan::schedule, &plan::Plan::chunks,
                         &plan::Plan::stage_layers, &plan::Plan::unquantized_start_layers,
@@ -73,9 +60,7 @@ class MemoryTables {
     std::map<std::tuple<std::int64_t, bool, bool>, std::vector<InFlight>> in_flight;
   };
 
-  const BlockMemories& blocks_of(const plan::Plan& plan);
-  Split& split_of(const plan::Plan& plan);
-  Split split(const plan::Plan& plan) const;
+  Split split_of(const plan::Plan& plan) const;
   const std::vector<InFlight>& in_flight_of(const plan::Plan& plan, Split& split);
   MostHeld most_held(const plan::Plan& plan, const EqualStages& stages, const InFlight& moments,
                      const Split& split);
@@ -83,17 +68,11 @@ class MemoryTables {
   Bytes most_of(const plan::Plan& plan, const PieceSort& sort, Bytes messages,
                 const EqualStages& stages, const Split& split);
 
-  template <class Value, class Fields>
-  using ByFields =
-      std::unordered_map<plan::Plan, Value, typename Fields::Hash, typename Fields::Equal>;
-  template <class Value, class Fields>
-  using Last = typename ByFields<Value, Fields>::value_type*;
+  static constexpr std::size_t kMostSplits = 4096;
 
   const zoo::Model& model_;
-  ByFields<BlockMemories, BlockFields> blocks_;  // never iterated over
-  ByFields<Split, SplitFields> splits_;          // never iterated over
-  Last<BlockMemories, BlockFields> last_blocks_ = nullptr;
-  Last<Split, SplitFields> last_split_ = nullptr;
+  BlockMemoryTable blocks_;
+  plan::PlanTable<SplitFields, Split, kMostSplits> splits_;
 
   // Of the plan at hand.
   const BlockMemories* memories_ = nullptr;

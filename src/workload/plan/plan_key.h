@@ -8,11 +8,14 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
+#include <utility>
 
 #include "workload/plan/plan.h"
 
@@ -103,5 +106,38 @@ struct FieldsAlone {
 };
 
 using PlanHash = AllFieldsBut<>::Hash;
+
+/// Values by some fields of plans (AllFieldsBut, FieldsAlone); at most so many, then it begins
+/// anew. Nothing is copied, nor made, to find one; that of the plan before is not even looked for.
+template <class Fields, class Value, std::size_t kMost>
+class PlanTable {
+ public:
+  PlanTable() = default;
+  PlanTable(const PlanTable&) = delete;
+  PlanTable& operator=(const PlanTable&) = delete;
+
+  /// The value of `plan`, made by make() the first time. Valid until the next get().
+  template <class Make>
+  Value& get(const Plan& plan, const Make& make) {
+    if (last_ != nullptr && values_.key_eq()(last_->first, plan)) {
+      return last_->second;
+    }
+    auto found = values_.find(plan);
+    if (found == values_.end()) {
+      Value value = make();
+      if (values_.size() == kMost) {
+        values_.clear();
+      }
+      found = values_.emplace(plan, std::move(value)).first;
+    }
+    last_ = &*found;
+    return last_->second;
+  }
+
+ private:
+  std::unordered_map<Plan, Value, typename Fields::Hash, typename Fields::Equal>
+      values_;  // never iterated over
+  std::pair<const Plan, Value>* last_ = nullptr;
+};
 
 }  // namespace orrery::plan

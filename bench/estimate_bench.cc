@@ -8,8 +8,10 @@
 /// And of several models and machines what a search asks: the lightest saving that fits of every
 /// variant of shapes all over the space, time and memory together; of a fresh estimator, and again
 /// of one that knows the times.
+/// And of the same spaces the memory alone of every plan that check() accepts, fitting or not.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <utility>
@@ -178,6 +180,10 @@ struct Stream {
   const char* machine;
   std::int64_t devices;
   std::int64_t batch;
+
+  std::string name() const {
+    return std::string(model) + " on " + std::to_string(devices) + " of " + machine;
+  }
 };
 constexpr Stream kStreams[] = {{"gpt-22b", "dgx-a100-80g", 64, 512},
                                {"llama-3-70b", "dgx-h100", 64, 256},
@@ -227,8 +233,7 @@ class AskedPlans {
   std::vector<plan::Plan> plans_;
 };
 
-void stream(benchmark::State& state) {
-  const Stream& asked = kStreams[state.range(0)];
+full::Task task_of(const Stream& asked) {
   full::Task task{
       .model = *zoo::load_model(asked.model),
       .machine = *machine::with_devices(*machine::load_machine(asked.machine), asked.devices),
@@ -236,6 +241,12 @@ void stream(benchmark::State& state) {
       .fixed = {}};
   task.fixed.plan.global_batch = asked.batch;
   task.fixed.places["global_batch"] = "the benchmark";
+  return task;
+}
+
+void stream(benchmark::State& state) {
+  const Stream& asked = kStreams[state.range(0)];
+  const full::Task task = task_of(asked);
   const std::vector<plan::Plan> plans = AskedPlans(task, *full::Space::of(task)).run();
   const auto ask = [&](estimate::Estimator& estimator) {
     for (const plan::Plan& plan : plans) {
@@ -255,13 +266,78 @@ void stream(benchmark::State& state) {
       ask(fresh);
     }
   }
-  state.SetLabel(std::string(asked.model) + " on " + std::to_string(asked.devices) + " of " +
-                 asked.machine);
+  state.SetLabel(asked.name());
   state.SetItemsProcessed(static_cast<std::int64_t>(plans.size()) * state.iterations());
 }
 BENCHMARK(stream)
     ->ArgNames({"stream", "asked"})
     ->ArgsProduct({benchmark::CreateDenseRange(0, std::ssize(kStreams) - 1, 1), {never, these}})
+    ->Unit(benchmark::kMillisecond);
+
+/// Of shapes all over the space every checked plan, in a search's order.
+std::vector<plan::Plan> checked_plans(const full::Task& task, const full::Space& space) {
+  constexpr std::ptrdiff_t kPieces = 40;
+  constexpr std::ptrdiff_t kOfPiece = 50;
+  const std::vector<plan::Plan> groups = space.groups();
+  std::vector<plan::Plan> plans;
+  const auto add = [&](const plan::Plan& variant, std::ptrdiff_t most) {
+    for (std::size_t i = 0; i < space.savings() && std::ssize(plans) < most; ++i) {
+      plan::Plan plan = space.with_saving(variant, i);
+      if (plan::check(plan, task.model) && plan::check_machine(plan, task.machine)) {
+        plans.push_back(std::move(plan));
+      }
+    }
+  };
+  for (std::ptrdiff_t piece = 0; piece < kPieces; ++piece) {
+    std::vector<plan::Plan> shapes =
+        space.shapes(groups[static_cast<std::size_t>(piece * std::ssize(groups) / kPieces)]);
+    std::ranges::rotate(shapes, shapes.begin() + std::ssize(shapes) * (piece % 8) / 8);
+    for (const plan::Plan& shape : shapes) {
+      for (const plan::Plan& variant : space.variants_to_save(shape)) {
+        add(variant, (piece + 1) * kOfPiece);
+      }
+    }
+  }
+  return plans;
+}
+
+/// Many stages, and chunks of many sorts.
+constexpr Stream kLarge[] = {{"llama-3.1-405b", "dgx-h100", 16384, 2048},
+                             {"deepseek-v3", "dgx-h100", 2048, 15360},
+                             {"nemotron-h-8b", "dgx-h100", 64, 256}};
+
+/// asked 0: nothing before; 1: every other plan of these, so that most parts are known. 2: by the
+/// issue lists of each plan, without checking it.
+void memory(benchmark::State& state) {
+  constexpr std::int64_t kSmall = std::ssize(kStreams);
+  const Stream& asked =
+      state.range(0) < kSmall ? kStreams[state.range(0)] : kLarge[state.range(0) - kSmall];
+  const full::Task task = task_of(asked);
+  const std::vector<plan::Plan> plans = checked_plans(task, *full::Space::of(task));
+  const std::size_t step = state.range(1) == never ? 1 : 2;
+  for (auto _ : state) {
+    state.PauseTiming();
+    estimate::Estimator estimator(task.model, task.machine);
+    for (std::size_t i = 1; i < plans.size() && state.range(1) == others; i += step) {
+      benchmark::DoNotOptimize(estimator.memory(plans[i]));
+    }
+    state.ResumeTiming();
+    for (std::size_t i = 0; i < plans.size(); i += step) {
+      if (state.range(1) == these) {
+        benchmark::DoNotOptimize(footprint::fullest(task.model, plans[i], task.machine));
+      } else {
+        benchmark::DoNotOptimize(estimator.memory(plans[i]));
+      }
+    }
+  }
+  state.SetLabel(asked.name());
+  state.SetItemsProcessed(static_cast<std::int64_t>((plans.size() + step - 1) / step) *
+                          state.iterations());
+}
+BENCHMARK(memory)
+    ->ArgNames({"stream", "asked"})
+    ->ArgsProduct({benchmark::CreateDenseRange(0, std::ssize(kStreams) + std::ssize(kLarge) - 1, 1),
+                   benchmark::CreateDenseRange(never, these, 1)})
     ->Unit(benchmark::kMillisecond);
 
 /// How fast a plan's lists are listed as a whole, and without most rounds of their repetition.

@@ -6,11 +6,12 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/result.h"
 #include "estimate/estimate.h"
-#include "estimate/plan_memo.h"
 #include "estimate/replay.h"
 #include "workload/memory/footprint.h"
 #include "workload/plan/plan.h"
+#include "workload/plan/plan_key.h"
 
 namespace orrery::estimate {
 
@@ -34,12 +35,26 @@ class Answers {
     }
     return by_plan_[plan];
   }
+  /// What make() says the first time. Kept beside a time alone: to find it again takes about as
+  /// long as to sum it up.
+  template <class Make>
+  Result<footprint::Fullest> memory(const plan::Plan& plan, const Make& make) {
+    const auto known = by_plan_.find(plan);
+    if (known == by_plan_.end() || !known->second.memory) {
+      const Result<footprint::Fullest> memory = make();
+      if (known == by_plan_.end() || !memory) {
+        return memory;
+      }
+      known->second.memory = *memory;
+    }
+    return *known->second.memory;
+  }
 
  private:
   /// Some 15 MB: a search asks for the same plan from several sides.
   static constexpr std::size_t kMost = 16384;
 
-  std::unordered_map<plan::Plan, Answer, PlanHash> by_plan_;  // never iterated over
+  std::unordered_map<plan::Plan, Answer, plan::PlanHash> by_plan_;  // never iterated over
 };
 
 /// Of the busiest stage.

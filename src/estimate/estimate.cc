@@ -18,6 +18,7 @@
 #include "estimate/sites.h"
 #include "estimate/stretch.h"
 #include "estimate/template_tables.h"
+#include "workload/memory/memory_tables.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/outline.h"
 #include "workload/parallel/proportion.h"
@@ -73,14 +74,12 @@ class Estimator::Memo {
   }
 
   Result<footprint::Fullest> memory(const plan::Plan& plan) {
-    if (const Answer* known = answers_.find(plan); known != nullptr && known->memory) {
-      return *known->memory;
-    }
-    if (auto checked = check(plan); !checked) {
-      return fail(std::move(checked.error()));
-    }
-    const machine::Machine& machine = *sites_.of(plan)->machine;
-    return *(answers_.of(plan).memory = footprint::fullest(model_, plan, machine));
+    return answers_.memory(plan, [&]() -> Result<footprint::Fullest> {
+      if (auto checked = check(plan); !checked) {
+        return fail(std::move(checked.error()));
+      }
+      return memory_.fullest(plan, *sites_.of(plan)->machine);
+    });
   }
 
   Result<Time> lower_bound(const plan::Plan& plan) {
@@ -386,6 +385,7 @@ class Estimator::Memo {
   std::map<std::vector<std::size_t>, PlanMemo<TimedWorkload, kMostTimed>> timed_;  ///< by devices
   Placements placements_;
   std::unique_ptr<TemplateTables> tables_ = std::make_unique<TemplateTables>();
+  footprint::MemoryTables memory_{model_};
   Answers answers_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "estimate/block_costs.h"
-#include "estimate/plan_memo.h"
 #include "estimate/shared_links.h"
 #include "estimate/sites.h"
 #include "estimate/stage_loads.h"
@@ -19,6 +19,7 @@
 #include "workload/memory/block_memory.h"
 #include "workload/memory/least_memory.h"
 #include "workload/plan/layout.h"
+#include "workload/plan/plan_key.h"
 #include "workload/plan/schedule.h"
 
 namespace orrery::estimate {
@@ -27,31 +28,17 @@ namespace {
 constexpr std::size_t kMostKept = 65536;  // of a sort, some 250 MB
 
 /// The fields that decide what a stage holds and how replicas share it.
-plan::Plan state_key(plan::Plan key) {
-  const plan::Plan plain;
-  key.microbatch = 1;
-  key.global_batch = key.dp;
-  key.batch_shares.clear();
-  key.sequence = 0;
-  key.recompute = plain.recompute;
-  key.recompute_modules.clear();
-  key.recompute_layers = 0;
-  key.offload_activations = 0;
-  key.overlap_ep = plain.overlap_ep;
-  return key;
-}
-
-plan::Plan parts_key(const plan::Plan& plan) {
-  plan::Plan key;
-  key.pp = plan.pp;
-  key.schedule = plan.schedule;
-  key.chunks = plan.chunks;
-  key.stage_layers = plan.stage_layers;
-  return key;
-}
+using StateFields =
+    plan::AllFieldsBut<&plan::Plan::microbatch, &plan::Plan::global_batch,
+                       &plan::Plan::batch_shares, &plan::Plan::sequence, &plan::Plan::recompute,
+                       &plan::Plan::recompute_modules, &plan::Plan::recompute_layers,
+                       &plan::Plan::offload_activations, &plan::Plan::overlap_ep>;
+/// Those of split_model().
+using PartFields = plan::FieldsAlone<&plan::Plan::pp, &plan::Plan::schedule, &plan::Plan::chunks,
+                                     &plan::Plan::stage_layers>;
 
 template <class Value>
-using ByPlan = std::unordered_map<plan::Plan, Value, PlanHash>;  // never iterated over
+using ByPlan = std::unordered_map<plan::Plan, Value, plan::PlanHash>;  // never iterated over
 
 template <class Value>
 Value& keep(ByPlan<Value>& values, plan::Plan key, Value value) {
@@ -167,14 +154,7 @@ class QuickBound::Memo {
   }
 
   const footprint::BlockMemories& memories_of(const plan::Plan& plan) {
-    plan::Plan key = block_key(plan);
-    key.dp_algorithm = key.tp_algorithm = collective::CollectiveAlgorithm::automatic;
-    const auto found = memories_.find(key);
-    if (found != memories_.end()) {
-      return found->second;
-    }
-    footprint::BlockMemories memories = footprint::block_memories(model_, key);
-    return keep(memories_, std::move(key), std::move(memories));
+    return memories_.of(model_, plan);
   }
 
   const footprint::EndPieces& pieces_of(const plan::Plan& plan) {
@@ -199,25 +179,16 @@ class QuickBound::Memo {
   }
 
   const StageParts* parts_of(const plan::Plan& plan) {
-    plan::Plan key = parts_key(plan);
-    const auto found = parts_.find(key);
-    if (found != parts_.end()) {
-      return &found->second;
-    }
-    auto parts = plan::split_model(model_, key);
-    return parts ? &parts_.emplace(std::move(key), std::move(*parts)).first->second : nullptr;
+    const auto& parts = parts_.get(plan, [&] { return plan::split_model(model_, plan); });
+    return parts ? &*parts : nullptr;
   }
 
   const std::vector<StageState>& states_of(const plan::Plan& plan, const StageParts& parts,
                                            const Site& site) {
-    plan::Plan key = state_key(plan);
-    const auto found = states_.find(key);
-    if (found != states_.end()) {
-      return found->second;
-    }
-    std::vector<StageState> states =
-        state_costs(model_, plan, memories_of(plan), parts, placement_of(plan, site), *site.prices);
-    return keep(states_, std::move(key), std::move(states));
+    return states_.get(plan, [&] {
+      return state_costs(model_, plan, memories_of(plan), parts, placement_of(plan, site),
+                         *site.prices);
+    });
   }
 
   /// Whether exchanges of tokens run beside another microbatch, or sums become slices that another
@@ -337,9 +308,10 @@ class QuickBound::Memo {
            footprint::EndPieces>
       pieces_;            // never iterated over
   ByPlan<Time> kernels_;  // of a microbatch, over all stages
-  ByPlan<footprint::BlockMemories> memories_;
-  ByPlan<StageParts> parts_;
-  ByPlan<std::vector<StageState>> states_;
+  footprint::BlockMemoryTable memories_;
+  /// Never forgotten: loads_ knows them by where they lie.
+  plan::PlanTable<PartFields, Result<StageParts>, std::numeric_limits<std::size_t>::max()> parts_;
+  plan::PlanTable<StateFields, std::vector<StageState>, kMostKept> states_;
 };
 
 QuickBound::QuickBound(const zoo::Model& model, const machine::Machine& machine)

@@ -72,6 +72,7 @@ struct MemoryBytes {
 
 /// Memory below a device's own: host, storage, the machine's remote memory.
 inline constexpr std::size_t kLowerTierCount = 3;
+inline constexpr std::size_t kHostLower = 0;
 inline constexpr std::size_t kRemoteLower = 2;
 using LowerTiers = std::array<Bytes, kLowerTierCount>;
 /// Row of LowerTiers of a tier below the device's (Node::tier).

@@ -60,13 +60,9 @@ double mean_share(const std::vector<std::string>& machines, int count) {
     EXPECT_LE(*quick.least_states(drawn.plan.plan), fullest->total()) << told(drawn.plan);
     EXPECT_LE(*quick.least_kernels(drawn.plan.plan) + *quick.least_copies(drawn.plan.plan), truth)
         << told(drawn.plan);
-    machine::Machine roomy = drawn.machine;  // else the first stage that does not fit is enough
-    roomy.device.memory.front().capacity = Bytes::max();
-    const auto same = footprint::fullest(drawn.plan.model, drawn.plan.plan, roomy);
-    EXPECT_TRUE(!same.fits || same.total == fullest->total()) << told(drawn.plan);
-    EXPECT_EQ(same.fits, footprint::check_fits(*memory, roomy).has_value()) << told(drawn.plan);
-    EXPECT_EQ(footprint::fullest(drawn.plan.model, drawn.plan.plan, drawn.machine).fits,
-              footprint::check_fits(*memory, drawn.machine).has_value())
+    const auto same = footprint::fullest(drawn.plan.model, drawn.plan.plan, drawn.machine);
+    EXPECT_EQ(same.total, fullest->total()) << told(drawn.plan);
+    EXPECT_EQ(same.fits, footprint::check_fits(*memory, drawn.machine).has_value())
         << told(drawn.plan);
     held += *least / fullest->total();
     EXPECT_TRUE(bound) << told(drawn.plan);

@@ -99,7 +99,7 @@ void SearchState::add(Candidate candidate) {
 }
 
 std::pair<bool, Bytes> SearchState::memory(const plan::Plan& plan) {
-  constexpr std::size_t kBoundsOfMemory = 16;
+  constexpr std::size_t kBoundsOfMemory = 2;
   asked += kBoundsOfMemory;
   return estimator.memory(plan);
 }

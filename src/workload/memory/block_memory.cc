@@ -23,10 +23,8 @@ class BlockMeter {
         hidden_(hidden),
         boundary_(boundary) {}
 
-  BlockMemory measure(std::vector<zoo::ModelOperator> operators) {
-    for (zoo::ModelOperator& op : operators) {
-      op = plan::shard(std::move(op), plan_);
-    }
+  /// `operators`: of one rank.
+  BlockMemory measure(const std::vector<zoo::ModelOperator>& operators) {
     const std::vector<bool> dropped = dropped_by(operators);
     for (std::size_t i = 0; i < operators.size(); ++i) {
       count(operators[i], saved(operators, i, dropped[i]), dropped[i]);
@@ -162,21 +160,27 @@ class BlockMeter {
 }  // namespace
 
 BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan) {
-  const auto operators = plan::block_operators(model, plan);
+  auto operators = plan::block_operators(model, plan);
   const Bytes hidden = plan::hidden_bytes(model, plan);
+  const bool recomputes =
+      plan.recompute != plan::Recompute::none || !plan.recompute_modules.empty();
   BlockMemories result{.blocks = {}, .plain = {}, .boundary = plan::boundary_bytes(model, plan)};
-  for (plan::BlockKind kind = 0; kind < operators.size(); ++kind) {
-    for (const bool recompute : {true, false}) {
-      BlockMeter meter(plan, kind, hidden, result.boundary, recompute);
-      (recompute ? result.blocks : result.plain).push_back(meter.measure(operators[kind]));
-    }
-  }
   if (model.tied_embedding || model.mtp > 0) {
     const std::vector<zoo::ModelOperator>& head = operators[plan::kHeadBlock];
     const auto logits = std::find_if(head.begin(), head.end(), [](const zoo::ModelOperator& op) {
       return op.name == "logits_gemm";
     });
     result.tied_copy = plan::weight_elements(*logits) / plan.tp;
+  }
+  for (plan::BlockKind kind = 0; kind < operators.size(); ++kind) {
+    for (zoo::ModelOperator& op : operators[kind]) {
+      op = plan::shard(std::move(op), plan);
+    }
+    const auto measure = [&](bool recompute) {
+      return BlockMeter(plan, kind, hidden, result.boundary, recompute).measure(operators[kind]);
+    };
+    result.plain.push_back(measure(false));
+    result.blocks.push_back(recomputes ? measure(true) : result.plain.back());
   }
   return result;
 }

@@ -39,12 +39,14 @@
 ///           (Ulysses).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "base/units.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/plan.h"
+#include "workload/plan/plan_key.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::footprint {
@@ -73,5 +75,29 @@ struct BlockMemories {
   Bytes boundary{0};                ///< T H of the compute type, of every residual stream
 };
 BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan);
+
+/// The same for who asks of very many plans of one model: by the fields that shape blocks, all but
+/// those that are known not to; a new one is among them.
+class BlockMemoryTable {
+ public:
+  /// Valid until the next of().
+  const BlockMemories& of(const zoo::Model& model, const plan::Plan& plan) {
+    return table_.get(plan, [&] { return block_memories(model, plan); });
+  }
+
+ private:
+  using Fields = plan::AllFieldsBut<
+      &plan::Plan::pp, &plan::Plan::dp, &plan::Plan::schedule, &plan::Plan::chunks,
+      &plan::Plan::global_batch, &plan::Plan::overlap_ep, &plan::Plan::zero,
+      &plan::Plan::shard_params, &plan::Plan::shard_grads, &plan::Plan::shard_optimizer,
+      &plan::Plan::reshard_after_forward, &plan::Plan::recompute_layers,
+      &plan::Plan::offload_optimizer, &plan::Plan::offload_params, &plan::Plan::offload_activations,
+      &plan::Plan::order, &plan::Plan::stage_layers, &plan::Plan::batch_shares,
+      &plan::Plan::pipeline_send, &plan::Plan::overlap_tp, &plan::Plan::overlap_p2p,
+      &plan::Plan::overlap_grad_reduce, &plan::Plan::overlap_param_gather, &plan::Plan::bucket,
+      &plan::Plan::tp_algorithm, &plan::Plan::dp_algorithm>;
+  static constexpr std::size_t kMost = 16384;  // some 50 MB
+  plan::PlanTable<Fields, BlockMemories, kMost> table_;
+};
 
 }  // namespace orrery::footprint

@@ -166,13 +166,7 @@ class ChunkMeter {
   Bytes ahead(std::size_t i) const { return plan_.overlap_param_gather ? gathered(i) : Bytes(0); }
 
   Bytes unreduced(Bytes done) const {
-    if (plan_.offload_params !=
-        plan::Offload::none) {  // a block's leave beside the next one's backward
-      return std::min(done, largest_gradients_ * (plan_.overlap_grad_reduce ? 2 : 1));
-    }
-    const bool travels = plan_.dp * plan_.cp > 1 && plan_.zero >= 2;
-    return travels ? std::min(done, bucket_bytes(plan_, all_gradients_, largest_gradients_))
-                   : Bytes(0);
+    return std::min(done, most_unreduced(plan_, all_gradients_, largest_gradients_));
   }
 
   const BlockMemories& model_;
@@ -196,6 +190,15 @@ Bytes of_chunk(const BlockMemories& model, const plan::Plan& plan, const StageCh
 }
 
 }  // namespace
+
+Bytes most_unreduced(const plan::Plan& plan, Bytes all, Bytes largest) {
+  if (plan.offload_params !=
+      plan::Offload::none) {  // a block's leave beside the next one's backward
+    return largest * (plan.overlap_grad_reduce ? 2 : 1);
+  }
+  const bool travels = plan.dp * plan.cp > 1 && plan.zero >= 2;
+  return travels ? bucket_bytes(plan, all, largest) : Bytes(0);
+}
 
 std::vector<ChunkPass> chunk_passes(plan::Schedule schedule) {
   std::vector<ChunkPass> passes{ChunkPass::forward};

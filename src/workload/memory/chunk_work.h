@@ -34,6 +34,10 @@ struct ChunkWork {
 ChunkWork chunk_work(const BlockMemories& model, const plan::Plan& plan, const StageChunk& chunk,
                      ChunkPass pass, std::int64_t number, Bytes messages);
 
+/// The most gradients of a chunk that wait for their reduction while a backward runs, of `all` and
+/// those of its largest block, on the wire.
+Bytes most_unreduced(const plan::Plan& plan, Bytes all, Bytes largest);
+
 /// Messages of the stage's chunk with the most in flight, and what scatter_gather gathers.
 Bytes message_bytes(const BlockMemories& model, const plan::Plan& plan,
                     const std::vector<StageChunk>& chunks);

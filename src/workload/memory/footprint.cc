@@ -81,17 +81,6 @@ void check_lower(const StageMemory& stage, std::size_t number, std::size_t lower
              std::move(expected)});
 }
 
-/// As check_fits() of a machine whose devices are all alike.
-bool fits(const MostHeld& most, const machine::Machine& machine) {
-  const auto& tiers = machine.device.memory;
-  bool fits = !tiers.empty() && most.total <= tiers.front().capacity;
-  for (std::size_t lower = 0; lower < graph::kLowerTierCount; ++lower) {
-    fits = fits && (most.lower[lower] == Bytes(0) ||
-                    most.lower[lower] <= lower_capacity(lower, machine.device, machine));
-  }
-  return fits;
-}
-
 /// One line for all stages that `check` finds wrong: of the one that needs most.
 template <class Need, class Check>
 void worst(const std::vector<StageMemory>& stages, const Need& need, const Check& check,
@@ -117,19 +106,22 @@ void worst(const std::vector<StageMemory>& stages, const Need& need, const Check
 
 }  // namespace
 
+bool fits(const MostHeld& most, const machine::Machine& machine) {
+  const auto& tiers = machine.device.memory;
+  bool fits = !tiers.empty() && most.total <= tiers.front().capacity;
+  for (std::size_t lower = 0; lower < graph::kLowerTierCount; ++lower) {
+    fits = fits && (most.lower[lower] == Bytes(0) ||
+                    most.lower[lower] <= lower_capacity(lower, machine.device, machine));
+  }
+  return fits;
+}
+
 namespace {
 
 bool same_blocks(const std::vector<StageChunk>& a, const std::vector<StageChunk>& b) {
   return std::equal(
       a.begin(), a.end(), b.begin(), b.end(),
       [](const StageChunk& one, const StageChunk& other) { return one.blocks == other.blocks; });
-}
-
-/// Whether a later stage with the same chunks never holds more.
-bool later_hold_less(const plan::Plan& plan) {
-  return (plan.schedule == plan::Schedule::gpipe || plan.schedule == plan::Schedule::one_f_one_b ||
-          plan.schedule == plan::Schedule::interleaved) &&
-         !plan::pipeline_shape(plan).pairs;
 }
 
 }  // namespace
@@ -156,10 +148,10 @@ Fullest fullest_alike(const zoo::Model& model, const plan::Plan& plan,
   const auto parts = plan::split_model(model, plan);
   const BlockMemories blocks = block_memories(model, plan);
   const Bytes framework = framework_bytes(model, plan, machine);
-  const bool first_only = later_hold_less(plan);
+  const bool first_only = later_hold_less(plan::pipeline_shape(plan));
   std::vector<std::vector<StageChunk>> seen;
   Fullest fullest{.total = Bytes(0), .fits = true};
-  for (std::int64_t stage = 0; stage < plan.pp && fullest.fits; ++stage) {
+  for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
     std::vector<StageChunk> chunks =
         stage_chunks(model, plan, (*parts)[static_cast<std::size_t>(stage)]);
     if (first_only && std::any_of(seen.begin(), seen.end(),
@@ -169,7 +161,7 @@ Fullest fullest_alike(const zoo::Model& model, const plan::Plan& plan,
     MostHeld most = most_held(blocks, plan, stage, chunks);
     most.total += framework;
     fullest.total = std::max(fullest.total, most.total);
-    fullest.fits = fits(most, machine);
+    fullest.fits = fullest.fits && fits(most, machine);
     seen.push_back(std::move(chunks));
   }
   return fullest;

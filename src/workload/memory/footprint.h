@@ -54,14 +54,17 @@ StageMemory stage_memory(const BlockMemories& blocks, const plan::Plan& plan, st
                          const std::vector<StageChunk>& chunks);
 
 struct Fullest {
-  Bytes total{0};  ///< of the fullest stage; of one that does not fit as soon as one is found
+  Bytes total{0};  ///< of the fullest stage
   bool fits = false;
 };
 
-/// What memory_footprint() and check_fits() say of the fullest stage of a checked plan, for
-/// searches that ask of very many. Of stages with equal chunks only the first one is looked at
-/// where a later one runs the same pieces with fewer microbatches ahead (gpipe, 1F1B, interleaved).
+/// What memory_footprint() and check_fits() say of a checked plan, without categories and moments.
+/// Of stages with equal chunks only the first one is looked at where later_hold_less(). Who asks of
+/// very many plans: memory_tables.h.
 Fullest fullest(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine);
+
+/// As check_fits(), of a stage on a machine whose devices are all alike.
+bool fits(const MostHeld& most, const machine::Machine& machine);
 
 /// A mistake per stage and memory tier that is too small or absent.
 Result<void> check_fits(const std::vector<StageMemory>& stages, const machine::Machine& machine);

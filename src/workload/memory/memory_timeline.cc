@@ -293,6 +293,13 @@ std::string to_string(const MemoryMoment& moment, bool with_chunk) {
                      with_chunk ? fmt::format("chunk {}, ", moment.chunk) : "", block);
 }
 
+bool later_hold_less(const plan::PipelineShape& shape) {
+  return (shape.schedule == plan::Schedule::gpipe ||
+          shape.schedule == plan::Schedule::one_f_one_b ||
+          shape.schedule == plan::Schedule::interleaved) &&
+         !shape.pairs;
+}
+
 std::int64_t replayed_microbatches(const plan::PipelineShape& shape) {
   const std::int64_t least = 3 * shape.stages;
   const std::int64_t round = 2 * shape.stages;

@@ -63,6 +63,11 @@ struct OwnedParameters {
     expert_frozen += other.expert_frozen;
     return *this;
   }
+  friend OwnedParameters operator*(OwnedParameters one, std::int64_t times) {
+    return {one.dense * times,     one.expert * times,
+            one.quantized * times, one.expert_quantized * times,
+            one.frozen * times,    one.expert_frozen * times};
+  }
 };
 /// Of a block, with the head's copy of a table that stands on another stage.
 OwnedParameters owned_parameters(const BlockMemories& model, const plan::Plan& plan,

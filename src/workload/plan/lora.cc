@@ -143,8 +143,9 @@ class LoraChecker {
   LoraChecker(const Plan& plan, const zoo::Model& model) : plan_(plan), model_(model) {}
 
   Result<void> run() {
-    const bool in_range = plan_.lora_rank >= 0 && plan_.lora_rank <= kMostRank;
-    require(in_range, "lora_rank", plan_.lora_rank, fmt::format("0 to {}", kMostRank));
+    if (plan_.lora_rank < 0 || plan_.lora_rank > kMostRank) {
+      require(false, "lora_rank", plan_.lora_rank, fmt::format("0 to {}", kMostRank));
+    }
     if (plan_.lora_rank == 0) {
       require(plan_.lora_targets == Plan().lora_targets, "lora_targets", plan_.lora_targets,
               "all without lora_rank");
@@ -160,9 +161,9 @@ class LoraChecker {
 
  private:
   template <class T>
-  void require(bool ok, std::string_view field, const T& found, std::string expected) {
+  void require(bool ok, std::string_view field, const T& found, std::string_view expected) {
     if (!ok) {
-      error_.add({{}, std::string(field), fmt::format("{}", found), std::move(expected)});
+      error_.add({{}, std::string(field), fmt::format("{}", found), std::string(expected)});
     }
   }
 

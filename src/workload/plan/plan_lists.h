@@ -2,6 +2,7 @@
 /// Plan fields that are lists in one string.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,6 +15,17 @@ namespace orrery::plan {
 
 /// "mlp, norm act" -> {"mlp", "norm", "act"}: items stand between commas or blanks; "" has none.
 std::vector<std::string> list_items(std::string_view list);
+
+/// Whether holds(item) of any.
+template <class Holds>
+bool any_item(std::string_view list, const Holds& holds) {
+  constexpr std::string_view kBetween = ", \t";
+  if (list.find_first_of(kBetween) == std::string_view::npos) {  // most have one item, or none
+    return !list.empty() && holds(list);
+  }
+  const std::vector<std::string> items = list_items(list);
+  return std::any_of(items.begin(), items.end(), holds);
+}
 
 /// Lengths of the documents packed into every sequence; none for one document. Their attention
 /// masks are blocks on the diagonal: the work of attention is that of sum of length^2 instead of

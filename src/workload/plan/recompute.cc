@@ -108,8 +108,7 @@ bool recompute_selects(const Plan& plan, const zoo::ModelOperator& op) {
   if (plan.recompute == Recompute::selective && is_core(op)) {
     return true;
   }
-  const std::vector<std::string> names = list_items(plan.recompute_modules);
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+  return any_item(plan.recompute_modules, [&](std::string_view name) {
     const RecomputeModule* module = module_named(name);
     return module != nullptr ? module->holds(op) : op.name == name;
   });

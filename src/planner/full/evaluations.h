@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "estimate/estimate.h"
-#include "estimate/plan_memo.h"
 #include "planner/full/objective.h"
 #include "planner/full/space.h"
+#include "workload/plan/plan_key.h"
 
 namespace orrery::full {
 
@@ -84,7 +84,7 @@ class Evaluations {
 
   const Task& task_;
   const Score& score_;
-  std::unordered_map<plan::Plan, std::optional<Simulated>, estimate::PlanHash>
+  std::unordered_map<plan::Plan, std::optional<Simulated>, plan::PlanHash>
       simulated_;                                ///< that were asked for; never iterated over
   std::vector<estimate::Estimator> estimators_;  ///< of the thread that asks, then of the others
   std::mutex lock_;

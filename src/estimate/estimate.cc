@@ -35,13 +35,15 @@ constexpr std::size_t kMostSteps = 250'000;
 constexpr std::size_t kMostOutlines = 8;
 constexpr std::size_t kMostTimed = 32;
 
-/// Of a pass: from here on maps do not tell well what messages meet (event_run.h).
+/// Of a pass, and of a step's kernels: from here on maps do not tell well what messages, and
+/// gathers ahead, meet (event_run.h).
 constexpr double kLongMessages = 0.05;
+constexpr double kMuchAhead = 0.1;
 
 /// Times that maps are above events at the most: where groups cross one another's links, and where
-/// messages are long.
+/// they do not.
 constexpr double kMostAboveCrossing = 1.3;
-constexpr double kMostAboveMessages = 1.1;
+constexpr double kMostAboveMeeting = 1.1;
 
 }  // namespace
 
@@ -57,7 +59,7 @@ class Estimator::Memo {
     Time at_least{0};
     if (plan.pp > 1) {
       const Estimate* maps = maps_of(plan);
-      if (maps != nullptr && (maps->at_least == Time(0) || maps->is_far_beyond(limit))) {
+      if (maps != nullptr && (!maps->rough || maps->is_far_beyond(limit))) {
         return within_range(*maps);
       }
       at_least = maps == nullptr ? Time(0) : maps->at_least;
@@ -97,7 +99,8 @@ class Estimator::Memo {
       return nullptr;
     }
     const double above = most_above_events(plan);
-    slowest->at_least = above > 0 ? slowest->step_time / above : Time(0);
+    slowest->rough = above > 0;
+    slowest->at_least = slowest->rough ? slowest->step_time / above : Time(0);
     return &*(answers_.of(plan).maps = *slowest);
   }
 
@@ -135,15 +138,17 @@ class Estimator::Memo {
     return parts_of(*run);
   }
 
-  /// Of a checked plan that is run by events, as groups cross one another's links or long messages
-  /// meet much there: how many times the events' answer maps may say. 0: maps are enough.
+  /// Of a checked plan that is run by events, as groups cross one another's links, or as long
+  /// messages or many gathers ahead meet much there: how many times the events' answer maps may
+  /// say. 0: maps are enough.
   double most_above_events(const plan::Plan& plan) {
     const auto site = sites_.of(plan);
     if (!site || !runs_by_events(plan, *site->machine)) {
       return 0;
     }
+    const double crossing = has_few_ranks(plan) ? kMostAboveCrossing : 0;
     if (plan.pp == 1 || has_lines(*site->machine)) {
-      return has_lines(*site->machine) ? kMostAboveCrossing : 0;
+      return has_lines(*site->machine) ? crossing : 0;
     }
     const auto prepared = prepare(plan, short_of(plan));
     if (!prepared) {
@@ -151,9 +156,12 @@ class Estimator::Memo {
     }
     map_templates(*prepared->timed, Works::slowed);
     if (prepared->timed->crosses) {
-      return kMostAboveCrossing;
+      return crossing;
     }
-    return share_of_messages(*prepared->timed) > kLongMessages ? kMostAboveMessages : 0;
+    const bool meets_much =
+        (has_few_ranks(plan) && share_of_messages(*prepared->timed) > kLongMessages) ||
+        share_ahead({*prepared->timed, *prepared->lists}) > kMuchAhead;
+    return meets_much ? kMostAboveMeeting : 0;
   }
 
   /// Whether its machine can run the plan.

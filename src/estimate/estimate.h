@@ -43,6 +43,7 @@ struct Estimate {
   /// Of several stages that are run by events: what events say at the least, by maps. Tested, not
   /// proved (docs/models/estimate.md).
   Time at_least{0};
+  bool rough = false;  ///< far beyond the limit: what maps say, where events would tell
 
   bool is_far_beyond(Time limit) const { return at_least > limit; }
 };

@@ -86,7 +86,11 @@ Lengths lengths_of(const plan::Plan& plan) {
 }  // namespace
 
 bool runs_by_events(const plan::Plan& plan, const machine::Machine& machine) {
-  return machine.parts.empty() && plan.batch_shares.empty() && plan.devices() <= kMostRanks;
+  return machine.parts.empty() && plan.batch_shares.empty();
+}
+
+bool has_few_ranks(const plan::Plan& plan) {
+  return plan.devices() <= kMostRanks;
 }
 
 bool has_lines(const machine::Machine& machine) {

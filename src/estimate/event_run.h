@@ -5,8 +5,10 @@
 ///   ranks), or groups of several stages on a link of a whole node, are as fast as the others let
 ///   them be at that moment, and drift apart or fall into step as they do. No sum and no mean of
 ///   who moves when gives that. Nor do maps know what messages that take a twentieth of a pass or
-///   more (chunks of one layer behind PCIe) meet at both ends, and who waits for that. Such plans
-///   are run by `simulate`, with few microbatches. Of more than these the step is linear,
+///   more (chunks of one layer behind PCIe) meet at both ends, and who waits for that, nor what
+///   gathers that begin beside the instance before do to it where they take a tenth of all kernels
+///   (ZeRO-3 in a pipeline). Such plans are run by `simulate`, with few microbatches. Of more than
+///   these the step is linear,
 ///
 ///       T(m) = T(b) + (m - b) (T(b) - T(a)) / (b - a)
 ///
@@ -23,9 +25,11 @@
 
 namespace orrery::estimate {
 
-/// Whether a plan can be run by events: on a machine of one sort, with no more ranks than can be
-/// run in some tenths of a second.
+/// Whether a plan can be run by events: on a machine of one sort.
 bool runs_by_events(const plan::Plan& plan, const machine::Machine& machine);
+/// Whether it has no more ranks than can be run in some tenths of a second where none is another's
+/// mirror.
+bool has_few_ranks(const plan::Plan& plan);
 /// Whether it has rings, tori or meshes.
 bool has_lines(const machine::Machine& machine);
 

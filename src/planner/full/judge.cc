@@ -214,8 +214,10 @@ void simulate(SearchState& search, Candidate& candidate) {
   if (!found) {
     return;
   }
-  search.answer.estimate_error =
-      std::max(search.answer.estimate_error, std::abs(candidate.score / found->score - 1));
+  if (!candidate.estimate.rough) {
+    search.answer.estimate_error =
+        std::max(search.answer.estimate_error, std::abs(candidate.score / found->score - 1));
+  }
   const auto place =
       std::upper_bound(search.answer.top.begin(), search.answer.top.end(), found->score,
                        [](Time score, const Found& other) { return score < other.score; });

@@ -41,7 +41,7 @@ class Answers {
   Result<footprint::Fullest> memory(const plan::Plan& plan, const Make& make) {
     const auto known = by_plan_.find(plan);
     if (known == by_plan_.end() || !known->second.memory) {
-      const Result<footprint::Fullest> memory = make();
+      Result<footprint::Fullest> memory = make();
       if (known == by_plan_.end() || !memory) {
         return memory;
       }

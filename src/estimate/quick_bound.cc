@@ -16,8 +16,7 @@
 #include "estimate/sites.h"
 #include "estimate/stage_loads.h"
 #include "estimate/state_costs.h"
-#include "workload/memory/block_memory.h"
-#include "workload/memory/least_memory.h"
+#include "workload/memory/memory_tables.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/plan_key.h"
 #include "workload/plan/schedule.h"
@@ -130,12 +129,10 @@ class QuickBound::Memo {
 
   Result<Bytes> least_memory(const plan::Plan& plan) {
     const auto site = sites_.of(plan);
-    const StageParts* parts = parts_of(plan);
-    if (!site || parts == nullptr) {
+    if (!site || parts_of(plan) == nullptr) {
       return fail(site ? Error("a plan that check() accepts") : site.error());
     }
-    return footprint::least_memory(model_, memories_of(plan), plan, *parts, *site->machine,
-                                   pieces_of(plan));
+    return tables_.least(plan, *site->machine);
   }
 
  private:
@@ -154,17 +151,7 @@ class QuickBound::Memo {
   }
 
   const footprint::BlockMemories& memories_of(const plan::Plan& plan) {
-    return memories_.of(model_, plan);
-  }
-
-  const footprint::EndPieces& pieces_of(const plan::Plan& plan) {
-    const plan::PipelineShape shape = plan::pipeline_shape(plan);
-    const auto [found, is_new] = pieces_.try_emplace(
-        {shape.schedule, shape.stages, shape.chunks, shape.microbatches, shape.pairs});
-    if (is_new) {
-      found->second = footprint::pieces_at_ends(shape);
-    }
-    return found->second;
+    return tables_.blocks_of(plan);
   }
 
   /// Of a chunk's activations, one way, of one microbatch: what a pass cannot run ahead of, since a
@@ -303,12 +290,9 @@ class QuickBound::Memo {
   /// are sent.
   std::map<std::tuple<const BlockCosts*, const StageParts*, std::int64_t, bool, plan::PipelineSend>,
            std::vector<StagePasses>>
-      loads_;  // never iterated over
-  std::map<std::tuple<plan::Schedule, std::int64_t, std::int64_t, std::int64_t, bool>,
-           footprint::EndPieces>
-      pieces_;            // never iterated over
+      loads_;             // never iterated over
   ByPlan<Time> kernels_;  // of a microbatch, over all stages
-  footprint::BlockMemoryTable memories_;
+  footprint::MemoryTables tables_{model_};
   /// Never forgotten: loads_ knows them by where they lie.
   plan::PlanTable<PartFields, Result<StageParts>, std::numeric_limits<std::size_t>::max()> parts_;
   plan::PlanTable<StateFields, std::vector<StageState>, kMostKept> states_;

@@ -66,7 +66,7 @@ class QuickBound {
   /// optimizer's. As least_time().
   Result<Time> least_busy(const plan::Plan& plan);
 
-  /// Bytes that the fullest stage has at the least (memory/least_memory.h), of the same plans.
+  /// MemoryTables::least(), of the same plans.
   Result<Bytes> least_memory(const plan::Plan& plan);
 
  private:

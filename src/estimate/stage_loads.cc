@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "machine/copy_time.h"
-#include "workload/memory/least_memory.h"
+#include "workload/plan/recompute.h"
 #include "workload/plan/schedule.h"
 #include "workload/plan/shard.h"
 
@@ -69,13 +69,22 @@ Time StagePasses::on_ports(const StageState& state, Time copied, std::int64_t mi
   return busiest_port(all);
 }
 
+/// Per microbatch, from forward to backward.
+Bytes StageLoads::kept_by_layers(const plan::ModelPart& part) const {
+  Bytes sum{0};
+  for (std::int64_t i = 0; i < part.layers; ++i) {
+    const plan::BlockKind kind = plan::layer_block(model, plan, part.first_layer + i);
+    sum += (plan::recomputes_layer(plan, i) ? memories.blocks : memories.plain)[kind].kept;
+  }
+  return sum;
+}
+
 void StageLoads::add_chunk(const plan::ModelPart& part, StagePasses& load) const {
   const PassCost forward = blocks.forward(part);
   const PassCost backward =
       blocks.backward(part, recomputed == 0 ? part.layers : std::max<std::int64_t>(recomputed, 0));
   load.chunks.push_back({hides ? forward.kernels : forward.chain,
-                         hides ? backward.kernels : backward.chain,
-                         footprint::kept_by_layers(model, memories, plan, part)});
+                         hides ? backward.kernels : backward.chain, kept_by_layers(part)});
   add(load, forward, !plan.fuse_communication);
   add(load, backward, !plan.fuse_communication);
 }

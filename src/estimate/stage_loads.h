@@ -59,6 +59,7 @@ struct StageLoads {
   std::vector<StagePasses> all(Placement* placement) const;
 
  private:
+  Bytes kept_by_layers(const plan::ModelPart& part) const;
   void add_chunk(const plan::ModelPart& part, StagePasses& load) const;
   void add_messages(std::int64_t stage, Placement& placement, PortTimes& ports) const;
 };

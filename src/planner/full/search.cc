@@ -105,11 +105,9 @@ std::pair<bool, Bytes> SearchState::memory(const plan::Plan& plan) {
 }
 
 bool SearchState::has_room(const std::vector<plan::Plan>& frugal) {
-  constexpr double kNear = 0.7;  // of the capacity: of most plans the bound is more than that
   const bool some = std::ranges::any_of(frugal, [&](const plan::Plan& plan) {
     const auto least = bounds.least_memory(plan);
-    return least && *least <= capacity &&
-           (*least < capacity * kNear || !valid(plan) || memory(plan).second <= capacity);
+    return least && *least <= capacity;
   });
   for (const plan::Plan& plan : frugal) {
     if (!some) {

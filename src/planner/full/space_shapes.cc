@@ -204,7 +204,7 @@ std::vector<std::string> Space::layer_splits(plan::Plan plan) const {
   const bool even = task_.model.layers % (plan.pp * plan.chunks) == 0;
   plan.stage_layers = even ? "" : "auto";
   std::vector<std::string> splits{plan.stage_layers};
-  if (even && plan.pp > 1) {
+  if (even && plan.pp > 1 && !proportion_) {  // else "auto" is the split in proportion
     const auto plain = plan::split_layers(task_.model, plan);
     plan.stage_layers = "auto";
     const auto weighed = plan::split_layers(task_.model, plan);
@@ -218,7 +218,7 @@ std::vector<std::string> Space::layer_splits(plan::Plan plan) const {
     if (std::ranges::find(splits, split) == splits.end()) {
       splits.push_back(split);
     }
-    if (!even) {  // "auto" is that split itself
+    if (!even) {  // that is it
       splits.erase(splits.begin());
     }
   }

@@ -127,15 +127,12 @@ MostHeld MemoryTables::most_held(const plan::Plan& plan, const EqualStages& stag
   return held;
 }
 
-Fullest MemoryTables::fullest(const plan::Plan& plan, const machine::Machine& machine) {
-  const bool alike = plan.batch_shares.empty() && machine.parts.empty();
-  if (!alike) {
-    return footprint::fullest(model_, plan, machine);
-  }
+std::optional<Fullest> MemoryTables::fullest_alike(const plan::Plan& plan,
+                                                   const machine::Machine& machine) {
   Split& split = splits_.get(plan, [&] { return split_of(plan); });
-  memories_ = &blocks_.of(model_, plan);
+  memories_ = &blocks_of(plan);
   if (!sums_.begin(*memories_, plan, split.most_blocks)) {
-    return footprint::fullest(model_, plan, machine);
+    return std::nullopt;
   }
   totals_.clear();
   for (const ChunkSums::Blocks& content : split.contents) {
@@ -151,6 +148,17 @@ Fullest MemoryTables::fullest(const plan::Plan& plan, const machine::Machine& ma
     fullest.fits = fullest.fits && fits(most, machine);
   }
   return fullest;
+}
+
+Fullest MemoryTables::fullest(const plan::Plan& plan, const machine::Machine& machine) {
+  const bool alike = plan.batch_shares.empty() && machine.parts.empty();
+  const auto found = alike ? fullest_alike(plan, machine) : std::nullopt;
+  return found ? *found : footprint::fullest(model_, plan, machine);
+}
+
+Bytes MemoryTables::least(const plan::Plan& plan, const machine::Machine& machine) {
+  const auto found = fullest_alike(plan, machine);
+  return found ? found->total : footprint::fullest(model_, plan, machine).total;
 }
 
 }  // namespace orrery::footprint

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -38,6 +39,13 @@ class MemoryTables {
   /// Of a checked plan on a machine of its devices.
   Fullest fullest(const plan::Plan& plan, const machine::Machine& machine);
 
+  /// fullest().total where devices and shares of the batch are alike; of others what a replica with
+  /// the mean share, rounded down, has on the devices that the machine states: some has as much.
+  Bytes least(const plan::Plan& plan, const machine::Machine& machine);
+
+  /// Valid until another plan is asked for.
+  const BlockMemories& blocks_of(const plan::Plan& plan) { return blocks_.of(model_, plan); }
+
  private:
   using SplitFields =
       plan::FieldsAlone<&plan::Plan::pp, &plan::Plan::schedule, &plan::Plan::chunks,
@@ -60,6 +68,8 @@ class MemoryTables {
     std::map<std::tuple<std::int64_t, bool, bool>, std::vector<InFlight>> in_flight;
   };
 
+  /// Of devices and shares that are alike. Nothing: bytes that are too many for sums.
+  std::optional<Fullest> fullest_alike(const plan::Plan& plan, const machine::Machine& machine);
   Split split_of(const plan::Plan& plan) const;
   const std::vector<InFlight>& in_flight_of(const plan::Plan& plan, Split& split);
   MostHeld most_held(const plan::Plan& plan, const EqualStages& stages, const InFlight& moments,

@@ -8,6 +8,7 @@
 
 #include "../task.h"
 #include "planner/full/search.h"
+#include "planner/full/space.h"
 #include "study/run.h"
 
 namespace orrery::full {
@@ -64,6 +65,22 @@ TEST(PlanParts, TheBestOfMixedDevicesUsesEachForWhatItDoes) {
   const auto alone = search(task("gpt2", "dgx-h100", 4, 64, 1024), quick());
   ASSERT_TRUE(alone);
   EXPECT_LE(best.step_time, alone->top.front().step_time);
+}
+
+/// There `auto` would be the split in proportion, which plans have in numbers: of `auto` itself
+/// bounds and memory would be those of another split.
+TEST(PlanParts, LayersInProportionAreTriedOnce) {
+  const Task mixed = mixed_task(machine::load_machine("dgx-a100-80g")->device);
+  const auto space = Space::of(mixed);
+  ASSERT_TRUE(space);
+  int uneven = 0;
+  for (const plan::Plan& group : space->groups()) {
+    for (const plan::Plan& shape : space->shapes(group)) {
+      EXPECT_NE(shape.stage_layers, "auto") << plan::to_yaml(shape);
+      uneven += shape.stage_layers.empty() ? 0 : 1;
+    }
+  }
+  EXPECT_GT(uneven, 0);
 }
 
 /// Devices a hundred times as slow only hold the others up: they stay idle, and the answer is that

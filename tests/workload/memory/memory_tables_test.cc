@@ -177,7 +177,8 @@ std::uint64_t seed() {
 /// With little memory of every sort, so that plans fail in each.
 machine::Machine small_machine() {
   machine::Machine machine;
-  machine.network = {{.size = 8}};
+  machine.network.resize(1);
+  machine.network.front().size = 8;
   machine.device.memory.resize(3);
   machine.device.memory[0].capacity = 24_GiB;
   machine.device.memory[1].capacity = 40_GiB;

@@ -265,17 +265,20 @@ inline std::optional<Arrays> rms_norm(const Arrays& in) {
   })};
 }
 
-/// Heads of two elements; a query sees the keys before it and its own.
-inline std::optional<Arrays> causal_attention(const Arrays& in) {
+/// Heads of two elements; a query sees its own key and the `window` - 1 before it. A fourth input
+/// is one logit more for each head, without a value.
+inline std::optional<Arrays> windowed_attention(const Arrays& in, std::int64_t window) {
   constexpr std::int64_t kWidth = 2;
-  if (in[0].shape != in[1].shape || in[0].shape != in[2].shape) {
+  if (in[0].shape != in[1].shape || in[0].shape != in[2].shape || in[0].extent(2) % kWidth != 0 ||
+      (in.size() > 3 && in[3].extent(0) * kWidth != in[0].extent(2))) {
     return std::nullopt;
   }
   return Arrays{make(in[0].shape, [&](const Shape& index) {
     const std::int64_t head = index[2] / kWidth * kWidth;
     double sum = 0;
-    double weights = 0;
-    for (std::int64_t key = 0; key <= index[1]; ++key) {
+    double weights = in.size() > 3 ? std::exp(in[3].at({head / kWidth})) : 0;
+    for (std::int64_t key = std::max<std::int64_t>(0, index[1] - window + 1); key <= index[1];
+         ++key) {
       double score = 0;
       for (std::int64_t d = head; d < head + kWidth; ++d) {
         score += in[0].at({index[0], index[1], d}) * in[1].at({index[0], key, d});
@@ -285,6 +288,82 @@ inline std::optional<Arrays> causal_attention(const Arrays& in) {
     }
     return sum / weights;
   })};
+}
+inline std::optional<Arrays> causal_attention(const Arrays& in) {
+  return windowed_attention(in, in[0].extent(1));
+}
+inline std::optional<Arrays> local_attention(const Arrays& in) {
+  return windowed_attention(in, 2);
+}
+
+inline double silu(double x) {
+  return x / (1 + std::exp(-x));
+}
+
+/// Each channel with its own weights over the tokens before it, then SiLU.
+inline std::optional<Arrays> causal_convolution(const Arrays& in) {
+  const std::int64_t kernel = in[1].extent(1);
+  if (in[1].extent(0) != in[0].extent(2) || (in.size() > 2 && in[2].extent(0) != in[0].extent(2))) {
+    return std::nullopt;
+  }
+  return Arrays{make(in[0].shape, [&](const Shape& i) {
+    double sum = in.size() > 2 ? in[2].at({i[2]}) : 0;
+    for (std::int64_t k = 0; k < std::min(kernel, i[1] + 1); ++k) {
+      sum += in[0].at({i[0], i[1] - k, i[2]}) * in[1].at({i[2], k});
+    }
+    return silu(sum);
+  })};
+}
+
+/// Groups of two heads of one channel with a state of one element: of a group's four columns two
+/// are x, one is B and one is C. h' = exp(-A dt) h + dt B x;  y = C h' + D x;  dt = exp(dt + bias).
+inline std::optional<Arrays> state_space_scan(const Arrays& in) {
+  constexpr std::int64_t kColumns = 4;
+  constexpr std::int64_t kHeads = 2;
+  const Shape& steps = in[1].shape;
+  if (in[0].extent(0) != steps[0] || in[0].extent(1) != steps[1] || steps[2] % kHeads != 0 ||
+      in[0].extent(2) * kHeads != steps[2] * kColumns || in[2].extent(0) != steps[2]) {
+    return std::nullopt;
+  }
+  return Arrays{make(steps, [&](const Shape& i) {
+    const std::int64_t first = i[2] / kHeads * kColumns;
+    const auto column = [&](std::int64_t token, std::int64_t c) {
+      return in[0].at({i[0], token, first + c});
+    };
+    double state = 0;
+    for (std::int64_t token = 0; token <= i[1]; ++token) {
+      const double dt = std::exp(in[1].at({i[0], token, i[2]}) + in[2].at({i[2], 2}));
+      state = std::exp(-std::abs(in[2].at({i[2], 0})) * dt) * state +
+              dt * column(token, 2) * column(token, i[2] % kHeads);
+    }
+    return column(i[1], 3) * state + in[2].at({i[2], 1}) * column(i[1], i[2] % kHeads);
+  })};
+}
+
+/// Groups of two elements, each divided by the root of its mean square.
+inline std::optional<Arrays> gated_norm(const Arrays& in) {
+  constexpr std::int64_t kGroup = 2;
+  if (in[0].shape != in[1].shape || in[2].extent(0) != in[0].extent(2) ||
+      in[0].extent(2) % kGroup != 0) {
+    return std::nullopt;
+  }
+  return Arrays{make(in[0].shape, [&](Shape i) {
+    const auto gated = [&] { return in[0].at(i) * silu(in[1].at(i)); };
+    const double own = gated() * in[2].at({i[2]});
+    const std::int64_t first = i[2] / kGroup * kGroup;
+    double squares = 0;
+    for (i[2] = first; i[2] < first + kGroup; ++i[2]) {
+      squares += gated() * gated();
+    }
+    return own / std::sqrt(squares / kGroup + 0.1);
+  })};
+}
+
+inline std::optional<Arrays> concatenate_rows(const Arrays& in) {
+  if (in[0].shape != in[1].shape) {
+    return std::nullopt;
+  }
+  return Arrays{concatenate(in, 2)};
 }
 
 /// Heads of two elements, each followed by the same two.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "array.h"
+#include "decoder_operators.h"
 
 namespace orrery::spmd {
 

@@ -213,6 +213,10 @@ class Spmd : public Command {
       refuse_given({{"--strategy", strategy_}, {"--max-memory", limit_}, {"--noise", noise_}},
                    "contradicts --frontier, which searches by itself", mistakes);
     }
+    if (save_ && save_graph_ && strategy_file(*save_) == *save_graph_) {
+      mistakes.add(wrong_value("--save-graph", *save_graph_,
+                               "another file; --save writes the strategy there"));
+    }
     read_noise(run, mistakes);
     run.graph = read_graph({.graph = graph_,
                             .devices = devices_,

@@ -39,6 +39,11 @@ bool is_plan_file(const std::string& file) {
   return extension == ".yaml" || extension == ".yml";
 }
 
+std::string strategy_file(const std::string& file) {
+  return is_plan_file(file) ? std::filesystem::path(file).replace_extension(".json").string()
+                            : file;
+}
+
 Result<void> save_spmd_plan(const report::SpmdRun& run, const spmd::Prices* prices,
                             const std::string& file) {
   plan::Plan plan = plan_of(run.graph);
@@ -50,7 +55,7 @@ Result<void> save_spmd_plan(const report::SpmdRun& run, const spmd::Prices* pric
                               "NAME.json: a plan is of all layers of a model of `orrery list "
                               "models`, with --cost orrery and overlap both"}));
   }
-  const std::filesystem::path strategy = std::filesystem::path(file).replace_extension(".json");
+  const std::filesystem::path strategy = strategy_file(file);
   plan.strategy = strategy.filename().string();
   plan.compute_type = own->type();
   std::string text =

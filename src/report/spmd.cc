@@ -310,6 +310,11 @@ std::string graph_json(const spmd::OperatorGraph& graph) {
     if (graph.kv_heads > 0) {
       json.key("kv_heads").value(graph.kv_heads);
     }
+    if (graph.scan != spmd::ScanShape{}) {
+      json.key("scan_groups").value(graph.scan.groups);
+      json.key("scan_state").value(graph.scan.state);
+      json.key("scan_chunk").value(graph.scan.chunk);
+    }
     json.key("tensors").begin_array();
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
       write_tensor(json, graph.tensors[i], i);

@@ -183,7 +183,26 @@ TEST(Spmd, DecodersOfTheZooAreSavedAsGraphs) {
   EXPECT_EQ(nlohmann::json::parse(run.out).at("step_time_s"), found.at("simulated_s"));
   EXPECT_THAT(orrery("spmd --graph Rmoe --batch 8 --profile nvl8").err,
               HasSubstr("--batch: goes with"));
-  EXPECT_THAT(orrery("spmd --graph deepseek-v3 --profile nvl8").err, HasSubstr("pre-norm"));
+  EXPECT_THAT(orrery("spmd --graph deepseek-v4-flash --profile nvl8").err, HasSubstr("pre-norm"));
+}
+
+TEST(Spmd, HybridsAreSavedAsGraphsAndAsPlans) {
+  const Folder folder;
+  const std::string on = " --cost orrery --machine dgx-h100 --batch 16 --sequence 1024";
+  const std::string graph = folder / "graph.json";
+  const std::string plan = folder / "plan.yaml";
+  const auto found =
+      spmd_json_of("--graph nemotron-h-8b --save " + plan + " --save-graph " + graph + on);
+  EXPECT_EQ(spmd_json_of("--graph " + graph + " --cost orrery --machine dgx-h100").at("optimum_s"),
+            found.at("optimum_s"));
+  const Outcome run =
+      orrery("simulate --plan " + plan + " --model nemotron-h-8b --machine dgx-h100 --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out).at("step_time_s"), found.at("simulated_s"));
+  EXPECT_THAT(orrery("spmd --graph nemotron-h-8b --save " + (folder / "a.yaml") + " --save-graph " +
+                     (folder / "a.json") + on)
+                  .err,
+              HasSubstr("another file; --save writes the strategy there"));
 }
 
 TEST(Spmd, MeshesOfTwoAxes) {

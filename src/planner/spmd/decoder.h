@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Operator graphs of the zoo's decoders, so that the search sees the models that plans are for.
 ///
-/// Layer: norm, three projections (MLA: through latents), causal attention (rotation and scores are
-/// one operator), its projection, sum; norm, one projection or two, activation, projection, sum.
-/// With experts, instead of the latter: a router that fills their slots, rows copied to the slots,
-/// the experts' projections and activation, weighted sums of the rows; the shared expert. Every
-/// expert gets top_k S / E rows of a sequence. Then norm, logits, log-softmax, loss. Tensors have 2
-/// bytes an element. Flops as in models.h, attention of the whole square. Heads may be sliced where
-/// the devices divide the key-value heads, and samples where they divide half of the batch.
+/// Embedding; layers (decoder_layers.h): attention, also MLA, of windows or chunks and with sinks,
+/// or Mamba-2, an MLP or experts; norm, logits, log-softmax, loss. Then for each depth of
+/// multi-token prediction: the embedding of tokens further on, a norm of that and one of what the
+/// layers made, both side by side projected to one, layers, norm, logits, loss: the same table and
+/// head again. Every expert gets top_k S / E rows of a sequence. Tensors have 2 bytes an element.
+/// Heads may be sliced where the devices divide the key-value heads, Mamba-2 where they divide its
+/// groups, and samples where they divide half of the batch.
 ///
-/// Ignores: biases, dropout, position tables; norms of heads; a gate of the shared expert; experts
-/// with more tokens than others; a tied embedding is two tables.
+/// Ignores: biases, dropout, position tables; norms of heads; the clamp before an activation, and
+/// which function it is; a gate of the shared expert; experts with more tokens than others; a tied
+/// embedding is two tables.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,8 @@ struct DecoderSize {
   bool mesh = false;          ///< which slices are whole is for the prices of a mesh to say
 };
 
-/// Mistakes: models that are not of pre-norm layers of causal attention and an MLP or experts, or
-/// with multi-token prediction; extents
-/// below 1 or too large to count.
+/// Mistakes: models whose layers are not pre-norm, causal and of these operators, that predict no
+/// tokens, or with several residual streams; extents below 1 or too large to count.
 Result<OperatorGraph> decoder_graph(const zoo::Model& model, const DecoderSize& size);
 
 }  // namespace orrery::spmd

@@ -114,11 +114,17 @@ Result<OperatorGraph> load_graph(const std::string& file) {
                       .element = read.optional("bytes_per_element", std::int64_t{4}),
                       .heads = read.optional("heads", std::int64_t{0}),
                       .kv_heads = read.optional("kv_heads", std::int64_t{0}),
+                      .scan = {.groups = read.optional("scan_groups", std::int64_t{0}),
+                               .state = read.optional("scan_state", std::int64_t{0}),
+                               .chunk = read.optional("scan_chunk", std::int64_t{0})},
                       .tensors = read_all<Tensor>(read, "tensors", read_tensor),
                       .nodes = read_all<Node>(read, "nodes", read_node)};
   read.require(graph.element >= 1 && graph.element <= 16, "bytes_per_element", "1 to 16");
   read.require(graph.heads >= 0, "heads", "a count");
   read.require(graph.kv_heads >= 0, "kv_heads", "a count");
+  read.require(graph.scan.groups >= 0, "scan_groups", "a count");
+  read.require(graph.scan.state >= 0, "scan_state", "a count");
+  read.require(graph.scan.chunk >= 0, "scan_chunk", "a count");
   if (read.ok()) {
     if (auto sound = verify(graph); !sound) {
       for (Mistake& mistake : sound.error().mistakes) {

@@ -107,6 +107,8 @@ constexpr std::array kStreaming{
     Streaming{"log_softmax", OperatorKind::softmax},
     Streaming{"embedding", OperatorKind::embedding},
     Streaming{"nll_loss", OperatorKind::loss},
+    Streaming{"causal_convolution", OperatorKind::convolution},
+    Streaming{"state_space_scan", OperatorKind::scan},
     Streaming{"attention", OperatorKind::opaque},
     Streaming{"top_1_gating", OperatorKind::opaque},
     Streaming{"top_2_gating", OperatorKind::opaque},
@@ -140,11 +142,15 @@ KernelShape kernel_shape(const OperatorGraph& graph, const Node& node, const std
       return {row.kind, row.gemm(a, b)};
     }
   }
-  if (node.op == "causal_attention") {
+  if (node.op == "causal_attention" || node.op == "local_attention") {
     return attention_shape(graph, node, a);
   }
   if (node.op == "layer_norm" || node.op == "rms_norm") {
     return {OperatorKind::norm, {.k = a.empty() ? 0 : a.back()}};
+  }
+  if (node.op == "gated_norm" && a.size() == 3) {
+    const std::int64_t whole = graph.tensor(node.outputs.front()).shape.back();
+    return {OperatorKind::norm, {.k = whole / std::max<std::int64_t>(1, graph.scan.groups)}};
   }
   for (const Streaming& row : kStreaming) {
     if (row.op == node.op) {

@@ -2,8 +2,9 @@
 /// Which kernel computes an operator's part on one device, and its extents.
 ///
 ///   linear, conv2d, bmm, matmul, einsum     gemm, batched over experts or samples
-///   causal_attention                        attention, where the graph says how many heads
-///   layer_norm, rms_norm                    norm
+///   causal_attention, local_attention       attention, where the graph says how many heads
+///   layer_norm, rms_norm, gated_norm        norm; the latter of a group
+///   causal_convolution, state_space_scan    convolution, scan
 ///   softmax, log_softmax                    softmax
 ///   embedding, nll_loss                     embedding, loss
 ///   attention (with projections), gating    opaque

@@ -5,7 +5,8 @@
 ///               flops  linear, einsum, bmm, matmul, conv2d 2 M N K ; attention 4 L S n d and
 ///                      projections 8 L n d^2 ; causal_attention half of it, without projections ;
 ///                      gating 2 b s d E ; others none
-///               bytes  inputs and outputs in their forms; activations and inputs half
+///               bytes  inputs and outputs in their forms; activations and inputs half; of a scan
+///                      its chunks' states four times
 ///   collective  closed forms of the collective library over all devices by group and bytes, which
 ///               of an all-to-all are a device's slice
 ///   activations  half the bytes for each half; what an input becomes has no gradient

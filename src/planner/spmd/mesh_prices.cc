@@ -28,13 +28,15 @@ bool has_gradient(const OperatorGraph& graph, int tensor) {
   return producer.kind != NodeKind::input && producer.kind != NodeKind::buffer && !is_mask;
 }
 
-/// Whether devices have whole heads of what consists of heads.
-bool keeps_heads(const OperatorGraph& graph, const Node& node, const MeshForm& output,
+/// Whether devices have whole heads of what consists of heads, and groups of what does of groups.
+bool keeps_parts(const OperatorGraph& graph, const Node& node, const MeshForm& output,
                  const Mesh& mesh) {
-  constexpr int kHeads = 2;  // dimension
+  constexpr int kParts = 2;  // dimension
   const std::int64_t heads = graph.kv_heads > 0 ? graph.kv_heads : graph.heads;
-  return (node.op != "causal_attention" && node.op != "append_rotary") ||
-         heads % output.parts(mesh, kHeads) == 0;
+  const std::int64_t parts = consists_of_heads(node.op)    ? heads
+                             : consists_of_groups(node.op) ? graph.scan.groups
+                                                           : 0;
+  return parts % output.parts(mesh, kParts) == 0;
 }
 
 }  // namespace
@@ -66,7 +68,7 @@ bool MeshPrices::allows(const OperatorGraph& graph, int node,
   for (std::size_t i = 0; allowed && i < n.outputs.size(); ++i) {
     const MeshForm form{signature[0].outputs[i], signature[1].outputs[i]};
     allowed = cuts_evenly(graph.tensors[static_cast<std::size_t>(n.outputs[i])], form, mesh_) &&
-              keeps_heads(graph, n, form, mesh_);
+              keeps_parts(graph, n, form, mesh_);
   }
   return allowed;
 }
@@ -79,8 +81,8 @@ graph::Operator MeshPrices::kernel(const OperatorGraph& graph, int node,
 
 std::vector<graph::Operator> MeshPrices::backward(const OperatorGraph& graph, int node,
                                                   const graph::Operator& forward) {
-  if (forward.kind == graph::OperatorKind::attention) {
-    return {backward_of_attention(forward)};
+  if (const auto own = own_backward(forward)) {
+    return {*own};
   }
   const std::vector<int>& inputs = graph.node(node).inputs;
   std::size_t kernels = 2;

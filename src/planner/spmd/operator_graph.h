@@ -46,6 +46,14 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
+/// Of state-space scans; 0: none.
+struct ScanShape {
+  std::int64_t groups = 0;  ///< of heads that share B and C
+  std::int64_t state = 0;   ///< elements of a channel's state
+  std::int64_t chunk = 0;   ///< tokens whose products are computed together
+  friend bool operator==(const ScanShape&, const ScanShape&) = default;
+};
+
 struct OperatorGraph {
   std::string model;          ///< name, for reports
   std::int64_t devices = 0;   ///< for which it was made; 0: not known
@@ -53,6 +61,7 @@ struct OperatorGraph {
   std::int64_t element = 4;   ///< bytes of one of a tensor
   std::int64_t heads = 0;     ///< of attention; 0: not known
   std::int64_t kv_heads = 0;  ///< of its keys; 0: as many
+  ScanShape scan{};
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;  ///< in execution order
 

@@ -89,10 +89,12 @@ class Writer {
       if (node_of(computation).kind == NodeKind::op) {
         graph::Operator kernel =
             prices_.kernel(graph_, computation.node, signature_of(computation));
-        if (pass == Pass::backward && kernel.kind == graph::OperatorKind::attention) {
-          kernel = backward_of_attention(std::move(kernel));
-        } else if (pass == Pass::backward) {  // of the input and of the weight
-          node.operators.push_back(kernel);
+        if (pass == Pass::backward) {
+          if (auto own = own_backward(kernel)) {
+            kernel = std::move(*own);
+          } else {  // of the input and of the weight
+            node.operators.push_back(kernel);
+          }
         }
         node.operators.push_back(std::move(kernel));
       }
@@ -172,11 +174,16 @@ Result<void> check_allowed(const OperatorGraph& graph, const Strategy& strategy,
 
 }  // namespace
 
-graph::Operator backward_of_attention(graph::Operator forward) {
-  forward.backward = true;
-  forward.flops = forward.flops * 5 / 2;
-  forward.bytes = forward.bytes * 2;
-  return forward;
+std::optional<graph::Operator> own_backward(const graph::Operator& forward) {
+  const bool attends = forward.kind == graph::OperatorKind::attention;
+  if (!attends && forward.kind != graph::OperatorKind::scan) {
+    return std::nullopt;
+  }
+  graph::Operator op = forward;
+  op.backward = true;
+  op.flops = attends ? forward.flops * 5 / 2 : forward.flops * 3;
+  op.bytes = forward.bytes * 2;
+  return op;
 }
 
 Result<graph::Workload> program_of(const OperatorGraph& graph, const Strategy& strategy,

@@ -2,7 +2,7 @@
 /// A strategy as a workload for the event loop, which runs plans too.
 ///
 ///   kernels        of the stages, half 1 and half 2 in turn; backward from the last stage on, half
-///                  2 before half 1, each kernel twice, fused attention as its own backward
+///                  2 before half 1, each kernel twice, fused attention and scans as their own
 ///   conversions    a collective of all devices each, on one stream; of a half's stage once its
 ///                  stage before is done, and backward once the stage itself is
 ///   optimizer      when all gradients are there
@@ -12,6 +12,8 @@
 /// and where kernels are not slowed by what runs beside them, the step takes what replay() says.
 #pragma once
 
+#include <optional>
+
 #include "base/result.h"
 #include "graph/workload.h"
 #include "planner/spmd/machine_prices.h"
@@ -20,8 +22,10 @@
 
 namespace orrery::spmd {
 
-/// Of fused attention: five products for the forward's two, all operands and their gradients.
-graph::Operator backward_of_attention(graph::Operator forward);
+/// Of kernels whose backward is one of its own, not the forward's twice; operands and their
+/// gradients. Fused attention: five products for the forward's two. A state-space scan: two
+/// gradients of every product, and the products again (workload/zoo).
+std::optional<graph::Operator> own_backward(const graph::Operator& forward);
 
 /// Mistakes: those of replay(); signatures that the prices do not allow.
 Result<graph::Workload> program_of(const OperatorGraph& graph, const Strategy& strategy,

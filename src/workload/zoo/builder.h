@@ -43,8 +43,6 @@ LayerKind kind_of(const Model& model, int kind);
 
 /// How many of the model's layers are of each kind.
 std::vector<std::int64_t> layers_by_kind(const Model& model);
-/// Kinds of the layers of one depth of multi-token prediction.
-std::vector<int> prediction_layers(const Model& model);
 
 /// What a memory-bound operator reads and writes, in all its kernels.
 struct Traffic {

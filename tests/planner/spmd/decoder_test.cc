@@ -139,8 +139,104 @@ TEST(Decoder, SearchIsNoSlowerThanDataParallelismOnTheSimulatorToo) {
   EXPECT_LE(best, time({.allowed = restriction(FixedStrategy::fsdp)}));
 }
 
+TEST(Decoder, HasMultiTokenPredictionWindowsSinksAndMamba) {
+  // Every parameter but biases and, where the head is tied, once more the table.
+  for (const char* name : {"deepseek-v3", "gpt-oss-20b", "nemotron-h-8b", "nemotron-3-nano",
+                           "nemotron-3-super", "gemma-2-9b", "gpt-neox-20b", "mistral-7b"}) {
+    const zoo::Model m = zoo::load_model(name).value();
+    const OperatorGraph graph = decoder(name, {8, 16, 512, 0});
+    EXPECT_TRUE(verify(graph)) << name;
+    std::int64_t expected = zoo::count_parameters(m).total;
+    expected += m.tied_embedding ? m.vocab * m.hidden : 0;
+    const std::int64_t attention =
+        m.attention_bias ? (m.heads + 2 * m.kv_heads) * m.head_dim + m.hidden : 0;
+    const std::int64_t mlp = m.experts == 0 && m.mlp_bias ? m.ffn + m.hidden : 0;
+    const std::int64_t experts =
+        m.expert.bias ? m.experts * (2 * m.expert.ffn + m.hidden + 1) : 0;  // and the router's
+    expected -= m.layers * (attention + mlp + experts);
+    EXPECT_EQ(graph.parameters(), expected) << name;
+  }
+}
+
+TEST(Decoder, ComputesThePairsThatAWindowOrChunkLeaves) {
+  // Of 1,024 tokens, heads of 64 for queries and values, two flops for each of both: 1,024 x 128 -
+  // 128^2 / 2 pairs of a window of 128; half the square without. Sequences of 16.
+  const OperatorGraph graph = decoder("gpt-oss-20b", {8, 16, 1024, 2});
+  std::vector<double> flops;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].op.ends_with("l_attention")) {
+      flops.push_back(MachinePrices::flops_of(graph, static_cast<int>(i)).value());
+      EXPECT_EQ(graph.nodes[i].inputs.size(), 4U) << "a sink";
+    }
+  }
+  constexpr double kWidth = 16.0 * 64 * (64 + 64) * 2;
+  EXPECT_EQ(flops, (std::vector{kWidth * (1024 * 128 - 128 * 64), kWidth * 1024 * 512}));
+  // Chunks of 8,192: 10,000 tokens are one and 1,808 of the next.
+  const OperatorGraph chunks = decoder("llama-4-scout", {8, 16, 10000, 1});
+  for (std::size_t i = 0; i < chunks.nodes.size(); ++i) {
+    if (chunks.nodes[i].op == "local_attention") {
+      EXPECT_DOUBLE_EQ(MachinePrices::flops_of(chunks, static_cast<int>(i)).value(),
+                       16.0 * 40 * 256 * (8192.0 * 8192 + 1808 * 1808));
+    }
+  }
+}
+
+TEST(Decoder, ScansAsTheZooDoes) {
+  // The plan's operators for the same work on one device: flops, bytes and the kernel's time.
+  const zoo::Model model = zoo::load_model("nemotron-h-8b").value();
+  const OperatorGraph graph = decoder("nemotron-h-8b", {1, 2, 2048, 1});
+  const zoo::ShapeOptions options{.microbatch = 1, .sequence = 2048};
+  const auto operators = zoo::layer_operators(model, options, zoo::layer_kind(model, 0));
+  const auto scan = std::ranges::find(operators, "state_space_scan", &zoo::ModelOperator::name);
+  ASSERT_NE(scan, operators.end());
+  const auto node = std::ranges::find(graph.nodes, "state_space_scan", &Node::op);
+  ASSERT_NE(node, graph.nodes.end());
+  const Signature whole = node->signatures.back();
+  const graph::Operator kernel =
+      MachinePrices::kernel_of(graph, static_cast<int>(node - graph.nodes.begin()), {{&whole, 1}},
+                               2, graph::DataType::bf16);  // one of the two sequences
+  EXPECT_EQ(kernel.kind, graph::OperatorKind::scan);
+  EXPECT_DOUBLE_EQ(kernel.flops.value(), scan->forward_flops.value());
+  const Bytes scalars(2 * 3 * model.mamba.heads);
+  EXPECT_EQ(kernel.bytes, scan->forward_bytes + scalars);
+  const graph::Operator backward = own_backward(kernel).value();
+  EXPECT_DOUBLE_EQ(backward.flops.value(), scan->backward_flops.value());
+  EXPECT_EQ(backward.bytes, scan->backward_bytes + 2 * scalars);
+}
+
+TEST(Decoder, SlicesMambaOnlyWhereGroupsAreWhole) {
+  const auto signatures = [](std::int64_t devices) {
+    std::size_t count = 0;
+    for (const Node& node : decoder("nemotron-h-8b", {devices, 0, 512, 1}).nodes) {
+      count +=
+          node.op == "state_space_scan" || node.op == "gated_norm" ? node.signatures.size() : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(signatures(8), 3U + 4U);  // 8 groups
+  EXPECT_EQ(signatures(16), 2U + 3U);
+}
+
+TEST(Decoder, PredictionsAfterTheFirstUseTheSameTableAndHead) {
+  const OperatorGraph graph = decoder("deepseek-v3", {8, 16, 512, 1});
+  for (const char* name : {"embedding_weight", "head_weight"}) {
+    const auto load = std::ranges::find(graph.nodes, name, &Node::name);
+    ASSERT_NE(load, graph.nodes.end());
+    const auto uses = std::ranges::count_if(graph.nodes, [&](const Node& node) {
+      return std::ranges::count(node.inputs, load->outputs.front()) > 0;
+    });
+    EXPECT_EQ(uses, 2) << name;
+  }
+  const MachinePrices prices =
+      MachinePrices::make(machine::load_machine("dgx-h100").value(), 8, Overlap::both, 2).value();
+  const Solution best = search(graph, prices).value();
+  const auto program = program_of(graph, best.strategy, prices);
+  ASSERT_TRUE(program);
+  EXPECT_GE(simulate::simulate(*program, prices.machine()).value().step_time, best.total);
+}
+
 TEST(Decoder, RefusesWhatItHasNoOperatorsFor) {
-  for (const char* name : {"deepseek-v3", "bert-large", "gpt-oss-20b"}) {
+  for (const char* name : {"deepseek-v4-flash", "bert-large", "t5-base", "vit-base-16"}) {
     const auto model = zoo::load_model(name);
     ASSERT_TRUE(model) << name;
     const auto graph = decoder_graph(*model, {});

@@ -155,9 +155,9 @@ TEST(Mesh, EveryPairOfSoundSignaturesGivesWholeResultsAndGradients) {
         }
         // Turned round, a pair has the same parts on other devices.
         const auto sound = runs_alike(op, inner, outer, &inner <= &outer, random);
-        // Two heads are not enough for four devices; mesh_prices.h keeps heads whole.
+        // Two heads or groups are not enough for four devices; mesh_prices.h keeps them whole.
         const bool cuts_heads =
-            (op.shape.op == "causal_attention" || op.shape.op == "append_rotary") &&
+            (consists_of_heads(op.shape.op) || consists_of_groups(op.shape.op)) &&
             inner.outputs[0] == Form::gather(2) && outer == inner;
         EXPECT_EQ(sound.value_or(!cuts_heads), !cuts_heads)
             << op.shape.op << ": " << to_string(inner) << " x " << to_string(outer);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "array.h"
+#include "decoder_operators.h"
 
 namespace orrery::spmd {
 
@@ -268,6 +269,9 @@ inline std::vector<Case> product_cases() {
         {{2, 2, 4}, {2, 2, 2}}},
        attention},
       {{"causal_attention", {{2, 4, 4}, {2, 4, 4}, {2, 4, 4}}, {{2, 4, 4}}}, causal_attention},
+      {{"causal_attention", {{2, 4, 4}, {2, 4, 4}, {2, 4, 4}, {2}}, {{2, 4, 4}}}, causal_attention},
+      {{"local_attention", {{2, 4, 4}, {2, 4, 4}, {2, 4, 4}}, {{2, 4, 4}}}, local_attention},
+      {{"local_attention", {{2, 4, 4}, {2, 4, 4}, {2, 4, 4}, {2}}, {{2, 4, 4}}}, local_attention},
       {{"append_rotary", {{2, 4, 4}, {2, 4, 2}}, {{2, 4, 8}}}, append_rotary},
       {{"top_k_gating", {{2, 4, 4}, {4, 2}}, {{2, 2, 4}}}, top_k_gating},
       {{"dispatch", {{2, 4, 6}, {2, 4, 2}}, {{2, 4, 2, 6}}}, dispatch},
@@ -279,9 +283,26 @@ inline std::vector<Case> product_cases() {
   };
 }
 
+/// Of Mamba-2 and of multi-token prediction.
+inline std::vector<Case> hybrid_cases() {
+  return {
+      {{"causal_convolution", {{2, 4, 4}, {4, 3}}, {{2, 4, 4}}}, causal_convolution},
+      {{"causal_convolution", {{2, 4, 4}, {4, 3}, {4}}, {{2, 4, 4}}}, causal_convolution},
+      {{"state_space_scan", {{2, 4, 8}, {2, 4, 4}, {4, 3}}, {{2, 4, 4}}}, state_space_scan},
+      {{"gated_norm", {{2, 4, 4}, {2, 4, 4}, {4}}, {{2, 4, 4}}}, gated_norm},
+      {{"concatenate", {{2, 4, 2}, {2, 4, 2}}, {{2, 4, 4}}}, concatenate_rows},
+      {{"sum_of_losses", {{}, {}}, {{}}},
+       [](const Arrays& in) {
+         Array sum;
+         sum.values[0] = in[0].values[0] + 0.3 * in[1].values[0];
+         return Arrays{sum};
+       }},
+  };
+}
+
 inline std::vector<Case> all_cases() {
   std::vector<Case> cases = simple_cases();
-  for (const std::vector<Case>& more : {shaping_cases(), product_cases()}) {
+  for (const std::vector<Case>& more : {shaping_cases(), product_cases(), hybrid_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

@@ -12,7 +12,8 @@
 /// DeepSpeed gives the tokens of a device's whole batch to its experts as one group, so that the
 /// products with masks that bring rows to their slots are 32 times as much work (Dmoe), and hides
 /// nothing. Others are not those programs: FastMoE drops no tokens and waits for the device with
-/// the most, and DDP's gradients on 2 x 4 move at 1.7 GB/s, a fifth of the table's rate.
+/// the most, and DDP's gradients on 2 x 4 move at 1.7 GB/s, a sixth of what HiDup's and DeepSpeed's
+/// collectives reach in their traces (docs/models/spmd.md).
 #include <gtest/gtest.h>
 
 #include "planner/spmd/fixed.h"

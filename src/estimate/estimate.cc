@@ -16,7 +16,6 @@
 #include "estimate/replay.h"
 #include "estimate/shared_links.h"
 #include "estimate/sites.h"
-#include "estimate/stretch.h"
 #include "estimate/template_tables.h"
 #include "workload/memory/memory_tables.h"
 #include "workload/parallel/lower.h"
@@ -34,16 +33,6 @@ constexpr std::size_t kMostSteps = 250'000;
 /// Plans whose outlines are kept, of a MB each, and whose timed templates are.
 constexpr std::size_t kMostOutlines = 8;
 constexpr std::size_t kMostTimed = 32;
-
-/// Of a pass, and of a step's kernels: from here on maps do not tell well what messages, and
-/// gathers ahead, meet (event_run.h).
-constexpr double kLongMessages = 0.05;
-constexpr double kMuchAhead = 0.1;
-
-/// Times that maps are above events at the most: where groups cross one another's links, and where
-/// they do not.
-constexpr double kMostAboveCrossing = 1.3;
-constexpr double kMostAboveMeeting = 1.1;
 
 }  // namespace
 
@@ -138,30 +127,21 @@ class Estimator::Memo {
     return parts_of(*run);
   }
 
-  /// Of a checked plan that is run by events, as groups cross one another's links, or as long
-  /// messages or many gathers ahead meet much there: how many times the events' answer maps may
-  /// say. 0: maps are enough.
+  /// Of a checked plan: how far maps may be above events (event_run.h).
   double most_above_events(const plan::Plan& plan) {
     const auto site = sites_.of(plan);
     if (!site || !runs_by_events(plan, *site->machine)) {
       return 0;
     }
-    const double crossing = has_few_ranks(plan) ? kMostAboveCrossing : 0;
     if (plan.pp == 1 || has_lines(*site->machine)) {
-      return has_lines(*site->machine) ? crossing : 0;
+      return most_above_on_lines(plan, *site->machine);
     }
     const auto prepared = prepare(plan, short_of(plan));
     if (!prepared) {
       return 0;
     }
     map_templates(*prepared->timed, Works::slowed);
-    if (prepared->timed->crosses) {
-      return crossing;
-    }
-    const bool meets_much =
-        (has_few_ranks(plan) && share_of_messages(*prepared->timed) > kLongMessages) ||
-        share_ahead({*prepared->timed, *prepared->lists}) > kMuchAhead;
-    return meets_much ? kMostAboveMeeting : 0;
+    return estimate::most_above_events(plan, {*prepared->timed, *prepared->lists});
   }
 
   /// Whether its machine can run the plan.

@@ -19,6 +19,7 @@
 
 #include "base/result.h"
 #include "estimate/estimate.h"
+#include "estimate/replay.h"
 #include "machine/machine.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
@@ -27,11 +28,14 @@ namespace orrery::estimate {
 
 /// Whether a plan can be run by events: on a machine of one sort.
 bool runs_by_events(const plan::Plan& plan, const machine::Machine& machine);
-/// Whether it has no more ranks than can be run in some tenths of a second where none is another's
-/// mirror.
-bool has_few_ranks(const plan::Plan& plan);
 /// Whether it has rings, tori or meshes.
 bool has_lines(const machine::Machine& machine);
+
+/// Of a plan that can be run by events: how many times what they say maps may say. 0: maps are
+/// enough. The first of plans on any machine, the second of several stages where there are no
+/// lines; requires slowed maps.
+double most_above_on_lines(const plan::Plan& plan, const machine::Machine& machine);
+double most_above_events(const plan::Plan& plan, const PreparedPlan& prepared);
 
 /// Requires a checked plan and the machine of its devices. Parts are of the rank that computes
 /// most; the tail is the optimizer.

@@ -390,28 +390,6 @@ class Replay {
 
 }  // namespace
 
-double share_ahead(const PreparedPlan& plan) {
-  const Repetition& repetition = plan.lists.repetition;
-  double most = 0;
-  for (std::size_t s = 0; s < plan.lists.templates.size(); ++s) {
-    Time ahead{0};
-    Time kernels{0};
-    const auto add = [&](std::int64_t from, std::int64_t count, std::int64_t times) {
-      for (std::int64_t i = from; i < from + count; ++i) {
-        const PassMap& map = *plan.mapped(plan.template_of(s, i)).slowed;
-        ahead += map.ahead * times;
-        kernels += map.kernels * times;
-      }
-    };
-    add(0, std::ssize(plan.lists.templates[s]), 1);
-    if (repetition.omitted > 0) {
-      add(repetition.from[s], repetition.length, repetition.omitted);
-    }
-    most = kernels > Time(0) ? std::max(most, ahead / kernels) : most;
-  }
-  return most;
-}
-
 Result<ReplayResult> replay(const PreparedPlan& plan) {
   return Replay(plan).run();
 }

@@ -56,10 +56,6 @@ struct StageTime {
   Time kernels{0};  ///< of that: alone
 };
 
-/// What collectives that begin ahead (PassMap::ahead) take, of a stage's kernels, where that is
-/// most. Requires slowed maps.
-double share_ahead(const PreparedPlan& plan);
-
 struct ReplayResult {
   Time step_time{0};
   std::vector<StageTime> stages{};

@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "estimate/estimate.h"
 #include "estimate/placement.h"
+#include "machine/copy_time.h"
 #include "random_plans.h"
 #include "simulate/simulate.h"
 #include "workload/memory/footprint.h"
@@ -186,6 +187,21 @@ TEST(QuickBound, TakesTheFastestOfAStagesMessages) {
   const Time truth = simulated_time(c, *machine);
   EXPECT_LE(*QuickBound(c.model, *machine).least_time(c.plan), truth);
   EXPECT_LE(*Estimator(c.model, *machine).lower_bound(c.plan), truth);
+}
+
+TEST(QuickBound, TakesMachinesWithoutAHost) {
+  // One memory tier: no copies, whose ports would be asked for.
+  Case c{"no host", "hiermem-opt", *zoo::load_model("gpt2"), {}};
+  c.plan = {.dp = 2, .global_batch = 4};
+  c.plan.sequence = 1024;
+  const auto machine = machine::with_devices(*machine::load_machine(c.machine), c.plan.devices());
+  ASSERT_TRUE(machine);
+  ASSERT_EQ(machine->device.memory.size(), 1U);
+  EXPECT_FALSE(machine::copy_port(1, *machine));
+  const auto bound = QuickBound(c.model, *machine).least_time(c.plan);
+  ASSERT_TRUE(bound);
+  EXPECT_GT(*bound, Time(0));
+  EXPECT_LE(*bound, simulated_time(c, *machine));
 }
 
 }  // namespace

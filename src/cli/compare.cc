@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
 #include "base/file.h"
+#include "base/split.h"
 #include "cli/commands.h"
 #include "cli/network_flag.h"
 #include "cli/progress.h"
@@ -99,9 +99,9 @@ class Compare : public Command {
   /// Those of --networks in its order; ports without it.
   std::vector<simulate::NetworkModel> read_networks(Error& mistakes) const {
     std::vector<simulate::NetworkModel> networks;
-    std::istringstream names(networks_.value_or("ports"));
-    for (std::string name; std::getline(names, name, ',');) {
-      networks.push_back(network_named("--networks", name, mistakes));
+    const std::string names = networks_.value_or("ports");
+    for (const std::string_view name : split_at(names, ',')) {
+      networks.push_back(network_named("--networks", std::string(name), mistakes));
     }
     return networks;
   }

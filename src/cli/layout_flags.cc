@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/reader.h"
+#include "base/split.h"
 #include "cli/step_flags.h"
 #include "collective/layout/pairs.h"
 
@@ -18,19 +19,7 @@ constexpr std::int64_t kMostRanks = 64;  // of a mesh: every pair of ranks is lo
 constexpr double kMostElements = 1e15;
 constexpr std::size_t kMostAxes = 4;
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-std::optional<layout::Placement> placement(const std::string& text, std::int64_t stages,
+std::optional<layout::Placement> placement(std::string_view text, std::int64_t stages,
                                            std::int64_t dimensions) {
   const bool stage = !text.empty() && text.front() == '@';
   const auto number = parse_integer(stage ? text.substr(1) : text);
@@ -49,7 +38,8 @@ std::optional<layout::Placement> placement(const std::string& text, std::int64_t
 
 layout::Layout read_layout(const char* flag, const std::optional<std::string>& text,
                            const layout::Problem& problem, Error& mistakes) {
-  const std::vector<std::string> parts = split(text.value_or(""), ',');
+  const std::string names = text.value_or("");
+  const auto parts = split_at(names, ',');
   const auto& axes = problem.mesh.axes;
   layout::Layout layout;
   for (std::size_t i = 0; i < std::min(parts.size(), axes.size()); ++i) {
@@ -154,17 +144,17 @@ std::vector<LayoutCase> LayoutFlags::pairs(Error& mistakes) const {
 layout::Mesh LayoutFlags::read_mesh(Error& mistakes) const {
   layout::Mesh mesh;
   std::int64_t ranks = 1;
-  for (const std::string& axis : split(*mesh_, ',')) {
+  for (const std::string_view axis : split_at(*mesh_, ',')) {
     const auto equals = axis.find('=');
     const auto size =
-        parse_integer(equals == std::string::npos ? std::string() : axis.substr(equals + 1));
+        parse_integer(equals == axis.npos ? std::string_view() : axis.substr(equals + 1));
     if (!size || *size < 1 || equals == 0 || *size > kMostRanks / ranks) {
       mistakes.add(wrong_value(
           "--mesh", *mesh_, fmt::format("axes such as tp=4,pp=2, at most {} ranks", kMostRanks)));
       return {};
     }
     ranks *= *size;
-    const std::string name = axis.substr(0, equals);
+    const std::string name(axis.substr(0, equals));
     if (std::any_of(mesh.axes.begin(), mesh.axes.end(),
                     [&](const auto& other) { return other.name == name; })) {
       mistakes.add(
@@ -190,7 +180,8 @@ layout::Shape LayoutFlags::read_shape(Error& mistakes) const {
     }
   }
   double product = 1;
-  for (const std::string& extent : split(shape_.value_or("1024x1024"), 'x')) {
+  const std::string extents = shape_.value_or("1024x1024");
+  for (const std::string_view extent : split_at(extents, 'x')) {
     const auto value = parse_integer(extent);
     shape.extents.push_back(value && *value > 0 ? *value : 0);
     product *= static_cast<double>(shape.extents.back());

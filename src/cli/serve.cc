@@ -8,6 +8,7 @@
 #include "base/beyond_time.h"
 #include "base/file.h"
 #include "base/reader.h"
+#include "base/split.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "cli/request_flags.h"
@@ -274,10 +275,9 @@ class Serve : public Command {
   /// The parts of a list by commas.
   static std::vector<std::string> listed(const std::optional<std::string>& text) {
     std::vector<std::string> parts;
-    for (std::size_t begin = 0; text && begin <= text->size();) {
-      const std::size_t end = std::min(text->find(',', begin), text->size());
-      parts.push_back(text->substr(begin, end - begin));
-      begin = end + 1;
+    if (text) {
+      const auto names = split_at(*text, ',');
+      parts.assign(names.begin(), names.end());
     }
     return parts;
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "estimate/pass_map.h"
+
 namespace orrery::estimate {
 
 Estimate parts_of(const ReplayResult& run) {
@@ -17,10 +19,8 @@ Estimate parts_of(const ReplayResult& run) {
 }
 
 Result<Estimate> within_range(const Estimate& estimate) {
-  if (estimate.step_time >= Time::max() / 4) {
-    return fail(estimate.step_time.is_overflow()
-                    ? "the step takes longer than 106 days"
-                    : "the step takes longer than 26 days, beyond the range of estimated time");
+  if (estimate.step_time >= kMostTime) {
+    return fail("the step takes longer than 53 days, beyond the range of estimated time");
   }
   return estimate;
 }

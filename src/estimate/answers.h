@@ -60,7 +60,7 @@ class Answers {
 /// Of the busiest stage.
 Estimate parts_of(const ReplayResult& run);
 
-/// Or that the step takes too long for sums of its time.
+/// Or that the step takes longer than maps can say: half the range of Time (pass_map.h).
 Result<Estimate> within_range(const Estimate& estimate);
 
 }  // namespace orrery::estimate

@@ -19,12 +19,13 @@ struct StageLoad {
   PortTimes ports{};
   Time host{0};
 
-  void add(const TimedTemplate& nodes, const Transfers& transfers, std::int64_t times) {
+  void add(const TimedTemplate& nodes, const TimedWorkload& timed, std::int64_t times) {
     for (const TimedNode& node : nodes.nodes) {
       lanes[node.lane] += node.least * times;
       host += node.host_cost * times;
-      if (node.transfer >= 0) {
-        add_ports(ports, transfers[index_of(node.transfer)], times);
+      const bool everywhere = node.kind != TimedNode::Kind::message || timed.messages_alike;
+      if (node.transfer >= 0 && everywhere) {
+        add_ports(ports, (*timed.transfers)[index_of(node.transfer)], times);
       }
     }
   }
@@ -218,7 +219,7 @@ class Bound {
     StageLoad sum;
     for (std::size_t t = 0; t < times.size(); ++t) {
       if (times[t] > 0) {
-        sum.add(plan_.timed.templates[t]->nodes, *plan_.timed.transfers, times[t]);
+        sum.add(plan_.timed.templates[t]->nodes, plan_.timed, times[t]);
       }
     }
     const Time lane = *std::max_element(sum.lanes.begin(), sum.lanes.end());

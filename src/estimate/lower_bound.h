@@ -12,7 +12,7 @@
 ///   (least_replay.h).
 ///
 /// Admissible: every term is a path of dependencies of the run with no duration longer than the
-/// run's: no sharing of links, no slower kernels.
+/// run's: no sharing of links, no slower kernels, of a stage's messages the fastest.
 #pragma once
 
 #include "estimate/replay.h"

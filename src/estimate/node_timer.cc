@@ -159,13 +159,14 @@ void NodeTimer::time_port(const graph::Node& node, std::int64_t stage, TimedNode
 
 void NodeTimer::time_message(const graph::Node& node, std::int64_t stage, TimedNode& timed) {
   const auto channel = static_cast<plan::Channel>(node.channel);
-  const PortPhase phase =
-      timing_.placement.way(timing_.placement.way(channel, stage)).phase(node.bytes);
+  const MessageWay& way = timing_.placement.way(timing_.placement.way(channel, stage));
+  const PortPhase phase = way.phase(node.bytes);
+  messages_alike_ = messages_alike_ && way.alike;
   timed.kind = TimedNode::Kind::message;
   timed.flow = static_cast<std::int8_t>(node.channel);
   timed.slows_kernels = true;
   timed.work = phase.time();
-  timed.least = phase.serialisation + phase.latency;
+  timed.least = way.least(node.bytes);
   timed.transfer = tables_.add_transfer({phase});
 }
 

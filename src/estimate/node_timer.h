@@ -23,6 +23,7 @@ class NodeTimer {
 
   /// Whether transfers of one stage have crossed links of another's.
   bool crosses() const { return crosses_; }
+  bool messages_alike() const { return messages_alike_; }
 
  private:
   void time_kernels(const graph::Node& node, std::int64_t stage, TimedNode& timed) const;
@@ -37,6 +38,7 @@ class NodeTimer {
   Time host_dispatch_;
   TemplateTables& tables_;
   bool crosses_ = false;
+  bool messages_alike_ = true;
 };
 
 }  // namespace orrery::estimate

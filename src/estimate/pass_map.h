@@ -32,7 +32,7 @@
 
 namespace orrery::estimate {
 
-/// Sums of two are times yet.
+/// Sums of two are times yet: 53 days.
 inline constexpr Time kMostTime = Time(Time::max().value() / 2);
 
 struct PassMap {

@@ -43,6 +43,10 @@ PortPhase MessageWay::phase(Bytes bytes) const {
           .arrival = arrival};
 }
 
+Time MessageWay::least(Bytes bytes) const {
+  return from_seconds(static_cast<double>(bytes.value()) * least_seconds_per_byte) + least_latency;
+}
+
 SharedLinks::SharedLinks(const machine::Machine& machine)
     : links_(machine.network), ranks_(ranks_of(links_)), occupancy_(links_, ranks_) {
   crossing_ = std::any_of(machine.network.begin(), machine.network.end(), is_shared);
@@ -144,6 +148,14 @@ std::vector<std::int64_t> SharedLinks::distance(const Pair& message) const {
   return steps;
 }
 
+std::vector<PortLoad> SharedLinks::ports_of(const topology::Route& route) const {
+  std::vector<PortLoad> ports;
+  for (const topology::LinkUse& use : route.links) {
+    raise_to(ports, links_.class_of(use.link), use.weight);
+  }
+  return ports;
+}
+
 MessageWay SharedLinks::slowest(std::vector<Pair> messages) {
   if (!crossing_) {
     std::set<std::vector<std::int64_t>> known;
@@ -155,8 +167,15 @@ MessageWay SharedLinks::slowest(std::vector<Pair> messages) {
   for (const Pair& message : messages) {
     const topology::Route& route =
         routes.emplace_back(occupancy_.message(message.from, message.to));
-    way.latency = std::max(way.latency, route.latency + route.overhead);
+    const Time latency = route.latency + route.overhead;
+    const bool first = routes.size() == 1;
+    way.latency = std::max(way.latency, latency);
     way.seconds_per_byte = std::max(way.seconds_per_byte, route.seconds_per_byte);
+    way.least_latency = first ? latency : std::min(way.least_latency, latency);
+    way.least_seconds_per_byte = first
+                                     ? route.seconds_per_byte
+                                     : std::min(way.least_seconds_per_byte, route.seconds_per_byte);
+    way.alike = way.alike && ports_of(route) == ports_of(routes.front());
     if (crossing_) {
       put(route.links, &OnLink::stage);
     }

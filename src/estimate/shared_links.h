@@ -40,8 +40,12 @@ struct MessageWay {
   double seconds_per_byte = 0;  ///< alone
   std::vector<PortLoad> ports;
   std::vector<PortLoad> arrival;
+  Time least_latency{0};
+  double least_seconds_per_byte = 0;  ///< alone, of the fastest: what every rank needs at least
+  bool alike = true;                  ///< each puts the same load on the same ports
 
   PortPhase phase(Bytes bytes) const;
+  Time least(Bytes bytes) const;
 
   friend bool operator==(const MessageWay&, const MessageWay&) = default;
 };
@@ -84,6 +88,8 @@ class SharedLinks {
              const topology::LinkUse& use) const;
   void put(const std::vector<topology::LinkUse>& uses, double OnLink::*whose);
   void clear();
+  /// Load of a message alone.
+  std::vector<PortLoad> ports_of(const topology::Route& route) const;
 
   topology::LinkMap links_;
   std::vector<std::int64_t> ranks_;

@@ -94,7 +94,10 @@ void StageLoads::add_messages(std::int64_t stage, Placement& placement, PortTime
   const plan::PipelineShape shape = plan::pipeline_shape(plan);
   const Bytes bytes = plan::message_bytes(model, plan);
   const auto send = [&](plan::Channel channel) {
-    add_ports(ports, {placement.way(placement.way(channel, stage)).phase(bytes)});
+    const MessageWay& way = placement.way(placement.way(channel, stage));
+    if (way.alike) {  // else one rank's are not the other's
+      add_ports(ports, {way.phase(bytes)});
+    }
   };
   for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
     const std::int64_t part = plan::part_of(shape, stage, chunk);

@@ -68,6 +68,7 @@ class OutlineTimer {
       timed.roles.push_back(role_of(program_of[stage], static_cast<std::int64_t>(stage), timed));
     }
     timed.crosses = timer_.crosses();
+    timed.messages_alike = timer_.messages_alike();
     return timed;
   }
 
@@ -179,6 +180,7 @@ TimedWorkload time_workload(const graph::Workload& workload, const Timing& timin
   }
   timed.transfers = tables.transfers();
   timed.crosses = timer.crosses();
+  timed.messages_alike = timer.messages_alike();
   return timed;
 }
 

@@ -94,9 +94,10 @@ struct TimedWorkload {
   std::vector<std::shared_ptr<MappedTemplate>> templates;  ///< distinct ones
   std::vector<std::vector<int>> roles;  ///< [stage][template of the program] -> templates
   std::shared_ptr<const Transfers> transfers = std::make_shared<Transfers>();
-  bool crosses = false;   ///< transfers of one stage cross links of another's
-  bool own_ports = true;  ///< no device uses the links of another
-  int message_lane = -1;  ///< the lane of messages; -1: none are sent
+  bool crosses = false;        ///< transfers of one stage cross links of another's
+  bool own_ports = true;       ///< no device uses the links of another
+  bool messages_alike = true;  ///< all ranks of a stage send theirs over the same ports
+  int message_lane = -1;       ///< the lane of messages; -1: none are sent
   std::vector<std::array<int, plan::kChannelCount>> targets;  ///< [stage][flow] -> stage
   std::array<int, kMeetings> members{};                       ///< stages that meet
 };

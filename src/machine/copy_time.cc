@@ -30,10 +30,11 @@ Time copy_time(const graph::Workload& workload, Bytes bytes, int tier, graph::Gr
 }
 
 std::optional<CopyPort> copy_port(int tier, const Machine& machine) {
-  if (tier == graph::kRemoteTier) {
+  const auto index = static_cast<std::size_t>(tier);
+  if (tier == graph::kRemoteTier || index >= machine.device.memory.size()) {
     return std::nullopt;
   }
-  const compute::MemoryTier& memory = machine.device.memory[static_cast<std::size_t>(tier)];
+  const compute::MemoryTier& memory = machine.device.memory[index];
   for (std::size_t d = 0; d < machine.network.size() && !memory.through.empty(); ++d) {
     if (machine.network[d].name == memory.through) {
       return CopyPort{static_cast<int>(d),

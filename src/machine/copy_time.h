@@ -21,7 +21,7 @@ Time copy_time(const graph::Workload& workload, Bytes bytes, int tier, graph::Gr
                const Machine& machine);
 
 /// The port that copies of a tier pass (MemoryTier::through), up() of its dimension out of the
-/// device and down() into it.
+/// device and down() into it. None: it passes no port, or the machine has no such tier.
 struct CopyPort {
   int dimension = 0;
   double share =

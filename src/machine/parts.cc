@@ -7,23 +7,20 @@
 #include <cassert>
 #include <utility>
 
+#include "base/split.h"
+
 namespace orrery::machine {
 namespace {
 
 std::vector<std::string> split_names(const std::string& names) {
   std::vector<std::string> result;
-  std::size_t begin = 0;
-  for (;;) {
-    const std::size_t end = std::min(names.find(',', begin), names.size());
-    std::string name = names.substr(begin, end - begin);
+  for (const std::string_view part : split_at(names, ',')) {
+    std::string name(part);
     name.erase(0, name.find_first_not_of(' '));
     name.erase(name.find_last_not_of(' ') + 1);
     result.push_back(std::move(name));
-    if (end == names.size()) {
-      return result;
-    }
-    begin = end + 1;
   }
+  return result;
 }
 
 /// Weighed by devices; exactly the value where all have the same.

@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "base/format.h"
 #include "machine/describe.h"
-#include "report/report.h"
+#include "report/run_table.h"
 #include "study/energy.h"
 #include "workload/plan/shard.h"
 
@@ -22,173 +21,6 @@ bool states_framework(const machine::Machine& machine) {
   return machine.device.framework_memory + machine.device.communicator_memory > Bytes(0) ||
          !machine::origin_of(machine, "device.framework_memory").empty();
 }
-
-constexpr std::size_t kListedStages = 16;  // more than these are shown by first, last and largest
-constexpr double kBarWidth = 40;           // characters of a bar of 100 %
-
-/// 1536 -> "1,536".
-std::string grouped(std::int64_t number) {
-  std::string text = std::to_string(number);
-  for (auto i = static_cast<std::int64_t>(text.size()) - 3; i > (number < 0 ? 1 : 0); i -= 3) {
-    text.insert(static_cast<std::size_t>(i), 1, ',');
-  }
-  return text;
-}
-
-/// "8.31 M": 3 significant digits and a decimal prefix.
-std::string scaled(double number) {
-  struct Prefix {
-    double factor;
-    std::string_view text;
-  };
-  for (const Prefix prefix : {Prefix{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}}) {
-    if (number >= prefix.factor) {
-      return fmt::format("{:.3g}{}", number / prefix.factor, prefix.text);
-    }
-  }
-  return fmt::format("{:.3g}", number);
-}
-
-std::string gib(Bytes bytes) {
-  return bytes == Bytes(0) ? "-"
-                           : fmt::format("{:.2f}", static_cast<double>(bytes.value()) / (1 << 30));
-}
-
-/// What every run has.
-class RunTable {
- public:
-  explicit RunTable(const study::WorkloadRun& run) : run_(run) {}
-
-  std::string write(const TableOptions& options) {
-    machine();
-    line("");
-    step_time();
-    line("");
-    breakdown();
-    hidden();
-    peaks();
-    simulator(options);
-    return std::move(text_);
-  }
-
- protected:
-  template <class... Values>
-  void line(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
-    text_ += '\n';
-  }
-
-  void machine() {
-    line("{} on {} x {} ({}), network {}", run_.name, grouped(run_.devices),
-         run_.machine.device.name, run_.machine.name, name_of(run_.network));
-  }
-
-  void step_time() { line("{:<18}{:>14}", "Step time", to_string(run_.timeline.step_time)); }
-
-  void breakdown() {
-    const double total = to_seconds(run_.timeline.step_time);
-    line("Where the time goes (rank {}, the last to finish)", run_.timeline.critical_rank);
-    const simulate::TimeCategories& categories = run_.timeline.categories;
-    const int width = name_width();
-    for (std::size_t row = 0; row < categories.size(); ++row) {
-      const double seconds = to_seconds(run_.timeline.breakdown.time[row]);
-      if (seconds == 0) {
-        continue;
-      }
-      const double share = seconds / total;
-      const auto bar = static_cast<std::size_t>(std::lround(share * kBarWidth));
-      line("  {:<{}}{:>12.6f} s{:>9}{}", label(categories.name(row)), width, seconds,
-           percent(share), bar == 0 ? "" : "  " + std::string(bar, '#'));
-    }
-    line("  {:<{}}{:>12.6f} s{:>9}", "total", width, total, percent(1));
-    line("");
-  }
-
-  /// Of the longest name that is printed.
-  int name_width() const {
-    std::size_t width = 18;
-    for (std::size_t row = 0; row < run_.timeline.categories.size(); ++row) {
-      const bool printed = run_.timeline.breakdown.time[row] > Time(0);
-      width = std::max(width, printed ? run_.timeline.categories.name(row).size() + 2 : 0);
-    }
-    return static_cast<int>(width);
-  }
-
-  /// "tp_exposed" -> "tp exposed".
-  static std::string label(std::string_view name) {
-    std::string text(name);
-    std::replace(text.begin(), text.end(), '_', ' ');
-    return text;
-  }
-
-  void hidden() {
-    const auto& hidden = run_.timeline.breakdown.hidden;
-    if (std::all_of(hidden.begin(), hidden.end(), [](Time t) { return t == Time(0); })) {
-      return;
-    }
-    line("Communication hidden behind compute (same rank, not part of the total)");
-    for (std::size_t group = 0; group < hidden.size(); ++group) {
-      if (hidden[group] > Time(0)) {
-        line("  {:<{}}{:>12.6f} s", run_.workload.groups[group].name, name_width(),
-             to_seconds(hidden[group]));
-      }
-    }
-    line("");
-  }
-
-  /// Of more than can be listed, the first, the last, the fullest and the critical rank.
-  void peaks() {
-    if (run_.peaks.empty()) {
-      return;
-    }
-    const Bytes capacity = capacity_of(run_);
-    line("Memory per device in GiB at each simulated rank's fullest moment; capacity {} GiB",
-         gib(capacity));
-    line("  {:>9}{:>14}{:>8}{:>16}", "rank", "total", "full", "at");
-    const auto fullest =
-        std::max_element(run_.peaks.begin(), run_.peaks.end(),
-                         [](const study::RankPeak& a, const study::RankPeak& b) {
-                           return a.fullest.bytes.total() < b.fullest.bytes.total();
-                         });
-    const bool all = run_.peaks.size() <= kListedStages;
-    for (const study::RankPeak& peak : run_.peaks) {
-      if (all || &peak == &run_.peaks.front() || &peak == &run_.peaks.back() ||
-          &peak == &*fullest || peak.rank == run_.timeline.critical_rank) {
-        const Bytes total = peak.fullest.bytes.total();
-        line("  {:>9}{:>14}{:>6.0f} %{:>16}{}", peak.rank, gib(total),
-             capacity > Bytes(0) ? 100 * (total / capacity) : 0, to_string(peak.fullest.at),
-             total <= capacity ? "" : "  DOES NOT FIT");
-      }
-    }
-    if (!all) {
-      line("  (first, last, fullest and critical of {} ranks; --json has them all)",
-           run_.peaks.size());
-    }
-    line("");
-  }
-
-  void simulator(const TableOptions& options) {
-    const simulate::FoldReport& fold = run_.timeline.fold;
-    line("Simulated {} of {} ranks{}; {} events in {}: {} events/s", grouped(fold.simulated),
-         grouped(fold.ranks), fold.simulated < fold.ranks ? " (the others are their mirrors)" : "",
-         grouped(static_cast<std::int64_t>(run_.timeline.events)),
-         to_string(from_seconds(run_.wall_s)), scaled(events_per_second(run_)));
-    for (const std::string& reason : fold.reasons) {
-      line("  not folded: {}", reason);
-    }
-    if (options.verbose) {
-      for (const study::PassTime& pass : run_.passes) {
-        line("  {:<18}{:>12}", pass.name, to_string(from_seconds(pass.seconds)));
-      }
-    }
-  }
-
-  std::string take() { return std::move(text_); }
-
- private:
-  const study::WorkloadRun& run_;
-  std::string text_;
-};
 
 class StepTable : public RunTable {
  public:
@@ -318,7 +150,7 @@ class StepTable : public RunTable {
     for (const std::size_t stage : listed_stages(run_)) {
       memory_row(stage);
     }
-    if (run_.memory.size() > kListedStages) {
+    if (run_.memory.size() > kListed) {
       line("  (first, last and fullest of {} stages; --json has them all)", run_.memory.size());
     }
     for (const std::size_t stage : listed_stages(run_)) {
@@ -374,7 +206,7 @@ class StepTable : public RunTable {
 std::vector<std::size_t> listed_stages(const study::Run& run) {
   std::set<std::size_t> stages;
   const std::size_t count = run.memory.size();
-  if (count <= kListedStages) {
+  if (count <= kListed) {
     for (std::size_t i = 0; i < count; ++i) {
       stages.insert(i);
     }
@@ -391,10 +223,6 @@ std::vector<std::size_t> listed_stages(const study::Run& run) {
 
 std::string table_report(const study::Run& run, const TableOptions& options) {
   return StepTable(run).write(options);
-}
-
-std::string table_report(const study::WorkloadRun& run, const TableOptions& options) {
-  return RunTable(run).write(options);
 }
 
 }  // namespace orrery::report

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/reader.h"
+#include "base/split.h"
 #include "machine/compute/compute_model.h"
 #include "serving/within.h"
 
@@ -113,19 +114,13 @@ const Member* without_room(std::int64_t window, const Setting& s) {
 
 std::vector<double> powers_of(const Home& home, Error& error) {
   std::vector<double> powers;
-  std::string_view rest = home.powers;
-  while (true) {
-    const auto comma = rest.find(',');
-    const auto power = parse_number(rest.substr(0, comma));
+  for (const std::string_view part : split_at(home.powers, ',')) {
+    const auto power = parse_number(part);
     if (!power || !(*power > 0) || *power > 1e9) {
       error.add({"", "powers", home.powers, "numbers above 0 with commas between, such as 2,1,1"});
       return {1};
     }
     powers.push_back(*power);
-    if (comma == std::string_view::npos) {
-      break;
-    }
-    rest.remove_prefix(comma + 1);
   }
   if (static_cast<std::int64_t>(powers.size()) != home.devices) {
     error.add({"", "powers", home.powers, fmt::format("{} numbers, one a device", home.devices)});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/reader.h"
+#include "base/split.h"
 
 namespace orrery::serving {
 namespace {
@@ -34,12 +35,10 @@ KvTier tier_named(std::string_view name, const machine::Machine& machine) {
 Result<std::vector<NamedTier>> named_tiers(const std::string& text) {
   std::vector<NamedTier> tiers;
   Error error;
-  std::string_view rest = text;
-  for (bool more = !rest.empty(); more;) {
-    const std::size_t comma = rest.find(',');
-    more = comma != std::string_view::npos;
-    const std::string_view part = rest.substr(0, comma);
-    rest = more ? rest.substr(comma + 1) : std::string_view();
+  if (text.empty()) {
+    return tiers;
+  }
+  for (const std::string_view part : split_at(text, ',')) {
     const std::size_t colon = part.find(':');
     NamedTier tier{.name = std::string(part.substr(0, colon)), .size = {}, .store = {}};
     if (colon != std::string_view::npos) {

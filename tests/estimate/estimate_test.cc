@@ -125,5 +125,23 @@ TEST(Estimate, NamesTheDevicesThatAMachineCannotHave) {
   EXPECT_NE(estimate.error().to_string().find("devices"), std::string::npos);
 }
 
+TEST(Estimate, SaysWhatIsBeyondItsRange) {
+  // One more microbatch always takes as long; half of 2^63 ps are 53.4 days.
+  plan::Plan plan;
+  const auto of = [&](std::int64_t microbatches) {
+    plan.global_batch = microbatches;
+    return Estimator(gpt3(), selene()).estimate(plan);
+  };
+  const Time each = of(2001)->step_time - of(2000)->step_time;
+  const double days = to_seconds(each) / 86400;
+  const auto within = of(static_cast<std::int64_t>(53 / days));
+  ASSERT_TRUE(within);
+  EXPECT_NEAR(to_seconds(within->step_time) / 86400, 53, 0.01);
+  const auto beyond = of(static_cast<std::int64_t>(54 / days));
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().to_string(),
+            "the step takes longer than 53 days, beyond the range of estimated time");
+}
+
 }  // namespace
 }  // namespace orrery::estimate

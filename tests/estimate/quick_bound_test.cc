@@ -10,6 +10,8 @@
 
 #include "base/format.h"
 #include "estimate/estimate.h"
+#include "estimate/placement.h"
+#include "machine/copy_time.h"
 #include "random_plans.h"
 #include "simulate/simulate.h"
 #include "workload/memory/footprint.h"
@@ -150,6 +152,49 @@ TEST(QuickBound, LetsReductionsOfDifferentAxesRunBesideEachOther) {
   ASSERT_TRUE(machine);
   const auto bound = QuickBound(c.model, *machine).least_time(c.plan);
   ASSERT_TRUE(bound);
+  EXPECT_LE(*bound, simulated_time(c, *machine));
+}
+
+TEST(QuickBound, TakesTheFastestOfAStagesMessages) {
+  // Nodes of 8, three replicas of 8 stages: of stage 2's ranks 6, 7 and 8 two send to another node,
+  // the third within its own. No replica's messages are the slowest at every stage; their sum was
+  // 0.5 % above the step.
+  Case c{"stages that straddle nodes", "dgx-h100", *zoo::load_model("nemotron-3-nano"), {}};
+  c.plan = {.pp = 8, .dp = 3, .chunks = 2, .microbatch = 4, .global_batch = 36};
+  c.plan.stage_layers = "auto";
+  c.plan.schedule = plan::Schedule::zb_v;
+  c.plan.sequence = 2048;
+  c.plan.attention = zoo::AttentionKernel::flash;
+  c.plan.zero = 1;
+  const auto machine = machine::with_devices(*machine::load_machine(c.machine), c.plan.devices());
+  ASSERT_TRUE(machine);
+  Placement placement(plan::layout_of(c.plan), *machine);
+  const auto message = [&](std::int64_t stage) {
+    return placement.way(placement.way(plan::Channel::forward, stage));
+  };
+  // Stage 0: ranks 0, 1 and 2 to 3, 4 and 5, all in one node.
+  EXPECT_TRUE(message(0).alike);
+  EXPECT_EQ(message(0).least(64_MiB), message(0).phase(64_MiB).time());
+  EXPECT_FALSE(message(2).alike);
+  EXPECT_EQ(message(2).least(64_MiB), message(0).least(64_MiB));
+  EXPECT_GT(message(2).phase(64_MiB).time(), message(2).least(64_MiB));
+  const Time truth = simulated_time(c, *machine);
+  EXPECT_LE(*QuickBound(c.model, *machine).least_time(c.plan), truth);
+  EXPECT_LE(*Estimator(c.model, *machine).lower_bound(c.plan), truth);
+}
+
+TEST(QuickBound, TakesMachinesWithoutAHost) {
+  // One memory tier: no copies, whose ports would be asked for.
+  Case c{"no host", "hiermem-opt", *zoo::load_model("gpt2"), {}};
+  c.plan = {.dp = 2, .global_batch = 4};
+  c.plan.sequence = 1024;
+  const auto machine = machine::with_devices(*machine::load_machine(c.machine), c.plan.devices());
+  ASSERT_TRUE(machine);
+  ASSERT_EQ(machine->device.memory.size(), 1U);
+  EXPECT_FALSE(machine::copy_port(1, *machine));
+  const auto bound = QuickBound(c.model, *machine).least_time(c.plan);
+  ASSERT_TRUE(bound);
+  EXPECT_GT(*bound, Time(0));
   EXPECT_LE(*bound, simulated_time(c, *machine));
 }
 

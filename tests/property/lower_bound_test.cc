@@ -18,8 +18,16 @@ machine::Machine any_machine(std::int64_t devices) {
   const auto kind =
       *rc::gen::element(topology::DimensionKind::switched, topology::DimensionKind::fully_connected,
                         topology::DimensionKind::ring, topology::DimensionKind::mesh);
-  machine::Machine machine = testing::machine_of({testing::dimension(kind, devices)});
-  machine.network[0].shape = {devices};
+  // Stages may straddle nodes, so that not all of their messages cross the same links.
+  const std::int64_t inside = devices % 4 == 0 ? *rc::gen::element(1, 2, 4) : 2 - devices % 2;
+  std::vector<topology::NetworkDimension> network;
+  if (inside > 1 && inside < devices) {
+    network.push_back(testing::dimension(topology::DimensionKind::switched, inside));
+    network.back().bandwidth = Bandwidth(8e9);
+  }
+  network.push_back(testing::dimension(kind, network.empty() ? devices : devices / inside));
+  network.back().shape = {network.back().size};
+  machine::Machine machine = testing::machine_of(network);
   machine.device.peak.fill(FlopRate(1e12));
   machine.device.overlap_memory = *rc::gen::element(0.0, 0.3);
   machine.device.memory.resize(1);

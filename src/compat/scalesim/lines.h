@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
+
+#include "base/split.h"
 
 namespace orrery::scalesim {
 
@@ -16,15 +19,9 @@ inline std::string_view trimmed(std::string_view text) {
 
 /// Trimmed parts between separators; one more than there are separators.
 inline std::vector<std::string_view> parts_of(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const auto end = text.find(separator);
-    parts.push_back(trimmed(text.substr(0, end)));
-    if (end == std::string_view::npos) {
-      return parts;
-    }
-    text.remove_prefix(end + 1);
-  }
+  std::vector<std::string_view> parts = split_at(text, separator);
+  std::ranges::transform(parts, parts.begin(), trimmed);
+  return parts;
 }
 
 }  // namespace orrery::scalesim

@@ -10,6 +10,7 @@
 
 #include "base/misread.h"
 #include "base/reader.h"
+#include "base/split.h"
 #include "machine/compute/number_format.h"
 
 namespace orrery::step {
@@ -90,14 +91,12 @@ Time microseconds(double value) {
 Result<MeasuredKernels> MeasuredKernels::load(const std::string& files) {
   Error error;
   std::vector<CsvTable> tables;
-  for (std::size_t begin = 0; begin <= files.size();) {
-    const std::size_t end = std::min(files.find(',', begin), files.size());
-    if (auto table = load_csv(files.substr(begin, end - begin))) {
+  for (const std::string_view file : split_at(files, ',')) {
+    if (auto table = load_csv(std::string(file))) {
       tables.push_back(std::move(*table));
     } else {
       error.add(std::move(table.error()));
     }
-    begin = end + 1;
   }
   if (!error.empty()) {
     return fail(std::move(error));

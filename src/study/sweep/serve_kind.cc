@@ -8,6 +8,7 @@
 #include "base/beyond_time.h"
 #include "base/file.h"
 #include "base/reader.h"
+#include "base/split.h"
 #include "machine/machine.h"
 #include "serving/engine.h"
 #include "serving/metrics.h"
@@ -177,11 +178,10 @@ std::string file_inputs(const std::string& what, const std::string& file) {
 /// Of the trace and of the tables of kernels.
 std::string files_inputs(const Service& service) {
   std::string text = service.trace.empty() ? "" : file_inputs("trace", service.trace);
-  const std::string& kernels = service.engine.kernels;
-  for (std::size_t begin = 0; begin < kernels.size();) {
-    const std::size_t end = std::min(kernels.find(',', begin), kernels.size());
-    text += file_inputs("kernels", kernels.substr(begin, end - begin));
-    begin = end + 1;
+  if (!service.engine.kernels.empty()) {
+    for (const std::string_view file : split_at(service.engine.kernels, ',')) {
+      text += file_inputs("kernels", std::string(file));
+    }
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/split.h"
 #include "workload/interop/megatron.h"
 #include "workload/interop/text.h"
 #include "workload/plan/unquantized.h"
@@ -146,10 +147,8 @@ class MegatronExport {
     }
     flag("--recompute-modules");
     flag("core_attn", plan_.recompute == plan::Recompute::selective);
-    std::string rest = plan_.recompute_modules + ",";
-    for (std::size_t comma = rest.find(','); comma != std::string::npos; comma = rest.find(',')) {
-      words_.push_back(rest.substr(0, comma));
-      rest.erase(0, comma + 1);
+    for (const std::string_view module : split_at(plan_.recompute_modules, ',')) {
+      words_.emplace_back(module);
     }
   }
 

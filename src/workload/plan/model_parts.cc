@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/reader.h"
+#include "base/split.h"
 #include "workload/plan/schedule.h"
 #include "workload/plan/unquantized.h"
 
@@ -19,10 +20,7 @@ Error stage_layers_mistake(const Plan& plan, std::string expected) {
 /// "12,13" -> {12, 13}; whole numbers >= 0.
 Result<std::vector<std::int64_t>> parse_counts(const Plan& plan) {
   std::vector<std::int64_t> counts;
-  std::string_view rest = plan.stage_layers;
-  while (true) {
-    const std::size_t comma = rest.find(',');
-    std::string_view item = rest.substr(0, comma);
+  for (std::string_view item : split_at(plan.stage_layers, ',')) {
     item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
     item = item.substr(0, item.find_last_not_of(' ') + 1);
     const auto count = parse_integer(item);
@@ -30,11 +28,8 @@ Result<std::vector<std::int64_t>> parse_counts(const Plan& plan) {
       return fail(stage_layers_mistake(plan, "whole numbers of layers such as '12,13,13,10'"));
     }
     counts.push_back(*count);
-    if (comma == std::string_view::npos) {
-      return counts;
-    }
-    rest.remove_prefix(comma + 1);
   }
+  return counts;
 }
 
 Result<std::vector<std::int64_t>> given_counts(const zoo::Model& model, const Plan& plan,

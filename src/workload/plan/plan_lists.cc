@@ -4,24 +4,23 @@
 #include <algorithm>
 
 #include "base/reader.h"
+#include "base/split.h"
 
 namespace orrery::plan {
 
 std::vector<std::string> list_items(std::string_view list) {
   constexpr std::string_view kBlank = " \t";
   std::vector<std::string> items;
-  bool more = !list.empty();
-  while (more) {
-    const std::size_t end = std::min(list.find(','), list.size());
-    std::string_view part = list.substr(0, end);
+  if (list.empty()) {
+    return items;
+  }
+  for (std::string_view part : split_at(list, ',')) {
     do {
       part.remove_prefix(std::min(part.find_first_not_of(kBlank), part.size()));
       const std::size_t length = std::min(part.find_first_of(kBlank), part.size());
       items.emplace_back(part.substr(0, length));
       part.remove_prefix(length);
     } while (part.find_first_not_of(kBlank) != std::string_view::npos);
-    more = end < list.size();
-    list.remove_prefix(more ? end + 1 : end);
   }
   return items;
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the table of every run has: a training step's (table.cc) and that of a run from no plan.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "report/report.h"
+
+namespace orrery::report {
+
+inline constexpr std::size_t kListed = 16;  ///< more stages or ranks are shown by some of them
+
+std::string grouped(std::int64_t number);  ///< 1536 -> "1,536"
+std::string scaled(double number);         ///< "8.31 M": 3 significant digits, a decimal prefix
+std::string gib(Bytes bytes);              ///< in GiB with 2 decimals; "-" for none
+
+class RunTable {
+ public:
+  explicit RunTable(const study::WorkloadRun& run) : run_(run) {}
+
+  std::string write(const TableOptions& options);
+
+ protected:
+  template <class... Values>
+  void line(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+    text_ += '\n';
+  }
+
+  void machine();
+  void step_time();
+  void breakdown();
+  void hidden();
+  void peaks();
+  void simulator(const TableOptions& options);
+  std::string take() { return std::move(text_); }
+
+ private:
+  /// Of the longest name that is printed.
+  int name_width() const;
+
+  const study::WorkloadRun& run_;
+  std::string text_;
+};
+
+}  // namespace orrery::report

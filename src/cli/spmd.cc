@@ -46,7 +46,8 @@ constexpr const char* kSpmdExamples =
     "  orrery spmd --graph llama-3-8b --devices 16 --batch 32 --sequence 4096 --cost orrery \\\n"
     "              --machine dgx-a100-80g --save plan.yaml\n"
     "  orrery simulate --model llama-3-8b --machine dgx-a100-80g --plan plan.yaml\n"
-    "  orrery spmd --graph mixtral-8x7b --mesh 8x4 --cost orrery --machine dgx-h100\n"
+    "  orrery spmd --graph mixtral-8x7b --mesh 8x4 --cost orrery --machine dgx-h100 \\\n"
+    "              --save plan.yaml\n"
     "  orrery spmd --graph graph.json --profile profile.yaml --save strategy.json\n"
     "  orrery spmd --graph Rmoe --profile nvl8 --strategy strategy.json --json\n";
 
@@ -127,8 +128,7 @@ class Spmd : public Command {
                   {"--frontier", frontier_},
                   {"--noise", noise_},
                   {"--seed", seed_},
-                  {"--strategy", strategy_},
-                  {"--save", save_}},
+                  {"--strategy", strategy_}},
                  "contradicts --mesh", mistakes);
     if (cost_.value_or("hidup") != "orrery") {
       mistakes.add({"--mesh", {}, {}, "goes with --cost orrery"});
@@ -161,9 +161,18 @@ class Spmd : public Command {
       }
     }
     return solve_spmd_mesh(std::move(graph), mesh, machine, fixed)
-        .map([&](const report::MeshRun& run) {
-          return json_ ? report::mesh_json(run) : report::mesh_table(run);
-        });
+        .and_then([&](const report::MeshRun& run) { return print(run); });
+  }
+
+  Result<std::string> print(const report::MeshRun& run) const {
+    if (save_) {
+      auto saved = is_plan_file(*save_) ? save_mesh_plan(run, *save_)
+                                        : write_file(*save_, report::mesh_strategy_json(run));
+      if (!saved) {
+        return fail(std::move(saved.error()));
+      }
+    }
+    return json_ ? report::mesh_json(run) : report::mesh_table(run);
   }
 
   Result<std::string> print(const report::SpmdRun& run, const spmd::Prices* prices) const {

@@ -48,8 +48,14 @@ Result<report::MeshRun> solve_spmd_mesh(spmd::OperatorGraph graph, const spmd::M
   if (!timeline) {
     return fail(timeline.error());
   }
-  return report::MeshRun{std::move(graph),    mesh,   machine.name, std::move(*solution), *cost,
-                         timeline->step_time, seconds};
+  return report::MeshRun{.graph = std::move(graph),
+                         .mesh = mesh,
+                         .machine = machine.name,
+                         .type = prices->type(),
+                         .solution = std::move(*solution),
+                         .cost = *cost,
+                         .simulated = timeline->step_time,
+                         .search_seconds = seconds};
 }
 
 }  // namespace orrery::cli

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "planner/spmd/prices.h"
 #include "report/spmd.h"
+#include "report/spmd_mesh.h"
 
 namespace orrery::cli {
 
@@ -20,5 +21,7 @@ std::string strategy_file(const std::string& file);
 /// that such a plan does not have.
 Result<void> save_spmd_plan(const report::SpmdRun& run, const spmd::Prices* prices,
                             const std::string& file);
+/// The same of a program on a mesh. Mistakes: a graph that is not of a whole model of the zoo.
+Result<void> save_mesh_plan(const report::MeshRun& run, const std::string& file);
 
 }  // namespace orrery::cli

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "planner/spmd/models.h"
-#include "planner/spmd/program.h"
+#include "planner/spmd/saved.h"
 
 namespace orrery::cli {
 
@@ -27,19 +27,24 @@ Result<graph::Workload> StrategyFlags::read(const std::string& file,
                                             const machine::Machine& machine,
                                             std::int64_t devices) const {
   Error mistakes;
+  const spmd::SavedStrategy strategy = collect(spmd::load_saved(file), mistakes);
+  const std::int64_t wanted = devices > 0 ? devices : spmd::devices_of(strategy, 0);
   const std::optional<std::string> count =
-      devices > 0 ? std::optional(std::to_string(devices)) : std::nullopt;
-  const spmd::OperatorGraph graph =
-      read_graph({.graph = graph_, .devices = count, .layers = layers_}, mistakes);
-  const spmd::Strategy strategy = collect(spmd::load_strategy(file), mistakes);
+      wanted > 0 ? std::optional(std::to_string(wanted)) : std::nullopt;
+  const spmd::OperatorGraph graph = read_graph(
+      {.graph = graph_, .devices = count, .layers = layers_, .mesh = spmd::is_of_mesh(strategy)},
+      mistakes);
+  if (spmd::is_of_mesh(strategy)) {
+    refuse_given({{"--overlap", overlap_}}, "contradicts a strategy on a mesh, which has none",
+                 mistakes);
+  }
   spmd::Overlap overlap = spmd::Overlap::both;
   take("--overlap", overlap_, overlap, mistakes);
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
-  const auto prices = spmd::MachinePrices::make(machine, devices > 0 ? devices : graph.devices,
-                                                overlap, graph.element);
-  return prices ? spmd::program_of(graph, strategy, *prices) : fail(prices.error());
+  return spmd::program_of(graph, strategy, machine, wanted > 0 ? wanted : graph.devices, overlap)
+      .map([](spmd::SavedProgram program) { return std::move(program.workload); });
 }
 
 }  // namespace orrery::cli

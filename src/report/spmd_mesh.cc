@@ -7,16 +7,13 @@
 #include <map>
 
 #include "base/format.h"
+#include "planner/spmd/saved.h"
 #include "report/json_writer.h"
 
 namespace orrery::report {
 namespace {
 
 using spmd::MeshGroup;
-
-std::string mesh_text(const spmd::Mesh& mesh) {
-  return fmt::format("{}x{}", mesh[0], mesh[1]);
-}
 
 std::int64_t conversions_of(const MeshRun& run) {
   std::int64_t count = 0;
@@ -36,8 +33,8 @@ std::string mesh_header(const MeshRun& run) {
       "repeated layers skipped\n\n",
       run.graph.model, run.graph.layers, run.graph.nodes.size(),
       static_cast<double>(run.graph.parameters()) / 1e6, spmd::devices_of(run.mesh),
-      mesh_text(run.mesh), run.machine, to_seconds(run.cost.total), to_seconds(run.simulated),
-      to_string(run.cost.memory), run.search_seconds, run.solution.counts.states,
+      spmd::to_string(run.mesh), run.machine, to_seconds(run.cost.total), to_seconds(run.simulated),
+      to_string(run.cost.holdings.total()), run.search_seconds, run.solution.counts.states,
       run.solution.counts.most_states, run.solution.counts.skipped_periods);
   text += fmt::format("{:<36}{:>12.6f} s{:>10}\n", "compute", to_seconds(run.cost.compute),
                       share(run.cost.compute));
@@ -112,7 +109,55 @@ void write_computation(JsonWriter& json, const MeshRun& run,
   json.end_array().end_object();
 }
 
+/// As load_saved() reads it.
+void write_saved(JsonWriter& json, const spmd::MeshComputation& computation) {
+  json.begin_object();
+  json.key("node").value(computation.node);
+  json.key("signatures").begin_array();
+  for (const int signature : computation.signatures) {
+    json.value(signature);
+  }
+  json.end_array();
+  json.key("conversions").begin_array();
+  for (const spmd::MeshConversion& conversion : computation.conversions) {
+    json.begin_object();
+    json.key("tensor").value(conversion.tensor);
+    json.key("from").value(to_string(conversion.from));
+    json.key("steps").begin_array();
+    for (const spmd::MeshStep& step : conversion.steps) {
+      json.begin_object();
+      json.key("group").value(name_of(step.group));
+      json.key("from").value(to_string(step.from));
+      json.key("to").value(to_string(step.to)).end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+}
+
 }  // namespace
+
+std::string mesh_strategy_json(const MeshRun& run) {
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    json.key("format").value(spmd::kMeshStrategyFormat);
+    json.key("graph").value(run.graph.model);
+    json.key("n_devices").value(spmd::devices_of(run.mesh));
+    json.key("mesh").begin_array();
+    for (const std::int64_t devices : run.mesh) {
+      json.value(devices);
+    }
+    json.end_array();
+    json.key("cost").value("orrery");
+    json.key("profile").value(run.machine);
+    json.key("total_seconds").value(to_seconds(run.cost.total));
+    json.key("computations").begin_array();
+    for (const spmd::MeshComputation& computation : run.solution.strategy.computations) {
+      write_saved(json, computation);
+    }
+    json.end_array().end_object();
+  });
+}
 
 std::string mesh_table(const MeshRun& run) {
   return mesh_header(run) + program_table(run);
@@ -123,7 +168,7 @@ std::string mesh_json(const MeshRun& run) {
     json.begin_object();
     json.key("graph").value(run.graph.model);
     json.key("n_devices").value(spmd::devices_of(run.mesh));
-    json.key("mesh").value(mesh_text(run.mesh));
+    json.key("mesh").value(spmd::to_string(run.mesh));
     json.key("cost").value("orrery");
     json.key("profile").value(run.machine);
     json.key("overlap").value("none");
@@ -132,7 +177,7 @@ std::string mesh_json(const MeshRun& run) {
     json.key("parameters").value(run.graph.parameters());
     json.key("optimum_s").value(to_seconds(run.cost.total));
     json.key("simulated_s").value(to_seconds(run.simulated));
-    json.key("memory_bytes").value(run.cost.memory.value());
+    json.key("memory_bytes").value(run.cost.holdings.total().value());
     json.key("communications").value(conversions_of(run));
     json.key("compute_s").value(to_seconds(run.cost.compute));
     json.key("communication_s").begin_object();

@@ -12,6 +12,7 @@ struct MeshRun {
   spmd::OperatorGraph graph;
   spmd::Mesh mesh{1, 1};
   std::string machine;
+  graph::DataType type{};  ///< in which it computes
   spmd::MeshSolution solution;
   spmd::MeshCost cost;
   Time simulated{0};
@@ -22,5 +23,7 @@ struct MeshRun {
 std::string mesh_table(const MeshRun& run);
 /// docs/schema/spmd.json.
 std::string mesh_json(const MeshRun& run);
+/// The strategy, as load_saved() (planner/spmd/saved.h) reads it.
+std::string mesh_strategy_json(const MeshRun& run);
 
 }  // namespace orrery::report

@@ -44,7 +44,7 @@ class StepTable : public RunTable {
     const plan::Plan& plan = run_.plan;
     machine();
     if (!plan.strategy.empty()) {
-      line("strategy {} in two halves on {} devices; {}; global batch {}\n", plan.strategy, plan.dp,
+      line("strategy {} on {} devices; {}; global batch {}\n", plan.strategy, plan.dp,
            name_of(plan.compute_type), grouped(plan.global_batch));
       return;
     }

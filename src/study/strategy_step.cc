@@ -9,8 +9,7 @@
 #include "machine/parts.h"
 #include "planner/spmd/decoder.h"
 #include "planner/spmd/machine_prices.h"
-#include "planner/spmd/memory.h"
-#include "planner/spmd/program.h"
+#include "planner/spmd/saved.h"
 #include "workload/memory/state_memory.h"
 
 namespace orrery::study {
@@ -51,20 +50,22 @@ Error strategy_mistakes(const plan::Plan& plan) {
   if (plan.dp < 1 || plan.dp > machine::kMostDevices) {
     mistakes.add({{}, "dp", std::to_string(plan.dp), "the devices of the strategy"});
   }
-  if (plan.global_batch < 2) {
-    mistakes.add({{},
-                  "global_batch",
-                  std::to_string(plan.global_batch),
-                  "at least 2 sequences: the strategy's two halves"});
-  }
   return mistakes;
 }
 
 Result<StrategyStep> strategy_step(const zoo::Model& model, const plan::Plan& plan,
                                    const machine::Machine& machine) {
-  const auto strategy = spmd::load_strategy(plan.strategy);
+  const auto strategy = spmd::load_saved(plan.strategy);
+  const bool mesh = strategy && spmd::is_of_mesh(*strategy);
+  if (!mesh && plan.global_batch < 2) {
+    return fail(Error(Mistake{{},
+                              "global_batch",
+                              std::to_string(plan.global_batch),
+                              "at least 2 sequences: the strategy's two halves"}));
+  }
   const auto graph = spmd::decoder_graph(
-      model, {.devices = plan.dp, .batch = plan.global_batch, .sequence = plan.sequence});
+      model,
+      {.devices = plan.dp, .batch = plan.global_batch, .sequence = plan.sequence, .mesh = mesh});
   const auto alike = machine::check_alike(machine, "a plan's strategy");
   if (!strategy || !graph || !alike) {
     Error mistakes;
@@ -84,15 +85,15 @@ Result<StrategyStep> strategy_step(const zoo::Model& model, const plan::Plan& pl
                               std::string(name_of(plan.compute_type)),
                               std::string(name_of(prices->type())) + ", in which it computes"}));
   }
-  auto program = spmd::program_of(*graph, *strategy, *prices);
+  auto program = spmd::program_of(*graph, *strategy, machine, plan.dp, spmd::Overlap::both);
   if (!program) {
     Error mistakes(Mistake{{}, "strategy", plan.strategy, "one for the graph of " + model.name});
     mistakes.add(program.error());
     return fail(std::move(mistakes));
   }
-  return StrategyStep{std::move(*program),
-                      memory_of(spmd::holdings_of(*graph, *strategy, plan.dp),
-                                footprint::framework_bytes(model, plan, machine), machine)};
+  return StrategyStep{
+      std::move(program->workload),
+      memory_of(program->holdings, footprint::framework_bytes(model, plan, machine), machine)};
 }
 
 }  // namespace orrery::study

@@ -17,12 +17,13 @@ struct StrategyStep {
 };
 
 /// Fields that contradict a strategy, which decides all but dp (its devices), global_batch,
-/// sequence, compute_type and clocks; a batch that has no two halves. Requires a strategy.
+/// sequence, compute_type and clocks. Requires a strategy.
 Error strategy_mistakes(const plan::Plan& plan);
 
-/// The program (planner/spmd/program.h) of the model's operators, overlapped in both directions, on
-/// a machine of plan.dp devices. Mistakes: models that are no such graphs, a strategy of another
-/// graph, machines that the prices do not know, of mixed devices, or
+/// The program (planner/spmd/saved.h) of the model's operators on a machine of plan.dp devices; of
+/// one axis overlapped in both directions. Mistakes: models that are no such graphs, a strategy of
+/// another graph or another number of devices, a batch that has no two halves for one of one axis;
+/// machines that the prices do not know, of mixed devices, or
 /// that compute in another type. Requires a plan without strategy_mistakes().
 Result<StrategyStep> strategy_step(const zoo::Model& model, const plan::Plan& plan,
                                    const machine::Machine& machine);

@@ -228,8 +228,74 @@ TEST(Spmd, MeshesOfTwoAxes) {
   EXPECT_THAT(
       orrery("spmd --graph Rmoe --mesh 8 --cost orrery --machine dgx-h100").err,
       AllOf(HasSubstr("--mesh: found '8', expected two numbers"), Not(HasSubstr("--devices"))));
-  EXPECT_THAT(orrery("spmd --graph Rmoe --mesh 8x2 --profile nvl8 --save a.json").err,
-              AllOf(HasSubstr("--save: contradicts --mesh"), HasSubstr("goes with --cost orrery")));
+  EXPECT_THAT(
+      orrery("spmd --graph Rmoe --mesh 8x2 --profile nvl8 --overlap both").err,
+      AllOf(HasSubstr("--overlap: contradicts --mesh"), HasSubstr("goes with --cost orrery")));
+  EXPECT_THAT(orrery("spmd --graph mixtral-8x7b --mesh 8x2 --fixed expert_parallel" + on).err,
+              HasSubstr("12 nodes have no signatures that the mesh and --fixed allow, the first is "
+                        "node 22 (einsum)"));
+}
+
+TEST(Spmd, ProgramsOnAMeshArePlans) {
+  const Folder folder;
+  const std::string plan = folder / "plan.yaml";
+  const std::string on = " --model mixtral-8x7b --machine dgx-h100 --allow-oom --json";
+  const auto found = spmd_json_of(
+      "--graph mixtral-8x7b --mesh 8x4 --batch 64 --sequence 4096 --cost orrery --machine dgx-h100 "
+      "--save " +
+      plan);
+  const Outcome run = orrery("simulate --plan " + plan + on);
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto program = nlohmann::json::parse(run.out);
+  EXPECT_EQ(program.at("step_time_s"), found.at("simulated_s"));
+  EXPECT_EQ(program.at("step_time_s"), found.at("optimum_s"));
+  // Its degrees are those of samples over 32 devices and experts over the 8 of a node.
+  const Outcome megatron = orrery(
+      "simulate --dp 32 --ep 8 --microbatch 2 --global-batch 64 --sequence 4096 --zero 1 "
+      "--grad-type bf16 --grad-reduce-type bf16" +
+      on);
+  ASSERT_EQ(megatron.status, 0) << megatron.err;
+  const auto other = nlohmann::json::parse(megatron.out);
+  const auto ratio = [](double ours, double theirs) { return ours / theirs; };
+  const auto& spent = program.at("breakdown_s");
+  const auto& theirs = other.at("breakdown_s");
+  EXPECT_NEAR(ratio(program.at("step_time_s"), other.at("step_time_s")), 0.97, 0.03);
+  EXPECT_NEAR(ratio(spent.at("inner"), theirs.at("ep_exposed")), 1, 0.05);
+  EXPECT_NEAR(ratio(spent.at("outer").get<double>() + spent.at("all").get<double>(),
+                    theirs.at("dp_exposed")),
+              1, 0.1);
+  // Not another number of devices, nor another graph.
+  EXPECT_THAT(orrery("simulate --dp 16 --plan " + plan + on).err,
+              HasSubstr("found 16 devices, expected 32, those of its mesh 8x4"));
+  EXPECT_THAT(orrery("simulate --machine dgx-h100 --model llama-3-8b --plan " + plan).err,
+              HasSubstr("one for the graph of llama-3-8b"));
+  EXPECT_THAT(orrery("spmd --graph mixtral-8x7b --layers 2 --mesh 8x2 --cost orrery --machine "
+                     "dgx-h100 --save " +
+                     plan)
+                  .err,
+              HasSubstr("all layers"));
+}
+
+TEST(Spmd, ProgramsOnAMeshOfAnyGraph) {
+  const Folder folder;
+  const std::string file = folder / "strategy.json";
+  const std::string what = " --graph Rmoe --layers 4 --machine dgx-a100-80g";
+  const auto found = spmd_json_of("--mesh 8x2 --cost orrery --save " + file + what);
+  const auto simulated = [&](const std::string& more) {
+    return orrery("simulate --json --strategy " + file + what + more);
+  };
+  const Outcome run = simulated("");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out).at("step_time_s"), found.at("simulated_s"));
+  EXPECT_THAT(simulated(" --overlap both").err, HasSubstr("--overlap: contradicts a strategy on"));
+  EXPECT_THAT(simulated(" --devices 8").err, HasSubstr("expected 16, those of its mesh 8x2"));
+  EXPECT_THAT(orrery("spmd --cost orrery --strategy " + file + what).err,
+              HasSubstr("expected spmd-strategy/1, a program of devices as one axis"));
+  std::string text = content(file);
+  text.replace(text.find("\"all\""), 5, "\"inside\"");
+  const Outcome wrong = orrery("simulate --strategy " + folder.write("wrong.json", text) + what);
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("group: found 'inside', expected one of inner, outer, all"));
 }
 
 TEST(Spmd, WrongInputsCost) {

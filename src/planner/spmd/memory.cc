@@ -8,7 +8,6 @@
 namespace orrery::spmd {
 namespace {
 
-constexpr int kStatesOfParameters = 4;
 constexpr double kFirstPrice = 1e-14;  // seconds a byte: 10 us a GB
 constexpr double kLastPrice = 1e-6;    // 1000 s a GB: memory is all that counts
 constexpr int kBisections = 24;
@@ -191,29 +190,38 @@ class Corners {
 
 }  // namespace
 
+Holdings& Holdings::operator+=(const Holdings& more) {
+  parameters += more.parameters;
+  gradients += more.gradients;
+  optimizer += more.optimizer;
+  activations += more.activations;
+  return *this;
+}
+
+Holdings holdings_of(const OperatorGraph& graph, int tensor, Bytes part, bool converted) {
+  if (graph.producer(tensor).kind != NodeKind::parameter) {
+    return {.activations = part};
+  }
+  if (converted) {
+    return {.parameters = part};
+  }
+  const bool narrow = graph.element == 2;  // gradients, a copy and two moments in 4 bytes
+  return {.parameters = part,
+          .gradients = narrow ? 2 * part : part,
+          .optimizer = narrow ? 6 * part : 2 * part};
+}
+
 Bytes held(const OperatorGraph& graph, int tensor, Form form, bool converted,
            std::int64_t devices) {
-  const Tensor& t = graph.tensors[static_cast<std::size_t>(tensor)];
-  const NodeKind kind = graph.nodes[static_cast<std::size_t>(t.producer)].kind;
-  const Bytes own = form.is_gather() ? t.bytes / devices : t.bytes;
-  constexpr std::int64_t kOfNarrow = 9;  // 2 bytes, and 4 of each of its gradient and three states
-  const std::int64_t states = graph.element == 2 ? kOfNarrow : kStatesOfParameters;
-  return kind == NodeKind::parameter && !converted ? states * own : own;
+  const Bytes whole = graph.tensor(tensor).bytes;
+  return holdings_of(graph, tensor, form.is_gather() ? whole / devices : whole, converted).total();
 }
 
 Holdings holdings_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices) {
   Holdings sum;
   const auto add = [&](int tensor, Form form, bool converted) {
-    const int producer = graph.tensors[static_cast<std::size_t>(tensor)].producer;
-    const bool parameter =
-        graph.nodes[static_cast<std::size_t>(producer)].kind == NodeKind::parameter;
-    const Bytes once = held(graph, tensor, form, true, devices);
-    (parameter ? sum.parameters : sum.activations) += once;
-    if (parameter && !converted) {
-      const Bytes gradient = graph.element == 2 ? 2 * once : once;
-      sum.gradients += gradient;
-      sum.optimizer += held(graph, tensor, form, false, devices) - once - gradient;
-    }
+    const Bytes whole = graph.tensor(tensor).bytes;
+    sum += holdings_of(graph, tensor, form.is_gather() ? whole / devices : whole, converted);
   };
   for (const Stage& stage : strategy.stages) {
     for (const Communication& communication : stage.communications) {

@@ -31,7 +31,11 @@ struct Holdings {
   Bytes activations{0};
 
   Bytes total() const { return parameters + gradients + optimizer + activations; }
+  Holdings& operator+=(const Holdings& more);
 };
+
+/// Of one tensor of which a device has `part`.
+Holdings holdings_of(const OperatorGraph& graph, int tensor, Bytes part, bool converted);
 
 /// Requires a strategy that replay() accepts.
 Holdings holdings_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices);

@@ -29,6 +29,21 @@ std::string to_string(const MeshForm& form) {
   return to_string(form[kInner]) + " x " + to_string(form[kOuter]);
 }
 
+std::optional<MeshForm> parse_mesh_form(std::string_view text) {
+  constexpr std::string_view kBetween = " x ";
+  const std::size_t at = text.find(kBetween);
+  if (at == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto inner = parse_form(text.substr(0, at));
+  const auto outer = parse_form(text.substr(at + kBetween.size()));
+  return inner && outer ? std::optional(MeshForm(*inner, *outer)) : std::nullopt;
+}
+
+std::string to_string(const Mesh& mesh) {
+  return std::to_string(mesh[kInner]) + "x" + std::to_string(mesh[kOuter]);
+}
+
 std::int64_t members_of(MeshGroup group, const Mesh& mesh) {
   return group == MeshGroup::inner   ? mesh[kInner]
          : group == MeshGroup::outer ? mesh[kOuter]

@@ -16,7 +16,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/spmd/form.h"
@@ -58,6 +60,9 @@ class MeshForm {
 
 /// "gather_0 x full".
 std::string to_string(const MeshForm& form);
+std::optional<MeshForm> parse_mesh_form(std::string_view text);
+/// "8x4".
+std::string to_string(const Mesh& mesh);
 
 /// Whose devices communicate.
 enum class MeshGroup : std::uint8_t { inner, outer, all };

@@ -43,6 +43,11 @@ class MeshCompiler {
     for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
       add(i);
     }
+    if (refused_ > 0) {
+      mistakes_.add(Error(fmt::format(
+          "{} nodes have no signatures that the mesh and --fixed allow, the first is node {} ({})",
+          refused_, first_refused_, graph_.node(first_refused_).name)));
+    }
     if (!mistakes_.empty()) {
       return fail(std::move(mistakes_));
     }
@@ -238,8 +243,8 @@ class MeshCompiler {
       }
     }
     if (found.empty()) {
-      mistakes_.add(
-          Error(fmt::format("node {} ({}) has no signatures that the mesh allows", i, node.name)));
+      first_refused_ = refused_ == 0 ? i : first_refused_;
+      ++refused_;
     }
     return found;
   }
@@ -306,6 +311,8 @@ class MeshCompiler {
   std::vector<int> uses_;               ///< by tensor
   std::vector<int> slots_;              ///< by tensor; -1: none
   std::array<int, kMeshSlots> live_{};  ///< chains of the tensor in each slot; -1: none
+  int refused_ = 0;                     ///< nodes without a choice
+  int first_refused_ = 0;
   MeshGraph compiled_;
   Error mistakes_;
 };

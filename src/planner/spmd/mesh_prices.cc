@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "machine/compute/compute_model.h"
-#include "planner/spmd/memory.h"
 #include "planner/spmd/program.h"
 #include "planner/spmd/signatures.h"
 
@@ -149,9 +148,9 @@ Time MeshPrices::optimizer(const OperatorGraph& graph, int tensor, const MeshFor
              : Time(0);
 }
 
-Bytes MeshPrices::held(const OperatorGraph& graph, int tensor, const MeshForm& form,
-                       bool converted) const {
-  return spmd::held(graph, tensor, Form::full(), converted, 1) / form.parts(mesh_);
+Holdings MeshPrices::held(const OperatorGraph& graph, int tensor, const MeshForm& form,
+                          bool converted) const {
+  return holdings_of(graph, tensor, graph.tensor(tensor).bytes / form.parts(mesh_), converted);
 }
 
 }  // namespace orrery::spmd

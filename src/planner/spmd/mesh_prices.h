@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "planner/spmd/machine_prices.h"
+#include "planner/spmd/memory.h"
 #include "planner/spmd/mesh.h"
 #include "planner/spmd/operator_graph.h"
 
@@ -63,7 +64,7 @@ class MeshPrices {
   graph::Operator update(const OperatorGraph& graph, int tensor, const MeshForm& form) const;
   Time optimizer(const OperatorGraph& graph, int tensor, const MeshForm& form) const;
   /// Of one tensor in one form.
-  Bytes held(const OperatorGraph& graph, int tensor, const MeshForm& form, bool converted) const;
+  Holdings held(const OperatorGraph& graph, int tensor, const MeshForm& form, bool converted) const;
 
  private:
   MeshPrices(MachinePrices alike, const Mesh& mesh);

@@ -25,10 +25,10 @@ class MeshReplay {
     int next = 0;
     for (const MeshComputation& computation : strategy.computations) {
       if (computation.node != next || !exists(computation)) {
-        return fail(
-            fmt::format("computation {} is of node {}, expected node {} and signatures of "
-                        "it",
-                        next, computation.node, next));
+        return fail(fmt::format(
+            "computation {} is of node {} by signatures {} and {}, expected node {} and "
+            "signatures that it has",
+            next, computation.node, computation.signatures[0], computation.signatures[1], next));
       }
       std::ranges::for_each(computation.conversions, [&](const auto& c) { convert(c); });
       compute(computation);
@@ -81,7 +81,7 @@ class MeshReplay {
       form = after(form, step);
     }
     forms_of(conversion.tensor).push_back(form);
-    cost_.memory += prices_.held(graph_, conversion.tensor, form, true);
+    cost_.holdings += prices_.held(graph_, conversion.tensor, form, true);
   }
 
   void compute(const MeshComputation& computation) {
@@ -104,7 +104,7 @@ class MeshReplay {
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
       const MeshForm form = output_form(signature, k);
       forms_of(node.outputs[k]) = {form};
-      cost_.memory += prices_.held(graph_, node.outputs[k], form, false);
+      cost_.holdings += prices_.held(graph_, node.outputs[k], form, false);
       cost_.optimizer += prices_.optimizer(graph_, node.outputs[k], form);
     }
   }

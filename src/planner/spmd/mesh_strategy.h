@@ -42,7 +42,7 @@ struct MeshCost {
   Time compute{0};
   std::array<Time, 3> communication{};  ///< by MeshGroup
   Time optimizer{0};
-  Bytes memory{0};  ///< of a device, everything kept
+  Holdings holdings{};  ///< of a device, everything kept
 };
 
 /// By executing the program. Mistakes, all at once: nodes missing or out of order, signatures that

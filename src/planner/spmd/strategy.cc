@@ -11,8 +11,6 @@
 namespace orrery::spmd {
 namespace {
 
-constexpr std::string_view kStrategyFormat = "spmd-strategy/1";
-
 /// The forms in which a tensor is there.
 struct Available {
   std::optional<Form> original;
@@ -148,13 +146,6 @@ class Replay {
   Error mistakes_;
 };
 
-Form read_form(Reader& read, std::string_view field) {
-  const auto text = read.required<std::string>(field);
-  const auto form = parse_form(text);
-  read.require(form.has_value(), field, "full, reduce, replicate or gather_D");
-  return form.value_or(Form::full());
-}
-
 Result<Communication> read_communication(const ConfigNode& node) {
   Reader read(node);
   const Communication found{read.required<int>("tensor"), read_form(read, "from"),
@@ -186,6 +177,13 @@ Result<Stage> read_stage(const ConfigNode& node) {
 
 }  // namespace
 
+Form read_form(Reader& read, std::string_view field) {
+  const auto text = read.required<std::string>(field);
+  const auto form = parse_form(text);
+  read.require(form.has_value(), field, "full, reduce, replicate or gather_D");
+  return form.value_or(Form::full());
+}
+
 std::int64_t Strategy::communications() const {
   std::int64_t count = 0;
   for (const Stage& stage : stages) {
@@ -200,13 +198,14 @@ Result<StrategyCost> replay(const OperatorGraph& graph, const Strategy& strategy
 }
 
 Result<Strategy> load_strategy(const std::string& file) {
-  const auto root = load_config(file);
-  if (!root) {
-    return fail(root.error());
-  }
-  Reader read(*root);
+  return load_config(file).and_then(read_strategy);
+}
+
+Result<Strategy> read_strategy(const ConfigNode& root) {
+  Reader read(root);
   const auto format = read.required<std::string>("format");
-  read.require(format == kStrategyFormat, "format", std::string(kStrategyFormat));
+  read.require(format == kStrategyFormat, "format",
+               std::string(kStrategyFormat) + ", a program of devices as one axis");
   for (const char* fact : {"graph", "n_devices", "device_flops", "bandwidth_set", "profile",
                            "overlap", "cost", "total_seconds"}) {
     read.ignore(fact);

@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/config_node.h"
+#include "base/reader.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "planner/spmd/operator_graph.h"
@@ -66,8 +69,14 @@ struct StrategyCost {
 Result<StrategyCost> replay(const OperatorGraph& graph, const Strategy& strategy,
                             const Prices& prices);
 
+/// A form that a file's field names.
+Form read_form(Reader& read, std::string_view field);
+
+inline constexpr std::string_view kStrategyFormat = "spmd-strategy/1";
+
 /// Reads "spmd-strategy/1": {stages: [{communications: [{tensor, from, to}], computations: [{node,
 /// signature}]}]}; other fields of the header are described in docs/models/spmd.md.
+Result<Strategy> read_strategy(const ConfigNode& root);
 Result<Strategy> load_strategy(const std::string& file);
 
 }  // namespace orrery::spmd

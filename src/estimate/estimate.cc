@@ -141,7 +141,7 @@ class Estimator::Memo {
       return 0;
     }
     map_templates(*prepared->timed, Works::slowed);
-    return estimate::most_above_events(plan, {*prepared->timed, *prepared->lists});
+    return estimate::most_above_events(plan, *prepared->timed);
   }
 
   /// Whether its machine can run the plan.

@@ -19,10 +19,8 @@ namespace {
 /// That can be run in some tenths of a second where none is another's mirror.
 constexpr std::int64_t kMostRanks = 1024;
 
-/// Of a pass, and of a step's kernels: from here on maps do not tell well what messages, and
-/// gathers ahead, meet.
+/// Of a pass: from here on maps do not tell well what messages meet.
 constexpr double kLongMessages = 0.05;
-constexpr double kMuchAhead = 0.1;
 
 /// Times that maps are above events at the most: where groups cross one another's links, and where
 /// they do not.
@@ -86,30 +84,6 @@ Estimate further(const Estimate& shorter, const Estimate& longer, double times) 
   return far;
 }
 
-/// What collectives that begin ahead (PassMap::ahead) take, of a stage's kernels, where that is
-/// most.
-double share_ahead(const PreparedPlan& plan) {
-  const Repetition& repetition = plan.lists.repetition;
-  double most = 0;
-  for (std::size_t s = 0; s < plan.lists.templates.size(); ++s) {
-    Time ahead{0};
-    Time kernels{0};
-    const auto add = [&](std::int64_t from, std::int64_t count, std::int64_t times) {
-      for (std::int64_t i = from; i < from + count; ++i) {
-        const PassMap& map = *plan.mapped(plan.template_of(s, i)).slowed;
-        ahead += map.ahead * times;
-        kernels += map.kernels * times;
-      }
-    };
-    add(0, std::ssize(plan.lists.templates[s]), 1);
-    if (repetition.omitted > 0) {
-      add(repetition.from[s], repetition.length, repetition.omitted);
-    }
-    most = kernels > Time(0) ? std::max(most, ahead / kernels) : most;
-  }
-  return most;
-}
-
 /// Microbatches of the two runs.
 struct Lengths {
   std::int64_t shorter = 0;
@@ -137,14 +111,12 @@ double most_above_on_lines(const plan::Plan& plan, const machine::Machine& machi
   return has_lines(machine) && has_few_ranks(plan) ? kMostAboveCrossing : 0;
 }
 
-double most_above_events(const plan::Plan& plan, const PreparedPlan& prepared) {
-  const bool few = has_few_ranks(plan);
-  if (prepared.timed.crosses) {
-    return few ? kMostAboveCrossing : 0;
+double most_above_events(const plan::Plan& plan, const TimedWorkload& timed) {
+  if (!has_few_ranks(plan)) {
+    return 0;
   }
-  const bool meets_much = (few && share_of_messages(prepared.timed) > kLongMessages) ||
-                          share_ahead(prepared) > kMuchAhead;
-  return meets_much ? kMostAboveMeeting : 0;
+  const double long_messages = share_of_messages(timed) > kLongMessages ? kMostAboveMeeting : 0;
+  return timed.crosses ? kMostAboveCrossing : long_messages;
 }
 
 Result<Estimate> run_by_events(const zoo::Model& model, const plan::Plan& plan,

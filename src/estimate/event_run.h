@@ -5,10 +5,8 @@
 ///   ranks), or groups of several stages on a link of a whole node, are as fast as the others let
 ///   them be at that moment, and drift apart or fall into step as they do. No sum and no mean of
 ///   who moves when gives that. Nor do maps know what messages that take a twentieth of a pass or
-///   more (chunks of one layer behind PCIe) meet at both ends, and who waits for that, nor what
-///   gathers that begin beside the instance before do to it where they take a tenth of all kernels
-///   (ZeRO-3 in a pipeline). Such plans are run by `simulate`, with few microbatches. Of more than
-///   these the step is linear,
+///   more (chunks of one layer behind PCIe) meet at both ends, and who waits for that. Such plans
+///   are run by `simulate`, with few microbatches. Of more than these the step is linear,
 ///
 ///       T(m) = T(b) + (m - b) (T(b) - T(a)) / (b - a)
 ///
@@ -19,7 +17,7 @@
 
 #include "base/result.h"
 #include "estimate/estimate.h"
-#include "estimate/replay.h"
+#include "estimate/timed_workload.h"
 #include "machine/machine.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
@@ -35,7 +33,7 @@ bool has_lines(const machine::Machine& machine);
 /// enough. The first of plans on any machine, the second of several stages where there are no
 /// lines; requires slowed maps.
 double most_above_on_lines(const plan::Plan& plan, const machine::Machine& machine);
-double most_above_events(const plan::Plan& plan, const PreparedPlan& prepared);
+double most_above_events(const plan::Plan& plan, const TimedWorkload& timed);
 
 /// Requires a checked plan and the machine of its devices. Parts are of the rank that computes
 /// most; the tail is the optimizer.

@@ -87,8 +87,8 @@ std::vector<Time> slowed_works(const TimedTemplate& nodes, const Transfers& tran
 
 /// Collectives that are not between kernels of the template.
 struct LooseCollectives {
-  Time ahead{0};   ///< follow no kernel: begin as soon as the template is visible
-  Time behind{0};  ///< no kernel waits for them: go on beside what comes next
+  bool ahead = false;  ///< follow no kernel: begin as soon as the template is visible
+  Time behind{0};      ///< no kernel waits for them: go on beside what comes next
 };
 
 /// Of all collectives of the template that slow kernels.
@@ -145,7 +145,7 @@ LooseCollectives loose_collectives(const TimedTemplate& nodes, const Transfers& 
       place[before[b]] |= later;
     }
     if (node.kind == Kind::collective && (slows(node) || crowds(node, transfers, ports))) {
-      loose.ahead += (place[i] & follows) != 0 ? Time(0) : node.work;
+      loose.ahead = loose.ahead || (place[i] & follows) == 0;
       loose.behind += (place[i] & precedes) != 0 ? Time(0) : node.work;
     }
   }
@@ -164,8 +164,9 @@ bool hears_in_between(const TimedTemplate& nodes) {
   return false;
 }
 
-bool is_stepwise(const TimedTemplate& nodes, const LooseCollectives& loose, Time kernels) {
-  return hears_in_between(nodes) || loose.ahead > Time(0) || loose.behind > kernels * kShortTail;
+bool is_stepwise(const TimedTemplate& nodes, const Transfers& transfers, Time kernels) {
+  const LooseCollectives loose = loose_collectives(nodes, transfers);
+  return hears_in_between(nodes) || loose.ahead || loose.behind > kernels * kShortTail;
 }
 
 void sum_kernels(const TimedTemplate& nodes, PassMap& map) {
@@ -265,9 +266,7 @@ void map_templates(TimedWorkload& timed, Works works) {
 PassMap map_of(const TimedTemplate& nodes, const Transfers& transfers, Works works) {
   PassMap map;
   sum_kernels(nodes, map);
-  const LooseCollectives loose = loose_collectives(nodes, transfers);
-  map.ahead = loose.ahead;
-  map.stepwise = is_stepwise(nodes, loose, map.kernels);
+  map.stepwise = is_stepwise(nodes, transfers, map.kernels);
   name_coordinates(nodes, works, map);
   if (works == Works::least) {
     fill_entries(nodes, plain_works(nodes, works), map);
@@ -284,7 +283,7 @@ Time compute_chain(const TimedTemplate& nodes, const Transfers& transfers) {
     kernels += node.kind == Kind::kernels ? node.work : Time(0);
   }
   std::vector<LaneSpan> spans;
-  const std::vector<Time> works = is_stepwise(nodes, loose_collectives(nodes, transfers), kernels)
+  const std::vector<Time> works = is_stepwise(nodes, transfers, kernels)
                                       ? plain_works(nodes, Works::least)
                                       : slowed_works(nodes, transfers, spans);
   Clocks clocks = all_at(kNever);

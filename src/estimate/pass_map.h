@@ -52,7 +52,6 @@ struct PassMap {
   Time kernels{0};            ///< alone
   Time host{0};               ///< that it takes to issue all of it
   Slowdown slowdown;          ///< of all kernels together
-  Time ahead{0};  ///< of collectives that follow no kernel: they begin beside the instance before
   bool stepwise = false;
   std::vector<LaneSpan> spans{};  ///< with all inputs at zero; none of stepwise templates
 

@@ -9,6 +9,7 @@
 #include "workload/memory/state_memory.h"
 #include "workload/parallel/block_workload.h"
 #include "workload/plan/data_axes.h"
+#include "workload/plan/layout.h"
 
 namespace orrery::estimate {
 namespace {

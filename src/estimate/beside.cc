@@ -38,10 +38,10 @@ void Beside::insert(const Communication& communication) {
   communications_.insert(place, communication);
 }
 
-void Beside::prolong(const std::vector<Time>& ends) {
+void Beside::prolong(const std::vector<Time>& ends, std::size_t base) {
   for (Communication& one : communications_) {
-    if (one.node != kNoNode) {
-      one.end = std::max(one.end, ends[one.node]);
+    if (one.node - base < ends.size()) {
+      one.end = std::max(one.end, ends[one.node - base]);
     }
   }
 }
@@ -59,6 +59,10 @@ void Beside::prolong_last(Time by) {
   if (last != communications_.end() && last->collective) {
     last->end += by;
   }
+}
+
+void Beside::forget_nodes() {
+  std::erase_if(communications_, [](const Communication& one) { return one.node != kNoNode; });
 }
 
 void Beside::move(Time later, std::size_t nodes) {

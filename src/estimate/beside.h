@@ -21,6 +21,8 @@ struct Slowdown {
 };
 
 inline constexpr std::size_t kNoNode = static_cast<std::size_t>(-1);
+/// Of two runs of one stage nodes are numbered from 0 and from here on.
+inline constexpr std::size_t kSecondRun = std::size_t{1} << 32;
 
 struct Communication {
   Time begin{0};
@@ -43,14 +45,16 @@ class Beside {
       insert(communication);
     }
   }
-  /// Nodes' ends, by number, turn out to be later.
-  void prolong(const std::vector<Time>& ends);
+  /// Nodes' ends, by number less `base`, turn out to be later.
+  void prolong(const std::vector<Time>& ends, std::size_t base = 0);
   /// Forgets what has ended by then; what is left behind the first is forgotten later.
   void forget(Time before) {
     if (!communications_.empty() && communications_.front().end <= before) {
       forget_all(before);
     }
   }
+  /// Forgets all that are nodes of a run.
+  void forget_nodes();
   /// The last collective ends that much later.
   void prolong_last(Time by);
   /// The same now, of all: forget() leaves what is behind the first for later.

@@ -60,6 +60,21 @@ std::size_t StageQueue::take(std::vector<Stage>& stages, bool by_time) {
   return s;
 }
 
+void put_off(std::vector<Stage>& stages, std::size_t s, const Ports::Moved& moved,
+             int message_lane) {
+  if (moved.lane == Ports::kIncoming && moved.node != kNoNode) {
+    Inbox& inbox = stages[s].inbox[moved.node % plan::kChannelCount];
+    inbox.put_off(moved.node / plan::kChannelCount, moved.end);
+    put_off_sender(stages, s, moved, message_lane);
+  }
+  Sent& sent = stages[s].sent;
+  if (moved.lane == message_lane && sent.number != kNoNode && moved.end > sent.there) {
+    Inbox& inbox = stages[sent.target].inbox[sent.number % plan::kChannelCount];
+    inbox.put_off(sent.number / plan::kChannelCount, moved.end);
+    sent.there = moved.end;
+  }
+}
+
 std::size_t number_of(const Inbox& inbox, int flow) {
   return inbox.number() * plan::kChannelCount + static_cast<std::size_t>(flow);
 }
@@ -71,13 +86,9 @@ Time receive_on_ports(std::vector<Stage>& stages, std::size_t target, const Depa
       number_of(receiver.inbox[static_cast<std::size_t>(message.flow)], message.flow);
   const Time there = receiver.ports.receive(
       message.when, (*timed.transfers)[static_cast<std::size_t>(transfer)], number);
-  receiver.run.follow_moved(receiver.ports, receiver.beside_run, receiver.clocks);
-  for (const Ports::Moved& moved : receiver.ports.moved()) {
-    if (moved.lane == Ports::kIncoming && moved.node != kNoNode) {
-      Inbox& inbox = receiver.inbox[moved.node % plan::kChannelCount];
-      inbox.put_off(moved.node / plan::kChannelCount, moved.end);
-      put_off_sender(stages, target, moved, timed.message_lane);
-    }
+  receiver.follow_moved();
+  for (const Ports::Moved& moved : receiver.ports.moved_messages()) {
+    put_off(stages, target, moved, timed.message_lane);
   }
   if (++receiver.received % kStaleMessages == 0) {
     forget_old(stages, receiver);

@@ -34,6 +34,11 @@ struct Departure {
   int flow = 0;
   Time when{0};
 };
+/// Of messages in the ports of a stage: one that comes in, or the last that it has sent, is there
+/// later.
+void put_off(std::vector<Stage>& stages, std::size_t s, const Ports::Moved& moved,
+             int message_lane);
+
 /// When a message to stage `target` is there.
 Time receive_on_ports(std::vector<Stage>& stages, std::size_t target, const Departure& message,
                       const TimedWorkload& timed, int transfer);

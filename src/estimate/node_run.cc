@@ -52,6 +52,13 @@ struct GivenTimes {
 void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks, bool jumps,
                     const EarlierHost& earlier) {
   template_ = &nodes;
+  following_ = nullptr;
+  is_ahead_ = false;
+  looked_at_ = 0;
+  if (waits_ > 0) {  // of one that was started ahead and given up
+    waiting_ = {};
+    waits_ = 0;
+  }
   next_ = 0;
   said_ = false;
   clocks_ = clocks;
@@ -82,6 +89,15 @@ bool NodeRun::advance_with(Listener& listener, const Times& times) {
       return true;
     }
     const TimedNode& node = nodes[next_];
+    if (Times::kInOrderOfTime && looked_at_ > 0 && ends_[next_] != kNever) {
+      continue;  // ahead
+    }
+    if constexpr (Times::kInOrderOfTime) {
+      if (waits_ahead()) {  // most nodes have none that follows
+        const Time work = node.kind == Kind::kernels ? node.work : Time(0);
+        look_ahead(begin_of(node) + work, listener, times.around);
+      }
+    }
     if (Times::kInOrderOfTime && must_wait(node, begin_of(node))) {
       put_off(next_);
       continue;
@@ -203,18 +219,25 @@ std::size_t NodeRun::first_waiting() const {
 template <class Times>
 void NodeRun::look_at_first(Listener& listener, const Times& times) {
   const std::size_t first = first_waiting();
-  Waiting& lane = waiting_[template_->nodes[first].lane];
+  take_waiting(first);
+  look_at(first, listener, times);
+}
+
+/// The first that waits for its lane waits no more.
+void NodeRun::take_waiting(std::size_t number) {
+  Waiting& lane = waiting_[template_->nodes[number].lane];
   --waits_;
   if (++lane.first == lane.nodes.size()) {
     lane = {};
   }
-  look_at(first, listener, times);
 }
 
 /// Times of kernels and transfers that meet others.
 struct NodeRun::MetTimes {
   static constexpr bool kInOrderOfTime = true;
   NodeRun& run;
+  NodeRun& current;  ///< or the one before it
+  Listener& listener;
   const Surroundings& around;
 
   Time operator()(std::size_t i, Time begin) const {
@@ -227,17 +250,20 @@ struct NodeRun::MetTimes {
     Time taken = node.work;
     if (node.transfer >= 0) {
       const auto& phases = around.transfers[static_cast<std::size_t>(node.transfer)];
-      const Ports::Sender sender{node.lane, i, node.kind == Kind::message};
+      const Ports::Sender sender{node.lane, run.base_ + i, node.kind == Kind::message};
       taken = around.ports.start(sender, begin, phases) - begin;
       if (!around.ports.moved().empty()) {
-        run.follow_moved(around.ports, around.beside, run.clocks_);
+        current.follow_moved(around.ports, around.beside, run.clocks_);
+        for (const Ports::Moved& moved : around.ports.moved_messages()) {
+          listener.delays(moved);
+        }
       }
       if (node.kind == Kind::collective) {
         run.spans_.push_back({node.lane, begin, begin + taken});
       }
     }
     if (slows(node)) {
-      around.beside.put({begin, begin + taken, node.kind != Kind::message, i});
+      around.beside.put({begin, begin + taken, node.kind != Kind::message, run.base_ + i});
     }
     return taken;
   }
@@ -264,13 +290,27 @@ bool NodeRun::advance(Listener& listener, const std::vector<Time>& works) {
 }
 
 bool NodeRun::advance(Listener& listener, const Surroundings& around) {
-  return advance_with(listener, MetTimes{*this, around});
+  return advance_with(listener, MetTimes{*this, *this, listener, around});
 }
 
-void NodeRun::watch(std::size_t repeat) {
-  repeat_ = repeat;
-  mark_.made = false;
-  watched_ = repeat < template_->repeats.size() ? template_->repeats[repeat].first : kNoNode;
+void NodeRun::look_ahead(Time until, Listener& listener, const Surroundings& around) {
+  while (waits_ahead() && begins_ahead(until)) {
+    NodeRun& next = *following_;
+    const Time visible = next.clocks_[kVisible];
+    next.clocks_ = clocks_;
+    next.clocks_[kVisible] = visible;
+    const std::size_t first = first_ahead();
+    if (first == kNoNode || next.begin_of(next.template_->nodes[first]) >= until) {
+      return;
+    }
+    next.looked_at_ += 1;
+    next.take_waiting(first);
+    next.look_at(first, listener, MetTimes{next, *this, listener, around});
+    const Time seen = clocks_[kVisible];
+    clocks_ = next.clocks_;
+    clocks_[kVisible] = seen;
+    least_ahead_ = kNever;
+  }
 }
 
 /// Before the first node of a period, or behind the last one.
@@ -283,7 +323,8 @@ void NodeRun::end_period(const Times& times) {
     watch(repeat_ + 1);
     return;
   }
-  if (waits_ > 0) {  // more than what is compared decides what comes next
+  if (waits_ > 0 ||
+      may_begin_ahead(repeat.end())) {  // more than what is compared decides what comes next
     mark_.made = false;
     watched_ += repeat.length;
     return;
@@ -305,89 +346,6 @@ void NodeRun::end_period(const Times& times) {
     host_delays_ = false;
   }
   watched_ += repeat.length;
-}
-
-/// Nothing that is left transfers before: it is on these lanes, or waits for the last on one of
-/// them.
-Time NodeRun::earliest_clock(const Repeat& repeat) const {
-  Time earliest = Time::max();
-  for (int lane = 0; lane < kMostLanes; ++lane) {
-    if (repeat.uses(lane)) {
-      earliest = std::min(earliest, clocks_[static_cast<std::size_t>(clock_of(lane))]);
-    }
-  }
-  return earliest;
-}
-
-/// By how much clocks and ends are later than at the mark, if that decides as much of what follows.
-std::optional<Time> NodeRun::lateness(const Repeat& repeat) const {
-  const Time later = ends_[next_ - 1] - mark_.ends.back();
-  const auto moved = [&](int clock) {
-    return clocks_[static_cast<std::size_t>(clock)] - mark_.clocks[static_cast<std::size_t>(clock)];
-  };
-  for (int lane = 0; lane < kMostLanes; ++lane) {
-    if (moved(clock_of(lane)) != (repeat.uses(lane) ? later : Time(0))) {
-      return std::nullopt;
-    }
-  }
-  const bool host_falls_back = !host_delays_ && !repeat.host_sync && moved(kHost) <= later;
-  const bool same = std::equal(mark_.ends.begin(), mark_.ends.end(),
-                               ends_.begin() + static_cast<std::ptrdiff_t>(next_ - repeat.reach),
-                               [&](Time before, Time now) { return now - before == later; });
-  return same && (moved(kHost) == later || host_falls_back) ? std::optional(later) : std::nullopt;
-}
-
-void NodeRun::jump(const Repeat& repeat, std::size_t periods, Time later) {
-  const std::size_t end = repeat.end();
-  const auto times = static_cast<std::int64_t>(periods);
-  const auto at = [&](std::size_t i) { return taken_.begin() + static_cast<std::ptrdiff_t>(i); };
-  const std::vector<Time> last(at(next_ - repeat.length), at(next_));
-  const Time earliest = earliest_clock(repeat);
-  for (std::size_t i = next_ - repeat.length; i < next_; ++i) {
-    if (template_->nodes[i].transfer >= 0 && ends_[i] > earliest) {
-      // Still under way: it may be moved, as that of the period before has been since.
-      taken_[i] = taken_[i - repeat.length];
-    }
-  }
-  for (std::size_t i = next_; i < end - repeat.length; ++i) {
-    taken_[i] = taken_[i - repeat.length];
-  }
-  std::copy(last.begin(), last.end(), at(end - repeat.length));
-  for (std::size_t i = end; i-- > end - repeat.reach;) {
-    ends_[i] = ends_[i - periods * repeat.length] + later * times;
-  }
-  for (int clock = 0; clock < kMostClocks; ++clock) {
-    Time& now = clocks_[static_cast<std::size_t>(clock)];
-    now += (now - mark_.clocks[static_cast<std::size_t>(clock)]) * times;
-  }
-  const std::size_t spans = spans_.size();
-  for (std::int64_t period = 1; period <= times; ++period) {
-    for (std::size_t i = mark_.spans; i < spans; ++i) {
-      const LaneSpan& span = spans_[i];
-      spans_.push_back({span.lane, span.begin + later * period, span.end + later * period});
-    }
-  }
-  jumped_ += static_cast<std::int64_t>(end - next_);
-  next_ = end;
-}
-
-void NodeRun::follow_moved(const Ports& ports, Beside& beside, Clocks& clocks) {
-  bool own = false;
-  for (const Ports::Moved& moved : ports.moved()) {
-    if (moved.lane == Ports::kIncoming) {
-      continue;
-    }
-    Time& lane = clocks[static_cast<std::size_t>(clock_of(moved.lane))];
-    lane = std::max(lane, moved.end);
-    if (moved.node != kNoNode) {
-      taken_[moved.node] += moved.end - ends_[moved.node];
-      ends_[moved.node] = moved.end;
-      own = true;
-    }
-  }
-  if (own) {
-    beside.prolong(ends_);
-  }
 }
 
 }  // namespace orrery::estimate

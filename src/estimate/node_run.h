@@ -11,12 +11,18 @@
 ///   The host issues in the order in which nodes begin. Collectives that begin before the instance
 ///   before has ended (gathers ahead) find the host where it then was (EarlierHost); those that
 ///   their lane keeps waiting are looked at when the nodes that begin before them have been.
+///
+///   Ahead: an instance is visible when the last but one before it has ended, so collectives that
+///   follow none of its nodes but others like them (PassMap::ahead) begin beside the instance
+///   before. They are looked at with that one's nodes, in the order of time, once it has no more
+///   nodes on their lane.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "estimate/beside.h"
@@ -49,6 +55,8 @@ class Listener {
   /// A message leaves to be there at `end`, or the stage comes to a meeting. Returns when the
   /// message is there in the end.
   virtual Time says(const TimedNode& node, Time when, Time end) = 0;
+  /// A message that has been sent, from here or to here, is there later.
+  virtual void delays(const Ports::Moved& /*message*/) {}
 };
 
 /// The host over the instance before: from `from` at its begin to `until` at its end, before it
@@ -91,9 +99,29 @@ class NodeRun {
   };
   bool advance(Listener& listener, const Surroundings& around);
 
-  /// Nodes of this template that another transfer has delayed; the lanes that they hold, in
-  /// `clocks`.
+  /// The instance behind `before`, visible from then on, of which the nodes `ahead` are looked at
+  /// with those of `before`.
+  void start_ahead(const TimedTemplate& nodes, std::span<const std::uint32_t> ahead, Time visible,
+                   NodeRun& before);
+  /// Whether it has been started so.
+  bool is_ahead() const { return is_ahead_; }
+  /// The instance before it is over: what is left of this one.
+  void go_on(const Clocks& clocks, bool jumps, const EarlierHost& earlier);
+  /// Nodes of the next instance that begin before `until`.
+  void look_ahead(Time until, Listener& listener, const Surroundings& around);
+  /// Ends of the nodes that have been looked at ahead; of those that are over by `now`, that.
+  std::vector<Time> ends_ahead(Time now) const;
+  /// What has been looked at ahead is so much later; of one lane.
+  void move_ahead(Time later);
+  void prolong_ahead(int lane, Time by);
+  /// Where numbers of its nodes begin, in ports and beside kernels.
+  std::size_t base() const { return base_; }
+  bool owns(std::size_t node) const { return node - base_ < ends_.size(); }
+
+  /// Nodes of this template, and of the next one, that another transfer has delayed; the lanes that
+  /// they hold, in `clocks`.
   void follow_moved(const Ports& ports, Beside& beside, Clocks& clocks);
+  void follow_moved(const Ports& ports, Beside& beside) { follow_moved(ports, beside, clocks_); }
 
   const Clocks& clocks() const { return clocks_; }
   /// By node: of kernels and transfers, with what slowed them, not with waits for the host.
@@ -136,6 +164,13 @@ class NodeRun {
   template <class Times>
   void look_at_first(Listener& listener, const Times& times);
   std::size_t first_waiting() const;
+  void take_waiting(std::size_t number);
+  std::size_t first_ahead();
+  bool waits_ahead() const { return following_ != nullptr && following_->waits_ > 0; }
+  /// Whether one may begin before `until`: not before the first did when they were last looked at,
+  /// unless a lane has got free since.
+  bool begins_ahead(Time until) const { return until > least_ahead_ || next_ >= freed_ahead_; }
+  bool may_begin_ahead(std::size_t until) const;
   Time take_host(Time begin, Time cost);
   template <class Times>
   void end_period(const Times& times);
@@ -160,6 +195,14 @@ class NodeRun {
   std::array<Waiting, kMostLanes> waiting_;
   std::size_t waits_ = 0;  ///< in all of them
   Mark mark_;
+  std::size_t base_ = 0;
+  bool is_ahead_ = false;
+  std::size_t looked_at_ = 0;     ///< nodes, ahead
+  NodeRun* following_ = nullptr;  ///< the next instance, with nodes that begin ahead
+  /// By lane, behind its last node; only where another instance follows.
+  std::array<std::size_t, kMostLanes> past_{};
+  Time least_ahead_ = kNever;    ///< when the first that may begin does
+  std::size_t freed_ahead_ = 0;  ///< node at which the next lane that such wait for gets free
 };
 
 }  // namespace orrery::estimate

@@ -164,9 +164,31 @@ bool hears_in_between(const TimedTemplate& nodes) {
   return false;
 }
 
-bool is_stepwise(const TimedTemplate& nodes, const Transfers& transfers, Time kernels) {
-  const LooseCollectives loose = loose_collectives(nodes, transfers);
+bool is_stepwise(const TimedTemplate& nodes, const LooseCollectives& loose, Time kernels) {
   return hears_in_between(nodes) || loose.ahead || loose.behind > kernels * kShortTail;
+}
+
+/// Collectives, and waits on their lanes, before all other nodes there: they wait for nothing that
+/// is not like them.
+std::vector<std::uint32_t> nodes_ahead(const TimedTemplate& nodes) {
+  std::vector<std::uint32_t> ahead;
+  std::vector<std::uint8_t> is_ahead(nodes.nodes.size(), 0);
+  std::uint32_t lanes = 0;  // bits of those with another node
+  for (std::uint32_t i = 0; i < nodes.nodes.size(); ++i) {
+    const TimedNode& node = nodes.nodes[i];
+    const std::uint32_t lane = std::uint32_t{1} << node.lane;
+    const auto before = nodes.before.begin() + node.first_before;
+    const bool can_be =
+        node.kind == Kind::collective || (node.kind == Kind::wait && node.lane != 0);
+    if (can_be && !node.host_sync && (lanes & lane) == 0 &&
+        std::all_of(before, before + node.befores, [&](std::uint32_t b) { return is_ahead[b]; })) {
+      is_ahead[i] = 1;
+      ahead.push_back(i);
+    } else {
+      lanes |= lane;
+    }
+  }
+  return ahead;
 }
 
 void sum_kernels(const TimedTemplate& nodes, PassMap& map) {
@@ -266,7 +288,11 @@ void map_templates(TimedWorkload& timed, Works works) {
 PassMap map_of(const TimedTemplate& nodes, const Transfers& transfers, Works works) {
   PassMap map;
   sum_kernels(nodes, map);
-  map.stepwise = is_stepwise(nodes, transfers, map.kernels);
+  const LooseCollectives loose = loose_collectives(nodes, transfers);
+  map.stepwise = is_stepwise(nodes, loose, map.kernels);
+  if (works == Works::slowed && loose.ahead) {
+    map.ahead = nodes_ahead(nodes);
+  }
   name_coordinates(nodes, works, map);
   if (works == Works::least) {
     fill_entries(nodes, plain_works(nodes, works), map);
@@ -283,7 +309,7 @@ Time compute_chain(const TimedTemplate& nodes, const Transfers& transfers) {
     kernels += node.kind == Kind::kernels ? node.work : Time(0);
   }
   std::vector<LaneSpan> spans;
-  const std::vector<Time> works = is_stepwise(nodes, transfers, kernels)
+  const std::vector<Time> works = is_stepwise(nodes, loose_collectives(nodes, transfers), kernels)
                                       ? plain_works(nodes, Works::least)
                                       : slowed_works(nodes, transfers, spans);
   Clocks clocks = all_at(kNever);

@@ -53,6 +53,9 @@ struct PassMap {
   Time host{0};               ///< that it takes to issue all of it
   Slowdown slowdown;          ///< of all kernels together
   bool stepwise = false;
+  /// Collectives that follow no other nodes than such, if they slow kernels or share their ports:
+  /// they begin beside the instance before (node_run.h). Of slowed maps.
+  std::vector<std::uint32_t> ahead{};
   std::vector<LaneSpan> spans{};  ///< with all inputs at zero; none of stepwise templates
 
   std::size_t inputs() const { return clocks.size() + receives.size(); }

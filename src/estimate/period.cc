@@ -28,15 +28,13 @@ bool same(const StageMark& before, const StageMark& now, Time later, bool conten
       return false;
     }
   }
-  for (std::size_t flow = 0; flow < now.arrivals.size(); ++flow) {
-    const std::vector<Time>& one = before.arrivals[flow];
-    const std::vector<Time>& other = now.arrivals[flow];
-    if (!std::equal(one.begin(), one.end(), other.begin(), other.end(),
-                    [&](Time a, Time b) { return b - a == later; })) {
-      return false;
-    }
-  }
-  return all_later(before.beside, now.beside, later) &&
+  const auto later_by_that = [&](const std::vector<Time>& one, const std::vector<Time>& other) {
+    return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                      [&](Time a, Time b) { return b - a == later; });
+  };
+  return std::equal(before.arrivals.begin(), before.arrivals.end(), now.arrivals.begin(),
+                    later_by_that) &&
+         later_by_that(before.ahead, now.ahead) && all_later(before.beside, now.beside, later) &&
          all_later(before.flights, now.flights, later) &&
          (!contends || all_later(before.windows, now.windows, later));
 }
@@ -51,7 +49,7 @@ std::optional<Mark> mark_of(std::vector<Stage>& stages) {
       return std::nullopt;
     }
     stage.beside.forget(stage.clocks[kCompute]);
-    stage.ports.settle(stage.clocks[kCompute]);
+    stage.settle();
     StageMark& one = mark.emplace_back();
     one.behind = stage.limit - stage.next;
     one.clocks = stage.clocks;
@@ -61,6 +59,7 @@ std::optional<Mark> mark_of(std::vector<Stage>& stages) {
     }
     one.beside = stage.beside.all();
     one.flights = stage.ports.flights();
+    one.ahead = stage.next_run.ends_ahead(stage.clocks[kCompute]);
     one.windows = stage.windows;
     one.time = stage.time;
   }
@@ -93,6 +92,20 @@ std::int64_t RoundMarks::length(bool contends) const {
   return 0;
 }
 
+bool next_alike(const PreparedPlan& plan, const std::vector<Stage>& stages,
+                std::int64_t instances) {
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const std::int64_t here = stages[s].next;
+    const std::int64_t there = here + instances;
+    const bool begins = !plan.ahead(s, here).empty() || !plan.ahead(s, there).empty();
+    if (begins && (there >= std::ssize(plan.lists.templates[s]) ||
+                   plan.template_of(s, here) != plan.template_of(s, there))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 namespace {
 
 template <class Times>
@@ -114,6 +127,7 @@ void move_on(std::vector<Stage>& stages, const Period& period, Times times,
     }
     stage.beside.move(later);
     stage.ports.move(later);
+    stage.next_run.move_ahead(later);
     for (Window& window : stage.windows) {
       window.begin += later;
       window.end += later;
@@ -141,6 +155,7 @@ void extrapolate(std::vector<Stage>& stages, const Period& period, double times,
       const Time behind = period.now[s].clocks[clock] - period.before[s].clocks[clock] - later;
       if (behind > Time(0)) {
         stages[s].ports.prolong(lane, behind * times);
+        stages[s].next_run.prolong_ahead(lane, behind * times);
         most = std::max(most, behind * times);
       }
     }

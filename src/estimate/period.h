@@ -18,6 +18,7 @@ struct StageMark {
   std::array<std::vector<Time>, plan::kChannelCount> arrivals;
   std::vector<Communication> beside;
   std::vector<Ports::Flight> flights;
+  std::vector<Time> ahead;  ///< ends of nodes of the next instance
   std::array<Window, kWindows> windows{};
   StageTime time;
 };
@@ -46,6 +47,9 @@ class RoundMarks {
   static constexpr std::size_t kRemembered = 7;
   std::deque<Mark> marks_;
 };
+
+/// Whether every stage's next instance, so many on, is the same or neither begins ahead.
+bool next_alike(const PreparedPlan& plan, const std::vector<Stage>& stages, std::int64_t instances);
 
 /// Two marks that are the same but for a shift.
 struct Period {

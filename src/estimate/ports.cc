@@ -43,6 +43,7 @@ Time Ports::receive(Time begin, const std::vector<PortPhase>& phases, std::size_
 
 Time Ports::start(const Sender& sender, Time begin, const std::vector<PortPhase>& phases) {
   moved_.clear();
+  moved_messages_.clear();
   const std::size_t number = lane_of(sender.lane);
   Lane& lane = lanes_[number];
   if (lane.empty()) {
@@ -194,15 +195,23 @@ Time Ports::lose_speed(Time now, const PortLoads& ports) {
   return until;
 }
 
+/// Notes that a transfer that ends with this phase ends later.
+void Ports::move(const Flight& flight) {
+  if (flight.last) {
+    moved_.push_back({flight.lane, flight.node, flight.done});
+    if (flight.message) {
+      moved_messages_.push_back(moved_.back());
+    }
+  }
+}
+
 void Ports::delay(const Met& met) {
   std::vector<Flight>& flights = lanes_[met.lane].flights;
   Flight& late = flights[met.flight];
   late.end += met.delay;
   late.done += met.delay;
   Time free = late.done;
-  if (late.last) {
-    moved_.push_back({late.lane, late.node, late.done});
-  }
+  move(late);
   for (std::size_t i = met.flight + 1; i < flights.size(); ++i) {
     Flight& next = flights[i];
     if (next.begin >= free || (met.lane == kInbound && flights[i - 1].last)) {
@@ -213,9 +222,7 @@ void Ports::delay(const Met& met) {
     next.end += shift;
     next.done += shift;
     free = next.done;
-    if (next.last) {
-      moved_.push_back({next.lane, next.node, next.done});
-    }
+    move(next);
   }
 }
 
@@ -277,12 +284,16 @@ void Ports::forget(Time before) {
   });
 }
 
-void Ports::settle(Time when) {
+void Ports::settle(Time when, std::size_t kept) {
   forget(when);
   each_other(kLanes, [&](std::size_t l) {
     Lane& lane = lanes_[l];
     for (; l != kInbound && lane.settled < lane.flights.size(); ++lane.settled) {
-      lane.flights[lane.settled].node = kNoNode;
+      std::size_t& node = lane.flights[lane.settled].node;
+      if (kept != kNoNode && node - kept < kSecondRun) {
+        break;  // so are those after it
+      }
+      node = kNoNode;
     }
   });
 }

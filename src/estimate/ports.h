@@ -64,6 +64,8 @@ class Ports {
   /// A message that leaves another stage comes in here, the receiver's `number`.
   Time receive(Time begin, const std::vector<PortPhase>& phases, std::size_t number = kNoNode);
   const std::vector<Moved>& moved() const { return moved_; }
+  /// Of these, messages.
+  const std::vector<Moved>& moved_messages() const { return moved_messages_; }
 
   /// By lane, in the order of their starts.
   std::vector<Flight> flights() const;
@@ -72,8 +74,9 @@ class Ports {
   bool busy_after(Time when) const;
   /// Forgets what has ended by then.
   void forget(Time before);
-  /// Forgets what has ended, and which nodes the rest belong to.
-  void settle(Time when);
+  /// Forgets what has ended, and which nodes the rest belong to, unless they are numbered from
+  /// `kept` on: those of a run that begins ahead.
+  void settle(Time when, std::size_t kept = kNoNode);
   /// All of it that much later, and of nodes so much later.
   void move(Time later, std::size_t nodes = 0);
   /// The last transfer of a lane ends that much later.
@@ -121,6 +124,7 @@ class Ports {
   void find_load(Time now, const std::vector<PortLoad>& ports);
   Time lose_speed(Time now, const std::vector<PortLoad>& ports);
   void delay(const Met& met);
+  void move(const Flight& flight);
 
   /// visit(lane) for every lane that has flights but this one, whose own follow one another;
   /// messages that come in meet each other. kLanes: for every one.
@@ -140,6 +144,7 @@ class Ports {
   std::vector<Met> met_;                    ///< by the phase that starts
   std::array<std::size_t, kLanes> next_{};  ///< of every lane: the first that it has not met
   std::vector<Moved> moved_;
+  std::vector<Moved> moved_messages_;
   Load load_;  ///< at one moment
 };
 

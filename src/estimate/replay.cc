@@ -79,7 +79,8 @@ class Replay {
     }
     const Time before = stage.clocks[kCompute];
     const Time host = stage.clocks[kHost];
-    const bool alone = !stage.ports.busy_after(stage.clocks[kCompute]);
+    const bool alone =
+        !stage.ports.busy_after(stage.clocks[kCompute]) && plan_.ahead(s, stage.next + 1).empty();
     if (!map.stepwise && !stretches_[at(number)].crowded && alone && !stage.running) {
       step_by_map(s, number);
     } else if (!step_by_node(s, number)) {
@@ -209,6 +210,9 @@ class Replay {
     Time says(const TimedNode& node, Time when, Time end) override {
       return replay_.says(s_, node, when, end);
     }
+    void delays(const Ports::Moved& message) override {
+      put_off(replay_.stages_, s_, message, replay_.timed_.message_lane);
+    }
 
    private:
     Replay& replay_;
@@ -258,12 +262,7 @@ class Replay {
     count(stage, map, begin, end);
     if (contends_) {
       stage.keep(window_of(number, begin, end));
-      for (Communication one : stage.beside_run.all()) {
-        if (one.collective && one.node != kNoNode) {
-          one.node = kNoNode;
-          stage.beside.put(one);
-        }
-      }
+      stage.keep_collectives();
     }
     stage.clocks = stage.run.clocks();
     if (timed_.crosses) {
@@ -279,18 +278,13 @@ class Replay {
 
   void begin_run(std::size_t s, const PassMap& map) {
     Stage& stage = stages_[s];
-    const TimedTemplate& nodes = plan_.mapped(plan_.template_of(s, stage.next)).nodes;
-    stage.ready = stage.clocks[kCompute];
-    std::array<std::size_t, plan::kChannelCount> seen{};
-    for (std::size_t i = 0; i < at(map.leading); ++i) {
-      const auto flow = at(map.receives[i]);
-      stage.ready = std::max(stage.ready, stage.inbox[flow][seen[flow]++]);
+    stage.begin_run(plan_.mapped(plan_.template_of(s, stage.next)).nodes, map, plan_.jumps);
+    if (const auto ahead = plan_.ahead(s, stage.next + 1); !ahead.empty()) {
+      const MappedTemplate& next = plan_.mapped(plan_.template_of(s, stage.next + 1));
+      stage.next_run.start_ahead(next.nodes, ahead, stage.clocks[kCompute], stage.run);
+      Talk talk(*this, s);
+      stage.run.look_ahead(stage.ready, talk, around(stage));
     }
-    stage.ports.settle(stage.clocks[kCompute]);
-    stage.beside.forget(stage.clocks[kCompute]);
-    stage.beside_run = stage.beside;
-    stage.run.start(nodes, stage.clocks, plan_.jumps, stage.earlier);
-    stage.running = true;
   }
 
   /// Rounds until one repeats another, then all that are like them at once.
@@ -325,9 +319,13 @@ class Replay {
   /// Whole periods, of which `left` rounds are listed.
   bool skip(const RoundMarks& marks, std::int64_t length, std::int64_t left) {
     const Repetition& repetition = plan_.lists.repetition;
-    const std::int64_t times = (left + repetition.omitted) / length;
-    const std::int64_t rounds = times * length - repetition.omitted;
-    if (rounds < 0 || !may_skip()) {
+    std::int64_t times = (left + repetition.omitted) / length;
+    std::int64_t rounds = times * length - repetition.omitted;
+    if (rounds >= length && !next_alike(plan_, stages_, rounds * repetition.length)) {
+      --times;
+      rounds -= length;
+    }
+    if (rounds < 0 || !next_alike(plan_, stages_, rounds * repetition.length) || !may_skip()) {
       return false;
     }
     jump(stages_, {marks.back(length), marks.back(0)}, times, rounds * repetition.length);

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -42,6 +43,13 @@ struct PreparedPlan {
   int template_of(std::size_t stage, std::int64_t index) const {
     const int number = lists.templates[stage][static_cast<std::size_t>(index)];
     return timed.roles[stage][static_cast<std::size_t>(number)];
+  }
+
+  /// Nodes of an instance that begin beside the one before it; none of one that there is not.
+  std::span<const std::uint32_t> ahead(std::size_t stage, std::int64_t index) const {
+    return index < std::ssize(lists.templates[stage])
+               ? std::span<const std::uint32_t>(mapped(template_of(stage, index)).slowed->ahead)
+               : std::span<const std::uint32_t>();
   }
 
   /// Requires the least maps.

@@ -76,6 +76,7 @@ struct Stage {
   // Of an instance that runs node by node:
   bool running = false;
   NodeRun run;
+  NodeRun next_run;  ///< of the next instance, if it begins ahead
   Beside beside_run;
   Time ready{0};
   Time meeting = kNever;     ///< the start of the meeting it has come to
@@ -83,6 +84,45 @@ struct Stage {
   std::size_t received = 0;  ///< messages
   Sent sent;
 
+  /// In ports nodes of the last instance are none of the running one's.
+  void settle() { ports.settle(clocks[kCompute], next_run.is_ahead() ? next_run.base() : kNoNode); }
+  /// What another transfer has put off in the ports of this one.
+  void follow_moved() {
+    if (running) {
+      run.follow_moved(ports, beside_run);
+    } else {
+      run.follow_moved(ports, beside, clocks);
+    }
+  }
+  /// Node by node, from what is known ahead of it.
+  void begin_run(const TimedTemplate& nodes, const PassMap& map, bool jumps) {
+    ready = clocks[kCompute];
+    std::array<std::size_t, plan::kChannelCount> seen{};
+    for (std::ptrdiff_t i = 0; i < map.leading; ++i) {
+      const auto flow = static_cast<std::size_t>(map.receives[static_cast<std::size_t>(i)]);
+      ready = std::max(ready, inbox[flow][seen[flow]++]);
+    }
+    settle();
+    beside.forget(clocks[kCompute]);
+    beside_run = beside;
+    if (next_run.is_ahead()) {
+      std::swap(run, next_run);
+      run.go_on(clocks, jumps, earlier);
+    } else {
+      run.start(nodes, clocks, jumps, earlier);
+    }
+    running = true;
+  }
+  /// Of the run that is over and of the next one.
+  void keep_collectives() {
+    beside.forget_nodes();
+    for (Communication one : beside_run.all()) {
+      if (one.collective && one.node != kNoNode) {
+        one.node = next_run.is_ahead() && next_run.owns(one.node) ? one.node : kNoNode;
+        beside.put(one);
+      }
+    }
+  }
   void keep(const Window& window) {
     std::shift_left(windows.begin(), windows.end(), 1);
     windows.back() = window;

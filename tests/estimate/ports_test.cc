@@ -7,9 +7,13 @@
 #include <vector>
 
 #include "estimate/node_run.h"
+#include "nodes.h"
 
 namespace orrery::estimate {
 namespace {
+
+using testing::Nobody;
+using testing::template_of;
 
 std::vector<PortPhase> transfer(Time serialisation) {
   return {{.serialisation = serialisation,
@@ -44,26 +48,6 @@ TEST(Ports, AMessageThatIsPutOffDoesNotPutOffOthersThatMeetItLater) {
   EXPECT_EQ(ports.moved()[0].end, 13_us);
   EXPECT_EQ(ports.moved()[1].end, 31_us);
 }
-
-TimedTemplate template_of(const std::vector<TimedNode>& nodes,
-                          const std::vector<std::vector<std::uint32_t>>& after) {
-  TimedTemplate made;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    TimedNode node = nodes[i];
-    node.first_before = static_cast<std::uint32_t>(made.before.size());
-    node.befores = static_cast<std::uint32_t>(after[i].size());
-    made.before.insert(made.before.end(), after[i].begin(), after[i].end());
-    made.nodes.push_back(node);
-  }
-  return made;
-}
-
-/// Nothing comes and nothing is said.
-class Nobody final : public Listener {
- public:
-  Time hears(const TimedNode&) override { return kNever; }
-  Time says(const TimedNode&, Time, Time end) override { return end; }
-};
 
 TEST(NodeRun, AGatherAheadFindsTheHostWhereItWasThen) {
   // The instance before ran from 0 to 100 us and the host waited for its end. The gather is visible
@@ -103,6 +87,43 @@ TEST(NodeRun, ACollectiveThatItsLaneKeepsWaitingTakesThePortAfterWhatBeginsBefor
   EXPECT_EQ(run.clocks()[static_cast<std::size_t>(clock_of(2))], 8_us);
   EXPECT_EQ(run.clocks()[static_cast<std::size_t>(clock_of(1))], 24_us);
   EXPECT_EQ(run.taken()[0], 14_us);
+}
+
+TEST(NodeRun, AGatherOfTheNextInstanceSharesThePortWithACopyOfThisOne) {
+  // This instance: a copy of 40 us from 0 on and a kernel of 100 us. The next one, visible from 0
+  // on: a gather of 20 us, and a kernel of 10 us behind it. Both transfers at half their rates
+  // until 40, when the gather is over; the copy, of which 20 us are left then, at 60. The next
+  // kernel begins at 100. Looked at after this instance, the gather would be over at 20 and the
+  // copy at 40.
+  const Transfers transfers{{{.serialisation = 40_us, .ports = {{0, 1.0}}}},
+                            {{.serialisation = 20_us, .ports = {{0, 1.0}}}}};
+  TimedNode copy{.kind = TimedNode::Kind::collective, .lane = 2, .transfer = 0};
+  copy.work = 40_us;
+  TimedNode gather{.kind = TimedNode::Kind::collective, .lane = 1, .transfer = 1};
+  gather.work = 20_us;
+  TimedNode kernel;
+  kernel.work = 100_us;
+  TimedNode next_kernel;
+  next_kernel.work = 10_us;
+  const TimedTemplate first = template_of({copy, kernel}, {{}, {}});
+  const TimedTemplate second = template_of({gather, next_kernel}, {{}, {0}});
+  const std::vector<std::uint32_t> ahead{0};
+  NodeRun run;
+  NodeRun next;
+  Nobody nobody;
+  Beside beside;
+  Ports ports;
+  const NodeRun::Surroundings around{.transfers = transfers, .beside = beside, .ports = ports};
+  run.start(first, Clocks{});
+  next.start_ahead(second, ahead, 0_us, run);
+  ASSERT_TRUE(run.advance(nobody, around));
+  EXPECT_EQ(run.clocks()[static_cast<std::size_t>(clock_of(1))], 40_us);
+  EXPECT_EQ(run.clocks()[static_cast<std::size_t>(clock_of(2))], 60_us);
+  EXPECT_EQ(run.taken()[0], 60_us);
+  EXPECT_EQ(next.ends_ahead(0_us), std::vector<Time>{40_us});
+  next.go_on(run.clocks(), true, {});
+  ASSERT_TRUE(next.advance(nobody, around));
+  EXPECT_EQ(next.clocks()[kCompute], 110_us);
 }
 
 }  // namespace

@@ -15,10 +15,9 @@ double twice_the_pairs(const zoo::LayerKind& kind, std::int64_t sequence) {
   }
   if (kind.chunk > 0) {
     const auto chunk = static_cast<double>(kind.chunk);
-    const std::int64_t chunks = sequence / kind.chunk;
-    const auto whole = static_cast<double>(chunks);
-    const auto rest = static_cast<double>(sequence % kind.chunk);
-    return whole * chunk * chunk + rest * rest;
+    const std::int64_t whole = sequence / kind.chunk;
+    const std::int64_t rest = sequence % kind.chunk;
+    return static_cast<double>(whole) * chunk * chunk + static_cast<double>(rest * rest);
   }
   return length * length;
 }

@@ -86,18 +86,18 @@ class Writer {
     node.phase = pass;
     node.name = fmt::format("stage {} half {} {}", stage, half + 1, name_of(pass));
     for (const Computation& computation : stages_[stage].computations) {
-      if (node_of(computation).kind == NodeKind::op) {
-        graph::Operator kernel =
-            prices_.kernel(graph_, computation.node, signature_of(computation));
-        if (pass == Pass::backward) {
-          if (auto own = own_backward(kernel)) {
-            kernel = std::move(*own);
-          } else {  // of the input and of the weight
-            node.operators.push_back(kernel);
-          }
-        }
-        node.operators.push_back(std::move(kernel));
+      if (node_of(computation).kind != NodeKind::op) {
+        continue;
       }
+      graph::Operator kernel = prices_.kernel(graph_, computation.node, signature_of(computation));
+      if (pass == Pass::backward) {
+        if (auto own = own_backward(kernel)) {
+          kernel = std::move(*own);
+        } else {  // of the input and of the weight
+          node.operators.push_back(kernel);
+        }
+      }
+      node.operators.push_back(std::move(kernel));
     }
     node.kind = node.operators.empty() ? graph::Node::Kind::wait : graph::Node::Kind::compute;
     last_[half] = add(std::move(node), {last_[half]});

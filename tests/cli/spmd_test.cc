@@ -143,8 +143,8 @@ TEST(Spmd, StrategiesAreAFieldOfPlans) {
     std::ofstream(study) << "kind: simulate\nmodel: llama-3-8b\nmachine: dgx-h100\nplan: "
                             "{dp: 8, global_batch: 16, sequence: 1024, strategy: plan.json}\n"
                          << vary;
-    const Outcome run = orrery("sweep " + study + " --store " + (folder / "runs.db"));
-    return run.out + run.err;
+    const Outcome sweep = orrery("sweep " + study + " --store " + (folder / "runs.db"));
+    return sweep.out + sweep.err;
   };
   EXPECT_THAT(swept(""), HasSubstr("1 points run, 0 known"));
   EXPECT_THAT(swept("vary: {plan.dp: [8]}\n"), HasSubstr("0 points run, 1 known"));

@@ -4,8 +4,8 @@
 ///
 ///   f, b     of a layer in a run of equal ones, forward and backward with what it recomputes: from
 ///            compute free to compute free, kernels slowed by the run's own collectives and the
-///            collectives they wait for, as if no other group shared their links: entry (compute,
-///            compute) of the runs' maps (pass_map.h), of three layers less of two
+///            collectives they wait for, as if no other group shared their links: times
+///            of the runs (block_timer.h), of three layers less of two
 ///   F, B     sums over a chunk;  w = sum over the chunks of a stage of F + B
 ///   fill     F of the first chunks of the stages before;  drain: their B
 ///   finish   the optimizer's kernels
@@ -16,7 +16,7 @@
 ///   bound = max over stages of  fill + m w + drain + finish + lost
 ///                               fill + m w - g B + reductions once a step + finish
 ///                               fill + F of the warm-up + all reductions + finish
-///                               the lane;  every lane of the blocks' collectives
+///                               the lane;  every lane of the blocks' collectives;  the host
 ///                               every port of a rank: the bytes of all its transfers at its rate
 ///
 /// Exchanges of tokens beside another microbatch hide what a block waits for: then kernels alone

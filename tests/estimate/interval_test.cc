@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The estimate is within 3 % of the simulation, which shares no code with it but the lowering and
-// the models of kernels, collectives and links; the lower bound is never above it.
+// The interval holds the simulation, which shares no code with it but the lowering of blocks and
+// the models of kernels, collectives and links: its lower end is never above it, its value is near
+// it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +20,6 @@ namespace orrery::estimate {
 namespace {
 
 using testing::Case;
-
-constexpr double kTolerance = 0.03;
 
 Result<double> simulated(const zoo::Model& model, const plan::Plan& plan,
                          const machine::Machine& machine) {
@@ -46,49 +45,85 @@ Result<double> simulated(const Case& c) {
           [&](const machine::Machine& machine) { return simulated(c.model, c.plan, machine); });
 }
 
-void compare(const std::vector<Case>& cases, double tolerance = kTolerance) {
+/// Values are within `tolerance` of the simulation.
+void compare(const std::vector<Case>& cases, double tolerance) {
   double worst = 0;
   for (const Case& c : cases) {
     const auto truth = simulated(c);
     ASSERT_TRUE(truth) << c.name << ": " << truth.error().to_string();
     const auto machine = machine::load_machine(c.machine);
     ASSERT_TRUE(machine);
-    const auto estimate = Estimator(c.model, *machine).estimate(c.plan);
-    ASSERT_TRUE(estimate) << c.name << ": " << estimate.error().to_string();
-    const double guess = to_seconds(estimate->step_time);
-    const double difference = guess / *truth - 1;
+    const auto interval = Estimator(c.model, *machine).interval(c.plan);
+    ASSERT_TRUE(interval) << c.name << ": " << interval.error().to_string();
+    const double difference = to_seconds(interval->value) / *truth - 1;
     worst = std::max(worst, std::abs(difference));
-    fmt::print("{:<36} simulate {:9.4f} s  estimate {:9.4f} s  {:+6.2f} %\n", c.name, *truth, guess,
-               100 * difference);
+    fmt::print("{:<36} simulate {:9.4f} s  at least {:5.1f} %  value {:+6.2f} %\n", c.name, *truth,
+               100 * to_seconds(interval->least) / *truth, 100 * difference);
+    EXPECT_LE(to_seconds(interval->least), *truth) << c.name;
     EXPECT_LE(std::abs(difference), tolerance) << c.name;
-    EXPECT_EQ(estimate->compute + estimate->exposed + estimate->bubble + estimate->tail,
-              estimate->step_time)
+    EXPECT_EQ(interval->compute + interval->exposed + interval->bubble + interval->tail,
+              interval->value)
         << c.name;
   }
   fmt::print("largest difference {:.2f} %\n", 100 * worst);
 }
 
-TEST(Accuracy, WithinThreePercentOnTheRunsOfSC21) {
+/// A pipeline in which nothing runs beside kernels but its messages.
+plan::Plan quiet_pipeline(std::int64_t batch) {
+  plan::Plan plan{.tp = 8, .pp = 4, .dp = 1, .microbatch = 1, .global_batch = batch};
+  plan.sequence = 2048;
+  plan.overlap_p2p = true;
+  return plan;
+}
+
+TEST(Interval, IsNarrowWhereNothingContends) {
+  const auto model = *zoo::load_model("gpt-7.5b");
+  const auto machine = *machine::load_machine("dgx-h100");
+  for (const plan::Schedule schedule :
+       {plan::Schedule::one_f_one_b, plan::Schedule::zb_h1, plan::Schedule::gpipe}) {
+    plan::Plan plan = quiet_pipeline(16);
+    plan.schedule = schedule;
+    const auto truth = simulated({"quiet", "dgx-h100", model, plan});
+    const auto interval = Estimator(model, machine).interval(plan);
+    ASSERT_TRUE(truth && interval);
+    EXPECT_LE(to_seconds(interval->least), *truth) << name_of(schedule);
+    EXPECT_GE(to_seconds(interval->least) / *truth, 0.97) << name_of(schedule);
+    EXPECT_NEAR(to_seconds(interval->value) / *truth, 1, 0.02) << name_of(schedule);
+  }
+}
+
+/// In the steady state a microbatch more is a period more: from 64 to 128 as long as from 60,032 to
+/// 60,096, of which only some are run.
+TEST(Interval, GrowsByTheSameForEveryMicrobatch) {
+  Estimator estimator(*zoo::load_model("gpt-7.5b"), *machine::load_machine("dgx-h100"));
+  const auto of = [&](std::int64_t batch) { return *estimator.interval(quiet_pipeline(batch)); };
+  const Time few = of(128).value - of(64).value;
+  EXPECT_GT(few, Time(0));
+  EXPECT_NEAR((of(60'096).value - of(60'032).value) / few, 1, 1e-6);
+  EXPECT_GT(of(60'096).least, of(60'032).least);
+}
+
+TEST(Interval, WithinThreePercentOnTheRunsOfSC21) {
   compare(testing::sc21_cases());
 }
 
-TEST(Accuracy, WithinThreePercentOnTheRunsOfKorthikanti2022) {
+TEST(Interval, WithinThreePercentOnTheRunsOfKorthikanti2022) {
   compare(testing::korthikanti_cases());
 }
 
-TEST(Accuracy, WithinThreePercentOnVTrainsClusters) {
+TEST(Interval, WithinThreePercentOnVTrainsClusters) {
   compare(testing::vtrain_multi_cases());
 }
 
-TEST(Accuracy, WithinThreePercentOnVTrainsNodesWhereTheHostIsTheLimit) {
+TEST(Interval, WithinThreePercentOnVTrainsNodesWhereTheHostIsTheLimit) {
   compare(testing::vtrain_single_cases());
 }
 
-TEST(Accuracy, WithinFourPercentOnEveryOverlapAndSchedule) {
+TEST(Interval, WithinFourPercentOnEveryOverlapAndSchedule) {
   compare(testing::planner_cases());
 }
 
-TEST(Accuracy, HoldsForAnyNumberOfChunks) {
+TEST(Interval, HoldsForAnyNumberOfChunks) {
   // Two microbatches of up to 48 chunks each, whose messages and reductions share the network's
   // ports: a closed form of the schedule was 29 % short of the last of these.
   std::vector<Case> cases;
@@ -108,7 +143,7 @@ TEST(Accuracy, HoldsForAnyNumberOfChunks) {
   compare(cases);
 }
 
-TEST(Accuracy, HoldsWhereReductionsFallFurtherAndFurtherBehind) {
+TEST(Interval, HoldsWhereReductionsFallFurtherAndFurtherBehind) {
   // No round is like another, and most are not evaluated (replay.h).
   std::vector<Case> cases;
   for (const std::int64_t chunks : {1, 2, 4}) {
@@ -128,7 +163,7 @@ TEST(Accuracy, HoldsWhereReductionsFallFurtherAndFurtherBehind) {
   compare(cases);
 }
 
-TEST(Accuracy, HoldsWhereCopiesToTheHostShareThePortOfCollectives) {
+TEST(Interval, HoldsWhereCopiesToTheHostShareThePortOfCollectives) {
   std::vector<Case> cases;
   for (const char* machine : {"l40s", "rtx-pro-6000", "rtx4080-pcie4-8"}) {
     for (const double share : {0.5, 1.0}) {
@@ -161,7 +196,7 @@ TEST(Accuracy, HoldsWhereCopiesToTheHostShareThePortOfCollectives) {
   }
 }
 
-TEST(Accuracy, FollowsThePlansOrder) {
+TEST(Interval, FollowsThePlansOrder) {
   // With dp innermost the tp groups cross nodes: half as fast again.
   std::vector<Case> cases;
   for (const char* order : {"tp-cp-dp-pp", "tp-cp-pp-dp", "dp-tp-cp-pp"}) {
@@ -175,7 +210,7 @@ TEST(Accuracy, FollowsThePlansOrder) {
 
 /// What random plans showed to be up to 15 % off while nodes took ports and the host in the order
 /// in which they are issued, messages did not meet, and fused communication was left out.
-TEST(Accuracy, HoldsWherePortsAndTheHostAreTakenInTheOrderOfTime) {
+TEST(Interval, HoldsWherePortsAndTheHostAreTakenInTheOrderOfTime) {
   std::vector<Case> cases;
   const auto add = [&](const std::string& model, const std::string& machine, plan::Plan plan) {
     plan.schedule = plan.chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b;
@@ -252,14 +287,14 @@ Sample sample(testing::RandomPlans& plans, int count) {
   return sample;
 }
 
-TEST(Accuracy, HoldsForNineteenOfTwentyRandomPlans) {
+TEST(Interval, HoldsForNineteenOfTwentyRandomPlans) {
   testing::RandomPlans plans({.seed = 2026, .machines = testing::kSwitchedMachines});
   const Sample of_switches = sample(plans, 150);
   EXPECT_LE(of_switches.share_above(kTolerance), 0.05);
   EXPECT_LE(of_switches.at(1), 0.1);
 }
 
-TEST(Accuracy, HoldsForEveryRandomPlanOnATorus) {
+TEST(Interval, HoldsForEveryRandomPlanOnATorus) {
   // Groups of all stages cross one another's links: run by events, of more microbatches than two
   // fills of the pipeline and some by the difference of two such runs (estimate/event_run.h).
   testing::RandomPlans plans({.seed = 2026, .machines = testing::kTorusMachines});
@@ -297,7 +332,7 @@ int far_beyond(testing::RandomPlans& plans, int count) {
   return far;
 }
 
-TEST(Accuracy, PlansFarBeyondTheLimitAreNotRunByEvents) {
+TEST(Interval, PlansFarBeyondTheLimitAreNotRunByEvents) {
   // Maps alone say so of several stages: 1.3 times the limit where groups cross one another's
   // links, 1.1 times where messages are long.
   testing::RandomPlans of_tori({.seed = 11, .machines = testing::kTorusMachines});
@@ -306,7 +341,7 @@ TEST(Accuracy, PlansFarBeyondTheLimitAreNotRunByEvents) {
   EXPECT_GT(far_beyond(of_switches, 16), 0);
 }
 
-TEST(Accuracy, HoldsForManyMicrobatchesOnATorus) {
+TEST(Interval, HoldsForManyMicrobatchesOnATorus) {
   // 40 of each replica, 4 stages inside: gpipe runs 12 and 24, interleaved 12 and 28 of them.
   std::vector<Case> cases;
   for (const auto schedule : {plan::Schedule::gpipe, plan::Schedule::one_f_one_b,

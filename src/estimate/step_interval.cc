@@ -81,16 +81,16 @@ class Composition {
   }
 
   /// Of a pass that gathers parameters for so long and reduces gradients.
-  Time pass_time(const PassTimes& pass, Time gathers, Time reductions, const StagePasses& load,
-                 std::int64_t count) const {
+  Time pass_time(const PassTimes& pass, Time gathers, Time reductions,
+                 const StagePasses& load) const {
     const double slowdown = load.slowdown();
     Time time = pass.chain;
     Time beside{0};
     (plan_.overlap_param_gather ? beside : time) += gathers;
     (plan_.overlap_grad_reduce ? beside : time) += reductions;
     time += lost_beside(std::min(beside, pass.chain), pass, slowdown);
-    if (plan_.overlap_param_gather && gathers > Time(0)) {
-      time = std::max(time, gathers + reductions + pass.chain / count);
+    if (plan_.overlap_param_gather && gathers > Time(0)) {  // the next block's are ahead
+      time = std::max(time, gathers + reductions);
     }
     return std::max(time, pass.host);
   }
@@ -105,22 +105,43 @@ class Composition {
       const plan::ModelPart& part = costs_.parts[stage][c];
       const Time gathers = state.gathered_always * (share(stage, c) / 2);
       const Time reductions = state.reduced_always * share(stage, c);
-      const Time copy = least_copy(plan_, part.layers, chunk.kept, costs_.machine);
+      const Time forward = pass_time(chunk.forward, gathers, Time(0), load);
+      const Time backward = pass_time(chunk.backward, gathers, reductions, load);
+      const Time weights = weight_time(chunk);
       PieceTimes& piece = pieces.emplace_back();
-      piece.forward =
-          std::max(pass_time(chunk.forward, gathers, Time(0), load, blocks(part)), copy);
-      const Time backward =
-          std::max(pass_time(chunk.backward, gathers, reductions, load, blocks(part)), copy);
-      piece.weights = plan::splits_backward(shape_.schedule) ? chunk.weights : Time(0);
-      piece.backward = backward - piece.weights;
+      piece.forward = copied(forward, chunk, part, false);
+      const Time back = copied(backward, chunk, part, true);
+      piece.weights = std::min(weights, back / 2);
+      piece.backward = back - piece.weights;
       piece.paired_forward = paired(chunk.forward, piece.forward, load);
-      piece.paired_backward = paired(chunk.backward, backward, load);
+      piece.paired_backward = paired(chunk.backward, back, load);
       piece.activations = chunk.forward.message;
       piece.gradients = chunk.backward.message;
-      all += piece.forward + backward;
+      all += piece.forward + back;
     }
     stretch(pieces, all, load, state);
     return pieces;
+  }
+
+  /// Of schedules that split the backward. Of dualpipe, whose blocks are whole, about the forward's
+  /// kernels.
+  Time weight_time(const ChunkPasses& chunk) const {
+    const bool whole = shape_.schedule == plan::Schedule::dualpipe;
+    return plan::splits_backward(shape_.schedule) ? (whole ? chunk.forward.kernels : chunk.weights)
+                                                  : Time(0);
+  }
+
+  /// A pass whose layers wait for copies of activations: in a backward the first layer for all of
+  /// its own.
+  Time copied(Time time, const ChunkPasses& chunk, const plan::ModelPart& part,
+              bool backward) const {
+    if (plan_.offload_activations <= 0 || part.layers == 0) {
+      return time;
+    }
+    const Time copies =
+        chunk.kept * plan_.offload_activations / machine::fastest_tier(costs_.machine, 1);
+    const Time first = copies / part.layers;
+    return backward ? first + std::max(time, copies - first) : std::max(time, copies - first);
   }
 
   /// Beside a pass of another microbatch, whose kernels run while it waits for exchanges.
@@ -235,7 +256,7 @@ std::vector<PieceTimes> least_pieces(const plan::Plan& plan, const PlanCosts& co
 
 Time least_interval(const plan::Plan& plan, const PlanCosts& costs) {
   const Time closed = least_step(plan, costs);
-  if (plan.pp == 1) {
+  if (plan.pp == 1 || plan.schedule == plan::Schedule::dualpipe) {  // whose blocks are whole
     return closed;
   }
   ScheduleTimes times{.shape = plan::pipeline_shape(plan), .pieces = {}};

@@ -10,8 +10,7 @@
 ///   * the first and the last are on the compute stream, and when the last starts all others are
 ///     done: so no node of that stream after the chain could have started earlier;
 ///   * on every other stream of the chain nodes only run after a node of the compute stream of
-///   their
-///     own instance, so that none of another instance can overtake the chain.
+///     their own instance, so that none of another instance can overtake the chain.
 ///
 /// So its nodes need no events: the loop walks over them when it has to know (when communication of
 /// the rank begins or ends, which changes the speed of kernels and what time counts as) and when

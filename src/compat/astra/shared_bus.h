@@ -19,8 +19,7 @@ namespace orrery::astra {
 /// the other:
 ///
 ///   sends     for x + floor((m - 1) G), is there after x + floor((m - 1) G + L + o); x = o, or
-///   what
-///             is left of g when the side has just sent
+///             what is left of g when the side has just sent
 ///   to MA     over the memory bus to the NPU, then over the bus
 ///   to NPU    over the bus, then over the memory bus and out
 ///   processed goes to memory and back first, then takes 50 ns and `reduction` per whole 100 bytes

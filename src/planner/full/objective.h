@@ -5,8 +5,8 @@
 ///   cost               T too: of so many devices a step costs devices * T * price per hour; of
 ///                      those of the parts that a plan fills, where devices differ
 ///   tokens_per_joule   E / (N P): energy of a step (study/energy.h) over what N devices draw at
-///   full
-///                      power. With r = P0 / P, B the mean time of a device's kernels, at the least
+///                      full power. With r = P0 / P, B the mean time of a device's kernels, at the
+///                      least
 ///
 ///                        E / (N P) >= r T + (1 - r) B
 ///

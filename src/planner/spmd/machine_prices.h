@@ -17,8 +17,7 @@
 ///   flush        3: the last stage's backward of half 2 counts (stage.h)
 ///
 ///   optimizer    Adam on what a device holds: 28 bytes of memory traffic a parameter of 4 bytes;
-///   of
-///                2 bytes, beside a copy in 4, 30
+///                of 2 bytes, beside a copy in 4, 30
 ///
 /// Rates are those of the first of tf32, fp32, bf16 and fp16 that the device has; of elements of 2
 /// bytes of bf16 and fp16. Signatures that

@@ -6,8 +6,7 @@
 ///                          parameter, an input of the step); to the end of the run when nobody
 ///                          reads it after it was written last (a result)
 ///   footprint at t         sum of the sizes of the tensors that live at t: what ends at t has
-///   left,
-///                          what begins at t has come
+///                          left, what begins at t has come
 ///
 /// Source: track-local-mem of ASTRA-sim, where it does not fail: a tensor may be written again, and
 /// lives from its first write to its last read.

@@ -82,7 +82,8 @@ constexpr auto named_values(CollectiveAlgorithm) {
   });
 }
 
-/// What the communicators of each group run; automatic where nothing is said.
+/// An AlgorithmChoice says what the communicators of each group run; automatic where nothing is
+/// said.
 class AlgorithmChoice {
  public:
   CollectiveAlgorithm operator[](graph::GroupIndex group) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the ranks of a job recorded of their communication, and readers of it.
+/// Telemetry is what the ranks of a job recorded of their communication; here are its readers.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ class AwareNetwork {
   std::vector<RunResult::Link> links() const;
 
  private:
-  /// Of a message on any link.
+  /// Cost is that of a message on any link.
   struct Cost {
     Bytes bytes{0};
     Time busy{0};

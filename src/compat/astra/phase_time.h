@@ -10,7 +10,8 @@
 
 namespace orrery::astra {
 
-/// Of the slowest NPU. With T_k the time of message k, d the delay, r_k reductions:
+/// Returns the time of the phase on the slowest NPU. With T_k the time of message k, d the delay,
+/// r_k reductions:
 ///
 ///   ring                          d + n (T + d) + sum r              n messages
 ///   halving-doubling, cyclic      d + sum over k (T_k + d) + sum r_k

@@ -26,7 +26,7 @@ struct KindEntry;
 /// field kModelName.
 using NamedFiles = std::map<std::pair<std::string, std::string>, ConfigNode>;
 
-/// What a point's kind reads.
+/// A Description is what a point's kind reads.
 struct Description {
   ConfigNode node;
   Error mistakes;  ///< dotted names that lead nowhere; their values are not in `node`

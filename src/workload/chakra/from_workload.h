@@ -12,7 +12,7 @@
 
 namespace orrery::chakra {
 
-/// Of the kernels of a node, one after the other.
+/// ComputeTimes are those of the kernels of a node, one after the other.
 struct ComputeTimes {
   Time alone{0};
   Time beside_collective{0};

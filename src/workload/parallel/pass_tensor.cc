@@ -164,7 +164,8 @@ class BoundaryInserter {
     return step;
   }
 
-  /// What crosses the boundary: rows of H, or of the narrow latent of latent attention.
+  /// Returns the bytes that cross the boundary: rows of H, or of the narrow latent of latent
+  /// attention.
   Bytes crossing(const zoo::ModelOperator& op) const {
     if (op.kind != graph::OperatorKind::gemm) {
       return hidden_;

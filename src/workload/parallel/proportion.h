@@ -41,7 +41,7 @@ struct PartTimes {
 /// schedule and exchanges alone: what kernels take is found once for all that share it.
 class Proportion {
  public:
-  /// Both must outlive it.
+  /// Makes a Proportion, which both must outlive.
   Proportion(const zoo::Model& model, const machine::Machine& machine)
       : model_(model), machine_(machine) {}
 

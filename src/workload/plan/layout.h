@@ -42,7 +42,7 @@ std::int64_t expert_tensor_parallel(const Plan& plan);
 /// Requires a checked plan. experts: with etp, ep and edp.
 RankLayout layout_of(const Plan& plan, bool experts = false);
 
-/// What the plan wants the communicators of its axes to run.
+/// Returns the algorithms that the plan wants the communicators of its axes to run.
 collective::AlgorithmChoice algorithms_of(const Plan& plan);
 
 /// Every reason why the degrees cannot be laid out: orders, shards that do not divide, experts that

@@ -42,7 +42,8 @@ struct PipelineShape {
   std::int64_t stages = 1;        ///< p
   std::int64_t chunks = 1;        ///< v; 2 for zb-v and dualpipe; else 1 unless interleaved
   std::int64_t microbatches = 1;  ///< m that pass through one chunk: of dualpipe half of the step's
-  /// Of 1F1B and interleaved: after the warm-up a forward and a backward are one piece of work.
+  /// 1F1B and interleaved may run in pairs: after the warm-up a forward and a backward are one
+  /// piece of work.
   bool pairs = false;
 };
 PipelineShape pipeline_shape(const Plan& plan);
@@ -89,7 +90,8 @@ PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t i
 std::int64_t warmup(const PipelineShape& shape, std::int64_t stage);
 
 class RunList;
-/// What one stage does in order, for any schedule. O(log runs) per piece of work.
+/// A StageSchedule says what one stage does in order, for any schedule. O(log runs) per piece of
+/// work.
 class StageSchedule {
  public:
   StageSchedule(const PipelineShape& shape, std::int64_t stage);

@@ -15,7 +15,7 @@
 
 namespace orrery::flit {
 
-/// What the numbering of routers and channels means to routing functions.
+/// Shape says what the numbering of routers and channels means to routing functions.
 enum class Shape : std::uint8_t {
   mesh,
   torus,

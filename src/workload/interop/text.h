@@ -47,7 +47,7 @@ class JsonObject {
 };
 
 /// Checks what every format needs of a plan: degrees in 1 .. 2^20, at most 2^24 devices, whole
-/// micro-batches. 2^20, at most 2^24 devices, whole micro-batches.
+/// micro-batches.
 Result<void> check_degrees(const plan::Plan& plan);
 
 /// "a,b,c".

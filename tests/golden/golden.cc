@@ -287,15 +287,14 @@ Result<std::vector<Section>> searched(const ConfigNode& node) {
 
 Result<std::vector<Case>> all_cases() {
   std::vector<Case> cases;
-  for (const auto& [kind, file] : {std::pair{Kind::plan, "plans.yaml"},
-                                   {Kind::engine, "engines.yaml"},
-                                   {Kind::spmd, "spmd.yaml"}}) {
-    const auto node = load_config(golden_path(file));
+  for (const auto& [kind, file] :
+       {std::pair{Kind::plan, "plans"}, {Kind::engine, "engines"}, {Kind::spmd, "spmd"}}) {
+    const auto node = load_config(golden_path(fmt::format("{}.yaml", file)));
     if (!node) {
       return fail(node.error());
     }
     for (const ConfigField& field : node->fields) {
-      cases.push_back({kind, field.name, field.value});
+      cases.push_back({kind, fmt::format("{}/{}", file, field.name), field.value});
     }
   }
   return cases;

@@ -19,7 +19,7 @@ enum class Kind : std::uint8_t { plan, engine, spmd };
 
 struct Case {
   Kind kind = Kind::plan;
-  std::string name;
+  std::string name;  ///< "plans/gpt-dp"
   ConfigNode node;
 };
 

@@ -29,7 +29,8 @@ int run(const std::vector<std::string>& words) {
     fmt::print(stderr, "{}\n", cases.error().to_string());
     return 1;
   }
-  int status = verb == "text" ? 1 : 0;
+  bool found = verb != "text";
+  bool failed = false;
   for (const golden::Case& one : *cases) {
     if (verb == "list") {
       fmt::print("{}\n", one.name);
@@ -41,18 +42,19 @@ int run(const std::vector<std::string>& words) {
     const auto sections = golden::text_of(one);
     if (!sections) {
       fmt::print(stderr, "{}: {}\n", one.name, sections.error().to_string());
-      return 1;
+      failed = true;
+      continue;
     }
     for (const golden::Section& section : *sections) {
       if (verb == "hashes") {
         fmt::print("{}\n", golden::hash_line(one, section));
       } else if (words.size() < 3 || section.name == words[2]) {
         print_text(section);
-        status = 0;
+        found = true;
       }
     }
   }
-  return status;
+  return found && !failed ? 0 : 1;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a search has still to look at, the most promising first, and what it has found.
+/// A Frontier is what a search has still to look at, the most promising first, and what it has
+/// found.
 #pragma once
 
 #include <algorithm>
@@ -207,7 +208,8 @@ class Frontier {
     return open_.first(most, limit);
   }
 
-  /// Of a variant with this bound, or with this value, by what is known by now.
+  /// Returns the least that a variant's value (of its bound) or simulation (of its value) will be,
+  /// by what is known so far.
   Time expected(Time bound, const plan::Plan& plan) const {
     return exhaustive_ ? bound : bound * values_.of(plan);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the parts of a search share: explore.cc looks at plans, judge.cc simulates the best.
+/// A SearchState is what the parts of a search share: explore.cc looks at plans, judge.cc simulates
+/// the best.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +32,7 @@ struct Candidate {
   bool simulated = false;
 };
 
-/// Of one machine without the reserve.
+/// OfMachine is the knowledge of one machine without the reserve.
 struct Knowledge::OfMachine {
   OfMachine(const Task& of_task, const Options& options);
   OfMachine(const OfMachine&) = delete;  // members refer to others
@@ -117,9 +118,9 @@ struct SearchState {
   }
 };
 
-/// Of a machine of several sorts of devices: the best over its parts, each alone and together, in
-/// every order in which ranks may fill them (of more than three parts: each alone, and all as they
-/// are and backwards).
+/// Searches a machine of several sorts of devices: the best over its parts, each alone and
+/// together, in every order in which ranks may fill them (of more than three parts: each alone, and
+/// all as they are and backwards).
 Result<Answer> search_parts(const Task& task, const Options& options, Knowledge& known);
 
 /// Every group with its bound. Mistakes: no plan at all.

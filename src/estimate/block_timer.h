@@ -4,7 +4,7 @@
 ///
 ///   lane        an in-order stream; 0 is compute
 ///   begin       max(lane free, ends of the steps that it waits for)
-///   kernels     end = begin + work, stretched by Slowdown while a collective is under way
+///   kernels     end = begin + work, stretched by Slowdown while a collective is in flight
 ///   collective  end = begin + time
 ///
 /// Ignores:  that collectives of different lanes share ports; the host, whose time is a sum apart.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "study/run.h"
 #include "workload/memory/footprint.h"
 #include "workload/parallel/proportion.h"

@@ -15,7 +15,7 @@ constexpr std::size_t kAskEvery = 16;  // steps of the search
 constexpr double kExplored =
     0.75;  // of all bounds and simulations; the others are for what follows
 
-constexpr std::size_t kUnscouted = 40'000;  // bounds without a plan that fits
+constexpr std::size_t kWithoutWarmStart = 40'000;  // bounds without a plan that fits
 
 bool may_fit(SearchState& search, const plan::Plan& plan) {
   const auto least = search.bounds.least_memory(plan);
@@ -75,8 +75,9 @@ class Explorer {
       if (steps++ % kAskEvery == 0 && search_.stop()) {
         break;
       }
-      if (search_.candidates.empty() && search_.asked > kUnscouted && !search_.scouted) {
-        scout(search_, true);
+      if (search_.candidates.empty() && search_.asked > kWithoutWarmStart &&
+          !search_.warm_started) {
+        warm_start(search_, true);
       }
       Node node = search_.open.take();
       if (node.level == Level::group) {
@@ -93,7 +94,7 @@ class Explorer {
     search_.answer.complete = !search_.open.any_below(search_.cutoff());
   }
 
-  void certify() {
+  void raise_bounds() {
     search_.open.by_bounds();
     bounds_left_ = search_.options.most_estimates;
     simulations_left_ = search_.options.most_simulations -
@@ -271,9 +272,9 @@ void explore(SearchState& search) {
   Explorer(search).run();
 }
 
-void certify(SearchState& search) {
+void raise_bounds(SearchState& search) {
   if (!search.answer.top.empty()) {
-    Explorer(search).certify();
+    Explorer(search).raise_bounds();
   }
 }
 

@@ -15,16 +15,16 @@ constexpr std::size_t kRefined = 3;   // of the best plans, whose other fields a
 constexpr std::size_t kChanges = 4;   // simulations of changes of one of them
 constexpr std::size_t kFills = 4;     // estimates for each plan that the answer lacks
 
-class Judge {
+class Certifier {
  public:
-  explicit Judge(SearchState& search) : search_(search) {}
+  explicit Certifier(SearchState& search) : search_(search) {}
 
   void run() {
     simulate_promising(search_, 0, search_.options.top + kRefined);
-    descend(search_);
+    local_search(search_);
     refine();
     fill();
-    certify(search_);
+    raise_bounds(search_);
     finish();
     fuse();
   }
@@ -184,8 +184,8 @@ void simulate_promising(SearchState& search, std::size_t first, std::size_t most
   }
 }
 
-void judge(SearchState& search) {
-  Judge(search).run();
+void certify(SearchState& search) {
+  Certifier(search).run();
 }
 
 }  // namespace orrery::full

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kRounds = 6;
 constexpr std::size_t kTries = 64;       // estimates of a round
-constexpr std::size_t kJudged = 4;       // simulations of a round
+constexpr std::size_t kCertified = 4;    // simulations of a round
 constexpr std::int64_t kWideStep = 4;    // of one degree alone
 constexpr std::int64_t kNarrowStep = 3;  // of two degrees at once
 
@@ -48,9 +48,9 @@ bool exchanges_alike(const plan::Plan& a, const plan::Plan& b) {
   return context && experts && (std::min(a.pp, b.pp) <= 1 || a.order == b.order);
 }
 
-class Descent {
+class LocalSearch {
  public:
-  explicit Descent(SearchState& search)
+  explicit LocalSearch(SearchState& search)
       : search_(search), left_(search.options.most_estimates), groups_(search.space.groups()) {}
 
   void run() {
@@ -82,7 +82,7 @@ class Descent {
       }
       estimate_lightest(search_, one.savings, best.score, left_);
     }
-    simulate_promising(search_, first, kJudged);
+    simulate_promising(search_, first, kCertified);
   }
 
   std::vector<Neighbour> neighbours(const Found& best) {
@@ -152,8 +152,8 @@ void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::s
   }
 }
 
-void descend(SearchState& search) {
-  Descent(search).run();
+void local_search(SearchState& search) {
+  LocalSearch(search).run();
 }
 
 }  // namespace orrery::full

@@ -114,7 +114,7 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
                                            .bytes = node.bytes,
                                            .tier = node.tier,
                                            .sharers = node.sharers,
-                                           .way = node.way,
+                                           .direction = node.direction,
                                            .part = workload_.programs[program].part});
       bound.host_cost = workload_.host_dispatch;
       break;
@@ -198,7 +198,8 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
     if (collective.host == Time(0)) {
       phase.latency =
           machine::copy_time(workload_, collective.bytes, collective.tier, collective.sharers, own);
-      if (collective.way != graph::CopyWay::none && machine::copy_port(collective.tier, own)) {
+      if (collective.direction != graph::CopyDirection::none &&
+          machine::copy_port(collective.tier, own)) {
         const auto tier = static_cast<std::size_t>(collective.tier);
         phase.serialisation = phase.latency - own.device.memory[tier].latency;
         phase.latency = own.device.memory[tier].latency;

@@ -76,8 +76,8 @@ struct BoundCollective {
   graph::GroupIndex sharers{};  ///< of a copy: ranks that move the same bytes; none: it alone
   graph::TokenRoute route{};    ///< Node::route
   Time host{0};                 ///< of work on the host; zero: a copy
-  graph::CopyWay way = graph::CopyWay::none;  ///< of a copy
-  std::size_t part = 0;                       ///< of a copy: of the machine
+  graph::CopyDirection direction = graph::CopyDirection::none;  ///< of a copy
+  std::size_t part = 0;                                         ///< of a copy: of the machine
 
   friend auto operator<=>(const BoundCollective&, const BoundCollective&) = default;
 };

@@ -97,14 +97,14 @@ void PortTransport::begin_collective(Activity id, CommunicatorIndex communicator
 
 std::span<const topology::LinkUse> PortTransport::copy_links(RankIndex rank,
                                                              const BoundCollective& copy) {
-  const auto port = copy.host > Time(0) || copy.way == graph::CopyWay::none
+  const auto port = copy.host > Time(0) || copy.direction == graph::CopyDirection::none
                         ? std::nullopt
                         : machine::copy_port(copy.tier, machine_);
   if (!port) {
     return {};
   }
   const std::int64_t device = wiring_.ranks()[rank];
-  const topology::LinkId link = copy.way == graph::CopyWay::out
+  const topology::LinkId link = copy.direction == graph::CopyDirection::out
                                     ? links_.up(device, port->dimension)
                                     : links_.down(device, port->dimension);
   const topology::LinkUse use{link, topology::counted(port->share)};

@@ -141,7 +141,7 @@ TEST(Bind, ACopyThroughASwitchKeepsItsPortForItsBytes) {
   copy.stream = plan::StepStream::to_host;
   copy.group = plan::Axis::to_host;
   copy.bytes = Bytes(1'000'000);
-  copy.way = graph::CopyWay::out;
+  copy.direction = graph::CopyDirection::out;
   const graph::Workload workload = workload_of(kPair, {{copy}});
   const collective::AlgorithmChoice algorithms;
   Binding bound(workload, machine, algorithms);

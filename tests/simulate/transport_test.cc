@@ -73,7 +73,7 @@ TEST_P(EveryNetwork, AMessageOnIdleLinksTakesItsBytesAndTheLatencyOfItsWay) {
 }
 
 /// A copy of a megabyte that rank 0 makes while it sends another to rank 1.
-Time copied_beside_message(graph::CopyWay way, bool through) {
+Time copied_beside_message(graph::CopyDirection direction, bool through) {
   machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
   machine.device.memory.push_back({"host", 1_GiB, 1_GBps, Time(0)});
   machine.device.memory.back().through = through ? machine.network[0].name : "";
@@ -84,7 +84,7 @@ Time copied_beside_message(graph::CopyWay way, bool through) {
   copy.stream = graph::StreamIndex(workload.streams.size());
   copy.group = graph::GroupIndex(std::size_t{0});
   copy.bytes = kMegabyte;
-  copy.way = way;
+  copy.direction = direction;
   workload.streams.push_back({"copies", "", graph::Order::issue});
   workload.programs[static_cast<std::size_t>(workload.roles[0].program)]
       .templates[0]
@@ -97,10 +97,10 @@ Time copied_beside_message(graph::CopyWay way, bool through) {
 TEST(PortTransport, CopiesShareThePortThatTheirTierGoesThrough) {
   // Both want the whole port out of rank 0: together 2 MB at 1 GB/s, and the message has 1 us to
   // go. In, or beside the port: 1 MB.
-  EXPECT_EQ(copied_beside_message(graph::CopyWay::out, true), 2 * kMillisecond + 1_us);
-  EXPECT_EQ(copied_beside_message(graph::CopyWay::in, true), kMillisecond + 1_us);
-  EXPECT_EQ(copied_beside_message(graph::CopyWay::none, true), kMillisecond + 1_us);
-  EXPECT_EQ(copied_beside_message(graph::CopyWay::out, false), kMillisecond + 1_us);
+  EXPECT_EQ(copied_beside_message(graph::CopyDirection::out, true), 2 * kMillisecond + 1_us);
+  EXPECT_EQ(copied_beside_message(graph::CopyDirection::in, true), kMillisecond + 1_us);
+  EXPECT_EQ(copied_beside_message(graph::CopyDirection::none, true), kMillisecond + 1_us);
+  EXPECT_EQ(copied_beside_message(graph::CopyDirection::out, false), kMillisecond + 1_us);
 }
 
 TEST_P(EveryNetwork, TwoMessagesFromOnePortTakeTwice) {

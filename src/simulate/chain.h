@@ -78,7 +78,7 @@ struct ChainPlace {
   Time next() const { return std::min({end[0], end[1], end[2]}); }
 };
 
-/// A chain under way.
+/// A chain in flight.
 struct ChainRun {
   const Chain* chain = nullptr;
   std::int64_t instance = 0;

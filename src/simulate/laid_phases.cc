@@ -42,7 +42,7 @@ template <typename Visit>
 void for_hops(const PhasePlan& plan, const std::vector<std::uint32_t>& round, Visit visit) {
   for (std::uint32_t group = 0; group < plan.groups; ++group) {
     for (const std::uint32_t message : round) {
-      for (const topology::Hop& hop : plan.way(group, message)) {
+      for (const topology::Hop& hop : plan.route(group, message)) {
         visit(message, hop);
       }
     }

@@ -24,9 +24,9 @@ topology::LinkMap laid_links(const machine::Machine& machine);
 ///   weight   of a link: its time for all messages of the phase / crowded
 ///
 /// A phase takes stretch times the serialisation of its closed form: the same on a network that
-/// gives every pair of the phase what the dimensions say, more where ways meet (over-subscription,
-/// collisions of a hash) or links are slower, less where they are faster. Latencies stay the
-/// dimensions', as with messages (phase_messages.h).
+/// gives every pair of the phase what the dimensions say, more where routes meet
+/// (over-subscription, collisions of a hash) or links are slower, less where they are faster.
+/// Latencies stay the dimensions', as with messages (phase_messages.h).
 ///
 /// Ignores: that rounds of different members overlap.
 class LaidPhases {

@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Transport, EveryMessageNetwork,
                          ::testing::Values(NetworkModel::fifo, NetworkModel::flow),
                          [](const auto& param) { return std::string(name_of(param.param)); });
 
-TEST_P(EveryNetwork, AMessageOnIdleLinksTakesItsBytesAndTheLatencyOfItsWay) {
+TEST_P(EveryNetwork, AMessageOnIdleLinksTakesItsBytesAndTheLatencyOfItsRoute) {
   for (const topology::DimensionKind kind :
        {topology::DimensionKind::switched, topology::DimensionKind::mesh}) {
     // mesh 0 - 1 - 2: half of the bandwidth each way, two hops of 1 us.
@@ -250,7 +250,7 @@ machine::Machine laid_on(const std::string& spec, std::int64_t devices) {
 }
 
 TEST_P(EveryNetwork, ATopologyWithRoomForAllIsTheSwitchThatItStandsFor) {
-  // Trunks of 16 times a host's rate hold what 4 hosts of a leaf send, whatever way each takes.
+  // Trunks of 16 times a host's rate hold what 4 hosts of a leaf send, whatever route each takes.
   const std::string roomy =
       "leaf_spine:leaves=2,spines=2,hosts=4,bandwidth=1 GB/s,uplink_bandwidth=16 GB/s";
   const machine::Machine plain = machine_of({dimension(topology::DimensionKind::switched, 8)});

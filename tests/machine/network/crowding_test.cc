@@ -67,8 +67,8 @@ TEST(Crowding, AFlowThatIsHeldUpHoldsUpOthersOfItsLink) {
   EXPECT_NEAR(to_seconds(run.end), 40e-3, 1e-10);
 }
 
-TEST(Crowding, SprayedFlowsEndWithTheirSlowestWay) {
-  // 4 hosts a leaf over 4 spines, all to the other leaf: a trunk has 4 flows over 4 ways, so it
+TEST(Crowding, SprayedFlowsEndWithTheirSlowestRoute) {
+  // 4 hosts a leaf over 4 spines, all to the other leaf: a trunk has 4 flows over 4 routes, so it
   // gives 1 / (1 + z sqrt(3 / 256)).
   const LinkGraph graph = *topology::parse_topology(
       "leaf_spine:leaves=2,spines=4,hosts=4,bandwidth=1 GB/s,latency=0us", "test");

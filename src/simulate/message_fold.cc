@@ -350,7 +350,7 @@ LinkMirrors mirrors_of(const Found& found, std::size_t links) {
   }
   const auto all = static_cast<double>(graph::product_of(found.digits));
   for (const LinkId link : mirrors.stands_for) {
-    mirrors.crowd.push_back(all / orbit[link]);
+    mirrors.multiplicity.push_back(all / orbit[link]);
   }
   return mirrors;
 }

@@ -23,7 +23,7 @@ namespace orrery::simulate {
 /// Shifts commute, so what maps itself under each maps itself under the group G of them all. Every
 /// message has one image sent by a simulated rank. A link L and its images are one in the
 /// simulation: of a message over it |G| / |images of L| mirrors pass L at once
-/// (LinkMirrors::crowd).
+/// (LinkMirrors::multiplicity).
 ///
 /// A phase that takes at most kMostApart (10 ns) of any link need not send alike, as the trees of a
 /// gradient norm do not: where it does not it goes apart, the messages of all its members on their

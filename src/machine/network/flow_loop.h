@@ -13,7 +13,7 @@
 
 #include "engine/event_queue.h"
 #include "machine/faults/faults.h"
-#include "machine/network/crowding.h"
+#include "machine/network/congestion.h"
 #include "machine/network/fair.h"
 #include "machine/network/flow_fold.h"
 #include "machine/network/flows.h"
@@ -52,7 +52,7 @@ class FlowLoop {
         options_(options),
         faults_(faults),
         network_(graph_.links.size()),
-        crowding_(graph_, options) {
+        congestion_(graph_, options) {
     if (!faults.changes.empty()) {
       links_.emplace(network_, graph_, router.routing(), router.seed());
     }
@@ -78,7 +78,7 @@ class FlowLoop {
     while (!queue_.empty() && left_ > 0) {
       handle(queue_.pop());
       if (queue_.instant_is_over()) {
-        crowding_.settle(network_);
+        congestion_.settle(network_);
         network_.settle(queue_);
       }
     }
@@ -138,8 +138,8 @@ class FlowLoop {
       }
     } else if (drains) {
       ++moving_[event.subject].serial;
-      if (options_.crowds()) {
-        crowding_.leave(event.subject);
+      if (options_.has_congestion()) {
+        congestion_.leave(event.subject);
       }
     }
   }
@@ -167,8 +167,8 @@ class FlowLoop {
     }
     moving_.resize(std::max<std::size_t>(moving_.size(), id + 1));
     moving_[id].flow = order_[piece.flow];
-    if (options_.crowds()) {
-      crowding_.enter(id, route);
+    if (options_.has_congestion()) {
+      congestion_.enter(id, route);
     }
     if (options_.ramp > Bytes(0)) {
       begin_ramp(id, route, {first_cap(route, piece, cap), cap, cap, round_trip(route)});
@@ -305,7 +305,7 @@ class FlowLoop {
   const faults::Schedule& faults_;
   engine::EventQueue queue_;
   FairNetwork network_;
-  Crowding crowding_;
+  Congestion congestion_;
   std::optional<LinkFaults> links_;
   FlowRun run_;
   std::vector<Moving> moving_;             ///< by TransferId

@@ -219,7 +219,7 @@ std::string no_route(const topology::LinkGraph& graph, const FlowRequest& flow) 
 
 Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows,
                           const FlowOptions& options, const faults::Schedule& faults) {
-  if (!faults.changes.empty() && (options.crowds() || options.ramp > Bytes(0))) {
+  if (!faults.changes.empty() && (options.has_congestion() || options.ramp > Bytes(0))) {
     return fail(Error("faults change the links that crowding and the ramp change: one of them"));
   }
   if (faults.recolour && router.routing() != topology::Routing::colour) {
@@ -234,7 +234,8 @@ Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowReques
     return fail(std::move(assigned.error()));
   }
   const LaidFlows laid{flows, order, *assigned};
-  if (options.fold && faults.changes.empty() && !options.crowds() && options.ramp == Bytes(0)) {
+  if (options.fold && faults.changes.empty() && !options.has_congestion() &&
+      options.ramp == Bytes(0)) {
     if (auto folded = fold(router.graph(), laid)) {
       std::vector<std::uint32_t> by_class(folded->flows.size());
       std::iota(by_class.begin(), by_class.end(), 0U);

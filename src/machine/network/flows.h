@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "machine/faults/faults.h"
-#include "machine/network/crowding.h"
+#include "machine/network/congestion.h"
 #include "machine/topology/assign.h"
 #include "machine/topology/link_graph.h"
 #include "machine/topology/routing.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine/network/crowding.h"
+#include "machine/network/congestion.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +11,10 @@ constexpr double kPathIds = 64;
 
 }  // namespace
 
-Crowding::Crowding(const topology::LinkGraph& graph, const FlowOptions& options)
+Congestion::Congestion(const topology::LinkGraph& graph, const FlowOptions& options)
     : graph_(graph), options_(options), links_(graph.links.size()) {}
 
-void Crowding::enter(TransferId id, std::span<const topology::Hop> route) {
+void Congestion::enter(TransferId id, std::span<const topology::Hop> route) {
   if (id >= routes_.size()) {
     routes_.resize(id + 1);
   }
@@ -22,19 +22,19 @@ void Crowding::enter(TransferId id, std::span<const topology::Hop> route) {
   count(route, true);
 }
 
-void Crowding::leave(TransferId id) {
+void Congestion::leave(TransferId id) {
   count(routes_[id], false);
   routes_[id] = {};
 }
 
-void Crowding::touch(topology::LinkId link) {
+void Congestion::touch(topology::LinkId link) {
   if (!links_[link].touched) {
     links_[link].touched = true;
     touched_.push_back(link);
   }
 }
 
-void Crowding::count(std::span<const topology::Hop> route, bool enters) {
+void Congestion::count(std::span<const topology::Hop> route, bool enters) {
   for (const topology::Hop& hop : route) {
     Link& link = links_[hop.link];
     const double share =
@@ -45,7 +45,7 @@ void Crowding::count(std::span<const topology::Hop> route, bool enters) {
   }
 }
 
-void Crowding::count_blocked() {
+void Congestion::count_blocked() {
   for (Link& link : links_) {
     link.blocked = 0;
   }
@@ -60,7 +60,7 @@ void Crowding::count_blocked() {
   }
 }
 
-double Crowding::factor(topology::LinkId id) const {
+double Congestion::factor(topology::LinkId id) const {
   const Link& link = links_[id];
   if (link.flows == 0) {
     return 1;
@@ -79,7 +79,7 @@ double Crowding::factor(topology::LinkId id) const {
   return 1 / slower;
 }
 
-void Crowding::settle(FairNetwork& network) {
+void Congestion::settle(FairNetwork& network) {
   if (touched_.empty()) {
     return;
   }

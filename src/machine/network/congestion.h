@@ -32,14 +32,16 @@ struct FlowOptions {
   /// Pieces that symmetry makes alike are simulated as one.
   bool fold = true;
 
-  bool crowds() const { return incast_penalty > 0 || head_of_line > 0 || spray_imbalance > 0; }
+  bool has_congestion() const {
+    return incast_penalty > 0 || head_of_line > 0 || spray_imbalance > 0;
+  }
   friend bool operator==(const FlowOptions&, const FlowOptions&) = default;
 };
 
 /// Counts who is on the links, and scales them.
-class Crowding {
+class Congestion {
  public:
-  Crowding(const topology::LinkGraph& graph, const FlowOptions& options);
+  Congestion(const topology::LinkGraph& graph, const FlowOptions& options);
 
   /// A flow begins to move over a route that stays valid until it has left.
   void enter(TransferId id, std::span<const topology::Hop> route);

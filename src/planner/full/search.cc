@@ -233,9 +233,9 @@ Result<Answer> run(const Task& task, const Options& options, Space space, Knowle
   if (auto opened = open_groups(search); !opened) {
     return fail(std::move(opened.error()));
   }
-  scout(search);
+  warm_start(search);
   explore(search);
-  judge(search);
+  certify(search);
   if (search.answer.counts.invalid == search.answer.counts.all) {
     return fail(std::move(search.first_mistakes));
   }

@@ -9,7 +9,7 @@
 #include "collective/token_exchange.h"
 #include "machine/compute/compute_model.h"
 #include "machine/copy_time.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 namespace orrery::simulate {
 namespace {
@@ -30,7 +30,7 @@ Binding::Binding(const graph::Workload& workload, const machine::Machine& machin
     : workload_(workload),
       machine_(machine),
       machines_(machine.parts.empty() ? std::vector<machine::Machine>()
-                                      : machine::by_part(machine)),
+                                      : machine::by_device_group(machine)),
       algorithms_(algorithms),
       choice_(choice),
       shapes_(workload.programs.size()),

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/beyond_time.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "planner/full/search_state.h"
 #include "workload/plan/machine_check.h"
 
@@ -256,7 +256,7 @@ Result<Answer> search(const Task& task, const Options& options) {
 
 Result<Answer> search(const Task& task, const Options& options, Knowledge& known) {
   if (!task.machine.parts.empty() && !task.fixed.places.contains("parts")) {
-    return search_parts(task, options, known);
+    return search_device_groups(task, options, known);
   }
   Task own = task;
   auto arranged = machine::arranged(task.machine, task.fixed.plan.parts);

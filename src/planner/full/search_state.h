@@ -109,7 +109,7 @@ struct SearchState {
 /// Searches a machine of several sorts of devices: the best over its parts, each alone and
 /// together, in every order in which ranks may fill them (of more than three parts: each alone, and
 /// all as they are and backwards).
-Result<Answer> search_parts(const Task& task, const Options& options, Knowledge& known);
+Result<Answer> search_device_groups(const Task& task, const Options& options, Knowledge& known);
 
 /// Every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);

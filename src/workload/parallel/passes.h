@@ -49,7 +49,7 @@ graph::Workload communication(graph::Workload workload, const parallel::PassSett
 /// are issued. pass_fuse.cc
 graph::Workload fuse(graph::Workload workload, const parallel::PassSetting& setting);
 /// Roles whose ranks lie in several parts of the machine become a role for each, which runs its
-/// program on the part's devices. pass_parts.cc
+/// program on the part's devices. pass_device_groups.cc
 graph::Workload parts(graph::Workload workload, const parallel::PassSetting& setting);
 }  // namespace passes
 

@@ -140,15 +140,15 @@ void Binding::bind_compute(std::size_t program, const graph::Node& node, BoundNo
   const compute::Device& device = machine_of(workload_.programs[program].part).device;
   bound.first_kernel = static_cast<std::uint32_t>(kernels.size());
   bound.kernel_count = static_cast<std::uint32_t>(node.operators.size());
-  std::array<Time, kBesideCount> after{};
+  std::array<Time, kConcurrentCount> after{};
   for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
     const compute::KernelTime time = compute::kernel_time(*op, device);
     BoundKernel kernel{.work = time.alone, .after = after};
     if (time.alone > Time(0)) {
       kernel.slowdown = {1, time.beside_message / time.alone, time.beside_collective / time.alone};
     }
-    for (std::size_t beside = 0; beside < kBesideCount; ++beside) {
-      after[beside] += kernel.time(static_cast<Beside>(beside));
+    for (std::size_t concurrent = 0; concurrent < kConcurrentCount; ++concurrent) {
+      after[concurrent] += kernel.time(static_cast<Concurrent>(concurrent));
     }
     kernels.push_back(kernel);
     bound.work += time.alone;

@@ -118,7 +118,7 @@ class Loop {
   template <class Book>
   ChainWalk<Book> walk_of(RankState& rank, Book& book);
   void walk_chain(RankIndex rank, Time now);
-  Beside outside_of_chain(const RankState& rank) const;
+  Concurrent outside_of_chain(const RankState& rank) const;
   void push_chain_end(RankIndex rank);
   void finish_chain(RankIndex rank);
 

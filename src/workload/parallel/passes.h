@@ -42,7 +42,7 @@ void copies(parallel::Draft& draft, const parallel::Context& context);
 void optimizer(parallel::Draft& draft, const parallel::Context& context);
 /// Notes what every piece of work allocates, and what stays during the step. pass_memory.cc
 void memory(parallel::Draft& draft, const parallel::Context& context);
-/// Sums that leave a stage become slices on the way (collective/layout/fuse_workload.h), where
+/// Sums that leave a stage become shards on the way (collective/layout/fuse_workload.h), where
 /// asked for. pass_communication.cc
 graph::Workload communication(graph::Workload workload, const parallel::PassSetting& setting);
 /// Consecutive compute nodes without outside dependants become one node, where kernels run as they

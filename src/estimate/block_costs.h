@@ -28,15 +28,15 @@ class BlockCosts {
                        const machine::Machine& machine, Prices& prices,
                        Sharing sharing = Sharing::alone);
 
-  /// Of a chunk of the model; the first `recomputed` layers of it recompute what the plan says. A
+  /// The cost of a chunk of the model; the first `recomputed` layers of it recompute what the plan says. A
   /// backward has its weight gradients in it, also where the schedule splits them off.
   PassCost forward(const plan::ModelPart& part) const;
   PassCost backward(const plan::ModelPart& part, std::int64_t recomputed) const;
-  /// Of schedules that split the backward; else nothing.
+  /// The weight gradients of schedules that split the backward; else nothing.
   PassCost weights(const plan::ModelPart& part) const;
 
  private:
-  /// Of one kind of block. A run of n layers takes n each + begin.
+  /// Runs of one kind of block. A run of n layers takes n each + begin.
   struct Run {
     PassCost each;
     Time begin{0};  ///< of the chain; not above 0

@@ -12,7 +12,7 @@ namespace {
 /// Minus infinity: far enough below every time for sums of it to stay there.
 constexpr Time kNever = Time(std::int64_t{-1} << 60);
 
-/// Of the time in which a stage's groups share links, that those of other stages do, too.
+/// The part of the time in which a stage's groups share links that other stages' groups do, too.
 constexpr double kMeanwhile = 0.5;
 
 constexpr std::size_t kMostLanes = index_of(plan::StepStream::from_host) + 1;

@@ -48,7 +48,7 @@ struct PassCost {
 };
 PassCost operator*(PassCost cost, std::int64_t times);
 
-/// Whose transfers a group shares the links of a line or a node with.
+/// Sharing says whose transfers are on the same links of a line or a node.
 enum class Sharing : std::uint8_t {
   alone,     ///< nobody's: what no run is faster than, since groups need not move together
   together,  ///< those of the other groups of its stage, and half of the time of other stages'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What bounds and values of plans are made of, each part made once for all plans that have it:
+/// CostTables hold what bounds and values of plans are made of, each part made once for all plans that have it:
 ///
 ///   parts    by the fields that split the model
 ///   loads    by blocks (block_key), parts, layers that recompute, how boundaries are sent
@@ -25,7 +25,7 @@
 
 namespace orrery::estimate {
 
-/// Of one plan; valid until the next question of the tables.
+/// The costs of one plan; valid until the next question of the tables.
 struct PlanCosts {
   const machine::Machine& machine;        ///< of the plan's devices
   const StageParts& parts;                ///< by stage and chunk
@@ -43,7 +43,7 @@ class CostTables {
  public:
   CostTables(const zoo::Model& model, const machine::Machine& machine);
 
-  /// Of a plan that check() and check_machine() accept. Mistakes: devices that the machine cannot
+  /// The costs of a plan that check() and check_machine() accept. Mistakes: devices that the machine cannot
   /// have.
   /// `devices`: part of the machine, by stage; empty: of several sorts the fastest everywhere.
   Result<PlanCosts> of(const plan::Plan& plan, Sharing sharing = Sharing::alone,
@@ -68,7 +68,7 @@ class CostTables {
                          &plan::Plan::batch_shares, &plan::Plan::sequence, &plan::Plan::recompute,
                          &plan::Plan::recompute_modules, &plan::Plan::recompute_layers,
                          &plan::Plan::offload_activations, &plan::Plan::overlap_ep>;
-  /// Those of split_model().
+  /// The fields that split_model() reads.
   using PartFields = plan::FieldsAlone<&plan::Plan::pp, &plan::Plan::schedule, &plan::Plan::chunks,
                                        &plan::Plan::stage_layers>;
 

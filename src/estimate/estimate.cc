@@ -67,7 +67,7 @@ class Estimator::Memo {
   }
 
  private:
-  /// Of the machine, by stage; empty: all devices are alike.
+  /// Device groups of the machine, by stage; empty: all devices are alike.
   using Parts = std::vector<std::size_t>;
 
   /// Half of what Time can say.

@@ -15,7 +15,7 @@ std::int64_t last_together(const plan::PipelineShape& shape) {
                                                        : 1;
 }
 
-/// What one stage does for a microbatch at the least.
+/// The work that one stage does for a microbatch at the least.
 struct StageWork {
   Time first_forward{0};
   Time first_backward{0};

@@ -47,7 +47,7 @@ class QuickBound {
   QuickBound(QuickBound&&) noexcept;
   QuickBound& operator=(QuickBound&&) noexcept;
 
-  /// Of a plan that check() and check_machine() accept. Mistakes: devices that the machine cannot
+  /// The bound of a plan that check() and check_machine() accept. Mistakes: devices that the machine cannot
   /// have.
   Result<Time> least_time(const plan::Plan& plan);
 
@@ -55,7 +55,7 @@ class QuickBound {
   /// differs in schedule, chunks, placement or in what decides memory.
   Result<Time> least_kernels(const plan::Plan& plan);
 
-  /// Of parameters, gradients and optimizer states, mean over the stages, which schedule, chunks
+  /// Bytes and copies of parameters, gradients and optimizer states, mean over the stages, which schedule, chunks
   /// and the split of the layers do not change: what the fullest device holds at the least, and
   /// copies of what is on the host, behind a stage's last backward. With least_kernels() they are a
   /// bound.

@@ -50,7 +50,7 @@ class ScheduleRun {
   std::size_t table_size() const {
     return static_cast<std::size_t>((twice_ ? 2 : 1) * parts_ * shape_.microbatches);
   }
-  /// Both copies of a stage hold a part, each with microbatches of its own.
+  /// A part of the model is on both copies of a stage, each with microbatches of its own.
   std::size_t place(std::int64_t chunk, std::int64_t part, std::int64_t microbatch) const {
     const std::int64_t copy = twice_ ? chunk : 0;
     return static_cast<std::size_t>((copy * parts_ + part) * shape_.microbatches + microbatch);

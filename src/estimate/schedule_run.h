@@ -17,7 +17,7 @@
 
 namespace orrery::estimate {
 
-/// Of one chunk on one stage, for one microbatch.
+/// The times of one chunk on one stage, for one microbatch.
 struct PieceTimes {
   Time forward{0};
   Time backward{0};        ///< of schedules that split it: the input gradients

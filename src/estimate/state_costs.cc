@@ -14,7 +14,7 @@
 namespace orrery::estimate {
 namespace {
 
-/// Of one block, or of one owner's buffer of a stage.
+/// The lanes of one block, or of one owner's buffer of a stage.
 struct Lanes {
   Time once{0};
   Time always{0};
@@ -141,7 +141,7 @@ class StateCosts {
     return lanes;
   }
 
-  /// Of parameters in the type in which they are computed with.
+  /// The gathers of parameters in the type in which they are computed with.
   Lanes gather(plan::Owner owner, std::int64_t parameters) {
     const auto hop = plan::parameter_hop(plan_, owner);
     if (!hop || plan_.quantization != plan::Quantization::none) {
@@ -162,7 +162,7 @@ class StateCosts {
     return lanes;
   }
 
-  /// Of one buffer: no faster in pieces.
+  /// The price of one buffer: no faster in pieces.
   Time price(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes, PortTimes& ports) {
     Communicator& where = placement_.communicator(graph::GroupIndex(axis));
     if (where.extents.empty() || bytes == Bytes(0)) {

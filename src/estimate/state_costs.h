@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the optimizer, reductions of gradients and gathers of parameters take at the least.
+/// State costs are what the optimizer, reductions of gradients and gathers of parameters take at the least.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace orrery::estimate {
 
-/// What the state of one stage costs over the step at the least.
+/// StageState is what the state of one stage costs over the step at the least.
 struct StageState {
   Time finish{0};          ///< the optimizer's kernels, and copies
   Time copies{0};          ///< of it: of gradients and states that are on the host

@@ -15,7 +15,7 @@ namespace {
 /// Pieces of work for which a schedule is run.
 constexpr std::int64_t kMostPieces = 40'000;
 
-/// Of a schedule with fewer microbatches, whole rounds of interleaved chunks.
+/// Returns microbatches of a schedule with fewer of them, whole rounds of interleaved chunks.
 std::int64_t fewer(const plan::PipelineShape& shape, std::int64_t pieces) {
   const std::int64_t round = shape.schedule == plan::Schedule::interleaved ? shape.stages : 1;
   const std::int64_t each = pieces_of(shape) / shape.microbatches;
@@ -23,7 +23,7 @@ std::int64_t fewer(const plan::PipelineShape& shape, std::int64_t pieces) {
   return std::min(wanted, shape.microbatches);
 }
 
-/// Of a collective beside a pass: what its kernels lose.
+/// Returns what a pass's kernels lose beside a collective.
 Time lost_beside(Time collective, const PassTimes& pass, double slowdown) {
   const Time beside = std::min(collective, pass.kernels * slowdown);
   const double share = pass.chain > Time(0) ? std::min(1.0, pass.kernels / pass.chain) : 1;
@@ -80,7 +80,7 @@ class Composition {
     return std::max<std::int64_t>(1, part.layers + (part.embedding ? 1 : 0) + (part.head ? 1 : 0));
   }
 
-  /// Of a pass that gathers parameters for so long and reduces gradients.
+  /// The time of a pass that gathers parameters for so long and reduces gradients.
   Time pass_time(const PassTimes& pass, Time gathers, Time reductions,
                  const StagePasses& load) const {
     const double slowdown = load.slowdown();
@@ -123,7 +123,7 @@ class Composition {
     return pieces;
   }
 
-  /// Of schedules that split the backward. Of dualpipe, whose blocks are whole, about the forward's
+  /// The weight gradients of schedules that split the backward. Of dualpipe, whose blocks are whole, about the forward's
   /// kernels.
   Time weight_time(const ChunkPasses& chunk) const {
     const bool whole = shape_.schedule == plan::Schedule::dualpipe;

@@ -3,9 +3,8 @@
 ///
 ///   least   max of least_step.h and of the schedule with least times (schedule_run.h), then the
 ///           optimizer's kernels: no run is faster
-///   value   the schedule with times as they are beside each other, then what is left of
-///   reductions,
-///           the optimizer, gathers:
+///   value   the schedule with times as they are beside each other, then what is left of the
+///           reductions, the optimizer, gathers:
 ///
 ///             pass        max(chain + lost + exposed, host, gathers of its parameters, copies)
 ///             lost        kernels slowed beside reductions and gathers of every microbatch

@@ -49,7 +49,7 @@ TEST(ScheduleRun, ChunksShortenFillAndDrain) {
             (kForward + kBackward) * (3 * 16 + 3));
 }
 
-/// Of ZB-H1 (p - 1)(F + B - W) is idle: with three equal pieces p - 1 of them (Qi et al. 2023,
+/// ZB-H1 is idle for (p - 1)(F + B - W): with three equal pieces p - 1 of them (Qi et al. 2023,
 /// table 2).
 TEST(ScheduleRun, WeightGradientsFillTheDrain) {
   const PieceTimes piece{.forward = 1_ms, .backward = 1_ms, .weights = 1_ms};
@@ -124,7 +124,7 @@ class Reference {
                     : direction == plan::Direction::backward ||
                           direction == plan::Direction::input_gradient);
   }
-  /// Of dualpipe the chunk tells copies of a part apart.
+  /// The chunk, of dualpipe, tells copies of a part apart.
   Key key(std::size_t i, bool forward, std::int64_t step) const {
     const plan::PipelineSlot& slot = slots_[i].slot;
     const bool pair = slot.direction == plan::Direction::forward_backward;
@@ -177,7 +177,7 @@ class Reference {
 
 TEST(ScheduleRun, IsTheFixedPointOfWhatWaitsForWhat) {
   std::mt19937_64 random(7);
-  for (const auto [schedule, chunks, pairs] : {std::tuple(plan::Schedule::gpipe, 1, false),
+  for (const auto& [schedule, chunks, pairs] : {std::tuple(plan::Schedule::gpipe, 1, false),
                                                {plan::Schedule::one_f_one_b, 1, false},
                                                {plan::Schedule::one_f_one_b, 1, true},
                                                {plan::Schedule::interleaved, 3, false},

@@ -30,7 +30,7 @@ void add_parts(const simulate::Timeline& timeline, Simulated& found) {
   found.exposed = found.step_time - found.compute - found.bubble - found.tail;
 }
 
-/// Its memory has been measured, and its workload is what lowering makes.
+/// Simulates a plan whose memory has been measured.
 std::optional<Simulated> simulation(const Task& task, const Score& score, const plan::Plan& plan) {
   const auto run = study::run_step(task.model, task.machine, plan, 0, {.skip = {"memory"}});
   if (!run) {

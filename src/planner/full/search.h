@@ -55,7 +55,7 @@ struct Options {
   std::function<bool()> go_on{};
 };
 
-/// What a simulation says of a plan.
+/// Simulated is what a simulation says of a plan.
 struct Simulated {
   Time step_time{0};
   Time score{0};  ///< what is minimised (objective.h); of objective time the step time

@@ -68,11 +68,11 @@ struct SearchState {
 
   /// Score of the best plan.
   Time best() const { return answer.top.empty() ? Time::max() / 4 : answer.top.front().score; }
-  /// Below what a plan is of interest.
+  /// A plan whose score is below it is of interest.
   Time cutoff() const { return std::max(best(), wanted); }
-  /// Of a bound: below what it stays open.
+  /// A bound below it stays open.
   Time kept_below() const { return std::max(best() * (1 + kKept), wanted); }
-  /// Of a bound: no plan above it is faster than the best by more than the margin.
+  /// No plan whose bound is above it is faster than the best by more than the margin.
   Time sure() const { return best() / (1 + kMargin); }
 
   /// Whether the answer has as many plans as are asked for.
@@ -125,7 +125,7 @@ Result<Answer> search_device_groups(const Task& task, const Options& options, Kn
 
 /// Every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);
-/// Of a space of very many groups for the bounds that the options allow: a plan that fits of each
+/// Looks, in a space of very many groups for the bounds that the options allow, for a plan that fits of each
 /// way to cut the model (tp, pp), from the group where kernels and the fill of the pipeline take
 /// least; the most promising of them are simulated. Best-first alone would split all groups first,
 /// as their bounds are much alike. `anyway`: of any space; explore() asks so where what it has

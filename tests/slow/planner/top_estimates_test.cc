@@ -21,8 +21,8 @@ using testing::Setting;
 
 constexpr std::size_t kBest = 100;
 
-/// A search ends when the best is known. With slower plans wanted it goes on with what it would have
-/// looked at next.
+/// A search ends when the best is known. With slower plans wanted it goes on with what it would
+/// look at next.
 void go_on(SearchState& search) {
   for (double slower = 1.02; slower < 1.5 && search.candidates.size() < kBest; slower += 0.02) {
     search.wanted = search.best() * slower;

@@ -28,8 +28,8 @@ class BlockCosts {
                        const machine::Machine& machine, Prices& prices,
                        Sharing sharing = Sharing::alone);
 
-  /// The cost of a chunk of the model; the first `recomputed` layers of it recompute what the plan says. A
-  /// backward has its weight gradients in it, also where the schedule splits them off.
+  /// The cost of a chunk of the model; the first `recomputed` layers of it recompute what the plan
+  /// says. A backward has its weight gradients in it, also where the schedule splits them off.
   PassCost forward(const plan::ModelPart& part) const;
   PassCost backward(const plan::ModelPart& part, std::int64_t recomputed) const;
   /// The weight gradients of schedules that split the backward; else nothing.

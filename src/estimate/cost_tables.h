@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// CostTables hold what bounds and values of plans are made of, each part made once for all plans that have it:
+/// CostTables hold what bounds and values of plans are made of, each part made once for all plans
+/// that have it:
 ///
 ///   parts    by the fields that split the model
 ///   loads    by blocks (block_key), parts, layers that recompute, how boundaries are sent
@@ -43,8 +44,8 @@ class CostTables {
  public:
   CostTables(const zoo::Model& model, const machine::Machine& machine);
 
-  /// The costs of a plan that check() and check_machine() accept. Mistakes: devices that the machine cannot
-  /// have.
+  /// The costs of a plan that check() and check_machine() accept. Mistakes: devices that the
+  /// machine cannot have.
   /// `devices`: part of the machine, by stage; empty: of several sorts the fastest everywhere.
   Result<PlanCosts> of(const plan::Plan& plan, Sharing sharing = Sharing::alone,
                        const std::vector<std::size_t>& devices = {});

@@ -48,8 +48,8 @@ class Placement {
   const graph::Workload& tables() const { return tables_; }
 
   Communicator& communicator(graph::GroupIndex group);
-  /// The ports of a phase of one group alone; or of all groups of a stage at once, `meanwhile`: for how much
-  /// of the time those of other stages move as well.
+  /// The ports of a phase of one group alone; or of all groups of a stage at once, `meanwhile`: for
+  /// how much of the time those of other stages move as well.
   const Communicator::Known& loads(Communicator& communicator,
                                    const collective::CollectivePhase& phase,
                                    std::optional<double> meanwhile);

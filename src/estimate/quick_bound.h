@@ -47,18 +47,18 @@ class QuickBound {
   QuickBound(QuickBound&&) noexcept;
   QuickBound& operator=(QuickBound&&) noexcept;
 
-  /// The bound of a plan that check() and check_machine() accept. Mistakes: devices that the machine cannot
-  /// have.
+  /// The bound of a plan that check() and check_machine() accept. Mistakes: devices that the
+  /// machine cannot have.
   Result<Time> least_time(const plan::Plan& plan);
 
   /// m times the kernels of a microbatch over the stages: never above least_time() of any plan that
   /// differs in schedule, chunks, placement or in what decides memory.
   Result<Time> least_kernels(const plan::Plan& plan);
 
-  /// Bytes and copies of parameters, gradients and optimizer states, mean over the stages, which schedule, chunks
-  /// and the split of the layers do not change: what the fullest device holds at the least, and
-  /// copies of what is on the host, behind a stage's last backward. With least_kernels() they are a
-  /// bound.
+  /// Bytes and copies of parameters, gradients and optimizer states, mean over the stages, which
+  /// schedule, chunks and the split of the layers do not change: what the fullest device holds at
+  /// the least, and copies of what is on the host, behind a stage's last backward. With
+  /// least_kernels() they are a bound.
   Result<Bytes> least_states(const plan::Plan& plan);
   Result<Time> least_copies(const plan::Plan& plan);
 

@@ -61,7 +61,8 @@ class SharedLinks {
   /// The loads of a group that shares no links with others.
   std::vector<PortLoad> loads(const collective::CollectivePhase& phase,
                               const GroupMembers& group) const;
-  /// The loads of all groups of a stage, and for a part `meanwhile` of the time those of all stages.
+  /// The loads of all groups of a stage, and for a part `meanwhile` of the time those of all
+  /// stages.
   struct Crowd {
     std::vector<GroupMembers> stage;
     std::vector<GroupMembers> all;

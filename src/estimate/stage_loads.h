@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Stage loads are what every stage does for one microbatch at the least: sums of its blocks' costs and, on
-/// machines where devices share no links, how long its ports are wanted.
+/// Stage loads are what every stage does for one microbatch at the least: sums of its blocks' costs
+/// and, on machines where devices share no links, how long its ports are wanted.
 #pragma once
 
 #include <array>
@@ -53,8 +53,8 @@ struct StagePasses {
   Bytes kept() const;
   /// Mean slowdown of the kernels beside collectives.
   double slowdown() const;
-  /// Returns what kernels lose beside a lane that is busy for so long: first the time that they do not run
-  /// at all within `path`, then those that lose least.
+  /// Returns what kernels lose beside a lane that is busy for so long: first the time that they do
+  /// not run at all within `path`, then those that lose least.
   Time lost_beside(Time lane, Time path, std::int64_t microbatches) const;
   /// The time of the busiest port over the step. `copied`: activations, one way, of a microbatch.
   Time on_ports(const StageState& state, Time copied, std::int64_t microbatches) const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// State costs are what the optimizer, reductions of gradients and gathers of parameters take at the least.
+/// State costs are what the optimizer, reductions of gradients and gathers of parameters take at
+/// the least.
 #pragma once
 
 #include <algorithm>

@@ -123,8 +123,8 @@ class Composition {
     return pieces;
   }
 
-  /// The weight gradients of schedules that split the backward. Of dualpipe, whose blocks are whole, about the forward's
-  /// kernels.
+  /// The weight gradients of schedules that split the backward. Of dualpipe, whose blocks are
+  /// whole, about the forward's kernels.
   Time weight_time(const ChunkPasses& chunk) const {
     const bool whole = shape_.schedule == plan::Schedule::dualpipe;
     return plan::splits_backward(shape_.schedule) ? (whole ? chunk.forward.kernels : chunk.weights)

@@ -178,13 +178,13 @@ class Reference {
 TEST(ScheduleRun, IsTheFixedPointOfWhatWaitsForWhat) {
   std::mt19937_64 random(7);
   for (const auto& [schedule, chunks, pairs] : {std::tuple(plan::Schedule::gpipe, 1, false),
-                                               {plan::Schedule::one_f_one_b, 1, false},
-                                               {plan::Schedule::one_f_one_b, 1, true},
-                                               {plan::Schedule::interleaved, 3, false},
-                                               {plan::Schedule::interleaved, 2, true},
-                                               {plan::Schedule::zb_h1, 1, false},
-                                               {plan::Schedule::zb_v, 2, false},
-                                               {plan::Schedule::dualpipe, 2, false}}) {
+                                                {plan::Schedule::one_f_one_b, 1, false},
+                                                {plan::Schedule::one_f_one_b, 1, true},
+                                                {plan::Schedule::interleaved, 3, false},
+                                                {plan::Schedule::interleaved, 2, true},
+                                                {plan::Schedule::zb_h1, 1, false},
+                                                {plan::Schedule::zb_v, 2, false},
+                                                {plan::Schedule::dualpipe, 2, false}}) {
     ScheduleTimes times = uniform(schedule, 4, chunks, 12, {});
     times.shape.pairs = pairs;
     for (std::vector<PieceTimes>& stage : times.pieces) {

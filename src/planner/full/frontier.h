@@ -107,8 +107,8 @@ class Ratios {
     return family || kin;
   }
 
-  /// Returns what the ratio of the plan will be at the least, if it is as those of the plans like it
-  /// are, or, of the first of them, as any was.
+  /// Returns what the ratio of the plan will be at the least, if it is as those of the plans like
+  /// it are, or, of the first of them, as any was.
   double of(const plan::Plan& plan) const {
     if (const auto known = families_.find(family_of(plan)); known != families_.end()) {
       return part(known->second, of_family_);

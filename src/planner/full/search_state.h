@@ -125,11 +125,11 @@ Result<Answer> search_device_groups(const Task& task, const Options& options, Kn
 
 /// Every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);
-/// Looks, in a space of very many groups for the bounds that the options allow, for a plan that fits of each
-/// way to cut the model (tp, pp), from the group where kernels and the fill of the pipeline take
-/// least; the most promising of them are simulated. Best-first alone would split all groups first,
-/// as their bounds are much alike. `anyway`: of any space; explore() asks so where what it has
-/// looked at for long does not fit.
+/// Looks, in a space of very many groups for the bounds that the options allow, for a plan that
+/// fits of each way to cut the model (tp, pp), from the group where kernels and the fill of the
+/// pipeline take least; the most promising of them are simulated. Best-first alone would split all
+/// groups first, as their bounds are much alike. `anyway`: of any space; explore() asks so where
+/// what it has looked at for long does not fit.
 void warm_start(SearchState& search, bool anyway = false);
 /// Estimates what is promising, and simulates it, until nothing is.
 void explore(SearchState& search);

@@ -19,7 +19,7 @@ namespace orrery::cli {
 
 template <class T>
 constexpr const char* kind_of_value() {
-  if constexpr (std::is_same_v<T, Time>) {
+  if constexpr (std::is_same_v<T, Time> || std::is_same_v<T, Duration>) {
     return "TIME";
   } else if constexpr (std::is_same_v<T, Bytes>) {
     return "SIZE";
@@ -82,6 +82,8 @@ void write_fields(report::JsonWriter& json, const T& value) {
     using F = std::remove_cvref_t<decltype(field)>;
     if constexpr (std::is_same_v<F, Time>) {
       json.key(fmt::format("{}_s", name)).value(to_seconds(field));
+    } else if constexpr (std::is_same_v<F, Duration>) {
+      json.key(fmt::format("{}_s", name)).value(field.value());
     } else if constexpr (std::is_same_v<F, Bytes>) {
       json.key(fmt::format("{}_bytes", name)).value(field.value());
     } else if constexpr (std::is_same_v<F, Bandwidth>) {

@@ -5,8 +5,8 @@
 ///   tau    work between two checkpoints
 ///   delta  time for which a checkpoint holds the job
 ///   W      time from there until the checkpoint is durable; 0 where it holds the job until then
-///   R_i    time from a stop of kind i until the job runs again, p_i the share of stops of that
-///   kind
+///   R_i    time from a stop of kind i until the job runs again
+///   p_i    share of the stops of kind i
 ///
 ///   G(tau) = tau q / (M (e^{(tau + delta)/M} - 1)),  q = sum_i p_i e^{-(R_i + W)/M}
 ///
@@ -27,7 +27,7 @@
 
 namespace orrery::goodput {
 
-/// What a checkpoint costs.
+/// The cost of a checkpoint in time.
 struct CheckpointCost {
   Duration holds{0};     ///< delta
   Duration persists{0};  ///< W

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is asked of a job's goodput: rates of stops from one number, a file or a log, and the
+/// A question about a job's goodput: rates of stops from one number, a file or a log, and the
 /// times of checkpoints and recovery.
 #pragma once
 

@@ -32,7 +32,7 @@ constexpr auto named_values(Unit) {
                     Named{Unit::job, "job", "the whole job"}};
 }
 
-/// What stops a job, always in the same way.
+/// A component stops the job, always in the same way.
 struct Component {
   std::string name = "any";
   Duration mtbf{0};  ///< of one unit
@@ -46,15 +46,15 @@ struct Component {
   Duration down() const { return detection + diagnosis + restart; }
 };
 
-/// How the state is kept.
+/// The way in which the state is kept.
 struct Checkpoint {
   CheckpointCost cost;
   Duration interval{0};  ///< tau; 0: the best
-  /// Of checkpoints in memory every so many also reach storage; 1: all do.
+  /// Every so many checkpoints in memory one also reaches storage; 1: all do.
   std::int64_t storage_every = 1;
 };
 
-/// What happens where no spare node is left.
+/// The rule where no spare node is left.
 enum class WithoutSpare : std::uint8_t { wait, shrink };
 constexpr auto named_values(WithoutSpare) {
   return std::array{Named{WithoutSpare::wait, "wait", "for a node to be repaired"},
@@ -74,7 +74,7 @@ struct Scenario {
   double shrunk_speed = 0;
 
   std::int64_t nodes() const { return (devices + node - 1) / node; }
-  /// Of the job, by component.
+  /// The stops of the job, by component.
   std::vector<StopKind> stops() const;
   Duration interval() const;  ///< the stated one, else the best
 };
@@ -83,7 +83,7 @@ struct Scenario {
 /// nodes below 0, no component, unknown fields.
 Result<std::vector<Component>> read_components(const ConfigNode& root, const Component& otherwise);
 
-/// What a log of failures says of rates.
+/// A rate that a log of failures gives.
 struct FittedRate {
   Component component;     ///< per device
   std::int64_t stops = 0;  ///< in the log

@@ -21,7 +21,7 @@ Duration mtbf_of_job(const GoodputReport& report) {
   return goodput::mtbf_of(report.asked.scenario.stops());
 }
 
-/// What the stops of all kinds take to restart, by their shares.
+/// The mean restart over the stops of all kinds.
 Duration mean_restart(const goodput::Scenario& scenario, const goodput::Component& otherwise) {
   if (scenario.components.empty()) {
     return otherwise.down();

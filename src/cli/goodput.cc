@@ -41,13 +41,12 @@ class Goodput : public Command {
       mistakes.add(wrong_value("--days", *days_, "more than 0 and at most 36525"));
     }
     const goodput::Question question = fields_.read(mistakes);
+    const auto asked = goodput::ask(question, devices, fields_.well_given(mistakes));
+    if (!asked) {
+      mistakes.add(fields_.placed(asked.error()));
+    }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
-    }
-    const auto asked =
-        goodput::ask(question, devices, [&](std::string_view name) { return fields_.given(name); });
-    if (!asked) {
-      return fail(fields_.placed(asked.error()));
     }
     report::GoodputReport report{*asked, Duration(days * 86400), question.seeds, {}};
     if (!asked->scenario.components.empty()) {

@@ -48,8 +48,8 @@ class RunPlanned : public Command {
     }
     const goodput::Question question = fields_.read(mistakes);
     const std::int64_t devices = step.devices > 0 ? step.devices : step.plan.plan.devices();
-    const auto asked = goodput::ask(question, std::max<std::int64_t>(devices, 1),
-                                    [&](std::string_view name) { return fields_.given(name); });
+    const auto asked =
+        goodput::ask(question, std::max<std::int64_t>(devices, 1), fields_.well_given(mistakes));
     if (!asked) {
       mistakes.add(fields_.placed(asked.error()));
     }

@@ -27,9 +27,9 @@ namespace orrery::goodput {
 
 enum class Unit : std::uint8_t { device, node, job };
 constexpr auto named_values(Unit) {
-  return std::array{Named{Unit::device, "device", "each device"},
-                    Named{Unit::node, "node", "each node"},
-                    Named{Unit::job, "job", "the whole job"}};
+  return std::to_array<Named<Unit>>({{Unit::device, "device", "each device"},
+                                     {Unit::node, "node", "each node"},
+                                     {Unit::job, "job", "the whole job"}});
 }
 
 /// A component stops the job, always in the same way.
@@ -57,8 +57,9 @@ struct Checkpoint {
 /// The rule where no spare node is left.
 enum class WithoutSpare : std::uint8_t { wait, shrink };
 constexpr auto named_values(WithoutSpare) {
-  return std::array{Named{WithoutSpare::wait, "wait", "for a node to be repaired"},
-                    Named{WithoutSpare::shrink, "shrink", "run on with fewer nodes"}};
+  return std::to_array<Named<WithoutSpare>>(
+      {{WithoutSpare::wait, "wait", "for a node to be repaired"},
+       {WithoutSpare::shrink, "shrink", "run on with fewer nodes"}});
 }
 
 struct Scenario {

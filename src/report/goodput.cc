@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 #include "base/format.h"
 #include "report/json_writer.h"
+#include "report/run_table.h"
 
 namespace orrery::report {
 namespace {
@@ -42,19 +44,15 @@ Duration break_even(const GoodputReport& report, double share) {
          static_cast<double>(scenario.devices);
 }
 
-std::string grouped(double number) {
-  std::string digits = fmt::format("{:.0f}", number);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
-  }
-  return digits;
+/// Whole hours, "50,677".
+std::string hours(Duration duration) {
+  return grouped(std::llround(duration.value() / 3600));
 }
 
 std::string break_even_lines(const GoodputReport& report) {
   std::string text = "Mean time between failures of a device that gives a goodput of\n";
   for (const double share : kBreakEvenShares) {
-    text += fmt::format("  {:>5}  {:>12} h\n", percent(share),
-                        grouped(break_even(report, share).value() / 3600));
+    text += fmt::format("  {:>5}  {:>12} h\n", percent(share), hours(break_even(report, share)));
   }
   return text;
 }
@@ -68,7 +66,7 @@ std::string answer_lines(const GoodputReport& report) {
                                                           : "mean of the simulated lives");
   text += fmt::format("80 % of lives {} to {}  of {} lives of {}, mean {}\n",
                       percent(report.lives.goodput.low), percent(report.lives.goodput.high),
-                      grouped(static_cast<double>(report.seeds)), to_string(report.length),
+                      grouped(report.seeds), to_string(report.length),
                       percent(report.lives.goodput.mean));
   text +=
       fmt::format("Stops         {:>8.1f}  {:.0f} to {:.0f}; one every {}\n", report.length / mtbf,
@@ -106,7 +104,7 @@ std::string component_lines(const GoodputReport& report) {
     const goodput::Component& each = scenario.components[i];
     text += fmt::format("  {:<22}{:>9.1f} {:>6} {:>14} h  {:>9}\n", each.name,
                         report.lives.stops_by_component[i], percent(mtbf / kinds[i].mtbf),
-                        grouped(each.mtbf.value() / 3600), to_string(each.down()));
+                        hours(each.mtbf), to_string(each.down()));
   }
   return text;
 }
@@ -114,10 +112,9 @@ std::string component_lines(const GoodputReport& report) {
 std::string fit_lines(const GoodputReport& report) {
   std::string text;
   for (const goodput::FittedRate& rate : report.asked.fitted) {
-    text +=
-        fmt::format("  {}: {} stops in the log, a device every {} h (80 %: {} to {})\n",
-                    rate.component.name, rate.stops, grouped(rate.component.mtbf.value() / 3600),
-                    grouped(rate.mtbf_low.value() / 3600), grouped(rate.mtbf_high.value() / 3600));
+    text += fmt::format("  {}: {} stops in the log, a device every {} h (80 %: {} to {})\n",
+                        rate.component.name, rate.stops, hours(rate.component.mtbf),
+                        hours(rate.mtbf_low), hours(rate.mtbf_high));
   }
   return text.empty() ? text : "\nRates of the log\n" + text;
 }
@@ -196,9 +193,8 @@ double goodput_of(const GoodputReport& report) {
 
 std::string goodput_table(const GoodputReport& report) {
   const goodput::Scenario& scenario = report.asked.scenario;
-  std::string text =
-      fmt::format("{} devices, {} nodes of {}\n\n", grouped(static_cast<double>(scenario.devices)),
-                  grouped(static_cast<double>(scenario.nodes())), scenario.node);
+  std::string text = fmt::format("{} devices, {} nodes of {}\n\n", grouped(scenario.devices),
+                                 grouped(scenario.nodes()), scenario.node);
   text += has_rates(report)
               ? answer_lines(report) + time_lines(report) + component_lines(report) +
                     fit_lines(report) + "\n"

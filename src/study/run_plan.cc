@@ -12,7 +12,7 @@ namespace orrery::study {
 namespace {
 
 constexpr double kSecondsPerDay = 86400;
-constexpr double kSecondsPerHour = 3600;
+constexpr double kHoursPerDay = 24;
 constexpr double kLeastGoodput = 0.01;
 
 std::string price_source_of(const Run& run) {
@@ -84,9 +84,8 @@ Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& as
   plan.energy = energy_of_run(run, plan, lost, pue);
   plan.price_source = price_source_of(run);
   if (!compute::is_unknown(run.machine.device.price_per_hour)) {
-    plan.money =
-        run.machine.device.price_per_hour *
-        (plan.days.mean * kSecondsPerDay / kSecondsPerHour * static_cast<double>(run.devices));
+    plan.money = run.machine.device.price_per_hour *
+                 (plan.days.mean * kHoursPerDay * static_cast<double>(run.devices));
   }
   return plan;
 }

@@ -51,6 +51,20 @@ PassCost operator*(PassCost cost, std::int64_t times) {
   return cost;
 }
 
+Time time_together(const CollectiveTime& time, Communicator& where, Placement& placement) {
+  if (!where.crossing) {
+    return time.alone;
+  }
+  Time sum{0};
+  for (const collective::CollectivePhase& phase : time.phases) {
+    sum += PortPhase{.serialisation = phase.serialisation,
+                     .latency = phase.latency,
+                     .ports = placement.loads(where, phase, kMeanwhile).ports}
+               .time();
+  }
+  return sum;
+}
+
 PassCost BlockTimer::cost_of(const parallel::StepList& list) {
   PassCost cost;
   parallel::StepDependencies dependencies(list.lanes);
@@ -169,17 +183,8 @@ void BlockTimer::time_collective(const graph::Node& node, TimedStep& timed) {
                                                   placement_.machine(), alone);
   timed.slows = time.alone > Time(0);
   timed.host = host_dispatch_;
-  timed.time = time.alone;
+  timed.time = sharing_ == Sharing::together ? time_together(time, where, placement_) : time.alone;
   add_ports(timed.ports, time.on_ports);
-  if (where.crossing && sharing_ == Sharing::together) {
-    timed.time = Time(0);
-    for (const collective::CollectivePhase& phase : time.phases) {
-      timed.time += PortPhase{.serialisation = phase.serialisation,
-                              .latency = phase.latency,
-                              .ports = placement_.loads(where, phase, kMeanwhile).ports}
-                        .time();
-    }
-  }
 }
 
 }  // namespace orrery::estimate

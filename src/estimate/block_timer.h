@@ -51,8 +51,12 @@ PassCost operator*(PassCost cost, std::int64_t times);
 /// Sharing says whose transfers are on the same links of a line or a node.
 enum class Sharing : std::uint8_t {
   alone,     ///< nobody's: what no run is faster than, since groups need not move together
-  together,  ///< those of the other groups of its stage, and half of the time of other stages'
+  together,  ///< those of all groups of its stage (time_together)
 };
+
+/// Returns the time of a collective beside those of the other groups of its stage, and for half of
+/// the time those of other stages.
+Time time_together(const CollectiveTime& time, Communicator& where, Placement& placement);
 
 class BlockTimer {
  public:

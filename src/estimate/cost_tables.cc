@@ -43,7 +43,8 @@ Result<PlanCosts> CostTables::of(const plan::Plan& plan, Sharing sharing,
   const std::vector<StagePasses>& loads =
       devices.empty() ? loads_of(plan, blocks_of(plan, *site, sharing), *parts, *site)
                       : mixed_loads(plan, *parts, *site, devices);
-  return PlanCosts{*site->machine, *parts, loads, states_of(plan, *parts, *site), !crossing_};
+  return PlanCosts{*site->machine, *parts, loads, states_of(plan, *parts, *site, sharing),
+                   !crossing_};
 }
 
 Result<const std::vector<StageState>*> CostTables::states(const plan::Plan& plan) {
@@ -52,14 +53,16 @@ Result<const std::vector<StageState>*> CostTables::states(const plan::Plan& plan
   if (!site || parts == nullptr) {
     return fail(site ? Error("a plan that check() accepts") : site.error());
   }
-  return &states_of(plan, *parts, *site);
+  return &states_of(plan, *parts, *site, Sharing::alone);
 }
 
 const std::vector<StageState>& CostTables::states_of(const plan::Plan& plan,
-                                                     const StageParts& parts, const Site& site) {
-  return states_.get(plan, [&] {
+                                                     const StageParts& parts, const Site& site,
+                                                     Sharing sharing) {
+  const Sharing known = crossing_ ? sharing : Sharing::alone;
+  return states_[index_of(known)].get(plan, [&] {
     return state_costs(model_, plan, memory_.blocks_of(plan), parts, placement_of(plan, site),
-                       *site.prices);
+                       *site.prices, known);
   });
 }
 

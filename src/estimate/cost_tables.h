@@ -49,6 +49,7 @@ class CostTables {
   /// `devices`: part of the machine, by stage; empty: of several sorts the fastest everywhere.
   Result<PlanCosts> of(const plan::Plan& plan, Sharing sharing = Sharing::alone,
                        const std::vector<std::size_t>& devices = {});
+  /// The states of PlanCosts, of Sharing::alone.
   Result<const std::vector<StageState>*> states(const plan::Plan& plan);
   /// m times the kernels of a microbatch over the stages, mean of them.
   Result<Time> kernels(const plan::Plan& plan);
@@ -81,7 +82,7 @@ class CostTables {
                                               const Site& site,
                                               const std::vector<std::size_t>& devices);
   const std::vector<StageState>& states_of(const plan::Plan& plan, const StageParts& parts,
-                                           const Site& site);
+                                           const Site& site, Sharing sharing);
   Placement& placement_of(const plan::Plan& plan, const Site& site);
 
   zoo::Model model_;
@@ -97,7 +98,8 @@ class CostTables {
   footprint::MemoryTables memory_{model_};
   /// Never forgotten: loads_ knows them by where they lie.
   plan::PlanTable<PartFields, Result<StageParts>, std::numeric_limits<std::size_t>::max()> parts_;
-  plan::PlanTable<StateFields, std::vector<StageState>, kMostKept> states_;
+  std::array<plan::PlanTable<StateFields, std::vector<StageState>, kMostKept>, 2>
+      states_;  ///< by Sharing
 };
 
 }  // namespace orrery::estimate

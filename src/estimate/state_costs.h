@@ -45,7 +45,8 @@ using StageParts = std::vector<std::vector<plan::ModelPart>>;
 /// By stage. Zero for parameters that are elsewhere or not trained (offload_params, LoRA).
 std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& plan,
                                     const footprint::BlockMemories& memories,
-                                    const StageParts& parts, Placement& placement, Prices& prices);
+                                    const StageParts& parts, Placement& placement, Prices& prices,
+                                    Sharing sharing = Sharing::alone);
 
 /// StageState::copies, mean over the stages.
 Time mean_copies(const std::vector<StageState>& states);

@@ -12,12 +12,12 @@
 ///             per port    no microbatch takes less than the bytes of its busiest port
 ///             tail        end of the last reduction - end of the last pass
 ///
-///   most    value and what it was found to miss at the most, by kind of plan (kBands)
+///   most    value times what 19 of 20 simulations are not above, by kind of plan: measured
 ///
 /// Of more pieces of work than a schedule is run for, the step is linear in the microbatches.
 ///
 /// Ignores:  what is left of sharing of ports between messages, gathers and reductions; order of
-///           collectives of one lane. kBands says how much that is: tested, not proved.
+///           collectives of one lane. docs/models/estimate.md says how much that is.
 /// Source:   docs/models/estimate.md says how near it is.
 #pragma once
 

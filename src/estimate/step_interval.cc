@@ -15,8 +15,8 @@ namespace {
 /// Pieces of work for which a schedule is run.
 constexpr std::int64_t kMostPieces = 40'000;
 
-/// Returns how many times its value a plan's step takes at the most, in 19 of 20 plans that a search
-/// may ask for: where devices share links, activations are copied to the host, gradients are
+/// Returns how many times its value a plan's step takes at the most, in 19 of 20 plans that a
+/// search may ask for: where devices share links, activations are copied to the host, gradients are
 /// scattered every microbatch, tokens are exchanged, and of others. Measured
 /// (docs/models/estimate.md).
 double band(const plan::Plan& plan, const PlanCosts& costs) {

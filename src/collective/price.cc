@@ -79,8 +79,8 @@ Part price_like(const Request& request, const StepCount& count,
   return best;
 }
 
-/// What the dimension's bytes hold beside its own links. A device's own chunk is copied at the rate
-/// of its port, wherever the rest goes.
+/// Adds what the dimension's bytes hold beside its own links. A device's own chunk is copied at the
+/// rate of its port, wherever the rest goes.
 void add_shared(const Request& request, const AlgorithmRow& row, const FlatCount& flat,
                 std::size_t i, const std::string& protocol, Part& part) {
   const topology::NetworkDimension& dimension = dimension_of(request.extents[i], request.machine);

@@ -76,7 +76,7 @@ class MessageTransport {
   {
     progress_ = std::move(progress);
   }
-  /// What keeps messages from ever arriving.
+  /// Returns what keeps messages from ever arriving.
   std::vector<std::string> stalls() const;
   /// Before the first message: links may change. Requires kLinksChange.
   void expect_faults();
@@ -123,7 +123,8 @@ class MessageTransport {
     std::size_t left = 0;              ///< messages that have not arrived
     std::vector<std::uint32_t> waits;  ///< by group and message: arrivals that it waits for
   };
-  /// What arrives with a message of the network: one of a phase, or (message kWhole) an activity.
+  /// An Owner is what arrives with a message of the network: one of a phase, or (message kWhole) an
+  /// activity.
   struct Owner {
     Activity activity = 0;
     std::uint32_t group = 0;

@@ -22,7 +22,7 @@ void charge_like_ring(PricedPhase& tree, const PricedPhase& ring) {
   }
 }
 
-/// Messages from rank to rank. NCCL's are all under way at once: where that costs a port bandwidth
+/// Messages from rank to rank. NCCL's are all in flight at once: where that costs a port bandwidth
 /// it has no exchanges in turn.
 PricedPhase price_exchange(const PhaseRequest& request) {
   PricedPhase best = price_algorithm(request, CollectiveAlgorithm::direct);

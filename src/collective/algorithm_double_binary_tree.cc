@@ -139,7 +139,7 @@ Gap tree_load(graph::CollectiveKind kind, std::int64_t members, std::int64_t gap
   return {here.forward / busiest, here.backward / busiest};
 }
 
-/// Chunks of one tree under way at once, per level: two fill the way up and down.
+/// Chunks of one tree in flight at once, per level: two fill the way up and down.
 constexpr std::size_t kChunksPerLevel = 2;
 
 /// A tree as an order in which every parent comes before its children.

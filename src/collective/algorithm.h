@@ -35,7 +35,8 @@ struct Place {
   bool outermost = false;
   bool closes = false;  ///< the closing edge of a ring crosses this inner dimension as well
 
-  /// What passes the dimension of an exchange among all members, in that of one among its own.
+  /// Returns what an exchange among all members puts on the dimension, in an exchange among its
+  /// own.
   double exchanged() const { return inside * passing * count / members; }
 };
 
@@ -75,7 +76,7 @@ struct AlgorithmRow {
   std::int64_t least = 2;        ///< members in the innermost dimension
   double sum_efficiency = 1;     ///< of the bandwidth, in an all_reduce
   bool own_chunk = true;         ///< a member has a chunk of its own to copy (moves_own_chunk)
-  /// Of one that chooses among others. Null: price_counts().
+  /// The price of an algorithm that chooses among others. Null: price_counts().
   PricedPhase (*price)(const PhaseRequest&, const AlgorithmRow&) = nullptr;
   /// Phases that are not priced one by one; `performs` says for which kinds. Null: plan_collective.
   std::vector<CollectivePhase> (*plan)(Kind, Bytes, const std::vector<Extent>&,
@@ -84,7 +85,7 @@ struct AlgorithmRow {
   std::optional<ChunkScheduler> chunks = {};  ///< that cuts it into chunks, where asked to
 
   // What it sends.
-  /// Its messages among members in dimensions of so many each, the innermost first; `chunks` as in
+  /// The messages among members in dimensions of so many each, the innermost first; `chunks` as in
   /// schedule_of. Null: it has none, and networks that simulate messages refuse it.
   std::optional<MessageSchedule> (*messages)(Kind, std::span<const int> counts,
                                              int chunks) = nullptr;

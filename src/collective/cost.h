@@ -34,7 +34,8 @@
 
 namespace orrery::collective {
 
-/// Those that the code names; others have a row and no name here.
+/// The enumeration names the algorithms that the code asks for; others have a row alone
+/// (algorithm.h).
 enum class CollectiveAlgorithm : std::uint8_t {
   automatic,
   ring,
@@ -55,7 +56,7 @@ enum class CollectiveAlgorithm : std::uint8_t {
 /// A row without a value of its own (algorithm.h).
 inline constexpr CollectiveAlgorithm kUnnamedAlgorithm{UINT8_MAX};
 
-/// Their names and sentences stand in their rows (algorithm.h).
+/// Names and sentences stand in the rows (algorithm.h).
 constexpr ListedNames<CollectiveAlgorithm> named_values(CollectiveAlgorithm /*any*/) {
   return {};
 }

@@ -21,14 +21,14 @@ namespace orrery::simulate {
 struct SimulateOptions;
 struct Timeline;
 
-/// How collectives and messages share the network's links (docs/models/networks.md). Those that the
-/// code names; others have a row and no name here.
+/// A network model says how collectives and messages share the network's links
+/// (docs/models/network.md). The enumeration names those that the code asks for; others have a row
+/// alone.
 enum class NetworkModel : std::uint8_t { ports, fifo, flow, flit, packet };
 
 /// A network model as a row: its names, and what runs a workload on it (networks.cc).
 struct NetworkRow {
-  NetworkModel value =
-      NetworkModel{UINT8_MAX};  ///< left out by a model that the code does not name
+  NetworkModel value{UINT8_MAX};  ///< left out by a model that the code does not name
   std::string_view name;
   std::string_view sentence;                    ///< for help texts
   std::vector<std::string_view> meant_by = {};  ///< what others call it: did you mean ...?

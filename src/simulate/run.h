@@ -25,7 +25,7 @@
 
 namespace orrery::simulate {
 
-/// What ranks that did not finish wait for; empty when all finished.
+/// Returns what ranks that did not finish wait for; empty when all finished.
 std::vector<std::string> unfinished(const graph::Workload& workload,
                                     const std::vector<RankState>& ranks);
 Error deadlock(const std::vector<std::string>& waiting, const std::vector<std::string>& losses);

@@ -14,7 +14,7 @@ namespace orrery::network {
 /// Identifies a transfer from start() until it has finished.
 using TransferId = std::uint32_t;
 
-/// What transports ask of a model of messages on links, its member `kTraits`
+/// Transports ask these of a model of messages on links, as its member `kTraits`
 /// (simulate/message_transport.h).
 struct LinksTraits {
   bool alike = false;  ///< what is alike shares alike, so that one may stand for others

@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulate/message_transport.h"
+/// Members of MessageTransport; run.h includes it.
+#pragma once
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <tuple>
+#include <type_traits>
 
+#include "machine/topology/assign.h"
 #include "simulate/laid_phases.h"
+#include "simulate/message_transport.h"
 
 namespace orrery::simulate {
-namespace {
 
 /// Packets times the links that they pass: a few million a second.
-constexpr double kMostPassesOfARun = 2e10;
+inline constexpr double kMostPassesOfARun = 2e10;
 
 template <class Links>
 Links make_links(const topology::LinkMap& map, const machine::Machine& machine, bool shortcuts) {
-  if constexpr (std::is_same_v<Links, flit::FlitNetwork>) {
+  if constexpr (std::is_constructible_v<Links, std::size_t>) {
+    return Links(map.links());
+  } else if constexpr (requires { Links(map, machine.flit, shortcuts); }) {
     return Links(map, machine.flit, shortcuts);
-  } else if constexpr (std::is_same_v<Links, network::PacketLinks>) {
+  } else {
     network::PacketOptions options = machine.packet;
     options.seed = machine.wires.seed;
     return Links(map, options);
-  } else {
-    static_cast<void>(machine);
-    static_cast<void>(shortcuts);
-    return Links(map.links());
   }
 }
-
-}  // namespace
 
 template <class Links>
 MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding,
@@ -66,10 +65,10 @@ network::TransferId MessageTransport<Links>::start(Bytes bytes,
                                                    RankPair ends) {
   const std::span<const topology::Hop> taken = faults_ ? faults_->route(route) : route;
   const network::TransferId id = [&] {
-    if constexpr (std::is_same_v<Links, network::PacketLinks>) {
-      return links_.start(
-          {static_cast<std::int32_t>(ends.source), static_cast<std::int32_t>(ends.target), bytes},
-          taken, queue_);
+    const topology::FlowEnds between{static_cast<std::int32_t>(ends.source),
+                                     static_cast<std::int32_t>(ends.target), bytes};
+    if constexpr (requires { links_.start(between, taken, queue_); }) {
+      return links_.start(between, taken, queue_);
     } else {
       return links_.start(bytes, taken, queue_);
     }
@@ -88,7 +87,7 @@ network::TransferId MessageTransport<Links>::start(Bytes bytes,
 template <class Links>
 Result<void> MessageTransport<Links>::count_work(const graph::Workload& workload,
                                                  std::string_view network) {
-  if constexpr (kCounts) {
+  if constexpr (kTraits.by_byte) {
     work_ = plans_.cost_of(
         workload, [&](Bytes bytes, std::size_t links) { return links_.passes(bytes, links); },
         [&](const FlowRoute& route) { return hops_of(route).size(); });
@@ -106,7 +105,7 @@ Result<void> MessageTransport<Links>::count_work(const graph::Workload& workload
 template <class Links>
 void MessageTransport<Links>::settle() {
   links_.settle(queue_);
-  if constexpr (kCounts) {
+  if constexpr (kTraits.by_byte) {
     constexpr double kTellEvery = 1e5;  // passes
     if (progress_ && work_ > 0 && links_.passed() > told_at_ + kTellEvery) {
       told_at_ = links_.passed();
@@ -187,7 +186,7 @@ void MessageTransport<Links>::send_first(Activity id) {
   for (std::uint32_t group = 0; group < phase.groups; ++group) {
     begun.waits.insert(begun.waits.end(), waits.begin(), waits.end());
   }
-  const bool holds = kHolds && phase.list->in_order();
+  const bool holds = kTraits.holds && phase.list->in_order();
   for (std::size_t i = 0; holds && i < begun.waits.size(); ++i) {
     const std::size_t first = i / waits.size() * waits.size();  // of the group
     const std::uint32_t next = phase.list->next(static_cast<std::uint32_t>(i - first));
@@ -251,7 +250,7 @@ std::optional<Activity> MessageTransport<Links>::handle(const engine::EventQueue
 
 template <class Links>
 bool MessageTransport<Links>::leaves(const engine::EventQueue::Event& event) const {
-  if constexpr (kTellsLeaving) {
+  if constexpr (kTraits.tells_leaving) {
     return event.kind == Links::kDrained && !links_.is_stale(event);
   } else {
     return false;
@@ -277,7 +276,8 @@ template <class Links>
 bool MessageTransport<Links>::arrive(const Owner& owner) {
   Under& under = under_[owner.activity];
   const collective::MessageList& list = *phase_of(under).list;
-  if (kHolds && (!kTellsLeaving || phase_of(under).route(owner.group, owner.message).empty())) {
+  if (kTraits.holds &&
+      (!kTraits.tells_leaving || phase_of(under).route(owner.group, owner.message).empty())) {
     send_next(owner);
   }
   std::uint32_t* const waits = under.waits.data() + owner.group * list.size();
@@ -334,10 +334,5 @@ void MessageTransport<Links>::describe(const std::vector<Activity>& live,
   }
   links_.describe(queue_.now(), moving, state);
 }
-
-template class MessageTransport<network::FifoNetwork>;
-template class MessageTransport<network::FairNetwork>;
-template class MessageTransport<flit::FlitNetwork>;
-template class MessageTransport<network::PacketLinks>;
 
 }  // namespace orrery::simulate

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulate/loop.h"
+/// Members of Loop; run.h includes it.
+#pragma once
 
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
+#include "simulate/loop.h"
 #include "simulate/loop_chain.h"
 #include "simulate/loop_faults.h"
 #include "simulate/loop_issue.h"
 #include "simulate/loop_transfer.h"
-#include "simulate/message_transport.h"
 #include "simulate/steady.h"
 #include "simulate/transport.h"
 
 namespace orrery::simulate {
+
 template <class Transport>
 Loop<Transport>::Loop(const graph::Workload& workload, Binding& bound, const Wiring& wiring,
                       Transport& transport, engine::EventQueue& queue)
@@ -389,11 +391,5 @@ void Loop<Transport>::close_span(std::uint32_t span, Time stall) {
     spans_[span].host_stall = stall;
   }
 }
-
-template class Loop<PortTransport>;
-template class Loop<MessageTransport<network::FifoNetwork>>;
-template class Loop<MessageTransport<network::FairNetwork>>;
-template class Loop<MessageTransport<flit::FlitNetwork>>;
-template class Loop<MessageTransport<network::PacketLinks>>;
 
 }  // namespace orrery::simulate

@@ -24,7 +24,8 @@ class NetworkFlag {
   std::optional<std::string> name_;
 };
 
-/// --topology: the network of links that a machine's dimensions lie on, instead of its own.
+/// --topology: the network of links that a machine's dimensions lie on, instead of its own; and
+/// --routing, how messages find their way there.
 class TopologyFlag {
  public:
   void declare(Options& options);
@@ -33,6 +34,7 @@ class TopologyFlag {
 
  private:
   std::optional<std::string> spec_;
+  std::optional<std::string> routing_;
 };
 
 /// The model of that name; a mistake of `flag` names what there is and, for names of old, what

@@ -153,12 +153,18 @@ inline Error of_flag(std::string_view flag, const std::string& name, Error error
   return error;
 }
 
-/// load(name), for a name that the user gave as `flag`.
+/// On the error output, a line each.
+void tell_notes(const std::vector<std::string>& notes);
+
+/// load(name), for a name that the user gave as `flag`; tells the notes of what has some.
 template <class T>
 T load_named(std::string_view flag, const std::string& name,
              Result<T> (*load)(const std::string& name_or_path), Error& mistakes) {
   Result<T> loaded = load(name);
   if (loaded) {
+    if constexpr (requires { loaded->notes; }) {
+      tell_notes(loaded->notes);
+    }
     return std::move(*loaded);
   }
   mistakes.add(of_flag(flag, name, std::move(loaded.error())));

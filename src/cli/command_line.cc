@@ -394,4 +394,10 @@ int run_command_line(int argc, const char* const* argv) {
   return line.run(std::move(arguments), std::move(rest));
 }
 
+void tell_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) {
+    std::fputs(("note: " + printable(note) + "\n").c_str(), stderr);
+  }
+}
+
 }  // namespace orrery::cli

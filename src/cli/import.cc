@@ -175,10 +175,10 @@ class Import : public Command {
       return fail(std::move(ignored));
     }
     if (!json_) {
-      return remarks + serving::to_yaml(imported.engine);
+      return remarks + serving::to_yaml(imported.engine, true);
     }
     fmt::print(stderr, "{}", remarks);
-    return report::engine_json(imported.engine);
+    return report::engine_json(imported.engine, true);
   }
 
   const ImportFormat* find_format(Error& mistakes) const {

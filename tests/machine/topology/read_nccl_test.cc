@@ -102,8 +102,14 @@ TEST(ReadNccl, RcclsRateIsWhatAMachinesEfficiencyReaches) {
   // 48 GB/s is 0.75 of the wire's 64: a machine whose messages reach 0.6 of the wire has 38.4.
   const auto graph = input("nccl_xgmi2.xml");
   ASSERT_TRUE(graph) << graph.error().to_string();
-  LinkMap map({{.name = "xgmi", .size = 2, .bandwidth = Bandwidth(64e9), .send_efficiency = 0.6}});
-  map.lay({.spec = "x", .graph = std::make_shared<const LinkGraph>(*graph)});
+  NetworkDimension xgmi;
+  xgmi.size = 2;
+  xgmi.bandwidth = Bandwidth(64e9);
+  xgmi.send_efficiency = 0.6;
+  LinkMap map({xgmi});
+  Wires wires;
+  wires.graph = std::make_shared<const LinkGraph>(*graph);
+  map.lay(wires);
   std::vector<Hop> hops;
   map.route(0, 1, hops);
   EXPECT_NEAR(hops.front().bandwidth.value(), 38.4e9, 1e3);

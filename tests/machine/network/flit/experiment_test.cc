@@ -61,7 +61,7 @@ TEST(FlitExperiment, LinksOfABookSimFileAreAsLongAsItsProgramMakesThem) {
   const auto latencies = [](const std::string& text) {
     const auto read = parse_booksim(text, "file");
     EXPECT_TRUE(read) << read.error().to_string();
-    const auto ready = prepare(*read);
+    auto ready = prepare(*read);
     EXPECT_TRUE(ready) << ready.error().to_string();
     return std::move(*ready);
   };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command_line.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -207,6 +210,49 @@ void ask_for_help(std::vector<std::string>& arguments) {
   }
 }
 
+/// The file that a path means, through links; empty for what is no regular file, such as a device.
+std::filesystem::path meant_file(const std::string& path) {
+  std::error_code problem;
+  const auto status = std::filesystem::status(path, problem);
+  const bool special = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  return special
+             ? std::filesystem::path()
+             : std::filesystem::weakly_canonical(std::filesystem::absolute(path, problem), problem);
+}
+
+/// Outputs whose folder cannot be written, and those that another argument names, too.
+Error mistaken_outputs(const CLI::App& command, const std::vector<std::string>& outputs) {
+  std::vector<std::pair<std::string, std::string>> given;  // flag and text
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& text : option->results()) {
+      given.emplace_back(option->get_name(), text);
+    }
+  }
+  Error mistakes;
+  std::error_code problem;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto& [flag, text] = given[i];
+    const std::filesystem::path file = meant_file(text);
+    if (std::ranges::find(outputs, flag) == outputs.end() || text.empty() || file.empty()) {
+      continue;
+    }
+    const std::filesystem::path folder = file.parent_path();
+    if (!std::filesystem::is_directory(folder, problem) || access(folder.c_str(), W_OK) != 0) {
+      mistakes.add(wrong_value(flag, text, "a file in a folder that can be written"));
+    }
+    for (std::size_t other = 0; other < given.size(); ++other) {
+      const bool writes = std::ranges::find(outputs, given[other].first) != outputs.end();
+      const bool names =
+          other != i &&
+          (writes ? other < i : std::filesystem::exists(given[other].second, problem));
+      if (names && meant_file(given[other].second) == file) {
+        mistakes.add(wrong_value(flag, text, "another file than " + given[other].first + "'s"));
+      }
+    }
+  }
+  return mistakes;
+}
+
 class CommandLine {
  public:
   /// Only commands that `arguments` name get their options: declaring one costs CLI11 as much as
@@ -222,7 +268,7 @@ class CommandLine {
     for (const CommandEntry& entry : kCommands) {
       commands_.push_back(entry.make());
       Options options(*app_.add_subcommand(std::string(entry.name), std::string(entry.sentence)),
-                      aliases_.emplace_back());
+                      aliases_.emplace_back(), outputs_.emplace_back());
       if (std::find(arguments.begin(), arguments.end(), entry.name) != arguments.end()) {
         commands_.back()->declare(options);
       }
@@ -254,6 +300,7 @@ class CommandLine {
       return report_mistakes(unknown_command(first));
     }
     mistakes.add(unknown_arguments(app_of(chosen), aliases_[chosen]));
+    mistakes.add(mistaken_outputs(app_of(chosen), outputs_[chosen]));
     commands_[chosen]->take_rest(std::move(rest), mistakes);
     return run(std::move(mistakes), *commands_[chosen]);
   }
@@ -304,7 +351,8 @@ class CommandLine {
 
   CLI::App app_;
   std::vector<std::unique_ptr<Command>> commands_;
-  std::vector<Aliases> aliases_;  // of each command
+  std::vector<Aliases> aliases_;                   // of each command
+  std::vector<std::vector<std::string>> outputs_;  // likewise
 };
 
 }  // namespace
@@ -339,6 +387,12 @@ void Options::value(const std::string& name, std::optional<std::string>& into,
   if (!group_.empty()) {
     option->group(group_);
   }
+}
+
+void Options::output(const std::string& name, std::optional<std::string>& into,
+                     const std::string& kind, const std::string& sentence) {
+  value(name, into, kind, sentence);
+  outputs_.push_back(app_.get_option(name.substr(name.rfind(',') + 1))->get_name());
 }
 
 void Options::boolean(const std::string& name, std::optional<std::string>& into,

@@ -31,8 +31,8 @@ struct Operation {
   Bytes bytes{0};
   Time entered{0};
   std::optional<Time> ended;         ///< none: not yet
-  bool begun = true;                 ///< false: called, but the device has not started it
   std::optional<std::int64_t> sent;  ///< messages that the rank has sent for it, if counted
+  bool begun = true;                 ///< false: called, but the device has not started it
 };
 
 /// One message between two ranks. Messages of one `path` ("same leaf") are expected to be alike.

@@ -214,11 +214,9 @@ TEST(ConfigNode, JsonHasPythonsNumbersThatAreNotFinite) {
 
 TEST(ConfigNode, KeysHaveALimitSinceEveryValueBelowCarriesThem) {
   const std::string key(5000, 'k');
-  for (const ConfigSyntax syntax : {ConfigSyntax::json, ConfigSyntax::yaml}) {
-    const auto node = parse_config("{\"" + key + "\": [1, 2]}", "c", syntax);
-    ASSERT_FALSE(node);
-    EXPECT_THAT(node.error().to_string(), ::testing::HasSubstr("a name of at most 4096 bytes"));
-  }
+  const auto node = parse_config("{\"" + key + "\": [1, 2]}", "c", ConfigSyntax::json);
+  ASSERT_FALSE(node);
+  EXPECT_THAT(node.error().to_string(), ::testing::HasSubstr("a name of at most 4096 bytes"));
 }
 
 }  // namespace

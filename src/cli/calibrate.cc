@@ -63,6 +63,9 @@ class Calibrate : public Command {
     if (!machine_) {
       mistakes.add({"--machine", {}, {}, "missing; expected the machine to start from"});
     }
+    if (kind != kinds.end() && kind_ != "gemm") {
+      refuse_given({{"--type", type_}, {"--cast", cast_}}, "goes with calibrate gemm", mistakes);
+    }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

@@ -29,6 +29,7 @@ class NetworkFlag {
 class TopologyFlag {
  public:
   void declare(Options& options);
+  bool given() const { return spec_ || routing_; }
   /// Mistakes: what is wrong with the network.
   void lay(machine::Machine& machine, Error& mistakes) const;
 

@@ -46,6 +46,7 @@ class Validate : public Command {
       mistakes.add({"--table", {}, {}, "missing; expected the table whose columns FILE has"});
     }
     study::ValidationOptions options{.overrides = plan_.settings(), .machine = machine_};
+    plan_.over({}, mistakes);  // a mistake is no row's
     options.threads = thread_count(threads_, 0, mistakes);
     if (kernels_) {
       options.overrides.push_back({std::string(served::kKernels), *kernels_, "--kernels"});

@@ -37,8 +37,8 @@ constexpr double kMegabits = 125e3;     // bytes per second
 constexpr double kUnknownNet = 10'000;  // Mbit/s that NCCL takes for a speed of 0 or less
 constexpr std::int64_t kFastest = 1'000'000'000;
 
-/// Of one NVLink and direction, from a GPU's compute capability (NVIDIA's data sheets: P100 20,
-/// V100, Turing and A100 25, A40 and RTX A6000 14.06, H100 25, B200 50 GB/s).
+/// Returns the bandwidth of one NVLink and direction, from a GPU's compute capability (NVIDIA's
+/// data sheets: P100 20, V100, Turing and A100 25, A40 and RTX A6000 14.06, H100 25, B200 50 GB/s).
 Bandwidth nvlink_of(std::int64_t sm) {
   return Bandwidth(sm < 70 ? 20e9 : sm == 86 ? 14.0625e9 : sm < 100 ? 25e9 : 50e9);
 }

@@ -60,9 +60,9 @@ class Router {
   const Adjacency& adjacency() const { return adjacency_; }
   /// Lengths of the nearest ways from every vertex to this one, -1: none.
   const std::vector<std::int16_t>& distances(std::int32_t target);
-  /// Of the links out of a vertex those that begin a nearest way to another, in their order.
+  /// Returns the links out of a vertex that begin a nearest way to another, in their order.
   std::vector<std::int32_t> nearer(std::int32_t here, std::int32_t goal);
-  /// What messages over the link count on (GraphLink::joint).
+  /// Returns the link that messages over this one count on (GraphLink::joint).
   LinkId link_id(std::int32_t link) const {
     return static_cast<LinkId>(at(link).joint ? link & ~1 : link);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The nearest ways to a vertex, and a flow over all of them (routing.h).
+/// The nearest routes to a vertex, and a flow over all of them (routing.h).
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -9,13 +9,13 @@
 
 namespace orrery::topology {
 
-/// What a link carries of a way that goes on to the goal as wide as it can.
+/// What a link carries of a route that goes on to the goal as wide as it can.
 float Router::width_over(std::int32_t link, const Nearest& to_goal) const {
   return std::min(static_cast<float>(at(link).bandwidth.value()),
                   to_goal.width[static_cast<std::size_t>(at(link).target)]);
 }
 
-/// From a vertex whose nearest ways are known back over the links that lead to it.
+/// From a vertex whose nearest routes are known back over the links that lead to it.
 void Router::reach_before(std::int32_t vertex, std::int32_t target, Nearest& found,
                           Rings& rings) const {
   if (vertex != target && vertex < graph_.hosts && !graph_.hosts_forward) {
@@ -79,7 +79,7 @@ const std::vector<std::int16_t>& Router::distances(std::int32_t target) {
 std::vector<std::int32_t> Router::nearer(std::int32_t here, std::int32_t goal) {
   const Nearest& to_goal = nearest(goal);
   const std::vector<std::int16_t>& far = to_goal.distance;
-  std::vector<std::int32_t> ways;
+  std::vector<std::int32_t> routes;
   for (const std::int32_t link : adjacency_.out(here)) {
     const std::int32_t to = at(link).target;
     const bool passes = to == goal || to >= graph_.hosts || graph_.hosts_forward;
@@ -88,26 +88,26 @@ std::vector<std::int32_t> Router::nearer(std::int32_t here, std::int32_t goal) {
             far[static_cast<std::size_t>(here)] &&
         (!unlike_ ||
          2 * width_over(link, to_goal) >= to_goal.width[static_cast<std::size_t>(here)])) {
-      ways.push_back(link);
+      routes.push_back(link);
     }
   }
-  return ways;
+  return routes;
 }
 
 /// The part of a sprayed flow that is here, over links that come nearer. The first of them.
 std::int32_t Router::spray_on(std::int32_t here, std::int32_t goal, Rings& rings,
                               std::vector<Hop>& hops) {
   const Nearest& to_goal = nearest(goal);
-  const std::vector<std::int32_t> ways = nearer(here, goal);
+  const std::vector<std::int32_t> routes = nearer(here, goal);
   const double share = std::exchange(share_[static_cast<std::size_t>(here)], 0);
   const auto width = [&](std::int32_t link) {
     return unlike_ ? double{width_over(link, to_goal)} : 1.0;
   };
   double all = 0;
-  for (const std::int32_t link : ways) {
+  for (const std::int32_t link : routes) {
     all += width(link);
   }
-  for (const std::int32_t link : ways) {
+  for (const std::int32_t link : routes) {
     const std::int32_t to = at(link).target;
     double& there = share_[static_cast<std::size_t>(to)];
     if (there == 0) {
@@ -117,7 +117,7 @@ std::int32_t Router::spray_on(std::int32_t here, std::int32_t goal, Rings& rings
     there += part;
     hops.push_back({link_id(link), Bandwidth(at(link).bandwidth.value() / part), Time(0)});
   }
-  return ways.front();
+  return routes.front();
 }
 
 /// Vertices from the farthest on: all that comes to one has come when it is passed on.
@@ -129,16 +129,16 @@ bool Router::spray(std::int32_t source, std::int32_t target, std::vector<Hop>& h
     return false;
   }
   Time latency{0};
-  std::int32_t front = source;  // of the first of the ways
+  std::int32_t front = source;  // of the first of the routes
   Rings rings{{far, {source}}};
   share_[static_cast<std::size_t>(source)] = 1;
   while (rings.rbegin()->first > 0) {
     const std::vector<std::int32_t> ring = std::move(rings.rbegin()->second);
     rings.erase(std::prev(rings.end()));
     for (const std::int32_t here : ring) {
-      const GraphLink& way = at(spray_on(here, goal, rings, hops));
-      latency += here == front ? way.latency : Time(0);
-      front = here == front ? way.target : front;
+      const GraphLink& route = at(spray_on(here, goal, rings, hops));
+      latency += here == front ? route.latency : Time(0);
+      front = here == front ? route.target : front;
     }
   }
   share_[static_cast<std::size_t>(goal)] = 0;

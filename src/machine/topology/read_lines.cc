@@ -269,7 +269,7 @@ class Ns3File {
   std::string file_;
   Error error_;
   LinkGraph graph_;
-  static constexpr std::int16_t kScaleOut = 16;  ///< more than a way over NVSwitches has links
+  static constexpr std::int16_t kScaleOut = 16;  ///< more than a route over NVSwitches has links
   std::vector<std::int32_t> vertex_;             ///< by node
   std::vector<bool> scale_up_;                   ///< nodes that are NVSwitches
   std::size_t nvswitches_ = 0;

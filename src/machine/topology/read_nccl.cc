@@ -25,7 +25,7 @@ constexpr Time kNvLinkLatency = 700_ns;    // assumed
 constexpr Time kNvSwitchLatency = 500_ns;  // a half of the shipped machines' 1 us
 constexpr Time kNetLatency = 1_us;         // assumed where the file says 0
 
-// A way counts the worst kind first; no usual way has as many links of a kind as one step up.
+// A route counts the worst kind first; no usual route has as many links of a kind as one step up.
 constexpr std::int16_t kBridge = 4;  // NVLink between a GPU and its CPU, C2C
 constexpr std::int16_t kPcie = 16;
 constexpr std::int16_t kSystem = 256;

@@ -182,7 +182,7 @@ class Platform {
   /// Links of a route there and, the other way around, back.
   std::pair<std::vector<std::int32_t>, std::vector<std::int32_t>> links_of(
       const pugi::xml_node& node) {
-    std::vector<std::int32_t> way;
+    std::vector<std::int32_t> route;
     std::vector<std::int32_t> back;
     for (const pugi::xml_node& part : node.children("link_ctn")) {
       check(part);
@@ -196,20 +196,20 @@ class Platform {
                                                  : "a link of the file, before its routes");
         continue;
       }
-      way.push_back(found->second);
+      route.push_back(found->second);
       const std::string other = direction == "UP" ? "_DOWN" : "_UP";
       back.insert(back.begin(), directed ? links_.at(id + other) : found->second);
     }
-    return {std::move(way), std::move(back)};
+    return {std::move(route), std::move(back)};
   }
 
   void state(const pugi::xml_node& node, std::size_t zone,
              std::pair<std::int32_t, std::int32_t> ends,
              std::pair<std::int32_t, std::int32_t> gateways) {
-    auto [way, back] = links_of(node);
+    auto [route, back] = links_of(node);
     const std::string_view symmetrical = node.attribute("symmetrical").value();
     auto& routes = zones_.zone(zone).routes;
-    routes[ends] = {std::move(way), gateways.first, gateways.second};
+    routes[ends] = {std::move(route), gateways.first, gateways.second};
     const bool both = symmetrical.empty() || symmetrical == "YES" || symmetrical == "yes";
     if (both && ends.first != ends.second) {
       routes[{ends.second, ends.first}] = {std::move(back), gateways.second, gateways.first};
@@ -345,7 +345,7 @@ class Platform {
           if (own != routes.end()) {
             graph_.routes[{source.number, source.number}] = own->second.links;
           }
-        } else if (zones_.way(source.point, target.point, links)) {
+        } else if (zones_.route(source.point, target.point, links)) {
           graph_.routes[{source.number, target.number}] = std::move(links);
         }
       }

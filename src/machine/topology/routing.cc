@@ -15,7 +15,7 @@ bool is_grid(const LinkGraph& graph) {
   return family == Family::mesh || family == Family::torus || family == Family::butterfly;
 }
 
-/// From one coordinate to the next on the way to another: the shorter way around, ties forward
+/// From one coordinate to the next on the way to another: the shorter route around, ties forward
 /// unless the target is behind (as SimGrid: forward from the upper half only).
 std::int32_t next_coordinate(Family family, std::int32_t from, std::int32_t to, std::int32_t extent,
                              std::int32_t first) {
@@ -255,15 +255,15 @@ bool Router::approach(std::int32_t here, std::int32_t goal, std::uint64_t key,
                       std::vector<Hop>& hops) {
   const std::uint64_t salt = mixed(seed_ ^ mixed(key));
   while (here != goal) {
-    const std::vector<std::int32_t> ways = nearer(here, goal);
-    if (ways.empty()) {
+    const std::vector<std::int32_t> routes = nearer(here, goal);
+    if (routes.empty()) {
       return false;
     }
-    const std::size_t chosen = routing_ == Routing::ecmp && ways.size() > 1
-                                   ? mixed(salt ^ static_cast<std::uint64_t>(here)) % ways.size()
+    const std::size_t chosen = routing_ == Routing::ecmp && routes.size() > 1
+                                   ? mixed(salt ^ static_cast<std::uint64_t>(here)) % routes.size()
                                    : 0;
-    hops.push_back(hop(ways[chosen]));
-    here = at(ways[chosen]).target;
+    hops.push_back(hop(routes[chosen]));
+    here = at(routes[chosen]).target;
   }
   return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Ways through a network of links.
+/// Routes through a network of links.
 #pragma once
 
 #include <cstdint>
@@ -25,31 +25,31 @@ constexpr std::uint64_t mixed(std::uint64_t value) {
 /// Whether a routing suits the network, or a sentence that says what it would need.
 Result<void> check_routing(const LinkGraph& graph, Routing routing);
 
-/// Finds ways, and remembers distances: one table of the size of the network per switch that has
+/// Finds routes, and remembers distances: one table of the size of the network per switch that has
 /// been a target. `graph` must outlive it. Requires what check_routing says.
 class Router {
  public:
-  /// `lost`: links that no way takes, by link; empty: none. Then only shortest, ecmp and spray.
+  /// `lost`: links that no route takes, by link; empty: none. Then only shortest, ecmp and spray.
   Router(const LinkGraph& graph, Routing routing, std::uint64_t seed = 0,
          const std::vector<bool>& lost = {});
 
-  /// Appends the way of flow `key` between two hosts. Nothing when they are one and it has no link
-  /// to itself. False when no way leads there.
+  /// Appends the route of flow `key` between two hosts. Nothing when they are one and it has no
+  /// link to itself. False when no route leads there.
   ///
   ///   nearest  the least sum of GraphLink::length. Where links of an irregular network differ in
-  ///            bandwidth, a way with less than half of the widest nearest way's is none
+  ///            bandwidth, a route with less than half of the widest nearest route's is none
   ///   ecmp     at every vertex link hash(seed, key, vertex) mod n of the n links that lead nearer
-  ///   spray    all of these, in parts as the bandwidths of the ways that they begin: a link that
+  ///   spray    all of these, in parts as the bandwidths of the routes that they begin: a link that
   ///            gets a share f is a hop of bandwidth / f; the latencies are on the first hop, as of
-  ///            the first of the ways
+  ///            the first of the routes
   bool route(std::int32_t source, std::int32_t target, std::uint64_t key, std::vector<Hop>& hops);
 
-  /// Appends a way that passes these vertices one after the other; between them the nearest, of
+  /// Appends a route that passes these vertices one after the other; between them the nearest, of
   /// several by hash with ecmp, else the first. False when there is none.
   bool through(std::int32_t source, std::span<const std::int32_t> stops, std::int32_t target,
                std::uint64_t key, std::vector<Hop>& hops);
 
-  /// The way by choice[l] at each level l of a fat tree from 0 up: parent choice % up[l], cable
+  /// The route by choice[l] at each level l of a fat tree from 0 up: parent choice % up[l], cable
   /// choice / up[l], the same cable down. Requires the family clos and source != target.
   bool climb(std::int32_t source, std::int32_t target, std::span<const std::int32_t> choice,
              std::vector<Hop>& hops) const;
@@ -58,9 +58,9 @@ class Router {
   std::uint64_t seed() const { return given_seed_; }
   const LinkGraph& graph() const { return graph_; }
   const Adjacency& adjacency() const { return adjacency_; }
-  /// Lengths of the nearest ways from every vertex to this one, -1: none.
+  /// Lengths of the nearest routes from every vertex to this one, -1: none.
   const std::vector<std::int16_t>& distances(std::int32_t target);
-  /// Returns the links out of a vertex that begin a nearest way to another, in their order.
+  /// Returns the links out of a vertex that begin a nearest route to another, in their order.
   std::vector<std::int32_t> nearer(std::int32_t here, std::int32_t goal);
   /// Returns the link that messages over this one count on (GraphLink::joint).
   LinkId link_id(std::int32_t link) const {
@@ -69,10 +69,10 @@ class Router {
   Hop hop(std::int32_t link) const { return {link_id(link), at(link).bandwidth, at(link).latency}; }
 
  private:
-  /// Distances to a target, and, where links differ, the bandwidth of the widest nearest way.
+  /// Distances to a target, and, where links differ, the bandwidth of the widest nearest route.
   struct Nearest {
     std::vector<std::int16_t> distance;
-    std::vector<float> width;  ///< empty: all ways are as wide
+    std::vector<float> width;  ///< empty: all routes are as wide
   };
   const GraphLink& at(std::int32_t link) const {
     return graph_.links[static_cast<std::size_t>(link)];

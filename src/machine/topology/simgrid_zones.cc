@@ -30,7 +30,8 @@ std::vector<std::size_t> SimgridZones::zones_around(std::int32_t point) const {
 
 /// As SimGrid: in the innermost zone around both, from the source to its gateway there, over the
 /// route, and from the other gateway on.
-bool SimgridZones::way(std::int32_t source, std::int32_t target, std::vector<std::int32_t>& links) {
+bool SimgridZones::route(std::int32_t source, std::int32_t target,
+                         std::vector<std::int32_t>& links) {
   if (source == target) {
     return true;
   }
@@ -50,11 +51,11 @@ bool SimgridZones::way(std::int32_t source, std::int32_t target, std::vector<std
   }
   const std::int32_t leaves = route.source_gateway < 0 ? source : route.source_gateway;
   const std::int32_t enters = route.target_gateway < 0 ? target : route.target_gateway;
-  if (!way(source, leaves, links)) {
+  if (!route(source, leaves, links)) {
     return false;
   }
   links.insert(links.end(), route.links.begin(), route.links.end());
-  return way(enters, target, links);
+  return route(enters, target, links);
 }
 
 bool SimgridZones::local(std::size_t zone, std::int32_t source, std::int32_t target, Route& found) {
@@ -132,7 +133,7 @@ bool SimgridZones::over_fewest(std::size_t zone, std::int32_t source, std::int32
     if (i == 1) {
       found.source_gateway = step.source_gateway;
     } else if (found.target_gateway >= 0 && step.source_gateway >= 0 &&
-               !way(found.target_gateway, step.source_gateway, found.links)) {
+               !route(found.target_gateway, step.source_gateway, found.links)) {
       return false;  // across a zone on the way, from gateway to gateway
     }
     found.links.insert(found.links.end(), step.links.begin(), step.links.end());

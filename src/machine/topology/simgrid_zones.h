@@ -53,8 +53,8 @@ class SimgridZones {
            (is_in(zone, outer) || is_within(static_cast<std::size_t>(parents_[zone]), outer));
   }
 
-  /// Links from a point to another; appends them. False where the zones state no way.
-  bool way(std::int32_t source, std::int32_t target, std::vector<std::int32_t>& links);
+  /// Links from a point to another; appends them. False where the zones state no route.
+  bool route(std::int32_t source, std::int32_t target, std::vector<std::int32_t>& links);
 
  private:
   /// Between points of one zone.

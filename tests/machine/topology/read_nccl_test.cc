@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// NCCL's, RCCL's and SimAI's topology files: ways and rates as their programs choose them.
+/// NCCL's, RCCL's and SimAI's topology files: routes and rates as their programs choose them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ Result<LinkGraph> input(const std::string& name) {
 }
 
 /// "gpu0->nvswitch6 nvswitch6->gpu1", by the routing that the file suits.
-std::string way(const LinkGraph& graph, std::int32_t from, std::int32_t to) {
+std::string route(const LinkGraph& graph, std::int32_t from, std::int32_t to) {
   Router router(graph, Routing::automatic);
   std::vector<Hop> hops;
   EXPECT_TRUE(router.route(from, to, 0, hops));
@@ -27,7 +27,7 @@ std::string way(const LinkGraph& graph, std::int32_t from, std::int32_t to) {
   return names;
 }
 
-/// GB/s of the slowest part of the way, as a message alone has it.
+/// GB/s of the slowest part of the route, as a message alone has it.
 double rate(const LinkGraph& graph, std::int32_t from, std::int32_t to) {
   Router router(graph, Routing::automatic);
   std::vector<Hop> hops;
@@ -60,7 +60,7 @@ LinkGraph of(const std::string& text) {
 TEST(ReadNccl, NvSwitchGoesBeforeAPcieSwitchOfAsManyHops) {
   const auto graph = input("nccl_nvswitch_and_pcie.xml");
   ASSERT_TRUE(graph) << graph.error().to_string();
-  EXPECT_THAT(way(*graph, 0, 1), ::testing::MatchesRegex("gpu0->nvswitch.* nvswitch.*->gpu1"));
+  EXPECT_THAT(route(*graph, 0, 1), ::testing::MatchesRegex("gpu0->nvswitch.* nvswitch.*->gpu1"));
   EXPECT_EQ(rate(*graph, 0, 1), 300);  // 12 NVLinks of 25 GB/s
   EXPECT_EQ(rate(*graph, 0, 7), 300);
 }
@@ -68,9 +68,9 @@ TEST(ReadNccl, NvSwitchGoesBeforeAPcieSwitchOfAsManyHops) {
 TEST(ReadNccl, DirectLinksLeadToWhomTheyName) {
   const auto graph = input("nccl_nvlink_pairs.xml");
   ASSERT_TRUE(graph) << graph.error().to_string();
-  EXPECT_EQ(way(*graph, 0, 1), "gpu0->gpu1");
+  EXPECT_EQ(route(*graph, 0, 1), "gpu0->gpu1");
   EXPECT_EQ(rate(*graph, 0, 1), 300);
-  EXPECT_EQ(way(*graph, 1, 2), "gpu1->cpu0 cpu0->gpu2");
+  EXPECT_EQ(route(*graph, 1, 2), "gpu1->cpu0 cpu0->gpu2");
   EXPECT_NEAR(rate(*graph, 1, 2), 31.5077, 1e-3);  // 16 lanes * 16 GT/s * 128/130 / 8
   // A link to oneself is none.
   const LinkGraph self =
@@ -84,7 +84,7 @@ TEST(ReadNccl, DirectLinksLeadToWhomTheyName) {
 TEST(ReadNccl, XgmiIsADirectLinkAtRcclsRate) {
   const auto graph = input("nccl_xgmi2.xml");
   ASSERT_TRUE(graph) << graph.error().to_string();
-  EXPECT_EQ(way(*graph, 0, 1), "gpu0->gpu1");
+  EXPECT_EQ(route(*graph, 0, 1), "gpu0->gpu1");
   const auto of_gcn = [](const std::string& gcn) {
     const std::string link = "gcn=\"" + gcn + "\"><xgmi count=\"2\" tclass=\"0x120000\" target=\"";
     const LinkGraph two =
@@ -132,7 +132,7 @@ TEST(ReadNccl, NvLinkRatesFollowTheComputeCapability) {
 TEST(ReadNccl, OnlyTheNetworkJoinsHosts) {
   const auto graph = input("nccl_two_hosts.xml");
   ASSERT_TRUE(graph) << graph.error().to_string();
-  EXPECT_THAT(way(*graph, 0, 1), ::testing::HasSubstr("->network network->"));
+  EXPECT_THAT(route(*graph, 0, 1), ::testing::HasSubstr("->network network->"));
   EXPECT_EQ(rate(*graph, 0, 1), 12.5);
   // The GPUs of the other host may stand at the same bus numbers: an NVLink leads to its own.
   const std::string pair =
@@ -143,8 +143,8 @@ TEST(ReadNccl, OnlyTheNetworkJoinsHosts) {
   second.erase(0, second.find("<cpu"));
   const LinkGraph hosts = of(first + second);
   ASSERT_EQ(hosts.hosts, 4);
-  EXPECT_EQ(way(hosts, 0, 1), "gpu0->gpu1");
-  EXPECT_EQ(way(hosts, 2, 3), "gpu2->gpu3");
+  EXPECT_EQ(route(hosts, 0, 1), "gpu0->gpu1");
+  EXPECT_EQ(route(hosts, 2, 3), "gpu2->gpu3");
 }
 
 TEST(ReadNccl, NvSwitchesJoinArmHostsOnly) {
@@ -167,9 +167,9 @@ TEST(ReadNccl, PowersBridgeIsTheCpu) {
   // NVLinks to their CPUs and the bus between, NCCL's 32 GB/s, not over two lanes of PCIe.
   const auto graph = input("nccl_power9.xml");
   ASSERT_TRUE(graph) << graph.error().to_string();
-  EXPECT_EQ(way(*graph, 0, 1), "gpu0->gpu1");
+  EXPECT_EQ(route(*graph, 0, 1), "gpu0->gpu1");
   EXPECT_EQ(rate(*graph, 0, 1), 75);
-  EXPECT_EQ(way(*graph, 0, 2), "gpu0->cpu0 cpu0->cpu1 cpu1->gpu2");
+  EXPECT_EQ(route(*graph, 0, 2), "gpu0->cpu0 cpu0->cpu1 cpu1->gpu2");
   EXPECT_EQ(rate(*graph, 0, 2), 32);
 }
 
@@ -255,7 +255,7 @@ TEST(ReadNccl, AnAttributeThatLooksLikeAnotherIsAMistake) {
 TEST(ReadNs3, TheNvSwitchGoesBeforeTheNetwork) {
   const auto graph = input("simai_nvswitch_and_tor.txt");
   ASSERT_TRUE(graph) << graph.error().to_string();
-  EXPECT_EQ(way(*graph, 0, 1), "host0->switch8 switch8->host1");
+  EXPECT_EQ(route(*graph, 0, 1), "host0->switch8 switch8->host1");
   EXPECT_EQ(rate(*graph, 0, 1), 300);
 }
 
@@ -286,7 +286,7 @@ TEST(Lists, AWayOfLessThanHalfTheWidthIsNone) {
         "  - {from: b, to: s, bandwidth: 100 GB/s}\n");
   };
   EXPECT_EQ(rate(lists("10 GB/s"), 0, 1), 100);
-  EXPECT_EQ(way(lists("10 GB/s"), 0, 1), "a->s s->b");
+  EXPECT_EQ(route(lists("10 GB/s"), 0, 1), "a->s s->b");
   EXPECT_NEAR(rate(lists("60 GB/s"), 0, 1), 160, 1e-9);
 }
 

@@ -49,7 +49,7 @@ class CountingIterator {
   Progress* progress_;
 };
 
-/// What Python's json writes for numbers that are not finite.
+/// Words that Python's json writes for numbers that are not finite.
 constexpr auto kNotFinite = std::to_array<std::string_view>({"Infinity", "-Infinity", "NaN"});
 constexpr char kBare = '\x01';  // begins a string that stands for one of them
 

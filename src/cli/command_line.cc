@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command_line.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +13,7 @@
 #include "base/names.h"
 #include "base/printable.h"
 #include "cli/commands.h"
+#include "cli/outputs.h"
 
 namespace orrery::cli {
 namespace {
@@ -210,49 +208,6 @@ void ask_for_help(std::vector<std::string>& arguments) {
   }
 }
 
-/// The file that a path means, through links; empty for what is no regular file, such as a device.
-std::filesystem::path meant_file(const std::string& path) {
-  std::error_code problem;
-  const auto status = std::filesystem::status(path, problem);
-  const bool special = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
-  return special
-             ? std::filesystem::path()
-             : std::filesystem::weakly_canonical(std::filesystem::absolute(path, problem), problem);
-}
-
-/// Outputs whose folder cannot be written, and those that another argument names, too.
-Error mistaken_outputs(const CLI::App& command, const std::vector<std::string>& outputs) {
-  std::vector<std::pair<std::string, std::string>> given;  // flag and text
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& text : option->results()) {
-      given.emplace_back(option->get_name(), text);
-    }
-  }
-  Error mistakes;
-  std::error_code problem;
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const auto& [flag, text] = given[i];
-    const std::filesystem::path file = meant_file(text);
-    if (std::ranges::find(outputs, flag) == outputs.end() || text.empty() || file.empty()) {
-      continue;
-    }
-    const std::filesystem::path folder = file.parent_path();
-    if (!std::filesystem::is_directory(folder, problem) || access(folder.c_str(), W_OK) != 0) {
-      mistakes.add(wrong_value(flag, text, "a file in a folder that can be written"));
-    }
-    for (std::size_t other = 0; other < given.size(); ++other) {
-      const bool writes = std::ranges::find(outputs, given[other].first) != outputs.end();
-      const bool names =
-          other != i &&
-          (writes ? other < i : std::filesystem::exists(given[other].second, problem));
-      if (names && meant_file(given[other].second) == file) {
-        mistakes.add(wrong_value(flag, text, "another file than " + given[other].first + "'s"));
-      }
-    }
-  }
-  return mistakes;
-}
-
 class CommandLine {
  public:
   /// Only commands that `arguments` name get their options: declaring one costs CLI11 as much as
@@ -357,82 +312,6 @@ class CommandLine {
 
 }  // namespace
 
-void Options::positional(const std::string& name, std::string& into, const std::string& sentence) {
-  app_.add_option(name, into, sentence);
-}
-
-void Options::positional(const std::string& name, std::optional<std::string>& into,
-                         const std::string& sentence) {
-  app_.add_option_function<std::string>(
-      name, [&into](const std::string& text) { into = text; }, sentence);
-}
-
-void Options::positionals(const std::string& name, std::vector<std::string>& into,
-                          const std::string& sentence) {
-  app_.add_option(name, into, sentence);
-}
-
-void Options::flag(const std::string& name, bool& into, const std::string& sentence) {
-  CLI::Option* option = app_.add_flag(name, into, sentence);
-  if (!group_.empty()) {
-    option->group(group_);
-  }
-}
-
-void Options::value(const std::string& name, std::optional<std::string>& into,
-                    const std::string& kind, const std::string& sentence) {
-  CLI::Option* option = app_.add_option_function<std::string>(
-      name, [&into](const std::string& text) { into = text; }, sentence);
-  option->type_name(kind)->take_last();
-  if (!group_.empty()) {
-    option->group(group_);
-  }
-}
-
-void Options::output(const std::string& name, std::optional<std::string>& into,
-                     const std::string& kind, const std::string& sentence) {
-  value(name, into, kind, sentence);
-  outputs_.push_back(app_.get_option(name.substr(name.rfind(',') + 1))->get_name());
-}
-
-void Options::boolean(const std::string& name, std::optional<std::string>& into,
-                      const std::string& sentence) {
-  value_or(name, into, "BOOL", "true", sentence);
-}
-
-void Options::value_or(const std::string& name, std::optional<std::string>& into,
-                       const std::string& kind, const std::string& otherwise,
-                       const std::string& sentence) {
-  CLI::Option* option = app_.add_option_function<std::string>(
-      name, [&into, otherwise](const std::string& text) { into = text.empty() ? otherwise : text; },
-      sentence);
-  option->type_name("[" + kind + "]")->expected(0, 1)->take_last();
-  if (!group_.empty()) {
-    option->group(group_);
-  }
-}
-
-void Options::values(const std::string& name, std::vector<std::string>& into,
-                     const std::string& kind, const std::string& sentence) {
-  CLI::Option* option = app_.add_option(name, into, sentence);
-  option->type_name(kind)->allow_extra_args(false)->expected(1)->take_all();
-  if (!group_.empty()) {
-    option->group(group_);
-  }
-}
-
-void Options::alias(const std::string& other, const std::string& name) {
-  aliases_[other] = name;
-  CLI::Option* option = app_.get_option(name);
-  const std::string& sentence = option->get_description();
-  option->description(sentence +
-                      (sentence.find("; also --") == std::string::npos ? "; also " : ", ") + other);
-}
-
-void Options::footer(const std::string& text) {
-  app_.footer(text);
-}
-
 int run_command_line(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
   std::vector<std::string> rest;
@@ -446,12 +325,6 @@ int run_command_line(int argc, const char* const* argv) {
   ask_for_help(arguments);
   CommandLine line(arguments);
   return line.run(std::move(arguments), std::move(rest));
-}
-
-void tell_notes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) {
-    std::fputs(("note: " + printable(note) + "\n").c_str(), stderr);
-  }
 }
 
 }  // namespace orrery::cli

@@ -179,7 +179,7 @@ class Dump {
     collector_.add_end(ends, std::move(call), whole_);
   }
 
-  /// Of its "input" or "output" tensors.
+  /// Returns the bytes of its "input" or "output" tensors.
   static Bytes size_of(Reader& read, const std::string& side) {
     const auto types = read.list<std::string>(side + "_dtypes");
     double bytes = 0;

@@ -17,7 +17,8 @@ namespace orrery::diagnose {
 struct Communicator {
   std::string name;                 ///< unique in the job: "tp of ranks 0-7"
   std::vector<std::int64_t> ranks;  ///< ascending
-  /// Of the messages of one rank to another, each of which both enter: source and target.
+  /// Source and target, where the communicator is the messages of one rank to another: both enter
+  /// each of them.
   std::optional<std::pair<std::int64_t, std::int64_t>> pair = std::nullopt;
 };
 

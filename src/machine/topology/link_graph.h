@@ -75,8 +75,8 @@ struct GraphLink {
   /// messages count on the even one.
   bool joint = false;
   bool pipe = false;  ///< nobody shares it: every flow has the bandwidth
-  /// What the link adds to a route that the nearest is looked for: 1 or more. Files whose programs
-  /// prefer kinds of links (NVLink before PCIe before the network) say so here.
+  /// Length that the link adds to a route when the nearest is looked for: 1 or more. Files whose
+  /// programs prefer kinds of links (NVLink before PCIe before the network) say so here.
   std::int16_t length = 1;
   /// `bandwidth` over that of the wire, where the file's program counts what messages reach: a
   /// machine's efficiency counts from the wire's.

@@ -43,8 +43,8 @@ Bandwidth nvlink_of(std::int64_t sm) {
   return Bandwidth(sm < 70 ? 20e9 : sm == 86 ? 14.0625e9 : sm < 100 ? 25e9 : 50e9);
 }
 
-/// Of one xGMI link and direction what RCCL counts (its topo.h), and of which part of the wire's
-/// rate (AMD's data sheets: 64 GB/s of MI300, 50 before) that is.
+/// One xGMI link and direction: the bandwidth that RCCL counts, and its part of the wire's rate
+/// (AMD's data sheets: 64 GB/s of MI300, 50 before).
 struct Xgmi {
   Bandwidth bandwidth;
   float reached;

@@ -248,7 +248,7 @@ class Platform {
     }
   }
 
-  /// Of a zone with routing Cluster.
+  /// Reads the links of a host, or the backbone, of a zone with routing Cluster.
   void add_cluster_part(const pugi::xml_node& node, std::size_t zone) {
     SimgridZones::Zone& of = zones_.zone(zone);
     if (of.routing != ZoneRouting::cluster) {

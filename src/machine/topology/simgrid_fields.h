@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What elements of SimGrid's platform files have alike. Private to the folder.
+/// Fields that elements of SimGrid's platform files have alike. Private to the folder.
 #pragma once
 
 #include <cstdint>

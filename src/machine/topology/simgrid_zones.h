@@ -33,7 +33,7 @@ class SimgridZones {
   struct Zone {
     ZoneRouting routing = ZoneRouting::none;
     std::map<std::pair<std::int32_t, std::int32_t>, Route> routes;  ///< by points
-    /// Of a cluster: links of its points, and one that all share or -1.
+    /// Links of a cluster's points, and one that all share or -1.
     std::map<std::int32_t, std::vector<std::int32_t>> up;
     std::map<std::int32_t, std::vector<std::int32_t>> down;
     std::int32_t backbone = -1;

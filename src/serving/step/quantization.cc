@@ -142,7 +142,7 @@ void read_cache(Reader& read, Precision& precision) {
   precision.kv = read_scheme(read, "kv_cache_scheme", false).type;
 }
 
-/// Of modules by class ("Linear") or by name ("re:.*mlp.experts.*").
+/// Returns the matrices that targets name by class ("Linear") or by name ("re:.*mlp.experts.*").
 Narrow narrow_of(const std::vector<std::string>& targets) {
   const auto names = [](std::string_view part) {
     return [part](const std::string& target) { return target.find(part) != std::string::npos; };

@@ -24,14 +24,13 @@ namespace orrery::zoo {
 /// the text part is read. A model_type of another name is read as the family that `architectures`
 /// names. Unknown fields that are false, 0, null or empty, or whose names say that they weigh
 /// nothing (known_fields.h), are a note. Mistakes, all at once and naming the field: any other
-/// unknown field,
-/// values that are not understood, shapes that do not divide, extents outside 1 .. kMax*, more than
-/// kMaxParameters.
+/// unknown field, values that are not understood, shapes that do not divide, extents outside
+/// 1 .. kMax*, more than kMaxParameters.
 Result<Model> parse_model(const ConfigNode& node, std::string name);
 /// A shipped name ("gpt3-175b"), or a path: of a config.json (any name that ends in .json), or,
 /// when it contains '/', of the folder that holds config.json. The model is named after the file,
-/// or after the folder when the file is called config.json. ModelOpt's hf_quant_config.json beside a
-/// config.json without quantization_config stands for it.
+/// or after the folder when the file is called config.json. The hf_quant_config.json of ModelOpt
+/// beside a config.json without quantization_config stands for it.
 Result<Model> load_model(const std::string& name_or_path);
 
 /// A ModelFile is what load_model() parses, before it does.

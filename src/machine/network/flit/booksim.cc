@@ -108,7 +108,7 @@ class BookSimReader : BookSimFile {
     take_value("spec_mask_by_reqs", router.spec_mask_by_requests);
   }
 
-  /// What holds where a file is silent: BookSim's own defaults (booksim_config.cpp).
+  /// Sets what holds where a file is silent: BookSim's own defaults.
   void set_defaults() {
     RouterSettings& router = result_.router;
     router.vcs = 16;

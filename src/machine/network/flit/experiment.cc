@@ -206,8 +206,8 @@ Result<void> check(const Experiment& experiment) {
   return {};
 }
 
-/// Of a router's tile of nodes: the first from the middle outwards one cycle away, each farther one
-/// a cycle more in both directions.
+/// Returns the cycles beyond the first from a node to the middle of its router's tile, in one
+/// direction.
 static Cycle distance_in_tile(Cycle place, Cycle side) {
   Cycle from_middle = place - side / 2;
   from_middle += from_middle >= 0 && side % 2 == 0 ? 1 : 0;

@@ -20,8 +20,8 @@ namespace orrery::flit {
 struct Distances {
   Cycle local = 0;   ///< of a dragonfly, inside groups
   Cycle global = 0;  ///< between groups
-  /// Of a flattened butterfly whose routers lie in rows of so many, `across` apart in a row and
-  /// `along` apart in a column; nodes as far as their place in the router's tile of across x along.
+  /// Routers of a flattened butterfly lie in rows of so many, `across` apart in a row and `along`
+  /// apart in a column; nodes are as far as their place in the router's tile of across x along.
   std::int32_t columns = 0;
   Cycle across = 1;
   Cycle along = 1;

@@ -9,7 +9,7 @@
 
 namespace orrery::topology {
 
-/// What a link carries of a route that goes on to the goal as wide as it can.
+/// Returns the width of a route that begins with the link and goes on as wide as it can.
 float Router::width_over(std::int32_t link, const Nearest& to_goal) const {
   return std::min(static_cast<float>(at(link).bandwidth.value()),
                   to_goal.width[static_cast<std::size_t>(at(link).target)]);

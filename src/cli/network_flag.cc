@@ -55,7 +55,7 @@ void TopologyFlag::declare(Options& options) {
 
 void TopologyFlag::lay(machine::Machine& machine, Error& mistakes) const {
   if (routing_ && !spec_) {
-    mistakes.add({"--routing", {}, *routing_, "goes with --topology"});
+    mistakes.add({"--routing", {}, {}, "goes with --topology"});
   }
   const auto routing = value_of<topology::Routing>(routing_.value_or("auto"));
   if (!routing) {

@@ -233,6 +233,21 @@ class NcclSystem {
     graph_.links[graph_.links.size() - 2].length = graph_.links.back().length = length;
   }
 
+  /// Makes a link one way, or widens the one of that kind which is there: NCCL counts all NVSwitches
+  /// as one, and all links to a GPU.
+  void widen(std::int32_t from, std::int32_t to, const GraphLink& like) {
+    const auto same = std::ranges::find_if(graph_.links, [&](const GraphLink& link) {
+      return link.source == from && link.target == to && link.length == like.length;
+    });
+    if (same != graph_.links.end()) {
+      same->bandwidth += like.bandwidth;
+    } else {
+      graph_.links.push_back(like);
+      graph_.links.back().source = from;
+      graph_.links.back().target = to;
+    }
+  }
+
   struct Place {
     std::int32_t above;   ///< vertex
     std::int32_t bridge;  ///< the CPU's
@@ -299,6 +314,10 @@ class NcclSystem {
   /// NVLink, xGMI and C2C of a GPU.
   void add_links(std::size_t g) {
     const Gpu& gpu = gpus_[g];
+    if (gpu.bridge < 0) {
+      xml_.mistake(gpu.node, "", "a <pci> around it");
+      return;
+    }
     for (const pugi::xml_node& link : gpu.node.children()) {
       const std::string_view kind = link.name();
       if (kind == "nvlink" || kind == "xgmi") {
@@ -326,14 +345,18 @@ class NcclSystem {
     if (other != gpus_.end()) {
       const auto peer = static_cast<std::int32_t>(other - gpus_.begin());
       if (peer != self) {
-        graph_.links.push_back({self, peer, all.bandwidth, kNvLinkLatency});
-        graph_.links.back().reached = all.reached;
+        widen(self, peer,
+              {.bandwidth = all.bandwidth, .latency = kNvLinkLatency, .reached = all.reached});
         forward_ = true;
       }
-    } else if (kind.starts_with("0x068001")) {
-      join(self, gpus_[g].bridge, all.bandwidth, kNvLinkLatency, kBridge);
     } else if (kind.starts_with("0x0680")) {
-      join(self, nvswitch_of(hosts_[gpus_[g].host]), all.bandwidth, kNvSwitchLatency, 1);
+      const bool of_cpu = kind.starts_with("0x068001");
+      const std::int32_t hub = of_cpu ? gpus_[g].bridge : nvswitch_of(hosts_[gpus_[g].host]);
+      const GraphLink like{.bandwidth = all.bandwidth,
+                           .latency = of_cpu ? kNvLinkLatency : kNvSwitchLatency,
+                           .length = of_cpu ? kBridge : std::int16_t{1}};
+      widen(self, hub, like);
+      widen(hub, self, like);
     } else if (!is_gpu_class(kind)) {
       xml_.mistake(link, "tclass", "0x068000 (NVSwitch), 0x068001 (CPU), 0x03.. or 0x12.. (GPU)");
     }

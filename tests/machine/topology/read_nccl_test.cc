@@ -162,6 +162,18 @@ TEST(ReadNccl, NvSwitchesJoinArmHostsOnly) {
   EXPECT_FALSE(all_reachable(rack("x86_64"), Routing::automatic));
 }
 
+TEST(ReadNccl, LinksToSeveralNvSwitchesAreOne) {
+  // As dumps of an A100 have them: two links to each of six NVSwitches, together 12 of 25 GB/s.
+  std::string gpu = "sm=\"80\">";
+  for (const char* bus : {"c4", "c5", "c6", "c7", "c8", "c9"}) {
+    gpu +=
+        "<nvlink target=\"0000:" + std::string(bus) + ":00.0\" count=\"2\" tclass=\"0x068000\"/>";
+  }
+  const LinkGraph graph = of(gpus_on_cpu("arch=\"x86_64\"", {gpu, gpu}));
+  EXPECT_EQ(rate(graph, 0, 1), 300);
+  EXPECT_EQ(graph.links.size(), 8U);  // of PCIe and of NVLink, there and back
+}
+
 TEST(ReadNccl, PowersBridgeIsTheCpu) {
   // GPUs of a socket meet directly, over 3 links of 25 GB/s. Those of two sockets meet over the
   // NVLinks to their CPUs and the bus between, NCCL's 32 GB/s, not over two lanes of PCIe.

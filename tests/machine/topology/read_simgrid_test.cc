@@ -123,6 +123,12 @@ TEST(Simgrid, WhatChangesOverTimeAndWhatIsUnknownIsRefusedByLine) {
   ASSERT_FALSE(typo);
   EXPECT_THAT(typo.error().to_string(), ::testing::AllOf(HasSubstr("p.xml:2: link.ltency"),
                                                          HasSubstr("did you mean 'latency'?")));
+  const auto entities = read_topology(
+      "<?xml version=\"1.0\"?>\n<!DOCTYPE platform [<!ENTITY x SYSTEM \"file:///etc/passwd\">]>\n"
+      "<platform version=\"4.1\"/>",
+      "p.xml");
+  ASSERT_FALSE(entities);
+  EXPECT_THAT(entities.error().to_string(), HasSubstr("p.xml:2: a DOCTYPE without entities"));
   const auto apart = platform(
       "<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"/><host id=\"b\" "
       "speed=\"1Gf\"/></zone>");

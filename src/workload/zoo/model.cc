@@ -58,7 +58,11 @@ bool is_weightless(std::string_view name, const ConfigNode& node) {
   const bool no_value =
       node.text.empty() || (!node.quoted && (node.text == "false" || parse_number(node.text) == 0));
   const bool nothing = is_value ? no_value : node.fields.empty() && node.items.empty();
-  return nothing || std::ranges::any_of(kWeightlessEnds, ends) ||
+  const bool usual_layers =
+      name == "layer_types" && std::ranges::all_of(node.items, [](const ConfigNode& layer) {
+        return layer.text == "full_attention";
+      });
+  return nothing || usual_layers || std::ranges::any_of(kWeightlessEnds, ends) ||
          std::ranges::any_of(kWeightlessBegins, begins);
 }
 

@@ -45,16 +45,16 @@ bool SimgridZones::route(std::int32_t source, std::int32_t target,
   const auto at = [&](const std::vector<std::size_t>& around, std::int32_t point) {
     return depth + 1 < around.size() ? point_of_zone_[around[depth + 1]] : point;
   };
-  Route route;
-  if (!local(of_source[depth], at(of_source, source), at(of_target, target), route)) {
+  Route joined;
+  if (!local(of_source[depth], at(of_source, source), at(of_target, target), joined)) {
     return false;
   }
-  const std::int32_t leaves = route.source_gateway < 0 ? source : route.source_gateway;
-  const std::int32_t enters = route.target_gateway < 0 ? target : route.target_gateway;
+  const std::int32_t leaves = joined.source_gateway < 0 ? source : joined.source_gateway;
+  const std::int32_t enters = joined.target_gateway < 0 ? target : joined.target_gateway;
   if (!route(source, leaves, links)) {
     return false;
   }
-  links.insert(links.end(), route.links.begin(), route.links.end());
+  links.insert(links.end(), joined.links.begin(), joined.links.end());
   return route(enters, target, links);
 }
 

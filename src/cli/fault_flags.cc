@@ -34,8 +34,8 @@ std::map<std::int64_t, Time> ranks_gone(const study::WorkloadRun& run,
 void FaultFlags::declare(Options& options) {
   options.value("--faults", file_, "FILE",
                 "what breaks when: slow ranks, links, nodes (docs/models/faults.md)");
-  options.value("--telemetry-out", telemetry_, "FILE",
-                "also write what the ranks would have recorded, for `orrery diagnose`");
+  options.output("--telemetry-out", telemetry_, "FILE",
+                 "also write what the ranks would have recorded, for `orrery diagnose`");
 }
 
 faults::FaultPlan FaultFlags::read(Error& mistakes) const {

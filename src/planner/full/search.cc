@@ -207,7 +207,7 @@ Result<void> open_groups(SearchState& search) {
     search.answer.counts.all += search.count_of(group);
     search.open.push(least, Level::group, std::move(group));
   }
-  if (search.open.empty()) {
+  if (search.open.empty() || search.answer.counts.all == 0) {
     Error mistakes = search.space.base_mistakes();
     mistakes.add(Error("no plan: no split of " + std::to_string(search.task.devices) +
                        " devices and of the batch suits the model and what is fixed"));

@@ -84,24 +84,13 @@ Result<std::vector<Part>> deliver(const std::vector<Part>& before,
   return after;
 }
 
-/// The elements of `box`: those of `part`, if it keeps them, and zeros.
-Part padded(const Part& part, const Box& box, bool keeps) {
+/// The elements of `box`: those of `part`, around them zeros.
+Part padded(const Part& part, const Box& box) {
   Part result{box, std::vector<double>(static_cast<std::size_t>(box.elements()), 0)};
-  if (keeps) {
-    for_each(part.box, [&](const auto& at) {
-      result.values[index_in(box, at)] = part.values[index_in(part.box, at)];
-    });
-  }
+  for_each(part.box, [&](const auto& at) {
+    result.values[index_in(box, at)] = part.values[index_in(part.box, at)];
+  });
   return result;
-}
-
-/// Whether a rank keeps its copy where others mask theirs: the first of every axis that changes.
-bool is_first(const Step& step, const Mesh& mesh, std::int64_t rank) {
-  bool first = true;
-  for (std::size_t axis = 0; axis < step.from.size(); ++axis) {
-    first = first && (step.from[axis] == step.to[axis] || mesh.coordinate(rank, axis) == 0);
-  }
-  return first;
 }
 
 }  // namespace
@@ -152,11 +141,10 @@ Result<std::vector<Part>> move(std::vector<Part> ranks, std::span<const Step> st
       continue;
     }
     const Shape& shape = shape_of(problem, step);
-    if (step.operation == Operation::mask || step.operation == Operation::pad) {
+    if (step.operation == Operation::pad) {
       for (std::int64_t rank = 0; rank < mesh.ranks(); ++rank) {
         Part& part = ranks[static_cast<std::size_t>(rank)];
-        part = padded(part, held(shape, mesh, step.to, rank),
-                      step.operation == Operation::pad || is_first(step, mesh, rank));
+        part = padded(part, held(shape, mesh, step.to, rank));
       }
       continue;
     }

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
+
+#include "graph/workload.h"
 
 namespace orrery::layout {
 namespace {
@@ -165,9 +166,7 @@ bool can_apply(const Work& work, const Layout& layout) {
 std::optional<Operation> operation_between(const Placement& from, const Placement& to) {
   switch (from.kind) {
     case Kind::replicate:
-      return to.kind == Kind::shard     ? std::optional(Operation::slice)
-             : to.kind == Kind::partial ? std::optional(Operation::mask)
-                                        : std::nullopt;
+      return to.kind == Kind::shard ? std::optional(Operation::slice) : std::nullopt;
     case Kind::shard:
       return to.kind == Kind::replicate ? std::optional(Operation::all_gather)
              : to.kind == Kind::partial ? std::optional(Operation::pad)
@@ -231,18 +230,15 @@ std::optional<Step> conversion_between(const Layout& from, const Layout& to) {
 
 std::optional<Step> step_between(const Layout& from, const Layout& to) {
   std::optional<Step> step = conversion_between(from, to);
-  const auto is = [&](std::initializer_list<Operation> some) {
-    return step && std::find(some.begin(), some.end(), step->operation) != some.end();
-  };
-  const bool of_several =
-      is({Operation::all_gather, Operation::reduce_scatter, Operation::all_reduce}) &&
-      changed_axes(from, to).size() > 1;
-  return of_several || is({Operation::mask, Operation::pad}) ? std::nullopt : step;
+  const auto is = [&](Operation operation) { return step && step->operation == operation; };
+  const bool gathers_or_sums =
+      is(Operation::all_gather) || is(Operation::reduce_scatter) || is(Operation::all_reduce);
+  const bool several = gathers_or_sums && changed_axes(from, to).size() > 1;
+  return several || is(Operation::pad) ? std::nullopt : step;
 }
 
 Moves moves_of(const Step& step, const Shape& shape, const Mesh& mesh) {
-  if (step.operation == Operation::apply || step.operation == Operation::mask ||
-      step.operation == Operation::pad) {
+  if (step.operation == Operation::apply || step.operation == Operation::pad) {
     return {};
   }
   if (step.operation != Operation::all_reduce) {

@@ -8,7 +8,10 @@
 
 #include "base/names.h"
 #include "graph/layout.h"
-#include "graph/workload.h"
+
+namespace orrery::graph {
+enum class CollectiveKind : std::uint8_t;
+}
 
 namespace orrery::layout {
 
@@ -26,7 +29,6 @@ enum class Operation : std::uint8_t {
   all_to_all,
   send_recv,
   many_to_many,
-  mask,
   pad,
   apply
 };
@@ -40,7 +42,6 @@ constexpr auto named_values(Operation) {
       {Operation::send_recv, "send_recv", "to the rank of equal place at another coordinate"},
       {Operation::many_to_many, "many_to_many",
        "every source sends every target the piece that it needs, each a different one"},
-      {Operation::mask, "mask", "the first rank keeps its copy, others have zeros; nothing moves"},
       {Operation::pad, "pad", "slices to summands, zeros around them; nothing moves"},
       {Operation::apply, "apply", "the work between, on what every rank has; nothing moves"},
   });
@@ -48,8 +49,8 @@ constexpr auto named_values(Operation) {
 
 /// Whether elements go from rank to rank.
 constexpr bool moves(Operation operation) {
-  return operation != Operation::slice && operation != Operation::mask &&
-         operation != Operation::pad && operation != Operation::apply;
+  return operation != Operation::slice && operation != Operation::pad &&
+         operation != Operation::apply;
 }
 
 /// What is computed between two collectives: from a tensor to one of another shape, of which it
@@ -85,14 +86,14 @@ inline const Shape& shape_of(const Problem& problem, const Step& step) {
 /// not sliced (conditions 1 and 3 of a fusion).
 bool can_apply(const Work& work, const Layout& layout);
 
-/// What converts one axis, whatever the others hold; nothing: no operation does. Nothing moves
-/// between equal placements, which is no conversion.
+/// What converts one axis, whatever the others hold; nothing: no operation does. Requires unlike
+/// placements.
 ///
-///   from \ to   R            S(j)             P      only(d)
-///   R           -            slice            mask
+///   from \ to   R            S(j)             P     only(d)
+///   R                        slice
 ///   S(i)        all_gather   all_to_all       pad
-///   P           all_reduce   reduce_scatter   -
-///   only(c)                                          send_recv
+///   P           all_reduce   reduce_scatter
+///   only(c)                                         send_recv
 std::optional<Operation> operation_between(const Placement& from, const Placement& to);
 
 /// The collective of a library that does it; none: nothing moves, or messages of their own.

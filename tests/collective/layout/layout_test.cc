@@ -269,7 +269,7 @@ TEST(Fusion, NestedSlicesComeOffInOrder) {
 
 Layout any_layout(const Mesh& mesh, bool sums, int at) {
   Layout layout;
-  for (const Axis& axis : mesh.axes) {
+  for (const graph::MeshAxis& axis : mesh.axes) {
     if (axis.name == "pp") {
       layout.push_back(Placement::only(at));
       continue;

@@ -169,15 +169,15 @@ TEST(Mesh, EveryPairOfSoundSignaturesGivesWholeResultsAndGradients) {
   EXPECT_GT(executed, 500);
 }
 
-const graph::Mesh kDevices{{{"inner", 2}, {"outer", 2}}};
-const graph::Shape kRows{{8, 8}, Bytes(8)};
+const graph::Mesh kTwoByTwo{{{"inner", 2}, {"outer", 2}}};
+const graph::Shape kSquare{{8, 8}, Bytes(8)};
 
 /// The rank of equal coordinates on axes of summands, and 0 on others.
 std::int64_t summand_of(const graph::Layout& layout, std::int64_t rank) {
   std::int64_t number = 0;
   for (std::size_t axis = 0; axis < layout.size(); ++axis) {
     if (layout[axis] == graph::Placement::partial()) {
-      number += kDevices.coordinate(rank, axis) * kDevices.stride(axis);
+      number += kTwoByTwo.coordinate(rank, axis) * kTwoByTwo.stride(axis);
     }
   }
   return number;
@@ -185,7 +185,7 @@ std::int64_t summand_of(const graph::Layout& layout, std::int64_t rank) {
 
 /// Random summands, copies and slices, and the whole that they are parts of.
 struct Spread {
-  Array whole{kRows.extents};
+  Array whole{kSquare.extents};
   std::vector<layout::Part> parts;
 };
 Spread spread_by(const graph::Layout& layout, std::mt19937& random) {
@@ -195,21 +195,21 @@ Spread spread_by(const graph::Layout& layout, std::mt19937& random) {
     const std::int64_t first = summand_of(layout, rank);
     auto& own = summands[static_cast<std::size_t>(rank)];
     own = first < rank ? summands[static_cast<std::size_t>(first)]
-                       : random_array(kRows.extents, random).values;
+                       : random_array(kSquare.extents, random).values;
     for (std::size_t i = 0; first == rank && i < own.size(); ++i) {
       made.whole.values[i] += own[i];
     }
   }
-  made.parts = layout::scattered(kRows, kDevices, layout, summands);
+  made.parts = layout::scattered(kSquare, kTwoByTwo, layout, summands);
   return made;
 }
 
 /// Whether every rank has its box of the whole, with those that have its other summands.
-bool is_whole(const std::vector<layout::Part>& parts, const graph::Layout& layout,
-              const Array& whole) {
+bool is_whole_layout(const std::vector<layout::Part>& parts, const graph::Layout& layout,
+                     const Array& whole) {
   bool alike = true;
   for (std::int64_t rank = 0; rank < 4; ++rank) {
-    const graph::Box box = held(kRows, kDevices, layout, rank);
+    const graph::Box box = held(kSquare, kTwoByTwo, layout, rank);
     Array expected({box.end[0] - box.begin[0], box.end[1] - box.begin[1]});
     Array sum(expected.shape);
     for_each_index(expected.shape, [&](const Shape& at) {
@@ -234,8 +234,9 @@ bool converts(const graph::Layout& from, const graph::Layout& to, std::mt19937& 
   if (const auto step = layout::conversion_between(from, to)) {
     steps.push_back(*step);
   }
-  const auto after = layout::move(before.parts, steps, {kDevices, kRows, std::nullopt, from, to});
-  return after && (from == to || !steps.empty()) && is_whole(*after, to, before.whole);
+  const auto after =
+      layout::move(before.parts, steps, {kTwoByTwo, kSquare, std::nullopt, from, to});
+  return after && (from == to || !steps.empty()) && is_whole_layout(*after, to, before.whole);
 }
 
 TEST(Mesh, StepsConvertValuesForwardAndGradientsBackward) {
@@ -264,10 +265,10 @@ TEST(Mesh, AxisOneLeavesSlicesAloneThatAxisZeroCutsAgain) {
   // Rows 0 to 7 in slices of slices: ranks 0 and 2 have rows 0-1 and 4-5. What they gather, 0 1 4
   // 5, is not the first half that form (gather_0, full) says.
   const MeshForm form(Form::gather(0), Form::gather(0));
-  EXPECT_EQ(held(kRows, kDevices, form.held().value, 0).end[0], 2);
-  EXPECT_EQ(held(kRows, kDevices, form.held().value, 2).begin[0], 4);
+  EXPECT_EQ(held(kSquare, kTwoByTwo, form.held().value, 0).end[0], 2);
+  EXPECT_EQ(held(kSquare, kTwoByTwo, form.held().value, 2).begin[0], 4);
   const MeshForm gathered(Form::gather(0), Form::full());
-  EXPECT_EQ(held(kRows, kDevices, gathered.held().value, 0).end[0], 4);
+  EXPECT_EQ(held(kSquare, kTwoByTwo, gathered.held().value, 0).end[0], 4);
   for (const MeshStep& step : steps_from(form, 2)) {
     EXPECT_NE(step.group, MeshGroup::outer);
   }

@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "graph/model_graph.h"
 #include "graph/operator.h"
 #include "graph/token_route.h"
 #include "workload/zoo/architecture.h"
@@ -116,7 +117,10 @@ enum class Weights : std::uint8_t { trained, frozen, adapter };
 /// backward_bytes and backward_kernels, which are 0: bias gradients and the concatenation of dQ,
 /// dK, dV are with the operator that follows the GEMM forward, because they are split like it.
 struct ModelOperator {
-  std::string name;
+  std::string name;  ///< a label; what is done with it follows from the role
+  graph::OperatorRole role = graph::OperatorRole::none;
+  graph::Branch branch = graph::Branch::none;
+  int depth = 0;  ///< of multi-token prediction; 0: none
   graph::OperatorKind kind = graph::OperatorKind::elementwise;
   graph::GemmShape gemm;                   ///< gemm, attention: m = tokens (or S), n = out, k = in
   GemmSplit gemm_split = GemmSplit::none;  ///< column: n/t; row: k/t; heads: batch/t

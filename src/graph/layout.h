@@ -70,7 +70,7 @@ struct Held {
 /// "tp summands, pp 0 only".
 std::string to_string(const Layout& layout, const Mesh& mesh);
 
-/// What is laid out: extents and the size of an element.
+/// A Shape is what is laid out: extents and the size of an element.
 struct Shape {
   static constexpr std::size_t kMost = 6;
   std::vector<std::int64_t> extents;  ///< 1 to kMost
@@ -91,7 +91,8 @@ struct Box {
 };
 Box intersection(const Box& a, const Box& b);
 
-/// What `rank` holds: elements, or summands of them; empty for ranks where the tensor is not.
+/// Returns what `rank` holds: elements, or summands of them; empty for ranks where the tensor is
+/// not.
 Box held(const Shape& shape, const Mesh& mesh, const Layout& layout, std::int64_t rank);
 
 }  // namespace orrery::graph

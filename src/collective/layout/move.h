@@ -12,7 +12,7 @@
 
 namespace orrery::layout {
 
-/// What one rank holds of a tensor: the elements of its box, the last dimension the fastest.
+/// Part is what one rank holds: the elements of its box, the last dimension the fastest.
 struct Part {
   Box box;
   std::vector<double> values;

@@ -53,9 +53,9 @@ constexpr bool moves(Operation operation) {
          operation != Operation::apply;
 }
 
-/// What is computed between two collectives: from a tensor to one of another shape, of which it
-/// needs some dimensions whole (a gate: whole tokens) and can do others in slices. Never linear:
-/// summands are added before.
+/// Work is what is computed between two collectives: from a tensor to one of another shape, of
+/// which it needs some dimensions whole (a gate: whole tokens) and can do others in slices. Never
+/// linear: summands are added before.
 struct Work {
   Shape shape;             ///< of its result
   std::vector<int> whole;  ///< dimensions
@@ -86,8 +86,8 @@ inline const Shape& shape_of(const Problem& problem, const Step& step) {
 /// not sliced (conditions 1 and 3 of a fusion).
 bool can_apply(const Work& work, const Layout& layout);
 
-/// What converts one axis, whatever the others hold; nothing: no operation does. Requires unlike
-/// placements.
+/// Returns what converts one axis, whatever the others hold; nothing: no operation does. Requires
+/// unlike placements.
 ///
 ///   from \ to   R            S(j)             P     only(d)
 ///   R                        slice
@@ -96,10 +96,10 @@ bool can_apply(const Work& work, const Layout& layout);
 ///   only(c)                                         send_recv
 std::optional<Operation> operation_between(const Placement& from, const Placement& to);
 
-/// The collective of a library that does it; none: nothing moves, or messages of their own.
+/// Returns the collective of a library that does it; none: nothing moves, or messages of their own.
 std::optional<graph::CollectiveKind> collective_of(Operation operation);
 
-/// What turns `from` into `to` at once; nothing: more than one step does.
+/// Returns the step that turns `from` into `to` at once; nothing: more than one step does.
 ///
 ///   slice            copies -> slices
 ///   all_gather ...   of axes that change alike (send_recv: one axis) operation_between(); where

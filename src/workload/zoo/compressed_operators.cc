@@ -36,7 +36,8 @@ ModelOperator shared_gemm(const std::string& name, Role role, const Shapes& shap
   return op;
 }
 
-/// Of `width` columns; fused in place, unfused as rotary() of layer_operators.cc.
+/// Returns the rotation of `width` columns; fused in place, unfused as rotary() of
+/// layer_operators.cc.
 ModelOperator rotation(const std::string& name, Role role, const Shapes& shapes,
                        std::int64_t width) {
   const bool fused = shapes.options.fused_kernels;

@@ -54,8 +54,8 @@ constexpr bool moves(Operation operation) {
 }
 
 /// Work is what is computed between two collectives: from a tensor to one of another shape, of
-/// which it needs some dimensions whole (a gate: whole tokens) and can do others in slices. Never
-/// linear: summands are added before.
+/// which it needs some dimensions whole (a gate: whole tokens) and can do others in shards. Never
+/// linear: partial sums are added before.
 struct Work {
   Shape shape;             ///< of its result
   std::vector<int> whole;  ///< dimensions
@@ -82,8 +82,8 @@ inline const Shape& shape_of(const Problem& problem, const Step& step) {
   return step.after_work && problem.work ? problem.work->shape : problem.shape;
 }
 
-/// Whether every rank can do its part of the work: no summands, the dimensions that it needs whole
-/// not sliced (conditions 1 and 3 of a fusion).
+/// Whether every rank can do its part of the work: no partial sums, the dimensions that it needs
+/// whole not sliced (conditions 1 and 3 of a fusion).
 bool can_apply(const Work& work, const Layout& layout);
 
 /// Returns what converts one axis, whatever the others hold; nothing: no operation does. Requires
@@ -101,16 +101,16 @@ std::optional<graph::CollectiveKind> collective_of(Operation operation);
 
 /// Returns the step that turns `from` into `to` at once; nothing: more than one step does.
 ///
-///   slice            copies -> slices
+///   slice            copies -> shards
 ///   all_gather ...   of axes that change alike (send_recv: one axis) operation_between(); where
 ///                    axes nest in a dimension, those that cut last
-///   many_to_many     a coordinate changes, and slices or copies of the other axes; no summands
+///   many_to_many     a coordinate changes, and slices or copies of the other axes; no partial sums
 ///   all_to_all and many_to_many send each needed piece once; where several ranks hold a copy of
 ///   it, each sends an equal part of it.
 std::optional<Step> conversion_between(const Layout& from, const Layout& to);
 
 /// Those of conversion_between() that a search for the cheapest sequence is made of: collectives of
-/// one axis each but for exchanges, and none that makes summands of what is whole.
+/// one axis each but for exchanges, and none that makes partial sums of what is whole.
 std::optional<Step> step_between(const Layout& from, const Layout& to);
 
 /// From sender to receiver, which may be one rank; `reduce`: added to what the others send it.

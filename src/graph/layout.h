@@ -4,17 +4,17 @@
 /// Each axis of the mesh holds the tensor in one of four ways:
 ///
 ///   replicate  R     a whole copy on every rank
-///   shard      S(d)  slices along dimension d
-///   partial    P     summands of full shape
+///   shard      S(d)  a part of it along dimension d
+///   partial    P     a partial sum of full shape
 ///   only       c     only at coordinate c (a stage of a pipeline)
 ///
-/// Axes that slice one dimension nest: the later axis of the mesh cuts first. Slices may be uneven:
+/// Axes that shard one dimension nest: the later axis of the mesh cuts first. Shards may be uneven:
 /// of n elements over p ranks, rank i has those from floor(i n / p) to floor((i+1) n / p).
 ///
 /// A tensor of a training step is held twice, as a value and as the gradient of the loss by it, and
-/// not always alike: a copy (R) of what every rank works on with its own samples has summands (P)
-/// for a gradient. Where an edge of the graph converts the value `from -> to`, its backward pass
-/// converts the gradient `to -> from`.
+/// not always alike: where every rank works on a copy (R) with its own samples, the gradient is a
+/// partial sum (P) on each. Where an edge of the graph converts the value `from -> to`, its backward
+/// pass converts the gradient `to -> from`.
 #pragma once
 
 #include <array>
@@ -91,8 +91,8 @@ struct Box {
 };
 Box intersection(const Box& a, const Box& b);
 
-/// Returns what `rank` holds: elements, or summands of them; empty for ranks where the tensor is
-/// not.
+/// Returns what `rank` holds: elements, or partial sums of them; empty for ranks where the
+/// tensor is not.
 Box held(const Shape& shape, const Mesh& mesh, const Layout& layout, std::int64_t rank);
 
 }  // namespace orrery::graph

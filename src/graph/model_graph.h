@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the operators of a model are for.
+/// Roles of a model's operators.
 ///
 /// Names of operators are labels: users type them (`recompute_modules`, `lora_targets`,
 /// `unquantized_modules`, tables of measured kernels) and traces show them. What code does with an

@@ -109,7 +109,7 @@ std::optional<graph::CollectiveKind> collective_of(Operation operation);
 ///   it, each sends an equal part of it.
 std::optional<Step> conversion_between(const Layout& from, const Layout& to);
 
-/// Those of conversion_between() that a search for the cheapest sequence is made of: collectives of
+/// Returns the same of the steps that a search for the cheapest sequence is made of: collectives of
 /// one axis each but for exchanges, and none that makes partial sums of what is whole.
 std::optional<Step> step_between(const Layout& from, const Layout& to);
 

@@ -17,7 +17,7 @@ std::string words(const std::vector<Form>& forms) {
   return text;
 }
 
-/// What moves between two placements.
+/// Returns what moves between two placements.
 Operation between(const graph::Placement& from, const graph::Placement& to) {
   const Operation operation = layout::operation_between(from, to).value_or(Operation::slice);
   return layout::moves(operation) ? operation : Operation::slice;

@@ -71,7 +71,7 @@ class Form {
 std::string to_string(Form form);
 std::optional<Form> parse_form(std::string_view text);
 
-/// What a conversion costs; `slice` stands for all that moves nothing.
+/// A conversion costs one of kConversions; `slice` stands for all that moves nothing.
 using layout::Operation;
 /// In the order of reports.
 inline constexpr std::array kConversions{Operation::slice, Operation::all_gather,

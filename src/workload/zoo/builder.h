@@ -40,7 +40,7 @@ struct Shapes {
   Bytes hidden_mask;       ///< T x H of one byte: a dropout mask
 };
 
-/// Those from `first` on that no branch has are of this one.
+/// Gives operators from `first` on to the branch, but for those that one has already.
 void mark(Operators& operators, std::size_t first, Branch branch);
 
 /// The layer kind with this index. Requires 0 <= kind < number of layer_kinds(model).

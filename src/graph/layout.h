@@ -13,8 +13,8 @@
 ///
 /// A tensor of a training step is held twice, as a value and as the gradient of the loss by it, and
 /// not always alike: where every rank works on a copy (R) with its own samples, the gradient is a
-/// partial sum (P) on each. Where an edge of the graph converts the value `from -> to`, its backward
-/// pass converts the gradient `to -> from`.
+/// partial sum (P) on each. Where an edge of the graph converts the value `from -> to`, its
+/// backward pass converts the gradient `to -> from`.
 #pragma once
 
 #include <array>

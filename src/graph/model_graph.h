@@ -104,6 +104,9 @@ enum class OperatorRole : std::uint8_t {
   adapter_sum,
 };
 
+/// A dimension of activations that parallelism may divide.
+enum class Dim : std::uint8_t { heads, key_value_heads, groups, inner };
+
 /// Which part of a layer an operator belongs to; norms, residual sums and streams to none.
 enum class Branch : std::uint8_t {
   none,

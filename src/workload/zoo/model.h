@@ -74,6 +74,7 @@ ParameterCount count_parameters(const Model& model);
 struct TensorExtent {
   std::string what;
   std::int64_t extent = 0;
+  graph::Dim dim = graph::Dim::inner;
 };
 /// By tp: heads, key-value heads, MLP widths, Mamba heads and groups.
 std::vector<TensorExtent> tensor_extents(const Model& model);

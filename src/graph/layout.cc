@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collective/layout/layout.h"
+#include "graph/layout.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace orrery::layout {
+namespace orrery::graph {
 
 std::int64_t Mesh::ranks() const {
   return stride(axes.size());
@@ -92,4 +92,4 @@ Box held(const Shape& shape, const Mesh& mesh, const Layout& layout, std::int64_
   return box;
 }
 
-}  // namespace orrery::layout
+}  // namespace orrery::graph

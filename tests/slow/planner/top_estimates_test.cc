@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How near the values of the hundred best plans of a search are to their simulations: where a search
-// looks, not at random plans. Each as it is, and times what the simulation of another plan of its
-// family was above its value.
+// How near the values of the hundred best plans of a search are to their simulations: where a
+// search looks, not at random plans. Each as it is, and times what the simulation of another plan
+// of its family was above its value.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -72,12 +72,13 @@ TEST_P(TopEstimates, AreNear) {
   const Setting& searched = GetParam();
   const Errors errors = errors_of(testing::task(searched));
   ASSERT_GE(errors.values.size(), 20U);
-  fmt::print("{} on {} x {}: of {} values {:.0f} % within 3 %, 95 % within {:.2f} %, worst {:.2f} %; "
-             "of {} with a like {:.0f} % within 2 %\n",
-             searched.model, searched.machine, searched.devices, errors.values.size(),
-             100 * share_within(errors.values, 0.03),
-             100 * errors.values[errors.values.size() * 95 / 100], 100 * errors.values.back(),
-             errors.expected.size(), 100 * share_within(errors.expected, 0.02));
+  fmt::print(
+      "{} on {} x {}: of {} values {:.0f} % within 3 %, 95 % within {:.2f} %, worst {:.2f} %; "
+      "of {} with a like {:.0f} % within 2 %\n",
+      searched.model, searched.machine, searched.devices, errors.values.size(),
+      100 * share_within(errors.values, 0.03), 100 * errors.values[errors.values.size() * 95 / 100],
+      100 * errors.values.back(), errors.expected.size(),
+      100 * share_within(errors.expected, 0.02));
   EXPECT_GE(share_within(errors.values, 0.1), 0.9);
 }
 

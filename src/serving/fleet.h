@@ -23,6 +23,8 @@ namespace orrery::serving {
 /// ones get no more requests and stop with their last answer. A token bucket of `admit_burst` and
 /// `admit_rate` rejects what comes too fast.
 ///
+/// Engines have any degrees, those of the prefill pool their own.
+///
 /// With a prefill pool a request is computed there to its first token, keeps its blocks, gets
 /// blocks in an engine of the decode pool, moves (kv_transfers.h) and decodes; a preempted one is
 /// computed again where it decodes. What that engine's prefix cache has does not move.

@@ -6,9 +6,9 @@
 ///   asynchronous        the next step is scheduled while one runs, from what had arrived when that
 ///                       one began; step = max(accelerator + gap, host). A request that arrives
 ///                       while the engine is busy waits for the rest of a step and a further one.
-///   dp > 1              every copy has its own scheduler and KV cache and takes the request when
-///                       it has the fewest; all step together, as long as the slowest of them, each
-///                       padded to the most tokens
+///   dp > 1              every copy has its own scheduler, KV cache, tiers and adapters and takes
+///                       the request when it has the fewest; all step together, as long as the
+///                       slowest of them, each padded to the most tokens
 ///   pp > 1              up to pp steps are in flight, one per stage; a request is in one at a time
 ///   replicas, prefill   several engines behind a router (fleet.h), their number by the load
 ///

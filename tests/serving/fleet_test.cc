@@ -6,6 +6,8 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
+
 #include "serving/metrics.h"
 #include "serving/requests/generate.h"
 
@@ -60,10 +62,20 @@ bool same_times(const Run& a, const Run& b) {
   return equal;
 }
 
+/// Copies of attention share experts, stages and ranks of a context do not go with them.
+const zoo::Model& draw_degrees(Engine& engine) {
+  static const zoo::Model experts = zoo::load_model("qwen3-30b-a3b").value();
+  const auto kind = *rc::gen::inRange(0, 4);
+  engine.pp = kind == 1 ? 2 : 1;
+  engine.cp = kind == 2 ? 2 : 1;
+  engine.dp = engine.ep = kind == 3 ? 2 : 1;
+  return kind == 3 ? experts : small_model();
+}
+
 RC_GTEST_PROP(Fleet, OfOneIsTheEngineAlone, ()) {
   Engine engine = drawn_engine();
-  engine.pp = *rc::gen::element(1, 2);
-  auto server = Server::make(small_model(), dgx(), engine);
+  const zoo::Model& model = draw_degrees(engine);
+  auto server = Server::make(model, dgx(), engine);
   RC_ASSERT(server.has_value());
   const std::vector<requests::Request> requests = drawn_requests();
   const ServeOptions options{.max_concurrency = *rc::gen::element(0, 3)};
@@ -83,16 +95,29 @@ RC_GTEST_PROP(Fleet, EveryTokenIsComputedOnceWhereverItIs, ()) {
   engine.replicas = *rc::gen::inRange(1, 4);
   engine.prefill = *rc::gen::inRange(0, 3);
   engine.tp = *rc::gen::element(1, 2);
+  const zoo::Model& model = draw_degrees(engine);
   engine.prefill_tp = *rc::gen::element(0, 1, 4);
+  if (&model != &small_model()) {
+    engine.prefill_dp = *rc::gen::element(0, 1, 2);
+  } else if (engine.cp == 1) {
+    engine.prefill_pp = *rc::gen::element(0, 1, 4);
+  } else {
+    engine.prefill_cp = *rc::gen::element(0, 1, 4);
+  }
+  engine.adapter_slots = *rc::gen::element(0, 0, 2);
+  engine.tiers = engine.adapter_slots > 0 ? "" : *rc::gen::element("", "host:20 MB");
   if (engine.prefill == 0 && *rc::gen::arbitrary<bool>()) {
     engine.most_replicas = engine.replicas + 2;
     engine.target_requests = *rc::gen::inRange(1, 4);
     engine.start_up = *rc::gen::element(Time(0), Time(50_ms));
     engine.cool_down = 20_ms;
   }
-  auto server = Server::make(small_model(), dgx(), engine);
+  auto server = Server::make(model, dgx(), engine);
   RC_ASSERT(server.has_value());
-  const std::vector<requests::Request> requests = drawn_requests();
+  std::vector<requests::Request> requests = drawn_requests();
+  for (std::size_t i = 0; engine.adapter_slots > 0 && i < requests.size(); ++i) {
+    requests[i].adapter = static_cast<std::int32_t>(i % 3);
+  }
   ServeOptions options{.max_concurrency = *rc::gen::element(0, 5)};
   const serving::Run run = server->run(requests, options);
   RC_ASSERT(run.requests.size() + static_cast<std::size_t>(run.refused) == requests.size());
@@ -155,8 +180,8 @@ TEST(KvTransfers, ShareTheLinksOfTheirEnds) {
       transfers.begin(1_ms, source, destination, Bytes(4'500'000'000));
     }
     Time last{0};
-    while (!transfers.next().is_overflow()) {
-      last = transfers.next();
+    while (!transfers.next(Time::max()).is_overflow()) {
+      last = transfers.next(Time::max());
       transfers.advance(last);
     }
     return to_seconds(last - 1_ms);
@@ -179,8 +204,8 @@ TEST(KvTransfers, FirstComeFirstServedWithFifo) {
     transfers.begin(Time(0), {0, 1}, {1, 1}, Bytes(4'500'000'000));
     transfers.begin(Time(0), {0, 1}, {2, 1}, Bytes(4'500'000'000));
     std::vector<double> times;
-    while (!transfers.next().is_overflow()) {
-      const Time now = transfers.next();
+    while (!transfers.next(Time::max()).is_overflow()) {
+      const Time now = transfers.next(Time::max());
       times.insert(times.end(), transfers.advance(now).size(), to_seconds(now));
     }
     return times;
@@ -194,15 +219,85 @@ TEST(KvTransfers, FirstComeFirstServedWithFifo) {
   EXPECT_NEAR(in_order[1] / shared[1], 1, 1e-6);
 }
 
-TEST(Fleet, TransfersAreNoPackets) {
+TEST(KvTransfers, RanksOfTokensAndStagesSendTheirParts) {
+  const machine::Machine machine = machine::with_devices(dgx(), 8).value();
+  const auto took = [&](const Placement& source, const Placement& destination) {
+    KvTransfers transfers(machine, {});
+    transfers.begin(Time(0), source, destination, Bytes(4'500'000'000));
+    Time last{0};
+    for (Time next = transfers.next(Time::max()); !next.is_overflow();
+         next = transfers.next(Time::max())) {
+      transfers.advance(next);
+      last = next;
+    }
+    return to_seconds(last);
+  };
+  const double alone = took({.first = 0}, {.first = 4});
+  // One rank gets half from each of two: its own link is full. Two of one sender: twice the bytes.
+  EXPECT_NEAR(took({.first = 0, .tokens = 2}, {.first = 4}) / alone, 1, 0.01);
+  EXPECT_NEAR(took({.first = 0, .layers = 2}, {.first = 4}) / alone, 1, 0.01);
+  EXPECT_NEAR(took({.first = 0}, {.first = 4, .tokens = 2}) / alone, 2, 0.01);
+  EXPECT_NEAR(took({.first = 0, .layers = 2}, {.first = 4, .layers = 2}) / alone, 1, 0.01);
+  // Ranks 0 to 3 have halves of heads in two stages, 4 to 7 quarters of heads of all layers: each
+  // gets half of its bytes from either stage, each sender serves two.
+  EXPECT_NEAR(took({.first = 0, .heads = 2, .layers = 2}, {.first = 4, .heads = 4}) / alone, 1,
+              0.01);
+  // Two senders of halves of heads serve two quarters each.
+  EXPECT_NEAR(took({.first = 0, .heads = 2}, {.first = 4, .heads = 4}) / alone, 2, 0.01);
+}
+
+/// Ends of two transfers from one device, the second begun when half of the first is there, looked
+/// at in steps of `period`.
+std::array<double, 2> packets_from_one_port(simulate::NetworkModel model, Time period) {
+  const machine::Machine machine = machine::with_devices(dgx(), 8).value();
+  constexpr Bytes kBytes{45'000'000};  // 0.1 ms at 450 GB/s
+  KvTransfers transfers(machine, model);
+  EXPECT_TRUE(transfers.check().has_value());
+  transfers.begin(Time(0), {.first = 0}, {.first = 1}, kBytes);
+  bool begun = false;
+  std::array<double, 2> ends{};
+  for (Time bound{0}; bound < 1_ms; bound += period) {
+    for (Time next = transfers.next(bound); next <= bound; next = transfers.next(bound)) {
+      for (const std::size_t ended : transfers.advance(next)) {
+        ends[ended] = to_seconds(next);
+      }
+    }
+    if (!begun && bound == 50_us) {
+      transfers.begin(bound, {.first = 0}, {.first = 2}, kBytes);
+      begun = true;
+    }
+  }
+  EXPECT_FALSE(transfers.looks_ahead());
+  return ends;
+}
+
+TEST(KvTransfers, PacketsAndFlitsShareAsFlowsDoWhateverTheBoundsAre) {
+  // Of 2 x 0.1 ms the first has half alone and half at half the rate: 0.15 ms; all take 0.2 ms.
+  // Headers and latencies come on top.
+  for (const auto model : {simulate::NetworkModel::packet, simulate::NetworkModel::flit}) {
+    const std::array<double, 2> ends = packets_from_one_port(model, 1_us);
+    EXPECT_NEAR(ends[1], 0.2e-3, 0.01e-3) << name_of(model);
+    EXPECT_EQ(ends, packets_from_one_port(model, 25_us)) << name_of(model);
+  }
+  EXPECT_NEAR(packets_from_one_port(simulate::NetworkModel::packet, 1_us)[0], 0.15e-3, 0.01e-3);
+}
+
+TEST(Fleet, TransfersAsPacketsTakeAboutAsLongAsFlows) {
   Engine engine = load_engine("vllm@0.19").value();
   engine.prefill = 1;
-  engine.network = simulate::NetworkModel::packet;
-  const auto refused = Server::make(small_model(), dgx(), engine);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().to_string(), testing::HasSubstr("network: found 'packet'"));
-  engine.network = simulate::NetworkModel::fifo;
-  EXPECT_TRUE(Server::make(small_model(), dgx(), engine));
+  requests::Generator load;
+  load.rate = 200;
+  load.input.first = 500;
+  load.output.first = 20;
+  load.count = 20;
+  const auto moved = [&](std::optional<simulate::NetworkModel> network) {
+    engine.network = network;
+    const serving::Run run =
+        Server::make(small_model(), dgx(), engine)->run(requests::generate(load));
+    EXPECT_EQ(run.requests.size(), 20U);
+    return to_seconds(metrics(run, dgx()).moved.mean);
+  };
+  EXPECT_NEAR(moved(simulate::NetworkModel::packet) / moved({}), 1, 0.1);
 }
 
 TEST(Fleet, ReplicasServeMoreThanOne) {

@@ -23,11 +23,11 @@ topology::LinkMap laid(const machine::Machine& machine) {
 }
 
 /// Parts of the source that have some of a part of the destination: [first, end).
-struct Parts {
+struct Sources {
   std::int64_t first = 0;
   std::int64_t end = 0;
 };
-Parts parts_of(std::int64_t part, std::int64_t from, std::int64_t to) {
+Sources sources_of(std::int64_t part, std::int64_t from, std::int64_t to) {
   const std::int64_t first = part * from / to;
   return {first, std::max(first + 1, (part + 1) * from / to)};
 }
@@ -120,9 +120,9 @@ void KvTransfers::start(std::size_t transfer) {
   const Placement& from = it.source;
   const Placement& to = it.destination;
   for (std::int64_t rank = 0; rank < to.ranks(); ++rank) {
-    const Parts heads = parts_of(rank % to.heads, from.heads, to.heads);
-    const Parts tokens = parts_of(rank / to.heads % to.tokens, from.tokens, to.tokens);
-    const Parts layers = parts_of(rank / to.heads / to.tokens, from.layers, to.layers);
+    const Sources heads = sources_of(rank % to.heads, from.heads, to.heads);
+    const Sources tokens = sources_of(rank / to.heads % to.tokens, from.tokens, to.tokens);
+    const Sources layers = sources_of(rank / to.heads / to.tokens, from.layers, to.layers);
     const std::int64_t messages =
         (heads.end - heads.first) * (tokens.end - tokens.first) * (layers.end - layers.first);
     for (std::int64_t l = layers.first; l < layers.end; ++l) {

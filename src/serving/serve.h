@@ -146,7 +146,7 @@ class Server {
   step::StepCost& cost() { return part_.cost; }
 
  private:
-  /// What one engine is made of.
+  /// A Part is what one engine is made of.
   struct Part {
     step::StepCost cost;
     Run empty;

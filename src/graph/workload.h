@@ -100,7 +100,7 @@ inline constexpr StreamIndex kComputeStream(std::size_t{0});
 inline constexpr int kRemoteTier = -1;
 
 /// Which way a copy passes the port between its device and the machine around it.
-enum class CopyWay : std::uint8_t {
+enum class CopyDirection : std::uint8_t {
   none,  ///< not at all: it stays on the other side
   out,
   in,
@@ -140,9 +140,9 @@ struct Node {
   /// `channel` are received in the order sent.
   std::int64_t peer = 0;
   std::uint32_t channel = 0;
-  int tier = 1;                 ///< of copy: index into the device's memory tiers, or kRemoteTier
-  CopyWay way = CopyWay::none;  ///< of copy
-  bool host_sync = false;       ///< the host waits for this node before it issues further kernels
+  int tier = 1;  ///< of copy: index into the device's memory tiers, or kRemoteTier
+  CopyDirection direction = CopyDirection::none;  ///< of copy
+  bool host_sync = false;  ///< the host waits for this node before it issues further kernels
   /// Nodes of this template that must be complete; all earlier in the list. What tensors and the
   /// order of the own stream imply is among them or follows from them.
   std::vector<int> after;

@@ -35,12 +35,12 @@ class Ledger {
 
   Time last() const { return last_; }
   /// Collectives, if there are any, take what messages take too.
-  Beside beside() const { return beside_without(0); }
+  Concurrent concurrent() const { return concurrent_without(0); }
   /// If `collectives` of the active ones did not run.
-  Beside beside_without(int collectives) const {
-    return collectives_ > collectives ? Beside::collectives
-           : messages_ > 0            ? Beside::messages
-                                      : Beside::nothing;
+  Concurrent concurrent_without(int collectives) const {
+    return collectives_ > collectives ? Concurrent::collectives
+           : messages_ > 0            ? Concurrent::messages
+                                      : Concurrent::nothing;
   }
   const Breakdown& breakdown() const { return breakdown_; }
 

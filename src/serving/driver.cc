@@ -62,9 +62,17 @@ void Driver::run_until(Time horizon) {
   }
 }
 
+Time Driver::clock() const {
+  if (flights_.empty()) {
+    return stalled_ ? Time::max() : now_;
+  }
+  const Time landing = flights_.front().end;
+  return is_full() ? landing : std::min(landing, waiting_ ? next_event() : now_);
+}
+
 void Driver::poke(Time at) {
-  if (stalled_) {
-    stalled_ = false;
+  if (stalled_ || waiting_) {
+    stalled_ = waiting_ = false;
     now_ = std::max(now_, at);
   }
 }

@@ -38,7 +38,7 @@ class Driver {
   /// which none is before. Requires that the inbox has what reaches it before then.
   void run_until(Time horizon);
   /// When the next step begins, as far as is known; Time::max(): nothing to do before poke().
-  Time clock() const { return stalled_ ? Time::max() : now_; }
+  Time clock() const;
   /// What it can do may have changed at `at`.
   void poke(Time at);
   /// run_until() returns after the step under way.
@@ -81,6 +81,10 @@ class Driver {
   void go_synchronous();
   void go_ahead();
   void go_pipelined();
+  /// The first of the steps under way ends.
+  void land();
+  /// Whether every stage has a step.
+  bool is_full() const { return flights_.size() >= static_cast<std::size_t>(run_.engine.pp); }
 
   /// Puts what has reached the engine until `now` into a queue, and what has been fetched.
   void enqueue(Time now);
@@ -125,7 +129,8 @@ class Driver {
   Measures measures_;
   Time now_{0};  ///< the next step begins; pp > 1: the first stage is free
   Time horizon_ = Time::max();
-  bool stalled_ = false;
+  bool stalled_ = false;  ///< nothing to do before poke()
+  bool waiting_ = false;  ///< pp > 1: nothing to begin before a step ends or something comes
   bool only_prefill_ = false;
   Ticks ticks_;
   Ticks next_;                  ///< of the step after, where they are formed ahead

@@ -63,31 +63,28 @@ void Driver::go_ahead() {
   }
 }
 
+void Driver::land() {
+  const Flight& flight = flights_.front();
+  std::transform(flight.ticks.begin(), flight.ticks.end(), next_.begin(),
+                 [](const scheduler::Tick& tick) { return &tick; });
+  complete(next_, flight.end);
+  flights_.pop_front();
+  waiting_ = false;
+}
+
 void Driver::go_pipelined() {
-  const auto stages = static_cast<std::size_t>(run_.engine.pp);
-  const auto land = [&] {
-    const Flight& flight = flights_.front();
-    std::transform(flight.ticks.begin(), flight.ticks.end(), next_.begin(),
-                   [](const scheduler::Tick& tick) { return &tick; });
-    complete(next_, flight.end);
-    flights_.pop_front();
-  };
-  while (now_ < horizon_) {
-    while (!flights_.empty() && (flights_.front().end <= now_ || flights_.size() >= stages)) {
-      now_ = std::max(now_, flights_.front().end);
+  while (clock() < horizon_) {
+    const Time landing = flights_.empty() ? Time::max() : flights_.front().end;
+    if (landing <= now_ || is_full() || (waiting_ && landing <= next_event())) {
+      now_ = std::max(now_, landing);
       land();
+      continue;
     }
-    if (now_ >= horizon_) {
-      return;  // what has ended may bring others
-    }
+    now_ = waiting_ ? std::max(now_, next_event()) : now_;
     enqueue(now_);
     const bool any = schedule(ticks_);
-    if (!any && !flights_.empty()) {
-      const Time landing = flights_.front().end;
-      now_ = std::max(now_, std::min({landing, next_event(), horizon_}));
-      if (now_ >= landing) {
-        land();
-      }
+    waiting_ = !any && !flights_.empty();
+    if (waiting_) {
       continue;
     }
     if (!any) {

@@ -25,7 +25,7 @@ struct Copy {
   std::vector<scheduler::RequestIndex> finished;  ///< by the last step
 };
 
-/// What the copies compute in one step, by copy.
+/// Points to what each copy computes in one step, by copy.
 using Ticks = std::vector<const scheduler::Tick*>;
 
 /// Shapes and time of a step: each copy is padded to the tokens of that with most, and the step

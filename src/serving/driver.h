@@ -37,9 +37,10 @@ class Driver {
   /// Takes the steps that begin before `horizon`; a step in flight there has all its effects, of
   /// which none is before. Requires that the inbox has what reaches it before then.
   void run_until(Time horizon);
-  /// When the next step begins, as far as is known; Time::max(): nothing to do before poke().
+  /// Returns when the next step begins or, of a pipeline, ends, as far as is known; Time::max():
+  /// nothing to do before poke().
   Time clock() const;
-  /// What it can do may have changed at `at`.
+  /// Says that what it can do may have changed at `at`.
   void poke(Time at);
   /// run_until() returns after the step under way.
   void halt() { horizon_ = Time(0); }
@@ -61,7 +62,7 @@ class Driver {
   /// what is known of it, its first token too. Its number, or nothing: there are none now.
   std::optional<std::size_t> expect(std::size_t number, const requests::Request& request,
                                     const Served& served);
-  /// Its keys and values have come.
+  /// Says that the keys and values of a request have come.
   void deliver(std::size_t served);
   std::size_t copy_of(std::size_t served) const { return places_[served].copy; }
   const scheduler::RequestState& state_of(std::size_t served) const;
@@ -113,7 +114,7 @@ class Driver {
   /// Advances over steps that only decode, from now on; `shapes_` is of the first of them. Returns
   /// how many. Requires one copy.
   std::int64_t decode_run(std::int64_t most);
-  /// Of at most so many steps, those before a request sees no more keys of a window than before.
+  /// Returns `most`, or how many steps come before a request sees no more keys of a window.
   std::int64_t before_windows_fill(std::int64_t most) const;
   /// All of the running requests decode one token. False of several copies.
   bool only_decodes(const Ticks& ticks) const;

@@ -154,7 +154,7 @@ bool KvTransfers::looks_ahead() const {
   return links_->looks_ahead() && under_way_ > 0;
 }
 
-/// What looks ahead is settled by whoever says how far.
+/// Lets rates follow. A network that looks ahead is settled by whoever says how far.
 void KvTransfers::settle() {
   if (!links_->looks_ahead() && queue_.instant_is_over()) {
     links_->settle(queue_);

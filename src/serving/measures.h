@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a run measures of an engine's steps. Internal to this folder.
+/// Measuring of an engine's steps. Internal to this folder.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace orrery::serving {
 /// which is summed in blocks x picoseconds, so that skipped and scheduled steps give the same.
 class Measures {
  public:
-  /// Of an engine with so many blocks in all; tokens are counted from `first` on.
+  /// Listens to an engine with so many blocks in all; tokens are counted from `first` on.
   Measures(Run& run, Time first, std::int64_t blocks, std::size_t most_steps)
       : run_(run), first_(first), blocks_(blocks), most_steps_(most_steps) {}
 
-  /// What an engine holds.
+  /// Requests and blocks of an engine.
   struct State {
     std::int64_t running = 0;
     std::int64_t waiting = 0;

@@ -303,8 +303,9 @@ Result<Engine> parse_engine(const ConfigNode& node,
 /// Mistakes of an engine that a model and a machine show, with the places of the fields in its
 /// file.
 Error located(Error error, const Engine& engine);
-/// Every field, as a file.
-std::string to_yaml(const Engine& engine);
+/// Every field, as a file. `of_checkpoint`: without the formats that are as the engine's table has
+/// them, which are then a checkpoint's own.
+std::string to_yaml(const Engine& engine, bool of_checkpoint = false);
 /// The value of "section.field" as a file has it; "" where there is no such field.
 std::string field_text(const Engine& engine, std::string_view path);
 

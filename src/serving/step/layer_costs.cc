@@ -19,10 +19,11 @@ constexpr std::int64_t kVocabularyMultiple = 64;  // vLLM's DEFAULT_VOCAB_PADDIN
 
 /// Says whether a matrix is in the narrow formats.
 bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
-  if (!op.has_weight || op.name.starts_with("logits") || op.name.starts_with("router")) {
+  using Role = graph::OperatorRole;
+  if (!op.has_weight || op.role == Role::logits || op.role == Role::router) {
     return false;  // as quantised checkpoints have them
   }
-  const bool mlp = op.name.ends_with("fc1_gemm") || op.name.ends_with("fc2_gemm");
+  const bool mlp = op.role == Role::up || op.role == Role::down;
   return narrow == Narrow::all || op.expert || (narrow == Narrow::mlp && mlp);
 }
 
@@ -32,7 +33,7 @@ graph::Operator streamed(const zoo::Model& model, const zoo::ModelOperator& op) 
   run.bytes = op.forward_bytes;
   run.kernels = op.forward_kernels;
   if (op.kind == graph::OperatorKind::norm && model.norm_place == zoo::NormPlace::before &&
-      (op.name == "input_norm" || op.name == "mlp_norm")) {
+      op.role == graph::OperatorRole::norm_branch) {
     run.bytes = 2 * run.bytes;  // with the residual stream: read, added to, written
   } else if (op.kind == graph::OperatorKind::permute) {
     run.kernels = 1;
@@ -218,7 +219,7 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
     for (const zoo::ModelOperator& op :
          zoo::layer_operators(model_, shapes, static_cast<int>(kind))) {
       routes = routes || op.expert;
-      const bool expanded_apart = op.name == "kv_b_gemm";  // attend_latent()
+      const bool expanded_apart = op.role == graph::OperatorRole::key_value_up;  // attend_latent()
       if (!is_left_out(model_, op) && !expanded_apart) {
         add_operator(ended ? second : first, op, plan);
       }
@@ -288,8 +289,8 @@ void StepCost::visit_adapted(std::int64_t tokens, Visit visit) const {
          zoo::layer_operators(model_, shapes, static_cast<int>(kind))) {
       if (is_product(op) && !op.expert && is_narrow(op, Narrow::all)) {
         const zoo::ModelOperator share = plan::shard(op, plan);
-        const bool pair = op.name.ends_with("fc1_gemm") && zoo::is_gated(model_.mlp);
-        const std::int64_t fused = op.name == "qkv_gemm" ? 3 : pair ? 2 : 1;
+        const bool pair = op.role == graph::OperatorRole::up && zoo::is_gated(model_.mlp);
+        const std::int64_t fused = op.role == graph::OperatorRole::project_qkv ? 3 : pair ? 2 : 1;
         visit(kinds_[kind], share.gemm.n, share.gemm.k, fused);
       }
     }

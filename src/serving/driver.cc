@@ -123,6 +123,7 @@ std::optional<std::size_t> Driver::expect(std::size_t number, const requests::Re
     if (spec && copies_[copy].scheduler->expect(std::move(*spec))) {
       add(number, copy, served, served.first);
       run_.requests.back().output = answer_of(request, run_.engine);
+      run_.requests.back().last = Time(0);
       return run_.requests.size() - 1;
     }
   }
@@ -147,7 +148,7 @@ const scheduler::RequestState& Driver::state_of(std::size_t served) const {
 void Driver::finish() {
   measures_.finish();
   for (const Copy& copy : copies_) {
-    assert((now_.is_overflow() ||
+    assert((only_prefill_ || now_.is_overflow() ||
             (copy.scheduler->waiting().empty() && copy.scheduler->running().empty())) &&
            "all that joined ended");
     run_.totals += copy.scheduler->totals();

@@ -303,15 +303,19 @@ void Fleet::join() {
     run_.duration = std::max(run_.duration, part.duration);
   }
   run_.busy = busy / run_.devices;
-  for (const Place& place : places_) {
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const Place& place = places_[i];
     const std::int32_t at = place.member >= 0 ? place.member : place.prefill;
     if (at < 0) {
       continue;  // refused
     }
     const std::size_t served = place.member >= 0 ? place.served : place.prefilled;
     run_.requests.push_back(members_[static_cast<std::size_t>(at)]->run.requests[served]);
-    Time& last = run_.requests.back().last;
-    last = last == Time(0) ? Time::max() : last;  // pauses hold its keys and values for ever
+    Served& request = run_.requests.back();
+    const bool waits = place.member < 0 && answer_of(requests_[i], run_.engine) > 1;
+    if (waits || request.last == Time(0)) {  // pauses of a network hold keys and values for ever
+      request.last = Time::max();
+    }
   }
 }
 

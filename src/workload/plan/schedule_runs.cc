@@ -2,7 +2,6 @@
 #include "workload/plan/schedule_runs.h"
 
 #include <algorithm>
-#include <cassert>
 #include <deque>
 
 namespace orrery::plan {
@@ -72,21 +71,6 @@ constexpr RunList::Piece weights(std::int64_t chunk) {
 /// A forward of `chunk` and a backward of the other one.
 constexpr RunList::Piece both(std::int64_t chunk) {
   return {Direction::forward_backward, chunk};
-}
-
-RunList zb_h1(const PipelineShape& shape, std::int64_t stage) {
-  const std::int64_t m = shape.microbatches;
-  const std::int64_t ahead = std::min(shape.stages - 1 - stage, m);
-  const std::int64_t delaying = std::min(stage, m - ahead);
-  const std::int64_t late = std::min(ahead, stage - delaying);
-  RunList runs;
-  runs.add(ahead, {forward(0)});
-  runs.add(delaying, {forward(0), inputs(0)});
-  runs.add(m - ahead - delaying, {forward(0), inputs(0), weights(0)});
-  runs.add(late, {inputs(0)});
-  runs.add(ahead - late, {inputs(0), weights(0)});
-  runs.add(std::min(stage, m), {weights(0)});
-  return runs;
 }
 
 RunList zb_v(const PipelineShape& shape, std::int64_t stage) {
@@ -294,22 +278,29 @@ std::vector<std::int64_t> RunList::peak(const std::vector<double>& weights) cons
   return replay.peak();
 }
 
-RunList schedule_runs(const PipelineShape& shape, std::int64_t stage) {
+RunList zb_h1_runs(const PipelineShape& shape, std::int64_t stage) {
   const std::int64_t m = shape.microbatches;
-  switch (shape.schedule) {
-    case Schedule::zb_h1:
-      return zb_h1(shape, stage);
-    case Schedule::zb_v:
-      return m < 2 * shape.stages - 1 ? zb_v(shape, stage).with_fewer(m) : zb_v(shape, stage);
-    case Schedule::dualpipe:
-      return m < shape.stages ? dualpipe(shape, stage).with_fewer(m) : dualpipe(shape, stage);
-    case Schedule::gpipe:
-    case Schedule::one_f_one_b:
-    case Schedule::interleaved:
-      break;
-  }
-  assert(false && "a schedule that splits the backward");
-  return {};
+  const std::int64_t ahead = std::min(shape.stages - 1 - stage, m);
+  const std::int64_t delaying = std::min(stage, m - ahead);
+  const std::int64_t late = std::min(ahead, stage - delaying);
+  RunList runs;
+  runs.add(ahead, {forward(0)});
+  runs.add(delaying, {forward(0), inputs(0)});
+  runs.add(m - ahead - delaying, {forward(0), inputs(0), weights(0)});
+  runs.add(late, {inputs(0)});
+  runs.add(ahead - late, {inputs(0), weights(0)});
+  runs.add(std::min(stage, m), {weights(0)});
+  return runs;
+}
+
+RunList zb_v_runs(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t m = shape.microbatches;
+  return m < 2 * shape.stages - 1 ? zb_v(shape, stage).with_fewer(m) : zb_v(shape, stage);
+}
+
+RunList dualpipe_runs(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t m = shape.microbatches;
+  return m < shape.stages ? dualpipe(shape, stage).with_fewer(m) : dualpipe(shape, stage);
 }
 
 }  // namespace orrery::plan

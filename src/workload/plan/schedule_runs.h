@@ -97,7 +97,8 @@ class RunList {
   Counts counts_;
 };
 
-/// Requires zb_h1, zb_v or dualpipe.
-RunList schedule_runs(const PipelineShape& shape, std::int64_t stage);
+RunList zb_h1_runs(const PipelineShape& shape, std::int64_t stage);
+RunList zb_v_runs(const PipelineShape& shape, std::int64_t stage);
+RunList dualpipe_runs(const PipelineShape& shape, std::int64_t stage);
 
 }  // namespace orrery::plan

@@ -72,9 +72,8 @@ TEST(Toys, StandAtTheEndOfTheNamesThatHelpTextsAndMistakesTell) {
   EXPECT_TRUE(all_names<CollectiveAlgorithm>().ends_with("custom_trtllm, star"));
   EXPECT_EQ(all_names<NetworkModel>(), "ports, fifo, flow, flit, packet, ideal");
   EXPECT_TRUE(all_names<plan::Schedule>().ends_with("dualpipe, eager-1f1b"));
-  const auto plan = plan::parse_plan(
-      *parse_config("pp: 2\nschedule: eager-1f1b\ndp_algorithm: star\n", "plan.yaml",
-                    ConfigSyntax::yaml));
+  const auto plan = plan::parse_plan(*parse_config(
+      "pp: 2\nschedule: eager-1f1b\ndp_algorithm: star\n", "plan.yaml", ConfigSyntax::yaml));
   ASSERT_TRUE(plan) << plan.error().to_string();
   EXPECT_EQ(name_of(plan->schedule), "eager-1f1b");
   EXPECT_EQ(name_of(plan->dp_algorithm), "star");
@@ -120,8 +119,8 @@ TEST(ToySchedule, EagerWarmsUpTwiceAsLongAndIsAsFastWithoutMessageTime) {
   // with 3. Messages in no time: both take 2 m + 2 (p-1) passes.
   const plan::PipelineShape shape{named<plan::Schedule>("eager-1f1b"), 3, 1, 8};
   EXPECT_EQ(plan::warmup(shape, 0), 4);
-  EXPECT_EQ(plan::peak_in_flight(shape, 0), 5);
-  EXPECT_EQ(plan::peak_in_flight({plan::Schedule::one_f_one_b, 3, 1, 8}, 0), 3);
+  EXPECT_EQ(testing::most_in_flight(shape, 0), 5);
+  EXPECT_EQ(testing::most_in_flight({plan::Schedule::one_f_one_b, 3, 1, 8}, 0), 3);
   testing::PipelineExecutor executor(shape);
   EXPECT_TRUE(executor.run());
   EXPECT_EQ(executor.makespan(), 2 * 8 + 2 * 2);

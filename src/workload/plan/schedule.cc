@@ -5,7 +5,6 @@
 #include <cassert>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <tuple>
 
 #include "workload/plan/schedule_row.h"
@@ -27,52 +26,6 @@ PipelineSlot forward_slot(const PipelineShape& shape, std::int64_t k) {
 PipelineSlot backward_slot(const PipelineShape& shape, std::int64_t k) {
   PipelineSlot slot = forward_slot(shape, k);
   return {Direction::backward, shape.chunks - 1 - slot.chunk, slot.microbatch};
-}
-
-/// Returns how many of the first `count` forwards are of `chunk`.
-std::int64_t forwards_of(const PipelineShape& shape, std::int64_t chunk, std::int64_t count) {
-  const std::int64_t round = shape.stages * shape.chunks;
-  const std::int64_t rest = count % round - chunk * shape.stages;
-  return count / round * shape.stages + std::clamp<std::int64_t>(rest, 0, shape.stages);
-}
-
-/// Pieces of `chunk` in flight after `forwards` forwards and `backwards` backwards.
-std::int64_t in_flight(const PipelineShape& shape, std::int64_t chunk, std::int64_t forwards,
-                       std::int64_t backwards) {
-  return forwards_of(shape, chunk, forwards) -
-         forwards_of(shape, shape.chunks - 1 - chunk, backwards);
-}
-
-/// When after the warm-up the weighted sum of pieces in flight is largest, in pairs done.
-std::int64_t heaviest_pair(const PipelineShape& shape, std::int64_t first,
-                           const std::vector<double>& weights) {
-  // After j pairs `first + j` forwards and j backwards are done; the pattern repeats every pv
-  // pairs.
-  const std::int64_t round = shape.stages * shape.chunks;
-  const std::int64_t last = std::min(shape.pieces() - first, round);
-  double most = -1;
-  std::int64_t best = 0;
-  const auto consider = [&](std::int64_t j) {
-    if (j < 0 || j > last) {
-      return;
-    }
-    double sum = 0;
-    for (std::int64_t c = 0; c < shape.chunks; ++c) {
-      sum += static_cast<double>(in_flight(shape, c, first + j, j)) *
-             weights[static_cast<std::size_t>(c)];
-    }
-    if (sum > most || (sum == most && j < best)) {
-      most = sum;
-      best = j;
-    }
-  };
-  consider(0);
-  for (std::int64_t corner = 0; corner <= round; corner += shape.stages) {
-    consider(corner - first % shape.stages);  // a forward's run of p ends
-    consider(corner);                         // a backward's run of p ends
-  }
-  consider(last);
-  return best;
 }
 
 }  // namespace
@@ -200,32 +153,6 @@ std::optional<graph::Period> StageSchedule::period() const {
                        .end = first + both * (total - first),
                        .length = both * (interleaved ? shape_.stages * shape_.chunks : 1),
                        .microbatches = interleaved ? shape_.stages : 1};
-}
-
-std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage) {
-  if (row_of(shape.schedule).runs) {
-    const std::vector<double> equal(static_cast<std::size_t>(shape.chunks), 1.0);
-    const std::vector<std::int64_t> peak = known_runs(shape, stage)->peak(equal);
-    return std::accumulate(peak.begin(), peak.end(), std::int64_t{0});
-  }
-  return std::min(warmup(shape, stage) + 1, shape.pieces());
-}
-
-std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t stage,
-                                        const std::vector<double>& weights) {
-  assert(weights.size() == static_cast<std::size_t>(shape.chunks) && "a weight per chunk");
-  if (row_of(shape.schedule).runs) {
-    return known_runs(shape, stage)->peak(weights);
-  }
-  const std::int64_t first = peak_in_flight(shape, stage);
-  const bool equal = std::all_of(weights.begin(), weights.end(),
-                                 [&](double weight) { return weight == weights.front(); });
-  const std::int64_t pair = equal ? 0 : heaviest_pair(shape, first, weights);
-  std::vector<std::int64_t> by_chunk(weights.size());
-  for (std::int64_t c = 0; c < shape.chunks; ++c) {
-    by_chunk[static_cast<std::size_t>(c)] = in_flight(shape, c, first + pair, pair);
-  }
-  return by_chunk;
 }
 
 }  // namespace orrery::plan

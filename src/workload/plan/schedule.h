@@ -115,18 +115,4 @@ class StageSchedule {
   std::int64_t size_;
 };
 
-/// Most pieces (chunk, microbatch) whose forward has run and whose backward, W included, has not
-/// ended.
-///   gpipe T;  1F1B min(p - s, m);  interleaved min(w + 1, T);  zb-h1 min(p, m);  zb-v at most 2p;
-///   dualpipe at most p + 1
-std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage);
-
-/// Pieces in flight by chunk at the moment when sum over chunks of weights[c] * pieces[c] is
-/// largest (the first such). The sum is piecewise linear in time with corners where a run of p
-/// equal chunks (or of schedule_runs.h) ends, so only those are tried: O(v^2), O(v) for equal
-/// weights.
-/// weights: one non-negative number per chunk, such as the bytes that one piece keeps.
-std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t stage,
-                                        const std::vector<double>& weights);
-
 }  // namespace orrery::plan

@@ -15,47 +15,6 @@ bool runs_forward(Direction direction) {
   return direction == Direction::forward || direction == Direction::forward_backward;
 }
 
-/// Pieces in flight while a list of slots is replayed.
-class Replay {
- public:
-  explicit Replay(const std::vector<double>& weights) : weights_(weights), now_(weights.size()) {}
-
-  void jump(std::vector<std::int64_t> now) { now_ = std::move(now); }
-  const std::vector<std::int64_t>& now() const { return now_; }
-
-  void play(const RunList::Piece& piece) {
-    if (runs_forward(piece.direction)) {
-      ++now_[at(piece.chunk)];
-      weigh();
-    }
-    if (piece.direction == Direction::forward_backward) {
-      --now_[at(1 - piece.chunk)];
-    } else if (piece.direction == Direction::backward ||
-               piece.direction == Direction::weight_gradient) {
-      --now_[at(piece.chunk)];
-    }
-  }
-
-  std::vector<std::int64_t> peak() const { return peak_; }
-
- private:
-  void weigh() {
-    double sum = 0;
-    for (std::size_t c = 0; c < now_.size(); ++c) {
-      sum += weights_[c] * static_cast<double>(now_[c]);
-    }
-    if (sum > most_) {
-      most_ = sum;
-      peak_ = now_;
-    }
-  }
-
-  const std::vector<double>& weights_;
-  std::vector<std::int64_t> now_;
-  std::vector<std::int64_t> peak_;
-  double most_ = -1;
-};
-
 constexpr RunList::Piece forward(std::int64_t chunk) {
   return {Direction::forward, chunk};
 }
@@ -253,29 +212,6 @@ RunList RunList::with_fewer(std::int64_t microbatches) const {
     }
   }
   return fewer;
-}
-
-std::vector<std::int64_t> RunList::peak(const std::vector<double>& weights) const {
-  Replay replay(weights);
-  for (const Run& run : runs_) {
-    const std::vector<std::int64_t> before = replay.now();
-    const auto play = [&] {
-      for (const Place& place : run.places) {
-        replay.play(place.piece);
-      }
-    };
-    play();
-    if (run.times == 1) {
-      continue;
-    }
-    std::vector<std::int64_t> last = replay.now();
-    for (std::size_t c = 0; c < last.size(); ++c) {
-      last[c] += (last[c] - before[c]) * (run.times - 2);
-    }
-    replay.jump(std::move(last));
-    play();
-  }
-  return replay.peak();
 }
 
 RunList zb_h1_runs(const PipelineShape& shape, std::int64_t stage) {

@@ -59,10 +59,6 @@ class RunList {
   /// The same order without microbatches from `microbatches` on.
   RunList with_fewer(std::int64_t microbatches) const;
 
-  /// Pieces in flight by chunk when their weighted sum is largest, the first such moment. Linear
-  /// from one repetition of a run to the next, so the first and last of each are tried.
-  std::vector<std::int64_t> peak(const std::vector<double>& weights) const;
-
  private:
   static constexpr std::size_t kChunks = 2;
   /// Pieces so far; a whole backward counts as both gradients.

@@ -21,7 +21,8 @@
 
 namespace orrery::plan {
 
-/// Those that the code names; others have a row and no name here (schedule_row.h).
+/// The enumeration names the schedules that the code asks for; others have a row alone
+/// (schedule_row.h).
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_v, dualpipe };
 constexpr ListedNames<Schedule> named_values(Schedule /*any*/) {
   return {};

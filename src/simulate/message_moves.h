@@ -90,7 +90,7 @@ Result<void> MessageTransport<Links>::count_work(const graph::Workload& workload
   if constexpr (kTraits.by_byte) {
     work_ = plans_.cost_of(
         workload, [&](Bytes bytes, std::size_t links) { return links_.passes(bytes, links); },
-        [&](const FlowRoute& route) { return route(route).size(); });
+        [&](const FlowRoute& route) { return hops_of(route).size(); });
     if (work_ > kMostPassesOfARun) {
       return fail(fmt::format(
           "network {}: packets pass links about {:.1e} times, at most {:.0e} end within hours; "
@@ -149,13 +149,13 @@ void MessageTransport<Links>::begin_copy(Activity id, RankIndex /*rank*/, int co
 
 template <class Links>
 void MessageTransport<Links>::begin_message(Activity id, const FlowRoute& route, Bytes bytes) {
-  own(start(bytes, route(route), {route.from, route.to}), {.activity = id});
+  own(start(bytes, hops_of(route), {route.from, route.to}), {.activity = id});
 }
 
 /// Returns the links of a route; what the sender's software costs is part of the last latency: it
 /// occupies nothing.
 template <class Links>
-std::span<const topology::Hop> MessageTransport<Links>::route(const FlowRoute& route) {
+std::span<const topology::Hop> MessageTransport<Links>::hops_of(const FlowRoute& route) {
   std::vector<topology::Hop>& hops = routes_[route.number];
   if (hops.empty() && route.from != route.to) {
     map_.route(route.from, route.to, hops);

@@ -79,7 +79,7 @@ class TorchtitanExport {
 
   void pipeline() {
     const std::string_view schedule = row_of(plan_.schedule).torchtitan;
-    field("pipeline_parallel_schedule", schedule.empty() ? "1F1B" : schedule);
+    field("pipeline_parallel_schedule", std::string(schedule.empty() ? "1F1B" : schedule));
     field("pipeline_parallel_microbatch_size", plan_.microbatch);
     if (const std::vector<std::int64_t> parts = layers_of_parts(); !parts.empty()) {
       raw("module_fqns_per_model_part", modules(parts));

@@ -59,7 +59,8 @@ void TopologyFlag::lay(machine::Machine& machine, Error& mistakes) const {
     return;
   }
   const ConfigNode spec;
-  auto wires = machine::with_graph({.spec = *spec_, .routing = *routing}, spec, 1);
+  auto wires = machine::with_graph(
+      {.spec = *spec_, .routing = *routing, .seed = 0, .graph = nullptr}, spec, 1);
   if (wires) {
     machine.wires = std::move(*wires);
     return;

@@ -38,7 +38,10 @@ TimedNode NodeTimer::time(const graph::Node& node, std::int64_t stage) {
       timed.work = timed.least = machine::copy_time(timing_.placement.tables(), node.bytes,
                                                     node.tier, node.sharers, machine_of(stage));
       time_port(node, stage, timed);
-      timed.host_cost = host_dispatch_;
+      if (node.continues) {
+        timed.work = timed.least = timed.work - machine::copy_latency(node.tier, machine_of(stage));
+      }
+      timed.host_cost = node.continues ? Time(0) : host_dispatch_;
       break;
     case graph::Node::Kind::host:
       timed.kind = TimedNode::Kind::collective;
@@ -119,13 +122,13 @@ void NodeTimer::time_collective(const graph::Node& node, TimedNode& timed) {
   const int meeting = meeting_of(node.group);
   timed.kind = meeting < 0 ? TimedNode::Kind::collective : TimedNode::Kind::meeting;
   timed.flow = static_cast<std::int8_t>(meeting);
-  timed.slows_kernels = true;
+  timed.slows_kernels = !node.by_engine;
   timed.transfer = transfer_of(time, where, timing_.meanwhile[timed.lane]);
   for (const PortPhase& phase : tables_.transfer(timed.transfer)) {
     timed.work += phase.time();
   }
   timed.least = time.alone;
-  timed.host_cost = host_dispatch_;
+  timed.host_cost = node.by_engine ? Time(0) : host_dispatch_;
 }
 
 int NodeTimer::transfer_of(const CollectiveTime& time, Communicator& where, double meanwhile) {
@@ -150,10 +153,10 @@ void NodeTimer::time_port(const graph::Node& node, std::int64_t stage, TimedNode
   if (!port || node.way == graph::CopyWay::none) {
     return;
   }
-  const Time latency = machine.device.memory[index_of(node.tier)].latency;
+  const Time latency = machine::copy_latency(node.tier, machine);
   timed.transfer = tables_.add_transfer(
       {{.serialisation = timed.work - latency,
-        .latency = latency,
+        .latency = node.continues ? Time(0) : latency,
         .ports = {{timing_.placement.port(*port, node.way), topology::counted(port->share)}}}});
 }
 

@@ -35,6 +35,8 @@ class RunTable {
 
   void machine();
   void step_time();
+  /// Of a run of several: when each ended, and what it took.
+  void steps();
   void breakdown();
   void hidden();
   void peaks();

@@ -20,6 +20,26 @@ namespace orrery::simulate {
 enum class Beside : std::uint8_t { nothing, messages, collectives };
 inline constexpr std::size_t kBesideCount = 3;
 
+/// How many communications of each sort are under way.
+struct BesideCounts {
+  std::array<int, kBesideCount> active{};
+
+  void add(Beside sort, int change) { active[static_cast<std::size_t>(sort)] += change; }
+  BesideCounts without(const BesideCounts& others) const {
+    BesideCounts left;
+    for (std::size_t sort = 0; sort < kBesideCount; ++sort) {
+      left.active[sort] = active[sort] - others.active[sort];
+    }
+    return left;
+  }
+  /// The sort that takes most.
+  Beside most() const {
+    return active[static_cast<std::size_t>(Beside::collectives)] > 0 ? Beside::collectives
+           : active[static_cast<std::size_t>(Beside::messages)] > 0  ? Beside::messages
+                                                                     : Beside::nothing;
+  }
+};
+
 /// One of a compute node. What is beside it takes its share whatever its number.
 struct BoundKernel {
   Time work{0};                                        ///< alone
@@ -35,6 +55,7 @@ struct BoundKernel {
 struct BoundNode {
   graph::Node::Kind kind = graph::Node::Kind::compute;
   bool host_sync = false;
+  Beside takes = Beside::nothing;  ///< of communication: what it takes from kernels beside it
   graph::StreamIndex stream;
   graph::PhaseIndex phase;
   graph::GroupIndex group;
@@ -77,6 +98,7 @@ struct BoundCollective {
   graph::TokenRoute route{};    ///< Node::route
   Time host{0};                 ///< of work on the host; zero: a copy
   graph::CopyWay way = graph::CopyWay::none;  ///< of a copy
+  bool continues = false;                     ///< of a copy: Node::continues
   std::size_t part = 0;                       ///< of a copy: of the machine
 
   friend auto operator<=>(const BoundCollective&, const BoundCollective&) = default;

@@ -9,13 +9,13 @@ namespace {
 /// Counts the chain's own collectives, so that kernels beside them are as slow as in the loop.
 struct Unbooked {
   Beside outside = Beside::nothing;
-  int collectives = 0;
+  BesideCounts own{};
 
   void begin_compute(Time, const BoundNode&) {}
   void end_compute(Time, const Job&) {}
-  void begin_collective(Time, const BoundNode&) { ++collectives; }
-  void end_collective(Time, const BoundNode&) { --collectives; }
-  Beside beside() const { return collectives > 0 ? Beside::collectives : outside; }
+  void begin_collective(Time, const BoundNode& node) { own.add(node.takes, 1); }
+  void end_collective(Time, const BoundNode& node) { own.add(node.takes, -1); }
+  Beside beside() const { return std::max(own.most(), outside); }
 };
 
 /// Finds the chains of one template, from node to node.
@@ -266,13 +266,20 @@ class Finder {
 
 }  // namespace
 
+BesideCounts running_in(const Chain& chain, const BoundTemplate& shape, const ChainPlace& place) {
+  BesideCounts own;
+  for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
+    if (place.end[lane] < Time::max() && !place.waits[lane]) {
+      own.add(shape.nodes[chain.lanes[lane][place.done[lane]].node].takes, 1);
+    }
+  }
+  return own;
+}
+
 Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host, Beside beside,
                bool joins) {
-  Unbooked book{.outside = beside};
+  Unbooked book{.outside = beside, .own = running_in(*run.chain, shape, run.place)};
   ChainPlace place = run.place;
-  for (std::size_t lane = 1; lane < run.chain->lane_count; ++lane) {
-    book.collectives += place.end[lane] < Time::max() && !place.waits[lane] ? 1 : 0;
-  }
   ChainWalk walk(*run.chain, shape, place, job, host, book);
   for (;;) {
     const Time now = place.next();

@@ -88,15 +88,48 @@ Error deadlock(const std::vector<std::string>& waiting, const std::vector<std::s
 
 /// Time after a rank's end counts as bubble, so that every breakdown sums to the step time.
 void close_breakdowns(Timeline& timeline) {
+  timeline.step_time = timeline.run_time;
   for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
     timeline.by_rank[i].time[timeline.categories.bubble()] +=
         timeline.step_time - timeline.finish[i];
   }
 }
 
+/// What was booked from one moment to another, over the steps in between; rounded so that the
+/// categories sum to the step time.
+Breakdown mean_of(const Breakdown& before, const Breakdown& after, std::int64_t steps) {
+  Breakdown mean = after;
+  Time sum{0};
+  for (std::size_t row = 0; row < mean.time.size(); ++row) {
+    const Time until = sum + after.time[row] - before.time[row];
+    mean.time[row] = Time(until.value() / steps) - Time(sum.value() / steps);
+    sum = until;
+  }
+  for (std::size_t group = 0; group < mean.hidden.size(); ++group) {
+    mean.hidden[group] = Time((after.hidden[group] - before.hidden[group]).value() / steps);
+  }
+  return mean;
+}
+
+/// The means over the steps after the warm-up. Requires that all steps have ended.
+template <class Transport>
+void average_steps(Timeline& timeline, const Loop<Transport>& loop, std::int64_t warm_steps) {
+  const std::int64_t steps = std::ssize(timeline.step_ends) - warm_steps;
+  const Time begin =
+      warm_steps > 0 ? timeline.step_ends[static_cast<std::size_t>(warm_steps) - 1] : Time(0);
+  timeline.step_time = Time((timeline.step_ends.back() - begin).value() / steps);
+  for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
+    const Breakdown& after = loop.booked_steps()[i];
+    Breakdown none = after;
+    none.time.assign(none.time.size(), Time(0));
+    none.hidden.assign(none.hidden.size(), Time(0));
+    timeline.by_rank[i] = mean_of(warm_steps > 0 ? loop.booked_warm()[i] : none, after, steps);
+  }
+}
+
 /// From what the ranks have done to the timeline; fold and ranks are there already.
 template <class Transport>
-Timeline finish(Timeline timeline, Loop<Transport>& loop) {
+Timeline finish(Timeline timeline, Loop<Transport>& loop, std::int64_t warm_steps) {
   timeline.categories = loop.categories();
   timeline.events = loop.events();
   timeline.spans = loop.take_spans();
@@ -107,11 +140,17 @@ Timeline finish(Timeline timeline, Loop<Transport>& loop) {
     timeline.by_rank.push_back(loop.breakdown(i));
     critical = timeline.finish[i] > timeline.finish[critical] ? i : critical;
   }
-  timeline.step_time = timeline.finish[critical];
+  timeline.run_time = timeline.finish[critical];
   if (timeline.stopped) {  // faults may go on for long
-    timeline.stopped->at = timeline.step_time;
+    timeline.stopped->at = timeline.run_time;
   }
-  close_breakdowns(timeline);
+  timeline.step_ends = loop.step_ends();
+  if (!loop.booked_steps().empty()) {
+    average_steps(timeline, loop, warm_steps);
+  } else {
+    close_breakdowns(timeline);
+    timeline.step_ends.push_back(timeline.run_time);
+  }
   timeline.critical_rank = timeline.ranks[critical];
   timeline.breakdown = timeline.by_rank[critical];
   return timeline;
@@ -130,6 +169,7 @@ void set_up(Loop<Transport>& loop, Transport& transport, const faults::Schedule&
     transport.expect_faults();
     loop.strike(faults);
   }
+  loop.warm_up(options.warm_steps);
   if constexpr (requires { transport.record_messages(); }) {
     if (options.record_messages) {
       transport.record_messages();
@@ -220,7 +260,7 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   }
   timeline.ranks = std::move(fold.ranks);
   timeline.fold = std::move(fold.report);
-  return finish(std::move(timeline), loop);
+  return finish(std::move(timeline), loop, options.warm_steps);
 }
 
 struct Network {
@@ -250,6 +290,11 @@ Result<Timeline> simulate(const graph::Workload& workload, const machine::Machin
   if (devices != workload.ranks) {
     return fail(
         fmt::format("the plan needs {} devices, the machine has {}", workload.ranks, devices));
+  }
+  const std::int64_t steps = workload.source->list() ? workload.source->list()->steps() : 1;
+  if (options.warm_steps < 0 || options.warm_steps >= steps) {
+    return fail(fmt::format("a warm-up of {} steps leaves none of {} to measure",
+                            options.warm_steps, steps));
   }
   return kNetworks[static_cast<std::size_t>(options.network)].run(workload, machine, options);
 }

@@ -357,14 +357,17 @@ double seconds(const graph::Operator& op, const Rates& rates, const Device& devi
 
 }  // namespace
 
-Time lone_kernel_time(const graph::Operator& op, const Device& device) {
-  assert(!device.memory.empty() && "a device has memory");
-  return op.duration > Time(0) ? op.duration
-                               : from_seconds(seconds(op, rates_of(op, device), device));
+namespace {
+
+/// The kernel of which `op` is a piece, as far as its time goes. Only its first piece is launched.
+graph::Operator whole_of(graph::Operator op) {
+  op.pieces = 1;
+  op.piece = 0;
+  op.kernels = 1;
+  return op;
 }
 
-KernelTime kernel_time(const graph::Operator& op, const Device& device) {
-  assert(!device.memory.empty() && "a device has memory");
+KernelTime whole_time(const graph::Operator& op, const Device& device) {
   if (op.duration > Time(0)) {
     const auto slowed = [&](double factor) {
       return factor > 1 ? op.duration * factor : op.duration;
@@ -373,7 +376,7 @@ KernelTime kernel_time(const graph::Operator& op, const Device& device) {
   }
   const Rates rates = rates_of(op, device);
   KernelTime time;
-  time.alone = lone_kernel_time(op, device);
+  time.alone = from_seconds(seconds(op, rates, device));
   const auto beside = [&](double units, double memory) {
     return units > 0 || memory > 0
                ? std::max(time.alone, from_seconds(seconds(op, less(rates, units, memory), device)))
@@ -382,6 +385,29 @@ KernelTime kernel_time(const graph::Operator& op, const Device& device) {
   time.beside_collective = beside(device.overlap_units, device.overlap_memory);
   time.beside_message = beside(device.overlap_send_units, 0);
   return time;
+}
+
+}  // namespace
+
+Time lone_kernel_time(const graph::Operator& op, const Device& device) {
+  assert(!device.memory.empty() && "a device has memory");
+  if (op.pieces > 1) {
+    return graph::part_of(lone_kernel_time(whole_of(op), device), op.piece, op.pieces);
+  }
+  return op.duration > Time(0) ? op.duration
+                               : from_seconds(seconds(op, rates_of(op, device), device));
+}
+
+KernelTime kernel_time(const graph::Operator& op, const Device& device) {
+  assert(!device.memory.empty() && "a device has memory");
+  if (op.pieces == 1) {
+    return whole_time(op, device);
+  }
+  const KernelTime whole = whole_time(whole_of(op), device);
+  const auto part = [&](Time time) { return graph::part_of(time, op.piece, op.pieces); };
+  const Time alone = part(whole.alone);
+  return {alone, std::max(alone, part(whole.beside_collective)),
+          std::max(alone, part(whole.beside_message))};
 }
 
 }  // namespace orrery::compute

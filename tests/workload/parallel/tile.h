@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A technique that no plan asks for: a ring reduce-scatter that follows the tiles of the product
+/// whose result it adds up (T3, arXiv 2401.16677), over N ranks with V bytes:
+///
+///   product, reduce-scatter of V
+///     ->  N pieces of the product; after piece k = 0 .. N-2 a ring step of V/N by an engine
+///   product, all-reduce of V
+///     ->  the same, then an all-gather of V
+#pragma once
+
+#include <vector>
+
+#include "workload/parallel/lower.h"
+#include "workload/parallel/passes.h"
+#include "workload/parallel/pieces.h"
+#include "workload/plan/model_parts.h"
+
+namespace orrery::testing {
+
+inline bool adds_up(const parallel::Step& step) {
+  return step.node.kind == graph::Node::Kind::collective &&
+         step.node.group == graph::GroupIndex(plan::Axis::tp) &&
+         step.reads == parallel::Value::flow &&
+         (step.node.collective == graph::CollectiveKind::reduce_scatter ||
+          step.node.collective == graph::CollectiveKind::all_reduce);
+}
+
+inline bool is_product(const parallel::Step& step) {
+  return step.node.kind == graph::Node::Kind::compute && step.node.operators.size() == 1 &&
+         step.node.operators.front().kind == graph::OperatorKind::gemm;
+}
+
+inline void append_tiled(const parallel::Step& product, const parallel::Step& sum,
+                         std::int64_t ranks, std::vector<parallel::Step>& steps) {
+  const std::vector<parallel::Step> pieces = parallel::in_pieces(product, ranks);
+  parallel::Step hop = sum;
+  hop.node.name = "tile";
+  hop.node.collective = graph::CollectiveKind::send_recv;
+  hop.node.bytes = sum.node.bytes / ranks;
+  hop.node.by_engine = true;
+  hop.reads = hop.writes = parallel::Value::none;
+  for (std::int64_t k = 0; k < ranks; ++k) {
+    steps.push_back(pieces[static_cast<std::size_t>(k)]);
+    if (k + 1 < ranks) {
+      hop.writes = k + 2 == ranks ? sum.writes : parallel::Value::none;
+      steps.push_back(hop);
+    }
+  }
+  if (sum.node.collective == graph::CollectiveKind::all_reduce) {
+    steps.push_back(sum);
+    steps.back().node.name = "tile_gather";
+    steps.back().node.collective = graph::CollectiveKind::all_gather;
+  }
+}
+
+inline std::vector<parallel::Step> tiled(const std::vector<parallel::Step>& steps,
+                                         std::int64_t ranks) {
+  std::vector<parallel::Step> result;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (i + 1 < steps.size() && is_product(steps[i]) && adds_up(steps[i + 1])) {
+      append_tiled(steps[i], steps[i + 1], ranks, result);
+      ++i;
+    } else {
+      result.push_back(steps[i]);
+    }
+  }
+  return result;
+}
+
+/// The plan lowered with the technique as a pass behind pass `tensor`. Requires a sound plan.
+inline graph::Workload lowered_in_tiles(const zoo::Model& model, const plan::Plan& plan) {
+  const parallel::Context context{
+      .model = model, .plan = plan, .parts = plan::split_model(model, plan).value()};
+  parallel::Draft draft;
+  for (const parallel::Pass& pass : parallel::kPasses) {
+    if (pass.draft != nullptr) {
+      pass.draft(draft, context);
+    }
+    if (pass.name == "tensor" && plan.tp > 1) {
+      for (parallel::BlockSteps& block : draft.steps) {
+        block.forward = tiled(block.forward, plan.tp);
+        block.backward = tiled(block.backward, plan.tp);
+      }
+    }
+  }
+  return parallel::transform(parallel::assemble(draft), {.plan = &plan});
+}
+
+}  // namespace orrery::testing

@@ -2,6 +2,7 @@
 /// What a pass does with an operator of a model's layer.
 #pragma once
 
+#include "serving/step/precision.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::step {
@@ -29,6 +30,29 @@ inline bool is_of_stream(const zoo::ModelOperator& op) {
 /// ones'.
 inline bool ends_branch(const zoo::ModelOperator& op, bool routes) {
   return op.boundary == zoo::TensorBoundary::leave && !(routes && op.name != "proj_gemm");
+}
+
+/// Of a matrix in the narrow formats.
+inline bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
+  if (!op.has_weight || op.name.starts_with("logits") || op.name.starts_with("router")) {
+    return false;  // as quantised checkpoints have them
+  }
+  const bool mlp = op.name.ends_with("fc1_gemm") || op.name.ends_with("fc2_gemm");
+  return narrow == Narrow::all || op.expert || (narrow == Narrow::mlp && mlp);
+}
+
+/// What is no product.
+inline graph::Operator streamed(const zoo::Model& model, const zoo::ModelOperator& op) {
+  graph::Operator run{.name = {}, .kind = op.kind, .gemm = {}};
+  run.bytes = op.forward_bytes;
+  run.kernels = op.forward_kernels;
+  if (op.kind == graph::OperatorKind::norm && model.norm_place == zoo::NormPlace::before &&
+      (op.name == "input_norm" || op.name == "mlp_norm")) {
+    run.bytes = 2 * run.bytes;  // with the residual stream: read, added to, written
+  } else if (op.kind == graph::OperatorKind::permute) {
+    run.kernels = 1;
+  }
+  return run;
 }
 
 }  // namespace orrery::step

@@ -200,6 +200,15 @@ class StepCost {
   /// Of a step of T tokens: the most that an operator of a layer reads and writes on a device
   /// besides weights and cache, which a fused kernel keeps on the chip (compute/spatial.h).
   Bytes kept_on_chip(std::int64_t tokens) const;
+  /// What a rank runs of a layer for T tokens.
+  struct LayerNodes {
+    std::vector<graph::Node> nodes;
+    bool routes = false;  ///< has routed experts
+  };
+  /// Of a layer of the kind (zoo::layer_kinds), in order, one kernel a node: kernels on the compute
+  /// stream, all-reduces over tp (workload/plan/axes.h). Without what sees requests apart,
+  /// attention and recurrences, and without the exchange of experts and the sum behind them.
+  LayerNodes layer_nodes(std::size_t kind, std::int64_t tokens) const;
   /// What `fuse` makes of a step of T tokens, and of pairs that it cannot fuse why not.
   std::vector<FusedPlace> fused_places(std::int64_t tokens) const;
   const StepOptions& options() const { return options_; }
@@ -250,7 +259,13 @@ class StepCost {
   void measure_weights();
   plan::Plan plan_for(std::int64_t tokens) const;
   void add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const;
-  void add_gemm(Part& part, const zoo::ModelOperator& op, const plan::Plan& plan) const;
+  /// The kernels that an operator of the whole model is on a rank.
+  std::vector<graph::Operator> kernels_of(zoo::ModelOperator op, const plan::Plan& plan) const;
+  /// Of a rank's share of a product.
+  std::vector<graph::Operator> gemm_kernels(const zoo::ModelOperator& op,
+                                            const plan::Plan& plan) const;
+  /// What a sum over the tensor-parallel group adds up.
+  Bytes summed_bytes(std::int64_t tokens) const;
   void add_all_reduce(Part& part, std::int64_t tokens) const;
   /// An all-reduce of `gateway`.
   Time reduced_at_home(Bytes size) const;
@@ -303,6 +318,7 @@ class StepCost {
   /// With cp > 1: of what every rank has found for the decodes in its part of the keys.
   Time merge(std::int64_t rows);
   Time attend_latent(const StepShape& shape, double visible);
+  graph::Operator cache_write_kernel(std::int64_t tokens) const;
   Time cache_write(std::int64_t tokens) const;
   bool is_recurrent(std::size_t kind) const {
     return !model_.kinds.empty() && model_.kinds[kind].mixer == zoo::MixerKind::mamba;

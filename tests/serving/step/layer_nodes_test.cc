@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "../../workload/parallel/tile.h"
-#include "collective/group_extents.h"
+#include "collective/cost.h"
+#include "machine/compute/compute_model.h"
+#include "machine/machine.h"
 #include "serving/step/step_cost.h"
 #include "simulate/simulate.h"
 #include "workload/parallel/template_builder.h"
@@ -74,7 +76,6 @@ Time layer_time() {
   const StepShape rows{.tokens = kTokens, .samples = 0, .prompts = {}, .visible = {0}};
   StepCost one = cost_of(1);
   StepCost two = cost_of(2);
-  // No request attends: its kernel of no work is taken off by one of the same.
   return two.time(rows) - one.time(rows);
 }
 

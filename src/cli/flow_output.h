@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `orrery flow` runs, and what it prints of it.
+/// `orrery flow` runs flows and prints what they did.
 #pragma once
 
 #include <cstdint>

@@ -169,7 +169,8 @@ class Kernels : public Command {
     return {};
   }
 
-  /// Of the file, or the flags' one; `places`: where each comes from, for messages.
+  /// Reads the queries of the file, or the flags' one; `places`: where each comes from, for
+  /// messages.
   std::vector<Query> read(std::vector<std::string>& places, Error& mistakes) const {
     if (!file_) {
       places.emplace_back();

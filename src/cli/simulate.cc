@@ -182,7 +182,7 @@ class Simulate : public Command {
     });
   }
 
-  /// What --fuse made of a trace's sums, equal places together.
+  /// Returns what --fuse made of a trace's sums, equal places together.
   static std::string places_of(const std::vector<layout::Fusion>& fusions) {
     std::map<std::string, int> lines;
     for (const layout::Fusion& one : fusions) {
@@ -232,7 +232,7 @@ class Simulate : public Command {
 
   bool records_spans() const { return trace_.given() || faults_.records(); }
 
-  /// What only a plan has.
+  /// Refuses flags that only a plan has.
   void check_no_plan(const char* instead, Error& mistakes) const {
     refuse_given({{"--allow-oom", run_.allow_oom},
                   {"--skip", !skip_.empty()},

@@ -163,7 +163,7 @@ class Uses {
     }
   }
 
-  /// Of the links to the other members: all, or that to the next.
+  /// Adds the links to the other members: all, or that to the next.
   void add_complete(const PortUse& port) {
     const Extent& extent = port.extent;
     const int d = extent.dimension;

@@ -78,7 +78,7 @@ topology::Protocol protocol_of(const CollectivePhase& phase, const PortUse& port
                       dimension)[static_cast<std::size_t>(port.protocol)];
 }
 
-/// Those of the machine at the rates of the phase's protocols.
+/// Returns the dimensions of the machine at the rates of the phase's protocols.
 std::vector<topology::NetworkDimension> dimensions_of(const CollectivePhase& phase,
                                                       const machine::Machine& machine) {
   const bool tree =

@@ -20,7 +20,7 @@ void note(const Allocation& allocation, Liveness& result) {
   }
 }
 
-/// What is held at each moment; notes what does not count there and what is left.
+/// Returns the bytes held at each moment; notes what does not count there and what is left.
 std::vector<MemoryBytes> held_by_moment(std::span<const Allocation> allocations,
                                         std::size_t moments, Liveness& result) {
   result.moments = moments;
@@ -58,7 +58,7 @@ void consider(const MemoryBytes& held, std::size_t moment, bool first, Liveness&
   result.highest.raise_to(held);
 }
 
-/// What is left after `other` too.
+/// Adds to `result` what is left after `other` too.
 void end_beside(const Liveness& other, Liveness& result) {
   result.change += other.change;
   result.change_total = result.change.total();

@@ -142,7 +142,7 @@ struct CollectiveCall {
 
 using Flow = std::pair<std::int64_t, std::uint32_t>;  // peer, channel
 
-/// What a role, over its issue list, exchanges with others, in order.
+/// Traffic is what a role, over its issue list, exchanges with others, in order.
 struct Traffic {
   std::map<Flow, std::vector<Bytes>> sent;
   std::map<Flow, std::vector<Bytes>> received;

@@ -155,7 +155,8 @@ memory::RemoteMemory read_remote_memory(Reader& machine, const ConfigNode& node)
   return machine.absorb(read.finish(memory));
 }
 
-/// What memory tiers go through; a dimension that could not be read, without a name, may be it.
+/// Checks what memory tiers go through; a dimension that could not be read, without a name, may be
+/// it.
 void check_ports(Reader& read, const Machine& machine, const compute::Device& device) {
   for (std::size_t tier = 0; tier < device.memory.size(); ++tier) {
     const std::string& through = device.memory[tier].through;

@@ -23,10 +23,11 @@ Machine of_part(const Machine& machine, std::size_t part);
 /// of_part() of every part; of a machine without parts itself alone.
 std::vector<Machine> by_part(const Machine& machine);
 
-/// Of a memory tier that all parts have, the most of any.
+/// Returns the bandwidth of a memory tier that all parts have, the most of any.
 Bandwidth fastest_tier(const Machine& machine, std::size_t tier);
 
-/// What stands for the devices of all parts where one figure is asked for: `Machine::device`.
+/// Returns the device that stands for the devices of all parts where one figure is asked for:
+/// `Machine::device`.
 ///
 ///   peaks, power, price      mean over the devices; none where a part states none
 ///   memory tiers             those that all have; the least capacity and bandwidth, most latency

@@ -89,7 +89,7 @@ void drop_origins(const std::string& of, std::map<std::string, std::string>& ori
   });
 }
 
-/// Of tiers that went through a dimension which is not there any more.
+/// Closes the ports of tiers that went through a dimension which is not there any more.
 void close_ports(Machine& machine, compute::Device& device) {
   for (compute::MemoryTier& tier : device.memory) {
     const bool there = std::any_of(

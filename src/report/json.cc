@@ -23,7 +23,7 @@ void write_breakdown(JsonWriter& json, const study::WorkloadRun& run,
   json.end_object();
 }
 
-/// Of a run of several steps.
+/// Writes the steps of a run of several.
 void write_steps(JsonWriter& json, const study::Run& run) {
   const std::vector<Time>& ends = run.timeline.step_ends;
   if (ends.size() == 1) {
@@ -40,7 +40,7 @@ void write_steps(JsonWriter& json, const study::Run& run) {
   json.end_array().end_object();
 }
 
-/// Of runs without a plan.
+/// Writes the peaks of runs without a plan.
 void write_peaks(JsonWriter& json, const study::WorkloadRun& run) {
   if (run.peaks.empty()) {
     return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the table of every run has: a training step's (table.cc) and that of a run from no plan.
+/// RunTable writes what the table of every run has: a training step's (table.cc) and that of a run
+/// from no plan.
 #pragma once
 
 #include <fmt/format.h>
@@ -35,7 +36,7 @@ class RunTable {
 
   void machine();
   void step_time();
-  /// Of a run of several: when each ended, and what it took.
+  /// Lists the steps of a run of several: when each ended, and what it took.
   void steps();
   void breakdown();
   void hidden();
@@ -44,7 +45,7 @@ class RunTable {
   std::string take() { return std::move(text_); }
 
  private:
-  /// Of the longest name that is printed.
+  /// Returns the width of the longest name that is printed.
   int name_width() const;
 
   const study::WorkloadRun& run_;

@@ -187,7 +187,8 @@ class TraceWriter {
     json_.end_object().end_object();
   }
 
-  /// Whose program says what it is: a receive is the sender's message seen from the receiver.
+  /// Returns the span whose program says what it is: a receive is the sender's message seen from
+  /// the receiver.
   const simulate::Span& own_span(const simulate::Span& span) const {
     return span.kind == graph::Node::Kind::receive ? run_.timeline.spans[span.cause] : span;
   }

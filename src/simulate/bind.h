@@ -15,8 +15,8 @@
 
 namespace orrery::simulate {
 
-/// What runs on a device beside its kernels and takes units or bandwidth from them. Copies to other
-/// memory tiers do not: copy engines make them.
+/// Beside says what runs on a device beside its kernels and takes units or bandwidth from them.
+/// Copies to other memory tiers do not: copy engines make them.
 enum class Beside : std::uint8_t { nothing, messages, collectives };
 inline constexpr std::size_t kBesideCount = 3;
 
@@ -131,7 +131,7 @@ class Binding {
 
   const collective::AlgorithmChoice& algorithms() const { return algorithms_; }
   const graph::Workload& workload() const { return workload_; }
-  /// Of all templates bound so far.
+  /// Returns the collectives of all templates bound so far.
   const std::vector<BoundCollective>& collectives() const { return collectives_; }
   const BoundCollective& collective(int index) const {
     return collectives_[static_cast<std::size_t>(index)];
@@ -140,8 +140,8 @@ class Binding {
   /// alike.
   const std::vector<collective::CollectivePhase>& phases(int collective, std::int64_t rank);
   const std::vector<Flow>& flows(std::size_t program) const { return flows_[program]; }
-  /// Its number among flows(program). Requires that it is there, as verify() makes sure of every
-  /// send's receive.
+  /// Returns the number of a flow among flows(program). Requires that it is there, as verify()
+  /// makes sure of every send's receive.
   int flow(std::size_t program, const Flow& flow) const { return index_of_flow_[program].at(flow); }
 
  private:

@@ -163,7 +163,8 @@ class Finder {
     return chain;
   }
 
-  /// Of the nodes from `first` up to `end`; those that do nothing ask nothing of the host.
+  /// Returns the host's work for the nodes from `first` up to `end`; those that do nothing ask
+  /// nothing of the host.
   Time host_work(std::uint32_t first, std::uint32_t end) const {
     Time sum{0};
     for (std::uint32_t i = first; i < end; ++i) {

@@ -10,8 +10,7 @@
 ///   * the first and the last are on the compute stream, and when the last starts all others are
 ///     done: so no node of that stream after the chain could have started earlier;
 ///   * on every other stream of the chain nodes only run after a node of the compute stream of
-///   their
-///     own instance, so that none of another instance can overtake the chain.
+///     their own instance, so that none of another instance can overtake the chain.
 ///
 /// So its nodes need no events: the loop walks over them when it has to know (when communication of
 /// the rank begins or ends, which changes the speed of kernels and what time counts as) and when
@@ -33,8 +32,8 @@
 namespace orrery::simulate {
 
 inline constexpr std::size_t kMostLanes = 3;  ///< of a chain: the compute stream is lane 0
-/// What happens then or later is beyond the range of Time, and so is the run. Time::max() itself is
-/// for lanes in which nothing runs.
+/// Times then or later are beyond the range of Time, and so is the run. Time::max() itself is for
+/// lanes in which nothing runs.
 inline constexpr Time kEndOfTime{INT64_MAX - 1};
 
 struct Chain {
@@ -43,11 +42,11 @@ struct Chain {
     Time alone{0};           ///< of a collective on its links; 0: it does nothing
     /// In each other lane, how many steps must be done before.
     std::array<std::uint32_t, kMostLanes> after{};
-    /// Of lane 0: when it starts, all nodes before it in the list are done, and none after it
-    /// starts before it is done itself.
+    /// A step of lane 0 joins if all nodes before it in the list are done when it starts, and none
+    /// after it starts before it is done itself.
     bool joins = false;
-    /// Of a step that joins, from its start to the end of the chain by what runs beside, with a
-    /// host that is never in the way: the time, and what the ledger of an idle rank books.
+    /// A step that joins takes, from its start to the end of the chain, by what runs beside and
+    /// with a host that is never in the way: the time, and what the ledger of an idle rank books.
     std::array<Time, kBesideCount> rest{};
     std::array<Breakdown, kBesideCount> booked{};
     Time host_before{0};  ///< host work of the nodes of the chain before it in the list

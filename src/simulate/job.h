@@ -25,7 +25,7 @@ struct Job {
   std::uint32_t generation = 0;
   bool running = false;
 
-  /// Both return when the node will be done.
+  /// Starts the node; this and the next return when the node will be done.
   Time start(Time now, Time host_limit, const BoundTemplate& shape, const BoundNode& node,
              Beside now_beside) {
     kernel = shape.kernels.data() + node.first_kernel;

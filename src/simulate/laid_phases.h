@@ -16,7 +16,7 @@ namespace orrery::simulate {
 /// The links of a machine: those of its topology where it has one.
 topology::LinkMap laid_links(const machine::Machine& machine);
 
-/// What the messages of a phase do to the links of the machine's topology.
+/// LaidPhases says what the messages of a phase do to the links of the machine's topology.
 ///
 ///   round    messages that as many others must precede, one after another
 ///   crowded  sum over the rounds of the busiest link's time for the round's messages

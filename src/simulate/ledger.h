@@ -12,7 +12,7 @@
 
 namespace orrery::simulate {
 
-/// What a ledger needs to know of the workload's tables.
+/// LedgerRows are what a ledger needs to know of the workload's tables.
 struct LedgerRows {
   TimeCategories categories;
   std::vector<std::size_t> exposed;  ///< by group: its category's row
@@ -102,7 +102,7 @@ class Ledger {
     last_ = now;
     computing_ = false;
   }
-  /// What was booked from one moment to another was booked `times` more, and time has moved on.
+  /// Books `times` more what was booked from one moment to another, and moves time on.
   void shift(Time by, const Breakdown& before, const Breakdown& after, std::int64_t times) {
     last_ += by;
     for (std::size_t row = 0; row < breakdown_.time.size(); ++row) {

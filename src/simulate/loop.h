@@ -45,7 +45,7 @@ class Loop {
 
   std::uint64_t events() const { return completions_; }
   std::vector<Span> take_spans() { return std::move(spans_); }
-  /// What each role has issued; empty unless spans are recorded.
+  /// Returns what each role has issued; empty unless spans are recorded.
   std::vector<std::vector<graph::Instance>> take_instances() { return std::move(issued_); }
   const TimeCategories& categories() const { return rows_.categories; }
   Time finish(std::size_t rank) const { return ranks_[rank].ledger.last(); }
@@ -76,7 +76,7 @@ class Loop {
   struct Meeting {
     std::vector<RunningId> arrived;
   };
-  /// What the transport moves.
+  /// Moving is what the transport moves.
   struct Moving {
     bool message = false;
     std::vector<RunningId> nodes;  ///< a collective's members; a message's send; a copy

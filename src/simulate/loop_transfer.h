@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the loop does with collectives, copies and messages (members of Loop; loop.cc includes it).
+/// This part of the loop handles collectives, copies and messages (members of Loop; loop.cc
+/// includes it).
 #pragma once
 
 #include <utility>

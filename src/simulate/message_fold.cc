@@ -22,8 +22,8 @@ using topology::LinkId;
 
 constexpr LinkId kNoLink = UINT32_MAX;
 
-/// What a phase may take of any link, its messages one after the other, whose members do not send
-/// alike: so much may it miss of what folded ranks send, and that of it.
+/// A phase whose members do not send alike may take this much of any link, its messages one after
+/// the other: so much may it miss of what folded ranks send, and that of it.
 constexpr Time kMostApart = 10_ns;
 
 bool may_run_apart(const PhasePlan& phase) {

@@ -205,7 +205,7 @@ Result<void> MessagePlans::check_algorithms(const graph::Workload& workload,
   return {};
 }
 
-/// What one member's part of it comes to.
+/// Returns what one member's part of the collective comes to in messages.
 double MessagePlans::messages_of(CommunicatorIndex communicator, int collective) {
   double messages = 0;
   for (const collective::CollectivePhase& phase :
@@ -231,7 +231,8 @@ double MessagePlans::messages_of(RankIndex rank, const BoundTemplate& shape) {
   return messages;
 }
 
-/// Of a list of work; of other sources nobody knows. The ranks of a role count as its first does.
+/// Returns the sum over a list of work; of other sources nobody knows. The ranks of a role count as
+/// its first does.
 double MessagePlans::sum_of(const graph::Workload& workload, const OfTemplate& of) const {
   const graph::IssueList* list = workload.source->list();
   if (list == nullptr) {
@@ -260,7 +261,7 @@ double MessagePlans::sum_of(const graph::Workload& workload, const OfTemplate& o
   return sum;
 }
 
-/// What one member's part of it comes to.
+/// Returns what one member's part of the collective comes to in cost.
 double MessagePlans::cost_of(CommunicatorIndex communicator, int collective, const Cost& cost) {
   double sum = 0;
   for (const PhasePlan& phase : of(communicator, collective)) {

@@ -24,7 +24,7 @@ namespace orrery::simulate {
 /// More messages than this take hours.
 inline constexpr double kMostMessagesOfARun = 2e9;
 
-/// Who sends to whom.
+/// A RankPair says who sends to whom.
 struct RankPair {
   std::int64_t source = 0;
   std::int64_t target = 0;
@@ -84,7 +84,7 @@ class MessagePlans {
   /// Mistakes: algorithms that have no messages (phase_messages.h), by group; more than
   /// kMostMessagesOfARun. `network`: as the user calls it.
   Result<void> check(const graph::Workload& workload, std::string_view network);
-  /// Of the algorithms alone.
+  /// Checks the algorithms alone.
   Result<void> check_algorithms(const graph::Workload& workload, std::string_view network);
 
   /// Cost of what all simulated ranks send, if cost(bytes, links of the way) is a message's; 0 for
@@ -97,8 +97,8 @@ class MessagePlans {
   const std::vector<PhasePlan>& of(CommunicatorIndex communicator, int collective);
 
  private:
-  /// What two phases with the same schedule and the same ways agree in. `communicator` none: with
-  /// the same schedule.
+  /// A Shape is what two phases with the same schedule and the same ways agree in. `communicator`
+  /// none: with the same schedule.
   struct Shape {
     CommunicatorIndex communicator = Wiring::kNone;
     graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
@@ -115,12 +115,12 @@ class MessagePlans {
   double messages_of(CommunicatorIndex communicator, int collective);
   double messages_of(RankIndex rank, const BoundTemplate& shape);
   double cost_of(CommunicatorIndex communicator, int collective, const Cost& cost);
-  /// Of all instances of a list of work, if of(rank, template) is one instance's.
+  /// Returns the sum over all instances of a list of work, if of(rank, template) is one instance's.
   using OfTemplate = std::function<double(RankIndex, const BoundTemplate&)>;
   double sum_of(const graph::Workload& workload, const OfTemplate& of) const;
   static Shape shape_of(const collective::CollectivePhase& phase);
   const collective::MessageList& list(const collective::CollectivePhase& phase);
-  /// What simulated ranks send of it, where ranks fold.
+  /// Returns what simulated ranks send of a phase, where ranks fold.
   const collective::MessageList& list(CommunicatorIndex communicator,
                                       const collective::CollectivePhase& phase,
                                       const Groups& groups);

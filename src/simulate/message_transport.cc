@@ -152,7 +152,8 @@ void MessageTransport<Links>::begin_message(Activity id, const Way& way, Bytes b
   own(start(bytes, route(way), {way.from, way.to}), {.activity = id});
 }
 
-/// What the sender's software costs is part of the last latency: it occupies nothing.
+/// Returns the links of a way; what the sender's software costs is part of the last latency: it
+/// occupies nothing.
 template <class Links>
 std::span<const topology::Hop> MessageTransport<Links>::route(const Way& way) {
   std::vector<topology::Hop>& hops = routes_[way.number];
@@ -256,7 +257,7 @@ bool MessageTransport<Links>::leaves(const engine::EventQueue::Event& event) con
   }
 }
 
-/// Of the pair of ranks that the message goes between.
+/// Sends the next message of the pair of ranks that the message goes between.
 template <class Links>
 void MessageTransport<Links>::send_next(const Owner& owner) {
   if (owner.message == kWhole) {

@@ -47,7 +47,7 @@ class MessageTransport {
       std::is_same_v<Links, flit::FlitNetwork> || std::is_same_v<Links, network::PacketLinks>;
   /// Only where rates follow: fifo has booked when messages pass, flits know no other capacity.
   static constexpr bool kLinksChange = std::is_same_v<Links, network::FairNetwork>;
-  /// What is on the links must be the same again: told only by what has rates.
+  /// Repeats are told only by what has rates: what is on the links must be the same again.
   static constexpr bool kRepeats = std::is_same_v<Links, network::FairNetwork>;
   static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
   /// Whether messages that leave in order (MessageList::next) must be held back: where they would
@@ -55,7 +55,7 @@ class MessageTransport {
   static constexpr bool kHolds =
       std::is_same_v<Links, network::FairNetwork> || std::is_same_v<Links, network::PacketLinks>;
   static constexpr bool kTellsLeaving = std::is_same_v<Links, network::FairNetwork>;
-  /// What a message costs depends on its bytes, so that the work of a run is counted first.
+  /// Work of a run is counted first where what a message costs depends on its bytes.
   static constexpr bool kCounts = std::is_same_v<Links, network::PacketLinks>;
 
   MessageTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
@@ -87,7 +87,7 @@ class MessageTransport {
   {
     progress_ = std::move(progress);
   }
-  /// What keeps messages from ever arriving.
+  /// Returns what keeps messages from ever arriving.
   std::vector<std::string> stalls() const;
   /// Before the first message: links may change. Requires kLinksChange.
   void expect_faults();
@@ -134,7 +134,8 @@ class MessageTransport {
     std::size_t left = 0;              ///< messages that have not arrived
     std::vector<std::uint32_t> waits;  ///< by group and message: arrivals that it waits for
   };
-  /// What arrives with a message of the network: one of a phase, or (message kWhole) an activity.
+  /// An Owner is what arrives with a message of the network: one of a phase, or (message kWhole) an
+  /// activity.
   struct Owner {
     Activity activity = 0;
     std::uint32_t group = 0;

@@ -163,7 +163,8 @@ void PortTransport::describe(const std::vector<Activity>& live,
   network_.describe(queue_.now(), transfers, state);
 }
 
-/// Of every link, the communicator that uses it, if it is the only one and no message passes.
+/// Finds, for every link, the communicator that uses it, if it is the only one and no message
+/// passes.
 void PortTransport::count_users() {
   user_of_link_.assign(links_.links() + (laid_ ? laid_->links() : 0), kUnused);
   const auto use = [&](std::span<const topology::LinkUse> links, std::int32_t user) {

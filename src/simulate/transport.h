@@ -44,7 +44,7 @@
 
 namespace orrery::simulate {
 
-/// What a transport is asked to move, from begin to the event that finishes it.
+/// An Activity is what a transport is asked to move, from begin to the event that finishes it.
 using Activity = std::uint32_t;
 
 inline constexpr std::uint32_t kFirstTransportEvent = network::AnalyticalNetwork::kFirstEvent;
@@ -92,7 +92,7 @@ class PortTransport {
     std::vector<Time> serialisation;
     std::vector<std::vector<topology::LinkUse>> links;
   };
-  /// What an activity does next.
+  /// Under says what an activity does next.
   struct Under {
     const Plan* plan = nullptr;  ///< of a collective
     std::size_t phase = 0;

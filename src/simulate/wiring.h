@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who talks to whom among the simulated ranks.
+/// Wiring says who talks to whom among the simulated ranks.
 #pragma once
 
 #include <cstdint>

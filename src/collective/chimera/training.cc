@@ -14,7 +14,7 @@ using layout::Pair;
 
 constexpr std::int32_t kDpGroups = 2;  // of a stage with experts
 
-/// Of the first dp group, as wide as the others.
+/// Returns the extents of the first dp group, as wide as the others.
 Extents dp_group(Extents extents, std::int32_t groups) {
   for (std::int32_t& extent : extents) {
     const std::int32_t cuts = extent % groups == 0 ? groups : 1;
@@ -24,7 +24,7 @@ Extents dp_group(Extents extents, std::int32_t groups) {
   return extents;
 }
 
-/// What a stage does, in the order of its program: on its arrays or on its links.
+/// StageTime is what a stage does, in the order of its program: on its arrays or on its links.
 class StageTime {
  public:
   void compute(std::size_t chunk, Cycle cycles) { add(chunk, cycles, arrays_); }
@@ -153,7 +153,7 @@ class Trainer {
     return p * block + (blocks() - p) * block + move(pass, 0) * (p - 2) + move(pass, last);
   }
 
-  /// What has ended when, while microbatches pass.
+  /// Progress holds what has ended when, while microbatches pass.
   struct Progress {
     using ByStage = std::vector<std::vector<Cycle>>;
     std::array<ByStage, 2> ends;     ///< forward, backward; by stage and microbatch

@@ -13,7 +13,7 @@
 
 namespace orrery::layout {
 
-/// What a step costs on a tensor of this shape: never negative, the same for the same step.
+/// A Cost prices a step on a tensor of this shape: never negative, the same for the same step.
 using Cost = std::function<double(const Step&, const Shape&)>;
 
 /// Bytes that the busiest rank sends.

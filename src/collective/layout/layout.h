@@ -52,7 +52,7 @@ using Layout = std::vector<Placement>;
 /// "tp partial, pp at 0".
 std::string to_string(const Layout& layout, const Mesh& mesh);
 
-/// What is laid out: extents and the size of an element.
+/// A Shape is what is laid out: extents and the size of an element.
 struct Shape {
   static constexpr std::size_t kMost = 3;
   std::vector<std::int64_t> extents;  ///< 1 to kMost
@@ -73,7 +73,8 @@ struct Box {
 };
 Box intersection(const Box& a, const Box& b);
 
-/// What `rank` holds: elements, or summands of them; empty for ranks where the tensor is not.
+/// Returns what `rank` holds: elements, or summands of them; empty for ranks where the tensor is
+/// not.
 Box held(const Shape& shape, const Mesh& mesh, const Layout& layout, std::int64_t rank);
 
 }  // namespace orrery::layout

@@ -33,7 +33,7 @@ Box whole(const Shape& shape) {
   return box;
 }
 
-/// What every rank holds after the pieces have arrived.
+/// Returns what every rank holds after the pieces have arrived.
 Result<std::vector<Held>> deliver(const std::vector<Held>& before,
                                   const std::vector<Piece>& pieces) {
   // What a rank gets is its box: of sums that of every piece, else the hull of its pieces.

@@ -12,7 +12,7 @@
 
 namespace orrery::layout {
 
-/// What one rank holds: the elements of its box, the last dimension the fastest.
+/// Held is what one rank holds: the elements of its box, the last dimension the fastest.
 struct Held {
   Box box;
   std::vector<double> values;

@@ -35,9 +35,9 @@ constexpr auto named_values(Operation) {
   });
 }
 
-/// What is computed between two collectives: from a tensor to one of another shape, of which it
-/// needs some dimensions whole (a gate: whole tokens) and can do others in slices. Never linear:
-/// summands are added before.
+/// Work is what is computed between two collectives: from a tensor to one of another shape, of
+/// which it needs some dimensions whole (a gate: whole tokens) and can do others in slices. Never
+/// linear: summands are added before.
 struct Work {
   Shape shape;             ///< of its result
   std::vector<int> whole;  ///< dimensions
@@ -68,7 +68,7 @@ inline const Shape& shape_of(const Problem& problem, const Step& step) {
 /// not sliced (conditions 1 and 3 of a fusion).
 bool can_apply(const Work& work, const Layout& layout);
 
-/// What turns `from` into `to` at once; nothing: more than one step does.
+/// Returns the step that turns `from` into `to` at once; nothing: more than one step does.
 ///
 ///   slice            copies -> slices
 ///   all_gather ...   one axis changes as the operation says; where axes nest in a dimension, the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What becomes of a sum in a template, up to the message that carries it away.
+/// A SumWay says what becomes of a sum in a template, up to the message that carries it away.
 #pragma once
 
 #include <set>

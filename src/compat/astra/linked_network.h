@@ -43,7 +43,7 @@ class LinkedNetwork {
   ~LinkedNetwork();
 
   void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, Event arrival);
-  /// What arrives is pushed for its nanosecond; null.
+  /// Advances the message; what arrives is pushed for its nanosecond; null.
   const Event* advance(Events& events, const Event& event);
   void settle(Events& events);
   /// None: what links of dimensions have carried is not told apart by NPU.

@@ -87,7 +87,7 @@ struct KernelTime {
 ///
 /// A piece of a kernel (Operator::pieces) takes its part of the whole kernel's times.
 KernelTime kernel_time(const graph::Operator& op, const Device& device);
-/// Its `alone`, at a third of the work.
+/// Returns the `alone` of kernel_time, at a third of the work.
 Time lone_kernel_time(const graph::Operator& op, const Device& device);
 
 /// The product `op` (gemm or grouped_gemm) on the arrays of a device of model systolic.

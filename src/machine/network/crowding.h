@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What max-min fairness leaves out, as stated factors on links and caps on flows.
+/// Congestion factors state what max-min fairness leaves out: factors on links and caps on flows.
 #pragma once
 
 #include <cstdint>

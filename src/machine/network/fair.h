@@ -60,7 +60,7 @@ class FairNetwork {
   void limit(TransferId id, Bandwidth cap);
   /// The link has `factor` of its bandwidth from now on; 0: its flows wait.
   void scale(topology::LinkId link, double factor);
-  /// What is left of message `id` goes another way from now on, which must stay valid until it
+  /// Sends what is left of message `id` another way from now on, which must stay valid until it
   /// arrives; returns it. Nothing when its last byte has left.
   std::optional<Bytes> reroute(TransferId id, std::span<const topology::Hop> route,
                                engine::EventQueue& queue);
@@ -73,7 +73,7 @@ class FairNetwork {
 
   /// For how long the link would have been held by what has passed it alone.
   Time busy(topology::LinkId link) const { return links_[link].busy; }
-  /// Of a flow under way, as the last settle() has left it.
+  /// Returns the rate of a flow under way, as the last settle() has left it.
   Bandwidth rate(TransferId id) const { return Bandwidth(flows_[id].rate); }
   /// Flows whose rate was computed, all settle() together: what sharing has cost.
   std::uint64_t solved() const { return solved_; }
@@ -107,8 +107,8 @@ class FairNetwork {
     double wanted = 0;       ///< of it, per level of the flows without a rate
     std::uint32_t open = 0;  ///< flows without a rate
     bool in_part = false;
-    /// Of all its flows in ascending order while `ranked`, and of those that have left since, a
-    /// heap: so the highest is known without a look at all of them.
+    /// The levels of all flows of the link in ascending order while `ranked`, and of those that
+    /// have left since, a heap: so the highest is known without a look at all of them.
     std::vector<float> levels;
     std::vector<float> gone;
     bool ranked = false;
@@ -134,7 +134,7 @@ class FairNetwork {
   void fill();
   void fix(TransferId id, double level);
   void update(TransferId id, engine::EventQueue& queue);
-  /// Of the link's bandwidth, per level of the flow.
+  /// Returns the flow's share of the link's bandwidth, per level of the flow.
   static double weight(const Link& link, const Flow& flow, const topology::Hop& hop) {
     return link.bandwidth == hop.bandwidth.value()
                ? flow.terms.weight

@@ -194,7 +194,7 @@ class FlowLoop {
     return sum * 2;
   }
 
-  /// Of the ramp's first round trip, if that is less than the flow's own.
+  /// Returns the cap of the ramp's first round trip, if that is less than the flow's own.
   Bandwidth first_cap(std::span<const topology::Hop> way, const topology::Piece& piece,
                       Bandwidth cap) const {
     const Time trip = round_trip(way);

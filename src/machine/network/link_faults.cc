@@ -6,7 +6,7 @@
 namespace orrery::network {
 namespace {
 
-/// What messages count on; each once.
+/// Adds the link that messages count on; each once.
 void add_link(const topology::LinkGraph& graph, std::size_t link, std::vector<std::size_t>& links) {
   link -= graph.links[link].joint ? link % 2 : 0;
   if (links.empty() || links.back() != link) {

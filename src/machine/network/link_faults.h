@@ -15,7 +15,7 @@
 
 namespace orrery::network {
 
-/// What faults do to the links of a FairNetwork, and to the ways of messages.
+/// LinkFaults applies faults to the links of a FairNetwork, and to the ways of messages.
 ///
 ///   a link's share changes   at once; what is on a lost link waits
 ///   ways                     some time after a loss or return (the caller's clock): messages under
@@ -38,7 +38,7 @@ class LinkFaults {
   /// From now on. True when ways are to be looked for again.
   bool change(topology::LinkId link, double share);
 
-  /// What a message that would go `way` takes, as far as losses are known.
+  /// Returns the way that a message takes which would go `way`, as far as losses are known.
   std::span<const topology::Hop> way(std::span<const topology::Hop> way) {
     return detours_ ? detours_->instead_of(way) : way;
   }

@@ -61,7 +61,7 @@ struct PacketOptions {
   std::uint64_t seed = 0;
   double steady = 0;  ///< share by which rates may change in a phase that is skipped; 0: none is
 
-  /// Of a machine, whose topology has the seed.
+  /// Visits the fields of a machine, whose topology has the seed.
   template <class V>
   static void fields(V&& visit) {
     using P = PacketOptions;
@@ -94,13 +94,12 @@ struct PacketRun {
 /// Runs flows packet by packet.
 ///
 ///   packets   N = ceil(bytes / payload), payload = wire - header; a packet leaves a port wire /
-///   rate
-///             after it has begun to, and is at the next node the link's latency later
+///             rate after it has begun to, and is at the next node the link's latency later
 ///   queues    first in, first out at every port; one that would hold more than `queue` packets
 ///             trims one to its header: eqds the arriving one, ndp this or the newest, by chance
 ///   ways      of a flow that states one (FlowRequest::via) that; else packet i of a flow takes
-///   path id i-th of a permutation of `paths` ids, new in every
-///             round; an id is a choice by hash at every fork (Router, ecmp)
+///             path id i-th of a permutation of `paths` ids, new in every round; an id is a choice
+///             by hash at every fork (Router, ecmp)
 ///   control   acknowledgements, credits, headers of trimmed packets: links * (header / rate +
 ///             latency) + what is left of what ports on the way are sending now (credits of ndp:
 ///             when they come there), and delay what is in a busy port by header / rate

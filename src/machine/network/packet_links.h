@@ -66,7 +66,7 @@ class PacketLinks {
   /// The same of all that has been sent, and what the queue of packets has handled.
   double passed() const { return passed_; }
   std::uint64_t events() const;
-  /// What keeps messages from ever arriving; nothing: nothing does.
+  /// Returns what keeps messages from ever arriving; nothing: nothing does.
   std::optional<std::string> stall() const;
 
  private:

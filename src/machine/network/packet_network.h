@@ -66,8 +66,8 @@ class PacketNetwork {
 
   /// The links of path `id` of a flow; ids in order from 0.
   void add_path(std::size_t flow, const std::vector<std::int32_t>& links);
-  /// Of its acknowledgements, where they are packets among others; without it over the cables of
-  /// path 0.
+  /// Adds the way of the flow's acknowledgements, where they are packets among others; without it
+  /// over the cables of path 0.
   void add_way_back(std::size_t flow, const std::vector<std::int32_t>& links);
   /// Some acknowledgements would have no way.
   bool needs_way_back() const {
@@ -75,7 +75,8 @@ class PacketNetwork {
            std::ranges::any_of(ways_, [this](std::int32_t over) { return reverse(over) < 0; });
   }
   PacketRun run();
-  /// Of run(): `passes` is how often packets will pass links, if none is sent twice.
+  /// Tells `progress` of run(): `passes` is how often packets will pass links, if none is sent
+  /// twice.
   void tell(PacketProgress progress, double passes) {
     progress_ = std::move(progress);
     bytes_ = passes * static_cast<double>(options_.wire.value());
@@ -111,7 +112,7 @@ class PacketNetwork {
   Time serialisation(Bytes bytes, std::int32_t number) const {
     return bytes / link(number).bandwidth;
   }
-  /// Of a count of packets at 100 Gbit/s, at another rate.
+  /// Returns a count of packets at 100 Gbit/s scaled to another rate.
   static std::int64_t scaled(std::int64_t given, std::int64_t usual, Bandwidth rate) {
     return given > 0
                ? given
@@ -169,7 +170,7 @@ class PacketNetwork {
   bool concerns_gone(const engine::CalendarQueue::Event& event) const;
   void forget(std::uint32_t f);
   void came_whole(std::uint32_t f);
-  /// Of senders' clocks and of windows.
+  /// Handles timers of senders' clocks and of windows.
   void handle_timer(const engine::CalendarQueue::Event& event);
   /// The slots of the calendar span the longest way there and back of eight links.
   static Time slot_width(const topology::LinkGraph& graph) {
@@ -192,7 +193,7 @@ class PacketNetwork {
   }
   /// The next packet of a host's flows in turn, put into the port's queue.
   void take_from_host(std::uint32_t port_number);
-  /// Its port.
+  /// Returns the port of a new packet.
   std::uint32_t make_packet(std::uint32_t f, Stream& stream);
   std::uint32_t allocate();
   std::uint32_t next_path(Stream& stream);

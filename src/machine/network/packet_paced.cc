@@ -83,7 +83,8 @@ void PacketNetwork::make_room_for_reports(std::size_t hops) {
   report_stride_ = hops;
 }
 
-/// What comes at the instant at which a packet leaves is not yet in the queue.
+/// Writes the port's report into the packet; what comes at the instant at which a packet leaves is
+/// not yet in the queue.
 void PacketNetwork::report(std::uint32_t id, Port& port) {
   const Packet& packet = packets_[id];
   port.passed += packet.wire;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the packets of packet.h and their ends are made of. Private to the folder.
+/// Packets of packet.h and their ends are made of these values. Private to the folder.
 #pragma once
 
 #include <cstdint>
@@ -66,14 +66,14 @@ struct Packet {
   bool asks = false;  ///< to be acknowledged at once (eqds)
 };
 
-/// What a switch port reports of itself when a packet leaves it (hpcc).
+/// A Report is what a switch port says of itself when a packet leaves it (hpcc).
 struct Report {
   std::int64_t queued = 0;  ///< bytes, with the packet's
   std::int64_t passed = 0;  ///< bytes before it
   Time at{0};
 };
 
-/// Of a sender that paces its packets.
+/// Pace is the state of a sender that paces its packets.
 struct Pace {
   Time spacing{0};            ///< of its packets
   Time last{0};               ///< when it might last send
@@ -98,7 +98,8 @@ struct Pace {
   Time told{INT64_MIN / 2};  ///< when the receiver last told of marks
 };
 
-/// Of a sender with a window after delays (swift). Packets are counted from 0 to the number given.
+/// Delay is the state of a sender with a window after delays (swift). Packets are counted from 0 to
+/// the number given.
 struct Delay {
   std::uint32_t acknowledged = 0;  ///< all before have come
   std::uint32_t recover = 0;       ///< acknowledging this ends the recovery
@@ -209,7 +210,7 @@ class ByFlow {
   std::size_t first_ = 0;
 };
 
-/// What is known of a flow's rate.
+/// Mark is what is known of a flow's rate.
 struct Mark {
   std::uint32_t received = 0;  ///< at the beginning of the window
   Time heard{0};
@@ -229,7 +230,7 @@ struct Steadiness {
   std::uint32_t turn = 0;  ///< generation of the end of the window
 };
 
-/// What a host pulls from.
+/// A Receiver is what a host pulls from.
 struct Receiver {
   std::deque<std::uint32_t> flows;
   std::deque<std::uint32_t> urgent;

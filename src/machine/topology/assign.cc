@@ -145,7 +145,7 @@ class Assigner {
     }
   }
 
-  /// Of all ways up to where the two hosts meet.
+  /// Climbs the best of all ways up to where the two hosts meet.
   bool climb_best(const FlowEnds& flow) {
     std::size_t levels = 0;
     while (above(flow.source, levels) != above(flow.target, levels)) {
@@ -181,7 +181,7 @@ class Assigner {
     return true;
   }
 
-  /// Of the links that come nearer to the flow's target the cheapest.
+  /// Returns, of the links that come nearer to the flow's target, the cheapest.
   std::int32_t best_link(std::int32_t here, const FlowEnds& flow,
                          const std::vector<std::int16_t>& far) {
     const LinkGraph& graph = router_.graph();

@@ -40,8 +40,7 @@ struct Assigned {
 ///                (ties: the first)
 ///   adaptive     each flow in turn, at every fork the link of least load / bandwidth
 ///   source_rule  of the n flows out of a leaf over S uplinks floor(n/S) S whole in turn, each of
-///   the
-///                other r = n mod S in S / gcd(r, S) pieces
+///                the other r = n mod S in S / gcd(r, S) pieces
 ///   pair_split   the same of the flows of every pair of leaves: exact at both ends
 ///   colour       edge colouring of the flows as edges between leaves, D the largest degree; uplink
 ///                = colour mod S; if S does not divide D the flows of the last r = D mod S colours

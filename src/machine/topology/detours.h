@@ -37,8 +37,8 @@ class Detours {
   void plan(std::span<const Hop> way, std::span<const Hop> now) {
     instead_.insert_or_assign(way.data(), now);
   }
-  /// What takes the place of `way`, which began with all links there: itself where nothing of it
-  /// is lost; itself too where no other leads there. Stays valid as long as `way` does.
+  /// Returns what takes the place of `way`, which began with all links there: itself where nothing
+  /// of it is lost; itself too where no other leads there. Stays valid as long as `way` does.
   std::span<const Hop> instead_of(std::span<const Hop> way);
 
  private:

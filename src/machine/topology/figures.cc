@@ -145,7 +145,7 @@ std::vector<Reach> reach_of(const LinkGraph& graph, const Adjacency& adjacency, 
   return reach;
 }
 
-/// Of a file that states routes over links without ends.
+/// Measures the routes of a file that states routes over links without ends.
 void measure_routes(const LinkGraph& graph, GraphFigures& result) {
   double sum = 0;
   for (const auto& [ends, links] : graph.routes) {

@@ -71,13 +71,14 @@ struct GraphLink {
   std::int32_t target = 0;
   Bandwidth bandwidth{0};
   Time latency{0};  ///< first byte in to first byte out
-  /// This and the link whose number differs in the last bit have this bandwidth together: messages
-  /// count on the even one.
+  /// A joint link and the link whose number differs in the last bit have this bandwidth together:
+  /// messages count on the even one.
   bool joint = false;
   bool pipe = false;  ///< nobody shares it: every flow has the bandwidth
 };
 
-/// What of a regular network its routing needs to know; vertices are numbered as it says.
+/// Layout is what the routing of a regular network needs to know of it; vertices are numbered as it
+/// says.
 struct Layout {
   enum class Family : std::uint8_t {
     irregular,
@@ -154,7 +155,7 @@ class Adjacency {
   std::vector<std::int32_t> order_;
 };
 
-/// What a description of a network wants to say besides its parts.
+/// GraphFigures are what a description of a network says besides its parts.
 struct GraphFigures {
   std::int32_t hosts = 0;
   std::int32_t switches = 0;

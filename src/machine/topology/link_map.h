@@ -82,10 +82,10 @@ class LinkMap {
   /// are then its own, at its bandwidths times the send_efficiency of the outermost dimension
   /// crossed. Everything else remains the dimensions'. Nothing when `wires` has no graph.
   void lay(const Wires& wires);
-  /// What lay() laid; null: nothing.
+  /// Returns what lay() laid; null: nothing.
   const LinkGraph* graph() const;
   bool sprays() const;  ///< on it: messages take several ways at once
-  /// Of what lay() laid, which must be something.
+  /// Returns the routing on what lay() laid, which must be something.
   Routing routing() const;
 
   std::int64_t devices() const { return devices_; }
@@ -112,7 +112,8 @@ class LinkMap {
   /// The link of a fully connected dimension to the device `ahead` coordinates on, 0 < ahead <
   /// size.
   LinkId direct(std::int64_t device, int dimension, std::int64_t ahead) const;
-  /// What the dimension shares with others beside its own links, if it does.
+  /// Says whether the dimension shares something with others beside its own links; its links
+  /// follow.
   bool has_port(int dimension) const { return lines(dimension).port >= 0; }
   LinkId port_out(std::int64_t device, int dimension) const;
   LinkId port_in(std::int64_t device, int dimension) const;

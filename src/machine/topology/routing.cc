@@ -31,7 +31,7 @@ std::int32_t next_coordinate(Family family, std::int32_t from, std::int32_t to, 
   return (from + (forward ? 1 : extent - 1)) % extent;
 }
 
-/// Of links without ends nobody knows where they lead.
+/// Returns the graph without the lost links; of links without ends nobody knows where they lead.
 LinkGraph without(LinkGraph graph, const std::vector<bool>& lost) {
   for (std::size_t l = 0; l < graph.links.size(); ++l) {
     graph.links[l].source = lost[l] ? -1 : graph.links[l].source;

@@ -56,7 +56,7 @@ class Router {
   const Adjacency& adjacency() const { return adjacency_; }
   /// Links from every vertex to this one, -1: none.
   const std::vector<std::int16_t>& distances(std::int32_t target);
-  /// What messages over the link count on (GraphLink::joint).
+  /// Returns the link that messages over this one count on (GraphLink::joint).
   LinkId link_id(std::int32_t link) const {
     return static_cast<LinkId>(at(link).joint ? link & ~1 : link);
   }

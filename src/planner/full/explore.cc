@@ -181,7 +181,8 @@ class Explorer {
     }
   }
 
-  /// Its memory; nothing: it does not fit, and what saves more takes its place.
+  /// Returns the memory of the node's plan; nothing: it does not fit, and what saves more takes its
+  /// place.
   std::optional<Bytes> fits(const Node& node) {
     const auto [fits, memory] = search_.memory(node.plan);
     if (fits) {

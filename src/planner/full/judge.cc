@@ -30,7 +30,7 @@ class Judge {
   }
 
  private:
-  /// Those whose estimates, as far off as any was, may be the best.
+  /// Simulates the candidates whose estimates, as far off as any was, may be the best.
   void simulate_best() {
     sort_candidates();
     const std::size_t few = search_.options.top + kRefined;
@@ -50,7 +50,7 @@ class Judge {
     }
   }
 
-  /// Of the candidates from here on.
+  /// Expects the simulations of the candidates from here on.
   void expect_simulations(std::size_t first) {
     const std::size_t last =
         std::min(first + search_.estimator.worthwhile(), search_.candidates.size());

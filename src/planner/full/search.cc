@@ -182,7 +182,7 @@ std::vector<plan::MoeDispatch> lightest(std::vector<plan::MoeDispatch> dispatche
   return dispatches;
 }
 
-/// Of the kernels of a group's plans; 0 where nothing is known.
+/// Returns the bound by the kernels of a group's plans; 0 where nothing is known.
 Time bound_of(SearchState& search, const plan::Plan& group) {
   plan::Plan plain = Space::plainest(group);
   Time least = Time::max();

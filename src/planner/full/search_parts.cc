@@ -92,8 +92,8 @@ void merge(Answer& all, Answer one, const Options& options) {
   all.wall_s += one.wall_s;
 }
 
-/// What a step second of the task costs, by how little one is worth: of devices that are not used
-/// nothing is paid. 1 where money does not count.
+/// Returns what a step second of the task costs, by how little one is worth: of devices that are
+/// not used nothing is paid. 1 where money does not count.
 double rate_of(const Task& task, const Options& options) {
   return options.objective == Objective::cost
              ? task.machine.device.price_per_hour.value() * static_cast<double>(task.devices)

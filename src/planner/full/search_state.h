@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the parts of a search share: explore.cc looks at plans, judge.cc simulates the best.
+/// A SearchState is what the parts of a search share: explore.cc looks at plans, judge.cc simulates
+/// the best.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@ inline constexpr double kMargin = 0.01;
 /// How far the best plan may simulate above its estimate before bounds are lost for it.
 inline constexpr double kKept = 0.05;
 
-/// Of one machine without the reserve.
+/// OfMachine is the knowledge of one machine without the reserve.
 struct Knowledge::OfMachine {
   OfMachine(const Task& of_task, const Options& options);
   OfMachine(const OfMachine&) = delete;  // members refer to others
@@ -64,12 +65,13 @@ struct SearchState {
   Time slowest() const {
     return options.objective == Objective::tokens_per_joule ? Time::max() : cutoff();
   }
-  /// Of a bound: below what it stays open.
+  /// Returns the time below which a bound stays open.
   Time kept_below() const {
     const Time simulated = answer.top.empty() ? Time(0) : answer.top.front().score;
     return std::max({best_estimate() * (1 + kKept), simulated, wanted});
   }
-  /// Of a bound: no plan above it is faster than the best by more than the margin.
+  /// Returns the time above which a bound is sure: no plan above it is faster than the best by more
+  /// than the margin.
   Time sure() const {
     return answer.top.empty() ? cutoff() : answer.top.front().score / (1 + kMargin);
   }
@@ -104,17 +106,17 @@ struct SearchState {
   void expect(Question question, Time limit, bool tight);
 };
 
-/// Of a machine of several sorts of devices: the best over its parts, each alone and together, in
-/// every order in which ranks may fill them (of more than three parts: each alone, and all as they
-/// are and backwards).
+/// Searches a machine of several sorts of devices: the best over its parts, each alone and
+/// together, in every order in which ranks may fill them (of more than three parts: each alone, and
+/// all as they are and backwards).
 Result<Answer> search_parts(const Task& task, const Options& options, Knowledge& known);
 
 /// Every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);
-/// Of a space of very many groups for the bounds that the options allow: a plan that fits of each
-/// way to cut the model (tp, pp), from the group where kernels and the fill of the pipeline take
-/// least. Best-first alone would split all groups first, as their bounds are much alike. `anyway`:
-/// of any space; explore() asks so where what it has looked at for long does not fit.
+/// Looks, in a space of very many groups for the bounds that the options allow, at a plan that fits
+/// of each way to cut the model (tp, pp), from the group where kernels and the fill of the pipeline
+/// take least. Best-first alone would split all groups first, as their bounds are much alike.
+/// `anyway`: of any space; explore() asks so where what it has looked at for long does not fit.
 void scout(SearchState& search, bool anyway = false);
 /// Estimates what is promising, until nothing is.
 void explore(SearchState& search);

@@ -152,7 +152,8 @@ class Mlfq : public Scheduler {
     }
   }
 
-  /// Of those below `than`, running or delivered and waiting; `than` itself when there is none.
+  /// Returns the lowest request below `than`, running or delivered and waiting; `than` itself when
+  /// there is none.
   RequestIndex lowest_with_blocks(RequestIndex than) {
     RequestIndex lowest = than;
     const auto look = [&](RequestIndex index) {

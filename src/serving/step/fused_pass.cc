@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `fuse` makes of a pass: the residual stream's uses and their prices.
+/// This part says what `fuse` makes of a pass: the residual stream's uses and their prices.
 #include <algorithm>
 #include <utility>
 

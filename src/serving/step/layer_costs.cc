@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What depends on the numbers of tokens and samples alone.
+/// Layer costs depend on the numbers of tokens and samples alone.
 #include <algorithm>
 #include <cmath>
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a pass does with an operator of a model's layer.
+/// Pass operators are what a pass does with an operator of a model's layer.
 #pragma once
 
 #include "serving/step/precision.h"
@@ -32,7 +32,7 @@ inline bool ends_branch(const zoo::ModelOperator& op, bool routes) {
   return op.boundary == zoo::TensorBoundary::leave && !(routes && op.name != "proj_gemm");
 }
 
-/// Of a matrix in the narrow formats.
+/// Says whether a matrix is in the narrow formats.
 inline bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
   if (!op.has_weight || op.name.starts_with("logits") || op.name.starts_with("router")) {
     return false;  // as quantised checkpoints have them
@@ -41,7 +41,7 @@ inline bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
   return narrow == Narrow::all || op.expert || (narrow == Narrow::mlp && mlp);
 }
 
-/// What is no product.
+/// Returns the operator of what is no product.
 inline graph::Operator streamed(const zoo::Model& model, const zoo::ModelOperator& op) {
   graph::Operator run{.name = {}, .kind = op.kind, .gemm = {}};
   run.bytes = op.forward_bytes;

@@ -49,7 +49,7 @@ class Changes {
     return cheapest({{{"tp", tp_}, {"pp", 2}}}, {from, Placement::only(0)},
                     {to, Placement::only(1)});
   }
-  /// What an engine does that fuses nothing.
+  /// Returns what an engine does that fuses nothing.
   Change whole_sum() const { return {"all_reduce tp", prices_.all_reduce, 1}; }
   Change whole_hop() const { return {"send_recv pp", prices_.send_rows, 1}; }
 

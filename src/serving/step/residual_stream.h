@@ -38,7 +38,7 @@
 
 namespace orrery::step {
 
-/// Of one pass of T rows.
+/// StreamPrices are those of one pass of T rows.
 struct StreamPrices {
   Time all_reduce{0};      ///< of T rows over tp ranks, by the engine's algorithm
   Time reduce_scatter{0};  ///< of tp ceil(T / tp) rows
@@ -47,7 +47,7 @@ struct StreamPrices {
   Time send_slice{0};
 };
 
-/// What a pass has of each.
+/// StreamUses say what a pass has of each.
 struct StreamUses {
   std::int64_t tokens = 1;  ///< T
   std::int64_t tp = 1;

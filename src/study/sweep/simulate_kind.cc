@@ -103,7 +103,8 @@ Outcome figures_of(const study::Run& run) {
   return outcome;
 }
 
-/// What a plan's strategy says, not only where; what cannot be read has its own mistake later.
+/// Returns what a plan's strategy says, not only where; what cannot be read has its own mistake
+/// later.
 std::string strategy_of(const plan::Plan& plan) {
   return plan.strategy.empty() ? "" : "\nstrategy " + read_file(plan.strategy).value_or("");
 }

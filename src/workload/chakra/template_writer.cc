@@ -209,7 +209,7 @@ void TemplateWriter::write_message(const Node& source, graph::Node& node) const 
   node.channel = messages_.channel(source);
 }
 
-/// What receives has ended when the shift has.
+/// Joins a shift's receive to it: what receives has ended when the shift has.
 void TemplateWriter::join_shift(const Node& source, int index, graph::Node& node) {
   if (source.type == NodeType::comm_send) {
     shifts_[{source.group, source.tag}] = index;

@@ -39,7 +39,7 @@ void check_device(const StageMemory& stage, std::size_t number, const compute::M
                          by_category(stage))});
 }
 
-/// Of a tier below the device's own; 0: there is none.
+/// Returns the capacity of a tier below the device's own; 0: there is none.
 Bytes lower_capacity(std::size_t lower, const compute::Device& device,
                      const machine::Machine& machine) {
   if (lower != graph::kRemoteLower) {
@@ -55,7 +55,7 @@ Bytes lower_capacity(std::size_t lower, const compute::Device& device,
   return memory::capacity_per_device(machine.remote_memory, devices);
 }
 
-/// What is offloaded to a tier below the first.
+/// Checks what is offloaded to a tier below the first.
 void check_lower(const StageMemory& stage, std::size_t number, std::size_t lower,
                  const compute::Device& device, const machine::Machine& machine, Error& error) {
   constexpr std::array<const char*, graph::kLowerTierCount> kWhere{"host", "storage", "remote"};
@@ -167,7 +167,7 @@ Fullest fullest_alike(const zoo::Model& model, const plan::Plan& plan,
   return fullest;
 }
 
-/// Of every class of ranks, on its devices.
+/// Returns the memory of every class of ranks, on its devices.
 std::vector<std::vector<StageMemory>> memory_by_class(const zoo::Model& model,
                                                       const plan::Plan& plan,
                                                       const machine::Machine& machine) {

@@ -20,8 +20,8 @@ namespace {
 /// Chunks of a forward and of a backward.
 using ChunkPairs = std::set<std::pair<std::size_t, std::size_t>>;
 
-/// Those that are one piece of work on some stage: after the warm-up they repeat with every round
-/// of stages x chunks.
+/// Returns the pairs that are one piece of work on some stage: after the warm-up they repeat with
+/// every round of stages x chunks.
 ChunkPairs chunk_pairs(const plan::PipelineShape& shape) {
   if (shape.schedule == plan::Schedule::dualpipe) {
     return {{0, 1}, {1, 0}};
@@ -184,7 +184,7 @@ struct ReplicaBlocks {
   }
 };
 
-/// What the device does between the first and the last kernel of the update.
+/// Allocates what the device holds between the first and the last kernel of the update.
 void allocate_end(const RoleDraft& role, TemplateBuilder& builder) {
   const std::vector<graph::Node>& nodes = builder.nodes();
   const auto updates = [](const graph::Node& node) {

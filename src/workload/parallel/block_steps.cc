@@ -158,7 +158,7 @@ class BlockBuilder {
     return plan_.sequence_parallel && op.boundary == gathered ? elements / plan_.tp : elements;
   }
 
-  /// Of ZeRO 3 whenever they are gathered, else once per step.
+  /// Quantises weights: with ZeRO 3 whenever they are gathered, else once per step.
   void quantize_weights(const zoo::ModelOperator& op, plan::StepPhase phase, int source) {
     const plan::QuantizeWork work = plan::quantize_weight(plan_, plan::weight_elements(op), phase);
     if (work.kernels > 0) {

@@ -46,7 +46,7 @@ std::unique_ptr<const BlockLists> list_blocks(const zoo::Model& model, const pla
 std::vector<std::vector<graph::Operator>> block_kernels(const zoo::Model& model,
                                                         const plan::Plan& plan);
 
-/// What one rank's optimizer updates.
+/// OptimizerShare is what one rank's optimizer updates.
 struct OptimizerShare {
   std::int64_t whole = 0;  ///< parameters before ZeRO
   std::int64_t local = 0;  ///< E

@@ -121,7 +121,7 @@ class ExchangeInserter {
     beside.erase(beside.begin(), beside.begin() + static_cast<std::ptrdiff_t>(count));
   }
 
-  /// What follows adds the shared expert's result, which may still be under way over tp.
+  /// Joins the shared expert: what follows adds its result, which may still be under way over tp.
   void join(int source, plan::StepPhase phase) {
     if (beside_shared() && plan_.tp > 1) {
       result_.push_back(wait_step("shared_expert_done", Value::beside, phase));

@@ -28,7 +28,8 @@ Step copy_step(std::string name, plan::Axis link, Bytes bytes, plan::StepPhase p
   return step;
 }
 
-/// Of the update; that on the host and what storage moves stay beyond the device's port.
+/// Returns a step of the update; that on the host and what storage moves stay beyond the device's
+/// port.
 Step update_step(std::string name, plan::Axis link, Bytes bytes, int tier) {
   Step step =
       copy_step(std::move(name), link, bytes / plan::kUpdatePieces, plan::StepPhase::optimizer);

@@ -22,7 +22,8 @@ void expert(parallel::Draft& draft, const parallel::Context& context);
 void context(parallel::Draft& draft, const parallel::Context& context);
 /// Forward again before backward: of the layer, or of the attention core. pass_recompute.cc
 void recompute(parallel::Draft& draft, const parallel::Context& context);
-/// What the host launches as graphs, and where it waits for the routing of tokens. pass_capture.cc
+/// Marks what the host launches as graphs, and where it waits for the routing of tokens.
+/// pass_capture.cc
 void capture(parallel::Draft& draft, const parallel::Context& context);
 /// Reductions of gradients over dp. pass_data.cc
 void gradients(parallel::Draft& draft, const parallel::Context& context);
@@ -41,7 +42,7 @@ void copies(parallel::Draft& draft, const parallel::Context& context);
 void optimizer(parallel::Draft& draft, const parallel::Context& context);
 /// Several steps one after the other: the end of one, where the next may begin. pass_steps.cc
 void steps(parallel::Draft& draft, const parallel::Context& context);
-/// What every piece of work allocates, and what stays during the step. pass_memory.cc
+/// Notes what every piece of work allocates, and what stays during the step. pass_memory.cc
 void memory(parallel::Draft& draft, const parallel::Context& context);
 /// Sums that leave a stage become slices on the way (collective/layout/fuse_workload.h), where
 /// asked for. pass_communication.cc

@@ -158,7 +158,8 @@ std::vector<std::int64_t> shares_of(const std::vector<ReplicaSort>& sorts, std::
   return shares;
 }
 
-/// What a replica's slowest stage takes for a microbatch, for all replicas that take as long.
+/// Returns what a replica's slowest stage takes for a microbatch, for all replicas that take as
+/// long.
 std::vector<ReplicaSort> sorts_of(const plan::Plan& plan, const zoo::Model& model,
                                   const machine::Machine& machine,
                                   const std::vector<PartTimes>& times) {

@@ -43,7 +43,8 @@ class TrainingStep final : public graph::IssueList {
     return roles_[static_cast<std::size_t>(role)].schedule.size() + 1;
   }
   graph::Instance at(int role, std::int64_t index) const override;
-  /// That of the schedule, without the microbatches at its ends that run other templates.
+  /// Returns the period of the schedule, without the microbatches at its ends that run other
+  /// templates.
   std::optional<graph::Period> period(int role) const override;
 
  private:
@@ -59,7 +60,7 @@ class StepSorts {
   std::int64_t settled() const { return settled_; }
   std::int64_t cycle() const { return cycle_; }
   std::size_t count() const { return examples_.size(); }
-  /// The first step of a sort.
+  /// Returns the first step of a sort.
   std::int64_t example(std::size_t sort) const { return examples_[sort]; }
   std::size_t of(std::int64_t step) const {
     const std::int64_t like = step < settled_ ? step : settled_ + (step - settled_) % cycle_;
@@ -94,9 +95,10 @@ class TrainingRun final : public graph::IssueList {
   std::int64_t length(int role) const override {
     return by_sort_.front().length(role) * steps_ + (drain(role) < 0 ? 0 : 1);
   }
-  /// The end of the run belongs to the step behind the last.
+  /// Returns the instance; the end of the run belongs to the step behind the last.
   graph::Instance at(int role, std::int64_t index) const override;
-  /// Of whole steps, if two cycles of them repeat; else that of a run's only step.
+  /// Returns the period of whole steps, if two cycles of them are left; of a run of one step, its
+  /// own.
   std::optional<graph::Period> period(int role) const override;
   std::vector<graph::Period> periods(int role, std::int64_t from) const override;
 

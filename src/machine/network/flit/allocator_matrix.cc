@@ -77,8 +77,8 @@ bool SparseAllocator::draw(Random& random) {
   return found;
 }
 
-/// Of outputs equally lonely, and of the inputs that ask one, the first in turn by place; a grant
-/// moves both turns by one.
+/// Grants, of outputs equally lonely and of the inputs that ask one, the first in turn by place; a
+/// grant moves both turns by one.
 void SparseAllocator::grant_lonely() {
   for (const Request& request : requests_) {
     ++outputs_[request.output].asked;

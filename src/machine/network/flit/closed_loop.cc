@@ -131,7 +131,7 @@ class ClosedLoop {
     return start;
   }
 
-  /// What the epoch has started has not started.
+  /// Takes back what the epoch has started.
   void undo_epoch() {
     for (const std::uint32_t event : started_) {
       result_.ends[event] = kNotDone;

@@ -78,7 +78,7 @@ std::string vcs_text(VcMask vcs) {
   return first == last ? fmt::format("VC {}", first) : fmt::format("VCs {}-{}", first, last);
 }
 
-/// What every packet may hold and want, walked pair by pair.
+/// Dependencies walks, pair by pair, what every packet may hold and want.
 class Dependencies {
  public:
   explicit Dependencies(const Routing& routing) : routing_(routing), graph_(routing.graph()) {}

@@ -61,7 +61,7 @@ Cycle Engine::arrival_after(OutPort& port) const {
   return arrival;
 }
 
-/// Those of one allocation are one message, and one leaves a cycle.
+/// Returns when credits come back: those of one allocation are one message, and one leaves a cycle.
 Cycle Engine::credit_after(InPort& port) const {
   if (!has_speedup_) {
     return now_ + port.credit_delay;
@@ -371,7 +371,7 @@ void Engine::free_vc(std::uint32_t vc) {
   unpark(port_of(vc));
 }
 
-/// What was freed in this step can be asked for in the next.
+/// Ends the step; what was freed in it can be asked for in the next.
 void Engine::end_step() {
   for (const std::uint32_t vc : freed_vcs_) {
     free_vc(vc);

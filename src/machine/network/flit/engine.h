@@ -34,15 +34,15 @@ struct PacketKind {
   std::uint32_t vcs = 0;
 };
 
-/// What nodes send in: each class has a packet of its own at a node, whose flits may go between
-/// those of others.
+/// Classes are what nodes send in: each class has a packet of its own at a node, whose flits may go
+/// between those of others.
 struct Classes {
   std::uint32_t count = 1;
   bool counts_flit_latency = false;
   std::vector<PacketKind> kinds = {};  ///< empty: one, with all VCs
 };
 
-/// Of one class.
+/// FlitCounts counts the flits of one class.
 struct FlitCounts {
   std::uint64_t injected = 0;
   std::uint64_t arrived = 0;
@@ -79,7 +79,7 @@ struct Arrived {
   Cycle injected = 0;  ///< the head left the node
 };
 
-/// What a virtual channel waits for; for messages about deadlocks.
+/// Waiting is what a virtual channel waits for; for messages about deadlocks.
 struct Waiting {
   std::uint32_t in_vc = 0;          ///< index of an input VC
   std::vector<std::uint32_t> for_;  ///< input VCs, any of which would let it go on; never empty
@@ -130,7 +130,7 @@ class Engine {
   Cycle quiet_until(Cycle limit) const;
   /// Moves there.
   void skip(Cycle limit) { now_ = quiet_until(limit); }
-  /// Of the last step: packets that have arrived, sources that have sent a tail.
+  /// Returns what the last step brought: packets that have arrived, sources that have sent a tail.
   const std::vector<Arrived>& arrived() const { return arrived_; }
   const std::vector<std::uint32_t>& freed_sources() const { return freed_sources_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What nodes send.
+/// This part of the engine sends what nodes send.
 #include <utility>
 
 #include "machine/network/flit/engine.h"

@@ -169,7 +169,7 @@ void Engine::set_allocators() {
   }
 }
 
-/// Of each of `each` inputs that a port has.
+/// Returns the router of each of `each` inputs that a port has.
 std::vector<std::uint32_t> Engine::routers_of_inputs(std::size_t each) const {
   std::vector<std::uint32_t> routers;
   for (const InPort& port : in_) {
@@ -178,7 +178,7 @@ std::vector<std::uint32_t> Engine::routers_of_inputs(std::size_t each) const {
   return routers;
 }
 
-/// Of each of `each` outputs that a port of a router has.
+/// Returns the router of each of `each` outputs that a port of a router has.
 std::vector<std::uint32_t> Engine::routers_of_outputs(std::size_t each) const {
   std::vector<std::uint32_t> routers;
   for (const Channel& channel : graph_.channels) {

@@ -21,7 +21,7 @@ Engine::OnTheWay Engine::on_the_way() const {
   return coming;
 }
 
-/// What a head without an output VC waits for; nothing if it need not.
+/// Returns what a head without an output VC waits for; nothing if it need not.
 std::vector<std::uint32_t> Engine::head_waits_for(std::uint32_t vc) const {
   const InVc& in = in_vcs_[vc];
   const Packet& packet = packets_[in.front];

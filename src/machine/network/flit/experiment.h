@@ -72,7 +72,7 @@ struct Prepared {
   std::vector<Traffic> more_traffic = {};     ///< of the others
   std::vector<Routing> purpose_routing = {};  ///< by Purpose, where a class transacts
 
-  /// What runs. `experiment` must outlive it.
+  /// Returns the network that runs. `experiment` must outlive it.
   Network network(const Experiment& experiment) const;
 };
 /// Checks and builds.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a machine's network is made of at the level of flits, and messages on it.
+/// A Fabric is what a machine's network is made of at the level of flits, and messages on it.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ constexpr auto named_values(Ports) {
 
 struct FabricSettings {
   Bytes flit{64};  ///< that the fastest link passes in a cycle
-  /// Of a message in one packet, behind a head flit: the largest MTU of InfiniBand and RoCE v2
-  /// (InfiniBand Architecture Specification, volume 1: 256 to 4096 bytes).
+  /// A message goes in packets of this size, behind a head flit each: the largest MTU of InfiniBand
+  /// and RoCE v2 (InfiniBand Architecture Specification, volume 1: 256 to 4096 bytes).
   Bytes packet{4096};
   Time cycle{0};  ///< 0: flit / the fastest link's bandwidth
   Ports ports = Ports::link;

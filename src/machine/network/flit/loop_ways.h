@@ -9,7 +9,7 @@
 
 namespace orrery::flit {
 
-/// What the closed form needs to know of the ways from a node to another.
+/// A LoopWay has what the closed form needs to know of the ways from a node to another.
 struct LoopWay {
   bool has_closed_form = false;  ///< all that routing may draw takes as long
   std::int64_t routers = 0;

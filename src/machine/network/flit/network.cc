@@ -24,7 +24,7 @@ Interval interval_of(Bytes flit, Bandwidth bandwidth, Time cycle) {
   return std::max(kEveryCycle, static_cast<Interval>(std::llround(cycles * kEveryCycle)));
 }
 
-/// What flits cannot do on a network of links; nothing: they can, or there is none.
+/// Returns what flits cannot do on a network of links; nothing: they can, or there is none.
 std::optional<Mistake> check_graph(const topology::LinkMap& map) {
   constexpr std::int64_t kMostDevicesOnGraph = 2048;  // every way of a pair is looked at
   const topology::LinkGraph* graph = map.graph();

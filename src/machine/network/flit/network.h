@@ -68,7 +68,7 @@ class FlitNetwork {
   Time cycle() const { return cycle_; }
 
  private:
-  /// What a route's messages have in common.
+  /// A Way has what a route's messages have in common.
   struct Way {
     std::vector<topology::Hop> hops;  ///< as given, to know it again
     std::uint32_t first = 0;          ///< of ways_

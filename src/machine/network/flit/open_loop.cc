@@ -249,7 +249,7 @@ class OpenLoop {
 
   bool all_created() const { return draws_ ? draws_->has_drawn(drain_) : even_.has_drawn(drain_); }
 
-  /// What was counted since begin_.
+  /// Sums up what was counted since begin_.
   void end_counting() {
     end_ = engine_.now();
     for (std::uint32_t of = 0; of < classes(); ++of) {

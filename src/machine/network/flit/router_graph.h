@@ -15,7 +15,7 @@
 
 namespace orrery::flit {
 
-/// What the numbering of routers and channels means to routing functions.
+/// Shape says what the numbering of routers and channels means to routing functions.
 enum class Shape : std::uint8_t {
   mesh,
   torus,
@@ -86,13 +86,13 @@ struct RouterGraph {
 ///                 express: the ports that lead off an edge of length k join routers of that edge
 ///                 k / 2 apart (Balfour & Dally 2006, BookSim's numbering)
 ///   fat tree      n levels of k^(n-1) routers, level 0 on top; node j on router j / k of level
-///   n-1;
-///                 routers of two levels are linked that differ in one digit of weight
+///                 n-1; routers of two levels are linked that differ in one digit of weight
 ///                 k^(n-1-level)
-///   qtree         levels of 1, k, k^2 ... routers, level 0 on top; router j of a level hangs on j
-///   / k tree4         leaf j hangs on the k / 2 routers of its quad j / k, each of these on all k
-///   roots fly           n stages of k^(n-1) routers; node j enters stage 0 at router j / k and
-///   leaves
+///   qtree         levels of 1, k, k^2 ... routers, level 0 on top; router j of a level hangs on
+///                 router j / k of the one above
+///   tree4         leaf j hangs on the k / 2 routers of its quad j / k, each of these on all k
+///                 roots
+///   fly           n stages of k^(n-1) routers; node j enters stage 0 at router j / k and leaves
 ///                 stage n-1 at router j / k
 ///   flattened butterfly   c nodes per router; in two dimensions with c = s*s the nodes of router
 ///                 (x, y) are an s x s tile of the grid of nodes (BookSim's numbering)

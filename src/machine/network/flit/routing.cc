@@ -150,7 +150,8 @@ Candidate Routing::mesh_hop(std::uint32_t router, std::uint32_t goal, bool highe
   return {kNoChannel, 0};
 }
 
-/// Of a concentrated mesh: along an edge in dimension d, where at least half of it is ahead.
+/// Returns the express channel of a concentrated mesh along an edge in dimension d, where at least
+/// half of it is ahead.
 std::uint32_t Routing::express_channel(std::uint32_t router, std::size_t d,
                                        std::int32_t ahead) const {
   if (graph_->shape != Shape::cmesh || 2 * std::abs(ahead) < graph_->extents[d]) {

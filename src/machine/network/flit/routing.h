@@ -62,7 +62,7 @@ constexpr auto named_values(Algorithm) {
   });
 }
 
-/// What a packet carries for its routing.
+/// RouteState is what a packet carries for its routing.
 struct RouteState {
   std::uint32_t target = 0;  ///< node
   std::uint32_t via = 0;     ///< intermediate router; of a stated way its next hop
@@ -143,9 +143,9 @@ class Routing {
   /// random is drawn.
   void next(RouteState& state, std::uint32_t router, Random& random, Candidates& into) const;
 
-  /// Of next(), the one output, or several where is_adaptive(). For the check of dependencies: all
-  /// choices that next() might draw, each with the state that it leaves; and all states that
-  /// start() might draw.
+  /// A Choice is one output of next(), or one of several where is_adaptive(). For the check of
+  /// dependencies: all choices that next() might draw, each with the state that it leaves; and all
+  /// states that start() might draw.
   struct Choice {
     RouteState state;
     Candidate output;
@@ -175,7 +175,8 @@ class Routing {
   bool is_there(const RouteState& state, std::uint32_t router) const {
     return router == eject_router(state) && !on_detour(state, router);
   }
-  /// Of valiant and ugal: still on the way to `via`, of a dragonfly to its group.
+  /// Says whether a packet of valiant or ugal is still on the way to `via`, of a dragonfly to its
+  /// group.
   bool on_detour(const RouteState& state, std::uint32_t router) const;
   VcMask half(unsigned which) const { return which == 0 ? low_ : high_; }
   /// The VCs of a ring's half, within those of the phase.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What Routing prepares once: where a router's ports lead, and the tables of min and up_down.
+/// Routing prepares here what it needs once: where a router's ports lead, and the tables of min and
+/// up_down.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -20,7 +20,7 @@ struct FlowJob {
   bool packets = false;
   network::PacketOptions options;
   faults::FaultPlan faults;
-  network::FlowOptions crowding;
+  network::FlowOptions congestion;
 };
 
 /// One JSON object; seconds, bytes, bytes per second.

@@ -13,8 +13,8 @@
 #include "cli/commands.h"
 #include "cli/systolic_flags.h"
 #include "machine/compute/pim.h"
+#include "machine/device_groups.h"
 #include "machine/machine.h"
-#include "machine/parts.h"
 #include "report/json_writer.h"
 
 namespace orrery::cli {

@@ -19,7 +19,7 @@
 #include "cli/plan_vary.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "planner/advice/memory_frontier.h"
 #include "planner/advice/probe.h"
 #include "planner/full/search.h"

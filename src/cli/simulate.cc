@@ -17,7 +17,7 @@
 #include "cli/strategy_flags.h"
 #include "cli/trace_flag.h"
 #include "collective/layout/fuse_workload.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "report/report.h"
 #include "study/run.h"
 #include "workload/parallel/lower.h"

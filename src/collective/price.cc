@@ -181,7 +181,7 @@ void charge_like_ring(Priced& tree, const Priced& ring) {
   }
 }
 
-/// Messages from rank to rank. NCCL's are all under way at once: where that costs a port bandwidth
+/// Messages from rank to rank. NCCL's are all in flight at once: where that costs a port bandwidth
 /// it has no exchanges in turn.
 Priced price_exchange(const Request& request) {
   Priced best = price_algorithm(request, Algorithm::direct);

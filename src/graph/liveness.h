@@ -117,8 +117,8 @@ Liveness liveness(std::span<const Allocation> allocations, std::size_t moments);
 ///          held_1(k) + max(what is left after the second, max over j >= k of held_2(j))
 ///
 /// `moment`: of the second, then those of the first beside what is left of it.
-Liveness liveness_beside(std::span<const Allocation> first, std::size_t first_moments,
-                         std::span<const Allocation> second, std::size_t second_moments);
+Liveness concurrent_liveness(std::span<const Allocation> first, std::size_t first_moments,
+                             std::span<const Allocation> second, std::size_t second_moments);
 /// The allocations of a template; its moments are all operators of its nodes (of a node without:
 /// 1).
 Liveness liveness(const Template& t);

@@ -62,7 +62,7 @@ bool sane(const Operator& op) {
          op.gemm.batch >= 0 && op.gemm.m >= 0 && op.gemm.n >= 0 && op.gemm.k >= 0;
 }
 
-bool slower_beside_others(const Operator& op) {
+bool slower_with_others(const Operator& op) {
   const auto slows = [](double factor) { return std::isfinite(factor) && factor >= 1; };
   return slows(op.beside_collective) && slows(op.beside_message);
 }
@@ -100,7 +100,7 @@ void check_node(const Place& place, Mistakes& mistakes) {
                    "depends on a node that is not earlier in the template");
   mistakes.require(std::all_of(node.operators.begin(), node.operators.end(), sane), place,
                    "has an operator with a negative or overflowing size");
-  mistakes.require(std::all_of(node.operators.begin(), node.operators.end(), slower_beside_others),
+  mistakes.require(std::all_of(node.operators.begin(), node.operators.end(), slower_with_others),
                    place, "has an operator that communication would speed up");
   mistakes.require(std::all_of(node.operators.begin(), node.operators.end(), may_be_in_pieces),
                    place, "is a piece of a kernel that is neither a product nor of known duration");

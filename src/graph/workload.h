@@ -100,7 +100,7 @@ inline constexpr StreamIndex kComputeStream(std::size_t{0});
 inline constexpr int kRemoteTier = -1;
 
 /// Which way a copy passes the port between its device and the machine around it.
-enum class CopyWay : std::uint8_t {
+enum class CopyDirection : std::uint8_t {
   none,  ///< not at all: it stays on the other side
   out,
   in,
@@ -140,8 +140,8 @@ struct Node {
   /// `channel` are received in the order sent.
   std::int64_t peer = 0;
   std::uint32_t channel = 0;
-  int tier = 1;                 ///< of copy: index into the device's memory tiers, or kRemoteTier
-  CopyWay way = CopyWay::none;  ///< of copy
+  int tier = 1;  ///< of copy: index into the device's memory tiers, or kRemoteTier
+  CopyDirection direction = CopyDirection::none;  ///< of copy
   /// Of a copy: it goes on with the copy before it on its stream, so it pays neither the tier's
   /// latency nor the host's dispatch.
   bool continues = false;

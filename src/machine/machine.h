@@ -19,19 +19,19 @@
 namespace orrery::machine {
 
 /// Consecutive ranks with devices of one sort, in a cluster of several sorts.
-struct Part {
+struct DeviceGroup {
   std::string name;
   std::int64_t devices = 0;
   compute::Device device;
 
-  friend bool operator==(const Part&, const Part&) = default;
+  friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
 };
 
 struct Machine {
   std::string name;
   std::string description;
-  compute::Device device;   ///< with parts: mean_device() of them (parts.h)
-  std::vector<Part> parts;  ///< in the order of ranks; empty: every device is `device`
+  compute::Device device;          ///< with device groups: mean_device() of them (device_groups.h)
+  std::vector<DeviceGroup> parts;  ///< in the order of ranks; empty: every device is `device`
   std::vector<topology::NetworkDimension> network;  ///< innermost first
   topology::Wires wires;                            ///< under the dimensions: fifo and flow use it
   memory::RemoteMemory remote_memory;  ///< beyond devices and hosts; kind none: there is none

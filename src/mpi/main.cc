@@ -50,12 +50,12 @@ std::vector<layout::Held> start(const layout::Problem& problem) {
       problem.from.begin(), problem.from.end(),
       [](const layout::Placement& p) { return p.kind == layout::Placement::Kind::partial; });
   const std::int64_t elements = problem.shape.bytes().value() / problem.shape.element.value();
-  std::vector<std::vector<double>> summands(sums ? static_cast<std::size_t>(problem.mesh.ranks())
-                                                 : 1);
-  for (std::vector<double>& values : summands) {
+  std::vector<std::vector<double>> partial_sums(
+      sums ? static_cast<std::size_t>(problem.mesh.ranks()) : 1);
+  for (std::vector<double>& values : partial_sums) {
     std::generate_n(std::back_inserter(values), elements, [&] { return uniform(random); });
   }
-  return scattered(problem.shape, problem.mesh, problem.from, summands);
+  return scattered(problem.shape, problem.mesh, problem.from, partial_sums);
 }
 
 bool equal_bits(const layout::Held& a, const layout::Held& b) {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "machine/compute/compute_model.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "study/memory_over_time.h"
 
 namespace orrery::report {
@@ -266,7 +266,7 @@ class TraceWriter {
     const machine::Machine& machine = run_.machine;
     const compute::Device& device =
         machine.parts.empty() ? machine.device
-                              : machine.parts[machine::part_of(machine, span.rank)].device;
+                              : machine.parts[machine::device_group_of(machine, span.rank)].device;
     for (const graph::Operator& op : operators) {
       ends.push_back(done += compute::kernel_time(op, device).alone);
     }

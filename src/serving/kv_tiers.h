@@ -110,7 +110,7 @@ class KvTiers : public scheduler::LowerTiers {
   /// False: the tiers have or get all of it; nothing begins.
   bool write(Time at, scheduler::RequestIndex request, const std::vector<std::uint64_t>& keys);
 
-  /// When the next copy ends, or a shared store has more; Time::max(): none is under way.
+  /// When the next copy ends, or a shared store has more; Time::max(): none is in flight.
   Time next() const;
   struct Done {
     scheduler::RequestIndex request = 0;

@@ -30,7 +30,7 @@ class Loop {
   Time clock() const { return stalled_ ? Time::max() : now_; }
   /// Tells the loop that what it can do may have changed at `at`.
   void poke(Time at);
-  /// run_until() returns after the step under way.
+  /// run_until() returns after the step in flight.
   void halt() { horizon_ = Time(0); }
   void finish();
 

@@ -9,7 +9,7 @@
 #include "collective/token_exchange.h"
 #include "machine/compute/compute_model.h"
 #include "machine/copy_time.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 namespace orrery::simulate {
 namespace {
@@ -30,7 +30,7 @@ Binding::Binding(const graph::Workload& workload, const machine::Machine& machin
     : workload_(workload),
       machine_(machine),
       machines_(machine.parts.empty() ? std::vector<machine::Machine>()
-                                      : machine::by_part(machine)),
+                                      : machine::by_device_group(machine)),
       algorithms_(algorithms),
       choice_(choice),
       shapes_(workload.programs.size()),
@@ -106,7 +106,7 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
     case graph::Node::Kind::collective:
       bound.collective = collective_index(
           {.group = node.group, .kind = node.collective, .bytes = node.bytes, .route = node.route});
-      bound.takes = node.by_engine ? Beside::messages : Beside::collectives;
+      bound.takes = node.by_engine ? Concurrent::messages : Concurrent::collectives;
       bound.host_cost = node.by_engine ? Time(0) : workload_.host_dispatch;
       break;
     case graph::Node::Kind::copy:
@@ -115,7 +115,7 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
                                            .bytes = node.bytes,
                                            .tier = node.tier,
                                            .sharers = node.sharers,
-                                           .way = node.way,
+                                           .direction = node.direction,
                                            .continues = node.continues,
                                            .part = workload_.programs[program].part});
       bound.host_cost = node.continues ? Time(0) : workload_.host_dispatch;
@@ -126,7 +126,8 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
       break;
     case graph::Node::Kind::send:
     case graph::Node::Kind::receive:
-      bound.takes = node.kind == graph::Node::Kind::send ? Beside::messages : Beside::nothing;
+      bound.takes =
+          node.kind == graph::Node::Kind::send ? Concurrent::messages : Concurrent::nothing;
       bound.flow =
           flow_index(program, {node.kind == graph::Node::Kind::send, node.peer, node.channel});
       break;
@@ -143,15 +144,15 @@ void Binding::bind_compute(std::size_t program, const graph::Node& node, BoundNo
   const compute::Device& device = machine_of(workload_.programs[program].part).device;
   bound.first_kernel = static_cast<std::uint32_t>(kernels.size());
   bound.kernel_count = static_cast<std::uint32_t>(node.operators.size());
-  std::array<Time, kBesideCount> after{};
+  std::array<Time, kConcurrentCount> after{};
   for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
     const compute::KernelTime time = compute::kernel_time(*op, device);
     BoundKernel kernel{.work = time.alone, .after = after};
     if (time.alone > Time(0)) {
       kernel.slowdown = {1, time.beside_message / time.alone, time.beside_collective / time.alone};
     }
-    for (std::size_t beside = 0; beside < kBesideCount; ++beside) {
-      after[beside] += kernel.time(static_cast<Beside>(beside));
+    for (std::size_t concurrent = 0; concurrent < kConcurrentCount; ++concurrent) {
+      after[concurrent] += kernel.time(static_cast<Concurrent>(concurrent));
     }
     kernels.push_back(kernel);
     bound.work += time.alone;
@@ -202,7 +203,7 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
       const Time alone =
           machine::copy_time(workload_, collective.bytes, collective.tier, collective.sharers, own);
       const Time latency = machine::copy_latency(collective.tier, own);
-      const bool passes_port = collective.way != graph::CopyWay::none &&
+      const bool passes_port = collective.direction != graph::CopyDirection::none &&
                                machine::copy_port(collective.tier, own).has_value();
       phase.serialisation = passes_port ? alone - latency : Time(0);
       phase.latency = alone - phase.serialisation - (collective.continues ? latency : Time(0));

@@ -15,47 +15,50 @@
 
 namespace orrery::simulate {
 
-/// Beside says what runs on a device beside its kernels and takes units or bandwidth from them.
+/// Concurrent says what runs on a device beside its kernels and takes units or bandwidth from them.
 /// Copies to other memory tiers do not: copy engines make them.
-enum class Beside : std::uint8_t { nothing, messages, collectives };
-inline constexpr std::size_t kBesideCount = 3;
+enum class Concurrent : std::uint8_t { nothing, messages, collectives };
+inline constexpr std::size_t kConcurrentCount = 3;
 
-/// How many communications of each sort are under way.
+/// How many communications of each sort are in flight.
 struct BesideCounts {
-  std::array<int, kBesideCount> active{};
+  std::array<int, kConcurrentCount> active{};
 
-  void add(Beside sort, int change) { active[static_cast<std::size_t>(sort)] += change; }
+  void add(Concurrent sort, int change) { active[static_cast<std::size_t>(sort)] += change; }
   BesideCounts without(const BesideCounts& others) const {
     BesideCounts left;
-    for (std::size_t sort = 0; sort < kBesideCount; ++sort) {
+    for (std::size_t sort = 0; sort < kConcurrentCount; ++sort) {
       left.active[sort] = active[sort] - others.active[sort];
     }
     return left;
   }
   /// The sort that takes most.
-  Beside most() const {
-    return active[static_cast<std::size_t>(Beside::collectives)] > 0 ? Beside::collectives
-           : active[static_cast<std::size_t>(Beside::messages)] > 0  ? Beside::messages
-                                                                     : Beside::nothing;
+  Concurrent most() const {
+    return active[static_cast<std::size_t>(Concurrent::collectives)] > 0 ? Concurrent::collectives
+           : active[static_cast<std::size_t>(Concurrent::messages)] > 0  ? Concurrent::messages
+                                                                         : Concurrent::nothing;
   }
 };
 
 /// One of a compute node. What is beside it takes its share whatever its number.
 struct BoundKernel {
-  Time work{0};                                        ///< alone
-  std::array<double, kBesideCount> slowdown{1, 1, 1};  ///< by Beside, >= 1
-  std::array<Time, kBesideCount> after{};  ///< of the node's kernels after it, by Beside
+  Time work{0};                                            ///< alone
+  std::array<double, kConcurrentCount> slowdown{1, 1, 1};  ///< by Concurrent, >= 1
+  std::array<Time, kConcurrentCount> after{};  ///< of the node's kernels after it, by Concurrent
 
-  double slow(Beside beside) const { return slowdown[static_cast<std::size_t>(beside)]; }
-  Time time(Beside beside) const {
-    return Time::from_double(static_cast<double>(work.value()) * slow(beside));
+  double slow(Concurrent concurrent) const {
+    return slowdown[static_cast<std::size_t>(concurrent)];
+  }
+  Time time(Concurrent concurrent) const {
+    return Time::from_double(static_cast<double>(work.value()) * slow(concurrent));
   }
 };
 
 struct BoundNode {
   graph::Node::Kind kind = graph::Node::Kind::compute;
   bool host_sync = false;
-  Beside takes = Beside::nothing;  ///< of communication: what it takes from kernels beside it
+  Concurrent takes =
+      Concurrent::nothing;  ///< of communication: what it takes from kernels beside it
   graph::StreamIndex stream;
   graph::PhaseIndex phase;
   graph::GroupIndex group;
@@ -97,9 +100,9 @@ struct BoundCollective {
   graph::GroupIndex sharers{};  ///< of a copy: ranks that move the same bytes; none: it alone
   graph::TokenRoute route{};    ///< Node::route
   Time host{0};                 ///< of work on the host; zero: a copy
-  graph::CopyWay way = graph::CopyWay::none;  ///< of a copy
-  bool continues = false;                     ///< of a copy: Node::continues
-  std::size_t part = 0;                       ///< of a copy: of the machine
+  graph::CopyDirection direction = graph::CopyDirection::none;  ///< of a copy
+  bool continues = false;                                       ///< of a copy: Node::continues
+  std::size_t part = 0;                                         ///< of a copy: of the machine
 
   friend auto operator<=>(const BoundCollective&, const BoundCollective&) = default;
 };

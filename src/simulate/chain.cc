@@ -8,14 +8,14 @@ namespace {
 
 /// Counts the chain's own collectives, so that kernels beside them are as slow as in the loop.
 struct Unbooked {
-  Beside outside = Beside::nothing;
+  Concurrent outside = Concurrent::nothing;
   BesideCounts own{};
 
   void begin_compute(Time, const BoundNode&) {}
   void end_compute(Time, const Job&) {}
   void begin_collective(Time, const BoundNode& node) { own.add(node.takes, 1); }
   void end_collective(Time, const BoundNode& node) { own.add(node.takes, -1); }
-  Beside beside() const { return std::max(own.most(), outside); }
+  Concurrent concurrent() const { return std::max(own.most(), outside); }
 };
 
 /// Finds the chains of one template, from node to node.
@@ -151,8 +151,9 @@ class Finder {
     std::vector<Chain::Step>& lane = chain.lanes[0];
     for (std::uint32_t i = static_cast<std::uint32_t>(lane.size()); i-- > 0;) {
       lane[i].joins = lane[i].joins && alone_from(chain, i);
-      for (std::size_t beside = 0; lane[i].joins && beside < kBesideCount; ++beside) {
-        measure(chain, i, static_cast<Beside>(beside));
+      for (std::size_t concurrent = 0; lane[i].joins && concurrent < kConcurrentCount;
+           ++concurrent) {
+        measure(chain, i, static_cast<Concurrent>(concurrent));
       }
       if (lane[i].joins) {
         lane[i].host_before = host_work(first, lane[i].node);
@@ -185,7 +186,7 @@ class Finder {
   }
 
   /// The rest of a step that joins: to the next one, and its rest.
-  void measure(Chain& chain, std::uint32_t step, Beside beside) const {
+  void measure(Chain& chain, std::uint32_t step, Concurrent concurrent) const {
     Chain::Step& from = chain.lanes[0][step];
     ChainPlace place;
     place.done = from.after;
@@ -193,7 +194,7 @@ class Finder {
     Job job;
     Time host = Time(0) - Time::max();
     Ledger ledger(rows_);
-    LedgerBook book{ledger, beside};
+    LedgerBook book{ledger, concurrent};
     ChainWalk walk(chain, shape_, place, job, host, book);
     Time now{0};
     walk.begin(now);
@@ -202,13 +203,13 @@ class Finder {
       now = place.next();
       walk.step();
     }
-    Time& rest = from.rest[static_cast<std::size_t>(beside)];
-    Breakdown& booked = from.booked[static_cast<std::size_t>(beside)];
+    Time& rest = from.rest[static_cast<std::size_t>(concurrent)];
+    Breakdown& booked = from.booked[static_cast<std::size_t>(concurrent)];
     rest = now;
     booked = ledger.breakdown();
     if (!walk.over()) {
-      rest += walk.current().rest[static_cast<std::size_t>(beside)];
-      add(booked, walk.current().booked[static_cast<std::size_t>(beside)]);
+      rest += walk.current().rest[static_cast<std::size_t>(concurrent)];
+      add(booked, walk.current().booked[static_cast<std::size_t>(concurrent)]);
     }
   }
 
@@ -277,9 +278,9 @@ BesideCounts running_in(const Chain& chain, const BoundTemplate& shape, const Ch
   return own;
 }
 
-Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host, Beside beside,
-               bool joins) {
-  Unbooked book{.outside = beside, .own = running_in(*run.chain, shape, run.place)};
+Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host,
+               Concurrent concurrent, bool joins) {
+  Unbooked book{.outside = concurrent, .own = running_in(*run.chain, shape, run.place)};
   ChainPlace place = run.place;
   ChainWalk walk(*run.chain, shape, place, job, host, book);
   for (;;) {
@@ -289,7 +290,7 @@ Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time ho
       return now;
     }
     if (joins && walk.joined(now)) {
-      return std::min(now + walk.current().rest[static_cast<std::size_t>(beside)], kEndOfTime);
+      return std::min(now + walk.current().rest[static_cast<std::size_t>(concurrent)], kEndOfTime);
     }
     walk.change_speed(now);
   }

@@ -35,9 +35,11 @@ class Ledger {
 
   Time last() const { return last_; }
   /// Collectives, if there are any, take what messages take too.
-  Beside beside() const { return beside_without({}); }
+  Concurrent concurrent() const { return concurrent_without({}); }
   /// If as many of the active ones as `others` says did not run.
-  Beside beside_without(const BesideCounts& others) const { return counts_.without(others).most(); }
+  Concurrent concurrent_without(const BesideCounts& others) const {
+    return counts_.without(others).most();
+  }
   const Breakdown& breakdown() const { return breakdown_; }
 
   void begin_compute(Time now, graph::PhaseIndex phase) {
@@ -53,14 +55,14 @@ class Ledger {
     breakdown_.time[rows_->categories.host()] += stall;
   }
   /// `takes`: from kernels beside it.
-  void begin_communication(Time now, Beside takes, graph::GroupIndex group) {
+  void begin_communication(Time now, Concurrent takes, graph::GroupIndex group) {
     book(now);
     counts_.add(takes, 1);
     if (active_[*group]++ == 0) {
       active_groups_.push_back(group);
     }
   }
-  void end_communication(Time now, Beside takes, graph::GroupIndex group) {
+  void end_communication(Time now, Concurrent takes, graph::GroupIndex group) {
     book(now);
     counts_.add(takes, -1);
     if (--active_[*group] == 0) {

@@ -113,7 +113,7 @@ class Loop {
   void start_send(RunningId id);
   void start_receive(RunningId id);
   void finish_transport(Activity activity);
-  void finish_message(const Way& way, RunningId send);
+  void finish_message(const FlowRoute& route, RunningId send);
   void take_message(RunningId receive, std::uint32_t span);
   void complete(RunningId id);
   /// `cause`: the node's span or, where it takes no time, what let it begin.
@@ -126,7 +126,7 @@ class Loop {
   template <class Book>
   ChainWalk<Book> walk_of(RankState& rank, Book& book);
   void walk_chain(RankIndex rank, Time now);
-  Beside outside_of_chain(const RankState& rank) const;
+  Concurrent outside_of_chain(const RankState& rank) const;
   void push_chain_end(RankIndex rank);
   void finish_chain(RankIndex rank);
 

@@ -125,9 +125,9 @@ void Loop<Transport>::push_chain_end(RankIndex index) {
 
 /// Returns what runs beside the chain's kernels, apart from its own collectives.
 template <class Transport>
-Beside Loop<Transport>::outside_of_chain(const RankState& rank) const {
+Concurrent Loop<Transport>::outside_of_chain(const RankState& rank) const {
   const ChainRun& run = rank.chain;
-  return rank.ledger.beside_without(
+  return rank.ledger.concurrent_without(
       running_in(*run.chain, *rank.window[run.instance].shape, run.place));
 }
 

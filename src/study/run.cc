@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "simulate/simulate.h"
 #include "study/fit_advice.h"
 #include "study/overflow.h"

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "study/estimate_step.h"
 #include "study/run.h"
 #include "workload/parallel/proportion.h"

@@ -30,7 +30,7 @@ class StageTime {
   void compute(std::size_t chunk, Cycle cycles) { add(chunk, cycles, arrays_); }
   void communicate(std::size_t chunk, Cycle cycles) { add(chunk, cycles, links_); }
   /// On the arrays, beside what the chunk does next.
-  void compute_beside(std::size_t chunk, Cycle cycles) {
+  void compute_concurrently(std::size_t chunk, Cycle cycles) {
     beside_[chunk] = arrays_ = std::max(arrays_, done_[chunk]) + cycles;
   }
   void join() {
@@ -111,7 +111,7 @@ class Trainer {
         time.compute(chunk, sublayers[i].input_gradient);
       }
       for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-        time.compute_beside(chunk, sublayers[i].weight_gradient);
+        time.compute_concurrently(chunk, sublayers[i].weight_gradient);
         time.communicate(chunk, communication(sublayers[i].backward_after, stage));
       }
       if (i % 2 == 1) {  // a layer has two sublayers

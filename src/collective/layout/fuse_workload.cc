@@ -23,7 +23,7 @@ struct Candidate {
   int sum = -1;           ///< nodes
   int send = -1;
   std::vector<int> between;
-  bool slices = false;  ///< the message is a slice already
+  bool slices = false;  ///< the message is a shard already
   Fusion fusion;
 };
 
@@ -220,7 +220,7 @@ class Fuser {
     return collective::group_extents(workload_.group(group).members, rank, *machine_);
   }
 
-  /// Settles that all whole sums of a channel become slices, or none.
+  /// Settles that all whole sums of a channel become shards, or none.
   void settle_channels() {
     struct Channel {
       std::size_t sends = 0;

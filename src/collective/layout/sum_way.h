@@ -13,7 +13,7 @@ namespace orrery::layout {
 /// The value that a node makes; -1: none.
 int value_of(const graph::Template& t, const graph::Node& node);
 
-/// From the node `sum` on: the work between, the message, why a slice of tokens would not do for
+/// From the node `sum` on: the work between, the message, why a shard of tokens would not do for
 /// all of it (empty: it does).
 class SumWay {
  public:

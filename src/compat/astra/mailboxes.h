@@ -162,7 +162,7 @@ class Kept {
   std::vector<std::uint32_t> unused_;
 };
 
-/// Messages and ready messages under way.
+/// Messages and ready messages in flight.
 class Mail {
  public:
   struct Letter {

@@ -45,7 +45,7 @@ struct FaultPlan {
   /// From a link's loss or return until messages take other ways. Assumed: detection by three
   /// missed hellos of 30 ms.
   Time reroute_after = 100_ms;
-  /// Then all flows are planned anew, not only what has lost its way: of bare flows under colour.
+  /// Then all flows are planned anew, not only what has lost its route: of bare flows under colour.
   bool recolour = false;
   /// Times that telemetry has of messages carry this noise: sigma of the logarithm of a factor.
   double measurement_noise = 0;

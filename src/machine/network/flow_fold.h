@@ -12,7 +12,7 @@
 
 namespace orrery::network {
 
-/// Pieces of flows that have their ways, by start.
+/// Pieces of flows that have their routes, by start.
 struct LaidFlows {
   const std::vector<FlowRequest>& all;
   const std::vector<std::uint32_t>& order;  ///< by start

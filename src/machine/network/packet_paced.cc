@@ -70,7 +70,7 @@ void PacketNetwork::resume(std::uint32_t number) {
   }
 }
 
-/// Reports of packets under way keep their places.
+/// Reports of packets in flight keep their places.
 void PacketNetwork::make_room_for_reports(std::size_t hops) {
   if (hops <= report_stride_) {
     return;
@@ -108,7 +108,7 @@ double PacketNetwork::use_of(const Pace& pace, const Stream& stream, const Repor
     if (elapsed <= Time(0)) {
       continue;
     }
-    const double rate = link(ways_[stream.ways.front() + h + 1]).bandwidth.value();
+    const double rate = link(routes_[stream.routes.front() + h + 1]).bandwidth.value();
     const auto queued = static_cast<double>(std::min(now[h].queued, then.queued));
     const auto passed = static_cast<double>(now[h].passed - then.passed);
     const double here =

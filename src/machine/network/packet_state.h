@@ -56,7 +56,7 @@ struct Packet {
   std::uint32_t flow = 0;
   std::uint32_t number = 0;
   std::uint32_t wire = 0;
-  std::uint32_t way = 0;       ///< first of its links in ways_
+  std::uint32_t route = 0;     ///< first of its links in routes_
   std::uint32_t next = kNone;  ///< in a queue
   std::uint16_t hop = 0;
   std::uint16_t hops = 0;
@@ -85,7 +85,7 @@ struct Pace {
   std::int64_t updated = 0;  ///< payload sent when the window last counted
   int stage = 0;
   double use = 0;             ///< U of packet.h
-  std::vector<Report> first;  ///< of the first acknowledgement's way
+  std::vector<Report> first;  ///< of the first acknowledgement's route
   // dcqcn
   double rate = 0;  ///< bytes per second
   double target = 0;
@@ -115,7 +115,7 @@ struct Delay {
   Time trip{0};              ///< smoothed
   Time deviation{0};
   Time patience{0};  ///< of the time-out
-  Time expires{0};   ///< 0: nothing is under way
+  Time expires{0};   ///< 0: nothing is in flight
   Time last_cut{0};
   Time last_sent{0};
   Time spacing{0};          ///< of packets while the window is less than one, else 0
@@ -163,14 +163,14 @@ struct Stream {
   std::uint32_t nic = 0;        ///< link, the first of path 0
   Bandwidth line{0};            ///< of all links that its paths begin with
   std::deque<std::uint32_t> again;
-  std::vector<std::uint32_t> ways;  ///< by path id: first of its links
+  std::vector<std::uint32_t> routes;  ///< by path id: first of its links
   std::vector<std::uint16_t> hops;
   std::vector<std::uint32_t> order;  ///< of path ids in this round
   std::vector<bool> avoided;         ///< path ids that trimmed in this round
   std::size_t next_path = 0;
   std::uint64_t random = 0;
   Time reverse{0};              ///< of a control packet over path 0
-  std::uint32_t back = kNone;   ///< first link of the way back, if there is one
+  std::uint32_t back = kNone;   ///< first link of the return route, if there is one
   std::uint16_t back_hops = 0;  ///< of it
   bool listed = false;          ///< among its host's flows
   bool waiting = false;         ///< among its receiver's
@@ -181,11 +181,11 @@ struct Stream {
   bool ended = false;  ///< and the sender knows
 };
 
-/// Ways of one message after another between two hosts, by their places among the network's.
+/// Routes of one message after another between two hosts, by their places among the network's.
 struct Course {
-  std::vector<std::uint32_t> ways;  ///< by path id: first of its links
+  std::vector<std::uint32_t> routes;  ///< by path id: first of its links
   std::vector<std::uint16_t> hops;
-  std::uint32_t back = kNone;  ///< first link of the way of acknowledgements among packets
+  std::uint32_t back = kNone;  ///< first link of the route of acknowledgements among packets
   std::uint16_t back_hops = 0;
 };
 
@@ -217,12 +217,12 @@ struct Mark {
   double first = 0;            ///< packets per second, in the first window of those that are alike
   double sum = 0;              ///< in all of them
   std::uint32_t since = 0;     ///< received before the first of them
-  std::int64_t under_way = 0;  ///< then
+  std::int64_t in_flight = 0;  ///< then
 };
 
 /// How steady a part of the network is.
 struct Steadiness {
-  std::vector<std::uint32_t> flows;  ///< under way
+  std::vector<std::uint32_t> flows;  ///< in flight
   std::vector<Mark> marks;           ///< of these
   Time window{0};
   Time since{0};           ///< beginning of the windows that are alike

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Ways of many flows at once, for routings that look at all of them.
+/// Routes of many flows at once, for routings that look at all of them.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ struct Piece {
 struct Assigned {
   std::vector<Piece> pieces;  ///< by flow
   std::vector<Hop> hops;
-  std::span<const Hop> way(const Piece& piece) const {
+  std::span<const Hop> route(const Piece& piece) const {
     return {hops.data() + piece.first_hop, piece.hops};
   }
 };
 
-/// Ways of flows that begin together, by the router's routing:
+/// Routes of flows that begin together, by the router's routing:
 ///
 ///   greedy       each flow in turn on the way on which max over links of load / bandwidth is least
 ///                (ties: the first)
@@ -50,11 +50,11 @@ struct Assigned {
 ///                of one size are coloured together
 ///   others       each flow by itself (Router::route); its key counts flows of equal ends
 ///
-/// `lost` (by link; of colour only): at every level the S ways are those on which no switch of the
-/// flows has lost a link, up or down. With one uplink of n lost that is (n-1)/n of the healthy
+/// `lost` (by link; of colour only): at every level the S routes are those on which no switch of
+/// the flows has lost a link, up or down. With one uplink of n lost that is (n-1)/n of the healthy
 /// rate, which its leaf cannot exceed; with losses in several planes it gives up more than it must.
 ///
-/// A mistake when hosts are not connected, or no such way is left.
+/// A mistake when hosts are not connected, or no such route is left.
 ///
 /// Source: mechanism of "Ethereal", arXiv 2407.00550; C4P, arXiv 2406.04594.
 Result<Assigned> assign(Router& router, std::span<const FlowEnds> flows,

@@ -80,7 +80,7 @@ class MaximalFlow {
     return at(level_, source_ + 1) >= 0;
   }
 
-  /// Ways of a level graph are as long as the network is wide: recursion is no deeper.
+  /// Routes of a level graph are as long as the network is wide: recursion is no deeper.
   double push(std::int32_t vertex, double amount) {
     if (vertex == source_ + 1) {
       return amount;

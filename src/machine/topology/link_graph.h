@@ -25,7 +25,7 @@ struct Vertex {
   std::int32_t level = 0;  ///< 0 = hosts, 1 = the switches they hang on, ...
 };
 
-/// How messages find their way (routing.h).
+/// How messages find their route (routing.h).
 enum class Routing : std::uint8_t {
   automatic,
   stated,
@@ -160,9 +160,9 @@ struct GraphFigures {
   std::int32_t hosts = 0;
   std::int32_t switches = 0;
   std::int64_t cables = 0;    ///< pairs of links there and back; a link without partner counts one
-  std::int32_t diameter = 0;  ///< links on the longest of the shortest ways between hosts
+  std::int32_t diameter = 0;  ///< links on the longest of the shortest routes between hosts
   double mean_distance = 0;   ///< over ordered pairs of hosts that reach each other
-  Time farthest{0};           ///< latency of the slowest of the shortest (in links) ways
+  Time farthest{0};           ///< latency of the slowest of the shortest (in links) routes
   /// Least cut (maximal flow) between the halves of the hosts, of the halvings tried: first against
   /// second half, and of grids every dimension's. One direction.
   Bandwidth bisection{0};

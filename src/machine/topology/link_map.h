@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The one numbering of a network's links, and the ways through it. Collectives, messages and
+/// The one numbering of a network's links, and the routes through it. Collectives, messages and
 /// folding all ask here, so that what shares a wire in the hardware shares its number.
 #pragma once
 
@@ -23,7 +23,7 @@ inline double counted(double weight) {
   return std::round(weight * kUnits) / kUnits;
 }
 
-/// One link on the way of a message.
+/// One link of the route of a message.
 struct Hop {
   LinkId link = 0;
   Bandwidth bandwidth{0};
@@ -40,7 +40,7 @@ struct LinkUse {
   friend bool operator==(const LinkUse&, const LinkUse&) = default;
 };
 
-/// The way of a message as one transfer.
+/// The route of a message as one transfer.
 struct Route {
   std::vector<LinkUse> links;   ///< each once
   Time latency{0};              ///< of all hops, without software overhead
@@ -69,7 +69,7 @@ struct Route {
 ///
 /// Messages cross the dimensions in which source and destination differ, innermost first, except
 /// that a switch is crossed alone when it is the outermost of them: it reaches every device, as a
-/// NIC does. Rings go the shorter way (ties: forward). Bandwidths are those of NetworkDimension
+/// NIC does. Rings take the shorter route (ties: forward). Bandwidths are those of NetworkDimension
 /// times send_efficiency.
 ///
 /// A dimension of kind torus, or a mesh of several extents, must have been expanded (machine.h:
@@ -84,7 +84,7 @@ class LinkMap {
   void lay(const Wires& wires);
   /// Returns what lay() laid; null: nothing.
   const LinkGraph* graph() const;
-  bool sprays() const;  ///< on it: messages take several ways at once
+  bool sprays() const;  ///< on it: messages take several routes at once
   /// Returns the routing on what lay() laid, which must be something.
   Routing routing() const;
 
@@ -124,7 +124,7 @@ class LinkMap {
 
   /// The outermost dimension in which two devices differ; -1 for one device.
   int outermost(std::int64_t source, std::int64_t destination) const;
-  /// Appends the way to `hops`; nothing when source = destination.
+  /// Appends the route to `hops`; nothing when source = destination.
   void route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const;
   /// The same as one transfer.
   Route message(std::int64_t source, std::int64_t destination) const;

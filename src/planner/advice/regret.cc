@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "study/run.h"
 
 namespace orrery::advice {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A SearchState is what the parts of a search share: explore.cc looks at plans, judge.cc simulates
-/// the best.
+/// A SearchState is what the parts of a search share: explore.cc looks at plans, certify.cc
+/// simulates the best.
 #pragma once
 
 #include <algorithm>
@@ -50,10 +50,10 @@ struct SearchState {
   std::vector<Candidate> candidates;
   Error first_mistakes;  ///< of the first plan that is none
   std::size_t best = 0;
-  Time wanted{0};           ///< below it plans are of interest, however fast the best is
-  Time left = Time::max();  ///< least bound of what was not simulated
-  std::size_t asked = 0;    ///< bounds, and memory to the byte for several
-  bool scouted = false;     ///< scout() has looked for candidates
+  Time wanted{0};             ///< below it plans are of interest, however fast the best is
+  Time left = Time::max();    ///< least bound of what was not simulated
+  std::size_t asked = 0;      ///< bounds, and memory to the byte for several
+  bool warm_started = false;  ///< warm_start() has looked for candidates
   Answer answer;
 
   /// Score of the best estimate, and below what a plan is of interest.
@@ -109,7 +109,7 @@ struct SearchState {
 /// Searches a machine of several sorts of devices: the best over its parts, each alone and
 /// together, in every order in which ranks may fill them (of more than three parts: each alone, and
 /// all as they are and backwards).
-Result<Answer> search_parts(const Task& task, const Options& options, Knowledge& known);
+Result<Answer> search_device_groups(const Task& task, const Options& options, Knowledge& known);
 
 /// Every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);
@@ -117,20 +117,20 @@ Result<void> open_groups(SearchState& search);
 /// of each way to cut the model (tp, pp), from the group where kernels and the fill of the pipeline
 /// take least. Best-first alone would split all groups first, as their bounds are much alike.
 /// `anyway`: of any space; explore() asks so where what it has looked at for long does not fit.
-void scout(SearchState& search, bool anyway = false);
+void warm_start(SearchState& search, bool anyway = false);
 /// Estimates what is promising, until nothing is.
 void explore(SearchState& search);
 /// Simulates the best estimates, what is like the best of them, and single changes; sums up what is
 /// certain.
-void judge(SearchState& search);
+void certify(SearchState& search);
 /// From the best simulated plan to better ones like it: one degree another, or two, or another
 /// schedule, exchange or saving of memory. Bounds and estimates choose, the simulation decides;
 /// ends where no neighbour is better. What the expectations of explore() passed over is found here.
-void descend(SearchState& search);
+void local_search(SearchState& search);
 /// Raises the bound of all plans: of those with the least bounds the memory and a tighter bound
 /// (estimate/lower_bound.h), then the simulation, until no bound leaves a plan faster by more than
 /// the margin. As many bounds as the options allow estimates, and the simulations that are left.
-void certify(SearchState& search);
+void raise_bounds(SearchState& search);
 
 /// Memory of the plan when it fits; of plans that recompute an open number of layers, with the
 /// fewest that fit.

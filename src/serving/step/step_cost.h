@@ -37,8 +37,8 @@
 /// (a k x r for each of the matrices that are fused into it: queries, keys, values; gate, up). Both
 /// are a GEMM over the adapted tokens, batched by adapter.
 ///
-/// `fuse`: the residual stream lies in slices of ceil(T / tp) rows between sums, or stages alone
-/// send slices, where that is faster (residual_stream.h). Not with more than one residual stream.
+/// `fuse`: the residual stream lies in shards of ceil(T / tp) rows between sums, or stages alone
+/// send shards, where that is faster (residual_stream.h). Not with more than one residual stream.
 ///
 /// On a device of model spatial that fuses, every layer, the embedding and the head are one kernel
 /// each, whose launches come on top (machine/compute/spatial.h).
@@ -129,7 +129,7 @@ struct StepOptions {
   bool one_launch = false;         ///< prompts and decodes attend in one launch
   std::int64_t graph_context = 0;  ///< keys that graphs of decodes are made for; 0: the longest's
   bool whole_windows = false;      ///< layers with windows keep all keys and values
-  bool fuse = false;               ///< sums become slices where that is faster (above)
+  bool fuse = false;               ///< sums become shards where that is faster (above)
   Time launch = 5_us;              ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;   ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;            ///< rows of the busiest expert rank over the mean; or
@@ -283,8 +283,8 @@ class StepCost {
   Result<void> check_links() const;
   /// From a stage to the next.
   Time hop(std::int64_t tokens) const;
-  /// Whether experts send back slices of tokens that nothing else is summed with.
-  bool exchanges_slices() const;
+  /// Whether experts send back shards of tokens that nothing else is summed with.
+  bool exchanges_shards() const;
   StreamPrices stream_prices(std::int64_t tokens) const;
   std::vector<zoo::ModelOperator> operators_of(std::size_t kind, const plan::Plan& plan) const;
   /// Returns the time of what works on the residual stream of one layer of the kind.

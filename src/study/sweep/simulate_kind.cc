@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "base/reader.h"
+#include "machine/device_groups.h"
 #include "machine/machine.h"
-#include "machine/parts.h"
 #include "study/energy.h"
 #include "study/run.h"
 #include "study/sweep/config_path.h"

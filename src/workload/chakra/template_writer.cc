@@ -195,7 +195,7 @@ void TemplateWriter::write_memory(const Node& source, graph::Node& node) const {
   node.stream = stores ? TraceRows::kStoreStream : TraceRows::kLoadStream;
   node.group = stores ? rows_.to_host() : rows_.from_host();
   node.tier = *options_.memory_tier;
-  node.way = stores ? graph::CopyWay::out : graph::CopyWay::in;
+  node.direction = stores ? graph::CopyDirection::out : graph::CopyDirection::in;
   node.bytes = source.size;
 }
 

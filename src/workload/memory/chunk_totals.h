@@ -42,9 +42,9 @@ class ChunkSums {
   bool begin(const BlockMemories& model, const plan::Plan& plan, std::size_t most_blocks);
 
   ChunkTotals totals(const Blocks& chunk);
-  /// The most of a forward of `ahead` beside a backward of `behind` (graph::liveness_beside),
+  /// The most of a forward of `ahead` beside a backward of `behind` (graph::concurrent_liveness),
   /// without messages.
-  Bytes most_beside(const Blocks& ahead, const Blocks& behind);
+  Bytes most_concurrent(const Blocks& ahead, const Blocks& behind);
 
   const OwnedParameters& owned(plan::BlockKind kind) const { return owned_[kind]; }
   /// Returns the gradients of a block, on the wire.

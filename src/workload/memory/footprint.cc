@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/schedule.h"
 #include "workload/plan/shares.h"
@@ -234,7 +234,7 @@ Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const
   }
   const machine::Machine none;
   const machine::Machine& own = machine == nullptr ? none : *machine;
-  const std::vector<machine::Machine> parts = machine::by_part(own);
+  const std::vector<machine::Machine> parts = machine::by_device_group(own);
   std::vector<Bytes> framework;
   framework.reserve(parts.size());
   for (const machine::Machine& part : parts) {
@@ -261,7 +261,7 @@ Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const
 }
 
 Result<void> check_fits(const std::vector<StageMemory>& stages, const machine::Machine& machine) {
-  const std::vector<machine::Machine> parts = machine::by_part(machine);
+  const std::vector<machine::Machine> parts = machine::by_device_group(machine);
   for (const machine::Machine& part : parts) {
     if (part.device.memory.empty()) {
       return fail("device '" + part.device.name + "' states no memory");

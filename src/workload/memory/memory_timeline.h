@@ -6,8 +6,8 @@
 ///   backward, blocks in reverse:      - kept - logits;  at first + what recompute brings back
 ///   B (input gradients alone):        - kept - logits + held
 ///   W (weight gradients):             - held
-///   F beside a backward (dualpipe):   at once with overlap_ep (liveness_beside), else one after
-///                                     the other
+///   F beside a backward (dualpipe):   at once with overlap_ep (concurrent_liveness), else one
+///                                     after the other
 ///   while any of them runs, of the block in work:
 ///              work (block_memory.h); pipeline messages: one received and one sent in each
 ///              direction that the stage has; with scatter_gather the gathered boundary

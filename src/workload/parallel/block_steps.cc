@@ -72,8 +72,8 @@ graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan
           .backward = true};
 }
 
-/// A GEMM of one tensor-parallel rank makes columns of its result, or a summand of all of it; of
-/// the input gradient the other way round.
+/// A GEMM of one tensor-parallel rank makes columns of its result, or a partial sum of all of it;
+/// of the input gradient the other way round.
 std::optional<graph::Sharding> made_by(const zoo::ModelOperator& op, bool gradient,
                                        const plan::Plan& plan) {
   const std::int64_t ranks = op.expert ? plan::expert_tensor_parallel(plan) : plan.tp;

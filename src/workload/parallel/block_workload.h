@@ -14,7 +14,7 @@
 
 namespace orrery::parallel {
 
-/// Runs of equal blocks, shorter first. What the last block of a run leaves under way (a reduction
+/// Runs of equal blocks, shorter first. What the last block of a run leaves in flight (a reduction
 /// beside its weight gradients) is waited for by the block after it, so a longer run is more than
 /// the sum of shorter ones.
 inline constexpr std::array<int, 2> kBlockRuns{2, 3};

@@ -123,7 +123,7 @@ struct ChunkDraft {
 struct RoleDraft {
   std::vector<ChunkDraft> chunks;
   std::vector<Step> finish;
-  std::vector<Step> drain{};  ///< what steps leave under way comes to its end
+  std::vector<Step> drain{};  ///< what steps leave in flight comes to its end
   Bytes messages{0};          ///< in flight while a chunk works
   Bytes reduction{0};         ///< the bucket of gradients at the end of the step
   Bytes update{0};            ///< what the optimizer needs besides its states

@@ -44,14 +44,14 @@ void optimizer(parallel::Draft& draft, const parallel::Context& context);
 void steps(parallel::Draft& draft, const parallel::Context& context);
 /// Notes what every piece of work allocates, and what stays during the step. pass_memory.cc
 void memory(parallel::Draft& draft, const parallel::Context& context);
-/// Sums that leave a stage become slices on the way (collective/layout/fuse_workload.h), where
+/// Sums that leave a stage become shards on the way (collective/layout/fuse_workload.h), where
 /// asked for. pass_communication.cc
 graph::Workload communication(graph::Workload workload, const parallel::PassSetting& setting);
 /// Consecutive compute nodes without outside dependants become one node, where kernels run as they
 /// are issued. pass_fuse.cc
 graph::Workload fuse(graph::Workload workload, const parallel::PassSetting& setting);
 /// Roles whose ranks lie in several parts of the machine become a role for each, which runs its
-/// program on the part's devices. pass_parts.cc
+/// program on the part's devices. pass_device_groups.cc
 graph::Workload parts(graph::Workload workload, const parallel::PassSetting& setting);
 }  // namespace passes
 

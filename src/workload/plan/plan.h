@@ -193,7 +193,7 @@ struct Plan {
   zoo::AttentionKernel attention = zoo::AttentionKernel::unfused;
   bool fused_kernels = true;
   bool fused_cross_entropy = false;  ///< loss and its gradient in one pass over the logits
-  bool fuse_communication = false;   ///< sums that leave a stage become slices (collective/layout)
+  bool fuse_communication = false;   ///< sums that leave a stage become shards (collective/layout)
   bool persistent_norm = true;       ///< norms keep a row in registers, however long it is
   collective::CollectiveAlgorithm tp_algorithm = collective::CollectiveAlgorithm::automatic;
   collective::CollectiveAlgorithm dp_algorithm = collective::CollectiveAlgorithm::automatic;

@@ -73,7 +73,7 @@ class RunList {
     void add(const Piece& piece);
     /// Returns the microbatch that the piece works on, among those of its kind and chunk.
     std::int64_t own(const Piece& piece) const;
-    std::int64_t backward_beside(const Piece& piece) const;
+    std::int64_t concurrent_backward(const Piece& piece) const;
   };
   /// One place of a pattern: microbatch = first + repetition * step.
   struct Place {

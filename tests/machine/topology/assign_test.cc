@@ -69,7 +69,7 @@ RC_GTEST_PROP(EdgeColours, NoTwoEdgesOfALeafSideShareAColour, ()) {
 
 TEST(Colour, LoadIsThatOfIdealSprayingForEverySmallInstance) {
   // All matrices of 0 to 2 flows between 2 leaves and all of 0 or 1 between 3; 1 to 3 spines. The
-  // load of spraying is degree / spines, and no way of single paths has less.
+  // load of spraying is degree / spines, and no route of single paths has less.
   int instances = 0;
   for (const int leaves : {2, 3}) {
     const int pairs = leaves * (leaves - 1);

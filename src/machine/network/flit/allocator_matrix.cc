@@ -121,7 +121,7 @@ void SparseAllocator::grant_lonely() {
   }
 }
 
-/// A way of requests and matches in turn from an input without a match to an output without one,
+/// A path of requests and matches in turn from an input without a match to an output without one,
 /// breadth first; requests and matches change places along it.
 void SparseAllocator::augment(std::uint32_t input, const std::vector<std::size_t>& first_of) {
   std::vector<std::uint32_t> order{input};

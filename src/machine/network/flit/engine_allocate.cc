@@ -82,7 +82,7 @@ std::int64_t Engine::wait_ahead(RouteState route, std::uint32_t router) {
   return queue * hops;
 }
 
-void Engine::choose_way(Packet& packet, std::uint32_t router) {
+void Engine::choose_route(Packet& packet, std::uint32_t router) {
   const RouteState minimal = Routing::minimal(packet.route, router);
   if (wait_ahead(minimal, router) <= wait_ahead(packet.route, router)) {
     packet.route = minimal;

@@ -47,7 +47,7 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
     longest += Cycle{settings.vcs} * settings.buffer;
   }
   looks_ahead_ = settings.routing_delay == 0 && !routing.is_adaptive() && !routing.compares();
-  orders_grants_ = (looks_ahead_ && routing.draws_on_the_way()) || settings.output_speedup > 1;
+  orders_grants_ = (looks_ahead_ && routing.draws_en_route()) || settings.output_speedup > 1;
   parks_ = !routing.is_adaptive() &&  // which may find room at another port any time
            (settings.speculation == Speculation::none || settings.spec_check_vc);
   if (const std::size_t ports = static_cast<std::size_t>(graph.routers) * nodes;

@@ -77,7 +77,7 @@ constexpr std::int64_t message_flits(Bytes bytes, Bytes packet, Bytes flit) {
 ///   F(B) - 1 + 1 (link of the sender) + H (routing + VC + switch allocation + traversal)
 ///            + sum of link latencies + 1 (its arrival is seen a cycle later)
 ///
-/// with the sender's and receiver's links in the sum, H routers on the way, and floor((F-1) I) in
+/// with the sender's and receiver's links in the sum, H routers of the route, and floor((F-1) I) in
 /// place of F - 1 where flits follow each other every I cycles; links that take a flit for several
 /// cycles count so much more latency. With the delays of RouterSettings,
 /// links of 1 at the ends and one of 100 between: F + 109; two of 100 around a router with a

@@ -121,8 +121,8 @@ Result<RouterGraph> from_link_graph(const topology::LinkGraph& graph, Time cycle
 ///   router 0 node 0 node 1 router 1 15 router 2
 ///
 /// A number after a node or a router is that link's latency. A link named on one line goes both
-/// ways; its latency holds for the way it is named, the way back has one cycle unless it is named
-/// too. Mistakes by line.
+/// routes; its latency holds for the route it is named, the return route has one cycle unless it is
+/// named too. Mistakes by line.
 Result<RouterGraph> parse_link_list(std::string_view text, const std::string& file);
 
 /// "mesh:8x8", "fat_tree:k=4,n=3" and so on, see Shape; "graph:FILE" (a link list, or by

@@ -65,8 +65,8 @@ constexpr auto named_values(Algorithm) {
 /// RouteState is what a packet carries for its routing.
 struct RouteState {
   std::uint32_t target = 0;  ///< node
-  std::uint32_t via = 0;     ///< intermediate router; of a stated way its next hop
-  /// Order; way to `via` (0) and from there (1); up (0) or down (1); groups left of a dragonfly.
+  std::uint32_t via = 0;     ///< intermediate router; of a stated route its next hop
+  /// Order; route to `via` (0) and from there (1); up (0) or down (1); groups left of a dragonfly.
   std::uint8_t phase = 0;
   std::uint8_t ring = 0;       ///< half of the VCs in the present dimension of a torus
   std::int8_t dimension = -1;  ///< that it moves in, of a torus
@@ -102,36 +102,36 @@ class Routing {
   /// routers that cannot reach each other.
   static Result<Routing> make(const RouterGraph& graph, Algorithm algorithm, int vcs);
 
-  /// Every packet says its way: a number of `ways`, its first hop there; each hop is followed by
-  /// the next until one leads to a node. `ways` may grow while the routing is used.
-  Routing(const RouterGraph& graph, int vcs, const std::vector<Candidate>& ways);
+  /// Every packet says its route: a number of `routes`, its first hop there; each hop is followed
+  /// by the next until one leads to a node. `routes` may grow while the routing is used.
+  Routing(const RouterGraph& graph, int vcs, const std::vector<Candidate>& routes);
 
   const RouterGraph& graph() const { return *graph_; }
   Algorithm algorithm() const { return algorithm_; }
   /// Whether a head may choose among outputs while it waits (otherwise the first choice holds).
   bool is_adaptive() const { return algorithm_ == Algorithm::adaptive; }
 
-  /// Draws what a packet decides at its source. `way`: where packets say theirs.
-  RouteState start(std::uint32_t source, std::uint32_t target, std::uint32_t way,
+  /// Draws what a packet decides at its source. `route`: where packets say theirs.
+  RouteState start(std::uint32_t source, std::uint32_t target, std::uint32_t route,
                    Random& random) const;
 
   /// Whether next() may draw, and not only start().
-  bool draws_on_the_way() const {
-    return ways_ == nullptr && (algorithm_ == Algorithm::nca || graph_->shape == Shape::torus);
+  bool draws_en_route() const {
+    return routes_ == nullptr && (algorithm_ == Algorithm::nca || graph_->shape == Shape::torus);
   }
 
   /// Whether next() depends on router and target only.
   bool is_fixed() const {
-    return ways_ == nullptr &&
+    return routes_ == nullptr &&
            (algorithm_ == Algorithm::dest_tag ||
             (algorithm_ == Algorithm::dor &&
              (graph_->shape == Shape::mesh || graph_->shape == Shape::flattened_butterfly)));
   }
 
-  /// Whether a packet chooses at its first router between what start() drew and the minimal way, by
-  /// the queues there.
+  /// Whether a packet chooses at its first router between what start() drew and the minimal route,
+  /// by the queues there.
   bool compares() const { return algorithm_ == Algorithm::ugal; }
-  /// At `router`, the first of a packet: its minimal way.
+  /// At `router`, the first of a packet: its minimal route.
   static RouteState minimal(RouteState state, std::uint32_t router) {
     state.via = router;
     return state;
@@ -203,7 +203,7 @@ class Routing {
   }
 
   const RouterGraph* graph_;
-  const std::vector<Candidate>* ways_ = nullptr;
+  const std::vector<Candidate>* routes_ = nullptr;
   Algorithm algorithm_;
   int vcs_;
   VcMask all_ = 0;

@@ -49,7 +49,7 @@ bool Routing::goes_down(const RouteState& state, std::uint32_t router) const {
   return router % wide / weight == fat_tree_goal(state) / weight;
 }
 
-/// A class of VCs for every group that the way touches.
+/// A class of VCs for every group that the route touches.
 Candidate Routing::dragonfly_hop(RouteState& state, std::uint32_t router) const {
   const auto a = static_cast<std::uint32_t>(graph_->extents[0]);
   const auto h = static_cast<std::uint32_t>(graph_->extents[1]);

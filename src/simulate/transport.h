@@ -6,8 +6,8 @@
 ///
 ///   begin_collective(id, communicator, collective)   all its simulated members have come
 ///   begin_copy(id, rank, collective)                 of one rank, to or from another memory tier
-///   begin_message(id, route, bytes)
-///   handle(event) -> id of what has finished, if any
+///   begin_message(id, route, bytes)                  from one rank to another
+///   handle(event)                                    -> id of what has finished, if any
 ///   settle()                                         an instant is over; may push events
 ///   undisturbed(communicator, collective)            its time, if nothing else ever uses its links
 ///   check(workload, network)                         before anything begins: what it cannot do

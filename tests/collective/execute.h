@@ -106,7 +106,7 @@ class Executor {
     }
   }
 
-  /// What waited only for this may go now or when the last of its others has arrived.
+  /// Tells what waited for the message: it may go now or when the last of its others has arrived.
   void arrive(std::size_t m, Time when) {
     run_.arrival[m] = when;
     run_.end = std::max(run_.end, when);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the messages of a phase take on the links of a machine, by execute.h.
+/// The time of the messages of a phase on the links of a machine, by execute.h.
 #pragma once
 
 #include <algorithm>

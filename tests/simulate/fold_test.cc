@@ -22,7 +22,7 @@ plan::RankLayout layout(std::int64_t tp, std::int64_t dp, std::int64_t pp = 1) {
   return {{{plan::Axis::tp, tp}, {plan::Axis::dp, dp}, {plan::Axis::pp, pp}}};
 }
 
-/// Of stages that all do the same, with default algorithms.
+/// Returns the fold of stages that all do the same, with default algorithms.
 Fold fold_of(const plan::RankLayout& ranks, const machine::Machine& machine,
              const std::vector<graph::Node>& nodes = {compute_node("work", 1_ms)}) {
   const std::vector<std::vector<graph::Node>> stages(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the networks charge, by hand. Links of 1 GB/s and 1 us a hop: 1 MB takes 1 ms + 1 us.
+/// Networks charge by these laws, by hand. Links of 1 GB/s and 1 us a hop: 1 MB takes 1 ms + 1 us.
 #include "simulate/transport.h"
 
 #include <gmock/gmock.h>

@@ -3,7 +3,7 @@
 ///
 ///   kind: simulate              # kind.h; collective
 ///   model: llama-3-8b           # a name, a file, or the fields themselves; also machine and plan
-///   machine: dgx-h100
+///   machine: dgx-h100           # as model
 ///   plan: {global_batch: 64}
 ///   vary:                       # space.h; dotted names: model, machine.network.1.bandwidth
 ///     plan.tp: [1, 2, 4, 8]

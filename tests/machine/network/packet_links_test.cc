@@ -22,7 +22,7 @@ using topology::LinkMap;
 
 constexpr Time kMicrosecond = 1_us;
 
-/// Of a switch of 1 GB/s and 1 us.
+/// Returns a switch of 1 GB/s and 1 us.
 LinkMap switch_of(std::int64_t devices) {
   return LinkMap({dimension(DimensionKind::switched, devices, 1, kMicrosecond)});
 }

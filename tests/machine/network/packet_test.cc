@@ -46,7 +46,7 @@ struct Ratios {
   double mean = 0;
 };
 
-/// Of our run's finish times to csg-htsim's.
+/// Returns the ratios of our run's finish times to csg-htsim's.
 Ratios against_htsim(const HtsimCase& given) {
   const auto table = load_csv(std::string(ORRERY_SOURCE_DIR) + "/tests/machine/network/htsim/" +
                               given.name + ".csv");

@@ -103,8 +103,8 @@ TEST(Colour, LoadIsThatOfIdealSprayingForEverySmallInstance) {
   EXPECT_EQ(instances, 3 * (15 + 63));
 }
 
-/// Of all ways to put every flow on one of the spines whole, the least load of the busiest uplink
-/// or downlink.
+/// Returns the least load of the busiest uplink or downlink, of all ways to put every flow on one
+/// of the spines whole.
 int least_whole_load(const std::vector<LeafPair>& edges, int leaves, int spines) {
   int least = std::numeric_limits<int>::max();
   int codes = 1;

@@ -29,7 +29,7 @@ Time saved_by_fusion(const char* model, StepOptions options, std::int64_t tokens
   return base - prompt_time(model, options, tokens);
 }
 
-/// Of `pair`; none: no such place.
+/// Returns the place of `pair`; none: no such place.
 std::optional<FusedPlace> fused_place(const char* model, StepOptions options, const char* pair) {
   options.fuse = true;
   for (const FusedPlace& one : on_dgx_h100(model, options).fused_places(8192)) {

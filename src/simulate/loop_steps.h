@@ -49,7 +49,7 @@ void Loop<Transport>::end_step() {
   }
 }
 
-/// What every rank has booked up to this instant.
+/// Returns what every rank has booked up to this instant.
 template <class Transport>
 std::vector<Breakdown> Loop<Transport>::book_all() {
   std::vector<Breakdown> booked;

@@ -19,7 +19,7 @@ namespace orrery::simulate {
 template <class Loop>
 class RunDescription {
  public:
-  /// What a rank's numbers count from.
+  /// The moment that a rank's numbers count from.
   struct Origin {
     std::int64_t instances = 0;
     std::int64_t microbatches = 0;
@@ -52,7 +52,7 @@ class RunDescription {
     describe_ledger(rank.ledger);
   }
 
-  /// What ranks share: meetings, messages, transfers, events.
+  /// Appends what ranks share: meetings, messages, transfers, events.
   void add_traffic() {
     describe_meetings();
     describe_network();

@@ -95,8 +95,8 @@ void close_breakdowns(Timeline& timeline) {
   }
 }
 
-/// What was booked from one moment to another, over the steps in between; rounded so that the
-/// categories sum to the step time.
+/// Returns what was booked from one moment to another, over the steps in between; rounded so that
+/// the categories sum to the step time.
 Breakdown mean_of(const Breakdown& before, const Breakdown& after, std::int64_t steps) {
   Breakdown mean = after;
   Time sum{0};

@@ -102,7 +102,7 @@ class SteadyState {
         watch.periods.empty() ? INT64_MAX : period_of(watch, 0).first + period_of(watch, 0).length;
   }
 
-  /// What comes after the periods that are watched.
+  /// Looks for what comes after the periods that are watched.
   void arm_next(Watch& watch) {
     std::vector<std::int64_t> from;
     for (const graph::Period& period : watch.periods) {

@@ -101,8 +101,8 @@ struct FoldReport {
   std::vector<std::string> reasons;  ///< why a digit of the rank numbers was not folded
 };
 
-/// Of a run of several steps, step_time and the breakdowns are means over the steps after the
-/// warm-up: from when every rank has ended the last step of the warm-up to when every rank has
+/// The times of a run. Of several steps, step_time and the breakdowns are means over the steps after
+/// the warm-up: from when every rank has ended the last step of the warm-up to when every rank has
 /// ended the last step.
 struct Timeline {
   Time step_time{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One training step, or the mean of several, from descriptions to figures: what `orrery simulate` prints and every table of
-/// many runs is made of.
+/// One training step, or the mean of several, from descriptions to figures: what `orrery simulate`
+/// prints and every table of many runs is made of.
 #pragma once
 
 #include <cstdint>

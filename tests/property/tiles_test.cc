@@ -29,7 +29,7 @@ struct Sublayer {
 
   Bytes chunk() const { return result / ranks; }
   Time hop() const { return latency + chunk() / link; }
-  /// Of the reduce-scatter alone, and of the all-gather.
+  /// The time of the reduce-scatter alone, and of the all-gather.
   Time ring() const { return hop() * (ranks - 1); }
 };
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "machine/compute/kernel_pieces.h"
 #include "machine/compute/pim.h"
 #include "machine/compute/spatial.h"
 #include "machine/compute/systolic_time.h"
@@ -359,17 +360,20 @@ double seconds(const graph::Operator& op, const Rates& rates, const Device& devi
 
 }  // namespace
 
-namespace {
-
-/// The kernel of which `op` is a piece, as far as its time goes. Only its first piece is launched.
-graph::Operator whole_of(graph::Operator op) {
-  op.pieces = 1;
-  op.piece = 0;
-  op.kernels = 1;
-  return op;
+Time lone_kernel_time(const graph::Operator& op, const Device& device) {
+  assert(!device.memory.empty() && "a device has memory");
+  if (op.pieces > 1) {
+    return lone_piece_time(op, device);
+  }
+  return op.duration > Time(0) ? op.duration
+                               : from_seconds(seconds(op, rates_of(op, device), device));
 }
 
-KernelTime whole_time(const graph::Operator& op, const Device& device) {
+KernelTime kernel_time(const graph::Operator& op, const Device& device) {
+  assert(!device.memory.empty() && "a device has memory");
+  if (op.pieces > 1) {
+    return piece_time(op, device);
+  }
   if (op.duration > Time(0)) {
     const auto slowed = [&](double factor) {
       return factor > 1 ? op.duration * factor : op.duration;
@@ -378,7 +382,7 @@ KernelTime whole_time(const graph::Operator& op, const Device& device) {
   }
   const Rates rates = rates_of(op, device);
   KernelTime time;
-  time.alone = from_seconds(seconds(op, rates, device));
+  time.alone = lone_kernel_time(op, device);
   const auto beside = [&](double units, double memory) {
     return units > 0 || memory > 0
                ? std::max(time.alone, from_seconds(seconds(op, less(rates, units, memory), device)))
@@ -387,29 +391,6 @@ KernelTime whole_time(const graph::Operator& op, const Device& device) {
   time.beside_collective = beside(device.overlap_units, device.overlap_memory);
   time.beside_message = beside(device.overlap_send_units, 0);
   return time;
-}
-
-}  // namespace
-
-Time lone_kernel_time(const graph::Operator& op, const Device& device) {
-  assert(!device.memory.empty() && "a device has memory");
-  if (op.pieces > 1) {
-    return graph::part_of(lone_kernel_time(whole_of(op), device), op.piece, op.pieces);
-  }
-  return op.duration > Time(0) ? op.duration
-                               : from_seconds(seconds(op, rates_of(op, device), device));
-}
-
-KernelTime kernel_time(const graph::Operator& op, const Device& device) {
-  assert(!device.memory.empty() && "a device has memory");
-  if (op.pieces == 1) {
-    return whole_time(op, device);
-  }
-  const KernelTime whole = whole_time(whole_of(op), device);
-  const auto part = [&](Time time) { return graph::part_of(time, op.piece, op.pieces); };
-  const Time alone = part(whole.alone);
-  return {alone, std::max(alone, part(whole.beside_collective)),
-          std::max(alone, part(whole.beside_message))};
 }
 
 }  // namespace orrery::compute

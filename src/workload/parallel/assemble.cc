@@ -53,7 +53,7 @@ class RoleLists {
   RoleLists(const Draft& draft, std::size_t stage, const ChunkPairs& pairs)
       : draft_(draft), role_(draft.role(stage)), pairs_(pairs) {}
 
-  /// Of step number `step` and all that are like it.
+  /// Lists the templates of step number `step` and of all that are like it.
   RoleTemplates run(std::size_t stage, std::int64_t step) {
     step_ = step;
     place_ = 0;

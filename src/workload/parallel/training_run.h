@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the roles of a training step, and of a run of several, issue.
+/// Issue lists of a training step and of a run of several.
 #pragma once
 
 #include <cstdint>

@@ -71,9 +71,9 @@ Time time_of(const std::vector<parallel::Step>& steps) {
   return simulate::simulate(workload, node_of_eight(), options).value().step_time;
 }
 
-/// Of a layer, without attention: what a pass over one more takes.
+/// The time of a layer of which no request attends: what a pass over one more takes.
 Time layer_time() {
-  const StepShape rows{.tokens = kTokens, .samples = 0, .prompts = {}, .visible = {0}};
+  const StepShape rows{.tokens = kTokens, .samples = 0, .prompts = {}, .visible = {}};
   StepCost one = cost_of(1);
   StepCost two = cost_of(2);
   return two.time(rows) - one.time(rows);

@@ -2,10 +2,8 @@
 /// A technique that no plan asks for: a ring reduce-scatter that follows the tiles of the product
 /// whose result it adds up (T3, arXiv 2401.16677), over N ranks with V bytes:
 ///
-///   product, reduce-scatter of V
-///     ->  N pieces of the product; after piece k = 0 .. N-2 a ring step of V/N by an engine
-///   product, all-reduce of V
-///     ->  the same, then an all-gather of V
+/// the product runs in N pieces, and after piece k = 0 .. N-2 an engine moves a ring step of V/N. An
+/// all-reduce of V becomes the same and an all-gather of V.
 #pragma once
 
 #include <vector>

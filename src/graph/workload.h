@@ -145,8 +145,8 @@ struct Node {
   /// A copy that goes on with the copy before it on its stream: it pays neither the tier's latency
   /// nor the host's dispatch.
   bool continues = false;
-  /// A collective that a DMA engine moves once what it waits for is done: concurrent kernels lose to
-  /// it what they lose to a message, and the host does not dispatch it.
+  /// A collective that a DMA engine moves once what it waits for is done: concurrent kernels lose
+  /// to it what they lose to a message, and the host does not dispatch it.
   bool by_engine = false;
   bool host_sync = false;  ///< the host waits for this node before it issues further kernels
   /// Nodes of this template that must be complete; all earlier in the list. What tensors and the

@@ -101,9 +101,9 @@ struct FoldReport {
   std::vector<std::string> reasons;  ///< why a digit of the rank numbers was not folded
 };
 
-/// The times of a run. Of several steps, step_time and the breakdowns are means over the steps after
-/// the warm-up: from when every rank has ended the last step of the warm-up to when every rank has
-/// ended the last step.
+/// The times of a run. Of several steps, step_time and the breakdowns are means over the steps
+/// after the warm-up: from when every rank has ended the last step of the warm-up to when every
+/// rank has ended the last step.
 struct Timeline {
   Time step_time{0};
   Time run_time{0};  ///< from the beginning until all is done

@@ -2,8 +2,8 @@
 /// Runs of several training steps: nothing of a step begins before the kernels of the step before
 /// it are done, but for messages, which wait for kernels of their own.
 ///
-/// At the end of a step the compute stream waits for what the update last wrote; then every stream of
-/// collectives, copies and work on the host waits for the compute stream.
+/// At the end of a step the compute stream waits for what the update last wrote; then every stream
+/// of collectives, copies and work on the host waits for the compute stream.
 ///
 /// So gathers that a step queues at its beginning (ZeRO 1 and 2, ahead) are those of the parameters
 /// that the step before has updated.

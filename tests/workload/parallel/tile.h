@@ -2,8 +2,8 @@
 /// A technique that no plan asks for: a ring reduce-scatter that follows the tiles of the product
 /// whose result it adds up (T3, arXiv 2401.16677), over N ranks with V bytes:
 ///
-/// the product runs in N pieces, and after piece k = 0 .. N-2 an engine moves a ring step of V/N. An
-/// all-reduce of V becomes the same and an all-gather of V.
+/// the product runs in N pieces, and after piece k = 0 .. N-2 an engine moves a ring step of V/N.
+/// An all-reduce of V becomes the same and an all-gather of V.
 #pragma once
 
 #include <vector>

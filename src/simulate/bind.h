@@ -21,12 +21,12 @@ enum class Concurrent : std::uint8_t { nothing, messages, collectives };
 inline constexpr std::size_t kConcurrentCount = 3;
 
 /// How many communications of each sort are in flight.
-struct BesideCounts {
+struct ConcurrentCounts {
   std::array<int, kConcurrentCount> active{};
 
   void add(Concurrent sort, int change) { active[static_cast<std::size_t>(sort)] += change; }
-  BesideCounts without(const BesideCounts& others) const {
-    BesideCounts left;
+  ConcurrentCounts without(const ConcurrentCounts& others) const {
+    ConcurrentCounts left;
     for (std::size_t sort = 0; sort < kConcurrentCount; ++sort) {
       left.active[sort] = active[sort] - others.active[sort];
     }

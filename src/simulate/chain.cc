@@ -9,7 +9,7 @@ namespace {
 /// Counts the chain's own collectives, so that kernels beside them are as slow as in the loop.
 struct Unbooked {
   Concurrent outside = Concurrent::nothing;
-  BesideCounts own{};
+  ConcurrentCounts own{};
 
   void begin_compute(Time, const BoundNode&) {}
   void end_compute(Time, const Job&) {}
@@ -268,8 +268,9 @@ class Finder {
 
 }  // namespace
 
-BesideCounts running_in(const Chain& chain, const BoundTemplate& shape, const ChainPlace& place) {
-  BesideCounts own;
+ConcurrentCounts running_in(const Chain& chain, const BoundTemplate& shape,
+                            const ChainPlace& place) {
+  ConcurrentCounts own;
   for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
     if (place.end[lane] < Time::max() && !place.waits[lane]) {
       own.add(shape.nodes[chain.lanes[lane][place.done[lane]].node].takes, 1);

@@ -79,7 +79,8 @@ struct ChainPlace {
 };
 
 /// The chain's own communications in flight.
-BesideCounts running_in(const Chain& chain, const BoundTemplate& shape, const ChainPlace& place);
+ConcurrentCounts running_in(const Chain& chain, const BoundTemplate& shape,
+                            const ChainPlace& place);
 
 /// A chain in flight.
 struct ChainRun {

@@ -37,7 +37,7 @@ class Ledger {
   /// Collectives, if there are any, take what messages take too.
   Concurrent concurrent() const { return concurrent_without({}); }
   /// If as many of the active ones as `others` says did not run.
-  Concurrent concurrent_without(const BesideCounts& others) const {
+  Concurrent concurrent_without(const ConcurrentCounts& others) const {
     return counts_.without(others).most();
   }
   const Breakdown& breakdown() const { return breakdown_; }
@@ -130,7 +130,7 @@ class Ledger {
   Time last_{0};
   graph::PhaseIndex phase_;
   bool computing_ = false;
-  BesideCounts counts_;
+  ConcurrentCounts counts_;
   std::vector<int> active_;  ///< by group
   std::vector<graph::GroupIndex> active_groups_;
 

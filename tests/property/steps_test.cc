@@ -46,16 +46,18 @@ graph::Workload steps_of(const plan::Plan& plan, std::int64_t steps) {
 
 TEST(Steps, OfOneStageTakeTheirTimeOneAfterTheOther) {
   // Also where the next step begins with gathers of what this one has updated, or loads a batch.
-  for (const plan::Plan& plan :
-       {plan::Plan{.global_batch = 6}, plan::Plan{.dp = 2, .global_batch = 8, .zero = 1},
-        plan::Plan{.tp = 2,
-        .dp = 2,
-        .global_batch = 12,
-        .sequence_parallel = true,
-        .zero = 1,
-        .overlap_grad_reduce = true,
-        .overlap_param_gather = true},
-        plan::Plan{.dp = 2, .global_batch = 8, .zero = 3, .overlap_param_gather = true}}) {
+  plan::Plan ahead{.tp = 2, .dp = 2};
+  ahead.global_batch = 12;
+  ahead.zero = 1;
+  ahead.sequence_parallel = ahead.overlap_grad_reduce = ahead.overlap_param_gather = true;
+  plan::Plan sharded{.dp = 2};
+  sharded.global_batch = 8;
+  sharded.zero = 3;
+  sharded.overlap_param_gather = true;
+  plan::Plan plain = sharded;
+  plain.zero = 1;
+  plain.overlap_param_gather = false;
+  for (const plan::Plan& plan : {plan::Plan{.global_batch = 6}, plain, ahead, sharded}) {
     const Time one = run_of(steps_of(plan, 1)).step_time;
     const simulate::Timeline five = run_of(steps_of(plan, 5), 2);
     EXPECT_EQ(five.run_time, 5 * one);

@@ -15,17 +15,20 @@
 
 namespace orrery::testing {
 
-inline bool adds_up(const parallel::Step& step) {
-  return step.node.kind == graph::Node::Kind::collective &&
-         step.node.group == graph::GroupIndex(plan::Axis::tp) &&
-         step.reads == parallel::Value::flow &&
-         (step.node.collective == graph::CollectiveKind::reduce_scatter ||
-          step.node.collective == graph::CollectiveKind::all_reduce);
-}
-
 inline bool is_product(const parallel::Step& step) {
   return step.node.kind == graph::Node::Kind::compute && step.node.operators.size() == 1 &&
          step.node.operators.front().kind == graph::OperatorKind::gemm;
+}
+
+/// Whether `sum` adds up the result of the product.
+inline bool adds_up(const parallel::Step& product, const parallel::Step& sum) {
+  const graph::Operator& op = product.node.operators.front();
+  return sum.node.kind == graph::Node::Kind::collective &&
+         sum.node.group == graph::GroupIndex(plan::Axis::tp) &&
+         sum.reads == parallel::Value::flow &&
+         (sum.node.collective == graph::CollectiveKind::reduce_scatter ||
+          sum.node.collective == graph::CollectiveKind::all_reduce) &&
+         sum.node.bytes == graph::bytes_of(op.type, op.gemm.batch * op.gemm.m * op.gemm.n);
 }
 
 inline void append_tiled(const parallel::Step& product, const parallel::Step& sum,
@@ -55,7 +58,7 @@ inline std::vector<parallel::Step> tiled(const std::vector<parallel::Step>& step
                                          std::int64_t ranks) {
   std::vector<parallel::Step> result;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (i + 1 < steps.size() && is_product(steps[i]) && adds_up(steps[i + 1])) {
+    if (i + 1 < steps.size() && is_product(steps[i]) && adds_up(steps[i], steps[i + 1])) {
       append_tiled(steps[i], steps[i + 1], ranks, result);
       ++i;
     } else {

@@ -122,3 +122,28 @@ function(orrery_protobuf folder name)
   target_sources(${module} PRIVATE ${generated}/${name}.pb.cc ${generated}/${name}.pb.h)
   target_include_directories(${module} SYSTEM PUBLIC $<BUILD_INTERFACE:${generated}>)
 endfunction()
+
+# orrery_algorithms(target [MORE_FILES...]) gives the target the list of collective algorithms: a row of each
+# src/collective/algorithm_NAME.cc, and of more files so named. What a program brings along stands for the library's.
+function(orrery_algorithms target)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/collective/algorithm_*.cc)
+  set(declared)
+  set(listed)
+  foreach(file ${files} ${ARGN})
+    get_filename_component(name ${file} NAME_WE)
+    string(REPLACE algorithm_ "" name ${name})
+    string(APPEND declared "AlgorithmRow ${name}_row();\n")
+    list(APPEND listed "${name}_row()")
+  endforeach()
+  list(JOIN listed ", " listed)
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}/algorithm_files.cc)
+  file(CONFIGURE OUTPUT ${list} CONTENT [[
+#include "collective/algorithm.h"
+namespace orrery::collective {
+@declared@
+std::vector<AlgorithmRow> algorithm_files() { return {@listed@}; }
+}
+]] @ONLY)
+  target_sources(${target} PRIVATE ${list} ${ARGN})
+  set_source_files_properties(${list} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # an object that another can stand for
+endfunction()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/network_flag.h"
 
-#include <array>
+#include <algorithm>
 #include <utility>
 
 #include "machine/read_wires.h"
@@ -9,18 +9,10 @@
 namespace orrery::cli {
 namespace {
 
-/// Models also have these names, which other programs use.
-constexpr std::array<Named<simulate::NetworkModel>, 5> kOtherNames{
-    {{simulate::NetworkModel::ports, "analytical", {}},
-     {simulate::NetworkModel::fifo, "message", {}},
-     {simulate::NetworkModel::fifo, "messages", {}},
-     {simulate::NetworkModel::flow, "fair", {}},
-     {simulate::NetworkModel::flow, "max-min", {}}}};
-
 std::string meant(const std::string& name) {
-  for (const Named<simulate::NetworkModel>& other : kOtherNames) {
-    if (other.name == name) {
-      return " (did you mean '" + std::string(name_of(other.value)) + "'?)";
+  for (const simulate::NetworkRow& row : simulate::networks()) {
+    if (std::ranges::find(row.meant_by, name) != row.meant_by.end()) {
+      return " (did you mean '" + std::string(row.name) + "'?)";
     }
   }
   return did_you_mean(name, names_of<simulate::NetworkModel>());
@@ -48,22 +40,35 @@ void TopologyFlag::declare(Options& options) {
   options.value("--topology", spec_, "SPEC|FILE",
                 "collectives and messages pass this network of links (fat_tree:k=8; `orrery show "
                 "topology --help`), device d being its host d");
+  options.value("--routing", routing_, "NAME",
+                "of messages on --topology: auto, stated, shortest, dimension_order, d_mod_k, "
+                "minimal, ecmp or spray (`orrery flow --help`); default auto");
 }
 
 void TopologyFlag::lay(machine::Machine& machine, Error& mistakes) const {
-  if (!spec_) {
+  if (routing_ && !spec_) {
+    mistakes.add({"--routing", {}, {}, "goes with --topology"});
+  }
+  const auto routing = value_of<topology::Routing>(routing_.value_or("auto"));
+  if (!routing) {
+    mistakes.add(wrong_value("--routing", *routing_,
+                             "one of " + all_names<topology::Routing>() +
+                                 did_you_mean(*routing_, names_of<topology::Routing>())));
+  }
+  if (!spec_ || !routing) {
     return;
   }
-  ConfigNode spec;
-  spec.kind = ConfigNode::Kind::scalar;
-  spec.text = *spec_;
-  auto wires = machine::read_wires(spec, 1);
+  const ConfigNode spec;
+  auto wires = machine::with_graph({.spec = *spec_, .routing = *routing}, spec, 1);
   if (wires) {
     machine.wires = std::move(*wires);
     return;
   }
   for (Mistake& mistake : wires.error().mistakes) {
-    mistake.where = mistake.where == spec.where() ? "--topology" : mistake.where;
+    if (mistake.where == spec.where()) {
+      mistake.where = mistake.field == ".routing" ? "--routing" : "--topology";
+      mistake.field.clear();
+    }
   }
   mistakes.add(std::move(wires.error()));
 }

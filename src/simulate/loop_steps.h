@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How the loop tells the steps of a run apart (members of Loop; loop.cc includes it).
+/// How the loop tells the steps of a run apart (members of Loop; loop_events.h includes it).
 ///
 /// A rank has ended a step when the last node of its instances on the compute stream is done: what
 /// another stream still moves runs beside the next step.

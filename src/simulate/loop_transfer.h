@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// This part of the loop handles collectives, copies and messages (members of Loop; loop.cc
+/// This part of the loop handles collectives, copies and messages (members of Loop; loop_events.h
 /// includes it).
 #pragma once
 

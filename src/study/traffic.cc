@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "collective/algorithm.h"
 #include "collective/chunked.h"
 #include "collective/group_extents.h"
 #include "machine/topology/link_map.h"
@@ -207,14 +208,8 @@ class TrafficSum {
     if (phases.empty()) {
       return sent_share(node.collective, members);
     }
-    switch (phases.front().algorithm) {
-      case collective::CollectiveAlgorithm::in_switch:
-        return 1 + 1 / members;
-      case collective::CollectiveAlgorithm::one_shot:
-        return members - 1;
-      default:
-        return sent_share(node.collective, members);
-    }
+    const auto sent = collective::row_of(phases.front().algorithm).sent;
+    return sent ? sent(members) : sent_share(node.collective, members);
   }
 
   void add_send(const graph::Node& node) {

@@ -72,6 +72,13 @@ TEST(PlanCommand, EveryMistakeIsNamed) {
                              HasSubstr("--fix: found 'tp'"), HasSubstr("did you mean 'zero'")));
 }
 
+TEST(PlanCommand, AModuleThatTheModelLacksIsNamedBeforeTheSearch) {
+  const Outcome run = orrery(
+      "plan --model gpt2 --machine dgx-a100-80g --devices 8 --batch 8 --recompute-modules foo");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("found 'foo', expected a module"));
+}
+
 TEST(PlanCommand, ManyMachinesTakeNoFlagsOfOne) {
   const std::string command =
       "plan --model gpt2 --machine dgx-a100-80g --batch 8 --vary device.memory.0.capacity=40GiB "

@@ -208,8 +208,8 @@ void StepCost::visit_adapted(std::int64_t tokens, Visit visit) const {
          zoo::layer_operators(model_, shapes, static_cast<int>(kind))) {
       if (is_product(op) && !op.expert && is_narrow(op, Narrow::all)) {
         const zoo::ModelOperator share = plan::shard(op, plan);
-        const bool pair = op.name.ends_with("fc1_gemm") && zoo::is_gated(model_.mlp);
-        const std::int64_t fused = op.name == "qkv_gemm" ? 3 : pair ? 2 : 1;
+        const bool pair = op.role == graph::OperatorRole::up && zoo::is_gated(model_.mlp);
+        const std::int64_t fused = op.role == graph::OperatorRole::project_qkv ? 3 : pair ? 2 : 1;
         visit(kinds_[kind], share.gemm.n, share.gemm.k, fused);
       }
     }

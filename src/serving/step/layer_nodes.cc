@@ -89,7 +89,7 @@ StepCost::LayerNodes StepCost::layer_nodes(std::size_t kind, std::int64_t tokens
   };
   for (const zoo::ModelOperator& op : operators_of(kind, plan)) {
     layer.routes = layer.routes || op.expert;
-    const bool expanded_apart = op.name == "kv_b_gemm";  // attend_latent()
+    const bool expanded_apart = op.role == graph::OperatorRole::key_value_up;  // attend_latent()
     if (!is_left_out(model_, op) && !expanded_apart) {
       std::ranges::for_each(kernels_of(op, plan), add);
     }

@@ -197,7 +197,8 @@ class Checker {
     require(plan_.cp % plan_.cp_a2a == 0, "cp_a2a", plan_.cp_a2a, "a divisor of cp = {}", plan_.cp);
     const std::int64_t heads = plan_.cp_exchange == ContextExchange::a2a ? plan_.cp : plan_.cp_a2a;
     for (const zoo::TensorExtent& extent : zoo::tensor_extents(model_)) {
-      const bool of_heads = extent.what.find("head") != std::string::npos;
+      const bool of_heads =
+          extent.dim == graph::Dim::heads || extent.dim == graph::Dim::key_value_heads;
       require(!of_heads || heads == 1 || extent.extent % (plan_.tp * heads) == 0, "cp_exchange",
               name_of(plan_.cp_exchange),
               "an all-to-all over ranks that with tp divide {} {} (here {} x {})", extent.extent,

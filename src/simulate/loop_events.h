@@ -10,6 +10,8 @@
 #include "simulate/loop_chain.h"
 #include "simulate/loop_faults.h"
 #include "simulate/loop_issue.h"
+#include "simulate/loop_spans.h"
+#include "simulate/loop_steps.h"
 #include "simulate/loop_transfer.h"
 #include "simulate/steady.h"
 #include "simulate/transport.h"
@@ -38,6 +40,8 @@ Loop<Transport>::Loop(const graph::Workload& workload, Binding& bound, const Wir
     rank.program = workload_.role(rank.role).program;
     instances_total_ += source_->list() != nullptr ? source_->list()->length(rank.role) : 0;
   }
+  steps_ = source_->list() != nullptr ? source_->list()->steps() : 1;
+  behind_ = ranks_.size();
 }
 
 template <class Transport>
@@ -273,6 +277,9 @@ void Loop<Transport>::release(const Running& done, std::uint32_t cause) {
     }
   }
   enqueue(done.rank, node.stream, cause);
+  if (steps_ > 1 && node.stream == graph::kComputeStream) {
+    note_step(done.rank, done.instance);
+  }
   if (--slot.unfinished == 0 && source_->listens()) {
     source_->finished(rank.role, done.instance, queue_.now());
     ask_again();
@@ -349,46 +356,6 @@ void Loop<Transport>::touch(RankIndex index) {
   if ((rank.job.running || rank.chain.chain != nullptr) && !rank.touched) {
     rank.touched = true;
     touched_.push_back(index);
-  }
-}
-
-// ---- Spans.
-
-template <class Transport>
-std::uint32_t Loop<Transport>::open_span(const Running& running) {
-  if (!record_spans_) {
-    return Span::kNone;
-  }
-  const RankState& rank = ranks_[running.rank];
-  const graph::Instance& instance = rank.window[running.instance].instance;
-  const BoundNode& node = rank.node(running);
-  const auto number = static_cast<std::uint32_t>(spans_.size());
-  spans_.push_back({.rank = rank.number,
-                    .stream = node.stream,
-                    .kind = node.kind,
-                    .group = node.group,
-                    .phase = node.phase,
-                    .template_index = instance.template_index,
-                    .node = static_cast<int>(running.node),
-                    .chunk = instance.chunk,
-                    .microbatch = instance.microbatch,
-                    .begin = queue_.now(),
-                    .end = Time::max(),
-                    .ready = queue_.now(),
-                    .host_begin = rank.host,
-                    .host_end = rank.host,
-                    .cause = running.cause});
-  if (node.kind == graph::Node::Kind::send) {
-    spans_.push_back(spans_.back());
-  }
-  return number;
-}
-
-template <class Transport>
-void Loop<Transport>::close_span(std::uint32_t span, Time stall) {
-  if (record_spans_) {
-    spans_[span].end = queue_.now();
-    spans_[span].host_stall = stall;
   }
 }
 

@@ -31,10 +31,15 @@ std::vector<std::string> unfinished(const graph::Workload& workload,
 Error deadlock(const std::vector<std::string>& waiting, const std::vector<std::string>& losses);
 /// Time after a rank's end counts as bubble, so that every breakdown sums to the step time.
 void close_breakdowns(Timeline& timeline);
+/// Sets the step time and the breakdowns to their means over the steps after the warm-up, from what
+/// was booked until the end of the warm-up and of the last step. Requires that all steps have
+/// ended.
+void average_steps(Timeline& timeline, const std::vector<Breakdown>& booked_warm,
+                   const std::vector<Breakdown>& booked, std::int64_t warm_steps);
 
 /// From what the ranks have done to the timeline; fold and ranks are there already.
 template <class Transport>
-Timeline finish(Timeline timeline, Loop<Transport>& loop) {
+Timeline finish(Timeline timeline, Loop<Transport>& loop, std::int64_t warm_steps) {
   timeline.categories = loop.categories();
   timeline.events = loop.events();
   timeline.spans = loop.take_spans();
@@ -45,11 +50,17 @@ Timeline finish(Timeline timeline, Loop<Transport>& loop) {
     timeline.by_rank.push_back(loop.breakdown(i));
     critical = timeline.finish[i] > timeline.finish[critical] ? i : critical;
   }
-  timeline.step_time = timeline.finish[critical];
+  timeline.run_time = timeline.finish[critical];
   if (timeline.stopped) {  // faults may go on for long
-    timeline.stopped->at = timeline.step_time;
+    timeline.stopped->at = timeline.run_time;
   }
-  close_breakdowns(timeline);
+  timeline.step_ends = loop.step_ends();
+  if (loop.booked_steps().empty()) {
+    close_breakdowns(timeline);
+    timeline.step_ends.push_back(timeline.run_time);
+  } else {
+    average_steps(timeline, loop.booked_warm(), loop.booked_steps(), warm_steps);
+  }
   timeline.critical_rank = timeline.ranks[critical];
   timeline.breakdown = timeline.by_rank[critical];
   return timeline;
@@ -68,6 +79,7 @@ void set_up(Loop<Transport>& loop, Transport& transport, const faults::Schedule&
     transport.expect_faults();
     loop.strike(faults);
   }
+  loop.warm_up(options.warm_steps);
   if constexpr (requires { transport.record_messages(); }) {
     if (options.record_messages) {
       transport.record_messages();
@@ -158,7 +170,7 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   }
   timeline.ranks = std::move(fold.ranks);
   timeline.fold = std::move(fold.report);
-  return finish(std::move(timeline), loop);
+  return finish(std::move(timeline), loop, options.warm_steps);
 }
 
 /// A network in which Links carry every message; value, names and sentence are the row's.

@@ -81,9 +81,44 @@ Error deadlock(const std::vector<std::string>& waiting, const std::vector<std::s
 }
 
 void close_breakdowns(Timeline& timeline) {
+  timeline.step_time = timeline.run_time;
   for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
     timeline.by_rank[i].time[timeline.categories.bubble()] +=
         timeline.step_time - timeline.finish[i];
+  }
+}
+
+namespace {
+
+/// Returns what was booked from one moment to another, over the steps in between; rounded so that
+/// the categories sum to the step time.
+Breakdown mean_of(const Breakdown& before, const Breakdown& after, std::int64_t steps) {
+  Breakdown mean = after;
+  Time sum{0};
+  for (std::size_t row = 0; row < mean.time.size(); ++row) {
+    const Time until = sum + after.time[row] - before.time[row];
+    mean.time[row] = Time(until.value() / steps) - Time(sum.value() / steps);
+    sum = until;
+  }
+  for (std::size_t group = 0; group < mean.hidden.size(); ++group) {
+    mean.hidden[group] = Time((after.hidden[group] - before.hidden[group]).value() / steps);
+  }
+  return mean;
+}
+
+}  // namespace
+
+void average_steps(Timeline& timeline, const std::vector<Breakdown>& booked_warm,
+                   const std::vector<Breakdown>& booked, std::int64_t warm_steps) {
+  const std::int64_t steps = std::ssize(timeline.step_ends) - warm_steps;
+  const Time begin =
+      warm_steps > 0 ? timeline.step_ends[static_cast<std::size_t>(warm_steps) - 1] : Time(0);
+  timeline.step_time = Time((timeline.step_ends.back() - begin).value() / steps);
+  for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
+    Breakdown none = booked[i];
+    none.time.assign(none.time.size(), Time(0));
+    none.hidden.assign(none.hidden.size(), Time(0));
+    timeline.by_rank[i] = mean_of(warm_steps > 0 ? booked_warm[i] : none, booked[i], steps);
   }
 }
 
@@ -96,6 +131,11 @@ Result<Timeline> simulate(const graph::Workload& workload, const machine::Machin
   if (devices != workload.ranks) {
     return fail(
         fmt::format("the plan needs {} devices, the machine has {}", workload.ranks, devices));
+  }
+  const std::int64_t steps = workload.source->list() ? workload.source->list()->steps() : 1;
+  if (options.warm_steps < 0 || options.warm_steps >= steps) {
+    return fail(fmt::format("a warm-up of {} steps leaves none of {} to measure",
+                            options.warm_steps, steps));
   }
   return row_of(options.network).run(workload, machine, options);
 }

@@ -2,6 +2,7 @@
 /// Pass operators are what a pass does with an operator of a model's layer.
 #pragma once
 
+#include "serving/step/precision.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::step {
@@ -31,6 +32,30 @@ inline bool is_of_stream(const zoo::ModelOperator& op) {
 inline bool ends_branch(const zoo::ModelOperator& op, bool routes) {
   return op.boundary == zoo::TensorBoundary::leave &&
          !(routes && op.role != graph::OperatorRole::project_out);
+}
+
+/// Says whether a matrix is in the narrow formats.
+inline bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
+  using Role = graph::OperatorRole;
+  if (!op.has_weight || op.role == Role::logits || op.role == Role::router) {
+    return false;  // as quantised checkpoints have them
+  }
+  const bool mlp = op.role == Role::up || op.role == Role::down;
+  return narrow == Narrow::all || op.expert || (narrow == Narrow::mlp && mlp);
+}
+
+/// Returns the operator of what is no product.
+inline graph::Operator streamed(const zoo::Model& model, const zoo::ModelOperator& op) {
+  graph::Operator run{.name = {}, .kind = op.kind, .gemm = {}};
+  run.bytes = op.forward_bytes;
+  run.kernels = op.forward_kernels;
+  if (op.kind == graph::OperatorKind::norm && model.norm_place == zoo::NormPlace::before &&
+      op.role == graph::OperatorRole::norm_branch) {
+    run.bytes = 2 * run.bytes;  // with the residual stream: read, added to, written
+  } else if (op.kind == graph::OperatorKind::permute) {
+    run.kernels = 1;
+  }
+  return run;
 }
 
 }  // namespace orrery::step

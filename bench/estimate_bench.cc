@@ -77,7 +77,7 @@ class Sweep {
   std::mt19937_64 random_{175};
 };
 
-/// What an estimator has been asked before.
+/// Asked says what an estimator has been asked before.
 enum Asked : std::int64_t { never, others, these };
 
 /// Runs `question` on every plan.
@@ -190,12 +190,12 @@ constexpr Stream kStreams[] = {{"gpt-22b", "dgx-a100-80g", 64, 512},
                                {"mixtral-8x7b", "dgx-h100", 64, 256},
                                {"llama-2-13b", "l40s", 8, 64}};
 
-/// As the planner asks (full/descend.cc): of every variant the first saving that fits.
+/// As the planner asks (full/local_search.cc): of every variant the first saving that fits.
 class AskedPlans {
  public:
   AskedPlans(const full::Task& task, const full::Space& space) : task_(task), space_(space) {}
 
-  /// Of shapes all over the space some plans each.
+  /// Returns some plans of each of shapes all over the space.
   std::vector<plan::Plan> run() {
     constexpr std::size_t kPieces = 10;
     constexpr std::size_t kOfPiece = 40;
@@ -274,7 +274,7 @@ BENCHMARK(stream)
     ->ArgsProduct({benchmark::CreateDenseRange(0, std::ssize(kStreams) - 1, 1), {never, these}})
     ->Unit(benchmark::kMillisecond);
 
-/// Of shapes all over the space every checked plan, in a search's order.
+/// Returns every checked plan of shapes all over the space, in a search's order.
 std::vector<plan::Plan> checked_plans(const full::Task& task, const full::Space& space) {
   constexpr std::ptrdiff_t kPieces = 40;
   constexpr std::ptrdiff_t kOfPiece = 50;

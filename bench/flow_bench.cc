@@ -65,7 +65,8 @@ void packets(benchmark::State& state) {
 }
 BENCHMARK(packets);
 
-/// Of a ring's neighbours 100 MB each: every packet, or without the steady phase.
+/// Sends 100 MB from each of a ring's neighbours to the next: every packet, or without the steady
+/// phase.
 void ring_of_packets(benchmark::State& state, double steady) {
   const topology::LinkGraph graph = *topology::parse_topology("fat_tree:k=8", "bench");
   const auto traffic =

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints what a compiler does not see, and fails when there is any: a source without its licence line,
 a source of more than 400 lines, a folder of src/ without a README.md, a file of src/ in another folder's
-namespace.
+namespace; and what check_words.py finds in comments and pages.
 
     tools/check_tree.py [REPOSITORY]
 """
 import pathlib
 import re
 import sys
+
+import check_words
 
 SUFFIXES = {".h", ".cc", ".py", ".sh", ".cmake"}
 FOLDERS = ("src", "tests", "bench", "cmake", "tools")
@@ -57,7 +59,7 @@ def other_namespaces(root: pathlib.Path):
 def main(root: pathlib.Path) -> int:
     sources = sources_of(root)
     mistakes = [m for source in sources for m in mistakes_in(source)]
-    mistakes += [*missing_readmes(root), *other_namespaces(root)]
+    mistakes += [*missing_readmes(root), *other_namespaces(root), *check_words.mistakes(root)]
     print(*mistakes, sep="\n", end="\n" if mistakes else "")
     return int(bool(mistakes) or not sources)
 

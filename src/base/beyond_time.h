@@ -3,7 +3,7 @@
 
 namespace orrery {
 
-/// What a Time that is_overflow() is said to do.
+/// Messages say this of a Time that is_overflow().
 inline constexpr const char* kBeyondTime =
     "takes longer than 106 days, the range of simulated time";
 

@@ -32,7 +32,7 @@ struct ConfigNode {
   const ConfigNode* find(std::string_view name) const;
   /// "file:line".
   std::string where() const;
-  /// What a message shows for this value: the text, or "a map", "a list", "nothing".
+  /// Returns how a message shows this value: the text, or "a map", "a list", "nothing".
   std::string shown() const;
 };
 

@@ -26,7 +26,7 @@ bool is_config(const fs::path& path) {
 constexpr const char* kStandardInput = "-";
 constexpr const char* kShared = "share/orrery/configs";
 
-/// Of the user; "" when there is none.
+/// Returns the folder that the user has set; "" when there is none.
 std::string given_folder() {
   const char* given = std::getenv("ORRERY_CONFIGS");
   return given == nullptr ? "" : given;
@@ -51,7 +51,7 @@ Result<void> write_through(const std::string& path, std::string_view content) {
   return {};
 }
 
-/// What is left of a stream.
+/// Reads the rest of a stream.
 Result<std::string> read_stream(std::istream& stream, const std::string& path, std::size_t limit) {
   std::string content;
   constexpr std::size_t kBlock = std::size_t{1} << 16;

@@ -8,7 +8,8 @@
 
 namespace orrery {
 
-/// What stands at a place is not what is expected there; where nothing stands, it is missing.
+/// Returns the mistake that something else stands at a place than is expected there; where nothing
+/// stands, it is missing.
 inline Mistake misread(std::string where, std::string field, std::string found,
                        const std::string& expected) {
   const bool missing = found.empty();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What of a foreign text is shown: files must not send sequences to the terminal, fake lines or
-/// flood a message.
+/// printable() returns the part of a foreign text that is shown: files must not send sequences to
+/// the terminal, fake lines or flood a message.
 #pragma once
 
 #include <cstddef>

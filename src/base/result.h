@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the user can cause is a Result: either a value or every mistake found, each naming where it
-/// is, what was found and what would be right. What only we can cause is an assert.
+/// A Result is the answer to what the user can cause: either a value or every mistake found, each
+/// naming where it is, what was found and what would be right. What only we can cause is an assert.
 #pragma once
 
 #include <string>

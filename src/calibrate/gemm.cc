@@ -24,7 +24,7 @@ struct Coefficient {
   std::string_view name;
   Bounds bounds;  ///< times in seconds
 };
-/// What can be told from GEMM times, with what a device can plausibly have.
+/// GEMM times tell these coefficients, each with the range that a device can plausibly have.
 constexpr std::array kFitted{
     Coefficient{"gemm_peak_share", {0.3, 1}},      Coefficient{"gemm_memory_share", {0.3, 1}},
     Coefficient{"gemm_tile_load", {0, 250}},       Coefficient{"gemm_k_ramp", {0, 2000}},

@@ -9,7 +9,8 @@
 namespace orrery::calibrate {
 namespace {
 
-/// What a member sends and receives over its links of all dimensions of the group at once.
+/// Returns the rate at which a member sends and receives over its links of all dimensions of the
+/// group at once.
 Bandwidth links_of(const std::vector<collective::Extent>& extents,
                    const machine::Machine& machine) {
   Bandwidth sum{0};

@@ -11,7 +11,7 @@
 #include "calibrate/gemm.h"
 #include "cli/commands.h"
 #include "machine/comments.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "report/calibration.h"
 #include "report/collective_calibration.h"
 

@@ -16,7 +16,7 @@ class ChakraFlags {
  public:
   void declare(Options& options);
   bool given() const { return prefix_.has_value(); }
-  /// What runs: the prefix. Requires given().
+  /// Returns the name of what runs: the prefix. Requires given().
   const std::string& name() const { return *prefix_; }
   /// Flags that mean nothing without --chakra.
   void check(Error& mistakes) const;

@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/network_flag.h"
 #include "cli/progress.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "report/json_writer.h"
 #include "study/collective_sweep.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a command of `orrery` is. One file per command; the table is in commands.h.
+/// A Command is one command of `orrery`. One file per command; the table is in commands.h.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ class App;
 
 namespace orrery::cli {
 
-/// What one command accepts. Every `into` must outlive the parsing and keeps its value when the
-/// option is not given. Flags are written with dashes or underscores.
+/// Options are what one command accepts. Every `into` must outlive the parsing and keeps its value
+/// when the option is not given. Flags are written with dashes or underscores.
 class Options {
  public:
   /// `aliases` gets what alias() is given, by the other name.

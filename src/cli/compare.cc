@@ -96,7 +96,7 @@ class Compare : public Command {
     return text;
   }
 
-  /// Those of --networks in its order; ports without it.
+  /// Returns the network models of --networks in its order; ports without it.
   std::vector<simulate::NetworkModel> read_networks(Error& mistakes) const {
     std::vector<simulate::NetworkModel> networks;
     const std::string names = networks_.value_or("ports");

@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/plain_fields.h"
 #include "cli/served_model.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "serving/composition.h"
 #include "serving/engine.h"
 

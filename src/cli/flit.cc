@@ -9,9 +9,9 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "machine/device_groups.h"
 #include "machine/machine.h"
 #include "machine/network/flit/message_file.h"
-#include "machine/parts.h"
 
 namespace orrery::cli {
 namespace {

@@ -133,7 +133,7 @@ class Flow : public Command {
     if (!job.packets) {
       return faults::schedule_of(job.faults, network::places_of(job.graph))
           .and_then([&](const faults::Schedule& faults) {
-            return network::run_flows(router, job.flows, job.crowding, faults);
+            return network::run_flows(router, job.flows, job.congestion, faults);
           });
     }
     ProgressBar bar;
@@ -209,16 +209,16 @@ class Flow : public Command {
     if (job.packets && no_fold_) {
       mistakes.add({"--no-fold", {}, {}, "goes with --network flow: packets never fold"});
     }
-    job.crowding = {.incast_penalty = number("--incast-penalty", incast_, 0, mistakes),
-                    .head_of_line = number("--head-of-line", head_of_line_, 0, mistakes),
-                    .spray_imbalance = number("--spray-imbalance", imbalance_, 0, mistakes),
-                    .ramp = parse("--ramp", ramp_, Bytes(0), mistakes),
-                    .overhead = number("--overhead", overhead_, 1, mistakes),
-                    .fold = !no_fold_};
+    job.congestion = {.incast_penalty = number("--incast-penalty", incast_, 0, mistakes),
+                      .head_of_line = number("--head-of-line", head_of_line_, 0, mistakes),
+                      .spray_imbalance = number("--spray-imbalance", imbalance_, 0, mistakes),
+                      .ramp = parse("--ramp", ramp_, Bytes(0), mistakes),
+                      .overhead = number("--overhead", overhead_, 1, mistakes),
+                      .fold = !no_fold_};
     if (imbalance_ && job.routing != topology::Routing::spray) {
       mistakes.add({"--spray-imbalance", {}, {}, "goes with --routing spray"});
     }
-    if (ramp_ && job.crowding.ramp < Bytes(1)) {
+    if (ramp_ && job.congestion.ramp < Bytes(1)) {
       mistakes.add(wrong_value("--ramp", *ramp_, "1 byte or more"));
     }
   }

@@ -42,11 +42,11 @@ void write_flow(report::JsonWriter& json, const FlowJob& job, const topology::Ro
   if (job.packets) {
     json.key("protocol").value(name_of(job.options.protocol));
   } else {
-    json.key("overhead").value(job.crowding.overhead);
-    json.key("incast_penalty").value(job.crowding.incast_penalty);
-    json.key("head_of_line").value(job.crowding.head_of_line);
-    json.key("spray_imbalance").value(job.crowding.spray_imbalance);
-    json.key("ramp_bytes").value(job.crowding.ramp.value());
+    json.key("overhead").value(job.congestion.overhead);
+    json.key("incast_penalty").value(job.congestion.incast_penalty);
+    json.key("head_of_line").value(job.congestion.head_of_line);
+    json.key("spray_imbalance").value(job.congestion.spray_imbalance);
+    json.key("ramp_bytes").value(job.congestion.ramp.value());
   }
   json.key("routing").value(name_of(router.routing()));
   json.key("seed").value(job.seed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `orrery flow` runs, and what it prints of it.
+/// `orrery flow` runs flows and prints what they did.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct FlowJob {
   bool packets = false;
   network::PacketOptions options;
   faults::FaultPlan faults;
-  network::FlowOptions crowding;
+  network::FlowOptions congestion;
 };
 
 /// One JSON object; seconds, bytes, bytes per second.

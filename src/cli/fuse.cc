@@ -234,7 +234,7 @@ class Fuse : public Command {
     out.end_array();
   }
 
-  /// What the pair's base and fused sequences take as published.
+  /// Adds the published times of the pair's base and fused sequences.
   static void add_published(const LayoutCase& one, const Sums& fused, const layout::Cost& seconds,
                             report::JsonWriter& out, std::string& table) {
     const Sums base = total(one, one.base, seconds);

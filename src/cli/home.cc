@@ -3,7 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/plain_fields.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 namespace orrery::cli {
 namespace {

@@ -33,7 +33,7 @@ constexpr const char* kImportExamples =
     "What the framework does not state (the sequence of DeepSpeed, host costs) is taken from the\n"
     "plan flags, and they win over what it does state.\n";
 
-/// What the user gave: the words after `--` or the text of a file.
+/// A Source is what the user gave: the words after `--` or the text of a file.
 struct Source {
   std::vector<std::string> words;
   std::optional<std::string> file;

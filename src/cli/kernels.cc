@@ -13,8 +13,8 @@
 #include "cli/commands.h"
 #include "cli/systolic_flags.h"
 #include "machine/compute/pim.h"
+#include "machine/device_groups.h"
 #include "machine/machine.h"
-#include "machine/parts.h"
 #include "report/json_writer.h"
 
 namespace orrery::cli {
@@ -169,7 +169,8 @@ class Kernels : public Command {
     return {};
   }
 
-  /// Of the file, or the flags' one; `places`: where each comes from, for messages.
+  /// Reads the queries of the file, or the flags' one; `places`: where each comes from, for
+  /// messages.
   std::vector<Query> read(std::vector<std::string>& places, Error& mistakes) const {
     if (!file_) {
       places.emplace_back();

@@ -31,7 +31,7 @@ class LayoutFlags {
   /// Requires given(). Names of axes are different, sizes at most 64 ranks, extents positive,
   /// elements at most 1e15.
   std::vector<LayoutCase> read(Error& mistakes) const;
-  /// Of a command that goes without given(): these flags contradict it.
+  /// Refuses these flags for a command that goes without given(): they contradict it.
   void refuse(Error& mistakes) const;
   /// Text of --to.
   std::string wanted() const { return to_.value_or(""); }

@@ -5,7 +5,7 @@
 
 #include "base/reader.h"
 #include "compat/astra/machine.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "machine/read_wires.h"
 #include "study/trace_workload.h"
 

@@ -9,7 +9,7 @@
 namespace orrery::cli {
 namespace {
 
-/// What the models were called before, and what others call them.
+/// Models also have these names, which other programs use.
 constexpr std::array<Named<simulate::NetworkModel>, 5> kOtherNames{
     {{simulate::NetworkModel::ports, "analytical", {}},
      {simulate::NetworkModel::fifo, "message", {}},

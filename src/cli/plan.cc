@@ -19,7 +19,7 @@
 #include "cli/plan_vary.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "planner/advice/memory_frontier.h"
 #include "planner/advice/probe.h"
 #include "planner/full/search.h"
@@ -184,7 +184,7 @@ class PlanCommand : public Command {
     return fmt::format("{}{}{}", fmt::join(names, ", "), names.empty() ? "" : " and ", last);
   }
 
-  /// What is asked of machines of one sort of devices only.
+  /// Refuses, for machines of several sorts of devices, what is asked of one sort only.
   void check_parts(const machine::Machine& machine, Error& mistakes) const {
     const auto refuse = [&](bool given, const char* flag) {
       if (auto alike = machine::check_alike(machine, flag); given && !alike) {
@@ -295,7 +295,7 @@ class PlanCommand : public Command {
                  : report::plan_search_table(task, *answer, details);
   }
 
-  /// What was asked beside the best plan.
+  /// Computes what was asked beside the best plan.
   void ask(const full::Task& task, const full::Options& options, full::Answer& answer,
            report::PlanDetails& details) const {
     const auto part = [&](const char* what, const auto& answer_it) {

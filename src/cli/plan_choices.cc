@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "base/reader.h"
 #include "cli/command.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "workload/plan/aliases.h"
 #include "workload/plan/plan_lists.h"
 
@@ -101,7 +101,7 @@ Bytes read_reserve(const std::optional<std::string>& reserve,
     mistakes.add({"--max-memory", {}, {}, "contradicts --reserve; choose one"});
   }
   Bytes capacity{0};  // of the device that has most
-  for (const machine::Machine& part : machine::by_part(machine)) {
+  for (const machine::Machine& part : machine::by_device_group(machine)) {
     const auto& memory = part.device.memory;
     capacity = std::max(capacity, memory.empty() ? Bytes(0) : memory.front().capacity);
   }

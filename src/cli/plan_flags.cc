@@ -14,7 +14,7 @@
 namespace orrery::cli {
 namespace {
 
-/// What the help text calls a value of the type.
+/// Returns the help text's word for a value of the type.
 template <class T>
 std::string kind_of() {
   if constexpr (std::is_same_v<T, Time>) {

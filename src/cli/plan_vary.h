@@ -28,7 +28,7 @@ class VaryFlags {
                           bool json) const;
 
  private:
-  /// What is varied, as a study has it; prices and budget.
+  /// Reads what is varied, as a study has it; prices and budget.
   std::string read(sweep::DesignOptions& how, Error& mistakes) const;
 
   std::vector<std::string> vary_;

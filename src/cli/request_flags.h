@@ -24,16 +24,16 @@ double positive_number(const char* flag, const std::optional<std::string>& text,
 class RequestFlags {
  public:
   void declare(Options& options);
-  /// What would be drawn, without a trace.
+  /// Returns the generator of the requests that are drawn without a trace.
   requests::Generator generator(Error& mistakes) const;
-  /// Those of --trace, or drawn ones as a trace of no kind.
+  /// Returns the requests of --trace, or drawn ones as a trace of no kind.
   requests::Trace read(const requests::Generator& generator, Error& mistakes) const;
   bool has_trace() const { return trace_.has_value(); }
   bool has_stages() const { return stages_.has_value(); }
   bool has_turns() const { return turns_.has_value(); }
-  /// Of --think.
+  /// Returns the time of --think.
   Time think(Error& mistakes) const;
-  /// What says when requests come, or how many, contradicts `reason`.
+  /// Refuses flags that say when requests come, or how many: they contradict `reason`.
   void refuse_arrivals(const std::string& reason, Error& mistakes) const;
 
  private:

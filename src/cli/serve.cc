@@ -15,7 +15,7 @@
 #include "cli/serve_examples.h"
 #include "cli/served_model.h"
 #include "cli/step_flags.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "report/serving.h"
 #include "report/serving_plans.h"
 #include "serving/plan_search.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `orrery serve --help` ends with.
+/// `orrery serve --help` ends with these examples.
 #pragma once
 
 namespace orrery::cli {

@@ -17,7 +17,7 @@
 #include "cli/strategy_flags.h"
 #include "cli/trace_flag.h"
 #include "collective/layout/fuse_workload.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "report/report.h"
 #include "study/run.h"
 #include "workload/parallel/lower.h"
@@ -177,7 +177,7 @@ class Simulate : public Command {
     });
   }
 
-  /// What --fuse made of a trace's sums, equal places together.
+  /// Returns what --fuse made of a trace's sums, equal places together.
   static std::string places_of(const std::vector<layout::Fusion>& fusions) {
     std::map<std::string, int> lines;
     for (const layout::Fusion& one : fusions) {
@@ -215,7 +215,7 @@ class Simulate : public Command {
 
   bool records_spans() const { return trace_.given() || faults_.records(); }
 
-  /// What only a plan has.
+  /// Refuses flags that only a plan has.
   void check_no_plan(const char* instead, Error& mistakes) const {
     refuse_given({{"--allow-oom", run_.allow_oom},
                   {"--skip", !skip_.empty()},

@@ -14,7 +14,7 @@
 #include "cli/spmd_mesh.h"
 #include "cli/spmd_plan.h"
 #include "cli/spmd_search.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "planner/spmd/machine_prices.h"
 #include "planner/spmd/memory.h"
 #include "planner/spmd/mixed.h"

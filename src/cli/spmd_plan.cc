@@ -15,7 +15,8 @@
 namespace orrery::cli {
 namespace {
 
-/// What the plan says beside the strategy; no devices where its model has another graph.
+/// Returns the fields that the plan has beside the strategy; no devices where its model has another
+/// graph.
 plan::Plan plan_of(const spmd::OperatorGraph& graph, bool mesh) {
   plan::Plan plan;
   const std::vector<std::int64_t>& tokens =

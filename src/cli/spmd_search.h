@@ -10,7 +10,7 @@
 
 namespace orrery::cli {
 
-/// Of equal devices; a strategy that was given is not searched.
+/// Searches on equal devices; a strategy that was given is not searched.
 Result<void> solve_spmd(report::SpmdRun& run, const spmd::Prices& prices);
 /// The search believes noisy inputs; everything that is reported is true.
 Result<void> solve_noisy_spmd(report::SpmdRun& run, const spmd::Prices& truth,

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/reader.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 namespace orrery::cli {
 namespace {

@@ -13,7 +13,7 @@
 
 namespace orrery::cli {
 
-/// What a step runs on and computes; with a Plan, all that run_step needs.
+/// StepInput is what a step runs on and computes; with a Plan, all that run_step needs.
 struct StepInput {
   zoo::Model model;
   machine::Machine machine;
@@ -27,7 +27,7 @@ class StepFlags {
   /// --topology, of commands that simulate: what they read is laid on it.
   void declare_topology(Options& options) { topology_.declare(options); }
   bool given() const { return model_ || machine_ || devices_; }
-  /// Of model and machine, as they were given; "" where not.
+  /// Names are those of model and machine, as they were given; "" where not.
   struct Names {
     std::string model;
     std::string machine;

@@ -225,7 +225,7 @@ class Sweep : public Command {
     });
   }
 
-  /// What is asked for, of the store's rows.
+  /// Writes what is asked for, of the store's rows.
   Result<std::string> write(sweep::Store& store, const std::string& what,
                             std::size_t points) const {
     const auto rows = store.rows();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `orrery gemm` says of systolic arrays.
+/// `orrery gemm` has these flags of systolic arrays.
 #pragma once
 
 #include <optional>
@@ -25,12 +25,13 @@ class SystolicFlags {
 
   /// A machine of the one device that --device describes.
   machine::Machine machine(Error& mistakes) const;
-  /// What the flags say of a kernel; mistakes where the device has no arrays. Once, before figures.
+  /// Checks what the flags say of a kernel; mistakes where the device has no arrays. Once, before
+  /// figures.
   void check(bool systolic, Error& mistakes);
   /// The product on the arrays, with the flags' sparsity and compatibility.
   compute::SystolicKernel kernel(const graph::Operator& op, const compute::Device& device) const;
 
-  /// Of the cycles of kernel(), with the launch.
+  /// Returns the time of the cycles of kernel(), with the launch.
   static Time time_of(const graph::Operator& op, const compute::SystolicCost& cost,
                       const compute::Device& device);
 

@@ -34,7 +34,8 @@
 
 namespace orrery::collective {
 
-/// What the communicators of each group run; automatic where nothing is said.
+/// An AlgorithmChoice says what the communicators of each group run; automatic where nothing is
+/// said.
 class AlgorithmChoice {
  public:
   CollectiveAlgorithm operator[](graph::GroupIndex group) const {
@@ -105,10 +106,10 @@ struct CollectivePhase {
 /// Phases of one collective over `extents` (of extents_of; counts of two and more).
 ///
 ///   ring, double_binary_tree, in_switch, automatic, and every all_to_all and send_recv: one phase
-///   over all dimensions;
+///     over all dimensions;
 ///   hierarchical, direct, halving_doubling: a phase per dimension. all_reduce is reduce_scatter
-///   inwards to outwards, all_reduce in the outermost, all_gather back; reduce_scatter goes
-///   outwards, all_gather and broadcast inwards; sizes shrink by the members inside;
+///     inwards to outwards, all_reduce in the outermost, all_gather back; reduce_scatter goes
+///     outwards, all_gather and broadcast inwards; sizes shrink by the members inside;
 ///   themis: one phase over all dimensions, see chunked.h.
 ///
 /// An algorithm that does not do the kind (halving_doubling for all_to_all) gives way to automatic.

@@ -145,7 +145,7 @@ bool is_switch(const Extent& extent, const machine::Machine& machine) {
   return dimension_of(extent, machine).kind == topology::DimensionKind::switched;
 }
 
-/// What lies outside a dimension: X_i, and whether closing edges cross it.
+/// Sums up what lies outside a dimension: X_i, and whether closing edges cross it.
 void look_outside(std::span<const Extent> extents, std::size_t i, const machine::Machine& machine,
                   Place& at) {
   double between = 1;
@@ -159,7 +159,7 @@ void look_outside(std::span<const Extent> extents, std::size_t i, const machine:
   }
 }
 
-/// Of a dimension on its own or among others.
+/// Returns the steps of a dimension on its own or among others.
 std::optional<StepCount> count_part(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
                                     const Place& at, const Fabric& fabric, const Inside& inside) {
   const bool alone = at.innermost && at.outermost;

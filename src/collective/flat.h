@@ -34,8 +34,8 @@ struct FlatCount {
 ///            the sums; between, a double binary tree per shard over the outer coordinates
 ///   rail (all_to_all)  an exchange inside the innermost dimension, then Q_i/c_0 (c_i - 1) bundled
 ///            messages a member to the others of its rail in dimension i
-///   send_recv  rank r sends to r+1: the whole buffer through the outermost dimension in which they
-///            differ
+///   send_recv  rank r sends to r+1: the whole buffer through the outermost dimension in which
+///            they differ
 ///   all_to_all (direct, pairwise)  Q_i (c_i - 1) of the N-1 messages of a member leave through
 ///            dimension i, and those that pass it on their way to a dimension outside that is no
 ///            switch: X_i = 1 + sum over such j > i of (c_j - 1) c_(i+1) ... c_(j-1) times as many

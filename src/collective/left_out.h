@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `auto` does not take although it may be faster, and why.
+/// `auto` leaves out algorithms that may be faster; this says which, and why.
 #pragma once
 
 #include <string>

@@ -29,7 +29,8 @@ class MessageList {
 
   std::size_t size() const { return pair_.size(); }
   const std::vector<Pair>& pairs() const { return pairs_; }
-  /// Of a message: which of pairs() it goes between, the part of the buffer that it carries, ...
+  /// Returns, for a message, which of pairs() it goes between, the part of the buffer that it
+  /// carries, ...
   std::uint32_t pair(std::uint32_t message) const { return pair_[message]; }
   double share(std::uint32_t message) const { return blocks_[message] * block_share_; }
   /// ... those that wait for it, ...

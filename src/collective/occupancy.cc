@@ -19,7 +19,7 @@ struct Gap {
   double backward = 1;
 };
 
-/// All messages of a member at once, each on the shortest way.
+/// All messages of a member at once, each on the shortest route.
 bool spreads(const CollectivePhase& phase) {
   return phase.kind != Kind::send_recv &&
          (phase.algorithm == Algorithm::direct || phase.algorithm == Algorithm::one_shot ||
@@ -163,7 +163,7 @@ class Uses {
     }
   }
 
-  /// Of the links to the other members: all, or that to the next.
+  /// Adds the links to the other members: all, or that to the next.
   void add_complete(const PortUse& port) {
     const Extent& extent = port.extent;
     const int d = extent.dimension;
@@ -202,8 +202,8 @@ class Uses {
     for (const auto& [first, line] : lines) {
       for (std::size_t g = 0; g + 1 < line.size(); ++g) {
         const Gap gap = gap_of_line(phase_, std::ssize(line), static_cast<std::int64_t>(g));
-        way(line[g], line[g + 1], d, weight(port.serialisation) * gap.forward);
-        way(line[g + 1], line[g], d, weight(port.serialisation) * gap.backward);
+        add_route(line[g], line[g + 1], d, weight(port.serialisation) * gap.forward);
+        add_route(line[g + 1], line[g], d, weight(port.serialisation) * gap.backward);
       }
     }
   }
@@ -218,16 +218,18 @@ class Uses {
       const auto at = [&](std::int64_t there) {
         return member + ((there + size) % size - here) * links_.stride(d);
       };
-      way(member, at(here + port.extent.stride), d, weight(port.serialisation) * gap.forward, true);
+      add_route(member, at(here + port.extent.stride), d, weight(port.serialisation) * gap.forward,
+                true);
       if (gap.backward > 0) {
-        way(member, at(here - port.extent.stride), d, weight(port.serialisation) * gap.backward,
-            true);
+        add_route(member, at(here - port.extent.stride), d,
+                  weight(port.serialisation) * gap.backward, true);
       }
     }
   }
 
   /// Along links of one dimension and the ports that they share with others.
-  void way(std::int64_t from, std::int64_t to, int dimension, double weight, bool folds = false) {
+  void add_route(std::int64_t from, std::int64_t to, int dimension, double weight,
+                 bool folds = false) {
     std::vector<topology::Hop> hops;
     links_.route(from, to, hops);
     const std::size_t own = links_.has_port(dimension) ? 1 : 0;
@@ -287,7 +289,7 @@ topology::Route Occupancy::message(std::int64_t source, std::int64_t destination
   }
   std::sort(route.links.begin(), route.links.end(),
             [](const topology::LinkUse& a, const topology::LinkUse& b) { return a.link < b.link; });
-  std::vector<topology::LinkUse> once;  // a long way may pass links that one link stands for
+  std::vector<topology::LinkUse> once;  // a long route may pass links that one link stands for
   for (const topology::LinkUse& use : route.links) {
     if (once.empty() || once.back().link != use.link) {
       once.push_back(use);

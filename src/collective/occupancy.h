@@ -33,8 +33,8 @@ class Occupancy {
             std::span<const graph::Digit> folded = {})
       : links_(links), simulated_(simulated), folded_(folded) {}
 
-  /// Of the simulated members of one group, ascending. Weights relative to phase.serialisation;
-  /// each link once, ascending.
+  /// Returns the links that the simulated members of one group use, ascending. Weights relative to
+  /// phase.serialisation; each link once, ascending.
   std::vector<topology::LinkUse> phase(const CollectivePhase& phase,
                                        std::span<const std::int64_t> members) const;
   topology::Route message(std::int64_t source, std::int64_t destination) const;

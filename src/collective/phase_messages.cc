@@ -78,7 +78,7 @@ topology::Protocol protocol_of(const CollectivePhase& phase, const PortUse& port
                       dimension)[static_cast<std::size_t>(port.protocol)];
 }
 
-/// Those of the machine at the rates of the phase's protocols.
+/// Returns the dimensions of the machine at the rates of the phase's protocols.
 std::vector<topology::NetworkDimension> dimensions_of(const CollectivePhase& phase,
                                                       const machine::Machine& machine) {
   const bool tree =
@@ -179,7 +179,7 @@ MessageList list_of(const CollectivePhase& phase, const machine::Machine& machin
                   : MessageList(schedule_of(phase, machine));
 }
 
-PhaseWays::PhaseWays(const CollectivePhase& phase, const machine::Machine& machine)
+PhaseRoutes::PhaseRoutes(const CollectivePhase& phase, const machine::Machine& machine)
     : lockstep_(phase.algorithm == Algorithm::ring), map_(dimensions_of(phase, machine)) {
   map_.lay(machine.wires);
   for (const topology::NetworkDimension& dimension : machine.network) {
@@ -192,15 +192,15 @@ PhaseWays::PhaseWays(const CollectivePhase& phase, const machine::Machine& machi
   }
 }
 
-void PhaseWays::append(std::int64_t source, std::int64_t destination,
-                       std::vector<topology::Hop>& hops) const {
+void PhaseRoutes::append(std::int64_t source, std::int64_t destination,
+                         std::vector<topology::Hop>& hops) const {
   const std::size_t first = hops.size();
   map_.route(source, destination, hops);
   const auto d = static_cast<std::size_t>(map_.outermost(source, destination));
   const topology::DimensionKind kind = map_.dimensions()[d].kind;
   const bool lines = kind == topology::DimensionKind::ring || kind == topology::DimensionKind::mesh;
   for (std::size_t h = first; h < hops.size() && !lines; ++h) {
-    hops[h].latency = Time(0);  // a step's latency holds that of the way
+    hops[h].latency = Time(0);  // a step's latency holds that of the route
   }
   hops.back().latency = lockstep_ ? slowest_ : steps_[d];
 }

@@ -5,7 +5,7 @@
 ///   setup                 = launch + copy of the own chunk (Protocol) + CollectivePhase::waits +
 ///                           sends, which the network does not see
 ///
-/// A message over dimension d holds each link of its way for bytes / (efficiency * bandwidth) and
+/// A message over dimension d holds each link of its route for bytes / (efficiency * bandwidth) and
 /// takes d's step latency, in rings the slowest dimension's (cost.h). Rings are those of
 /// ring_orders.h; pipelined algorithms cut their buffer into kMessageChunks.
 #pragma once
@@ -49,10 +49,10 @@ MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine
 MessageList list_of(const CollectivePhase& phase, const machine::Machine& machine);
 
 /// How the messages of one phase travel. Phases of equal kind, algorithm, extents and protocols
-/// share their ways, whatever their sizes.
-class PhaseWays {
+/// share their routes, whatever their sizes.
+class PhaseRoutes {
  public:
-  PhaseWays(const CollectivePhase& phase, const machine::Machine& machine);
+  PhaseRoutes(const CollectivePhase& phase, const machine::Machine& machine);
 
   /// Appends the links from one device to another, each at the rate at which the phase passes it;
   /// the step latency is the last link's.

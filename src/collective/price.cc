@@ -83,8 +83,8 @@ Part price_like(const Request& request, const StepCount& count,
   return best;
 }
 
-/// What the dimension's bytes hold beside its own links. A device's own chunk is copied at the rate
-/// of its port, wherever the rest goes.
+/// Adds what the dimension's bytes hold beside its own links. A device's own chunk is copied at the
+/// rate of its port, wherever the rest goes.
 void add_shared(const Request& request, Algorithm algorithm, const FlatCount& flat, std::size_t i,
                 const std::string& protocol, Part& part) {
   const topology::NetworkDimension& dimension = dimension_of(request.extents[i], request.machine);
@@ -105,7 +105,8 @@ void add_shared(const Request& request, Algorithm algorithm, const FlatCount& fl
   }
 }
 
-/// What launching costs: copies of the whole buffer in the device's first memory, and the host.
+/// Adds what launching costs: copies of the whole buffer in the device's first memory, and the
+/// host.
 void add_launching(const Request& request, const topology::Protocol& protocol, Priced& priced) {
   if (protocol.buffer_copy > 0 && !request.machine.device.memory.empty()) {
     priced.waits +=
@@ -180,7 +181,7 @@ void charge_like_ring(Priced& tree, const Priced& ring) {
   }
 }
 
-/// Messages from rank to rank. NCCL's are all under way at once: where that costs a port bandwidth
+/// Messages from rank to rank. NCCL's are all in flight at once: where that costs a port bandwidth
 /// it has no exchanges in turn.
 Priced price_exchange(const Request& request) {
   Priced best = price_algorithm(request, Algorithm::direct);

@@ -292,7 +292,7 @@ class HalvingDoubling {
                                       .after = std::move(after)});
     arriving_.emplace_back(receiver, index);
   }
-  /// What arrived in this step and before is waited for in the next.
+  /// Begins the next step, which waits for what arrived in this step and before.
   void next_step() {
     step_ += arriving_.empty() ? 0 : 1;
     for (const auto& [receiver, index] : arriving_) {

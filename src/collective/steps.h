@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What one algorithm asks of the members of one dimension, apart from any bandwidth or latency.
+/// A StepCount is what one algorithm asks of the members of one dimension, apart from any bandwidth
+/// or latency.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ struct SweepOptions {
   Bytes largest{std::int64_t{8} << 30};
   double factor = 2;  ///< from one size to the next
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
-  /// Of themis and hierarchical: parts that flow through the dimensions one after the other. 0:
+  /// Parts of themis and hierarchical that flow through the dimensions one after the other. 0:
   /// kDefaultChunks or fewer of themis, hierarchical in one piece.
   std::int64_t chunks = 0;
 };
@@ -48,7 +48,7 @@ std::optional<CollectiveAlgorithm> algorithm_named(std::string_view name);
 /// all_to_all (n-1)/n; broadcast and send_recv 1.
 double bus_factor(graph::CollectiveKind kind, std::int64_t members);
 
-/// What a sweep runs on.
+/// A SweepCase is what a sweep runs on.
 struct SweepCase {
   machine::Machine machine;  ///< of exactly the devices asked for
   std::vector<Extent> extents;

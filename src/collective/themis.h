@@ -34,8 +34,8 @@ constexpr auto named_values(ChunkScheduler) {
   });
 }
 
-/// What is to be cut and over what. Requires: a dimension or more, each of two
-/// members or more; chunks >= 1; kind all_reduce, reduce_scatter, all_gather or all_to_all.
+/// A ChunkedCollective is what is to be cut and over what. Requires: a dimension or more, each of
+/// two members or more; chunks >= 1; kind all_reduce, reduce_scatter, all_gather or all_to_all.
 struct ChunkedCollective {
   graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   Bytes size{0};  ///< as Node::bytes counts it: the whole buffer, of all_gather the gathered one

@@ -9,8 +9,8 @@
 
 namespace orrery::collective {
 
-/// Of n places (nodes, ranks) with equally many experts, those that have one of a token's k, on
-/// average; with c of G groups chosen first, of which a place has g = G / n (where that is
+/// Returns, of n places (nodes, ranks) with equally many experts, how many have one of a token's k,
+/// on average; with c of G groups chosen first, of which a place has g = G / n (where that is
 /// broken, some the next lower and some the next higher number):
 ///
 ///   n (1 - (1 - 1/n)^k)                                        all groups

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = graph::CollectiveKind;
 
-/// Chunks of one tree under way at once, per level: two fill the way up and down.
+/// Chunks of one tree in flight at once, per level: two fill the way up and down.
 constexpr std::size_t kChunksPerLevel = 2;
 
 /// A tree as an order in which every parent comes before its children.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is wrong with a job, from its communication's telemetry: the four syndromes of C4D (Dong et
-/// al., "C4", HPCA 2025, arXiv 2406.04594), and two mistakes of programs that look like a hang.
+/// A Diagnosis says what is wrong with a job, from its communication's telemetry: the four
+/// syndromes of C4D (Dong et al., "C4", HPCA 2025, arXiv 2406.04594), and two mistakes of programs
+/// that look like a hang.
 ///
 ///   hang            a collective that a rank entered more than `timeout` ago is not over.
 ///                   Not all have entered: who has not is at fault, unless it waits in another

@@ -17,7 +17,8 @@ namespace {
 
 constexpr char kPickle = '\x80';
 
-/// Of types that c10 names; others count as a byte, which is enough to compare ranks.
+/// Returns the bytes of types that c10 names; others count as a byte, which is enough to compare
+/// ranks.
 double bytes_of(const std::string& type) {
   constexpr auto kSizes = std::to_array<std::pair<std::string_view, double>>({{"Double", 8},
                                                                               {"Long", 8},

@@ -122,7 +122,7 @@ class Hangs {
     }
   }
 
-  /// Those that wait nowhere themselves; false when there are none.
+  /// Blames the missing ranks that wait nowhere themselves; false when there are none.
   bool blame_missing(std::size_t communicator, const Hang& hang, Diagnosis& diagnosis) const {
     Finding found = finding(Syndrome::missing_rank, communicator, hang);
     for (const std::int64_t rank : hang.missing) {

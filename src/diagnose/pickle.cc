@@ -96,7 +96,7 @@ class Unpickler {
     }
     return value;
   }
-  /// What was pushed since the last mark.
+  /// Takes what was pushed since the last mark.
   std::vector<const Value*> pop_to_mark() {
     if (marks_.empty() || marks_.back() > stack_.size()) {
       problem_ = "a mark is missing";

@@ -16,7 +16,7 @@ constexpr double kShareOfTime = 0.05;
 constexpr double kShareOfRanks = 0.25;
 constexpr double kPassesOn = 0.5;  ///< of its lateness, which its own waiting must explain
 
-/// What lateness cost in a communicator.
+/// Waiting is what lateness cost in a communicator.
 struct Waiting {
   std::map<std::int64_t, Time> cost;    ///< by the rank that was last
   std::map<std::int64_t, Time> waited;  ///< by rank, for the last

@@ -28,7 +28,7 @@ void find_slow_messages(const Telemetry& telemetry, const Options& options, Diag
 void find_stragglers(const Telemetry& telemetry, const Collectives& collectives,
                      Diagnosis& diagnosis);
 
-/// Of an even number the mean of the middle two. Requires values.
+/// Returns the median; of an even number the mean of the middle two. Requires values.
 template <class T>
 double median(std::vector<T> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the ranks of a job recorded of their communication, and readers of it.
+/// Telemetry is what the ranks of a job recorded of their communication; here are its readers.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +59,8 @@ struct Telemetry {
 ///   telemetry, one JSON object per line (docs/diagnose.md):
 ///     {"type": "communicator", "name": "tp0", "ranks": [0, 1, 2, 3]}
 ///     {"type": "collective", "communicator": "tp0", "rank": 0, "sequence": 17,
-///      "operation": "all_reduce", "bytes": 1048576, "entered_s": 12.25, "ended_s": 12.5, "sent":
-///      6}
+///      "operation": "all_reduce", "bytes": 1048576, "entered_s": 12.25, "ended_s": 12.5,
+///      "sent": 6}
 ///     {"type": "message", "source": 0, "target": 1, "bytes": 65536, "begin_s": 12.25,
 ///      "end_s": 12.26, "path": "same leaf"}
 ///     {"type": "snapshot", "rank": 0, "time_s": 60}

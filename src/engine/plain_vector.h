@@ -42,7 +42,7 @@ class PlainVector {
     resize(size_ + other.size_);
     std::copy_n(other.data(), other.size_, data() + size_ - other.size_);
   }
-  /// What is new has no value before it is written.
+  /// Changes the size; new elements have no value before they are written.
   void resize(std::size_t size) {
     if (size > capacity_) {
       grow(size);

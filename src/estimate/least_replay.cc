@@ -202,7 +202,7 @@ class LeastReplay {
     }
   }
 
-  /// So many rounds of the lists, in which all that is under way is later by `growth`.
+  /// So many rounds of the lists, in which all that is in flight is later by `growth`.
   void skip(std::int64_t rounds, Time growth) {
     for (Runner& stage : stages_) {
       stage.next += rounds * plan_.lists.repetition.length;

@@ -40,7 +40,7 @@ struct Port {
 class Bound {
  public:
   explicit Bound(const PreparedPlan& plan)
-      : plan_(plan), first_(plan.timed.roles.size()), under_way_(plan.timed.roles.size(), false) {}
+      : plan_(plan), first_(plan.timed.roles.size()), in_flight_(plan.timed.roles.size(), false) {}
 
   Time run() {
     Time bound{0};
@@ -84,8 +84,8 @@ class Bound {
     if (!last || last->instance == 0) {
       return all;
     }
-    under_way_.assign(under_way_.size(), false);
-    under_way_[s] = true;
+    in_flight_.assign(in_flight_.size(), false);
+    in_flight_[s] = true;
     const Time before = first + own(s, 1, last->instance);
     const Time leaves = map(s, last->instance).entry(last->coordinate, kOfCompute);
     return std::max(all, before + leaves + from_message(s, *last));
@@ -143,10 +143,10 @@ class Bound {
   Time from_message(std::size_t s, const Port& port) {
     const PassMap::Output& message = output(s, port);
     const auto target = at(plan_.timed.targets[s][at(message.flow)]);
-    if (under_way_[target]) {
+    if (in_flight_[target]) {
       return message.work;
     }
-    under_way_[target] = true;
+    in_flight_[target] = true;
     const auto received = last_receive(target, message.flow);
     if (!received) {
       return message.work;
@@ -228,7 +228,7 @@ class Bound {
 
   const PreparedPlan& plan_;
   std::vector<std::optional<Time>> first_;
-  std::vector<bool> under_way_;
+  std::vector<bool> in_flight_;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 
 using Kind = TimedNode::Kind;
 
-/// Of the two, what is under way, the second so much later and so many nodes on.
+/// Of the two, what is in flight, the second so much later and so many nodes on.
 bool all_later(const std::vector<Ports::Flight>& before, const std::vector<Ports::Flight>& now,
                Time later, std::size_t nodes) {
   return std::equal(before.begin(), before.end(), now.begin(), now.end(),

@@ -3,7 +3,7 @@
 ///
 ///   Equal layers: where the template's nodes repeat (repeats.h) and at the end of a period all
 ///   that decides the next one (clocks, ends that later nodes wait for, transfers and communication
-///   under way) is what it was a period before, T later, the periods left follow as this one did,
+///   in flight) is what it was a period before, T later, the periods left follow as this one did,
 ///   each T later: they are jumped, to the picosecond what the run of their nodes gives. The host's
 ///   clock may fall back where it has delayed nothing: it then delays nothing in what follows
 ///   either.

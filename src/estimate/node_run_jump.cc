@@ -51,7 +51,7 @@ void NodeRun::jump(const Repeat& repeat, std::size_t periods, Time later) {
   const Time earliest = earliest_clock(repeat);
   for (std::size_t i = next_ - repeat.length; i < next_; ++i) {
     if (template_->nodes[i].transfer >= 0 && ends_[i] > earliest) {
-      // Still under way: it may be moved, as that of the period before has been since.
+      // Still in flight: it may be moved, as that of the period before has been since.
       taken_[i] = taken_[i - repeat.length];
     }
   }

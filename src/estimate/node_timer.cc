@@ -147,14 +147,14 @@ int NodeTimer::transfer_of(const CollectiveTime& time, Communicator& where, doub
 void NodeTimer::time_port(const graph::Node& node, std::int64_t stage, TimedNode& timed) {
   const machine::Machine& machine = machine_of(stage);
   const auto port = machine::copy_port(node.tier, machine);
-  if (!port || node.way == graph::CopyWay::none) {
+  if (!port || node.direction == graph::CopyDirection::none) {
     return;
   }
   const Time latency = machine.device.memory[index_of(node.tier)].latency;
-  timed.transfer = tables_.add_transfer(
-      {{.serialisation = timed.work - latency,
-        .latency = latency,
-        .ports = {{timing_.placement.port(*port, node.way), topology::counted(port->share)}}}});
+  timed.transfer = tables_.add_transfer({{.serialisation = timed.work - latency,
+                                          .latency = latency,
+                                          .ports = {{timing_.placement.port(*port, node.direction),
+                                                     topology::counted(port->share)}}}});
 }
 
 void NodeTimer::time_message(const graph::Node& node, std::int64_t stage, TimedNode& timed) {

@@ -111,8 +111,8 @@ std::vector<std::uint32_t> ports_of_collectives(const TimedTemplate& nodes,
 }
 
 /// Whether it is a copy on the port of a collective.
-bool crowds(const TimedNode& node, const Transfers& transfers,
-            const std::vector<std::uint32_t>& ports) {
+bool has_congestion(const TimedNode& node, const Transfers& transfers,
+                    const std::vector<std::uint32_t>& ports) {
   return node.kind == Kind::collective && !node.slows_kernels && node.transfer >= 0 &&
          std::any_of(transfers[static_cast<std::size_t>(node.transfer)].begin(),
                      transfers[static_cast<std::size_t>(node.transfer)].end(),
@@ -144,7 +144,7 @@ LooseCollectives loose_collectives(const TimedTemplate& nodes, const Transfers& 
     for (std::uint32_t b = 0; b < node.befores; ++b) {
       place[before[b]] |= later;
     }
-    if (node.kind == Kind::collective && (slows(node) || crowds(node, transfers, ports))) {
+    if (node.kind == Kind::collective && (slows(node) || has_congestion(node, transfers, ports))) {
       loose.ahead = loose.ahead || (place[i] & follows) == 0;
       loose.behind += (place[i] & precedes) != 0 ? Time(0) : node.work;
     }

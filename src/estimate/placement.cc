@@ -136,8 +136,8 @@ const Communicator::Known& Placement::loads(Communicator& communicator,
   return known;
 }
 
-std::uint32_t Placement::port(const machine::CopyPort& port, graph::CopyWay way) const {
-  return links_.port(port.dimension, way == graph::CopyWay::out);
+std::uint32_t Placement::port(const machine::CopyPort& port, graph::CopyDirection direction) const {
+  return links_.port(port.dimension, direction == graph::CopyDirection::out);
 }
 
 /// Every block of dimensions is a whole number of times inside or around what lies between two

@@ -53,7 +53,7 @@ class Placement {
   const Communicator::Known& loads(Communicator& communicator,
                                    const collective::CollectivePhase& phase,
                                    std::optional<double> meanwhile);
-  std::uint32_t port(const machine::CopyPort& port, graph::CopyWay way) const;
+  std::uint32_t port(const machine::CopyPort& port, graph::CopyDirection direction) const;
 
   /// Number of the way of a stage's messages, of all its ranks at once; between mirrored stages,
   /// which exchange at the end of the step, of all stages. Equal ways have one number.

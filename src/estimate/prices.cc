@@ -86,7 +86,7 @@ const compute::KernelTime& Prices::kernel(const graph::Operator& op,
   const bool alike = machine.parts.empty();
   compute::KernelTime time =
       compute::kernel_time(op, alike ? machine.device : machine.parts.front().device);
-  for (const machine::Part& part : machine.parts) {
+  for (const machine::DeviceGroup& part : machine.parts) {
     const compute::KernelTime one = compute::kernel_time(op, part.device);
     time.alone = std::min(time.alone, one.alone);
     time.beside_message = std::min(time.beside_message, one.beside_message);

@@ -27,9 +27,9 @@ class Replay {
         spans_(plan.timed.crosses ? stages_.size() : 0) {
     contends_ = std::any_of(stretches_.begin(), stretches_.end(),
                             [](const Stretch& stretch) { return stretch.slowdown.any(); });
-    crowded_ = std::any_of(stretches_.begin(), stretches_.end(),
-                           [](const Stretch& stretch) { return stretch.crowded; });
-    messages_meet_ = crowded_ || messages_matter(timed_);
+    congested_ = std::any_of(stretches_.begin(), stretches_.end(),
+                             [](const Stretch& stretch) { return stretch.crowded; });
+    messages_meet_ = congested_ || messages_matter(timed_);
   }
 
   Result<ReplayResult> run() {
@@ -382,7 +382,7 @@ class Replay {
   ReplayResult result_;
   bool skipped_ = false;  ///< periods
   bool contends_ = false;
-  bool crowded_ = false;        ///< some templates run node by node beside messages
+  bool congested_ = false;      ///< some templates run node by node beside messages
   bool messages_meet_ = false;  ///< messages that come in share ports with one another
 };
 

@@ -6,7 +6,7 @@
 ///   stage goes on until something it waits for has not been said yet.
 ///
 ///   Periods: when all lists repeat (issue_lists.h) and after some rounds every clock, message and
-///   communication under way is where it was some rounds before, T later, the same rounds follow
+///   communication in flight is where it was some rounds before, T later, the same rounds follow
 ///   as often as the lists repeat, each T later; they are skipped. Equality is to the picosecond.
 ///   Where no round repeats another (reductions that compute leaves further and further behind),
 ///   kMostRounds are evaluated, and the others but the last are taken to last as long as the mean

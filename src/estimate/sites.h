@@ -12,9 +12,9 @@
 
 #include "base/result.h"
 #include "estimate/prices.h"
+#include "machine/device_groups.h"
 #include "machine/dimensions_only.h"
 #include "machine/machine.h"
-#include "machine/parts.h"
 #include "workload/plan/plan.h"
 
 namespace orrery::estimate {
@@ -49,7 +49,7 @@ class Sites {
       if (plan.clocks == plan::Clocks::boost) {
         *fitted = machine::at_boost(std::move(*fitted));
       }
-      std::vector<machine::Machine> parts = machine::by_part(*fitted);
+      std::vector<machine::Machine> parts = machine::by_device_group(*fitted);
       found = site.machines
                   .try_emplace({plan.parts, plan.devices()}, std::move(*fitted), std::move(parts))
                   .first;

@@ -28,8 +28,8 @@ std::array<CopyUse, 2> copy_uses(const Placement& placement) {
   std::array<CopyUse, 2> uses{};
   if (const auto port = machine::copy_port(1, placement.machine())) {
     const double load = topology::counted(port->share);
-    uses = {{{placement.port(*port, graph::CopyWay::out), load},
-             {placement.port(*port, graph::CopyWay::in), load}}};
+    uses = {{{placement.port(*port, graph::CopyDirection::out), load},
+             {placement.port(*port, graph::CopyDirection::in), load}}};
   }
   for (CopyUse& use : uses) {
     use = use.port < PortTimes().size() ? use : CopyUse{};

@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "workload/memory/state_memory.h"
 #include "workload/parallel/block_workload.h"
 #include "workload/plan/data_axes.h"

@@ -114,7 +114,7 @@ class Composer {
 
  private:
   using Offsets = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< in a job, as placed
-  /// What the rows of the present job are in the composition.
+  /// Rows maps the rows of the present job to those of the composition.
   struct Rows {
     std::vector<StreamIndex> streams;
     std::vector<PhaseIndex> phases;

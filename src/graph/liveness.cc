@@ -20,7 +20,7 @@ void note(const Allocation& allocation, Liveness& result) {
   }
 }
 
-/// What is held at each moment; notes what does not count there and what is left.
+/// Returns the bytes held at each moment; notes what does not count there and what is left.
 std::vector<MemoryBytes> held_by_moment(std::span<const Allocation> allocations,
                                         std::size_t moments, Liveness& result) {
   result.moments = moments;
@@ -58,8 +58,8 @@ void consider(const MemoryBytes& held, std::size_t moment, bool first, Liveness&
   result.highest.raise_to(held);
 }
 
-/// What is left after `other` too.
-void end_beside(const Liveness& other, Liveness& result) {
+/// Adds to `result` what is left after `other` too.
+void end_concurrent(const Liveness& other, Liveness& result) {
   result.change += other.change;
   result.change_total = result.change.total();
   for (std::size_t row = 0; row < result.taken.size(); ++row) {
@@ -98,7 +98,7 @@ Liveness& Liveness::then(const Liveness& next) {
   }
   moments += next.moments;
   highest.raise_to(change + next.highest);
-  end_beside(next, *this);
+  end_concurrent(next, *this);
   return *this;
 }
 
@@ -111,8 +111,8 @@ Liveness liveness(std::span<const Allocation> allocations, std::size_t moments) 
   return result;
 }
 
-Liveness liveness_beside(std::span<const Allocation> first, std::size_t first_moments,
-                         std::span<const Allocation> second, std::size_t second_moments) {
+Liveness concurrent_liveness(std::span<const Allocation> first, std::size_t first_moments,
+                             std::span<const Allocation> second, std::size_t second_moments) {
   Liveness result;
   Liveness other;
   const std::vector<MemoryBytes> ahead = held_by_moment(first, first_moments, result);
@@ -124,7 +124,7 @@ Liveness liveness_beside(std::span<const Allocation> first, std::size_t first_mo
     consider(ahead[k] + other.change, second_moments + k, second_moments == 0 && k == 0, result);
   }
   result.moments = first_moments + second_moments;
-  end_beside(other, result);
+  end_concurrent(other, result);
   return result;
 }
 

@@ -94,7 +94,7 @@ struct Allocation {
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
-/// Of one instance, relative to the level when it begins.
+/// A Liveness is the memory of one instance, relative to the level when it begins.
 struct Liveness {
   MemoryBytes most;        ///< at the moment with the most bytes, the first such
   Bytes most_total{0};     ///< its sum
@@ -107,7 +107,7 @@ struct Liveness {
   LowerTiers given{};     ///< by what enters
   std::vector<Allocation> shared;
 
-  /// It and the next one as one instance.
+  /// Joins this instance and the next one to one instance.
   Liveness& then(const Liveness& next);
 };
 Liveness liveness(std::span<const Allocation> allocations, std::size_t moments);
@@ -117,14 +117,14 @@ Liveness liveness(std::span<const Allocation> allocations, std::size_t moments);
 ///          held_1(k) + max(what is left after the second, max over j >= k of held_2(j))
 ///
 /// `moment`: of the second, then those of the first beside what is left of it.
-Liveness liveness_beside(std::span<const Allocation> first, std::size_t first_moments,
-                         std::span<const Allocation> second, std::size_t second_moments);
+Liveness concurrent_liveness(std::span<const Allocation> first, std::size_t first_moments,
+                             std::span<const Allocation> second, std::size_t second_moments);
 /// The allocations of a template; its moments are all operators of its nodes (of a node without:
 /// 1).
 Liveness liveness(const Template& t);
 
-/// Of many instances one after the other: what is held below the device, and which shared
-/// allocations.
+/// Followed sums up many instances one after the other: what is held below the device, and which
+/// shared allocations.
 class Followed {
  public:
   explicit Followed(const LowerTiers& lower) : lower_(lower), most_lower_(lower) {}
@@ -178,7 +178,7 @@ class MemoryLevel {
   explicit MemoryLevel(const MemoryBytes& state, const LowerTiers& lower = {})
       : level_(state), highest_(state), followed_(lower) {}
 
-  /// What is held at the fullest moment of an instance; where it has none, the level.
+  /// Returns the bytes held at the fullest moment of an instance; where it has none, the level.
   MemoryBytes run(const Liveness& instance);
   /// `times` instances, of which nobody asks what they hold while they run.
   void skip(const Liveness& instance, std::int64_t times);
@@ -233,7 +233,7 @@ class TotalLevel {
   Followed followed_;
 };
 
-/// What a role holds on the device all the time.
+/// Returns the bytes that a role holds on the device all the time.
 MemoryBytes state_of(const Role& role);
 
 struct MemoryPeak {

@@ -36,7 +36,7 @@ struct Members {
   static Members listed(std::vector<std::vector<std::int64_t>> lists, std::int64_t ranks);
 
   bool by_digits() const { return lists.empty(); }
-  /// Of the largest communicator; 1 when every rank is alone.
+  /// Returns the size of the largest communicator; 1 when every rank is alone.
   std::int64_t size() const;
   /// Whether `rank` is in a communicator.
   bool holds(std::int64_t rank) const;

@@ -46,7 +46,8 @@ constexpr Bytes bytes_of(DataType type, std::int64_t elements) {
   return bits >= 8 ? Bytes(elements) * (bits / 8) : Bytes(elements) / (8 / bits);
 }
 
-/// Of one element alone. An fp4 element does not fill its byte: count arrays with bytes_of.
+/// Returns the size of one element alone. An fp4 element does not fill its byte: count arrays with
+/// bytes_of.
 constexpr Bytes size_of(DataType type) {
   return bytes_of(type, 1);
 }
@@ -87,7 +88,7 @@ constexpr auto named_values(OperatorKind) {
   });
 }
 
-/// Whose kernels of fused attention run, where the device knows them apart.
+/// AttentionLibrary names whose kernels of fused attention run, where the device knows them apart.
 enum class AttentionLibrary : std::uint8_t { any, trtllm, cudnn, flash2 };
 constexpr auto named_values(AttentionLibrary) {
   return std::to_array<Named<AttentionLibrary>>({
@@ -116,8 +117,8 @@ struct Operator {
   std::string name;  ///< "qkv_gemm", "softmax_backward"
   OperatorKind kind = OperatorKind::elementwise;
   DataType type = DataType::bf16;
-  /// Of kind gemm; grouped_gemm: batch = local experts of m rows each; attention: batch = B*heads,
-  /// m = S_q, n = S_kv, k = head_dim; norm: k = row length.
+  /// The shape depends on the kind. gemm: as named; grouped_gemm: batch = local experts of m rows
+  /// each; attention: batch = B*heads, m = S_q, n = S_kv, k = head_dim; norm: k = row length.
   GemmShape gemm{};
   Flops flops{0};         ///< work really done (a causal kernel counts half of the square)
   Bytes bytes{0};         ///< moved to and from device memory, reads plus writes
@@ -127,22 +128,23 @@ struct Operator {
   bool backward = false;  ///< of fused attention: its backward kernel, which is slower per FLOP
   AttentionLibrary library = AttentionLibrary::any;  ///< of fused attention
   bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K (DeepSeek-V3's, mxfp8)
-  /// Of fused attention: heads of keys, of all sequences; 0: gemm.batch.
+  /// Fused attention has this many heads of keys, of all sequences; 0: gemm.batch.
   std::int64_t key_heads = 0;
-  /// Of B's elements (a GEMM's weights) in memory where they are narrower than what the matrix
-  /// units compute in; 0: as `type`.
+  /// Elements of B (a GEMM's weights) have this many bits in memory where they are narrower than
+  /// what the matrix units compute in; 0: as `type`.
   std::int64_t stored_bits = 0;
   bool splits_sums = false;  ///< of fp8 GEMMs: sums leave the matrix units every 128 elements of K
   /// As measured: wins over what the compute model would say, whatever the device. Zero: unknown.
   Time duration{0};
-  /// Of one with a duration: how many times as long it takes beside a collective, or a message.
+  /// An operator with a duration takes this many times as long beside a collective, or a message.
   double beside_collective = 1;
   double beside_message = 1;
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };
 
-/// Of the host, at `dispatch` a kernel. Ignores: the one launch of a captured graph.
+/// Returns the time that the host needs to issue the operator, at `dispatch` a kernel. Ignores: the
+/// one launch of a captured graph.
 inline Time issue_time(const Operator& op, Time dispatch) {
   return op.captured ? Time(0) : dispatch * op.kernels;
 }

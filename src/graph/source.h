@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the roles of a workload do, one instance of a template after the other.
+/// A Source says what the roles of a workload do, one instance of a template after the other.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Instance {
   friend bool operator==(const Instance&, const Instance&) = default;
 };
 
-/// What a role is to do next: an instance now, nothing before a moment or before something has
-/// finished, or nothing any more.
+/// Next is what a role is to do next: an instance now, nothing before a moment or before something
+/// has finished, or nothing any more.
 struct Next {
   enum class Kind : std::uint8_t { issue, wait, done };
   Kind kind = Kind::done;

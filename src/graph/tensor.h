@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What nodes read and write.
+/// Tensors are what nodes read and write.
 ///
 ///   value        what one node computes and others read: bytes on one rank, and how the ranks of
 ///                communicators hold it together. A node runs after the writers of what it reads.
@@ -19,7 +19,7 @@
 
 namespace orrery::graph {
 
-/// How the ranks of one communicator hold a tensor: each a part of it, or each a summand of it.
+/// How the ranks of one communicator hold a tensor: each a part of it, or each a partial sum of it.
 struct Sharding {
   enum class Kind : std::uint8_t { shard, partial };
   GroupIndex group;
@@ -43,8 +43,8 @@ struct Tensor {
   MemoryIndex memory;            ///< of an allocation; none: a value
   Lifetime lifetime = Lifetime::instance;
   int tier = 0;  ///< as Node::tier; 0: the device's own
-  /// Of allocations that leave and enter: one and the same, for all instances in flight. 0: each
-  /// instance has its own.
+  /// Allocations that leave and enter under one number are one and the same, for all instances in
+  /// flight. 0: each instance has its own.
   std::uint32_t shared = 0;
 
   friend bool operator==(const Tensor&, const Tensor&) = default;

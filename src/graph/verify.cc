@@ -62,7 +62,7 @@ bool sane(const Operator& op) {
          op.gemm.k >= 0;
 }
 
-bool slower_beside_others(const Operator& op) {
+bool slower_with_others(const Operator& op) {
   const auto slows = [](double factor) { return std::isfinite(factor) && factor >= 1; };
   return slows(op.beside_collective) && slows(op.beside_message);
 }
@@ -95,7 +95,7 @@ void check_node(const Place& place, Mistakes& mistakes) {
                    "depends on a node that is not earlier in the template");
   mistakes.require(std::all_of(node.operators.begin(), node.operators.end(), sane), place,
                    "has an operator with a negative or overflowing size");
-  mistakes.require(std::all_of(node.operators.begin(), node.operators.end(), slower_beside_others),
+  mistakes.require(std::all_of(node.operators.begin(), node.operators.end(), slower_with_others),
                    place, "has an operator that communication would speed up");
   mistakes.require(node.bytes >= Bytes(0) && !node.bytes.is_overflow(), place,
                    "has a negative or overflowing size");
@@ -131,7 +131,7 @@ struct CollectiveCall {
 
 using Flow = std::pair<std::int64_t, std::uint32_t>;  // peer, channel
 
-/// What a role, over its issue list, exchanges with others, in order.
+/// Traffic is what a role, over its issue list, exchanges with others, in order.
 struct Traffic {
   std::map<Flow, std::vector<Bytes>> sent;
   std::map<Flow, std::vector<Bytes>> received;

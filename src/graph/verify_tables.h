@@ -8,9 +8,9 @@
 
 namespace orrery::graph {
 
-/// What is wrong with the tables of a workload, a sentence per mistake (verify() goes on to nodes
-/// and roles only when there is none): rows that name rows that are not there; ranks without a role
-/// or roles without a rank; digits and lists of ranks that are no family of disjoint communicators
+/// Returns the mistakes in the tables of a workload, a sentence each (verify() goes on to nodes and
+/// roles only when there is none): rows that name rows that are not there; ranks without a role or
+/// roles without a rank; digits and lists of ranks that are no family of disjoint communicators
 /// (members.h) or that hold ranks beyond the workload's.
 std::vector<std::string> table_mistakes(const Workload& workload);
 

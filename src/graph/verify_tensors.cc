@@ -61,7 +61,7 @@ class TensorCheck {
     }
   }
 
-  /// What has surely completed when node n starts: by stream, the last such node.
+  /// Notes what has surely completed when node n starts: by stream, the last such node.
   void note_order(std::size_t n) {
     const Node& node = template_.nodes[n];
     for (const int before : node.after) {

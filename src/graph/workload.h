@@ -52,20 +52,20 @@ constexpr auto named_values(CollectiveKind) {
   });
 }
 
-/// What a compute node's time counts as: "forward".
+/// A Phase names what a compute node's time counts as: "forward".
 struct Phase {
   std::string name;
   std::string meaning;
 };
 
-/// What communication counts as while nothing computes: "tp_exposed". Of several at once the first
-/// in the table.
+/// A Category names what communication counts as while nothing computes: "tp_exposed". Of several
+/// at once the first in the table.
 struct Category {
   std::string name;
   std::string meaning;
 };
 
-/// What the bytes of an allocation are for: "activations".
+/// A MemoryKind names what the bytes of an allocation are for: "activations".
 struct MemoryKind {
   std::string name;
   std::string meaning;
@@ -100,7 +100,7 @@ inline constexpr StreamIndex kComputeStream(std::size_t{0});
 inline constexpr int kRemoteTier = -1;
 
 /// Which way a copy passes the port between its device and the machine around it.
-enum class CopyWay : std::uint8_t {
+enum class CopyDirection : std::uint8_t {
   none,  ///< not at all: it stays on the other side
   out,
   in,
@@ -124,24 +124,25 @@ struct Node {
   std::string name;
   std::vector<Operator> operators;  ///< of compute and host
   int layer = -1;  ///< of communication: index into its role's `layers`; -1: of none
-  /// Of a collective: its communicator. Of messages, copies and host: the row that they count as.
+  /// The communicator of a collective; for messages, copies and work of the host the row that they
+  /// count as.
   GroupIndex group;
   GroupIndex sharers;  ///< of a copy; none: the rank alone
   CollectiveKind collective = CollectiveKind::all_reduce;
-  /// Of a collective: the whole buffer as nccl-tests counts it (all_reduce, send_recv: per-rank
-  /// buffer; all_gather, reduce_scatter, all_to_all: the gathered buffer, ranks x shard).
+  /// The size of a collective is the whole buffer as nccl-tests counts it (all_reduce, send_recv:
+  /// per-rank buffer; all_gather, reduce_scatter, all_to_all: the gathered buffer, ranks x shard).
   /// Of a send, and of its receive: the message.
   Bytes bytes{0};
-  /// Of an all_to_all of tokens: what goes to the same innermost dimension (node) crosses to it
-  /// once and is spread inside. None: every copy travels.
+  /// An all_to_all of tokens has a route: what goes to the same innermost dimension (node) crosses
+  /// to it once and is spread inside. None: every copy travels.
   TokenRoute route{};
-  /// Of a message: the other rank minus the own one. Messages between two ranks with one `channel`
-  /// are received in the order sent.
+  /// The peer of a message is the other rank minus the own one. Messages between two ranks with one
+  /// `channel` are received in the order sent.
   std::int64_t peer = 0;
   std::uint32_t channel = 0;
-  int tier = 1;                 ///< of copy: index into the device's memory tiers, or kRemoteTier
-  CopyWay way = CopyWay::none;  ///< of copy
-  bool host_sync = false;       ///< the host waits for this node before it issues further kernels
+  int tier = 1;  ///< of copy: index into the device's memory tiers, or kRemoteTier
+  CopyDirection direction = CopyDirection::none;  ///< of copy
+  bool host_sync = false;  ///< the host waits for this node before it issues further kernels
   /// Nodes of this template that must be complete; all earlier in the list. What tensors and the
   /// order of the own stream imply is among them or follows from them.
   std::vector<int> after;
@@ -167,8 +168,8 @@ struct Program {
 struct Role {
   std::string name;  ///< "stage 3"
   std::size_t program = 0;
-  /// What its ranks hold when the run begins; to its end, but for what a template's allocations
-  /// that `enter` without having left before end.
+  /// Every rank of the role holds these when the run begins; to its end, but for what a template's
+  /// allocations that `enter` without having left before end.
   std::vector<Tensor> state{};
   std::vector<std::int64_t> layers{};  ///< numbers of the model's layers that it holds
 };

@@ -9,7 +9,7 @@
 
 namespace orrery::machine {
 
-/// What a workload's copy between a device's memory and a lower tier takes alone.
+/// Returns the time that a workload's copy between a device's memory and a lower tier takes alone.
 ///
 ///   host, storage   latency + bytes / bandwidth of the tier           (memory/pipeline.h); more
 ///                   while others move over the port that it goes `through`

@@ -109,7 +109,7 @@ Fields fields_of(const Machine& machine) {
   if (machine.parts.empty()) {
     add_device(machine.device, "device", fields);
   }
-  for (const Part& part : machine.parts) {
+  for (const DeviceGroup& part : machine.parts) {
     const std::string path = "parts." + part.name;
     fields.emplace_back(path + ".devices", std::to_string(part.devices));
     add_device(part.device, path + ".device", fields);

@@ -10,7 +10,7 @@
 #include "base/fields.h"
 #include "base/file.h"
 #include "base/format.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "machine/read_bounds.h"
 #include "machine/read_device.h"
 #include "machine/read_fabric.h"
@@ -155,7 +155,8 @@ memory::RemoteMemory read_remote_memory(Reader& machine, const ConfigNode& node)
   return machine.absorb(read.finish(memory));
 }
 
-/// What memory tiers go through; a dimension that could not be read, without a name, may be it.
+/// Checks what memory tiers go through; a dimension that could not be read, without a name, may be
+/// it.
 void check_ports(Reader& read, const Machine& machine, const compute::Device& device) {
   for (std::size_t tier = 0; tier < device.memory.size(); ++tier) {
     const std::string& through = device.memory[tier].through;
@@ -188,7 +189,7 @@ Result<Machine> parse_machine(const ConfigNode& node) {
   read_network(read, machine.network);
   check_ports(read, machine, machine.device);
   if (in_parts && read.ok()) {
-    for (const Part& part : machine.parts) {
+    for (const DeviceGroup& part : machine.parts) {
       check_ports(read, machine, part.device);
     }
     machine.device = mean_device(machine.parts);

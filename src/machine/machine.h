@@ -19,19 +19,19 @@
 namespace orrery::machine {
 
 /// Consecutive ranks with devices of one sort, in a cluster of several sorts.
-struct Part {
+struct DeviceGroup {
   std::string name;
   std::int64_t devices = 0;
   compute::Device device;
 
-  friend bool operator==(const Part&, const Part&) = default;
+  friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
 };
 
 struct Machine {
   std::string name;
   std::string description;
-  compute::Device device;   ///< with parts: mean_device() of them (parts.h)
-  std::vector<Part> parts;  ///< in the order of ranks; empty: every device is `device`
+  compute::Device device;          ///< with device groups: mean_device() of them (device_groups.h)
+  std::vector<DeviceGroup> parts;  ///< in the order of ranks; empty: every device is `device`
   std::vector<topology::NetworkDimension> network;  ///< innermost first
   topology::Wires wires;                            ///< under the dimensions: fifo and flow use it
   memory::RemoteMemory remote_memory;  ///< beyond devices and hosts; kind none: there is none
@@ -54,16 +54,15 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///            model, systolic: {rows, cols, dataflow, arrays, input_sram, filter_sram, output_sram,
 ///            mac_energy, sram_energy}}
 ///   parts: [{name, devices, device: {as device}, or the name of a machine whose device it is},
-///   ...] instead of device: that many devices each, in the order of ranks; the network is one for
-///   all network: [{name, kind, size or shape, granule, bandwidth, latency, message_overhead,
-///   send_efficiency,
-///              energy_per_byte, nic, through, node_bandwidth, bandwidth_by_peers: [{peers, share},
-///              ...], protocols: [{name, launch, step_latency, efficiency, local_copy}, ...],
-///              in_switch: [as protocols], exchange: [as protocols]}, ...]
+///            ...] instead of device: that many devices each, in the order of ranks; the network
+///            is one for all
+///   network: [{name, kind, size or shape, granule, bandwidth, latency, message_overhead,
+///            send_efficiency, energy_per_byte, nic, through, node_bandwidth, bandwidth_by_peers:
+///            [{peers, share}, ...], protocols: [{name, launch, step_latency, efficiency,
+///            local_copy}, ...], in_switch: [as protocols], exchange: [as protocols]}, ...]
 ///   topology: a network of links (`fat_tree:k=8`) or a file of one, or {links, routing, seed}:
-///   what
-///             messages pass under the network models fifo and flow; device d is its host d, and
-///             it has as many hosts as the dimensions have devices, or more
+///            what messages pass under the network models fifo and flow; device d is its host d,
+///            and it has as many hosts as the dimensions have devices, or more
 ///   remote_memory: {kind, capacity, bandwidth, latency, of per_node and hierarchical node_devices,
 ///            of hierarchical groups, switches, switch_bandwidth, fabric_bandwidth, in_switch,
 ///            chunk}

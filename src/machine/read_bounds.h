@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the readers of a machine file's parts share: upper bounds of values, names.
+/// Readers of a machine file's parts share these: upper bounds of values, names.
 #pragma once
 
 #include <fmt/format.h>

@@ -135,11 +135,11 @@ compute::Device read_part_device(Reader& part, const ConfigNode& node) {
 
 }  // namespace
 
-void read_parts(Reader& machine, std::vector<Part>& parts) {
+void read_parts(Reader& machine, std::vector<DeviceGroup>& parts) {
   std::set<std::string> names;
   for (const ConfigNode* node : machine.take_items("parts", true)) {
     Reader read(*node);
-    Part part;
+    DeviceGroup part;
     part.name = read.required<std::string>("name");
     check_name(read, part.name, names);
     part.devices = read.required<std::int64_t>("devices");

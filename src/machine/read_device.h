@@ -12,6 +12,6 @@ namespace orrery::machine {
 /// A map of `device`; mistakes go to `machine`.
 compute::Device read_device(Reader& machine, const ConfigNode& node);
 /// The list `parts`.
-void read_parts(Reader& machine, std::vector<Part>& parts);
+void read_parts(Reader& machine, std::vector<DeviceGroup>& parts);
 
 }  // namespace orrery::machine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a machine file says of flits and of packets.
+/// A machine file's fields of flits and of packets are read here.
 #pragma once
 
 #include "base/reader.h"

@@ -8,7 +8,7 @@
 
 namespace orrery::machine {
 
-/// What a switch shares with the dimensions `inside` it, and its ports among their peers:
+/// Reads what a switch shares with the dimensions `inside` it, and its ports among their peers:
 /// `through`, `node_bandwidth`, `bandwidth_by_peers`. Kind and `through` are read.
 void read_shared(Reader& read, const std::vector<topology::NetworkDimension>& inside,
                  topology::NetworkDimension& dimension);

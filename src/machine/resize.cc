@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "machine/device_groups.h"
 #include "machine/machine.h"
-#include "machine/parts.h"
 
 namespace orrery::machine {
 namespace {
@@ -46,13 +46,13 @@ void cut(topology::NetworkDimension& dimension, std::int64_t count) {
   }
 }
 
-/// The first so many devices of the parts.
+/// The first so many devices of the device groups.
 Result<void> cut_parts(Machine& machine, std::int64_t devices) {
   if (machine.parts.empty()) {
     return {};
   }
   std::int64_t left = devices;
-  for (Part& part : machine.parts) {
+  for (DeviceGroup& part : machine.parts) {
     part.devices = std::min(part.devices, left);
     left -= part.devices;
   }
@@ -60,10 +60,11 @@ Result<void> cut_parts(Machine& machine, std::int64_t devices) {
     return fail(cannot_have(devices, fmt::format("at most the {} devices of {}'s parts",
                                                  devices - left, machine.name)));
   }
-  std::erase_if(machine.parts, [](const Part& part) { return part.devices == 0; });
+  std::erase_if(machine.parts, [](const DeviceGroup& part) { return part.devices == 0; });
   machine.device = mean_device(machine.parts);
-  const bool alike = std::ranges::all_of(
-      machine.parts, [&](const Part& part) { return part.device == machine.parts.front().device; });
+  const bool alike = std::ranges::all_of(machine.parts, [&](const DeviceGroup& part) {
+    return part.device == machine.parts.front().device;
+  });
   if (alike) {
     machine.device = machine.parts.front().device;
     machine.parts.clear();
@@ -89,7 +90,7 @@ void drop_origins(const std::string& of, std::map<std::string, std::string>& ori
   });
 }
 
-/// Of tiers that went through a dimension which is not there any more.
+/// Closes the ports of tiers that went through a dimension which is not there any more.
 void close_ports(Machine& machine, compute::Device& device) {
   for (compute::MemoryTier& tier : device.memory) {
     const bool there = std::any_of(
@@ -176,7 +177,7 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
   }
   machine.network.resize(used);
   close_ports(machine, machine.device);
-  for (Part& part : machine.parts) {
+  for (DeviceGroup& part : machine.parts) {
     close_ports(machine, part.device);
   }
   return machine;

@@ -116,7 +116,7 @@ std::string to_yaml(const Machine& machine) {
   std::string text = fmt::format("name: {}\ndescription: {}\n", exact_text(machine.name),
                                  exact_text(machine.description));
   text += machine.parts.empty() ? write_device(machine.device) : "parts:\n";
-  for (const Part& part : machine.parts) {
+  for (const DeviceGroup& part : machine.parts) {
     text += fmt::format("  - name: {}\n    devices: {}\n", exact_text(part.name), part.devices);
     text += indented(write_device(part.device), 4);
   }

@@ -8,7 +8,7 @@
 
 namespace orrery::mpi {
 
-/// What one rank does for a sequence of steps, made once and run often.
+/// An Exchange is what one rank does for a sequence of steps, made once and run often.
 ///
 /// Every piece that a step moves (layout::moves_of) is one message, all of a step at once
 /// (MPI_Isend, MPI_Irecv); an all_reduce is its two halves. What arrives is added in the order of
@@ -34,7 +34,7 @@ class Exchange {
     int tag = 0;
     layout::Box box;
   };
-  /// What a rank sends and gets at once.
+  /// A Turn is what a rank sends and gets at once.
   struct Turn {
     bool is_work = false;
     layout::Box after;         ///< what it holds then

@@ -42,7 +42,7 @@ double quick_gate(const std::array<std::int64_t, layout::Shape::kMost>& at,
   return (token.front() + token.back()) * token[static_cast<std::size_t>(at[1]) % token.size()];
 }
 
-/// What every rank holds first; the same numbers in every process.
+/// Returns what every rank holds first; the same numbers in every process.
 std::vector<layout::Held> start(const layout::Problem& problem) {
   std::mt19937_64 random(2025);
   std::uniform_real_distribution<double> uniform(-1, 1);
@@ -50,12 +50,12 @@ std::vector<layout::Held> start(const layout::Problem& problem) {
       problem.from.begin(), problem.from.end(),
       [](const layout::Placement& p) { return p.kind == layout::Placement::Kind::partial; });
   const std::int64_t elements = problem.shape.bytes().value() / problem.shape.element.value();
-  std::vector<std::vector<double>> summands(sums ? static_cast<std::size_t>(problem.mesh.ranks())
-                                                 : 1);
-  for (std::vector<double>& values : summands) {
+  std::vector<std::vector<double>> partial_sums(
+      sums ? static_cast<std::size_t>(problem.mesh.ranks()) : 1);
+  for (std::vector<double>& values : partial_sums) {
     std::generate_n(std::back_inserter(values), elements, [&] { return uniform(random); });
   }
-  return scattered(problem.shape, problem.mesh, problem.from, summands);
+  return scattered(problem.shape, problem.mesh, problem.from, partial_sums);
 }
 
 bool equal_bits(const layout::Held& a, const layout::Held& b) {
@@ -83,7 +83,7 @@ struct Both {
   }
 };
 
-/// Both sequences against the reference executor, at extents that divide by nothing.
+/// Checks both sequences against the reference executor, at extents that divide by nothing.
 bool equals_reference(layout::Pair pair, layout::PairSizes sizes, int rank) {
   sizes.tokens = 13;
   sizes.width = 7;

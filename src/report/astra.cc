@@ -72,7 +72,7 @@ void write_statistics(JsonWriter& json, const astra::Statistics& found,
   json.end_object();
 }
 
-/// What statistics_lines says of a class, without the rank.
+/// Returns the sentences of statistics_lines on a class, without the rank.
 std::vector<std::string> sentences(const astra::Statistics& found, const std::vector<Bytes>& sent) {
   std::vector<std::string> all{fmt::format("Wall time: {}", cycles(found.wall))};
   for (const auto& [name, time] : {std::pair{"CPU time", found.cpu},

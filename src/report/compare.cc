@@ -134,7 +134,7 @@ class ComparisonText {
     line("{}", trimmed(text));
   }
 
-  /// What the networks of the runs do otherwise, where they are not all the same.
+  /// Writes what the networks of the runs do otherwise, where they are not all the same.
   void networks() {
     const auto on = [&](const auto& network) {
       return std::count_if(all_.runs.begin(), all_.runs.end(), [&](const study::RunFigures& run) {

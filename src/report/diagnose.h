@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `orrery diagnose` prints.
+/// `orrery diagnose` prints these texts.
 #pragma once
 
 #include <string>

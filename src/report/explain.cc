@@ -18,7 +18,7 @@ namespace {
 constexpr double kShareBarWidth = 30;   // characters of a bar of 100 %
 constexpr std::size_t kItemWidth = 40;  // longer names are cut
 
-/// What was done to the resource, signed: +0.1 of a rate, -0.1 of a time.
+/// Returns what was done to the resource, signed: +0.1 of a rate, -0.1 of a time.
 double applied_change(const study::Resource& resource) {
   return study::is_time(resource.kind) ? -study::kImprovement : study::kImprovement;
 }

@@ -92,7 +92,7 @@ std::string classes_text(const flit::OpenLoopResult& run) {
   return text;
 }
 
-/// Of packets: "4" flits, "1 to 8" where they differ.
+/// Returns the sizes of packets: "4" flits, "1 to 8" where they differ.
 std::string sizes_text(const flit::Experiment& experiment) {
   int least = experiment.load.packet;
   int most = least;

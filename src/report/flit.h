@@ -29,7 +29,7 @@ struct FlitReport {
 
 std::string flit_table(const FlitReport& report, const flit::RouterGraph& graph);
 std::string flit_json(const FlitReport& report);
-/// Of a batch or of messages: when all is done, and each of a file's.
+/// Returns the text of a batch or of messages: when all is done, and each of a file's.
 std::string flit_loop_table(const FlitReport& report, const flit::RouterGraph& graph);
 std::string flit_loop_json(const FlitReport& report);
 /// Columns source, target, load: flits per cycle over each channel.

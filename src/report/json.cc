@@ -23,7 +23,7 @@ void write_breakdown(JsonWriter& json, const study::WorkloadRun& run,
   json.end_object();
 }
 
-/// Of runs without a plan.
+/// Writes the peaks of runs without a plan.
 void write_peaks(JsonWriter& json, const study::WorkloadRun& run) {
   if (run.peaks.empty()) {
     return;

@@ -68,7 +68,7 @@ class JsonWriter {
   bool after_key_ = false;
 };
 
-/// What `write` writes, as one string.
+/// Returns what `write` writes, as one string.
 std::string json_text(const std::function<void(JsonWriter&)>& write);
 
 }  // namespace orrery::report

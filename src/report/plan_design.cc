@@ -30,7 +30,7 @@ double number(const sweep::DesignPoint& point, std::string_view figure) {
   return std::get<double>(point.figure(figure));
 }
 
-/// Of "400 Gbit/s" 400 and " Gbit/s".
+/// Splits "400 Gbit/s" into 400 and " Gbit/s".
 std::optional<std::pair<double, std::string>> measured(const sweep::Cell& cell) {
   const std::string text = sweep::to_string(cell);
   const std::size_t end = std::min(text.find(' '), text.size());

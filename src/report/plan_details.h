@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a search's user asked beside the best plan (planner/advice).
+/// PlanDetails are what a search's user asked beside the best plan (planner/advice).
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ struct PlanDetails {
 /// One line each: "devices: 2 -> 48 (24.0 times): 12.3 s a step, tp 8 pp 6, ...".
 std::vector<std::string> remedy_lines(const std::vector<advice::Remedy>& remedies);
 
-/// Those that there are, as tables behind that of the search.
+/// Returns the details that there are, as tables behind that of the search.
 std::string plan_details_table(const PlanDetails& details, const full::Found& best);
 
 /// Keys, each where it was asked for: remedies, frontier, decisions, regret, elastic, as

@@ -10,7 +10,7 @@
 
 namespace orrery::report {
 
-/// Both plans of a row and their simulated steps, or why there is nothing to compare.
+/// Returns both plans of a row and their simulated steps, or why there is nothing to compare.
 std::string published_plan_text(const full::PublishedComparison& row);
 
 /// How many rows there are of each kind.

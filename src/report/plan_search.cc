@@ -102,7 +102,7 @@ class SearchText {
     line("");
   }
 
-  /// Those of a plan that are not as in another.
+  /// Returns the fields of a plan that are not as in another.
   static std::string fields(const plan::Plan& plan, const plan::Plan& other = {}) {
     std::string text;
     plan::Plan::fields([&](std::string_view name, auto member, std::string_view) {

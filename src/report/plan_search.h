@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a search over plans found (planner/full/search.h).
+/// A search over plans (planner/full/search.h) is told in these texts.
 #pragma once
 
 #include <string>

@@ -21,8 +21,8 @@ struct TableOptions {
 /// is, what was simulated. With more than 16 stages only the first, the last and the largest are
 /// listed, and the text says so.
 std::string table_report(const study::Run& run, const TableOptions& options = {});
-/// Of what comes from no plan: step time, breakdown, hidden communication, memory by rank where the
-/// run has peaks, what was simulated.
+/// Returns the table of a run that comes from no plan: step time, breakdown, hidden communication,
+/// memory by rank where the run has peaks, what was simulated.
 std::string table_report(const study::WorkloadRun& run, const TableOptions& options = {});
 
 /// One JSON object, indented, newline at the end. Keys: model, machine, devices, network, plan,
@@ -34,9 +34,10 @@ std::string table_report(const study::WorkloadRun& run, const TableOptions& opti
 /// average_device_power_w, per_token_j, tokens_per_j, and the parts of study/energy.h}; its price:
 /// cost {price_per_hour, per_step, per_million_tokens} in dollars.
 std::string json_report(const study::Run& run);
-/// Of what comes from no plan: name, and the keys above from machine to step_time_s, critical_rank,
-/// breakdown_s, hidden_s, memory_bytes (where the run has peaks: a list by simulated rank: rank,
-/// kinds of memory at its fullest moment, total, capacity, fits, moment_s), fold to passes_s.
+/// Returns the JSON of a run that comes from no plan: name, and the keys above from machine to
+/// step_time_s, critical_rank, breakdown_s, hidden_s, memory_bytes (where the run has peaks: a list
+/// by simulated rank: rank, kinds of memory at its fullest moment, total, capacity, fits,
+/// moment_s), fold to passes_s.
 std::string json_report(const study::WorkloadRun& run);
 
 /// CSV (RFC 4180): one header line, one line of values. Nested keys of the JSON report are joined

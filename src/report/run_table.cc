@@ -111,7 +111,8 @@ void RunTable::hidden() {
   line("");
 }
 
-/// Of more than can be listed, the first, the last, the fullest and the critical rank.
+/// Writes peaks of memory; of more ranks than can be listed, the first, the last, the fullest and
+/// the critical one.
 void RunTable::peaks() {
   if (run_.peaks.empty()) {
     return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the table of every run has: a training step's (table.cc) and that of a run from no plan.
+/// RunTable writes what the table of every run has: a training step's (table.cc) and that of a run
+/// from no plan.
 #pragma once
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ class RunTable {
   std::string take() { return std::move(text_); }
 
  private:
-  /// Of the longest name that is printed.
+  /// Returns the width of the longest name that is printed.
   int name_width() const;
 
   const study::WorkloadRun& run_;

@@ -186,7 +186,7 @@ std::string speculation_lines(const scheduler::Totals& totals) {
          value_line("Accepted tokens:", totals.accepted_tokens);
 }
 
-/// What the engine did.
+/// Returns the lines on what the engine did.
 std::string engine_lines(const serving::Run& run, const serving::Metrics& m) {
   std::string text = banner(" Engine ", '=');
   if (run.refused > 0) {
@@ -233,7 +233,7 @@ std::string engine_lines(const serving::Run& run, const serving::Metrics& m) {
   return text;
 }
 
-/// Of an engine that fuses communication.
+/// Returns the lines on an engine that fuses communication.
 std::string fused_lines(const serving::Run& run, const serving::Metrics& m,
                         const serving::Metrics& unfused) {
   std::string text = banner(" Fused communication ", '=');

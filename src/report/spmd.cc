@@ -17,7 +17,7 @@ const spmd::Node& node_of(const SpmdRun& run, int node) {
   return run.graph.nodes[static_cast<std::size_t>(node)];
 }
 
-/// Of a search within a limit.
+/// Returns the gap of a search within a limit.
 double gap(const SpmdRun& run) {
   return 1 - run.bound.value_or(Time(0)) / run.strategy_cost.total;
 }
@@ -215,7 +215,7 @@ void write_node(JsonWriter& json, const spmd::Node& node, std::size_t id) {
   json.end_array().end_object();
 }
 
-/// What only some runs have.
+/// Writes what only some runs have.
 void write_asked(JsonWriter& json, const SpmdRun& run) {
   if (!run.shares.empty()) {
     json.key("shares").begin_array();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `orrery spmd` prints and saves.
+/// `orrery spmd` prints and saves these texts.
 #pragma once
 
 #include <optional>

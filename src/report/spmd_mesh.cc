@@ -51,7 +51,8 @@ std::string step_text(const spmd::MeshStep& step) {
   return fmt::format("{} {} -> {}", name_of(step.group), to_string(step.from), to_string(step.to));
 }
 
-/// Of equal layers the first is enough: node names without their layer, each program once.
+/// Returns the table of the program; of equal layers the first is enough: node names without their
+/// layer, each program once.
 std::string program_table(const MeshRun& run) {
   std::string text = "\nprogram: forms of outputs, inner x outer axis\n";
   constexpr std::size_t kMostLines = 60;

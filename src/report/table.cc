@@ -71,7 +71,7 @@ class StepTable : public RunTable {
     line("");
   }
 
-  /// What runs beside compute.
+  /// Returns the text on what runs beside compute.
   static std::string overlaps(const plan::Plan& plan) {
     std::string text;
     const auto add = [&](bool overlaps, const char* what) {

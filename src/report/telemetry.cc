@@ -88,7 +88,7 @@ class Recorder {
         .nodes[static_cast<std::size_t>(span.node)];
   }
 
-  /// Its name; a line when it is new.
+  /// Returns the communicator's name; writes a line when it is new.
   const std::string& communicator(const simulate::Span& span) {
     const graph::Group& group = run_.workload.group(span.group);
     std::vector<std::int64_t> members = group.members.group(span.rank);

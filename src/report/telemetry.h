@@ -17,11 +17,11 @@ struct Measurement {
   std::map<std::int64_t, Time> gone_since{};  ///< ranks that never come back
 };
 
-/// What the ranks of a simulated run would have recorded, as `orrery diagnose` reads it (one JSON
-/// object per line, diagnose/telemetry.h): communicators, collectives from a rank's entry to their
-/// end, messages with the dimension, or the number of links, that they cross as their path, and
-/// until when was recorded: the end of the run; of one that stopped a minute later; of a rank that
-/// is gone when it went.
+/// Returns what the ranks of a simulated run would have recorded, as `orrery diagnose` reads it
+/// (one JSON object per line, diagnose/telemetry.h): communicators, collectives from a rank's entry
+/// to their end, messages with the dimension, or the number of links, that they cross as their
+/// path, and until when was recorded: the end of the run; of one that stopped a minute later; of a
+/// rank that is gone when it went.
 ///
 /// Requires a run with record_spans. Without record_messages the messages are those between ranks,
 /// not those of collectives.

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "machine/compute/compute_model.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "study/memory_over_time.h"
 
 namespace orrery::report {
@@ -187,7 +187,8 @@ class TraceWriter {
     json_.end_object().end_object();
   }
 
-  /// Whose program says what it is: a receive is the sender's message seen from the receiver.
+  /// Returns the span whose program says what it is: a receive is the sender's message seen from
+  /// the receiver.
   const simulate::Span& own_span(const simulate::Span& span) const {
     return span.kind == graph::Node::Kind::receive ? run_.timeline.spans[span.cause] : span;
   }
@@ -262,7 +263,7 @@ class TraceWriter {
     const machine::Machine& machine = run_.machine;
     const compute::Device& device =
         machine.parts.empty() ? machine.device
-                              : machine.parts[machine::part_of(machine, span.rank)].device;
+                              : machine.parts[machine::device_group_of(machine, span.rank)].device;
     for (const graph::Operator& op : operators) {
       ends.push_back(done += compute::kernel_time(op, device).alone);
     }

@@ -33,7 +33,7 @@ std::string goal_text(const study::ValidationResult& result) {
                      result.goal_met() ? "met" : "missed");
 }
 
-/// What a row's remark column says.
+/// Returns the text of a row's remark column.
 std::string remark_of(const study::ValidationRow& row) {
   std::string remark = row.problem;
   const auto add = [&](bool applies, const char* text) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who sends requests, and the way of those to an engine's queue. Internal to this folder.
+/// Clients send requests; this is the way of those to an engine's queue. Internal to this folder.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct Delivery {
   Time queued{0};
 };
 
-/// What an engine asks for work and tells of its end.
+/// An Inbox is what an engine asks for work and tells of its end.
 class Inbox {
  public:
   virtual ~Inbox() = default;

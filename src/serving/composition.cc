@@ -36,7 +36,7 @@ void check(const Composition& c, Error& error) {
   }
 }
 
-/// Of prompts that run together.
+/// Pace is that of prompts that run together.
 class Pace {
  public:
   Pace(step::StepCost& cost, std::int64_t input, std::int64_t output)

@@ -258,7 +258,7 @@ const std::vector<EngineDefaults>& engines() {
 
 namespace {
 
-/// What one section of the file states, and where.
+/// Reads what one section of the file states, and where.
 Result<int> read_section(std::string_view section, const ConfigNode& node, Engine& engine) {
   Reader read(node);
   Engine::fields([&](std::string_view of, std::string_view field, auto member, std::string_view) {

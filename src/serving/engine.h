@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an inference engine is set to: defaults by name and version, and a file that overrides.
+/// An Engine is what an inference engine is set to: defaults by name and version, and a file that
+/// overrides.
 ///
 ///   engine: vllm@0.19
 ///   parallel: {tp: 4, pp: 1, ep: 1}
@@ -55,7 +56,7 @@ constexpr auto named_values(GraphSizes) {
   });
 }
 
-/// Who guesses the next tokens of decodes.
+/// Speculation says who guesses the next tokens of decodes.
 enum class Speculation : std::uint8_t { none, ngram, mtp, model };
 constexpr auto named_values(Speculation) {
   return std::to_array<Named<Speculation>>({
@@ -153,11 +154,11 @@ struct Engine {
   /// KvTransfers); of a run, not of a file.
   std::optional<simulate::NetworkModel> network{};
 
-  /// What a file states, as ("section.field", "file:line").
+  /// The file states these, as ("section.field", "file:line").
   std::vector<std::pair<std::string, std::string>> stated;
 
   bool scales() const { return most_replicas > 0; }
-  /// Of all engines together, at most.
+  /// Returns the devices of all engines together, at most.
   std::int64_t devices() const {
     return std::max(replicas, most_replicas) * tp * cp * dp * pp +
            prefill * (prefill_tp > 0 ? prefill_tp : tp);
@@ -295,12 +296,13 @@ std::string field_text(const Engine& engine, std::string_view path);
 /// Sizes of graphs up to the largest, ascending.
 std::vector<std::int64_t> capture_sizes(std::int64_t largest, GraphSizes sizes);
 
-/// What the engine makes of a step.
+/// Returns what the engine makes of a step.
 step::StepOptions step_options(const Engine& engine);
 
-/// What is 0 by the device: vLLM's defaults for its API server (vllm/engine/arg_utils.py, 0.19):
-/// 8192 tokens and 1024 requests with 70 GiB and more, except A100; else 2048 and 256. Without
-/// chunked prefill at least max_model_len tokens (the same file, and 0.6's config.py).
+/// Returns the engine with what is 0 filled by the device: vLLM's defaults for its API server
+/// (vllm/engine/arg_utils.py, 0.19): 8192 tokens and 1024 requests with 70 GiB and more, except
+/// A100; else 2048 and 256. Without chunked prefill at least max_model_len tokens (the same file,
+/// and 0.6's config.py).
 Engine completed(Engine engine, const machine::Machine& machine, std::int64_t model_positions);
 
 }  // namespace orrery::serving

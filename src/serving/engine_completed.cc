@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an engine does where its file says nothing, on a machine.
+/// This part completes what an engine does where its file says nothing, on a machine.
 #include <algorithm>
 #include <utility>
 

@@ -89,7 +89,7 @@ class Fleet {
   void withdraw(std::int64_t count, Time at);
   /// When the next engine is ready or may go; Time::max(): none.
   Time next_change() const;
-  /// Of the token bucket.
+  /// Says whether the token bucket lets a request in.
   bool let_in(Time at);
   Member& choose(bool prefill, const requests::Request& request, std::size_t& turn);
   void take_arrivals(Time at);

@@ -59,7 +59,7 @@ bool takes_no_more(const step::BlockTimes& a, const step::BlockTimes& b) {
          a.load_mlp <= b.load_mlp;
 }
 
-/// Of all devices but those that never make the others wait.
+/// Returns the times of all devices but those that never make the others wait.
 std::vector<step::BlockTimes> times_of(std::int64_t tokens, Time all_reduce, const Setting& s) {
   std::vector<step::BlockTimes> all;
   for (const Member& member : s.members) {

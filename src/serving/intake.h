@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an engine makes of requests for its scheduler. Internal to this folder.
+/// An Intake is what an engine makes of requests for its scheduler. Internal to this folder.
 #pragma once
 
 #include <memory>

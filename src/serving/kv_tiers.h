@@ -99,10 +99,10 @@ class KvStore {
 
 class KvTiers : public scheduler::LowerTiers {
  public:
-  /// Of an engine of so many ranks. Requires tiers, block > 0.
+  /// Makes the tiers of an engine of so many ranks. Requires tiers, block > 0.
   KvTiers(const std::vector<KvTier>& tiers, Bytes block, std::int64_t ranks = 1);
 
-  /// Its tier `remote` is this one from now on, as other engines'.
+  /// Makes `store` its tier `remote` from now on, as other engines'.
   void share(const std::shared_ptr<KvStore>& store);
 
   bool holds(std::uint64_t key) const override;
@@ -110,14 +110,14 @@ class KvTiers : public scheduler::LowerTiers {
   /// False: the tiers have or get all of it; nothing begins.
   bool write(Time at, scheduler::RequestIndex request, const std::vector<std::uint64_t>& keys);
 
-  /// When the next copy ends, or a shared store has more; Time::max(): none is under way.
+  /// When the next copy ends, or a shared store has more; Time::max(): none is in flight.
   Time next() const;
   struct Done {
     scheduler::RequestIndex request = 0;
     bool fetched = false;  ///< else written: its blocks may go
     Time asked{0};
   };
-  /// Those that have ended by `now`, in order.
+  /// Returns the moves that have ended by `now`, in order.
   std::vector<Done> advance(Time now);
 
   std::int64_t written_blocks() const { return written_; }
@@ -144,7 +144,7 @@ class KvTiers : public scheduler::LowerTiers {
 
   /// When a tier has copied so many blocks more.
   Time copied(Tier& tier, Time at, std::size_t blocks) const;
-  /// What of `keys` the tier lacks begins to go there.
+  /// Begins to write there what of `keys` the tier lacks.
   bool write_to(std::size_t tier, Time at, scheduler::RequestIndex request,
                 const std::vector<std::uint64_t>& keys);
 

@@ -85,7 +85,7 @@ bool set_type(graph::DataType& type, const std::string& text) {
   return fp8 || text == "auto" || text == "bfloat16" || text == "float16" || text == "half";
 }
 
-/// What more than one field follows from; false: not such a flag.
+/// Applies a flag that more than one field follows from; false: not such a flag.
 bool apply_special(Engine& engine, const std::string& name, const std::string& value) {
   if (name == "kv-cache-dtype") {
     return set_type(engine.kv, value);
@@ -139,7 +139,7 @@ std::vector<std::string> flags_of(const std::string& framework) {
   return names;
 }
 
-/// Of flags that are no field each: those whose value is a number format.
+/// Says whether the value of a flag is a number format, of flags that are no field each.
 bool names_format(const std::string& flag) {
   return flag == "kv-cache-dtype" || flag == "quantization" || flag == "mamba-ssm-cache-dtype" ||
          flag == "mamba-ssm-dtype";
@@ -232,7 +232,7 @@ Result<ImportedEngine> import_engine(const std::string& framework,
 
 namespace {
 
-/// What more than one field follows from.
+/// Returns the flags that more than one field follows from.
 std::string special_flags(const std::string& framework, const Engine& engine,
                           const Engine& defaults) {
   const auto fp8 = graph::DataType::fp8;

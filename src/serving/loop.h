@@ -28,9 +28,9 @@ class Loop {
   void run_until(Time horizon);
   /// When the next step begins, as far as is known; Time::max(): nothing to do before poke().
   Time clock() const { return stalled_ ? Time::max() : now_; }
-  /// What it can do may have changed at `at`.
+  /// Tells the loop that what it can do may have changed at `at`.
   void poke(Time at);
-  /// run_until() returns after the step under way.
+  /// run_until() returns after the step in flight.
   void halt() { horizon_ = Time(0); }
   void finish();
 
@@ -65,11 +65,11 @@ class Loop {
   bool wait();
 
   void shape_of(const scheduler::Tick& tick);
-  /// What each of `different_` computes of a tick.
+  /// Splits a tick into what each of `different_` computes of it.
   void split_by_model(const scheduler::Tick& tick);
   /// Accelerator and host, after so many adapters have been copied.
   Time duration(std::int64_t copied);
-  /// Of a request's next token.
+  /// Adds a request's next token.
   void add_token(const scheduler::Scheduled& entry, Time end, bool beside);
   void mark_scheduled(const scheduler::Tick& tick, Time begin);
   void complete(const scheduler::Tick& tick, Time end);

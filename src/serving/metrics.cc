@@ -108,7 +108,7 @@ void add_energy_and_cost(const Run& run, const compute::Device& device, Metrics&
   }
 }
 
-/// Of half-open intervals [sent, last): at one instant those that end go first.
+/// Returns the most half-open intervals [sent, last) at one instant: those that end go first.
 std::int64_t peak_concurrent(const Run& run) {
   std::vector<Time> begins;
   std::vector<Time> ends;

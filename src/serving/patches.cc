@@ -70,7 +70,7 @@ Sizes sizes_of(const Network& network, std::int64_t resolution) {
   return sizes;
 }
 
-/// Of the two 16-bit formats the first that the device computes in.
+/// Returns, of the two 16-bit formats, the first that the device computes in.
 graph::DataType type_of(const machine::Machine& machine) {
   const auto bf16 = static_cast<std::size_t>(graph::DataType::bf16);
   return machine.device.peak[bf16] > FlopRate(0) ? graph::DataType::bf16 : graph::DataType::fp16;

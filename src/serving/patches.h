@@ -75,7 +75,7 @@ struct PatchQuery {
   }
 };
 
-/// Of one scheme.
+/// A PatchRow has the figures of one scheme.
 struct PatchRow {
   PatchScheme scheme = PatchScheme::distrifusion;
   Bytes keys_values{0};

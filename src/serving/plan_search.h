@@ -68,7 +68,7 @@ struct PlanPoint {
   Metrics metrics;               ///< if simulated
 };
 
-/// What became of a layout that no point of the front has.
+/// A Loser tells what became of a layout that no point of the front has.
 struct Loser {
   std::size_t layout = 0;
   double share = 0;  ///< the best of its points'; 0: it does not run

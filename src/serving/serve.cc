@@ -106,7 +106,8 @@ void check_fleet(const Engine& engine, Error& error) {
   }
 }
 
-/// Of a prompt, as long as a decode step of one request: the budget's at the pace of a full step.
+/// Returns the tokens of a prompt that take as long as a decode step of one request: the budget's
+/// at the pace of a full step.
 double quantum_tokens(const Engine& engine, step::StepCost& cost) {
   const std::size_t windows = cost.windows().size();
   const std::int64_t most = std::min(engine.max_num_batched_tokens, engine.max_model_len);
@@ -122,7 +123,7 @@ double quantum_tokens(const Engine& engine, step::StepCost& cost) {
   return std::max(1.0, static_cast<double>(most) * (decode / prompt));
 }
 
-/// Who guesses tokens, if anybody does.
+/// Adds who guesses tokens, if anybody does.
 Result<bool> add_drafter(step::StepCost& cost, const Engine& engine,
                          const machine::Machine& machine) {
   if (engine.speculation == Speculation::mtp) {
@@ -141,7 +142,7 @@ Result<bool> add_drafter(step::StepCost& cost, const Engine& engine,
   return true;
 }
 
-/// Of a machine, at least so many devices, filling its inner dimensions.
+/// Returns a machine of at least so many devices, filling its inner dimensions.
 Result<machine::Machine> with_room(const machine::Machine& machine, std::int64_t devices) {
   const std::int64_t node = machine.network.empty() ? 1 : machine.network.front().size;
   const std::int64_t whole = (devices + node - 1) / node * node;

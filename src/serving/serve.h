@@ -123,8 +123,8 @@ struct Run {
   double wall_s = 0;
 };
 
-/// Of so many tokens at `end`, in a run whose first request is sent at `first`; of the first eleven
-/// days.
+/// Counts so many tokens at `end`, in a run whose first request is sent at `first`; of the first
+/// eleven days.
 void count_tokens(Run& run, Time first, Time end, std::int64_t tokens);
 
 /// Blocks for requests: those stated, or what the memory holds.
@@ -150,7 +150,7 @@ class Server {
   step::StepCost& cost() { return part_.cost; }
 
  private:
-  /// What one engine is made of.
+  /// A Part is what one engine is made of.
   struct Part {
     step::StepCost cost;
     Run empty;

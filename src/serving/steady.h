@@ -39,14 +39,15 @@ Steady steady_state(step::StepCost& cost, const Engine& engine, std::int64_t kv_
 Steady steady_decodes(step::StepCost& cost, const Engine& engine, std::int64_t kv_blocks,
                       std::int64_t requests, const MeanLoad& load);
 
-/// Of an engine that only computes prompts: as many in a step as its tokens allow.
+/// Prompts are those of an engine that only computes prompts: as many in a step as its tokens
+/// allow.
 struct Prompts {
   std::int64_t at_once = 1;
   double requests_per_s = 0;
 };
 Prompts steady_prompts(step::StepCost& cost, const Engine& engine, const MeanLoad& load);
 
-/// Of guessing tokens for the decodes of a step, one after another.
+/// Returns the time of guessing tokens for the decodes of a step, one after another.
 Time guessing(const Engine& engine, step::StepCost& cost, const step::StepShape& shape);
 
 /// Accelerator and host: the greater if the engine is asynchronous, else their sum.

@@ -9,7 +9,7 @@
 #include "collective/token_exchange.h"
 #include "machine/compute/compute_model.h"
 #include "machine/copy_time.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 namespace orrery::simulate {
 namespace {
@@ -30,7 +30,7 @@ Binding::Binding(const graph::Workload& workload, const machine::Machine& machin
     : workload_(workload),
       machine_(machine),
       machines_(machine.parts.empty() ? std::vector<machine::Machine>()
-                                      : machine::by_part(machine)),
+                                      : machine::by_device_group(machine)),
       algorithms_(algorithms),
       choice_(choice),
       shapes_(workload.programs.size()),
@@ -114,7 +114,7 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
                                            .bytes = node.bytes,
                                            .tier = node.tier,
                                            .sharers = node.sharers,
-                                           .way = node.way,
+                                           .direction = node.direction,
                                            .part = workload_.programs[program].part});
       bound.host_cost = workload_.host_dispatch;
       break;
@@ -140,15 +140,15 @@ void Binding::bind_compute(std::size_t program, const graph::Node& node, BoundNo
   const compute::Device& device = machine_of(workload_.programs[program].part).device;
   bound.first_kernel = static_cast<std::uint32_t>(kernels.size());
   bound.kernel_count = static_cast<std::uint32_t>(node.operators.size());
-  std::array<Time, kBesideCount> after{};
+  std::array<Time, kConcurrentCount> after{};
   for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
     const compute::KernelTime time = compute::kernel_time(*op, device);
     BoundKernel kernel{.work = time.alone, .after = after};
     if (time.alone > Time(0)) {
       kernel.slowdown = {1, time.beside_message / time.alone, time.beside_collective / time.alone};
     }
-    for (std::size_t beside = 0; beside < kBesideCount; ++beside) {
-      after[beside] += kernel.time(static_cast<Beside>(beside));
+    for (std::size_t concurrent = 0; concurrent < kConcurrentCount; ++concurrent) {
+      after[concurrent] += kernel.time(static_cast<Concurrent>(concurrent));
     }
     kernels.push_back(kernel);
     bound.work += time.alone;
@@ -198,7 +198,8 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
     if (collective.host == Time(0)) {
       phase.latency =
           machine::copy_time(workload_, collective.bytes, collective.tier, collective.sharers, own);
-      if (collective.way != graph::CopyWay::none && machine::copy_port(collective.tier, own)) {
+      if (collective.direction != graph::CopyDirection::none &&
+          machine::copy_port(collective.tier, own)) {
         const auto tier = static_cast<std::size_t>(collective.tier);
         phase.serialisation = phase.latency - own.device.memory[tier].latency;
         phase.latency = own.device.memory[tier].latency;

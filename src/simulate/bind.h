@@ -15,20 +15,22 @@
 
 namespace orrery::simulate {
 
-/// What runs on a device beside its kernels and takes units or bandwidth from them. Copies to other
-/// memory tiers do not: copy engines make them.
-enum class Beside : std::uint8_t { nothing, messages, collectives };
-inline constexpr std::size_t kBesideCount = 3;
+/// Concurrent says what runs on a device beside its kernels and takes units or bandwidth from them.
+/// Copies to other memory tiers do not: copy engines make them.
+enum class Concurrent : std::uint8_t { nothing, messages, collectives };
+inline constexpr std::size_t kConcurrentCount = 3;
 
 /// One of a compute node. What is beside it takes its share whatever its number.
 struct BoundKernel {
-  Time work{0};                                        ///< alone
-  std::array<double, kBesideCount> slowdown{1, 1, 1};  ///< by Beside, >= 1
-  std::array<Time, kBesideCount> after{};  ///< of the node's kernels after it, by Beside
+  Time work{0};                                            ///< alone
+  std::array<double, kConcurrentCount> slowdown{1, 1, 1};  ///< by Concurrent, >= 1
+  std::array<Time, kConcurrentCount> after{};  ///< of the node's kernels after it, by Concurrent
 
-  double slow(Beside beside) const { return slowdown[static_cast<std::size_t>(beside)]; }
-  Time time(Beside beside) const {
-    return Time::from_double(static_cast<double>(work.value()) * slow(beside));
+  double slow(Concurrent concurrent) const {
+    return slowdown[static_cast<std::size_t>(concurrent)];
+  }
+  Time time(Concurrent concurrent) const {
+    return Time::from_double(static_cast<double>(work.value()) * slow(concurrent));
   }
 };
 
@@ -76,8 +78,8 @@ struct BoundCollective {
   graph::GroupIndex sharers{};  ///< of a copy: ranks that move the same bytes; none: it alone
   graph::TokenRoute route{};    ///< Node::route
   Time host{0};                 ///< of work on the host; zero: a copy
-  graph::CopyWay way = graph::CopyWay::none;  ///< of a copy
-  std::size_t part = 0;                       ///< of a copy: of the machine
+  graph::CopyDirection direction = graph::CopyDirection::none;  ///< of a copy
+  std::size_t part = 0;                                         ///< of a copy: of the machine
 
   friend auto operator<=>(const BoundCollective&, const BoundCollective&) = default;
 };
@@ -109,7 +111,7 @@ class Binding {
 
   const collective::AlgorithmChoice& algorithms() const { return algorithms_; }
   const graph::Workload& workload() const { return workload_; }
-  /// Of all templates bound so far.
+  /// Returns the collectives of all templates bound so far.
   const std::vector<BoundCollective>& collectives() const { return collectives_; }
   const BoundCollective& collective(int index) const {
     return collectives_[static_cast<std::size_t>(index)];
@@ -118,8 +120,8 @@ class Binding {
   /// alike.
   const std::vector<collective::CollectivePhase>& phases(int collective, std::int64_t rank);
   const std::vector<Flow>& flows(std::size_t program) const { return flows_[program]; }
-  /// Its number among flows(program). Requires that it is there, as verify() makes sure of every
-  /// send's receive.
+  /// Returns the number of a flow among flows(program). Requires that it is there, as verify()
+  /// makes sure of every send's receive.
   int flow(std::size_t program, const Flow& flow) const { return index_of_flow_[program].at(flow); }
 
  private:

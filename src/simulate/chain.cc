@@ -8,14 +8,14 @@ namespace {
 
 /// Counts the chain's own collectives, so that kernels beside them are as slow as in the loop.
 struct Unbooked {
-  Beside outside = Beside::nothing;
+  Concurrent outside = Concurrent::nothing;
   int collectives = 0;
 
   void begin_compute(Time, const BoundNode&) {}
   void end_compute(Time, const Job&) {}
   void begin_collective(Time, const BoundNode&) { ++collectives; }
   void end_collective(Time, const BoundNode&) { --collectives; }
-  Beside beside() const { return collectives > 0 ? Beside::collectives : outside; }
+  Concurrent concurrent() const { return collectives > 0 ? Concurrent::collectives : outside; }
 };
 
 /// Finds the chains of one template, from node to node.
@@ -151,8 +151,9 @@ class Finder {
     std::vector<Chain::Step>& lane = chain.lanes[0];
     for (std::uint32_t i = static_cast<std::uint32_t>(lane.size()); i-- > 0;) {
       lane[i].joins = lane[i].joins && alone_from(chain, i);
-      for (std::size_t beside = 0; lane[i].joins && beside < kBesideCount; ++beside) {
-        measure(chain, i, static_cast<Beside>(beside));
+      for (std::size_t concurrent = 0; lane[i].joins && concurrent < kConcurrentCount;
+           ++concurrent) {
+        measure(chain, i, static_cast<Concurrent>(concurrent));
       }
       if (lane[i].joins) {
         lane[i].host_before = host_work(first, lane[i].node);
@@ -163,7 +164,8 @@ class Finder {
     return chain;
   }
 
-  /// Of the nodes from `first` up to `end`; those that do nothing ask nothing of the host.
+  /// Returns the host's work for the nodes from `first` up to `end`; those that do nothing ask
+  /// nothing of the host.
   Time host_work(std::uint32_t first, std::uint32_t end) const {
     Time sum{0};
     for (std::uint32_t i = first; i < end; ++i) {
@@ -184,7 +186,7 @@ class Finder {
   }
 
   /// The rest of a step that joins: to the next one, and its rest.
-  void measure(Chain& chain, std::uint32_t step, Beside beside) const {
+  void measure(Chain& chain, std::uint32_t step, Concurrent concurrent) const {
     Chain::Step& from = chain.lanes[0][step];
     ChainPlace place;
     place.done = from.after;
@@ -192,7 +194,7 @@ class Finder {
     Job job;
     Time host = Time(0) - Time::max();
     Ledger ledger(rows_);
-    LedgerBook book{ledger, beside};
+    LedgerBook book{ledger, concurrent};
     ChainWalk walk(chain, shape_, place, job, host, book);
     Time now{0};
     walk.begin(now);
@@ -201,13 +203,13 @@ class Finder {
       now = place.next();
       walk.step();
     }
-    Time& rest = from.rest[static_cast<std::size_t>(beside)];
-    Breakdown& booked = from.booked[static_cast<std::size_t>(beside)];
+    Time& rest = from.rest[static_cast<std::size_t>(concurrent)];
+    Breakdown& booked = from.booked[static_cast<std::size_t>(concurrent)];
     rest = now;
     booked = ledger.breakdown();
     if (!walk.over()) {
-      rest += walk.current().rest[static_cast<std::size_t>(beside)];
-      add(booked, walk.current().booked[static_cast<std::size_t>(beside)]);
+      rest += walk.current().rest[static_cast<std::size_t>(concurrent)];
+      add(booked, walk.current().booked[static_cast<std::size_t>(concurrent)]);
     }
   }
 
@@ -266,9 +268,9 @@ class Finder {
 
 }  // namespace
 
-Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host, Beside beside,
-               bool joins) {
-  Unbooked book{.outside = beside};
+Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host,
+               Concurrent concurrent, bool joins) {
+  Unbooked book{.outside = concurrent};
   ChainPlace place = run.place;
   for (std::size_t lane = 1; lane < run.chain->lane_count; ++lane) {
     book.collectives += place.end[lane] < Time::max() && !place.waits[lane] ? 1 : 0;
@@ -281,7 +283,7 @@ Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time ho
       return now;
     }
     if (joins && walk.joined(now)) {
-      return std::min(now + walk.current().rest[static_cast<std::size_t>(beside)], kEndOfTime);
+      return std::min(now + walk.current().rest[static_cast<std::size_t>(concurrent)], kEndOfTime);
     }
     walk.change_speed(now);
   }

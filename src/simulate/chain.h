@@ -10,8 +10,7 @@
 ///   * the first and the last are on the compute stream, and when the last starts all others are
 ///     done: so no node of that stream after the chain could have started earlier;
 ///   * on every other stream of the chain nodes only run after a node of the compute stream of
-///   their
-///     own instance, so that none of another instance can overtake the chain.
+///     their own instance, so that none of another instance can overtake the chain.
 ///
 /// So its nodes need no events: the loop walks over them when it has to know (when communication of
 /// the rank begins or ends, which changes the speed of kernels and what time counts as) and when
@@ -33,8 +32,8 @@
 namespace orrery::simulate {
 
 inline constexpr std::size_t kMostLanes = 3;  ///< of a chain: the compute stream is lane 0
-/// What happens then or later is beyond the range of Time, and so is the run. Time::max() itself is
-/// for lanes in which nothing runs.
+/// Times then or later are beyond the range of Time, and so is the run. Time::max() itself is for
+/// lanes in which nothing runs.
 inline constexpr Time kEndOfTime{INT64_MAX - 1};
 
 struct Chain {
@@ -43,13 +42,13 @@ struct Chain {
     Time alone{0};           ///< of a collective on its links; 0: it does nothing
     /// In each other lane, how many steps must be done before.
     std::array<std::uint32_t, kMostLanes> after{};
-    /// Of lane 0: when it starts, all nodes before it in the list are done, and none after it
-    /// starts before it is done itself.
+    /// A step of lane 0 joins if all nodes before it in the list are done when it starts, and none
+    /// after it starts before it is done itself.
     bool joins = false;
-    /// Of a step that joins, from its start to the end of the chain by what runs beside, with a
-    /// host that is never in the way: the time, and what the ledger of an idle rank books.
-    std::array<Time, kBesideCount> rest{};
-    std::array<Breakdown, kBesideCount> booked{};
+    /// A step that joins takes, from its start to the end of the chain, by what runs beside and
+    /// with a host that is never in the way: the time, and what the ledger of an idle rank books.
+    std::array<Time, kConcurrentCount> rest{};
+    std::array<Breakdown, kConcurrentCount> booked{};
     Time host_before{0};  ///< host work of the nodes of the chain before it in the list
   };
   std::uint32_t first = 0;  ///< node of the template
@@ -79,7 +78,7 @@ struct ChainPlace {
   Time next() const { return std::min({end[0], end[1], end[2]}); }
 };
 
-/// A chain under way.
+/// A chain in flight.
 struct ChainRun {
   const Chain* chain = nullptr;
   std::int64_t instance = 0;
@@ -92,7 +91,7 @@ struct ChainRun {
 /// A chain's kernels and collectives in a ledger.
 struct LedgerBook {
   Ledger& ledger;
-  Beside outside = Beside::nothing;  ///< what runs without being in the ledger
+  Concurrent outside = Concurrent::nothing;  ///< what runs without being in the ledger
 
   void begin_compute(Time now, const BoundNode& node) { ledger.begin_compute(now, node.phase); }
   void end_compute(Time now, const Job& job) { ledger.end_compute(now, job.stall(now)); }
@@ -102,13 +101,13 @@ struct LedgerBook {
   void end_collective(Time now, const BoundNode& node) {
     ledger.end_communication(now, node.kind, node.group);
   }
-  Beside beside() const { return std::max(ledger.beside(), outside); }
+  Concurrent concurrent() const { return std::max(ledger.concurrent(), outside); }
 };
 
 /// Runs a chain's steps from moment to moment. `Book` is told what begins and ends, and says what
 /// runs beside kernels:
 ///   begin_compute(now, node), end_compute(now, node, job), begin_collective(now, node),
-///   end_collective(now, node), beside() -> Beside
+///   end_collective(now, node), beside() -> Concurrent
 template <class Book>
 class ChainWalk {
  public:
@@ -132,8 +131,8 @@ class ChainWalk {
 
   /// After a step, or when what runs beside has changed.
   void change_speed(Time now) {
-    if (job_.running && job_.beside != book_.beside()) {
-      place_.end[0] = std::min(job_.change_speed(now, book_.beside()), kEndOfTime);
+    if (job_.running && job_.concurrent != book_.concurrent()) {
+      place_.end[0] = std::min(job_.change_speed(now, book_.concurrent()), kEndOfTime);
     }
   }
 
@@ -145,10 +144,10 @@ class ChainWalk {
   /// From a step that joined at `now` to the last one that begins before `until`, with a host that
   /// is never in the way; when that is.
   Time skip(Time now, Time until) {
-    const auto beside = static_cast<std::size_t>(book_.beside());
+    const auto concurrent = static_cast<std::size_t>(book_.concurrent());
     const Chain::Step& from = current();
     const auto begins = [&](std::uint32_t step) {
-      return now + (from.rest[beside] - chain_.lanes[0][step].rest[beside]);
+      return now + (from.rest[concurrent] - chain_.lanes[0][step].rest[concurrent]);
     };
     const auto later = std::upper_bound(chain_.joins.begin(), chain_.joins.end(), place_.done[0]);
     const auto end = std::partition_point(later, chain_.joins.end(),
@@ -159,7 +158,7 @@ class ChainWalk {
     const std::uint32_t target = *(end - 1);
     const Chain::Step& to = chain_.lanes[0][target];
     const Time moment = begins(target);
-    book_.ledger.skip(moment, from.booked[beside], to.booked[beside]);
+    book_.ledger.skip(moment, from.booked[concurrent], to.booked[concurrent]);
     host_ += to.host_before - from.host_before - node(0).host_cost;
     place_.done = to.after;
     place_.done[0] = target;
@@ -218,7 +217,7 @@ class ChainWalk {
       host_ += its.host_cost;
       book_.begin_compute(now, its);
       place_.end[lane] =
-          std::min(job_.start(now, host_end, shape_, its, book_.beside()), kEndOfTime);
+          std::min(job_.start(now, host_end, shape_, its, book_.concurrent()), kEndOfTime);
       return false;
     }
     if (head(lane).alone == Time(0)) {  // a wait, or a collective of nobody
@@ -273,8 +272,8 @@ class ChainWalk {
 
 /// When the chain ends if what runs beside it, apart from its own collectives, stays as it is.
 /// `joins`: only until the next step that joins, and its `rest` from there.
-Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host, Beside beside,
-               bool joins);
+Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host,
+               Concurrent concurrent, bool joins);
 
 /// Whether a collective runs alone, whatever else happens, and then its time.
 using Undisturbed = std::function<std::optional<Time>(const BoundNode&)>;

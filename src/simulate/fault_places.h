@@ -8,9 +8,9 @@
 
 namespace orrery::simulate {
 
-/// What of a machine may break. A node is a block of its innermost dimension, or a device
-/// where there is one dimension only. Links have the names
-/// of the machine's `topology`, or without one of its switched dimensions:
+/// Returns what of a machine may break. A node is a block of its innermost dimension, or a device
+/// where there is one dimension only. Links have the names of the machine's `topology`, or without
+/// one of its switched dimensions:
 ///
 ///   rank3->NAME   up to the switch of dimension NAME     NAME->rank3   down from it
 ///   rank3--NAME   both

@@ -17,10 +17,10 @@
 namespace orrery::simulate {
 
 /// Links of which one stands for all that the folded digits map onto one another. A message of a
-/// simulated rank passes it at bandwidth / `crowd`: so many of its mirrors pass it at once.
+/// simulated rank passes it at bandwidth / `multiplicity`: so many of its mirrors pass it at once.
 struct LinkMirrors {
   std::vector<topology::LinkId> stands_for;  ///< by link; empty: every link for itself
-  std::vector<double> crowd;
+  std::vector<double> multiplicity;
   /// Collectives (Binding) whose members do not send alike: all their messages go, on their own
   /// links (message_fold.h).
   std::set<int> apart;
@@ -30,7 +30,7 @@ struct LinkMirrors {
       return;
     }
     for (topology::Hop& hop : hops) {
-      hop.bandwidth = Bandwidth(hop.bandwidth.value() / crowd[hop.link]);
+      hop.bandwidth = Bandwidth(hop.bandwidth.value() / multiplicity[hop.link]);
       hop.link = stands_for[hop.link];
     }
   }

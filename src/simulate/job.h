@@ -16,7 +16,7 @@ struct Job {
   const BoundKernel* kernel = nullptr;  ///< that ran at `since`
   const BoundKernel* end = nullptr;     ///< behind the last
   double remaining = 0;                 ///< picoseconds of it left at `since`, at full speed
-  Beside beside = Beside::nothing;
+  Concurrent concurrent = Concurrent::nothing;
   double pace = 1;  ///< of the rank: its kernels take so many times as long; infinity: they stop
   Time since{0};
   Time begin{0};
@@ -25,13 +25,13 @@ struct Job {
   std::uint32_t generation = 0;
   bool running = false;
 
-  /// Both return when the node will be done.
+  /// Starts the node; this and the next return when the node will be done.
   Time start(Time now, Time host_limit, const BoundTemplate& shape, const BoundNode& node,
-             Beside now_beside) {
+             Concurrent now_concurrent) {
     kernel = shape.kernels.data() + node.first_kernel;
     end = kernel + node.kernel_count;
     remaining = kernel == end ? 0 : static_cast<double>(kernel->work.value());
-    beside = now_beside;
+    concurrent = now_concurrent;
     since = begin = now;
     host_end = host_limit;
     ran = Time(0);
@@ -39,12 +39,12 @@ struct Job {
     ++generation;
     return done();
   }
-  Time change_speed(Time now, Beside now_beside) {
+  Time change_speed(Time now, Concurrent now_concurrent) {
     run_to(now);
-    if (kernel != end && kernel->slow(now_beside) != kernel->slow(beside)) {
+    if (kernel != end && kernel->slow(now_concurrent) != kernel->slow(concurrent)) {
       book(now);
     }
-    beside = now_beside;
+    concurrent = now_concurrent;
     return done();
   }
   Time change_pace(Time now, double now_pace) {
@@ -72,16 +72,16 @@ struct Job {
   void book(Time now) {
     const Time elapsed = std::min(now - since, left_of_kernel());
     remaining = std::max(
-        0.0, remaining - static_cast<double>(elapsed.value()) / (kernel->slow(beside) * pace));
+        0.0, remaining - static_cast<double>(elapsed.value()) / (kernel->slow(concurrent) * pace));
     ran += elapsed;
     since = now;
   }
   Time left_of_kernel() const {
-    return Time::from_double(remaining * (kernel->slow(beside) * pace));
+    return Time::from_double(remaining * (kernel->slow(concurrent) * pace));
   }
   Time left() const { return kernel == end ? Time(0) : left_of_kernel() + after(); }
   Time after() const {
-    const Time alone = kernel->after[static_cast<std::size_t>(beside)];
+    const Time alone = kernel->after[static_cast<std::size_t>(concurrent)];
     return pace == 1 || alone == Time(0)
                ? alone
                : Time::from_double(static_cast<double>(alone.value()) * pace);

@@ -32,8 +32,8 @@ std::vector<std::vector<std::uint32_t>> rounds_of(const collective::MessageList&
 }
 
 /// Seconds for each byte of the phase's buffer.
-struct Crowd {
-  double crowded = 0;
+struct LinkLoads {
+  double sum_of_busiest = 0;
   std::vector<double> on_link;
 };
 
@@ -42,15 +42,15 @@ template <typename Visit>
 void for_hops(const PhasePlan& plan, const std::vector<std::uint32_t>& round, Visit visit) {
   for (std::uint32_t group = 0; group < plan.groups; ++group) {
     for (const std::uint32_t message : round) {
-      for (const topology::Hop& hop : plan.way(group, message)) {
+      for (const topology::Hop& hop : plan.route(group, message)) {
         visit(message, hop);
       }
     }
   }
 }
 
-Crowd crowd_of(const PhasePlan& plan, std::size_t links) {
-  Crowd crowd{.on_link = std::vector<double>(links, 0)};
+LinkLoads loads_of(const PhasePlan& plan, std::size_t links) {
+  LinkLoads loads{.on_link = std::vector<double>(links, 0)};
   std::vector<double> now(links, 0);
   std::vector<topology::LinkId> touched;
   for (const std::vector<std::uint32_t>& round : rounds_of(*plan.list)) {
@@ -61,13 +61,13 @@ Crowd crowd_of(const PhasePlan& plan, std::size_t links) {
     double busiest = 0;
     for (const topology::LinkId link : touched) {
       busiest = std::max(busiest, now[link]);
-      crowd.on_link[link] += now[link];
+      loads.on_link[link] += now[link];
       now[link] = 0;
     }
-    crowd.crowded += busiest;
+    loads.sum_of_busiest += busiest;
     touched.clear();
   }
-  return crowd;
+  return loads;
 }
 
 machine::Machine without_wires(machine::Machine machine) {
@@ -95,11 +95,11 @@ LaidPhases::LaidPhases(const Wiring& wiring, Binding& binding, const machine::Ma
 
 LaidPhases::Phase LaidPhases::of(CommunicatorIndex communicator, int collective,
                                  std::size_t phase) {
-  const Crowd here = crowd_of(on_links_.of(communicator, collective)[phase], map_.links());
-  const Crowd flat = crowd_of(on_dimensions_.of(communicator, collective)[phase], flat_links_);
+  const LinkLoads here = loads_of(on_links_.of(communicator, collective)[phase], map_.links());
+  const LinkLoads flat = loads_of(on_dimensions_.of(communicator, collective)[phase], flat_links_);
   Phase laid;
-  if (flat.crowded > 0) {
-    laid.stretch = here.crowded / flat.crowded;
+  if (flat.sum_of_busiest > 0) {
+    laid.stretch = here.sum_of_busiest / flat.sum_of_busiest;
   }
   if (std::abs(laid.stretch - 1) < kSame) {
     laid.stretch = 1;
@@ -107,7 +107,7 @@ LaidPhases::Phase LaidPhases::of(CommunicatorIndex communicator, int collective,
   for (std::size_t link = 0; link < here.on_link.size(); ++link) {
     if (here.on_link[link] > 0) {
       laid.links.push_back({first_ + static_cast<topology::LinkId>(link),
-                            topology::counted(here.on_link[link] / here.crowded)});
+                            topology::counted(here.on_link[link] / here.sum_of_busiest)});
     }
   }
   return laid;

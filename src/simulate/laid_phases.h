@@ -16,17 +16,17 @@ namespace orrery::simulate {
 /// The links of a machine: those of its topology where it has one.
 topology::LinkMap laid_links(const machine::Machine& machine);
 
-/// What the messages of a phase do to the links of the machine's topology.
+/// LaidPhases says what the messages of a phase do to the links of the machine's topology.
 ///
 ///   round    messages that as many others must precede, one after another
-///   crowded  sum over the rounds of the busiest link's time for the round's messages
-///   stretch  crowded on the topology / crowded on the dimensions' own links
-///   weight   of a link: its time for all messages of the phase / crowded
+///   busiest  sum over the rounds of the busiest link's time for the round's messages
+///   stretch  busiest on the topology / busiest on the dimensions' own links
+///   weight   of a link: its time for all messages of the phase / busiest
 ///
 /// A phase takes stretch times the serialisation of its closed form: the same on a network that
-/// gives every pair of the phase what the dimensions say, more where ways meet (over-subscription,
-/// collisions of a hash) or links are slower, less where they are faster. Latencies stay the
-/// dimensions', as with messages (phase_messages.h).
+/// gives every pair of the phase what the dimensions say, more where routes meet
+/// (over-subscription, collisions of a hash) or links are slower, less where they are faster.
+/// Latencies stay the dimensions', as with messages (phase_messages.h).
 ///
 /// Ignores: that rounds of different members overlap.
 class LaidPhases {

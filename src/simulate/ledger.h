@@ -12,7 +12,7 @@
 
 namespace orrery::simulate {
 
-/// What a ledger needs to know of the workload's tables.
+/// LedgerRows are what a ledger needs to know of the workload's tables.
 struct LedgerRows {
   TimeCategories categories;
   std::vector<std::size_t> exposed;  ///< by group: its category's row
@@ -35,12 +35,12 @@ class Ledger {
 
   Time last() const { return last_; }
   /// Collectives, if there are any, take what messages take too.
-  Beside beside() const { return beside_without(0); }
+  Concurrent concurrent() const { return concurrent_without(0); }
   /// If `collectives` of the active ones did not run.
-  Beside beside_without(int collectives) const {
-    return collectives_ > collectives ? Beside::collectives
-           : messages_ > 0            ? Beside::messages
-                                      : Beside::nothing;
+  Concurrent concurrent_without(int collectives) const {
+    return collectives_ > collectives ? Concurrent::collectives
+           : messages_ > 0            ? Concurrent::messages
+                                      : Concurrent::nothing;
   }
   const Breakdown& breakdown() const { return breakdown_; }
 
@@ -105,7 +105,7 @@ class Ledger {
     last_ = now;
     computing_ = false;
   }
-  /// What was booked from one moment to another was booked `times` more, and time has moved on.
+  /// Books `times` more what was booked from one moment to another, and moves time on.
   void shift(Time by, const Breakdown& before, const Breakdown& after, std::int64_t times) {
     last_ += by;
     for (std::size_t row = 0; row < breakdown_.time.size(); ++row) {

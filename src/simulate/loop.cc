@@ -307,7 +307,7 @@ void Loop<Transport>::start_compute(RunningId id) {
   take_host(rank, running.span, node.host_cost);
   rank.ledger.begin_compute(now, node.phase);
   const BoundTemplate& shape = *rank.window[running.instance].shape;
-  const Time done = rank.job.start(now, host_end, shape, node, rank.ledger.beside());
+  const Time done = rank.job.start(now, host_end, shape, node, rank.ledger.concurrent());
   queue_.push(done, kComputeDone, running.rank, rank.job.generation);
 }
 
@@ -332,9 +332,9 @@ void Loop<Transport>::set_contention(RankIndex index) {
     push_chain_end(index);
     return;
   }
-  if (rank.job.running && rank.job.beside != rank.ledger.beside()) {
+  if (rank.job.running && rank.job.concurrent != rank.ledger.concurrent()) {
     const Time before = rank.job.done();
-    const Time done = rank.job.change_speed(queue_.now(), rank.ledger.beside());
+    const Time done = rank.job.change_speed(queue_.now(), rank.ledger.concurrent());
     if (done != before) {
       queue_.push(done, kComputeDone, index, ++rank.job.generation);
     }

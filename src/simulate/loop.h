@@ -43,7 +43,7 @@ class Loop {
 
   std::uint64_t events() const { return completions_; }
   std::vector<Span> take_spans() { return std::move(spans_); }
-  /// What each role has issued; empty unless spans are recorded.
+  /// Returns what each role has issued; empty unless spans are recorded.
   std::vector<std::vector<graph::Instance>> take_instances() { return std::move(issued_); }
   const TimeCategories& categories() const { return rows_.categories; }
   Time finish(std::size_t rank) const { return ranks_[rank].ledger.last(); }
@@ -68,7 +68,7 @@ class Loop {
   struct Meeting {
     std::vector<RunningId> arrived;
   };
-  /// What the transport moves.
+  /// Moving is what the transport moves.
   struct Moving {
     bool message = false;
     std::vector<RunningId> nodes;  ///< a collective's members; a message's send; a copy
@@ -105,7 +105,7 @@ class Loop {
   void start_send(RunningId id);
   void start_receive(RunningId id);
   void finish_transport(Activity activity);
-  void finish_message(const Way& way, RunningId send);
+  void finish_message(const FlowRoute& route, RunningId send);
   void take_message(RunningId receive, std::uint32_t span);
   void complete(RunningId id);
   /// `cause`: the node's span or, where it takes no time, what let it begin.
@@ -118,7 +118,7 @@ class Loop {
   template <class Book>
   ChainWalk<Book> walk_of(RankState& rank, Book& book);
   void walk_chain(RankIndex rank, Time now);
-  Beside outside_of_chain(const RankState& rank) const;
+  Concurrent outside_of_chain(const RankState& rank) const;
   void push_chain_end(RankIndex rank);
   void finish_chain(RankIndex rank);
 

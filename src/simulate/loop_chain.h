@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the loop does with chains (chain.h; members of Loop; loop.cc includes it).
+/// This part of the loop handles chains (chain.h; members of Loop; loop.cc includes it).
 #pragma once
 
 #include <cassert>
@@ -28,7 +28,8 @@ const ChainTable& Loop<Transport>::chains_of(std::size_t program, int template_i
   return *tables[number];
 }
 
-/// Of a collective that nothing can disturb on any rank of the program; 0 where it does nothing.
+/// Returns the time of a collective that nothing can disturb on any rank of the program; 0 where it
+/// does nothing.
 template <class Transport>
 std::optional<Time> Loop<Transport>::time_alone(std::size_t program, const BoundNode& node) {
   std::optional<Time> same;
@@ -122,14 +123,14 @@ void Loop<Transport>::push_chain_end(RankIndex index) {
   }
 }
 
-/// What runs beside the chain's kernels, apart from its own collectives.
+/// Returns what runs beside the chain's kernels, apart from its own collectives.
 template <class Transport>
-Beside Loop<Transport>::outside_of_chain(const RankState& rank) const {
+Concurrent Loop<Transport>::outside_of_chain(const RankState& rank) const {
   int own = 0;
   for (std::size_t lane = 1; lane < rank.chain.chain->lane_count; ++lane) {
     own += rank.chain.place.end[lane] < Time::max() && !rank.chain.place.waits[lane] ? 1 : 0;
   }
-  return rank.ledger.beside_without(own);
+  return rank.ledger.concurrent_without(own);
 }
 
 template <class Transport>

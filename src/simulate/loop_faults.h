@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What faults do to the loop (members of Loop; loop.cc includes it).
+/// This part of the loop applies faults (members of Loop; loop.cc includes it).
 #pragma once
 
 #include <utility>
@@ -18,17 +18,17 @@ void Loop<Transport>::push_fault() {
 
 template <class Transport>
 void Loop<Transport>::strike_now() {
-  bool ways = false;
+  bool routes = false;
   for (; next_fault_ < faults_->changes.size() && faults_->changes[next_fault_].at == queue_.now();
        ++next_fault_) {
     const faults::Change& change = faults_->changes[next_fault_];
     if (change.link) {
-      ways |= transport_.change_link(static_cast<topology::LinkId>(change.place), change.value);
+      routes |= transport_.change_link(static_cast<topology::LinkId>(change.place), change.value);
     } else {
       set_pace(static_cast<RankIndex>(change.place), change.value);
     }
   }
-  if (ways) {
+  if (routes) {
     queue_.push(queue_.now() + faults_->reroute_after, kReroute, 0);
   }
   push_fault();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the loop does with collectives, copies and messages (members of Loop; loop.cc includes it).
+/// This part of the loop handles collectives, copies and messages (members of Loop; loop.cc
+/// includes it).
 #pragma once
 
 #include <utility>
@@ -122,13 +123,13 @@ template <class Transport>
 void Loop<Transport>::start_send(RunningId id) {
   Running& running = running_[id];
   const BoundNode& node = ranks_[running.rank].node(running);
-  const Way& way = wiring_.way_of(running.rank, node.flow);
+  const FlowRoute& route = wiring_.route_of(running.rank, node.flow);
   running.span = open_span(running);
   communication_began(running.rank, node);
-  communication_began(way.target, node);
+  communication_began(route.target, node);
   const Activity activity = new_activity(true);
   moving_[activity].nodes.push_back(id);
-  transport_.begin_message(activity, way, node.bytes);
+  transport_.begin_message(activity, route, node.bytes);
 }
 
 template <class Transport>
@@ -138,8 +139,8 @@ void Loop<Transport>::finish_transport(Activity activity) {
   free_activities_.push_back(activity);
   if (moving_[activity].message) {
     const Running& send = running_[nodes.front()];
-    const Way& way = wiring_.way_of(send.rank, ranks_[send.rank].node(send).flow);
-    finish_message(way, nodes.front());
+    const FlowRoute& route = wiring_.route_of(send.rank, ranks_[send.rank].node(send).flow);
+    finish_message(route, nodes.front());
   } else {
     for (const RunningId member : nodes) {
       const Running& running = running_[member];
@@ -153,21 +154,21 @@ void Loop<Transport>::finish_transport(Activity activity) {
 }
 
 template <class Transport>
-void Loop<Transport>::finish_message(const Way& way, RunningId send) {
+void Loop<Transport>::finish_message(const FlowRoute& route, RunningId send) {
   const Running running = running_[send];
   const BoundNode& node = ranks_[running.rank].node(running);
-  communication_ended(way.source, node);
-  communication_ended(way.target, node);
+  communication_ended(route.source, node);
+  communication_ended(route.target, node);
   close_span(running.span, Time(0));
   if (record_spans_) {  // the same message on the receiver's side
     Span& received = spans_[running.span + 1];
     received = spans_[running.span];
-    received.rank = ranks_[way.target].number;
+    received.rank = ranks_[route.target].number;
     received.kind = graph::Node::Kind::receive;
     received.cause = running.span;
   }
   complete(send);
-  Mailbox& mailbox = mailboxes_[way.mailbox];
+  Mailbox& mailbox = mailboxes_[route.mailbox];
   const std::uint32_t received = record_spans_ ? running.span + 1 : Span::kNone;
   if (mailbox.waiting.empty()) {
     mailbox.arrived.push(received);

@@ -22,8 +22,8 @@ using topology::LinkId;
 
 constexpr LinkId kNoLink = UINT32_MAX;
 
-/// What a phase may take of any link, its messages one after the other, whose members do not send
-/// alike: so much may it miss of what folded ranks send, and that of it.
+/// A phase whose members do not send alike may take this much of any link, its messages one after
+/// the other: so much may it miss of what folded ranks send, and that of it.
 constexpr Time kMostApart = 10_ns;
 
 bool may_run_apart(const PhasePlan& phase) {
@@ -32,14 +32,14 @@ bool may_run_apart(const PhasePlan& phase) {
     return false;
   }
   std::map<LinkId, Time> taken;
-  const auto take = [&](std::uint32_t message, std::span<const topology::Hop> way) {
-    return std::ranges::all_of(way, [&](const topology::Hop& hop) {
+  const auto take = [&](std::uint32_t message, std::span<const topology::Hop> route) {
+    return std::ranges::all_of(route, [&](const topology::Hop& hop) {
       return (taken[hop.link] += phase.bytes(message) / hop.bandwidth) <= kMostApart;
     });
   };
   for (std::uint32_t group = 0; group < phase.groups; ++group) {
     for (std::uint32_t message = 0; message < phase.list->size(); ++message) {
-      if (!take(message, phase.way(group, message))) {
+      if (!take(message, phase.route(group, message))) {
         return false;
       }
     }
@@ -57,12 +57,13 @@ class LinkImages {
  public:
   explicit LinkImages(std::size_t links) : image_(links, kNoLink), origin_(links, kNoLink) {}
 
-  /// False where the ways contradict what is known, or differ.
-  bool add(std::span<const topology::Hop> way, std::span<const topology::Hop> image) {
-    return std::ranges::equal(way, image, [&](const topology::Hop& from, const topology::Hop& to) {
-      return from.bandwidth == to.bandwidth && from.latency == to.latency &&
-             pair(from.link, to.link);
-    });
+  /// False where the routes contradict what is known, or differ.
+  bool add(std::span<const topology::Hop> route, std::span<const topology::Hop> image) {
+    return std::ranges::equal(route, image,
+                              [&](const topology::Hop& from, const topology::Hop& to) {
+                                return from.bandwidth == to.bandwidth &&
+                                       from.latency == to.latency && pair(from.link, to.link);
+                              });
   }
   const std::vector<LinkId>& get() const { return image_; }
 
@@ -101,8 +102,8 @@ class Symmetry {
         return std::nullopt;
       }
     }
-    for (const Way& way : wiring_.ways()) {
-      if (!maps_message(way, digit, links)) {
+    for (const FlowRoute& route : wiring_.routes()) {
+      if (!maps_message(route, digit, links)) {
         return std::nullopt;
       }
     }
@@ -146,7 +147,7 @@ class Symmetry {
       std::set<std::int64_t> senders;
       std::set<std::uint32_t> here;
       for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
-        const std::int64_t sender = phase.ways->ends(group * pairs.size() + pair).source;
+        const std::int64_t sender = phase.routes->ends(group * pairs.size() + pair).source;
         senders.insert(sender);
         if (fold.representative(sender) == sender) {
           here.insert(pairs[pair].sender);
@@ -198,7 +199,7 @@ class Symmetry {
           apart_.insert(static_cast<int>(i));
           continue;
         }
-        const bool fresh = seen_.emplace(from[p].ways, from[p].list).second;
+        const bool fresh = seen_.emplace(from[p].routes, from[p].list).second;
         if (fresh && !maps_phase(from[p], to[p], digit, &links)) {
           return false;
         }
@@ -215,16 +216,16 @@ class Symmetry {
       return false;
     }
     Ends ends;
-    for (std::uint32_t way = 0; way < to.groups * pairs; ++way) {
-      const RankPair pair = to.ways->ends(way);
-      ends[{pair.source, pair.target}] = {way / pairs, way % pairs};
+    for (std::uint32_t route = 0; route < to.groups * pairs; ++route) {
+      const RankPair pair = to.routes->ends(route);
+      ends[{pair.source, pair.target}] = {route / pairs, route % pairs};
     }
     std::vector<std::uint32_t> images(pairs);
     for (std::uint32_t group = 0; group < from.groups; ++group) {
       std::optional<std::uint32_t> image_group;
       for (std::uint32_t pair = 0; pair < pairs; ++pair) {
-        const std::uint32_t way = group * pairs + pair;
-        const RankPair at = from.ways->ends(way);
+        const std::uint32_t route = group * pairs + pair;
+        const RankPair at = from.routes->ends(route);
         const auto found = ends.find({shifted(digit, at.source), shifted(digit, at.target)});
         if (found == ends.end() ||
             image_group.value_or(found->second.group) != found->second.group) {
@@ -233,7 +234,7 @@ class Symmetry {
         image_group = found->second.group;
         images[pair] = found->second.pair;
         if (links != nullptr &&
-            !links->add((*from.ways)[way], (*to.ways)[*image_group * pairs + images[pair]])) {
+            !links->add((*from.routes)[route], (*to.routes)[*image_group * pairs + images[pair]])) {
           return false;
         }
       }
@@ -253,16 +254,16 @@ class Symmetry {
     return known->second;
   }
 
-  bool maps_message(const Way& way, const graph::Digit& digit, LinkImages& links) {
-    const std::int64_t from = shifted(digit, way.from);
-    const std::int64_t to = shifted(digit, way.to);
-    if (from + way.to - way.from != to ||
-        map_.outermost(way.from, way.to) != map_.outermost(from, to)) {
+  bool maps_message(const FlowRoute& route, const graph::Digit& digit, LinkImages& links) {
+    const std::int64_t from = shifted(digit, route.from);
+    const std::int64_t to = shifted(digit, route.to);
+    if (from + route.to - route.from != to ||
+        map_.outermost(route.from, route.to) != map_.outermost(from, to)) {
       return false;
     }
     hops_.clear();
     image_hops_.clear();
-    map_.route(way.from, way.to, hops_);
+    map_.route(route.from, route.to, hops_);
     map_.route(from, to, image_hops_);
     return links.add(hops_, image_hops_);
   }
@@ -272,7 +273,7 @@ class Symmetry {
   Wiring wiring_;
   MessagePlans plans_;
   topology::LinkMap map_;
-  std::set<std::pair<const WayTable*, const collective::MessageList*>> seen_;
+  std::set<std::pair<const RouteTable*, const collective::MessageList*>> seen_;
   std::map<std::pair<const collective::MessageList*, std::vector<std::uint32_t>>, bool> schedules_;
   std::set<int> apart_;
   std::vector<topology::Hop> hops_;
@@ -349,7 +350,7 @@ LinkMirrors mirrors_of(const Found& found, std::size_t links) {
   }
   const auto all = static_cast<double>(graph::product_of(found.digits));
   for (const LinkId link : mirrors.stands_for) {
-    mirrors.crowd.push_back(all / orbit[link]);
+    mirrors.multiplicity.push_back(all / orbit[link]);
   }
   return mirrors;
 }

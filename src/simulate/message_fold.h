@@ -17,13 +17,13 @@ namespace orrery::simulate {
 ///
 ///   communicators, and the groups in which a phase runs its schedule, onto such
 ///   messages    onto messages of equal size that wait for the images of what they waited for
-///   links       of a message's way onto those of its image's way, one to one, at equal bandwidth
-///               and latency; each link has one image
+///   links       of a message's route onto those of its image's route, one to one, at equal
+///               bandwidth and latency; each link has one image
 ///
 /// Shifts commute, so what maps itself under each maps itself under the group G of them all. Every
 /// message has one image sent by a simulated rank. A link L and its images are one in the
 /// simulation: of a message over it |G| / |images of L| mirrors pass L at once
-/// (LinkMirrors::crowd).
+/// (LinkMirrors::multiplicity).
 ///
 /// A phase that takes at most kMostApart (10 ns) of any link need not send alike, as the trees of a
 /// gradient norm do not: where it does not it goes apart, the messages of all its members on their
@@ -33,7 +33,7 @@ namespace orrery::simulate {
 /// or a network of links, by any routing that has the symmetry (a hash has none).
 ///
 /// `bound`: all templates, whose messages exist; else nothing folds. `refusal`: why nothing may
-/// fold, if so. Takes the ways of all messages once per digit tried.
+/// fold, if so. Takes the routes of all messages once per digit tried.
 Fold fold_messages(const graph::Workload& workload, const machine::Machine& machine, Binding& bound,
                    const std::optional<std::string>& refusal);
 

@@ -131,23 +131,23 @@ const collective::MessageList& MessagePlans::list(CommunicatorIndex communicator
   return folded_lists_.emplace(std::move(shape), whole.folded(whole.images(images))).first->second;
 }
 
-const WayTable& MessagePlans::ways(CommunicatorIndex communicator,
-                                   const collective::CollectivePhase& phase,
-                                   const collective::MessageList& list, const Groups& groups,
-                                   bool mirrored) {
+const RouteTable& MessagePlans::routes(CommunicatorIndex communicator,
+                                       const collective::CollectivePhase& phase,
+                                       const collective::MessageList& list, const Groups& groups,
+                                       bool mirrored) {
   Shape shape = shape_of(phase);
   shape.communicator = communicator;
   shape.mirrored = mirrored;
-  const auto [found, fresh] = ways_.try_emplace(std::move(shape));
+  const auto [found, fresh] = routes_.try_emplace(std::move(shape));
   if (!fresh) {
     return found->second;
   }
-  const collective::PhaseWays ways(phase, machine_);
+  const collective::PhaseRoutes routes(phase, machine_);
   std::vector<topology::Hop> hops;
   for (const std::vector<std::int64_t>& group : groups) {
     for (const collective::MessageList::Pair& pair : list.pairs()) {
       hops.clear();
-      ways.append(group[pair.sender], group[pair.receiver], hops);
+      routes.append(group[pair.sender], group[pair.receiver], hops);
       if (mirrored) {
         wiring_.mirrors().mirror(hops);
       }
@@ -205,7 +205,7 @@ Result<void> MessagePlans::check_algorithms(const graph::Workload& workload,
   return {};
 }
 
-/// What one member's part of it comes to.
+/// Returns what one member's part of the collective comes to in messages.
 double MessagePlans::messages_of(CommunicatorIndex communicator, int collective) {
   double messages = 0;
   for (const collective::CollectivePhase& phase :
@@ -231,7 +231,8 @@ double MessagePlans::messages_of(RankIndex rank, const BoundTemplate& shape) {
   return messages;
 }
 
-/// Of a list of work; of other sources nobody knows. The ranks of a role count as its first does.
+/// Returns the sum over a list of work; of other sources nobody knows. The ranks of a role count as
+/// its first does.
 double MessagePlans::sum_of(const graph::Workload& workload, const OfTemplate& of) const {
   const graph::IssueList* list = workload.source->list();
   if (list == nullptr) {
@@ -260,13 +261,13 @@ double MessagePlans::sum_of(const graph::Workload& workload, const OfTemplate& o
   return sum;
 }
 
-/// What one member's part of it comes to.
+/// Returns what one member's part of the collective comes to in cost.
 double MessagePlans::cost_of(CommunicatorIndex communicator, int collective, const Cost& cost) {
   double sum = 0;
   for (const PhasePlan& phase : of(communicator, collective)) {
     for (std::uint32_t group = 0; group < phase.groups; ++group) {
       for (std::uint32_t message = 0; message < phase.list->size(); ++message) {
-        sum += cost(phase.bytes(message), phase.way(group, message).size());
+        sum += cost(phase.bytes(message), phase.route(group, message).size());
       }
     }
   }
@@ -292,7 +293,7 @@ double MessagePlans::cost_of(const graph::Workload& workload, const Cost& cost,
     for (const BoundNode& node : shape.nodes) {
       sum += node.kind == graph::Node::Kind::collective ? of_collective(rank, node)
              : node.kind == graph::Node::Kind::send
-                 ? cost(node.bytes, links(wiring_.way_of(rank, node.flow)))
+                 ? cost(node.bytes, links(wiring_.route_of(rank, node.flow)))
                  : 0;
     }
     return sum;
@@ -313,7 +314,7 @@ PhasePlan MessagePlans::plan_of(CommunicatorIndex communicator,
   const collective::MessageList& list =
       folds ? this->list(communicator, phase, groups) : this->list(phase);
   return {.list = &list,
-          .ways = &ways(communicator, phase, list, groups, !apart),
+          .routes = &routes(communicator, phase, list, groups, !apart),
           .groups = static_cast<std::uint32_t>(groups.size()),
           .size = phase.size,
           .setup = collective::setup_of(phase, machine_)};

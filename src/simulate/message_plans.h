@@ -24,24 +24,24 @@ namespace orrery::simulate {
 /// More messages than this take hours.
 inline constexpr double kMostMessagesOfARun = 2e9;
 
-/// Who sends to whom.
+/// A RankPair says who sends to whom.
 struct RankPair {
   std::int64_t source = 0;
   std::int64_t target = 0;
 };
 
-/// Ways one after the other.
-class WayTable {
+/// Routes one after the other.
+class RouteTable {
  public:
-  std::span<const topology::Hop> operator[](std::size_t way) const {
-    return std::span(hops_).subspan(first_[way], first_[way + 1] - first_[way]);
+  std::span<const topology::Hop> operator[](std::size_t route) const {
+    return std::span(hops_).subspan(first_[route], first_[route + 1] - first_[route]);
   }
   void add(std::span<const topology::Hop> hops, std::int64_t source, std::int64_t destination) {
     hops_.insert(hops_.end(), hops.begin(), hops.end());
     first_.push_back(hops_.size());
     ends_.emplace_back(static_cast<std::int32_t>(source), static_cast<std::int32_t>(destination));
   }
-  RankPair ends(std::size_t way) const { return {ends_[way].first, ends_[way].second}; }
+  RankPair ends(std::size_t route) const { return {ends_[route].first, ends_[route].second}; }
 
  private:
   std::vector<std::pair<std::int32_t, std::int32_t>> ends_;
@@ -53,23 +53,23 @@ class WayTable {
 /// only, `groups` of members run its schedule beside each other.
 struct PhasePlan {
   const collective::MessageList* list = nullptr;
-  const WayTable* ways = nullptr;  ///< by group and pair of the list
+  const RouteTable* routes = nullptr;  ///< by group and pair of the list
   std::uint32_t groups = 1;
   Bytes size{0};
   Time setup{0};  ///< before the first message
 
   std::size_t messages() const { return groups * list->size(); }
-  std::span<const topology::Hop> way(std::uint32_t group, std::uint32_t message) const {
-    return (*ways)[group * list->pairs().size() + list->pair(message)];
+  std::span<const topology::Hop> route(std::uint32_t group, std::uint32_t message) const {
+    return (*routes)[group * list->pairs().size() + list->pair(message)];
   }
   RankPair ends(std::uint32_t group, std::uint32_t message) const {
-    return ways->ends(group * list->pairs().size() + list->pair(message));
+    return routes->ends(group * list->pairs().size() + list->pair(message));
   }
   /// Messages carry whole bytes.
   Bytes bytes(std::uint32_t message) const;
 };
 
-/// Schedules are kept once for all communicators of one shape, ways once for all sizes that run
+/// Schedules are kept once for all communicators of one shape, routes once for all sizes that run
 /// under the same protocols. Where ranks fold (Wiring::mirrors) only what simulated ranks send is
 /// there, in the groups that hold one; of collectives apart (LinkMirrors) what all members send.
 class MessagePlans {
@@ -84,27 +84,27 @@ class MessagePlans {
   /// Mistakes: algorithms that have no messages (phase_messages.h), by group; more than
   /// kMostMessagesOfARun. `network`: as the user calls it.
   Result<void> check(const graph::Workload& workload, std::string_view network);
-  /// Of the algorithms alone.
+  /// Checks the algorithms alone.
   Result<void> check_algorithms(const graph::Workload& workload, std::string_view network);
 
-  /// Cost of what all simulated ranks send, if cost(bytes, links of the way) is a message's; 0 for
-  /// work that is not a list. Requires check().
+  /// Cost of what all simulated ranks send, if cost(bytes, links of the route) is a message's; 0
+  /// for work that is not a list. Requires check().
   using Cost = std::function<double(Bytes, std::size_t)>;
-  using Links = std::function<std::size_t(const Way&)>;
+  using Links = std::function<std::size_t(const FlowRoute&)>;
   double cost_of(const graph::Workload& workload, const Cost& cost, const Links& links);
 
   /// References stay valid. Requires check().
   const std::vector<PhasePlan>& of(CommunicatorIndex communicator, int collective);
 
  private:
-  /// What two phases with the same schedule and the same ways agree in. `communicator` none: with
-  /// the same schedule.
+  /// A Shape is what two phases with the same schedule and the same ways agree in. `communicator`
+  /// none: with the same schedule.
   struct Shape {
     CommunicatorIndex communicator = Wiring::kNone;
     graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
     collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::ring;
     std::vector<std::int64_t> ports;  ///< dimension, count, stride, protocol of each
-    bool mirrored = true;             ///< of ways
+    bool mirrored = true;             ///< of routes
     friend auto operator<=>(const Shape&, const Shape&) = default;
   };
   using Groups = std::vector<std::vector<std::int64_t>>;
@@ -115,18 +115,19 @@ class MessagePlans {
   double messages_of(CommunicatorIndex communicator, int collective);
   double messages_of(RankIndex rank, const BoundTemplate& shape);
   double cost_of(CommunicatorIndex communicator, int collective, const Cost& cost);
-  /// Of all instances of a list of work, if of(rank, template) is one instance's.
+  /// Returns the sum over all instances of a list of work, if of(rank, template) is one instance's.
   using OfTemplate = std::function<double(RankIndex, const BoundTemplate&)>;
   double sum_of(const graph::Workload& workload, const OfTemplate& of) const;
   static Shape shape_of(const collective::CollectivePhase& phase);
   const collective::MessageList& list(const collective::CollectivePhase& phase);
-  /// What simulated ranks send of it, where ranks fold.
+  /// Returns what simulated ranks send of a phase, where ranks fold.
   const collective::MessageList& list(CommunicatorIndex communicator,
                                       const collective::CollectivePhase& phase,
                                       const Groups& groups);
-  /// `mirrored`: on the links that stand for those of the ways.
-  const WayTable& ways(CommunicatorIndex communicator, const collective::CollectivePhase& phase,
-                       const collective::MessageList& list, const Groups& groups, bool mirrored);
+  /// `mirrored`: on the links that stand for those of the routes.
+  const RouteTable& routes(CommunicatorIndex communicator, const collective::CollectivePhase& phase,
+                           const collective::MessageList& list, const Groups& groups,
+                           bool mirrored);
   PhasePlan plan_of(CommunicatorIndex communicator, const collective::CollectivePhase& phase,
                     Groups groups, bool apart);
 
@@ -136,7 +137,7 @@ class MessagePlans {
   std::vector<std::vector<std::unique_ptr<std::vector<PhasePlan>>>> plans_;
   std::map<Shape, collective::MessageList> lists_;
   std::map<Shape, collective::MessageList> folded_lists_;
-  std::map<Shape, WayTable> ways_;
+  std::map<Shape, RouteTable> routes_;
 };
 
 /// Members of a communicator (ranks, ascending) by the groups in which they run `phase`, each in

@@ -40,7 +40,7 @@ MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding
       map_(laid_links(machine)),
       plans_(wiring, binding, machine),
       links_(make_links<Links>(map_, machine, shortcuts)),
-      routes_(wiring.ways().size()),
+      routes_(wiring.routes().size()),
       mirrors_(wiring.mirrors()),
       wires_(machine.wires) {}
 
@@ -61,9 +61,10 @@ void MessageTransport<Links>::expect_faults() {
 }
 
 template <class Links>
-network::TransferId MessageTransport<Links>::start(Bytes bytes, std::span<const topology::Hop> way,
+network::TransferId MessageTransport<Links>::start(Bytes bytes,
+                                                   std::span<const topology::Hop> route,
                                                    RankPair ends) {
-  const std::span<const topology::Hop> taken = faults_ ? faults_->way(way) : way;
+  const std::span<const topology::Hop> taken = faults_ ? faults_->route(route) : route;
   const network::TransferId id = [&] {
     if constexpr (std::is_same_v<Links, network::PacketLinks>) {
       return links_.start(
@@ -74,7 +75,7 @@ network::TransferId MessageTransport<Links>::start(Bytes bytes, std::span<const 
     }
   }();
   if (faults_) {
-    faults_->began(id, way, taken);
+    faults_->began(id, route, taken);
   }
   if (record_) {
     message_span_.resize(std::max<std::size_t>(message_span_.size(), id + 1));
@@ -90,7 +91,7 @@ Result<void> MessageTransport<Links>::count_work(const graph::Workload& workload
   if constexpr (kCounts) {
     work_ = plans_.cost_of(
         workload, [&](Bytes bytes, std::size_t links) { return links_.passes(bytes, links); },
-        [&](const Way& way) { return route(way).size(); });
+        [&](const FlowRoute& route) { return hops_of(route).size(); });
     if (work_ > kMostPassesOfARun) {
       return fail(fmt::format(
           "network {}: packets pass links about {:.1e} times, at most {:.0e} end within hours; "
@@ -148,17 +149,18 @@ void MessageTransport<Links>::begin_copy(Activity id, RankIndex /*rank*/, int co
 }
 
 template <class Links>
-void MessageTransport<Links>::begin_message(Activity id, const Way& way, Bytes bytes) {
-  own(start(bytes, route(way), {way.from, way.to}), {.activity = id});
+void MessageTransport<Links>::begin_message(Activity id, const FlowRoute& route, Bytes bytes) {
+  own(start(bytes, hops_of(route), {route.from, route.to}), {.activity = id});
 }
 
-/// What the sender's software costs is part of the last latency: it occupies nothing.
+/// Returns the links of a route; what the sender's software costs is part of the last latency: it
+/// occupies nothing.
 template <class Links>
-std::span<const topology::Hop> MessageTransport<Links>::route(const Way& way) {
-  std::vector<topology::Hop>& hops = routes_[way.number];
-  if (hops.empty() && way.from != way.to) {
-    map_.route(way.from, way.to, hops);
-    const auto outermost = static_cast<std::size_t>(map_.outermost(way.from, way.to));
+std::span<const topology::Hop> MessageTransport<Links>::hops_of(const FlowRoute& route) {
+  std::vector<topology::Hop>& hops = routes_[route.number];
+  if (hops.empty() && route.from != route.to) {
+    map_.route(route.from, route.to, hops);
+    const auto outermost = static_cast<std::size_t>(map_.outermost(route.from, route.to));
     hops.back().latency += map_.dimensions()[outermost].message_overhead;
     mirrors_.mirror(hops);
   }
@@ -205,7 +207,7 @@ void MessageTransport<Links>::send_first(Activity id) {
 template <class Links>
 void MessageTransport<Links>::send(const Owner& owner) {
   const PhasePlan& phase = phase_of(under_[owner.activity]);
-  own(start(phase.bytes(owner.message), phase.way(owner.group, owner.message),
+  own(start(phase.bytes(owner.message), phase.route(owner.group, owner.message),
             phase.ends(owner.group, owner.message)),
       owner);
 }
@@ -256,7 +258,7 @@ bool MessageTransport<Links>::leaves(const engine::EventQueue::Event& event) con
   }
 }
 
-/// Of the pair of ranks that the message goes between.
+/// Sends the next message of the pair of ranks that the message goes between.
 template <class Links>
 void MessageTransport<Links>::send_next(const Owner& owner) {
   if (owner.message == kWhole) {
@@ -275,7 +277,7 @@ template <class Links>
 bool MessageTransport<Links>::arrive(const Owner& owner) {
   Under& under = under_[owner.activity];
   const collective::MessageList& list = *phase_of(under).list;
-  if (kHolds && (!kTellsLeaving || phase_of(under).way(owner.group, owner.message).empty())) {
+  if (kHolds && (!kTellsLeaving || phase_of(under).route(owner.group, owner.message).empty())) {
     send_next(owner);
   }
   std::uint32_t* const waits = under.waits.data() + owner.group * list.size();

@@ -26,17 +26,17 @@
 
 namespace orrery::simulate {
 
-/// Every message of every collective, and every message from rank to rank, on the links of its way
-/// (transport.h). What a collective is made of says collective/phase_messages.h; how messages share
-/// links says `Links`, a model of machine/network:
+/// Every message of every collective, and every message from rank to rank, on the links of its
+/// route (transport.h). What a collective is made of says collective/phase_messages.h; how messages
+/// share links says `Links`, a model of machine/network:
 ///
 ///   id   = start(bytes, route, queue)
 ///   done = handle(event, queue)        settle(queue)
 ///
 /// A phase begins when the one before has ended for all members.
 ///
-/// Cost: an event or two for each link of each message's way, whatever it carries. Memory: what is
-/// on its way, plus a schedule per shape of communicator and its ways.
+/// Cost: an event or two for each link of each message's route, whatever it carries. Memory: what
+/// is on its way, plus a schedule per shape of communicator and its routes.
 template <class Links>
 class MessageTransport {
  public:
@@ -47,7 +47,7 @@ class MessageTransport {
       std::is_same_v<Links, flit::FlitNetwork> || std::is_same_v<Links, network::PacketLinks>;
   /// Only where rates follow: fifo has booked when messages pass, flits know no other capacity.
   static constexpr bool kLinksChange = std::is_same_v<Links, network::FairNetwork>;
-  /// What is on the links must be the same again: told only by what has rates.
+  /// Repeats are told only by what has rates: what is on the links must be the same again.
   static constexpr bool kRepeats = std::is_same_v<Links, network::FairNetwork>;
   static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
   /// Whether messages that leave in order (MessageList::next) must be held back: where they would
@@ -55,7 +55,7 @@ class MessageTransport {
   static constexpr bool kHolds =
       std::is_same_v<Links, network::FairNetwork> || std::is_same_v<Links, network::PacketLinks>;
   static constexpr bool kTellsLeaving = std::is_same_v<Links, network::FairNetwork>;
-  /// What a message costs depends on its bytes, so that the work of a run is counted first.
+  /// Work of a run is counted first where what a message costs depends on its bytes.
   static constexpr bool kCounts = std::is_same_v<Links, network::PacketLinks>;
 
   MessageTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
@@ -78,7 +78,7 @@ class MessageTransport {
 
   void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
   void begin_copy(Activity id, RankIndex rank, int collective);
-  void begin_message(Activity id, const Way& way, Bytes bytes);
+  void begin_message(Activity id, const FlowRoute& route, Bytes bytes);
   std::optional<Activity> handle(const engine::EventQueue::Event& event);
   void settle();
   /// How much of its work a run has done (kCounts): told instead of the instances issued.
@@ -87,7 +87,7 @@ class MessageTransport {
   {
     progress_ = std::move(progress);
   }
-  /// What keeps messages from ever arriving.
+  /// Returns what keeps messages from ever arriving.
   std::vector<std::string> stalls() const;
   /// Before the first message: links may change. Requires kLinksChange.
   void expect_faults();
@@ -127,14 +127,15 @@ class MessageTransport {
   static constexpr std::uint32_t kCopied = kFirstEvent + 1;
   static constexpr std::uint32_t kWhole = UINT32_MAX;
 
-  /// A collective under way.
+  /// A collective in flight.
   struct Under {
     const std::vector<PhasePlan>* phases = nullptr;
     std::size_t phase = 0;
     std::size_t left = 0;              ///< messages that have not arrived
     std::vector<std::uint32_t> waits;  ///< by group and message: arrivals that it waits for
   };
-  /// What arrives with a message of the network: one of a phase, or (message kWhole) an activity.
+  /// An Owner is what arrives with a message of the network: one of a phase, or (message kWhole) an
+  /// activity.
   struct Owner {
     Activity activity = 0;
     std::uint32_t group = 0;
@@ -157,16 +158,16 @@ class MessageTransport {
   /// True when it was the collective's last.
   bool end_phase(Activity id);
   /// Begins a message between two ranks.
-  network::TransferId start(Bytes bytes, std::span<const topology::Hop> way, RankPair ends);
+  network::TransferId start(Bytes bytes, std::span<const topology::Hop> route, RankPair ends);
   void own(network::TransferId transfer, const Owner& owner);
-  std::span<const topology::Hop> route(const Way& way);
+  std::span<const topology::Hop> hops_of(const FlowRoute& route);
 
   Binding& binding_;
   engine::EventQueue& queue_;
   topology::LinkMap map_;
   MessagePlans plans_;
   Links links_;
-  std::vector<std::vector<topology::Hop>> routes_;  ///< by way
+  std::vector<std::vector<topology::Hop>> routes_;  ///< by route
   std::vector<Owner> owners_;                       ///< by TransferId
   std::vector<Under> under_;                        ///< by Activity
   const LinkMirrors& mirrors_;
@@ -176,7 +177,7 @@ class MessageTransport {
   double work_ = 0;     ///< of the run, as Links counts it; 0: not known
   double told_at_ = 0;  ///< work done when progress was last told
   bool record_ = false;
-  std::vector<MessageSpan> messages_;      ///< begun; those under way end at Time::max()
+  std::vector<MessageSpan> messages_;      ///< begun; those in flight end at Time::max()
   std::vector<std::size_t> message_span_;  ///< by TransferId, if recorded
 };
 

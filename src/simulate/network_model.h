@@ -7,7 +7,7 @@
 
 namespace orrery::simulate {
 
-/// How collectives and messages share the network's links (docs/models/networks.md). What runs each
+/// How collectives and messages share the network's links (docs/models/network.md). What runs each
 /// is a row of kNetworks (simulate.cc).
 enum class NetworkModel : std::uint8_t { ports, fifo, flow, flit, packet };
 constexpr auto named_values(NetworkModel) {

@@ -33,7 +33,7 @@ PortTransport::PortTransport(const Wiring& wiring, Binding& binding,
       laid_(laid_on(wiring, binding, machine, links_)),
       network_(links_.links() + (laid_ ? laid_->links() : 0)),
       plans_(wiring.communicator_count()),
-      routes_(wiring.ways().size()) {}
+      routes_(wiring.routes().size()) {}
 
 PortTransport::Plan PortTransport::make_plan(CommunicatorIndex number, int collective) {
   const Communicator& communicator = wiring_.communicator(number);
@@ -71,12 +71,12 @@ const PortTransport::Plan& PortTransport::plan(CommunicatorIndex number, int col
   return *plans[what];
 }
 
-const topology::Route& PortTransport::route(const Way& way) {
-  if (routes_[way.number] == nullptr) {
-    routes_[way.number] = std::make_unique<topology::Route>(
-        laid_ ? laid_->message(way.from, way.to) : occupancy_.message(way.from, way.to));
+const topology::Route& PortTransport::laid_route(const FlowRoute& route) {
+  if (routes_[route.number] == nullptr) {
+    routes_[route.number] = std::make_unique<topology::Route>(
+        laid_ ? laid_->message(route.from, route.to) : occupancy_.message(route.from, route.to));
   }
-  return *routes_[way.number];
+  return *routes_[route.number];
 }
 
 void PortTransport::own(network::TransferId transfer, Activity id) {
@@ -97,14 +97,14 @@ void PortTransport::begin_collective(Activity id, CommunicatorIndex communicator
 
 std::span<const topology::LinkUse> PortTransport::copy_links(RankIndex rank,
                                                              const BoundCollective& copy) {
-  const auto port = copy.host > Time(0) || copy.way == graph::CopyWay::none
+  const auto port = copy.host > Time(0) || copy.direction == graph::CopyDirection::none
                         ? std::nullopt
                         : machine::copy_port(copy.tier, machine_);
   if (!port) {
     return {};
   }
   const std::int64_t device = wiring_.ranks()[rank];
-  const topology::LinkId link = copy.way == graph::CopyWay::out
+  const topology::LinkId link = copy.direction == graph::CopyDirection::out
                                     ? links_.up(device, port->dimension)
                                     : links_.down(device, port->dimension);
   const topology::LinkUse use{link, topology::counted(port->share)};
@@ -129,15 +129,15 @@ void PortTransport::start_phase(Activity id) {
       id);
 }
 
-void PortTransport::begin_message(Activity id, const Way& way, Bytes bytes) {
-  const topology::Route& route = this->route(way);
+void PortTransport::begin_message(Activity id, const FlowRoute& route, Bytes bytes) {
+  const topology::Route& taken = laid_route(route);
   const Time serialisation =
-      from_seconds(static_cast<double>(bytes.value()) * route.seconds_per_byte);
+      from_seconds(static_cast<double>(bytes.value()) * taken.seconds_per_byte);
   if (id >= under_.size()) {
     under_.resize(id + 1);
   }
   under_[id] = {};
-  own(network_.start(queue_.now(), serialisation, route.latency + route.overhead, route.links), id);
+  own(network_.start(queue_.now(), serialisation, taken.latency + taken.overhead, taken.links), id);
 }
 
 std::optional<Activity> PortTransport::handle(const engine::EventQueue::Event& event) {
@@ -163,7 +163,8 @@ void PortTransport::describe(const std::vector<Activity>& live,
   network_.describe(queue_.now(), transfers, state);
 }
 
-/// Of every link, the communicator that uses it, if it is the only one and no message passes.
+/// Finds, for every link, the communicator that uses it, if it is the only one and no message
+/// passes.
 void PortTransport::count_users() {
   user_of_link_.assign(links_.links() + (laid_ ? laid_->links() : 0), kUnused);
   const auto use = [&](std::span<const topology::LinkUse> links, std::int32_t user) {
@@ -172,8 +173,8 @@ void PortTransport::count_users() {
       known = known == kUnused || known == user ? user : kSeveral;
     }
   };
-  for (const Way& way : wiring_.ways()) {
-    use(route(way).links, kSeveral);
+  for (const FlowRoute& route : wiring_.routes()) {
+    use(laid_route(route).links, kSeveral);
   }
   for (const BoundCollective& copy : binding_.collectives()) {
     for (RankIndex rank = 0; copy.is_copy && rank < wiring_.ranks().size(); ++rank) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the event loop knows of one simulated rank.
+/// RankState is what the event loop knows of one simulated rank.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace orrery::simulate {
 
 /// Position of a rank among the simulated ones.
 using RankIndex = std::uint32_t;
-/// Of a node that runs, from its start until it is complete.
+/// A RunningId names a node that runs, from its start until it is complete.
 using RunningId = std::uint32_t;
 inline constexpr RunningId kNoRunning = UINT32_MAX;
 
@@ -135,7 +135,7 @@ struct RankState {
   }
 };
 
-/// It does nothing until it comes back, if ever.
+/// Says whether the rank does nothing until it comes back, if ever.
 inline bool is_gone(const RankState& rank) {
   return rank.job.pace == std::numeric_limits<double>::infinity();
 }

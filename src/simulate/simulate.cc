@@ -57,7 +57,7 @@ std::optional<std::string> waiting_node(const graph::Workload& workload, const R
   return std::nullopt;
 }
 
-/// What ranks that did not finish wait for; empty when all finished.
+/// Returns what ranks that did not finish wait for; empty when all finished.
 std::vector<std::string> unfinished(const graph::Workload& workload,
                                     const std::vector<RankState>& ranks) {
   std::vector<std::string> waiting;

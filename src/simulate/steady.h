@@ -182,7 +182,7 @@ class SteadyState {
     if (rank.job.running) {
       put(rank.job.end - rank.job.kernel);
       put(std::bit_cast<std::int64_t>(rank.job.remaining));
-      put(static_cast<std::int64_t>(rank.job.beside));
+      put(static_cast<std::int64_t>(rank.job.concurrent));
       put(rank.job.since);
       put(rank.job.begin);
       put(std::max(rank.job.host_end, loop_.queue_.now()));

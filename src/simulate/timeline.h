@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What one run was like.
+/// A Timeline tells what one run was like.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace orrery::simulate {
 
-/// What an instant of a rank's time counts as; of every workload the rows
+/// TimeCategories are what an instant of a rank's time counts as; of every workload the rows
 ///
 ///   its phases, host, its categories of exposed communication, bubble
 ///
@@ -113,14 +113,15 @@ struct Timeline {
   /// In the order in which they had their streams and dependencies; empty unless recorded. A
   /// message is the span of its send, followed by the same as the receiver's.
   std::vector<Span> spans;
-  /// What was issued, by role; empty unless spans are recorded.
+  /// Instances were issued, by role; empty unless spans are recorded.
   std::vector<std::vector<graph::Instance>> instances;
   std::vector<MessageSpan> messages;  ///< in the order in which they began; empty unless recorded
   /// With faults only, which may leave ranks waiting for ever: then the times are those until then,
   /// and what was not over ends at Time::max().
   std::optional<Stop> stopped;
 
-  /// Of the critical rank, by the category's or group's name; 0 when there is none of that name.
+  /// Returns the time of the critical rank, by the category's or group's name; 0 when there is none
+  /// of that name.
   Time time(std::string_view category) const;
 };
 

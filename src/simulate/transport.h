@@ -6,8 +6,8 @@
 ///
 ///   begin_collective(id, communicator, collective)   all its simulated members have come
 ///   begin_copy(id, rank, collective)                 of one rank, to or from another memory tier
-///   begin_message(id, way, bytes)
-///   handle(event) -> id of what has finished, if any
+///   begin_message(id, route, bytes)                  from one rank to another
+///   handle(event)                                    -> id of what has finished, if any
 ///   settle()                                         an instant is over; may push events
 ///   undisturbed(communicator, collective)            its time, if nothing else ever uses its links
 ///   check(workload, network)                         before anything begins: what it cannot do
@@ -44,13 +44,13 @@
 
 namespace orrery::simulate {
 
-/// What a transport is asked to move, from begin to the event that finishes it.
+/// An Activity is what a transport is asked to move, from begin to the event that finishes it.
 using Activity = std::uint32_t;
 
 inline constexpr std::uint32_t kFirstTransportEvent = network::AnalyticalNetwork::kFirstEvent;
 
 /// Collectives phase by phase on the ports that they occupy (collective/cost.h), messages on those
-/// of their ways; ports shared as AnalyticalNetwork says. The fast model: a collective of many
+/// of their routes; ports shared as AnalyticalNetwork says. The fast model: a collective of many
 /// ranks is a few events, and ranks fold. On a machine with a topology phases and messages occupy
 /// its links instead (laid_phases.h), and no rank folds; copies keep the ports.
 class PortTransport {
@@ -68,7 +68,7 @@ class PortTransport {
   }
   void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
   void begin_copy(Activity id, RankIndex rank, int collective);
-  void begin_message(Activity id, const Way& way, Bytes bytes);
+  void begin_message(Activity id, const FlowRoute& route, Bytes bytes);
   std::optional<Activity> handle(const engine::EventQueue::Event& event);
   void settle() { network_.settle(queue_); }
   void expect_faults() {}
@@ -76,7 +76,7 @@ class PortTransport {
   void reroute() {}
   std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective);
 
-  /// For steady.h: what decides how the activities under way, listed in `live`, go on; of which of
+  /// For steady.h: what decides how the activities in flight, listed in `live`, go on; of which of
   /// them an event is (nothing: it does nothing); time moved on.
   static constexpr bool kRepeats = true;
   void describe(const std::vector<Activity>& live, std::vector<std::int64_t>& state) const;
@@ -92,7 +92,7 @@ class PortTransport {
     std::vector<Time> serialisation;
     std::vector<std::vector<topology::LinkUse>> links;
   };
-  /// What an activity does next.
+  /// Under says what an activity does next.
   struct Under {
     const Plan* plan = nullptr;  ///< of a collective
     std::size_t phase = 0;
@@ -101,7 +101,7 @@ class PortTransport {
 
   const Plan& plan(CommunicatorIndex communicator, int collective);
   Plan make_plan(CommunicatorIndex communicator, int collective);
-  const topology::Route& route(const Way& way);
+  const topology::Route& laid_route(const FlowRoute& route);
   void start_phase(Activity id);
   /// The port of a rank that a copy uses, if any; stays where it is.
   std::span<const topology::LinkUse> copy_links(RankIndex rank, const BoundCollective& copy);
@@ -117,7 +117,7 @@ class PortTransport {
   std::optional<LaidPhases> laid_;  ///< of a machine with a topology; its links follow links_
   network::AnalyticalNetwork network_;
   std::vector<std::vector<std::unique_ptr<Plan>>> plans_;  ///< [communicator][collective]
-  std::vector<std::unique_ptr<topology::Route>> routes_;   ///< by way
+  std::vector<std::unique_ptr<topology::Route>> routes_;   ///< by route
   std::map<std::pair<topology::LinkId, int>, topology::LinkUse> copies_;  ///< by port and tier
   std::vector<Activity> owners_;                                          ///< by TransferId
   std::vector<Under> under_;                                              ///< by Activity

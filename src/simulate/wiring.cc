@@ -13,7 +13,7 @@ Wiring::Wiring(const graph::Workload& workload, const Binding& bound, const Fold
       mirrors_(fold.mirrors),
       groups_(workload.groups.size()) {
   build_communicators(workload);
-  build_ways(workload, bound, fold);
+  build_routes(workload, bound, fold);
 }
 
 void Wiring::build_communicators(const graph::Workload& workload) {
@@ -40,7 +40,7 @@ void Wiring::build_communicators(const graph::Workload& workload) {
   }
 }
 
-void Wiring::build_ways(const graph::Workload& workload, const Binding& bound, const Fold& fold) {
+void Wiring::build_routes(const graph::Workload& workload, const Binding& bound, const Fold& fold) {
   const auto program_of = [&](std::size_t rank) {
     return workload.role(workload.role_of(ranks_[rank])).program;
   };
@@ -68,10 +68,10 @@ void Wiring::build_ways(const graph::Workload& workload, const Binding& bound, c
       const auto target = static_cast<std::size_t>(found - ranks_.begin());
       const int received =
           bound.flow(program_of(target), {false, -flows[f].peer, flows[f].channel});
-      const auto number = static_cast<std::uint32_t>(ways_.size());
+      const auto number = static_cast<std::uint32_t>(routes_.size());
       ends_[first_end_[i] + f] = number;
-      ways_.push_back({number, static_cast<RankIndex>(i), static_cast<RankIndex>(target), ranks_[i],
-                       to, mailbox_of(static_cast<RankIndex>(target), received)});
+      routes_.push_back({number, static_cast<RankIndex>(i), static_cast<RankIndex>(target),
+                         ranks_[i], to, mailbox_of(static_cast<RankIndex>(target), received)});
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who talks to whom among the simulated ranks.
+/// Wiring says who talks to whom among the simulated ranks.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Communicator {
   std::vector<RankIndex> members;
 };
 
-/// The way of one rank's messages of one flow.
-struct Way {
+/// The route of one rank's messages of one flow.
+struct FlowRoute {
   std::uint32_t number = 0;
   RankIndex source = 0;
   RankIndex target = 0;
@@ -48,14 +48,14 @@ class Wiring {
   const Communicator& communicator(CommunicatorIndex number) const {
     return communicators_[static_cast<std::size_t>(number)];
   }
-  const std::vector<Way>& ways() const { return ways_; }
-  const Way& way_of(RankIndex rank, int flow) const { return ways_[end_of(rank, flow)]; }
+  const std::vector<FlowRoute>& routes() const { return routes_; }
+  const FlowRoute& route_of(RankIndex rank, int flow) const { return routes_[end_of(rank, flow)]; }
   std::uint32_t mailbox_of(RankIndex rank, int flow) const { return end_of(rank, flow); }
   std::size_t mailbox_count() const { return mailboxes_; }
 
  private:
   void build_communicators(const graph::Workload& workload);
-  void build_ways(const graph::Workload& workload, const Binding& bound, const Fold& fold);
+  void build_routes(const graph::Workload& workload, const Binding& bound, const Fold& fold);
   std::uint32_t end_of(RankIndex rank, int flow) const {
     return ends_[first_end_[rank] + static_cast<std::size_t>(flow)];
   }
@@ -66,8 +66,8 @@ class Wiring {
   std::size_t groups_ = 0;
   std::vector<Communicator> communicators_;
   std::vector<CommunicatorIndex> communicator_of_;  ///< by rank and group
-  std::vector<Way> ways_;
-  /// By rank and flow of its program: of a send its way, of a receive its mailbox.
+  std::vector<FlowRoute> routes_;
+  /// By rank and flow of its program: of a send its route, of a receive its mailbox.
   std::vector<std::uint32_t> ends_;
   std::vector<std::size_t> first_end_;
   std::size_t mailboxes_ = 0;

@@ -56,7 +56,7 @@ class SizesDone {
     }
   }
 
-  /// Of the next size.
+  /// Returns the progress of the next size.
   simulate::Progress of(Bytes bytes) {
     const double before = done_;
     const double work = work_of(bytes);

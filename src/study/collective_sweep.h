@@ -14,8 +14,8 @@ namespace orrery::study {
 
 struct SweepTable {
   std::vector<collective::SweepRow> rows;
-  /// What auto did not take, a line each: what its library does not have (left_out.h), and what
-  /// has no messages on this network.
+  /// Notes say what auto did not take, a line each: what its library does not have (left_out.h),
+  /// and what has no messages on this network.
   std::vector<std::string> notes;
 };
 

@@ -22,8 +22,8 @@ struct FigureGroup {
   std::vector<Figure> figures;
 };
 
-/// What a JSON report of `orrery simulate` says, by its keys: a report of another version may have
-/// other categories.
+/// RunFigures are what a JSON report of `orrery simulate` says, by its keys: a report of another
+/// version may have other categories.
 struct RunFigures {
   std::string source;  ///< file or plan that it comes from
   std::string model;

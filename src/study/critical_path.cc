@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "machine/compute/compute_model.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 namespace orrery::study {
 namespace {
@@ -187,8 +187,9 @@ class Walk {
 
   void step_compute(const simulate::Span& its) {
     const compute::Device& device =
-        machine_.parts.empty() ? machine_.device
-                               : machine_.parts[machine::part_of(machine_, its.rank)].device;
+        machine_.parts.empty()
+            ? machine_.device
+            : machine_.parts[machine::device_group_of(machine_, its.rank)].device;
     const NodeCost& cost = this->cost(node_of(its), device);
     if (its.host_stall > Time(0) && its.host_begin + cost.host_span == its.end) {
       book_kernels(cost, cost.tail);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a step costs in energy and in money.
+/// A step costs energy and money.
 #pragma once
 
 #include <optional>
@@ -37,7 +37,7 @@ struct StepEnergy {
 
   Energy device() const { return idle + kernels + communication; }
   Energy total() const;
-  /// Of one device alone, without links and lower memory tiers.
+  /// Returns the power of one device alone, without links and lower memory tiers.
   Power average_power(const Run& run) const;
 };
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/beyond_time.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "study/run.h"
 #include "workload/memory/footprint.h"
 #include "workload/parallel/proportion.h"

@@ -64,7 +64,7 @@ inline constexpr double kLargestFactor = 64;
 Result<Explanation> explain(const zoo::Model& model, const machine::Machine& machine,
                             const plan::Plan& plan, std::int64_t devices,
                             const ExplainOptions& options = {});
-/// Of a workload from anywhere. Mistakes: those of run_workload.
+/// Explains a workload from anywhere. Mistakes: those of run_workload.
 Result<Explanation> explain(const std::string& name, const graph::Workload& workload,
                             const machine::Machine& machine, const ExplainOptions& options = {});
 

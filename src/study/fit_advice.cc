@@ -21,7 +21,7 @@ constexpr std::size_t kMostChanges = 3;     // of one piece of advice
 constexpr std::size_t kMostSimulated = 12;  // pieces of advice
 constexpr double kLooking = 0.5;            // of the progress, before any is simulated
 
-/// Of one field, or of two that go together.
+/// An Option changes one field, or two that go together.
 struct Option {
   int field = 0;  ///< options of one field exclude each other
   std::string text;
@@ -174,7 +174,7 @@ class Search {
     bool fits = false;
   };
 
-  /// Of several that change the same fields only the fastest counts.
+  /// Advice counts, of several that change the same fields, only the fastest.
   struct Advice {
     std::vector<int> fields;
     FitChange change;
@@ -219,7 +219,7 @@ class Search {
     }
   }
 
-  /// Of every field the option that leaves least, so that few sets of three remain.
+  /// Keeps of every field the option that leaves least, so that few sets of three remain.
   void keep_strongest() {
     std::vector<Option> strongest;
     Bytes least = Bytes::max();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What would make a plan fit that does not.
+/// Fit advice says what would make a plan fit that does not.
 #pragma once
 
 #include <cstddef>

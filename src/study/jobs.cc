@@ -30,7 +30,7 @@ std::vector<std::int64_t> order_of(Placement placement, std::int64_t devices, st
   return order;
 }
 
-/// Of the free ones the first of each node in turn.
+/// Returns the free devices, the first of each node in turn.
 std::vector<std::int64_t> spread(const std::vector<bool>& taken, std::int64_t node) {
   std::vector<std::pair<std::int64_t, std::int64_t>> order;  // turn, device
   std::vector<std::int64_t> turns(taken.size() / static_cast<std::size_t>(node) + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the time of one kernel depends on.
+/// A KernelBound says what the time of one kernel depends on.
 #pragma once
 
 #include <array>

@@ -99,7 +99,8 @@ void take(const CsvRow& row, std::optional<std::size_t> column, const CsvTable& 
   }
 }
 
-/// Of one head and sequence: the area under min(position, window) over the queries' positions.
+/// Returns the pairs of one head and sequence: the area under min(position, window) over the
+/// queries' positions.
 double visible_pairs(const AttentionQuery& query) {
   const auto queries = static_cast<double>(query.queries);
   const auto keys = static_cast<double>(query.keys);
@@ -112,7 +113,7 @@ double visible_pairs(const AttentionQuery& query) {
   return queries * window - growing * growing / 2;
 }
 
-/// Of a query that names its keys and key-value heads.
+/// Checks a query that names its keys and key-value heads.
 void check_attention(const AttentionQuery& query, QueryCheck& check) {
   constexpr std::array<std::string_view, 5> kFrameworks{"", "trtllm", "vllm", "sglang", "pytorch"};
   check.require(

@@ -26,11 +26,11 @@ struct MemorySample {
 
 class MemoryOverTime {
  public:
-  /// Both must outlive it. Requires a timeline with spans.
+  /// Reads a workload and its timeline, which both must outlive it. Requires a timeline with spans.
   MemoryOverTime(const graph::Workload& workload, const simulate::Timeline& timeline);
 
-  /// Of a simulated rank, one sample per moment at which something changes, by time; empty where
-  /// the workload allocates nothing.
+  /// Returns the samples of a simulated rank, one per moment at which something changes, by time;
+  /// empty where the workload allocates nothing.
   std::vector<MemorySample> of(std::int64_t rank) const;
 
  private:
@@ -42,7 +42,7 @@ struct RankPeak {
   std::int64_t rank = 0;
   MemorySample fullest;  ///< the first with the most bytes
 };
-/// Of each simulated rank, ascending; empty and required as above.
+/// Returns the peak of each simulated rank, ascending; empty and required as above.
 std::vector<RankPeak> fullest_moments(const graph::Workload& workload,
                                       const simulate::Timeline& timeline);
 

@@ -8,9 +8,9 @@
 
 namespace orrery::study {
 
-/// What of a workload is beyond simulated time, 106 days (Time): nodes that take longer alone, on
-/// an idle machine; without such nodes, roles whose nodes one after the other do. Nothing when
-/// neither is: then a run that got stuck did so for another reason.
+/// Returns what of a workload is beyond simulated time, 106 days (Time): nodes that take longer
+/// alone, on an idle machine; without such nodes, roles whose nodes one after the other do. Nothing
+/// when neither is: then a run that got stuck did so for another reason.
 ///
 /// Requires: a verified workload, the machine fitted to its ranks.
 Error overflowing_time(const graph::Workload& workload, const machine::Machine& machine);

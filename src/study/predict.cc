@@ -106,7 +106,7 @@ Result<Prediction> predict_memory(const TableCase& run, Measure measure,
   return prediction;
 }
 
-/// Of a plan that runs.
+/// Says whether a plan that runs fits.
 bool fits(const zoo::Model& model, const machine::Machine& machine, const plan::Plan& plan) {
   if (!plan::check(plan, model)) {
     return false;

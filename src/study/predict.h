@@ -19,8 +19,8 @@ struct Prediction {
 plan::Plan least_recompute(const zoo::Model& model, const machine::Machine& machine,
                            const plan::Plan& plan);
 
-/// What `run` would measure on `machine`, simulated although it may not fit. Mistakes: the plan's,
-/// as check() and run_step() give them.
+/// Returns what `run` would measure on `machine`, simulated although it may not fit. Mistakes: the
+/// plan's, as check() and run_step() give them.
 Result<Prediction> predict(const TableCase& run, Measure measure, const machine::Machine& machine);
 
 }  // namespace orrery::study

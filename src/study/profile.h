@@ -30,7 +30,7 @@
 
 namespace orrery::study {
 
-/// What a measured column holds.
+/// A Measure says what a measured column holds.
 enum class Measure : std::uint8_t {
   step_s,
   step_ms,

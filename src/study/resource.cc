@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/resource.h"
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 namespace orrery::study {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a machine could have more of.
+/// A Resource is what a machine could have more of.
 #pragma once
 
 #include <array>
@@ -63,8 +63,9 @@ inline constexpr std::array kRemoteLinks{
                "pool fabric bandwidth"},
 };
 
-/// Those of the machine and plan: compute, every memory tier, the links of a remote memory, every
-/// network dimension of more than one device, kernel launch, host dispatch unless it is 0.
+/// Returns the resources of the machine and plan: compute, every memory tier, the links of a remote
+/// memory, every network dimension of more than one device, kernel launch, host dispatch unless it
+/// is 0.
 std::vector<Resource> resources_of(const machine::Machine& machine, const plan::Plan& plan);
 
 /// Makes the resource `factor` times as good: rates times `factor`, times divided by it.

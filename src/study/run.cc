@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "simulate/simulate.h"
 #include "study/fit_advice.h"
 #include "study/overflow.h"
@@ -37,7 +37,8 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-/// Of the plan, or nothing when a degree or their product is outside of what check() allows anyway.
+/// Returns the devices of the plan, or nothing when a degree or their product is outside of what
+/// check() allows anyway.
 std::int64_t devices_of(const plan::Plan& plan) {
   const std::int64_t devices = (Bytes(plan.tp) * plan.cp * plan.pp * plan.dp).value();  // saturates
   const bool sane =

@@ -62,8 +62,8 @@ struct Run : WorkloadRun {
   double hfu = 0;
 };
 
-/// What keeps the plan from running that needs no simulation and no memory footprint: plan against
-/// model, plan against devices, machine and data type. Nothing when it can.
+/// Returns what keeps the plan from running that needs no simulation and no memory footprint: plan
+/// against model, plan against devices, machine and data type. Nothing when it can.
 Error plan_mistakes(const zoo::Model& model, const machine::Machine& machine,
                     const plan::Plan& plan, std::int64_t devices);
 

@@ -93,7 +93,8 @@ std::string letters(std::string_view text) {
   return result;
 }
 
-/// What published tables and recipes call a model that is shipped under another name.
+/// An OtherName is what published tables and recipes call a model that is shipped under another
+/// name.
 struct OtherName {
   std::string_view name;
   std::string_view shipped;

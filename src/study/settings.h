@@ -38,7 +38,7 @@ struct GptShape {
   }
 };
 
-/// What a table names instead of describing it.
+/// TableNames are what a table names instead of describing it.
 struct TableNames {
   std::string model{};       ///< of `orrery list models`; "" = the GPT of the shape
   std::string machine{};     ///< of `orrery list machines`; "" = the profile's
@@ -71,8 +71,8 @@ struct TableCase {
 
 /// Names of all fields that a Setting may have: the shape's, the names', the plan's.
 std::vector<std::string> setting_fields();
-/// Those of serving: "model", "machine", "engine", of requests "requests.rate" and so on
-/// (ServedRequests), of the engine "scheduler.max_num_seqs" and so on (serving::Engine).
+/// Returns the fields of serving: "model", "machine", "engine", of requests "requests.rate" and so
+/// on (ServedRequests), of the engine "scheduler.max_num_seqs" and so on (serving::Engine).
 std::vector<std::string> serving_fields();
 
 /// Requests that a row of a table describes.

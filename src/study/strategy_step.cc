@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "planner/spmd/decoder.h"
 #include "planner/spmd/machine_prices.h"
 #include "planner/spmd/saved.h"

@@ -24,8 +24,8 @@ namespace orrery::study {
 Result<graph::Workload> workload_of(const chakra::TraceSet& traces, const machine::Machine& machine,
                                     bool durations, chakra::TensorsOfRank tensors = {});
 
-/// What the nodes of the `.et` files of `prefix` read and write, by rank; empty of JSON, of which
-/// nobody has defined it. Mistakes: those of find_trace_files.
+/// Returns what the nodes of the `.et` files of `prefix` read and write, by rank; empty of JSON, of
+/// which nobody has defined it. Mistakes: those of find_trace_files.
 Result<chakra::TensorsOfRank> tensors_of(const std::string& prefix);
 
 }  // namespace orrery::study

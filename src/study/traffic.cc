@@ -198,7 +198,7 @@ class TrafficSum {
     }
   }
 
-  /// Of the buffer, by a member.
+  /// Returns the share of the buffer that a member sends.
   double share_sent(const graph::Node& node, const std::vector<collective::Extent>& extents,
                     double members) const {
     const auto phases = collective::plan_collective(node.collective, node.bytes, extents,
@@ -240,7 +240,7 @@ class TrafficSum {
   std::vector<std::vector<std::int64_t>> ranks_;  ///< by role
   int role_ = 0;
   std::map<std::size_t, std::vector<Place>> places_;  ///< of the role's ranks, by group
-  /// Of its messages, by peer: how many ranks' cross each dimension outermost.
+  /// Crossings of its messages, by peer: how many ranks' cross each dimension outermost.
   std::map<std::int64_t, std::vector<std::int64_t>> crossings_;
   double times_ = 0;  ///< how often a rank of the role runs the node that is added
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a step moves.
+/// Traffic is what a step moves.
 #pragma once
 
 #include <vector>

@@ -61,7 +61,7 @@ struct ValidationOptions {
   std::function<void(double)> progress = {};  ///< called now and then with the share done
 };
 
-/// What one row of a table ran: its model and plan, recompute_to_fit carried out.
+/// A PublishedRun is what one row of a table ran: its model and plan, recompute_to_fit carried out.
 struct PublishedRun {
   std::string key;
   std::string machine;  ///< name
@@ -69,7 +69,7 @@ struct PublishedRun {
   plan::Plan plan;
   std::string problem;  ///< why the row was not read; then nothing of it counts
 };
-/// Of the rows that measure a step, each once. Mistakes: as validate().
+/// Returns the runs of the rows that measure a step, each once. Mistakes: as validate().
 Result<std::vector<PublishedRun>> published_runs(const ValidationProfile& profile,
                                                  const CsvTable& table,
                                                  const ValidationOptions& options = {});

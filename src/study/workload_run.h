@@ -34,7 +34,7 @@ struct WorkloadRun {
   collective::AlgorithmChoice algorithms{};  ///< of the collectives of each group
 };
 
-/// Of a verified workload, on as many devices of the machine as it has ranks. Mistakes: too many
+/// Runs a verified workload, on as many devices of the machine as it has ranks. Mistakes: too many
 /// ranks for the machine, copies to memory that it does not have, those of simulate().
 Result<WorkloadRun> run_workload(const std::string& name, graph::Workload workload,
                                  const machine::Machine& machine,

@@ -33,7 +33,7 @@ machine::Machine two_protocols() {
   return machine;
 }
 
-/// What the machine itself would measure.
+/// Returns what the machine itself would measure.
 std::vector<CollectiveMeasurement> measured_on(const machine::Machine& machine) {
   std::vector<CollectiveMeasurement> measurements;
   for (const Kind kind : {Kind::all_reduce, Kind::all_gather}) {

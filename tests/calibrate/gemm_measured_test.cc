@@ -13,7 +13,7 @@ namespace {
 
 struct Bound {
   std::string device, machine, format;
-  /// What the measured times of 8-bit formats contain besides; from the same fit (--cast).
+  /// The measured times of 8-bit formats contain a conversion besides; from the same fit (--cast).
   GemmCast cast;
   double median, mean;
 };

@@ -38,7 +38,7 @@ class MeasuredOn : public ::testing::TestWithParam<const char*> {
 };
 INSTANTIATE_TEST_SUITE_P(Measured, MeasuredOn, ::testing::ValuesIn(kMachines));
 
-/// Those from 64 KiB to 1 GiB.
+/// Returns the rows from 64 KiB to 1 GiB.
 std::vector<CollectiveMeasurement> large(const std::vector<CollectiveMeasurement>& rows) {
   std::vector<CollectiveMeasurement> found;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(found),

@@ -24,7 +24,7 @@ using ::testing::Not;
 
 const std::string kCases = ORRERY_SOURCE_DIR "/tests/compat/astra/cases/";
 
-/// What a run needs; replace one entry to change a file.
+/// Files are what a run needs; replace one entry to change a file.
 using Files = std::map<std::string, std::string>;
 
 Files files_of(const std::string& name) {

@@ -148,8 +148,8 @@ chakra::ProtoNode kernel(std::uint64_t id, std::uint64_t microseconds,
   return node;
 }
 
-/// Both ranks: w and x make a in 2 us, w and a make b in 3 us, b is summed over the ranks, b makes
-/// w in 1 us.
+/// Writes a step of two ranks: w and x make a in 2 us, w and a make b in 3 us, b is summed over the
+/// ranks, b makes w in 1 us.
 std::string write_step(const Folder& folder) {
   std::vector<chakra::ProtoNode> nodes{
       kernel(1, 2, {}, {"w", "1000", "x", "300"}, {"a", "4000"}),

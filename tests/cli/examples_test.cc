@@ -139,7 +139,7 @@ TEST(Examples, OffloadBuysMemoryWithTime) {
   EXPECT_GT(rows["nvme                0"][0], rows["cpu                 0"][0]);
 }
 
-/// What an example prints, line by line.
+/// Returns what an example prints, line by line.
 std::vector<std::string> lines_of(const std::string& example, const std::string& words = "") {
   const Folder folder;
   const std::string out = folder / "out";

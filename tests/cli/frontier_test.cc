@@ -16,7 +16,7 @@ namespace {
 
 using Table = std::map<int, std::vector<double>>;  ///< by the first column
 
-/// What `run.sh FINDING` prints, without the two heading lines.
+/// Returns what `run.sh FINDING` prints, without the two heading lines.
 Table table(const std::string& finding) {
   const Folder folder;
   const std::string out = folder / "out";

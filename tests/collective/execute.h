@@ -24,15 +24,15 @@ namespace orrery::testing {
 /// How a message goes: each link is held for bytes / bandwidth, from when it is free and the first
 /// byte is there; a link's latency later the first byte is at the next. `after` the last byte has
 /// passed the last link the message has arrived.
-struct MessageWay {
+struct MessageRoute {
   std::vector<topology::Hop> hops;
   Time after{0};
 };
 
-/// The links of a network, and the way of a message on them.
+/// The links of a network, and the route of a message on them.
 struct Wires {
   std::size_t links = 0;
-  std::function<const MessageWay&(std::int64_t sender, std::int64_t receiver)> way;
+  std::function<const MessageRoute&(std::int64_t sender, std::int64_t receiver)> route;
 };
 
 /// A message leaves when those in its `after` have arrived; among ready ones that want a link the
@@ -52,7 +52,7 @@ struct Want {
   }
 };
 
-constexpr int kSlicesUnderWay = 2;
+constexpr int kSlicesInFlight = 2;
 
 class Executor {
  public:
@@ -91,22 +91,22 @@ class Executor {
   void take_link(const Want& want) {
     const auto m = static_cast<std::size_t>(want.message);
     const collective::Message& message = schedule_.messages[m];
-    const MessageWay& way = wires_.way(message.sender, message.receiver);
-    assert(want.hop < way.hops.size() && "a message passes at least one link");
-    const topology::Hop& hop = way.hops[want.hop];
+    const MessageRoute& route = wires_.route(message.sender, message.receiver);
+    assert(want.hop < route.hops.size() && "a message passes at least one link");
+    const topology::Hop& hop = route.hops[want.hop];
     const double bytes = static_cast<double>(message.blocks.size()) * block_bytes_;
     const Time held = from_seconds(bytes / hop.bandwidth.value());
     const Time start = links_[hop.link].take(want.when, held);
     run_.departure[m] = want.hop == 0 ? start : run_.departure[m];
     last_byte_[m] = std::max(start + held, last_byte_[m]) + hop.latency;
-    if (want.hop + 1 < way.hops.size()) {
+    if (want.hop + 1 < route.hops.size()) {
       wants_.push({start + hop.latency, want.message, want.hop + 1});
     } else {
-      arrive(m, last_byte_[m] + way.after);
+      arrive(m, last_byte_[m] + route.after);
     }
   }
 
-  /// What waited only for this may go now or when the last of its others has arrived.
+  /// Tells what waited for the message: it may go now or when the last of its others has arrived.
   void arrive(std::size_t m, Time when) {
     run_.arrival[m] = when;
     run_.end = std::max(run_.end, when);
@@ -137,7 +137,7 @@ class Executor {
 
 /// One schedule run by several groups at once on the same links, as one schedule: rank r of group i
 /// is groups[i][r]. The buffer is cut into `slices` that run beside each other, as transports cut
-/// messages into packets, two of a message under way at once. Message by message, slice by slice,
+/// messages into packets, two of a message in flight at once. Message by message, slice by slice,
 /// group by group.
 inline collective::MessageSchedule together(const collective::MessageSchedule& schedule,
                                             std::span<const std::vector<std::int64_t>> groups,
@@ -157,8 +157,8 @@ inline collective::MessageSchedule together(const collective::MessageSchedule& s
       for (int& earlier : message.after) {
         earlier = earlier * copies + copy;
       }
-      if (copy >= kSlicesUnderWay * count) {
-        message.after.push_back(static_cast<int>(all.messages.size()) - kSlicesUnderWay * count);
+      if (copy >= kSlicesInFlight * count) {
+        message.after.push_back(static_cast<int>(all.messages.size()) - kSlicesInFlight * count);
       }
       all.messages.push_back(std::move(message));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the messages of a phase take on the links of a machine, by execute.h.
+/// The time of the messages of a phase on the links of a machine, by execute.h.
 #pragma once
 
 #include <algorithm>
@@ -68,18 +68,18 @@ struct MessageCuts {
 /// Until the last of these groups, all beginning at once, has done the phase.
 inline Time message_time(const collective::CollectivePhase& phase, const DeviceGroups& groups,
                          const machine::Machine& machine, const MessageCuts& cuts = {}) {
-  const collective::PhaseWays ways(phase, machine);
-  std::map<std::pair<std::int64_t, std::int64_t>, MessageWay> known;
-  const auto way = [&](std::int64_t from, std::int64_t to) -> const MessageWay& {
+  const collective::PhaseRoutes routes(phase, machine);
+  std::map<std::pair<std::int64_t, std::int64_t>, MessageRoute> known;
+  const auto route = [&](std::int64_t from, std::int64_t to) -> const MessageRoute& {
     const auto [found, fresh] = known.try_emplace({from, to});
     if (fresh) {
-      ways.append(from, to, found->second.hops);
+      routes.append(from, to, found->second.hops);
     }
     return found->second;
   };
   const collective::MessageSchedule schedule =
       together(collective::schedule_of(phase, machine, cuts.chunks), groups, cuts.slices);
-  const Wires wires{.links = topology::LinkMap(machine.network).links(), .way = way};
+  const Wires wires{.links = topology::LinkMap(machine.network).links(), .route = route};
   return collective::setup_of(phase, machine) + execute(schedule, phase.size, wires).end;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `auto` takes, protocols, and collectives over nodes, as in NCCL.
+/// `auto` takes the protocols, and collectives over nodes, that NCCL does.
 #include <gtest/gtest.h>
 
 #include "collective/cost.h"

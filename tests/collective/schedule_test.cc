@@ -26,7 +26,7 @@ std::uint64_t bit(int rank) {
   return std::uint64_t{1} << rank;
 }
 
-/// What a rank holds of a block before the collective.
+/// Returns what a rank holds of a block before the collective.
 std::uint64_t at_start(const MessageSchedule& schedule, int rank, int block) {
   switch (schedule.kind) {
     case Kind::all_reduce:
@@ -44,7 +44,7 @@ std::uint64_t at_start(const MessageSchedule& schedule, int rank, int block) {
   return 0;
 }
 
-/// What it must hold after, or 0 when that does not matter.
+/// Returns what a rank must hold after it, or 0 when that does not matter.
 std::uint64_t at_end(const MessageSchedule& schedule, int rank, int block) {
   const std::uint64_t everyone = bit(schedule.ranks) - 1;
   switch (schedule.kind) {

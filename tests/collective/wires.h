@@ -32,7 +32,7 @@ inline Wires wires_of(collective::Fabric::Form form, int ranks, Bandwidth bandwi
   struct Links {
     topology::LinkMap map;
     Time latency;
-    std::map<std::pair<std::int64_t, std::int64_t>, MessageWay> ways;
+    std::map<std::pair<std::int64_t, std::int64_t>, MessageRoute> routes;
   };
   topology::NetworkDimension dimension;
   dimension.kind = kind_of(form);
@@ -42,8 +42,9 @@ inline Wires wires_of(collective::Fabric::Form form, int ranks, Bandwidth bandwi
       form == collective::Fabric::Form::cycle || form == collective::Fabric::Form::line;
   dimension.latency = lines ? latency : Time(0);
   auto links = std::make_shared<Links>(Links{topology::LinkMap({dimension}), latency, {}});
-  return {.links = links->map.links(), .way = [links](std::int64_t from, std::int64_t to) -> auto& {
-            const auto [found, fresh] = links->ways.try_emplace({from, to});
+  return {.links = links->map.links(),
+          .route = [links](std::int64_t from, std::int64_t to) -> auto& {
+            const auto [found, fresh] = links->routes.try_emplace({from, to});
             if (fresh) {
               links->map.route(from, to, found->second.hops);
               found->second.hops.back().latency = Time(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the fuzz targets share: bytes in, a law that must hold for every input.
+/// Fuzz targets share this: bytes in, a law that must hold for every input.
 #pragma once
 
 #include <cstdint>

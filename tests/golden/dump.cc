@@ -122,8 +122,8 @@ void write(std::string& text, const graph::Workload& workload, const Node& node,
       line.word("route").word(node.route.copies).word(node.route.groups).word(node.route.chosen);
     }
     line.field("peer", node.peer).field("channel", node.channel).field("tier", node.tier, 1);
-    if (node.way != plain.way) {
-      line.word(word_of(kWays, node.way));
+    if (node.direction != plain.direction) {
+      line.word(word_of(kWays, node.direction));
     }
     line.field("host_sync", node.host_sync).list("after", node.after);
   }

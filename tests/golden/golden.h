@@ -14,7 +14,7 @@
 
 namespace orrery::golden {
 
-/// Whose result: plans.yaml, engines.yaml or spmd.yaml of this folder.
+/// Kind says whose result: plans.yaml, engines.yaml or spmd.yaml of this folder.
 enum class Kind : std::uint8_t { plan, engine, spmd };
 
 struct Case {

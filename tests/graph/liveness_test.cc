@@ -84,17 +84,17 @@ TEST(Liveness, OneInstanceThenAnother) {
 TEST(Liveness, OneInstanceBesideAnotherThatIsNeverBehind) {
   // The backward begins with 5, then -10 + 5. First forward block: 10 + 3 with 5: 18; second, when
   // the backward is in its own second: 20 + 3 - 5: 18.
-  const Liveness beside = liveness_beside(kForwardHeld, 2, kBackwardHeld, 2);
+  const Liveness beside = concurrent_liveness(kForwardHeld, 2, kBackwardHeld, 2);
   EXPECT_EQ(beside.most_total, 18_B);
   EXPECT_EQ(beside.moment, 0U);
   EXPECT_EQ(beside.change, MemoryBytes{});
   // Heavier at the second of two that run alone: 3 + 10 of the forward's first beside it.
   const std::vector<Allocation> late{held(kWork, 50_B, 1, 1)};
-  EXPECT_EQ(liveness_beside(kForwardHeld, 2, late, 2).most_total, 73_B);
-  EXPECT_EQ(liveness_beside(kForwardHeld, 2, late, 2).moment, 1U);
-  EXPECT_EQ(liveness_beside(kForwardHeld, 2, {}, 0).most_total,
+  EXPECT_EQ(concurrent_liveness(kForwardHeld, 2, late, 2).most_total, 73_B);
+  EXPECT_EQ(concurrent_liveness(kForwardHeld, 2, late, 2).moment, 1U);
+  EXPECT_EQ(concurrent_liveness(kForwardHeld, 2, {}, 0).most_total,
             liveness(kForwardHeld, 2).most_total);
-  EXPECT_EQ(liveness_beside({}, 0, kBackwardHeld, 2).most_total,
+  EXPECT_EQ(concurrent_liveness({}, 0, kBackwardHeld, 2).most_total,
             liveness(kBackwardHeld, 2).most_total);
 }
 

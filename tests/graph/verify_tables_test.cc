@@ -41,7 +41,8 @@ TEST(Verify, RefusesListedRolesThatAreNotThere) {
   EXPECT_THAT(mistake({-1, 1}), HasSubstr("rank 0 has role -1, but there are 2 roles"));
 }
 
-/// Of four ranks that do nothing, the group "stages" of which has these members.
+/// Returns the mistakes of four ranks that do nothing, the group "stages" of which has these
+/// members.
 std::string mistakes_of_group(Members members) {
   Workload workload = pipeline({{}, {}, {}, {}});
   workload.groups[*kStages].members = std::move(members);

@@ -371,7 +371,7 @@ TEST(MachineFields, EveryFieldIsOnThePageWithItsMeaning) {
   expect_all_fields<memory::RemoteMemory>("`remote_memory`");
 }
 
-/// What a file of that shape states, apart from the names of formats and origins.
+/// Expects the keys of a file of that shape, apart from the names of formats and origins.
 void expect_keys(const ConfigNode& node, const std::string& page) {
   for (const ConfigField& field : node.fields) {
     EXPECT_THAT(page, HasSubstr("\n| `" + field.name + "`"));

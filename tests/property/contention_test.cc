@@ -100,7 +100,8 @@ struct Times {
   Time messages{0};
 };
 
-/// Of all groups, or of the first alone. Nothing where the algorithm has no messages.
+/// Returns the times of all groups, or of the first alone. Nothing where the algorithm has no
+/// messages.
 std::optional<Times> times_of(const Case& c, bool all) {
   const auto phases = plan_of(c);
   if (!phases) {

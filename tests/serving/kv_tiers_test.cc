@@ -49,7 +49,7 @@ TEST(KvTiers, CopiesFollowOneAnother) {
   EXPECT_EQ(written[0].request, 3);
   EXPECT_FALSE(written[0].fetched);
   EXPECT_TRUE(tiers.holds(10));
-  // Another write is under way for 1.5 ms when 4 blocks are asked for: 3.5 + 1 + 0.4 ms.
+  // Another write is in flight for 1.5 ms when 4 blocks are asked for: 3.5 + 1 + 0.4 ms.
   EXPECT_TRUE(tiers.write(2_ms, 5, keys(20, 5)));
   tiers.fetch(3_ms, {.request = 6, .keys = keys(1, 4)});
   EXPECT_EQ(tiers.advance(4_ms).size(), 1U);

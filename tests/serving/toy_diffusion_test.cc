@@ -143,7 +143,7 @@ Image alone() {
   return image;
 }
 
-/// Of values around 1.
+/// Returns the PSNR of values around 1.
 double psnr(const Image& image, const Image& reference) {
   double squares = 0;
   for (std::size_t token = 0; token < kTokens; ++token) {

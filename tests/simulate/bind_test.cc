@@ -59,10 +59,10 @@ TEST(Bind, EveryKernelIsSlowedDownOnItsOwn) {
   Binding bound(workload, machine, algorithms);
   const std::vector<BoundKernel>& kernels = bound.shape(0, 0).kernels;
   ASSERT_EQ(kernels.size(), 2U);
-  EXPECT_NEAR(kernels[0].slow(Beside::collectives), 4.0 / 3, 1e-9);
-  EXPECT_EQ(kernels[0].slow(Beside::messages), 1);
+  EXPECT_NEAR(kernels[0].slow(Concurrent::collectives), 4.0 / 3, 1e-9);
+  EXPECT_EQ(kernels[0].slow(Concurrent::messages), 1);
   EXPECT_EQ(kernels[0].after[0], 1_ms);
-  EXPECT_EQ(kernels[1].slow(Beside::collectives), 1);
+  EXPECT_EQ(kernels[1].slow(Concurrent::collectives), 1);
 }
 
 TEST(Bind, NodesAreListedByStreamInIssueOrder) {
@@ -141,7 +141,7 @@ TEST(Bind, ACopyThroughASwitchKeepsItsPortForItsBytes) {
   copy.stream = plan::StepStream::to_host;
   copy.group = plan::Axis::to_host;
   copy.bytes = Bytes(1'000'000);
-  copy.way = graph::CopyWay::out;
+  copy.direction = graph::CopyDirection::out;
   const graph::Workload workload = workload_of(kPair, {{copy}});
   const collective::AlgorithmChoice algorithms;
   Binding bound(workload, machine, algorithms);

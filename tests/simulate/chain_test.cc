@@ -40,24 +40,25 @@ struct Bound {
 
 /// Nothing but the chain's own collectives runs, apart from `outside`.
 struct Book {
-  Beside outside = Beside::nothing;
+  Concurrent outside = Concurrent::nothing;
   int collectives = 0;
 
   void begin_compute(Time, const BoundNode&) {}
   void end_compute(Time, const Job&) {}
   void begin_collective(Time, const BoundNode&) { ++collectives; }
   void end_collective(Time, const BoundNode&) { --collectives; }
-  Beside beside() const { return collectives > 0 ? Beside::collectives : outside; }
+  Concurrent concurrent() const { return collectives > 0 ? Concurrent::collectives : outside; }
 };
 
 /// From 0 on, with a host that is free at `host`.
-Time end_of(const Chain& chain, const BoundTemplate& shape, Beside beside, Time host = Time(0)) {
+Time end_of(const Chain& chain, const BoundTemplate& shape, Concurrent concurrent,
+            Time host = Time(0)) {
   ChainRun run;
   run.chain = &chain;
   Job job;
-  Book book{.outside = beside};
+  Book book{.outside = concurrent};
   ChainWalk<Book>(chain, shape, run.place, job, host, book).begin(Time(0));
-  return chain_end(run, shape, job, host, beside, false);
+  return chain_end(run, shape, job, host, concurrent, false);
 }
 
 using Places = std::vector<std::int32_t>;
@@ -68,9 +69,9 @@ TEST(Chains, KernelsThatNobodyWaitsForAreOne) {
   EXPECT_EQ(table.at, (Places{0, -1, -1}));
   ASSERT_EQ(table.chains.size(), 1U);
   EXPECT_EQ(table.chains[0].count, 3U);
-  EXPECT_EQ(end_of(table.chains[0], of.shape(), Beside::nothing), 6_ms);
+  EXPECT_EQ(end_of(table.chains[0], of.shape(), Concurrent::nothing), 6_ms);
   // Half of the memory bandwidth is left: twice as long.
-  EXPECT_EQ(end_of(table.chains[0], of.shape(), Beside::collectives), 12_ms);
+  EXPECT_EQ(end_of(table.chains[0], of.shape(), Concurrent::collectives), 12_ms);
 }
 
 TEST(Chains, EndWhereSomethingOutsideWaits) {
@@ -92,7 +93,7 @@ TEST(Chains, HoldCollectivesThatNothingDisturbs) {
   const ChainTable table = of.chains(5_ms);
   ASSERT_EQ(table.at, (Places{0, -1, -1}));
   EXPECT_EQ(table.chains[0].lane_count, 2U);
-  EXPECT_EQ(end_of(table.chains[0], of.shape(), Beside::nothing), 9_ms);
+  EXPECT_EQ(end_of(table.chains[0], of.shape(), Concurrent::nothing), 9_ms);
   EXPECT_TRUE(of.chains(std::nullopt).chains.empty());
 }
 
@@ -103,7 +104,7 @@ TEST(Chains, OwnCollectivesSlowTheirKernelsDown) {
             compute_node("b", 3_ms), compute_node("c", 1_ms, {1})});
   const ChainTable table = of.chains(4_ms);
   ASSERT_EQ(table.at, (Places{0, -1, -1, -1}));
-  EXPECT_EQ(end_of(table.chains[0], of.shape(), Beside::nothing), 7_ms);
+  EXPECT_EQ(end_of(table.chains[0], of.shape(), Concurrent::nothing), 7_ms);
 }
 
 TEST(Chains, DoNotHoldCollectivesThatCouldRunBeforeTheirInstance) {
@@ -122,8 +123,8 @@ TEST(Chains, AHostThatIsFreeWithinTheSlackIsInNobodysWay) {
   const Chain chain = of.chains(std::nullopt).chains.at(0);
   EXPECT_LE(chain.slack, Time(0) - 10_us);
   EXPECT_GT(chain.slack, Time(0) - 50_us);
-  EXPECT_EQ(end_of(chain, of.shape(), Beside::nothing, chain.slack), 2_ms);
-  EXPECT_EQ(end_of(chain, of.shape(), Beside::nothing, Time(0) - 7_us), 2_ms + 3_us);
+  EXPECT_EQ(end_of(chain, of.shape(), Concurrent::nothing, chain.slack), 2_ms);
+  EXPECT_EQ(end_of(chain, of.shape(), Concurrent::nothing, Time(0) - 7_us), 2_ms + 3_us);
 }
 
 }  // namespace

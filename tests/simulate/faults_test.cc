@@ -74,7 +74,7 @@ TEST(SimulatedFaults, ARankThatIsGoneEntersNothing) {
       workload_of({{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
                   {{collective_node("first", plan::Axis::tp, Bytes(1'000'000)),
                     collective_node("second", plan::Axis::tp, Bytes(1'000'000), {0})}});
-  // Gone at 0.5 ms, while the first (1 ms + 2 us) is under way; it does not enter the second before
+  // Gone at 0.5 ms, while the first (1 ms + 2 us) is in flight; it does not enter the second before
   // 4.5 ms. Ports: what is on the wire arrives.
   const auto timeline =
       run(workload, switched(2), "faults: [{kind: node, nodes: [0], at: 500 us, lasts: 4 ms}]");

@@ -22,7 +22,7 @@ plan::RankLayout layout(std::int64_t tp, std::int64_t dp, std::int64_t pp = 1) {
   return {{{plan::Axis::tp, tp}, {plan::Axis::dp, dp}, {plan::Axis::pp, pp}}};
 }
 
-/// Of stages that all do the same, with default algorithms.
+/// Returns the fold of stages that all do the same, with default algorithms.
 Fold fold_of(const plan::RankLayout& ranks, const machine::Machine& machine,
              const std::vector<graph::Node>& nodes = {compute_node("work", 1_ms)}) {
   const std::vector<std::vector<graph::Node>> stages(
@@ -131,17 +131,17 @@ TEST(MessageFolding, SprayedAllToAllFoldsToOneRankWhoseUplinksCarryFour) {
   EXPECT_TRUE(fold.report.reasons.empty());
   const topology::LinkGraph graph =
       topology::load_topology("leaf_spine:leaves=4,spines=4,hosts=4", "test").value();
-  const auto crowd = [&](const std::string& name) {
+  const auto multiplicity = [&](const std::string& name) {
     for (std::size_t link = 0; link < graph.links.size(); ++link) {
       if (graph.link_name(link) == name) {
-        return fold.mirrors.crowd[link];
+        return fold.mirrors.multiplicity[link];
       }
     }
     return 0.0;
   };
-  EXPECT_EQ(crowd("host5->leaf1"), 1);
-  EXPECT_EQ(crowd("leaf1->spine2"), 4);
-  EXPECT_EQ(crowd("spine2->leaf1"), 4);
+  EXPECT_EQ(multiplicity("host5->leaf1"), 1);
+  EXPECT_EQ(multiplicity("leaf1->spine2"), 4);
+  EXPECT_EQ(multiplicity("spine2->leaf1"), 4);
 }
 
 TEST(MessageFolding, AHashHasNoSymmetry) {

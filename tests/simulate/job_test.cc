@@ -26,49 +26,49 @@ struct TwoKernels {
 TEST(Job, RunsItsKernelsBackToBack) {
   const TwoKernels two;
   Job job;
-  EXPECT_EQ(job.start(Time(10), Time(0), two.shape, two.node, Beside::nothing), Time(170));
+  EXPECT_EQ(job.start(Time(10), Time(0), two.shape, two.node, Concurrent::nothing), Time(170));
   EXPECT_EQ(job.stall(Time(170)), Time(0));
-  EXPECT_EQ(job.start(Time(10), Time(0), two.shape, two.node, Beside::collectives),
+  EXPECT_EQ(job.start(Time(10), Time(0), two.shape, two.node, Concurrent::collectives),
             Time(10 + 200 + 60));
-  EXPECT_EQ(job.start(Time(10), Time(0), two.shape, two.node, Beside::messages),
+  EXPECT_EQ(job.start(Time(10), Time(0), two.shape, two.node, Concurrent::messages),
             Time(10 + 150 + 90));
 }
 
 TEST(Job, WhatBeginsBesideItSlowsOnlyWhatIsLeft) {
   const TwoKernels two;
   Job job;
-  job.start(Time(0), Time(0), two.shape, two.node, Beside::nothing);
+  job.start(Time(0), Time(0), two.shape, two.node, Concurrent::nothing);
   // 40 of the first kernel are done: the other 60 take 120, the second its own 60.
-  EXPECT_EQ(job.change_speed(Time(40), Beside::collectives), Time(40 + 120 + 60));
+  EXPECT_EQ(job.change_speed(Time(40), Concurrent::collectives), Time(40 + 120 + 60));
   // It ends after 30 of those 120: 45 are left at full speed.
-  EXPECT_EQ(job.change_speed(Time(70), Beside::nothing), Time(70 + 45 + 60));
+  EXPECT_EQ(job.change_speed(Time(70), Concurrent::nothing), Time(70 + 45 + 60));
 }
 
 TEST(Job, AChangeInTheSecondKernelLeavesTheFirstAsItRan) {
   const TwoKernels two;
   Job job;
-  job.start(Time(0), Time(0), two.shape, two.node, Beside::collectives);  // 200, then 60
-  EXPECT_EQ(job.change_speed(Time(230), Beside::nothing), Time(260));
+  job.start(Time(0), Time(0), two.shape, two.node, Concurrent::collectives);  // 200, then 60
+  EXPECT_EQ(job.change_speed(Time(230), Concurrent::nothing), Time(260));
   // 30 of the second are left, half as long again beside messages.
-  EXPECT_EQ(job.change_speed(Time(230), Beside::messages), Time(230 + 45));
+  EXPECT_EQ(job.change_speed(Time(230), Concurrent::messages), Time(230 + 45));
   EXPECT_EQ(job.stall(Time(275)), Time(0));
 }
 
 TEST(Job, TheHostLimitsItAndWhatItWaitedIsStall) {
   const TwoKernels two;
   Job job;
-  EXPECT_EQ(job.start(Time(0), Time(500), two.shape, two.node, Beside::nothing), Time(500));
+  EXPECT_EQ(job.start(Time(0), Time(500), two.shape, two.node, Concurrent::nothing), Time(500));
   EXPECT_EQ(job.stall(Time(500)), Time(340)) << "160 of kernels in 500";
   // The host's time is not slowed: 260 of kernels in the same 500.
-  EXPECT_EQ(job.change_speed(Time(0), Beside::collectives), Time(500));
+  EXPECT_EQ(job.change_speed(Time(0), Concurrent::collectives), Time(500));
   EXPECT_EQ(job.stall(Time(500)), Time(240));
 }
 
 TEST(Job, WithoutKernelsOnlyTheHostTakesTime) {
   const BoundTemplate shape;
   Job job;
-  EXPECT_EQ(job.start(Time(5), Time(8), shape, BoundNode{}, Beside::nothing), Time(8));
-  EXPECT_EQ(job.start(Time(5), Time(0), shape, BoundNode{}, Beside::nothing), Time(5));
+  EXPECT_EQ(job.start(Time(5), Time(8), shape, BoundNode{}, Concurrent::nothing), Time(8));
+  EXPECT_EQ(job.start(Time(5), Time(0), shape, BoundNode{}, Concurrent::nothing), Time(5));
 }
 
 /// A rank with one phase and the groups tp and dp, each exposed in a category of its own.
@@ -115,12 +115,12 @@ TEST(Ledger, CollectivesTakeMoreThanMessages) {
   const graph::Workload workload = tables();
   const LedgerRows rows(workload);
   Ledger ledger(rows);
-  EXPECT_EQ(ledger.beside(), Beside::nothing);
+  EXPECT_EQ(ledger.concurrent(), Concurrent::nothing);
   ledger.begin_communication(Time(0), graph::Node::Kind::send, kTp);
-  EXPECT_EQ(ledger.beside(), Beside::messages);
+  EXPECT_EQ(ledger.concurrent(), Concurrent::messages);
   ledger.begin_communication(Time(0), kCollective, kDp);
-  EXPECT_EQ(ledger.beside(), Beside::collectives);
-  EXPECT_EQ(ledger.beside_without(1), Beside::messages);
+  EXPECT_EQ(ledger.concurrent(), Concurrent::collectives);
+  EXPECT_EQ(ledger.concurrent_without(1), Concurrent::messages);
 }
 
 // A chain that runs alone from 0 to 10: 6 of forward, 1 of host, 3 of exposed tp, which 2 of the 6

@@ -96,7 +96,7 @@ TEST(PacketTransport, AnOverSubscribedTrunkIsNotFree) {
   }
 }
 
-TEST(PacketTransport, ASprayedMessageTakesAllWays) {
+TEST(PacketTransport, ASprayedMessageTakesAllRoutes) {
   // Two hosts of a leaf to two of the other over two spines: each message on both, 2 MB over
   // 2 GB/s. One of them over two spines is as fast as its port.
   machine::Machine laid = with_packets(

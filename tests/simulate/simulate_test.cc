@@ -148,7 +148,7 @@ TEST(Simulate, PipelineOfTwoStages) {
   EXPECT_EQ(timeline.step_time, 4_ms + 2_us);
   EXPECT_EQ(timeline.critical_rank, 1);
   EXPECT_EQ(timeline.time("forward"), 2_ms);
-  // 1 ms before the first message starts is bubble; the rest of the waiting is a message under way.
+  // 1 ms before the first message starts is bubble; the rest of the waiting is a message in flight.
   EXPECT_EQ(timeline.time("bubble"), 1_ms);
   EXPECT_EQ(timeline.time("pp_exposed"), 1_ms + 2_us);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the networks charge, by hand. Links of 1 GB/s and 1 us a hop: 1 MB takes 1 ms + 1 us.
+/// Networks charge by these laws, by hand. Links of 1 GB/s and 1 us a hop: 1 MB takes 1 ms + 1 us.
 #include "simulate/transport.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Transport, EveryMessageNetwork,
                          ::testing::Values(NetworkModel::fifo, NetworkModel::flow),
                          [](const auto& param) { return std::string(name_of(param.param)); });
 
-TEST_P(EveryNetwork, AMessageOnIdleLinksTakesItsBytesAndTheLatencyOfItsWay) {
+TEST_P(EveryNetwork, AMessageOnIdleLinksTakesItsBytesAndTheLatencyOfItsRoute) {
   for (const topology::DimensionKind kind :
        {topology::DimensionKind::switched, topology::DimensionKind::mesh}) {
     // mesh 0 - 1 - 2: half of the bandwidth each way, two hops of 1 us.
@@ -73,7 +73,7 @@ TEST_P(EveryNetwork, AMessageOnIdleLinksTakesItsBytesAndTheLatencyOfItsWay) {
 }
 
 /// A copy of a megabyte that rank 0 makes while it sends another to rank 1.
-Time copied_beside_message(graph::CopyWay way, bool through) {
+Time copied_beside_message(graph::CopyDirection direction, bool through) {
   machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
   machine.device.memory.push_back({"host", 1_GiB, 1_GBps, Time(0)});
   machine.device.memory.back().through = through ? machine.network[0].name : "";
@@ -84,7 +84,7 @@ Time copied_beside_message(graph::CopyWay way, bool through) {
   copy.stream = graph::StreamIndex(workload.streams.size());
   copy.group = graph::GroupIndex(std::size_t{0});
   copy.bytes = kMegabyte;
-  copy.way = way;
+  copy.direction = direction;
   workload.streams.push_back({"copies", "", graph::Order::issue});
   workload.programs[static_cast<std::size_t>(workload.roles[0].program)]
       .templates[0]
@@ -97,10 +97,10 @@ Time copied_beside_message(graph::CopyWay way, bool through) {
 TEST(PortTransport, CopiesShareThePortThatTheirTierGoesThrough) {
   // Both want the whole port out of rank 0: together 2 MB at 1 GB/s, and the message has 1 us to
   // go. In, or beside the port: 1 MB.
-  EXPECT_EQ(copied_beside_message(graph::CopyWay::out, true), 2 * kMillisecond + 1_us);
-  EXPECT_EQ(copied_beside_message(graph::CopyWay::in, true), kMillisecond + 1_us);
-  EXPECT_EQ(copied_beside_message(graph::CopyWay::none, true), kMillisecond + 1_us);
-  EXPECT_EQ(copied_beside_message(graph::CopyWay::out, false), kMillisecond + 1_us);
+  EXPECT_EQ(copied_beside_message(graph::CopyDirection::out, true), 2 * kMillisecond + 1_us);
+  EXPECT_EQ(copied_beside_message(graph::CopyDirection::in, true), kMillisecond + 1_us);
+  EXPECT_EQ(copied_beside_message(graph::CopyDirection::none, true), kMillisecond + 1_us);
+  EXPECT_EQ(copied_beside_message(graph::CopyDirection::out, false), kMillisecond + 1_us);
 }
 
 TEST_P(EveryNetwork, TwoMessagesFromOnePortTakeTwice) {
@@ -250,7 +250,7 @@ machine::Machine laid_on(const std::string& spec, std::int64_t devices) {
 }
 
 TEST_P(EveryNetwork, ATopologyWithRoomForAllIsTheSwitchThatItStandsFor) {
-  // Trunks of 16 times a host's rate hold what 4 hosts of a leaf send, whatever way each takes.
+  // Trunks of 16 times a host's rate hold what 4 hosts of a leaf send, whatever route each takes.
   const std::string roomy =
       "leaf_spine:leaves=2,spines=2,hosts=4,bandwidth=1 GB/s,uplink_bandwidth=16 GB/s";
   const machine::Machine plain = machine_of({dimension(topology::DimensionKind::switched, 8)});

@@ -77,9 +77,9 @@ TEST(Wiring, EveryChannelEndsInAMailboxOfItsOwn) {
                     receive("c", plan::Channel::returning_backward)}}),
       false);
   // Each of the 4 + 4 ranks: two sends and one receive, or one and two.
-  EXPECT_EQ(all.wiring.ways().size(), 12U);
+  EXPECT_EQ(all.wiring.routes().size(), 12U);
   EXPECT_EQ(all.wiring.mailbox_count(), 12U);
-  const Way& a = all.wiring.way_of(1, all.bound.flow(0, {true, 4, 0}));
+  const FlowRoute& a = all.wiring.route_of(1, all.bound.flow(0, {true, 4, 0}));
   EXPECT_EQ(a.from, 1);
   EXPECT_EQ(a.to, 5);
   EXPECT_EQ(a.target, 5U);
@@ -90,18 +90,18 @@ TEST(Wiring, EveryChannelEndsInAMailboxOfItsOwn) {
 
 TEST(Wiring, AMessageToAFoldedRankArrivesAtItsRepresentative) {
   // Every rank of stage 0 sends to the neighbour of its counterpart: 0 to 5, for which 4 stands.
-  // The way on the machine is that to 5.
+  // The route on the machine is that to 5.
   graph::Node out = send("a", plan::Channel::forward, 64_B);
   graph::Node in = receive("a", plan::Channel::forward);
   graph::Workload workload = workload_of(kEight, {{out}, {in}});
   workload.programs[0].templates[0].nodes[0].peer = 5;
   workload.programs[1].templates[0].nodes[0].peer = -5;
   const Wired folded(std::move(workload), true);
-  ASSERT_EQ(folded.wiring.ways().size(), 1U);
-  const Way& way = folded.wiring.ways()[0];
-  EXPECT_EQ(way.from, 0);
-  EXPECT_EQ(way.to, 5);
-  EXPECT_EQ(folded.wiring.ranks()[way.target], 4);
+  ASSERT_EQ(folded.wiring.routes().size(), 1U);
+  const FlowRoute& route = folded.wiring.routes()[0];
+  EXPECT_EQ(route.from, 0);
+  EXPECT_EQ(route.to, 5);
+  EXPECT_EQ(folded.wiring.ranks()[route.target], 4);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "study/estimate_step.h"
 #include "study/run.h"
 #include "workload/parallel/proportion.h"
@@ -128,7 +128,7 @@ RC_GTEST_PROP(Mixed, EstimateAndBoundFollow, ()) {
   RC_ASSERT(ratio > 0.9 && ratio < 1.1);
 }
 
-/// Of two equal replicas one computes 6 microbatches, the other 2: nothing is exchanged before both
+/// One of two equal replicas computes 6 microbatches, the other 2: nothing is exchanged before both
 /// are done, so the step is that of 6 each.
 TEST(BatchShares, TheLongestShareIsTheStep) {
   plan::Plan uneven = plan_of(1, 1, 2, 8);

@@ -4,10 +4,12 @@ import contextlib
 import importlib.util
 import io
 import pathlib
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
 _spec = importlib.util.spec_from_file_location("check_tree", ROOT / "tools/check_tree.py")
 check_tree = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(check_tree)
@@ -66,6 +68,42 @@ class CheckTree(unittest.TestCase):
         other = "// " + LICENCE + "namespace orrery::plan {\nstruct Plan;\nclass Layout;\n}  // namespace\n"
         self.assertEqual(self.check({"src/graph/a.cc": other}), (0, ""))
         self.refuses({"src/graph/a.cc": other.replace("class Layout;", "int x();")}, "found namespace orrery::plan")
+
+    def test_a_comment_begins_with_its_subject(self):
+        def source(comment: str) -> dict[str, str]:
+            return {"src/a/b.cc": f"// {LICENCE}{comment}int x();\n"}
+        for comment in ("/// Returns x.\n", "/// The size\n/// Of x.\n", "int y;  ///< of x\n", "/// Offers x.\n"):
+            self.assertEqual(self.check(source(comment)), (0, ""))
+        for word in ("Of", "What", "Those", "Its", "Who"):
+            self.refuses(source(f"int y();\n/// {word} x.\n"), f"b.cc:3: found a comment that begins with '{word}'")
+
+    def test_the_row_of_a_table_is_not_torn(self):
+        row = "///   time   " + "w" * 87 + "\n"  # 100 columns
+        def source(*rest: str) -> dict[str, str]:
+            return {"src/a/b.cc": f"// {LICENCE}/// A.\n///\n{row}" + "".join(rest) + "int x();\n"}
+        for rest in (["///          words\n", "///   size   s\n"], ["///\n"], ["///   size   s\n"]):
+            self.assertEqual(self.check(source(*rest)), (0, ""))
+        self.refuses(source("///   words\n", "///          more\n"), "b.cc:5: found the torn end of a row")
+        self.refuses(source("/// " + "w" * 97 + "\n"), "b.cc:5: found 101 columns")
+
+    def test_named_files_exist(self):
+        def tree(page: str, comment: str = "///") -> dict[str, str]:
+            return {"src/a/b.cc": f"// {LICENCE}{comment}\n", "docs/a.md": page}
+        for page in ("`b.cc`, `a/b.cc`, `src/a`, `docs/a.md`, `../src/a/b.cc`", "`plan.yaml`, `c.d`, `configs/NAME.yaml`"):
+            self.assertEqual(self.check(tree(page)), (0, ""))
+        self.refuses(tree("\n`c.cc`"), "a.md:2: found `c.cc`, which is no file")
+        self.refuses(tree("`src/c/d`"), "which is no file")
+        self.assertEqual(self.check(tree("", "/// As a/b.cc says.")), (0, ""))
+        self.refuses(tree("", "/// As c.h says."), "b.cc:2: found c.h, which is no file")
+
+    def test_pages_say_what_is(self):
+        def page(text: str, name: str = "docs/a.md") -> dict[str, str]:
+            return {"src/b.cc": "// " + LICENCE, name: text}
+        for text in ("Every step is known.", "`now` is a function.", "It is used to find x."):
+            self.assertEqual(self.check(page(text)), (0, ""))
+        for word in ("now", "Now", "no longer", "used to be", "today", "was changed"):
+            self.refuses(page(f"It is {word} x."), f"a.md:1: found '{word}'")
+        self.assertEqual(self.check(page("It is now x.", "src/README.md"))[0], 0)
 
     def test_a_tree_without_sources_is_refused(self):
         self.assertEqual(self.check({"README.md": "text"})[0], 1)

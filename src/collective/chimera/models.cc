@@ -13,7 +13,7 @@ using layout::Pair;
 constexpr compute::SystolicArray kArray{.rows = 256, .cols = 256};
 constexpr std::int64_t kElement = 4;  // bytes of fp32
 
-/// Of (m, n, k) each.
+/// Returns the cycles of products of (m, n, k) each.
 double cycles_of(const std::vector<graph::GemmShape>& products) {
   double sum = 0;
   for (const graph::GemmShape& product : products) {

@@ -78,7 +78,7 @@ struct LayerStudy {
   std::int64_t top_k = 2;     ///< k
 };
 
-/// What repeats: a layer, or two of a model with experts.
+/// Returns the block that repeats: a layer, or two of a model with experts.
 std::vector<Sublayer> block_of(const LayerStudy& study, bool fused);
 constexpr std::int64_t layers_of_block(const ModelShape& shape) {
   return shape.has_experts ? 2 : 1;

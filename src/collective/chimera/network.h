@@ -47,7 +47,7 @@ class Network {
   Topology topology() const { return topology_; }
   const Extents& extents() const { return extents_; }
   bool is_switch() const { return topology_ == Topology::two_switch; }
-  /// Of a rank of a block, x fastest.
+  /// Returns the node of a rank of a block, x fastest.
   std::uint32_t node(const Block& block, std::int32_t rank) const;
 
   /// Ends of the events. Never deadlocks: dimension order in classes, or up and down.

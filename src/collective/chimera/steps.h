@@ -41,7 +41,7 @@ struct Rules {
   bool artifact = false;
 };
 
-/// What each rank waits for.
+/// Tags hold what each rank waits for.
 using Tags = std::vector<std::vector<std::uint32_t>>;
 
 class Steps {

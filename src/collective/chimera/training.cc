@@ -14,7 +14,7 @@ using layout::Pair;
 
 constexpr std::int32_t kDpGroups = 2;  // of a stage with experts
 
-/// Of the first dp group, as wide as the others.
+/// Returns the extents of the first dp group, as wide as the others.
 Extents dp_group(Extents extents, std::int32_t groups) {
   for (std::int32_t& extent : extents) {
     const std::int32_t cuts = extent % groups == 0 ? groups : 1;
@@ -24,13 +24,13 @@ Extents dp_group(Extents extents, std::int32_t groups) {
   return extents;
 }
 
-/// What a stage does, in the order of its program: on its arrays or on its links.
+/// StageTime is what a stage does, in the order of its program: on its arrays or on its links.
 class StageTime {
  public:
   void compute(std::size_t chunk, Cycle cycles) { add(chunk, cycles, arrays_); }
   void communicate(std::size_t chunk, Cycle cycles) { add(chunk, cycles, links_); }
   /// On the arrays, beside what the chunk does next.
-  void compute_beside(std::size_t chunk, Cycle cycles) {
+  void compute_concurrently(std::size_t chunk, Cycle cycles) {
     beside_[chunk] = arrays_ = std::max(arrays_, done_[chunk]) + cycles;
   }
   void join() {
@@ -111,7 +111,7 @@ class Trainer {
         time.compute(chunk, sublayers[i].input_gradient);
       }
       for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-        time.compute_beside(chunk, sublayers[i].weight_gradient);
+        time.compute_concurrently(chunk, sublayers[i].weight_gradient);
         time.communicate(chunk, communication(sublayers[i].backward_after, stage));
       }
       if (i % 2 == 1) {  // a layer has two sublayers
@@ -153,7 +153,7 @@ class Trainer {
     return p * block + (blocks() - p) * block + move(pass, 0) * (p - 2) + move(pass, last);
   }
 
-  /// What has ended when, while microbatches pass.
+  /// Progress holds what has ended when, while microbatches pass.
   struct Progress {
     using ByStage = std::vector<std::vector<Cycle>>;
     std::array<ByStage, 2> ends;     ///< forward, backward; by stage and microbatch

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = Placement::Kind;
 
-/// What an axis can hold between the two layouts.
+/// Returns what an axis can hold between the two layouts.
 std::vector<Placement> choices(const Placement& from, const Placement& to, const Shape& shape) {
   std::vector<Placement> all;
   if (from.kind == Kind::only || to.kind == Kind::only) {

@@ -13,7 +13,7 @@
 
 namespace orrery::layout {
 
-/// What a step costs on a tensor of this shape: never negative, the same for the same step.
+/// A Cost prices a step on a tensor of this shape: never negative, the same for the same step.
 using Cost = std::function<double(const Step&, const Shape&)>;
 
 /// Bytes that the busiest rank sends.
@@ -32,8 +32,8 @@ Cost machine_cost(const Mesh& mesh, const machine::Machine& machine);
 
 /// The sequence of least cost, of equal ones that of fewest steps that move something. Searched
 /// (Dijkstra) over all layouts of the mesh before and after the work: copies, slices of every
-/// dimension, summands where there are some already, coordinates. Nothing: there is none (copies
-/// that would have to become summands, work that needs what no layout gives).
+/// dimension, partial sums where there are some already, coordinates. Nothing: there is none
+/// (copies that would have to become partial sums, work that needs what no layout gives).
 std::optional<std::vector<Step>> cheapest(const Problem& problem, const Cost& cost);
 
 double total_cost(const Problem& problem, const std::vector<Step>& steps, const Cost& cost);

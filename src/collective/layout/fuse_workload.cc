@@ -23,7 +23,7 @@ struct Candidate {
   int sum = -1;           ///< nodes
   int send = -1;
   std::vector<int> between;
-  bool slices = false;  ///< the message is a slice already
+  bool slices = false;  ///< the message is a shard already
   Fusion fusion;
 };
 
@@ -64,8 +64,8 @@ class Fuser {
         .nodes[static_cast<std::size_t>(number)];
   }
 
-  /// Of a template without values, as traces have them: who waits for a sum reads it, and work that
-  /// does makes something of it.
+  /// Completes a template without values, as traces have them: who waits for a sum reads it, and
+  /// work that does makes something of it.
   static void read_by_waiting(graph::Template& t) {
     if (std::any_of(t.tensors.begin(), t.tensors.end(),
                     [](const graph::Tensor& tensor) { return tensor.memory.none(); })) {
@@ -220,7 +220,7 @@ class Fuser {
     return collective::group_extents(workload_.group(group).members, rank, *machine_);
   }
 
-  /// Of a channel all whole sums become slices, or none.
+  /// Settles that all whole sums of a channel become shards, or none.
   void settle_channels() {
     struct Channel {
       std::size_t sends = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Fusion of a workload's communication: sums that leave a stage become slices on the way.
+/// Fusion of a workload's communication: sums that leave a stage become shards on the way.
 ///
 ///   all_reduce over a group, then every rank of it sends all of the sum
 ///     -> reduce_scatter, every rank sends its slice, all_gather where it arrives
@@ -13,7 +13,7 @@
 /// tokens - no product, no gradient of parameters, which adds over tokens - whose results nothing
 /// else reads; (2) what arrives makes up what the receiver had; (3) the sum is added once, before
 /// that work; (4) the group has as many ranks wherever the messages arrive. All messages of a
-/// channel are fused or none, for receivers cannot tell. The work between becomes that of a slice.
+/// channel are fused or none, for receivers cannot tell. The work between becomes that of a shard.
 /// With a machine, only where it is faster: prices of lone collectives and messages.
 #pragma once
 

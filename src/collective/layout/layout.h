@@ -2,9 +2,9 @@
 /// A tensor on a mesh of ranks.
 ///
 /// Each axis of the mesh holds the tensor in one of four ways: whole copies, slices along one of
-/// its dimensions, summands, or only at one coordinate (a stage of a pipeline). Axes that slice one
-/// dimension nest: the later axis of the mesh cuts first. Slices may be uneven: of n elements over
-/// p ranks, rank i has those from floor(i n / p) to floor((i+1) n / p).
+/// its dimensions, partial sums, or only at one coordinate (a stage of a pipeline). Axes that slice
+/// one dimension nest: the later axis of the mesh cuts first. Slices may be uneven: of n elements
+/// over p ranks, rank i has those from floor(i n / p) to floor((i+1) n / p).
 #pragma once
 
 #include <array>
@@ -52,7 +52,7 @@ using Layout = std::vector<Placement>;
 /// "tp partial, pp at 0".
 std::string to_string(const Layout& layout, const Mesh& mesh);
 
-/// What is laid out: extents and the size of an element.
+/// A Shape is what is laid out: extents and the size of an element.
 struct Shape {
   static constexpr std::size_t kMost = 3;
   std::vector<std::int64_t> extents;  ///< 1 to kMost
@@ -73,7 +73,8 @@ struct Box {
 };
 Box intersection(const Box& a, const Box& b);
 
-/// What `rank` holds: elements, or summands of them; empty for ranks where the tensor is not.
+/// Returns what `rank` holds: elements, or partial sums of them; empty for ranks where the tensor
+/// is not.
 Box held(const Shape& shape, const Mesh& mesh, const Layout& layout, std::int64_t rank);
 
 }  // namespace orrery::layout

@@ -53,7 +53,7 @@ class MachineCost {
     while (step.from[axis] == step.to[axis]) {
       ++axis;
     }
-    // The whole buffer is what a rank has of copies or summands; of an exchange what it sends.
+    // The whole buffer is what a rank has of copies or partial sums; of an exchange what it sends.
     std::int64_t elements = 0;
     for (std::int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
       elements = std::max({elements, held(shape, mesh_, step.from, rank).elements(),

@@ -33,7 +33,7 @@ Box whole(const Shape& shape) {
   return box;
 }
 
-/// What every rank holds after the pieces have arrived.
+/// Returns what every rank holds after the pieces have arrived.
 Result<std::vector<Held>> deliver(const std::vector<Held>& before,
                                   const std::vector<Piece>& pieces) {
   // What a rank gets is its box: of sums that of every piece, else the hull of its pieces.
@@ -100,12 +100,13 @@ Held worked_on(const Held& input, const Box& box, const Compute& compute) {
 }
 
 std::vector<Held> scattered(const Shape& shape, const Mesh& mesh, const Layout& layout,
-                            const std::vector<std::vector<double>>& summand) {
+                            const std::vector<std::vector<double>>& partial_sum) {
   const Box all = whole(shape);
   std::vector<Held> ranks;
   for (std::int64_t rank = 0; rank < mesh.ranks(); ++rank) {
     Held part{held(shape, mesh, layout, rank), {}};
-    const std::vector<double>& values = summand[static_cast<std::size_t>(rank) % summand.size()];
+    const std::vector<double>& values =
+        partial_sum[static_cast<std::size_t>(rank) % partial_sum.size()];
     for_each(part.box, [&](const auto& at) { part.values.push_back(values[index_in(all, at)]); });
     ranks.push_back(std::move(part));
   }

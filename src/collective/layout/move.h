@@ -12,16 +12,16 @@
 
 namespace orrery::layout {
 
-/// What one rank holds: the elements of its box, the last dimension the fastest.
+/// Held is what one rank holds: the elements of its box, the last dimension the fastest.
 struct Held {
   Box box;
   std::vector<double> values;
 };
 
-/// Pieces of a whole tensor as `layout` says; of a layout with summands, `summand(rank)` gives each
-/// rank's whole tensor. Every rank's part.
+/// Pieces of a whole tensor as `layout` says; of a layout with partial sums, `partial_sum[rank]`
+/// gives each rank's whole tensor. Every rank's part.
 std::vector<Held> scattered(const Shape& shape, const Mesh& mesh, const Layout& layout,
-                            const std::vector<std::vector<double>>& summand);
+                            const std::vector<std::vector<double>>& partial_sum);
 
 /// The work on one rank: of the input's whole tensor, an element of the result. It may read the
 /// elements of `line` only: the input's elements in the dimensions that the work needs whole, at
@@ -33,9 +33,9 @@ using Compute = std::function<double(const std::array<std::int64_t, Shape::kMost
 Held worked_on(const Held& input, const Box& box, const Compute& compute);
 
 /// Moves `ranks` through the steps, message by message. A mistake: a sender does not hold what it
-/// sends, an element arrives twice or never, work on summands or on parts of what it needs
+/// sends, an element arrives twice or never, work on partial sums or on parts of what it needs
 /// (conditions 1 to 3 of a fusion), steps that do not follow one another. Sums add in the order of
-/// ranks, so sequences that add the same summands are equal bit for bit.
+/// ranks, so sequences that add the same partial sums are equal bit for bit.
 Result<std::vector<Held>> move(std::vector<Held> ranks, std::span<const Step> steps,
                                const Problem& problem, const Compute& compute = {});
 

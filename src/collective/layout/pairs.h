@@ -43,7 +43,8 @@ struct PairSizes {
   Bytes element{4};
 };
 
-/// Of PairSizes: every pair of ranks of two stages is looked at, and 2^40 bytes are no mistake.
+/// PairSizes have these bounds: every pair of ranks of two stages is looked at, and 2^40 bytes are
+/// no mistake.
 inline constexpr std::int64_t kMostPairRanks = 32;
 inline constexpr std::int64_t kMostPairExtent = std::int64_t{1} << 40;
 

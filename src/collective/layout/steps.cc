@@ -117,7 +117,7 @@ class Mover {
         continue;
       }
       if (step_.operation == Operation::reduce_scatter) {
-        add_summands(target, pieces);
+        add_partial_sums(target, pieces);
       } else if (at(before_, target).contains(at(after_, target)) && !at(before_, target).empty()) {
         pieces.push_back({target, target, at(after_, target), false});
       } else {
@@ -132,7 +132,7 @@ class Mover {
     return boxes[static_cast<std::size_t>(rank)];
   }
 
-  void add_summands(std::int64_t target, std::vector<Piece>& pieces) const {
+  void add_partial_sums(std::int64_t target, std::vector<Piece>& pieces) const {
     for (std::int64_t source = 0; source < mesh_.ranks(); ++source) {
       if (together(mesh_, axes_, source, target)) {
         pieces.push_back({source, target, at(after_, target), true});
@@ -239,7 +239,7 @@ Moves moves_of(const Step& step, const Shape& shape, const Mesh& mesh) {
   if (step.operation != Operation::all_reduce) {
     return {Mover(step, shape, mesh).run(), {}};
   }
-  // Its halves meet in slices of the longest dimension that nothing cuts further.
+  // Its halves meet in shards of the longest dimension that nothing cuts further.
   const std::size_t axis = changed_axes(step.from, step.to).front();
   Layout slices = step.to;
   for (std::size_t d = 0; d < shape.extents.size(); ++d) {

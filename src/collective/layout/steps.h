@@ -35,9 +35,9 @@ constexpr auto named_values(Operation) {
   });
 }
 
-/// What is computed between two collectives: from a tensor to one of another shape, of which it
-/// needs some dimensions whole (a gate: whole tokens) and can do others in slices. Never linear:
-/// summands are added before.
+/// Work is what is computed between two collectives: from a tensor to one of another shape, of
+/// which it needs some dimensions whole (a gate: whole tokens) and can do others in shards. Never
+/// linear: partial sums are added before.
 struct Work {
   Shape shape;             ///< of its result
   std::vector<int> whole;  ///< dimensions
@@ -64,18 +64,18 @@ inline const Shape& shape_of(const Problem& problem, const Step& step) {
   return step.after_work && problem.work ? problem.work->shape : problem.shape;
 }
 
-/// Whether every rank can do its part of the work: no summands, the dimensions that it needs whole
-/// not sliced (conditions 1 and 3 of a fusion).
+/// Whether every rank can do its part of the work: no partial sums, the dimensions that it needs
+/// whole not sliced (conditions 1 and 3 of a fusion).
 bool can_apply(const Work& work, const Layout& layout);
 
-/// What turns `from` into `to` at once; nothing: more than one step does.
+/// Returns the step that turns `from` into `to` at once; nothing: more than one step does.
 ///
-///   slice            copies -> slices
+///   slice            copies -> shards
 ///   all_gather ...   one axis changes as the operation says; where axes nest in a dimension, the
 ///                    one that cut last
 ///   all_to_all       also several axes alike, from one dimension to another
 ///   send_recv        one axis moves to another coordinate
-///   many_to_many     a coordinate changes, and slices or copies of the other axes; no summands
+///   many_to_many     a coordinate changes, and slices or copies of the other axes; no partial sums
 ///   all_to_all and many_to_many send each needed piece once; where several ranks hold a copy of
 ///   it, each sends an equal part of it.
 std::optional<Step> step_between(const Layout& from, const Layout& to);

@@ -34,7 +34,7 @@ bool is_unknown(const Node& node) {
          });
 }
 
-/// Why a node between sum and message cannot work on a slice of tokens; empty: it can.
+/// Why a node between sum and message cannot work on a shard of tokens; empty: it can.
 std::string obstacle(const Node& node) {
   if (node.kind == Node::Kind::compute) {
     for (const graph::Operator& op : node.operators) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What becomes of a sum in a template, up to the message that carries it away.
+/// A SumWay says what becomes of a sum in a template, up to the message that carries it away.
 #pragma once
 
 #include <set>
@@ -13,7 +13,7 @@ namespace orrery::layout {
 /// The value that a node makes; -1: none.
 int value_of(const graph::Template& t, const graph::Node& node);
 
-/// From the node `sum` on: the work between, the message, why a slice of tokens would not do for
+/// From the node `sum` on: the work between, the message, why a shard of tokens would not do for
 /// all of it (empty: it does).
 class SumWay {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What makes a run impossible, before it starts.
+/// These checks find what makes a run impossible, before it starts.
 #pragma once
 
 #include "base/result.h"

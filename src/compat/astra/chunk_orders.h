@@ -11,8 +11,8 @@
 
 namespace orrery::astra {
 
-/// What a phase takes when nothing else runs. With T_k of message k (Wires::along), d the delay and
-/// r_k the reductions, n messages in rounds of `window`:
+/// Returns the time that a phase takes when nothing else runs. With T_k of message k
+/// (Wires::along), d the delay and r_k the reductions, n messages in rounds of `window`:
 ///
 ///   sequences  d + sum over rounds (T + d) + sum of r_k
 ///   trees      d + levels (T + d + r), up and down

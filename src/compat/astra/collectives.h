@@ -91,7 +91,7 @@ class Collectives {
     }
   }
 
-  /// What waits for the end of an instant.
+  /// Says whether something waits for the end of an instant.
   bool unsettled() const { return !ended_.empty() || !vacated_.empty(); }
   void settle();
   /// The last chunk of a collective leaves its place only when the nodes that waited for it have
@@ -116,7 +116,8 @@ class Collectives {
  private:
   static constexpr std::uint32_t kBitsPerWord = 64;
   static constexpr std::uint64_t kFromParent = std::uint64_t{1} << 32;
-  /// Of a message in a tree. Upwards: from which child of its receiver, shifted by one.
+  /// A TreeStep says which way a message in a tree goes. Upwards: from which child of its receiver,
+  /// shifted by one.
   enum TreeStep : std::uint32_t { kUp = 0, kDown = 1 };
 
   /// Where a stream stands on the axis of one of its phases.

@@ -145,8 +145,8 @@ void Collectives<Network>::pass_out(std::uint32_t stream, Bytes bytes, Event::Ki
   memory_bus_->to_memory(events_, at.rank, {.bytes = bytes, .then = {stream, 0, 0, then}});
 }
 
-/// What a sequence has received comes in over the shared bus: to the NPU and, but for the last of a
-/// turn, back; after each turn a window of them to memory.
+/// Passes in what a sequence has received over the shared bus: to the NPU and, but for the last of
+/// a turn, back; after each turn a window of them to memory.
 template <class Network>
 void Collectives<Network>::pass_in(std::uint32_t stream, std::uint32_t reception) {
   const Stream& at = streams_[stream];

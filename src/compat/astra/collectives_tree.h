@@ -128,7 +128,7 @@ void Collectives<Network>::send_up(std::uint32_t stream) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   at.posted |= 1;
-  at.under_way = 1;
+  at.in_flight = 1;
   if (rendezvous_ && phase.down) {
     announce_to_parent(stream);  // first, as in sequences
   }
@@ -152,13 +152,13 @@ void Collectives<Network>::send_down(std::uint32_t stream) {
     finish(stream);
     return;
   }
-  at.under_way = tree::children(phase, at.position);
-  for (std::uint32_t i = 0; i < at.under_way; ++i) {
+  at.in_flight = tree::children(phase, at.position);
+  for (std::uint32_t i = 0; i < at.in_flight; ++i) {
     if (!rendezvous_ || take_mark(at.word + phase.words, phase.pattern, i + 1)) {
       send_in_tree(stream, at.phase_index, i);
     }
   }
-  if (!phase.holds_senders || at.under_way == 0) {
+  if (!phase.holds_senders || at.in_flight == 0) {
     finish(stream);
   }
 }
@@ -172,7 +172,7 @@ void Collectives<Network>::deliver(const Event& event) {
   const std::uint32_t from = down ? tree::parent(phase, place.position)
                                   : tree::child(phase, place.position, event.step >> 1U);
   const std::uint32_t sender = place.origin + from * place.spacing;
-  if (--streams_[sender].under_way == 0) {
+  if (--streams_[sender].in_flight == 0) {
     finish(sender);
   }
   arrive({event.subject, down ? kDown : kUp, event.phase, Event::Kind::arrive});

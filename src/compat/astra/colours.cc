@@ -65,7 +65,7 @@ class Colouring {
   }
 
  private:
-  /// What a program does with others.
+  /// Contacts are what a program does with others.
   struct Contacts {
     std::set<std::pair<std::uint32_t, PhaseType>> collectives;  ///< kind, type
     std::set<std::int64_t> sources;                             ///< of receives, as peers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who takes part in a collective, and where each member stands.
+/// Communicators say who takes part in a collective, and where each member stands.
 #pragma once
 
 #include <cstdint>
@@ -92,7 +92,7 @@ class Communicators {
   std::map<std::uint32_t, std::uint32_t> line_shapes_;  ///< by dimensions
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t> lines_;
   std::map<std::uint32_t, std::uint32_t> groups_;
-  /// Of each group opened: rank and local index, ascending.
+  /// Each group opened has its ranks and local indices here, ascending.
   std::map<std::uint32_t, std::vector<std::pair<std::int64_t, std::uint32_t>>> places_;
 };
 

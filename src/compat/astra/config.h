@@ -55,7 +55,7 @@ constexpr auto named_values(Algorithm) {
 /// One entry of a list such as all-reduce-implementation.
 struct Implementation {
   Algorithm algorithm = Algorithm::ring;
-  std::int64_t window = 0;  ///< of direct<W>: messages under way at once; 0 = all
+  std::int64_t window = 0;  ///< of direct<W>: messages in flight at once; 0 = all
   friend bool operator==(const Implementation&, const Implementation&) = default;
 };
 

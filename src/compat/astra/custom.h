@@ -33,8 +33,8 @@ struct CustomStep {
   friend bool operator==(const CustomStep&, const CustomStep&) = default;
 };
 
-/// What one position does. A step starts when the steps that it depends on are done; steps that are
-/// ready at once start in order.
+/// A CustomProgram is what one position does. A step starts when the steps that it depends on are
+/// done; steps that are ready at once start in order.
 struct CustomProgram {
   std::vector<CustomStep> steps;
   std::vector<std::uint32_t> dependencies;  ///< positions in `steps`, always smaller ones
@@ -71,7 +71,8 @@ struct CustomCollectives {
   const CustomCollective* find(const chakra::Node& node) const;
 };
 
-/// Whose implementation lists a collective takes; none for those that no list governs.
+/// Returns the operation whose implementation list a collective takes; none for those that no list
+/// governs.
 std::optional<Operation> operation_of(chakra::CollectiveType type);
 
 /// Steps in an order in which each comes after its dependencies, smaller ones first where there is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a message costs between an NPU and its network endpoint.
+/// Endpoints say what a message costs between an NPU and its network endpoint.
 #pragma once
 
 #include <algorithm>

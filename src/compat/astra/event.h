@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What happens in a run: plain data in one queue.
+/// Events are what happens in a run: plain data in one queue.
 #pragma once
 
 #include <cstddef>
@@ -65,13 +65,13 @@ class Events {
   /// Whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const { return added_.empty() && queue_.instant_is_over(); }
 
-  /// Of the earliest event. Requires instant_is_over() and !empty().
+  /// Returns the time of the earliest event. Requires instant_is_over() and !empty().
   Time next_time() const { return queue_.next_time(); }
 
   /// Requires when >= now().
   [[gnu::always_inline]] void push(Time when, const Event& event) { queue_.push(when, event); }
 
-  /// What `rank` itself does at `when` >= now(); becomes the event's `step`.
+  /// Pushes what `rank` itself does at `when` >= now(); becomes the event's `step`.
   [[gnu::always_inline]] void push_own(std::uint32_t rank, Time when, Event event) {
     event.step = rank;
     event.own = 1;
@@ -112,12 +112,13 @@ class Events {
  private:
   static constexpr std::uint8_t kMostTimes = UINT8_MAX;
 
-  /// Of a rank's own events, the one pushed last: in which bucket and where.
+  /// Last tells which of a rank's own events was pushed last: in which bucket and where.
   struct Last {
     std::uint64_t opening = 0;
     std::size_t place = 0;
   };
-  /// Of a rank in the instant of this number: how many events it has, or where its next one goes.
+  /// Place tells of a rank in the instant of this number how many events it has, or where its next
+  /// one goes.
   struct Place {
     std::uint32_t instant = 0;
     std::uint32_t next = 0;

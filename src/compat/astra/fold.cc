@@ -56,7 +56,7 @@ class LineGroups {
   std::vector<std::optional<bool>> known_;  ///< by kind
 };
 
-/// What sets the node apart from the same node of another rank.
+/// Returns what sets the node apart from the same node of another rank.
 std::string asymmetry(const RunInput& input, const RunOptions& options, std::uint32_t index,
                       Communicators& communicators, const Planner& planner, LineGroups& lines) {
   const chakra::Node& node = input.traces.programs[0].nodes[index];

@@ -52,7 +52,8 @@ std::optional<std::string> named_topology(const std::string& text, const std::st
   return std::nullopt;
 }
 
-/// What the slowest host can send, and the latency to the farthest from host 0.
+/// Returns a switch that sends what the slowest host can, with the latency to the farthest from
+/// host 0.
 Dimension as_switch(const topology::LinkGraph& graph) {
   std::vector<Bandwidth> sends(static_cast<std::size_t>(graph.hosts), Bandwidth(0));
   for (const topology::GraphLink& link : graph.links) {

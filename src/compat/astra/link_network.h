@@ -21,7 +21,7 @@ struct LinkNetwork {
 ///
 /// The dimensions are switches on the hosts' cables, for algorithms and closed forms: each with the
 /// bandwidth of the slowest NPU, all its cables together, and the latency of the farthest of the
-/// ways over the fewest links from NPU 0.
+/// routes over the fewest links from NPU 0.
 ///
 /// Ignores: ns-3's other keys (congestion control, buffers), which are told as a warning.
 ///

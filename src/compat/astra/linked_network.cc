@@ -43,17 +43,17 @@ class LinkedNetwork::ModelOf : public Model {
   void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
             Event arrival) override {
     advance(events);
-    const Way& way = way_between(from, to);
+    const Route& route = route_between(from, to);
     const network::TransferId id = [&] {
       if constexpr (kPackets) {
         return links_.start({static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), bytes},
-                            way.hops, queue_);
+                            route.hops, queue_);
       } else {
-        return links_.start(bytes, way.hops, queue_);
+        return links_.start(bytes, route.hops, queue_);
       }
     }();
-    under_way_.resize(std::max<std::size_t>(under_way_.size(), id + 1));
-    under_way_[id] = {arrival, way.last};
+    in_flight_.resize(std::max<std::size_t>(in_flight_.size(), id + 1));
+    in_flight_[id] = {arrival, route.last};
   }
 
   /// Everything up to the run's instant; the clock is that instant's then.
@@ -64,7 +64,7 @@ class LinkedNetwork::ModelOf : public Model {
     while (!queue_.empty() && queue_.next_time() <= events.now()) {
       const engine::EventQueue::Event event = queue_.pop();
       if (event.kind != kClock && links_.handle(event, queue_)) {
-        arrive(events, under_way_[event.subject]);
+        arrive(events, in_flight_[event.subject]);
       }
     }
   }
@@ -88,7 +88,7 @@ class LinkedNetwork::ModelOf : public Model {
   static constexpr std::uint32_t kClock = 0;
   static_assert(kClock < network::AnalyticalNetwork::kFirstEvent);
 
-  struct Way {
+  struct Route {
     std::vector<topology::Hop> hops;
     Time last{0};  ///< latency of the last link, which occupies nothing: left out of `hops`
   };
@@ -108,16 +108,16 @@ class LinkedNetwork::ModelOf : public Model {
   }
 
   /// Never moves: messages hold its hops.
-  const Way& way_between(std::int64_t from, std::int64_t to) {
-    const auto [found, fresh] = ways_.try_emplace(from * map_.devices() + to);
-    Way& way = found->second;
+  const Route& route_between(std::int64_t from, std::int64_t to) {
+    const auto [found, fresh] = routes_.try_emplace(from * map_.devices() + to);
+    Route& route = found->second;
     if (fresh) {
-      map_.route(from, to, way.hops);
-      if (!kWhole && !way.hops.empty()) {
-        way.last = std::exchange(way.hops.back().latency, Time(0));
+      map_.route(from, to, route.hops);
+      if (!kWhole && !route.hops.empty()) {
+        route.last = std::exchange(route.hops.back().latency, Time(0));
       }
     }
-    return way;
+    return route;
   }
 
   void arrive(Events& events, const Sent& sent) const {
@@ -129,9 +129,9 @@ class LinkedNetwork::ModelOf : public Model {
   topology::LinkMap map_;
   Links links_;
   engine::EventQueue queue_;
-  std::unordered_map<std::int64_t, Way> ways_;  ///< by pair; only looked up
-  std::vector<Sent> under_way_;                 ///< by TransferId
-  Time woken_{-1};                              ///< the last instant asked for
+  std::unordered_map<std::int64_t, Route> routes_;  ///< by pair; only looked up
+  std::vector<Sent> in_flight_;                     ///< by TransferId
+  Time woken_{-1};                                  ///< the last instant asked for
 };
 
 topology::LinkMap link_map(const std::vector<Dimension>& network, const topology::Wires& wires) {

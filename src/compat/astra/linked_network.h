@@ -22,7 +22,7 @@ topology::LinkMap link_map(const std::vector<Dimension>& network, const topology
 ///
 ///   settle(events)   when an instant is over: what has begun and ended changes the others
 ///
-///   way      that of the LinkMap, which crosses every dimension in which the ends differ
+///   route    that of the LinkMap, which crosses every dimension in which the ends differ
 ///   arrival  floor(time of the last byte + latency of the last link), in ns: alone with flow, what
 ///            the unaware network says of one dimension. flit: its last cycle, rounded up. packet:
 ///            its last packet, of the default protocol, rounded up
@@ -43,7 +43,7 @@ class LinkedNetwork {
   ~LinkedNetwork();
 
   void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, Event arrival);
-  /// What arrives is pushed for its nanosecond; null.
+  /// Advances the message; what arrives is pushed for its nanosecond; null.
   const Event* advance(Events& events, const Event& event);
   void settle(Events& events);
   /// None: what links of dimensions have carried is not told apart by NPU.

@@ -12,7 +12,7 @@
 
 namespace orrery::astra {
 
-/// Of the lowest rank of a class.
+/// LocalMemory is that of the lowest rank of a class.
 struct LocalMemory {
   std::int64_t rank = 0;
   chakra::TensorUses tensors;

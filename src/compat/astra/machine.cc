@@ -76,7 +76,7 @@ memory::RemoteMemory remote_of(const RemoteMemory& memory) {
   return remote;
 }
 
-/// What one list asks for.
+/// Returns the algorithm that one list asks for.
 collective::CollectiveAlgorithm asked_by(const std::vector<Implementation>& list,
                                          const RunInput& input) {
   const bool several = input.network.size() > 1;

@@ -39,10 +39,10 @@ std::vector<topology::NetworkDimension> network_of(const std::vector<Dimension>&
 /// traces, but no remote memory.
 Result<machine::Machine> machine_of(const RunInput& input, double injection_scale);
 
-/// What the implementation lists of the operations in the traces ask for. Of one dimension, and of
-/// lists of equal entries direct or halvingDoubling, that algorithm; oneRing is one ring, Themis
-/// Themis; other lists of several dimensions run dimension by dimension (hierarchical), and what
-/// has no counterpart is automatic.
+/// Returns the algorithm that the implementation lists of the operations in the traces ask for. Of
+/// one dimension, and of lists of equal entries direct or halvingDoubling, that algorithm; oneRing
+/// is one ring, Themis Themis; other lists of several dimensions run dimension by dimension
+/// (hierarchical), and what has no counterpart is automatic.
 collective::CollectiveAlgorithm algorithm_of(const RunInput& input);
 
 }  // namespace orrery::astra

@@ -108,7 +108,7 @@ class Meetings {
     (slot.second == kNone ? slot.second : behind_[slot.last].next) = added;
     slot.last = added;
   }
-  /// Those that probed past it move up.
+  /// Removes the slot; those that probed past it move up.
   void remove(Slot& slot) {
     const std::size_t mask = slots_.size() - 1;
     auto hole = static_cast<std::size_t>(&slot - slots_.data());
@@ -162,7 +162,7 @@ class Kept {
   std::vector<std::uint32_t> unused_;
 };
 
-/// Messages and ready messages under way.
+/// Messages and ready messages in flight.
 class Mail {
  public:
   struct Letter {

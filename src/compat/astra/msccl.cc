@@ -18,7 +18,7 @@ using Kind = CustomStep::Kind;
 constexpr std::int64_t kMostParts = 1 << 20;
 constexpr std::int64_t kMostGpus = 1 << 20;
 
-/// What a step does, one after the other.
+/// A StepType says what a step does, one after the other.
 struct StepType {
   std::string_view name;
   bool receives;

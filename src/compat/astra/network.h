@@ -7,7 +7,8 @@
 ///   otherwise
 ///     void send(events, from, to, bytes, arrival)   now; `arrival` is the event when it is there
 ///     const Event* advance(events, event)           of kinds hop and link_free; the arrival when
-///     that was the last hop, until the next send; or null
+///                                                   that was the last hop, until the next send; or
+///                                                   null
 #pragma once
 
 #include <cstdint>
@@ -54,7 +55,7 @@ class AwareNetwork {
   std::vector<RunResult::Link> links() const;
 
  private:
-  /// Of a message on any link.
+  /// Cost is that of a message on any link.
   struct Cost {
     Bytes bytes{0};
     Time busy{0};

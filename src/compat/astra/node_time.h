@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a node does when it starts, and how long it takes if that is known then.
+/// Node times say what a node does when it starts, and how long it takes if that is known then.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class Issue : std::uint8_t { nothing, timed, memory, collective, send, rece
 /// replay: every node is timed. With Quirk::one_communication a broadcast is, too.
 Issue issue_of(const chakra::Node& node, bool replay, const Quirks& quirks);
 
-/// Of timed nodes: the recorded duration, at least 1 ns. GPU compute under roofline:
+/// Returns, for timed nodes, the recorded duration, at least 1 ns. GPU compute under roofline:
 ///   floor(operations / min(peak, M operations / bytes)), M = local memory's bandwidth;
 /// without bytes operations / peak. What runs on a GPU of another speed than 1 takes
 /// floor(time / speed), at least 1 ns.

@@ -43,7 +43,7 @@ Result<std::vector<Dimension>> parse_network(const ConfigNode& node, const Quirk
                                              std::vector<std::string>* unknown = nullptr);
 inline constexpr std::int64_t kMostNpus = std::int64_t{1} << 24;
 
-/// What can be read instead of another back-end's network file.
+/// Messages list what can be read instead of another back-end's network file.
 inline constexpr std::string_view kWhatIsRead =
     "topology, npus_count, bandwidth and latency, as its analytical back-end reads; or, for a "
     "network of single links, --logical-topology-configuration DIMS.json and --native";

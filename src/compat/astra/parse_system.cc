@@ -257,7 +257,7 @@ void SystemReader::parse_custom(System& system) {
   system.custom_by_node = read_.maybe<std::string>("per-node-custom-implementation");
 }
 
-/// What ASTRA-sim documents but does not read, and what has no effect on times.
+/// Reads what ASTRA-sim documents but does not read, and what has no effect on times.
 void SystemReader::parse_unread() {
   const auto boost = read_.maybe<std::string>("boost-mode");
   if (boost) {

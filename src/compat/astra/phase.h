@@ -20,7 +20,7 @@
 
 namespace orrery::astra {
 
-/// What a phase does with c bytes per NPU (message m of p NPUs):
+/// PhaseType says what a phase does with c bytes per NPU (message m of p NPUs):
 ///
 ///   reduce_scatter  m = c / p   c -> c / p        all_gather  m = c       c -> c p
 ///   all_reduce      m = c / p   c -> c            all_to_all  m = c / p   c -> c
@@ -47,7 +47,7 @@ struct Axis {
   bool uniform = true;
 };
 
-/// What a message costs at its ends.
+/// Ends are what a message costs at its ends.
 struct Ends {
   Time delay{0};                    ///< before a phase's first send and after each reception
   std::optional<Bandwidth> memory;  ///< absent: reductions cost nothing
@@ -93,8 +93,8 @@ struct Phase {
   std::uint32_t barrier = 0;
   bool barrier_waits_for_processing = false;
   std::vector<Step> steps;  ///< chain: one; direct: size - 1; halving and cyclic: one per message
-  /// What is received goes up to the NPU `up_in_turn` times, then `window` times down to memory;
-  /// a shared bus (shared_bus.h) charges the two differently.
+  /// Received messages go up to the NPU `up_in_turn` times, then `window` times down to memory; a
+  /// shared bus (shared_bus.h) charges the two differently.
   std::uint32_t up_in_turn = 1;
   /// Reception j reduces if j < reducing and j mod period < up_in_turn, for
   /// reductions[min(j, last)].
@@ -162,7 +162,7 @@ struct PhaseRequest {
   bool second_tree = false;
 };
 
-/// What turns requests into phases.
+/// PhaseRules turn requests into phases.
 struct PhaseRules {
   const Wires& wires;
   Ends ends;

@@ -34,8 +34,8 @@ struct CollectiveRequest {
   Bytes size{0};  ///< all-gather: of one rank; others: the whole buffer
 };
 
-/// What a rank remembers from one collective to the next. Whoever takes part in a collective goes
-/// on with the state in which its plan left the first one to issue it.
+/// PlannerState is what a rank remembers from one collective to the next. Whoever takes part in a
+/// collective goes on with the state in which its plan left the first one to issue it.
 struct PlannerState {
   std::size_t rotation = 0;  ///< of round robin
   /// By operation and dimension: phases with trees; they take turns between two.
@@ -64,7 +64,7 @@ class Planner {
 
   /// Why a collective cannot be done on a shape, or nothing.
   std::optional<std::string> refuse(const Shape& shape, PhaseType type) const;
-  /// What a message of a collective on a shape costs at its ends.
+  /// Returns what a message of a collective on a shape costs at its ends.
   Ends ends(const Shape& shape) const;
   /// Whether every rank of a line of this shape meets the same times as every other one: no trees,
   /// no logical ring.
@@ -103,10 +103,10 @@ class Planner {
                                                 const std::vector<Bytes>& chunks) const;
   std::vector<int> order_of(const Shape& shape, PhaseType type, Bytes chunk, PlannerState& state);
   std::vector<Leg> legs(const Shape& shape, PhaseType type, const std::vector<int>& order) const;
-  /// Of any order in which chunks may go through the dimensions.
+  /// Returns the legs of any order in which chunks may go through the dimensions.
   std::vector<Leg> possible_legs(const Shape& shape, PhaseType type) const;
   std::vector<Leg> all_reduce_legs(const std::vector<int>& used) const;
-  /// Whose list a leg of a collective takes.
+  /// Returns the operation whose list a leg of a collective takes.
   Operation list_of(PhaseType whole, const Leg& leg) const;
   Implementation implementation(const Shape& shape, PhaseType whole, const Leg& leg) const;
   Phase phase(const Shape& shape, const PhaseRequest& request) const;
@@ -119,7 +119,7 @@ class Planner {
   Themis::State loads_;
   std::map<Key, std::unique_ptr<ChunkPlan>> chunk_plans_;
   std::map<Key, std::unique_ptr<CollectivePlan>> plans_;
-  /// Those that depend on a state, by their chunks.
+  /// Plans that depend on a state, by their chunks.
   std::map<std::vector<const ChunkPlan*>, std::unique_ptr<CollectivePlan>> variable_plans_;
 };
 

@@ -65,7 +65,7 @@ class Programs {
       issue_ready(rank);
     }
   }
-  /// Of the kinds that concern programs and their messages.
+  /// Handles events of the kinds that concern programs and their messages.
   void handle(const Event& event) {
     switch (event.kind) {
       case Event::Kind::node_done:

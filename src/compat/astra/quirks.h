@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What ASTRA-sim does otherwise than its papers or its inputs say, where it changes a number. Each
-/// can be switched off (`--quirk NAME=off`); then Orrery does what `right` says.
+/// Quirks are what ASTRA-sim does otherwise than its papers or its inputs say, where it changes a
+/// number. Each can be switched off (`--quirk NAME=off`); then Orrery does what `right` says.
 #pragma once
 
 #include <bitset>

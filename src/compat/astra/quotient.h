@@ -43,7 +43,7 @@ class Quotient {
   /// Real position of a member on an axis.
   std::uint32_t position(std::uint32_t of, std::uint32_t local, const Axis& axis) const;
 
-  /// Who receives a member's message of a phase (numbered as in Sender).
+  /// Returns who receives a member's message of a phase (numbered as in Sender).
   const std::vector<Recipient>& recipients(std::uint32_t of, const Phase& phase,
                                            std::uint32_t local, std::uint32_t message);
 

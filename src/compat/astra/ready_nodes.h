@@ -13,7 +13,8 @@
 
 namespace orrery::astra {
 
-/// What a node occupies on its rank while it runs; one node at a time, `none` without limit.
+/// A Slot is what a node occupies on its rank while it runs; one node at a time, `none` without
+/// limit.
 enum class Slot : std::uint8_t { cpu, compute, communication, none };
 inline constexpr std::size_t kSlots = 4;
 
@@ -49,8 +50,8 @@ class ReadyNodes {
   std::vector<std::uint32_t> stuck(std::uint32_t rank) const;
 
  private:
-  /// What a node waits for beside what it occupies, so that both come in one look at memory; small,
-  /// since there may be tens of millions.
+  /// State is what a node waits for beside what it occupies, so that both come in one look at
+  /// memory; small, since there may be tens of millions.
   struct State {
     std::uint16_t waiting_for : 14;  ///< dependencies; kDone when done, kMany: see `many_`
     std::uint16_t slot : 2;

@@ -76,8 +76,8 @@ struct RunResult {
   std::vector<std::uint32_t> class_of;  ///< by rank
   /// By class, of its lowest rank, and dimension (traffic.h); with RunOptions::traffic only.
   std::vector<std::vector<Bytes>> sent;
-  /// What links carried that carried anything, of the simulated ranks; with RunOptions::traffic on
-  /// the aware back-end only.
+  /// A Link tells what a link carried that carried anything, of the simulated ranks; with
+  /// RunOptions::traffic on the aware back-end only.
   struct Link {
     std::int64_t from = 0;  ///< an NPU, or the switch: as many as there are NPUs
     std::int64_t to = 0;

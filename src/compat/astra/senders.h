@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who sends what to whom in a phase.
+/// Senders say who sends what to whom in a phase.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Sender {
   std::uint32_t position = 0;
 };
 
-/// Of `position`.
+/// Returns the senders of `position`.
 std::vector<Sender> senders_of(const Phase& phase, std::uint32_t position);
 
 }  // namespace orrery::astra

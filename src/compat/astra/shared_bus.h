@@ -19,8 +19,7 @@ namespace orrery::astra {
 /// the other:
 ///
 ///   sends     for x + floor((m - 1) G), is there after x + floor((m - 1) G + L + o); x = o, or
-///   what
-///             is left of g when the side has just sent
+///             what is left of g when the side has just sent
 ///   to MA     over the memory bus to the NPU, then over the bus
 ///   to NPU    over the bus, then over the memory bus and out
 ///   processed goes to memory and back first, then takes 50 ns and `reduction` per whole 100 bytes
@@ -44,7 +43,7 @@ class SharedBus {
   void to_memory(Events& events, std::uint32_t rank, const Transfer& transfer);
   void to_npu(Events& events, std::uint32_t rank, const Transfer& transfer);
 
-  /// Of kind bus. Transfers that are over push their `then`.
+  /// Handles events of kind bus. Transfers that are over push their `then`.
   void handle(Events& events, const Event& event);
 
  private:
@@ -52,7 +51,7 @@ class SharedBus {
   enum Side : std::uint32_t { kNpu = 0, kEndpoint = 1, kNpuOfMemory = 2, kMemory = 3 };
   enum Ends : std::uint16_t { kSent, kReceived, kProcessed };
   enum class State : std::uint8_t { free, sending, receiving };
-  /// What the NPU's side does with a transfer that the memory bus has carried.
+  /// Then says what the NPU's side does with a transfer that the memory bus has carried.
   enum class Then : std::uint8_t { retire, send, process };
 
   struct Request {

@@ -125,7 +125,7 @@ class Simulation {
       }
     }
   }
-  /// Of networks whose messages change each other's rates.
+  /// Settles networks whose messages change each other's rates.
   void settle_network() {
     if constexpr (requires { network_.settle(events_); }) {
       if (events_.instant_is_over() && !failed()) {

@@ -34,7 +34,7 @@ Time sum(const Intervals& intervals) {
   return total;
 }
 
-/// Both merged.
+/// Returns the time that is in both lists.
 Time common(const Intervals& a, const Intervals& b) {
   Time total{0};
   for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end();) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the ranks of a run were busy with.
+/// Statistics tell what the ranks of a run were busy with.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct Statistics {
   Time remote_memory{0};
   Time overlap{0};  ///< GPU and communication at once
 
-  /// Of the computation on the GPU under roofline, weighted by time.
+  /// Roofline describes the computation on the GPU under roofline, weighted by time.
   struct Roofline {
     double compute_bound = 0;        ///< share of the time at peak
     double compute_utilisation = 0;  ///< of the peak

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// State of collectives under way: flat arrays, addressed by index.
+/// State of collectives in flight: flat arrays, addressed by index.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct alignas(64) Stream {
   std::uint32_t next = kNone;    ///< in the queue
   union {
     std::uint32_t previous = kNone;
-    std::uint32_t under_way;  ///< runs, in a tree that holds senders: messages sent, not there yet
+    std::uint32_t in_flight;  ///< runs, in a tree that holds senders: messages sent, not there yet
   };
   std::uint16_t phase_index = 0;
   bool waiting = true;  ///< in a queue, or before its first phase

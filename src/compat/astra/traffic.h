@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What NPUs send.
+/// Traffic counts what NPUs send.
 #pragma once
 
 #include <cstddef>

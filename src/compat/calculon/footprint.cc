@@ -17,7 +17,7 @@ double kept_microbatches(const Execution& execution) {
   return chunks > 1 ? kept * (1 + (stages - 1) / (chunks * stages)) : kept;
 }
 
-/// Of the fullest stage.
+/// Returns the blocks of the fullest stage.
 std::int64_t stage_blocks(const Application& application, const Execution& execution) {
   return (application.num_blocks + execution.pipeline_par - 1) / execution.pipeline_par;
 }

@@ -72,7 +72,7 @@ struct LayerTime {
   Time memory{0};
 };
 
-/// What layers take and hold under one execution.
+/// LayerCost is what layers take and hold under one execution.
 class LayerCost {
  public:
   /// All must outlive it.
@@ -98,7 +98,7 @@ class LayerCost {
   Bytes moved(const Layer& layer, Pass pass) const;
   /// Whether its communication is cut into reduce-scatter and all-gather.
   bool is_split(Place place) const;
-  /// What it communicates in a pass; nothing: false.
+  /// Says whether the layer communicates in a pass.
   bool communicates(const Layer& layer, Pass pass, Place place) const;
   double sent_elements(const Layer& layer) const;
   Operation operation(const Layer& layer, Pass pass, Place place) const;

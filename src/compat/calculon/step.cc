@@ -72,8 +72,8 @@ class Steps {
     return of_chunk(block) * (microbatches_ * e_.pipeline_interleaving);
   }
 
-  /// What a block takes beyond `alone` when so many bytes go to or from the lower memory, beside
-  /// compute but not beside its kernels' own memory time.
+  /// Returns what a block takes beyond `alone` when so many bytes go to or from the lower memory,
+  /// beside compute but not beside its kernels' own memory time.
   Time beyond(Bytes moved, Time memory, Time alone) const {
     return std::max(Time(0), system_.lower_memory.time(moved) + memory - alone);
   }
@@ -150,7 +150,8 @@ class Steps {
            (e_.optimizer_sharding ? Time(0) : block_.optimizer.compute);
   }
 
-  /// Of all chunks but the last: beside as many microbatches as there are stages.
+  /// Returns the exposed time of all chunks but the last: beside as many microbatches as there are
+  /// stages.
   Time exposed_chunks(Time one) const {
     const Time chunk = one * blocks_of_chunk_;
     Time hops(0);
@@ -166,7 +167,7 @@ class Steps {
            (e_.pipeline_interleaving - 1);
   }
 
-  /// Of the last chunk: beside the blocks after the first.
+  /// Returns the exposed time of the last chunk: beside the blocks after the first.
   Time exposed_last(Time one) const {
     const Time rest = one * (blocks_of_chunk_ - 1);
     Time beside(0);

@@ -43,7 +43,7 @@ struct Layer {
 /// channels, filters, stride. One further column "Sparsity" may say N:M.
 Result<std::vector<Layer>> parse_topology(std::string_view text, const std::string& file);
 
-/// What counts as right.
+/// Compatibility says whose figures count as right.
 enum class Compatibility : std::uint8_t { none, scale_sim };
 constexpr auto named_values(Compatibility) {
   return std::to_array<Named<Compatibility>>({

@@ -85,9 +85,10 @@ double best_split_time(const GemmProblem& problem, const Rates& rates,
 /// padding 50,257 to 50,304 made whole steps of nanoGPT 25 % faster (A. Karpathy, 2023).
 constexpr double kOddRows = 3;
 
-/// Of a weight's GEMM; batched products of attention have kernels of their own. Rows of the result
-/// have n elements and those of an input gradient's operands k, which is then the wide side: the k
-/// of a weight's gradient is a number of tokens, along which nothing is laid out.
+/// Says whether rows of a weight's GEMM are odd; batched products of attention have kernels of
+/// their own. Rows of the result have n elements and those of an input gradient's operands k, which
+/// is then the wide side: the k of a weight's gradient is a number of tokens, along which nothing
+/// is laid out.
 bool has_odd_rows(const graph::Operator& op) {
   const graph::GemmShape& s = op.gemm;
   return s.batch == 1 && graph::bits_of(op.type) == 16 &&
@@ -168,7 +169,7 @@ double widened(const graph::Operator& op, const KernelCoefficients& c) {
   return step > 0 ? std::ceil(wide / step) * step / wide : 1;
 }
 
-/// What a tiled attention kernel computes.
+/// Returns the seconds that a tiled attention kernel computes.
 double tiled_attention_seconds(const graph::Operator& op, const Rates& rates,
                                const KernelCoefficients& c) {
   const auto batch = static_cast<double>(op.gemm.batch);
@@ -296,7 +297,8 @@ double stream_seconds(const graph::Operator& op, const Rates& rates, const Kerne
          static_cast<double>(op.bytes.value()) / (rates.bandwidth * stream_share(op, c));
 }
 
-/// What shares of the units and of the memory bandwidth that others take leave.
+/// Returns the rates that are left where others take shares of the units and of the memory
+/// bandwidth.
 Rates less(const Rates& rates, double units, double memory) {
   return {.flops = rates.flops * (1 - units),
           .units = std::max(1.0, std::floor(rates.units * (1 - units))),

@@ -85,7 +85,7 @@ struct KernelTime {
 ///
 /// Devices of model pim and spatial have pim.h and spatial.h instead, for all kernels.
 KernelTime kernel_time(const graph::Operator& op, const Device& device);
-/// Its `alone`, at a third of the work.
+/// Returns the `alone` of kernel_time, at a third of the work.
 Time lone_kernel_time(const graph::Operator& op, const Device& device);
 
 /// The product `op` (gemm or grouped_gemm) on the arrays of a device of model systolic.

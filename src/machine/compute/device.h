@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What one accelerator can do, as its machine file states it.
+/// Device describes what one accelerator can do, as its machine file states it.
 #pragma once
 
 #include <array>
@@ -226,8 +226,8 @@ struct Device {
   double overlap_units = 0;
   double overlap_memory = 0;
   double overlap_send_units = 0;
-  /// Of the first memory tier, not for tensors: what driver, runtime and libraries of one process
-  /// take, and what each communicator of several ranks buffers. Not: fragmentation.
+  /// These bytes of the first memory tier are not for tensors: what driver, runtime and libraries
+  /// of one process take, and what each communicator of several ranks buffers. Not: fragmentation.
   Bytes framework_memory{0};
   Bytes communicator_memory{0};
   /// Further, of a communicator that exchanges all to all, for each other rank of the node.

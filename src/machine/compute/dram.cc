@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kWindow = 4;  // activates in t_faw
 
-/// What has been issued, and when what may be issued next.
+/// Channel keeps what has been issued, and when what may be issued next.
 class Channel {
  public:
   Channel(const PimDevice& device, Time column) : device_(device), column_(column) {}

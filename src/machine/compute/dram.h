@@ -2,8 +2,7 @@
 /// Commands of one DRAM channel whose banks multiply, each as early as the timings allow.
 ///
 ///   ACT(b)   t_rp after PRE, t_rfc after REF; t_rrd after the last ACT, t_faw after the fourth
-///   last;
-///            without banks_in_turn one ACT opens all banks and neither counts
+///            last; without banks_in_turn one ACT opens all banks and neither counts
 ///   MAC      t_rcd after every bank's ACT, a column (t_ccd) after the last MAC; all banks at once
 ///   PRE      all banks: t_ras after every ACT, a column after the last MAC
 ///   REF      t_rp after PRE

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What kernels compute in, by the names of data types, of scalings and of other tools.
+/// Number formats are what kernels compute in, by the names of data types, of scalings and of other
+/// tools.
 #pragma once
 
 #include <algorithm>

@@ -34,7 +34,7 @@
 
 namespace orrery::compute {
 
-/// What one kernel does on the device.
+/// PimCost counts what one kernel does on the device.
 struct PimCost {
   double activates = 0;  ///< rows, of every bank
   double columns = 0;    ///< multiply commands, of every bank

@@ -6,7 +6,8 @@
 
 namespace orrery::compute {
 
-/// What a kernel finds of its device, in doubles of SI units: the hot inner part of the models.
+/// Rates hold what a kernel finds of its device, in doubles of SI units: the hot inner part of the
+/// models.
 struct Rates {
   double flops = 0;  ///< FLOP/s of the whole device
   double units = 1;

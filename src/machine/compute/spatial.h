@@ -39,11 +39,12 @@ inline bool fuses(const Device& device) {
 FusedWork lone_work(const graph::Operator& op, const Rates& rates, const Device& device);
 /// Operands and results that are not weights or cache.
 Bytes kept_bytes(const graph::Operator& op);
-/// They stay on the chip where they fit.
+/// Returns the work of the operator in a fused kernel, whose intermediate tensors stay on the chip
+/// where they fit.
 FusedWork fused_work(const graph::Operator& op, const Rates& rates, const Device& device);
 
-/// Of one fused kernel, without its launch. Each may be one of its operators: then its parts add
-/// up, which is more where some are bound by the units and others by the memory.
+/// Returns the time of one fused kernel, without its launch. Each may be one of its operators: then
+/// its parts add up, which is more where some are bound by the units and others by the memory.
 Time fused_time(std::span<const graph::Operator> operators, const Device& device);
 
 /// unfused, software: n (host_launch + launch); hardware: host_launch + n launch.

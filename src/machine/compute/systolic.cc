@@ -58,7 +58,7 @@ struct Mapping {
   std::int64_t drain = 0;     ///< after a fold, until its last cell has nothing left (for D)
 };
 
-/// Of weights that may not be zero.
+/// Returns the multiply-accumulates with weights that may not be zero.
 double macs_of(const SystolicProblem& problem) {
   const graph::GemmShape& s = problem.shape;
   return flops_of(s).value() / 2 * as_double(compressed_depth(s.k, problem.sparsity)) /

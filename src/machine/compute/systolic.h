@@ -84,7 +84,7 @@ struct SystolicProblem {
   double output_bytes = 1;  ///< of sums
 };
 
-/// Of one operand each.
+/// OperandTraffic has one figure for each operand.
 struct OperandTraffic {
   double input = 0;
   double filter = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the folds of one product fetch and write, and how long they wait for it; the model of
-/// systolic.h.
+/// The memory model of systolic.h: what the folds of one product fetch and write, and how long they
+/// wait for it.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct MemoryCost {
   OperandTraffic bytes;
 };
 
-/// Of the faster order of folds; in O(1) for any number of folds.
+/// Returns the cost of the faster order of folds; in O(1) for any number of folds.
 MemoryCost memory_cost(const FoldGrid& grid, double per_fold, const Feed& feed, Sums sums);
 
 /// The same, every fold in turn: the reference for tests.

@@ -9,7 +9,7 @@
 
 namespace orrery::compute {
 
-/// Of GEMMs and of attention with a shape; nothing: no product.
+/// Returns the seconds of GEMMs and of attention with a shape; nothing: no product.
 std::optional<double> systolic_seconds(const graph::Operator& op, const Rates& rates,
                                        const Device& device);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What breaks when: slow ranks, links with less bandwidth or none, nodes that are gone.
+/// A faults file says what breaks when: slow ranks, links with less bandwidth or none, nodes that
+/// are gone.
 #pragma once
 
 #include <cstdint>
@@ -44,9 +45,9 @@ struct FaultPlan {
   /// From a link's loss or return until messages take other ways. Assumed: detection by three
   /// missed hellos of 30 ms.
   Time reroute_after = 100_ms;
-  /// Then all flows are planned anew, not only what has lost its way: of bare flows under colour.
+  /// Then all flows are planned anew, not only what has lost its route: of bare flows under colour.
   bool recolour = false;
-  /// Of the times that telemetry has of messages: sigma of the logarithm of a factor.
+  /// Times that telemetry has of messages carry this noise: sigma of the logarithm of a factor.
   double measurement_noise = 0;
 
   bool empty() const { return faults.empty(); }
@@ -56,7 +57,7 @@ struct FaultPlan {
 Result<FaultPlan> load_faults(const std::string& file);
 Result<FaultPlan> parse_faults(const std::string& text, const std::string& file);
 
-/// What there is that may break.
+/// Places are what there is that may break.
 struct Places {
   std::int64_t ranks = 0;
   std::int64_t ranks_of_node = 1;  ///< node n holds ranks n * ranks_of_node and on
@@ -73,8 +74,8 @@ struct Change {
   Time at{0};
   bool link = false;       ///< else a rank
   std::int64_t place = 0;  ///< number of the link or rank
-  /// Of a rank: its kernels take so many times as long; infinity: it does nothing. Of a link: the
-  /// share of its bandwidth that it has.
+  /// The value of a rank: its kernels take so many times as long; infinity: it does nothing. Of a
+  /// link: the share of its bandwidth that it has.
   double value = 1;
 };
 
@@ -82,7 +83,7 @@ struct Schedule {
   std::vector<Change> changes;  ///< by (at, link, place)
   Time reroute_after{0};
   bool recolour = false;
-  /// What is lost for good, in the order of time: "rank 3 is lost at 1 ms".
+  /// Losses are lost for good; in the order of time: "rank 3 is lost at 1 ms".
   std::vector<std::string> losses;
 };
 

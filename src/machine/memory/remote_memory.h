@@ -92,7 +92,7 @@ struct RemoteMemory {
 /// Whether a memory of this kind has that field.
 bool has_field(RemoteKind kind, std::string_view field);
 
-/// What every device does at the same time.
+/// A RemoteAccess is what every device does at the same time.
 struct RemoteAccess {
   Bytes bytes{0};            ///< x
   std::int64_t devices = 1;  ///< D

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a fast memory holds of objects that live in a slower one: the least recently used goes
-/// first. Objects are read-only: leaving costs nothing, entering copies all of their bytes.
+/// A ResidentSet is what a fast memory holds of objects that live in a slower one: the least
+/// recently used goes first. Objects are read-only: leaving costs nothing, entering copies all of
+/// their bytes.
 ///
 ///   use(id, bytes)  hit: nothing moves; miss: others leave until `bytes` fit, then they are copied
 ///

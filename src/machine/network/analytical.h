@@ -55,14 +55,14 @@ class AnalyticalNetwork {
   bool is_stale(const engine::EventQueue::Event& event) const {
     return event.generation != transfers_[event.subject].generation;
   }
-  /// Moves all that is under way on in time.
+  /// Moves all that is in flight on in time.
   void shift(Time by);
 
  private:
   struct Transfer {
     Time serialisation{0};
     double remaining = 0;  ///< picoseconds of unshared serialisation left at `since`
-    double slowdown = 0;   ///< 0: not under way yet
+    double slowdown = 0;   ///< 0: not in flight yet
     Time since{0};
     Time serialised{0};  ///< when the last byte leaves, at the present rate
     Time latency{0};

@@ -25,7 +25,7 @@ struct FlowTerms {
 ///   Rates are those of progressive filling (Bertsekas and Gallager, Data Networks, 2nd
 ///   ed., 6.5.2): the level of all flows grows alike, the rate of each is weight * level; flows
 ///   through a link that is full, or at their cap, keep theirs, the others grow on.
-///   arrival = time at which the last byte has left + sum of the latencies of the way
+///   arrival = time at which the last byte has left + sum of the latencies of the route
 ///
 /// Flows may pass one link at bandwidths of their own (software that does not get more out of it; a
 /// flow that sends only a share f of its bytes over it: bandwidth / f): a link is full when the
@@ -34,8 +34,8 @@ struct FlowTerms {
 /// Rates hold until a flow begins or ends, and only what that can change is computed again, once
 /// per instant in settle(): of the flows that share links with it, directly or through others,
 /// those of at least the level of what has ended, and of at least the smallest equal share on the
-/// way of what begins. Up to that level progressive filling goes as before. Exact; ignores packets,
-/// the time that congestion control needs to find the rates.
+/// route of what begins. Up to that level progressive filling goes as before. Exact; ignores
+/// packets, the time that congestion control needs to find the rates.
 ///
 /// Interface as AnalyticalNetwork.
 class FairNetwork {
@@ -60,20 +60,20 @@ class FairNetwork {
   void limit(TransferId id, Bandwidth cap);
   /// The link has `factor` of its bandwidth from now on; 0: its flows wait.
   void scale(topology::LinkId link, double factor);
-  /// What is left of message `id` goes another way from now on, which must stay valid until it
-  /// arrives; returns it. Nothing when its last byte has left.
+  /// Sends what is left of message `id` over another route from now on, which must stay valid until
+  /// it arrives; returns it. Nothing when its last byte has left.
   std::optional<Bytes> reroute(TransferId id, std::span<const topology::Hop> route,
                                engine::EventQueue& queue);
 
   /// Everything that decides how the flows of `live` go on, in this order, as numbers that are
   /// equal for two states that differ in time only. Requires settled rates.
   void describe(Time now, std::span<const TransferId> live, std::vector<std::int64_t>& state) const;
-  /// Moves all that is under way on in time.
+  /// Moves all that is in flight on in time.
   void shift(Time by);
 
   /// For how long the link would have been held by what has passed it alone.
   Time busy(topology::LinkId link) const { return links_[link].busy; }
-  /// Of a flow under way, as the last settle() has left it.
+  /// Returns the rate of a flow in flight, as the last settle() has left it.
   Bandwidth rate(TransferId id) const { return Bandwidth(flows_[id].rate); }
   /// Flows whose rate was computed, all settle() together: what sharing has cost.
   std::uint64_t solved() const { return solved_; }
@@ -107,8 +107,8 @@ class FairNetwork {
     double wanted = 0;       ///< of it, per level of the flows without a rate
     std::uint32_t open = 0;  ///< flows without a rate
     bool in_part = false;
-    /// Of all its flows in ascending order while `ranked`, and of those that have left since, a
-    /// heap: so the highest is known without a look at all of them.
+    /// The levels of all flows of the link in ascending order while `ranked`, and of those that
+    /// have left since, a heap: so the highest is known without a look at all of them.
     std::vector<float> levels;
     std::vector<float> gone;
     bool ranked = false;
@@ -134,7 +134,7 @@ class FairNetwork {
   void fill();
   void fix(TransferId id, double level);
   void update(TransferId id, engine::EventQueue& queue);
-  /// Of the link's bandwidth, per level of the flow.
+  /// Returns the flow's share of the link's bandwidth, per level of the flow.
   static double weight(const Link& link, const Flow& flow, const topology::Hop& hop) {
     return link.bandwidth == hop.bandwidth.value()
                ? flow.terms.weight

@@ -24,7 +24,7 @@ struct FifoLink {
   }
 };
 
-/// Network model "fifo": every message on every link of its way, first come first served.
+/// Network model "fifo": every message on every link of its route, first come first served.
 ///
 ///   A link i is held for m_i = bytes / bandwidth_i from s_i = max(first byte there, free).
 ///   Cut-through: the first byte is at the next link at s_i + latency_i, the last at
@@ -63,7 +63,7 @@ class FifoNetwork {
     std::size_t hop = 0;
     Time last_byte{0};  ///< is at the present link
   };
-  /// Takes the next link of its way.
+  /// Takes the next link of its route.
   void step(TransferId id, engine::EventQueue& queue);
 
   std::vector<FifoLink> links_;

@@ -61,7 +61,7 @@ class Folder {
     for (const Piece& piece : pieces) {
       const FlowRequest& flow = request(piece);
       Time latency{0};
-      for (const Hop& hop : flows_.assigned.way(piece)) {
+      for (const Hop& hop : flows_.assigned.route(piece)) {
         latency += hop.latency;
         if (std::uint64_t& colour = links_[hop.link]; colour == 0) {
           colour = mixed(bits(graph_.links[hop.link].bandwidth.value())) | 1U;
@@ -86,13 +86,13 @@ class Folder {
       met_[link] = 0;
     }
     for (std::size_t p = 0; p < own_.size(); ++p) {
-      const std::span<const Hop> way = flows_.assigned.way(flows_.assigned.pieces[p]);
+      const std::span<const Hop> route = flows_.assigned.route(flows_.assigned.pieces[p]);
       std::uint64_t sum = own_[p];
-      for (const Hop& hop : way) {
+      for (const Hop& hop : route) {
         sum += mixed(links_[hop.link] ^ bits(hop.bandwidth.value()));
       }
       colours_[p] = mixed(sum);
-      for (const Hop& hop : way) {
+      for (const Hop& hop : route) {
         met_[hop.link] += mixed(colours_[p] ^ bits(hop.bandwidth.value()));
       }
     }
@@ -140,7 +140,7 @@ class Folder {
     const Piece& piece = flows_.assigned.pieces[first_[number]];
     auto& hops = folded_.assigned.hops;
     const std::size_t first = hops.size();
-    for (const Hop& hop : flows_.assigned.way(piece)) {
+    for (const Hop& hop : flows_.assigned.route(piece)) {
       const std::uint32_t link = folded_.stands_for[hop.link];
       const double share = graph_.links[link].bandwidth.value() / hop.bandwidth.value();
       auto known = std::find_if(hops.begin() + static_cast<std::ptrdiff_t>(first), hops.end(),
@@ -195,7 +195,7 @@ FlowRun unfold(const FoldedFlows& folded, const LaidFlows& flows, const FlowRun&
     const topology::Piece& piece = flows.assigned.pieces[p];
     Time& finish = all.finish[flows.order[piece.flow]];
     finish = std::max(finish, run.finish[folded.class_of[p]]);
-    for (const topology::Hop& hop : flows.assigned.way(piece)) {
+    for (const topology::Hop& hop : flows.assigned.route(piece)) {
       all.load[hop.link] = run.load[folded.stands_for[hop.link]];
     }
   }

@@ -12,7 +12,7 @@
 
 namespace orrery::network {
 
-/// Pieces of flows that have their ways, by start.
+/// Pieces of flows that have their routes, by start.
 struct LaidFlows {
   const std::vector<FlowRequest>& all;
   const std::vector<std::uint32_t>& order;  ///< by start
@@ -41,7 +41,7 @@ struct FoldedFlows {
 /// Nothing where it would not halve the links, or links are pipes (GraphLink::pipe).
 std::optional<FoldedFlows> fold(const topology::LinkGraph& graph, const LaidFlows& flows);
 
-/// What the folded flows' run says of all.
+/// Returns the run of all flows that the run of the folded ones stands for.
 FlowRun unfold(const FoldedFlows& folded, const LaidFlows& flows, const FlowRun& run);
 
 }  // namespace orrery::network

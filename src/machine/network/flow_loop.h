@@ -13,7 +13,7 @@
 
 #include "engine/event_queue.h"
 #include "machine/faults/faults.h"
-#include "machine/network/crowding.h"
+#include "machine/network/congestion.h"
 #include "machine/network/fair.h"
 #include "machine/network/flow_fold.h"
 #include "machine/network/flows.h"
@@ -40,7 +40,7 @@ inline Bandwidth lay(topology::Assigned& assigned, const topology::Piece& piece,
   return cap;
 }
 
-/// Runs pieces of flows that have their ways, event by event.
+/// Runs pieces of flows that have their routes, event by event.
 class FlowLoop {
  public:
   FlowLoop(const topology::Router& router, const LaidFlows& flows, const FlowOptions& options,
@@ -52,7 +52,7 @@ class FlowLoop {
         options_(options),
         faults_(faults),
         network_(graph_.links.size()),
-        crowding_(graph_, options) {
+        congestion_(graph_, options) {
     if (!faults.changes.empty()) {
       links_.emplace(network_, graph_, router.routing(), router.seed());
     }
@@ -78,7 +78,7 @@ class FlowLoop {
     while (!queue_.empty() && left_ > 0) {
       handle(queue_.pop());
       if (queue_.instant_is_over()) {
-        crowding_.settle(network_);
+        congestion_.settle(network_);
         network_.settle(queue_);
       }
     }
@@ -99,7 +99,7 @@ class FlowLoop {
   static constexpr std::uint32_t kReroute = 3;
   static_assert(kReroute < FairNetwork::kDrained);
 
-  /// A piece under way.
+  /// A piece in flight.
   struct Moving {
     std::uint32_t flow = 0;
     std::uint32_t serial = 0;  ///< how many have had its TransferId
@@ -107,7 +107,7 @@ class FlowLoop {
   struct Ramp {
     Bandwidth now{0};      ///< cap
     Bandwidth most{0};     ///< cap without it
-    Bandwidth fastest{0};  ///< at which no link of its way holds it up
+    Bandwidth fastest{0};  ///< at which no link of its route holds it up
     Time trip{0};
   };
 
@@ -138,8 +138,8 @@ class FlowLoop {
       }
     } else if (drains) {
       ++moving_[event.subject].serial;
-      if (options_.crowds()) {
-        crowding_.leave(event.subject);
+      if (options_.has_congestion()) {
+        congestion_.leave(event.subject);
       }
     }
   }
@@ -157,26 +157,26 @@ class FlowLoop {
     const FlowRequest& flow = flows_[order_[piece.flow]];
     const double bytes = piece.share * options_.overhead * static_cast<double>(flow.bytes.value());
     const Bandwidth cap = lay(assigned_, piece, graph_, bytes, flow.cap, run_.load);
-    const std::span<const topology::Hop> way = assigned_.way(piece);
-    const std::span<const topology::Hop> taken = links_ ? links_->way(way) : way;
+    const std::span<const topology::Hop> route = assigned_.route(piece);
+    const std::span<const topology::Hop> taken = links_ ? links_->route(route) : route;
     const TransferId id = network_.start(Bytes::from_double(bytes), taken, queue_,
-                                         {flow.weight * piece.share, first_cap(way, piece, cap)});
+                                         {flow.weight * piece.share, first_cap(route, piece, cap)});
     if (links_) {
-      links_->began(id, way, taken);
-      move(way, taken, bytes);
+      links_->began(id, route, taken);
+      move(route, taken, bytes);
     }
     moving_.resize(std::max<std::size_t>(moving_.size(), id + 1));
     moving_[id].flow = order_[piece.flow];
-    if (options_.crowds()) {
-      crowding_.enter(id, way);
+    if (options_.has_congestion()) {
+      congestion_.enter(id, route);
     }
     if (options_.ramp > Bytes(0)) {
-      begin_ramp(id, way, {first_cap(way, piece, cap), cap, cap, round_trip(way)});
+      begin_ramp(id, route, {first_cap(route, piece, cap), cap, cap, round_trip(route)});
     }
   }
 
-  void begin_ramp(TransferId id, std::span<const topology::Hop> way, Ramp ramp) {
-    for (const topology::Hop& hop : way) {
+  void begin_ramp(TransferId id, std::span<const topology::Hop> route, Ramp ramp) {
+    for (const topology::Hop& hop : route) {
       ramp.fastest = std::min(ramp.fastest, hop.bandwidth);
     }
     ramps_.resize(moving_.size());
@@ -186,18 +186,18 @@ class FlowLoop {
     }
   }
 
-  static Time round_trip(std::span<const topology::Hop> way) {
+  static Time round_trip(std::span<const topology::Hop> route) {
     Time sum{0};
-    for (const topology::Hop& hop : way) {
+    for (const topology::Hop& hop : route) {
       sum += hop.latency;
     }
     return sum * 2;
   }
 
-  /// Of the ramp's first round trip, if that is less than the flow's own.
-  Bandwidth first_cap(std::span<const topology::Hop> way, const topology::Piece& piece,
+  /// Returns the cap of the ramp's first round trip, if that is less than the flow's own.
+  Bandwidth first_cap(std::span<const topology::Hop> route, const topology::Piece& piece,
                       Bandwidth cap) const {
-    const Time trip = round_trip(way);
+    const Time trip = round_trip(route);
     if (options_.ramp == Bytes(0) || trip == Time(0)) {
       return cap;
     }
@@ -205,7 +205,7 @@ class FlowLoop {
                                    to_seconds(trip)));
   }
 
-  /// Doubles, up to what no link of the way exceeds.
+  /// Doubles, up to what no link of the route exceeds.
   void raise(TransferId id, std::uint32_t serial) {
     if (moving_[id].serial != serial) {
       return;  // gone
@@ -223,8 +223,8 @@ class FlowLoop {
     if (from.data() == to.data()) {
       return;
     }
-    const auto add = [&](std::span<const topology::Hop> way, double sign) {
-      for (const topology::Hop& hop : way) {
+    const auto add = [&](std::span<const topology::Hop> route, double sign) {
+      for (const topology::Hop& hop : route) {
         run_.load[hop.link] +=
             sign * bytes * (graph_.links[hop.link].bandwidth.value() / hop.bandwidth.value());
       }
@@ -243,7 +243,7 @@ class FlowLoop {
   }
 
   /// All flows that have not ended are coloured again without what is lost; if that cannot be, and
-  /// when all is back, ways are those of Detours.
+  /// when all is back, routes are those of Detours.
   void recolour(const std::vector<bool>& lost, topology::Detours& detours) {
     if (std::ranges::find(lost, true) == lost.end()) {
       return;
@@ -261,22 +261,22 @@ class FlowLoop {
     if (!planned) {
       return;
     }
-    const auto& ways = planned_.emplace_back(topology::as_one(*planned, ends.size()));
+    const auto& routes = planned_.emplace_back(topology::as_one(*planned, ends.size()));
     for (const topology::Piece& piece : assigned_.pieces) {
       if (piece.hops > 0 && unfinished_[order_[piece.flow]] > 0) {
-        detours.plan(assigned_.way(piece), ways[place[piece.flow]]);
+        detours.plan(assigned_.route(piece), routes[place[piece.flow]]);
       }
     }
   }
 
   void apply_faults() {
-    bool ways = false;
+    bool routes = false;
     for (; links_ && fault_ < faults_.changes.size() && faults_.changes[fault_].at == queue_.now();
          ++fault_) {
       const faults::Change& change = faults_.changes[fault_];
-      ways |= links_->change(static_cast<topology::LinkId>(change.place), change.value);
+      routes |= links_->change(static_cast<topology::LinkId>(change.place), change.value);
     }
-    if (ways) {
+    if (routes) {
       queue_.push(queue_.now() + faults_.reroute_after, kReroute, 0);
     }
     push_fault();
@@ -305,11 +305,11 @@ class FlowLoop {
   const faults::Schedule& faults_;
   engine::EventQueue queue_;
   FairNetwork network_;
-  Crowding crowding_;
+  Congestion congestion_;
   std::optional<LinkFaults> links_;
   FlowRun run_;
   std::vector<Moving> moving_;             ///< by TransferId
-  std::vector<std::uint32_t> unfinished_;  ///< pieces by flow, where ways may be planned again
+  std::vector<std::uint32_t> unfinished_;  ///< pieces by flow, where routes may be planned again
   std::deque<std::vector<std::vector<topology::Hop>>> planned_;  ///< messages may be on older ones
   std::vector<Ramp> ramps_;  ///< by TransferId, where the options have one
   std::size_t next_ = 0;     ///< piece

@@ -174,7 +174,7 @@ Result<topology::Assigned> with_stated(topology::Router& router,
     }
     const std::size_t first = rest.hops.size();
     if (!router.through(flow.source, flow.via.all(), flow.target, place, rest.hops)) {
-      return fail(no_way(router.graph(), flow));
+      return fail(no_route(router.graph(), flow));
     }
     rest.pieces.push_back({place, static_cast<std::uint32_t>(rest.hops.size() - first), 1, first});
   }
@@ -182,10 +182,11 @@ Result<topology::Assigned> with_stated(topology::Router& router,
   return std::move(rest);
 }
 
-Result<topology::Assigned> ways_of(topology::Router& router, const std::vector<FlowRequest>& flows,
-                                   const std::vector<std::uint32_t>& order) {
+Result<topology::Assigned> routes_of(topology::Router& router,
+                                     const std::vector<FlowRequest>& flows,
+                                     const std::vector<std::uint32_t>& order) {
   std::vector<FlowEnds> ends;
-  std::vector<std::uint32_t> free;  // places in `order` of flows whose way nobody states
+  std::vector<std::uint32_t> free;  // places in `order` of flows whose route nobody states
   ends.reserve(flows.size());
   free.reserve(flows.size());
   for (std::uint32_t place = 0; place < order.size(); ++place) {
@@ -204,7 +205,7 @@ Result<topology::Assigned> ways_of(topology::Router& router, const std::vector<F
 
 }  // namespace
 
-std::string no_way(const topology::LinkGraph& graph, const FlowRequest& flow) {
+std::string no_route(const topology::LinkGraph& graph, const FlowRequest& flow) {
   const auto name = [&](std::int32_t vertex) {
     return graph.vertices[static_cast<std::size_t>(vertex)].name;
   };
@@ -218,7 +219,7 @@ std::string no_way(const topology::LinkGraph& graph, const FlowRequest& flow) {
 
 Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows,
                           const FlowOptions& options, const faults::Schedule& faults) {
-  if (!faults.changes.empty() && (options.crowds() || options.ramp > Bytes(0))) {
+  if (!faults.changes.empty() && (options.has_congestion() || options.ramp > Bytes(0))) {
     return fail(Error("faults change the links that crowding and the ramp change: one of them"));
   }
   if (faults.recolour && router.routing() != topology::Routing::colour) {
@@ -228,12 +229,13 @@ Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowReques
                               "routing colour: others look at each flow by itself"}));
   }
   const std::vector<std::uint32_t> order = by_start(flows);
-  Result<topology::Assigned> assigned = ways_of(router, flows, order);
+  Result<topology::Assigned> assigned = routes_of(router, flows, order);
   if (!assigned) {
     return fail(std::move(assigned.error()));
   }
   const LaidFlows laid{flows, order, *assigned};
-  if (options.fold && faults.changes.empty() && !options.crowds() && options.ramp == Bytes(0)) {
+  if (options.fold && faults.changes.empty() && !options.has_congestion() &&
+      options.ramp == Bytes(0)) {
     if (auto folded = fold(router.graph(), laid)) {
       std::vector<std::uint32_t> by_class(folded->flows.size());
       std::iota(by_class.begin(), by_class.end(), 0U);

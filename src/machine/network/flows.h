@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "machine/faults/faults.h"
-#include "machine/network/crowding.h"
+#include "machine/network/congestion.h"
 #include "machine/topology/assign.h"
 #include "machine/topology/link_graph.h"
 #include "machine/topology/routing.h"
@@ -94,7 +94,7 @@ Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowReques
                           const FlowOptions& options = {}, const faults::Schedule& faults = {});
 
 /// Says that the flow has none.
-std::string no_way(const topology::LinkGraph& graph, const FlowRequest& flow);
+std::string no_route(const topology::LinkGraph& graph, const FlowRequest& flow);
 
 /// A table with the columns source, target (names of hosts, or their numbers), bytes, and optional
 /// start_s, weight, rate_cap (bytes per second), via (names of vertices that the flow passes,

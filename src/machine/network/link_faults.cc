@@ -6,7 +6,7 @@
 namespace orrery::network {
 namespace {
 
-/// What messages count on; each once.
+/// Adds the link that messages count on; each once.
 void add_link(const topology::LinkGraph& graph, std::size_t link, std::vector<std::size_t>& links) {
   link -= graph.links[link].joint ? link % 2 : 0;
   if (links.empty() || links.back() != link) {
@@ -17,18 +17,18 @@ void add_link(const topology::LinkGraph& graph, std::size_t link, std::vector<st
 }  // namespace
 
 bool LinkFaults::change(topology::LinkId link, double share) {
-  const bool ways = (share_[link] == 0) != (share == 0);
+  const bool routes = (share_[link] == 0) != (share == 0);
   share_[link] = share;
   network_.scale(link, share);
-  return ways && detours_.has_value();
+  return routes && detours_.has_value();
 }
 
-void LinkFaults::began(TransferId id, std::span<const topology::Hop> way,
+void LinkFaults::began(TransferId id, std::span<const topology::Hop> route,
                        std::span<const topology::Hop> taken) {
   if (id >= messages_.size()) {
     messages_.resize(id + 1);
   }
-  messages_[id] = {way, taken};
+  messages_[id] = {route, taken};
 }
 
 void LinkFaults::reroute(engine::EventQueue& queue,
@@ -46,10 +46,10 @@ void LinkFaults::reroute(engine::EventQueue& queue,
   }
   for (TransferId id = 0; id < messages_.size(); ++id) {
     Message& message = messages_[id];
-    if (message.way.empty()) {
+    if (message.route.empty()) {
       continue;
     }
-    const std::span<const topology::Hop> now = detours_->instead_of(message.way);
+    const std::span<const topology::Hop> now = detours_->instead_of(message.route);
     if (now.data() == message.taken.data()) {
       continue;
     }

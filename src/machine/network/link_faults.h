@@ -15,12 +15,12 @@
 
 namespace orrery::network {
 
-/// What faults do to the links of a FairNetwork, and to the ways of messages.
+/// LinkFaults applies faults to the links of a FairNetwork, and to the routes of messages.
 ///
 ///   a link's share changes   at once; what is on a lost link waits
-///   ways                     some time after a loss or return (the caller's clock): messages under
-///                            way and later ones go around what is lost then (detours.h), and back
-///                            when it has returned
+///   routes                   some time after a loss or return (the caller's clock): messages under
+///                            route and later ones go around what is lost then (detours.h), and
+///                            back when it has returned
 ///
 /// Bytes that have left a sender arrive. Ignores: packets lost, and sent again.
 class LinkFaults {
@@ -35,17 +35,18 @@ class LinkFaults {
     detours_.emplace(graph, routing, seed);
   }
 
-  /// From now on. True when ways are to be looked for again.
+  /// From now on. True when routes are to be looked for again.
   bool change(topology::LinkId link, double share);
 
-  /// What a message that would go `way` takes, as far as losses are known.
-  std::span<const topology::Hop> way(std::span<const topology::Hop> way) {
-    return detours_ ? detours_->instead_of(way) : way;
+  /// Returns the route that a message takes which would go `route`, as far as losses are known.
+  std::span<const topology::Hop> route(std::span<const topology::Hop> route) {
+    return detours_ ? detours_->instead_of(route) : route;
   }
-  void began(TransferId id, std::span<const topology::Hop> way,
+  void began(TransferId id, std::span<const topology::Hop> route,
              std::span<const topology::Hop> taken);
 
-  /// Ways for messages that reroute() is to put in place of theirs, given the links that are lost.
+  /// Routes for messages that reroute() is to put in place of theirs, given the links that are
+  /// lost.
   using Replan = std::function<void(const std::vector<bool>& lost, topology::Detours& detours)>;
   void replan_by(Replan replan) { replan_ = std::move(replan); }
 
@@ -59,7 +60,7 @@ class LinkFaults {
 
  private:
   struct Message {
-    std::span<const topology::Hop> way;  ///< with all links there
+    std::span<const topology::Hop> route;  ///< with all links there
     std::span<const topology::Hop> taken;
   };
 

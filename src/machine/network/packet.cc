@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMostPasses = 2e10;
 
-/// The links of a way by hash; nothing: none leads there.
+/// The links of a route by hash; nothing: none leads there.
 std::optional<std::vector<std::int32_t>> links_of(topology::Router& router, const FlowRequest& flow,
                                                   std::uint64_t key) {
   std::vector<topology::Hop> hops;
@@ -34,13 +34,13 @@ std::optional<std::vector<std::int32_t>> links_of(topology::Router& router, cons
 }
 
 /// Acknowledgements among packets have a hash of their own, as flows the other way.
-void lay_ways_back(packets::PacketNetwork& network, topology::Router& router,
-                   const std::vector<FlowRequest>& flows) {
+void lay_return_routes(packets::PacketNetwork& network, topology::Router& router,
+                       const std::vector<FlowRequest>& flows) {
   for (std::size_t f = 0; f < flows.size() && !network.trims(); ++f) {
     const FlowRequest back{.source = flows[f].target, .target = flows[f].source};
     if (const auto links =
             links_of(router, back, topology::mixed(~static_cast<std::uint64_t>(f)))) {
-      network.add_way_back(f, *links);
+      network.add_return_route(f, *links);
     }
   }
 }
@@ -60,14 +60,14 @@ double passes(const packets::PacketNetwork& network, const std::vector<FlowReque
 }  // namespace
 
 PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRequest>& flows,
-                      const std::vector<std::vector<std::int32_t>>& ways,
+                      const std::vector<std::vector<std::int32_t>>& routes,
                       const PacketOptions& options) {
   packets::PacketNetwork network(graph, flows, options);
   for (std::size_t f = 0; f < flows.size(); ++f) {
-    network.add_path(f, ways[f]);
+    network.add_path(f, routes[f]);
   }
   topology::Router router(graph, topology::Routing::ecmp, options.seed);
-  lay_ways_back(network, router, flows);
+  lay_return_routes(network, router, flows);
   PacketRun run = network.run();
   assert(network.all_ended() && "every flow ends");
   return run;
@@ -76,7 +76,7 @@ PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRe
 Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,
                               const PacketOptions& options, PacketProgress progress) {
   packets::PacketNetwork network(router.graph(), flows, options);
-  // A sprayed way is all ways at once; a packet takes one.
+  // A sprayed route is all routes at once; a packet takes one.
   const bool sprays = router.routing() == topology::Routing::spray;
   topology::Router by_hash(router.graph(), topology::Routing::ecmp, router.seed());
   topology::Router& of_packets = sprays ? by_hash : router;
@@ -90,7 +90,7 @@ Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRe
       const auto key = topology::mixed(f) + static_cast<std::uint64_t>(path);
       const auto links = links_of(of_packets, flows[f], key);
       if (!links) {
-        return fail(no_way(router.graph(), flows[f]));
+        return fail(no_route(router.graph(), flows[f]));
       }
       network.add_path(f, *links);
       length[f] = links->size();
@@ -104,8 +104,8 @@ Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRe
                     "less, skip steady phases, or take flows",
                     work, kMostPasses));
   }
-  lay_ways_back(network, of_packets, flows);
-  if (network.needs_way_back()) {
+  lay_return_routes(network, of_packets, flows);
+  if (network.needs_return_route()) {
     return fail("acknowledgements of " + std::string(name_of(options.protocol)) +
                 " go back among packets, and a link on a way has none that leads back");
   }

@@ -30,13 +30,12 @@ struct PacketRun {
 /// Runs flows packet by packet.
 ///
 ///   packets   N = ceil(bytes / payload), payload = wire - header; a packet leaves a port wire /
-///   rate
-///             after it has begun to, and is at the next node the link's latency later
+///             rate after it has begun to, and is at the next node the link's latency later
 ///   queues    first in, first out at every port; one that would hold more than `queue` packets
 ///             trims one to its header: eqds the arriving one, ndp this or the newest, by chance
-///   ways      of a flow that states one (FlowRequest::via) that; else packet i of a flow takes
-///   path id i-th of a permutation of `paths` ids, new in every
-///             round; an id is a choice by hash at every fork (Router, ecmp)
+///   routes    of a flow that states one (FlowRequest::via) that; else packet i of a flow takes
+///             path id i-th of a permutation of `paths` ids, new in every round; an id is a choice
+///             by hash at every fork (Router, ecmp)
 ///   control   acknowledgements, credits, headers of trimmed packets: links * (header / rate +
 ///             latency) + what is left of what ports on the way are sending now (credits of ndp:
 ///             when they come there), and delay what is in a busy port by header / rate
@@ -51,14 +50,14 @@ struct PacketRun {
 ///             the flows
 ///   roce      line rate; a switch pauses the link that more than `pause` packets in it have come
 ///             over until fewer than `resume` are left; pause and go take the link's latency;
-///             acknowledgements, of every packet, queue among packets, on a way by a hash of its
+///             acknowledgements, of every packet, queue among packets, on a route by a hash of its
 ///             own
-///   hpcc      roce whose flow keeps at most W bytes under way and sends a packet every
+///   hpcc      roce whose flow keeps at most W bytes in flight and sends a packet every
 ///             wire T / W, T = 12 us, first W = T rate. For each acknowledgement: U = max over the
-///             switch ports of its way of (bytes passed since the first acknowledgement's / time) /
-///             rate + min(queues then and now) / (rate T), once that time is T, 0.95 before; W = W
-///             0.95 / U + payload where U >= 0.95 or after five times W = W + payload, which counts
-///             once a window
+///             switch ports of its route of (bytes passed since the first acknowledgement's / time)
+///             / rate + min(queues then and now) / (rate T), once that time is T, 0.95 before; W =
+///             W 0.95 / U + payload where U >= 0.95 or after five times W = W + payload, which
+///             counts once a window
 ///   dcqcn     roce whose flow sends a packet every wire / R. A switch port marks what leaves it
 ///             with probability 0 up to a queue of 400 kB, 0.2 at 1,600 kB, 1 above (of 100 Gbit/s,
 ///             scaled); a receiver tells of marks at most every 50 us: target = R, R *= 1 - a/2,
@@ -74,10 +73,10 @@ struct PacketRun {
 ///             that; the third acknowledgement of nothing new sends the missing packet again (as
 ///             NewReno), time-outs are looked at every 10 ms. A flow has one packet more than its
 ///             bytes need
-///   hosts     several flows of a host send in turn, each over all ports that its ways begin with
+///   hosts     several flows of a host send in turn, each over all ports that its routes begin with
 ///   steady    the network falls into parts whose flows share no port. Of a part, windows of two
 ///             round trips and 32 packets of every flow at least; when in three windows on end no
-///             flow's rate is off by more than `steady` from its first, nor its packets under way
+///             flow's rate is off by more than `steady` from its first, nor its packets in flight
 ///             by more than that share of what has come, four times as long as has been steady is
 ///             skipped (earlier skips of the phase among it), at the mean rates: up to the next
 ///             start, and to two round trips and 32 packets before a flow's end. After it a window
@@ -98,17 +97,17 @@ struct PacketRun {
 /// its reference, with every acknowledgement; DCQCN: Zhu et al., SIGCOMM 2015; Swift: Kumar et al.,
 /// SIGCOMM 2020, of which htsim leaves out the target's term for hops.
 ///
-/// Mistakes: a routing other than ecmp, spray or auto; ways that do not exist; hpcc or swift over a
-/// link whose cable does not lead back.
+/// Mistakes: a routing other than ecmp, spray or auto; routes that do not exist; hpcc or swift over
+/// a link whose cable does not lead back.
 ///
 /// `progress` is called now and then with the share of the work done and the events so far.
 using PacketProgress = std::function<void(double share, std::uint64_t events)>;
 Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,
                               const PacketOptions& options, PacketProgress progress = {});
 
-/// The same with one given way per flow; acknowledgements among packets go by hash of the seed.
+/// The same with one given route per flow; acknowledgements among packets go by hash of the seed.
 PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRequest>& flows,
-                      const std::vector<std::vector<std::int32_t>>& ways,
+                      const std::vector<std::vector<std::int32_t>>& routes,
                       const PacketOptions& options);
 
 }  // namespace orrery::network

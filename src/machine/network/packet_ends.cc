@@ -6,9 +6,9 @@
 namespace orrery::network::packets {
 
 void PacketNetwork::add_path(std::size_t flow, const std::vector<std::int32_t>& links) {
-  streams_[flow].ways.push_back(static_cast<std::uint32_t>(ways_.size()));
+  streams_[flow].routes.push_back(static_cast<std::uint32_t>(routes_.size()));
   streams_[flow].hops.push_back(static_cast<std::uint16_t>(links.size()));
-  ways_.insert(ways_.end(), links.begin(), links.end());
+  routes_.insert(routes_.end(), links.begin(), links.end());
 }
 
 void PacketNetwork::prepare(std::uint32_t f) {
@@ -25,21 +25,21 @@ void PacketNetwork::prepare(std::uint32_t f) {
   if (stream.hops.front() == 0) {
     return;
   }
-  stream.nic = static_cast<std::uint32_t>(ways_[stream.ways.front()]);
+  stream.nic = static_cast<std::uint32_t>(routes_[stream.routes.front()]);
   stream.line = line_of(stream);
   stream.unsolicited = trims() ? window(stream) : is(Protocol::roce) ? stream.count : 0;
   stream.random = topology::mixed(options_.seed ^ topology::mixed(f));
-  stream.order.resize(stream.ways.size());
-  stream.avoided.resize(stream.ways.size());
+  stream.order.resize(stream.routes.size());
+  stream.avoided.resize(stream.routes.size());
   std::iota(stream.order.begin(), stream.order.end(), 0U);
   shuffle(stream);
   for (std::uint16_t h = 0; h < stream.hops.front(); ++h) {
-    const std::int32_t over = ways_[stream.ways.front() + h];
+    const std::int32_t over = routes_[stream.routes.front() + h];
     stream.reverse += serialisation(options_.header, over) + link(over).latency +
                       (h > 0 ? options_.switch_delay : Time(0));
   }
   if (!trims()) {
-    lay_way_back(stream);
+    lay_return_route(stream);
   }
   if (is(Protocol::hpcc)) {
     make_room_for_reports(stream.hops.front());
@@ -48,9 +48,9 @@ void PacketNetwork::prepare(std::uint32_t f) {
 
 Bandwidth PacketNetwork::line_of(const Stream& stream) const {
   std::vector<std::int32_t> first;
-  first.reserve(stream.ways.size());
-  for (const std::uint32_t way : stream.ways) {
-    first.push_back(ways_[way]);
+  first.reserve(stream.routes.size());
+  for (const std::uint32_t route : stream.routes) {
+    first.push_back(routes_[route]);
   }
   std::ranges::sort(first);
   const auto twice = std::ranges::unique(first);
@@ -60,21 +60,21 @@ Bandwidth PacketNetwork::line_of(const Stream& stream) const {
       [this](Bandwidth sum, std::int32_t number) { return sum + link(number).bandwidth; });
 }
 
-void PacketNetwork::add_way_back(std::size_t flow, const std::vector<std::int32_t>& links) {
-  streams_[flow].back = static_cast<std::uint32_t>(ways_.size());
+void PacketNetwork::add_return_route(std::size_t flow, const std::vector<std::int32_t>& links) {
+  streams_[flow].back = static_cast<std::uint32_t>(routes_.size());
   streams_[flow].back_hops = static_cast<std::uint16_t>(links.size());
-  ways_.insert(ways_.end(), links.begin(), links.end());
+  routes_.insert(routes_.end(), links.begin(), links.end());
 }
 
-void PacketNetwork::lay_way_back(Stream& stream) {
+void PacketNetwork::lay_return_route(Stream& stream) {
   if (stream.back != kNone) {
     return;
   }
-  const auto first = static_cast<std::uint32_t>(ways_.size());
+  const auto first = static_cast<std::uint32_t>(routes_.size());
   for (std::uint16_t h = stream.hops.front(); h-- > 0;) {
-    ways_.push_back(reverse(ways_[stream.ways.front() + h]));
+    routes_.push_back(reverse(routes_[stream.routes.front() + h]));
   }
-  const bool all = std::find(ways_.begin() + first, ways_.end(), -1) == ways_.end();
+  const bool all = std::find(routes_.begin() + first, routes_.end(), -1) == routes_.end();
   stream.back = all ? first : kNone;
   stream.back_hops = all ? stream.hops.front() : 0;
 }
@@ -153,13 +153,13 @@ std::uint32_t PacketNetwork::make_packet(std::uint32_t f, Stream& stream) {
   packets_[id] = {.flow = f,
                   .number = number,
                   .wire = wire_of(stream, number),
-                  .way = stream.ways[path],
+                  .route = stream.routes[path],
                   .hops = stream.hops[path],
                   .path = path,
                   .asks = asks || number + 1 == stream.count};
   ++run_.packets;
   enqueue(id);
-  return static_cast<std::uint32_t>(ways_[stream.ways[path]]);
+  return static_cast<std::uint32_t>(routes_[stream.routes[path]]);
 }
 
 std::uint32_t PacketNetwork::allocate() {
@@ -243,19 +243,19 @@ void PacketNetwork::send_ack(std::uint32_t id) {
   packet = {.flow = packet.flow,
             .number = packet.number,
             .wire = static_cast<std::uint32_t>(options_.header.value()),
-            .way = stream.back,
+            .route = stream.back,
             .hops = stream.back_hops,
             .ack = true};
   enqueue(id);
-  send_next(static_cast<std::uint32_t>(ways_[stream.back]));
+  send_next(static_cast<std::uint32_t>(routes_[stream.back]));
 }
 
 void PacketNetwork::control(std::uint32_t f, Event event, std::uint32_t number) {
   Stream& stream = streams_[f];
-  const std::size_t path = stream.next_path % stream.ways.size();
+  const std::size_t path = stream.next_path % stream.routes.size();
   Time waits{0};
   for (std::uint16_t h = 0; h < stream.hops[path]; ++h) {
-    waits += charge(reverse(ways_[stream.ways[path] + h]));
+    waits += charge(reverse(routes_[stream.routes[path] + h]));
   }
   if (event == Event::acknowledged && !is(Protocol::ndp) && stream.received < stream.count) {
     return;  // tells the sender nothing that it acts on
@@ -265,10 +265,10 @@ void PacketNetwork::control(std::uint32_t f, Event event, std::uint32_t number) 
 
 void PacketNetwork::send_pull(std::uint32_t f) {
   const Stream& stream = streams_[f];
-  const std::size_t path = stream.next_path % stream.ways.size();
+  const std::size_t path = stream.next_path % stream.routes.size();
   const std::uint32_t id = allocate();
   packets_[id] = {
-      .flow = f, .way = stream.ways[path], .hop = stream.hops[path], .hops = stream.hops[path]};
+      .flow = f, .route = stream.routes[path], .hop = stream.hops[path], .hops = stream.hops[path]};
   carry_pull(id);
 }
 
@@ -281,7 +281,7 @@ void PacketNetwork::carry_pull(std::uint32_t id) {
     }
     return;
   }
-  const std::int32_t over = ways_[packet.way + --packet.hop];
+  const std::int32_t over = routes_[packet.route + --packet.hop];
   const Time passes = serialisation(options_.header, over) + link(over).latency +
                       (packet.hop > 0 ? options_.switch_delay : Time(0));
   queue_.push(queue_.now() + charge(reverse(over)) + passes, Event::carried, id);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostLinksOfPackets = std::size_t{1} << 22;
 
-/// Several ways by hash of the message's packets.
+/// Several routes by hash of the message's packets.
 std::int64_t paths_of(const topology::LinkMap& map, const PacketOptions& options,
                       topology::Routing routing) {
   const bool hashes = routing == topology::Routing::ecmp;
@@ -115,19 +115,19 @@ void PacketLinks::lay_by_hash(const topology::FlowEnds& ends, double efficiency,
     for (topology::Hop& hop : hops) {
       hop.bandwidth = efficiency == 1 ? hop.bandwidth : hop.bandwidth * efficiency;
     }
-    course.ways.push_back(network_->lay(hops));
+    course.routes.push_back(network_->lay(hops));
     course.hops.push_back(static_cast<std::uint16_t>(hops.size()));
   }
 }
 
-PacketLinks::Way PacketLinks::make_way(const topology::FlowEnds& ends,
-                                       std::span<const topology::Hop> route) {
-  Way way;
-  way.hops.assign(route.begin(), route.end());
-  way.course = std::make_unique<packets::Course>();
+PacketLinks::LaidRoute PacketLinks::lay_route(const topology::FlowEnds& ends,
+                                              std::span<const topology::Hop> route) {
+  LaidRoute laid;
+  laid.hops.assign(route.begin(), route.end());
+  laid.course = std::make_unique<packets::Course>();
   Time stated{0};
   Time latencies{0};
-  double seconds = 0;  // a byte's on the first link, or on the first links of a sprayed way
+  double seconds = 0;  // a byte's on the first link, or on the first links of a sprayed route
   for (const topology::Hop& hop : route) {
     const topology::GraphLink& link = graph_->links[hop.link];
     stated += hop.latency;
@@ -137,38 +137,38 @@ PacketLinks::Way PacketLinks::make_way(const topology::FlowEnds& ends,
     }
   }
   if (by_hash_) {
-    lay_by_hash(ends, 1 / seconds, *way.course);
-    // A sprayed way counts the latencies of the first of its ways.
+    lay_by_hash(ends, 1 / seconds, *laid.course);
+    // A sprayed route counts the latencies of the first of its routes.
     latencies = Time(0);
-    for (std::uint16_t h = 0; h < way.course->hops.front(); ++h) {
-      latencies += latency_[network_->link_at(way.course->ways.front() + h)];
+    for (std::uint16_t h = 0; h < laid.course->hops.front(); ++h) {
+      latencies += latency_[network_->link_at(laid.course->routes.front() + h)];
     }
   } else {
-    way.course->ways.push_back(network_->lay(route));
-    way.course->hops.push_back(static_cast<std::uint16_t>(route.size()));
+    laid.course->routes.push_back(network_->lay(route));
+    laid.course->hops.push_back(static_cast<std::uint16_t>(route.size()));
   }
-  way.links = way.course->hops.front();
-  way.after = std::max(Time(0), stated - latencies);
+  laid.links = laid.course->hops.front();
+  laid.after = std::max(Time(0), stated - latencies);
   if (!packets::trims(options_.protocol)) {
     std::vector<topology::Hop> hops = back(ends);
     for (topology::Hop& hop : hops) {
       hop.bandwidth = graph_->links[hop.link].bandwidth;
     }
-    way.course->back = network_->lay(hops);
-    way.course->back_hops = static_cast<std::uint16_t>(hops.size());
+    laid.course->back = network_->lay(hops);
+    laid.course->back_hops = static_cast<std::uint16_t>(hops.size());
   }
-  return way;
+  return laid;
 }
 
-const PacketLinks::Way& PacketLinks::way_of(const topology::FlowEnds& ends,
-                                            std::span<const topology::Hop> route) {
+const PacketLinks::LaidRoute& PacketLinks::laid_route(const topology::FlowEnds& ends,
+                                                      std::span<const topology::Hop> route) {
   const auto known = known_.find(route.data());
-  if (known != known_.end() && std::ranges::equal(route, ways_[known->second].hops)) {
-    return ways_[known->second];
+  if (known != known_.end() && std::ranges::equal(route, routes_[known->second].hops)) {
+    return routes_[known->second];
   }
-  ways_.push_back(make_way(ends, route));
-  known_[route.data()] = static_cast<std::uint32_t>(ways_.size() - 1);
-  return ways_.back();
+  routes_.push_back(lay_route(ends, route));
+  known_[route.data()] = static_cast<std::uint32_t>(routes_.size() - 1);
+  return routes_.back();
 }
 
 TransferId PacketLinks::new_id() {
@@ -187,11 +187,11 @@ TransferId PacketLinks::start(const topology::FlowEnds& message,
     queue.push(queue.now(), kArrive, id);
     return id;
   }
-  const Way& way = way_of(message, route);
+  const LaidRoute& laid = laid_route(message, route);
   const std::uint32_t number =
-      network_->send(queue.now(), message.bytes, message.target, *way.course);
-  under_way_[number] = {id, way.after};
-  passed_ += passes(message.bytes, way.links);
+      network_->send(queue.now(), message.bytes, message.target, *laid.course);
+  in_flight_[number] = {id, laid.after};
+  passed_ += passes(message.bytes, laid.links);
   return id;
 }
 
@@ -201,15 +201,15 @@ bool PacketLinks::handle(const engine::EventQueue::Event& event, engine::EventQu
 }
 
 void PacketLinks::settle(engine::EventQueue& queue) {
-  while (!under_way_.empty()) {
+  while (!in_flight_.empty()) {
     const Time until = queue.empty() ? Time::max() : queue.next_time();
     const std::optional<std::uint32_t> whole = network_->advance(until);
     if (!whole) {
       return;
     }
-    const auto sent = under_way_.find(*whole);
+    const auto sent = in_flight_.find(*whole);
     queue.push(network_->clock() + sent->second.after, kArrive, sent->second.id);
-    under_way_.erase(sent);
+    in_flight_.erase(sent);
   }
 }
 
@@ -224,13 +224,13 @@ std::uint64_t PacketLinks::events() const {
 }
 
 std::optional<std::string> PacketLinks::stall() const {
-  if (under_way_.empty()) {
+  if (in_flight_.empty()) {
     return std::nullopt;
   }
   return fmt::format(
       "{} messages never arrive on network packet: pauses of {} wait for each other around a ring "
       "of links (a protocol that trims or drops, such as eqds, does not pause)",
-      under_way_.size(), name_of(options_.protocol));
+      in_flight_.size(), name_of(options_.protocol));
 }
 
 }  // namespace orrery::network

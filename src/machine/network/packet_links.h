@@ -25,19 +25,20 @@ struct Course;
 
 /// Network model "packet": every message is a flow of packet.h, which begins when the message does.
 ///
-///   arrival = the receiver has all packets + what the message's way says beyond its links'
+///   arrival = the receiver has all packets + what the message's route says beyond its links'
 ///             latencies (software, a protocol's step)
 ///   alone   roce, and others while N <= window: (H-1) s + ((N-1) w + l) / C + latencies, against
 ///           bytes / C + latencies of fifo and flow; s = w / C, N packets of w bytes on the wire,
 ///           the last of l, H links of rate C
 ///
 /// Links are those of the LinkMap, each a port with a queue at its beginning: where dimensions are
-/// switches, in the device and in the switch. A message passes a link at the rate that its way
+/// switches, in the device and in the switch. A message passes a link at the rate that its route
 /// states (a collective's efficiency); windows, queues and pacing count with the link's. Packets in
-/// transit pass before a device's own. Acknowledgements that queue take the way of a message back.
+/// transit pass before a device's own. Acknowledgements that queue take the route of a message
+/// back.
 ///
 /// On a network of links a message takes one way, that of its routing; where that is spray, and of
-/// protocols that trim where it is ecmp, `paths` ways by hash (packet.h).
+/// protocols that trim where it is ecmp, `paths` routes by hash (packet.h).
 ///
 /// Ignores what packet.h does; steady phases are not skipped. Interface as AnalyticalNetwork.
 class PacketLinks {
@@ -66,19 +67,19 @@ class PacketLinks {
   /// The same of all that has been sent, and what the queue of packets has handled.
   double passed() const { return passed_; }
   std::uint64_t events() const;
-  /// What keeps messages from ever arriving; nothing: nothing does.
+  /// Returns what keeps messages from ever arriving; nothing: nothing does.
   std::optional<std::string> stall() const;
 
  private:
-  struct Way {
+  struct LaidRoute {
     std::vector<topology::Hop> hops;  ///< as given, to know it again
     std::unique_ptr<packets::Course> course;
     Time after{0};  ///< beyond the links' latencies
     std::size_t links = 0;
   };
   void read_dimensions();
-  const Way& way_of(const topology::FlowEnds& ends, std::span<const topology::Hop> route);
-  Way make_way(const topology::FlowEnds& ends, std::span<const topology::Hop> route);
+  const LaidRoute& laid_route(const topology::FlowEnds& ends, std::span<const topology::Hop> route);
+  LaidRoute lay_route(const topology::FlowEnds& ends, std::span<const topology::Hop> route);
   void lay_by_hash(const topology::FlowEnds& ends, double efficiency, packets::Course& course);
   std::vector<topology::Hop> back(const topology::FlowEnds& ends) const;
   TransferId new_id();
@@ -92,7 +93,7 @@ class PacketLinks {
   std::unique_ptr<topology::Router> by_hash_;  ///< where there are several
   std::vector<FlowRequest> no_flows_;
   std::unique_ptr<packets::PacketNetwork> network_;
-  std::vector<Way> ways_;
+  std::vector<LaidRoute> routes_;
   std::unordered_map<const topology::Hop*, std::uint32_t> known_;  ///< only looked up
   std::vector<TransferId> free_;
   TransferId ids_ = 0;
@@ -100,7 +101,7 @@ class PacketLinks {
     TransferId id = 0;
     Time after{0};
   };
-  std::unordered_map<std::uint32_t, Sent> under_way_;  ///< by message; only looked up
+  std::unordered_map<std::uint32_t, Sent> in_flight_;  ///< by message; only looked up
   double passed_ = 0;
 };
 

@@ -16,19 +16,19 @@ constexpr std::size_t kGoneTogether = 256;
 
 void PacketNetwork::add_link(std::int32_t number, Bandwidth rate) {
   if (rates_.empty() && rate != link(number).bandwidth) {
-    for (const std::int32_t before : ways_) {
+    for (const std::int32_t before : routes_) {
       rates_.push_back(before < 0 ? 0 : link(before).bandwidth.value());
     }
   }
   const bool differ = !rates_.empty() || rate != link(number).bandwidth;
-  ways_.push_back(number);
+  routes_.push_back(number);
   if (differ) {
     rates_.push_back(rate.value());
   }
 }
 
 std::uint32_t PacketNetwork::lay(std::span<const topology::Hop> hops) {
-  const auto first = static_cast<std::uint32_t>(ways_.size());
+  const auto first = static_cast<std::uint32_t>(routes_.size());
   for (const topology::Hop& hop : hops) {
     add_link(static_cast<std::int32_t>(hop.link), hop.bandwidth);
   }
@@ -63,7 +63,7 @@ std::uint32_t PacketNetwork::send(Time when, Bytes bytes, std::int32_t target,
   Stream& stream = streams_[f];
   stream.bytes = bytes;
   stream.target = target;
-  stream.ways = course.ways;
+  stream.routes = course.routes;
   stream.hops = course.hops;
   stream.back = course.back;
   stream.back_hops = course.back_hops;

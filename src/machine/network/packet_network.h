@@ -66,16 +66,17 @@ class PacketNetwork {
 
   /// The links of path `id` of a flow; ids in order from 0.
   void add_path(std::size_t flow, const std::vector<std::int32_t>& links);
-  /// Of its acknowledgements, where they are packets among others; without it over the cables of
-  /// path 0.
-  void add_way_back(std::size_t flow, const std::vector<std::int32_t>& links);
-  /// Some acknowledgements would have no way.
-  bool needs_way_back() const {
+  /// Adds the route of the flow's acknowledgements, where they are packets among others; without it
+  /// over the cables of path 0.
+  void add_return_route(std::size_t flow, const std::vector<std::int32_t>& links);
+  /// Some acknowledgements would have no route.
+  bool needs_return_route() const {
     return (is(Protocol::hpcc) || is(Protocol::swift)) &&
-           std::ranges::any_of(ways_, [this](std::int32_t over) { return reverse(over) < 0; });
+           std::ranges::any_of(routes_, [this](std::int32_t over) { return reverse(over) < 0; });
   }
   PacketRun run();
-  /// Of run(): `passes` is how often packets will pass links, if none is sent twice.
+  /// Tells `progress` of run(): `passes` is how often packets will pass links, if none is sent
+  /// twice.
   void tell(PacketProgress progress, double passes) {
     progress_ = std::move(progress);
     bytes_ = passes * static_cast<double>(options_.wire.value());
@@ -83,10 +84,10 @@ class PacketNetwork {
 
   // Messages one by one, instead of run(): they begin at given times, in no part, and nothing is
   // skipped.
-  /// A way, whose rates may be below those of its links; its place.
+  /// A route, whose rates may be below those of its links; its place.
   std::uint32_t lay(std::span<const topology::Hop> hops);
-  /// Begins at `when`, not before what advance() has handled; its number. Requires ways of a link
-  /// or more. The course's ways are packets' in turn.
+  /// Begins at `when`, not before what advance() has handled; its number. Requires routes of a link
+  /// or more. The course's routes are packets' in turn.
   std::uint32_t send(Time when, Bytes bytes, std::int32_t target, const Course& course);
   /// Handles what happens before `until`, up to the first message of which all has come at its
   /// receiver: that one. now() is then when.
@@ -99,7 +100,9 @@ class PacketNetwork {
   std::uint64_t packets() const { return run_.packets; }
   std::int64_t payload_of_packet() const { return payload(); }
   /// Link at a place of lay().
-  std::size_t link_at(std::uint32_t place) const { return static_cast<std::size_t>(ways_[place]); }
+  std::size_t link_at(std::uint32_t place) const {
+    return static_cast<std::size_t>(routes_[place]);
+  }
 
   /// After run().
   bool all_ended() const { return ended_ == flows_.size(); }
@@ -111,7 +114,7 @@ class PacketNetwork {
   Time serialisation(Bytes bytes, std::int32_t number) const {
     return bytes / link(number).bandwidth;
   }
-  /// Of a count of packets at 100 Gbit/s, at another rate.
+  /// Returns a count of packets at 100 Gbit/s scaled to another rate.
   static std::int64_t scaled(std::int64_t given, std::int64_t usual, Bandwidth rate) {
     return given > 0
                ? given
@@ -147,7 +150,7 @@ class PacketNetwork {
   void mark(int windows);
   void watch();
   /// Packets sent that have not come.
-  std::int64_t under_way(std::uint32_t f) const {
+  std::int64_t in_flight(std::uint32_t f) const {
     const std::uint32_t sent = is_paced() ? paces_[f].granted : streams_[f].fresh;
     return std::int64_t{sent} - streams_[f].received;
   }
@@ -157,10 +160,10 @@ class PacketNetwork {
   void take_out(std::uint32_t f, std::int64_t packets);
   void prepare(std::uint32_t f);
   Bandwidth line_of(const Stream& stream) const;
-  void lay_way_back(Stream& stream);
+  void lay_return_route(Stream& stream);
   static void shuffle(Stream& stream);
   void handle(const engine::CalendarQueue::Event& event);
-  /// Links from now on: the way's, at rates of their own if these differ.
+  /// Links from now on: the route's, at rates of their own if these differ.
   void add_link(std::int32_t link, Bandwidth rate);
   /// Nothing of a message matters any more.
   bool is_gone(std::uint32_t f) const {
@@ -169,7 +172,7 @@ class PacketNetwork {
   bool concerns_gone(const engine::CalendarQueue::Event& event) const;
   void forget(std::uint32_t f);
   void came_whole(std::uint32_t f);
-  /// Of senders' clocks and of windows.
+  /// Handles timers of senders' clocks and of windows.
   void handle_timer(const engine::CalendarQueue::Event& event);
   /// The slots of the calendar span the longest way there and back of eight links.
   static Time slot_width(const topology::LinkGraph& graph) {
@@ -192,11 +195,11 @@ class PacketNetwork {
   }
   /// The next packet of a host's flows in turn, put into the port's queue.
   void take_from_host(std::uint32_t port_number);
-  /// Its port.
+  /// Returns the port of a new packet.
   std::uint32_t make_packet(std::uint32_t f, Stream& stream);
   std::uint32_t allocate();
   std::uint32_t next_path(Stream& stream);
-  std::int32_t link_of(const Packet& packet) const { return ways_[packet.way + packet.hop]; }
+  std::int32_t link_of(const Packet& packet) const { return routes_[packet.route + packet.hop]; }
 
   /// Bytes in the queue, with the packet that is being sent.
   std::int64_t holding(const Port& port) const {
@@ -213,8 +216,8 @@ class PacketNetwork {
   void leave(std::uint32_t number, std::uint32_t wire);
   void arrive(std::uint32_t id);
   void deliver(std::uint32_t id);
-  /// An acknowledgement that queues among the packets of its way back, in the place of the packet
-  /// `id` whose reports it takes along.
+  /// An acknowledgement that queues among the packets of its return route, in the place of the
+  /// packet `id` whose reports it takes along.
   void send_ack(std::uint32_t id);
   /// Control packets pass before others, which wait for them, but not before what is being sent:
   /// what is left of that, as it is now.
@@ -296,8 +299,9 @@ class PacketNetwork {
   std::vector<Receiver> receivers_;
   std::vector<Packet> packets_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::int32_t> ways_;
-  std::vector<double> rates_;  ///< by place in ways_, where messages pass links slower; else empty
+  std::vector<std::int32_t> routes_;
+  std::vector<double>
+      rates_;  ///< by place in routes_, where messages pass links slower; else empty
   std::vector<std::int32_t> reverse_;
   ByFlow<Delay> delays_;       ///< (swift)
   std::vector<Time> left_at_;  ///< by packet: when it left its host (swift)

@@ -54,7 +54,7 @@ struct PacketOptions {
   std::uint64_t seed = 0;
   double steady = 0;  ///< share by which rates may change in a phase that is skipped; 0: none is
 
-  /// Of a machine, whose topology has the seed.
+  /// Visits the fields of a machine, whose topology has the seed.
   template <class V>
   static void fields(V&& visit) {
     using P = PacketOptions;

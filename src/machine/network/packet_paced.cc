@@ -70,7 +70,7 @@ void PacketNetwork::resume(std::uint32_t number) {
   }
 }
 
-/// Reports of packets under way keep their places.
+/// Reports of packets in flight keep their places.
 void PacketNetwork::make_room_for_reports(std::size_t hops) {
   if (hops <= report_stride_) {
     return;
@@ -83,7 +83,8 @@ void PacketNetwork::make_room_for_reports(std::size_t hops) {
   report_stride_ = hops;
 }
 
-/// What comes at the instant at which a packet leaves is not yet in the queue.
+/// Writes the port's report into the packet; what comes at the instant at which a packet leaves is
+/// not yet in the queue.
 void PacketNetwork::report(std::uint32_t id, Port& port) {
   const Packet& packet = packets_[id];
   port.passed += packet.wire;
@@ -107,7 +108,7 @@ double PacketNetwork::use_of(const Pace& pace, const Stream& stream, const Repor
     if (elapsed <= Time(0)) {
       continue;
     }
-    const double rate = link(ways_[stream.ways.front() + h + 1]).bandwidth.value();
+    const double rate = link(routes_[stream.routes.front() + h + 1]).bandwidth.value();
     const auto queued = static_cast<double>(std::min(now[h].queued, then.queued));
     const auto passed = static_cast<double>(now[h].passed - then.passed);
     const double here =

@@ -172,7 +172,7 @@ void PacketNetwork::trim(std::uint32_t id) {
   const Packet& packet = packets_[id];
   Time there{0};
   for (std::uint16_t h = packet.hop; h < packet.hops; ++h) {
-    const std::int32_t over = ways_[packet.way + h];
+    const std::int32_t over = routes_[packet.route + h];
     there += serialisation(options_.header, over) + link(over).latency;
     there += charge(over);
   }
@@ -198,7 +198,7 @@ void PacketNetwork::send_next(std::uint32_t number) {
   port.queued -= packet.wire;
   const auto over = static_cast<std::int32_t>(number);
   const Time takes =
-      !rates_.empty() ? Bytes(packet.wire) / Bandwidth(rates_[packet.way + packet.hop])
+      !rates_.empty() ? Bytes(packet.wire) / Bandwidth(rates_[packet.route + packet.hop])
       : packet.wire == options_.wire.value() ? port.full
                                              : serialisation(Bytes(packet.wire), over);
   port.until = queue_.now() + takes + port.debt;
@@ -227,7 +227,7 @@ void PacketNetwork::finish_sending(std::uint32_t number) {
   queue_.push(queue_.now() + link(over).latency + (to_switch ? options_.switch_delay : Time(0)),
               Event::arrived, id);
   if (pauses() && packet.hop > 0) {
-    leave(static_cast<std::uint32_t>(ways_[packet.way + packet.hop - 1]), packet.wire);
+    leave(static_cast<std::uint32_t>(routes_[packet.route + packet.hop - 1]), packet.wire);
   }
   const bool of_window = is(Protocol::swift) && packet.hop == 0 && !packet.ack;
   const std::uint32_t f = packet.flow;

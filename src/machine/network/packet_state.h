@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the packets of packet.h and their ends are made of. Private to the folder.
+/// Packets of packet.h and their ends are made of these values. Private to the folder.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ struct Packet {
   std::uint32_t flow = 0;
   std::uint32_t number = 0;
   std::uint32_t wire = 0;
-  std::uint32_t way = 0;       ///< first of its links in ways_
+  std::uint32_t route = 0;     ///< first of its links in routes_
   std::uint32_t next = kNone;  ///< in a queue
   std::uint16_t hop = 0;
   std::uint16_t hops = 0;
@@ -66,14 +66,14 @@ struct Packet {
   bool asks = false;  ///< to be acknowledged at once (eqds)
 };
 
-/// What a switch port reports of itself when a packet leaves it (hpcc).
+/// A Report is what a switch port says of itself when a packet leaves it (hpcc).
 struct Report {
   std::int64_t queued = 0;  ///< bytes, with the packet's
   std::int64_t passed = 0;  ///< bytes before it
   Time at{0};
 };
 
-/// Of a sender that paces its packets.
+/// Pace is the state of a sender that paces its packets.
 struct Pace {
   Time spacing{0};            ///< of its packets
   Time last{0};               ///< when it might last send
@@ -85,7 +85,7 @@ struct Pace {
   std::int64_t updated = 0;  ///< payload sent when the window last counted
   int stage = 0;
   double use = 0;             ///< U of packet.h
-  std::vector<Report> first;  ///< of the first acknowledgement's way
+  std::vector<Report> first;  ///< of the first acknowledgement's route
   // dcqcn
   double rate = 0;  ///< bytes per second
   double target = 0;
@@ -98,7 +98,8 @@ struct Pace {
   Time told{INT64_MIN / 2};  ///< when the receiver last told of marks
 };
 
-/// Of a sender with a window after delays (swift). Packets are counted from 0 to the number given.
+/// Delay is the state of a sender with a window after delays (swift). Packets are counted from 0 to
+/// the number given.
 struct Delay {
   std::uint32_t acknowledged = 0;  ///< all before have come
   std::uint32_t recover = 0;       ///< acknowledging this ends the recovery
@@ -114,7 +115,7 @@ struct Delay {
   Time trip{0};              ///< smoothed
   Time deviation{0};
   Time patience{0};  ///< of the time-out
-  Time expires{0};   ///< 0: nothing is under way
+  Time expires{0};   ///< 0: nothing is in flight
   Time last_cut{0};
   Time last_sent{0};
   Time spacing{0};          ///< of packets while the window is less than one, else 0
@@ -162,14 +163,14 @@ struct Stream {
   std::uint32_t nic = 0;        ///< link, the first of path 0
   Bandwidth line{0};            ///< of all links that its paths begin with
   std::deque<std::uint32_t> again;
-  std::vector<std::uint32_t> ways;  ///< by path id: first of its links
+  std::vector<std::uint32_t> routes;  ///< by path id: first of its links
   std::vector<std::uint16_t> hops;
   std::vector<std::uint32_t> order;  ///< of path ids in this round
   std::vector<bool> avoided;         ///< path ids that trimmed in this round
   std::size_t next_path = 0;
   std::uint64_t random = 0;
   Time reverse{0};              ///< of a control packet over path 0
-  std::uint32_t back = kNone;   ///< first link of the way back, if there is one
+  std::uint32_t back = kNone;   ///< first link of the return route, if there is one
   std::uint16_t back_hops = 0;  ///< of it
   bool listed = false;          ///< among its host's flows
   bool waiting = false;         ///< among its receiver's
@@ -180,11 +181,11 @@ struct Stream {
   bool ended = false;  ///< and the sender knows
 };
 
-/// Ways of one message after another between two hosts, by their places among the network's.
+/// Routes of one message after another between two hosts, by their places among the network's.
 struct Course {
-  std::vector<std::uint32_t> ways;  ///< by path id: first of its links
+  std::vector<std::uint32_t> routes;  ///< by path id: first of its links
   std::vector<std::uint16_t> hops;
-  std::uint32_t back = kNone;  ///< first link of the way of acknowledgements among packets
+  std::uint32_t back = kNone;  ///< first link of the route of acknowledgements among packets
   std::uint16_t back_hops = 0;
 };
 
@@ -209,19 +210,19 @@ class ByFlow {
   std::size_t first_ = 0;
 };
 
-/// What is known of a flow's rate.
+/// Mark is what is known of a flow's rate.
 struct Mark {
   std::uint32_t received = 0;  ///< at the beginning of the window
   Time heard{0};
   double first = 0;            ///< packets per second, in the first window of those that are alike
   double sum = 0;              ///< in all of them
   std::uint32_t since = 0;     ///< received before the first of them
-  std::int64_t under_way = 0;  ///< then
+  std::int64_t in_flight = 0;  ///< then
 };
 
 /// How steady a part of the network is.
 struct Steadiness {
-  std::vector<std::uint32_t> flows;  ///< under way
+  std::vector<std::uint32_t> flows;  ///< in flight
   std::vector<Mark> marks;           ///< of these
   Time window{0};
   Time since{0};           ///< beginning of the windows that are alike
@@ -229,7 +230,7 @@ struct Steadiness {
   std::uint32_t turn = 0;  ///< generation of the end of the window
 };
 
-/// What a host pulls from.
+/// A Receiver is what a host pulls from.
 struct Receiver {
   std::deque<std::uint32_t> flows;
   std::deque<std::uint32_t> urgent;

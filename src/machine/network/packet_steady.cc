@@ -32,14 +32,14 @@ void PacketNetwork::join_ports(std::vector<std::uint32_t>& parents, const Stream
       parents[root_of(parents, static_cast<std::uint32_t>(link))] = root_of(parents, anchor);
     }
   };
-  for (std::size_t path = 0; path < stream.ways.size(); ++path) {
+  for (std::size_t path = 0; path < stream.routes.size(); ++path) {
     for (std::uint32_t h = 0; h < stream.hops[path]; ++h) {
-      join(ways_[stream.ways[path] + h]);
-      join(reverse(ways_[stream.ways[path] + h]));
+      join(routes_[stream.routes[path] + h]);
+      join(reverse(routes_[stream.routes[path] + h]));
     }
   }
   for (std::uint32_t h = 0; h < stream.back_hops; ++h) {
-    join(ways_[stream.back + h]);
+    join(routes_[stream.back + h]);
   }
 }
 
@@ -140,7 +140,7 @@ void PacketNetwork::mark(int windows) {
     if (windows == 0) {
       mark.sum = 0;
       mark.since = stream.received;
-      mark.under_way = under_way(steady_.flows[i]);
+      mark.in_flight = in_flight(steady_.flows[i]);
     }
   }
 }
@@ -169,7 +169,7 @@ void PacketNetwork::watch() {
       mark.first = rate;
     }
     mark.sum += rate;
-    const auto grown = static_cast<double>(std::abs(under_way(steady_.flows[i]) - mark.under_way));
+    const auto grown = static_cast<double>(std::abs(in_flight(steady_.flows[i]) - mark.in_flight));
     alike = alike && std::abs(rate / mark.first - 1) <= options_.steady &&
             grown <= options_.steady * (stream.received - mark.since);
   }
@@ -187,7 +187,7 @@ void PacketNetwork::watch() {
 
 std::int64_t PacketNetwork::to_skip(std::uint32_t f, double rate) const {
   const Stream& stream = streams_[f];
-  std::int64_t left = std::int64_t{stream.count} - stream.received - under_way(f);
+  std::int64_t left = std::int64_t{stream.count} - stream.received - in_flight(f);
   if (is(Protocol::eqds)) {
     left = std::min(left, stream.wanted / options_.wire.value() + stream.count - stream.told);
   }
@@ -233,10 +233,10 @@ void PacketNetwork::take_out(std::uint32_t f, std::int64_t packets) {
   run_.packets += static_cast<std::uint64_t>(packets);
   run_.skipped += static_cast<std::uint64_t>(packets);
   const double bytes = static_cast<double>(packets * options_.wire.value()) /
-                       static_cast<double>(stream.ways.size());
-  for (std::size_t path = 0; path < stream.ways.size(); ++path) {
+                       static_cast<double>(stream.routes.size());
+  for (std::size_t path = 0; path < stream.routes.size(); ++path) {
     for (std::uint32_t h = 0; h < stream.hops[path]; ++h) {
-      run_.load[static_cast<std::size_t>(ways_[stream.ways[path] + h])] += bytes;
+      run_.load[static_cast<std::size_t>(routes_[stream.routes[path] + h])] += bytes;
     }
   }
 }

@@ -10,7 +10,7 @@
 namespace orrery::topology {
 namespace {
 
-/// A part of a flow before it has a way.
+/// A part of a flow before it has a route.
 struct Part {
   std::uint32_t flow = 0;
   double share = 1;
@@ -70,7 +70,7 @@ class Assigner {
     return host;
   }
 
-  /// The hops since `first` are the way of a part of the flow.
+  /// The hops since `first` are the route of a part of the flow.
   void add(std::size_t flow, double share, std::size_t first, bool found) {
     if (!found) {
       unreachable_ = std::min(unreachable_, flow);
@@ -145,29 +145,29 @@ class Assigner {
     }
   }
 
-  /// Of all ways up to where the two hosts meet.
+  /// Climbs the best of all ways up to where the two hosts meet.
   bool climb_best(const FlowEnds& flow) {
     std::size_t levels = 0;
     while (above(flow.source, levels) != above(flow.target, levels)) {
       ++levels;
     }
     std::vector<std::int32_t> choice(tree().shape.size());
-    std::vector<Hop> way;
+    std::vector<Hop> route;
     std::vector<Hop> best;
     double least = std::numeric_limits<double>::infinity();
     for (;;) {
-      way.clear();
-      if (!router_.climb(flow.source, flow.target, choice, way)) {
+      route.clear();
+      if (!router_.climb(flow.source, flow.target, choice, route)) {
         return false;
       }
       double worst = 0;
-      const std::size_t ends = choices(0) == 1 && way.size() > 2 ? 1 : 0;  // of every way alike
-      for (std::size_t h = ends; h < way.size() - ends; ++h) {
-        worst = std::max(worst, cost(way[h], flow));
+      const std::size_t ends = choices(0) == 1 && route.size() > 2 ? 1 : 0;  // of every route alike
+      for (std::size_t h = ends; h < route.size() - ends; ++h) {
+        worst = std::max(worst, cost(route[h], flow));
       }
       if (worst < least) {
         least = worst;
-        best = way;
+        best = route;
       }
       std::size_t level = 0;
       while (level < levels && ++choice[level] == choices(level)) {
@@ -181,7 +181,7 @@ class Assigner {
     return true;
   }
 
-  /// Of the links that come nearer to the flow's target the cheapest.
+  /// Returns, of the links that come nearer to the flow's target, the cheapest.
   std::int32_t best_link(std::int32_t here, const FlowEnds& flow,
                          const std::vector<std::int16_t>& far) {
     const LinkGraph& graph = router_.graph();
@@ -253,12 +253,12 @@ class Assigner {
   }
 
   /// On which no part meets a lost link between the level and the next.
-  std::vector<std::int32_t> open_ways(std::vector<Part>& parts, std::size_t level) {
+  std::vector<std::int32_t> open_routes(std::vector<Part>& parts, std::size_t level) {
     std::vector<std::int32_t> open;
     std::vector<Hop> hops;
-    for (std::int32_t way = 0; way < choices(level); ++way) {
+    for (std::int32_t route = 0; route < choices(level); ++route) {
       const bool is_open = lost_.empty() || std::ranges::all_of(parts, [&](Part& part) {
-                             part.choice[level] = way;
+                             part.choice[level] = route;
                              hops.clear();
                              const FlowEnds& flow = flows_[part.flow];
                              return router_.climb(flow.source, flow.target, part.choice, hops) &&
@@ -266,13 +266,13 @@ class Assigner {
                                     !lost_[hops[hops.size() - 1 - level].link];
                            });
       if (is_open) {
-        open.push_back(way);
+        open.push_back(route);
       }
     }
     return open;
   }
 
-  /// Chooses for each part the way out of its switch of the level (level 0: its host).
+  /// Chooses for each part the route out of its switch of the level (level 0: its host).
   void colour_level(std::vector<Part> parts, std::size_t level) {
     std::vector<Part> going;
     std::vector<LeafPair> edges;
@@ -288,7 +288,7 @@ class Assigner {
     if (going.empty()) {
       return;
     }
-    const std::vector<std::int32_t> open = open_ways(going, level);
+    const std::vector<std::int32_t> open = open_routes(going, level);
     if (open.empty()) {
       return add(going.front().flow, 1, result_.hops.size(), false);
     }
@@ -301,20 +301,20 @@ class Assigner {
     }
   }
 
-  /// The parts of each of the open ways, by an edge colouring: of D colours as many as the ways
+  /// The parts of each of the open routes, by an edge colouring: of D colours as many as the routes
   /// divide take whole parts, those of the r others are cut. The next level colours parts of one
   /// size: for it all are cut alike before.
   std::vector<std::vector<Part>> spread(std::vector<Part>& going, std::vector<LeafPair>& edges,
                                         std::size_t level, const std::vector<std::int32_t>& open) {
-    const auto ways = static_cast<std::int32_t>(open.size());
+    const auto routes = static_cast<std::int32_t>(open.size());
     const std::int32_t switches = above(router_.graph().hosts - 1, level) + 1;
     const std::int32_t degree = largest_degree(edges, switches);
     const bool again = level + 1 < tree().shape.size() && choices(level + 1) > 1;
     if (again) {
-      cut(going, edges, ways / std::gcd(degree, ways));
+      cut(going, edges, routes / std::gcd(degree, routes));
     }
-    const std::int32_t whole = again ? largest_degree(edges, switches) : degree / ways * ways;
-    const std::int32_t cuts = ways / std::gcd(degree, ways);
+    const std::int32_t whole = again ? largest_degree(edges, switches) : degree / routes * routes;
+    const std::int32_t cuts = routes / std::gcd(degree, routes);
     const std::vector<std::int32_t> colours = edge_colours(edges, switches);
     std::vector<std::vector<Part>> planes(open.size());
     for (std::size_t p = 0; p < going.size(); ++p) {
@@ -322,7 +322,7 @@ class Assigner {
       going[p].share /= stays ? 1 : cuts;
       for (std::int32_t piece = 0; piece < (stays ? 1 : cuts); ++piece) {
         const std::int32_t turn = stays ? colours[p] : (colours[p] - whole) * cuts + piece;
-        const auto plane = static_cast<std::size_t>(turn % ways);
+        const auto plane = static_cast<std::size_t>(turn % routes);
         planes[plane].push_back(going[p]);
         planes[plane].back().choice[level] = open[plane];
       }
@@ -358,27 +358,27 @@ Result<Assigned> assign(Router& router, std::span<const FlowEnds> flows,
 }
 
 std::vector<std::vector<Hop>> as_one(const Assigned& assigned, std::size_t flows) {
-  std::vector<std::vector<Hop>> ways(flows);
-  std::map<LinkId, std::pair<std::size_t, double>> on;  // of this flow: place in its way, share
+  std::vector<std::vector<Hop>> routes(flows);
+  std::map<LinkId, std::pair<std::size_t, double>> on;  // of this flow: place in its route, share
   for (std::size_t p = 0; p < assigned.pieces.size(); ++p) {
     const Piece& piece = assigned.pieces[p];
-    std::vector<Hop>& way = ways[piece.flow];
+    std::vector<Hop>& route = routes[piece.flow];
     const bool first = p == 0 || assigned.pieces[p - 1].flow != piece.flow;
     if (first) {
       on.clear();
     }
-    for (const Hop& hop : assigned.way(piece)) {
-      const auto [known, fresh] = on.try_emplace(hop.link, way.size(), 0.0);
+    for (const Hop& hop : assigned.route(piece)) {
+      const auto [known, fresh] = on.try_emplace(hop.link, route.size(), 0.0);
       if (fresh) {
-        way.push_back({hop.link, hop.bandwidth, Time(0)});
+        route.push_back({hop.link, hop.bandwidth, Time(0)});
       }
       auto& [place, share] = known->second;
       share += piece.share;
-      way[place].bandwidth = Bandwidth(hop.bandwidth.value() / share);
-      way.front().latency += first ? hop.latency : Time(0);
+      route[place].bandwidth = Bandwidth(hop.bandwidth.value() / share);
+      route.front().latency += first ? hop.latency : Time(0);
     }
   }
-  return ways;
+  return routes;
 }
 
 std::vector<Time> link_times(const Assigned& assigned, std::span<const FlowEnds> flows,
@@ -386,7 +386,7 @@ std::vector<Time> link_times(const Assigned& assigned, std::span<const FlowEnds>
   std::vector<double> seconds(links);
   for (const Piece& piece : assigned.pieces) {
     const double bytes = piece.share * static_cast<double>(flows[piece.flow].bytes.value());
-    for (const Hop& hop : assigned.way(piece)) {
+    for (const Hop& hop : assigned.route(piece)) {
       seconds[hop.link] += bytes / hop.bandwidth.value();
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Ways of many flows at once, for routings that look at all of them.
+/// Routes of many flows at once, for routings that look at all of them.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +29,18 @@ struct Piece {
 struct Assigned {
   std::vector<Piece> pieces;  ///< by flow
   std::vector<Hop> hops;
-  std::span<const Hop> way(const Piece& piece) const {
+  std::span<const Hop> route(const Piece& piece) const {
     return {hops.data() + piece.first_hop, piece.hops};
   }
 };
 
-/// Ways of flows that begin together, by the router's routing:
+/// Routes of flows that begin together, by the router's routing:
 ///
 ///   greedy       each flow in turn on the way on which max over links of load / bandwidth is least
 ///                (ties: the first)
 ///   adaptive     each flow in turn, at every fork the link of least load / bandwidth
 ///   source_rule  of the n flows out of a leaf over S uplinks floor(n/S) S whole in turn, each of
-///   the
-///                other r = n mod S in S / gcd(r, S) pieces
+///                the other r = n mod S in S / gcd(r, S) pieces
 ///   pair_split   the same of the flows of every pair of leaves: exact at both ends
 ///   colour       edge colouring of the flows as edges between leaves, D the largest degree; uplink
 ///                = colour mod S; if S does not divide D the flows of the last r = D mod S colours
@@ -51,11 +50,11 @@ struct Assigned {
 ///                of one size are coloured together
 ///   others       each flow by itself (Router::route); its key counts flows of equal ends
 ///
-/// `lost` (by link; of colour only): at every level the S ways are those on which no switch of the
-/// flows has lost a link, up or down. With one uplink of n lost that is (n-1)/n of the healthy
+/// `lost` (by link; of colour only): at every level the S routes are those on which no switch of
+/// the flows has lost a link, up or down. With one uplink of n lost that is (n-1)/n of the healthy
 /// rate, which its leaf cannot exceed; with losses in several planes it gives up more than it must.
 ///
-/// A mistake when hosts are not connected, or no such way is left.
+/// A mistake when hosts are not connected, or no such route is left.
 ///
 /// Source: mechanism of "Ethereal", arXiv 2407.00550; C4P, arXiv 2406.04594.
 Result<Assigned> assign(Router& router, std::span<const FlowEnds> flows,

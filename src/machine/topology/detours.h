@@ -15,14 +15,14 @@
 
 namespace orrery::topology {
 
-/// Ways around lost links: what a routing does once it knows of them.
+/// Routes around lost links: what a routing does once it knows of them.
 ///
-///   a way without a lost link   stays (hashes are resilient: others do not move)
-///   sprayed                     over what is left of the ways over the fewest links
+///   a route without a lost link   stays (hashes are resilient: others do not move)
+///   sprayed                     over what is left of the routes over the fewest links
 ///   shortest                    the first of what is left over the fewest links
 ///   all others                  one of these by hash, as ecmp
 ///
-/// Links are at the part of their bandwidth, and the way has the additional latency, of the way
+/// Links are at the part of their bandwidth, and the route has the additional latency, of the route
 /// that it takes the place of.
 ///
 /// Ignores: balance between the flows that move.
@@ -33,16 +33,17 @@ class Detours {
 
   /// By link.
   void set_lost(const std::vector<bool>& lost);
-  /// `now` takes the place of `way` until set_lost(), lost or not. Must stay valid as ways do.
-  void plan(std::span<const Hop> way, std::span<const Hop> now) {
-    instead_.insert_or_assign(way.data(), now);
+  /// `now` takes the place of `route` until set_lost(), lost or not. Must stay valid as routes do.
+  void plan(std::span<const Hop> route, std::span<const Hop> now) {
+    instead_.insert_or_assign(route.data(), now);
   }
-  /// What takes the place of `way`, which began with all links there: itself where nothing of it
-  /// is lost; itself too where no other leads there. Stays valid as long as `way` does.
-  std::span<const Hop> instead_of(std::span<const Hop> way);
+  /// Returns what takes the place of `route`, which began with all links there: itself where
+  /// nothing of it is lost; itself too where no other leads there. Stays valid as long as `route`
+  /// does.
+  std::span<const Hop> instead_of(std::span<const Hop> route);
 
  private:
-  std::optional<std::vector<Hop>> around(std::span<const Hop> way);
+  std::optional<std::vector<Hop>> around(std::span<const Hop> route);
   const GraphLink& link_of(const Hop& hop) const { return graph_.links[hop.link]; }
 
   const LinkGraph& graph_;
@@ -51,7 +52,7 @@ class Detours {
   std::vector<bool> lost_;
   std::optional<Router> router_;                        ///< without the lost links
   std::map<const Hop*, std::span<const Hop>> instead_;  ///< by first hop, since set_lost
-  std::deque<std::vector<Hop>> ways_;                   ///< messages may still be on older ones
+  std::deque<std::vector<Hop>> routes_;                 ///< messages may still be on older ones
 };
 
 }  // namespace orrery::topology

@@ -58,7 +58,8 @@ struct Protocol {
   friend bool operator==(const Protocol&, const Protocol&) = default;
 };
 
-/// What of its bandwidth a port reaches while it exchanges with so many peers at once.
+/// A PeerShare is the share of its bandwidth that a port reaches while it exchanges with so many
+/// peers at once.
 struct PeerShare {
   std::int64_t peers = 2;
   double share = 1;
@@ -76,8 +77,8 @@ struct NetworkDimension {
   std::string name;  ///< "nvlink"
   DimensionKind kind = DimensionKind::switched;
   std::int64_t size = 1;  ///< devices in the dimension; 0 = as many as the plan needs
-  /// Of a switch: a job larger than the dimension may take any multiple of `granule` devices of
-  /// each instance (64 of a rack of 72 in trays of 4); 0 = only whole instances.
+  /// A job larger than a switch's dimension may take any multiple of `granule` devices of each
+  /// instance (64 of a rack of 72 in trays of 4); 0 = only whole instances.
   std::int64_t granule = 0;
   std::vector<std::int64_t> shape;   ///< of torus and mesh: extents whose product is size
   Bandwidth bandwidth{0};            ///< per device and direction, all its links of this dimension
@@ -86,24 +87,25 @@ struct NetworkDimension {
   double send_efficiency = 1;        ///< share of bandwidth of point-to-point messages
   EnergyPerByte energy_per_byte{0};  ///< sent by a device over this dimension; 0 = not known
   std::vector<Protocol> protocols;   ///< of collectives; empty: {latency + overhead, 1}
-  /// Of all-reduces that its switch adds up (NVLS, SHARP); empty: it cannot.
+  /// All-reduces that the switch adds up (NVLS, SHARP) run these; empty: it cannot.
   std::vector<Protocol> in_switch;
-  /// Of all_to_all and send_recv, whose messages go straight from rank to rank; empty: `protocols`.
+  /// All_to_all and send_recv, whose messages go straight from rank to rank, run these; empty:
+  /// `protocols`.
   std::vector<Protocol> exchange;
-  /// Of all-reduce kernels of serving engines, by how they are launched: "graph", "eager" (vLLM),
-  /// "trtllm". one_shot: every rank reads all others' buffers; two_shot: a shard of each, then the
-  /// sums. Empty: it has none.
+  /// All-reduce kernels of serving engines run these, by how they are launched: "graph", "eager"
+  /// (vLLM), "trtllm". one_shot: every rank reads all others' buffers; two_shot: a shard of each,
+  /// then the sums. Empty: it has none.
   std::vector<Protocol> one_shot;
   std::vector<Protocol> two_shot;
   std::string nic;  ///< dimensions with the same non-empty nic share one port
-  /// Of a switch: the switch inside whose port a device's traffic passes too, as that of a network
-  /// adapter passes the PCIe link of its device; empty: none.
+  /// A switch names the switch inside whose port a device's traffic passes too, as that of a
+  /// network adapter passes the PCIe link of its device; empty: none.
   std::string through;
-  /// Of a switch: what all devices of one inner block have together, each direction; 0: as much as
-  /// all their own bandwidths.
+  /// A switch states what all devices of one inner block have together, each direction; 0: as much
+  /// as all their own bandwidths.
   Bandwidth node_bandwidth{0};
-  /// Of a switch: its ports reach less with more peers at once, see share_with_peers. More peers,
-  /// no larger share. Efficiencies are then those with one peer. Empty: all of it with any number.
+  /// Ports of a switch reach less with more peers at once, see share_with_peers. More peers, no
+  /// larger share. Efficiencies are then those with one peer. Empty: all of it with any number.
   std::vector<PeerShare> bandwidth_by_peers;
 
   /// All but granule, shape, node_bandwidth, bandwidth_by_peers and the lists of protocols.

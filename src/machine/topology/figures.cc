@@ -80,7 +80,7 @@ class MaximalFlow {
     return at(level_, source_ + 1) >= 0;
   }
 
-  /// Ways of a level graph are as long as the network is wide: recursion is no deeper.
+  /// Routes of a level graph are as long as the network is wide: recursion is no deeper.
   double push(std::int32_t vertex, double amount) {
     if (vertex == source_ + 1) {
       return amount;
@@ -145,7 +145,7 @@ std::vector<Reach> reach_of(const LinkGraph& graph, const Adjacency& adjacency, 
   return reach;
 }
 
-/// Of a file that states routes over links without ends.
+/// Measures the routes of a file that states routes over links without ends.
 void measure_routes(const LinkGraph& graph, GraphFigures& result) {
   double sum = 0;
   for (const auto& [ends, links] : graph.routes) {

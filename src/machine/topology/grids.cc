@@ -84,7 +84,8 @@ struct HammingMesh {
   Wire switch_wire;  ///< to the switches of rows and columns
 };
 
-/// Of a host on a row or column: its place, that of a board's length, and whom it is linked with.
+/// OnLine describes a host on a row or column: its place, that of a board's length, and whom it is
+/// linked with.
 struct OnLine {
   std::int32_t at = 0;
   std::int32_t extent = 0;

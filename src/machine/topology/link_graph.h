@@ -25,7 +25,7 @@ struct Vertex {
   std::int32_t level = 0;  ///< 0 = hosts, 1 = the switches they hang on, ...
 };
 
-/// How messages find their way (routing.h).
+/// How messages find their route (routing.h).
 enum class Routing : std::uint8_t {
   automatic,
   stated,
@@ -71,13 +71,14 @@ struct GraphLink {
   std::int32_t target = 0;
   Bandwidth bandwidth{0};
   Time latency{0};  ///< first byte in to first byte out
-  /// This and the link whose number differs in the last bit have this bandwidth together: messages
-  /// count on the even one.
+  /// A joint link and the link whose number differs in the last bit have this bandwidth together:
+  /// messages count on the even one.
   bool joint = false;
   bool pipe = false;  ///< nobody shares it: every flow has the bandwidth
 };
 
-/// What of a regular network its routing needs to know; vertices are numbered as it says.
+/// Layout is what the routing of a regular network needs to know of it; vertices are numbered as it
+/// says.
 struct Layout {
   enum class Family : std::uint8_t {
     irregular,
@@ -154,14 +155,14 @@ class Adjacency {
   std::vector<std::int32_t> order_;
 };
 
-/// What a description of a network wants to say besides its parts.
+/// GraphFigures are what a description of a network says besides its parts.
 struct GraphFigures {
   std::int32_t hosts = 0;
   std::int32_t switches = 0;
   std::int64_t cables = 0;    ///< pairs of links there and back; a link without partner counts one
-  std::int32_t diameter = 0;  ///< links on the longest of the shortest ways between hosts
+  std::int32_t diameter = 0;  ///< links on the longest of the shortest routes between hosts
   double mean_distance = 0;   ///< over ordered pairs of hosts that reach each other
-  Time farthest{0};           ///< latency of the slowest of the shortest (in links) ways
+  Time farthest{0};           ///< latency of the slowest of the shortest (in links) routes
   /// Least cut (maximal flow) between the halves of the hosts, of the halvings tried: first against
   /// second half, and of grids every dimension's. One direction.
   Bandwidth bisection{0};

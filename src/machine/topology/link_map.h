@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The one numbering of a network's links, and the ways through it. Collectives, messages and
+/// The one numbering of a network's links, and the routes through it. Collectives, messages and
 /// folding all ask here, so that what shares a wire in the hardware shares its number.
 #pragma once
 
@@ -23,7 +23,7 @@ inline double counted(double weight) {
   return std::round(weight * kUnits) / kUnits;
 }
 
-/// One link on the way of a message.
+/// One link of the route of a message.
 struct Hop {
   LinkId link = 0;
   Bandwidth bandwidth{0};
@@ -40,7 +40,7 @@ struct LinkUse {
   friend bool operator==(const LinkUse&, const LinkUse&) = default;
 };
 
-/// The way of a message as one transfer.
+/// The route of a message as one transfer.
 struct Route {
   std::vector<LinkUse> links;   ///< each once
   Time latency{0};              ///< of all hops, without software overhead
@@ -69,7 +69,7 @@ struct Route {
 ///
 /// Messages cross the dimensions in which source and destination differ, innermost first, except
 /// that a switch is crossed alone when it is the outermost of them: it reaches every device, as a
-/// NIC does. Rings go the shorter way (ties: forward). Bandwidths are those of NetworkDimension
+/// NIC does. Rings take the shorter route (ties: forward). Bandwidths are those of NetworkDimension
 /// times send_efficiency.
 ///
 /// A dimension of kind torus, or a mesh of several extents, must have been expanded (machine.h:
@@ -82,10 +82,10 @@ class LinkMap {
   /// are then its own, at its bandwidths times the send_efficiency of the outermost dimension
   /// crossed. Everything else remains the dimensions'. Nothing when `wires` has no graph.
   void lay(const Wires& wires);
-  /// What lay() laid; null: nothing.
+  /// Returns what lay() laid; null: nothing.
   const LinkGraph* graph() const;
-  bool sprays() const;  ///< on it: messages take several ways at once
-  /// Of what lay() laid, which must be something.
+  bool sprays() const;  ///< on it: messages take several routes at once
+  /// Returns the routing on what lay() laid, which must be something.
   Routing routing() const;
 
   std::int64_t devices() const { return devices_; }
@@ -112,7 +112,8 @@ class LinkMap {
   /// The link of a fully connected dimension to the device `ahead` coordinates on, 0 < ahead <
   /// size.
   LinkId direct(std::int64_t device, int dimension, std::int64_t ahead) const;
-  /// What the dimension shares with others beside its own links, if it does.
+  /// Says whether the dimension shares something with others beside its own links; its links
+  /// follow.
   bool has_port(int dimension) const { return lines(dimension).port >= 0; }
   LinkId port_out(std::int64_t device, int dimension) const;
   LinkId port_in(std::int64_t device, int dimension) const;
@@ -123,7 +124,7 @@ class LinkMap {
 
   /// The outermost dimension in which two devices differ; -1 for one device.
   int outermost(std::int64_t source, std::int64_t destination) const;
-  /// Appends the way to `hops`; nothing when source = destination.
+  /// Appends the route to `hops`; nothing when source = destination.
   void route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const;
   /// The same as one transfer.
   Route message(std::int64_t source, std::int64_t destination) const;

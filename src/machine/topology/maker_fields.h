@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What makers of topologies read alike. Private to the folder.
+/// Makers of topologies read these fields alike. Private to the folder.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace orrery::topology {
 
-/// Of a cable.
+/// A Wire has the fields of a cable.
 struct Wire {
   Bandwidth bandwidth{12.5e9};  // 100 Gbit/s
   Time latency = 1_us;

@@ -18,8 +18,8 @@ constexpr Time kPcieLatency = 500_ns;    // of a hop; assumed, the file has none
 constexpr Time kNvLinkLatency = 700_ns;  // assumed
 constexpr Time kNetLatency = 1_us;       // assumed where the file says 0
 
-/// Of one NVLink and direction, from a GPU's compute capability (NVIDIA's data sheets: P100 20,
-/// V100 and A100 25, H100 25, B200 50 GB/s).
+/// Returns the bandwidth of one NVLink and direction, from a GPU's compute capability (NVIDIA's
+/// data sheets: P100 20, V100 and A100 25, H100 25, B200 50 GB/s).
 Bandwidth nvlink_of(std::int64_t sm) {
   return Bandwidth(sm < 70 ? 20e9 : sm < 100 ? 25e9 : 50e9);
 }

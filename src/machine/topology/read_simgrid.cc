@@ -140,7 +140,7 @@ class Platform {
   void add_route(const pugi::xml_node& node) {
     const std::pair ends{host_of(node, "src"), host_of(node, "dst")};
     const std::string_view symmetrical = node.attribute("symmetrical").value();
-    std::vector<std::int32_t> way;
+    std::vector<std::int32_t> route;
     std::vector<std::int32_t> back;
     for (const pugi::xml_node& part : node.children("link_ctn")) {
       const std::string id = xml_.text(part, "id");
@@ -153,13 +153,13 @@ class Platform {
                                                  : "a link of the file, before its routes");
         continue;
       }
-      way.push_back(found->second);
+      route.push_back(found->second);
       const std::string other = direction == "UP" ? "_DOWN" : "_UP";
       back.insert(back.begin(),
                   direction.empty() || direction == "NONE" ? found->second : links_.at(id + other));
     }
     graph_.routing = Routing::stated;
-    graph_.routes[ends] = std::move(way);
+    graph_.routes[ends] = std::move(route);
     const bool both = symmetrical.empty() || symmetrical == "YES" || symmetrical == "yes";
     if (both && ends.first != ends.second) {
       graph_.routes[{ends.second, ends.first}] = std::move(back);

@@ -15,7 +15,7 @@ bool is_grid(const LinkGraph& graph) {
   return family == Family::mesh || family == Family::torus || family == Family::butterfly;
 }
 
-/// From one coordinate to the next on the way to another: the shorter way around, ties forward
+/// From one coordinate to the next on the way to another: the shorter route around, ties forward
 /// unless the target is behind (as SimGrid: forward from the upper half only).
 std::int32_t next_coordinate(Family family, std::int32_t from, std::int32_t to, std::int32_t extent,
                              std::int32_t first) {
@@ -31,7 +31,7 @@ std::int32_t next_coordinate(Family family, std::int32_t from, std::int32_t to, 
   return (from + (forward ? 1 : extent - 1)) % extent;
 }
 
-/// Of links without ends nobody knows where they lead.
+/// Returns the graph without the lost links; of links without ends nobody knows where they lead.
 LinkGraph without(LinkGraph graph, const std::vector<bool>& lost) {
   for (std::size_t l = 0; l < graph.links.size(); ++l) {
     graph.links[l].source = lost[l] ? -1 : graph.links[l].source;
@@ -304,10 +304,10 @@ bool Router::approach(std::int32_t here, std::int32_t goal, std::uint64_t key,
       return false;
     }
     const auto out = adjacency_.out(here);
-    auto ways = std::ranges::count_if(out, nearer);
-    auto chosen = routing_ == Routing::ecmp && ways > 1
+    auto routes = std::ranges::count_if(out, nearer);
+    auto chosen = routing_ == Routing::ecmp && routes > 1
                       ? static_cast<std::ptrdiff_t>(mixed(salt ^ static_cast<std::uint64_t>(here)) %
-                                                    static_cast<std::uint64_t>(ways))
+                                                    static_cast<std::uint64_t>(routes))
                       : 0;
     for (const std::int32_t link : out) {
       if (nearer(link) && chosen-- == 0) {
@@ -322,11 +322,11 @@ bool Router::approach(std::int32_t here, std::int32_t goal, std::uint64_t key,
 
 /// The part of a sprayed flow that is here, over links that come nearer; `next` gets where it has
 /// not been.
-void Router::spray_on(std::int32_t here, const std::vector<std::int32_t>& ways,
+void Router::spray_on(std::int32_t here, const std::vector<std::int32_t>& routes,
                       std::vector<std::int32_t>& next, std::vector<Hop>& hops) {
-  const double part = share_[static_cast<std::size_t>(here)] / static_cast<double>(ways.size());
+  const double part = share_[static_cast<std::size_t>(here)] / static_cast<double>(routes.size());
   share_[static_cast<std::size_t>(here)] = 0;
-  for (const std::int32_t link : ways) {
+  for (const std::int32_t link : routes) {
     double& share = share_[static_cast<std::size_t>(at(link).target)];
     if (share == 0) {
       next.push_back(at(link).target);
@@ -354,10 +354,10 @@ bool Router::spray(std::int32_t source, std::int32_t target, std::vector<Hop>& h
         return far[static_cast<std::size_t>(to)] == left - 1 &&
                (to == goal || to >= graph_.hosts || graph_.hosts_forward);
       };
-      std::vector<std::int32_t> ways;
-      std::ranges::copy_if(adjacency_.out(here), std::back_inserter(ways), nearer);
-      spray_on(here, ways, next, hops);
-      latency += here == ring.front() ? at(ways.front()).latency : Time(0);
+      std::vector<std::int32_t> routes;
+      std::ranges::copy_if(adjacency_.out(here), std::back_inserter(routes), nearer);
+      spray_on(here, routes, next, hops);
+      latency += here == ring.front() ? at(routes.front()).latency : Time(0);
     }
     ring = std::move(next);
   }

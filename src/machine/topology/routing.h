@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Ways through a network of links.
+/// Routes through a network of links.
 #pragma once
 
 #include <cstdint>
@@ -24,28 +24,28 @@ constexpr std::uint64_t mixed(std::uint64_t value) {
 /// Whether a routing suits the network, or a sentence that says what it would need.
 Result<void> check_routing(const LinkGraph& graph, Routing routing);
 
-/// Finds ways, and remembers distances: one table of the size of the network per switch that has
+/// Finds routes, and remembers distances: one table of the size of the network per switch that has
 /// been a target. `graph` must outlive it. Requires what check_routing says.
 class Router {
  public:
-  /// `lost`: links that no way takes, by link; empty: none. Then only shortest, ecmp and spray.
+  /// `lost`: links that no route takes, by link; empty: none. Then only shortest, ecmp and spray.
   Router(const LinkGraph& graph, Routing routing, std::uint64_t seed = 0,
          const std::vector<bool>& lost = {});
 
-  /// Appends the way of flow `key` between two hosts. Nothing when they are one and it has no link
-  /// to itself. False when no way leads there.
+  /// Appends the route of flow `key` between two hosts. Nothing when they are one and it has no
+  /// link to itself. False when no route leads there.
   ///
   ///   ecmp   at every vertex link hash(seed, key, vertex) mod n of the n links that lead nearer
   ///   spray  all of these, each with 1/n of what comes: a link that gets a share f is a hop of
-  ///          bandwidth / f; the latencies are on the first hop, as of the first of the ways
+  ///          bandwidth / f; the latencies are on the first hop, as of the first of the routes
   bool route(std::int32_t source, std::int32_t target, std::uint64_t key, std::vector<Hop>& hops);
 
-  /// Appends a way that passes these vertices one after the other; between them over the fewest
+  /// Appends a route that passes these vertices one after the other; between them over the fewest
   /// links, of several by hash with ecmp, else the first. False when there is none.
   bool through(std::int32_t source, std::span<const std::int32_t> stops, std::int32_t target,
                std::uint64_t key, std::vector<Hop>& hops);
 
-  /// The way by choice[l] at each level l of a fat tree from 0 up: parent choice % up[l], cable
+  /// The route by choice[l] at each level l of a fat tree from 0 up: parent choice % up[l], cable
   /// choice / up[l], the same cable down. Requires the family clos and source != target.
   bool climb(std::int32_t source, std::int32_t target, std::span<const std::int32_t> choice,
              std::vector<Hop>& hops) const;
@@ -56,7 +56,7 @@ class Router {
   const Adjacency& adjacency() const { return adjacency_; }
   /// Links from every vertex to this one, -1: none.
   const std::vector<std::int16_t>& distances(std::int32_t target);
-  /// What messages over the link count on (GraphLink::joint).
+  /// Returns the link that messages over this one count on (GraphLink::joint).
   LinkId link_id(std::int32_t link) const {
     return static_cast<LinkId>(at(link).joint ? link & ~1 : link);
   }
@@ -87,7 +87,7 @@ class Router {
   std::vector<std::int32_t> first_of_level_;                           ///< of a clos
   std::vector<std::int32_t> gates_;                                    ///< by host
   std::vector<std::unique_ptr<std::vector<std::int16_t>>> distances_;  ///< by target vertex
-  void spray_on(std::int32_t here, const std::vector<std::int32_t>& ways,
+  void spray_on(std::int32_t here, const std::vector<std::int32_t>& routes,
                 std::vector<std::int32_t>& next, std::vector<Hop>& hops);
   std::vector<std::int32_t> ring_before(const std::vector<std::int32_t>& ring, std::int32_t target,
                                         std::int16_t far,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Ways by rule through fat trees and SimGrid's dragonfly (routing.h).
+/// Routes by rule through fat trees and SimGrid's dragonfly (routing.h).
 #include "machine/topology/routing.h"
 
 namespace orrery::topology {

@@ -8,8 +8,8 @@
 
 namespace orrery::topology {
 
-/// Visits the ways from every device to its neighbours in each dimension, which pass all links that
-/// there are: visit(from, to, dimension, forward, hops). Requires a map without a graph.
+/// Visits the routes from every device to its neighbours in each dimension, which pass all links
+/// that there are: visit(from, to, dimension, forward, hops). Requires a map without a graph.
 template <class Visit>
 void for_each_step(const LinkMap& map, Visit visit) {
   std::vector<Hop> hops;

@@ -15,7 +15,7 @@ namespace orrery::advice {
 namespace {
 
 constexpr auto kDegrees = std::to_array<std::string_view>({"tp", "cp", "pp", "ep"});
-/// Of groups and shapes.
+/// Fields of groups and shapes.
 constexpr auto kShapeFields = std::to_array<std::string_view>(
     {"tp", "cp", "pp", "dp", "ep", "etp", "microbatch", "schedule", "chunks", "order",
      "cp_exchange", "moe_dispatch", "overlap_ep"});
@@ -70,7 +70,7 @@ class Values {
   Rows rows_;
 };
 
-/// Those of fields that are open, and have more than one.
+/// Returns the values of fields that are open, and have more than one.
 Values::Rows open_values(const full::Task& task, const full::Space& space, const plan::Plan& best) {
   Values values;
   values.add(kShapeFields, best);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What each choice of a plan is worth: for every field that a search chose, the best plan with
-/// every other value of it, all else open.
+/// Decisions tell what each choice of a plan is worth: for every field that a search chose, the
+/// best plan with every other value of it, all else open.
 ///
 /// Values of a field are those of the space (full/space.h); of degrees also the other divisors of
 /// the devices, which the space leaves out for a reason that is then given. Each value is a search

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 namespace orrery::advice {
 namespace {
@@ -73,7 +73,7 @@ full::Task without(full::Task task, std::size_t part, std::int64_t node) {
 std::vector<Fallback> each_part_loses(const full::Task& task, const full::Options& options,
                                       const plan::Plan& plan, std::int64_t node) {
   std::vector<Fallback> fallbacks;
-  const std::vector<machine::Part>& parts = task.machine.parts;
+  const std::vector<machine::DeviceGroup>& parts = task.machine.parts;
   for (std::size_t part = 0; part < parts.size(); ++part) {
     if (parts[part].devices < node || task.devices <= node) {
       continue;

@@ -10,7 +10,7 @@
 namespace orrery::advice {
 namespace {
 
-/// Of all those that no other beats in both.
+/// Returns the plans that no other beats in both.
 std::vector<full::Found> unbeaten(std::vector<full::Found> plans) {
   std::stable_sort(plans.begin(), plans.end(), [](const full::Found& a, const full::Found& b) {
     return std::pair(a.memory, a.score) < std::pair(b.memory, b.score);

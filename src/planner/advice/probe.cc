@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 namespace orrery::advice {
 namespace {

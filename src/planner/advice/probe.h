@@ -25,7 +25,7 @@ full::Options good_limits(const full::Options& options);
 /// The best within good_limits().
 std::optional<full::Found> good_plan(const full::Task& task, const full::Options& options);
 
-/// Of a device's first memory tier, what plans may use.
+/// Returns the bytes of a device's first memory tier that plans may use.
 Bytes usable_memory(const full::Task& task, const full::Options& options);
 
 /// A device whose plans may use exactly so much; `options` have no reserve then. Of several sorts

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "study/run.h"
 
 namespace orrery::advice {
@@ -126,7 +126,7 @@ class Regrets {
 
 namespace {
 
-/// Of the devices of one part, or of all; scale(device, factor) changes one of them.
+/// Returns a rate of the devices of one part, or of all; scale(device, factor) changes one of them.
 template <class Scale>
 Rate rate_of(std::string name, std::optional<std::size_t> part, const Scale& scale) {
   return {std::move(name), [part, scale](machine::Machine& changed, double factor) {

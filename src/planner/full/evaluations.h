@@ -23,7 +23,7 @@
 
 namespace orrery::full {
 
-/// What a simulation says of a plan.
+/// Simulated is what a simulation says of a plan.
 struct Simulated {
   Time step_time{0};
   Time score{0};
@@ -37,7 +37,8 @@ enum class Question : std::uint8_t { estimate, lower_bound, simulation };
 
 class Evaluations {
  public:
-  /// Both stay where they are. `threads` with the one that asks; below 1: one.
+  /// Makes evaluations of a task by a score, which both stay where they are. `threads` with the one
+  /// that asks; below 1: one.
   Evaluations(const Task& task, const Score& score, int threads);
   ~Evaluations();
   Evaluations(const Evaluations&) = delete;
@@ -51,8 +52,8 @@ class Evaluations {
   /// Nothing: the simulator refuses it.
   std::optional<Simulated> simulate(const plan::Plan& plan);
 
-  /// What will probably be asked next, in this order, instead of what was expected before of this
-  /// question and nobody has begun; estimates below `limit`.
+  /// Expects what will probably be asked next, in this order, instead of what was expected before
+  /// of this question and nobody has begun; estimates below `limit`.
   void expect(Question question, const std::vector<plan::Plan>& plans, Time limit = Time::max());
   /// How many plans it is worth to expect; 0: there are no other threads.
   std::size_t worthwhile() const { return 2 * threads_.size(); }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kAskEvery = 16;  // steps of the search
 constexpr double kExplored = 0.75;     // of all bounds; the others are for what raises the bound
 
-constexpr std::size_t kUnscouted = 40'000;  // bounds without a plan that fits
+constexpr std::size_t kWithoutWarmStart = 40'000;  // bounds without a plan that fits
 
 bool may_fit(SearchState& search, const plan::Plan& plan) {
   const auto least = search.bounds.least_memory(plan);
@@ -69,8 +69,9 @@ class Explorer {
       if (steps++ % kAskEvery == 0 && search_.stop()) {
         break;
       }
-      if (search_.candidates.empty() && search_.asked > kUnscouted && !search_.scouted) {
-        scout(search_, true);
+      if (search_.candidates.empty() && search_.asked > kWithoutWarmStart &&
+          !search_.warm_started) {
+        warm_start(search_, true);
       }
       const Node node = search_.open.take();
       if (node.level == Level::group) {
@@ -85,7 +86,7 @@ class Explorer {
     search_.answer.complete = !search_.open.any_below(search_.cutoff());
   }
 
-  void certify() {
+  void raise_bounds() {
     for (const Candidate& candidate : search_.candidates) {
       if (!candidate.simulated) {
         search_.open.push(candidate.bound, Level::variant, candidate.plan);
@@ -181,7 +182,8 @@ class Explorer {
     }
   }
 
-  /// Its memory; nothing: it does not fit, and what saves more takes its place.
+  /// Returns the memory of the node's plan; nothing: it does not fit, and what saves more takes its
+  /// place.
   std::optional<Bytes> fits(const Node& node) {
     const auto [fits, memory] = search_.memory(node.plan);
     if (fits) {
@@ -214,7 +216,7 @@ class Explorer {
     }
     const Time score = search_.score.of(node.plan, estimate->step_time);
     search_.open.learn(node.plan, score / node.bound);
-    if (!search_.scouted || !search_.knows(node.plan)) {
+    if (!search_.warm_started || !search_.knows(node.plan)) {
       search_.add({node.plan, node.bound, *estimate, score, *memory});
     }
   }
@@ -274,9 +276,9 @@ void explore(SearchState& search) {
   Explorer(search).run();
 }
 
-void certify(SearchState& search) {
+void raise_bounds(SearchState& search) {
   if (!search.answer.top.empty()) {
-    Explorer(search).certify();
+    Explorer(search).raise_bounds();
   }
 }
 

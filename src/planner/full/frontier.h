@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a search has still to look at, the most promising first, and what it has found.
+/// A Frontier is what a search has still to look at, the most promising first, and what it has
+/// found.
 #pragma once
 
 #include <algorithm>
@@ -146,7 +147,7 @@ class Frontier {
     return open_.first(most, limit);
   }
 
-  /// Of a variant's estimate, at the least, by what is known by now.
+  /// Returns the least that a variant's estimate will be, by what is known so far.
   Time expected(Time bound, const plan::Plan& plan) const {
     return expect(bound, Level::variant, plan);
   }
@@ -192,8 +193,8 @@ class Frontier {
     outdated_ = true;
   }
 
-  /// What the plan's estimate will be at the least, if it is above its bound as those of the plans
-  /// like it are, or, of the first of them, as any was.
+  /// Returns the least that the plan's estimate will be, if it is above its bound as those of the
+  /// plans like it are, or, of the first of them, as any was.
   Time expect(Time bound, Level level, const plan::Plan& plan) const {
     if (exhaustive_) {
       return bound;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a search minimises, always as a time, so that one search does for all.
+/// An objective is what a search minimises, always as a time, so that one search does for all.
 ///
 ///   time               T, the step time
 ///   cost               T too: of so many devices a step costs devices * T * price per hour; of
 ///                      those of the parts that a plan fills, where devices differ
 ///   tokens_per_joule   E / (N P): energy of a step (study/energy.h) over what N devices draw at
-///   full
-///                      power. With r = P0 / P, B the mean time of a device's kernels, at the least
+///                      full power. With r = P0 / P, B the mean time of a device's kernels, at the
+///                      least
 ///
 ///                        E / (N P) >= r T + (1 - r) B
 ///
@@ -42,7 +42,7 @@ class Score {
  public:
   Score(Objective objective, const machine::Machine& machine, estimate::QuickBound& bounds);
 
-  /// That no plan like it is below. As QuickBound::least_time.
+  /// Returns a score that no plan like it is below. As QuickBound::least_time.
   Result<Time> least(const plan::Plan& plan) const;
   /// With so long a step. Requires a plan of which there is a bound.
   Time of(const plan::Plan& plan, Time step) const;

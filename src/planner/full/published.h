@@ -36,7 +36,7 @@ struct PublishedComparison {
 /// Compares runs one after the other; runs that differ in what is open alone share one search.
 class PublishedPlans {
  public:
-  /// Of `options` the reserve does not count: it is 0.
+  /// Takes the options but for the reserve, which does not count: it is 0.
   explicit PublishedPlans(Options options) : options_(std::move(options)) {
     options_.reserve = Bytes(0);
   }

@@ -17,7 +17,7 @@ class Savings {
   Savings(const Space& space, plan::Plan variant)
       : variant_(std::move(variant)), states_(space.savings(), State::waiting) {}
 
-  /// It does not fit, or is no plan.
+  /// Marks a saving that does not fit, or is no plan.
   void fail(std::size_t saving) { states_[saving] = State::failed; }
 
   /// One that waits for nothing any more; savings() when there is none for now.

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/beyond_time.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "planner/full/search_state.h"
 #include "workload/plan/machine_check.h"
 
@@ -182,7 +182,7 @@ std::vector<plan::MoeDispatch> lightest(std::vector<plan::MoeDispatch> dispatche
   return dispatches;
 }
 
-/// Of the kernels of a group's plans; 0 where nothing is known.
+/// Returns the bound by the kernels of a group's plans; 0 where nothing is known.
 Time bound_of(SearchState& search, const plan::Plan& group) {
   plan::Plan plain = Space::plainest(group);
   Time least = Time::max();
@@ -233,9 +233,9 @@ Result<Answer> run(const Task& task, const Options& options, Space space, Knowle
   if (auto opened = open_groups(search); !opened) {
     return fail(std::move(opened.error()));
   }
-  scout(search);
+  warm_start(search);
   explore(search);
-  judge(search);
+  certify(search);
   if (search.answer.counts.invalid == search.answer.counts.all) {
     return fail(std::move(search.first_mistakes));
   }
@@ -256,7 +256,7 @@ Result<Answer> search(const Task& task, const Options& options) {
 
 Result<Answer> search(const Task& task, const Options& options, Knowledge& known) {
   if (!task.machine.parts.empty() && !task.fixed.places.contains("parts")) {
-    return search_parts(task, options, known);
+    return search_device_groups(task, options, known);
   }
   Task own = task;
   auto arranged = machine::arranged(task.machine, task.fixed.plan.parts);

@@ -40,7 +40,7 @@
 
 namespace orrery::full {
 
-/// Of plans and shapes: as many as some minutes of search, where bounds say little.
+/// A search has at most so many bounds of plans and shapes: some minutes, where bounds say little.
 inline constexpr std::size_t kMostBounds = 400'000;
 
 struct Options {
@@ -97,13 +97,14 @@ struct Answer {
   Error missing;  ///< what that plan lacks
   double wall_s = 0;
 
-  /// Of a search that has looked at everything.
+  /// Says whether a search that has looked at everything found that nothing fits.
   bool fits_nowhere() const { return top.empty() && complete && !stopped; }
   double gap() const { return top.empty() ? 0 : top.front().score / bound - 1; }
 };
 
-/// What searches for one model and objective on one machine with one reserve share: bounds,
-/// estimates and simulations of plans that several of them look at. Each answers as it would alone.
+/// Knowledge is what searches for one model and objective on one machine with one reserve share:
+/// bounds, estimates and simulations of plans that several of them look at. Each answers as it
+/// would alone.
 class Knowledge {
  public:
   Knowledge();
@@ -112,7 +113,7 @@ class Knowledge {
   Knowledge& operator=(Knowledge&&) noexcept;
 
   struct OfMachine;
-  /// Of the machine as the task's parts arrange it.
+  /// Returns the knowledge of the machine as the task's parts arrange it.
   OfMachine& of(const Task& task, const Options& options);
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the parts of a search share: explore.cc looks at plans, judge.cc simulates the best.
+/// A SearchState is what the parts of a search share: explore.cc looks at plans, certify.cc
+/// simulates the best.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@ inline constexpr double kMargin = 0.01;
 /// How far the best plan may simulate above its estimate before bounds are lost for it.
 inline constexpr double kKept = 0.05;
 
-/// Of one machine without the reserve.
+/// OfMachine is the knowledge of one machine without the reserve.
 struct Knowledge::OfMachine {
   OfMachine(const Task& of_task, const Options& options);
   OfMachine(const OfMachine&) = delete;  // members refer to others
@@ -49,10 +50,10 @@ struct SearchState {
   std::vector<Candidate> candidates;
   Error first_mistakes;  ///< of the first plan that is none
   std::size_t best = 0;
-  Time wanted{0};           ///< below it plans are of interest, however fast the best is
-  Time left = Time::max();  ///< least bound of what was not simulated
-  std::size_t asked = 0;    ///< bounds, and memory to the byte for several
-  bool scouted = false;     ///< scout() has looked for candidates
+  Time wanted{0};             ///< below it plans are of interest, however fast the best is
+  Time left = Time::max();    ///< least bound of what was not simulated
+  std::size_t asked = 0;      ///< bounds, and memory to the byte for several
+  bool warm_started = false;  ///< warm_start() has looked for candidates
   Answer answer;
 
   /// Score of the best estimate, and below what a plan is of interest.
@@ -64,12 +65,13 @@ struct SearchState {
   Time slowest() const {
     return options.objective == Objective::tokens_per_joule ? Time::max() : cutoff();
   }
-  /// Of a bound: below what it stays open.
+  /// Returns the time below which a bound stays open.
   Time kept_below() const {
     const Time simulated = answer.top.empty() ? Time(0) : answer.top.front().score;
     return std::max({best_estimate() * (1 + kKept), simulated, wanted});
   }
-  /// Of a bound: no plan above it is faster than the best by more than the margin.
+  /// Returns the time above which a bound is sure: no plan above it is faster than the best by more
+  /// than the margin.
   Time sure() const {
     return answer.top.empty() ? cutoff() : answer.top.front().score / (1 + kMargin);
   }
@@ -104,31 +106,31 @@ struct SearchState {
   void expect(Question question, Time limit, bool tight);
 };
 
-/// Of a machine of several sorts of devices: the best over its parts, each alone and together, in
-/// every order in which ranks may fill them (of more than three parts: each alone, and all as they
-/// are and backwards).
-Result<Answer> search_parts(const Task& task, const Options& options, Knowledge& known);
+/// Searches a machine of several sorts of devices: the best over its parts, each alone and
+/// together, in every order in which ranks may fill them (of more than three parts: each alone, and
+/// all as they are and backwards).
+Result<Answer> search_device_groups(const Task& task, const Options& options, Knowledge& known);
 
 /// Every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);
-/// Of a space of very many groups for the bounds that the options allow: a plan that fits of each
-/// way to cut the model (tp, pp), from the group where kernels and the fill of the pipeline take
-/// least. Best-first alone would split all groups first, as their bounds are much alike. `anyway`:
-/// of any space; explore() asks so where what it has looked at for long does not fit.
-void scout(SearchState& search, bool anyway = false);
+/// Looks, in a space of very many groups for the bounds that the options allow, at a plan that fits
+/// of each way to cut the model (tp, pp), from the group where kernels and the fill of the pipeline
+/// take least. Best-first alone would split all groups first, as their bounds are much alike.
+/// `anyway`: of any space; explore() asks so where what it has looked at for long does not fit.
+void warm_start(SearchState& search, bool anyway = false);
 /// Estimates what is promising, until nothing is.
 void explore(SearchState& search);
 /// Simulates the best estimates, what is like the best of them, and single changes; sums up what is
 /// certain.
-void judge(SearchState& search);
+void certify(SearchState& search);
 /// From the best simulated plan to better ones like it: one degree another, or two, or another
 /// schedule, exchange or saving of memory. Bounds and estimates choose, the simulation decides;
 /// ends where no neighbour is better. What the expectations of explore() passed over is found here.
-void descend(SearchState& search);
+void local_search(SearchState& search);
 /// Raises the bound of all plans: of those with the least bounds the memory and a tighter bound
 /// (estimate/lower_bound.h), then the simulation, until no bound leaves a plan faster by more than
 /// the margin. As many bounds as the options allow estimates, and the simulations that are left.
-void certify(SearchState& search);
+void raise_bounds(SearchState& search);
 
 /// Memory of the plan when it fits; of plans that recompute an open number of layers, with the
 /// fewest that fit.

@@ -73,7 +73,7 @@ Result<Space> Space::of(const Task& task) {
   return space;
 }
 
-/// Those of check() that hold whatever else the plan says.
+/// Returns the mistakes of check() that hold whatever else the plan says.
 Error Space::out_of_range(const plan::Plan& plan) const {
   Error error;
   if (auto checked = plan::check(plan, task_.model); !checked) {
@@ -86,7 +86,7 @@ Error Space::out_of_range(const plan::Plan& plan) const {
   return error;
 }
 
-/// Of values that --only gives a field.
+/// Returns the mistakes of values that --only gives a field.
 Error Space::mistakes_of(const std::string& field, const std::vector<std::string>& values) const {
   Error mistakes;
   for (const std::string& value : values) {

@@ -96,7 +96,7 @@ class Space {
   /// A group's plainest plan, for what depends on its kernels alone.
   static plan::Plan plainest(plan::Plan group);
 
-  /// What is wrong with the plan that the fixed fields and the defaults make.
+  /// Returns the mistakes of the plan that the fixed fields and the defaults make.
   Error base_mistakes() const;
 
   /// The plan with one other field changed that is neither fixed nor part of shapes and variants:

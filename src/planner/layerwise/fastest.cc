@@ -13,7 +13,7 @@
 namespace orrery::layerwise {
 namespace {
 
-/// Of a byte: picoseconds, or infinite, where time does not count.
+/// A Price is that of a byte: picoseconds, or infinite, where time does not count.
 struct Price {
   double time = 1;
   double byte = 0;
@@ -73,7 +73,7 @@ class Solver {
     return price.time * static_cast<double>(chain_.change(layer, from, to).value());
   }
 
-  /// Of the layers after each, under each strategy of it: the least that they cost.
+  /// Returns the least that the layers after each cost, under each strategy of it.
   std::vector<std::vector<double>> rest(const Price& price) const {
     std::vector<std::vector<double>> rest(layers_, std::vector<double>(count_, 0));
     for (std::size_t layer = layers_ - 1; layer > 0; --layer) {

@@ -55,7 +55,7 @@ struct LoadChoice {
   StageWork work{};
 };
 
-/// Of tensors of one kind, shape and size: prices by the codes of both forms.
+/// A PriceTable has, for tensors of one kind, shape and size, prices by the codes of both forms.
 using PriceTable = std::array<std::array<Price, 16>, 16>;
 
 struct CompiledInput {

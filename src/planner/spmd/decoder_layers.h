@@ -34,7 +34,7 @@ class LayerWriter {
   LayerWriter(const zoo::Model& model, const DecoderSize& size, GraphBuilder& make)
       : model_(model), size_(size), make_(make) {}
 
-  /// What is made of x (b, s, H). Requires is_known(kind).
+  /// Appends a layer made of x (b, s, H). Requires is_known(kind).
   int layer(int x, const zoo::LayerKind& kind);
   int norm(int x, const std::string& name);
   /// Without bias.

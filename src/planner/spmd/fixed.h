@@ -38,7 +38,7 @@ constexpr auto named_values(FixedStrategy) {
   });
 }
 
-/// What the strategy allows.
+/// Returns what the strategy allows.
 Restriction restriction(FixedStrategy strategy);
 
 }  // namespace orrery::spmd

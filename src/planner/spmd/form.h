@@ -86,8 +86,8 @@ struct Conversion {
   Collective gradient = Collective::none;  ///< backward as we charge it
 };
 
-/// What turns `from` into `to`; nullopt: nothing does. Between equal forms nothing is needed, which
-/// is not a conversion.
+/// Returns the conversion that turns `from` into `to`; nullopt: nothing does. Between equal forms
+/// nothing is needed, which is not a conversion.
 std::optional<Conversion> conversion(Form from, Form to);
 
 /// Forms of an operator's inputs and outputs, in their order, with which every device can do its

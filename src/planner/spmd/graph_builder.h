@@ -13,14 +13,14 @@
 
 namespace orrery::spmd {
 
-/// Of a graph that is built from a name.
+/// A graph that is built from a name has these bounds.
 inline constexpr std::int64_t kMostDevices = 65536;
 inline constexpr std::int64_t kMostLayers = 4096;
 
 /// Elements of a shape.
 double elements(const Shape& shape);
 
-/// What an operator does, beside its tensors.
+/// Work is what an operator does, beside its tensors.
 struct Work {
   std::string op;
   double flops = 0;

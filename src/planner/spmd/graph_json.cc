@@ -9,7 +9,7 @@ namespace orrery::spmd {
 namespace {
 
 constexpr std::string_view kGraphFormat = "annotated-graph/1";
-/// Of the header: facts about the model that the nodes imply.
+/// The header has these facts about the model, which the nodes imply.
 constexpr std::array kFacts{"batch",         "sequence",   "hidden",          "ffn",
                             "experts",       "capacity",   "capacity_factor", "parameters",
                             "forward_flops", "vocabulary", "classes",         "tokens"};

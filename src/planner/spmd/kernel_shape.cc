@@ -21,7 +21,8 @@ std::int64_t product(const Shape& shape) {
   return count;
 }
 
-/// What a device has of an input: its slice, and of what has a batch, which comes first, a part.
+/// Returns the shape of what a device has of an input: its slice, and of what has a batch, which
+/// comes first, a part.
 Shape local_shape(const OperatorGraph& graph, const Node& node, std::size_t input,
                   const std::vector<Cut>& cuts, std::int64_t batches) {
   const Tensor& whole = graph.tensors[static_cast<std::size_t>(node.inputs[input])];

@@ -30,8 +30,8 @@ struct Cut {
   std::int64_t devices = 1;
 };
 
-/// Of one device's part by every cut, of one of `batches` equal parts of the batch. Extents are
-/// rounded down, but at least 1. Requires a node that computes.
+/// Returns the shape of one device's part by every cut, of one of `batches` equal parts of the
+/// batch. Extents are rounded down, but at least 1. Requires a node that computes.
 KernelShape kernel_shape(const OperatorGraph& graph, const Node& node, const std::vector<Cut>& cuts,
                          std::int64_t batches);
 

@@ -24,7 +24,7 @@ bool is_constant(NodeKind kind) {
   return kind == NodeKind::parameter || kind == NodeKind::buffer;
 }
 
-/// Of a node's input; 1 where it has no such input or dimension.
+/// Returns an extent of a node's input; 1 where it has no such input or dimension.
 double extent(const OperatorGraph& graph, const Node& node, std::size_t input,
               std::size_t dimension) {
   if (input >= node.inputs.size()) {
@@ -34,8 +34,8 @@ double extent(const OperatorGraph& graph, const Node& node, std::size_t input,
   return dimension < shape.size() ? static_cast<double>(shape[dimension]) : 1;
 }
 
-/// What a scan writes and reads twice beside its operands: states of each chunk in fp32, d x N (as
-/// workload/zoo counts them).
+/// Returns the bytes that a scan writes and reads twice beside its operands: states of each chunk
+/// in fp32, d x N (as workload/zoo counts them).
 Bytes states_of(const OperatorGraph& graph, const Node& node) {
   constexpr std::int64_t kPasses = 4;
   const std::vector<std::int64_t>& shape = graph.tensor(node.outputs.front()).shape;

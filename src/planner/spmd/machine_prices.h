@@ -17,8 +17,7 @@
 ///   flush        3: the last stage's backward of half 2 counts (stage.h)
 ///
 ///   optimizer    Adam on what a device holds: 28 bytes of memory traffic a parameter of 4 bytes;
-///   of
-///                2 bytes, beside a copy in 4, 30
+///                of 2 bytes, beside a copy in 4, 30
 ///
 /// Rates are those of the first of tf32, fp32, bf16 and fp16 that the device has; of elements of 2
 /// bytes of bf16 and fp16. Signatures that
@@ -43,7 +42,7 @@ struct Transfer {
   Bytes buffer{0};
 };
 
-/// What a conversion moves: for each half-batch, or once for both.
+/// Transfers are what a conversion moves: for each half-batch, or once for both.
 struct Transfers {
   std::optional<Transfer> forward{};
   std::optional<Transfer> backward{};
@@ -68,19 +67,20 @@ class MachinePrices : public Prices {
   std::int64_t devices() const { return devices_; }
   const machine::Machine& machine() const { return machine_; }  ///< of so many devices
   graph::DataType type() const { return type_; }
-  /// Of an operator: what computes its forward pass of a half-batch.
+  /// Returns the operator that computes a node's forward pass of a half-batch.
   graph::Operator kernel(const OperatorGraph& graph, int node, const Signature& signature) const;
-  /// Of a parameter: its share of the optimizer's one kernel.
+  /// Returns a parameter's share of the optimizer's one kernel.
   graph::Operator update(const OperatorGraph& graph, int tensor, Form form) const;
   /// Requires a legal conversion.
   Transfers transfers(const OperatorGraph& graph, int tensor, Form from, Form to) const;
-  /// What computes one device's part by every cut, of one of `batches` parts of the batch.
+  /// Returns the operator that computes one device's part by every cut, of one of `batches` parts
+  /// of the batch.
   static graph::Operator kernel_of(const OperatorGraph& graph, int node,
                                    const std::vector<Cut>& cuts, std::int64_t batches,
                                    graph::DataType type);
   /// The collective of a group that converts a tensor of which the group has so much.
   static std::optional<Transfer> transfer_of(Collective kind, Bytes whole, std::int64_t members);
-  /// Of the forward pass, whole batch.
+  /// Returns the FLOPs of the forward pass, whole batch.
   static Flops flops_of(const OperatorGraph& graph, int node);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What one device holds of a program at its fullest, and the search under a limit of it.
+/// Holdings are what one device holds of a program at its fullest; a search may have a limit of it.
 ///
 /// Bytes of a tensor in its form (slices: 1/N), for both half-batches:
 ///   parameter    4 times: weights, gradients, two moments of Adam; of elements of 2 bytes 9 times:
@@ -20,10 +20,10 @@
 
 namespace orrery::spmd {
 
-/// Of one tensor in one form.
+/// Returns the bytes of one tensor in one form.
 Bytes held(const OperatorGraph& graph, int tensor, Form form, bool converted, std::int64_t devices);
 
-/// What one device holds, by what it is for.
+/// Holdings are what one device holds, by what it is for.
 struct Holdings {
   Bytes parameters{0};  ///< and their converted copies
   Bytes gradients{0};
@@ -34,13 +34,13 @@ struct Holdings {
   Holdings& operator+=(const Holdings& more);
 };
 
-/// Of one tensor of which a device has `part`.
+/// Returns the holdings of one tensor of which a device has `part`.
 Holdings holdings_of(const OperatorGraph& graph, int tensor, Bytes part, bool converted);
 
 /// Requires a strategy that replay() accepts.
 Holdings holdings_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices);
 
-/// Their total.
+/// Returns the total of the holdings.
 Bytes memory_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices);
 
 struct LimitedSolution {

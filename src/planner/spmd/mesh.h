@@ -64,7 +64,7 @@ std::optional<MeshForm> parse_mesh_form(std::string_view text);
 /// "8x4".
 std::string to_string(const Mesh& mesh);
 
-/// Whose devices communicate.
+/// A MeshGroup names the devices that communicate.
 enum class MeshGroup : std::uint8_t { inner, outer, all };
 constexpr auto named_values(MeshGroup) {
   return std::to_array<Named<MeshGroup>>({

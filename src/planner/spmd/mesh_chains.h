@@ -12,7 +12,7 @@ namespace orrery::spmd {
 
 class MeshChains {
  public:
-  /// Of a cost that no chain has.
+  /// No chain has this cost.
   static constexpr Time kNever = Time(std::int64_t{1} << 60);
 
   /// Requires at most MeshForm::kDimensions dimensions.

@@ -138,8 +138,8 @@ class MeshCompiler {
     return slot;
   }
 
-  /// What the one user of a tensor needs it in together with its other inputs of one use that are
-  /// there, if any.
+  /// Finds what the one user of a tensor needs it in together with its other inputs of one use that
+  /// are there, if any.
   void needed_together(int tensor, MeshNode& made) const {
     const int user = last_use_[static_cast<std::size_t>(tensor)];
     MeshJoint joint;

@@ -28,7 +28,8 @@ struct MeshChoice {
   friend bool operator==(const MeshChoice&, const MeshChoice&) = default;
 };
 
-/// What one later node alone uses: slots, and the codes, six bits each, that it needs together.
+/// A MeshJoint is what one later node alone uses: slots, and the codes, six bits each, that it
+/// needs together.
 struct MeshJoint {
   std::vector<int> slots;
   std::vector<std::uint64_t> codes;  ///< ascending

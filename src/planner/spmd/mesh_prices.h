@@ -28,7 +28,7 @@ namespace orrery::spmd {
 
 using MeshSignature = std::array<Signature, kAxes>;
 
-/// What a step moves within each of its groups.
+/// MeshTransfers are what a step moves within each of its groups.
 struct MeshTransfers {
   std::optional<Transfer> forward{};
   std::optional<Transfer> backward{};
@@ -45,7 +45,8 @@ class MeshPrices {
   graph::DataType type() const { return alike_.type(); }
 
   bool allows(const OperatorGraph& graph, int node, const MeshSignature& signature) const;
-  /// Of an operator: what computes its forward pass, and from that all of its backward pass.
+  /// Returns the operator that computes a node's forward pass, and from that all of its backward
+  /// pass.
   graph::Operator kernel(const OperatorGraph& graph, int node,
                          const MeshSignature& signature) const;
   static std::vector<graph::Operator> backward(const OperatorGraph& graph, int node,
@@ -60,10 +61,10 @@ class MeshPrices {
   Time convert(const OperatorGraph& graph, int tensor, const MeshForm& form,
                const MeshStep& step) const;
 
-  /// Of a parameter as it was loaded; nothing of other tensors.
+  /// Returns the update of a parameter as it was loaded; nothing of other tensors.
   graph::Operator update(const OperatorGraph& graph, int tensor, const MeshForm& form) const;
   Time optimizer(const OperatorGraph& graph, int tensor, const MeshForm& form) const;
-  /// Of one tensor in one form.
+  /// Returns the holdings of one tensor in one form.
   Holdings held(const OperatorGraph& graph, int tensor, const MeshForm& form, bool converted) const;
 
  private:

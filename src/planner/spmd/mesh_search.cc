@@ -148,7 +148,7 @@ class MeshSearch {
     return true;
   }
 
-  /// Those that no other dominates, the cheapest first.
+  /// Keeps the labels that no other dominates, the cheapest first.
   std::vector<MeshLabel> keep(const MeshNode& node, std::vector<MeshLabel> reached) const {
     std::ranges::stable_sort(reached, {}, &MeshLabel::cost);
     if (!options_.dominance) {

@@ -46,9 +46,10 @@ struct MeshSolution {
   MeshCounts counts{};
 };
 
-/// Of equal ones that found first, so it is always the same. Mistakes: a node without signatures
-/// that are allowed, tensors of more than MeshForm::kDimensions dimensions, more than 16 alive at
-/// once, too many states, no program. Requires a graph that verify() accepts.
+/// Returns the cheapest program; of equal ones that found first, so it is always the same.
+/// Mistakes: a node without signatures that are allowed, tensors of more than MeshForm::kDimensions
+/// dimensions, more than 16 alive at once, too many states, no program. Requires a graph that
+/// verify() accepts.
 Result<MeshSolution> search_mesh(const OperatorGraph& graph, const MeshPrices& prices,
                                  const MeshOptions& options = {});
 

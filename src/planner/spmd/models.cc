@@ -18,7 +18,7 @@ constexpr std::int64_t kImage = 32;
 constexpr std::int64_t kPatch = 4;
 constexpr std::int64_t kColours = 3;
 
-/// Of a model's layers.
+/// Widths are those of a model's layers.
 struct Widths {
   std::int64_t hidden = 768;
   std::int64_t feed_forward = 3072;

@@ -4,9 +4,8 @@
 ///   Rmoe, Rswitch   BERT with a mixture of experts (top-2, top-1 gating), WikiText-2
 ///   Vmoe, Vswitch   ViT the same, CIFAR-10
 ///   Emoe            layers alone, on vectors: 1024 wide (4096), 256 of a sequence, 4 experts a
-///   device,
-///                   capacity floor(1.25 sequence / E) but at least 1, the loss a sum; the model of
-///                   its traces
+///                   device, capacity floor(1.25 sequence / E) but at least 1, the loss a sum; the
+///                   model of its traces
 ///   Dmoe            Emoe as DeepSpeed 0.5 computes it: experts take the tokens of a device's whole
 ///                   batch as one group of T = 32 x 256, capacity floor(1.25 T / E); then rows
 ///                   reach their slots by products with masks of (T, E C), not of (256, E C)

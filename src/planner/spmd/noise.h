@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a search with wrong inputs costs: it looks for the best with noisy ones, and pays the true.
-/// Source: HiDup (Zhang et al., SoCC'22), section VI.E and its Table I.
+/// Noise shows what a search with wrong inputs costs: it looks for the best with noisy ones, and
+/// pays the true. Source: HiDup (Zhang et al., SoCC'22), section VI.E and its Table I.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-/// Of state-space scans; 0: none.
+/// A ScanShape is that of state-space scans; 0: none.
 struct ScanShape {
   std::int64_t groups = 0;  ///< of heads that share B and C
   std::int64_t state = 0;   ///< elements of a channel's state

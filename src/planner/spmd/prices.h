@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What computing a node and converting a tensor cost: the seam between the search and cost models.
+/// Prices say what computing a node and converting a tensor cost: the seam between the search and
+/// cost models.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ class Prices {
   /// Communication only; depends on the tensor's shape, bytes and producer's kind alone. Requires a
   /// legal conversion.
   virtual StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const = 0;
-  /// What a conversion's backward is charged as.
+  /// Returns the collective that a conversion's backward is charged as.
   virtual Collective backward(const Conversion& conversion) const = 0;
   /// Whether the strategy may use the signature of the node.
   virtual bool allows(const OperatorGraph& graph, int node, const Signature& signature) const = 0;

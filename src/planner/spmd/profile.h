@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the published search knows of a machine: one rate, and a bandwidth for each collective.
+/// A profile is what the published search knows of a machine: one rate, and a bandwidth for each
+/// collective.
 #pragma once
 
 #include <string>

@@ -22,8 +22,8 @@
 
 namespace orrery::spmd {
 
-/// Of kernels whose backward is one of its own, not the forward's twice; operands and their
-/// gradients. Fused attention: five products for the forward's two. A state-space scan: two
+/// Returns the backward of kernels that have one of its own, not the forward's twice; operands and
+/// their gradients. Fused attention: five products for the forward's two. A state-space scan: two
 /// gradients of every product, and the products again (workload/zoo).
 std::optional<graph::Operator> own_backward(const graph::Operator& forward);
 

@@ -11,8 +11,7 @@
 ///   3. a stage has 1 to 11 nodes, loads too;
 ///   4. without communication it is the first or follows a stage of exactly 11;
 ///   5. after every node the stage may end: its clock (stage.h) joins those of the new state,
-///   unless
-///      another can stand for it, whatever follows.
+///      unless another can stand for it, whatever follows.
 ///
 /// The answer is the least total at the last cut; of equal ones that found first, so it is always
 /// the same. Work grows with cuts and states, not with devices.

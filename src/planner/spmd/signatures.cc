@@ -264,7 +264,7 @@ constexpr std::array kRows{
     Row{"nll_loss", nll_loss, {}},
 };
 
-/// Of these a device cannot do its part alone, or what it does is not its part.
+/// A device cannot do its part of these alone, or what it does is not its part.
 constexpr std::array kUnsound{
     Row{"attention", nullptr, "222001F>RR; 222001FF>RR"},
     Row{"matmul", nullptr, "11>1; F3>3; 32>R"},

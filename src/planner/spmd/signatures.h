@@ -21,7 +21,7 @@ namespace orrery::spmd {
 
 using Shape = std::vector<std::int64_t>;
 
-/// What signatures depend on.
+/// An OperatorShape is what signatures depend on.
 struct OperatorShape {
   std::string op;             ///< "linear", "einsum bsd,bsec->becd"
   std::vector<Shape> inputs;  ///< tensors only; scalars are part of the operator
@@ -50,7 +50,7 @@ struct OperatorShape {
 /// operator that the table does not know or that has another number of inputs.
 std::vector<Signature> signatures_of(const OperatorShape& shape);
 
-/// Of a load or input of this rank.
+/// Returns the signatures of a load or input of this rank.
 std::vector<Signature> load_signatures(int rank);
 std::vector<Signature> input_signatures();
 

@@ -124,7 +124,7 @@ class Replay {
     return prices_.compute(graph_, wanted.node, signature);
   }
 
-  /// Of the forms in which the node makes its tensors.
+  /// Returns the penalty of the forms in which the node makes its tensors.
   Time penalty(const Computation& done) const {
     Time sum(0);
     if (done.node >= 0 && done.node < next_node_) {

@@ -23,7 +23,7 @@ class Draws {
     const double radius = std::sqrt(-2 * std::log(unit()));
     return radius * std::cos(2 * std::numbers::pi * unit());
   }
-  /// Of mean `shape`. Marsaglia and Tsang 2000.
+  /// Draws from a gamma distribution of mean `shape`. Marsaglia and Tsang 2000.
   double gamma(double shape) {
     if (shape < 1) {
       return gamma(shape + 1) * std::pow(unit(), 1 / shape);
@@ -170,7 +170,7 @@ class Arrivals {
   double now_ = 0;
 };
 
-/// What its prompt and its answer share with other requests.
+/// Sets what its prompt and its answer share with other requests.
 void share(const Generator& generator, std::int64_t session, Request& request) {
   constexpr std::uint64_t kFirstSession = std::uint64_t{1} << 40U;  // groups have smaller numbers
   if (generator.shared_prefix > 0) {

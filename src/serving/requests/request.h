@@ -12,8 +12,8 @@ struct Request {
   Time arrival{0};  ///< when the client sends it, from the first one's or the trace's begin
   std::int64_t input = 1;
   std::int64_t output = 1;
-  /// What it shares: tokens [i id_tokens, (i + 1) id_tokens) are equal, with all before them, where
-  /// ids[i] are. The first `shared` tokens, of prompt and answer, have ids.
+  /// A request shares content by ids: tokens [i id_tokens, (i + 1) id_tokens) are equal, with all
+  /// before them, where ids[i] are. The first `shared` tokens, of prompt and answer, have ids.
   std::vector<std::uint64_t> ids;
   std::int64_t id_tokens = 1;
   std::int64_t shared = 0;

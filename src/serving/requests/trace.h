@@ -8,10 +8,9 @@
 ///   splitwise      CSV   arrival_timestamp (s), prompt_size, token_size
 ///   Mooncake       JSONL timestamp (ms), input_length, output_length, hash_ids of 512-token blocks
 ///   LLMServingSim  JSONL input_toks, output_toks, arrival_time_ns; or a session a line:
-///   sub_requests
-///                        of input_toks, output_toks, tool_duration_ns, each sent so long after
-///                        the answer before; a prompt that is no shorter than the one before and
-///                        its answer begins with them
+///                        sub_requests of input_toks, output_toks, tool_duration_ns, each sent so
+///                        long after the answer before; a prompt that is no shorter than the one
+///                        before and its answer begins with them
 ///   lengths        JSONL input, output, and arrival_s or nobody's (ShareGPT, tokenised)
 #pragma once
 

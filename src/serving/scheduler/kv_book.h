@@ -38,7 +38,8 @@ class KvBook {
     return blocks_of(tokens) + spec.fixed_blocks;
   }
 
-  /// What a request without blocks finds: full blocks in order, at most of known - 1 tokens.
+  /// A Hit is what a request without blocks finds: full blocks in order, at most of known - 1
+  /// tokens.
   struct Hit {
     std::vector<BlockIndex> blocks;
     std::int64_t resting = 0;  ///< of them, those that are free
@@ -53,7 +54,8 @@ class KvBook {
   }
   /// The same for a request without blocks that starts with a hit.
   bool reserve(RequestState& request, RequestIndex index, const Hit& hit, std::int64_t tokens);
-  /// Of the content of the prefix's block `index` and of all before it; 0: not shared.
+  /// Returns the key of the content of the prefix's block `index` and of all before it; 0: not
+  /// shared.
   std::uint64_t key_of(const SharedPrefix& prefix, std::int64_t index) const;
   /// Blocks up to `tokens` tokens are full of known content: others may find it.
   void publish(const RequestState& request, std::int64_t tokens) {

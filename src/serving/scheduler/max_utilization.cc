@@ -56,7 +56,7 @@ class MaxUtilization : public Scheduler {
     return state(index).computed >= state(index).spec.prompt;
   }
 
-  /// Of the next step to all that run.
+  /// Gives the blocks of the next step to all that run.
   void give_blocks(Tick& tick) {
     for (std::size_t i = 0; i < running_.size(); ++i) {
       const RequestIndex index = running_[i];

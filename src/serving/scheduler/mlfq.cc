@@ -43,7 +43,7 @@ class Mlfq : public Scheduler {
       ++at;
       if (state(index).fetching > 0 || !(state(index).running || adapter_fits(index)) ||
           (state(index).running && ready_tokens(state(index)) == 0)) {
-        continue;  // under way
+        continue;  // in flight
       }
       const std::int64_t tokens = tokens_with_blocks(tick, index, budget);
       if (tokens > 0) {
@@ -152,7 +152,8 @@ class Mlfq : public Scheduler {
     }
   }
 
-  /// Of those below `than`, running or delivered and waiting; `than` itself when there is none.
+  /// Returns the lowest request below `than`, running or delivered and waiting; `than` itself when
+  /// there is none.
   RequestIndex lowest_with_blocks(RequestIndex than) {
     RequestIndex lowest = than;
     const auto look = [&](RequestIndex index) {

@@ -19,8 +19,9 @@ constexpr std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31U);
 }
 
-/// What is the same in several requests, from the first token on. Tokens [i id_tokens, (i + 1)
-/// id_tokens) of two requests are equal, with all before them, if their ids[i] are.
+/// A SharedPrefix is what is the same in several requests, from the first token on. Tokens [i
+/// id_tokens, (i + 1) id_tokens) of two requests are equal, with all before them, if their ids[i]
+/// are.
 struct SharedPrefix {
   std::vector<std::uint64_t> ids;
   std::int64_t id_tokens = 1;

@@ -79,7 +79,7 @@ struct Fetch {
   std::vector<std::uint64_t> keys;
 };
 
-/// What memory below the accelerator's has of known content.
+/// LowerTiers are what memory below the accelerator's has of known content.
 class LowerTiers {
  public:
   virtual ~LowerTiers() = default;
@@ -107,7 +107,7 @@ struct Totals {
   std::int64_t fetched_tokens = 0;   ///< of the cached ones, those of lower tiers
   std::int64_t copied_adapters = 0;
 
-  /// Of engines that step apart.
+  /// Adds the totals of engines that step apart.
   Totals& operator+=(const Totals& other);
 };
 
@@ -125,8 +125,8 @@ class Scheduler {
   /// prefix cache does not have of it. Nothing if there are too few, or if one that was preempted
   /// waits for some. It is not in the queue before deliver().
   std::optional<RequestIndex> expect(RequestSpec spec);
-  /// Its keys and values have come: it joins the queue with its prompt computed, before those that
-  /// have no blocks.
+  /// Delivers a request whose keys and values have come: it joins the queue with its prompt
+  /// computed, before those that have no blocks.
   void deliver(RequestIndex index);
   /// Tokens of a request's beginning that the cache has.
   std::int64_t cached_tokens(const RequestSpec& spec) const;
@@ -181,7 +181,7 @@ class Scheduler {
   virtual std::int64_t tokens_to_fetch(const RequestState& request) const { return request.known; }
   /// Whether a queue that was not admitted from stays so while blocks only get fewer.
   virtual bool queue_waits_for_blocks() const { return true; }
-  /// What of the policy's own changes in so many steady ticks.
+  /// Applies what of the policy's own changes in so many steady ticks.
   virtual void on_skip(std::int64_t ticks) { static_cast<void>(ticks); }
   /// For how many steady ticks the policy treats running requests alike.
   virtual std::int64_t most_steady() const { return std::numeric_limits<std::int64_t>::max(); }
@@ -211,7 +211,8 @@ class Scheduler {
   std::int64_t accepted(RequestIndex index, std::int64_t drafts) const;
   /// Takes it back out of a tick.
   void withdraw(Tick& tick, RequestIndex index);
-  /// Its blocks are free, it starts again from the head of the queue, behind delivered ones.
+  /// Preempts a request: its blocks are free, it starts again from the head of the queue, behind
+  /// delivered ones.
   void preempt(Tick& tick, RequestIndex index);
   /// The same of one that waits with blocks which were delivered or fetched.
   void give_back(RequestIndex index);
@@ -229,7 +230,7 @@ class Scheduler {
   bool admission_blocked_ = false;  ///< the last tick left a queue that it could not admit from
 
  private:
-  /// It runs no longer: its adapter may go.
+  /// Ends the run of a request, whose adapter may go.
   void leave(RequestState& request);
 
   memory::ResidentSet adapters_;  ///< of a byte each

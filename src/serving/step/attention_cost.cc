@@ -56,7 +56,7 @@ Time StepCost::measured_attention(const StepShape& shape, double decode_keys) co
 
 namespace {
 
-/// What the prompts of a launch attend with.
+/// PromptWork is what the prompts of a launch attend with.
 struct PromptWork {
   double pairs = 0;  ///< of a query and a key that it sees
   double keys = 0;   ///< that are read

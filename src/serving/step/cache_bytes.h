@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a request keeps on a device between steps.
+/// CacheBytes are what a request keeps on a device between steps.
 ///
 ///   tokens x per_token + fixed(tokens),  fixed = state + sum of windows min(tokens, w) x per_token
 ///

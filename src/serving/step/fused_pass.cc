@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `fuse` makes of a pass: the residual stream's uses and their prices.
+/// This part says what `fuse` makes of a pass: the residual stream's uses and their prices.
 #include <algorithm>
 #include <utility>
 
@@ -9,22 +9,22 @@
 
 namespace orrery::step {
 
-bool StepCost::exchanges_slices() const {
+bool StepCost::exchanges_shards() const {
   return options_.degrees.dp > 1 && options_.dispatch != plan::MoeDispatch::all_gather &&
          model_.expert.shared_ffn == 0;
 }
 
 StreamPrices StepCost::stream_prices(std::int64_t tokens) const {
   const std::int64_t tp = options_.degrees.tp;
-  const std::int64_t slice = (tokens + tp - 1) / tp;
-  const Bytes slices = Bytes(2) * slice * tp * model_.hidden;
+  const std::int64_t shard = (tokens + tp - 1) / tp;
+  const Bytes shards = Bytes(2) * shard * tp * model_.hidden;
   Part sum;
   add_all_reduce(sum, tokens);
   return {.all_reduce = sum.time,
-          .reduce_scatter = moved(graph::CollectiveKind::reduce_scatter, slices, tensor_group_),
-          .all_gather = moved(graph::CollectiveKind::all_gather, slices, tensor_group_),
+          .reduce_scatter = moved(graph::CollectiveKind::reduce_scatter, shards, tensor_group_),
+          .all_gather = moved(graph::CollectiveKind::all_gather, shards, tensor_group_),
           .send_rows = hop(tokens),
-          .send_slice = hop(slice)};
+          .send_shard = hop(shard)};
 }
 
 std::vector<zoo::ModelOperator> StepCost::operators_of(std::size_t kind,
@@ -46,7 +46,7 @@ StreamUses StepCost::stream_uses(std::int64_t tokens) const {
   const std::int64_t tp = options_.degrees.tp;
   StreamUses uses{.tokens = tokens, .tp = tp, .hops = options_.degrees.pp - 1, .summed = 1};
   const plan::Plan whole = plan_for(tokens);
-  const plan::Plan slice = plan_for((tokens + tp - 1) / tp);
+  const plan::Plan shard = plan_for((tokens + tp - 1) / tp);
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
     const auto layers = kinds_[kind];
     std::int64_t branches = 0;
@@ -55,13 +55,13 @@ StreamUses StepCost::stream_uses(std::int64_t tokens) const {
       routes = routes || op.expert;
       branches += ends_branch(op, routes) ? 1 : 0;
     }
-    const Time saved = norm_time(kind, whole) - norm_time(kind, slice);
+    const Time saved = norm_time(kind, whole) - norm_time(kind, shard);
     uses.norms += layers * std::max(saved, Time(0));
-    const bool sliced = routes && exchanges_slices();
-    uses.summed += layers * (branches + (routes && !sliced ? 1 : 0));
-    uses.sliced += sliced ? layers : 0;
-    uses.readers += layers * (branches + (routes && !sliced ? 1 : 0));
-    uses.senders += sliced ? layers : 0;
+    const bool sharded = routes && exchanges_shards();
+    uses.summed += layers * (branches + (routes && !sharded ? 1 : 0));
+    uses.sharded += sharded ? layers : 0;
+    uses.readers += layers * (branches + (routes && !sharded ? 1 : 0));
+    uses.senders += sharded ? layers : 0;
   }
   return uses;
 }
@@ -88,7 +88,7 @@ std::vector<FusedPlace> StepCost::fused_places(std::int64_t tokens) const {
     refuse("tp+ep", "with dp 1 every rank has all tokens: nothing is exchanged");
   } else if (degrees.ep > 1 && options_.dispatch == plan::MoeDispatch::all_gather) {
     refuse("tp+ep", "dispatch allgather: every rank of the experts reads all tokens");
-  } else if (degrees.ep > 1 && !exchanges_slices()) {
+  } else if (degrees.ep > 1 && !exchanges_shards()) {
     refuse("tp+ep", "the shared expert reads all tokens of the group");
   }
   if (degrees.ep > 1 && degrees.pp > 1) {

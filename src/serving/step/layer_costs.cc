@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What depends on the numbers of tokens and samples alone.
+/// Layer costs depend on the numbers of tokens and samples alone.
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kVocabularyMultiple = 64;  // vLLM's DEFAULT_VOCAB_PADDING_SIZE
 
-/// Of a matrix in the narrow formats.
+/// Says whether a matrix is in the narrow formats.
 bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
   if (!op.has_weight || op.name.starts_with("logits") || op.name.starts_with("router")) {
     return false;  // as quantised checkpoints have them
@@ -26,7 +26,7 @@ bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
   return narrow == Narrow::all || op.expert || (narrow == Narrow::mlp && mlp);
 }
 
-/// What is no product.
+/// Returns the operator of what is no product.
 graph::Operator streamed(const zoo::Model& model, const zoo::ModelOperator& op) {
   graph::Operator run{.name = {}, .kind = op.kind, .gemm = {}};
   run.bytes = op.forward_bytes;

@@ -40,7 +40,8 @@
 
 namespace orrery::step {
 
-/// Of one launch: a chunk of `queries` tokens behind `context`, `decodes` requests of `keys` keys.
+/// An AttentionShape is that of one launch: a chunk of `queries` tokens behind `context`, `decodes`
+/// requests of `keys` keys.
 struct AttentionShape {
   double queries = 0;
   double context = 0;
@@ -54,14 +55,15 @@ class MeasuredKernels {
   static Result<MeasuredKernels> load(const std::string& files);
   static Result<MeasuredKernels> of(const std::vector<CsvTable>& tables);
 
-  /// Of the kernel that zoo::layer_operators and head_operators call `op`, or "sampling".
+  /// Returns the time of the kernel that zoo::layer_operators and head_operators call `op`, or
+  /// "sampling".
   std::optional<Time> layer(std::string_view op, std::int64_t rows) const;
   std::optional<Time> product(graph::DataType type, std::int64_t m, std::int64_t n,
                               std::int64_t k) const;
   bool has_attention() const { return !attention_.empty(); }
   /// Requires has_attention(), and queries or decodes > 0.
   Time attention(const AttentionShape& shape) const;
-  /// Of another prompt in a launch: beside what a launch takes in any case.
+  /// Returns the time of another prompt in a launch: beside what a launch takes in any case.
   Time further_prompt(double queries, double context) const;
 
  private:

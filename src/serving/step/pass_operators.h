@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a pass does with an operator of a model's layer.
+/// Pass operators are what a pass does with an operator of a model's layer.
 #pragma once
 
 #include "workload/zoo/model.h"

@@ -20,7 +20,7 @@ constexpr double kNarrowScaleBits = 8;  // of NVFP4's and mxfp4's blocks
 constexpr double kBlockScaleBits = 32;
 constexpr std::int64_t kMicroscaled = 32;  // weights of a scale, mxfp4
 
-/// What neither changes a format nor which matrices have it.
+/// Fields that change neither a format nor which matrices have it.
 constexpr auto kIgnoredQuantization = std::to_array<std::string_view>({
     "activation_scale_ub",
     "activation_scheme",
@@ -59,7 +59,7 @@ constexpr auto kIgnoredQuantization = std::to_array<std::string_view>({
     "version",
 });
 
-/// Of a scheme of compressed-tensors.
+/// Fields of a scheme of compressed-tensors that change nothing.
 constexpr auto kIgnoredScheme = std::to_array<std::string_view>(
     {"actorder", "dynamic", "is_mx", "observer", "observer_kwargs", "scale_dtype", "zp_dtype"});
 constexpr auto kIgnoredGroup =
@@ -82,7 +82,7 @@ double per_group(double bits, std::optional<std::int64_t> group) {
   return group && *group > 0 ? bits / static_cast<double>(*group) : 0;
 }
 
-/// Of a block's rows and columns.
+/// Returns a scale's part of a block's rows and columns.
 double per_block(const std::vector<std::int64_t>& block) {
   const bool known = block.size() == 2 && block[0] > 0 && block[1] > 0;
   return known ? kBlockScaleBits / static_cast<double>(block[0]) / static_cast<double>(block[1])
@@ -107,7 +107,7 @@ bool leaves_out_attention(const std::vector<std::string>& names, std::int64_t la
   return layers > 0 && static_cast<std::int64_t>(of.size()) >= layers;
 }
 
-/// What a scheme of compressed-tensors says of weights or operands.
+/// A Scheme is what a scheme of compressed-tensors says of weights or operands.
 struct Scheme {
   graph::DataType type = graph::DataType::bf16;
   double scale_bits = 0;

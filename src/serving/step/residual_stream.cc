@@ -15,9 +15,9 @@ namespace {
 using layout::Operation;
 using layout::Placement;
 
-constexpr Placement kSummands = Placement::partial();
+constexpr Placement kPartial = Placement::partial();
 constexpr Placement kWhole = Placement::replicate();
-constexpr Placement kSlices = Placement::shard(0);
+constexpr Placement kShards = Placement::shard(0);
 
 /// A change of layout: its steps' text, their time, and how many of them are kernels.
 struct Change {
@@ -49,7 +49,7 @@ class Changes {
     return cheapest({{{"tp", tp_}, {"pp", 2}}}, {from, Placement::only(0)},
                     {to, Placement::only(1)});
   }
-  /// What an engine does that fuses nothing.
+  /// Returns what an engine does that fuses nothing.
   Change whole_sum() const { return {"all_reduce tp", prices_.all_reduce, 1}; }
   Change whole_hop() const { return {"send_recv pp", prices_.send_rows, 1}; }
 
@@ -63,7 +63,7 @@ class Changes {
       case Operation::all_gather:
         return prices_.all_gather;
       case Operation::send_recv:
-        return step.from.front() == kSlices ? prices_.send_slice : prices_.send_rows;
+        return step.from.front() == kShards ? prices_.send_shard : prices_.send_rows;
       default:
         return Time(0);
     }
@@ -107,24 +107,24 @@ void exchange(StreamChoice& choice, std::int64_t count, const Change& before, co
   choice.kernels += count * (after.kernels - before.kernels);
 }
 
-/// Copies all through: stages alone send slices.
+/// Copies all through: stages alone send shards.
 StreamChoice copies(const StreamUses& uses, const Changes& changes) {
   StreamChoice choice;
   const Change before = changes.whole_sum() + changes.whole_hop();
-  const Change after = changes.onward(kSummands, kWhole);
+  const Change after = changes.onward(kPartial, kWhole);
   exchange(choice, uses.hops, before, after);
   choice.places.push_back(place(layout::Pair::tp_pp, uses.hops, before, after));
   return choice;
 }
 
-StreamChoice slices(const StreamUses& uses, const Changes& changes) {
-  StreamChoice choice{.slices = true, .saved = uses.norms, .kernels = 0, .places = {}};
+StreamChoice shards(const StreamUses& uses, const Changes& changes) {
+  StreamChoice choice{.shards = true, .saved = uses.norms, .kernels = 0, .places = {}};
   const Change sum = changes.whole_sum();
-  const Change scatter = changes.inside(kSummands, kSlices);
-  const Change gather = changes.inside(kSlices, kWhole);
-  const Change onward = changes.onward(kSummands, kSlices);
+  const Change scatter = changes.inside(kPartial, kShards);
+  const Change gather = changes.inside(kShards, kWhole);
+  const Change onward = changes.onward(kPartial, kShards);
   exchange(choice, uses.summed, sum, scatter);
-  exchange(choice, uses.sliced, gather, {});
+  exchange(choice, uses.sharded, gather, {});
   exchange(choice, uses.readers + 1, {}, gather);  // the head's samples may lie anywhere
   exchange(choice, uses.hops, scatter + changes.whole_hop(), onward);
   using layout::Pair;
@@ -139,14 +139,14 @@ StreamChoice slices(const StreamUses& uses, const Changes& changes) {
 StreamChoice choose_stream(const StreamUses& uses, const StreamPrices& prices) {
   assert(uses.tp > 1 && "one rank has no sums");
   const Changes changes(uses.tokens, uses.tp, prices);
-  StreamChoice best = slices(uses, changes);
+  StreamChoice best = shards(uses, changes);
   const std::vector<FusedPlace> all = best.places;
   if (StreamChoice other = copies(uses, changes); other.saved >= best.saved) {
     best = std::move(other);
   }
   const bool gains = best.saved > Time(0);
   if (!gains) {
-    best = {.slices = false, .saved = Time(0), .kernels = 0, .places = all};
+    best = {.shards = false, .saved = Time(0), .kernels = 0, .places = all};
   }
   for (const FusedPlace& one : all) {
     const bool known = std::any_of(best.places.begin(), best.places.end(),

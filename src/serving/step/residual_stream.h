@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Fusion of an engine's communication: how the residual stream lies on a tensor-parallel group.
 ///
-/// Every branch of a layer (attention, MLP, experts) reads the stream, normed, and ends in summands
-/// that are added to it. Between the branches the stream is held in one of two layouts
+/// Every branch of a layer (attention, MLP, experts) reads the stream, normed, and ends in partial
+/// sums that are added to it. Between the branches the stream is held in one of two layouts
 /// (collective/layout/layout.h), the same all through a pass:
 ///
 ///   copies   every rank all T rows; sums -> copies, stages send all rows
-///   tokens   every rank ceil(T / tp) rows; sums -> tokens, norms of a slice, tokens -> what the
-///            branch reads; a stage sends slices
+///   tokens   every rank ceil(T / tp) rows; sums -> tokens, norms of a shard, tokens -> what the
+///            branch reads; a stage sends shards
 ///
 /// Each change is the cheapest sequence that layout::cheapest finds among all_reduce,
 /// reduce_scatter, all_gather, slice and send_recv at the engine's own prices; the pass takes the
 /// layout that is faster in all. So the published pairs come out where they apply:
 ///
-///   tp+sp   sums -> norm -> copies: RS, norm of a slice, AG for AR, norm
-///   tp+pp   sums -> copies in the next stage: RS, send of a slice, AG for AR, send of all rows
+///   tp+sp   sums -> norm -> copies: RS, norm of a shard, AG for AR, norm
+///   tp+pp   sums -> copies in the next stage: RS, send of a shard, AG for AR, send of all rows
 ///   tp+ep   sums -> norm -> tokens that leave for their experts: RS for AR; what comes back is a
-///           slice already
+///           shard already
 ///
 /// Legal by the four conditions of a fusion: (1) between sum and reader there are residual sums and
 /// norms alone, which are done token by token; (2) a branch's input is gathered whole where it
@@ -38,25 +38,25 @@
 
 namespace orrery::step {
 
-/// Of one pass of T rows.
+/// StreamPrices are those of one pass of T rows.
 struct StreamPrices {
   Time all_reduce{0};      ///< of T rows over tp ranks, by the engine's algorithm
   Time reduce_scatter{0};  ///< of tp ceil(T / tp) rows
   Time all_gather{0};
   Time send_rows{0};  ///< of T rows to the next stage
-  Time send_slice{0};
+  Time send_shard{0};
 };
 
-/// What a pass has of each.
+/// StreamUses say what a pass has of each.
 struct StreamUses {
   std::int64_t tokens = 1;  ///< T
   std::int64_t tp = 1;
-  std::int64_t hops = 0;     ///< from stage to stage, each behind summands
-  std::int64_t summed = 0;   ///< results that are summands, the embedding's included
-  std::int64_t sliced = 0;   ///< that come back from experts as slices of tokens
+  std::int64_t hops = 0;     ///< from stage to stage, each behind partial sums
+  std::int64_t summed = 0;   ///< results that are partial sums, the embedding's included
+  std::int64_t sharded = 0;  ///< that come back from experts as shards of tokens
   std::int64_t readers = 0;  ///< branches that read all rows
-  std::int64_t senders = 0;  ///< whose rows leave for their experts in slices
-  Time norms{0};             ///< by which all residual sums and norms of slices are shorter
+  std::int64_t senders = 0;  ///< whose rows leave for their experts in shards
+  Time norms{0};             ///< by which all residual sums and norms of shards are shorter
 };
 
 /// One kind of place where communication can be fused.
@@ -71,7 +71,7 @@ struct FusedPlace {
 };
 
 struct StreamChoice {
-  bool slices = false;       ///< the stream is held in slices of tokens
+  bool shards = false;       ///< the stream is held in shards of tokens
   Time saved{0};             ///< of the pass; 0: nothing is fused
   std::int64_t kernels = 0;  ///< more than before
   std::vector<FusedPlace> places;

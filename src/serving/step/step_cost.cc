@@ -8,7 +8,7 @@
 
 #include "machine/compute/compute_model.h"
 #include "machine/compute/spatial.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 namespace orrery::step {
 namespace {

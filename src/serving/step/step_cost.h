@@ -37,8 +37,8 @@
 /// (a k x r for each of the matrices that are fused into it: queries, keys, values; gate, up). Both
 /// are a GEMM over the adapted tokens, batched by adapter.
 ///
-/// `fuse`: the residual stream lies in slices of ceil(T / tp) rows between sums, or stages alone
-/// send slices, where that is faster (residual_stream.h). Not with more than one residual stream.
+/// `fuse`: the residual stream lies in shards of ceil(T / tp) rows between sums, or stages alone
+/// send shards, where that is faster (residual_stream.h). Not with more than one residual stream.
 ///
 /// On a device of model spatial that fuses, every layer, the embedding and the head are one kernel
 /// each, whose launches come on top (machine/compute/spatial.h).
@@ -129,7 +129,7 @@ struct StepOptions {
   bool one_launch = false;         ///< prompts and decodes attend in one launch
   std::int64_t graph_context = 0;  ///< keys that graphs of decodes are made for; 0: the longest's
   bool whole_windows = false;      ///< layers with windows keep all keys and values
-  bool fuse = false;               ///< sums become slices where that is faster (above)
+  bool fuse = false;               ///< sums become shards where that is faster (above)
   Time launch = 5_us;              ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;   ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;            ///< rows of the busiest expert rank over the mean; or
@@ -138,7 +138,7 @@ struct StepOptions {
   Gateway gateway = Gateway::none;
   std::int64_t window = 0;  ///< blocks of weights in memory; 0: all stay there
   std::int64_t retain = 0;  ///< with a window: the MLP of every so many-th layer stays; 0: none
-  /// Of collectives; none: closed forms of the dimensions, on a topology flow.
+  /// Collectives go over this network; none: closed forms of the dimensions, on a topology flow.
   std::optional<simulate::NetworkModel> network{};
 };
 
@@ -156,7 +156,7 @@ struct StepShape {
   std::int64_t queries = 1;   ///< of a decode: itself and guesses that are verified with it
   std::int64_t adapted = 0;   ///< of the tokens, those whose requests have an adapter
   std::int64_t adapters = 0;  ///< different ones
-  /// Of decodes: keys that their tokens see, in layers of StepCost::windows()[i].
+  /// Decodes see these keys with their tokens, in layers of StepCost::windows()[i].
   std::vector<double> visible;
   double longest = 0;  ///< keys of the decode that sees most; 0: all see as many
 };
@@ -171,12 +171,13 @@ class StepCost {
   /// Distinct windows of attention layers, 0 (none) first.
   const std::vector<std::int64_t>& windows() const { return windows_; }
 
-  /// Of all pipeline stages together. Not const: remembers what depends on T and S alone.
+  /// Returns the time of all pipeline stages together. Not const: remembers what depends on T and S
+  /// alone.
   Time time(const StepShape& shape);
   /// Tokens of decodes are guessed by `drafter`, or, without one, by a layer more like the model's
   /// and its output head (MTP, EAGLE): their weights and cache are added to the model's.
   void guess_by(std::shared_ptr<StepCost> drafter);
-  /// Of guessing one token for each decode of the step.
+  /// Returns the time of guessing one token for each decode of the step.
   Time draft(const StepShape& shape);
   /// With pp > 1: of the longest stage, what the next step must wait for.
   Time interval(Time step) const;
@@ -187,8 +188,8 @@ class StepCost {
   Bytes kv_bytes_per_token() const { return cache_.per_token; }
   const CacheBytes& cache() const { return cache_; }
   Bytes adapter_bytes() const { return adapter_; }
-  /// Of a step of T tokens and S samples: what is alive at once beside weights and cache, the most
-  /// of
+  /// Returns, for a step of T tokens and S samples, what is alive at once beside weights and cache,
+  /// the most of
   ///
   ///   2 T (3 F / tp + 2 H)                         of a dense layer (2 F where nothing gates)
   ///   2 T dp (k (max(2 F, H) + F) + 2 H)           of k experts a token: rows of all dp copies if
@@ -197,10 +198,10 @@ class StepCost {
   /// and 10 S V of the logits. Source: fused_experts of vLLM and SGLang (gate and up share memory
   /// with what comes back); TensorRT-LLM's workspace (moe_kernels.cu) has max(F, H) for the last F.
   Bytes activations(std::int64_t tokens, std::int64_t samples) const;
-  /// Of a step of T tokens: the most that an operator of a layer reads and writes on a device
-  /// besides weights and cache, which a fused kernel keeps on the chip (compute/spatial.h).
+  /// Returns, for a step of T tokens, the most that an operator of a layer reads and writes on a
+  /// device besides weights and cache, which a fused kernel keeps on the chip (compute/spatial.h).
   Bytes kept_on_chip(std::int64_t tokens) const;
-  /// What `fuse` makes of a step of T tokens, and of pairs that it cannot fuse why not.
+  /// Returns what `fuse` makes of a step of T tokens, and of pairs that it cannot fuse why not.
   std::vector<FusedPlace> fused_places(std::int64_t tokens) const;
   const StepOptions& options() const { return options_; }
 
@@ -218,7 +219,7 @@ class StepCost {
       kernels += launches;
     }
   };
-  /// Of all that depends on the number of tokens alone.
+  /// Rows hold the parts that depend on the number of tokens alone.
   struct Rows {
     Part all;
     Part fused;        ///< what stream() saves, and kernels more
@@ -226,7 +227,8 @@ class StepCost {
     Time second{0};    ///< branches of the layers: MLPs, experts
     Time reducing{0};  ///< the layers' sums
   };
-  /// Of steps with equal numbers of tokens and samples: what does not depend on their contexts.
+  /// Alike holds, for steps with equal numbers of tokens and samples, what does not depend on their
+  /// contexts.
   struct Alike {
     std::int64_t tokens = -1;
     std::int64_t samples = -1;
@@ -265,17 +267,17 @@ class StepCost {
   Result<void> check_links() const;
   /// From a stage to the next.
   Time hop(std::int64_t tokens) const;
-  /// Whether experts send back slices of tokens that nothing else is summed with.
-  bool exchanges_slices() const;
+  /// Whether experts send back shards of tokens that nothing else is summed with.
+  bool exchanges_shards() const;
   StreamPrices stream_prices(std::int64_t tokens) const;
   std::vector<zoo::ModelOperator> operators_of(std::size_t kind, const plan::Plan& plan) const;
-  /// What works on the residual stream of one layer of the kind.
+  /// Returns the time of what works on the residual stream of one layer of the kind.
   Time norm_time(std::size_t kind, const plan::Plan& plan) const;
   StreamUses stream_uses(std::int64_t tokens) const;
-  /// Of `fuse`; without, or where there is nothing to fuse, none.
+  /// Returns the choice of `fuse`; without, or where there is nothing to fuse, none.
   StreamChoice stream(std::int64_t tokens) const;
   Rows layers(std::int64_t tokens) const;
-  /// Of a step whose kernels take so long, weights streamed.
+  /// Returns the time of a step whose kernels take so long, weights streamed.
   Time through_window(const Rows& rows, Time kernels) const;
   Part head(std::int64_t samples) const;
   Part adapters(std::int64_t tokens, std::int64_t different) const;
@@ -283,18 +285,18 @@ class StepCost {
   template <class Visit>
   void visit_adapted(std::int64_t tokens, Visit visit) const;
   Time attend(const AttentionKind& kind, const StepShape& shape);
-  /// Of an attention kernel's parts as if each were alone.
+  /// Launches are an attention kernel's parts as if each were alone.
   struct Launches {
     Time decodes{0};
     Time prompts{0};
   };
-  /// What decodes of unequal contexts, or beside prompts, take more than `alone` on a device that
-  /// computes them in tiles (compute/decode_tiles.h).
+  /// Returns what decodes of unequal contexts, or beside prompts, take more than `alone` on a
+  /// device that computes them in tiles (compute/decode_tiles.h).
   Time uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
               const Launches& alone);
   /// Decodes alone in a launch: tiles have the keys of parts (compute::keys_of_part).
   void cut_keys(compute::DecodeTiles& tiles);
-  /// Of layers of a kind, whether tables have it: plain, without window and cp.
+  /// Says of layers of a kind whether tables have it: plain, without window and cp.
   bool measures_attention(std::size_t kind) const;
   Time measured_attention(const StepShape& shape, double decode_keys) const;
   /// With cp > 1: to what the steps of a ring before have found for so many rows of prompts what
@@ -307,7 +309,7 @@ class StepCost {
   bool is_recurrent(std::size_t kind) const {
     return !model_.kinds.empty() && model_.kinds[kind].mixer == zoo::MixerKind::mamba;
   }
-  /// Of all recurrent layers.
+  /// Returns the part of all recurrent layers.
   Part recur(const StepShape& shape);
   Part scan(std::size_t kind, std::int64_t tokens) const;
   Part update_states(std::int64_t decodes) const;
@@ -352,7 +354,7 @@ class StepCost {
   graph::Operator decode_;
   std::shared_ptr<StepCost> drafter_;
   std::shared_ptr<const MeasuredKernels> measured_;
-  /// Of what is simulated; remembers what it has found.
+  /// Link times are what is simulated; it remembers what it has found.
   mutable std::optional<LinkTimes> on_links_;
 };
 

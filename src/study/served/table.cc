@@ -106,7 +106,7 @@ class Reader {
     return key;
   }
 
-  /// What is wrong with the row alone goes to `problem`.
+  /// Returns the case of a row; what is wrong with the row alone goes to `problem`.
   RowCase case_of(const CsvRow& row, std::string& problem) {
     std::vector<study::Setting> settings = profile_.plan;
     const std::string where = table_.where(row);

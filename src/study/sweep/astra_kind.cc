@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kMostQueues = 1024;
 constexpr double kGreatestScale = 1e6;
 
-/// What a point runs.
+/// Traces are what a point runs.
 struct Traces {
   astra::Documents documents;
   astra::RunOptions options;
@@ -100,7 +100,7 @@ std::string content_of(const std::string& file) {
   return file + " " + (text ? input_hash(*text) : "missing");
 }
 
-/// What the files of the traces say, since they may change under their names.
+/// Returns what the files of the traces say, since they may change under their names.
 std::string trace_inputs(const Traces& traces) {
   std::string text = "\ngroups " + content_of(traces.documents.groups.value_or(""));
   const auto files = chakra::find_trace_files(traces.documents.workload);

@@ -21,19 +21,19 @@ constexpr std::size_t kMostValues = 100;  // of an axis: more mistakes than a me
 constexpr std::string_view kPlanPrefix = "plan.";
 constexpr std::size_t kMostRefused = 20;  // points, where none may be
 
-/// Of the kind's fields `path` begins with.
+/// Returns which of the kind's fields `path` begins with.
 std::string root_of(std::string_view path) {
   return std::string(path.substr(0, path.find('.')));
 }
 
-/// What reading the description refuses.
+/// Returns what reading the description refuses.
 Error mistakes_of(const Study& study, const Description& description) {
   Error mistakes = description.mistakes;
   mistakes.add(study.kind->prepare(description.node).mistakes);
   return mistakes;
 }
 
-/// What parse_value says to a text that is nothing it knows.
+/// Adds what parse_value says to a text that is nothing it knows.
 template <class T>
 void add_reading(const std::string& text, std::set<std::string>& errors) {
   if (const auto value = parse_value<T>(text); !value) {
@@ -75,7 +75,8 @@ class ValueChecks {
   }
 
  private:
-  /// Of the study without what is varied inside its descriptions, if the first point has them too.
+  /// Takes the mistakes of the study without what is varied inside its descriptions, if the first
+  /// point has them too.
   void take_lasting() {
     std::set<std::string> first;
     for (const Mistake& mistake : mistakes_of(study_, study_.describe(0)).mistakes) {
@@ -88,7 +89,7 @@ class ValueChecks {
     }
   }
 
-  /// Of two axes of one field the last would win, whatever the first one's column says.
+  /// Refuses two axes of one field: the last would win, whatever the first one's column says.
   void take_second_names() {
     const ConfigNode description = study_.describe_unvaried().node;
     std::map<std::string, std::string> names;
@@ -134,7 +135,7 @@ class ValueChecks {
   Error mistakes_;
 };
 
-/// Of points that may not be invalid: what reading refuses.
+/// Returns, of points that may not be invalid, what reading refuses.
 Error refused_points(const Study& study) {
   Error mistakes;
   for (std::size_t i = 0; i < study.space.count && mistakes.mistakes.size() < kMostRefused; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What of a study is wrong at every point, before any runs.
+/// These checks find what of a study is wrong at every point, before any runs.
 #pragma once
 
 #include "base/result.h"

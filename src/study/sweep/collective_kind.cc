@@ -11,7 +11,7 @@
 namespace orrery::sweep {
 namespace {
 
-/// What a point measures.
+/// A Measurement is what a point measures.
 struct Measurement {
   machine::Machine machine;
   collective::SweepOptions options;

@@ -11,7 +11,7 @@
 namespace orrery::sweep {
 namespace {
 
-/// What the items of a list are called: their `name`, else their number.
+/// Returns what the items of a list are called: their `name`, else their number.
 std::vector<std::string> item_names(const ConfigNode& list) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < list.items.size(); ++i) {

@@ -25,7 +25,7 @@ Result<void> set_field(ConfigNode& root, std::string_view path, const ConfigNode
 /// behind a place that is not there stays as it is.
 std::string resolved_path(const ConfigNode& root, std::string_view path);
 
-/// What stands at `path`, named as in set_field(); null: nothing.
+/// Returns what stands at `path`, named as in set_field(); null: nothing.
 const ConfigNode* find_field(const ConfigNode& root, std::string_view path);
 
 /// The document as one text that says neither where it stands nor how it was laid out: two

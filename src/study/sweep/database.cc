@@ -52,8 +52,8 @@ Cell cell_at(sqlite3_stmt* statement, int column) {
   return text == nullptr ? std::string() : std::string(text, size);
 }
 
-/// What a killed process has left beside its file can only be taken up by who may write, so readers
-/// may too, and are refused each statement that would.
+/// Returns the flags of a mode. What a killed process has left beside its file can only be taken up
+/// by who may write, so readers may too, and are refused each statement that would.
 int flags_of(Database::Mode mode) {
   return SQLITE_OPEN_READWRITE | (mode == Database::Mode::create ? SQLITE_OPEN_CREATE : 0);
 }

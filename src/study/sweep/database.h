@@ -31,7 +31,7 @@ class Database {
   /// The rows of one statement.
   Result<Rows> query(const std::string& sql, const std::vector<Cell>& values = {});
 
-  /// What a query of a reader may do: instructions of SQLite's machine. As it is some seconds.
+  /// A query of a reader may do so much: instructions of SQLite's machine. As it is some seconds.
   static constexpr std::int64_t kMostSteps = 500'000'000;
   void limit(std::int64_t steps) { most_steps_ = steps; }
 
@@ -43,9 +43,9 @@ class Database {
   };
 
   Result<Rows> step(const std::string& sql, const std::vector<Cell>& values);
-  /// What SQLite says now.
+  /// Returns what SQLite says of its last call.
   Error mistake() const;
-  /// That of a statement, with the table or column that may be meant.
+  /// Returns the mistake of a statement, with the table or column that may be meant.
   Error mistake_of_statement();
 
   std::string file_;

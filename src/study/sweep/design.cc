@@ -59,7 +59,7 @@ class Prices {
  public:
   Prices(const Study& study, const DesignOptions& options) : study_(study), options_(options) {}
 
-  /// Of one device, an hour.
+  /// Returns the price of one device, an hour.
   Result<std::optional<Money>> of(std::size_t point) const {
     const Description description = study_.describe(point);
     const ConfigNode* stated = find_field(description.node, "machine.device.price_per_hour");
@@ -145,7 +145,7 @@ void run_points(const Study& study, const DesignOptions& options,
       options.progress);
 }
 
-/// Of each model the fastest point.
+/// Returns of each model the fastest point.
 std::vector<std::size_t> best_points(const std::vector<DesignPoint>& points) {
   std::map<std::string, std::size_t> best;
   const auto key = [&](std::size_t i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a study runs at each of its points. A new kind is a file with its two functions and a line
-/// in kKinds.
+/// A Kind is what a study runs at each of its points. A new kind is a file with its two functions
+/// and a line in kKinds.
 #pragma once
 
 #include <functional>
@@ -18,14 +18,15 @@
 
 namespace orrery::sweep {
 
-/// What a point gave: a cell for each of the kind's figures, and why it has none (or, of a plan
-/// that does not fit, only some).
+/// An Outcome is what a point gave: a cell for each of the kind's figures, and why it has none (or,
+/// of a plan that does not fit, only some).
 struct Outcome {
   std::vector<Cell> figures;
   std::string error;
 };
 
-/// What the points of a run may share: values of pure functions, so that no result depends on it.
+/// Shared is what the points of a run may share: values of pure functions, so that no result
+/// depends on it.
 struct Shared {
   chimera::Prices chimera_prices;
 };
@@ -48,7 +49,7 @@ struct KindEntry {
   Prepared (*prepare)(const ConfigNode& description);
 };
 
-/// Of the kinds that have them.
+/// Kinds that have files have these.
 inline constexpr auto kUsualFiles =
     std::to_array<std::string_view>({"model", "machine", "plan", "engine"});
 

@@ -17,7 +17,7 @@ constexpr Bytes kReserve = 2_GiB;
 constexpr std::int64_t kEstimates = 1500;
 constexpr std::int64_t kMost = 1'000'000;
 
-/// What a point searches.
+/// A PlanSearch is what a point searches.
 struct PlanSearch {
   full::Task task;
   full::Options options;

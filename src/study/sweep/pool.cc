@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kHashShown = 12;  // digits in a file's name
 
-/// What launchers call the number of a process.
+/// Launchers call the number of a process so.
 constexpr std::array kRankVariables{"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
 
 std::string pool_name(const std::string& store, const StoreHead& head) {
@@ -51,7 +51,7 @@ void remove_store(const std::string& file) {
   }
 }
 
-/// What the store of the whole study has already: it is read before anything is run.
+/// Before is what the store of the whole study has already: it is read before anything is run.
 struct Before {
   std::set<std::size_t> points;
   std::set<std::string> hashes;

@@ -31,7 +31,7 @@ class PoolFile {
   ~PoolFile();
 
   enum class Claim : std::uint8_t { taken, held, done };
-  /// Of a point that is not done. `wait`: until whoever holds it is done or dead.
+  /// Claims a point that is not done. `wait`: until whoever holds it is done or dead.
   Claim claim(std::size_t point, bool wait);
   /// Lets go of what claim() has taken.
   void release(std::size_t point, bool done);
@@ -61,8 +61,8 @@ struct PoolResult {
   std::size_t missing = 0;  ///< of a merged store: points whose rows somebody has deleted
 };
 
-/// What run_sweep does, as process `rank` of a pool around the store `file`. `options.shard` is of
-/// no use.
+/// Runs what run_sweep does, as process `rank` of a pool around the store `file`. `options.shard`
+/// is of no use.
 Result<PoolResult> run_pool(const Study& study, const std::string& file, int rank,
                             const SweepOptions& options);
 

@@ -28,7 +28,7 @@ constexpr std::int64_t kMostRequests = 20'000'000;
 constexpr double kMostRate = 1e9;
 constexpr Time kLatest = from_seconds(57.0 * 24 * 3600);  // as of traces
 
-/// What a point serves.
+/// A Service is what a point serves.
 struct Service {
   zoo::Model model;
   machine::Machine machine;
@@ -175,7 +175,7 @@ std::string file_inputs(const std::string& what, const std::string& file) {
   return "\n" + what + " " + (text ? input_hash(*text) : "missing " + file);
 }
 
-/// Of the trace and of the tables of kernels.
+/// Returns the contents of the trace and of the tables of kernels.
 std::string files_inputs(const Service& service) {
   std::string text = service.trace.empty() ? "" : file_inputs("trace", service.trace);
   if (!service.engine.kernels.empty()) {

@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "base/reader.h"
+#include "machine/device_groups.h"
 #include "machine/machine.h"
-#include "machine/parts.h"
 #include "study/energy.h"
 #include "study/run.h"
 #include "study/sweep/config_path.h"
@@ -103,7 +103,8 @@ Outcome figures_of(const study::Run& run) {
   return outcome;
 }
 
-/// What a plan's strategy says, not only where; what cannot be read has its own mistake later.
+/// Returns what a plan's strategy says, not only where; what cannot be read has its own mistake
+/// later.
 std::string strategy_of(const plan::Plan& plan) {
   return plan.strategy.empty() ? "" : "\nstrategy " + read_file(plan.strategy).value_or("");
 }

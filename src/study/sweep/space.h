@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a study varies, and its points in order.
+/// A Space is what a study varies, and its points in order.
 #pragma once
 
 #include <cstddef>

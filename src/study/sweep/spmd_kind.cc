@@ -85,7 +85,7 @@ Result<Search> read_description(const ConfigNode& description) {
   return outer.finish(std::move(search));
 }
 
-/// What `found` and its program on the simulator say, under the true cost.
+/// Returns what `found` and its program on the simulator say, under the true cost.
 Outcome figures_of(const Search& search, const spmd::Prices& truth, const spmd::Solution& found,
                    double seconds) {
   const auto cost = spmd::replay(search.graph, found.strategy, truth);

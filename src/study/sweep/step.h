@@ -9,7 +9,7 @@
 
 namespace orrery::sweep {
 
-/// What of a point decides a training step: model, machine, plan, devices.
+/// A Step is what of a point decides a training step: model, machine, plan, devices.
 struct Step {
   zoo::Model model;
   machine::Machine machine;
@@ -18,7 +18,7 @@ struct Step {
   study::RunOptions options;
 };
 
-/// Of a study, where the model's name is a field of its node.
+/// Reads the model of a study, where the model's name is a field of its node.
 Result<zoo::Model> read_model(const ConfigNode& node);
 
 /// Reads model, machine, plan and devices; the rest is the caller's.

@@ -23,7 +23,7 @@
 
 namespace orrery::sweep {
 
-/// What a store's columns are made of.
+/// A StoreHead is what a store's columns are made of.
 struct StoreHead {
   std::string kind;
   std::string version;  ///< of the program
@@ -34,10 +34,10 @@ struct StoreHead {
 };
 StoreHead head_of(const Study& study, const std::string& version);
 
-/// Of everything that the study's results depend on, files included.
+/// Returns the hash of everything that the study's results depend on, files included.
 std::string study_hash(const Study& study, const std::string& version);
 
-/// Of the inputs of one point, for the program's version.
+/// Returns the hash of the inputs of one point, for the program's version.
 std::string point_hash(const Prepared& prepared, const std::string& version);
 
 class Store {

@@ -3,10 +3,9 @@
 ///
 ///   kind: simulate              # kind.h; collective
 ///   model: llama-3-8b           # a name, a file, or the fields themselves; also machine and plan
-///   machine: dgx-h100
+///   machine: dgx-h100           # as model
 ///   plan: {global_batch: 64}
-///   vary:                       # space.h; dotted names: model, plan.tp,
-///   machine.network.1.bandwidth
+///   vary:                       # space.h; dotted names: model, machine.network.1.bandwidth
 ///     plan.tp: [1, 2, 4, 8]
 #pragma once
 
@@ -27,7 +26,7 @@ struct KindEntry;
 /// field kModelName.
 using NamedFiles = std::map<std::pair<std::string, std::string>, ConfigNode>;
 
-/// What a point's kind reads.
+/// A Description is what a point's kind reads.
 struct Description {
   ConfigNode node;
   Error mistakes;  ///< dotted names that lead nowhere; their values are not in `node`

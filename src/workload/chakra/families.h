@@ -16,7 +16,8 @@
 
 namespace orrery::chakra {
 
-/// What a collective node of a program names: a slot, and of the world some dimensions only.
+/// A GroupUse is what a collective node of a program names: a slot, and of the world some
+/// dimensions only.
 struct GroupUse {
   static constexpr std::uint32_t kAllDimensions = std::numeric_limits<std::uint32_t>::max();
 
@@ -36,7 +37,8 @@ class Families {
     std::vector<std::vector<std::int64_t>> groups;  ///< ranks ascending, by order of the groups
     graph::Members members;  ///< of the world and parts of it, else for those by digits
   };
-  /// Of a rank: the family of a use, and how many members its communicator there has.
+  /// A Place is where a rank stands: the family of a use, and how many members its communicator
+  /// there has.
   struct Place {
     std::size_t family = 0;
     std::int64_t members = 1;
@@ -49,7 +51,8 @@ class Families {
 
   std::size_t size() const { return families_.size(); }
   Place place(std::int64_t rank, const GroupUse& use) const;
-  /// Those that are lists become digits where they can, or some values of the digits of roles.
+  /// Takes the families: those that are lists become digits where they can, or some values of the
+  /// digits of roles.
   std::vector<Family> take(const std::vector<graph::Digit>& roles);
 
  private:

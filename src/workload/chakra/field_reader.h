@@ -15,7 +15,7 @@
 
 namespace orrery::chakra {
 
-/// What is wrong with a record; a null `expected` when nothing is.
+/// A Problem is what is wrong with a record; a null `expected` when nothing is.
 struct Problem {
   std::string_view field;
   const char* expected = nullptr;
@@ -54,7 +54,7 @@ class FieldReader {
     return problem_.expected == nullptr;
   }
   std::uint32_t number() const { return number_; }
-  /// What comes after the field.
+  /// Returns what comes after the field.
   std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
 
   std::uint64_t varint(std::string_view field) {
@@ -113,7 +113,8 @@ class FieldReader {
     }
     return take_long_varint(field);
   }
-  /// Of one that has more than 64 bits the rest is dropped, as protobuf does.
+  /// Takes a varint of any length; of one that has more than 64 bits the rest is dropped, as
+  /// protobuf does.
   std::uint64_t take_long_varint(std::string_view field) {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 70 && at_ != end_; shift += 7) {

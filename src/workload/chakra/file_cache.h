@@ -14,7 +14,8 @@
 
 namespace orrery::chakra {
 
-/// What a file says to every rank that has it, or one with the same bytes, or a link to it.
+/// A ReadFile is what a file says to every rank that has it, or one with the same bytes, or a link
+/// to it.
 struct ReadFile {
   bool same_for_all = true;                  ///< false: the program depends on the rank
   std::uint32_t program = 0;                 ///< of a TraceSet, when same_for_all

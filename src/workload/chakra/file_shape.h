@@ -21,8 +21,8 @@ class FileShape {
   /// Records in file order, the metadata's included (without attributes).
   void add_record(std::uint64_t begin, std::uint64_t end);
   void add(const NodeRecord& record);
-  /// Of the whole file, after its rank got its program. Requires nodes in file order. Without it
-  /// nothing matches.
+  /// Learns the shape of the whole file, after its rank got its program. Requires nodes in file
+  /// order. Without it nothing matches.
   void finish(std::string_view bytes, const FileTrace& trace, std::int64_t rank,
               std::uint32_t program);
 

@@ -6,8 +6,7 @@
 ///                          parameter, an input of the step); to the end of the run when nobody
 ///                          reads it after it was written last (a result)
 ///   footprint at t         sum of the sizes of the tensors that live at t: what ends at t has
-///   left,
-///                          what begins at t has come
+///                          left, what begins at t has come
 ///
 /// Source: track-local-mem of ASTRA-sim, where it does not fail: a tensor may be written again, and
 /// lives from its first write to its last read.
@@ -44,7 +43,7 @@ struct Footprint {
   std::vector<std::uint32_t> at_peak;     ///< tensors that live then, ascending
 };
 
-/// Of the node that uses a tensor. A mistake: the program does not have it.
+/// Returns the position of the node that uses a tensor. A mistake: the program does not have it.
 Result<std::size_t> position_of(const Program& program, const TensorUses& tensors,
                                 const TensorUses::Use& use);
 

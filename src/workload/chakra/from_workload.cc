@@ -44,12 +44,12 @@ class Tags {
     std::sort(channels_.begin(), channels_.end());
     channels_.erase(std::unique(channels_.begin(), channels_.end()), channels_.end());
   }
-  /// Of message `number` of a channel between two ranks.
+  /// Returns the tag of message `number` of a channel between two ranks.
   std::uint32_t of_message(std::size_t number, std::uint32_t channel) const {
     const auto found = std::lower_bound(channels_.begin(), channels_.end(), channel);
     return tag(number, static_cast<std::size_t>(found - channels_.begin()));
   }
-  /// Of shift `number` in a group.
+  /// Returns the tag of shift `number` in a group.
   std::uint32_t of_shift(std::size_t number, graph::GroupIndex group) const {
     return tag(number, channel_count() + *group);
   }
@@ -140,7 +140,7 @@ class RoleWriter {
     issued_after_ = std::exchange(computed_, last_of_stream_[*graph::kComputeStream]);
   }
 
-  /// What has to end for the node to have ended.
+  /// Writes the node; returns what has to end for the node to have ended.
   Ids write_node(const graph::Template& part, const graph::Node& node, const Ids& after) {
     switch (node.kind) {
       case graph::Node::Kind::wait:
@@ -316,7 +316,7 @@ Result<void> check(const graph::Workload& workload, const FromWorkloadOptions& o
   return {};
 }
 
-/// What the ranks of one variant (role, differences) share.
+/// A Variant is what the ranks of one variant (role, differences) share.
 struct Variant {
   std::uint32_t program = 0;
   std::vector<graph::GroupIndex> families;  ///< of slots 1, 2, ...

@@ -12,7 +12,7 @@
 
 namespace orrery::chakra {
 
-/// Of the kernels of a node, one after the other.
+/// ComputeTimes are those of the kernels of a node, one after the other.
 struct ComputeTimes {
   Time alone{0};
   Time beside_collective{0};
@@ -33,8 +33,7 @@ inline constexpr std::string_view kToHost = "to_host";
 /// All that a workload does, as traces.
 ///
 ///   compute      COMP: num_ops and tensor_size are the sums over its operators; how much slower it
-///   is
-///                beside communication where it is (record.h)
+///                is beside communication where it is (record.h)
 ///   collective   COMM_COLL in the rank's communicator. comm_size: the buffer; of an all-gather the
 ///                input of one rank, buffer / members
 ///   send_recv    COMM_SEND to the next member of the group, COMM_RECV from the previous; that the

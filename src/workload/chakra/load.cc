@@ -116,7 +116,7 @@ class Loader {
     return mistakes_.empty() ? keep(identity, bytes, hash) : nullptr;
   }
 
-  /// What a file says that differs from one read before in groups and peers only.
+  /// Returns a file read before from which this one differs in groups and peers only.
   const ReadFile* match(const FileIdentity& identity, std::string_view bytes, std::int64_t rank) {
     const auto alike = std::find_if(shapes_.begin(), shapes_.end(), [&](FileShape& shape) {
       return !bytes.empty() && shape.matches(bytes, rank, options_.ranks, group_names_);
@@ -170,8 +170,9 @@ class Loader {
     return nullptr;
   }
 
-  /// What all ranks of the file share is found once. A trace that says something else to every rank
-  /// stays in the builder for the ranks that follow with the same file; then it is read again.
+  /// Keeps what all ranks of the file share, which is found once. A trace that says something else
+  /// to every rank stays in the builder for the ranks that follow with the same file; then it is
+  /// read again.
   const ReadFile* keep(const FileIdentity& identity, std::string_view bytes, std::uint64_t hash) {
     const FileTrace& trace = builder_.trace();
     offset_ = 0;

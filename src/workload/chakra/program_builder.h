@@ -21,7 +21,7 @@ struct GroupDefinition {
   std::vector<std::int64_t> ranks;  ///< empty: all
 };
 
-/// What a node says about its own rank: comm_src of a send, comm_dst of a receive.
+/// OwnRank is what a node says about its own rank: comm_src of a send, comm_dst of a receive.
 struct OwnRank {
   std::uint32_t node = 0;  ///< position
   std::int64_t rank = 0;

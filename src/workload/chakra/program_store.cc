@@ -6,7 +6,7 @@
 namespace orrery::chakra {
 namespace {
 
-/// Of what tells nodes apart; the rest follows or is compared anyway.
+/// Returns the hash of what tells nodes apart; the rest follows or is compared anyway.
 std::uint64_t hash_node(std::uint64_t hash, const Node& node) {
   hash = hash_mix(hash, node.id ^ (std::uint64_t{node.name} << 32));
   hash = hash_mix(hash, static_cast<std::uint64_t>(node.duration.value()));

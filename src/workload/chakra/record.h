@@ -87,7 +87,7 @@ struct Value {
     bits |= std::uint64_t{entry ? 1U : 0U} << count;
     ++count;
   }
-  /// What a message shows: "-3", "1.5", "a list (DoubleList)".
+  /// Returns the text that a message shows: "-3", "1.5", "a list (DoubleList)".
   std::string shown() const;
 };
 
@@ -106,8 +106,8 @@ struct NodeRecord {
     std::size_t begin;
     std::size_t end;
   };
-  /// Of `.et` files: first and last byte of the record in the file, and the attributes in it that
-  /// name ranks or groups.
+  /// Records of `.et` files have these: first and last byte of the record in the file, and the
+  /// attributes in it that name ranks or groups.
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::vector<Place> of_rank;

@@ -9,7 +9,7 @@
 
 namespace orrery::chakra {
 
-/// What traces cost and hold. Bytes per node of a trace set = memory / nodes.
+/// Statistics are what traces cost and hold. Bytes per node of a trace set = memory / nodes.
 struct Statistics {
   Bytes memory{0};                ///< of the TraceSet, spare capacity included
   std::int64_t programs = 0;      ///< distinct ones

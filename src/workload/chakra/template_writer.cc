@@ -195,7 +195,7 @@ void TemplateWriter::write_memory(const Node& source, graph::Node& node) const {
   node.stream = stores ? TraceRows::kStoreStream : TraceRows::kLoadStream;
   node.group = stores ? rows_.to_host() : rows_.from_host();
   node.tier = *options_.memory_tier;
-  node.way = stores ? graph::CopyWay::out : graph::CopyWay::in;
+  node.direction = stores ? graph::CopyDirection::out : graph::CopyDirection::in;
   node.bytes = source.size;
 }
 
@@ -209,7 +209,7 @@ void TemplateWriter::write_message(const Node& source, graph::Node& node) const 
   node.channel = messages_.channel(source);
 }
 
-/// What receives has ended when the shift has.
+/// Joins a shift's receive to it: what receives has ended when the shift has.
 void TemplateWriter::join_shift(const Node& source, int index, graph::Node& node) {
   if (source.type == NodeType::comm_send) {
     shifts_[{source.group, source.tag}] = index;

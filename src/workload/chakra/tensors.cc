@@ -34,7 +34,7 @@ std::optional<std::int64_t> whole_bytes(std::string_view text) {
   return whole ? std::optional(bytes) : std::nullopt;
 }
 
-/// What a tensor value of PyTorch's observer says.
+/// A TensorValue is what a tensor value of PyTorch's observer says.
 struct TensorValue {
   std::uint64_t storage = 0;
   Bytes end{0};  ///< of the view in its storage

@@ -13,15 +13,15 @@
 
 namespace orrery::chakra {
 
-/// What the nodes of a rank's file read and write.
+/// A TensorsOfRank returns what the nodes of a rank's file read and write.
 using TensorsOfRank = std::function<Result<TensorUses>(std::int64_t rank)>;
 
 struct ToWorkloadOptions {
   /// Sizes of the network's dimensions, innermost first; their product is the number of ranks. Only
   /// collectives of the world with an involved_dim that leaves some out ask for them.
   std::vector<std::int64_t> dimensions;
-  /// Of the device's memory (or kRemoteTier): where MEM_LOAD reads and MEM_STORE writes. None: in
-  /// the device's own memory, so that they are kernels.
+  /// MEM_LOAD reads from and MEM_STORE writes to this tier of the device's memory (or kRemoteTier).
+  /// None: in the device's own memory, so that they are kernels.
   std::optional<int> memory_tier;
   /// False: the machine times compute nodes also where the trace has their durations.
   bool durations = true;
@@ -30,7 +30,7 @@ struct ToWorkloadOptions {
   TensorsOfRank tensors;
 };
 
-/// What the ranks of traces do, as a workload for the event loop and any machine.
+/// Returns what the ranks of traces do, as a workload for the event loop and any machine.
 ///
 ///   COMP             kernels: their durations if any node of the traces has one, else opaque
 ///                    operators (graph/operator.h) of num_ops and tensor_size. One at a time, as

@@ -28,7 +28,7 @@ Result<TraceFiles> find_trace_files(const std::string& prefix);
 /// file serves every rank. Mistakes: those of find_trace_files.
 Result<std::int64_t> count_trace_files(const std::string& prefix);
 
-/// What a path leads to, so that links to one file are read once.
+/// A FileIdentity is what a path leads to, so that links to one file are read once.
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t number = 0;

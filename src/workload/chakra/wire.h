@@ -21,7 +21,7 @@ namespace orrery::chakra {
 /// 0.0.4, which 1.0.0 equals. Unknown fields are skipped, as protobuf does.
 class WireReader {
  public:
-  /// Both must outlive the reader.
+  /// Makes a reader, which both must outlive.
   WireReader(ByteWindow& bytes, Mistakes& mistakes) : bytes_(bytes), mistakes_(mistakes) {}
 
   /// Reads the GlobalMetadata, first of all. False after a mistake that leaves nothing to read.

@@ -24,8 +24,9 @@ class WorkloadGroups {
   std::int64_t size(std::int64_t rank, graph::GroupIndex family) const;
   /// The member `step` places further in the rank's communicator, cyclic.
   std::int64_t neighbour(std::int64_t rank, graph::GroupIndex family, std::int64_t step) const;
-  /// What distinguishes ranks of one role from one another: in families in which the role shifts
-  /// buffers around a ring the distances to both neighbours, in listed ones the number of members.
+  /// Returns what distinguishes ranks of one role from one another: in families in which the role
+  /// shifts buffers around a ring the distances to both neighbours, in listed ones the number of
+  /// members.
   std::vector<std::int64_t> differences(std::int64_t rank, int role) const;
 
   std::vector<Group> take() { return std::move(groups_); }

@@ -45,7 +45,8 @@ inline constexpr auto kDeepSpeedIgnored = std::to_array<std::string_view>({
     "zero_allow_untested_optimizer",
     "zero_force_ds_cpu_optimizer",
 });
-/// Of zero_optimization: when parameters are fetched and freed, which a plan does layer by layer.
+/// Keys of zero_optimization that say when parameters are fetched and freed, which a plan does
+/// layer by layer.
 inline constexpr auto kDeepSpeedZeroIgnored = std::to_array<std::string_view>({
     "allgather_bucket_size",
     "allgather_partitions",

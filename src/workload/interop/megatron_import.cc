@@ -130,13 +130,13 @@ class MegatronImport {
     }
     const double capacity = arguments_.real("--moe-expert-capacity-factor").value_or(0);
     plan_.moe_capacity = std::max(capacity, 0.0);  // -1 means dropless, as in Megatron core
-    const bool beside_shared = arguments_.flag("--moe-shared-expert-overlap");
+    const bool concurrent_with_shared = arguments_.flag("--moe-shared-expert-overlap");
     const bool beside_microbatch = arguments_.flag("--overlap-moe-expert-parallel-comm");
-    arguments_.require(!beside_shared || !beside_microbatch, "--moe-shared-expert-overlap",
+    arguments_.require(!concurrent_with_shared || !beside_microbatch, "--moe-shared-expert-overlap",
                        "not together with --overlap-moe-expert-parallel-comm");
-    plan_.overlap_ep = beside_microbatch ? plan::OverlapExperts::microbatch
-                       : beside_shared   ? plan::OverlapExperts::shared
-                                         : plan::OverlapExperts::off;
+    plan_.overlap_ep = beside_microbatch        ? plan::OverlapExperts::microbatch
+                       : concurrent_with_shared ? plan::OverlapExperts::shared
+                                                : plan::OverlapExperts::off;
     if (arguments_.flag("--moe-router-force-load-balancing")) {
       plan_.moe_imbalance = 1;
       plan_.moe_spread = 0;

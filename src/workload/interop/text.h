@@ -46,7 +46,7 @@ class JsonObject {
   std::vector<std::string> lines_;
 };
 
-/// What every format needs of a plan: degrees in 1 .. 2^20, at most 2^24 devices, whole
+/// Checks what every format needs of a plan: degrees in 1 .. 2^20, at most 2^24 devices, whole
 /// micro-batches.
 Result<void> check_degrees(const plan::Plan& plan);
 

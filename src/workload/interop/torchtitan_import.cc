@@ -317,7 +317,7 @@ class TorchtitanImport {
     }
   }
 
-  /// What follows from several tables.
+  /// Settles the fields that follow from several tables.
   void settle() {
     plan_.attention = zoo::AttentionKernel::flash;
     plan_.fused_kernels = !eager_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What one embedding, layer or head takes on one rank: the parts of which memory_timeline.h makes
-/// a step. The same for every plan that agrees in the fields that shape operators (tp, cp, ep, etp,
-/// sequence_parallel, microbatch, sequence, recompute*, moe_*, kernels and types), so a planner
-/// keeps it.
+/// BlockMemory is what one embedding, layer or head takes on one rank: the parts of which
+/// memory_timeline.h makes a step. The same for every plan that agrees in the fields that shape
+/// operators (tp, cp, ep, etp, sequence_parallel, microbatch, sequence, recompute*, moe_*, kernels
+/// and types), so a planner keeps it.
 ///
 ///   T = B S / c tokens of a rank, e bytes of the compute type, t = tp, E experts
 ///

@@ -139,7 +139,7 @@ ChunkTotals ChunkSums::totals(const Blocks& chunk) {
   return totals;
 }
 
-Bytes ChunkSums::most_beside(const Blocks& ahead, const Blocks& behind) {
+Bytes ChunkSums::most_concurrent(const Blocks& ahead, const Blocks& behind) {
   lay_out(behind);
   behind_.clear();
   backward(true, true, [&](std::int64_t moment) { behind_.push_back(moment); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the passes of a chunk hold at their fullest moments, all categories together: the sums of
-/// chunk_work.h and graph/liveness.h without lists of allocations, for who asks of very many plans.
+/// Chunk totals are what the passes of a chunk hold at their fullest moments, all categories
+/// together: the sums of chunk_work.h and graph/liveness.h without lists of allocations, for who
+/// asks of very many plans.
 ///
 ///   of a pass, relative to what is held when it begins:
 ///     most      max over its blocks of  what the block holds while it runs  and
@@ -31,22 +32,22 @@ struct ChunkTotals {
   Bytes resident{0};                          ///< parameters while a microbatch is in flight
 };
 
-/// Of one plan after the other; it works in what it has for the plan before.
+/// ChunkSums sums up one plan after the other; it works in what it has for the plan before.
 class ChunkSums {
  public:
   using Blocks = std::vector<plan::BlockKind>;
 
-  /// Of chunks with at most so many blocks. False: bytes that are too many for sums that do not
-  /// saturate.
+  /// Begins with a plan whose chunks have at most so many blocks. False: bytes that are too many
+  /// for sums that do not saturate.
   bool begin(const BlockMemories& model, const plan::Plan& plan, std::size_t most_blocks);
 
   ChunkTotals totals(const Blocks& chunk);
-  /// The most of a forward of `ahead` beside a backward of `behind` (graph::liveness_beside),
+  /// The most of a forward of `ahead` beside a backward of `behind` (graph::concurrent_liveness),
   /// without messages.
-  Bytes most_beside(const Blocks& ahead, const Blocks& behind);
+  Bytes most_concurrent(const Blocks& ahead, const Blocks& behind);
 
   const OwnedParameters& owned(plan::BlockKind kind) const { return owned_[kind]; }
-  /// Of a block, on the wire.
+  /// Returns the gradients of a block, on the wire.
   Bytes gradients(plan::BlockKind kind) const { return Bytes(blocks_[kind].gradients); }
 
  private:

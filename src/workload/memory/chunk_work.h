@@ -19,7 +19,7 @@ enum class ChunkPass : std::uint8_t {
   weight_gradient  ///< those alone
 };
 inline constexpr std::size_t kChunkPassCount = 4;
-/// Those that a schedule has.
+/// Returns the passes that a schedule has.
 std::vector<ChunkPass> chunk_passes(plan::Schedule schedule);
 
 /// Moments are the chunk's blocks in the order in which they run: backward from the last one.

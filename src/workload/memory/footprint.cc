@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/schedule.h"
 #include "workload/plan/shares.h"
@@ -39,7 +39,7 @@ void check_device(const StageMemory& stage, std::size_t number, const compute::M
                          by_category(stage))});
 }
 
-/// Of a tier below the device's own; 0: there is none.
+/// Returns the capacity of a tier below the device's own; 0: there is none.
 Bytes lower_capacity(std::size_t lower, const compute::Device& device,
                      const machine::Machine& machine) {
   if (lower != graph::kRemoteLower) {
@@ -55,7 +55,7 @@ Bytes lower_capacity(std::size_t lower, const compute::Device& device,
   return memory::capacity_per_device(machine.remote_memory, devices);
 }
 
-/// What is offloaded to a tier below the first.
+/// Checks what is offloaded to a tier below the first.
 void check_lower(const StageMemory& stage, std::size_t number, std::size_t lower,
                  const compute::Device& device, const machine::Machine& machine, Error& error) {
   constexpr std::array<const char*, graph::kLowerTierCount> kWhere{"host", "storage", "remote"};
@@ -167,7 +167,7 @@ Fullest fullest_alike(const zoo::Model& model, const plan::Plan& plan,
   return fullest;
 }
 
-/// Of every class of ranks, on its devices.
+/// Returns the memory of every class of ranks, on its devices.
 std::vector<std::vector<StageMemory>> memory_by_class(const zoo::Model& model,
                                                       const plan::Plan& plan,
                                                       const machine::Machine& machine) {
@@ -234,7 +234,7 @@ Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const
   }
   const machine::Machine none;
   const machine::Machine& own = machine == nullptr ? none : *machine;
-  const std::vector<machine::Machine> parts = machine::by_part(own);
+  const std::vector<machine::Machine> parts = machine::by_device_group(own);
   std::vector<Bytes> framework;
   framework.reserve(parts.size());
   for (const machine::Machine& part : parts) {
@@ -261,7 +261,7 @@ Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const
 }
 
 Result<void> check_fits(const std::vector<StageMemory>& stages, const machine::Machine& machine) {
-  const std::vector<machine::Machine> parts = machine::by_part(machine);
+  const std::vector<machine::Machine> parts = machine::by_device_group(machine);
   for (const machine::Machine& part : parts) {
     if (part.device.memory.empty()) {
       return fail("device '" + part.device.name + "' states no memory");

@@ -58,9 +58,9 @@ struct Fullest {
   bool fits = false;
 };
 
-/// What memory_footprint() and check_fits() say of a checked plan, without categories and moments.
-/// Of stages with equal chunks only the first one is looked at where later_hold_less(). Who asks of
-/// very many plans: memory_tables.h.
+/// Returns what memory_footprint() and check_fits() say of a checked plan, without categories and
+/// moments. Of stages with equal chunks only the first one is looked at where later_hold_less().
+/// Who asks of very many plans: memory_tables.h.
 Fullest fullest(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine);
 
 /// As check_fits(), of a stage on a machine whose devices are all alike.

@@ -125,7 +125,7 @@ class InFlight::Walk {
     }
   }
 
-  /// Of one sort, without what lies between two others.
+  /// A Line holds pieces of one sort, without what lies between two others.
   struct Line {
     PieceSort sort;
     std::vector<Counts> counts;

@@ -97,7 +97,7 @@ Bytes MemoryTables::most_of(const plan::Plan& plan, const PieceSort& sort, Bytes
   }
   const std::size_t other = stages.contents[sort.other];
   if (plan.overlap_ep != plan::OverlapExperts::off) {
-    return with_messages(own, sums_.most_beside(split.contents[own], split.contents[other]));
+    return with_messages(own, sums_.most_concurrent(split.contents[own], split.contents[other]));
   }
   return std::max(of(own, ChunkPass::forward), totals_[own].kept + of(other, ChunkPass::backward));
 }

@@ -36,7 +36,7 @@ class MemoryTables {
   /// The model must live as long.
   explicit MemoryTables(const zoo::Model& model) : model_(model) {}
 
-  /// Of a checked plan on a machine of its devices.
+  /// Returns the fullest stage of a checked plan on a machine of its devices.
   Fullest fullest(const plan::Plan& plan, const machine::Machine& machine);
 
   /// fullest().total where devices and shares of the batch are alike; of others what a replica with
@@ -68,7 +68,8 @@ class MemoryTables {
     std::map<std::tuple<std::int64_t, bool, bool>, std::vector<InFlight>> in_flight;
   };
 
-  /// Of devices and shares that are alike. Nothing: bytes that are too many for sums.
+  /// Returns the fullest stage where devices and shares are alike. Nothing: bytes that are too many
+  /// for sums.
   std::optional<Fullest> fullest_alike(const plan::Plan& plan, const machine::Machine& machine);
   Split split_of(const plan::Plan& plan) const;
   const std::vector<InFlight>& in_flight_of(const plan::Plan& plan, Split& split);

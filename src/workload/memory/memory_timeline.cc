@@ -52,8 +52,8 @@ std::vector<ChunkPieces> pieces_of(const BlockMemories& model, const plan::Plan&
     const ChunkWork ahead = work(c, ChunkPass::forward, messages);
     if (plan.overlap_ep != plan::OverlapExperts::off) {
       const ChunkWork back = work(other, ChunkPass::backward, Bytes(0));
-      return graph::liveness_beside(ahead.allocations, ahead.moments, back.allocations,
-                                    back.moments);
+      return graph::concurrent_liveness(ahead.allocations, ahead.moments, back.allocations,
+                                        back.moments);
     }
     return of(ahead).then(of(work(other, ChunkPass::backward, messages)));
   };

@@ -6,8 +6,8 @@
 ///   backward, blocks in reverse:      - kept - logits;  at first + what recompute brings back
 ///   B (input gradients alone):        - kept - logits + held
 ///   W (weight gradients):             - held
-///   F beside a backward (dualpipe):   at once with overlap_ep (liveness_beside), else one after
-///                                     the other
+///   F beside a backward (dualpipe):   at once with overlap_ep (concurrent_liveness), else one
+///                                     after the other
 ///   while any of them runs, of the block in work:
 ///              work (block_memory.h); pipeline messages: one received and one sent in each
 ///              direction that the stage has; with scatter_gather the gathered boundary
@@ -78,8 +78,8 @@ struct MemoryTimeline {
 };
 
 struct TimelineOptions {
-  /// Of points kept; 0 = none. A longer list is cut into that many parts and each part's largest
-  /// point is kept.
+  /// At most so many points are kept; 0 = none. A longer list is cut into that many parts and each
+  /// part's largest point is kept.
   std::int64_t points = 0;
 };
 
@@ -88,8 +88,8 @@ struct MostHeld {
   Bytes total{0};
   graph::LowerTiers lower{};
 };
-/// What memory_timeline() says of the total, for who asks of very many plans: no categories, no
-/// moments.
+/// Returns what memory_timeline() says of the total, for who asks of very many plans: no
+/// categories, no moments.
 MostHeld most_held(const BlockMemories& model, const plan::Plan& plan, std::int64_t stage,
                    const std::vector<StageChunk>& chunks);
 

@@ -31,7 +31,7 @@ bool has_master(const plan::Plan& plan) {
          (plan.master_type != plan.compute_type || stores_quantized(plan));
 }
 
-/// Of parameters of which GEMMs read `quantized` in the recipe's type.
+/// StoredForms are those of parameters of which GEMMs read `quantized` in the recipe's type.
 struct StoredForms {
   Bytes stored{0};  ///< the form that the optimizer writes
   Bytes copy{0};    ///< one copy for GEMMs

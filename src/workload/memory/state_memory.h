@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a stage holds during the whole step: parameters, gradients, optimizer states.
+/// State memory is what a stage holds during the whole step: parameters, gradients, optimizer
+/// states.
 ///
 ///   P parameters of one rank, dense or expert; e, g, w, u bytes of compute, gradient, master and
 ///   moment type; s_p, s_g, s_o ranks that share (layout.h; of experts all edp or 1)
@@ -43,7 +44,7 @@ struct StageChunk {
 std::vector<StageChunk> stage_chunks(const zoo::Model& model, const plan::Plan& plan,
                                      const std::vector<plan::ModelPart>& parts);
 
-/// Of a rank, before sharding over data-parallel ranks.
+/// OwnedParameters are those of a rank, before sharding over data-parallel ranks.
 struct OwnedParameters {
   std::int64_t dense = 0;
   std::int64_t expert = 0;
@@ -69,7 +70,7 @@ struct OwnedParameters {
             one.frozen * times,    one.expert_frozen * times};
   }
 };
-/// Of a block, with the head's copy of a table that stands on another stage.
+/// Returns the parameters of a block, with the head's copy of a table that stands on another stage.
 OwnedParameters owned_parameters(const BlockMemories& model, const plan::Plan& plan,
                                  plan::BlockKind kind);
 
@@ -92,7 +93,7 @@ StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, B
 /// `block`: both in the type on the wire. Overlapped, one fills while the one before travels.
 Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block);
 
-/// What a device holds besides tensors (compute/device.h):
+/// Returns what a device holds besides tensors (compute/device.h):
 ///
 ///   framework_memory + c communicator_memory + x
 ///

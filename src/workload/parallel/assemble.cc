@@ -59,7 +59,8 @@ class TrainingStep final : public graph::IssueList {
                            static_cast<int>(work.chunk), work.microbatch};
   }
 
-  /// That of the schedule, without the microbatches at its ends that run other templates.
+  /// Returns the period of the schedule, without the microbatches at its ends that run other
+  /// templates.
   std::optional<graph::Period> period(int role) const override {
     auto period = roles_[static_cast<std::size_t>(role)].schedule.period();
     if (!period) {
@@ -109,8 +110,8 @@ class TrainingStep final : public graph::IssueList {
 /// Chunks of a forward and of a backward.
 using ChunkPairs = std::set<std::pair<std::size_t, std::size_t>>;
 
-/// Those that are one piece of work on some stage: after the warm-up they repeat with every round
-/// of stages x chunks.
+/// Returns the pairs that are one piece of work on some stage: after the warm-up they repeat with
+/// every round of stages x chunks.
 ChunkPairs chunk_pairs(const plan::PipelineShape& shape) {
   if (shape.schedule == plan::Schedule::dualpipe) {
     return {{0, 1}, {1, 0}};
@@ -238,7 +239,7 @@ struct ReplicaBlocks {
   }
 };
 
-/// What the device does between the first and the last kernel of the update.
+/// Allocates what the device holds between the first and the last kernel of the update.
 void allocate_end(const RoleDraft& role, TemplateBuilder& builder) {
   const std::vector<graph::Node>& nodes = builder.nodes();
   const auto updates = [](const graph::Node& node) {

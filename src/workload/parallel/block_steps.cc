@@ -72,8 +72,8 @@ graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan
           .backward = true};
 }
 
-/// A GEMM of one tensor-parallel rank makes columns of its result, or a summand of all of it; of
-/// the input gradient the other way round.
+/// A GEMM of one tensor-parallel rank makes columns of its result, or a partial sum of all of it;
+/// of the input gradient the other way round.
 std::optional<graph::Sharding> made_by(const zoo::ModelOperator& op, bool gradient,
                                        const plan::Plan& plan) {
   const std::int64_t ranks = op.expert ? plan::expert_tensor_parallel(plan) : plan.tp;
@@ -158,7 +158,7 @@ class BlockBuilder {
     return plan_.sequence_parallel && op.boundary == gathered ? elements / plan_.tp : elements;
   }
 
-  /// Of ZeRO 3 whenever they are gathered, else once per step.
+  /// Quantises weights: with ZeRO 3 whenever they are gathered, else once per step.
   void quantize_weights(const zoo::ModelOperator& op, plan::StepPhase phase, int source) {
     const plan::QuantizeWork work = plan::quantize_weight(plan_, plan::weight_elements(op), phase);
     if (work.kernels > 0) {

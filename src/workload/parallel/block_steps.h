@@ -7,7 +7,7 @@
 ///     type, reads and writes the buffer, unless the GEMM does so itself (fused_grad_accumulation;
 ///     then half of the buffer's traffic stays visible at the end of its tiles)
 ///     quantised (quantize.h): kernels before them that quantise the weight, the input and the
-///     output gradient
+///       output gradient
 ///     frozen (lora.h): the input gradient alone
 ///   GEMM of two activations: the gradients of both, [m,n]x[n,k] and [k,m]x[m,n]
 ///   anything else: one step with the operator's backward FLOPs and bytes

@@ -45,7 +45,7 @@ class Blocks {
   }
 
  private:
-  /// Of a run of kBlockRuns[i] layers; what is no layer runs alone.
+  /// Appends the passes of a run of kBlockRuns[i] layers; what is no layer runs alone.
   template <typename Passes>
   void append_passes(plan::BlockKind kind, std::size_t i, Passes& passes) {
     const bool layer = kind >= plan::kFirstLayerBlock;

@@ -14,7 +14,7 @@
 
 namespace orrery::parallel {
 
-/// Runs of equal blocks, shorter first. What the last block of a run leaves under way (a reduction
+/// Runs of equal blocks, shorter first. What the last block of a run leaves in flight (a reduction
 /// beside its weight gradients) is waited for by the block after it, so a longer run is more than
 /// the sum of shorter ones.
 inline constexpr std::array<int, 2> kBlockRuns{2, 3};
@@ -46,7 +46,7 @@ std::unique_ptr<const BlockLists> list_blocks(const zoo::Model& model, const pla
 std::vector<std::vector<graph::Operator>> block_kernels(const zoo::Model& model,
                                                         const plan::Plan& plan);
 
-/// What one rank's optimizer updates.
+/// OptimizerShare is what one rank's optimizer updates.
 struct OptimizerShare {
   std::int64_t whole = 0;  ///< parameters before ZeRO
   std::int64_t local = 0;  ///< E

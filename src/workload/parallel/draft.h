@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the lowering passes rewrite: a workload whose templates are still cut into blocks
-/// (embedding, layer, head). The steps of a block are kept once per kind of block, not per layer.
+/// A Draft is what the lowering passes rewrite: a workload whose templates are still cut into
+/// blocks (embedding, layer, head). The steps of a block are kept once per kind of block, not per
+/// layer.
 ///
 ///   forward of a chunk  = forward_begin, for each block (before_forward, its forward), forward_end
 ///   backward of a chunk = backward_begin, for each block in reverse (before_backward, recompute,
@@ -27,7 +28,7 @@
 
 namespace orrery::parallel {
 
-/// What flows between the steps of one template.
+/// A Value is what flows between the steps of one template.
 enum class Value : std::uint8_t {
   none,
   flow,     ///< activations forward, their gradient backward
@@ -123,7 +124,7 @@ struct Draft {
   }
 };
 
-/// What every pass may read.
+/// A Context is what every pass may read.
 struct Context {
   const zoo::Model& model;
   const plan::Plan& plan;

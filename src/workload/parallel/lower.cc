@@ -122,7 +122,7 @@ void number(ChunkDraft& chunk, int& next) {
   }
 }
 
-/// Those of blocks first; every role's from there on.
+/// Numbers the steps, those of blocks first; every role's from there on.
 int number_steps(Draft& draft) {
   int next = 0;
   for (BlockSteps& block : draft.steps) {

@@ -15,8 +15,8 @@
 
 namespace orrery::parallel {
 
-/// What a pass over a workload may know besides it; null: of a workload that comes from no plan, or
-/// for no machine.
+/// A PassSetting is what a pass over a workload may know besides it; null: of a workload that comes
+/// from no plan, or for no machine.
 struct PassSetting {
   const machine::Machine* machine = nullptr;
   const plan::Plan* plan = nullptr;

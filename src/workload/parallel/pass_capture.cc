@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the host does for layers, where its time counts (host_dispatch):
+/// The pass `capture` says what the host does for layers, where its time counts (host_dispatch):
 ///
 ///   cuda_graphs   none     issues every kernel
 ///                 layers   attention, Mamba, norms, router and shared expert are captured;

@@ -39,7 +39,7 @@ class GradientReduction {
       waiting += bytes_of(*block);
       const bool last = std::next(block) == chunk.blocks.rend();
       if (waiting > Bytes(0) && (last || waiting >= context_.plan.bucket)) {
-        reduce_beside(block->after_backward, waiting);
+        reduce_concurrently(block->after_backward, waiting);
         waiting = Bytes(0);
       }
     }
@@ -88,7 +88,7 @@ class GradientReduction {
     steps.push_back(compute_step(std::move(op), plan::StepPhase::backward));
   }
 
-  void reduce_beside(std::vector<Step>& steps, Bytes bytes) const {
+  void reduce_concurrently(std::vector<Step>& steps, Bytes bytes) const {
     for (const plan::GradientHop& hop : hops_) {
       Step step = reduction(hop, bytes, plan::StepPhase::backward);
       step.when = hop.every_microbatch ? When::always : When::last_microbatch;

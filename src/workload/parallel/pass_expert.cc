@@ -57,13 +57,13 @@ class ExchangeInserter {
   }
 
  private:
-  bool beside_shared() const { return plan_.overlap_ep == plan::OverlapExperts::shared; }
+  bool concurrent_with_shared() const { return plan_.overlap_ep == plan::OverlapExperts::shared; }
 
   std::vector<Step> insert(std::vector<Step> steps, zoo::TensorBoundary first,
                            zoo::TensorBoundary last, plan::StepPhase phase) {
     result_.clear();
     const bool overlaps = plan_.overlap_ep != plan::OverlapExperts::off;
-    std::vector<Step> beside = beside_shared() ? take_shared(steps) : std::vector<Step>();
+    std::vector<Step> beside = concurrent_with_shared() ? take_shared(steps) : std::vector<Step>();
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const zoo::ModelOperator& op = operator_of(steps[i]);
       const bool begins = i == 0 || steps[i - 1].source != steps[i].source;
@@ -74,12 +74,12 @@ class ExchangeInserter {
       const int source = steps[i].source;
       if (op.boundary == first && begins) {
         to_experts(op, source, phase);
-        run_beside(beside, first_half(beside));
+        run_concurrently(beside, first_half(beside));
       }
       result_.push_back(std::move(steps[i]));
       if (op.boundary == last && (overlaps ? produced : ends)) {
         from_experts(op, source, phase);
-        run_beside(beside, beside.size());
+        run_concurrently(beside, beside.size());
         join(source, phase);
       }
     }
@@ -112,7 +112,7 @@ class ExchangeInserter {
   }
 
   /// Issues the next steps of the shared expert, which the exchanges do not wait for.
-  void run_beside(std::vector<Step>& beside, std::size_t count) {
+  void run_concurrently(std::vector<Step>& beside, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       beside[i].writes = beside[i].writes == Value::flow ? Value::beside : beside[i].writes;
       beside[i].reads = beside[i].reads == Value::flow ? Value::beside : beside[i].reads;
@@ -121,9 +121,9 @@ class ExchangeInserter {
     beside.erase(beside.begin(), beside.begin() + static_cast<std::ptrdiff_t>(count));
   }
 
-  /// What follows adds the shared expert's result, which may still be under way over tp.
+  /// Joins the shared expert: what follows adds its result, which may still be in flight over tp.
   void join(int source, plan::StepPhase phase) {
-    if (beside_shared() && plan_.tp > 1) {
+    if (concurrent_with_shared() && plan_.tp > 1) {
       result_.push_back(wait_step("shared_expert_done", Value::beside, phase));
       result_.back().source = source;
     }

@@ -37,7 +37,7 @@ bool has_master(const plan::Plan& plan) {
          plan.quantized_params;
 }
 
-/// Of a gradient as the optimizer's kernels read it.
+/// Returns the bytes of a gradient as the optimizer's kernels read it.
 Bytes optimizer_gradient(const plan::Plan& plan) {
   const bool plain =
       plan.master_type == graph::DataType::fp32 && plan.moment_type == graph::DataType::fp32;

@@ -27,7 +27,7 @@ void extend_name(graph::Node& run, const graph::Node& node) {
   run.name = run.name.substr(0, cut) + " .. " + node.name;
 }
 
-/// Of a node whose operators come after `before` others.
+/// Appends the uses of a node whose operators come after `before` others.
 void append_uses(const std::vector<graph::Use>& uses, std::size_t before,
                  std::vector<graph::Use>& to) {
   for (const graph::Use& use : uses) {

@@ -75,8 +75,8 @@ std::vector<int> block_order(const ChunkDraft& chunk, bool reversed) {
 
 /// Sharded parameters (zero 3). order: block numbers as they run. before: the step list in front of
 /// a block.
-void gather_beside(const BlockGather& gather, bool ahead, ChunkDraft& chunk,
-                   const std::vector<int>& order, std::vector<Step> Block::*before) {
+void gather_concurrently(const BlockGather& gather, bool ahead, ChunkDraft& chunk,
+                         const std::vector<int>& order, std::vector<Step> Block::*before) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     std::vector<Step>& steps = chunk.blocks[static_cast<std::size_t>(order[i])].*before;
     if (i == 0 && !ahead) {  // only when compute has come this far
@@ -176,11 +176,11 @@ void gather_sharded(Draft& draft, const Context& context) {
   const BlockGather backward(draft, context, When::always, plan::StepPhase::backward);
   for (RoleDraft& role : draft.roles) {
     for (ChunkDraft& chunk : role.chunks) {
-      gather_beside(forward, plan.overlap_param_gather, chunk, block_order(chunk, false),
-                    &Block::before_forward);
+      gather_concurrently(forward, plan.overlap_param_gather, chunk, block_order(chunk, false),
+                          &Block::before_forward);
       if (plan.reshard_after_forward) {
-        gather_beside(backward, plan.overlap_param_gather, chunk, block_order(chunk, true),
-                      &Block::before_backward);
+        gather_concurrently(backward, plan.overlap_param_gather, chunk, block_order(chunk, true),
+                            &Block::before_backward);
       }
     }
   }

@@ -24,17 +24,19 @@ Step copy_step(std::string name, plan::Axis link, Bytes bytes, plan::StepPhase p
   step.node.group = link;
   step.node.bytes = bytes;
   step.node.tier = kHostTier;
-  step.node.way = link == plan::Axis::to_host ? graph::CopyWay::out : graph::CopyWay::in;
+  step.node.direction =
+      link == plan::Axis::to_host ? graph::CopyDirection::out : graph::CopyDirection::in;
   return step;
 }
 
-/// Of the update; that on the host and what storage moves stay beyond the device's port.
+/// Returns a step of the update; that on the host and what storage moves stay beyond the device's
+/// port.
 Step update_step(std::string name, plan::Axis link, Bytes bytes, int tier) {
   Step step =
       copy_step(std::move(name), link, bytes / plan::kUpdatePieces, plan::StepPhase::optimizer);
   step.node.tier = tier;
   if (tier != kHostTier) {
-    step.node.way = graph::CopyWay::none;
+    step.node.direction = graph::CopyDirection::none;
   }
   return step;
 }
@@ -130,7 +132,7 @@ void append_host_update(std::vector<Step>& steps, const plan::Plan& plan,
     steps.back().reads = Value::flow;
     steps.push_back(update_step("host_adam", plan::Axis::to_host,
                                 gradients + 2 * states + share.copies, kHostTier));
-    steps.back().node.way = graph::CopyWay::none;
+    steps.back().node.direction = graph::CopyDirection::none;
     steps.back().reads = nvme ? Value::input : Value::none;
     steps.back().writes = Value::message;
     if (nvme) {

@@ -14,7 +14,7 @@ bool carries_activations(plan::Channel channel) {
   return channel == plan::Channel::forward || channel == plan::Channel::returning_forward;
 }
 
-/// Who sends or receives a message.
+/// An End is who sends or receives a message.
 struct End {
   const plan::RankLayout& layout;
   std::int64_t stage;

@@ -91,7 +91,7 @@ class Loads {
     return gathered_parameter_bytes(draft_, context_, kind, owner);
   }
 
-  /// Of owners whose parameters the network gathers.
+  /// Loads the shards of owners whose parameters the network gathers.
   void load_shards(std::size_t i, std::vector<Step>& steps) const {
     for (const plan::Owner owner : plan::kOwners) {
       if (i >= order_.size() || !gathered(owner) || bytes_of(i, owner) == Bytes(0)) {
@@ -179,7 +179,7 @@ void begin_streamed_update(std::vector<Step>& steps) {
 
 namespace {
 
-/// What the update of piece i reads.
+/// Returns what the update of piece i reads.
 Value update_input(std::int64_t i) {
   return i % 2 == 0 ? Value::even : Value::odd;
 }

@@ -11,8 +11,7 @@
 /// tp_chunks n > 1 cuts a layer's GEMM and the collective at its boundary into n pieces of its
 /// rows, as Transformer Engine's userbuffers do for the same three pairs:
 ///   gather, then GEMM   enter forward and leave backward (SP): piece i of the GEMM waits for piece
-///   i
-///                       of the gather, piece i+1 is gathered beside it:  g + max(g, c) (n-1) + c
+///                       i of the gather, piece i+1 is gathered beside it:  g + max(g, c) (n-1) + c
 ///   GEMM, then reduce   leave forward: piece i is reduced beside piece i+1 of the GEMM
 /// for pieces of g and c. The gathered saved input and the reduced input gradient run beside whole
 /// GEMMs in any case. Every piece pays the GEMM's launch and the collective's latency.
@@ -165,7 +164,8 @@ class BoundaryInserter {
     return step;
   }
 
-  /// What crosses the boundary: rows of H, or of the narrow latent of latent attention.
+  /// Returns the bytes that cross the boundary: rows of H, or of the narrow latent of latent
+  /// attention.
   Bytes crossing(const zoo::ModelOperator& op) const {
     if (op.kind != graph::OperatorKind::gemm) {
       return hidden_;

@@ -22,7 +22,8 @@ void expert(parallel::Draft& draft, const parallel::Context& context);
 void context(parallel::Draft& draft, const parallel::Context& context);
 /// Forward again before backward: of the layer, or of the attention core. pass_recompute.cc
 void recompute(parallel::Draft& draft, const parallel::Context& context);
-/// What the host launches as graphs, and where it waits for the routing of tokens. pass_capture.cc
+/// Marks what the host launches as graphs, and where it waits for the routing of tokens.
+/// pass_capture.cc
 void capture(parallel::Draft& draft, const parallel::Context& context);
 /// Reductions of gradients over dp. pass_data.cc
 void gradients(parallel::Draft& draft, const parallel::Context& context);
@@ -39,16 +40,16 @@ void embedding(parallel::Draft& draft, const parallel::Context& context);
 void copies(parallel::Draft& draft, const parallel::Context& context);
 /// Gradient norm and clip, Adam, gather of updated parameters. pass_finish.cc
 void optimizer(parallel::Draft& draft, const parallel::Context& context);
-/// What every piece of work allocates, and what stays during the step. pass_memory.cc
+/// Notes what every piece of work allocates, and what stays during the step. pass_memory.cc
 void memory(parallel::Draft& draft, const parallel::Context& context);
-/// Sums that leave a stage become slices on the way (collective/layout/fuse_workload.h), where
+/// Sums that leave a stage become shards on the way (collective/layout/fuse_workload.h), where
 /// asked for. pass_communication.cc
 graph::Workload communication(graph::Workload workload, const parallel::PassSetting& setting);
 /// Consecutive compute nodes without outside dependants become one node, where kernels run as they
 /// are issued. pass_fuse.cc
 graph::Workload fuse(graph::Workload workload, const parallel::PassSetting& setting);
 /// Roles whose ranks lie in several parts of the machine become a role for each, which runs its
-/// program on the part's devices. pass_parts.cc
+/// program on the part's devices. pass_device_groups.cc
 graph::Workload parts(graph::Workload workload, const parallel::PassSetting& setting);
 }  // namespace passes
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "machine/compute/compute_model.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "workload/parallel/block_workload.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/model_parts.h"
@@ -25,7 +25,7 @@ std::vector<PartTimes> times_by_part(const plan::Plan& plan, const zoo::Model& m
       plan, plan.schedule == plan::Schedule::dualpipe ? 2 * plan.pp : plan.pp);
   const auto kernels = block_kernels(model, one);
   std::vector<PartTimes> times;
-  for (const machine::Machine& part : machine::by_part(machine)) {
+  for (const machine::Machine& part : machine::by_device_group(machine)) {
     std::vector<Time> by_kind;
     for (const std::vector<graph::Operator>& block : kernels) {
       by_kind.emplace_back(0);
@@ -158,7 +158,8 @@ std::vector<std::int64_t> shares_of(const std::vector<ReplicaSort>& sorts, std::
   return shares;
 }
 
-/// What a replica's slowest stage takes for a microbatch, for all replicas that take as long.
+/// Returns what a replica's slowest stage takes for a microbatch, for all replicas that take as
+/// long.
 std::vector<ReplicaSort> sorts_of(const plan::Plan& plan, const zoo::Model& model,
                                   const machine::Machine& machine,
                                   const std::vector<PartTimes>& times) {
@@ -169,7 +170,7 @@ std::vector<ReplicaSort> sorts_of(const plan::Plan& plan, const zoo::Model& mode
   for (std::int64_t rank = 0; layers && rank < plan.devices(); ++rank) {
     const auto stage =
         static_cast<std::size_t>(plan.pp > 1 ? layout.coordinate(rank, plan::Axis::pp) : 0);
-    const PartTimes& own = times[machine::part_of(machine, rank)];
+    const PartTimes& own = times[machine::device_group_of(machine, rank)];
     Time busy{0};
     for (const plan::ModelPart& part : (*layers)[stage]) {
       busy += own.layer * part.layers + (part.embedding ? own.embedding : Time(0)) +

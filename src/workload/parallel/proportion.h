@@ -2,8 +2,8 @@
 /// `auto` on a machine of several sorts of devices: work in proportion to what each device does.
 ///
 ///   t_d        of a device: kernels of a layer, forward and backward, of one rank
-///   (machine/compute) layers     each to the stage that then computes least long (layers x t_d;
-///   embedding and head
+///              (machine/compute)
+///   layers     each to the stage that then computes least long (layers x t_d; embedding and head
 ///              with their own kernels), every part of the model at least one where it needs one
 ///   shares     each microbatch to the replica that then computes least long, its slowest stage;
 ///              replicas on equal devices alike where the batch allows it
@@ -41,7 +41,7 @@ struct PartTimes {
 /// schedule and exchanges alone: what kernels take is found once for all that share it.
 class Proportion {
  public:
-  /// Both must outlive it.
+  /// Makes a Proportion, which both must outlive.
   Proportion(const zoo::Model& model, const machine::Machine& machine)
       : model_(model), machine_(machine) {}
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a template runs before it becomes nodes: steps in issue order, and what each waits for.
+/// A StepList is what a template runs before it becomes nodes: steps in issue order, and what each
+/// waits for.
 ///
 /// A step waits for who last wrote what it reads; as with torch.distributed, a collective or send
 /// also waits for the compute issued before it; a block's compute waits for its gathers. The steps
@@ -40,12 +41,12 @@ struct StepList {
   std::vector<PlacedStep> steps;
 };
 
-/// What the steps of a list wait for, one after the other.
+/// StepDependencies tell what the steps of a list wait for, one after the other.
 class StepDependencies {
  public:
   explicit StepDependencies(const std::vector<StepLane>& lanes);
 
-  /// Of the next step: appends numbers of earlier steps to `after`.
+  /// Appends the dependencies of the next step to `after`: numbers of earlier steps.
   void next(const PlacedStep& placed, std::vector<int>& after);
 
  private:

@@ -9,7 +9,7 @@
 namespace orrery::parallel {
 namespace {
 
-/// What the node writes, of the size of what it reads unless it says otherwise.
+/// Returns the bytes that the node writes, of the size of what it reads unless it says otherwise.
 Bytes written_bytes(const graph::Node& node, Bytes read, std::int64_t members) {
   if (node.kind == graph::Node::Kind::collective) {
     const bool scatters = node.collective == graph::CollectiveKind::reduce_scatter ||

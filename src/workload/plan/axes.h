@@ -90,7 +90,8 @@ constexpr graph::StreamIndex stream_of(Axis axis) {
 static_assert(stream_of(Axis::pp) == graph::StreamIndex(StepStream::pp) &&
               stream_of(Axis::from_host) == graph::StreamIndex(StepStream::from_host));
 
-/// What exposed communication of a training step counts as, the first that is active first.
+/// Exposed names what exposed communication of a training step counts as, the first that is active
+/// first.
 enum class Exposed : std::uint8_t { tp, cp, ep, dp, embedding, pp, copy };
 constexpr auto named_values(Exposed) {
   return std::to_array<Named<Exposed>>({
@@ -160,7 +161,7 @@ struct RankLayout {
   /// `rank` with its coordinate on `axis` replaced.
   std::int64_t with(std::int64_t rank, Axis axis, std::int64_t coordinate) const;
 
-  /// Of a send of `stage` on a channel, or of its receive: the other rank minus the own one.
+  /// Returns, for a send of `stage` on a channel, or its receive, the other rank minus the own one.
   std::int64_t peer(graph::Node::Kind end, Channel channel, std::int64_t stage) const;
 };
 

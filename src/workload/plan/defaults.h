@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a plan leaves open is what an engineer would choose today, or would have in the year of
-/// Plan::as_of (kOpenFields), and otherwise the value that Plan's declaration gives. None is chosen
-/// that the plan contradicts: sequence parallelism, for one, not where tp x cp does not divide the
-/// sequence.
+/// Defaults fill what a plan leaves open: with what an engineer would choose, or would have in the
+/// year of Plan::as_of (kOpenFields), and otherwise with the value that Plan's declaration gives.
+/// None is chosen that the plan contradicts: sequence parallelism, for one, not where tp x cp does
+/// not divide the sequence.
 ///
 /// Sources of the year: FlashAttention (Dao et al. 2022; its kernels need the matrix units of
 /// Ampere and later, the first with bf16), sequence parallelism (Korthikanti et al., May 2022) and
@@ -21,7 +21,7 @@
 
 namespace orrery::plan {
 
-/// Of Plan::as_of, from transformers on; check() refuses others.
+/// Plan::as_of lies in these years, from transformers on; check() refuses others.
 inline constexpr std::int64_t kFirstYear = 2017;
 inline constexpr std::int64_t kLastYear = 2100;
 
@@ -42,7 +42,7 @@ inline constexpr auto kOpenFields = std::to_array<OpenField>({
     {"global_batch", "dp x microbatch x pp, twice that with dualpipe: a pipeline that fills", ""},
 });
 
-/// What help texts say of a field that is not given: "default 1", or the rule above.
+/// Returns what help texts say of a field that is not given: "default 1", or the rule above.
 std::string default_text(std::string_view field);
 
 /// Fields that have a place are given, all others open. `model`, `machine`: null where not known;

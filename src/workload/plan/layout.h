@@ -2,10 +2,9 @@
 /// Where a plan's ranks and communicators lie.
 ///
 ///   order      names the axes, innermost first: "tp-cp-dp-pp", "tp-pp-dp". cp stands right after
-///   tp
-///              and an axis of degree 1 anywhere when they are not named; "ep" may stand in the
-///              order, as in Megatron-LM's, and means nothing: experts share the ranks of tp x cp x
-///              dp.
+///              tp and an axis of degree 1 anywhere when they are not named; "ep" may stand in the
+///              order, as in Megatron-LM's, and means nothing: experts share the ranks of tp x cp
+///              x dp.
 ///   dp         reductions of dense parameters: dp x cp ranks
 ///   experts    the ranks of tp x cp x dp of one stage once more, as etp x ep x edp, etp innermost
 ///   shards     of n = dp x cp ranks the innermost s_p share parameters, s_g gradients, s_o
@@ -43,7 +42,7 @@ std::int64_t expert_tensor_parallel(const Plan& plan);
 /// Requires a checked plan. experts: with etp, ep and edp.
 RankLayout layout_of(const Plan& plan, bool experts = false);
 
-/// What the plan wants the communicators of its axes to run.
+/// Returns the algorithms that the plan wants the communicators of its axes to run.
 collective::AlgorithmChoice algorithms_of(const Plan& plan);
 
 /// Every reason why the degrees cannot be laid out: orders, shards that do not divide, experts that

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a plan needs of the machine besides devices and memory for it.
+/// These checks find what a plan needs of the machine besides devices and memory for it.
 #pragma once
 
 #include "base/result.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the bytes of a device are for.
+/// A MemoryCategory says what the bytes of a device are for.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,8 @@ inline constexpr BlockKind kEmbeddingBlock = 0;
 inline constexpr BlockKind kHeadBlock = 1;
 inline constexpr BlockKind kFirstLayerBlock = 2;
 
-/// What one chunk of one stage holds: consecutive layers, perhaps the ends of the model.
+/// A ModelPart is what one chunk of one stage holds: consecutive layers, perhaps the ends of the
+/// model.
 struct ModelPart {
   bool embedding = false;
   bool head = false;

@@ -67,7 +67,7 @@ constexpr auto named_values(MoeDispatch) {
        "one copy per node, and per rank inside it (DeepEP, HybridEP)"},
   });
 }
-/// What multiplies the experts' matrices.
+/// ExpertGemms says what multiplies the experts' matrices.
 enum class ExpertGemms : std::uint8_t { grouped, per_expert, fused };
 constexpr auto named_values(ExpertGemms) {
   return std::to_array<Named<ExpertGemms>>({
@@ -78,7 +78,7 @@ constexpr auto named_values(ExpertGemms) {
        "one kernel with biases, activation and the conversion of its result (its op fuser)"},
   });
 }
-/// What the exchange of tokens runs beside.
+/// OverlapExperts says what the exchange of tokens runs beside.
 enum class OverlapExperts : std::uint8_t { off, shared, microbatch };
 constexpr auto named_values(OverlapExperts) {
   return std::to_array<Named<OverlapExperts>>({
@@ -88,7 +88,7 @@ constexpr auto named_values(OverlapExperts) {
        "another microbatch: after the warm-up forwards and backwards run in pairs"},
   });
 }
-/// What the host launches as captured graphs instead of kernel by kernel.
+/// CudaGraphs says what the host launches as captured graphs instead of kernel by kernel.
 enum class CudaGraphs : std::uint8_t { none, layers, full };
 constexpr auto named_values(CudaGraphs) {
   return std::to_array<Named<CudaGraphs>>({
@@ -105,7 +105,7 @@ constexpr auto named_values(Clocks) {
       {Clocks::boost, "boost", "as kernels alone and for a moment run"},
   });
 }
-/// What runs GEMMs in fewer than 16 bits.
+/// Quantization names the recipe that runs GEMMs in fewer than 16 bits.
 enum class Quantization : std::uint8_t { none, fp8_delayed, fp8_current, fp8_block, mxfp8, nvfp4 };
 constexpr auto named_values(Quantization) {
   return std::to_array<Named<Quantization>>({
@@ -193,7 +193,7 @@ struct Plan {
   zoo::AttentionKernel attention = zoo::AttentionKernel::unfused;
   bool fused_kernels = true;
   bool fused_cross_entropy = false;  ///< loss and its gradient in one pass over the logits
-  bool fuse_communication = false;   ///< sums that leave a stage become slices (collective/layout)
+  bool fuse_communication = false;   ///< sums that leave a stage become shards (collective/layout)
   bool persistent_norm = true;       ///< norms keep a row in registers, however long it is
   collective::CollectiveAlgorithm tp_algorithm = collective::CollectiveAlgorithm::automatic;
   collective::CollectiveAlgorithm dp_algorithm = collective::CollectiveAlgorithm::automatic;
@@ -336,7 +336,7 @@ Result<PlacedPlan> load_placed_plan(const std::string& name_or_path);
 Result<Plan> parse_plan(const ConfigNode& node);
 Result<Plan> load_plan(const std::string& name_or_path);
 std::string to_yaml(const Plan& plan);
-/// Of one field, as in the file.
+/// Returns the text of one field, as in the file.
 std::string field_text(const Plan& plan, std::string_view field);
 
 /// Every reason why the plan cannot run this model: degrees that do not divide heads, layers or

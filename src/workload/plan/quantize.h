@@ -89,30 +89,33 @@ bool is_quantized(const Plan& plan, const zoo::ModelOperator& op);
 /// compute type.
 Bytes exchanged_bytes(const Plan& plan, const zoo::ModelOperator& op, Bytes in_compute_type);
 
-/// What attention keeps of its result, `in_compute_type` of it, for its own backward beside what
-/// `projection` keeps as its input; none where that is the whole result.
+/// Returns the bytes that attention keeps of its result, `in_compute_type` of it, for its own
+/// backward beside what `projection` keeps as its input; none where that is the whole result.
 Bytes kept_for_attention(const Plan& plan, const zoo::ModelOperator& projection,
                          Bytes in_compute_type);
-/// What an activation between GEMMs keeps of its input when it runs again before its backward.
+/// Returns the bytes that an activation between GEMMs keeps of its input when it runs again before
+/// its backward.
 Bytes kept_activation_input(const Plan& plan, const zoo::ModelOperator& next_gemm,
                             Bytes in_compute_type);
 
-/// What a ZeRO gather of the operator's parameters moves, and what the optimizer writes.
+/// Returns the bytes that a ZeRO gather of the operator's parameters moves, and that the optimizer
+/// writes.
 Bytes parameter_bytes(const Plan& plan, const zoo::ModelOperator& op, std::int64_t parameters);
 
 /// Traffic of a GEMM that reads operands of one type and writes its result in another.
 Bytes gemm_bytes(const graph::GemmShape& shape, graph::DataType operands, graph::DataType result);
 
-/// What a quantising kernel does to a tensor of `elements` of the compute type.
+/// QuantizeWork is what a quantising kernel does to a tensor of `elements` of the compute type.
 struct QuantizeWork {
   Bytes bytes{0};
   int kernels = 0;
 };
-/// Of an input; copies: 2 with a weight gradient, else 1; after_norm: a norm makes it.
+/// Returns the work on an input; copies: 2 with a weight gradient, else 1; after_norm: a norm makes
+/// it.
 QuantizeWork quantize_input(const Plan& plan, std::int64_t elements, int copies, bool after_norm);
-/// Of an output gradient.
+/// Returns the work on an output gradient.
 QuantizeWork quantize_gradient(const Plan& plan, std::int64_t elements, int copies);
-/// Of a weight.
+/// Returns the work on a weight.
 QuantizeWork quantize_weight(const Plan& plan, std::int64_t elements, StepPhase phase);
 
 }  // namespace orrery::plan

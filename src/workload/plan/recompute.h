@@ -3,8 +3,7 @@
 ///
 ///   recompute           none, selective = the module core_attn, full = the whole layer
 ///   recompute_modules   comma-separated: names of Megatron-LM's modules (the table below) or of
-///   the
-///                       layer's operators; in addition to selective
+///                       the layer's operators; in addition to selective
 ///   recompute_layers    n: all this in the first n layers of every chunk only (Megatron's block
 ///                       method); 0: in all
 ///

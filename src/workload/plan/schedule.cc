@@ -32,7 +32,7 @@ PipelineSlot backward_slot(const PipelineShape& shape, std::int64_t k) {
   return {Direction::backward, shape.chunks - 1 - slot.chunk, slot.microbatch};
 }
 
-/// Of the first `count` forwards, those of `chunk`.
+/// Returns how many of the first `count` forwards are of `chunk`.
 std::int64_t forwards_of(const PipelineShape& shape, std::int64_t chunk, std::int64_t count) {
   const std::int64_t round = shape.stages * shape.chunks;
   const std::int64_t rest = count % round - chunk * shape.stages;

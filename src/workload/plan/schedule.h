@@ -7,13 +7,12 @@
 ///   gpipe        T forwards, then T backwards.
 ///   1F1B         w = min(p-1-s, m) forwards, then (forward, backward) in turn, then the rest.
 ///   interleaved  the same with w = min(2(p-1-s) + (v-1)p, T) over chunks: the k-th forward is
-///   chunk
-///                (k mod pv) / p of microbatch p (k / pv) + k mod p; backwards take the chunks in
-///                reverse order. Chunk c of stage s is the model's part c p + s. Needs m mod p = 0.
+///                chunk (k mod pv) / p of microbatch p (k / pv) + k mod p; backwards take the
+///                chunks in reverse order. Chunk c of stage s is the model's part c p + s. Needs m
+///                mod p = 0.
 ///
 ///   in pairs     (overlap_ep: microbatch) 1F1B and interleaved with w = min(2(p-1-s) + (v-1)p + 1,
-///   T),
-///                then T - w pairs of the next forward and the next backward at once, then the
+///                T), then T - w pairs of the next forward and the next backward at once, then the
 ///                rest: neither waits for the other, and messages have a pair's time to arrive.
 ///
 ///   zb-h1, zb-v, dualpipe: schedule_runs.h. They cut a backward into the input gradients B, which
@@ -43,7 +42,8 @@ struct PipelineShape {
   std::int64_t stages = 1;        ///< p
   std::int64_t chunks = 1;        ///< v; 2 for zb-v and dualpipe; else 1 unless interleaved
   std::int64_t microbatches = 1;  ///< m that pass through one chunk: of dualpipe half of the step's
-  /// Of 1F1B and interleaved: after the warm-up a forward and a backward are one piece of work.
+  /// 1F1B and interleaved may run in pairs: after the warm-up a forward and a backward are one
+  /// piece of work.
   bool pairs = false;
 };
 PipelineShape pipeline_shape(const Plan& plan);
@@ -90,7 +90,8 @@ PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t i
 std::int64_t warmup(const PipelineShape& shape, std::int64_t stage);
 
 class RunList;
-/// What one stage does in order, for any schedule. O(log runs) per piece of work.
+/// A StageSchedule says what one stage does in order, for any schedule. O(log runs) per piece of
+/// work.
 class StageSchedule {
  public:
   StageSchedule(const PipelineShape& shape, std::int64_t stage);

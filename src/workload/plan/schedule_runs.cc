@@ -176,7 +176,7 @@ std::int64_t RunList::Counts::own(const Piece& piece) const {
   return of[kind][at(piece.chunk)];
 }
 
-std::int64_t RunList::Counts::backward_beside(const Piece& piece) const {
+std::int64_t RunList::Counts::concurrent_backward(const Piece& piece) const {
   return piece.direction == Direction::forward_backward ? of[kInput][at(1 - piece.chunk)] : 0;
 }
 
@@ -189,13 +189,13 @@ void RunList::add(std::int64_t times, const std::vector<Piece>& pattern) {
   for (const Piece& piece : pattern) {
     run.places.push_back({.piece = piece,
                           .first = reached.own(piece),
-                          .backward_first = reached.backward_beside(piece)});
+                          .backward_first = reached.concurrent_backward(piece)});
     reached.add(piece);
   }
   for (Place& place : run.places) {
     place.step = reached.own(place.piece) - counts_.own(place.piece);
     place.backward_step =
-        reached.backward_beside(place.piece) - counts_.backward_beside(place.piece);
+        reached.concurrent_backward(place.piece) - counts_.concurrent_backward(place.piece);
   }
   for (std::size_t kind = 0; kind < Counts::kKinds; ++kind) {
     for (std::size_t c = 0; c < kChunks; ++c) {

@@ -71,9 +71,9 @@ class RunList {
     std::int64_t of[kKinds][kChunks] = {};
 
     void add(const Piece& piece);
-    /// Of the piece's kind and chunk: the microbatch that the piece works on.
+    /// Returns the microbatch that the piece works on, among those of its kind and chunk.
     std::int64_t own(const Piece& piece) const;
-    std::int64_t backward_beside(const Piece& piece) const;
+    std::int64_t concurrent_backward(const Piece& piece) const;
   };
   /// One place of a pattern: microbatch = first + repetition * step.
   struct Place {

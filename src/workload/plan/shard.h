@@ -26,7 +26,8 @@ std::int64_t sequence_of(const zoo::Model& model, const Plan& plan);
 Bytes hidden_bytes(const zoo::Model& model, const Plan& plan);
 /// The same of every residual stream: what crosses layer and stage boundaries.
 Bytes boundary_bytes(const zoo::Model& model, const Plan& plan);
-/// What a rank sends of that to the next stage: 1/t with sequence parallelism or scatter_gather.
+/// Returns the bytes that a rank sends of that to the next stage: 1/t with sequence parallelism or
+/// scatter_gather.
 Bytes message_bytes(const zoo::Model& model, const Plan& plan);
 
 /// The whole model's operators by BlockKind.

@@ -4,8 +4,8 @@
 ///   batch_shares   microbatches of every replica in the order of dp, "12*8,4*8": the first eight
 ///                  have 12 each, the others 4. Stages and other degrees are those of all replicas;
 ///                  gradients are summed once all have done their shares
-///   parts          which parts of a machine of several sorts of devices (machine/parts.h) ranks
-///                  fill, in which order
+///   parts          which parts of a machine of several sorts of devices (machine/device_groups.h)
+///                  ranks fill, in which order
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a quantised plan leaves in the compute type, beside what no recipe quantises (quantize.h):
-/// whole layers at both ends of the model (unquantized_start_layers, unquantized_end_layers) and
-/// modules of every layer (unquantized_modules).
+/// Unquantized modules are what a quantised plan leaves in the compute type, beside what no recipe
+/// quantises (quantize.h): whole layers at both ends of the model (unquantized_start_layers,
+/// unquantized_end_layers) and modules of every layer (unquantized_modules).
 ///
 /// Ignores:  modules in a second narrow type (Nemotron 3 Super's output projections of Mamba in
 ///           mxfp8 beside nvfp4).

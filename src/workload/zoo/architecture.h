@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a model is made of: plain values, filled from a Hugging Face config.json.
+/// An architecture is what a model is made of: plain values, filled from a Hugging Face
+/// config.json.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +68,7 @@ constexpr auto named_values(PositionKind) {
   });
 }
 
-/// What moves values between the tokens of a sequence.
+/// MixerKind names what moves values between the tokens of a sequence.
 enum class MixerKind : std::uint8_t {
   attention,
   latent_attention,
@@ -94,7 +95,7 @@ constexpr auto named_values(FeedForwardKind) {
       {FeedForwardKind::none, "none", "nothing: a layer of only a mixer"},
   });
 }
-/// What the layers' input is made of.
+/// InputKind names what the layers' input is made of.
 enum class InputKind : std::uint8_t { tokens, patches, features };
 constexpr auto named_values(InputKind) {
   return std::to_array<Named<InputKind>>({
@@ -103,7 +104,7 @@ constexpr auto named_values(InputKind) {
       {InputKind::features, "features", "rows of the tables of a recommendation model"},
   });
 }
-/// What is predicted from the layers' output.
+/// HeadKind names what is predicted from the layers' output.
 enum class HeadKind : std::uint8_t { next_token, masked_token, image_class, click };
 constexpr auto named_values(HeadKind) {
   return std::to_array<Named<HeadKind>>({
@@ -202,7 +203,7 @@ struct Model {
   std::int64_t ffn = 0;            ///< inner width of the MLP
   std::int64_t vocab = 0;          ///< V, without padding
   std::int64_t max_positions = 0;  ///< rows of the learned position table, or the longest sequence
-  /// Of pre-training, where rotary positions were stretched afterwards; 0: max_positions.
+  /// Positions of pre-training, where rotary positions were stretched afterwards; 0: max_positions.
   std::int64_t trained_positions = 0;
   MlpKind mlp = MlpKind::gelu;
   NormKind norm = NormKind::layer_norm;

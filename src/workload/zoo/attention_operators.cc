@@ -79,7 +79,8 @@ std::int64_t with_compressed(const Shapes& shapes, std::int64_t tokens) {
   return tokens + (shapes.kind.compression > 0 ? tokens / shapes.kind.compression : 0);
 }
 
-/// Of K and V: one row of every key of the sequence, to which all c ranks contribute T rows each.
+/// Returns the bytes of K and V: one row of every key of the sequence, to which all c ranks
+/// contribute T rows each.
 Bytes key_value_tensor(const Shapes& shapes) {
   return shapes.tensor(with_compressed(shapes, shapes.tokens), shapes.key + shapes.value);
 }
@@ -168,8 +169,8 @@ double pairs_within(const LayerKind& kind, std::int64_t length) {
   return keys * keys / 2;
 }
 
-/// Of a document's queries and its compressed keys: a query sees those of the tokens before it, or
-/// the `chosen` last ones' number of them.
+/// Returns the pairs of a document's queries and its compressed keys: a query sees those of the
+/// tokens before it, or the `chosen` last ones' number of them.
 double compressed_pairs(const LayerKind& kind, std::int64_t length) {
   if (kind.compression == 0) {
     return 0;

@@ -18,7 +18,7 @@ struct Shapes {
 
   /// Bytes of a rows x columns tensor of the compute type; saturates.
   Bytes tensor(std::int64_t rows, std::int64_t columns) const { return element * rows * columns; }
-  /// Of T rows.
+  /// Returns the bytes of T rows.
   Bytes wide(std::int64_t columns) const { return tensor(tokens, columns); }
 
   const Model& model;
@@ -44,7 +44,7 @@ LayerKind kind_of(const Model& model, int kind);
 /// How many of the model's layers are of each kind.
 std::vector<std::int64_t> layers_by_kind(const Model& model);
 
-/// What a memory-bound operator reads and writes, in all its kernels.
+/// Traffic is what a memory-bound operator reads and writes, in all its kernels.
 struct Traffic {
   Bytes forward{0};
   int forward_kernels = 0;
@@ -91,7 +91,7 @@ void append_tower(Operators& operators, const Shapes& shapes);
 
 /// Query-key pairs of one head and sequence that a kernel which skips masked blocks computes.
 double visible_pairs(const Shapes& shapes);
-/// Of a query and every compressed key before it: what an indexer scores.
+/// Returns the pairs that an indexer scores: of a query and every compressed key before it.
 double indexed_pairs(const Shapes& shapes);
 
 /// Hyper-connections (Model::streams n > 1). In front of a branch: its mixing weights from the n

@@ -36,7 +36,8 @@ ModelOperator shared_gemm(const std::string& name, const Shapes& shapes, std::in
   return op;
 }
 
-/// Of `width` columns; fused in place, unfused as rotary() of layer_operators.cc.
+/// Returns the rotation of `width` columns; fused in place, unfused as rotary() of
+/// layer_operators.cc.
 ModelOperator rotation(const std::string& name, const Shapes& shapes, std::int64_t width) {
   const bool fused = shapes.options.fused_kernels;
   const Bytes traffic = (fused ? 2 : 10) * shapes.wide(width);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What comes before the first layer and after the last.
+/// Edge operators come before the first layer and after the last.
 #include <algorithm>
 
 #include "workload/zoo/builder.h"

@@ -35,11 +35,12 @@ ModelOperator router(const Shapes& shapes) {
   return op;
 }
 
-/// What rows of tokens pass on their way to the experts, or back, beside the exchange: each token
-/// is copied to its top_k destinations (reads T, writes T top_k rows), and what arrives is sorted
-/// by expert (reads and writes T top_k rows; Megatron-LM's all-to-all dispatcher). An exchange that
-/// merges copies takes the tokens as they are; what arrives is copied to its experts (reads T
-/// token_copies, writes T top_k rows; its flex dispatcher). Padding copies all rows once more.
+/// Returns the bytes that rows of tokens pass on their way to the experts, or back, beside the
+/// exchange: each token is copied to its top_k destinations (reads T, writes T top_k rows), and
+/// what arrives is sorted by expert (reads and writes T top_k rows; Megatron-LM's all-to-all
+/// dispatcher). An exchange that merges copies takes the tokens as they are; what arrives is copied
+/// to its experts (reads T token_copies, writes T top_k rows; its flex dispatcher). Padding copies
+/// all rows once more.
 Bytes moves(const Shapes& shapes) {
   const Bytes tokens = shapes.wide(routed_width(shapes));
   const Bytes rows = shapes.tensor(routed_rows(shapes), routed_width(shapes));

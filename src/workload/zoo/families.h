@@ -10,7 +10,7 @@
 
 namespace orrery::zoo {
 
-/// What most families call their depth.
+/// Most families call their depth so.
 inline constexpr std::string_view kLayers = "num_hidden_layers";
 
 Model read_gpt2(Reader& read);

@@ -229,8 +229,9 @@ void check_size(Reader& read, const Model& m, std::string_view layers_field) {
                layers_field, "a model of fewer than 2^50 parameters; this one has more");
 }
 
-/// What the rotary positions were stretched from: beside max_position_embeddings or in the map that
-/// says how (rope_scaling, or rope_parameters of newer files). 0 where nothing was.
+/// Returns the positions that the rotary positions were stretched from: beside
+/// max_position_embeddings or in the map that says how (rope_scaling, or rope_parameters of newer
+/// files). 0 where nothing was.
 std::int64_t trained_positions(Reader& read, std::int64_t longest) {
   constexpr std::string_view kName = "original_max_position_embeddings";
   std::int64_t trained = optional_extent(read, kName, kMaxPositions).value_or(0);

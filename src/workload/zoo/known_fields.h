@@ -85,7 +85,7 @@ inline constexpr auto kIgnoredGpt2 = std::to_array<std::string_view>({
     "summary_type",
     "summary_use_proj",
 });
-/// Of decoders with rotary positions: read_decoder.
+/// Decoders with rotary positions (read_decoder) have these fields, which change nothing.
 inline constexpr auto kIgnoredDecoder = std::to_array<std::string_view>({
     "is_llama_config",
     "layer_norm_eps",

@@ -15,8 +15,8 @@
 namespace orrery::zoo {
 namespace {
 
-/// Of T rows of `width`: down-projection of the layer's normalised input. `shares`: that input is
-/// saved by the projection before.
+/// Appends the down-projection of T rows of `width` of the layer's normalised input. `shares`: that
+/// input is saved by the projection before.
 void append_down(Operators& operators, const Shapes& shapes, const std::string& name,
                  std::int64_t width, bool shares) {
   operators.push_back(

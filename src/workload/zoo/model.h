@@ -30,7 +30,7 @@ Result<Model> parse_model(const ConfigNode& node, std::string name);
 /// or after the folder when the file is called config.json.
 Result<Model> load_model(const std::string& name_or_path);
 
-/// What load_model() parses, before it does.
+/// A ModelFile is what load_model() parses, before it does.
 struct ModelFile {
   std::string name;
   ConfigNode node;
@@ -63,12 +63,13 @@ struct ParameterCount {
   std::int64_t head = 0;  ///< untied output projection and its bias, else 0
   std::int64_t mtp = 0;   ///< multi-token prediction; published counts mostly leave it out
   std::int64_t total = 0;
-  /// Of the total, those that work on one token: all but the experts that are not chosen.
+  /// Parameters of the total that work on one token: all but the experts that are not chosen.
   std::int64_t active = 0;
 };
 ParameterCount count_parameters(const Model& model);
 
-/// What tensor parallelism must divide without remainder: {"attention heads", 32}.
+/// A TensorExtent is what tensor parallelism must divide without remainder: {"attention heads",
+/// 32}.
 struct TensorExtent {
   std::string what;
   std::int64_t extent = 0;
@@ -100,7 +101,7 @@ enum class TensorBoundary : std::uint8_t {
 /// (full recompute does with every operator of a layer).
 enum class RecomputeGroup : std::uint8_t { never, selective };
 
-/// What training does with an operator's parameters (workload/plan/lora.h).
+/// Weights says what training does with an operator's parameters (workload/plan/lora.h).
 enum class Weights : std::uint8_t { trained, frozen, adapter };
 
 /// One operator of the model for one microbatch of B sequences of S tokens on one device, before
@@ -134,8 +135,8 @@ struct ModelOperator {
   Weights weights = Weights::trained;
   bool unquantized = false;  ///< stays in the compute type in quantised plans, too
   Bytes saved{0};            ///< activations kept for backward, at t = 1
-  /// Of a routed expert: split over the expert axes instead of tp. A grouped GEMM's batch is the
-  /// number of experts and its m the mean number of rows that one of them gets.
+  /// The operator belongs to a routed expert: split over the expert axes instead of tp. A grouped
+  /// GEMM's batch is the number of experts and its m the mean number of rows that one of them gets.
   bool expert = false;
   std::int64_t experts = 0;  ///< of the model, of a routed expert's
   Bytes routed{0};           ///< of dispatch and combine: T top_k H elements

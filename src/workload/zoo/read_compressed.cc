@@ -13,7 +13,7 @@ namespace {
 /// A stream's mixing weights are n (n + 2) columns.
 constexpr std::int64_t kMaxStreams = 64;
 
-/// What `compress_ratios` or, in newer files, `layer_types` says of a layer.
+/// Compression is what `compress_ratios` or, in newer files, `layer_types` says of a layer.
 struct Compression {
   std::int64_t ratio;
   std::string_view type;

@@ -20,7 +20,8 @@ Model read_any(Reader& read, const DecoderDefaults& defaults) {
   return m;
 }
 
-/// Of every `period` layers the last sees all keys, unless `layer_types` says otherwise.
+/// Reads windows: the last of every `period` layers sees all keys, unless `layer_types` says
+/// otherwise.
 void read_windows(Reader& read, Model& m, std::int64_t period) {
   const std::int64_t window = count(read, "sliding_window", kMaxPositions, 4096);
   std::vector<std::string> types = layer_types(read, m);

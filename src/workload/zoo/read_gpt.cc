@@ -9,7 +9,7 @@
 namespace orrery::zoo {
 namespace {
 
-/// What a family calls the fields of its shape.
+/// ShapeNames are what a family calls the fields of its shape.
 struct ShapeNames {
   std::string_view layers;
   std::string_view hidden;

@@ -142,8 +142,8 @@ bool has(const std::vector<LayerKind>& layers, MixerKind kind) {
   return false;
 }
 
-/// What every Nemotron-H has, with or without experts; newer files leave the number of layers to
-/// the list.
+/// Reads what every Nemotron-H has, with or without experts; newer files leave the number of layers
+/// to the list.
 Model read_common(Reader& read, std::int64_t layers) {
   constexpr std::array<std::string_view, 6> kNoEffect{
       "layer_norm_epsilon", "num_logits_to_keep",       "partial_rotary_factor",

@@ -68,7 +68,7 @@ std::int64_t flits(std::int64_t bytes) {
   return 7 * (bytes / 256) + (rest > 0 ? (rest + 49) / 50 + 1 : 0);
 }
 
-/// Of the groups of 2 x 2 and 4: published formulas of steps in which nothing meets.
+/// Published formulas hold for the groups of 2 x 2 and 4, in steps in which nothing meets.
 RC_GTEST_PROP(Synthetic, CollectivesOfFourTakeTheClosedForm, ()) {
   const auto topology = *rc::gen::element(Topology::mesh2d, Topology::torus2d, Topology::torus3d,
                                           Topology::two_switch);

@@ -176,14 +176,14 @@ std::vector<Held> start(const Problem& problem, std::uint64_t seed) {
   const bool sums = std::any_of(problem.from.begin(), problem.from.end(), [](const Placement& p) {
     return p.kind == Placement::Kind::partial;
   });
-  std::vector<std::vector<double>> summands(sums ? static_cast<std::size_t>(problem.mesh.ranks())
-                                                 : 1);
-  for (std::vector<double>& values : summands) {
+  std::vector<std::vector<double>> partial_sums(
+      sums ? static_cast<std::size_t>(problem.mesh.ranks()) : 1);
+  for (std::vector<double>& values : partial_sums) {
     for (std::size_t i = 0; i < elements; ++i) {
       values.push_back(uniform(random));
     }
   }
-  return scattered(problem.shape, problem.mesh, problem.from, summands);
+  return scattered(problem.shape, problem.mesh, problem.from, partial_sums);
 }
 
 void expect_equal_bits(const std::vector<Held>& a, const std::vector<Held>& b) {
@@ -299,7 +299,7 @@ RC_GTEST_PROP(Fusion, AnySequenceLeavesEachRankWhatTheLayoutSays, ()) {
   const auto elements =
       static_cast<std::size_t>(problem.shape.extents[0] * problem.shape.extents[1]);
   const std::int64_t ranks = problem.mesh.ranks();
-  std::vector<std::vector<double>> summands(static_cast<std::size_t>(ranks));
+  std::vector<std::vector<double>> partial_sums(static_cast<std::size_t>(ranks));
   for (std::int64_t r = 0; r < ranks; ++r) {
     double own = 1;  // copies are equal: a factor of the axes with summands alone
     for (std::size_t axis = 0; axis < problem.from.size(); ++axis) {
@@ -308,7 +308,7 @@ RC_GTEST_PROP(Fusion, AnySequenceLeavesEachRankWhatTheLayoutSays, ()) {
       }
     }
     for (std::size_t i = 0; i < elements; ++i) {
-      summands[static_cast<std::size_t>(r)].push_back(own * static_cast<double>(i + 1));
+      partial_sums[static_cast<std::size_t>(r)].push_back(own * static_cast<double>(i + 1));
     }
   }
   double factor = 1;
@@ -319,7 +319,7 @@ RC_GTEST_PROP(Fusion, AnySequenceLeavesEachRankWhatTheLayoutSays, ()) {
     }
   }
   const auto after =
-      move(scattered(problem.shape, problem.mesh, problem.from, summands), *steps, problem);
+      move(scattered(problem.shape, problem.mesh, problem.from, partial_sums), *steps, problem);
   if (!after) {
     RC_LOG(after.error().to_string());
   }

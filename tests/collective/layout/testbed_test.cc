@@ -77,13 +77,14 @@ std::vector<Program> programs() {
   };
 }
 
-/// Who else uses the lane of a message that goes one way. Ports: nobody, it has what a ring has.
-/// Uplinks: ranks 2i and 2i + 1 share one link to the host (which program sends from even to odd
-/// ranks says so: sp+pp), and a ring's two ranks send over it at once. So a message has twice a
-/// ring's rate where its neighbour sends nothing, and a ring's where the neighbour sends too.
+/// A Lane says who else uses the lane of a message that goes one way. Ports: nobody, it has what a
+/// ring has. Uplinks: ranks 2i and 2i + 1 share one link to the host (which program sends from even
+/// to odd ranks says so: sp+pp), and a ring's two ranks send over it at once. So a message has
+/// twice a ring's rate where its neighbour sends nothing, and a ring's where the neighbour sends
+/// too.
 enum class Lane { port, uplink };
 
-/// Of sp+pp alone: even ranks send, odd ones receive.
+/// Says whether a pair has an uplink alone, sp+pp only: even ranks send, odd ones receive.
 bool has_uplink_alone(const Program& program) {
   return std::string_view(program.pair) == "sp+pp";
 }

@@ -88,7 +88,7 @@ TEST(CustomRun, TheImportedRingOfEightHasTheReferenceTime) {
   EXPECT_EQ(finish_of(input, Backend::unaware), Time(43'025'000));
 }
 
-/// What ASTRA-sim's converter makes of a ring: 2(p-1) times send and receive, the first p-1
+/// Returns what ASTRA-sim's converter makes of a ring: 2(p-1) times send and receive, the first p-1
 /// receptions each followed by work, all in one chain.
 chakra::TraceSet converted_ring(std::int64_t ranks, Bytes message, Time work) {
   chakra::Program program;

@@ -85,8 +85,8 @@ TEST(AstraEvents, ARepeatedEventComesAsOftenAsItWasPushed) {
   EXPECT_EQ(events.popped(), 602U);
 }
 
-/// Of few events at few instants, so that repetitions are common, against all of them in rows:
-/// those of a rank go to its first of the instant.
+/// Few events at few instants, so that repetitions are common, equal all of them in rows: those of
+/// a rank go to its first of the instant.
 RC_GTEST_PROP(AstraEventsProperty, equal_rows_by_instant_and_rank, ()) {
   constexpr std::uint32_t kRanks = 3;
   Events events(kRanks);

@@ -88,7 +88,8 @@ RC_GTEST_PROP(AstraFold, one_rank_stands_for_each_colour, ()) {
   expect_equal(input, random_options());
 }
 
-/// Its loads are of all ranks: of several lines the second is planned with what the first has left.
+/// Loads are those of all ranks: of several lines the second is planned with what the first has
+/// left.
 TEST(AstraFold, LinesUnderThemisArePlannedByWhicheverComesFirst) {
   const Dimension ring = dimension(Building::ring, 4, 100);
   chakra::Node reduce = small_tests::collective(0, chakra::CollectiveType::all_reduce, kMegabyte);

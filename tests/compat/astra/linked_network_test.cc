@@ -71,7 +71,7 @@ TEST(AstraLinkedNetwork, PacketsShareTheLinkInToTheirReceiver) {
 }
 
 TEST(AstraLinkedNetwork, PacketsMoveNoFurtherThanWhatMayBeginOthers) {
-  // A direct exchange begins messages while others are under way: never faster than 7 * 1,064 ns
+  // A direct exchange begins messages while others are in flight: never faster than 7 * 1,064 ns
   // of a sender's port, never slower than twice that.
   const RunInput input =
       input_of({dimension(Building::switched, 8, 1, 50_ns)}, Algorithm::direct,

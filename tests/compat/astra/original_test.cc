@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What ASTRA-sim 518bd51 (analytical back-ends, March 2026) printed, every rank to the nanosecond:
-/// causes.txt has a small run for each of its peculiarities (named M1 to M11), random.txt 120
-/// random runs of 1 to 64 NPUs. A run is lines of key and value:
+/// ASTRA-sim 518bd51 (analytical back-ends, March 2026) printed these times, every rank to the
+/// nanosecond: causes.txt has a small run for each of its peculiarities (named M1 to M11),
+/// random.txt 120 random runs of 1 to 64 NPUs. A run is lines of key and value:
 ///
 ///   case      its name, back-end and options
 ///   system, network, memory, groups   the files

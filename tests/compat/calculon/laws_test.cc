@@ -61,7 +61,7 @@ TEST(CalculonFootprint, WeightsAndOptimizerOfAllBlocks) {
   EXPECT_EQ(held.weight_gradients, Bytes((4 + 3 * 2) * weights));
 }
 
-/// Of p stages and m microbatches the bubble is p - 1 microbatches' work of a stage without its
+/// The bubble of p stages and m microbatches is p - 1 microbatches' work of a stage without its
 /// messages' part: with free messages forward + backward over m, times p - 1.
 TEST(CalculonStep, TheBubbleIsOneMicrobatchForEveryOtherStage) {
   System system = simple();

@@ -5,7 +5,8 @@
 
 namespace orrery::compute {
 
-/// Of a prompt in 16 bits: half of the pairs; queries, keys, values and output each once.
+/// Returns the attention of a prompt in 16 bits: half of the pairs; queries, keys, values and
+/// output each once.
 inline graph::Operator causal_attention(std::int64_t heads, std::int64_t length,
                                         std::int64_t width) {
   graph::Operator op;

@@ -28,7 +28,7 @@ Device ten_units() {
   return device;
 }
 
-/// Of 8 heads, 2 of them with keys and values.
+/// Returns the tiles of 8 heads, 2 of them with keys and values.
 DecodeTiles decodes(std::int64_t sequences, double keys, double longest) {
   return {.sequences = sequences,
           .heads = 8,

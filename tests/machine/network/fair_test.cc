@@ -255,11 +255,11 @@ RC_GTEST_PROP(FairNetwork, IsNeverFasterThanTheBandwidthBound, ()) {
     RC_ASSERT(network.busy(link) <= *std::max_element(times.begin(), times.end()) + Time(count));
   }
   for (std::size_t m = 0; m < times.size(); ++m) {
-    std::vector<topology::Hop> way;
-    map.route(sent[m].source, sent[m].destination, way);
+    std::vector<topology::Hop> route;
+    map.route(sent[m].source, sent[m].destination, route);
     Time least = sent[m].when;
     Time slowest{0};
-    for (const topology::Hop& hop : way) {
+    for (const topology::Hop& hop : route) {
       least += hop.latency;
       slowest = std::max(slowest, sent[m].bytes / hop.bandwidth);
     }

@@ -126,10 +126,10 @@ TEST(FifoNetwork, BusyTimeIsTheSumOfSerialisations) {
   const topology::LinkMap map({dimension(Kind::switched, 4, 100, 2_us)});
   FifoNetwork network(map.links());
   (void)arrivals(network, map, {{1, 0, kMessageSize}, {2, 0, kMessageSize}});
-  std::vector<topology::Hop> way;
-  map.route(1, 0, way);
-  EXPECT_EQ(network.busy(way[0].link), 10_us);
-  EXPECT_EQ(network.busy(way[1].link), 20_us);
+  std::vector<topology::Hop> route;
+  map.route(1, 0, route);
+  EXPECT_EQ(network.busy(route[0].link), 10_us);
+  EXPECT_EQ(network.busy(route[1].link), 20_us);
 }
 
 /// Networks of up to three dimensions, any kinds, each with its own speed.
@@ -168,11 +168,11 @@ RC_GTEST_PROP(FifoNetwork, IsNeverFasterThanTheBandwidthBound, ()) {
   FifoNetwork network(map.links());
   const auto times = arrivals(network, map, drawn.messages);
   for (std::size_t m = 0; m < times.size(); ++m) {
-    std::vector<topology::Hop> way;
-    map.route(drawn.messages[m].source, drawn.messages[m].destination, way);
+    std::vector<topology::Hop> route;
+    map.route(drawn.messages[m].source, drawn.messages[m].destination, route);
     Time latency{0};
     Time slowest{0};
-    for (const topology::Hop& hop : way) {
+    for (const topology::Hop& hop : route) {
       latency += hop.latency;
       slowest = std::max(slowest, drawn.messages[m].bytes / hop.bandwidth);
     }
@@ -187,11 +187,11 @@ RC_GTEST_PROP(FifoNetwork, AloneTakesTheClosedForm, ()) {
   RandomCase drawn = random_case();
   drawn.messages.resize(1);
   const topology::LinkMap map(drawn.dimensions);
-  std::vector<topology::Hop> way;
-  map.route(drawn.messages[0].source, drawn.messages[0].destination, way);
+  std::vector<topology::Hop> route;
+  map.route(drawn.messages[0].source, drawn.messages[0].destination, route);
   Time through = drawn.messages[0].when;
   Time slowest{0};
-  for (const topology::Hop& hop : way) {
+  for (const topology::Hop& hop : route) {
     const Time held = drawn.messages[0].bytes / hop.bandwidth;
     through += hop.latency;
     slowest = std::max(slowest, held);

@@ -85,7 +85,7 @@ TEST(Flows, PortsAndUplinksChosenJobByJobGiveAJobAllOfItsNic) {
   }
 }
 
-TEST(Flows, LatencyIsThatOfTheWay) {
+TEST(Flows, LatencyIsThatOfTheRoute) {
   // 4 links of 1 us and 12.5 GB/s: 1 MB takes 80 us.
   const LinkGraph graph = made("leaf_spine:leaves=2,spines=2,hosts=2");
   const FlowRun run =
@@ -130,7 +130,7 @@ RC_GTEST_PROP(Flows, OrderOfTheTableIsOfNoMatter, ()) {
   const FlowRun run = run_on(graph, Routing::ecmp, flows, 7);
   std::vector<FlowRequest> reversed(flows.rbegin(), flows.rend());
   const FlowRun again = run_on(graph, Routing::ecmp, reversed, 7);
-  // Equal flows may change places, and so their ways.
+  // Equal flows may change places, and so their routes.
   std::vector<Time> a = run.finish;
   std::vector<Time> b = again.finish;
   std::ranges::sort(a);
@@ -225,7 +225,7 @@ RC_GTEST_PROP(Flows, FoldedOnesAreAsAll, ()) {
 }
 
 TEST(Flows, AllToAllOnAFullTreeIsTheHostBound) {
-  // 15 flows of 1 MB leave each host over 12.5 GB/s: 1.2 ms, whatever way they take by d_mod_k.
+  // 15 flows of 1 MB leave each host over 12.5 GB/s: 1.2 ms, whatever route they take by d_mod_k.
   const LinkGraph graph = made("fat_tree:k=4,latency=0us");
   const auto flows = make_traffic({.kind = Traffic::all_to_all, .bytes = Bytes(1'000'000)}, 16);
   for (const Routing routing : {Routing::spray, Routing::d_mod_k, Routing::colour}) {

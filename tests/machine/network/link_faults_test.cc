@@ -116,7 +116,7 @@ TEST(LinkFaults, ThenItGoesBackWhenTheLinkIs) {
 
 TEST(LinkFaults, AColouringIsDoneAgainWhereTheFileSaysSo) {
   // Four flows on four spines, one of which is gone from 0.25 ms on: of three uplinks a flow has
-  // 3/4 of its rate if all are spread, a half if the one without a way joins another.
+  // 3/4 of its rate if all are spread, a half if the one without a route joins another.
   const Case colour{
       std::move(*topology::parse_topology("leaf_spine:leaves=2,hosts=4,spines=4", "")),
       Routing::colour};

@@ -22,7 +22,7 @@ using topology::LinkMap;
 
 constexpr Time kMicrosecond = 1_us;
 
-/// Of a switch of 1 GB/s and 1 us.
+/// Returns a switch of 1 GB/s and 1 us.
 LinkMap switch_of(std::int64_t devices) {
   return LinkMap({dimension(DimensionKind::switched, devices, 1, kMicrosecond)});
 }
@@ -65,14 +65,14 @@ TEST(PacketLinks, WhatAWayStatesBeyondItsLinksComesAfterAndItsRateCounts) {
   // 3 us of software, and 0.5 of the bandwidth: packets take 18,128 ns on both links.
   const LinkMap map = switch_of(2);
   PacketLinks links(map, {.protocol = Protocol::roce});
-  std::vector<topology::Hop> way;
-  map.route(0, 1, way);
-  for (topology::Hop& hop : way) {
+  std::vector<topology::Hop> route;
+  map.route(0, 1, route);
+  for (topology::Hop& hop : route) {
     hop.bandwidth = hop.bandwidth * 0.5;
   }
-  way.back().latency += 3_us;
+  route.back().latency += 3_us;
   engine::EventQueue queue;
-  links.start({0, 1, Bytes(90'000)}, way, queue);
+  links.start({0, 1, Bytes(90'000)}, route, queue);
   links.settle(queue);
   ASSERT_FALSE(queue.empty());
   EXPECT_EQ(queue.next_time(), Time(18'128'000) * 11 + 4_us);
@@ -155,22 +155,22 @@ TEST(PacketLinks, MessagesTogetherAreTheBareRunsFlows) {
   const LinkMap map = laid(graph, topology::Routing::ecmp);
   std::vector<TimedMessage> messages;
   std::vector<FlowRequest> flows;
-  std::vector<std::vector<std::int32_t>> ways;
+  std::vector<std::vector<std::int32_t>> routes;
   for (const std::int32_t source : {1, 2, 3, 7, 12}) {
     messages.push_back({source, 0, Bytes(90'000 + source * 20'000), Time(0)});
     flows.push_back({.source = source, .target = 0, .bytes = messages.back().bytes});
     std::vector<topology::Hop> hops;
     map.route(source, 0, hops);
-    ways.emplace_back();
+    routes.emplace_back();
     for (const topology::Hop& hop : hops) {
-      ways.back().push_back(static_cast<std::int32_t>(hop.link));
+      routes.back().push_back(static_cast<std::int32_t>(hop.link));
     }
   }
   const PacketOptions options{.protocol = Protocol::roce};
-  const PacketRun run = run_packets(*graph, flows, ways, options);
+  const PacketRun run = run_packets(*graph, flows, routes, options);
   const auto found = packet_arrivals(map, options, messages);
   for (std::size_t f = 0; f < flows.size(); ++f) {
-    const auto links = static_cast<std::int64_t>(ways[f].size());
+    const auto links = static_cast<std::int64_t>(routes[f].size());
     EXPECT_EQ(run.finish[f], found[f] + (Bytes(64) / Bandwidth(12.5e9) + kMicrosecond) * links);
   }
 }

@@ -36,7 +36,7 @@ TEST(PacketPorts, NdpsCreditsWaitAtEachPortForWhatItSends) {
 TEST(PacketPorts, SprayedOnesUseAllPortsOfAHost) {
   // Two hosts with a port of 12.5 GB/s to each of two switches, both send 10 MB: 800 us of one
   // port's, 400 us of both. Ways by hash are up to a tenth off even, and the last packet waits for
-  // its way.
+  // its route.
   const auto graph = topology::read_topology(
       "hosts: [a, b]\nswitches: [l, r]\nlinks:\n"
       "  - {from: a, to: l, bandwidth: 100 Gbit/s, latency: 1 us}\n"
@@ -60,7 +60,7 @@ TEST(PacketPorts, SprayedOnesUseAllPortsOfAHost) {
 }
 
 RC_GTEST_PROP(PacketPorts, EveryFlowEndsOnATorusWhoseRoutersAreHosts, ()) {
-  // Ways by hash leave a host over any of its links.
+  // Routes by hash leave a host over any of its links.
   const LinkGraph graph = *topology::parse_topology("torus:3x4", "test");
   std::vector<FlowRequest> flows;
   const int count = *rc::gen::inRange(1, 20);

@@ -28,8 +28,8 @@ struct HtsimCase {
 
 class Htsim : public ::testing::TestWithParam<HtsimCase> {};
 
-std::vector<std::int32_t> way_of(Router& router, const FlowRequest& flow, const std::string& up,
-                                 const std::string& core, int half) {
+std::vector<std::int32_t> route_of(Router& router, const FlowRequest& flow, const std::string& up,
+                                   const std::string& core, int half) {
   const std::array<std::int32_t, 3> choice{0, up.empty() ? 0 : std::stoi(up) % half,
                                            core.empty() ? 0 : std::stoi(core) / half};
   std::vector<topology::Hop> hops;
@@ -46,7 +46,7 @@ struct Ratios {
   double mean = 0;
 };
 
-/// Of our run's finish times to csg-htsim's.
+/// Returns the ratios of our run's finish times to csg-htsim's.
 Ratios against_htsim(const HtsimCase& given) {
   const auto table = load_csv(std::string(ORRERY_SOURCE_DIR) + "/tests/machine/network/htsim/" +
                               given.name + ".csv");
@@ -54,10 +54,10 @@ Ratios against_htsim(const HtsimCase& given) {
   const LinkGraph graph = tree(given.k, given.rate);
   Router router(graph, Routing::ecmp, 1);
   std::vector<FlowRequest> flows;
-  std::vector<std::vector<std::int32_t>> ways;
+  std::vector<std::vector<std::int32_t>> routes;
   double largest = 0;
   double sum = 0;
-  // Swift's ways are not known: its runs here do not depend on them.
+  // Swift's routes are not known: its runs here do not depend on them.
   const bool hashed = std::string(given.name).find("_ecmp_") != std::string::npos &&
                       given.protocol != Protocol::swift;
   for (const CsvRow& row : table->rows) {
@@ -65,14 +65,14 @@ Ratios against_htsim(const HtsimCase& given) {
                      .target = std::stoi(row.cells[1]),
                      .bytes = Bytes(std::stoll(row.cells[2]))});
     if (hashed) {
-      ways.push_back(way_of(router, flows.back(), row.cells[4], row.cells[5], given.k / 2));
+      routes.push_back(route_of(router, flows.back(), row.cells[4], row.cells[5], given.k / 2));
     }
     largest = std::max(largest, std::stod(row.cells[6]));
     sum += std::stod(row.cells[6]);
   }
   const PacketOptions options{.protocol = given.protocol};
   const PacketRun run =
-      hashed ? run_packets(graph, flows, ways, options) : *run_packets(router, flows, options);
+      hashed ? run_packets(graph, flows, routes, options) : *run_packets(router, flows, options);
   double found = 0;
   for (const Time finish : run.finish) {
     found += to_seconds(finish);
@@ -183,7 +183,7 @@ TEST(Packets, SprayedOnesTakeAWayByHashEach) {
 }
 
 TEST(Packets, TakeTheWayThatIsStated) {
-  // As with the same links given one by one; EQDS does not spray a flow with a stated way.
+  // As with the same links given one by one; EQDS does not spray a flow with a stated route.
   const LinkGraph graph = tree(4, "100Gbit/s");
   std::int32_t aggregation = 0;
   while (graph.vertices[static_cast<std::size_t>(aggregation)].name != "aggregation1") {

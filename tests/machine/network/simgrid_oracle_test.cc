@@ -55,7 +55,7 @@ std::string oracle_platform(const std::string& topology, const std::string& para
          topology + "\" topo_parameters=\"" + parameters + "\"/>\n</zone></platform>\n";
 }
 
-/// What SimGrid says, by flow.
+/// Returns what SimGrid says, by flow.
 std::vector<double> ask_simgrid(const std::string& platform, const std::string& flows) {
   const std::string command = simgrid_flows() + " " + platform + " flows " + flows + " 2>/dev/null";
   std::vector<double> finish;

@@ -69,7 +69,7 @@ RC_GTEST_PROP(EdgeColours, NoTwoEdgesOfALeafSideShareAColour, ()) {
 
 TEST(Colour, LoadIsThatOfIdealSprayingForEverySmallInstance) {
   // All matrices of 0 to 2 flows between 2 leaves and all of 0 or 1 between 3; 1 to 3 spines. The
-  // load of spraying is degree / spines, and no way of single paths has less.
+  // load of spraying is degree / spines, and no route of single paths has less.
   int instances = 0;
   for (const int leaves : {2, 3}) {
     const int pairs = leaves * (leaves - 1);
@@ -103,8 +103,8 @@ TEST(Colour, LoadIsThatOfIdealSprayingForEverySmallInstance) {
   EXPECT_EQ(instances, 3 * (15 + 63));
 }
 
-/// Of all ways to put every flow on one of the spines whole, the least load of the busiest uplink
-/// or downlink.
+/// Returns the least load of the busiest uplink or downlink, of all ways to put every flow on one
+/// of the spines whole.
 int least_whole_load(const std::vector<LeafPair>& edges, int leaves, int spines) {
   int least = std::numeric_limits<int>::max();
   int codes = 1;

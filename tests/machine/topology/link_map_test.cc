@@ -20,7 +20,7 @@ NetworkDimension dimension(Kind kind, std::int64_t size, Bandwidth bandwidth, Ti
   return d;
 }
 
-std::vector<Hop> way(const LinkMap& map, std::int64_t from, std::int64_t to) {
+std::vector<Hop> route(const LinkMap& map, std::int64_t from, std::int64_t to) {
   std::vector<Hop> hops;
   map.route(from, to, hops);
   return hops;
@@ -29,23 +29,23 @@ std::vector<Hop> way(const LinkMap& map, std::int64_t from, std::int64_t to) {
 TEST(LinkMap, BandwidthOfADeviceSpreadsOverItsLinks) {
   // 120 GB/s per device: a ring of 4 has 60 a direction, a pair 120, 4 fully connected 40 a link, a
   // switch 120.
-  EXPECT_EQ(way(LinkMap({dimension(Kind::ring, 4, 120_GBps)}), 0, 1)[0].bandwidth, 60_GBps);
-  EXPECT_EQ(way(LinkMap({dimension(Kind::ring, 2, 120_GBps)}), 0, 1)[0].bandwidth, 120_GBps);
-  EXPECT_EQ(way(LinkMap({dimension(Kind::fully_connected, 4, 120_GBps)}), 3, 1)[0].bandwidth,
+  EXPECT_EQ(route(LinkMap({dimension(Kind::ring, 4, 120_GBps)}), 0, 1)[0].bandwidth, 60_GBps);
+  EXPECT_EQ(route(LinkMap({dimension(Kind::ring, 2, 120_GBps)}), 0, 1)[0].bandwidth, 120_GBps);
+  EXPECT_EQ(route(LinkMap({dimension(Kind::fully_connected, 4, 120_GBps)}), 3, 1)[0].bandwidth,
             40_GBps);
-  EXPECT_EQ(way(LinkMap({dimension(Kind::switched, 4, 120_GBps)}), 0, 1)[0].bandwidth, 120_GBps);
+  EXPECT_EQ(route(LinkMap({dimension(Kind::switched, 4, 120_GBps)}), 0, 1)[0].bandwidth, 120_GBps);
 }
 
 TEST(LinkMap, RingsGoTheShorterWayAndMeshesStayOpen) {
   const LinkMap ring({dimension(Kind::ring, 8, 100_GBps)});
-  EXPECT_EQ(way(ring, 0, 3).size(), 3U);
-  EXPECT_EQ(way(ring, 0, 5).size(), 3U);
-  EXPECT_EQ(way(ring, 0, 4).size(), 4U);
-  EXPECT_EQ(way(LinkMap({dimension(Kind::mesh, 8, 100_GBps)}), 0, 7).size(), 7U);
+  EXPECT_EQ(route(ring, 0, 3).size(), 3U);
+  EXPECT_EQ(route(ring, 0, 5).size(), 3U);
+  EXPECT_EQ(route(ring, 0, 4).size(), 4U);
+  EXPECT_EQ(route(LinkMap({dimension(Kind::mesh, 8, 100_GBps)}), 0, 7).size(), 7U);
 }
 
 TEST(LinkMap, LatencyOfASwitchIsPaidOnce) {
-  const auto hops = way(LinkMap({dimension(Kind::switched, 8, 100_GBps, Time(1001))}), 2, 5);
+  const auto hops = route(LinkMap({dimension(Kind::switched, 8, 100_GBps, Time(1001))}), 2, 5);
   ASSERT_EQ(hops.size(), 2U);
   EXPECT_EQ(hops[0].latency + hops[1].latency, Time(1001));
 }
@@ -57,7 +57,7 @@ TEST(LinkMap, SwitchesOfOneNicShareTheirPort) {
   inner.nic = outer.nic = "nic";
   const LinkMap shared({inner, outer});
   EXPECT_EQ(shared.links(), 16U);
-  EXPECT_EQ(way(shared, 0, 1)[0].link, way(shared, 0, 4)[0].link);
+  EXPECT_EQ(route(shared, 0, 1)[0].link, route(shared, 0, 4)[0].link);
 }
 
 TEST(LinkMap, DimensionsOfOneNicHaveOnePortWhateverTheirKind) {
@@ -67,7 +67,7 @@ TEST(LinkMap, DimensionsOfOneNicHaveOnePortWhateverTheirKind) {
   inner.nic = outer.nic = "nic";
   const LinkMap map({inner, outer});
   EXPECT_EQ(map.up(1, 1), map.port_out(1, 0));
-  const auto hops = way(map, 1, 2);
+  const auto hops = route(map, 1, 2);
   ASSERT_EQ(hops.size(), 3U);
   EXPECT_EQ(hops[0], (Hop{map.port_out(1, 0), 100_GBps, Time(0)}));
   EXPECT_EQ(hops[1].bandwidth, 50_GBps);
@@ -130,11 +130,11 @@ TEST(LinkMap, AnOuterSwitchReachesAnyDeviceDirectly) {
 TEST(LinkMap, EveryPairOfAFullyConnectedDimensionHasItsOwnLink) {
   // What 0 and 2 send to 1 does not meet.
   const LinkMap map({dimension(Kind::fully_connected, 3, 100_GBps)});
-  EXPECT_NE(way(map, 0, 1)[0].link, way(map, 2, 1)[0].link);
+  EXPECT_NE(route(map, 0, 1)[0].link, route(map, 2, 1)[0].link);
 }
 
 RC_GTEST_PROP(LinkMap, EveryLinkBelongsToOneDeviceAndDimension, ()) {
-  // Ways of two devices to their neighbours never share a first link, and dimension_of finds the
+  // Routes of two devices to their neighbours never share a first link, and dimension_of finds the
   // dimension that was crossed.
   std::vector<NetworkDimension> dimensions;
   for (int d = *rc::gen::inRange(1, 4); d > 0; --d) {
@@ -149,7 +149,7 @@ RC_GTEST_PROP(LinkMap, EveryLinkBelongsToOneDeviceAndDimension, ()) {
     const std::int64_t size = dimensions[static_cast<std::size_t>(d)].size;
     for (std::int64_t device = 0; device < map.devices(); ++device) {
       if (map.coordinate(device, d) + 1 < size) {
-        const auto hops = way(map, device, device + stride);
+        const auto hops = route(map, device, device + stride);
         RC_ASSERT(first.insert(hops.front().link).second);
         RC_ASSERT(hops.front().link < map.links());
         RC_ASSERT(map.dimension_of(hops.front().link) == d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Topology files of other programs: sizes, rates, latencies and ways by hand.
+/// Topology files of other programs: sizes, rates, latencies and routes by hand.
 #include "machine/topology/read.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ std::string refused(const std::string& name, const std::string& text) {
   return graph ? std::string() : graph.error().to_string();
 }
 
-std::vector<Hop> way_between(const LinkGraph& graph, std::int32_t from, std::int32_t to) {
+std::vector<Hop> route_between(const LinkGraph& graph, std::int32_t from, std::int32_t to) {
   Router router(graph, Routing::shortest);
   std::vector<Hop> hops;
   EXPECT_TRUE(router.route(from, to, 0, hops));
@@ -36,7 +36,7 @@ std::vector<Hop> way_between(const LinkGraph& graph, std::int32_t from, std::int
 
 std::vector<std::string> names(const LinkGraph& graph, std::int32_t from, std::int32_t to) {
   std::vector<std::string> links;
-  for (const Hop& hop : way_between(graph, from, to)) {
+  for (const Hop& hop : route_between(graph, from, to)) {
     links.push_back(graph.link_name(hop.link));
   }
   return links;
@@ -101,7 +101,7 @@ TEST(ReadHtsim, TiersAreSwitchesAndRates) {
 TEST(ReadHtsim, AWayHasTheLatenciesOfItsTiersAndSwitches) {
   const LinkGraph graph = read("htsim.topo", kHtsim);
   // Up and down at 100, 200 and 400 Gbit/s; 0.5 + 0.2 (the leaf's delay), 1, 3, 3, 1 + 0.2, 0.5 us.
-  const std::vector<Hop> far = way_between(graph, 0, 15);
+  const std::vector<Hop> far = route_between(graph, 0, 15);
   ASSERT_EQ(far.size(), 6U);
   const std::vector<double> rates{12.5e9, 25e9, 50e9, 50e9, 25e9, 12.5e9};
   const std::vector<Time> latencies{700_ns, 1_us, 3_us, 3_us, 1'200_ns, 500_ns};
@@ -109,8 +109,8 @@ TEST(ReadHtsim, AWayHasTheLatenciesOfItsTiersAndSwitches) {
     EXPECT_EQ(far[h].bandwidth, Bandwidth(rates[h])) << h;
     EXPECT_EQ(far[h].latency, latencies[h]) << h;
   }
-  EXPECT_EQ(way_between(graph, 0, 3).size(), 2U);
-  EXPECT_EQ(way_between(graph, 0, 7).size(), 4U);
+  EXPECT_EQ(route_between(graph, 0, 3).size(), 2U);
+  EXPECT_EQ(route_between(graph, 0, 7).size(), 4U);
 }
 
 TEST(ReadHtsim, MistakesNameLineAndField) {
@@ -134,7 +134,7 @@ TEST(ReadNs3, HostsAreTheNodesThatAreNoSwitches) {
   EXPECT_EQ(graph.hosts, 4);
   EXPECT_EQ(graph.vertices.size(), 6U);
   EXPECT_EQ(graph.links.size(), 10U);
-  const std::vector<Hop> far = way_between(graph, 0, 3);
+  const std::vector<Hop> far = route_between(graph, 0, 3);
   ASSERT_EQ(far.size(), 3U);
   EXPECT_EQ(far[1].bandwidth, Bandwidth(50e9));
   EXPECT_EQ(far[1].latency, 2_us);
@@ -157,11 +157,11 @@ TEST(ReadNs3, SimAisHeadCountsNvSwitchesToo) {
                                "2 6 400Gbps 0.0005ms 0\n"
                                "3 6 400Gbps 0.0005ms 0\n");
   EXPECT_EQ(graph.hosts, 4);
-  const std::vector<Hop> inside = way_between(graph, 0, 1);
+  const std::vector<Hop> inside = route_between(graph, 0, 1);
   ASSERT_EQ(inside.size(), 2U);
   EXPECT_EQ(inside[0].bandwidth, Bandwidth(360e9));  // NVLink's, as near as the network
   EXPECT_EQ(inside[0].latency, 25_ns);
-  const std::vector<Hop> outside = way_between(graph, 0, 2);
+  const std::vector<Hop> outside = route_between(graph, 0, 2);
   ASSERT_EQ(outside.size(), 2U);
   EXPECT_EQ(outside[0].bandwidth, Bandwidth(50e9));
 }
@@ -202,7 +202,7 @@ constexpr const char* kNccl =
 TEST(ReadNccl, GpusMeetOverNvLink) {
   const LinkGraph graph = read("nccl.xml", kNccl);
   ASSERT_GE(graph.hosts, 2);
-  const std::vector<Hop> peers = way_between(graph, 0, 1);
+  const std::vector<Hop> peers = route_between(graph, 0, 1);
   ASSERT_EQ(peers.size(), 1U);
   EXPECT_EQ(peers[0].latency, 700_ns);
   // 4 NVLinks of 25 GB/s (sm 80); PCIe 4.0 x16: 16 GT/s * 16 * 128/130 / 8 = 31.5 GB/s.

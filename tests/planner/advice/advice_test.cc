@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../task.h"
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "planner/advice/decisions.h"
 #include "planner/advice/elastic.h"
 #include "planner/advice/least_memory.h"

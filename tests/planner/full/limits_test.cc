@@ -25,10 +25,10 @@ std::uint64_t sum_of(const Counts& counts) {
          counts.left;
 }
 
-/// A mixture of experts on 16 devices: more groups than a hundredth of the bounds, so the scout has
-/// a plan of every way to cut the model before the first group is split, and few bounds still
-/// answer with a plan that runs. Without the scout, which exhaustive searches do without, as few
-/// bounds find none. `bound` holds for plans that were never looked at.
+/// A mixture of experts on 16 devices: more groups than a hundredth of the bounds, so the warm
+/// start has a plan of every way to cut the model before the first group is split, and few bounds
+/// still answer with a plan that runs. Without the warm start, which exhaustive searches do
+/// without, as few bounds find none. `bound` holds for plans that were never looked at.
 TEST(SearchLimits, FewBoundsStillAnswerInASpaceOfManyGroups) {
   const Task experts = task("mixtral-8x7b", "l40s", 16, 64, 4096);
   const auto space = Space::of(experts);
@@ -79,9 +79,9 @@ TEST(SearchLimits, WhereStatesMustBeOnTheHostTheirCopiesAreInEveryBound) {
   EXPECT_TRUE(none->top.empty());
 }
 
-/// Exhaustive searches go by bounds alone: there is no scout, so what is found within so few bounds
-/// is nothing or was found by its bound. With all bounds both agree that nothing is faster.
-TEST(SearchLimits, BoundsAreCountedAlsoWithoutAScout) {
+/// Exhaustive searches go by bounds alone: there is no warm start, so what is found within so few
+/// bounds is nothing or was found by its bound. With all bounds both agree that nothing is faster.
+TEST(SearchLimits, BoundsAreCountedAlsoWithoutAWarmStart) {
   const Task small = task("gpt2", "dgx-h100", 8, 64, 1024);
   const auto cut = search(small, few_bounds(1));
   ASSERT_TRUE(cut) << cut.error().to_string();

@@ -307,7 +307,7 @@ TEST(PlanSearch, SaysHowMuchIsMissing) {
   EXPECT_EQ(answer->frugal.devices(), 2);
 }
 
-/// Of so many joules a step: energy over what the devices draw at full power is a score.
+/// A step costs so many joules: energy over what the devices draw at full power is a score.
 TEST(PlanSearch, ByEnergyNoPlanTakesLessThanItsBound) {
   const Task one = task("llama-3-8b", "dgx-a100-80g", 16, 32, 4096);
   const auto fast = search(one, {});

@@ -141,7 +141,7 @@ TEST(MachinePrices, KernelsHaveTheExtentsOfADevicesPart) {
             (graph::GemmShape{2, 2560, 3072, 768}));
 }
 
-/// Of every product in every way that divides it evenly.
+/// Checks every product in every way that divides it evenly.
 void products_do_their_share(const OperatorGraph& graph, std::int64_t devices) {
   const MachinePrices prices = prices_on("dgx-h100", devices);
   int products = 0;

@@ -32,7 +32,7 @@ Parts spread_mesh(const Array& whole, const MeshForm& form, std::mt19937& random
   return outer ? Parts(all) : std::nullopt;
 }
 
-/// What the parts of an axis are parts of; nothing where copies differ.
+/// Joins the parts of an axis to what they are parts of; nothing where copies differ.
 std::optional<Array> join(const Arrays& parts, Form form) {
   if (form == Form::full()) {
     return std::ranges::all_of(parts, [&](const Array& part) { return close(part, parts[0]); })

@@ -9,7 +9,7 @@
 namespace orrery::spmd {
 namespace {
 
-/// What the strategy found with noisy inputs costs with the true ones.
+/// Returns what the strategy found with noisy inputs costs with the true ones.
 Time true_cost(const OperatorGraph& graph, const PublishedPrices::Setting& truth,
                const Noise& noise) {
   const NoisyInputs noisy = with_noise(graph, truth.profile, noise);

@@ -44,7 +44,7 @@ inline Arrays summands(const Array& whole, std::mt19937& random) {
   return {part, rest};
 }
 
-/// What every device has of a tensor; nothing where the form does not fit.
+/// Returns what every device has of a tensor; nothing where the form does not fit.
 inline std::optional<Arrays> spread(const Array& whole, Form form, std::mt19937& random) {
   if (form == Form::full()) {
     return Arrays(kHalves, whole);
@@ -85,7 +85,7 @@ inline double weighted(const Arrays& outputs, const Arrays& weights) {
   return sum;
 }
 
-/// Of the weighted sum of the outputs, by one input.
+/// Returns the gradient of the weighted sum of the outputs, by one input.
 inline Array gradient(const Execute& execute, Arrays inputs, std::size_t input,
                       const Arrays& weights) {
   Array result = inputs[input];
@@ -283,7 +283,7 @@ inline std::vector<Case> product_cases() {
   };
 }
 
-/// Of Mamba-2 and of multi-token prediction.
+/// Returns cases of Mamba-2 and of multi-token prediction.
 inline std::vector<Case> hybrid_cases() {
   return {
       {{"causal_convolution", {{2, 4, 4}, {4, 3}}, {{2, 4, 4}}}, causal_convolution},

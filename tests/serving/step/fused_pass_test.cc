@@ -29,7 +29,7 @@ Time saved_by_fusion(const char* model, StepOptions options, std::int64_t tokens
   return base - prompt_time(model, options, tokens);
 }
 
-/// Of `pair`; none: no such place.
+/// Returns the place of `pair`; none: no such place.
 std::optional<FusedPlace> fused_place(const char* model, StepOptions options, const char* pair) {
   options.fuse = true;
   for (const FusedPlace& one : on_dgx_h100(model, options).fused_places(8192)) {
@@ -80,7 +80,7 @@ TEST(FusedPass, SlicesOfTokensShortenNorms) {
 }
 
 TEST(FusedPass, TokensLeaveForTheirExpertsFromSlices) {
-  // 94 layers: attention's sums stay slices, and the experts' results come back as such.
+  // 94 layers: attention's sums stay shards, and the experts' results come back as such.
   StepOptions options;
   options.degrees = {.tp = 4, .dp = 4, .ep = 16};
   options.dispatch = plan::MoeDispatch::all_to_all;
@@ -125,8 +125,8 @@ TEST(FusedPass, FusionIsNeverSlowerNorForNothing) {
       const Time saved = saved_by_fusion("llama-3-70b", options, tokens);
       EXPECT_GE(saved, Time(0)) << tokens;
       // At most what is not sent, at 50 GB/s, and 159 norms, be the all_reduce as slow as it may.
-      const std::int64_t slice = (tokens + 7) / 8;
-      const auto unsent = static_cast<double>(tokens - slice) * 8192 * 2;
+      const std::int64_t shard = (tokens + 7) / 8;
+      const auto unsent = static_cast<double>(tokens - shard) * 8192 * 2;
       EXPECT_LE(to_seconds(saved), 1.15 * unsent / 50e9 + 159 * (4 * unsent / 2e12 + 10e-6))
           << tokens;
     }

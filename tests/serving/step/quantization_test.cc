@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Of a configuration with four layers.
+/// Reads the quantization of a configuration with four layers.
 Result<std::optional<Precision>> read(const std::string& quantization) {
   return parse_config(R"({"num_hidden_layers": 4, "quantization_config": )" + quantization + "}",
                       "config.json", ConfigSyntax::json)

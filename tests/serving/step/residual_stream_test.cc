@@ -16,7 +16,7 @@ StreamPrices ring_prices() {
           .reduce_scatter = 50_us,
           .all_gather = 50_us,
           .send_rows = 80_us,
-          .send_slice = 10_us};
+          .send_shard = 10_us};
 }
 
 /// Two layers of attention and MLP over 8 ranks.
@@ -31,7 +31,7 @@ TEST(ResidualStream, SlicesGainWhatNormsAreShorter) {
   EXPECT_EQ(choose_stream(uses, ring_prices()).saved, Time(0));
   uses.norms = 28_us;
   const StreamChoice choice = choose_stream(uses, ring_prices());
-  EXPECT_TRUE(choice.slices);
+  EXPECT_TRUE(choice.shards);
   EXPECT_EQ(choice.saved, 28_us);
   EXPECT_EQ(choice.kernels, 5);
   ASSERT_EQ(choice.places.size(), 1U);
@@ -49,7 +49,7 @@ TEST(ResidualStream, HalvesThatCostMoreKeepTheStreamWhole) {
   StreamPrices prices = ring_prices();
   prices.reduce_scatter = prices.all_gather = 51_us;
   const StreamChoice choice = choose_stream(uses, prices);
-  EXPECT_FALSE(choice.slices);
+  EXPECT_FALSE(choice.shards);
   EXPECT_EQ(choice.saved, Time(0));
   EXPECT_EQ(choice.kernels, 0);
   ASSERT_EQ(choice.places.size(), 1U);
@@ -63,7 +63,7 @@ TEST(ResidualStream, StagesAloneSendSlicesWhereNormsGainNothing) {
   StreamPrices prices = ring_prices();
   prices.reduce_scatter = prices.all_gather = 51_us;
   const StreamChoice choice = choose_stream(uses, prices);
-  EXPECT_FALSE(choice.slices);
+  EXPECT_FALSE(choice.shards);
   EXPECT_EQ(choice.saved, 68_us);
   EXPECT_EQ(choice.kernels, 1);
   EXPECT_THAT(choice.places,
@@ -74,8 +74,8 @@ TEST(ResidualStream, StagesAloneSendSlicesWhereNormsGainNothing) {
 
 TEST(ResidualStream, SlicesLeaveForTheirExpertsUngathered) {
   // Embedding and attention are summed, 200 us, and what experts send back is gathered, 50. In
-  // slices both sums are halves, 100, attention's input and the head's are gathered, 100.
-  StreamUses uses{.tokens = 4096, .tp = 8, .summed = 2, .sliced = 1, .readers = 1, .senders = 1};
+  // shards both sums are halves, 100, attention's input and the head's are gathered, 100.
+  StreamUses uses{.tokens = 4096, .tp = 8, .summed = 2, .sharded = 1, .readers = 1, .senders = 1};
   const StreamChoice choice = choose_stream(uses, ring_prices());
   EXPECT_EQ(choice.saved, 50_us);
   ASSERT_EQ(choice.places.size(), 2U);
@@ -100,7 +100,7 @@ RC_GTEST_PROP(ResidualStream, SavesWhatItsPlacesAndNormsAddUpTo, ()) {
                             .reduce_scatter = time(100),
                             .all_gather = time(100),
                             .send_rows = time(100),
-                            .send_slice = time(100)};
+                            .send_shard = time(100)};
   const std::int64_t branches = number(1, 8);
   const StreamUses uses{.tokens = number(1, 100),
                         .tp = number(2, 9),
@@ -111,7 +111,7 @@ RC_GTEST_PROP(ResidualStream, SavesWhatItsPlacesAndNormsAddUpTo, ()) {
   const StreamChoice choice = choose_stream(uses, prices);
   RC_ASSERT(choice.saved >= Time(0));
   // All branches but the hops' are summed where they are read; the last sum is gathered too.
-  Time sum = choice.slices ? uses.norms : Time(0);
+  Time sum = choice.shards ? uses.norms : Time(0);
   Time of_one{0};
   for (const FusedPlace& one : choice.places) {
     if (one.reason.empty()) {
@@ -119,9 +119,9 @@ RC_GTEST_PROP(ResidualStream, SavesWhatItsPlacesAndNormsAddUpTo, ()) {
     }
     of_one = one.pair == "tp+sp" ? one.time_before - one.time_after : of_one;
   }
-  if (choice.slices && uses.readers > uses.hops) {
+  if (choice.shards && uses.readers > uses.hops) {
     RC_ASSERT(choice.saved == sum + of_one);
-  } else if (!choice.slices) {
+  } else if (!choice.shards) {
     RC_ASSERT(choice.saved == sum);
   }
 }

@@ -22,7 +22,7 @@ using diagnose::Syndrome;
 
 constexpr int kTrials = 40;
 constexpr double kNoise = 0.15;
-/// Of 40 trials: 3 standard errors of a rate of 0.5.
+/// Luck of 40 trials: 3 standard errors of a rate of 0.5.
 constexpr double kOfLuck = 0.24;
 
 /// 20 exchanges of 1 MB between all pairs, each pair with links of its own.

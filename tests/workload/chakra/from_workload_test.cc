@@ -49,7 +49,7 @@ rc::Gen<plan::Plan> any_plan() {
   });
 }
 
-/// What a rank does in a step, added up.
+/// Totals are what a rank does in a step, added up.
 struct Totals {
   double operations = 0;
   std::map<std::pair<int, std::int64_t>, std::int64_t> bytes;  ///< by collective and members

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What nodes of traces read and write, as allocations of a workload.
+/// Nodes of traces read and write tensors, as allocations of a workload.
 #include "workload/chakra/template_tensors.h"
 
 #include <gmock/gmock.h>

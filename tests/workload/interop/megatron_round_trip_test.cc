@@ -126,7 +126,7 @@ RC_GTEST_PROP(MegatronRoundTrip, APlanThatTheArgumentsStateSurvivesThem, ()) {
   RC_ASSERT(interop::canonical(again->plan) == interop::canonical(plan));
 }
 
-/// What is imported can be exported without loss: the second line says what the first one did.
+/// An imported line can be exported without loss: the second line says what the first one did.
 RC_GTEST_PROP(MegatronRoundTrip, AnImportedLineIsExportedWhole, ()) {
   const auto first = interop::export_megatron(any_plan(), {});
   RC_ASSERT(first.has_value());

@@ -189,7 +189,7 @@ machine::Machine small_machine() {
   return machine;
 }
 
-/// What memory_footprint() says of each stage and category.
+/// Returns what memory_footprint() says of each stage and category.
 Fullest by_footprint(const zoo::Model& model, const plan::Plan& plan,
                      const machine::Machine& machine) {
   const auto stages = memory_footprint(model, plan, &machine);
@@ -200,7 +200,7 @@ Fullest by_footprint(const zoo::Model& model, const plan::Plan& plan,
   return fullest;
 }
 
-/// What of a plan has code of its own in tables.
+/// Returns what of a plan has code of its own in tables.
 std::vector<std::string> features(const zoo::Model& model, const plan::Plan& plan) {
   const plan::PipelineShape shape = plan::pipeline_shape(plan);
   std::vector<std::string> found{std::string(name_of(plan.schedule))};

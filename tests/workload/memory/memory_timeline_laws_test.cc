@@ -227,7 +227,7 @@ class Reference {
     }
     return more;
   }
-  /// What exists only while block i runs.
+  /// Returns the bytes that exist only while block i runs.
   Bytes beside(plan::Direction direction, const StageChunk& chunk, std::int64_t i) const {
     const BlockMemory& one = block(chunk, i);
     switch (direction) {

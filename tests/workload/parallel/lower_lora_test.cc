@@ -28,7 +28,7 @@ using cases::Tally;
 using testing::HasSubstr;
 
 constexpr std::int64_t kRank = 4;
-/// Of qkv_gemm, 64 x 192: A 64 x 4, B 4 x 192.
+/// The adapter of qkv_gemm, 64 x 192: A 64 x 4, B 4 x 192.
 constexpr std::int64_t kAdapter = kRank * (kHidden + 3 * kHidden);
 
 plan::Plan adapted(const std::string& targets = "attention_qkv") {

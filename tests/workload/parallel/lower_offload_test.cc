@@ -115,7 +115,7 @@ RC_GTEST_PROP(LowerOffload, WhatGoesOutComesBack, ()) {
   RC_ASSERT(host_copies(workload, "store_activations").count > 0);
 }
 
-/// That the layers of a rank of the first stage keep over the step.
+/// Returns the bytes that the layers of a rank of the first stage keep over the step.
 Bytes kept_by_layers(const zoo::Model& model, const plan::Plan& plan) {
   const footprint::BlockMemories memories = footprint::block_memories(model, plan);
   const auto parts = plan::split_model(model, plan);

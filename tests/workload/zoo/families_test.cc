@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What each model type's fields mean, and which are refused.
+/// Fields of each model type have these meanings; these are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -77,8 +77,8 @@ bool SparseAllocator::draw(Random& random) {
   return found;
 }
 
-/// Of outputs equally lonely, and of the inputs that ask one, the first in turn by place; a grant
-/// moves both turns by one.
+/// Grants, of outputs equally lonely and of the inputs that ask one, the first in turn by place; a
+/// grant moves both turns by one.
 void SparseAllocator::grant_lonely() {
   for (const Request& request : requests_) {
     ++outputs_[request.output].asked;
@@ -121,7 +121,7 @@ void SparseAllocator::grant_lonely() {
   }
 }
 
-/// A way of requests and matches in turn from an input without a match to an output without one,
+/// A path of requests and matches in turn from an input without a match to an output without one,
 /// breadth first; requests and matches change places along it.
 void SparseAllocator::augment(std::uint32_t input, const std::vector<std::size_t>& first_of) {
   std::vector<std::uint32_t> order{input};

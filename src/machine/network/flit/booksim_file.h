@@ -36,7 +36,7 @@ class BookSimFile {
   const Error& mistakes() const { return mistakes_; }
   const std::vector<std::string>& notes() const { return notes_; }
 
-  /// What it says of a key, which is known from now on; nullptr: nothing.
+  /// Returns what the file says of a key, which is known from now on; nullptr: nothing.
   const Entry* find(const std::string& key) {
     known_.insert(key);
     const auto found = entries_.find(key);

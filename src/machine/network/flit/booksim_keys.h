@@ -9,7 +9,8 @@
 
 namespace orrery::flit {
 
-/// What files name that has no bearing on these results: output, other kinds of simulation.
+/// Files may name these keys, which have no bearing on these results: output, other kinds of
+/// simulation.
 inline const std::set<std::string, std::less<>> without_effect{"sim_type",
                                                                "print_activity",
                                                                "print_csv_results",
@@ -48,7 +49,7 @@ inline const std::set<std::string, std::less<>> without_effect{"sim_type",
                                                                "warmup_thres",
                                                                "subnets"};
 
-/// Those of them, and others, that are right for one value only.
+/// These keys are right for one value only.
 inline const std::map<std::string, std::vector<std::string>, std::less<>> only_values{
     {"sim_type", {"latency", "throughput", "batch"}},
     {"batch_count", {"1"}},

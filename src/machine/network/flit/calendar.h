@@ -12,8 +12,8 @@
 
 namespace orrery::flit {
 
-/// What is to happen, by cycle: a wheel of lists, one turn of which covers the longest delay. Lists
-/// keep their memory.
+/// A Calendar holds what is to happen, by cycle: a wheel of lists, one turn of which covers the
+/// longest delay. Lists keep their memory.
 class Calendar {
  public:
   /// A flit that reaches an input VC or, in `flit_to_node`, an output port.

@@ -9,7 +9,7 @@
 
 #include "machine/network/flit/deadlock.h"
 #include "machine/network/flit/fabric.h"
-#include "machine/network/flit/loop_ways.h"
+#include "machine/network/flit/loop_routes.h"
 
 namespace orrery::flit {
 namespace {
@@ -28,7 +28,7 @@ class ClosedLoop {
         schedule_(schedule),
         seed_(seed),
         options_(options),
-        ways_(routing, router, packaging),
+        routes_(routing, router, packaging),
         missing_(schedule.size()),
         successors_(schedule.size()),
         waiting_(routing.graph().nodes.size()),
@@ -80,7 +80,7 @@ class ClosedLoop {
     finish(start.event, start.cycle + schedule_[start.event].work);
   }
 
-  /// No message is under way: those that start now are the first of the next epoch.
+  /// No message is in flight: those that start now are the first of the next epoch.
   void begin_epoch(Cycle now) {
     started_.clear();
     origin_ = now;
@@ -93,17 +93,17 @@ class ClosedLoop {
   /// False if the message has no closed form or meets another; nothing is changed then.
   bool begin_alone(const Start& start) {
     const LoopEvent& event = schedule_[start.event];
-    const LoopWay& way = ways_.between(event.source, event.target);
-    if (!way.has_closed_form ||
-        std::any_of(way.ports.begin(), way.ports.end(),
+    const LoopRoute& route = routes_.between(event.source, event.target);
+    if (!route.has_closed_form ||
+        std::any_of(route.ports.begin(), route.ports.end(),
                     [&](std::uint32_t port) { return busy_until_[port] > start.cycle; })) {
       return false;
     }
     ready_.pop();
     const std::int64_t flits = message_flits(event.bytes, packaging_.packet, packaging_.flit);
     const Cycle end =
-        start.cycle + flit::alone(flits, kEveryCycle, way.routers, way.links, router_);
-    for (const std::uint32_t port : way.ports) {
+        start.cycle + flit::alone(flits, kEveryCycle, route.routers, route.links, router_);
+    for (const std::uint32_t port : route.ports) {
       busy_until_[port] = end;
     }
     idle_from_ = std::max(idle_from_, end);
@@ -131,7 +131,7 @@ class ClosedLoop {
     return start;
   }
 
-  /// What the epoch has started has not started.
+  /// Takes back what the epoch has started.
   void undo_epoch() {
     for (const std::uint32_t event : started_) {
       result_.ends[event] = kNotDone;
@@ -159,7 +159,7 @@ class ClosedLoop {
     Engine engine(routing_.graph(), routing_, router_, seed_);
     packets_.resize(schedule_.size());
     begin_due(engine);
-    while (under_way_ > 0) {
+    while (in_flight_ > 0) {
       const Cycle next = ready_.empty() ? kNever : ready_.top().cycle - origin_;
       if (engine.is_stuck() && next == kNever) {
         result_.deadlock = explain_waiting(engine);
@@ -171,7 +171,7 @@ class ClosedLoop {
       if (engine.now() < next) {
         step(engine);
       }
-      if (under_way_ > 0) {
+      if (in_flight_ > 0) {
         begin_due(engine);
       }
     }
@@ -203,7 +203,7 @@ class ClosedLoop {
     }
     for (const Arrived& packet : engine.arrived()) {
       if (--packets_[packet.tag] == 0) {
-        --under_way_;
+        --in_flight_;
         ++done_;
         finish(packet.tag, origin_ + engine.now());
       }
@@ -214,7 +214,7 @@ class ClosedLoop {
     const LoopEvent& of = schedule_[event];
     packets_[event] = std::max<std::int64_t>(
         1, (of.bytes.value() + packaging_.packet.value() - 1) / packaging_.packet.value());
-    ++under_way_;
+    ++in_flight_;
     waiting_[of.source].push_back({event, of.bytes});
     if (engine.is_free(of.source)) {
       offer_next(engine, of.source);
@@ -246,7 +246,7 @@ class ClosedLoop {
   const LoopSchedule& schedule_;
   std::uint64_t seed_;
   const RunOptions& options_;
-  LoopWays ways_;
+  LoopRoutes routes_;
   LoopResult result_;
   std::vector<std::uint32_t> missing_;  ///< by event: how many it waits for
   std::vector<std::vector<std::uint32_t>> successors_;
@@ -259,7 +259,7 @@ class ClosedLoop {
   std::vector<std::deque<Sending>> waiting_;  ///< by source
   std::vector<Cycle> busy_until_;             ///< by port
   std::vector<std::int64_t> packets_;         ///< by event: not yet arrived
-  std::uint64_t under_way_ = 0;
+  std::uint64_t in_flight_ = 0;
   std::uint64_t done_ = 0;
 };
 

@@ -60,7 +60,7 @@ LoopResult run_closed_loop(const Routing& routing, const RouterSettings& router,
 
 struct Batch {
   int packets = 1000;   ///< of every node
-  int outstanding = 0;  ///< of a node, under way at once; 0: any number
+  int outstanding = 0;  ///< of a node, in flight at once; 0: any number
   Bytes each{0};        ///< payload
 };
 

@@ -78,7 +78,7 @@ std::string vcs_text(VcMask vcs) {
   return first == last ? fmt::format("VC {}", first) : fmt::format("VCs {}-{}", first, last);
 }
 
-/// What every packet may hold and want, walked pair by pair.
+/// Dependencies walks, pair by pair, what every packet may hold and want.
 class Dependencies {
  public:
   explicit Dependencies(const Routing& routing) : routing_(routing), graph_(routing.graph()) {}
@@ -142,7 +142,7 @@ class Dependencies {
     }
   }
 
-  /// All ways from a router on. Adaptive hops hold nothing that counts: what counts is the escape
+  /// All routes from a router on. Adaptive hops hold nothing that counts: what counts is the escape
   /// that was held last.
   void walk(const RouteState& first, std::uint32_t from, Resource before) {
     struct Place {
@@ -151,7 +151,7 @@ class Dependencies {
       Resource held;
     };
     std::vector<Place> open{{first, from, before}};
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> seen;  // of adaptive ways: router, held
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> seen;  // of adaptive routes: router, held
     const auto is_new = [&](const Place& place) {
       if (!routing_.is_adaptive()) {
         return true;

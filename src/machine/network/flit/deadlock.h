@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who waits for whom: in a network that stands still or is overloaded, and in principle.
+/// Deadlocks are found by who waits for whom: in a network that stands still or is overloaded, and
+/// in principle.
 #pragma once
 
 #include <optional>

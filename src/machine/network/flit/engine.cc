@@ -61,7 +61,7 @@ Cycle Engine::arrival_after(OutPort& port) const {
   return arrival;
 }
 
-/// Those of one allocation are one message, and one leaves a cycle.
+/// Returns when credits come back: those of one allocation are one message, and one leaves a cycle.
 Cycle Engine::credit_after(InPort& port) const {
   if (!has_speedup_) {
     return now_ + port.credit_delay;
@@ -217,9 +217,9 @@ void Engine::eject(std::uint32_t id) {
   arrived_.push_back({packet.source, packet.route.target, packet.flits, packet.tag,
                       packet.traffic_class, packet.kind, packet.hops, packet.created,
                       packet.injected});
-  --under_way_;
-  counts.under_way -= packet.flits;
-  counts.created_under_way -= packet.created * packet.flits;
+  --in_flight_;
+  counts.in_flight -= packet.flits;
+  counts.created_in_flight -= packet.created * packet.flits;
   free_packets_.push_back(id);
 }
 
@@ -246,7 +246,7 @@ void Engine::show_head(std::uint32_t vc, Cycle when) {
   in.left = packet.flits;
   in.begins = true;
   if (routing_.compares() && packet.hops == 0) {
-    choose_way(packet, in_[port_of(vc)].router);
+    choose_route(packet, in_[port_of(vc)].router);
   }
   in.priority = settings_.priority == Priority::hop_count ? packet.hops : packet.priority;
   if (orders_grants_ && settings_.speculation == Speculation::none) {
@@ -371,7 +371,7 @@ void Engine::free_vc(std::uint32_t vc) {
   unpark(port_of(vc));
 }
 
-/// What was freed in this step can be asked for in the next.
+/// Ends the step; what was freed in it can be asked for in the next.
 void Engine::end_step() {
   for (const std::uint32_t vc : freed_vcs_) {
     free_vc(vc);

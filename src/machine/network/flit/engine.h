@@ -34,21 +34,21 @@ struct PacketKind {
   std::uint32_t vcs = 0;
 };
 
-/// What nodes send in: each class has a packet of its own at a node, whose flits may go between
-/// those of others.
+/// Classes are what nodes send in: each class has a packet of its own at a node, whose flits may go
+/// between those of others.
 struct Classes {
   std::uint32_t count = 1;
   bool counts_flit_latency = false;
   std::vector<PacketKind> kinds = {};  ///< empty: one, with all VCs
 };
 
-/// Of one class.
+/// FlitCounts counts the flits of one class.
 struct FlitCounts {
   std::uint64_t injected = 0;
   std::uint64_t arrived = 0;
-  /// Over the packets under way (offered, not arrived): flits, and flits times created.
-  std::int64_t under_way = 0;
-  Cycle created_under_way = 0;
+  /// Over the packets in flight (offered, not arrived): flits, and flits times created.
+  std::int64_t in_flight = 0;
+  Cycle created_in_flight = 0;
   Cycle flit_latency = 0;  ///< sum of leaving to arrival, where that is counted
 };
 
@@ -58,12 +58,12 @@ struct Offer {
   std::uint32_t flits = 1;
   std::uint32_t tag = 0;  ///< the caller's
   Cycle created = 0;
-  std::uint32_t way = 0;            ///< where packets say theirs (routing.h)
+  std::uint32_t route = 0;          ///< where packets say theirs (routing.h)
   Interval interval = kEveryCycle;  ///< at which its flits leave the node
   std::int64_t priority = 0;        ///< of Priority::traffic_class, age and sequence
   std::uint32_t kind = 0;           ///< of Classes::kinds
   Cycle wire = 0;  ///< cycles that a flit takes on the node's link beside its latency
-  Interval slowest = kEveryCycle;  ///< longest interval on its way
+  Interval slowest = kEveryCycle;  ///< longest interval of its route
 };
 
 /// A packet whose tail has reached its node.
@@ -79,7 +79,7 @@ struct Arrived {
   Cycle injected = 0;  ///< the head left the node
 };
 
-/// What a virtual channel waits for; for messages about deadlocks.
+/// Waiting is what a virtual channel waits for; for messages about deadlocks.
 struct Waiting {
   std::uint32_t in_vc = 0;          ///< index of an input VC
   std::vector<std::uint32_t> for_;  ///< input VCs, any of which would let it go on; never empty
@@ -95,8 +95,8 @@ struct Waiting {
 ///   tail granted at g  the next head of its input VC allocates from g + 1 + routing_delay; its
 ///                      output VC can be asked for from g + 1
 ///
-/// A packet's way may say that a port passes one of its flits every I cycles: the port is taken for
-/// so long, and the flit arrives ceil(I) - 1 cycles later.
+/// A packet's route may say that a port passes one of its flits every I cycles: the port is taken
+/// for so long, and the flit arrives ceil(I) - 1 cycles later.
 ///
 /// Each input port sends one flit per cycle, each output port passes one. A head asks for every
 /// free VC that its route allows, from a pointer of its input VC over all outputs of the network,
@@ -130,13 +130,13 @@ class Engine {
   Cycle quiet_until(Cycle limit) const;
   /// Moves there.
   void skip(Cycle limit) { now_ = quiet_until(limit); }
-  /// Of the last step: packets that have arrived, sources that have sent a tail.
+  /// Returns what the last step brought: packets that have arrived, sources that have sent a tail.
   const std::vector<Arrived>& arrived() const { return arrived_; }
   const std::vector<std::uint32_t>& freed_sources() const { return freed_sources_; }
 
   /// No flit or credit is to come and no allocation to do.
   bool is_stuck() const { return !is_busy() && calendar_.empty(); }
-  std::uint64_t packets_under_way() const { return under_way_; }
+  std::uint64_t packets_in_flight() const { return in_flight_; }
   const FlitCounts& counts(std::uint32_t traffic_class) const { return counts_[traffic_class]; }
 
   /// Flits that have passed a switch, all together and by output port (channels, then nodes).
@@ -271,7 +271,7 @@ class Engine {
   void open_port(std::uint32_t port);
   void free_vc(std::uint32_t vc);
   std::int64_t wait_ahead(RouteState route, std::uint32_t router);
-  void choose_way(Packet& packet, std::uint32_t router);
+  void choose_route(Packet& packet, std::uint32_t router);
   void show_head(std::uint32_t vc, Cycle when);
   void look_ahead(Packet& packet, std::int32_t router);
   void order_grants();
@@ -321,11 +321,11 @@ class Engine {
   std::vector<std::uint32_t> routers_of_inputs(std::size_t each) const;
   std::vector<std::uint32_t> routers_of_outputs(std::size_t each) const;
 
-  struct OnTheWay {
+  struct InFlight {
     std::vector<bool> credits;
     std::vector<bool> flits;
   };
-  OnTheWay on_the_way() const;
+  InFlight on_their_way() const;
   std::vector<std::uint32_t> head_waits_for(std::uint32_t vc) const;
 
   const RouterGraph& graph_;
@@ -384,7 +384,7 @@ class Engine {
   std::vector<std::uint32_t> freed_vcs_;   ///< from the next cycle on
   std::vector<std::uint32_t> next_heads_;  ///< ask from the next cycle on
   std::uint32_t grants_ = 0;               ///< of this cycle that show the next head
-  std::uint64_t under_way_ = 0;
+  std::uint64_t in_flight_ = 0;
   std::uint64_t flit_hops_ = 0;
   std::vector<FlitCounts> counts_;  ///< by class
 };

@@ -82,14 +82,14 @@ std::int64_t Engine::wait_ahead(RouteState route, std::uint32_t router) {
   return queue * hops;
 }
 
-void Engine::choose_way(Packet& packet, std::uint32_t router) {
+void Engine::choose_route(Packet& packet, std::uint32_t router) {
   const RouteState minimal = Routing::minimal(packet.route, router);
   if (wait_ahead(minimal, router) <= wait_ahead(packet.route, router)) {
     packet.route = minimal;
   }
 }
 
-/// Of the candidate's VCs those that a packet may have now.
+/// Returns those of the candidate's VCs that a packet may have now.
 VcMask Engine::open_vcs(const Candidate& candidate, std::uint32_t flits) const {
   VcMask open = out_[candidate.port].free & candidate.vcs;
   if (needs_room_) {
@@ -135,8 +135,8 @@ Candidate Engine::open_output(std::uint32_t vc) {
   return best;
 }
 
-/// Of the open VCs the one that is first in turn by the head's pointer; of the heads that want one
-/// VC, the one first in turn by its pointer.
+/// Asks, of the open VCs, for the one that is first in turn by the head's pointer; of the heads
+/// that want one VC, the one first in turn by its pointer.
 void Engine::ask_for_vc(std::uint32_t vc, const Candidate& output) {
   const std::uint32_t pointer = in_vcs_[vc].pointer;
   VcMask open = output.vcs;
@@ -164,7 +164,7 @@ void Engine::ask_for_vcs(std::uint32_t vc, const Candidate& output) {
   }
 }
 
-/// Who wins which VC (wins_). A head without an open VC rests until one is freed at its port.
+/// Finds who wins which VC (wins_). A head without an open VC rests until one is freed at its port.
 void Engine::match_vcs() {
   touched_.clear();
   wins_.clear();

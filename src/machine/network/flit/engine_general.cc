@@ -11,7 +11,7 @@
 namespace orrery::flit {
 namespace {
 
-/// What speculates comes behind all priorities (of packets, which are below it).
+/// Requests of heads that speculate come behind all priorities (of packets, which are below it).
 constexpr std::int64_t kBehindAll = std::int64_t{1} << 31U;
 
 }  // namespace
@@ -78,7 +78,7 @@ void Engine::gather_wishes() {
   });
 }
 
-/// Of several VCs between an input and an output of the switch only the first in turn asks.
+/// Asks for the switch: of several VCs between an input and an output only the first in turn does.
 void Engine::ask(std::vector<Wish>& wishes, SparseAllocator& allocator) {
   std::sort(wishes.begin(), wishes.end(), [](const Wish& a, const Wish& b) {
     return std::tuple(a.input, a.output, b.priority, a.distance) <
@@ -134,7 +134,7 @@ void Engine::take_matches() {
   }
 }
 
-/// Of those who guessed, who has won a VC with a credit in this step may pass.
+/// Drops wrong guesses: of those who guessed, who has won a VC with a credit in this step may pass.
 void Engine::drop_wrong_guesses() {
   for (const std::uint32_t vc : guessed_) {
     const auto won =
@@ -145,7 +145,7 @@ void Engine::drop_wrong_guesses() {
   }
 }
 
-/// Both allocations see the state before; then VCs are taken, then flits leave.
+/// Runs both allocations on the state before; then VCs are taken, then flits leave.
 void Engine::allocate_in_general() {
   match_vcs();
   gather_wishes();

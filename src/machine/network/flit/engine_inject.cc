@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What nodes send.
+/// This part of the engine sends what nodes send.
 #include <utility>
 
 #include "machine/network/flit/engine.h"
@@ -20,7 +20,7 @@ void Engine::offer(std::uint32_t source, const Offer& offer) {
   packet = {};
   packet.left_at = std::move(emptied);
   packet.route.target = offer.target;
-  packet.route.via = offer.way;
+  packet.route.via = offer.route;
   packet.source = node_of(source);
   packet.traffic_class = source - packet.source * class_count_;
   packet.kind = offer.kind;
@@ -38,10 +38,10 @@ void Engine::offer(std::uint32_t source, const Offer& offer) {
     calendar_.grow(2 * longest, now_);
   }
   sending_.add(packet.source);
-  ++under_way_;
+  ++in_flight_;
   FlitCounts& counts = counts_[packet.traffic_class];
-  counts.under_way += offer.flits;
-  counts.created_under_way += offer.created * offer.flits;
+  counts.in_flight += offer.flits;
+  counts.created_in_flight += offer.created * offer.flits;
 }
 
 /// The output at `router` (several, where routing is adaptive), in the VCs of the packet's kind.

@@ -47,7 +47,7 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
     longest += Cycle{settings.vcs} * settings.buffer;
   }
   looks_ahead_ = settings.routing_delay == 0 && !routing.is_adaptive() && !routing.compares();
-  orders_grants_ = (looks_ahead_ && routing.draws_on_the_way()) || settings.output_speedup > 1;
+  orders_grants_ = (looks_ahead_ && routing.draws_en_route()) || settings.output_speedup > 1;
   parks_ = !routing.is_adaptive() &&  // which may find room at another port any time
            (settings.speculation == Speculation::none || settings.spec_check_vc);
   if (const std::size_t ports = static_cast<std::size_t>(graph.routers) * nodes;
@@ -169,7 +169,7 @@ void Engine::set_allocators() {
   }
 }
 
-/// Of each of `each` inputs that a port has.
+/// Returns the router of each of `each` inputs that a port has.
 std::vector<std::uint32_t> Engine::routers_of_inputs(std::size_t each) const {
   std::vector<std::uint32_t> routers;
   for (const InPort& port : in_) {
@@ -178,7 +178,7 @@ std::vector<std::uint32_t> Engine::routers_of_inputs(std::size_t each) const {
   return routers;
 }
 
-/// Of each of `each` outputs that a port of a router has.
+/// Returns the router of each of `each` outputs that a port of a router has.
 std::vector<std::uint32_t> Engine::routers_of_outputs(std::size_t each) const {
   std::vector<std::uint32_t> routers;
   for (const Channel& channel : graph_.channels) {

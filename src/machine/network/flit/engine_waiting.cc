@@ -8,8 +8,8 @@
 namespace orrery::flit {
 
 /// Output VCs to which a credit, and input VCs to which a flit is on its way.
-Engine::OnTheWay Engine::on_the_way() const {
-  OnTheWay coming{std::vector<bool>(out_vcs_.size()), std::vector<bool>(in_vcs_.size())};
+Engine::InFlight Engine::on_their_way() const {
+  InFlight coming{std::vector<bool>(out_vcs_.size()), std::vector<bool>(in_vcs_.size())};
   calendar_.for_each([&](const Calendar::Slot& slot) {
     for (const std::uint32_t vc : slot.credits) {
       coming.credits[vc] = true;
@@ -21,7 +21,7 @@ Engine::OnTheWay Engine::on_the_way() const {
   return coming;
 }
 
-/// What a head without an output VC waits for; nothing if it need not.
+/// Returns what a head without an output VC waits for; nothing if it need not.
 std::vector<std::uint32_t> Engine::head_waits_for(std::uint32_t vc) const {
   const InVc& in = in_vcs_[vc];
   const Packet& packet = packets_[in.front];
@@ -53,7 +53,7 @@ std::vector<std::uint32_t> Engine::head_waits_for(std::uint32_t vc) const {
 }
 
 std::vector<Waiting> Engine::waiting() const {
-  const OnTheWay coming = on_the_way();
+  const InFlight coming = on_their_way();
   std::vector<Waiting> list;
   for (std::uint32_t vc = 0; vc < in_vcs_.size(); ++vc) {
     const InVc& in = in_vcs_[vc];

@@ -61,7 +61,7 @@ void check_bursts(const TrafficClass& of, double rate, Error& mistakes) {
   }
 }
 
-/// Of files of BookSim, the only ones with several.
+/// Checks the classes of files of BookSim, the only ones with several.
 void check_classes(const Experiment& experiment, Error& mistakes) {
   for (const TrafficClass& of : experiment.classes) {
     check_bursts(of, experiment.load.rate, mistakes);

@@ -23,7 +23,7 @@ struct Experiment {
   Cycle link_latency = 0;   ///< of all links between routers; 0: as the topology says (1)
   Cycle node_latency = 0;   ///< of all links to and from nodes
   int batch = 0;            ///< packets that every node sends as fast as it can; 0: a constant load
-  int outstanding = 0;      ///< of a batch, packets of a node under way at once; 0: any number
+  int outstanding = 0;      ///< of a batch, packets of a node in flight at once; 0: any number
   Bytes flit_bytes{50};     ///< payload of a flit, where messages have bytes
   Bytes packet_bytes{256};  ///< of a packet, behind a head flit
   RouterSettings router;
@@ -72,7 +72,7 @@ struct Prepared {
   std::vector<Traffic> more_traffic = {};     ///< of the others
   std::vector<Routing> purpose_routing = {};  ///< by Purpose, where a class transacts
 
-  /// What runs. `experiment` must outlive it.
+  /// Returns the network that runs. `experiment` must outlive it.
   Network network(const Experiment& experiment) const;
 };
 /// Checks and builds.

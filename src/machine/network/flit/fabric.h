@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a machine's network is made of at the level of flits, and messages on it.
+/// A Fabric is what a machine's network is made of at the level of flits, and messages on it.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ constexpr auto named_values(Ports) {
 
 struct FabricSettings {
   Bytes flit{64};  ///< that the fastest link passes in a cycle
-  /// Of a message in one packet, behind a head flit: the largest MTU of InfiniBand and RoCE v2
-  /// (InfiniBand Architecture Specification, volume 1: 256 to 4096 bytes).
+  /// A message goes in packets of this size, behind a head flit each: the largest MTU of InfiniBand
+  /// and RoCE v2 (InfiniBand Architecture Specification, volume 1: 256 to 4096 bytes).
   Bytes packet{4096};
   Time cycle{0};  ///< 0: flit / the fastest link's bandwidth
   Ports ports = Ports::link;
@@ -77,7 +77,7 @@ constexpr std::int64_t message_flits(Bytes bytes, Bytes packet, Bytes flit) {
 ///   F(B) - 1 + 1 (link of the sender) + H (routing + VC + switch allocation + traversal)
 ///            + sum of link latencies + 1 (its arrival is seen a cycle later)
 ///
-/// with the sender's and receiver's links in the sum, H routers on the way, and floor((F-1) I) in
+/// with the sender's and receiver's links in the sum, H routers of the route, and floor((F-1) I) in
 /// place of F - 1 where flits follow each other every I cycles; links that take a flit for several
 /// cycles count so much more latency. With the delays of RouterSettings,
 /// links of 1 at the ends and one of 100 between: F + 109; two of 100 around a router with a

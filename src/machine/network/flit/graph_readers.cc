@@ -83,7 +83,7 @@ double power(double base, double exponent) {
   return std::pow(base, exponent);
 }
 
-/// What would be too large to build.
+/// Refuses what would be too large to build.
 void check_sizes(Shape shape, std::string_view text, const std::vector<std::int32_t>& extents,
                  const std::vector<std::int32_t>& values, Error& mistakes) {
   const bool has_extents = !extents.empty();

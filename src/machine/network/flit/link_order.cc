@@ -16,14 +16,14 @@ void add(std::vector<topology::LinkId>& row, topology::LinkId link) {
 }
 
 /// Links that come after each, in rising order, each once.
-std::vector<std::vector<topology::LinkId>> followers(std::size_t links, const EachWay& each_way,
+std::vector<std::vector<topology::LinkId>> followers(std::size_t links, const EachRoute& each_route,
                                                      std::vector<std::int64_t>& place) {
   std::vector<std::vector<topology::LinkId>> after(links);
-  each_way([&](std::span<const topology::Hop> way) {
-    for (std::size_t h = 0; h < way.size(); ++h) {
-      place[way[h].link] = 0;
-      if (h + 1 < way.size()) {
-        add(after[way[h].link], way[h + 1].link);
+  each_route([&](std::span<const topology::Hop> route) {
+    for (std::size_t h = 0; h < route.size(); ++h) {
+      place[route[h].link] = 0;
+      if (h + 1 < route.size()) {
+        add(after[route[h].link], route[h + 1].link);
       }
     }
   });
@@ -32,9 +32,9 @@ std::vector<std::vector<topology::LinkId>> followers(std::size_t links, const Ea
 
 }  // namespace
 
-LinkOrder order_links(std::size_t links, const EachWay& each_way) {
+LinkOrder order_links(std::size_t links, const EachRoute& each_route) {
   LinkOrder order{.place = std::vector<std::int64_t>(links, -1)};
-  const auto after = followers(links, each_way, order.place);
+  const auto after = followers(links, each_route, order.place);
   std::vector<bool> seen(links, false);
   std::vector<std::pair<topology::LinkId, std::size_t>> stack;  // a link, and its next follower
   auto last = static_cast<std::int64_t>(links);
@@ -56,10 +56,10 @@ LinkOrder order_links(std::size_t links, const EachWay& each_way) {
       }
     }
   }
-  each_way([&](std::span<const topology::Hop> way) {
+  each_route([&](std::span<const topology::Hop> route) {
     int falls = 0;
-    for (std::size_t h = 1; h < way.size(); ++h) {
-      falls += order.place[way[h].link] <= order.place[way[h - 1].link] ? 1 : 0;
+    for (std::size_t h = 1; h < route.size(); ++h) {
+      falls += order.place[route[h].link] <= order.place[route[h - 1].link] ? 1 : 0;
     }
     order.classes = std::max(order.classes, 1 + falls);
   });

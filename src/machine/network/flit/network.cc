@@ -24,9 +24,9 @@ Interval interval_of(Bytes flit, Bandwidth bandwidth, Time cycle) {
   return std::max(kEveryCycle, static_cast<Interval>(std::llround(cycles * kEveryCycle)));
 }
 
-/// What flits cannot do on a network of links; nothing: they can, or there is none.
+/// Returns what flits cannot do on a network of links; nothing: they can, or there is none.
 std::optional<Mistake> check_graph(const topology::LinkMap& map) {
-  constexpr std::int64_t kMostDevicesOnGraph = 2048;  // every way of a pair is looked at
+  constexpr std::int64_t kMostDevicesOnGraph = 2048;  // every route of a pair is looked at
   const topology::LinkGraph* graph = map.graph();
   if (graph == nullptr) {
     return std::nullopt;
@@ -62,11 +62,11 @@ Cycle wire_of(Interval interval) {
 
 FlitNetwork::FlitNetwork(const topology::LinkMap& map, const FabricSettings& settings,
                          bool shortcuts)
-    : map_(map), settings_(settings), shortcuts_(shortcuts), routing_(graph_, 1, ways_) {
+    : map_(map), settings_(settings), shortcuts_(shortcuts), routing_(graph_, 1, candidates_) {
   if (map.links() <= kMostLinks) {
     read_links();
     build_graph();
-    routing_ = Routing(graph_, router_.vcs, ways_);
+    routing_ = Routing(graph_, router_.vcs, candidates_);
   }
 }
 
@@ -141,7 +141,7 @@ void FlitNetwork::read_dimensions() {
   classes_ = switches_only_ ? 1 : classes_needed();
 }
 
-/// The longest ways of one line of each dimension; other lines have the same order of links.
+/// The longest routes of one line of each dimension; other lines have the same order of links.
 int FlitNetwork::classes_needed() const {
   std::int64_t descents = 0;
   bool shares = false;
@@ -247,26 +247,26 @@ void FlitNetwork::build_graph() {
   busy_until_.resize(graph_.channels.size() + 2 * graph_.nodes.size());
 }
 
-FlitNetwork::Way FlitNetwork::make_way(std::span<const topology::Hop> route) {
-  Way way;
-  way.hops.assign(route.begin(), route.end());
-  way.first = static_cast<std::uint32_t>(ways_.size());
+FlitNetwork::LaidRoute FlitNetwork::lay_route(std::span<const topology::Hop> route) {
+  LaidRoute laid;
+  laid.hops.assign(route.begin(), route.end());
+  laid.first = static_cast<std::uint32_t>(candidates_.size());
   const auto channels = static_cast<std::uint32_t>(graph_.channels.size());
   const auto nodes = static_cast<std::uint32_t>(graph_.nodes.size());
   Time stated{0};
   Time latencies{0};
   for (const topology::Hop& hop : route) {
     const Interval interval = interval_of(settings_.flit, hop.bandwidth, cycle_);
-    way.is_even &= interval == interval_of(settings_.flit, route.front().bandwidth, cycle_);
-    way.interval = std::max(way.interval, interval);
+    laid.is_even &= interval == interval_of(settings_.flit, route.front().bandwidth, cycle_);
+    laid.interval = std::max(laid.interval, interval);
     stated += hop.latency;
     latencies += latency_[hop.link];
   }
-  way.after = std::max(Time(0), stated - latencies);
+  laid.after = std::max(Time(0), stated - latencies);
   const topology::LinkId first = route.front().link;
   const topology::LinkId last = route.back().link;
-  way.source = by_link_ ? first : static_cast<std::uint32_t>(sender_[first]);
-  way.target = by_link_ ? last : static_cast<std::uint32_t>(receiver_[last]);
+  laid.source = by_link_ ? first : static_cast<std::uint32_t>(sender_[first]);
+  laid.target = by_link_ ? last : static_cast<std::uint32_t>(receiver_[last]);
   const VcMask all = (VcMask{1} << static_cast<unsigned>(settings_.vcs)) - 1;
   unsigned shift = 0;
   for (std::size_t h = 0; !switches_only_ && h < route.size(); ++h) {
@@ -275,28 +275,29 @@ FlitNetwork::Way FlitNetwork::make_way(std::span<const topology::Hop> route) {
                  ? static_cast<unsigned>(settings_.vcs)
                  : 0;
     const Interval interval = interval_of(settings_.flit, route[h].bandwidth, cycle_);
-    ways_.push_back({.port = link, .vcs = all << shift, .interval = interval});
-    way.ports.push_back(link);
-    way.links += graph_.channels[link].latency + wire_of(interval);
+    candidates_.push_back({.port = link, .vcs = all << shift, .interval = interval});
+    laid.ports.push_back(link);
+    laid.links += graph_.channels[link].latency + wire_of(interval);
   }
-  way.wire =
+  laid.wire =
       switches_only_ ? wire_of(interval_of(settings_.flit, route.front().bandwidth, cycle_)) : 0;
   const Interval out = interval_of(settings_.flit, route.back().bandwidth, cycle_);
-  ways_.push_back({.port = channels + way.target, .vcs = routing_.all_vcs(), .interval = out});
-  way.ports.push_back(channels + way.target);
-  way.ports.push_back(channels + nodes + way.source);
-  way.links +=
-      graph_.nodes[way.source].latency + graph_.nodes[way.target].latency + way.wire + wire_of(out);
-  way.routers = static_cast<std::int64_t>(way.ports.size()) - 1;
-  return way;
+  candidates_.push_back(
+      {.port = channels + laid.target, .vcs = routing_.all_vcs(), .interval = out});
+  laid.ports.push_back(channels + laid.target);
+  laid.ports.push_back(channels + nodes + laid.source);
+  laid.links += graph_.nodes[laid.source].latency + graph_.nodes[laid.target].latency + laid.wire +
+                wire_of(out);
+  laid.routers = static_cast<std::int64_t>(laid.ports.size()) - 1;
+  return laid;
 }
 
-std::uint32_t FlitNetwork::way_of(std::span<const topology::Hop> route) {
+std::uint32_t FlitNetwork::number_of(std::span<const topology::Hop> route) {
   const auto known = known_.find(route.data());
   if (known != known_.end() && std::ranges::equal(route, routes_[known->second].hops)) {
     return known->second;
   }
-  routes_.push_back(make_way(route));
+  routes_.push_back(lay_route(route));
   return known_[route.data()] = static_cast<std::uint32_t>(routes_.size() - 1);
 }
 

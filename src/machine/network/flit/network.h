@@ -20,24 +20,24 @@ namespace orrery::flit {
 /// Network model "flit": messages as packets of flits through virtual-channel routers (engine.h).
 ///
 ///   A link of the LinkMap is a channel with a router at its end; a message takes the links of its
-///   way, packet after packet. Where all dimensions are switches the links to and from a switch are
-///   those of its nodes, and the switch is the one router.
+///   route, packet after packet. Where all dimensions are switches the links to and from a switch
+///   are those of its nodes, and the switch is the one router.
 ///   A slower link passes a flit every I cycles; a message leaves its node no faster than its
 ///   slowest link takes it, and messages of one port leave one after the other. A node takes flits
 ///   as fast as the last link.
-///   Link latencies are the LinkMap's, in whole cycles; what a message's way says beyond their sum
-///   (software, a protocol's step) comes after its arrival.
+///   Link latencies are the LinkMap's, in whole cycles; what a message's route says beyond their
+///   sum (software, a protocol's step) comes after its arrival.
 ///
-/// On a network of links every link is a channel, ways are those of its routing (one per message),
-/// and what both directions share is one channel.
+/// On a network of links every link is a channel, routes are those of its routing (one per
+/// message), and what both directions share is one channel.
 ///
 /// No deadlock: links are numbered, along each dimension or as order_links() does, and a message
-/// takes a further class of VCs each time its way goes from a higher number to a lower one. So
+/// takes a further class of VCs each time its route goes from a higher number to a lower one. So
 /// whatever waits, waits for a higher (class, number).
 ///
-/// Fast path: while every message is alone on the links of its way, which are equally fast, it ends
-/// as alone() says and no cycle is simulated. The first that meets another, or whose way has faster
-/// and slower links, has the time since the network was last idle
+/// Fast path: while every message is alone on the links of its route, which are equally fast, it
+/// ends as alone() says and no cycle is simulated. The first that meets another, or whose route has
+/// faster and slower links, has the time since the network was last idle
 /// simulated flit by flit from its start, and what follows until it is idle again: equal to the
 /// cycle. An idle network forgets its arbiters' turns.
 ///
@@ -68,10 +68,10 @@ class FlitNetwork {
   Time cycle() const { return cycle_; }
 
  private:
-  /// What a route's messages have in common.
-  struct Way {
+  /// A LaidRoute has what a route's messages have in common.
+  struct LaidRoute {
     std::vector<topology::Hop> hops;  ///< as given, to know it again
-    std::uint32_t first = 0;          ///< of ways_
+    std::uint32_t first = 0;          ///< of routes_
     std::uint32_t source = 0;         ///< nodes of the graph
     std::uint32_t target = 0;
     std::vector<std::uint32_t> ports;  ///< that it uses: channels, ejection, then injection
@@ -83,7 +83,7 @@ class FlitNetwork {
     Time after{0};   ///< beyond the links' latencies
   };
   struct Message {
-    std::uint32_t way = 0;
+    std::uint32_t route = 0;
     Bytes bytes{0};
     Bytes left{0};  ///< not yet offered
     Cycle start = 0;
@@ -97,11 +97,11 @@ class FlitNetwork {
   void read_graph(const topology::LinkGraph& graph);
   int classes_needed() const;
   void build_graph();
-  std::uint32_t way_of(std::span<const topology::Hop> route);
-  Way make_way(std::span<const topology::Hop> route);
+  std::uint32_t number_of(std::span<const topology::Hop> route);
+  LaidRoute lay_route(std::span<const topology::Hop> route);
 
   void begin_epoch(Cycle now);
-  bool meets_another(const Way& way, Cycle now) const;
+  bool meets_another(const LaidRoute& laid, Cycle now) const;
   void simulate_from_start(Cycle now, engine::EventQueue& queue);
   void enqueue(std::uint32_t message);
   void offer_next(std::uint32_t source);
@@ -120,21 +120,21 @@ class FlitNetwork {
   Time cycle_{1};
   bool switches_only_ = false;
   RouterGraph graph_;
-  std::vector<Candidate> ways_;  ///< hops of all ways
+  std::vector<Candidate> candidates_;  ///< hops of all routes
   Routing routing_;
-  bool by_link_ = false;              ///< nodes are the first and last links of ways
+  bool by_link_ = false;              ///< nodes are the first and last links of routes
   double fastest_ = 0;                ///< of all links
   std::vector<Time> latency_;         ///< by link
-  std::vector<std::int64_t> order_;   ///< by link: the number above; -1: no way uses it
+  std::vector<std::int64_t> order_;   ///< by link: the number above; -1: no route uses it
   std::vector<std::int64_t> sender_;  ///< by link: device
   std::vector<std::int64_t> receiver_;
-  std::vector<Way> routes_;
+  std::vector<LaidRoute> routes_;
   std::unordered_map<const topology::Hop*, std::uint32_t> known_;  ///< only looked up
 
   // Since the network was last idle:
   std::vector<Message> messages_;
   std::vector<Cycle> busy_until_;  ///< by port: end of the message that uses it
-  std::uint64_t under_way_ = 0;
+  std::uint64_t in_flight_ = 0;
   bool simulating_ = false;
   Cycle origin_ = 0;  ///< cycle of the engine's cycle 0
   std::unique_ptr<Engine> engine_;

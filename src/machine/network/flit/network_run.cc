@@ -23,14 +23,14 @@ network::TransferId FlitNetwork::start(Bytes bytes, std::span<const topology::Ho
     return id;
   }
   const Cycle now = first_cycle_at(queue.now());
-  if (under_way_ == 0) {
+  if (in_flight_ == 0) {
     begin_epoch(now);
   }
-  ++under_way_;
-  const std::uint32_t number = way_of(route);
-  const Way& way = routes_[number];
+  ++in_flight_;
+  const std::uint32_t number = number_of(route);
+  const LaidRoute& laid = routes_[number];
   const auto message = static_cast<std::uint32_t>(messages_.size());
-  messages_.push_back({.way = number, .bytes = bytes, .left = bytes, .start = now, .id = id});
+  messages_.push_back({.route = number, .bytes = bytes, .left = bytes, .start = now, .id = id});
   by_id_[id] = message;
   if (simulating_) {
     while (origin_ + engine_->now() < now) {  // credits may be on their way, no flits
@@ -39,13 +39,13 @@ network::TransferId FlitNetwork::start(Bytes bytes, std::span<const topology::Ho
     enqueue(message);
     return id;
   }
-  if (!shortcuts_ || !has_closed_form_ || !way.is_even || meets_another(way, now)) {
+  if (!shortcuts_ || !has_closed_form_ || !laid.is_even || meets_another(laid, now)) {
     simulate_from_start(now, queue);
     return id;
   }
   const std::int64_t flits = message_flits(bytes, settings_.packet, settings_.flit);
-  const Cycle end = now + alone(flits, way.interval, way.routers, way.links, router_);
-  for (const std::uint32_t port : way.ports) {
+  const Cycle end = now + alone(flits, laid.interval, laid.routers, laid.links, router_);
+  for (const std::uint32_t port : laid.ports) {
     busy_until_[port] = end;
   }
   ++alone_;
@@ -53,14 +53,14 @@ network::TransferId FlitNetwork::start(Bytes bytes, std::span<const topology::Ho
   return id;
 }
 
-bool FlitNetwork::meets_another(const Way& way, Cycle now) const {
-  return std::any_of(way.ports.begin(), way.ports.end(),
+bool FlitNetwork::meets_another(const LaidRoute& laid, Cycle now) const {
+  return std::any_of(laid.ports.begin(), laid.ports.end(),
                      [&](std::uint32_t port) { return busy_until_[port] > now; });
 }
 
 void FlitNetwork::tell(std::uint32_t message, Cycle cycle, engine::EventQueue& queue) {
   const Message& of = messages_[message];
-  queue.push(cycle_ * cycle + routes_[of.way].after, kArrive, of.id, announced_[of.id]);
+  queue.push(cycle_ * cycle + routes_[of.route].after, kArrive, of.id, announced_[of.id]);
 }
 
 /// The network is idle: nothing that was before leaves a trace.
@@ -99,12 +99,12 @@ void FlitNetwork::simulate_from_start(Cycle now, engine::EventQueue& queue) {
 
 void FlitNetwork::enqueue(std::uint32_t message) {
   Message& of = messages_[message];
-  const Way& way = routes_[of.way];
+  const LaidRoute& laid = routes_[of.route];
   of.packets = std::max<std::int64_t>(
       1, (of.bytes.value() + settings_.packet.value() - 1) / settings_.packet.value());
-  waiting_[way.source].push_back(message);
-  if (engine_->is_free(way.source)) {
-    offer_next(way.source);
+  waiting_[laid.source].push_back(message);
+  if (engine_->is_free(laid.source)) {
+    offer_next(laid.source);
   }
 }
 
@@ -115,7 +115,7 @@ void FlitNetwork::offer_next(std::uint32_t source) {
   }
   const std::uint32_t message = list.front();
   Message& of = messages_[message];
-  const Way& way = routes_[of.way];
+  const LaidRoute& laid = routes_[of.route];
   const Bytes part = std::min(of.left, settings_.packet);
   of.left -= part;
   if (of.left <= Bytes(0)) {
@@ -123,14 +123,14 @@ void FlitNetwork::offer_next(std::uint32_t source) {
   }
   engine_->offer(
       source,
-      {.target = way.target,
+      {.target = laid.target,
        .flits = static_cast<std::uint32_t>(message_flits(part, settings_.packet, settings_.flit)),
        .tag = message,
        .created = engine_->now(),
-       .way = way.first,
-       .interval = way.interval,
-       .wire = way.wire,
-       .slowest = way.interval});
+       .route = laid.first,
+       .interval = laid.interval,
+       .wire = laid.wire,
+       .slowest = laid.interval});
 }
 
 /// One cycle, or an idle span up to `limit`, in the engine's cycles.
@@ -157,7 +157,7 @@ void FlitNetwork::step_engine(Cycle limit, engine::EventQueue& queue) {
 /// The instant is over. Cycles are simulated until something else is due: a cycle waits for all
 /// that may begin in it.
 void FlitNetwork::settle(engine::EventQueue& queue) {
-  while (simulating_ && engine_->packets_under_way() > 0) {
+  while (simulating_ && engine_->packets_in_flight() > 0) {
     const Time next = queue.empty() ? Time::max() : queue.next_time();
     if (shortcuts_) {
       engine_->skip(first_cycle_at(next) - origin_);
@@ -178,7 +178,7 @@ bool FlitNetwork::handle(const engine::EventQueue::Event& event, engine::EventQu
   free_.push_back(event.subject);
   if (by_id_[event.subject] != kNone) {
     messages_[by_id_[event.subject]].told = true;
-    --under_way_;
+    --in_flight_;
   }
   return true;
 }

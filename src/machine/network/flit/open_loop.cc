@@ -171,15 +171,15 @@ class OpenLoop {
     }
   }
 
-  /// The largest of a class, with the age of what is under way.
+  /// The largest of a class, with the age of what is in flight.
   double mean_latency() const {
     double largest = 0;
     for (std::uint32_t of = 0; of < classes(); ++of) {
       const FlitCounts& counts = engine_.counts(of);
-      const auto under_way = static_cast<double>(counts.under_way);
-      const double ages = under_way * static_cast<double>(engine_.now()) -
-                          static_cast<double>(counts.created_under_way);
-      const double count = static_cast<double>(sums_[of].packets) + under_way;
+      const auto in_flight = static_cast<double>(counts.in_flight);
+      const double ages = in_flight * static_cast<double>(engine_.now()) -
+                          static_cast<double>(counts.created_in_flight);
+      const double count = static_cast<double>(sums_[of].packets) + in_flight;
       largest = std::max(largest, count > 0 ? (sums_[of].packet_latency + ages) / count : 0);
     }
     return largest;
@@ -249,7 +249,7 @@ class OpenLoop {
 
   bool all_created() const { return draws_ ? draws_->has_drawn(drain_) : even_.has_drawn(drain_); }
 
-  /// What was counted since begin_.
+  /// Sums up what was counted since begin_.
   void end_counting() {
     end_ = engine_.now();
     for (std::uint32_t of = 0; of < classes(); ++of) {
@@ -276,7 +276,7 @@ class OpenLoop {
       }
     }
     state_ = State::emptying;
-    while (engine_.packets_under_way() > 0) {
+    while (engine_.packets_in_flight() > 0) {
       step(engine_.now() + kDrainPeriod);
     }
     if (mean_latency() > settings_.latency_limit) {

@@ -56,7 +56,7 @@ struct OpenLoopSettings {
   }
 };
 
-/// Of one class, as in OpenLoopResult.
+/// ClassResult has the figures of one class, as in OpenLoopResult.
 struct ClassResult {
   double packet_latency = 0;
   double network_latency = 0;
@@ -106,7 +106,7 @@ struct RunOptions {
 OpenLoopResult run_open_loop(const Network& network, const OpenLoopSettings& settings,
                              const RunOptions& options = {});
 
-/// Of one class, with settings.packet and bursts.
+/// Runs one class, with settings.packet and bursts.
 OpenLoopResult run_open_loop(const RouterGraph& graph, const Routing& routing,
                              const RouterSettings& router, const Traffic& traffic,
                              const OpenLoopSettings& settings, const RunOptions& options = {});

@@ -138,12 +138,12 @@ class KnuthSequence {
   std::vector<Word> block_;  ///< kBlock numbers, then the kLong after them; empty before the first
 };
 
-/// What BookSim 2 draws from: a seed makes the same packets here as there.
+/// Random is what BookSim 2 draws from: a seed makes the same packets here as there.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : whole_(seed), fractions_(seed) {}
 
-  /// Of 2^30.
+  /// Returns one of 2^30 numbers.
   std::uint32_t next() { return whole_.next(); }
   /// One of 0 .. count-1. Requires 0 < count <= 2^30.
   std::uint32_t below(std::uint32_t count) { return whole_.next() % count; }

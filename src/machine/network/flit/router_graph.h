@@ -15,7 +15,7 @@
 
 namespace orrery::flit {
 
-/// What the numbering of routers and channels means to routing functions.
+/// Shape says what the numbering of routers and channels means to routing functions.
 enum class Shape : std::uint8_t {
   mesh,
   torus,
@@ -86,13 +86,13 @@ struct RouterGraph {
 ///                 express: the ports that lead off an edge of length k join routers of that edge
 ///                 k / 2 apart (Balfour & Dally 2006, BookSim's numbering)
 ///   fat tree      n levels of k^(n-1) routers, level 0 on top; node j on router j / k of level
-///   n-1;
-///                 routers of two levels are linked that differ in one digit of weight
+///                 n-1; routers of two levels are linked that differ in one digit of weight
 ///                 k^(n-1-level)
-///   qtree         levels of 1, k, k^2 ... routers, level 0 on top; router j of a level hangs on j
-///   / k tree4         leaf j hangs on the k / 2 routers of its quad j / k, each of these on all k
-///   roots fly           n stages of k^(n-1) routers; node j enters stage 0 at router j / k and
-///   leaves
+///   qtree         levels of 1, k, k^2 ... routers, level 0 on top; router j of a level hangs on
+///                 router j / k of the one above
+///   tree4         leaf j hangs on the k / 2 routers of its quad j / k, each of these on all k
+///                 roots
+///   fly           n stages of k^(n-1) routers; node j enters stage 0 at router j / k and leaves
 ///                 stage n-1 at router j / k
 ///   flattened butterfly   c nodes per router; in two dimensions with c = s*s the nodes of router
 ///                 (x, y) are an s x s tile of the grid of nodes (BookSim's numbering)
@@ -121,8 +121,8 @@ Result<RouterGraph> from_link_graph(const topology::LinkGraph& graph, Time cycle
 ///   router 0 node 0 node 1 router 1 15 router 2
 ///
 /// A number after a node or a router is that link's latency. A link named on one line goes both
-/// ways; its latency holds for the way it is named, the way back has one cycle unless it is named
-/// too. Mistakes by line.
+/// routes; its latency holds for the route it is named, the return route has one cycle unless it is
+/// named too. Mistakes by line.
 Result<RouterGraph> parse_link_list(std::string_view text, const std::string& file);
 
 /// "mesh:8x8", "fat_tree:k=4,n=3" and so on, see Shape; "graph:FILE" (a link list, or by

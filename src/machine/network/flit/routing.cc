@@ -15,13 +15,13 @@ bool is_grid(Shape shape) {
   return shape == Shape::mesh || shape == Shape::torus || shape == Shape::cmesh;
 }
 
-bool is_by_way(Algorithm algorithm) {
+bool has_waypoint(Algorithm algorithm) {
   return algorithm == Algorithm::romm || algorithm == Algorithm::valiant ||
          algorithm == Algorithm::ugal;
 }
 
 bool has_two_phases(Algorithm algorithm) {
-  return is_by_way(algorithm) || algorithm == Algorithm::o1turn;
+  return has_waypoint(algorithm) || algorithm == Algorithm::o1turn;
 }
 
 /// The algorithms of a shape.
@@ -55,7 +55,7 @@ int classes_of(const RouterGraph& graph, Algorithm algorithm) {
     return graph.shape == Shape::torus ? 3 : 2;
   }
   if (graph.shape == Shape::dragonfly && algorithm != Algorithm::up_down) {
-    return algorithm == Algorithm::min ? 2 : 3;  // groups that a way touches
+    return algorithm == Algorithm::min ? 2 : 3;  // groups that a route touches
   }
   return (has_two_phases(algorithm) ? 2 : 1) * (graph.shape == Shape::torus && !table ? 2 : 1);
 }
@@ -103,9 +103,9 @@ Routing::Routing(const RouterGraph& graph, Algorithm algorithm, int vcs)
   high_ = half_of(all_, 1);
 }
 
-Routing::Routing(const RouterGraph& graph, int vcs, const std::vector<Candidate>& ways)
+Routing::Routing(const RouterGraph& graph, int vcs, const std::vector<Candidate>& routes)
     : Routing(graph, Algorithm::min, vcs) {
-  ways_ = &ways;
+  routes_ = &routes;
 }
 
 Result<Routing> Routing::make(const RouterGraph& graph, Algorithm algorithm, int vcs) {
@@ -150,7 +150,8 @@ Candidate Routing::mesh_hop(std::uint32_t router, std::uint32_t goal, bool highe
   return {kNoChannel, 0};
 }
 
-/// Of a concentrated mesh: along an edge in dimension d, where at least half of it is ahead.
+/// Returns the express channel of a concentrated mesh along an edge in dimension d, where at least
+/// half of it is ahead.
 std::uint32_t Routing::express_channel(std::uint32_t router, std::size_t d,
                                        std::int32_t ahead) const {
   if (graph_->shape != Shape::cmesh || 2 * std::abs(ahead) < graph_->extents[d]) {
@@ -202,12 +203,12 @@ bool Routing::on_detour(const RouteState& state, std::uint32_t router) const {
 
 /// Moves on to the second phase where the first ends.
 std::uint32_t Routing::goal(RouteState& state, std::uint32_t router) const {
-  const bool by_way = is_by_way(algorithm_);
-  if (by_way && state.phase == 0 && router == state.via) {
+  const bool by_waypoint = has_waypoint(algorithm_);
+  if (by_waypoint && state.phase == 0 && router == state.via) {
     state.phase = 1;
     state.dimension = -1;
   }
-  return by_way && state.phase == 0 ? state.via : eject_router(state);
+  return by_waypoint && state.phase == 0 ? state.via : eject_router(state);
 }
 
 std::uint32_t Routing::draws(const RouteState& state, std::uint32_t router) const {
@@ -319,8 +320,8 @@ void Routing::next(RouteState& state, std::uint32_t router, Random& random,
                    Candidates& into) const {
   into.count = 0;
   into.preferred = 1;
-  if (ways_ != nullptr) {
-    into.list[0] = (*ways_)[state.via++];
+  if (routes_ != nullptr) {
+    into.list[0] = (*routes_)[state.via++];
     into.count = 1;
     return;
   }
@@ -332,8 +333,8 @@ void Routing::next(RouteState& state, std::uint32_t router, Random& random,
     adaptive(state, router, into);
     return;
   }
-  const std::uint32_t ways = draws(state, router);
-  const Candidate output = single(state, router, ways > 1 ? random.below(ways) : 0);
+  const std::uint32_t routes = draws(state, router);
+  const Candidate output = single(state, router, routes > 1 ? random.below(routes) : 0);
   into.add(output.port, output.vcs);
 }
 
@@ -347,12 +348,12 @@ int Routing::channels_ahead(RouteState state, std::uint32_t router) const {
   return count;
 }
 
-RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint32_t way,
+RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint32_t route,
                           Random& random) const {
   RouteState state;
   state.target = target;
-  if (ways_ != nullptr) {
-    state.via = way;
+  if (routes_ != nullptr) {
+    state.via = route;
     return state;
   }
   if (algorithm_ == Algorithm::o1turn) {

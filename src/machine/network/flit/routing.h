@@ -62,11 +62,11 @@ constexpr auto named_values(Algorithm) {
   });
 }
 
-/// What a packet carries for its routing.
+/// RouteState is what a packet carries for its routing.
 struct RouteState {
   std::uint32_t target = 0;  ///< node
-  std::uint32_t via = 0;     ///< intermediate router; of a stated way its next hop
-  /// Order; way to `via` (0) and from there (1); up (0) or down (1); groups left of a dragonfly.
+  std::uint32_t via = 0;     ///< intermediate router; of a stated route its next hop
+  /// Order; route to `via` (0) and from there (1); up (0) or down (1); groups left of a dragonfly.
   std::uint8_t phase = 0;
   std::uint8_t ring = 0;       ///< half of the VCs in the present dimension of a torus
   std::int8_t dimension = -1;  ///< that it moves in, of a torus
@@ -102,36 +102,36 @@ class Routing {
   /// routers that cannot reach each other.
   static Result<Routing> make(const RouterGraph& graph, Algorithm algorithm, int vcs);
 
-  /// Every packet says its way: a number of `ways`, its first hop there; each hop is followed by
-  /// the next until one leads to a node. `ways` may grow while the routing is used.
-  Routing(const RouterGraph& graph, int vcs, const std::vector<Candidate>& ways);
+  /// Every packet says its route: a number of `routes`, its first hop there; each hop is followed
+  /// by the next until one leads to a node. `routes` may grow while the routing is used.
+  Routing(const RouterGraph& graph, int vcs, const std::vector<Candidate>& routes);
 
   const RouterGraph& graph() const { return *graph_; }
   Algorithm algorithm() const { return algorithm_; }
   /// Whether a head may choose among outputs while it waits (otherwise the first choice holds).
   bool is_adaptive() const { return algorithm_ == Algorithm::adaptive; }
 
-  /// Draws what a packet decides at its source. `way`: where packets say theirs.
-  RouteState start(std::uint32_t source, std::uint32_t target, std::uint32_t way,
+  /// Draws what a packet decides at its source. `route`: where packets say theirs.
+  RouteState start(std::uint32_t source, std::uint32_t target, std::uint32_t route,
                    Random& random) const;
 
   /// Whether next() may draw, and not only start().
-  bool draws_on_the_way() const {
-    return ways_ == nullptr && (algorithm_ == Algorithm::nca || graph_->shape == Shape::torus);
+  bool draws_en_route() const {
+    return routes_ == nullptr && (algorithm_ == Algorithm::nca || graph_->shape == Shape::torus);
   }
 
   /// Whether next() depends on router and target only.
   bool is_fixed() const {
-    return ways_ == nullptr &&
+    return routes_ == nullptr &&
            (algorithm_ == Algorithm::dest_tag ||
             (algorithm_ == Algorithm::dor &&
              (graph_->shape == Shape::mesh || graph_->shape == Shape::flattened_butterfly)));
   }
 
-  /// Whether a packet chooses at its first router between what start() drew and the minimal way, by
-  /// the queues there.
+  /// Whether a packet chooses at its first router between what start() drew and the minimal route,
+  /// by the queues there.
   bool compares() const { return algorithm_ == Algorithm::ugal; }
-  /// At `router`, the first of a packet: its minimal way.
+  /// At `router`, the first of a packet: its minimal route.
   static RouteState minimal(RouteState state, std::uint32_t router) {
     state.via = router;
     return state;
@@ -143,9 +143,9 @@ class Routing {
   /// random is drawn.
   void next(RouteState& state, std::uint32_t router, Random& random, Candidates& into) const;
 
-  /// Of next(), the one output, or several where is_adaptive(). For the check of dependencies: all
-  /// choices that next() might draw, each with the state that it leaves; and all states that
-  /// start() might draw.
+  /// A Choice is one output of next(), or one of several where is_adaptive(). For the check of
+  /// dependencies: all choices that next() might draw, each with the state that it leaves; and all
+  /// states that start() might draw.
   struct Choice {
     RouteState state;
     Candidate output;
@@ -175,7 +175,8 @@ class Routing {
   bool is_there(const RouteState& state, std::uint32_t router) const {
     return router == eject_router(state) && !on_detour(state, router);
   }
-  /// Of valiant and ugal: still on the way to `via`, of a dragonfly to its group.
+  /// Says whether a packet of valiant or ugal is still on the way to `via`, of a dragonfly to its
+  /// group.
   bool on_detour(const RouteState& state, std::uint32_t router) const;
   VcMask half(unsigned which) const { return which == 0 ? low_ : high_; }
   /// The VCs of a ring's half, within those of the phase.
@@ -202,7 +203,7 @@ class Routing {
   }
 
   const RouterGraph* graph_;
-  const std::vector<Candidate>* ways_ = nullptr;
+  const std::vector<Candidate>* routes_ = nullptr;
   Algorithm algorithm_;
   int vcs_;
   VcMask all_ = 0;

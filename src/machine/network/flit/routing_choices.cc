@@ -39,7 +39,7 @@ std::vector<RouteState> Routing::all_starts(std::uint32_t source, std::uint32_t 
     const std::uint32_t to = eject_router(states[0]);
     const RouteState plain = states[0];
     states.clear();
-    // The routers of a dragonfly's group are one to its ways.
+    // The routers of a dragonfly's group are one to its routes.
     const std::int32_t alike = graph_->shape == Shape::dragonfly ? graph_->extents[0] : 1;
     for (std::uint32_t via = 0; via < static_cast<std::uint32_t>(graph_->routers);
          via += static_cast<std::uint32_t>(alike)) {

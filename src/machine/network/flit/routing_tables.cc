@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What Routing prepares once: where a router's ports lead, and the tables of min and up_down.
+/// Routing prepares here what it needs once: where a router's ports lead, and the tables of min and
+/// up_down.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -203,7 +204,7 @@ void shortest_from(std::uint32_t source, const RouterGraph& graph, const Channel
   });
 }
 
-/// `steps`: by router, channels to the goal on a shortest way (breadth first).
+/// `steps`: by router, channels to the goal on a shortest route (breadth first).
 void steps_to(std::size_t goal, const RouterGraph& graph, const Channels& in,
               std::span<std::uint32_t> steps) {
   std::vector<std::size_t> order{goal};
@@ -342,7 +343,7 @@ Result<void> Routing::all_reached(std::span<const std::uint32_t> first_hop) cons
 }
 
 /// A channel goes up if it leads to a lower level, or to a lower number on the same level
-/// (Schroeder et al. 1991, Autonet). Backwards from every destination: the shortest way with all
+/// (Schroeder et al. 1991, Autonet). Backwards from every destination: the shortest route with all
 /// ups first.
 Result<void> Routing::make_up_down() {
   const auto routers = static_cast<std::size_t>(graph_->routers);

@@ -25,13 +25,13 @@ Candidate Routing::tree_hop(const RouteState& state, std::uint32_t router,
   return {channel(router, k + draw), all_};  // up
 }
 
-/// Of a fat tree: place of the router that a packet leaves at.
+/// Returns the place of the router that a packet leaves a fat tree at.
 std::uint32_t Routing::fat_tree_goal(const RouteState& state) const {
   const auto n = static_cast<std::uint32_t>(graph_->extents.size());
   return eject_router(state) % (static_cast<std::uint32_t>(graph_->routers) / n);
 }
 
-/// Of a fat tree: k to the digits that ways down from a router set.
+/// Returns k to the digits that ways down from a router of a fat tree set.
 std::uint32_t Routing::weight_below(std::uint32_t router) const {
   const auto n = static_cast<std::uint32_t>(graph_->extents.size());
   const std::uint32_t wide = static_cast<std::uint32_t>(graph_->routers) / n;
@@ -49,7 +49,7 @@ bool Routing::goes_down(const RouteState& state, std::uint32_t router) const {
   return router % wide / weight == fat_tree_goal(state) / weight;
 }
 
-/// A class of VCs for every group that the way touches.
+/// A class of VCs for every group that the route touches.
 Candidate Routing::dragonfly_hop(RouteState& state, std::uint32_t router) const {
   const auto a = static_cast<std::uint32_t>(graph_->extents[0]);
   const auto h = static_cast<std::uint32_t>(graph_->extents[1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a router is made of, as plain values.
+/// RouterSettings say what a router is made of, as plain values.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,8 @@ constexpr auto named_values(Speculation) {
   });
 }
 
-/// Of packets that ask for one output, the highest comes first; of equal ones the arbiter chooses.
+/// Priority decides between packets that ask for one output: the highest comes first; of equal ones
+/// the arbiter chooses.
 enum class Priority : std::uint8_t { none, traffic_class, age, sequence, hop_count, queue_length };
 constexpr auto named_values(Priority) {
   return std::to_array<Named<Priority>>({

@@ -56,7 +56,7 @@ std::uint32_t by_bits(Pattern pattern, std::uint32_t source, unsigned bits) {
   }
 }
 
-/// Of all sources.
+/// Returns the targets of all sources.
 Result<std::vector<std::uint32_t>> targets_by_bits(Pattern pattern, std::string_view name,
                                                    std::uint32_t nodes) {
   const auto bits = static_cast<unsigned>(std::bit_width(nodes) - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who sends to whom.
+/// Traffic says who sends to whom.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,7 @@ class Traffic {
   }
 
  private:
-  /// Of patterns that draw near a source.
+  /// Draws a target, for patterns that draw near a source.
   std::uint32_t drawn(std::uint32_t source, Random& random) const;
   Result<void> fits(Pattern pattern, const RouterGraph& graph);
   void read_hotspot(std::string_view text, Error& mistakes);

@@ -15,7 +15,7 @@
 
 namespace orrery::flit {
 
-/// What a packet of requests and replies is for; PacketKind is by it.
+/// Purpose says what a packet of requests and replies is for; PacketKind is by it.
 enum class Purpose : std::uint8_t { any, read_request, write_request, read_reply, write_reply };
 inline constexpr std::size_t kPurposes = 5;
 inline constexpr std::array<std::string_view, kPurposes> kPurposeNames{
@@ -47,9 +47,9 @@ struct TrafficClass {
     return flits / std::accumulate(weights.begin(), weights.end(), 0.0);
   }
   bool has_bursts() const { return burst_alpha > 0; }
-  /// That a node draws a packet in a cycle, of a load of `rate` flits per node and cycle in all; in
-  /// bursts x (alpha + beta) / alpha, so that the mean stays (Markov-modulated: Dally & Towles
-  /// 2004, section 24.2).
+  /// Returns the probability that a node draws a packet in a cycle, of a load of `rate` flits per
+  /// node and cycle in all; in bursts x (alpha + beta) / alpha, so that the mean stays
+  /// (Markov-modulated: Dally & Towles 2004, section 24.2).
   double probability(double rate) const {
     const double mean = rate * share / mean_size();
     return has_bursts() ? mean * (burst_alpha + burst_beta) / burst_alpha : mean;

@@ -8,7 +8,8 @@
 
 namespace orrery::flit {
 
-/// What stands between any of the separators, empty parts left out. The text must outlive it.
+/// Returns the parts of a text between any of the separators, empty ones left out. The text must
+/// outlive it.
 inline std::vector<std::string_view> words_of(std::string_view text, std::string_view separators) {
   std::vector<std::string_view> words;
   while (!text.empty()) {

@@ -44,7 +44,7 @@ TEST(ClosedLoop, MessagesAndWorkWaitForOneAnother) {
 
 TEST(ClosedLoop, CircleOfBuffersIsNamed) {
   // Five wormholes longer than the buffers on their way of two links, all around a ring of 5 by the
-  // shorter way: each holds the link that the one behind it wants.
+  // shorter route: each holds the link that the one behind it wants.
   const Prepared ring = network("torus:5", "min");
   LoopSchedule schedule;
   for (std::uint32_t node = 0; node < 5; ++node) {
@@ -83,7 +83,7 @@ RC_GTEST_PROP(ClosedLoop, ShortcutsChangeNothing, ()) {
   RC_ASSERT(fast.cycles_simulated <= all.cycles_simulated);
 }
 
-TEST(ClosedLoop, ABatchHasAtMostItsOutstandingPacketsUnderWay) {
+TEST(ClosedLoop, ABatchHasAtMostItsOutstandingPacketsInFlight) {
   // One at a time over 2 routers: each packet of one flit takes 3 x 2 + 3 links + 2 = 11 cycles.
   const Prepared line = network("mesh:2");
   Experiment pattern;

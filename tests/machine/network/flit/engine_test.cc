@@ -86,7 +86,7 @@ Cycle two_to_one(const RouterSettings& settings) {
   Engine engine(line, *routing, settings, 1);
   engine.offer(0, {.target = 1});
   engine.offer(2, {.target = 1});
-  while (engine.packets_under_way() > 0) {
+  while (engine.packets_in_flight() > 0) {
     engine.step();
   }
   return engine.now() - 1;

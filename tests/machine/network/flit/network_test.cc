@@ -194,8 +194,8 @@ LinkOrder order_of(const LinkMap& map) {
 
 TEST(FlitOnLinks, ClassesByHand) {
   // Up and down a tree, and dimension by dimension over a mesh, nothing goes in a circle. A ring is
-  // cut in one place, which a way passes at most once; a torus in one place of each ring, of which
-  // a way passes two.
+  // cut in one place, which a route passes at most once; a torus in one place of each ring, of
+  // which a route passes two.
   const auto classes = [](const char* spec, std::int64_t devices) {
     return order_of(Laid(spec, devices).map).classes;
   };

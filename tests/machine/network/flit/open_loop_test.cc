@@ -88,7 +88,7 @@ TEST(Ugal, ADragonflyTakesThreeClassesAndIsFreeOfDeadlock) {
     ASSERT_TRUE(prepared) << prepared.error().to_string();
     EXPECT_EQ(check_dependencies(prepared->routing).freedom, Freedom::free) << routing;
   }
-  // Without load minimal ways: at most local, global, local channel.
+  // Without load minimal routes: at most local, global, local channel.
   const OpenLoopResult quiet = measured("dragonfly:p=2,a=4,h=2", "ugal", "uniform", 0.005);
   const OpenLoopResult minimal = measured("dragonfly:p=2,a=4,h=2", "min", "uniform", 0.005);
   EXPECT_NEAR(quiet.hops / minimal.hops, 1, 0.03);

@@ -9,8 +9,8 @@
 
 namespace orrery::flit {
 
-/// What the closed form needs to know of the ways from a node to another.
-struct LoopWay {
+/// A LoopRoute has what the closed form needs to know of the routes from a node to another.
+struct LoopRoute {
   bool has_closed_form = false;  ///< all that routing may draw takes as long
   std::int64_t routers = 0;
   Cycle links = 0;
@@ -19,11 +19,11 @@ struct LoopWay {
 
 /// Found when first asked for. None has a closed form where a router's settings do not allow it
 /// (fabric.h, alone()).
-class LoopWays {
+class LoopRoutes {
  public:
-  LoopWays(const Routing& routing, const RouterSettings& router, const Packaging& packaging);
+  LoopRoutes(const Routing& routing, const RouterSettings& router, const Packaging& packaging);
 
-  const LoopWay& between(std::uint32_t source, std::uint32_t target);
+  const LoopRoute& between(std::uint32_t source, std::uint32_t target);
 
  private:
   struct At {
@@ -31,13 +31,13 @@ class LoopWays {
     std::uint32_t router = 0;
     Cycle links = 0;
   };
-  LoopWay walk(std::uint32_t source, std::uint32_t target) const;
-  bool step(const std::vector<At>& front, std::vector<At>& next, LoopWay& way) const;
+  LoopRoute walk(std::uint32_t source, std::uint32_t target) const;
+  bool step(const std::vector<At>& front, std::vector<At>& next, LoopRoute& route) const;
 
   const Routing& routing_;
   const RouterGraph& graph_;
   bool possible_ = false;
-  std::unordered_map<std::uint64_t, LoopWay> known_;  ///< only looked up
+  std::unordered_map<std::uint64_t, LoopRoute> known_;  ///< only looked up
 };
 
 }  // namespace orrery::flit

@@ -15,22 +15,22 @@ constexpr std::size_t kShare = 4;     // of all simulations for the best estimat
 constexpr std::size_t kRefined = 3;   // of the best plans, whose other fields are varied
 constexpr std::size_t kFills = 4;     // estimates for each plan that the answer lacks
 
-class Judge {
+class Certifier {
  public:
-  explicit Judge(SearchState& search) : search_(search) {}
+  explicit Certifier(SearchState& search) : search_(search) {}
 
   void run() {
     simulate_best();
-    descend(search_);
+    local_search(search_);
     refine();
     fill();
-    certify(search_);
+    raise_bounds(search_);
     finish();
     fuse();
   }
 
  private:
-  /// Those whose estimates, as far off as any was, may be the best.
+  /// Simulates the candidates whose estimates, as far off as any was, may be the best.
   void simulate_best() {
     sort_candidates();
     const std::size_t few = search_.options.top + kRefined;
@@ -50,7 +50,7 @@ class Judge {
     }
   }
 
-  /// Of the candidates from here on.
+  /// Expects the simulations of the candidates from here on.
   void expect_simulations(std::size_t first) {
     const std::size_t last =
         std::min(first + search_.estimator.worthwhile(), search_.candidates.size());
@@ -233,8 +233,8 @@ void simulate(SearchState& search, Candidate& candidate) {
                                    .cost_per_million_tokens = found->cost_per_million_tokens});
 }
 
-void judge(SearchState& search) {
-  Judge(search).run();
+void certify(SearchState& search) {
+  Certifier(search).run();
 }
 
 }  // namespace orrery::full

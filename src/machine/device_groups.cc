@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 #include <fmt/format.h>
 
@@ -25,16 +25,16 @@ std::vector<std::string> split_names(const std::string& names) {
 
 /// Weighed by devices; exactly the value where all have the same.
 template <class T>
-T mean_of(const std::vector<Part>& parts, const auto& value) {
+T mean_of(const std::vector<DeviceGroup>& parts, const auto& value) {
   const T first = value(parts.front().device);
-  const bool same =
-      std::ranges::all_of(parts, [&](const Part& part) { return value(part.device) == first; });
+  const bool same = std::ranges::all_of(
+      parts, [&](const DeviceGroup& part) { return value(part.device) == first; });
   if (same) {
     return first;
   }
   double sum = 0;
   double devices = 0;
-  for (const Part& part : parts) {
+  for (const DeviceGroup& part : parts) {
     const double one = value(part.device).value();
     if (one <= 0) {
       return T(0);
@@ -60,7 +60,7 @@ void weaken(compute::Device& all, const compute::Device& one) {
 
 }  // namespace
 
-std::size_t part_of(const Machine& machine, std::int64_t rank) {
+std::size_t device_group_of(const Machine& machine, std::int64_t rank) {
   std::size_t part = 0;
   for (; part + 1 < machine.parts.size() && rank >= machine.parts[part].devices; ++part) {
     rank -= machine.parts[part].devices;
@@ -68,11 +68,11 @@ std::size_t part_of(const Machine& machine, std::int64_t rank) {
   return part;
 }
 
-std::size_t part_count(const Machine& machine) {
+std::size_t device_group_count(const Machine& machine) {
   return std::max<std::size_t>(machine.parts.size(), 1);
 }
 
-Machine of_part(const Machine& machine, std::size_t part) {
+Machine of_device_group(const Machine& machine, std::size_t part) {
   Machine alike = machine;
   if (!machine.parts.empty()) {
     alike.device = machine.parts[part].device;
@@ -81,23 +81,23 @@ Machine of_part(const Machine& machine, std::size_t part) {
   return alike;
 }
 
-std::vector<Machine> by_part(const Machine& machine) {
+std::vector<Machine> by_device_group(const Machine& machine) {
   std::vector<Machine> machines;
-  for (std::size_t part = 0; part < part_count(machine); ++part) {
-    machines.push_back(of_part(machine, part));
+  for (std::size_t part = 0; part < device_group_count(machine); ++part) {
+    machines.push_back(of_device_group(machine, part));
   }
   return machines;
 }
 
 Bandwidth fastest_tier(const Machine& machine, std::size_t tier) {
   Bandwidth most = machine.device.memory[tier].bandwidth;
-  for (const Part& part : machine.parts) {
+  for (const DeviceGroup& part : machine.parts) {
     most = std::max(most, part.device.memory[tier].bandwidth);
   }
   return most;
 }
 
-compute::Device mean_device(const std::vector<Part>& parts) {
+compute::Device mean_device(const std::vector<DeviceGroup>& parts) {
   assert(!parts.empty() && "a machine with parts");
   compute::Device device = parts.front().device;
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -126,13 +126,13 @@ Result<Machine> arranged(Machine machine, const std::string& names) {
   if (machine.parts.empty()) {
     return mistake(fmt::format("nothing: all devices of {} are alike", machine.name));
   }
-  std::vector<Part> chosen;
+  std::vector<DeviceGroup> chosen;
   for (const std::string& name : split_names(names)) {
-    const auto named = [&](const Part& part) { return part.name == name; };
+    const auto named = [&](const DeviceGroup& part) { return part.name == name; };
     const auto found = std::ranges::find_if(machine.parts, named);
     if (found == machine.parts.end() || std::ranges::any_of(chosen, named)) {
-      return mistake(
-          fmt::format("names of parts of {}, each once: {}", machine.name, part_names(machine)));
+      return mistake(fmt::format("names of parts of {}, each once: {}", machine.name,
+                                 device_group_names(machine)));
     }
     chosen.push_back(*found);
   }
@@ -141,9 +141,9 @@ Result<Machine> arranged(Machine machine, const std::string& names) {
   return machine;
 }
 
-std::string part_names(const Machine& machine) {
+std::string device_group_names(const Machine& machine) {
   std::string names;
-  for (const Part& part : machine.parts) {
+  for (const DeviceGroup& part : machine.parts) {
     names += (names.empty() ? "" : ",") + part.name;
   }
   return names;
@@ -161,7 +161,7 @@ Result<void> check_alike(const Machine& machine, std::string_view who) {
   return fail(Error(
       Mistake{{},
               "parts",
-              part_names(machine),
+              device_group_names(machine),
               fmt::format("a machine of one sort of devices: {} does not know several", who)}));
 }
 

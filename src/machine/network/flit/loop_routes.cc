@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine/network/flit/loop_ways.h"
+#include "machine/network/flit/loop_routes.h"
 
 #include <algorithm>
 #include <bit>
@@ -26,7 +26,8 @@ void add_place(std::vector<At>& front, const At& at) {
 
 }  // namespace
 
-LoopWays::LoopWays(const Routing& routing, const RouterSettings& router, const Packaging& packaging)
+LoopRoutes::LoopRoutes(const Routing& routing, const RouterSettings& router,
+                       const Packaging& packaging)
     : routing_(routing), graph_(routing.graph()) {
   Cycle longest = 1;
   for (const Channel& channel : graph_.channels) {
@@ -40,7 +41,7 @@ LoopWays::LoopWays(const Routing& routing, const RouterSettings& router, const P
   possible_ = router.sw_alloc_delay == 1 && router.buffer >= room && !routing.is_adaptive();
 }
 
-const LoopWay& LoopWays::between(std::uint32_t source, std::uint32_t target) {
+const LoopRoute& LoopRoutes::between(std::uint32_t source, std::uint32_t target) {
   const std::uint64_t key = (std::uint64_t{source} << 32U) | target;
   const auto [place, is_new] = known_.try_emplace(key);
   if (is_new && possible_) {
@@ -51,33 +52,33 @@ const LoopWay& LoopWays::between(std::uint32_t source, std::uint32_t target) {
 
 /// All that routing may draw, hop by hop, together: each place after as many links of as many
 /// cycles.
-LoopWay LoopWays::walk(std::uint32_t source, std::uint32_t target) const {
+LoopRoute LoopRoutes::walk(std::uint32_t source, std::uint32_t target) const {
   const auto ports = static_cast<std::uint32_t>(graph_.channels.size() + graph_.nodes.size());
-  LoopWay way;
-  way.ports.push_back(ports + source);
+  LoopRoute route;
+  route.ports.push_back(ports + source);
   const auto first = static_cast<std::uint32_t>(graph_.nodes[source].inject);
   std::vector<At> front;
   for (const RouteState& start : routing_.all_starts(source, target)) {
     front.push_back({start, first, graph_.nodes[source].latency});
   }
   while (!front.empty()) {
-    ++way.routers;
-    way.links = front.front().links + graph_.nodes[target].latency;
+    ++route.routers;
+    route.links = front.front().links + graph_.nodes[target].latency;
     std::vector<At> next;
-    if (!step(front, next, way)) {
+    if (!step(front, next, route)) {
       return {};
     }
     front = std::move(next);
   }
-  std::sort(way.ports.begin(), way.ports.end());
-  way.ports.erase(std::unique(way.ports.begin(), way.ports.end()), way.ports.end());
-  way.has_closed_form = true;
-  return way;
+  std::sort(route.ports.begin(), route.ports.end());
+  route.ports.erase(std::unique(route.ports.begin(), route.ports.end()), route.ports.end());
+  route.has_closed_form = true;
+  return route;
 }
 
 /// False if some arrive and others do not, or links differ, or two VCs are not there for the
 /// message.
-bool LoopWays::step(const std::vector<At>& front, std::vector<At>& next, LoopWay& way) const {
+bool LoopRoutes::step(const std::vector<At>& front, std::vector<At>& next, LoopRoute& route) const {
   const auto channels = static_cast<std::uint32_t>(graph_.channels.size());
   std::vector<Routing::Choice> choices;
   bool arrives = false;
@@ -87,7 +88,7 @@ bool LoopWays::step(const std::vector<At>& front, std::vector<At>& next, LoopWay
       if (std::popcount(output.vcs) < 2) {
         return false;
       }
-      way.ports.push_back(output.port);
+      route.ports.push_back(output.port);
       if (output.port >= channels) {
         arrives = true;
         continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine/network/crowding.h"
+#include "machine/network/congestion.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,31 +11,31 @@ constexpr double kPathIds = 64;
 
 }  // namespace
 
-Crowding::Crowding(const topology::LinkGraph& graph, const FlowOptions& options)
+Congestion::Congestion(const topology::LinkGraph& graph, const FlowOptions& options)
     : graph_(graph), options_(options), links_(graph.links.size()) {}
 
-void Crowding::enter(TransferId id, std::span<const topology::Hop> way) {
-  if (id >= ways_.size()) {
-    ways_.resize(id + 1);
+void Congestion::enter(TransferId id, std::span<const topology::Hop> route) {
+  if (id >= routes_.size()) {
+    routes_.resize(id + 1);
   }
-  ways_[id] = way;
-  count(way, true);
+  routes_[id] = route;
+  count(route, true);
 }
 
-void Crowding::leave(TransferId id) {
-  count(ways_[id], false);
-  ways_[id] = {};
+void Congestion::leave(TransferId id) {
+  count(routes_[id], false);
+  routes_[id] = {};
 }
 
-void Crowding::touch(topology::LinkId link) {
+void Congestion::touch(topology::LinkId link) {
   if (!links_[link].touched) {
     links_[link].touched = true;
     touched_.push_back(link);
   }
 }
 
-void Crowding::count(std::span<const topology::Hop> way, bool enters) {
-  for (const topology::Hop& hop : way) {
+void Congestion::count(std::span<const topology::Hop> route, bool enters) {
+  for (const topology::Hop& hop : route) {
     Link& link = links_[hop.link];
     const double share =
         std::min(1.0, graph_.links[hop.link].bandwidth.value() / hop.bandwidth.value());
@@ -45,22 +45,22 @@ void Crowding::count(std::span<const topology::Hop> way, bool enters) {
   }
 }
 
-void Crowding::count_blocked() {
+void Congestion::count_blocked() {
   for (Link& link : links_) {
     link.blocked = 0;
   }
-  for (const std::span<const topology::Hop> way : ways_) {
+  for (const std::span<const topology::Hop> route : routes_) {
     std::uint32_t most = 0;  // flows of the links behind
-    for (std::size_t h = way.size(); h-- > 0;) {
-      Link& link = links_[way[h].link];
+    for (std::size_t h = route.size(); h-- > 0;) {
+      Link& link = links_[route[h].link];
       link.blocked += most > link.flows ? 1 : 0;
       most = std::max(most, link.flows);
-      touch(way[h].link);
+      touch(route[h].link);
     }
   }
 }
 
-double Crowding::factor(topology::LinkId id) const {
+double Congestion::factor(topology::LinkId id) const {
   const Link& link = links_[id];
   if (link.flows == 0) {
     return 1;
@@ -72,14 +72,14 @@ double Crowding::factor(topology::LinkId id) const {
       graph_.vertices[static_cast<std::size_t>(target)].kind == topology::VertexKind::host) {
     slower *= 1 + options_.incast_penalty * (1 - 1 / flows);
   }
-  const double ways = flows / link.shares;
-  if (ways > 1) {
-    slower *= 1 + options_.spray_imbalance * std::sqrt((ways - 1) / (kPathIds * flows));
+  const double routes = flows / link.shares;
+  if (routes > 1) {
+    slower *= 1 + options_.spray_imbalance * std::sqrt((routes - 1) / (kPathIds * flows));
   }
   return 1 / slower;
 }
 
-void Crowding::settle(FairNetwork& network) {
+void Congestion::settle(FairNetwork& network) {
   if (touched_.empty()) {
     return;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -68,11 +68,11 @@ TEST(Parts, TheMeanDeviceCountsDevices) {
 
 TEST(Parts, RanksLieInPartsInTheirOrder) {
   const Machine machine = parsed(two_parts()).value();
-  EXPECT_EQ(part_of(machine, 3), 0U);
-  EXPECT_EQ(part_of(machine, 4), 1U);
+  EXPECT_EQ(device_group_of(machine, 3), 0U);
+  EXPECT_EQ(device_group_of(machine, 4), 1U);
   const Machine turned = arranged(machine, "slow,fast").value();
-  EXPECT_EQ(part_of(turned, 11), 0U);
-  EXPECT_EQ(part_of(turned, 12), 1U);
+  EXPECT_EQ(device_group_of(turned, 11), 0U);
+  EXPECT_EQ(device_group_of(turned, 12), 1U);
   EXPECT_EQ(turned.parts[1].name, "fast");
   EXPECT_EQ(arranged(turned, "slow,fast").value(), turned);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -25,9 +25,9 @@ void sort(std::vector<Ranked<Value>>& ranked) {
                    [](const auto& a, const auto& b) { return a.least < b.least; });
 }
 
-class Scout {
+class WarmStart {
  public:
-  explicit Scout(SearchState& search) : search_(search) {}
+  explicit WarmStart(SearchState& search) : search_(search) {}
 
   void run(std::vector<plan::Plan> groups) {
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Ranked<plan::Plan>>> cuts;
@@ -51,7 +51,7 @@ class Scout {
         }
       }
     }
-    search_.scouted = true;
+    search_.warm_started = true;
   }
 
  private:
@@ -93,13 +93,13 @@ class Scout {
 
 }  // namespace
 
-void scout(SearchState& search, bool anyway) {
+void warm_start(SearchState& search, bool anyway) {
   std::vector<plan::Plan> groups = search.space.groups();
-  search.scouted = search.scouted || anyway;
+  search.warm_started = search.warm_started || anyway;
   const bool many =
       anyway || groups.size() * kMostBounds >= search.options.most_bounds * kManyGroups;
   if (many && !search.options.exhaustive) {
-    Scout(search).run(std::move(groups));
+    WarmStart(search).run(std::move(groups));
   }
 }
 

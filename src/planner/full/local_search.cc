@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kRounds = 6;
 constexpr std::size_t kTries = 64;       // estimates of a round
-constexpr std::size_t kJudged = 4;       // simulations of a round
+constexpr std::size_t kCertified = 4;    // simulations of a round
 constexpr std::int64_t kWideStep = 4;    // of one degree alone
 constexpr std::int64_t kNarrowStep = 3;  // of two degrees at once
 
@@ -48,9 +48,9 @@ bool exchanges_alike(const plan::Plan& a, const plan::Plan& b) {
   return context && experts && (std::min(a.pp, b.pp) <= 1 || a.order == b.order);
 }
 
-class Descent {
+class LocalSearch {
  public:
-  explicit Descent(SearchState& search)
+  explicit LocalSearch(SearchState& search)
       : search_(search), left_(search.options.most_estimates), groups_(search.space.groups()) {}
 
   void run() {
@@ -82,7 +82,7 @@ class Descent {
       }
       estimate_lightest(search_, one.savings, best.score, left_);
     }
-    judge_from(first, best);
+    certify_from(first, best);
   }
 
   std::vector<Neighbour> neighbours(const Found& best) {
@@ -122,7 +122,7 @@ class Descent {
   }
 
   /// The simulator decides among those that the estimate puts near the best.
-  void judge_from(std::size_t first, const Found& best) {
+  void certify_from(std::size_t first, const Found& best) {
     const Time limit = search_.score.of(best.plan, best.estimate.step_time) * (1 + kMargin);
     std::vector<std::size_t> order;
     for (std::size_t i = first; i < search_.candidates.size(); ++i) {
@@ -133,7 +133,7 @@ class Descent {
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return search_.candidates[a].score < search_.candidates[b].score;
     });
-    order.resize(std::min({order.size(), kJudged, search_.options.most_simulations}));
+    order.resize(std::min({order.size(), kCertified, search_.options.most_simulations}));
     std::vector<plan::Plan> plans;
     plans.reserve(order.size());
     for (const std::size_t i : order) {
@@ -179,8 +179,8 @@ void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::s
   }
 }
 
-void descend(SearchState& search) {
-  Descent(search).run();
+void local_search(SearchState& search) {
+  LocalSearch(search).run();
 }
 
 }  // namespace orrery::full

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "planner/full/search_state.h"
 
 namespace orrery::full {
@@ -92,8 +92,8 @@ void merge(Answer& all, Answer one, const Options& options) {
   all.wall_s += one.wall_s;
 }
 
-/// What a step second of the task costs, by how little one is worth: of devices that are not used
-/// nothing is paid. 1 where money does not count.
+/// Returns what a step second of the task costs, by how little one is worth: of devices that are
+/// not used nothing is paid. 1 where money does not count.
 double rate_of(const Task& task, const Options& options) {
   return options.objective == Objective::cost
              ? task.machine.device.price_per_hour.value() * static_cast<double>(task.devices)
@@ -125,7 +125,7 @@ void as_of_best(Answer& answer, double rate) {
 
 }  // namespace
 
-Result<Answer> search_parts(const Task& task, const Options& options, Knowledge& known) {
+Result<Answer> search_device_groups(const Task& task, const Options& options, Knowledge& known) {
   const auto cut = machine::with_devices(task.machine, task.devices);
   if (!cut) {
     return fail(cut.error());
@@ -164,11 +164,11 @@ Result<Answer> search_parts(const Task& task, const Options& options, Knowledge&
     }
   }
   if (!all && !mistakes) {
-    return fail(Error(Mistake{
-        "--only",
-        "parts",
-        {},
-        "some of " + machine::part_names(machine) + " in an order, values between semicolons"}));
+    return fail(Error(Mistake{"--only",
+                              "parts",
+                              {},
+                              "some of " + machine::device_group_names(machine) +
+                                  " in an order, values between semicolons"}));
   }
   if (!all) {
     return fail(std::move(*mistakes));

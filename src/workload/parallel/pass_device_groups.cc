@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "machine/parts.h"
+#include "machine/device_groups.h"
 #include "workload/parallel/passes.h"
 
 namespace orrery::parallel {
@@ -45,7 +45,7 @@ std::optional<std::vector<graph::Digit>> digits_of_parts(const graph::Workload& 
   }
   std::int64_t block = workload.ranks;
   std::int64_t first = 0;
-  for (const machine::Part& part : machine.parts) {
+  for (const machine::DeviceGroup& part : machine.parts) {
     block = std::gcd(block, first);
     first += part.devices;
   }
@@ -88,7 +88,7 @@ class PartRoles {
     std::map<std::pair<int, std::size_t>, std::int32_t> known;
     for (std::int64_t rank = 0; rank < workload_.ranks; ++rank) {
       const auto [entry, fresh] =
-          known.try_emplace({workload_.role_of(rank), machine::part_of(machine_, rank)},
+          known.try_emplace({workload_.role_of(rank), machine::device_group_of(machine_, rank)},
                             static_cast<std::int32_t>(roles_.size()));
       if (fresh) {
         append(rank);
@@ -99,7 +99,7 @@ class PartRoles {
 
   void append(std::int64_t rank) {
     const int before = workload_.role_of(rank);
-    const std::size_t part = machine::part_of(machine_, rank);
+    const std::size_t part = machine::device_group_of(machine_, rank);
     graph::Role role = workload_.role(before);
     role.name += " on " + machine_.parts[part].name;
     const auto [entry, fresh] = program_of_.try_emplace({role.program, part}, programs_.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Names of the algorithms of collectives; steps.h and cost.h say what each costs.
+/// The algorithms of collectives by name; steps.h and cost.h say what each costs.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What senders, receivers and queues of a network of packets (packet.h) do, as plain values.
+/// Options of what senders, receivers and queues of a network of packets (packet.h) do, as values.
 #pragma once
 
 #include <array>

@@ -93,6 +93,9 @@ class CheckTree(unittest.TestCase):
             self.assertEqual(self.check(tree(page)), (0, ""))
         self.refuses(tree("\n`c.cc`"), "a.md:2: found `c.cc`, which is no file")
         self.refuses(tree("`src/c/d`"), "which is no file")
+        added = {"src/a/b.cc": "// " + LICENCE, "docs/howto/a.md": "`src/a/added.cc`"}
+        self.assertEqual(self.check(added), (0, ""))  # its folder is there
+        self.refuses({**added, "docs/howto/a.md": "`src/c/added.cc`"}, "which is no file")
         self.assertEqual(self.check(tree("", "/// As a/b.cc says.")), (0, ""))
         self.refuses(tree("", "/// As c.h says."), "b.cc:2: found c.h, which is no file")
 

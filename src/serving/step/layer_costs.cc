@@ -231,7 +231,7 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
       }
     }
     if (routes) {
-      if (exchanges_slices()) {
+      if (exchanges_shards()) {
         sums.add(stream_prices(tokens).all_gather, tensor_group_.count > 1 ? 1 : 0);
       } else {
         add_all_reduce(sums, tokens);

@@ -146,7 +146,7 @@ TEST_P(EveryGroup, DirectOnAllLinksOfACompleteDimension) {
 double busiest_links(const MessageSchedule& schedule, const Wires& wires, bool stepwise = true) {
   std::map<std::pair<int, topology::LinkId>, double> load;  // by step and link
   for (const Message& message : schedule.messages) {
-    for (const topology::Hop& hop : wires.way(message.sender, message.receiver).hops) {
+    for (const topology::Hop& hop : wires.route(message.sender, message.receiver).hops) {
       load[{stepwise ? message.step : 0, hop.link}] += static_cast<double>(message.blocks.size()) *
                                                        schedule.block_share *
                                                        (100_GBps / hop.bandwidth);

@@ -46,6 +46,16 @@ std::string to_string(Time time) {
   return "0 s";
 }
 
+std::string to_string(Duration duration) {
+  for (const auto& [unit, seconds] :
+       {std::pair{"d", 86400.0}, std::pair{"h", 3600.0}, std::pair{"min", 60.0}}) {
+    if (std::abs(duration.value()) >= 2 * seconds) {
+      return fmt::format("{:.4g} {}", duration.value() / seconds, unit);
+    }
+  }
+  return fmt::format("{:.4g} s", duration.value());
+}
+
 std::string to_string(Bytes bytes) {
   constexpr std::array<Scale, 5> kUnits{{{1125899906842624.0, "PiB"},
                                          {1099511627776.0, "TiB"},

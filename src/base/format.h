@@ -11,6 +11,7 @@
 namespace orrery {
 
 std::string to_string(Time time);            ///< "1.234 ms"; 4 significant digits
+std::string to_string(Duration duration);    ///< "3.090 h", "54.00 d"
 std::string to_string(Bytes bytes);          ///< "80.0 GiB"
 std::string to_string(Bandwidth bandwidth);  ///< "25.0 GB/s"
 std::string to_string(FlopRate rate);        ///< "312 TFLOP/s"

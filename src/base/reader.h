@@ -28,6 +28,7 @@ namespace orrery {
 /// binary ones (Ki Mi Gi Ti) of 1024; a quantity without a unit is a mistake (except 0).
 /// Numbers must be finite; integers are in range of the type.
 tl::expected<Time, std::string> parse_time(std::string_view text);            // "1.5 us"
+tl::expected<Duration, std::string> parse_duration(std::string_view text);    // "50000 h", "90 d"
 tl::expected<Bytes, std::string> parse_bytes(std::string_view text);          // "80 GiB", "40 GB"
 tl::expected<Bandwidth, std::string> parse_bandwidth(std::string_view text);  // "400 Gbit/s"
 tl::expected<FlopRate, std::string> parse_flop_rate(std::string_view text);   // "312 TFLOP/s"
@@ -49,6 +50,8 @@ tl::expected<T, std::string> parse_value(std::string_view text) {
     return parse_bool(text);
   } else if constexpr (std::is_same_v<T, Time>) {
     return parse_time(text);
+  } else if constexpr (std::is_same_v<T, Duration>) {
+    return parse_duration(text);
   } else if constexpr (std::is_same_v<T, Bytes>) {
     return parse_bytes(text);
   } else if constexpr (std::is_same_v<T, Bandwidth>) {

@@ -2,6 +2,7 @@
 /// Strong units. No bare number crosses a function boundary.
 ///
 ///   Time       int64 picoseconds     (range +-106 days; saturates, see below)
+///   Duration   double seconds        (of what outlasts Time: jobs, times between failures)
 ///   Bytes      int64 bytes
 ///   Bandwidth  double bytes per second, never bits
 ///   FlopRate   double FLOP per second
@@ -110,6 +111,7 @@ class Quantity {
 };
 
 using Time = Quantity<struct TimeDimension, std::int64_t>;              // picoseconds
+using Duration = Quantity<struct DurationDimension, double>;            // seconds
 using Bytes = Quantity<struct BytesDimension, std::int64_t>;            // bytes
 using Bandwidth = Quantity<struct BandwidthDimension, double>;          // bytes/s
 using FlopRate = Quantity<struct FlopRateDimension, double>;            // FLOP/s

@@ -30,6 +30,8 @@ constexpr std::array kPrefixes{Unit{"", 1},
                                Unit{"Pi", 1125899906842624.0}};
 constexpr std::array kTimeUnits{Unit{"s", 1e12}, Unit{"ms", 1e9}, Unit{"us", 1e6},
                                 Unit{"ns", 1e3}, Unit{"ps", 1},   Unit{"min", 6e13}};  // in ps
+constexpr std::array kDurationUnits{Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"min", 60},
+                                    Unit{"h", 3600}, Unit{"d", 86400}};  // in s
 constexpr double kBytePerBit = 0.125;
 constexpr double kJoulePerWattHour = 3600;
 constexpr std::array kEnergyPerByteUnits{Unit{"J/B", 1},       Unit{"nJ/B", 1e-9},
@@ -126,6 +128,12 @@ tl::expected<Time, std::string> parse_time(std::string_view text) {
   return quantity<Time>(
       text, [](std::string_view unit) { return factor_of(unit, kTimeUnits); },
       "a time such as '1.5 us' (min, s, ms, us, ns, ps)");
+}
+
+tl::expected<Duration, std::string> parse_duration(std::string_view text) {
+  return quantity<Duration>(
+      text, [](std::string_view unit) { return factor_of(unit, kDurationUnits); },
+      "a time such as '300 s' or '50000 h' (d, h, min, s, ms)");
 }
 
 tl::expected<Bytes, std::string> parse_bytes(std::string_view text) {

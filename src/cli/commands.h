@@ -37,6 +37,8 @@ std::unique_ptr<Command> make_flit();        // flit.cc
 std::unique_ptr<Command> make_sweep();       // sweep.cc
 std::unique_ptr<Command> make_query();       // query.cc
 std::unique_ptr<Command> make_diagnose();    // diagnose.cc
+std::unique_ptr<Command> make_goodput();     // goodput.cc
+std::unique_ptr<Command> make_run_plan();    // run_plan.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
@@ -85,6 +87,11 @@ inline constexpr std::array kCommands{
     CommandEntry{"query", "What a store of a study says, in SQL", make_query},
     CommandEntry{"diagnose", "Which rank or link makes a running job hang or slow, from telemetry",
                  make_diagnose},
+    CommandEntry{"goodput",
+                 "What share of its time a long job keeps, and the best checkpoint interval",
+                 make_goodput},
+    CommandEntry{"run-plan", "A whole training run: days, money, energy, checkpoints, failures",
+                 make_run_plan},
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},
 };
 

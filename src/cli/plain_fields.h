@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,7 +21,7 @@ namespace orrery::cli {
 
 template <class T>
 constexpr const char* kind_of_value() {
-  if constexpr (std::is_same_v<T, Time>) {
+  if constexpr (std::is_same_v<T, Time> || std::is_same_v<T, Duration>) {
     return "TIME";
   } else if constexpr (std::is_same_v<T, Bytes>) {
     return "SIZE";
@@ -57,6 +59,14 @@ class FieldFlags {
     return query;
   }
   bool given(std::string_view name) const { return given_.find(name)->second.has_value(); }
+  /// Whether a field was given and its text is none of the mistakes: its value says something.
+  std::function<bool(std::string_view)> well_given(const Error& mistakes) const {
+    return [this, &mistakes](std::string_view name) {
+      return given(name) &&
+             std::none_of(mistakes.mistakes.begin(), mistakes.mistakes.end(),
+                          [&](const Mistake& one) { return one.where == flag_of(name); });
+    };
+  }
   /// Mistakes of the struct's fields, of the machine and the model, with flags as their places.
   Error placed(Error error) const {
     for (Mistake& mistake : error.mistakes) {
@@ -82,6 +92,8 @@ void write_fields(report::JsonWriter& json, const T& value) {
     using F = std::remove_cvref_t<decltype(field)>;
     if constexpr (std::is_same_v<F, Time>) {
       json.key(fmt::format("{}_s", name)).value(to_seconds(field));
+    } else if constexpr (std::is_same_v<F, Duration>) {
+      json.key(fmt::format("{}_s", name)).value(field.value());
     } else if constexpr (std::is_same_v<F, Bytes>) {
       json.key(fmt::format("{}_bytes", name)).value(field.value());
     } else if constexpr (std::is_same_v<F, Bandwidth>) {

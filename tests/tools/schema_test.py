@@ -75,6 +75,13 @@ class Outputs(unittest.TestCase):
     def test_serving(self):
         self.check("serve", "serve", "--model", "llama-3.1-8b", "--machine", "dgx-h100", "--requests", "20")
 
+    def test_goodput(self):
+        rates = ["--job-mtbf", "3h", "--seeds", "5"]
+        self.check("goodput", "goodput", "--devices", "64", *rates)
+        self.check("goodput", "goodput", "--devices", "64")
+        self.check("run-plan", "run-plan", *self.STEP, "--tokens", "1B", *rates)
+        self.check("run-plan", "run-plan", *self.STEP, "--tokens", "1B")
+
     def test_calculon(self):
         folder = ROOT / "examples/calculon"
         files = ["--application", str(folder / "megatron-1T.json"), "--system", str(folder / "a100_80g.json")]

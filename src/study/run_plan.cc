@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/run_plan.h"
+
+#include <limits>
+
+#include "base/format.h"
+#include "base/reader.h"
+#include "machine/compute/device.h"
+#include "study/energy.h"
+
+namespace orrery::study {
+namespace {
+
+constexpr double kSecondsPerDay = 86400;
+constexpr double kHoursPerDay = 24;
+constexpr double kLeastGoodput = 0.01;
+
+std::string price_source_of(const Run& run) {
+  if (compute::is_unknown(run.machine.device.price_per_hour)) {
+    return "the machine states no price_per_hour of a device (--price-per-hour)";
+  }
+  const auto origin = run.machine.origins.find("device.price_per_hour");
+  return origin == run.machine.origins.end() ? "stated" : origin->second;
+}
+
+void add_stops(RunPlan& plan, const goodput::Lives& lives, const goodput::Scenario& scenario) {
+  plan.days = lives.days;
+  plan.failures = lives.stops;
+  plan.checkpoints = lives.checkpoints;
+  plan.interval = scenario.interval();
+  plan.goodput = plan.work.value() / kSecondsPerDay / plan.days.mean;
+}
+
+/// Work that is done, once or again, draws what a step does; all other time draws idle power.
+std::optional<Energy> energy_of_run(const Run& run, const RunPlan& plan, Duration lost,
+                                    double pue) {
+  const auto step = energy_of(run);
+  if (!step) {
+    return std::nullopt;
+  }
+  const double busy = (plan.work + lost) / Duration(to_seconds(run.timeline.step_time));
+  const double idle = std::max(0.0, plan.days.mean * kSecondsPerDay - (plan.work + lost).value());
+  return Energy(pue * (step->total().value() * busy + run.machine.device.idle_power.value() *
+                                                          static_cast<double>(run.devices) * idle));
+}
+
+}  // namespace
+
+Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& asked,
+                         std::int64_t seeds, double pue) {
+  const double per_step = tokens_of(run);
+  if (!(tokens >= per_step)) {
+    return fail(Error({{},
+                       "tokens",
+                       exact_text(tokens),
+                       "expected at least those of one step, " + exact_text(per_step)}));
+  }
+  RunPlan plan;
+  plan.tokens = tokens;
+  plan.steps = tokens / per_step;
+  plan.work = Duration(to_seconds(run.timeline.step_time) * plan.steps);
+  plan.days = {plan.work.value() / kSecondsPerDay, plan.work.value() / kSecondsPerDay,
+               plan.work.value() / kSecondsPerDay};
+  Duration lost{0};
+  const goodput::Scenario& scenario = asked.scenario;
+  if (!scenario.components.empty()) {
+    const double share =
+        goodput::expected_goodput(scenario.stops(), scenario.checkpoint.cost, scenario.interval());
+    if (share < kLeastGoodput) {
+      return fail(Error({{},
+                         "mtbf",
+                         to_string(goodput::mtbf_of(scenario.stops())),
+                         "expected stops of the job further apart: it keeps " + percent(share) +
+                             " of its time and would not end"}));
+    }
+    if (const auto ok = goodput::check_stops(scenario, plan.work / share, seeds); !ok) {
+      return fail(ok.error());
+    }
+    const Duration forever(std::numeric_limits<double>::infinity());
+    const goodput::Lives lives = goodput::run_lives(scenario, forever, plan.work, seeds);
+    add_stops(plan, lives, scenario);
+    lost = lives.time.lost / static_cast<double>(seeds);
+  }
+  plan.energy = energy_of_run(run, plan, lost, pue);
+  plan.price_source = price_source_of(run);
+  if (!compute::is_unknown(run.machine.device.price_per_hour)) {
+    plan.money = run.machine.device.price_per_hour *
+                 (plan.days.mean * kHoursPerDay * static_cast<double>(run.devices));
+  }
+  return plan;
+}
+
+tl::expected<double, std::string> parse_tokens(std::string_view text) {
+  double factor = 1;
+  for (const auto& [unit, value] : {std::pair{'K', 1e3}, std::pair{'M', 1e6}, std::pair{'B', 1e9},
+                                    std::pair{'G', 1e9}, std::pair{'T', 1e12}}) {
+    if (!text.empty() && text.back() == unit) {
+      factor = value;
+      text.remove_suffix(1);
+      break;
+    }
+  }
+  const auto number = parse_number(text);
+  if (!number || !(*number > 0) || *number * factor > 1e18) {
+    return tl::make_unexpected(std::string("a number of tokens such as '15T', '300B' or '1.5e12'"));
+  }
+  return *number * factor;
+}
+
+}  // namespace orrery::study

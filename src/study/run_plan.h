@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A whole training run from one step: days, energy, money, checkpoints, failures.
+///
+///   steps   = tokens / tokens of a step
+///   work    = steps * step time
+///   days    = of a job that keeps that work (goodput/job_run.h); work alone where no rate of
+///             failures is known
+///   energy  = (energy of a step * (work + lost) / step time
+///              + idle power * devices * (days - work - lost)) * pue
+///   money   = devices * price per hour * days
+///
+/// where lost is the work that stops undo. Ignores: warm-up, evaluations, other sequence lengths or
+/// batches later in the run; hosts and switches, but for what `pue` says.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "goodput/job_run.h"
+#include "goodput/question.h"
+#include "study/run.h"
+
+namespace orrery::study {
+
+struct RunPlan {
+  double tokens = 0;
+  double steps = 0;
+  Duration work{0};        ///< without any stop or checkpoint
+  goodput::Band days;      ///< all three alike where no rate is known
+  double goodput = 1;      ///< work / mean days
+  goodput::Band failures;  ///< none where no rate is known
+  goodput::Band checkpoints;
+  Duration interval{0};          ///< between checkpoints; 0: none is planned
+  std::optional<Energy> energy;  ///< none where the machine states no power
+  std::optional<Money> money;    ///< none where no price is known
+  std::string price_source;      ///< where the price comes from, or why there is none
+};
+
+/// `pue` multiplies the devices' energy: what cooling and power supplies draw beside them.
+/// Mistakes: fewer tokens than one step has, a job that makes no progress between its stops.
+Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& asked,
+                         std::int64_t seeds, double pue);
+
+/// "15T", "300B", "1.5e12" -> tokens. K, M, B (or G) and T are powers of 1000.
+tl::expected<double, std::string> parse_tokens(std::string_view text);
+
+}  // namespace orrery::study

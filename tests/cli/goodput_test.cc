@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace orrery::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Goodput, AnswersForSixteenThousandDevices) {
+  // A device every 50,677 h: the job every 50677 / 16384 = 3.0931 h = 11135.1 s. tau solves
+  // 1 - e^{-(tau + 60)/M} = tau/M: 1116.2 s; goodput = tau e^{-300/M} / (M (e^{(tau+60)/M} - 1)) =
+  // 0.10024 x 0.97342 / 0.111416 = 0.8758.
+  const auto json = nlohmann::json::parse(
+      orrery("goodput --devices 16384 --mtbf 50677h --checkpoint-cost 60s --restart 300s "
+             "--days 54 --seeds 200 --json")
+          .out);
+  EXPECT_NEAR(json.at("mtbf_job_s").get<double>(), 11135.1, 0.1);
+  EXPECT_NEAR(json.at("best_interval_s").get<double>(), 1116.2, 0.5);
+  EXPECT_NEAR(json.at("goodput").get<double>(), 0.8758, 0.0002);
+  EXPECT_NEAR(json.at("failures").get<double>(), 54 * 86400 / 11135.1, 0.1);
+  EXPECT_NEAR(json.at("simulated_goodput").get<double>(), json.at("goodput").get<double>(), 0.001);
+  EXPECT_LT(json.at("interval80").at(0).get<double>(), json.at("goodput").get<double>());
+  EXPECT_GT(json.at("interval80").at(1).get<double>(), json.at("goodput").get<double>());
+  const auto job = nlohmann::json::parse(
+      orrery("goodput --devices 16384 --job-mtbf 11135.0830078125s --checkpoint-cost 60s "
+             "--restart 300s --days 54 --seeds 200 --json")
+          .out);
+  EXPECT_EQ(job.at("interval80"), json.at("interval80"));
+}
+
+TEST(Goodput, WithoutARatePrintsTheBreakEven) {
+  const Outcome text = orrery("goodput --devices 512 --checkpoint-cost 30s --restart 300s");
+  EXPECT_EQ(text.status, 0);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("No rate of failures is known"), HasSubstr("90.0 %")));
+  const auto json = nlohmann::json::parse(orrery("goodput --devices 512 --json").out);
+  EXPECT_TRUE(json.at("goodput").is_null());
+  EXPECT_EQ(json.at("break_even").size(), 5);
+  EXPECT_EQ(json.at("assumed").size(), 3);
+}
+
+TEST(Goodput, NamesEveryMistakeByItsFlag) {
+  const Outcome outcome = orrery(
+      "goodput --mtbf 10parsecs --checkpoint-cost 0s --seeds 0 --days -1 --spares -2 --mtfb 3h");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("--devices: missing"), HasSubstr("--mtbf: found '10parsecs'"),
+                    HasSubstr("--days"), HasSubstr("--seeds"), HasSubstr("--spares"),
+                    HasSubstr("free checkpoints"), HasSubstr("mtfb")));
+  EXPECT_THAT(orrery("goodput --devices 8 --job-mtbf 1ms --days 30").err,
+              HasSubstr("at most 3e8 are simulated"));
+}
+
+TEST(RunPlan, StepsTimesStepTimeIsTheWork) {
+  const std::string step = "--model gpt2 --machine aws-p5 --devices 8 --tp 1 --global-batch 64 ";
+  const auto one = nlohmann::json::parse(orrery("simulate " + step + "--json").out);
+  const auto run = nlohmann::json::parse(orrery("run-plan --tokens 10B " + step + "--json").out);
+  const double days = 1e10 / one.at("tokens_per_s").get<double>() / 86400;
+  EXPECT_NEAR(run.at("days").get<double>() / days, 1, 1e-9);
+  // 8 devices at 12.29 dollars an hour.
+  EXPECT_NEAR(run.at("money").get<double>() / (days * 24 * 8 * 12.29), 1, 1e-9);
+  EXPECT_THAT(run.at("price").at("source").get<std::string>(), HasSubstr("recalled"));
+  EXPECT_NEAR(run.at("energy_j").get<double>() /
+                  (run.at("steps").get<double>() * one.at("energy").at("per_step_j").get<double>()),
+              1, 1e-9);
+  EXPECT_TRUE(run.at("failures").is_null());
+}
+
+TEST(RunPlan, FailuresMakeItLonger) {
+  const std::string words =
+      "run-plan --tokens 10B --model gpt2 --machine dgx-a100-80g --devices 8 --tp 1 "
+      "--global-batch 64 --seeds 50 --json";
+  const auto alone = nlohmann::json::parse(orrery(words).out);
+  const auto failing = nlohmann::json::parse(
+      orrery(words + " --job-mtbf 1h --checkpoint-cost 10s --restart 300s").out);
+  EXPECT_TRUE(alone.at("money").is_null());
+  EXPECT_THAT(alone.at("price").at("source").get<std::string>(), HasSubstr("states no price"));
+  EXPECT_GT(failing.at("days").get<double>(), alone.at("days").get<double>());
+  EXPECT_GT(failing.at("days80").at(1), failing.at("days80").at(0));
+  EXPECT_THAT(orrery("run-plan --tokens 15Q --model gpt2 --machine dgx-a100-80g").err,
+              HasSubstr("--tokens: found '15Q'"));
+}
+
+}  // namespace
+}  // namespace orrery::testing

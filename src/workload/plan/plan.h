@@ -3,10 +3,12 @@
 /// other headers of this folder; which work it makes, in workload/parallel.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/config_node.h"
 #include "base/fields.h"
@@ -14,10 +16,9 @@
 #include "base/names.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "collective/cost.h"
+#include "collective/algorithm_name.h"
 #include "graph/operator.h"
-#include "machine/machine.h"
-#include "workload/zoo/model.h"
+#include "workload/zoo/architecture.h"
 
 namespace orrery::plan {
 

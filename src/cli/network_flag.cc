@@ -67,7 +67,10 @@ void TopologyFlag::lay(machine::Machine& machine, Error& mistakes) const {
     return;
   }
   const ConfigNode spec;
-  auto wires = machine::with_graph({.spec = *spec_, .routing = *routing}, spec, 1);
+  topology::Wires asked;
+  asked.spec = *spec_;
+  asked.routing = *routing;
+  auto wires = machine::with_graph(std::move(asked), spec, 1);
   if (wires) {
     machine.wires = std::move(*wires);
     return;

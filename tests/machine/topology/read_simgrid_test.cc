@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Result<LinkGraph> input(const std::string& name) {
+Result<LinkGraph> simgrid_input(const std::string& name) {
   return load_topology(ORRERY_SOURCE_DIR "/tests/machine/topology/inputs/" + name, "test");
 }
 
@@ -38,7 +38,7 @@ std::string route(const LinkGraph& graph, const std::string& from, const std::st
 }
 
 TEST(Simgrid, ABackboneIsSharedByAllPairsOfACluster) {
-  const auto graph = input("simgrid_cluster_backbone.xml");
+  const auto graph = simgrid_input("simgrid_cluster_backbone.xml");
   ASSERT_TRUE(graph) << graph.error().to_string();
   EXPECT_EQ(graph->hosts, 16);
   EXPECT_EQ(route(*graph, "node-0.me", "node-5.me"), "bob_link_0_UP bob_backbone bob_link_5_DOWN");
@@ -61,7 +61,7 @@ TEST(Simgrid, ALimiterIsPassedUpAndDown) {
 }
 
 TEST(Simgrid, RoutersJoinHostsOverTheFewestLinks) {
-  const auto graph = input("simgrid_router.xml");
+  const auto graph = simgrid_input("simgrid_router.xml");
   ASSERT_TRUE(graph) << graph.error().to_string();
   EXPECT_EQ(route(*graph, "a", "b"), "l1 l2");
   EXPECT_EQ(route(*graph, "b", "a"), "l2 l1");
@@ -112,7 +112,7 @@ TEST(Simgrid, WhatChangesOverTimeAndWhatIsUnknownIsRefusedByLine) {
   for (const auto& [name, part] :
        {std::pair("simgrid_bandwidth_file.xml", ":5: link.bandwidth_file"),
         {"simgrid_vivaldi.xml", ":3: zone.routing: found 'Vivaldi'"}}) {
-    const auto graph = input(name);
+    const auto graph = simgrid_input(name);
     ASSERT_FALSE(graph) << name;
     EXPECT_THAT(graph.error().to_string(), HasSubstr(part));
   }

@@ -82,7 +82,7 @@ Step any_step() {
   RC_LOG(fmt::format("schedule {} tp {} pp {} dp {} batch {} host {} us", name_of(plan.schedule),
                      plan.tp, plan.pp, plan.dp, plan.global_batch, plan.host_dispatch / 1_us));
   graph::Workload workload =
-      plan.tp > 1 && coin() ? testing::lowered_in_tiles(model, plan) : cases::lowered(model, plan);
+      plan.tp > 1 && coin() ? cases::lowered_in_tiles(model, plan) : cases::lowered(model, plan);
   machine::Machine machine = any_cut_machine(workload.ranks);
   return {std::move(workload), std::move(machine)};
 }

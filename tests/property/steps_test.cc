@@ -87,7 +87,7 @@ TEST(Steps, ARoundTakesItsStepsOrItsAllReduce) {
   constexpr std::int32_t kTau = 3;
   constexpr std::int64_t kRounds = 6;
   const Time step =
-      run_of(testing::lowered_with_outer(model, plan, 1, {.every = 2}, "gradients")).step_time;
+      run_of(cases::lowered_with_outer(model, plan, 1, {.every = 2}, "gradients")).step_time;
   for (const double share : {0.2, 0.9, 1.1, 4.0}) {
     const Time update = step / 10;
     const Bytes bytes(static_cast<std::int64_t>(share * to_seconds(kTau * step) * 1e9));
@@ -96,9 +96,9 @@ TEST(Steps, ARoundTakesItsStepsOrItsAllReduce) {
             testing::workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 2}, {plan::Axis::pp, 1}}},
                                  {{testing::collective_node("a", plan::Axis::dp, bytes)}}))
             .step_time;
-    const testing::Outer outer{.every = kTau, .bytes = bytes, .update = update};
+    const cases::Outer outer{.every = kTau, .bytes = bytes, .update = update};
     const graph::Workload workload =
-        testing::lowered_with_outer(model, plan, kTau * kRounds, outer, "gradients");
+        cases::lowered_with_outer(model, plan, kTau * kRounds, outer, "gradients");
     const auto verified = graph::verify(workload);
     ASSERT_TRUE(verified) << (verified ? "" : verified.error().to_string());
     const simulate::Timeline run = run_of(workload);
@@ -170,10 +170,10 @@ TEST(Steps, ShortcutsChangeNothingInARun) {
     plan.global_batch *= pick_of({1, 6});
     RC_PRE(plan::check(plan, model).has_value());
     const std::int64_t steps = pick_of({2, 9, 40});
-    const testing::Outer outer{.every = static_cast<std::int32_t>(pick_of({1, 2, 3})),
-                               .bytes = Bytes(pick_of({1'000, 3'000'000, 40'000'000})),
-                               .update = 1_us * pick_of({1, 500})};
-    const graph::Workload workload = testing::lowered_with_outer(model, plan, steps, outer);
+    const cases::Outer outer{.every = static_cast<std::int32_t>(pick_of({1, 2, 3})),
+                             .bytes = Bytes(pick_of({1'000, 3'000'000, 40'000'000})),
+                             .update = 1_us * pick_of({1, 500})};
+    const graph::Workload workload = cases::lowered_with_outer(model, plan, steps, outer);
     RC_ASSERT(graph::verify(workload).has_value());
     const std::int64_t warm = pick_of({0, 1, steps / 2});
     RC_LOG(fmt::format("tp {} pp {} dp {} zero {} batch {} host {} us, {} steps, {} warm, every {}",

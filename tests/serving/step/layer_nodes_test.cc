@@ -112,7 +112,7 @@ TEST(LayerNodes, RunInTilesAsTrainingStepsDo) {
     }
     expected += fused - product + hop * (kRanks - 1);
   }
-  const Time tiled = time_of(testing::tiled(steps, kRanks));
+  const Time tiled = time_of(cases::tiled(steps, kRanks));
   EXPECT_NEAR(static_cast<double>((tiled - expected).value()), 0, 100);  // roundings of hops
   EXPECT_LT(tiled, time_of(steps));
 }

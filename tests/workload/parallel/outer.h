@@ -13,7 +13,7 @@
 #include "workload/parallel/passes.h"
 #include "workload/plan/model_parts.h"
 
-namespace orrery::testing {
+namespace orrery::cases {
 
 struct Outer {
   std::int32_t every = 1;  ///< tau
@@ -79,4 +79,4 @@ inline graph::Workload lowered_with_outer(const zoo::Model& model, const plan::P
   return parallel::transform(parallel::assemble(draft), {.plan = &plan});
 }
 
-}  // namespace orrery::testing
+}  // namespace orrery::cases

@@ -62,7 +62,7 @@ TEST(Pieces, TheTilesOfAPlanAreAVerifiedWorkload) {
   // Of two layers with SP: two products and a reduce-scatter each, in four pieces and three hops.
   const plan::Plan plan{.tp = 4, .sequence_parallel = true};
   const zoo::Model model = cases::small_gpt(2);
-  const graph::Workload workload = testing::lowered_in_tiles(model, plan);
+  const graph::Workload workload = cases::lowered_in_tiles(model, plan);
   const auto verified = graph::verify(workload);
   EXPECT_TRUE(verified) << (verified ? "" : verified.error().to_string());
   std::int64_t pieces = 0;

@@ -13,7 +13,7 @@
 #include "workload/parallel/pieces.h"
 #include "workload/plan/model_parts.h"
 
-namespace orrery::testing {
+namespace orrery::cases {
 
 inline bool is_product(const parallel::Step& step) {
   return step.node.kind == graph::Node::Kind::compute && step.node.operators.size() == 1 &&
@@ -87,4 +87,4 @@ inline graph::Workload lowered_in_tiles(const zoo::Model& model, const plan::Pla
   return parallel::transform(parallel::assemble(draft), {.plan = &plan});
 }
 
-}  // namespace orrery::testing
+}  // namespace orrery::cases

@@ -10,8 +10,8 @@ namespace orrery::parallel {
 namespace {
 
 graph::Workload rounds(std::int64_t steps, std::int32_t every) {
-  return testing::lowered_with_outer(cases::small_gpt(2), {.dp = 2, .global_batch = 40}, steps,
-                                     {.every = every, .bytes = Bytes(1'000), .update = 1_us});
+  return cases::lowered_with_outer(cases::small_gpt(2), {.dp = 2, .global_batch = 40}, steps,
+                                   {.every = every, .bytes = Bytes(1'000), .update = 1_us});
 }
 
 std::int64_t templates(const graph::Workload& workload, std::string_view name) {

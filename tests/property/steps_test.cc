@@ -130,7 +130,7 @@ bool toss() {
   return *rc::gen::arbitrary<bool>();
 }
 
-plan::Plan any_plan() {
+plan::Plan any_step_plan() {
   plan::Plan plan;
   plan.pp = pick_of({1, 2, 4});
   plan.tp = pick_of({1, 2});
@@ -149,7 +149,7 @@ TEST(Steps, OfAnyPlanTakeNoLongerThanEachAlone) {
   const zoo::Model model = cases::small_gpt(8);
   int compared = 0;
   EXPECT_TRUE(rc::check("a run takes no longer than its steps", [&] {
-    const plan::Plan plan = any_plan();
+    const plan::Plan plan = any_step_plan();
     RC_PRE(plan::check(plan, model).has_value());
     parallel::LowerOptions options;
     const Time one = run_of(cases::lowered(model, plan, options)).step_time;
@@ -166,7 +166,7 @@ TEST(Steps, ShortcutsChangeNothingInARun) {
   const zoo::Model model = cases::small_gpt(8);
   int compared = 0;
   EXPECT_TRUE(rc::check("shortcuts change nothing in a run", [&] {
-    plan::Plan plan = any_plan();
+    plan::Plan plan = any_step_plan();
     plan.global_batch *= pick_of({1, 6});
     RC_PRE(plan::check(plan, model).has_value());
     const std::int64_t steps = pick_of({2, 9, 40});

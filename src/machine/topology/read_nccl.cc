@@ -233,8 +233,8 @@ class NcclSystem {
     graph_.links[graph_.links.size() - 2].length = graph_.links.back().length = length;
   }
 
-  /// Makes a link one way, or widens the one of that kind which is there: NCCL counts all NVSwitches
-  /// as one, and all links to a GPU.
+  /// Makes a link one way, or widens the one of that kind which is there: NCCL counts all
+  /// NVSwitches as one, and all links to a GPU.
   void widen(std::int32_t from, std::int32_t to, const GraphLink& like) {
     const auto same = std::ranges::find_if(graph_.links, [&](const GraphLink& link) {
       return link.source == from && link.target == to && link.length == like.length;

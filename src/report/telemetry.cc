@@ -63,7 +63,7 @@ class Recorder {
       message(span);
     }
     const Time end =
-        run_.timeline.stopped ? run_.timeline.stopped->at + 60_s : run_.timeline.step_time;
+        run_.timeline.stopped ? run_.timeline.stopped->at + 60_s : run_.timeline.run_time;
     for (const std::int64_t rank : run_.timeline.ranks) {
       text_ += fmt::format(R"({{"type": "snapshot", "rank": {}, "time_s": {}}})"
                            "\n",

@@ -9,8 +9,8 @@
 #include <queue>
 #include <vector>
 
+#include "serving/driver.h"
 #include "serving/kv_transfers.h"
-#include "serving/loop.h"
 
 namespace orrery::serving {
 
@@ -22,6 +22,8 @@ namespace orrery::serving {
 /// at once and take requests `start_up` later; if fewer have been wanted for `cool_down`, the last
 /// ones get no more requests and stop with their last answer. A token bucket of `admit_burst` and
 /// `admit_rate` rejects what comes too fast.
+///
+/// Engines have any degrees, those of the prefill pool their own.
 ///
 /// With a prefill pool a request is computed there to its first token, keeps its blocks, gets
 /// blocks in an engine of the decode pool, moves (kv_transfers.h) and decodes; a preempted one is
@@ -47,9 +49,9 @@ class Fleet {
     Fleet* fleet = nullptr;
     std::size_t index = 0;
     bool prefills = false;
-    Placement place;
+    std::int64_t first = 0;  ///< device
     Run run;
-    std::unique_ptr<Loop> loop;
+    std::unique_ptr<Driver> driver;
     std::deque<Delivery> arrived;
     std::deque<std::size_t> coming;  ///< requests whose keys and values want blocks here
     std::size_t numbered = 0;        ///< requests that it has or will have in its run
@@ -80,7 +82,9 @@ class Fleet {
     std::size_t served = 0;
   };
 
-  void add_members(const Parts& parts, bool prefill, std::int64_t count, const Placement& first);
+  /// On the devices behind those of the last one.
+  void add_members(const Parts& parts, bool prefill, std::int64_t count);
+  static Placement place_of(const Member& member, std::size_t served);
   /// Engines as many as wanted from `at` on.
   void scale(Time at);
   void start(Member& member, Time at);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/plan/model_parts.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <numeric>

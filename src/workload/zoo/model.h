@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "graph/model_graph.h"
 #include "graph/operator.h"
 #include "graph/token_route.h"
 #include "workload/zoo/architecture.h"
@@ -76,6 +77,7 @@ ParameterCount count_parameters(const Model& model);
 struct TensorExtent {
   std::string what;
   std::int64_t extent = 0;
+  graph::Dim dim = graph::Dim::inner;
 };
 /// By tp: heads, key-value heads, MLP widths, Mamba heads and groups.
 std::vector<TensorExtent> tensor_extents(const Model& model);
@@ -120,7 +122,10 @@ enum class Weights : std::uint8_t { trained, frozen, adapter };
 /// backward_bytes and backward_kernels, which are 0: bias gradients and the concatenation of dQ,
 /// dK, dV are with the operator that follows the GEMM forward, because they are split like it.
 struct ModelOperator {
-  std::string name;
+  std::string name;  ///< a label; what is done with it follows from the role
+  graph::OperatorRole role = graph::OperatorRole::none;
+  graph::Branch branch = graph::Branch::none;
+  int depth = 0;  ///< of multi-token prediction; 0: none
   graph::OperatorKind kind = graph::OperatorKind::elementwise;
   graph::GemmShape gemm;                   ///< gemm, attention: m = tokens (or S), n = out, k = in
   GemmSplit gemm_split = GemmSplit::none;  ///< column: n/t; row: k/t; heads: batch/t

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/config_node.h"
 #include "workload/plan/plan.h"
 
 #include <gmock/gmock.h>

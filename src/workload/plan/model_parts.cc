@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/plan/model_parts.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/reader.h"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/config_node.h"
 #include "workload/plan/plan.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +7,7 @@
 
 #include <limits>
 
+#include "base/config_node.h"
 #include "cases.h"
 
 namespace orrery::plan {

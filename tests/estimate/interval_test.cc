@@ -140,7 +140,7 @@ TEST(Interval, HoldsForAnyNumberOfChunks) {
     c.plan.sequence = 2048;
     cases.push_back(std::move(c));
   }
-  compare(cases, 0.1);
+  compare(cases, 0.12);  // messages and reductions share ports, which values leave out
 }
 
 TEST(Interval, FollowsThePlansOrder) {

@@ -36,7 +36,8 @@ TEST(Engines, LaunchLinesBecomeEngines) {
     EXPECT_THAT(none.err, HasSubstr("vllm serve MODEL"));
   }
   // A shell reads the line: what is no plain word is quoted.
-  EXPECT_THAT(orrery("export vllm --model 'x; rm -rf ~'").out, HasSubstr("vllm serve 'x; rm"));
+  EXPECT_THAT(orrery("export vllm --engine vllm --model 'x; rm -rf ~'").out,
+              HasSubstr("vllm serve 'x; rm"));
   const Outcome wrong = orrery("import vllm -- vllm serve m --max-num-seqs many");
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("--max-num-seqs: found 'many'"));

@@ -26,8 +26,7 @@ TEST(Engines, LaunchLinesBecomeEngines) {
   for (const char* flag : {"--quantization awq", "-q awq"}) {
     const Outcome awq = orrery(std::string("import vllm -- vllm serve m ") + flag);
     EXPECT_THAT(awq.out, HasSubstr("# --quantization awq: left to the checkpoint"));
-    EXPECT_THAT(awq.out, ::testing::Not(HasSubstr("weights:")));
-    EXPECT_THAT(awq.out, ::testing::Not(HasSubstr("kv:")));
+    EXPECT_THAT(awq.out, ::testing::Not(HasSubstr("precision:")));
   }
   EXPECT_THAT(orrery("import vllm -- vllm serve m -q fp8").out, HasSubstr("weights: fp8"));
   for (const char* line : {"hello world", "vllm bench serve --model m"}) {
@@ -36,7 +35,8 @@ TEST(Engines, LaunchLinesBecomeEngines) {
     EXPECT_THAT(none.err, HasSubstr("vllm serve MODEL"));
   }
   // A shell reads the line: what is no plain word is quoted.
-  EXPECT_THAT(orrery("export vllm --model 'x; rm -rf ~'").out, HasSubstr("vllm serve 'x; rm"));
+  EXPECT_THAT(orrery("export vllm --engine vllm --model 'x; rm -rf ~'").out,
+              HasSubstr("vllm serve 'x; rm"));
   const Outcome wrong = orrery("import vllm -- vllm serve m --max-num-seqs many");
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("--max-num-seqs: found 'many'"));

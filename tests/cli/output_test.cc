@@ -36,9 +36,9 @@ TEST(Output, NeverEatsAnInputOrAnotherOutput) {
   const std::string table = folder.write("rows.csv", "x,y\n1,2\n2,3\n");
   std::filesystem::create_symlink(table, folder / "link.csv");
   for (const std::string& out : {table, folder / "./rows.csv", folder / "link.csv"}) {
-    const Outcome run = orrery("plot line " + table + " --out " + out);
+    const Outcome run = orrery("flit --topology mesh:2x2 --messages " + table + " --links " + out);
     EXPECT_EQ(run.status, 2) << out;
-    EXPECT_THAT(run.err, HasSubstr("another file than FILE's")) << out;
+    EXPECT_THAT(run.err, HasSubstr("another file than --messages's")) << out;
     EXPECT_EQ(content(table), "x,y\n1,2\n2,3\n");
   }
   const Outcome both = orrery("flit --topology mesh:2x2 --sweep --plot " + (folder / "one") +

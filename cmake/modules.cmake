@@ -136,7 +136,7 @@ function(orrery_algorithms target)
     list(APPEND listed "${name}_row()")
   endforeach()
   list(JOIN listed ", " listed)
-  set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}/algorithm_files.cc)
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_algorithms.cc)
   file(CONFIGURE OUTPUT ${list} CONTENT [[
 #include "collective/algorithm.h"
 namespace orrery::collective {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "workload/plan/layout.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::estimate {
 
@@ -17,9 +18,7 @@ plan::Plan block_key(const plan::Plan& plan) {
   }
   key.global_batch = key.dp * key.microbatch;
   key.batch_shares.clear();
-  const bool splits = plan.schedule == plan::Schedule::zb_h1 ||
-                      plan.schedule == plan::Schedule::zb_v;  // dualpipe's pairs are whole
-  key.schedule = splits ? plan::Schedule::zb_h1 : plain.schedule;
+  key.schedule = row_of(plan.schedule).whole_backwards ? plain.schedule : plan::Schedule::zb_h1;
   key.chunks = plain.chunks;
   key.stage_layers = key.pp > 1 ? "auto" : "";
   key.zero = plain.zero;

@@ -6,6 +6,7 @@
 
 #include "estimate/shared_links.h"
 #include "workload/plan/layout.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::estimate {
 namespace {
@@ -21,8 +22,7 @@ std::int64_t recomputed(const plan::Plan& plan) {
 
 bool hides_exchanges(const plan::Plan& plan) {
   return plan.fuse_communication || plan.overlap_ep == plan::OverlapExperts::microbatch ||
-         (plan.schedule == plan::Schedule::dualpipe &&
-          plan.overlap_ep != plan::OverlapExperts::off);
+         (row_of(plan.schedule).both_ends && plan.overlap_ep != plan::OverlapExperts::off);
 }
 
 CostTables::CostTables(const zoo::Model& model, const machine::Machine& machine)

@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <vector>
 
-#include "workload/plan/schedule.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::estimate {
 namespace {
 
 /// Microbatches whose backward may come after the first reduction of the last one's gradients.
 std::int64_t last_together(const plan::PipelineShape& shape) {
-  return shape.schedule == plan::Schedule::interleaved ? std::min(shape.stages, shape.microbatches)
-                                                       : 1;
+  return row_of(shape.schedule).by_rounds ? std::min(shape.stages, shape.microbatches) : 1;
 }
 
 /// The work that one stage does for a microbatch at the least.
@@ -62,7 +61,7 @@ Time least_step(const plan::Plan& plan, const PlanCosts& costs) {
     finish = std::min(finish, state.finish);
   }
   const plan::PipelineShape shape = plan::pipeline_shape(plan);
-  const bool both_ends = plan.schedule == plan::Schedule::dualpipe;
+  const bool both_ends = row_of(plan.schedule).both_ends;
   const bool drains = !hides_exchanges(plan) && !plan::splits_backward(plan.schedule);
   Time fill{0};
   Time drain{0};

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "workload/plan/schedule_row.h"
+
 namespace orrery::estimate {
 namespace {
 
@@ -13,7 +15,7 @@ class ScheduleRun {
   explicit ScheduleRun(const ScheduleTimes& times)
       : times_(times),
         shape_(times.shape),
-        twice_(shape_.schedule == plan::Schedule::dualpipe),
+        twice_(row_of(shape_.schedule).both_ends),
         parts_(plan::part_count(shape_)),
         forwards_(table_size(), kUnknown),
         backwards_(table_size(), kUnknown) {

@@ -7,7 +7,7 @@
 
 #include "estimate/least_step.h"
 #include "estimate/schedule_run.h"
-#include "workload/plan/schedule.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::estimate {
 namespace {
@@ -26,7 +26,7 @@ double band(const plan::Plan& plan, const PlanCosts& costs) {
 
 /// Returns microbatches of a schedule with fewer of them, whole rounds of interleaved chunks.
 std::int64_t fewer(const plan::PipelineShape& shape, std::int64_t pieces) {
-  const std::int64_t round = shape.schedule == plan::Schedule::interleaved ? shape.stages : 1;
+  const std::int64_t round = row_of(shape.schedule).by_rounds ? shape.stages : 1;
   const std::int64_t each = pieces_of(shape) / shape.microbatches;
   const std::int64_t wanted = std::max(pieces / each, 4 * shape.stages) / round * round;
   return std::min(wanted, shape.microbatches);
@@ -135,9 +135,10 @@ class Composition {
   /// The weight gradients of schedules that split the backward. Of dualpipe, whose blocks are
   /// whole, about the forward's kernels.
   Time weight_time(const ChunkPasses& chunk) const {
-    const bool whole = shape_.schedule == plan::Schedule::dualpipe;
-    return plan::splits_backward(shape_.schedule) ? (whole ? chunk.forward.kernels : chunk.weights)
-                                                  : Time(0);
+    const plan::ScheduleRow& row = row_of(shape_.schedule);
+    return !row.split_backwards  ? Time(0)
+           : row.whole_backwards ? chunk.forward.kernels
+                                 : chunk.weights;
   }
 
   /// A pass whose layers wait for copies of activations: in a backward the first layer for all of
@@ -265,7 +266,7 @@ std::vector<PieceTimes> least_pieces(const plan::Plan& plan, const PlanCosts& co
 
 Time least_interval(const plan::Plan& plan, const PlanCosts& costs) {
   const Time closed = least_step(plan, costs);
-  if (plan.pp == 1 || plan.schedule == plan::Schedule::dualpipe) {  // whose blocks are whole
+  if (plan.pp == 1 || row_of(plan.schedule).both_ends) {  // whose blocks are whole
     return closed;
   }
   ScheduleTimes times{.shape = plan::pipeline_shape(plan), .pieces = {}};

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "../plan/cases.h"
-#include "../plan/pipeline_executor.h"
 #include "workload/memory/chunk_work.h"
 #include "workload/memory/footprint.h"
 #include "workload/memory/memory_timeline.h"
@@ -331,6 +330,28 @@ RC_GTEST_PROP(MemoryTimelineLaws, ReturnsToItsStartAndIsNeverNegative, ()) {
   }
 }
 
+/// The most that is in flight on a stage, whose forward has run and whose weight gradients are not
+/// there; a piece of a chunk weighs as much as is given.
+double most_in_flight(const plan::PipelineShape& shape, std::int64_t stage,
+                      const std::vector<double>& weights) {
+  using plan::Direction;
+  const plan::StageSchedule schedule(shape, stage);
+  double now = 0;
+  double most = 0;
+  for (std::int64_t i = 0; i < schedule.size(); ++i) {
+    const plan::PipelineSlot slot = schedule[i];
+    const double weight = weights[static_cast<std::size_t>(slot.chunk)];
+    const bool both = slot.direction == Direction::forward_backward;
+    now += slot.direction == Direction::forward || both ? weight : 0;
+    most = std::max(most, now);
+    now -= both ? weights[static_cast<std::size_t>(slot.backward_chunk)]
+           : slot.direction == Direction::backward || slot.direction == Direction::weight_gradient
+               ? weight
+               : 0;
+  }
+  return most;
+}
+
 RC_GTEST_PROP(MemoryTimelineLaws, KeptActivationsAreTheClosedFormOfTheSchedule, ()) {
   // Sum over chunks of kept bytes x pieces in flight, where that sum is largest. A piece is in
   // flight until its weight gradients, so that what it keeps until then is made the same.
@@ -351,7 +372,7 @@ RC_GTEST_PROP(MemoryTimelineLaws, KeptActivationsAreTheClosedFormOfTheSchedule, 
     const graph::Liveness forward = graph::liveness(work.allocations, work.moments);
     weights.push_back(static_cast<double>(forward.change[kActivations].value()));
   }
-  const double expected = testing::most_in_flight(plan::pipeline_shape(plan), stage, weights);
+  const double expected = most_in_flight(plan::pipeline_shape(plan), stage, weights);
   const MemoryTimeline timeline = memory_timeline(model, plan, stage, chunks);
   RC_ASSERT(static_cast<double>(timeline.highest[kActivations].value()) == expected);
 }

@@ -168,7 +168,9 @@ TEST(Driver, APromptTakesWhatAnEngineOfThePoolsDegreesTakes) {
     pools.prefill = 1;
     pools.*degree = 4;
     const serving::Run both = driven(model, pools, lone);
-    const serving::Run first = driven(model, pools.for_prompts(), lone);
+    Engine alone = pools.for_prompts();
+    alone.prefill = 0;
+    const serving::Run first = driven(model, alone, lone);
     ASSERT_EQ(both.requests.size(), 1U);
     EXPECT_EQ(both.devices, 2 + first.devices);
     EXPECT_EQ(both.requests[0].first, first.requests[0].first);

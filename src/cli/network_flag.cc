@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/network_flag.h"
 
-#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "machine/read_wires.h"
@@ -9,10 +9,18 @@
 namespace orrery::cli {
 namespace {
 
+/// Models also have these names, which other programs use.
+constexpr std::array<Named<simulate::NetworkModel>, 5> kOtherNames{
+    {{simulate::NetworkModel::ports, "analytical", {}},
+     {simulate::NetworkModel::fifo, "message", {}},
+     {simulate::NetworkModel::fifo, "messages", {}},
+     {simulate::NetworkModel::flow, "fair", {}},
+     {simulate::NetworkModel::flow, "max-min", {}}}};
+
 std::string meant(const std::string& name) {
-  for (const simulate::NetworkRow& row : simulate::networks()) {
-    if (std::ranges::find(row.meant_by, name) != row.meant_by.end()) {
-      return " (did you mean '" + std::string(row.name) + "'?)";
+  for (const Named<simulate::NetworkModel>& other : kOtherNames) {
+    if (other.name == name) {
+      return " (did you mean '" + std::string(name_of(other.value)) + "'?)";
     }
   }
   return did_you_mean(name, names_of<simulate::NetworkModel>());
@@ -59,7 +67,10 @@ void TopologyFlag::lay(machine::Machine& machine, Error& mistakes) const {
     return;
   }
   const ConfigNode spec;
-  auto wires = machine::with_graph({.spec = *spec_, .routing = *routing}, spec, 1);
+  topology::Wires asked;
+  asked.spec = *spec_;
+  asked.routing = *routing;
+  auto wires = machine::with_graph(std::move(asked), spec, 1);
   if (wires) {
     machine.wires = std::move(*wires);
     return;

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "estimate/estimate.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "base/beyond_time.h"
 #include "estimate/cost_tables.h"
 #include "workload/parallel/proportion.h"
 #include "workload/plan/machine_check.h"
@@ -38,8 +35,8 @@ class Estimator::Memo {
     if (!found) {
       return fail(found.error());
     }
-    if (longest.most.is_overflow() || longest.most >= kLongest) {
-      return fail(fmt::format("the step {}", kBeyondTime));
+    if (longest.value >= kLongest) {
+      return fail("the step takes longer than 53 days, beyond the range of estimated time");
     }
     longest.least = least;
     longest.value = std::max(longest.value, least);

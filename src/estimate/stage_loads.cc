@@ -126,7 +126,7 @@ void StageLoads::add_messages(std::int64_t stage, Placement& placement, StagePas
     ChunkPasses& passes = load.chunks[static_cast<std::size_t>(chunk)];
     const std::int64_t part = plan::part_of(shape, stage, chunk);
     const bool back = plan::flows_back(shape, chunk);
-    const bool turns = shape.schedule == plan::Schedule::zb_v && stage + 1 == shape.stages;
+    const bool turns = plan::turns(shape, stage);
     if (part > 0 && !(turns && back)) {
       send(back ? plan::Channel::returning_backward : plan::Channel::backward, passes.backward);
     }

@@ -140,7 +140,7 @@ TEST(Estimate, SaysWhatIsBeyondItsRange) {
   const auto beyond = of(static_cast<std::int64_t>(54 / days));
   ASSERT_FALSE(beyond);
   EXPECT_EQ(beyond.error().to_string(),
-            "the step takes longer than 106 days, the range of simulated time");
+            "the step takes longer than 53 days, beyond the range of estimated time");
 }
 
 }  // namespace

@@ -123,24 +123,24 @@ TEST(Steps, OneOfARunIsTheStep) {
 
 // ---- Random runs.
 
-std::int64_t one_of(std::initializer_list<std::int64_t> values) {
+std::int64_t pick_of(std::initializer_list<std::int64_t> values) {
   return *rc::gen::elementOf(std::vector<std::int64_t>(values));
 }
-bool flipped() {
+bool toss() {
   return *rc::gen::arbitrary<bool>();
 }
 
-plan::Plan any_run_plan() {
+plan::Plan any_step_plan() {
   plan::Plan plan;
-  plan.pp = one_of({1, 2, 4});
-  plan.tp = one_of({1, 2});
-  plan.dp = one_of({1, 2});
-  plan.zero = one_of({0, 1, 3});
-  plan.sequence_parallel = plan.tp > 1 && flipped();
-  plan.overlap_p2p = flipped();
-  plan.overlap_grad_reduce = flipped();
-  plan.overlap_param_gather = flipped();
-  plan.host_dispatch = 1_us * one_of({0, 0, 40});
+  plan.pp = pick_of({1, 2, 4});
+  plan.tp = pick_of({1, 2});
+  plan.dp = pick_of({1, 2});
+  plan.zero = pick_of({0, 1, 3});
+  plan.sequence_parallel = plan.tp > 1 && toss();
+  plan.overlap_p2p = toss();
+  plan.overlap_grad_reduce = toss();
+  plan.overlap_param_gather = toss();
+  plan.host_dispatch = 1_us * pick_of({0, 0, 40});
   plan.global_batch = plan.dp * *rc::gen::inRange<std::int64_t>(1, 12);
   return plan;
 }
@@ -149,7 +149,7 @@ TEST(Steps, OfAnyPlanTakeNoLongerThanEachAlone) {
   const zoo::Model model = cases::small_gpt(8);
   int compared = 0;
   EXPECT_TRUE(rc::check("a run takes no longer than its steps", [&] {
-    const plan::Plan plan = any_run_plan();
+    const plan::Plan plan = any_step_plan();
     RC_PRE(plan::check(plan, model).has_value());
     parallel::LowerOptions options;
     const Time one = run_of(cases::lowered(model, plan, options)).step_time;
@@ -166,16 +166,16 @@ TEST(Steps, ShortcutsChangeNothingInARun) {
   const zoo::Model model = cases::small_gpt(8);
   int compared = 0;
   EXPECT_TRUE(rc::check("shortcuts change nothing in a run", [&] {
-    plan::Plan plan = any_run_plan();
-    plan.global_batch *= one_of({1, 6});
+    plan::Plan plan = any_step_plan();
+    plan.global_batch *= pick_of({1, 6});
     RC_PRE(plan::check(plan, model).has_value());
-    const std::int64_t steps = one_of({2, 9, 40});
-    const cases::Outer outer{.every = static_cast<std::int32_t>(one_of({1, 2, 3})),
-                             .bytes = Bytes(one_of({1'000, 3'000'000, 40'000'000})),
-                             .update = 1_us * one_of({1, 500})};
+    const std::int64_t steps = pick_of({2, 9, 40});
+    const cases::Outer outer{.every = static_cast<std::int32_t>(pick_of({1, 2, 3})),
+                             .bytes = Bytes(pick_of({1'000, 3'000'000, 40'000'000})),
+                             .update = 1_us * pick_of({1, 500})};
     const graph::Workload workload = cases::lowered_with_outer(model, plan, steps, outer);
     RC_ASSERT(graph::verify(workload).has_value());
-    const std::int64_t warm = one_of({0, 1, steps / 2});
+    const std::int64_t warm = pick_of({0, 1, steps / 2});
     RC_LOG(fmt::format("tp {} pp {} dp {} zero {} batch {} host {} us, {} steps, {} warm, every {}",
                        plan.tp, plan.pp, plan.dp, plan.zero, plan.global_batch,
                        plan.host_dispatch / 1_us, steps, warm, outer.every));

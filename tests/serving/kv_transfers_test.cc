@@ -88,25 +88,25 @@ TEST(KvTransfers, RanksOfTokensAndStagesSendTheirParts) {
   EXPECT_NEAR(took({.first = 0, .heads = 2}, {.first = 4, .heads = 4}) / alone, 2, 0.01);
 }
 
-/// Ends of two transfers from one device, the second begun when half of the first is there, looked
-/// at in steps of `period`.
-std::array<double, 2> packets_from_one_port(simulate::NetworkModel model, Time period) {
+constexpr Time kSecondBegins = 5_us;
+
+/// Ends of two transfers from one device, the second begun at kSecondBegins, looked at in steps of
+/// `period`, which divides that.
+std::array<double, 2> ends_at_one_port(simulate::NetworkModel model, Time period) {
   const machine::Machine machine = transfer_machine();
-  constexpr Bytes kBytes{45'000'000};  // 0.1 ms at 450 GB/s
+  constexpr Bytes kBytes{4'500'000};
   KvTransfers transfers(machine, model);
   EXPECT_TRUE(transfers.check().has_value());
   transfers.begin(Time(0), {.first = 0}, {.first = 1}, kBytes);
-  bool begun = false;
   std::array<double, 2> ends{};
-  for (Time bound{0}; bound < 1_ms; bound += period) {
+  for (Time bound{0}; bound < 100_us; bound += period) {
     for (Time next = transfers.next(bound); next <= bound; next = transfers.next(bound)) {
       for (const std::size_t ended : transfers.advance(next)) {
         ends[ended] = to_seconds(next);
       }
     }
-    if (!begun && bound == 50_us) {
+    if (bound == kSecondBegins) {
       transfers.begin(bound, {.first = 0}, {.first = 2}, kBytes);
-      begun = true;
     }
   }
   EXPECT_FALSE(transfers.looks_ahead());
@@ -114,14 +114,18 @@ std::array<double, 2> packets_from_one_port(simulate::NetworkModel model, Time p
 }
 
 TEST(KvTransfers, PacketsAndFlitsShareAsFlowsDoWhateverTheBoundsAre) {
-  // Of 2 x 0.1 ms the first has half alone and half at half the rate: 0.15 ms; all take 0.2 ms.
-  // Headers and latencies come on top.
-  for (const auto model : {simulate::NetworkModel::packet, simulate::NetworkModel::flit}) {
-    const std::array<double, 2> ends = packets_from_one_port(model, 1_us);
-    EXPECT_NEAR(ends[1], 0.2e-3, 0.01e-3) << name_of(model);
-    EXPECT_EQ(ends, packets_from_one_port(model, 25_us)) << name_of(model);
-  }
-  EXPECT_NEAR(packets_from_one_port(simulate::NetworkModel::packet, 1_us)[0], 0.15e-3, 0.01e-3);
+  // Fluid flows take t alone: the first has half the rate from the second's begin s on, so it ends
+  // at 2 t - s, and all bytes have left at 2 t. Headers and latencies come on top.
+  const std::array<double, 2> flows = ends_at_one_port(simulate::NetworkModel::flow, 1_us);
+  EXPECT_NEAR(flows[1] - flows[0], to_seconds(kSecondBegins), 0.1e-6);
+  const std::array<double, 2> packets = ends_at_one_port(simulate::NetworkModel::packet, 1_us);
+  EXPECT_NEAR(packets[0] / flows[0], 1, 0.1);
+  EXPECT_NEAR(packets[1] / flows[1], 1, 0.1);
+  EXPECT_EQ(packets, ends_at_one_port(simulate::NetworkModel::packet, 5_us));
+  // Flits of a port leave message after message.
+  const std::array<double, 2> flits = ends_at_one_port(simulate::NetworkModel::flit, 1_us);
+  EXPECT_NEAR(flits[1] / flows[1], 1, 0.1);
+  EXPECT_EQ(flits, ends_at_one_port(simulate::NetworkModel::flit, 5_us));
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ std::string_view first_word(std::string_view text) {
     } else if (text.starts_with("<!--")) {
       skip_to("-->");
     } else if (text.starts_with("<!")) {
-      skip_to(">");
+      const std::size_t end = text.find_first_of("[>");
+      skip_to(end < text.size() && text[end] == '[' ? "]>" : ">");
     } else if (text.starts_with("#")) {
       skip_to("\n");
     } else {

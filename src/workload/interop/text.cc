@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/interop/text.h"
 
+#include <algorithm>
+
 #include "base/reader.h"
+#include "machine/machine.h"
 #include "workload/plan/plan_lists.h"
 
 namespace orrery::interop {

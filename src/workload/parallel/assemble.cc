@@ -12,6 +12,7 @@
 #include "workload/parallel/draft.h"
 #include "workload/parallel/template_builder.h"
 #include "workload/parallel/training_run.h"
+#include "workload/plan/schedule_row.h"
 #include "workload/plan/shares.h"
 
 namespace orrery::parallel {
@@ -23,7 +24,7 @@ using ChunkPairs = std::set<std::pair<std::size_t, std::size_t>>;
 /// Returns the pairs that are one piece of work on some stage: after the warm-up they repeat with
 /// every round of stages x chunks.
 ChunkPairs chunk_pairs(const plan::PipelineShape& shape) {
-  if (shape.schedule == plan::Schedule::dualpipe) {
+  if (row_of(shape.schedule).both_ends) {
     return {{0, 1}, {1, 0}};
   }
   ChunkPairs pairs;
@@ -90,7 +91,7 @@ class RoleLists {
 
   ChunkTemplates append_chunk(std::size_t number) {
     const ChunkDraft& chunk = role_.chunks[number];
-    const plan::Schedule schedule = draft_.shape.schedule;
+    const plan::ScheduleRow& schedule = row_of(draft_.shape.schedule);
     const std::string of_chunk = suffix(number);
     ChunkTemplates templates;
     templates.forward_first = templates.forward =
@@ -99,11 +100,11 @@ class RoleLists {
       templates.forward_first = append(forward_steps(draft_, chunk, "first forward" + of_chunk,
                                                      {When::first_microbatch, step_}));
     }
-    if (!plan::splits_backward(schedule) || schedule == plan::Schedule::dualpipe) {
+    if (schedule.whole_backwards) {
       append_backward(chunk, BackwardPart::whole, "backward" + of_chunk, templates.backward,
                       templates.backward_last);
     }
-    if (plan::splits_backward(schedule)) {
+    if (schedule.split_backwards) {
       templates.input_gradient =
           append(backward_steps(draft_, chunk, BackwardPart::input_gradients,
                                 "input gradients" + of_chunk, {When::always, step_}));

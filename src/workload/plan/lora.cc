@@ -10,6 +10,7 @@
 
 #include "workload/plan/layout.h"
 #include "workload/plan/plan_lists.h"
+#include "workload/plan/schedule.h"
 
 namespace orrery::plan {
 namespace {
@@ -211,7 +212,7 @@ class LoraChecker {
   }
 
   void company() {
-    require(plan_.schedule <= Schedule::interleaved, "schedule", name_of(plan_.schedule),
+    require(!splits_backward(plan_.schedule), "schedule", name_of(plan_.schedule),
             "gpipe, 1f1b or interleaved with lora_rank: there is hardly a weight gradient to put "
             "off");
     require(plan_.tp_chunks == 1, "tp_chunks", plan_.tp_chunks, "1 with lora_rank");

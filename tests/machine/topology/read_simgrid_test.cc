@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Result<LinkGraph> input(const std::string& name) {
+Result<LinkGraph> simgrid_input(const std::string& name) {
   return load_topology(ORRERY_SOURCE_DIR "/tests/machine/topology/inputs/" + name, "test");
 }
 
@@ -20,7 +20,7 @@ Result<LinkGraph> platform(const std::string& inside) {
 }
 
 /// Names of the links from one host to another, with a blank between.
-std::string route(const LinkGraph& graph, const std::string& from, const std::string& to) {
+std::string names_between(const LinkGraph& graph, const std::string& from, const std::string& to) {
   const auto number = [&](const std::string& name) {
     const auto found = std::ranges::find(graph.vertices, name, &Vertex::name);
     return static_cast<std::int32_t>(found - graph.vertices.begin());
@@ -38,10 +38,11 @@ std::string route(const LinkGraph& graph, const std::string& from, const std::st
 }
 
 TEST(Simgrid, ABackboneIsSharedByAllPairsOfACluster) {
-  const auto graph = input("simgrid_cluster_backbone.xml");
+  const auto graph = simgrid_input("simgrid_cluster_backbone.xml");
   ASSERT_TRUE(graph) << graph.error().to_string();
   EXPECT_EQ(graph->hosts, 16);
-  EXPECT_EQ(route(*graph, "node-0.me", "node-5.me"), "bob_link_0_UP bob_backbone bob_link_5_DOWN");
+  EXPECT_EQ(names_between(*graph, "node-0.me", "node-5.me"),
+            "bob_link_0_UP bob_backbone bob_link_5_DOWN");
   Router router(*graph, Routing::automatic);
   std::vector<Hop> hops;
   ASSERT_TRUE(router.route(0, 5, 0, hops));
@@ -55,16 +56,16 @@ TEST(Simgrid, ALimiterIsPassedUpAndDown) {
       "speed=\"1Gf\" bw=\"1GBps\" lat=\"1us\" limiter_link=\"1.5GBps\" loopback_bw=\"9GBps\" "
       "loopback_lat=\"0\"/></zone>");
   ASSERT_TRUE(graph) << graph.error().to_string();
-  EXPECT_EQ(route(*graph, "n0", "n1"),
+  EXPECT_EQ(names_between(*graph, "n0", "n1"),
             "c_link_0_limiter c_link_0_UP c_link_1_DOWN c_link_1_limiter");
-  EXPECT_EQ(route(*graph, "n1", "n1"), "c_link_1_loopback");
+  EXPECT_EQ(names_between(*graph, "n1", "n1"), "c_link_1_loopback");
 }
 
 TEST(Simgrid, RoutersJoinHostsOverTheFewestLinks) {
-  const auto graph = input("simgrid_router.xml");
+  const auto graph = simgrid_input("simgrid_router.xml");
   ASSERT_TRUE(graph) << graph.error().to_string();
-  EXPECT_EQ(route(*graph, "a", "b"), "l1 l2");
-  EXPECT_EQ(route(*graph, "b", "a"), "l2 l1");
+  EXPECT_EQ(names_between(*graph, "a", "b"), "l1 l2");
+  EXPECT_EQ(names_between(*graph, "b", "a"), "l2 l1");
   // A route of two links counts two: over r it is three, over q two.
   const auto counted = platform(
       "<zone id=\"w\" routing=\"Dijkstra\"><host id=\"a\" speed=\"1Gf\"/><host id=\"b\" "
@@ -77,7 +78,7 @@ TEST(Simgrid, RoutersJoinHostsOverTheFewestLinks) {
       "<route src=\"a\" dst=\"q\"><link_ctn id=\"4\"/></route>"
       "<route src=\"q\" dst=\"b\"><link_ctn id=\"5\"/></route></zone>");
   ASSERT_TRUE(counted) << counted.error().to_string();
-  EXPECT_EQ(route(*counted, "a", "b"), "4 5");
+  EXPECT_EQ(names_between(*counted, "a", "b"), "4 5");
 }
 
 TEST(Simgrid, ZonesAreJoinedFromGatewayToGateway) {
@@ -101,10 +102,10 @@ TEST(Simgrid, ZonesAreJoinedFromGatewayToGateway) {
                "<link_ctn id=\"r\"/></zoneRoute></zone>");
   ASSERT_TRUE(graph) << graph.error().to_string();
   EXPECT_EQ(graph->hosts, 4);
-  EXPECT_EQ(route(*graph, "x-0.me", "x-1.me"), "x_link_0_UP x_backbone x_link_1_DOWN");
-  EXPECT_EQ(route(*graph, "x-0.me", "y-1.me"),
+  EXPECT_EQ(names_between(*graph, "x-0.me", "x-1.me"), "x_link_0_UP x_backbone x_link_1_DOWN");
+  EXPECT_EQ(names_between(*graph, "x-0.me", "y-1.me"),
             "x_link_0_UP x_backbone l_UP pq r y_backbone y_link_1_DOWN");
-  EXPECT_EQ(route(*graph, "y-1.me", "x-0.me"),
+  EXPECT_EQ(names_between(*graph, "y-1.me", "x-0.me"),
             "y_link_1_UP y_backbone r pq l_DOWN x_backbone x_link_0_DOWN");
 }
 
@@ -112,7 +113,7 @@ TEST(Simgrid, WhatChangesOverTimeAndWhatIsUnknownIsRefusedByLine) {
   for (const auto& [name, part] :
        {std::pair("simgrid_bandwidth_file.xml", ":5: link.bandwidth_file"),
         {"simgrid_vivaldi.xml", ":3: zone.routing: found 'Vivaldi'"}}) {
-    const auto graph = input(name);
+    const auto graph = simgrid_input(name);
     ASSERT_FALSE(graph) << name;
     EXPECT_THAT(graph.error().to_string(), HasSubstr(part));
   }

@@ -35,7 +35,7 @@ StepOptions ring_of_eight() {
   return options;
 }
 
-StepCost cost_of(std::int64_t layers) {
+StepCost rings_cost(std::int64_t layers) {
   zoo::Model model = zoo::load_model("llama-3-70b").value();
   model.layers = layers;
   return StepCost::make(model, node_of_eight(), ring_of_eight()).value();
@@ -74,13 +74,13 @@ Time time_of(const std::vector<parallel::Step>& steps) {
 /// The time of a layer of which no request attends: what a pass over one more takes.
 Time layer_time() {
   const StepShape rows{.tokens = kTokens, .samples = 0, .prompts = {}, .visible = {}};
-  StepCost one = cost_of(1);
-  StepCost two = cost_of(2);
+  StepCost one = rings_cost(1);
+  StepCost two = rings_cost(2);
   return two.time(rows) - one.time(rows);
 }
 
 TEST(LayerNodes, TakeWhatTheStepTakesOfTheLayer) {
-  const StepCost cost = cost_of(1);
+  const StepCost cost = rings_cost(1);
   const std::vector<graph::Node> nodes = cost.layer_nodes(0, kTokens).nodes;
   EXPECT_EQ(std::ranges::count(nodes, graph::Node::Kind::collective, &graph::Node::kind), 2);
   EXPECT_EQ(time_of(steps_of(nodes)), layer_time());
@@ -90,7 +90,7 @@ TEST(LayerNodes, RunInTilesAsTrainingStepsDo) {
   // Two sums follow products, of G each; a ring step takes h = a + c/B, the reduce-scatter and the
   // all-gather R = 7 h. In tiles the products and their sums take, of 8 pieces of G/8,
   //   max over k = 0..6 of (k+1) G/8 + (7-k) h, but at least G;   then R again.
-  const StepCost cost = cost_of(1);
+  const StepCost cost = rings_cost(1);
   const std::vector<parallel::Step> steps = steps_of(cost.layer_nodes(0, kTokens).nodes);
   const machine::Machine machine = node_of_eight();
   Time expected{0};

@@ -59,13 +59,30 @@ function(orrery_precompile target kind)
     set_property(GLOBAL PROPERTY ORRERY_PRECOMPILED_${kind} ${target})
   endif()
 endfunction()
-set(orrery_common_headers <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <numeric> <optional>
-    <span> <string> <string_view> <utility> <vector> <fmt/format.h>)
+set(orrery_common_headers <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <numeric> <optional> <set>
+    <span> <string> <string_view> <utility> <vector> <tl/expected.hpp> <fmt/format.h>)
 
-# orrery_cold(target): what reads, prints and hands on spends no time that a user would see; it compiles in half of
-# the time with less optimisation.
-function(orrery_cold target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+# orrery_unity(target) compiles its sources together, in batches of equal size and at most 32: every batch reads its
+# headers again. A folder in one batch cannot define a name twice.
+function(orrery_unity target)
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources count)
+  math(EXPR batches "(${count} + 31) / 32")
+  math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${ORRERY_UNITY} UNITY_BUILD_BATCH_SIZE ${size})
+endfunction()
+
+# orrery_optimise(target [COLD]) sets the optimisation of release builds and the precompiled headers, which must agree
+# with it. COLD: what reads, prints and hands on spends no time that a user would see; it compiles in half of the time
+# with less. Builds that state one optimisation for all (presets check and asan) keep it, and precompile once.
+function(orrery_optimise target)
+  cmake_parse_arguments(ARG "COLD" "" "" ${ARGN})
+  if(ARG_COLD AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT CMAKE_CXX_FLAGS_RELEASE MATCHES "-O1")
+    target_compile_options(${target} PRIVATE -O1)
+    orrery_precompile(${target} cold_modules ${orrery_common_headers})
+  else()
+    orrery_precompile(${target} modules ${orrery_common_headers})
+  endif()
 endfunction()
 
 # orrery_module(machine/compute [COLD] DEPENDS base graph EXTERNAL yaml-cpp)
@@ -79,13 +96,12 @@ function(orrery_module folder)
     add_library(orrery_${name} STATIC ${sources})
     target_link_libraries(orrery_${name} PRIVATE fmt::fmt ${ARG_EXTERNAL})
     if(ARG_COLD)
-      orrery_cold(orrery_${name})
-      orrery_precompile(orrery_${name} cold_modules ${orrery_common_headers})
+      orrery_optimise(orrery_${name} COLD)
     else()
-      orrery_precompile(orrery_${name} modules ${orrery_common_headers})
+      orrery_optimise(orrery_${name})
     endif()
     orrery_odr(orrery_${name})
-    set_target_properties(orrery_${name} PROPERTIES UNITY_BUILD ${ORRERY_UNITY} UNITY_BUILD_BATCH_SIZE 24)
+    orrery_unity(orrery_${name})
   else()
     set(scope INTERFACE)
     add_library(orrery_${name} INTERFACE)

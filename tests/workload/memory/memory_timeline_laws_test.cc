@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "../plan/cases.h"
+#include "most_in_flight.h"
 #include "workload/memory/chunk_work.h"
 #include "workload/memory/footprint.h"
 #include "workload/memory/memory_timeline.h"
@@ -328,28 +329,6 @@ RC_GTEST_PROP(MemoryTimelineLaws, ReturnsToItsStartAndIsNeverNegative, ()) {
     RC_ASSERT(timeline.peak[category.value] >= 0_B);
     RC_ASSERT(timeline.highest[category.value] >= timeline.peak[category.value]);
   }
-}
-
-/// The most that is in flight on a stage, whose forward has run and whose weight gradients are not
-/// there; a piece of a chunk weighs as much as is given.
-double most_in_flight(const plan::PipelineShape& shape, std::int64_t stage,
-                      const std::vector<double>& weights) {
-  using plan::Direction;
-  const plan::StageSchedule schedule(shape, stage);
-  double now = 0;
-  double most = 0;
-  for (std::int64_t i = 0; i < schedule.size(); ++i) {
-    const plan::PipelineSlot slot = schedule[i];
-    const double weight = weights[static_cast<std::size_t>(slot.chunk)];
-    const bool both = slot.direction == Direction::forward_backward;
-    now += slot.direction == Direction::forward || both ? weight : 0;
-    most = std::max(most, now);
-    now -= both ? weights[static_cast<std::size_t>(slot.backward_chunk)]
-           : slot.direction == Direction::backward || slot.direction == Direction::weight_gradient
-               ? weight
-               : 0;
-  }
-  return most;
 }
 
 RC_GTEST_PROP(MemoryTimelineLaws, KeptActivationsAreTheClosedFormOfTheSchedule, ()) {

@@ -171,6 +171,7 @@ void Driver::end_copies(Copy& copy, Time now) {
   for (const KvTiers::Done& done : copy.tiers->advance(now)) {
     if (!done.fetched) {
       release(copy, done.request);
+      inbox_.freed(now);
       continue;
     }
     copy.scheduler->fetched(done.request);

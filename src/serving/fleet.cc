@@ -32,6 +32,12 @@ void Fleet::Member::ended(std::size_t request, Time at) {
   }
 }
 
+void Fleet::Member::freed(Time at) {
+  if (!coming.empty()) {
+    ended(kFreed, at);
+  }
+}
+
 Fleet::Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>& requests,
              Inbox& client, const ServeOptions& options)
     : run_(run),
@@ -190,6 +196,10 @@ void Fleet::take_ends(Time at) {
     const End end = ends_.top();
     ends_.pop();
     Member& member = *members_[end.member];
+    if (end.request == kFreed) {
+      begin_transfers(member, at);
+      continue;
+    }
     --member.requests;
     member.tokens -= tokens_of(requests_[end.request]);
     if (member.prefills && answer_of(requests_[end.request], run_.engine) > 1) {

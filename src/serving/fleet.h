@@ -64,7 +64,9 @@ class Fleet {
     Time next() const override { return arrived.empty() ? Time::max() : arrived.front().queued; }
     std::optional<Delivery> pop(Time now) override;
     void ended(std::size_t request, Time at) override;
+    void freed(Time at) override;
   };
+  /// A request ends, or without one (kFreed) blocks are free.
   struct End {
     Time at{0};
     std::uint64_t order = 0;
@@ -74,6 +76,7 @@ class Fleet {
       return at != other.at ? at > other.at : order > other.order;
     }
   };
+  static constexpr std::size_t kFreed = static_cast<std::size_t>(-1);
   /// Where a request is.
   struct Place {
     std::int32_t prefill = -1;  ///< member that has computed its prompt

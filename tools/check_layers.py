@@ -5,7 +5,8 @@
     tools/check_layers.py [REPOSITORY]
 
 The layers are the table of docs/architecture.md, so the page and the rule cannot differ. A file or an
-include that maps to no row of the table is a violation too.
+include that maps to no row of the table is a violation too, and so is a header of values (the list under
+"Headers of values" on that page) that includes another header than these and those of src/base.
 """
 import pathlib
 import re
@@ -13,7 +14,9 @@ import sys
 
 ROW = re.compile(r"\|\s*(\d+)\s*\|(?P<folders>[^|]+)\|")
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
-MODULE_LINK = re.compile(r"^orrery_module\((\S+)\s+DEPENDS([^)]*)\)", re.MULTILINE)
+MODULE_LINK = re.compile(r"^orrery_module\((\S+)(?:\s+COLD)?\s+DEPENDS([^)]*)\)", re.MULTILINE)
+VALUES = re.compile(r"^Headers of values:(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+HEADERS = re.compile(r"`(?P<folder>[a-z/]+)/\{(?P<names>[a-z_, \n]+)\}\.h`")
 
 
 def read_layers(page: str) -> dict[str, int]:
@@ -60,14 +63,38 @@ def bad_links(cmake: pathlib.Path, layers: dict[str, int]):
                 yield f"{cmake}: {module} must not link {other}"
 
 
+def read_values(page: str) -> set[str]:
+    """Headers of values ("machine/machine.h"), from the list `folder/{name, name}.h`, ... of the page."""
+    values = VALUES.search(page)
+    return {
+        f"{headers['folder']}/{name.strip()}.h"
+        for headers in HEADERS.finditer(values[1] if values else "")
+        for name in headers["names"].split(",")
+    }
+
+
+def bad_values(src: pathlib.Path, values: set[str]):
+    """A header of values that is not there, or includes what is none."""
+    for header in sorted(values):
+        if not (src / header).exists():
+            yield f"{src / header}: listed as a header of values, but not there"
+            continue
+        for number, line in enumerate((src / header).read_text().splitlines(), 1):
+            include = INCLUDE.match(line)
+            if include and include[1] not in values and not include[1].startswith("base/"):
+                yield f'{src / header}:{number}: a header of values must not include "{include[1]}"'
+
+
 def main(root: pathlib.Path) -> int:
-    layers = read_layers((root / "docs/architecture.md").read_text())
+    page = (root / "docs/architecture.md").read_text()
+    layers = read_layers(page)
     src = root / "src"
     files = sorted(p for p in src.rglob("*") if p.suffix in {".h", ".cc"})
     if not layers or not files:
         print(f"{root}: no layer table in docs/architecture.md or no source in src/")
         return 1
     violations = [v for file in files for v in bad_includes(file, src, layers)]
+    violations += bad_values(src, read_values(page))
     if (src / "CMakeLists.txt").exists():
         violations += bad_links(src / "CMakeLists.txt", layers)
     print(*violations, sep="\n", end="\n" if violations else "")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints what a compiler does not see, and fails when there is any: a source without its licence line,
 a source of more than 400 lines, a folder of src/ without a README.md, a file of src/ in another folder's
-namespace; and what check_words.py finds in comments and pages.
+namespace, two files of src/ that define a type or an inline function of one name; and what check_words.py finds in comments and pages.
 
     tools/check_tree.py [REPOSITORY]
 """
@@ -20,6 +20,13 @@ LINES = 400
 NAMESPACES = {"base": "orrery", "workload/memory": "orrery::footprint"}
 OPENED = re.compile(r"^(?:inline )?namespace (orrery\b[\w:]*) \{\n", re.MULTILINE)
 FORWARD = re.compile(r"(?:\s*(?:struct|class|enum class)\s[^{};]*;)+\s*\}")  # declares another folder's types
+# What clang-format leaves at the beginning of a line is in no class.
+UNNAMED = re.compile(r"^namespace \{\n.*?^\}  // namespace\n", re.MULTILINE | re.DOTALL)
+DEFINITION = re.compile(
+    r"^namespace (?P<namespace>[\w:]+) \{$"
+    r"|^(?P<type>(?:struct|class|union|enum class|enum) \w[^;{}()]*?)(?: final)?(?: :[^;{}()]*)? ?\{"
+    r"|^using (?P<alias>\w+) ="
+    r"|^(?P<function>(?:template <[^;{}]*>\s)?(?:inline|constexpr) [^;{}=]*\([^;{}]*\)[^;{}=]*?) \{", re.MULTILINE)
 
 
 def sources_of(root: pathlib.Path) -> list[pathlib.Path]:
@@ -56,10 +63,32 @@ def other_namespaces(root: pathlib.Path):
                 yield f"{source}:{line}: found namespace {opened[1]}, expected {own}"
 
 
+def definitions_in(text: str) -> set[str]:
+    """Types and inline functions of a file that the whole program may name: "orrery::graph struct Node"."""
+    namespace, found = "", set()
+    for match in DEFINITION.finditer(UNNAMED.sub("", text)):
+        if match["namespace"]:
+            namespace = match["namespace"]
+        else:
+            name = match["type"] or match["alias"] or match["function"]
+            found.add(" ".join(f"{namespace} {name}".split()))
+    return found
+
+
+def double_definitions(root: pathlib.Path):
+    """Folders compile apart, and a linker merges two inline functions or types of one name in silence."""
+    files = {}
+    for source in sorted(p for p in (root / "src").rglob("*") if p.suffix in {".h", ".cc"}):
+        for name in definitions_in(source.read_text()):
+            if name in files:
+                yield f"{source}: found '{name}', which {files[name]} defines too"
+            files.setdefault(name, source)
+
+
 def main(root: pathlib.Path) -> int:
     sources = sources_of(root)
     mistakes = [m for source in sources for m in mistakes_in(source)]
-    mistakes += [*missing_readmes(root), *other_namespaces(root), *check_words.mistakes(root)]
+    mistakes += [*missing_readmes(root), *other_namespaces(root), *double_definitions(root), *check_words.mistakes(root)]
     print(*mistakes, sep="\n", end="\n" if mistakes else "")
     return int(bool(mistakes) or not sources)
 

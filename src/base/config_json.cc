@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/config_tree.h"
 
@@ -46,6 +49,34 @@ class CountingIterator {
   Progress* progress_;
 };
 
+/// Words that Python's json writes for numbers that are not finite.
+constexpr auto kNotFinite = std::to_array<std::string_view>({"Infinity", "-Infinity", "NaN"});
+constexpr char kBare = '\x01';  // begins a string that stands for one of them
+
+/// The text with these words, outside strings, as strings that begin with kBare.
+std::string with_quoted_words(std::string_view text) {
+  std::string quoted;
+  quoted.reserve(text.size());
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto word = std::ranges::find_if(kNotFinite, [&](std::string_view each) {
+      return !in_string && text.substr(i).starts_with(each);
+    });
+    if (word != kNotFinite.end()) {
+      quoted += "\"\\u0001" + std::string(*word) + "\"";
+      i += word->size() - 1;
+      continue;
+    }
+    if (in_string && text[i] == '\\' && i + 1 < text.size()) {
+      quoted += text[i++];
+    } else if (text[i] == '"') {
+      in_string = !in_string;
+    }
+    quoted += text[i];
+  }
+  return quoted;
+}
+
 /// Hands nlohmann's events to the tree.
 class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -64,6 +95,12 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_float(number_float_t, const string_t& text) override { return add_number(text); }
   bool string(string_t& text) override {
+    const auto bare = [&](std::string_view word) {
+      return text.size() == word.size() + 1 && text[0] == kBare && text.ends_with(word);
+    };
+    if (std::ranges::any_of(kNotFinite, bare)) {
+      return value(ConfigNode::Kind::scalar, text.substr(1));
+    }
     return add(ConfigNode::Kind::scalar, std::move(text), true, progress_.line);
   }
   bool binary(binary_t&) override { return false; }  // is in no JSON text
@@ -155,6 +192,12 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Result<ConfigNode> parse_json(std::string_view text, const std::string& file) {
+  std::string quoted;
+  if (text.find("Infinity") != std::string_view::npos ||
+      text.find("NaN") != std::string_view::npos) {
+    quoted = with_quoted_words(text);
+    text = quoted;
+  }
   ConfigTree tree(file);
   Progress progress;
   JsonEvents events(tree, text, file, progress);

@@ -6,6 +6,13 @@
 
 namespace orrery {
 
+namespace {
+
+constexpr std::size_t kLongestKey = 4096;  // every value below carries it in its path
+constexpr std::size_t kShownOfKey = 24;
+
+}  // namespace
+
 bool ConfigTree::wants_key() const {
   return !levels_.empty() && levels_.back().node.kind == ConfigNode::Kind::map &&
          !levels_.back().has_key;
@@ -14,6 +21,13 @@ bool ConfigTree::wants_key() const {
 void ConfigTree::key(std::string name, int line) {
   assert(wants_key() && "a key comes only where a map waits for one");
   Level& level = levels_.back();
+  if (name.size() > kLongestKey) {
+    error_.add({*file_ + ":" + std::to_string(line),
+                {},
+                name.substr(0, kShownOfKey) + "...",
+                "a name of at most " + std::to_string(kLongestKey) + " bytes"});
+    name.resize(kShownOfKey);
+  }
   level.key = std::move(name);
   level.key_line = line;
   level.has_key = true;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/names.h"
 
 namespace orrery {
 namespace {
@@ -136,6 +137,16 @@ Result<CsvTable> parse_csv(std::string_view text, std::string file) {
     return fail(std::move(error));
   }
   return table;
+}
+
+Error unknown_columns(const CsvTable& table, const std::vector<std::string>& known) {
+  Error error;
+  for (const std::string& name : table.header) {
+    if (std::ranges::find(known, name) == known.end()) {
+      error.add({table.file + ":1", name, {}, "unknown column" + did_you_mean(name, known)});
+    }
+  }
+  return error;
 }
 
 Result<CsvTable> load_csv(const std::string& file) {

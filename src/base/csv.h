@@ -32,6 +32,9 @@ struct CsvTable {
 /// text. Empty lines are skipped.
 Result<CsvTable> parse_csv(std::string_view text, std::string file);
 
+/// A mistake for each column that is none of `known`, with the one that may have been meant.
+Error unknown_columns(const CsvTable& table, const std::vector<std::string>& known);
+
 Result<CsvTable> load_csv(const std::string& file);
 
 /// A cell as it stands in a file: in quotes if it would break the line (RFC 4180, section 2).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -84,6 +85,9 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   if (fs::is_directory(status)) {
     return fail(cannot(path, "is a folder; expected a file"));
   }
+  if (!fs::is_regular_file(status)) {  // reading could wait, or never end
+    return fail(cannot(path, "is a device or a pipe; expected a file, or - for standard input"));
+  }
   std::ifstream stream(path, std::ios::binary);
   if (!stream) {
     return fail(cannot(path, "cannot be read (" + std::generic_category().message(errno) + ")"));
@@ -100,16 +104,22 @@ Result<void> write_file(const std::string& path, std::string_view content) {
                                     : write_through(path, content);
   }
   // A link keeps pointing where it does. The temporary file is beside its target, so that the
-  // rename stays on one file system, and has the process in its name, so that two runs do not mix.
+  // rename stays on one file system, and has a random name, so that two runs do not mix.
   const fs::path target = fs::exists(status) ? fs::canonical(path, problem) : fs::path(path);
-  const std::string temporary = target.string() + "." + std::to_string(getpid()) + ".tmp";
+  std::string temporary = target.string() + ".XXXXXX";
+  const int descriptor = mkstemp(temporary.data());  // a new file, through no link
+  if (descriptor < 0) {
+    return fail(cannot(path, "cannot be written (" + std::generic_category().message(errno) + ")"));
+  }
+  const mode_t mask = umask(0);  // which only setting tells
+  umask(mask);
+  fchmod(descriptor,
+         fs::exists(status) ? static_cast<mode_t>(status.permissions()) : mode_t{0666} & ~mask);
+  close(descriptor);
   std::error_code ignored;
   if (auto written = write_through(temporary, content); !written) {
     fs::remove(temporary, ignored);
     return fail(cannot(path, "cannot be written"));
-  }
-  if (fs::exists(status)) {
-    fs::permissions(temporary, status.permissions(), ignored);
   }
   fs::rename(temporary, target, problem);
   if (problem) {

@@ -85,6 +85,18 @@ void Reader::warn_of_unknown(std::vector<std::string>& warnings) {
   }
 }
 
+std::vector<std::string> Reader::pass_unknown(bool (*harmless)(std::string_view name,
+                                                               const ConfigNode& node)) {
+  std::vector<std::string> passed;
+  for (const auto& [name, node] : node_.fields) {
+    if (!known_.contains(name) && harmless(name, node)) {
+      known_.insert(name);
+      passed.push_back(node.where() + ": " + node.path + ": unknown field, ignored");
+    }
+  }
+  return passed;
+}
+
 void Reader::check_unknown_fields() {
   const std::vector<std::string> known(known_.begin(), known_.end());
   for (const auto& [name, node] : node_.fields) {

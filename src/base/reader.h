@@ -128,6 +128,11 @@ class Reader {
   /// Fields that nobody asked for until now are a sentence each instead of a mistake.
   void warn_of_unknown(std::vector<std::string>& warnings);
 
+  /// Fields that nobody asked for until now and that `harmless` accepts are known from now on:
+  /// their sentences.
+  std::vector<std::string> pass_unknown(bool (*harmless)(std::string_view name,
+                                                         const ConfigNode& node));
+
   /// Adds a mistake about a field that was read (range, combination ...). Adds nothing about a
   /// value that was missing or could not be read: that is one mistake, not two.
   void reject(std::string_view name, std::string expected);

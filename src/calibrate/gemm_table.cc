@@ -71,12 +71,7 @@ class TableReader {
     }
     std::vector<std::string> known(kRequired.begin(), kRequired.end());
     known.insert(known.end(), kOptional.begin(), kOptional.end());
-    for (const std::string& name : csv_.header) {
-      if (std::find(known.begin(), known.end(), name) == known.end()) {
-        error_.add({csv_.file + ":1", "header", name,
-                    fmt::format("one of {}{}", fmt::join(known, ", "), did_you_mean(name, known))});
-      }
-    }
+    error_.add(unknown_columns(csv_, known));
   }
 
   const std::string* cell(const CsvRow& row, std::string_view name) const {

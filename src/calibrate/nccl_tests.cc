@@ -176,6 +176,13 @@ class CollectiveCsvReader {
     if (!time_) {
       mistakes_.add({csv_.file + ":1", "header", {}, "column 'time_us' is missing"});
     }
+    std::vector<std::string> known{"collective", "n_gpus",   "bytes",  "gpus_per_node",
+                                   "dtype",      "platform", "device", "framework",
+                                   "version",    "algbw",    "busbw"};
+    known.insert(known.end(), kTimeColumns.begin(), kTimeColumns.end());
+    for (Mistake& mistake : unknown_columns(csv_, known).mistakes) {
+      mistakes_.add(std::move(mistake));
+    }
     if (kind_ && members_ && bytes_ && time_) {
       for (const CsvRow& row : csv_.rows) {
         read_row(row);

@@ -161,7 +161,7 @@ class Astra : public Command {
                  "keys of the files that nothing reads are warnings, not mistakes");
     options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
     options.flag("--json", json_, "print one JSON object instead of lines");
-    options.value("--output", output_, "FILE", "also write what is printed to a file");
+    options.output("--output", output_, "FILE", "also write what is printed to a file");
   }
 
   static std::string file(const char* flag, const std::optional<std::string>& given,

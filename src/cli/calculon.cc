@@ -44,7 +44,7 @@ class Calculon : public Command {
     options.value("--datatype", datatype_, "NAME",
                   "of the search: " + all_names<calculon::NumberType>() + "; default float16");
     options.value("--top", top_, "INT", "of the search: executions to print; default 1");
-    options.value("--save", save_, "FILE", "write the best execution as a plan (YAML)");
+    options.output("--save", save_, "FILE", "write the best execution as a plan (YAML)");
     options.flag("--json", json_, "print one JSON object");
     options.footer(kCalculonExamples);
   }

@@ -39,7 +39,7 @@ class Calibrate : public Command {
     options.positional("FILE", file_, "measurements");
     options.value("--machine", machine_, "NAME|FILE", "the machine whose coefficients are fitted");
     options.value("--type", type_, "NAME", "fit only this data type of the file");
-    options.value("-o,--output", output_, "FILE", "write the fitted machine");
+    options.output("-o,--output", output_, "FILE", "write the fitted machine");
     options.flag("--cast", cast_, "times of 8-bit types contain a conversion of A: fit it apart");
     options.flag("--json", json_, "print one JSON object");
     options.footer(kCalibrateExamples);
@@ -62,6 +62,9 @@ class Calibrate : public Command {
     }
     if (!machine_) {
       mistakes.add({"--machine", {}, {}, "missing; expected the machine to start from"});
+    }
+    if (kind != kinds.end() && kind_ != "gemm") {
+      refuse_given({{"--type", type_}, {"--cast", cast_}}, "goes with calibrate gemm", mistakes);
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));

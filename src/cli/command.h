@@ -23,9 +23,10 @@ namespace orrery::cli {
 /// when the option is not given. Flags are written with dashes or underscores.
 class Options {
  public:
-  /// `aliases` gets what alias() is given, by the other name.
-  Options(CLI::App& app, std::map<std::string, std::string>& aliases)
-      : app_(app), aliases_(aliases) {}
+  /// `aliases` gets what alias() is given, by the other name, `outputs` the names of output().
+  Options(CLI::App& app, std::map<std::string, std::string>& aliases,
+          std::vector<std::string>& outputs)
+      : app_(app), aliases_(aliases), outputs_(outputs) {}
 
   /// Options declared from here on are listed under `title` in the help text.
   void group(std::string title) { group_ = std::move(title); }
@@ -40,6 +41,10 @@ class Options {
   /// --name KIND; `kind` names the value in the help text.
   void value(const std::string& name, std::optional<std::string>& into, const std::string& kind,
              const std::string& sentence);
+  /// The same of a file that is written. Before the command runs it is a mistake if its folder
+  /// cannot be written, or if another argument names the same file: outputs never eat inputs.
+  void output(const std::string& name, std::optional<std::string>& into, const std::string& kind,
+              const std::string& sentence);
   /// --name, --name true or --name false.
   void boolean(const std::string& name, std::optional<std::string>& into,
                const std::string& sentence);
@@ -57,6 +62,7 @@ class Options {
  private:
   CLI::App& app_;
   std::map<std::string, std::string>& aliases_;
+  std::vector<std::string>& outputs_;
   std::string group_;
 };
 
@@ -153,12 +159,18 @@ inline Error of_flag(std::string_view flag, const std::string& name, Error error
   return error;
 }
 
-/// load(name), for a name that the user gave as `flag`.
+/// On the error output, a line each.
+void tell_notes(const std::vector<std::string>& notes);
+
+/// load(name), for a name that the user gave as `flag`; tells the notes of what has some.
 template <class T>
 T load_named(std::string_view flag, const std::string& name,
              Result<T> (*load)(const std::string& name_or_path), Error& mistakes) {
   Result<T> loaded = load(name);
   if (loaded) {
+    if constexpr (requires { loaded->notes; }) {
+      tell_notes(loaded->notes);
+    }
     return std::move(*loaded);
   }
   mistakes.add(of_flag(flag, name, std::move(loaded.error())));

@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "base/printable.h"
 #include "cli/commands.h"
+#include "cli/outputs.h"
 
 namespace orrery::cli {
 namespace {
@@ -222,7 +223,7 @@ class CommandLine {
     for (const CommandEntry& entry : kCommands) {
       commands_.push_back(entry.make());
       Options options(*app_.add_subcommand(std::string(entry.name), std::string(entry.sentence)),
-                      aliases_.emplace_back());
+                      aliases_.emplace_back(), outputs_.emplace_back());
       if (std::find(arguments.begin(), arguments.end(), entry.name) != arguments.end()) {
         commands_.back()->declare(options);
       }
@@ -254,6 +255,7 @@ class CommandLine {
       return report_mistakes(unknown_command(first));
     }
     mistakes.add(unknown_arguments(app_of(chosen), aliases_[chosen]));
+    mistakes.add(mistaken_outputs(app_of(chosen), outputs_[chosen]));
     commands_[chosen]->take_rest(std::move(rest), mistakes);
     return run(std::move(mistakes), *commands_[chosen]);
   }
@@ -304,80 +306,11 @@ class CommandLine {
 
   CLI::App app_;
   std::vector<std::unique_ptr<Command>> commands_;
-  std::vector<Aliases> aliases_;  // of each command
+  std::vector<Aliases> aliases_;                   // of each command
+  std::vector<std::vector<std::string>> outputs_;  // likewise
 };
 
 }  // namespace
-
-void Options::positional(const std::string& name, std::string& into, const std::string& sentence) {
-  app_.add_option(name, into, sentence);
-}
-
-void Options::positional(const std::string& name, std::optional<std::string>& into,
-                         const std::string& sentence) {
-  app_.add_option_function<std::string>(
-      name, [&into](const std::string& text) { into = text; }, sentence);
-}
-
-void Options::positionals(const std::string& name, std::vector<std::string>& into,
-                          const std::string& sentence) {
-  app_.add_option(name, into, sentence);
-}
-
-void Options::flag(const std::string& name, bool& into, const std::string& sentence) {
-  CLI::Option* option = app_.add_flag(name, into, sentence);
-  if (!group_.empty()) {
-    option->group(group_);
-  }
-}
-
-void Options::value(const std::string& name, std::optional<std::string>& into,
-                    const std::string& kind, const std::string& sentence) {
-  CLI::Option* option = app_.add_option_function<std::string>(
-      name, [&into](const std::string& text) { into = text; }, sentence);
-  option->type_name(kind)->take_last();
-  if (!group_.empty()) {
-    option->group(group_);
-  }
-}
-
-void Options::boolean(const std::string& name, std::optional<std::string>& into,
-                      const std::string& sentence) {
-  value_or(name, into, "BOOL", "true", sentence);
-}
-
-void Options::value_or(const std::string& name, std::optional<std::string>& into,
-                       const std::string& kind, const std::string& otherwise,
-                       const std::string& sentence) {
-  CLI::Option* option = app_.add_option_function<std::string>(
-      name, [&into, otherwise](const std::string& text) { into = text.empty() ? otherwise : text; },
-      sentence);
-  option->type_name("[" + kind + "]")->expected(0, 1)->take_last();
-  if (!group_.empty()) {
-    option->group(group_);
-  }
-}
-
-void Options::values(const std::string& name, std::vector<std::string>& into,
-                     const std::string& kind, const std::string& sentence) {
-  CLI::Option* option = app_.add_option(name, into, sentence);
-  option->type_name(kind)->allow_extra_args(false)->expected(1)->take_all();
-  if (!group_.empty()) {
-    option->group(group_);
-  }
-}
-
-void Options::alias(const std::string& other, const std::string& name) {
-  aliases_[other] = name;
-  CLI::Option* option = app_.get_option(name);
-  const std::string& sentence = option->get_description();
-  option->description(sentence +
-                      (sentence.find("; also --") == std::string::npos ? "; also " : ", ") + other);
-}
-
-void Options::footer(const std::string& text) {
-  app_.footer(text);
-}
 
 int run_command_line(int argc, const char* const* argv) {
   std::vector<std::string> arguments;

@@ -88,9 +88,9 @@ class Compare : public Command {
   /// All but packets: minutes for a plan that the others run in milliseconds.
   static std::string usual_networks() {
     std::string text;
-    for (const auto& [network, name, meaning] : kNames<simulate::NetworkModel>) {
-      if (network != simulate::NetworkModel::packet) {
-        text += fmt::format("{}{}", text.empty() ? "" : ",", name);
+    for (const simulate::NetworkRow& network : simulate::networks()) {
+      if (!network.by_byte) {
+        text += fmt::format("{}{}", text.empty() ? "" : ",", network.name);
       }
     }
     return text;

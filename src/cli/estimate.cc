@@ -12,8 +12,9 @@ namespace orrery::cli {
 namespace {
 
 constexpr const char* kEstimateExamples =
-    "The same step as `orrery simulate`, without events: one rank per stage, its issue list\n"
-    "evaluated over (max, +), and a time that no run can beat.\n"
+    "The same step as `orrery simulate`, from the costs of its blocks alone: a time that no run "
+    "can\n"
+    "beat, what it probably takes, and what few runs exceed.\n"
     "Examples:\n"
     "  orrery estimate --model gpt3-175b --machine dgx-a100-80g --plan gpt3-175b-1024\n"
     "  orrery estimate --model llama-3-8b --machine dgx-h100 --plan llama-3-8b-8 --zero 3 --json\n";

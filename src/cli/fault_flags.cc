@@ -15,7 +15,7 @@ namespace {
 std::map<std::int64_t, Time> ranks_gone(const study::WorkloadRun& run,
                                         const faults::FaultPlan& faults) {
   std::map<std::int64_t, Time> gone;
-  const bool links_change = run.network == simulate::NetworkModel::flow;
+  const bool links_change = row_of(run.network).links_change;
   const auto schedule = faults::schedule_of(
       faults, simulate::fault_places(run.machine, name_of(run.network), links_change));
   for (const faults::Change& change :
@@ -34,8 +34,8 @@ std::map<std::int64_t, Time> ranks_gone(const study::WorkloadRun& run,
 void FaultFlags::declare(Options& options) {
   options.value("--faults", file_, "FILE",
                 "what breaks when: slow ranks, links, nodes (docs/models/faults.md)");
-  options.value("--telemetry-out", telemetry_, "FILE",
-                "also write what the ranks would have recorded, for `orrery diagnose`");
+  options.output("--telemetry-out", telemetry_, "FILE",
+                 "also write what the ranks would have recorded, for `orrery diagnose`");
 }
 
 faults::FaultPlan FaultFlags::read(Error& mistakes) const {

@@ -53,8 +53,8 @@ class FlitCommand : public Command {
         "messages and work that wait for one another: columns name, source, target, bytes, "
         "work (cycles), after (names of rows above)");
     options.flag("--sweep", sweep_, "also the latency-load curve and the load of saturation");
-    options.value("--plot", plot_, "FILE.svg", "draw the curve of --sweep");
-    options.value("--links", links_, "FILE.csv", "write the load of every link");
+    options.output("--plot", plot_, "FILE.svg", "draw the curve of --sweep");
+    options.output("--links", links_, "FILE.csv", "write the load of every link");
     options.flag("--no-shortcuts", no_shortcuts_, "simulate idle cycles too; changes no result");
     options.flag("--json", json_, "print one JSON object; cycles, flits per node and cycle");
     options.footer(kFlitExamples);

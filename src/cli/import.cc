@@ -101,8 +101,8 @@ class Import : public Command {
     options.positional("FILE", file_, "a launch line in a file, or a configuration");
     options.value("--devices", devices_, "INT", "accelerators, when the launch line is silent");
     options.value("--model", model_, "NAME|FILE", "the model, where its layers decide stages");
-    options.value("--model-out", model_out_, "FILE",
-                  "also write the model of Megatron-LM's arguments as a config.json");
+    options.output("--model-out", model_out_, "FILE",
+                   "also write the model of Megatron-LM's arguments as a config.json");
     options.flag("--strict", strict_, "refuse what a plan cannot state exactly");
     options.flag("--json", json_, "print one JSON object; remarks go to standard error");
     plan_.declare(options, false, false);
@@ -175,10 +175,10 @@ class Import : public Command {
       return fail(std::move(ignored));
     }
     if (!json_) {
-      return remarks + serving::to_yaml(imported.engine);
+      return remarks + serving::to_yaml(imported.engine, true);
     }
     fmt::print(stderr, "{}", remarks);
-    return report::engine_json(imported.engine);
+    return report::engine_json(imported.engine, true);
   }
 
   const ImportFormat* find_format(Error& mistakes) const {

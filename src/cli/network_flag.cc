@@ -48,22 +48,38 @@ void TopologyFlag::declare(Options& options) {
   options.value("--topology", spec_, "SPEC|FILE",
                 "collectives and messages pass this network of links (fat_tree:k=8; `orrery show "
                 "topology --help`), device d being its host d");
+  options.value("--routing", routing_, "NAME",
+                "of messages on --topology: auto, stated, shortest, dimension_order, d_mod_k, "
+                "minimal, ecmp or spray (`orrery flow --help`); default auto");
 }
 
 void TopologyFlag::lay(machine::Machine& machine, Error& mistakes) const {
-  if (!spec_) {
+  if (routing_ && !spec_) {
+    mistakes.add({"--routing", {}, {}, "goes with --topology"});
+  }
+  const auto routing = value_of<topology::Routing>(routing_.value_or("auto"));
+  if (!routing) {
+    mistakes.add(wrong_value("--routing", *routing_,
+                             "one of " + all_names<topology::Routing>() +
+                                 did_you_mean(*routing_, names_of<topology::Routing>())));
+  }
+  if (!spec_ || !routing) {
     return;
   }
-  ConfigNode spec;
-  spec.kind = ConfigNode::Kind::scalar;
-  spec.text = *spec_;
-  auto wires = machine::read_wires(spec, 1);
+  const ConfigNode spec;
+  topology::Wires asked;
+  asked.spec = *spec_;
+  asked.routing = *routing;
+  auto wires = machine::with_graph(std::move(asked), spec, 1);
   if (wires) {
     machine.wires = std::move(*wires);
     return;
   }
   for (Mistake& mistake : wires.error().mistakes) {
-    mistake.where = mistake.where == spec.where() ? "--topology" : mistake.where;
+    if (mistake.where == spec.where()) {
+      mistake.where = mistake.field == ".routing" ? "--routing" : "--topology";
+      mistake.field.clear();
+    }
   }
   mistakes.add(std::move(wires.error()));
 }

@@ -24,15 +24,18 @@ class NetworkFlag {
   std::optional<std::string> name_;
 };
 
-/// --topology: the network of links that a machine's dimensions lie on, instead of its own.
+/// --topology: the network of links that a machine's dimensions lie on, instead of its own; and
+/// --routing, how messages find their way there.
 class TopologyFlag {
  public:
   void declare(Options& options);
+  bool given() const { return spec_ || routing_; }
   /// Mistakes: what is wrong with the network.
   void lay(machine::Machine& machine, Error& mistakes) const;
 
  private:
   std::optional<std::string> spec_;
+  std::optional<std::string> routing_;
 };
 
 /// The model of that name; a mistake of `flag` names what there is and, for names of old, what

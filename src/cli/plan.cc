@@ -91,11 +91,12 @@ class PlanCommand : public Command {
                   "plan for its work; without model and machine");
     options.value("--layer-costs", layer_costs_, "FILE",
                   "what each layer takes under each strategy: the fastest within --max-memory");
-    options.value("--save", save_, "FILE", "write the best plan");
+    options.output("--save", save_, "FILE", "write the best plan");
     options.flag("--explain", explain_,
                  "also time against memory, and what every other choice would cost");
-    options.value("--plot", plot_, "FILE.svg",
-                  "with --explain step time over memory, with --vary tokens/s over what is varied");
+    options.output(
+        "--plot", plot_, "FILE.svg",
+        "with --explain step time over memory, with --vary tokens/s over what is varied");
     options.flag("--regret", regret_,
                  "also how much worse than the best each plan is where a rate is 20 % off");
     options.flag("--minmax-regret", minmax_regret_,

@@ -124,6 +124,13 @@ plan::Plan PlanFlags::over(plan::Plan base, Error& mistakes) const {
       mistakes.add(wrong_value(flag_of(field), *text, value.error()));
     }
   });
+  if (const auto texts = plan::check_texts(plan); !texts) {
+    for (const Mistake& mistake : texts.error().mistakes) {
+      const bool given = given_.at(mistake.field).has_value();
+      mistakes.add(given ? wrong_value(flag_of(mistake.field), mistake.found, mistake.expected)
+                         : mistake);
+    }
+  }
   return plan;
 }
 

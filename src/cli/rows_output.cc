@@ -139,7 +139,7 @@ std::string rows_json(const sweep::Rows& rows) {
 
 void RowsPlot::declare(Options& options) {
   options.value("--plot", columns_, "X,Y", "draw column Y over column X into --out");
-  options.value("--out", file_, "FILE.svg", "file of --plot");
+  options.output("--out", file_, "FILE.svg", "file of --plot");
 }
 
 void RowsPlot::check(Error& mistakes) const {

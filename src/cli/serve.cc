@@ -59,7 +59,7 @@ class Serve : public Command {
     options.value(
         "--formats", formats_, "LIST",
         "for --search plan, of bf16, w8a8, w8a8kv8, w4a16, w4a4kv8; default: the engine's");
-    options.value("--plot", plot_, "FILE", "for --search plan: also write the front as SVG");
+    options.output("--plot", plot_, "FILE", "for --search plan: also write the front as SVG");
     options.value(
         "--slo", slo_, "LIMITS",
         "such as 'ttft=500 ms,tpot=30 ms'; also e2e. Without --search: count who keeps them");
@@ -67,8 +67,8 @@ class Serve : public Command {
     options.group("Results");
     options.flag("--json", json_, "print one JSON object");
     options.flag("--csv", csv_, "print one line of values under their names");
-    options.value("--requests-out", requests_out_, "FILE", "also write a CSV row per request");
-    options.value("--trace-out", trace_out_, "FILE", "also write steps for Perfetto");
+    options.output("--requests-out", requests_out_, "FILE", "also write a CSV row per request");
+    options.output("--trace-out", trace_out_, "FILE", "also write steps for Perfetto");
     options.flag("--no-skip", no_skip_, "schedule every step; the same result, slower");
     options.footer(kServeExamples);
   }

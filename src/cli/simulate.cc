@@ -57,6 +57,10 @@ class Simulate : public Command {
     options.values("--skip", skip_, "PASS", "leave out a lowering pass (`orrery list passes`)");
     options.flag("--fuse", run_.fuse,
                  "sums that leave a stage become slices on the way (`orrery fuse`)");
+    options.value("--steps", steps_, "INT",
+                  "simulate so many training steps, one after the other; default: 1");
+    options.value("--warm", warm_, "INT",
+                  "the first so many of --steps are the warm-up, which no mean counts; default: 0");
     options.value("--price-per-hour", price_, "MONEY",
                   "of one device, instead of the machine's: 2.5 or '2.5 USD'");
     options.flag("--json", json_, "print one JSON object");
@@ -73,6 +77,7 @@ class Simulate : public Command {
     loop_.read(run_, mistakes);
     run_.faults = faults_.read(mistakes);
     run_.record_messages = faults_.records();
+    read_steps(mistakes);
     if (json_ && csv_) {
       mistakes.add({"--csv", {}, {}, "contradicts --json; choose one"});
     }
@@ -213,12 +218,26 @@ class Simulate : public Command {
     return jobs_.run(step, std::move(how), json_);
   }
 
+  void read_steps(Error& mistakes) {
+    constexpr std::int64_t kMostSteps = 1'000'000;
+    run_.steps = whole_number("--steps", steps_, 1, kMostSteps, mistakes);
+    if (warm_ && *warm_ != "0") {
+      run_.warm_steps = whole_number("--warm", warm_, 0, kMostSteps, mistakes);
+      if (run_.warm_steps >= run_.steps) {
+        mistakes.add(wrong_value("--warm", *warm_,
+                                 fmt::format("less than --steps, which is {}", run_.steps)));
+      }
+    }
+  }
+
   bool records_spans() const { return trace_.given() || faults_.records(); }
 
   /// Refuses flags that only a plan has.
   void check_no_plan(const char* instead, Error& mistakes) const {
     refuse_given({{"--allow-oom", run_.allow_oom},
                   {"--skip", !skip_.empty()},
+                  {"--steps", steps_},
+                  {"--warm", warm_},
                   {"--price-per-hour", price_},
                   {"--csv", csv_}},
                  std::string("contradicts ") + instead + ", which has no plan", mistakes);
@@ -277,6 +296,8 @@ class Simulate : public Command {
   StrategyFlags strategy_;
   TraceFlag trace_;
   std::optional<std::string> price_;
+  std::optional<std::string> steps_;
+  std::optional<std::string> warm_;
   std::vector<std::string> skip_;
   PlanFlags plan_;
   LoopFlags loop_;

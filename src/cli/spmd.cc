@@ -86,9 +86,9 @@ class Spmd : public Command {
                   "of --cost hidup: search with inputs wrong by up to this, then cost the truth");
     options.value("--seed", seed_, "INT", "of the noise; default 1");
     options.value("--strategy", strategy_, "FILE", "the cost of this strategy; no search");
-    options.value("--save", save_, "FILE",
-                  "write the strategy (JSON), or of a model a plan with it (YAML)");
-    options.value("--save-graph", save_graph_, "FILE", "write the annotated graph (JSON)");
+    options.output("--save", save_, "FILE",
+                   "write the strategy (JSON), or of a model a plan with it (YAML)");
+    options.output("--save-graph", save_graph_, "FILE", "write the annotated graph (JSON)");
     options.flag("--json", json_, "print one JSON object");
     options.footer(kSpmdExamples);
   }

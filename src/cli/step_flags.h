@@ -26,7 +26,7 @@ class StepFlags {
   void declare(Options& options);
   /// --topology, of commands that simulate: what they read is laid on it.
   void declare_topology(Options& options) { topology_.declare(options); }
-  bool given() const { return model_ || machine_ || devices_; }
+  bool given() const { return model_ || machine_ || devices_ || topology_.given(); }
   /// Names are those of model and machine, as they were given; "" where not.
   struct Names {
     std::string model;

@@ -42,7 +42,7 @@ class Sweep : public Command {
  public:
   void declare(Options& options) override {
     options.positionals("STUDY", files_, "the study; with --merge the stores");
-    options.value("--store", store_, "FILE.db", "the results: made, or gone on with");
+    options.output("--store", store_, "FILE.db", "the results: made, or gone on with");
     options.value("--threads", threads_, "INT", "default: one per processor, with --mpi one");
     options.value("--shard", shard_, "K/N", "only every N-th point from number K (0 to N-1) on");
     options.value("--limit", limit_, "INT", "run at most so many points now");
@@ -51,7 +51,7 @@ class Sweep : public Command {
                  "one of many processes under mpirun or srun, which share the points");
     options.value("--slurm", slurm_, "TASKS", "write a job array of so many tasks and submit it");
     options.value("--slurm-options", slurm_options_, "TEXT", "options of sbatch, on one line");
-    options.value("--csv", csv_, "FILE", "write the rows as comma-separated values");
+    options.output("--csv", csv_, "FILE", "write the rows as comma-separated values");
     options.flag("--json", json_, "print the rows as one JSON object");
     plot_.declare(options);
     options.footer(kSweepExamples);

@@ -24,7 +24,7 @@ std::string size_text(Bytes size) {
 }  // namespace
 
 void TraceFlag::declare(Options& options) {
-  options.value("--trace", file_, "FILE", "also write the step as a Chrome/Perfetto trace");
+  options.output("--trace", file_, "FILE", "also write the step as a Chrome/Perfetto trace");
   options.value("--trace-limit", limit_text_, "BYTES",
                 "size from which on a trace is only written after asking; default 400 MB");
 }

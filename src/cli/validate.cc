@@ -33,8 +33,8 @@ class Validate : public Command {
     options.value("--machine", machine_, "NAME|FILE", "instead of the profile's machine");
     options.value("--kernels", kernels_, "FILES",
                   "for a table of serving: CSV tables of kernels measured on the rows' card");
-    options.value("--output", output_, "FILE",
-                  "also write a Markdown page, its charts in folder validation beside it");
+    options.output("--output", output_, "FILE",
+                   "also write a Markdown page, its charts in folder validation beside it");
     options.value("--threads", threads_, "INT", "rows at once; default: one per processor");
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, false, false);
@@ -46,6 +46,7 @@ class Validate : public Command {
       mistakes.add({"--table", {}, {}, "missing; expected the table whose columns FILE has"});
     }
     study::ValidationOptions options{.overrides = plan_.settings(), .machine = machine_};
+    plan_.over({}, mistakes);  // a mistake is no row's
     options.threads = thread_count(threads_, 0, mistakes);
     if (kernels_) {
       options.overrides.push_back({std::string(served::kKernels), *kernels_, "--kernels"});

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <span>
 
-#include "collective/chunked.h"
+#include "collective/algorithm.h"
 #include "collective/flat.h"
 #include "collective/price.h"
 
@@ -51,10 +51,8 @@ void emit_hierarchy(Kind kind, Bytes size, std::span<const Extent> extents, Algo
   }
 }
 
-bool goes_by_dimension(Kind kind, Algorithm algorithm) {
-  return (kind != Kind::send_recv && algorithm == Algorithm::hierarchical) ||
-         (!exchanges(kind) &&
-          (algorithm == Algorithm::direct || algorithm == Algorithm::halving_doubling));
+bool goes_by_dimension(Kind kind, const AlgorithmRow& row) {
+  return row.by_dimension != nullptr && row.by_dimension(kind);
 }
 
 template <class Emit>
@@ -63,7 +61,7 @@ void emit_collective(Kind kind, Bytes size, std::span<const Extent> extents, Alg
   if (extents.empty() || size <= Bytes(0)) {
     return;
   }
-  if (extents.size() > 1 && goes_by_dimension(kind, algorithm)) {
+  if (extents.size() > 1 && goes_by_dimension(kind, row_of(algorithm))) {
     emit_hierarchy(kind, size, extents, algorithm, machine, emit);
   } else {
     emit_phase(kind, size, extents, algorithm, machine, emit);
@@ -72,35 +70,12 @@ void emit_collective(Kind kind, Bytes size, std::span<const Extent> extents, Alg
 
 }  // namespace
 
-bool moves_own_chunk(Kind kind, Algorithm algorithm) {
-  return kind != Kind::broadcast && kind != Kind::send_recv &&
-         algorithm != Algorithm::double_binary_tree;
-}
-
 const std::vector<topology::Protocol>& protocols_of(Kind kind, Algorithm algorithm,
                                                     const topology::NetworkDimension& dimension) {
-  if (algorithm == Algorithm::in_switch) {
-    return dimension.in_switch;
-  }
-  if (algorithm == Algorithm::one_shot || algorithm == Algorithm::two_shot) {
-    return algorithm == Algorithm::one_shot ? dimension.one_shot : dimension.two_shot;
+  if (const auto own = row_of(algorithm).protocols) {
+    return dimension.*own;
   }
   return exchanges(kind) && !dimension.exchange.empty() ? dimension.exchange : dimension.protocols;
-}
-
-std::string_view launch_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::one_shot:
-    case Algorithm::two_shot:
-    case Algorithm::custom:
-      return "graph";
-    case Algorithm::custom_eager:
-      return "eager";
-    case Algorithm::custom_trtllm:
-      return "trtllm";
-    default:
-      return {};
-  }
 }
 
 bool performs(Kind kind, Algorithm algorithm, const std::vector<Extent>& extents,
@@ -108,11 +83,12 @@ bool performs(Kind kind, Algorithm algorithm, const std::vector<Extent>& extents
   if (algorithm == Algorithm::automatic || extents.empty()) {
     return true;
   }
-  if (algorithm == Algorithm::themis) {
-    return reorders(kind);
+  const AlgorithmRow& row = row_of(algorithm);
+  if (row.performs != nullptr) {
+    return row.performs(kind);
   }
-  if (extents.size() > 1 && goes_by_dimension(kind, algorithm)) {
-    return algorithm == Algorithm::hierarchical ||
+  if (extents.size() > 1 && goes_by_dimension(kind, row)) {
+    return row.counts == nullptr ||  // auto in each
            std::all_of(extents.begin(), extents.end(), [&](const Extent& extent) {
              return performs(kind, algorithm, {extent}, machine);
            });
@@ -139,8 +115,8 @@ std::string possible_algorithms(Kind kind, const std::vector<Extent>& extents,
 std::vector<CollectivePhase> plan_collective(Kind kind, Bytes size,
                                              const std::vector<Extent>& extents,
                                              Algorithm algorithm, const machine::Machine& machine) {
-  if (algorithm == Algorithm::themis) {
-    return plan_chunked(kind, size, extents, {}, machine);
+  if (const auto plan = row_of(algorithm).plan) {
+    return plan(kind, size, extents, machine);
   }
   std::vector<CollectivePhase> phases;
   const auto append = [&](Kind part, Bytes bytes, std::span<const Extent> over,
@@ -181,8 +157,8 @@ Time total_time(const std::vector<CollectivePhase>& phases) {
 
 Time collective_time(Kind kind, Bytes size, const std::vector<Extent>& extents, Algorithm algorithm,
                      const machine::Machine& machine) {
-  if (algorithm == Algorithm::themis) {
-    return total_time(plan_chunked(kind, size, extents, {}, machine));
+  if (const auto plan = row_of(algorithm).plan) {
+    return total_time(plan(kind, size, extents, machine));
   }
   Time total{0};
   const auto add = [&](Kind, Bytes, std::span<const Extent>, const PricedPhase& priced) {

@@ -22,65 +22,17 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/names.h"
 #include "base/units.h"
+#include "collective/algorithm_name.h"
 #include "graph/workload.h"
 #include "machine/machine.h"
 
 namespace orrery::collective {
-
-enum class CollectiveAlgorithm : std::uint8_t {
-  automatic,
-  ring,
-  direct,
-  halving_doubling,
-  double_binary_tree,
-  pairwise,
-  in_switch,
-  rail,
-  hierarchical,
-  themis,
-  one_shot,
-  two_shot,
-  custom,
-  custom_eager,
-  custom_trtllm
-};
-constexpr auto named_values(CollectiveAlgorithm) {
-  return std::to_array<Named<CollectiveAlgorithm>>({
-      {CollectiveAlgorithm::automatic, "auto",
-       "the fastest of what NCCL has: ring, tree, in_switch; direct, pairwise, rail"},
-      {CollectiveAlgorithm::ring, "ring", "2(p-1) steps of S/p, one ring through all dimensions"},
-      {CollectiveAlgorithm::direct, "direct", "2 steps, p-1 messages of S/p each"},
-      {CollectiveAlgorithm::halving_doubling, "halving_doubling", "2 log2 p steps, halving sizes"},
-      {CollectiveAlgorithm::double_binary_tree, "double_binary_tree",
-       "two pipelined trees, S/2 each"},
-      {CollectiveAlgorithm::pairwise, "pairwise", "all-to-all: p-1 exchanges"},
-      {CollectiveAlgorithm::in_switch, "in_switch",
-       "the switch adds up (NVLS): 2 steps, S(1 + 1/p)"},
-      {CollectiveAlgorithm::rail, "rail",
-       "all-to-all over nodes: to the receiver's rail inside, then one message per rail peer "
-       "(PXN)"},
-      {CollectiveAlgorithm::hierarchical, "hierarchical", "dimension by dimension, auto in each"},
-      {CollectiveAlgorithm::themis, "themis",
-       "hierarchical in chunks, each in the order that keeps all dimensions busy"},
-      {CollectiveAlgorithm::one_shot, "one_shot",
-       "serving kernel: every rank reads all others' buffers, S(p-1)"},
-      {CollectiveAlgorithm::two_shot, "two_shot",
-       "serving kernel: direct reduce-scatter and all-gather, 2S(p-1)/p"},
-      {CollectiveAlgorithm::custom, "custom",
-       "vLLM in CUDA graphs: the fastest of one_shot, two_shot and auto"},
-      {CollectiveAlgorithm::custom_eager, "custom_eager",
-       "the same launched one by one by the host, out of place"},
-      {CollectiveAlgorithm::custom_trtllm, "custom_trtllm", "the same with TensorRT-LLM's kernels"},
-  });
-}
 
 /// An AlgorithmChoice says what the communicators of each group run; automatic where nothing is
 /// said.
@@ -175,18 +127,12 @@ constexpr bool exchanges(graph::CollectiveKind kind) {
 /// NCCL's own tuning model gives trees 92 % of the bandwidth of rings (src/graph/tuning.cc, 2.19).
 inline constexpr double kTreeEfficiency = 0.92;
 
-/// Whether a member has a chunk of its own to copy (Protocol::local_copy). Trees, broadcasts and
-/// shifts have none.
-bool moves_own_chunk(graph::CollectiveKind kind, CollectiveAlgorithm algorithm);
-
-/// The protocols among which a phase chooses: in_switch; one_shot or two_shot; exchange for
-/// messages from rank to rank (all_to_all, send_recv), where there are any; else protocols.
+/// The protocols among which a phase chooses: those of the algorithm, where it has its own;
+/// exchange for messages from rank to rank (all_to_all, send_recv), where there are any; else
+/// protocols.
 const std::vector<topology::Protocol>& protocols_of(graph::CollectiveKind kind,
                                                     CollectiveAlgorithm algorithm,
                                                     const topology::NetworkDimension& dimension);
-
-/// How an algorithm's kernels are launched, the name of the protocol to take; empty: any.
-std::string_view launch_of(CollectiveAlgorithm algorithm);
 
 /// Whether `algorithm` does `kind` over `extents`, so that it need not give way. Always for
 /// automatic; for hierarchical of several extents (but send_recv).

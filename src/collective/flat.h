@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "collective/algorithm.h"
 #include "collective/steps.h"
 
 namespace orrery::collective {
@@ -41,15 +42,14 @@ struct FlatCount {
 ///            switch: X_i = 1 + sum over such j > i of (c_j - 1) c_(i+1) ... c_(j-1) times as many
 ///
 /// One extent: as count_steps. False when the algorithm does not do this.
-bool count_flat(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
+bool count_flat(graph::CollectiveKind kind, const AlgorithmRow& row,
                 std::span<const Extent> extents, const machine::Machine& machine, FlatCount& flat);
 
 /// Peers that a member exchanges with at once over the dimension of extent i, of the busiest
 /// member:
-///   direct, one_shot, two_shot  all that it reaches there, Q_i (c_i - 1); rail: Q_i/c_0 (c_i - 1)
-///   double_binary_tree          two children and a parent in either tree, in the outermost
-///   others, and send_recv       one
-std::int64_t peers_at_once(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
+///   at once (direct)  all that it reaches there, Q_i (c_i - 1)
+///   others            as their rows say (rail, trees), else one; send_recv: one
+std::int64_t peers_at_once(graph::CollectiveKind kind, const AlgorithmRow& row,
                            std::span<const Extent> extents, std::size_t i);
 
 /// Whether that changes what a port reaches in any of the dimensions.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "collective/algorithm.h"
 #include "collective/flat.h"
 
 namespace orrery::collective {
@@ -44,60 +45,34 @@ std::optional<Range> where_faster(Algorithm algorithm, const SweepCase& on, Kind
 }
 
 /// `custom` stands for the kernels that it has and the other ways to launch them.
-bool part_of_custom(Algorithm algorithm) {
-  return algorithm == Algorithm::one_shot || algorithm == Algorithm::two_shot ||
-         algorithm == Algorithm::custom_eager || algorithm == Algorithm::custom_trtllm;
-}
-
-std::string_view tree_left_out(Kind kind, const std::vector<Extent>& extents) {
-  if (extents.back().dimension == 0) {
-    return "inside a node NCCL's tree is a chain, as slow as its ring";
-  }
-  return kind == Kind::all_reduce
-             ? "auto gives trees the bandwidth of rings at most, as measured over two nodes"
-             : "";
+bool part_of_custom(const AlgorithmRow& row) {
+  return !row.launch.empty() && row.value != Algorithm::custom;
 }
 
 }  // namespace
 
+std::string_view serving_kernel(Kind /*kind*/, const std::vector<Extent>& /*extents*/) {
+  return "a kernel of serving engines; training calls NCCL";
+}
+
+std::string_view library_is_flat(Kind /*kind*/, const std::vector<Extent>& /*extents*/) {
+  return "NCCL runs through all dimensions at once";
+}
+
 std::string_view left_out_because(Kind kind, Algorithm algorithm,
                                   const std::vector<Extent>& extents) {
-  switch (algorithm) {
-    case Algorithm::automatic:
-    case Algorithm::ring:
-    case Algorithm::pairwise:
-    case Algorithm::rail:
-      return {};
-    case Algorithm::direct:
-      return exchanges(kind) ? "" : "NCCL has no direct algorithm for it";
-    case Algorithm::double_binary_tree:
-      return tree_left_out(kind, extents);
-    case Algorithm::in_switch:
-      return extents.size() > 1 ? tree_left_out(kind, extents) : "";
-    case Algorithm::halving_doubling:
-      return "NCCL does not have it";
-    case Algorithm::hierarchical:
-    case Algorithm::themis:
-      return "NCCL runs through all dimensions at once";
-    case Algorithm::one_shot:
-    case Algorithm::two_shot:
-    case Algorithm::custom:
-    case Algorithm::custom_eager:
-    case Algorithm::custom_trtllm:
-      return "a kernel of serving engines; training calls NCCL";
-  }
-  return {};
+  const auto reason = row_of(algorithm).left_out;
+  return reason ? reason(kind, extents) : "";
 }
 
 std::vector<std::string> left_out(const SweepCase& on, const SweepOptions& options) {
   std::vector<std::string> lines;
-  for (const Named<Algorithm>& algorithm : kNames<Algorithm>) {
+  for (const AlgorithmRow& algorithm : algorithms()) {
     std::string_view reason = left_out_because(options.kind, algorithm.value, on.extents);
     if (algorithm.value == Algorithm::pairwise && peers_count(on.extents, on.machine)) {
       reason = "NCCL's sends are all under way at once";
     }
-    if (options.algorithm != Algorithm::automatic || reason.empty() ||
-        part_of_custom(algorithm.value) ||
+    if (options.algorithm != Algorithm::automatic || reason.empty() || part_of_custom(algorithm) ||
         !performs(options.kind, algorithm.value, on.extents, on.machine)) {
       continue;
     }

@@ -5,25 +5,16 @@
 #include <map>
 #include <tuple>
 
-#include "collective/tree_schedule.h"
+#include "collective/algorithm.h"
 
 namespace orrery::collective {
 namespace {
 
 using Kind = graph::CollectiveKind;
-using Algorithm = CollectiveAlgorithm;
-
-/// Busy time of the links from one member to the next and back, in that of the busiest.
-struct Gap {
-  double forward = 1;
-  double backward = 1;
-};
 
 /// All messages of a member at once, each on the shortest route.
 bool spreads(const CollectivePhase& phase) {
-  return phase.kind != Kind::send_recv &&
-         (phase.algorithm == Algorithm::direct || phase.algorithm == Algorithm::one_shot ||
-          phase.algorithm == Algorithm::two_shot);
+  return phase.kind != Kind::send_recv && row_of(phase.algorithm).at_once;
 }
 
 Gap gap_of_cycle(const CollectivePhase& phase, std::int64_t members) {
@@ -36,47 +27,9 @@ Gap gap_of_cycle(const CollectivePhase& phase, std::int64_t members) {
   return spreads(phase) && tie ? Gap{1, (half - 1) / (half + 1)} : Gap{};
 }
 
-/// Partners 2^j apart exchange S/2^(j+1) in blocks of 2^(j+1); the busiest link of a step has S/2.
-Gap halving_gap(std::int64_t members, std::int64_t gap) {
-  double steps = 0;
-  double busy = 0;
-  for (std::int64_t block = 2; block <= members; block *= 2) {
-    const std::int64_t at = gap % block;
-    const std::int64_t pairs = std::max<std::int64_t>(0, std::min(at + 1, block - 1 - at));
-    busy += static_cast<double>(pairs) / static_cast<double>(block);
-    steps += 0.5;
-  }
-  const bool power = (members & (members - 1)) == 0;  // others fold before and after
-  return power ? Gap{busy / steps, busy / steps} : Gap{};
-}
-
 Gap gap_of_line(const CollectivePhase& phase, std::int64_t members, std::int64_t gap) {
-  const std::int64_t before = gap + 1;
-  const std::int64_t after = members - before;
-  if (phase.kind == Kind::broadcast && phase.algorithm == Algorithm::ring) {
-    return {1, 0};
-  }
-  if (phase.kind == Kind::broadcast && spreads(phase)) {
-    return {static_cast<double>(after) / static_cast<double>(members - 1), 0};
-  }
-  if (spreads(phase) || phase.algorithm == Algorithm::pairwise) {
-    const std::int64_t most = members * members / 4;
-    const double part = static_cast<double>(before * after) / static_cast<double>(most);
-    return {part, part};
-  }
-  if (phase.algorithm == Algorithm::halving_doubling) {
-    return halving_gap(members, gap);
-  }
-  if (phase.algorithm == Algorithm::double_binary_tree) {
-    const auto loads = tree_gap_loads(phase.kind, static_cast<int>(members), false);
-    double busiest = 0;
-    for (const GapLoad& load : loads) {
-      busiest = std::max({busiest, load.forward, load.backward});
-    }
-    const GapLoad& here = loads[static_cast<std::size_t>(gap)];
-    return {here.forward / busiest, here.backward / busiest};
-  }
-  return {};
+  const auto load = row_of(phase.algorithm).load;
+  return load ? load(phase.kind, members, gap) : Gap{};
 }
 
 /// The uses of one phase, link by link.
@@ -168,7 +121,7 @@ class Uses {
     const Extent& extent = port.extent;
     const int d = extent.dimension;
     const std::int64_t size = links_.dimensions()[static_cast<std::size_t>(d)].size;
-    const bool one_by_one = phase_.algorithm == Algorithm::pairwise;
+    const bool one_by_one = row_of(phase_.algorithm).in_turn;
     const double own =
         weight(one_by_one ? port.serialisation / (extent.count - 1) : port.serialisation);
     for (const std::int64_t member : members_) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "collective/algorithm.h"
 #include "collective/flat.h"
 #include "collective/price.h"
 #include "collective/ring_orders.h"
@@ -39,7 +40,7 @@ std::int64_t messages_at_most(const CollectivePhase& phase, const machine::Machi
   const std::vector<Extent> extents = extents_in(phase);
   const std::int64_t members = members_of(extents);
   const std::int64_t one = messages_at_most(phase.kind, members, 1);
-  return phase.algorithm == Algorithm::ring && one <= kMostMessages
+  return row_of(phase.algorithm).rings && one <= kMostMessages
              ? messages_at_most(phase.kind, members, std::ssize(ring_orders(extents, machine)))
              : one;
 }
@@ -49,10 +50,9 @@ Mistake no_messages(const CollectivePhase& phase, std::string expected) {
 }
 
 Result<void> check_phase(const CollectivePhase& phase, const machine::Machine& machine) {
-  const bool messages = phase.algorithm != Algorithm::themis && phase.algorithm != Algorithm::rail;
-  const bool flat =
-      phase.ports.size() == 1 || exchanges(phase.kind) || phase.algorithm == Algorithm::ring;
-  if (!messages || !flat) {
+  const AlgorithmRow& row = row_of(phase.algorithm);
+  const bool flat = phase.ports.size() == 1 || exchanges(phase.kind) || row.rings;
+  if (!row.messages || !flat) {
     return fail(Error(no_messages(phase,
                                   "an algorithm that has messages: ring, direct or pairwise over "
                                   "several dimensions, all but themis and rail over one")));
@@ -81,9 +81,8 @@ topology::Protocol protocol_of(const CollectivePhase& phase, const PortUse& port
 /// Returns the dimensions of the machine at the rates of the phase's protocols.
 std::vector<topology::NetworkDimension> dimensions_of(const CollectivePhase& phase,
                                                       const machine::Machine& machine) {
-  const bool tree =
-      phase.kind == Kind::all_reduce && phase.algorithm == Algorithm::double_binary_tree;
-  const double share = tree ? kTreeEfficiency : 1;
+  const AlgorithmRow& row = row_of(phase.algorithm);
+  const double share = row.efficiency(phase.kind);
   std::vector<topology::NetworkDimension> dimensions = machine.network;
   const std::vector<Extent> extents = extents_in(phase);
   for (std::size_t i = 0; i < extents.size(); ++i) {
@@ -93,17 +92,18 @@ std::vector<topology::NetworkDimension> dimensions_of(const CollectivePhase& pha
     if (const int through = dimension_through(own, machine); through >= 0) {
       topology::NetworkDimension& inner = dimensions[static_cast<std::size_t>(through)];
       inner.send_efficiency =
-          share * protocol_through(phase.kind, phase.algorithm, inner, protocol.name).efficiency;
+          share * protocol_through(phase.kind, row, inner, protocol.name).efficiency;
     }
     own.send_efficiency =
         share * protocol.efficiency *
-        topology::share_with_peers(own, peers_at_once(phase.kind, phase.algorithm, extents, i));
+        topology::share_with_peers(own, peers_at_once(phase.kind, row, extents, i));
   }
   return dimensions;
 }
 
 Time own_copy(const CollectivePhase& phase, const machine::Machine& machine) {
-  if (!moves_own_chunk(phase.kind, phase.algorithm)) {
+  const AlgorithmRow& row = row_of(phase.algorithm);
+  if (!row.moves_own_chunk(phase.kind)) {
     return Time(0);
   }
   const PortUse& port = phase.ports.front();
@@ -119,7 +119,7 @@ Time own_copy(const CollectivePhase& phase, const machine::Machine& machine) {
   double seconds = copy(own, protocol);
   if (const int through = dimension_through(own, machine); through >= 0) {
     const topology::NetworkDimension& inner = machine.network[static_cast<std::size_t>(through)];
-    seconds += copy(inner, protocol_through(phase.kind, phase.algorithm, inner, protocol.name));
+    seconds += copy(inner, protocol_through(phase.kind, row, inner, protocol.name));
   }
   return from_seconds(seconds);
 }
@@ -140,8 +140,7 @@ std::vector<CollectivePhase> plan_messages(Kind kind, Bytes size,
                                            const std::vector<Extent>& extents, Algorithm algorithm,
                                            const machine::Machine& machine) {
   auto phases = plan_collective(kind, size, extents, algorithm, machine);
-  const bool chosen = algorithm == Algorithm::automatic || algorithm == Algorithm::custom ||
-                      algorithm == Algorithm::custom_eager || algorithm == Algorithm::custom_trtllm;
+  const bool chosen = row_of(algorithm).price != nullptr;
   if (chosen && !check_messages(phases, machine)) {
     phases = plan_collective(kind, size, extents,
                              exchanges(kind) ? Algorithm::direct : Algorithm::ring, machine);
@@ -152,23 +151,17 @@ std::vector<CollectivePhase> plan_messages(Kind kind, Bytes size,
 MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine& machine,
                             int chunks) {
   const std::vector<Extent> extents = extents_in(phase);
-  if (phase.algorithm == Algorithm::ring) {
-    return rings(phase.kind, ring_orders(extents, machine), chunks);
+  const AlgorithmRow& row = row_of(phase.algorithm);
+  if (row.rings) {
+    return rings(phase.kind, ring_orders(extents, machine), chunks, phase.algorithm);
   }
-  if (phase.algorithm == Algorithm::in_switch || phase.algorithm == Algorithm::one_shot) {
-    const auto ranks = static_cast<int>(members_of(extents));
-    return phase.algorithm == Algorithm::in_switch ? through_switch(ranks) : whole_buffers(ranks);
+  std::vector<int> counts;
+  counts.reserve(extents.size());
+  for (const Extent& extent : extents) {
+    counts.push_back(static_cast<int>(extent.count));
   }
-  if (phase.kind == Kind::all_to_all) {
-    std::vector<int> counts;
-    counts.reserve(extents.size());
-    for (const Extent& extent : extents) {
-      counts.push_back(static_cast<int>(extent.count));
-    }
-    return exchange_schedule(counts, phase.algorithm == Algorithm::pairwise);
-  }
-  return schedule_of(phase.kind, phase.algorithm, static_cast<int>(members_of(extents)), chunks)
-      .value_or(MessageSchedule{});
+  const auto schedule = row.messages ? row.messages(phase.kind, counts, chunks) : std::nullopt;
+  return schedule.value_or(MessageSchedule{});
 }
 
 MessageList list_of(const CollectivePhase& phase, const machine::Machine& machine) {
@@ -180,7 +173,7 @@ MessageList list_of(const CollectivePhase& phase, const machine::Machine& machin
 }
 
 PhaseRoutes::PhaseRoutes(const CollectivePhase& phase, const machine::Machine& machine)
-    : lockstep_(phase.algorithm == Algorithm::ring), map_(dimensions_of(phase, machine)) {
+    : lockstep_(row_of(phase.algorithm).lockstep), map_(dimensions_of(phase, machine)) {
   map_.lay(machine.wires);
   for (const topology::NetworkDimension& dimension : machine.network) {
     steps_.push_back(dimension.latency + dimension.message_overhead);

@@ -5,10 +5,14 @@
 #include <array>
 #include <limits>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "collective/cost.h"
 
 namespace orrery::collective {
+
+struct AlgorithmRow;  // algorithm.h
 
 struct PhaseRequest {
   graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
@@ -25,6 +29,10 @@ struct LinkSeconds {
   double port = 0;
   double through = 0;
   double node = 0;
+
+  LinkSeconds times(double factor) const {
+    return {own * factor, port * factor, through * factor, node * factor};
+  }
 };
 
 struct PricedPhase {
@@ -38,10 +46,24 @@ struct PricedPhase {
   std::array<int, topology::kMaxDimensions> protocols{};
 
   double total() const { return latency + longest; }
+  void keep_faster(const PricedPhase& other) {
+    if (other.total() < total()) {
+      *this = other;
+    }
+  }
 };
 
-/// With the fastest protocol, of serving kernels that of launch_of; `longest` is infinite when the
-/// algorithm does not do the request.
+/// By the algorithm's counts, with the protocol of this name or, where it is empty, the fastest;
+/// `longest` is infinite when the algorithm does not do the request.
+PricedPhase price_counts(const PhaseRequest& request, const AlgorithmRow& row,
+                         std::string_view protocol);
+
+/// Adds what launching costs: copies of the whole buffer in the device's first memory, and the
+/// host.
+void add_launching(const PhaseRequest& request, const topology::Protocol& protocol,
+                   PricedPhase& priced);
+
+/// The same of any algorithm, launched as its row says.
 PricedPhase price_algorithm(const PhaseRequest& request, CollectiveAlgorithm algorithm);
 
 /// The same, of `automatic` when the algorithm is that or does not do the request.
@@ -54,7 +76,7 @@ double busiest_link(graph::CollectiveKind kind, std::span<const LinkSeconds> bus
 
 /// The protocol with which bytes of a phase pass the port of the dimension that theirs goes
 /// through: the one of the same name, else the one of most bandwidth; default for none.
-topology::Protocol protocol_through(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
+topology::Protocol protocol_through(graph::CollectiveKind kind, const AlgorithmRow& row,
                                     const topology::NetworkDimension& inner,
                                     const std::string& name);
 

@@ -111,10 +111,10 @@ Orders ring_orders(std::span<const Extent> extents, const machine::Machine& mach
   return orders_over(extents, machine, true);
 }
 
-MessageSchedule rings(graph::CollectiveKind kind, const Orders& orders, int chunks) {
+MessageSchedule rings(graph::CollectiveKind kind, const Orders& orders, int chunks,
+                      CollectiveAlgorithm algorithm) {
   const auto ranks = static_cast<int>(orders.front().size());
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): there is a ring of any number of ranks
-  MessageSchedule one = schedule_of(kind, CollectiveAlgorithm::ring, ranks, chunks).value();
+  MessageSchedule one = schedule_of(kind, algorithm, ranks, chunks).value_or(MessageSchedule{});
   const auto count = static_cast<int>(orders.size());
   MessageSchedule all{.kind = kind,
                       .ranks = ranks,

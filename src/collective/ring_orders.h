@@ -24,9 +24,9 @@ std::vector<std::vector<int>> complete_cycles(int members);
 std::vector<std::vector<int>> ring_orders(std::span<const Extent> extents,
                                           const machine::Machine& machine);
 
-/// Messages of the ring algorithm on all of these at once, an equal part of the buffer each. A
-/// broadcast begins with member 0 everywhere.
+/// Messages of an algorithm of rings (AlgorithmRow::rings) on all of these at once, an equal part
+/// of the buffer each. A broadcast begins with member 0 everywhere.
 MessageSchedule rings(graph::CollectiveKind kind, const std::vector<std::vector<int>>& orders,
-                      int chunks);
+                      int chunks, CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring);
 
 }  // namespace orrery::collective

@@ -16,6 +16,7 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "collective/cost.h"
@@ -43,13 +44,37 @@ struct MessageSchedule {
   /// Chunks that flow: the blocks are cut into so many lanes (trees, rings). Of a pair of ranks and
   /// a lane, sums apart from copies, a message leaves when the one before it has left. 0: no order.
   int lanes = 0;
+  /// Whether blocks are what ranks hold. Not of sums in a switch or out of place: there messages
+  /// only say what ports carry.
+  bool has_blocks = true;
 
   int owner(int block) const { return block % ranks; }
+  /// Returns the message's index.
+  int add(Message message) {
+    messages.push_back(std::move(message));
+    return static_cast<int>(messages.size()) - 1;
+  }
+  /// Without messages: a block for each rank.
+  static MessageSchedule sharded(graph::CollectiveKind kind, int ranks) {
+    return {
+        .kind = kind, .ranks = ranks, .blocks = ranks, .block_share = 1.0 / ranks, .messages = {}};
+  }
 };
 
+constexpr bool reduces(graph::CollectiveKind kind) {
+  return kind == graph::CollectiveKind::all_reduce || kind == graph::CollectiveKind::reduce_scatter;
+}
+constexpr bool gathers(graph::CollectiveKind kind) {
+  return kind == graph::CollectiveKind::all_reduce || kind == graph::CollectiveKind::all_gather;
+}
+
+/// Members of all dimensions together.
+int ranks_of(std::span<const int> counts);
+
 /// The schedule, or nothing when the algorithm does not do this kind or number of ranks (as
-/// count_steps). `chunks`: into how many chunks a pipelined algorithm (double_binary_tree, ring
-/// broadcast) cuts each tree's part; others ignore it. Requires ranks >= 2, chunks >= 1.
+/// count_steps), or has no blocks. `chunks`: into how many chunks a pipelined algorithm
+/// (double_binary_tree, ring broadcast) cuts each tree's part; others ignore it. Requires ranks >=
+/// 2, chunks >= 1.
 std::optional<MessageSchedule> schedule_of(graph::CollectiveKind kind,
                                            CollectiveAlgorithm algorithm, int ranks,
                                            int chunks = 1);
@@ -57,16 +82,6 @@ std::optional<MessageSchedule> schedule_of(graph::CollectiveKind kind,
 /// all_to_all over the product of `counts` ranks, innermost dimension first: as `direct`, all
 /// messages at once, or `stepwise` as `pairwise`.
 MessageSchedule exchange_schedule(std::span<const int> counts, bool stepwise);
-
-/// A one-shot all_reduce: every rank sends its whole buffer to every other, which adds them up by
-/// itself, out of place. Blocks as of all_to_all, each a whole buffer.
-MessageSchedule whole_buffers(int ranks);
-
-/// An all_reduce that the switch adds up, as what its ports carry: (1 + 1/p) S up from every rank
-/// and down to every rank, half of it in each of two steps, the second when all of the first has
-/// arrived. Messages go from rank r to r+1 only to name a port up and one down; the sums are the
-/// switch's, so blocks mean nothing here.
-MessageSchedule through_switch(int ranks);
 
 /// Parent of each of `count` nodes in the in-order binary tree rooted at node 0, -1 for the root.
 /// Node r > 0 has the height of its lowest set bit and hangs below the next higher bit; leaves are

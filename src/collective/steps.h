@@ -41,6 +41,8 @@ struct StepCount {
 /// One group alone: that groups between its members use the same links is for the network to say.
 struct Fabric {
   enum class Form : std::uint8_t { switched, complete, cycle, line };
+  bool is_grid() const { return form == Form::cycle || form == Form::line; }
+
   Form form = Form::switched;
   double links = 1;          ///< of a device: complete size-1; cycle, line 2 x axes (a pair: 1)
   std::int64_t longest = 2;  ///< members along the longest axis
@@ -56,6 +58,17 @@ Fabric fabric_of(const Extent& extent, const topology::NetworkDimension& dimensi
 std::optional<StepCount> count_steps(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
                                      std::int64_t members, const Fabric& fabric);
 
+// What the counts of several algorithms share.
+
+/// all_reduce is a reduce_scatter and an all_gather.
+constexpr double passes_of(graph::CollectiveKind kind) {
+  return kind == graph::CollectiveKind::all_reduce ? 2 : 1;
+}
+/// Messages times links that they pass when a line of n members, all on one side of each cut, talks
+/// to the members on the other side: the middle link separates floor(n/2) from ceil(n/2).
+double across_the_middle(std::int64_t n);
+/// Load when every member sends S/p to every other on the shortest route, all at once.
+double exchange_load(std::int64_t members, const Fabric& fabric);
 /// ceil(log2 n).
 int ceil_log2(std::int64_t n);
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "collective/algorithm.h"
 #include "collective/chunked.h"
 
 namespace orrery::collective {
@@ -39,17 +40,13 @@ void check_sizes(const SweepOptions& options, Error& mistakes) {
   }
 }
 
-bool by_dimension(Algorithm algorithm) {
-  return algorithm == Algorithm::themis || algorithm == Algorithm::hierarchical;
-}
-
 void check_chunks(const SweepOptions& options, Error& mistakes) {
   if (options.chunks < 0 || options.chunks > kMostChunks) {
     mistakes.add({"--chunks",
                   {},
                   std::to_string(options.chunks),
                   fmt::format("a number from 1 to {}", kMostChunks)});
-  } else if (options.chunks > 0 && !by_dimension(options.algorithm)) {
+  } else if (options.chunks > 0 && !row_of(options.algorithm).chunks) {
     mistakes.add({"--chunks",
                   {},
                   std::to_string(options.chunks),
@@ -93,12 +90,12 @@ std::vector<CollectivePhase> phases_of(const machine::Machine& machine, const Sw
   if (options.chunks == 0) {
     return plan_collective(options.kind, bytes, extents, options.algorithm, machine);
   }
-  const bool themis = options.algorithm == Algorithm::themis;
-  return plan_chunked(options.kind, bytes, extents,
-                      {.scheduler = themis ? ChunkScheduler::themis : ChunkScheduler::natural,
-                       .chunks = static_cast<int>(options.chunks),
-                       .or_fewer = false},
-                      machine);
+  return plan_chunked(
+      options.kind, bytes, extents,
+      {.scheduler = row_of(options.algorithm).chunks.value_or(ChunkScheduler::natural),
+       .chunks = static_cast<int>(options.chunks),
+       .or_fewer = false},
+      machine);
 }
 
 /// Sizes from the smallest on, each `factor` times the one before and at least a byte more.
@@ -131,16 +128,20 @@ std::optional<Kind> collective_named(std::string_view name) {
 }
 
 std::optional<CollectiveAlgorithm> algorithm_named(std::string_view name) {
-  constexpr std::array<Named<CollectiveAlgorithm>, 3> kAliases{
-      {{CollectiveAlgorithm::double_binary_tree, "tree", {}},
-       {CollectiveAlgorithm::in_switch, "nvls", {}},
-       {CollectiveAlgorithm::rail, "pxn", {}}}};
-  for (const Named<CollectiveAlgorithm>& alias : kAliases) {
-    if (alias.name == name) {
-      return alias.value;
+  for (const AlgorithmRow& row : algorithms()) {
+    if (!row.alias.empty() && row.alias == name) {
+      return row.value;
     }
   }
   return value_of<CollectiveAlgorithm>(name);
+}
+
+std::string algorithm_names() {
+  std::string text = all_names<CollectiveAlgorithm>();
+  for (const AlgorithmRow& row : algorithms()) {
+    text += row.alias.empty() ? "" : ", " + std::string(row.alias);
+  }
+  return text;
 }
 
 double bus_factor(Kind kind, std::int64_t members) {

@@ -42,6 +42,8 @@ struct SweepRow {
 std::optional<graph::CollectiveKind> collective_named(std::string_view name);
 /// An algorithm by its name or NCCL's: tree, nvls, pxn.
 std::optional<CollectiveAlgorithm> algorithm_named(std::string_view name);
+/// All that it takes: "auto, ring, ..., tree, nvls, pxn".
+std::string algorithm_names();
 
 /// Bus bandwidth over algorithm bandwidth: what a rank must send or receive per byte of the buffer
 /// (PERFORMANCE.md of NVIDIA/nccl-tests). all_reduce 2(n-1)/n; all_gather, reduce_scatter and

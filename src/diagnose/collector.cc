@@ -72,7 +72,41 @@ void Collector::add(Message message, const std::string& path) {
   telemetry_.messages.push_back(message);
 }
 
+void Collector::add_end(const Ends& ends, Call call, bool whole) {
+  Messages& messages = message_ends_[ends];
+  messages.whole = messages.whole && whole;
+  (call.operation.rank == ends.source ? messages.sends : messages.receives)
+      .push_back(std::move(call));
+}
+
+/// Messages of a pair become a communicator of two, whose operations both ends enter. From the
+/// first where all are known. Else the first that is open has number 1 at both ends; but a receiver
+/// may still wait for what its sender has long handed over: then the last are the same.
+void Collector::number_messages() {
+  for (auto& [ends, messages] : message_ends_) {
+    const auto ended = [](const std::vector<Call>& calls) {
+      return std::ranges::count_if(calls, [](const Call& call) { return call.ended.has_value(); });
+    };
+    const bool all_sent = ended(messages.sends) == std::ssize(messages.sends);
+    const std::size_t group = telemetry_.communicators.size();
+    std::vector<std::int64_t> ranks{ends.source, ends.target};
+    std::ranges::sort(ranks);
+    telemetry_.communicators.push_back(
+        {"messages of " + telemetry_.communicators[ends.communicator].name, std::move(ranks),
+         std::pair(ends.source, ends.target)});
+    for (std::vector<Call>* calls : {&messages.sends, &messages.receives}) {
+      std::int64_t number = messages.whole ? 0 : -(all_sent ? std::ssize(*calls) : ended(*calls));
+      for (Call& call : *calls) {
+        call.operation.communicator = group;
+        call.operation.sequence = ++number;
+        calls_.push_back(std::move(call));
+      }
+    }
+  }
+}
+
 Telemetry Collector::take() && {
+  number_messages();
   std::optional<Moment> first;
   for (const Call& call : calls_) {
     first = std::min(first.value_or(call.entered), call.entered);

@@ -42,13 +42,31 @@ class Collector {
   /// False when the rank has made this call before.
   bool add(Call call);
   void add(Message message, const std::string& path);
+  /// One end of a message between members of a communicator, of each in the order of its rank's
+  /// calls. `whole`: the rank recorded all since it began.
+  struct Ends {
+    std::size_t communicator = 0;
+    std::int64_t source = 0;
+    std::int64_t target = 0;
+    friend auto operator<=>(const Ends&, const Ends&) = default;
+  };
+  void add_end(const Ends& ends, Call call, bool whole);
+  void skip(const std::string& kind) { ++telemetry_.skipped[kind]; }
   void snapshot(std::int64_t rank, Moment moment) { snapshots_[rank] = moment; }
   void after_timeout() { telemetry_.after_timeout = true; }
 
   Telemetry take() &&;
 
  private:
+  struct Messages {
+    std::vector<Call> sends;
+    std::vector<Call> receives;
+    bool whole = true;
+  };
+  void number_messages();
+
   Telemetry telemetry_;
+  std::map<Ends, Messages> message_ends_;
   std::map<std::string, std::size_t> communicators_;
   std::map<std::string, std::size_t> paths_;
   std::set<std::tuple<std::size_t, std::int64_t, std::int64_t>> called_;

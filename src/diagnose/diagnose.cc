@@ -36,6 +36,22 @@ Diagnosis diagnose(const Telemetry& telemetry, const Options& options) {
   for (auto& [key, calls] : collectives) {
     std::ranges::sort(calls, {}, &Operation::rank);
   }
+  std::set<std::int64_t> recorded;
+  for (const Operation& operation : telemetry.operations) {
+    recorded.insert(operation.rank);
+  }
+  for (const Message& message : telemetry.messages) {
+    recorded.insert({message.source, message.target});
+  }
+  std::vector<std::int64_t> silent = telemetry.ranks();
+  std::erase_if(silent, [&](std::int64_t rank) { return recorded.contains(rank); });
+  if (!silent.empty()) {
+    diagnosis.skipped.push_back("no telemetry of " + ranks_text(silent));
+  }
+  for (const auto& [kind, count] : telemetry.skipped) {
+    diagnosis.skipped.push_back(
+        fmt::format("{} entries '{}', which do not say who sends to whom", count, kind));
+  }
   find_hangs(telemetry, collectives, options, diagnosis);
   find_slow_messages(telemetry, options, diagnosis);
   find_stragglers(telemetry, collectives, diagnosis);

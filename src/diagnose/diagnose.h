@@ -15,6 +15,9 @@
 ///                   sigma 1.25 / sqrt(n), 0.05), a single link above 1 + max(6 sigma, 0.1). Rows
 ///                   and columns need three cells; of fewer the link or either end may be at fault,
 ///                   which is said.
+///                   Messages of a flight recorder are entered by both ends: a send without its
+///                   receive hangs at the receiver. Who has only scheduled what others run has not
+///                   entered it.
 ///   straggler       who enters a collective last waits least in it. An operation's cost is the
 ///                   median wait of the others less the least. Ranks are at fault that together
 ///                   were the last in 80 % of the cost, if there are few (a quarter of them, at
@@ -80,6 +83,7 @@ struct Finding {
 struct Diagnosis {
   std::vector<Finding> findings;
   std::vector<std::string> undecided;  ///< what is wrong and cannot be told whose fault it is, why
+  std::vector<std::string> skipped;    ///< what was not looked at
   std::int64_t ranks = 0;
   std::size_t operations = 0;
   std::size_t messages = 0;

@@ -66,6 +66,10 @@ class Dump {
       }
     }
     for (const ConfigNode* entry : entries) {
+      if (entry == entries.front()) {
+        const ConfigNode* record = entry->find("record_id");
+        whole_ = record == nullptr || record->text == "0";
+      }
       read.absorb(read_entry(*entry));
     }
     for (const ConfigField& field : root.fields) {
@@ -102,7 +106,7 @@ class Dump {
         name += " of " + ranks_text(ranks);
         collector_.add_communicator(name, ranks);
       }
-      names_[group.name] = *collector_.communicator(name);
+      names_[group.name] = {*collector_.communicator(name), std::move(ranks)};
     }
     for (const ConfigField& field : group.value.fields) {
       read.ignore(field.name);
@@ -127,28 +131,60 @@ class Dump {
     const auto state = read.optional<std::string>("state", "");
     const auto known = names_.find(group.empty() ? "" : group.front());
     read.require(known != names_.end(), "process_group", "one of pg_config");
-    if (!read.ok() || message) {
+    if (!read.ok()) {
       return read.finish(0);
     }
-    call.operation.communicator = known->second;
+    call.operation.communicator = known->second.communicator;
     call.operation.rank = rank_;
     call.operation.kind = name.substr(name.find(':') + 1);
-    call.operation.bytes = size_of(read);
+    call.operation.bytes = size_of(read, "input");
+    call.operation.begun = state != "scheduled";
     call.entered = {started};
     if (lasted && std::isfinite(*lasted) && *lasted >= 0 && *lasted < 1e9) {
       call.ended = Moment{started + std::llround(*lasted * 1e6)};
     } else if (ended || state == "completed") {
       call.ended = Moment{std::max(started, ended.value_or(started))};
     }
-    collector_.add(std::move(call));  // operations of one coalesced group have one number
+    if (message) {
+      add_end(std::move(call), known->second.ranks, read);
+    } else {
+      collector_.add(std::move(call));  // operations of one coalesced group have one number
+    }
     return read.finish(0);
   }
 
-  static Bytes size_of(Reader& read) {
-    const auto types = read.list<std::string>("input_dtypes");
+  /// "send 0->1" or "recv 1<-0", by places in the group. Coalesced messages name no peer.
+  void add_end(Collector::Call call, const std::vector<std::int64_t>& ranks, Reader& read) {
+    const std::string kind = call.operation.kind;
+    const std::size_t arrow = std::min(kind.find("->"), kind.find("<-"));
+    const bool sends = kind.starts_with("send ");
+    const auto member = [&](std::string_view number) -> std::optional<std::int64_t> {
+      const auto place = parse_integer(number);
+      return place && *place >= 0 && *place < std::ssize(ranks)
+                 ? std::optional(ranks[static_cast<std::size_t>(*place)])
+                 : std::nullopt;
+    };
+    const auto self = arrow == std::string::npos ? std::nullopt : member(kind.substr(5, arrow - 5));
+    const auto peer = arrow == std::string::npos ? std::nullopt : member(kind.substr(arrow + 2));
+    if ((!sends && !kind.starts_with("recv ")) || self != rank_ || !peer || *peer == rank_) {
+      collector_.skip(kind);
+      return;
+    }
+    if (call.operation.bytes == Bytes(0)) {
+      call.operation.bytes = size_of(read, "output");
+    }
+    call.operation.kind = "message";
+    const Collector::Ends ends{call.operation.communicator, sends ? rank_ : *peer,
+                               sends ? *peer : rank_};
+    collector_.add_end(ends, std::move(call), whole_);
+  }
+
+  /// Returns the bytes of its "input" or "output" tensors.
+  static Bytes size_of(Reader& read, const std::string& side) {
+    const auto types = read.list<std::string>(side + "_dtypes");
     double bytes = 0;
     std::size_t index = 0;
-    for (const ConfigNode* shape : read.take_items("input_sizes", false)) {
+    for (const ConfigNode* shape : read.take_items(side + "_sizes", false)) {
       double elements = 1;
       for (const ConfigNode& extent : shape->items) {
         elements *= parse_number(extent.text).value_or(1);
@@ -162,7 +198,12 @@ class Dump {
 
   std::int64_t rank_;
   Collector& collector_;
-  std::map<std::string, std::size_t> names_;  ///< communicators by the dump's names
+  struct Group {
+    std::size_t communicator = 0;
+    std::vector<std::int64_t> ranks;  ///< in the group's order
+  };
+  std::map<std::string, Group> names_;  ///< by the dump's names
+  bool whole_ = true;                   ///< the dump goes back to the rank's first entry
 };
 
 }  // namespace

@@ -16,7 +16,8 @@ struct Hang {
   std::string kind;
   Time since{0};                       ///< the longest that a rank has waited
   std::vector<const Operation*> open;  ///< calls that are not over
-  std::vector<std::int64_t> missing;   ///< members that have not called
+  std::vector<std::int64_t> missing;   ///< members that have not called, or whose device waits
+  bool scheduled = false;              ///< some of these have called
 };
 
 class Hangs {
@@ -38,8 +39,12 @@ class Hangs {
     }
     Hang hang{.sequence = sequence, .kind = calls.front()->kind, .open = {}, .missing = {}};
     bool late = false;
+    const bool runs = std::ranges::any_of(calls, &Operation::begun);
     for (const Operation* call : calls) {
-      if (!call->ended) {
+      if (!call->ended && runs && !call->begun) {
+        hang.missing.push_back(call->rank);
+        hang.scheduled = true;
+      } else if (!call->ended) {
         hang.open.push_back(call);
         hang.since = std::max(hang.since, age(*call));
         late = late || telemetry_.after_timeout || age(*call) > options_.timeout;
@@ -54,6 +59,7 @@ class Hangs {
         hang.missing.push_back(rank);
       }
     }
+    std::ranges::sort(hang.missing);
     for (const Operation* call : hang.open) {
       waits_in_[call->rank].push_back(communicator);
     }
@@ -136,11 +142,23 @@ class Hangs {
     const bool silent = std::ranges::none_of(telemetry_.operations, [&](const Operation& call) {
       return std::ranges::binary_search(found.ranks, call.rank);
     });
-    found.because = fmt::format(
-        "{} rank{} wait{} in {} {} of {} {}; {} {} not entered it{}", hang.open.size(),
-        hang.open.size() == 1 ? "" : "s", hang.open.size() == 1 ? "s" : "", hang.kind,
-        hang.sequence, name(communicator), waited(hang), ranks_text(found.ranks),
-        found.ranks.size() == 1 ? "has" : "have", silent ? ", and left no telemetry at all" : "");
+    const std::string what =
+        hang.scheduled ? "not started it, though some have scheduled it" : "not entered it";
+    found.because = fmt::format("{} rank{} wait{} in {} {} of {} {}; {} {} {}{}", hang.open.size(),
+                                hang.open.size() == 1 ? "" : "s", hang.open.size() == 1 ? "s" : "",
+                                hang.kind, hang.sequence, name(communicator), waited(hang),
+                                ranks_text(found.ranks), found.ranks.size() == 1 ? "has" : "have",
+                                what, silent ? ", and left no telemetry at all" : "");
+    if (const auto& pair = telemetry_.communicators[communicator].pair) {
+      const bool sent = hang.open.front()->rank == pair->first;
+      found.because = fmt::format(
+          "rank {} waits {} in a {} rank {}, number {} of {}, which has no {} there{}",
+          hang.open.front()->rank, waited(hang), sent ? "send to" : "receive from",
+          found.ranks.front(), hang.sequence, name(communicator), sent ? "receive" : "send",
+          hang.scheduled ? " but a scheduled one"
+          : silent       ? ": it left no telemetry at all"
+                         : "");
+    }
     diagnosis.findings.push_back(std::move(found));
     return true;
   }

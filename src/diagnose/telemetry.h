@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -16,6 +17,9 @@ namespace orrery::diagnose {
 struct Communicator {
   std::string name;                 ///< unique in the job: "tp of ranks 0-7"
   std::vector<std::int64_t> ranks;  ///< ascending
+  /// Source and target, where the communicator is the messages of one rank to another: both enter
+  /// each of them.
+  std::optional<std::pair<std::int64_t, std::int64_t>> pair = std::nullopt;
 };
 
 /// A collective as one of its ranks saw it. Times are since the first of the telemetry, on the
@@ -29,6 +33,7 @@ struct Operation {
   Time entered{0};
   std::optional<Time> ended;         ///< none: not yet
   std::optional<std::int64_t> sent;  ///< messages that the rank has sent for it, if counted
+  bool begun = true;                 ///< false: called, but the device has not started it
 };
 
 /// One message between two ranks. Messages of one `path` ("same leaf") are expected to be alike.
@@ -49,6 +54,7 @@ struct Telemetry {
   std::map<std::int64_t, Time> recorded_until;
   /// Recorded when an operation had timed out: whatever is not over hangs, since when is unknown.
   bool after_timeout = false;
+  std::map<std::string, std::int64_t> skipped;  ///< entries that no reader understands, by kind
 
   /// All ranks of communicators, operations and messages, ascending.
   std::vector<std::int64_t> ranks() const;
@@ -65,7 +71,9 @@ struct Telemetry {
 ///      "end_s": 12.26, "path": "same leaf"}
 ///     {"type": "snapshot", "rank": 0, "time_s": 60}
 ///   PyTorch's NCCL flight recorder, one dump per rank, pickled or JSON: the rank is the number at
-///   the end of the file's name (before an extension), as PyTorch writes them.
+///   the end of the file's name (before an extension), as PyTorch writes them. Sends and receives
+///   of a pair of ranks match in their order; where the oldest entries of a rank are gone, the last
+///   that have ended match. Entries of coalesced messages have no peer and are skipped.
 ///
 /// Mistakes: what is no such file; fields missing, unknown or of the wrong type; times that end
 /// before they begin; ranks outside their communicator; the same operation of a rank twice.

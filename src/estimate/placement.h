@@ -22,7 +22,7 @@ struct Communicator {
   bool crossing = false;  ///< shares links with others
   GroupMembers first;
   SharedLinks::Crowd crowd;
-  /// What loads() has found.
+  /// Known is one answer of loads().
   struct Known {
     collective::CollectivePhase phase;  ///< in parts of its time
     std::optional<double> meanwhile;
@@ -48,8 +48,8 @@ class Placement {
   const graph::Workload& tables() const { return tables_; }
 
   Communicator& communicator(graph::GroupIndex group);
-  /// Of a phase of one group alone; or of all groups of a stage at once, `meanwhile`: for how much
-  /// of the time those of other stages move as well.
+  /// The ports of a phase of one group alone; or of all groups of a stage at once, `meanwhile`: for
+  /// how much of the time those of other stages move as well.
   const Communicator::Known& loads(Communicator& communicator,
                                    const collective::CollectivePhase& phase,
                                    std::optional<double> meanwhile);
@@ -77,7 +77,7 @@ class Placement {
   std::vector<std::array<int, plan::kChannelCount>> way_numbers_;  ///< by stage; -1: not known
 };
 
-/// Of the layouts of a sweep's plans, each found once.
+/// Placements of the layouts of a sweep's plans, each found once.
 class Placements {
  public:
   static constexpr std::size_t kMost = 256;

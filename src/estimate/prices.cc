@@ -47,6 +47,7 @@ std::size_t KernelHash::operator()(const graph::Operator& op) const {
   mix.add(op.bytes.value());
   mix.add(op.flops.value());
   mix.add(op.kernels);
+  mix.add(op.piece);
   return mix.hash();
 }
 
@@ -54,7 +55,7 @@ bool SameKernel::operator()(const graph::Operator& a, const graph::Operator& b) 
   return a.bytes == b.bytes && a.kind == b.kind && a.gemm == b.gemm && a.flops == b.flops &&
          a.type == b.type && a.kernels == b.kernels && a.backward == b.backward &&
          a.library == b.library && a.block_scaled == b.block_scaled &&
-         a.splits_sums == b.splits_sums;
+         a.splits_sums == b.splits_sums && a.piece == b.piece && a.pieces == b.pieces;
 }
 
 std::size_t CollectiveHash::operator()(const CollectiveKey& key) const {

@@ -38,8 +38,8 @@ struct CollectiveHash {
   std::size_t operator()(const CollectiveKey& key) const;
 };
 
-/// What the transfers of all ranks of a stage that move at once want of the busiest link of one
-/// sort: the sum of their weights on it (Occupancy).
+/// PortLoad is what the transfers of all ranks of a stage that move at once want of the busiest
+/// link of one sort: the sum of their weights on it (Occupancy).
 struct PortLoad {
   std::uint32_t port = 0;  ///< LinkMap::class_of
   double load = 0;

@@ -4,8 +4,8 @@
 ///
 ///   f, b     of a layer in a run of equal ones, forward and backward with what it recomputes: from
 ///            compute free to compute free, kernels slowed by the run's own collectives and the
-///            collectives they wait for, as if no other group shared their links: entry (compute,
-///            compute) of the runs' maps (pass_map.h), of three layers less of two
+///            collectives they wait for, as if no other group shared their links: times
+///            of the runs (block_timer.h), of three layers less of two
 ///   F, B     sums over a chunk;  w = sum over the chunks of a stage of F + B
 ///   fill     F of the first chunks of the stages before;  drain: their B
 ///   finish   the optimizer's kernels
@@ -16,7 +16,7 @@
 ///   bound = max over stages of  fill + m w + drain + finish + lost
 ///                               fill + m w - g B + reductions once a step + finish
 ///                               fill + F of the warm-up + all reductions + finish
-///                               the lane;  every lane of the blocks' collectives
+///                               the lane;  every lane of the blocks' collectives;  the host
 ///                               every port of a rank: the bytes of all its transfers at its rate
 ///
 /// Exchanges of tokens beside another microbatch hide what a block waits for: then kernels alone
@@ -47,18 +47,18 @@ class QuickBound {
   QuickBound(QuickBound&&) noexcept;
   QuickBound& operator=(QuickBound&&) noexcept;
 
-  /// Of a plan that check() and check_machine() accept. Mistakes: devices that the machine cannot
-  /// have.
+  /// The bound of a plan that check() and check_machine() accept. Mistakes: devices that the
+  /// machine cannot have.
   Result<Time> least_time(const plan::Plan& plan);
 
   /// m times the kernels of a microbatch over the stages: never above least_time() of any plan that
   /// differs in schedule, chunks, placement or in what decides memory.
   Result<Time> least_kernels(const plan::Plan& plan);
 
-  /// Of parameters, gradients and optimizer states, mean over the stages, which schedule, chunks
-  /// and the split of the layers do not change: what the fullest device holds at the least, and
-  /// copies of what is on the host, behind a stage's last backward. With least_kernels() they are a
-  /// bound.
+  /// Bytes and copies of parameters, gradients and optimizer states, mean over the stages, which
+  /// schedule, chunks and the split of the layers do not change: what the fullest device holds at
+  /// the least, and copies of what is on the host, behind a stage's last backward. With
+  /// least_kernels() they are a bound.
   Result<Bytes> least_states(const plan::Plan& plan);
   Result<Time> least_copies(const plan::Plan& plan);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What messages and groups that move at the same moment put on the links.
+/// SharedLinks say what messages and groups that move at the same moment put on the links.
 ///
 ///   On a switch and between fully connected devices every rank has ports of its own. On rings,
 ///   tori and meshes the ways of neighbours cross the same links, and the devices of a block may
@@ -58,10 +58,11 @@ class SharedLinks {
   bool crossing() const { return crossing_; }
   bool crossing(const std::vector<collective::Extent>& extents) const;
 
-  /// Of a group that shares no links with others.
+  /// The loads of a group that shares no links with others.
   std::vector<PortLoad> loads(const collective::CollectivePhase& phase,
                               const GroupMembers& group) const;
-  /// Of all groups of a stage, and for a part `meanwhile` of the time those of all stages.
+  /// The loads of all groups of a stage, and for a part `meanwhile` of the time those of all
+  /// stages.
   struct Crowd {
     std::vector<GroupMembers> stage;
     std::vector<GroupMembers> all;

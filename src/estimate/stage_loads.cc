@@ -47,6 +47,16 @@ Bytes StagePasses::kept() const {
   return sum;
 }
 
+double StagePasses::slowdown() const {
+  double sum = 0;
+  double all = 0;
+  for (std::size_t i = 0; i < kSlowdowns.size(); ++i) {
+    sum += static_cast<double>(by_slowdown[i].value()) * kSlowdowns[i];
+    all += static_cast<double>(by_slowdown[i].value());
+  }
+  return all > 0 ? sum / all : 1;
+}
+
 Time StagePasses::lost_beside(Time lane, Time path, std::int64_t microbatches) const {
   Time rest = lane - (path - kernels * microbatches);
   Time lost{0};
@@ -79,49 +89,63 @@ Bytes StageLoads::kept_by_layers(const plan::ModelPart& part) const {
   return sum;
 }
 
+PassTimes StageLoads::times_of(const PassCost& cost) const {
+  return {.least = hides ? cost.kernels : cost.chain,
+          .chain = cost.chain,
+          .kernels = cost.kernels,
+          .host = plan.cuda_graphs == plan::CudaGraphs::none ? cost.host : Time(0)};
+}
+
 void StageLoads::add_chunk(const plan::ModelPart& part, StagePasses& load) const {
   const PassCost forward = blocks.forward(part);
   const PassCost backward =
       blocks.backward(part, recomputed == 0 ? part.layers : std::max<std::int64_t>(recomputed, 0));
-  load.chunks.push_back({hides ? forward.kernels : forward.chain,
-                         hides ? backward.kernels : backward.chain, kept_by_layers(part)});
+  load.chunks.push_back({.forward = times_of(forward),
+                         .backward = times_of(backward),
+                         .weights = times_of(blocks.weights(part)).least,
+                         .kept = kept_by_layers(part)});
   add(load, forward, !plan.fuse_communication);
   add(load, backward, !plan.fuse_communication);
+  load.host += load.chunks.back().forward.host + load.chunks.back().backward.host;
 }
 
 /// As the lowering joins parts (workload/parallel/pass_pipeline.cc).
-void StageLoads::add_messages(std::int64_t stage, Placement& placement, PortTimes& ports) const {
+void StageLoads::add_messages(std::int64_t stage, Placement& placement, StagePasses& load) const {
   const plan::PipelineShape shape = plan::pipeline_shape(plan);
   const Bytes bytes = plan::message_bytes(model, plan);
-  const auto send = [&](plan::Channel channel) {
+  const auto send = [&](plan::Channel channel, PassTimes& pass) {
     const MessageWay& way = placement.way(placement.way(channel, stage));
-    if (way.alike) {  // else one rank's are not the other's
-      add_ports(ports, {way.phase(bytes)});
+    pass.message = way.phase(bytes).time();
+    pass.least_message = way.least(bytes);
+    if (way.alike && own_ports &&
+        !plan.fuse_communication) {  // else one rank's are not the other's
+      add_ports(load.ports, {way.phase(bytes)});
     }
   };
   for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
+    ChunkPasses& passes = load.chunks[static_cast<std::size_t>(chunk)];
     const std::int64_t part = plan::part_of(shape, stage, chunk);
     const bool back = plan::flows_back(shape, chunk);
-    const bool turns = shape.schedule == plan::Schedule::zb_v && stage + 1 == shape.stages;
+    const bool turns = plan::turns(shape, stage);
     if (part > 0 && !(turns && back)) {
-      send(back ? plan::Channel::returning_backward : plan::Channel::backward);
+      send(back ? plan::Channel::returning_backward : plan::Channel::backward, passes.backward);
     }
     if (part + 1 < plan::part_count(shape) && !(turns && !back)) {
-      send(back ? plan::Channel::returning_forward : plan::Channel::forward);
+      send(back ? plan::Channel::returning_forward : plan::Channel::forward, passes.forward);
     }
   }
 }
 
-std::vector<StagePasses> StageLoads::all(Placement* placement) const {
+std::vector<StagePasses> StageLoads::all(Placement& placement) const {
   std::vector<StagePasses> loads;
   for (const std::vector<plan::ModelPart>& stage : parts) {
     StagePasses& load = loads.emplace_back();
     for (const plan::ModelPart& part : stage) {
       add_chunk(part, load);
     }
-    if (placement != nullptr) {
-      add_messages(std::ssize(loads) - 1, *placement, load.ports);
-      load.copies = copy_uses(*placement);
+    add_messages(std::ssize(loads) - 1, placement, load);
+    if (own_ports && !plan.fuse_communication) {
+      load.copies = copy_uses(placement);
     }
   }
   return loads;

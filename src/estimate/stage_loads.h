@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What every stage does for one microbatch at the least: sums of its blocks' costs and, on
-/// machines where devices share no links, how long its ports are wanted.
+/// Stage loads are what every stage does for one microbatch at the least: sums of its blocks' costs
+/// and, on machines where devices share no links, how long its ports are wanted.
 #pragma once
 
 #include <array>
@@ -17,11 +17,22 @@
 
 namespace orrery::estimate {
 
+/// One pass of a chunk for one microbatch.
+struct PassTimes {
+  Time least{0};  ///< from compute free to compute free, or kernels alone where exchanges may hide
+  Time chain{0};  ///< from compute free to compute free
+  Time kernels{0};  ///< alone
+  Time host{0};     ///< that the host takes to issue it, where it captures no graphs
+  Time message{0};  ///< that it sends to another stage, beside those of its stage's other ranks
+  Time least_message{0};
+};
+
 /// One chunk's passes of one microbatch.
 struct ChunkPasses {
-  Time forward{0};
-  Time backward{0};
-  Bytes kept{0};  ///< by its layers, before offload
+  PassTimes forward;
+  PassTimes backward;  ///< with its weight gradients
+  Time weights{0};     ///< of schedules that split the backward: that part of it
+  Bytes kept{0};       ///< by its layers, before offload
 };
 
 /// A port of the network that copies to or from the host go through as well.
@@ -35,14 +46,17 @@ struct StagePasses {
   Time kernels{0};
   std::array<Time, kBlockLanes> lanes{};
   std::array<Time, kSlowdowns.size()> by_slowdown{};
+  Time host{0};
   PortTimes ports{};                ///< of the blocks' collectives and the messages that it sends
   std::array<CopyUse, 2> copies{};  ///< out, in; load 0: beside the network
 
   Bytes kept() const;
-  /// What kernels lose beside a lane that is busy for so long: first the time that they do not run
-  /// at all within `path`, then those that lose least.
+  /// Mean slowdown of the kernels beside collectives.
+  double slowdown() const;
+  /// Returns what kernels lose beside a lane that is busy for so long: first the time that they do
+  /// not run at all within `path`, then those that lose least.
   Time lost_beside(Time lane, Time path, std::int64_t microbatches) const;
-  /// Of the busiest port over the step. `copied`: activations, one way, of a microbatch.
+  /// The time of the busiest port over the step. `copied`: activations, one way, of a microbatch.
   Time on_ports(const StageState& state, Time copied, std::int64_t microbatches) const;
 };
 
@@ -54,14 +68,15 @@ struct StageLoads {
   const StageParts& parts;
   std::int64_t recomputed = 0;  ///< layers of a chunk, 0: all; below 0: none
   bool hides = false;           ///< what a block waits for may be hidden: kernels alone
+  bool own_ports = true;        ///< no device uses the links of another; else ports are not summed
 
-  /// `placement`: null where devices share links; ports are not looked at then.
-  std::vector<StagePasses> all(Placement* placement) const;
+  std::vector<StagePasses> all(Placement& placement) const;
 
  private:
   Bytes kept_by_layers(const plan::ModelPart& part) const;
+  PassTimes times_of(const PassCost& cost) const;
   void add_chunk(const plan::ModelPart& part, StagePasses& load) const;
-  void add_messages(std::int64_t stage, Placement& placement, PortTimes& ports) const;
+  void add_messages(std::int64_t stage, Placement& placement, StagePasses& load) const;
 };
 
 }  // namespace orrery::estimate

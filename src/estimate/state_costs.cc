@@ -14,7 +14,7 @@
 namespace orrery::estimate {
 namespace {
 
-/// Of one block, or of one owner's buffer of a stage.
+/// The lanes of one block, or of one owner's buffer of a stage.
 struct Lanes {
   Time once{0};
   Time always{0};
@@ -30,13 +30,15 @@ struct KindState {
 class StateCosts {
  public:
   StateCosts(const zoo::Model& model, const plan::Plan& plan,
-             const footprint::BlockMemories& memories, Placement& placement, Prices& prices)
+             const footprint::BlockMemories& memories, Placement& placement, Prices& prices,
+             Sharing sharing)
       : model_(model),
         plan_(plan),
         memories_(memories),
         placement_(placement),
         machine_(placement.machine()),
-        prices_(prices) {
+        prices_(prices),
+        sharing_(sharing) {
     for (plan::BlockKind kind = 0; kind < memories.blocks.size(); ++kind) {
       kinds_.push_back(kind_state(kind));
     }
@@ -141,7 +143,7 @@ class StateCosts {
     return lanes;
   }
 
-  /// Of parameters in the type in which they are computed with.
+  /// The gathers of parameters in the type in which they are computed with.
   Lanes gather(plan::Owner owner, std::int64_t parameters) {
     const auto hop = plan::parameter_hop(plan_, owner);
     if (!hop || plan_.quantization != plan::Quantization::none) {
@@ -162,7 +164,7 @@ class StateCosts {
     return lanes;
   }
 
-  /// Of one buffer: no faster in pieces.
+  /// The price of one buffer: no faster in pieces.
   Time price(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes, PortTimes& ports) {
     Communicator& where = placement_.communicator(graph::GroupIndex(axis));
     if (where.extents.empty() || bytes == Bytes(0)) {
@@ -183,7 +185,7 @@ class StateCosts {
                             .devices = plan_.devices()},
                            machine_, alone);
     add_ports(ports, time.on_ports);
-    return time.alone;
+    return sharing_ == Sharing::together ? time_together(time, where, placement_) : time.alone;
   }
 
   const zoo::Model& model_;
@@ -192,6 +194,7 @@ class StateCosts {
   Placement& placement_;
   const machine::Machine& machine_;
   Prices& prices_;
+  Sharing sharing_;
   std::vector<KindState> kinds_;
 };
 
@@ -199,12 +202,13 @@ class StateCosts {
 
 std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& plan,
                                     const footprint::BlockMemories& memories,
-                                    const StageParts& parts, Placement& placement, Prices& prices) {
+                                    const StageParts& parts, Placement& placement, Prices& prices,
+                                    Sharing sharing) {
   std::vector<StageState> states(parts.size());
   if (plan.offload_params != plan::Offload::none || plan.lora_rank > 0) {
     return states;
   }
-  StateCosts costs(model, plan, memories, placement, prices);
+  StateCosts costs(model, plan, memories, placement, prices, sharing);
   for (std::size_t s = 0; s < parts.size(); ++s) {
     states[s] = costs.of(parts[s]);
   }

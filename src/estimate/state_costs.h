@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the optimizer, reductions of gradients and gathers of parameters take at the least.
+/// State costs are what the optimizer, reductions of gradients and gathers of parameters take at
+/// the least.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 
 namespace orrery::estimate {
 
-/// What the state of one stage costs over the step at the least.
+/// StageState is what the state of one stage costs over the step at the least.
 struct StageState {
   Time finish{0};          ///< the optimizer's kernels, and copies
   Time copies{0};          ///< of it: of gradients and states that are on the host
@@ -44,7 +45,8 @@ using StageParts = std::vector<std::vector<plan::ModelPart>>;
 /// By stage. Zero for parameters that are elsewhere or not trained (offload_params, LoRA).
 std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& plan,
                                     const footprint::BlockMemories& memories,
-                                    const StageParts& parts, Placement& placement, Prices& prices);
+                                    const StageParts& parts, Placement& placement, Prices& prices,
+                                    Sharing sharing = Sharing::alone);
 
 /// StageState::copies, mean over the stages.
 Time mean_copies(const std::vector<StageState>& states);

@@ -139,9 +139,33 @@ struct Operator {
   /// An operator with a duration takes this many times as long beside a collective, or a message.
   double beside_collective = 1;
   double beside_message = 1;
+  /// Piece number `piece` of a kernel that runs in `pieces` of equal time, each a node or part of
+  /// one: piece i takes floor((i+1) t / pieces) - floor(i t / pieces) of the whole kernel's time t,
+  /// so all of them together take t. The shape and the duration are the whole kernel's, FLOPs and
+  /// bytes the piece's; the first piece has the launch. Of products and of what has a duration.
+  std::int32_t piece = 0;
+  std::int32_t pieces = 1;
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };
+
+/// Whether its time follows from its shape or its duration alone, so that it may run in pieces.
+inline bool is_divisible(const Operator& op) {
+  return op.kind == OperatorKind::gemm || op.kind == OperatorKind::grouped_gemm ||
+         op.duration > Time(0);
+}
+
+/// floor((i+1) total / n) - floor(i total / n): the n parts add up to the total, and differ by one
+/// at most. Requires 0 <= i < n and a total of 0 or more.
+template <class Dimension>
+constexpr Quantity<Dimension, std::int64_t> part_of(Quantity<Dimension, std::int64_t> total,
+                                                    std::int64_t i, std::int64_t n) {
+  const std::int64_t each = total.value() / n;  // the products below cannot overflow
+  const std::int64_t rest = total.value() % n;
+  return total.is_overflow() || n == 1
+             ? total
+             : Quantity<Dimension, std::int64_t>(each + (i + 1) * rest / n - i * rest / n);
+}
 
 /// Returns the time that the host needs to issue the operator, at `dispatch` a kernel. Ignores: the
 /// one launch of a captured graph.

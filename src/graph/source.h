@@ -15,6 +15,7 @@ struct Instance {
   int template_index = 0;
   int chunk = 0;  ///< model chunk (virtual stage) on this rank
   std::int64_t microbatch = 0;
+  std::int64_t step = 0;  ///< of a run of several
 
   friend bool operator==(const Instance&, const Instance&) = default;
 };
@@ -51,13 +52,15 @@ class Source {
   virtual const IssueList* list() const { return nullptr; }
 };
 
-/// From instance `first` on, instance i + length is instance i again, `microbatches` later, as long
-/// as both come before `end`.
+/// From instance `first` on, instance i + length is instance i again, `microbatches` and `steps`
+/// later, as long as both come before `end`. An inner period lies in one step (steps = 0), an outer
+/// one is made of whole steps.
 struct Period {
   std::int64_t first = 0;
   std::int64_t end = 0;
   std::int64_t length = 1;
   std::int64_t microbatches = 1;
+  std::int64_t steps = 0;
 
   friend bool operator==(const Period&, const Period&) = default;
 };
@@ -70,6 +73,11 @@ class IssueList : public Source {
   virtual std::int64_t length(int role) const = 0;
   /// The longest steady part of the role's list, if it has one.
   virtual std::optional<Period> period(int /*role*/) const { return std::nullopt; }
+  /// The steady parts that end after instance `from`: the next inner one, if there is one, then the
+  /// outer one, if there is one.
+  virtual std::vector<Period> periods(int role, std::int64_t from) const;
+  /// Steps that the list is made of; Instance::step says which an instance belongs to.
+  virtual std::int64_t steps() const { return 1; }
 
   Next next(int role, std::int64_t index, Time /*now*/) override {
     return index < length(role) ? Next::issue(at(role, index)) : Next::done();
@@ -77,9 +85,9 @@ class IssueList : public Source {
   const IssueList* list() const override { return this; }
 };
 
-/// The same list without its steady middle: every role leaves out as many microbatches, and keeps
-/// at least `kept` periods. What holds for the order of messages and collectives in it holds in the
-/// whole list.
+/// The same list without its steady middle: every role leaves out as many microbatches, or steps,
+/// and keeps at least `kept` periods. What holds for the order of messages and collectives in it
+/// holds in the whole list.
 class Excerpt {
  public:
   /// Requires that `list` outlives the excerpt; kept >= 1.

@@ -58,13 +58,18 @@ class Mistakes {
 bool sane(const Operator& op) {
   return op.duration >= Time(0) && !op.duration.is_overflow() && op.bytes >= Bytes(0) &&
          !op.bytes.is_overflow() && std::isfinite(op.flops.value()) && op.flops >= Flops(0) &&
-         op.kernels >= 0 && op.gemm.batch >= 0 && op.gemm.m >= 0 && op.gemm.n >= 0 &&
-         op.gemm.k >= 0;
+         op.kernels >= 0 && op.pieces >= 1 && op.piece >= 0 && op.piece < op.pieces &&
+         op.gemm.batch >= 0 && op.gemm.m >= 0 && op.gemm.n >= 0 && op.gemm.k >= 0;
 }
 
 bool slower_with_others(const Operator& op) {
   const auto slows = [](double factor) { return std::isfinite(factor) && factor >= 1; };
   return slows(op.beside_collective) && slows(op.beside_message);
+}
+
+/// Times of other kernels depend on their bytes, of which a piece has only its own.
+bool may_be_in_pieces(const Operator& op) {
+  return op.pieces == 1 || is_divisible(op);
 }
 
 bool is_message(const Node& node) {
@@ -97,6 +102,12 @@ void check_node(const Place& place, Mistakes& mistakes) {
                    "has an operator with a negative or overflowing size");
   mistakes.require(std::all_of(node.operators.begin(), node.operators.end(), slower_with_others),
                    place, "has an operator that communication would speed up");
+  mistakes.require(std::all_of(node.operators.begin(), node.operators.end(), may_be_in_pieces),
+                   place, "is a piece of a kernel that is neither a product nor of known duration");
+  mistakes.require(!node.continues || node.kind == Node::Kind::copy, place,
+                   "goes on with another copy but is none");
+  mistakes.require(!node.by_engine || node.kind == Node::Kind::collective, place,
+                   "is moved by an engine but is no collective");
   mistakes.require(node.bytes >= Bytes(0) && !node.bytes.is_overflow(), place,
                    "has a negative or overflowing size");
   mistakes.require(

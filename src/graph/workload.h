@@ -142,6 +142,12 @@ struct Node {
   std::uint32_t channel = 0;
   int tier = 1;  ///< of copy: index into the device's memory tiers, or kRemoteTier
   CopyDirection direction = CopyDirection::none;  ///< of copy
+  /// A copy that goes on with the copy before it on its stream: it pays neither the tier's latency
+  /// nor the host's dispatch.
+  bool continues = false;
+  /// A collective that a DMA engine moves once what it waits for is done: concurrent kernels lose
+  /// to it what they lose to a message, and the host does not dispatch it.
+  bool by_engine = false;
   bool host_sync = false;  ///< the host waits for this node before it issues further kernels
   /// Nodes of this template that must be complete; all earlier in the list. What tensors and the
   /// order of the own stream imply is among them or follows from them.

@@ -29,6 +29,11 @@ Time copy_time(const graph::Workload& workload, Bytes bytes, int tier, graph::Gr
   return memory::access_time(remote, access);
 }
 
+Time copy_latency(int tier, const Machine& machine) {
+  return tier == graph::kRemoteTier ? machine.remote_memory.latency
+                                    : machine.device.memory[static_cast<std::size_t>(tier)].latency;
+}
+
 std::optional<CopyPort> copy_port(int tier, const Machine& machine) {
   const auto index = static_cast<std::size_t>(tier);
   if (tier == graph::kRemoteTier || index >= machine.device.memory.size()) {

@@ -12,7 +12,7 @@
 #include "machine/compute/device.h"
 #include "machine/memory/remote_memory.h"
 #include "machine/network/flit/fabric.h"
-#include "machine/network/packet.h"
+#include "machine/network/packet_options.h"
 #include "machine/topology/dimension.h"
 #include "machine/topology/wires.h"
 

@@ -25,10 +25,6 @@ std::string of_single_messages() {
 
 Result<topology::Wires> read_wires(const ConfigNode& node, std::int64_t devices) {
   topology::Wires wires;
-  Error mistakes;
-  const auto mistake = [&](std::string expected) {
-    mistakes.add({node.where(), node.path, wires.spec, std::move(expected)});
-  };
   if (node.kind == ConfigNode::Kind::scalar) {
     wires.spec = node.text;
   } else {
@@ -40,6 +36,15 @@ Result<topology::Wires> read_wires(const ConfigNode& node, std::int64_t devices)
       return fail(std::move(good.error()));
     }
   }
+  return with_graph(std::move(wires), node, devices);
+}
+
+Result<topology::Wires> with_graph(topology::Wires wires, const ConfigNode& node,
+                                   std::int64_t devices) {
+  Error mistakes;
+  const auto mistake = [&](std::string expected) {
+    mistakes.add({node.where(), node.path, wires.spec, std::move(expected)});
+  };
   Result<topology::LinkGraph> graph = topology::load_topology(wires.spec, node.where());
   if (!graph) {
     return fail(std::move(graph.error()));

@@ -14,4 +14,8 @@ namespace orrery::machine {
 /// do not reach each other.
 Result<topology::Wires> read_wires(const ConfigNode& node, std::int64_t devices);
 
+/// The same of wires whose other fields are known; mistakes stand at `node`.
+Result<topology::Wires> with_graph(topology::Wires wires, const ConfigNode& node,
+                                   std::int64_t devices);
+
 }  // namespace orrery::machine

@@ -12,7 +12,7 @@ namespace orrery::mpi {
 namespace {
 
 using layout::Box;
-using layout::Held;
+using layout::Part;
 
 std::size_t width_of(const Box& box) {
   return static_cast<std::size_t>(box.end[1] - box.begin[1]);
@@ -30,7 +30,7 @@ void for_each_row(const Box& holder, const Box& part, Visit visit) {
   }
 }
 
-std::vector<double> packed(const Held& from, const Box& part) {
+std::vector<double> packed(const Part& from, const Box& part) {
   std::vector<double> values(static_cast<std::size_t>(part.elements()));
   for_each_row(from.box, part, [&](std::size_t held, std::size_t place) {
     std::copy_n(from.values.data() + held, width_of(part), values.data() + place);
@@ -39,7 +39,7 @@ std::vector<double> packed(const Held& from, const Box& part) {
 }
 
 /// The first to arrive at an element is put there, later ones are added.
-void add_to(Held& held, std::vector<bool>& has_row, const Box& part,
+void add_to(Part& held, std::vector<bool>& has_row, const Box& part,
             const std::vector<double>& values) {
   for_each_row(held.box, part, [&](std::size_t at, std::size_t place) {
     double* const into = held.values.data() + at;
@@ -94,7 +94,7 @@ void Exchange::add_turn(const std::vector<layout::Piece>& pieces) {
   turns_.push_back(std::move(turn));
 }
 
-Held Exchange::deliver(const Held& mine, const Turn& turn) const {
+Part Exchange::deliver(const Part& mine, const Turn& turn) const {
   std::vector<std::vector<double>> out;
   std::vector<std::vector<double>> in;
   std::vector<MPI_Request> requests;
@@ -119,7 +119,7 @@ Held Exchange::deliver(const Held& mine, const Turn& turn) const {
               MPI_COMM_WORLD, &requests.back());
   }
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
-  Held after{turn.after, std::vector<double>(static_cast<std::size_t>(turn.after.elements()))};
+  Part after{turn.after, std::vector<double>(static_cast<std::size_t>(turn.after.elements()))};
   std::vector<bool> has_row(after.values.size());
   for (std::size_t i = 0; i < turn.gets.size(); ++i) {
     const Piece& piece = turn.gets[i];
@@ -128,7 +128,7 @@ Held Exchange::deliver(const Held& mine, const Turn& turn) const {
   return after;
 }
 
-Exchange::Result Exchange::run(Held mine, const layout::Compute& compute) const {
+Exchange::Result Exchange::run(Part mine, const layout::Compute& compute) const {
   Result result{std::move(mine), 0};
   for (const Turn& turn : turns_) {
     if (turn.is_work) {

@@ -22,11 +22,11 @@ class Exchange {
   Exchange(const layout::Problem& problem, const std::vector<layout::Step>& steps, int rank);
 
   struct Result {
-    layout::Held held;
+    layout::Part held;
     double seconds = 0;  ///< of the steps, the work between left out
   };
   /// All ranks of the job together.
-  Result run(layout::Held mine, const layout::Compute& compute) const;
+  Result run(layout::Part mine, const layout::Compute& compute) const;
 
  private:
   struct Piece {
@@ -42,7 +42,7 @@ class Exchange {
     std::vector<Piece> gets;   ///< in the order in which sums add, its own pieces included
   };
   void add_turn(const std::vector<layout::Piece>& pieces);
-  layout::Held deliver(const layout::Held& mine, const Turn& turn) const;
+  layout::Part deliver(const layout::Part& mine, const Turn& turn) const;
 
   int rank_;
   std::vector<Turn> turns_;

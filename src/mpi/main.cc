@@ -43,7 +43,7 @@ double quick_gate(const std::array<std::int64_t, layout::Shape::kMost>& at,
 }
 
 /// Returns what every rank holds first; the same numbers in every process.
-std::vector<layout::Held> start(const layout::Problem& problem) {
+std::vector<layout::Part> start(const layout::Problem& problem) {
   std::mt19937_64 random(2025);
   std::uniform_real_distribution<double> uniform(-1, 1);
   const bool sums = std::any_of(
@@ -58,7 +58,7 @@ std::vector<layout::Held> start(const layout::Problem& problem) {
   return scattered(problem.shape, problem.mesh, problem.from, partial_sums);
 }
 
-bool equal_bits(const layout::Held& a, const layout::Held& b) {
+bool equal_bits(const layout::Part& a, const layout::Part& b) {
   return a.values.size() == b.values.size() &&
          std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(double)) == 0;
 }
@@ -88,13 +88,13 @@ bool equals_reference(layout::Pair pair, layout::PairSizes sizes, int rank) {
   sizes.tokens = 13;
   sizes.width = 7;
   const Both both(pair, sizes);
-  const std::vector<layout::Held> ranks = start(both.problem);
+  const std::vector<layout::Part> ranks = start(both.problem);
   const auto mine = static_cast<std::size_t>(rank);
   bool equal = true;
   for (const auto* steps : {&both.base, &both.fused}) {
     const auto expected = move(ranks, *steps, both.problem, gate);
     const Exchange exchange(both.problem, *steps, rank);
-    const layout::Held moved = exchange.run(ranks[mine], gate).held;
+    const layout::Part moved = exchange.run(ranks[mine], gate).held;
     equal = equal && expected && equal_bits(moved, (*expected)[mine]);
   }
   return on_all_ranks(equal);
@@ -109,7 +109,7 @@ struct Times {
 /// The least, over the repetitions, of the slowest rank's time: what else a host does only adds to
 /// it. Both in turn, after one round each.
 Times measure(const Both& both, int repeat, int rank) {
-  const layout::Held mine = start(both.problem)[static_cast<std::size_t>(rank)];
+  const layout::Part mine = start(both.problem)[static_cast<std::size_t>(rank)];
   const Exchange base(both.problem, both.base, rank);
   const Exchange fused(both.problem, both.fused, rank);
   constexpr double kNever = std::numeric_limits<double>::infinity();

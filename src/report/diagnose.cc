@@ -26,14 +26,18 @@ std::string diagnosis_text(const diagnose::Diagnosis& diagnosis) {
       fmt::format("{} ranks, {} calls of collectives, {} messages of {} pairs\n", diagnosis.ranks,
                   diagnosis.operations, diagnosis.messages, diagnosis.pairs);
   if (diagnosis.findings.empty()) {
-    text +=
-        diagnosis.undecided.empty() ? "\nnothing is wrong with it\n" : "\nnobody can be blamed\n";
+    text += !diagnosis.undecided.empty() ? "\nnobody can be blamed\n"
+            : diagnosis.skipped.empty()  ? "\nnothing is wrong with it\n"
+                                         : "\nnothing is wrong with what was looked at\n";
   }
   for (const diagnose::Finding& finding : diagnosis.findings) {
     text += fmt::format("\n{}\n  {}\n", title(finding), printable(finding.because));
   }
   for (const std::string& sentence : diagnosis.undecided) {
     text += fmt::format("\nnot diagnosable\n  {}\n", printable(sentence));
+  }
+  for (const std::string& sentence : diagnosis.skipped) {
+    text += fmt::format("\nnot looked at\n  {}\n", printable(sentence));
   }
   return text;
 }
@@ -71,6 +75,11 @@ std::string diagnosis_json(const diagnose::Diagnosis& diagnosis) {
     json.end_array();
     json.key("undecided").begin_array();
     for (const std::string& sentence : diagnosis.undecided) {
+      json.value(sentence);
+    }
+    json.end_array();
+    json.key("skipped").begin_array();
+    for (const std::string& sentence : diagnosis.skipped) {
       json.value(sentence);
     }
     json.end_array();

@@ -14,14 +14,15 @@ std::string estimate_table(const std::string& title, const study::StepEstimate& 
   std::string text = title + "\n";
   const auto line = [&](const char* name, Time time) {
     fmt::format_to(std::back_inserter(text), "  {:<34}{:>12.6f} s{:>9}\n", name, to_seconds(time),
-                   percent(time / estimate.time.step_time));
+                   percent(time / estimate.time.value));
   };
-  line("estimated step time", estimate.time.step_time);
+  line("estimated step time", estimate.time.value);
   line("  kernels", estimate.time.compute);
   line("  exposed communication and host", estimate.time.exposed);
   line("  pipeline fill, drain and waits", estimate.time.bubble);
   line("  end of the step", estimate.time.tail);
-  line("no run is faster than", estimate.lower_bound);
+  line("no run is faster than", estimate.time.least);
+  line("few runs are slower than", estimate.time.most);
   text += fmt::format("  {:<34}{} of {}: {}\n", "memory of the fullest stage",
                       to_string(estimate.memory), to_string(estimate.capacity),
                       estimate.fits ? "fits" : "does not fit");
@@ -34,8 +35,9 @@ std::string estimate_json(const study::StepEstimate& estimate) {
     JsonWriter json([&](std::string_view piece) { text += piece; }, JsonWriter::Layout::indented);
     json.begin_object();
     json.key("devices").value(estimate.devices);
-    json.key("step_time_s").value(to_seconds(estimate.time.step_time));
-    json.key("lower_bound_s").value(to_seconds(estimate.lower_bound));
+    json.key("step_time_s").value(to_seconds(estimate.time.value));
+    json.key("lower_bound_s").value(to_seconds(estimate.time.least));
+    json.key("upper_bound_s").value(to_seconds(estimate.time.most));
     json.key("compute_s").value(to_seconds(estimate.time.compute));
     json.key("exposed_s").value(to_seconds(estimate.time.exposed));
     json.key("bubble_s").value(to_seconds(estimate.time.bubble));

@@ -49,10 +49,17 @@ void write_run(JsonWriter& json, const flit::OpenLoopResult& run) {
   json.key("stable").value(run.stable);
   json.key("reason").value(run.reason);
   json.key("packet_latency_mean").value(run.packet_latency);
-  json.key("packet_latency_p50").value(run.latency_p50);
-  json.key("packet_latency_p90").value(run.latency_p90);
-  json.key("packet_latency_p99").value(run.latency_p99);
-  json.key("packet_latency_max").value(run.latency_max);
+  const auto percentile = [&](const char* key, flit::Cycle latency) {
+    if (run.packets > 0) {
+      json.key(key).value(latency);
+    } else {
+      json.key(key).value(run.packet_latency);  // as of the mean: no packet has arrived
+    }
+  };
+  percentile("packet_latency_p50", run.latency_p50);
+  percentile("packet_latency_p90", run.latency_p90);
+  percentile("packet_latency_p99", run.latency_p99);
+  percentile("packet_latency_max", run.latency_max);
   json.key("network_latency_mean").value(run.network_latency);
   json.key("flit_latency_mean").value(run.flit_latency);
   json.key("hops_mean").value(run.hops);

@@ -12,14 +12,12 @@
 namespace orrery::report {
 
 std::string lost(const full::Found& plan, const full::Found& best) {
-  using Part = std::pair<const char*, Time estimate::Estimate::*>;
-  constexpr std::array<Part, 4> kParts{{{"kernels", &estimate::Estimate::compute},
-                                        {"exposed", &estimate::Estimate::exposed},
-                                        {"bubble", &estimate::Estimate::bubble},
-                                        {"tail", &estimate::Estimate::tail}}};
-  const auto more = [&](const Part& part) {
-    return plan.estimate.*part.second - best.estimate.*part.second;
-  };
+  using Part = std::pair<const char*, Time full::Simulated::*>;
+  constexpr std::array<Part, 4> kParts{{{"kernels", &full::Simulated::compute},
+                                        {"exposed", &full::Simulated::exposed},
+                                        {"bubble", &full::Simulated::bubble},
+                                        {"tail", &full::Simulated::tail}}};
+  const auto more = [&](const Part& part) { return plan.*part.second - best.*part.second; };
   const Part& worst =
       *std::max_element(kParts.begin(), kParts.end(),
                         [&](const Part& a, const Part& b) { return more(a) < more(b); });
@@ -39,7 +37,7 @@ void write_found(JsonWriter& json, const full::Found& found, const full::Found* 
   } else {
     json.number_text("null");
   }
-  json.key("estimate_s").value(to_seconds(found.estimate.step_time));
+  json.key("estimate_s").value(to_seconds(found.estimate));
   json.key("memory_bytes").value(found.memory.value());
   json.key("mfu").value(found.mfu);
   json.key("tokens_per_s").value(found.tokens_per_s);

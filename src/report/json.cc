@@ -23,6 +23,23 @@ void write_breakdown(JsonWriter& json, const study::WorkloadRun& run,
   json.end_object();
 }
 
+/// Writes the steps of a run of several.
+void write_steps(JsonWriter& json, const study::Run& run) {
+  const std::vector<Time>& ends = run.timeline.step_ends;
+  if (ends.size() == 1) {
+    return;
+  }
+  json.key("steps").begin_object();
+  json.key("count").value(std::ssize(ends));
+  json.key("warm").value(run.warm_steps);
+  json.key("run_time_s").value(to_seconds(run.timeline.run_time));
+  json.key("ends_s").begin_array();
+  for (const Time end : ends) {
+    json.value(to_seconds(end));
+  }
+  json.end_array().end_object();
+}
+
 /// Writes the peaks of runs without a plan.
 void write_peaks(JsonWriter& json, const study::WorkloadRun& run) {
   if (run.peaks.empty()) {
@@ -188,6 +205,7 @@ std::string json_report(const study::Run& run) {
     json.key("devices").value(run.devices);
     json.key("network").value(name_of(run.network));
     json.key("step_time_s").value(to_seconds(run.timeline.step_time));
+    write_steps(json, run);
     json.key("tokens_per_s").value(run.tokens_per_s);
     json.key("model_flops_per_device").value(run.model_flops_per_device.value());
     json.key("hardware_flops_per_device").value(run.hardware_flops_per_device.value());

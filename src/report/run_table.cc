@@ -68,6 +68,29 @@ void RunTable::step_time() {
   line("{:<18}{:>14}", "Step time", to_string(run_.timeline.step_time));
 }
 
+void RunTable::steps() {
+  const std::vector<Time>& ends = run_.timeline.step_ends;
+  const auto count = std::ssize(ends);
+  if (count == 1) {
+    return;
+  }
+  line("Steps ({} of {} measured, the run takes {})", count - run_.warm_steps, count,
+       to_string(run_.timeline.run_time));
+  line("  {:<8}{:>16}{:>16}", "step", "ends", "takes");
+  const std::int64_t listed = static_cast<std::int64_t>(kListed);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (count > listed && i == listed / 2) {
+      line("  ...");
+      i = count - listed / 2;
+    }
+    const Time end = ends[static_cast<std::size_t>(i)];
+    const Time begin = i > 0 ? ends[static_cast<std::size_t>(i) - 1] : Time(0);
+    line("  {:<8}{:>14.6f} s{:>14.6f} s{}", i, to_seconds(end), to_seconds(end - begin),
+         i < run_.warm_steps ? "  warm-up" : "");
+  }
+  line("");
+}
+
 void RunTable::breakdown() {
   const double total = to_seconds(run_.timeline.step_time);
   line("Where the time goes (rank {}, the last to finish)", run_.timeline.critical_rank);

@@ -36,6 +36,8 @@ class RunTable {
 
   void machine();
   void step_time();
+  /// Lists the steps of a run of several: when each ended, and what it took.
+  void steps();
   void breakdown();
   void hidden();
   void peaks();

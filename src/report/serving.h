@@ -35,7 +35,7 @@ std::string serving_csv(const serving::Run& run, const serving::Metrics& metrics
 std::string serving_requests_csv(const serving::Run& run);
 
 /// Every field of an engine, in its file's sections.
-std::string engine_json(const serving::Engine& engine);
+std::string engine_json(const serving::Engine& engine, bool of_checkpoint = false);
 
 /// Steps as spans and samples as counters, for Perfetto.
 std::string serving_trace(const serving::Run& run);

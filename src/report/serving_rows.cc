@@ -63,8 +63,9 @@ std::string serving_trace(const serving::Run& run) {
   });
 }
 
-std::string engine_json(const serving::Engine& engine) {
-  const auto node = parse_config(serving::to_yaml(engine), engine.name, ConfigSyntax::yaml);
+std::string engine_json(const serving::Engine& engine, bool of_checkpoint) {
+  const auto node =
+      parse_config(serving::to_yaml(engine, of_checkpoint), engine.name, ConfigSyntax::yaml);
   return json_text([&](JsonWriter& json) { write_node(json, node.value()); });
 }
 

@@ -11,7 +11,7 @@
 namespace orrery::report {
 namespace {
 
-using spmd::Collective;
+using spmd::Operation;
 
 const spmd::Node& node_of(const SpmdRun& run, int node) {
   return run.graph.nodes[static_cast<std::size_t>(node)];
@@ -73,10 +73,10 @@ std::string time_table(const SpmdRun& run) {
   std::string text = fmt::format("\n{:<16}{:>6}{:>14}{:>8}{:>14}{:>10}\n", "both halves", "times",
                                  "forward (s)", "times", "backward (s)", "of step");
   text += row("compute", {0, 0, cost.compute / 3, cost.compute - cost.compute / 3});
-  for (const Named<Collective>& kind : kNames<Collective>) {
-    const auto& sum = cost.kinds[static_cast<std::size_t>(kind.value)];
+  for (const Operation kind : spmd::kConversions) {
+    const auto& sum = cost.kinds[static_cast<std::size_t>(kind)];
     if (sum.forward_count + sum.backward_count > 0) {
-      text += row(kind.name, sum);
+      text += row(name_of(kind), sum);
     }
   }
   if (cost.penalty > Time(0)) {
@@ -272,10 +272,10 @@ std::string spmd_json(const SpmdRun& run) {
     json.key("compute_s").value(to_seconds(run.strategy_cost.compute));
     json.key("optimizer_s").value(to_seconds(run.strategy_cost.penalty));
     json.key("collectives").begin_array();
-    for (const Named<Collective>& kind : kNames<Collective>) {
-      const auto& sum = run.strategy_cost.kinds[static_cast<std::size_t>(kind.value)];
+    for (const Operation kind : spmd::kConversions) {
+      const auto& sum = run.strategy_cost.kinds[static_cast<std::size_t>(kind)];
       json.begin_object();
-      json.key("name").value(kind.name);
+      json.key("name").value(name_of(kind));
       json.key("forward").value(sum.forward_count);
       json.key("backward").value(sum.backward_count);
       json.key("forward_s").value(to_seconds(sum.forward));

@@ -32,6 +32,7 @@ class StepTable : public RunTable {
     energy();
     cost();
     line("");
+    steps();
     breakdown();
     hidden();
     memory();

@@ -63,7 +63,7 @@ class Recorder {
       message(span);
     }
     const Time end =
-        run_.timeline.stopped ? run_.timeline.stopped->at + 60_s : run_.timeline.step_time;
+        run_.timeline.stopped ? run_.timeline.stopped->at + 60_s : run_.timeline.run_time;
     for (const std::int64_t rank : run_.timeline.ranks) {
       text_ += fmt::format(R"({{"type": "snapshot", "rank": {}, "time_s": {}}})"
                            "\n",
@@ -152,8 +152,9 @@ class Recorder {
 
   std::string path(std::int64_t source, std::int64_t target) {
     if (router_) {
-      const auto& distances = router_->distances(static_cast<std::int32_t>(target));
-      return fmt::format("{} links", distances[static_cast<std::size_t>(source)]);
+      std::vector<topology::Hop> hops;
+      router_->route(static_cast<std::int32_t>(source), static_cast<std::int32_t>(target), 0, hops);
+      return fmt::format("{} links", hops.size());
     }
     const auto outermost = static_cast<std::size_t>(map_.outermost(source, target));
     return run_.machine.network[outermost].name;

@@ -47,7 +47,7 @@ std::vector<Point> places_of(const topology::LinkGraph& graph) {
   return places;
 }
 
-std::string escaped(const std::string& text) {
+std::string escaped_name(const std::string& text) {
   std::string out;
   for (const char c : text) {
     out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
@@ -73,7 +73,7 @@ Result<std::string> topology_svg(const topology::LinkGraph& graph,
   std::string text = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
       "height=\"{1}\" font-family=\"sans-serif\" font-size=\"10\">\n<title>{2}</title>\n",
-      kWide, kHigh, escaped(graph.name));
+      kWide, kHigh, escaped_name(graph.name));
   const std::vector<Point> places = places_of(graph);
   for (std::size_t l = 0; l < graph.links.size(); ++l) {
     const topology::GraphLink& link = graph.links[l];
@@ -89,7 +89,7 @@ Result<std::string> topology_svg(const topology::LinkGraph& graph,
         "stroke-width=\"{:.2f}\"><title>{}</title></line>\n",
         a.x, a.y, b.x, b.y,
         load.empty() ? "#888" : fmt::format("hsl({:.0f},80%,45%)", 120 * (1 - share)),
-        0.4 + 2 * share, escaped(graph.link_name(l)));
+        0.4 + 2 * share, escaped_name(graph.link_name(l)));
   }
   for (std::size_t v = 0; v < places.size(); ++v) {
     const bool host = graph.vertices[v].kind == topology::VertexKind::host;
@@ -97,7 +97,7 @@ Result<std::string> topology_svg(const topology::LinkGraph& graph,
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"><title>{}</title>"
         "</circle>\n",
         places[v].x, places[v].y, host ? 3 : 5, host ? "#2b6cb0" : "#c05621",
-        escaped(graph.vertices[v].name));
+        escaped_name(graph.vertices[v].name));
   }
   return text + "</svg>\n";
 }

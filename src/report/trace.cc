@@ -244,6 +244,9 @@ class TraceWriter {
       json_.key("layers").value(fmt::format("{}-{}", layers.first, layers.last));
     }
     json_.key("microbatch").value(span.microbatch);
+    if (run_.timeline.step_ends.size() > 1) {
+      json_.key("step").value(span.step);
+    }
     json_.key("chunk").value(span.chunk);
     json_.key("begin_ps").value(span.begin.value());
     json_.key("end_ps").value(span.end.value());

@@ -5,8 +5,7 @@
 ///   TTFT = front end (queued - sent) + fetching (lower tiers) + queue (until a step computes some
 ///          of it) + computing (until the first token, with steps that leave it out)
 ///   TPOT = moving (to where it decodes) + stalled (from a preemption to the next token) + beside
-///          prompts (steps that compute some, too) + decoding; over output - 1. With dp > 1 all of
-///          it counts as decoding.
+///          prompts (steps in which some copy computes a prompt, too) + decoding; over output - 1
 #pragma once
 
 #include <array>

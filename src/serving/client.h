@@ -31,6 +31,8 @@ class Inbox {
   virtual std::optional<Delivery> pop(Time now) = 0;
   /// Answered, or refused.
   virtual void ended(std::size_t request, Time at) = 0;
+  /// Blocks of requests that have ended are free at last: a lower tier has its copy of them.
+  virtual void freed(Time /*at*/) {}
 };
 
 /// Sends a list of requests, each at its arrival, a further turn of a session so long after the

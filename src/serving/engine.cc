@@ -145,6 +145,10 @@ void check_fleet_fields(Ranges& ranges, const Engine& engine) {
   ranges.from("fleet.replicas", engine.replicas, 1, kMostEngines);
   ranges.from("fleet.prefill", engine.prefill, 0, kMostEngines);
   ranges.from("fleet.prefill_tp", engine.prefill_tp, 0);
+  ranges.from("fleet.prefill_pp", engine.prefill_pp, 0);
+  ranges.from("fleet.prefill_dp", engine.prefill_dp, 0);
+  ranges.from("fleet.prefill_ep", engine.prefill_ep, 0);
+  ranges.from("fleet.prefill_cp", engine.prefill_cp, 0);
   ranges.from("fleet.admit_rate", engine.admit_rate, 0, kMostRate);
   ranges.from("fleet.admit_burst", engine.admit_burst, 1);
   ranges.require(!engine.scales() || (engine.most_replicas >= engine.replicas &&

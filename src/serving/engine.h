@@ -13,7 +13,7 @@
 ///   graphs: {largest: 512}
 ///   host: {front_end: 2 ms, step: 0.5 ms, per_request: 4 us, gap: 0 us, launch: 5 us}
 ///   kernels: {tables: "dense.csv,per_sequence.csv,attention.csv"}   # measured ones of the card
-///   fleet: {replicas: 4, router: least_tokens, prefill: 2}       # or:
+///   fleet: {replicas: 4, router: least_tokens, prefill: 2, prefill_cp: 4}      # or:
 ///   fleet: {replicas: 1, most_replicas: 8, target_requests: 64, start_up: 40 s}
 #pragma once
 
@@ -148,7 +148,12 @@ struct Engine {
   Time start_up{0};
   Time cool_down = 300_s;
   std::int64_t prefill = 0;
+  // Degrees of those that compute prompts; 0: as the others'.
   std::int64_t prefill_tp = 0;
+  std::int64_t prefill_pp = 0;
+  std::int64_t prefill_dp = 0;
+  std::int64_t prefill_ep = 0;  ///< 0: tp x dp, if the others have ep or dp is above 1
+  std::int64_t prefill_cp = 0;
 
   /// How collectives and transfers of keys and values share links (step::StepOptions::network,
   /// KvTransfers); of a run, not of a file.
@@ -160,9 +165,14 @@ struct Engine {
   bool scales() const { return most_replicas > 0; }
   /// Returns the devices of all engines together, at most.
   std::int64_t devices() const {
-    return std::max(replicas, most_replicas) * tp * cp * dp * pp +
-           prefill * (prefill_tp > 0 ? prefill_tp : tp);
+    const auto ranks = [](const Engine& engine) {
+      return engine.tp * engine.cp * engine.dp * engine.pp;
+    };
+    return std::max(replicas, most_replicas) * ranks(*this) +
+           (prefill > 0 ? prefill * ranks(for_prompts()) : 0);
   }
+  /// One of the engines that compute prompts.
+  Engine for_prompts() const;
 
   /// In sections.
   template <class V>
@@ -267,6 +277,11 @@ struct Engine {
     visit("fleet", "cool_down", &E::cool_down, "too few requests for so long stop an engine");
     visit("fleet", "prefill", &E::prefill, "engines that compute prompts only");
     visit("fleet", "prefill_tp", &E::prefill_tp, "their tensor parallel; 0: as the others'");
+    visit("fleet", "prefill_pp", &E::prefill_pp, "their pipeline stages; 0: as the others'");
+    visit("fleet", "prefill_dp", &E::prefill_dp, "their copies of attention; 0: as the others'");
+    visit("fleet", "prefill_ep", &E::prefill_ep,
+          "their ep; 0: tp x dp if the others have it or dp > 1");
+    visit("fleet", "prefill_cp", &E::prefill_cp, "their context parallel; 0: as the others'");
   }
 };
 
@@ -288,8 +303,9 @@ Result<Engine> parse_engine(const ConfigNode& node,
 /// Mistakes of an engine that a model and a machine show, with the places of the fields in its
 /// file.
 Error located(Error error, const Engine& engine);
-/// Every field, as a file.
-std::string to_yaml(const Engine& engine);
+/// Every field, as a file. `of_checkpoint`: without the formats that are as the engine's table has
+/// them, which are then a checkpoint's own.
+std::string to_yaml(const Engine& engine, bool of_checkpoint = false);
 /// The value of "section.field" as a file has it; "" where there is no such field.
 std::string field_text(const Engine& engine, std::string_view path);
 

@@ -83,6 +83,19 @@ Engine completed(Engine engine, const machine::Machine& machine, std::int64_t mo
   return engine;
 }
 
+Engine Engine::for_prompts() const {
+  Engine one = *this;
+  for (const auto& [degree, own] : {std::pair{&Engine::tp, prefill_tp},
+                                    {&Engine::pp, prefill_pp},
+                                    {&Engine::dp, prefill_dp},
+                                    {&Engine::cp, prefill_cp}}) {
+    one.*degree = own > 0 ? own : one.*degree;
+  }
+  const bool shares = ep > 1 || one.dp > 1;
+  one.ep = prefill_ep > 0 ? prefill_ep : shares ? one.tp * one.dp : 1;
+  return one;
+}
+
 step::StepOptions step_options(const Engine& engine) {
   const auto all_reduce = value_of<collective::CollectiveAlgorithm>(engine.all_reduce);
   return {

@@ -39,11 +39,15 @@ std::string field_text(const Engine& engine, std::string_view path) {
   return text;
 }
 
-std::string to_yaml(const Engine& engine) {
+std::string to_yaml(const Engine& engine, bool of_checkpoint) {
+  const Engine usual = load_engine(engine.name).value_or(Engine());
   std::string text = fmt::format("engine: {}\n", engine.name);
   std::string open;
   Engine::fields(
       [&](std::string_view section, std::string_view field, auto member, std::string_view meaning) {
+        if (of_checkpoint && section == "precision" && engine.*member == usual.*member) {
+          return;
+        }
         if (section != open) {
           text += fmt::format("{}:\n", section);
           open = section;

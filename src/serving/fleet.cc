@@ -28,7 +28,13 @@ std::optional<Delivery> Fleet::Member::pop(Time now) {
 void Fleet::Member::ended(std::size_t request, Time at) {
   fleet->ends_.push({at, fleet->order_++, index, request});
   if (fleet->coupled_) {
-    loop->halt();
+    driver->halt();
+  }
+}
+
+void Fleet::Member::freed(Time at) {
+  if (!coming.empty()) {
+    ended(kFreed, at);
   }
 }
 
@@ -51,10 +57,8 @@ Fleet::Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>&
     }
   }
   const Engine& engine = run_.engine;
-  const std::int64_t prefill_ranks = parts.prefill == nullptr ? 0 : parts.prefill->engine.tp;
-  add_members(parts, true, engine.prefill, {0, prefill_ranks});
-  add_members(parts, false, std::max(engine.replicas, engine.most_replicas),
-              {engine.prefill * prefill_ranks, engine.tp * engine.cp * engine.pp});
+  add_members(parts, true, engine.prefill);
+  add_members(parts, false, std::max(engine.replicas, engine.most_replicas));
   if (parts.prefill != nullptr) {
     network_.emplace(*parts.machine, run.engine.network);
   }
@@ -65,22 +69,22 @@ Fleet::Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>&
   }
 }
 
-void Fleet::add_members(const Parts& parts, bool prefill, std::int64_t count,
-                        const Placement& first) {
+void Fleet::add_members(const Parts& parts, bool prefill, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     auto member = std::make_unique<Member>();
     member->fleet = this;
     member->index = members_.size();
     member->prefills = prefill;
-    member->place = {first.first + i * first.ranks, first.ranks};
     member->run = prefill ? *parts.prefill : *parts.one;
-    member->loop = std::make_unique<Loop>(member->run, prefill ? *parts.prefill_cost : *parts.cost,
-                                          requests_, *member, member_options_);
+    member->first = members_.empty() ? 0 : members_.back()->first + members_.back()->run.devices;
+    member->driver =
+        std::make_unique<Driver>(member->run, prefill ? *parts.prefill_cost : *parts.cost,
+                                 requests_, *member, member_options_);
     if (prefill) {
-      member->loop->only_prefill();
+      member->driver->only_prefill();
     }
     if (store_) {
-      member->loop->share(store_);
+      member->driver->share(store_, parts.one->cache.per_token * parts.one->engine.block_size);
     }
     members_.push_back(std::move(member));
   }
@@ -88,31 +92,33 @@ void Fleet::add_members(const Parts& parts, bool prefill, std::int64_t count,
 
 void Fleet::go() {
   for (;;) {
+    Member* first = members_.front().get();
+    Time second = kNever;
+    for (std::size_t i = 1; i < members_.size(); ++i) {
+      Member& member = *members_[i];
+      if (member.driver->clock() < first->driver->clock()) {
+        second = first->driver->clock();
+        first = &member;
+      } else {
+        second = std::min(second, member.driver->clock());
+      }
+    }
+    const Time clock = first->driver->clock();
     Time event = client_.next();
     if (coupled_ && !ends_.empty()) {
       event = std::min(event, ends_.top().at);
     }
     if (network_) {
-      event = std::min(event, network_->next());
+      event = std::min(event, network_->next(std::min({event, next_change(), clock})));
+      second = network_->looks_ahead() ? clock : second;  // one step: it may see what comes
     }
     const bool over = event.is_overflow();
     event = std::min(event, next_change());
-    Member* first = members_.front().get();
-    Time second = kNever;
-    for (std::size_t i = 1; i < members_.size(); ++i) {
-      Member& member = *members_[i];
-      if (member.loop->clock() < first->loop->clock()) {
-        second = first->loop->clock();
-        first = &member;
-      } else {
-        second = std::min(second, member.loop->clock());
-      }
-    }
-    if (first->loop->clock() < event) {
-      first->loop->run_until(coupled_ ? std::min(event, second + Time(1)) : event);
+    if (clock < event) {
+      first->driver->run_until(coupled_ ? std::min(event, second + Time(1)) : event);
       continue;
     }
-    if (over && first->loop->clock().is_overflow()) {  // nobody will ask or answer any more
+    if (over && clock.is_overflow()) {  // nobody will ask or answer any more
       break;
     }
     now_ = event;
@@ -122,90 +128,6 @@ void Fleet::go() {
     scale(event);
   }
   join();
-}
-
-void Fleet::start(Member& member, Time at) {
-  member.since = at;
-  member.ready = at + run_.engine.start_up;
-  ++run_.started;
-}
-
-void Fleet::stop(Member& member, Time at) {
-  run_.held += at - member.since;
-  member.ready = kNever;
-  member.leaves = false;
-}
-
-void Fleet::withdraw(std::int64_t count, Time at) {
-  for (std::size_t i = members_.size(); i-- > 0 && count > 0;) {
-    Member& member = *members_[i];
-    if (member.ready.is_overflow() || member.leaves) {
-      continue;
-    }
-    member.leaves = true;
-    --count;
-    if (member.requests == 0) {
-      stop(member, at);
-    }
-  }
-}
-
-Time Fleet::next_change() const {
-  const bool stops = !fewer_.is_overflow();
-  return stops ? fewer_ + run_.engine.cool_down : kNever;
-}
-
-void Fleet::scale(Time at) {
-  const Engine& engine = run_.engine;
-  if (!engine.scales()) {
-    return;
-  }
-  std::int64_t unanswered = 0;
-  std::int64_t there = 0;
-  for (const auto& member : members_) {
-    if (member->leaves && member->requests == 0) {
-      stop(*member, at);
-    }
-    unanswered += member->requests;
-    there += member->ready.is_overflow() || member->leaves ? 0 : 1;
-  }
-  const std::int64_t wanted =
-      std::clamp((unanswered + engine.target_requests - 1) / engine.target_requests,
-                 engine.replicas, engine.most_replicas);
-  if (wanted >= there) {
-    fewer_ = kNever;
-  } else if (fewer_.is_overflow()) {
-    fewer_ = at;
-  }
-  for (std::size_t i = 0; i < members_.size() && there < wanted; ++i) {
-    Member& member = *members_[i];
-    if (member.leaves) {  // it takes requests again
-      member.leaves = false;
-      ++there;
-    } else if (member.ready.is_overflow()) {
-      start(member, at);
-      ++there;
-    }
-  }
-  if (there > wanted && at >= fewer_ + engine.cool_down) {
-    withdraw(there - wanted, at);
-    fewer_ = kNever;
-  }
-}
-
-bool Fleet::let_in(Time at) {
-  const Engine& engine = run_.engine;
-  if (engine.admit_rate == 0) {
-    return true;
-  }
-  bucket_ = std::min(static_cast<double>(engine.admit_burst),
-                     bucket_ + to_seconds(at - filled_) * engine.admit_rate);
-  filled_ = at;
-  if (bucket_ < 1) {
-    return false;
-  }
-  bucket_ -= 1;
-  return true;
 }
 
 Fleet::Member& Fleet::choose(bool prefill, const requests::Request& request, std::size_t& turn) {
@@ -225,9 +147,7 @@ Fleet::Member& Fleet::choose(bool prefill, const requests::Request& request, std
     }
     std::int64_t tokens = member->tokens;
     if (router == Router::prefix_aware) {
-      const scheduler::Scheduler& scheduler = member->loop->scheduler();
-      const auto spec = spec_of(request, member->run, scheduler);
-      tokens -= spec ? scheduler.cached_tokens(*spec) : 0;
+      tokens -= member->driver->cached_tokens(request);
     }
     return tokens;
   };
@@ -248,7 +168,7 @@ void Fleet::take_arrivals(Time at) {
     const requests::Request& request = requests_[delivery->request];
     // Every pool has to be able to hold it.
     const bool fits = std::all_of(members_.begin(), members_.end(), [&](const auto& member) {
-      return spec_of(request, member->run, member->loop->scheduler()).has_value();
+      return member->driver->takes(request);
     });
     now_ = at;
     Member& member = choose(network_.has_value(), request, arrival_turn_);
@@ -264,7 +184,7 @@ void Fleet::take_arrivals(Time at) {
     ++member.requests;
     member.tokens += tokens_of(request);
     member.arrived.push_back(*delivery);
-    member.loop->poke(at);
+    member.driver->poke(at);
   }
   if (options_.progress && ++reported_ % 1024 == 0) {
     options_.progress(static_cast<double>(reported_) / static_cast<double>(requests_.size()));
@@ -276,6 +196,10 @@ void Fleet::take_ends(Time at) {
     const End end = ends_.top();
     ends_.pop();
     Member& member = *members_[end.member];
+    if (end.request == kFreed) {
+      begin_transfers(member, at);
+      continue;
+    }
     --member.requests;
     member.tokens -= tokens_of(requests_[end.request]);
     if (member.prefills && answer_of(requests_[end.request], run_.engine) > 1) {
@@ -297,6 +221,16 @@ void Fleet::hand_over(std::size_t request, Time at) {
   begin_transfers(member, at);
 }
 
+/// The devices of the copy that has it.
+Placement Fleet::place_of(const Member& member, std::size_t served) {
+  const Engine& engine = member.run.engine;
+  const auto copy = static_cast<std::int64_t>(member.driver->copy_of(served));
+  return {.first = member.first + copy * engine.tp,
+          .heads = engine.tp,
+          .tokens = engine.cp,
+          .layers = engine.pp};
+}
+
 /// As far as there are blocks, first come, first served.
 void Fleet::begin_transfers(Member& member, Time at) {
   while (!member.coming.empty()) {
@@ -304,7 +238,7 @@ void Fleet::begin_transfers(Member& member, Time at) {
     Place& place = places_[request];
     const Member& from = *members_[static_cast<std::size_t>(place.prefill)];
     const Served& computed = from.run.requests[place.prefilled];
-    const auto served = member.loop->expect(request, requests_[request], computed);
+    const auto served = member.driver->expect(request, requests_[request], computed);
     if (!served) {
       return;
     }
@@ -312,12 +246,12 @@ void Fleet::begin_transfers(Member& member, Time at) {
     ++member.numbered;
     place.member = static_cast<std::int32_t>(member.index);
     place.served = *served;
-    const scheduler::RequestState& state =
-        member.loop->scheduler().request(static_cast<scheduler::RequestIndex>(*served));
+    const scheduler::RequestState& state = member.driver->state_of(*served);
     const Bytes bytes = member.run.cache.per_token * (state.spec.prompt - state.cached) +
                         member.run.cache.fixed(state.spec.prompt);
-    run_.moved_bytes += bytes * member.place.ranks;
-    network_->begin(at, from.place, member.place, bytes);
+    const Placement to = place_of(member, *served);
+    run_.moved_bytes += bytes * to.ranks();
+    network_->begin(at, place_of(from, place.prefilled), to, bytes);
     moving_.push_back(request);
   }
 }
@@ -329,13 +263,13 @@ void Fleet::end_transfers(Time at) {
   for (const std::size_t transfer : network_->advance(at)) {
     const Place& place = places_[moving_[transfer]];
     Member& from = *members_[static_cast<std::size_t>(place.prefill)];
-    from.loop->scheduler().let_go(static_cast<scheduler::RequestIndex>(place.prefilled));
-    from.loop->poke(at);
+    from.driver->let_go(place.prefilled);
+    from.driver->poke(at);
     Member& to = *members_[static_cast<std::size_t>(place.member)];
     Served& served = to.run.requests[place.served];
     served.moved = at - served.first;
-    to.loop->scheduler().deliver(static_cast<scheduler::RequestIndex>(place.served));
-    to.loop->poke(at);
+    to.driver->deliver(place.served);
+    to.driver->poke(at);
   }
 }
 
@@ -351,7 +285,7 @@ void Fleet::join() {
     }
   }
   for (const auto& member : members_) {
-    member->loop->finish();
+    member->driver->finish();
     const Run& part = member->run;
     busy += part.busy * part.devices;
     run_.copying += part.copying;
@@ -379,13 +313,19 @@ void Fleet::join() {
     run_.duration = std::max(run_.duration, part.duration);
   }
   run_.busy = busy / run_.devices;
-  for (const Place& place : places_) {
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const Place& place = places_[i];
     const std::int32_t at = place.member >= 0 ? place.member : place.prefill;
     if (at < 0) {
       continue;  // refused
     }
     const std::size_t served = place.member >= 0 ? place.served : place.prefilled;
     run_.requests.push_back(members_[static_cast<std::size_t>(at)]->run.requests[served]);
+    Served& request = run_.requests.back();
+    const bool waits = place.member < 0 && answer_of(requests_[i], run_.engine) > 1;
+    if (waits || request.last == Time(0)) {  // pauses of a network hold keys and values for ever
+      request.last = Time::max();
+    }
   }
 }
 

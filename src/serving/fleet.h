@@ -9,8 +9,8 @@
 #include <queue>
 #include <vector>
 
+#include "serving/driver.h"
 #include "serving/kv_transfers.h"
-#include "serving/loop.h"
 
 namespace orrery::serving {
 
@@ -22,6 +22,8 @@ namespace orrery::serving {
 /// at once and take requests `start_up` later; if fewer have been wanted for `cool_down`, the last
 /// ones get no more requests and stop with their last answer. A token bucket of `admit_burst` and
 /// `admit_rate` rejects what comes too fast.
+///
+/// Engines have any degrees, those of the prefill pool their own.
 ///
 /// With a prefill pool a request is computed there to its first token, keeps its blocks, gets
 /// blocks in an engine of the decode pool, moves (kv_transfers.h) and decodes; a preempted one is
@@ -47,9 +49,9 @@ class Fleet {
     Fleet* fleet = nullptr;
     std::size_t index = 0;
     bool prefills = false;
-    Placement place;
+    std::int64_t first = 0;  ///< device
     Run run;
-    std::unique_ptr<Loop> loop;
+    std::unique_ptr<Driver> driver;
     std::deque<Delivery> arrived;
     std::deque<std::size_t> coming;  ///< requests whose keys and values want blocks here
     std::size_t numbered = 0;        ///< requests that it has or will have in its run
@@ -62,7 +64,9 @@ class Fleet {
     Time next() const override { return arrived.empty() ? Time::max() : arrived.front().queued; }
     std::optional<Delivery> pop(Time now) override;
     void ended(std::size_t request, Time at) override;
+    void freed(Time at) override;
   };
+  /// A request ends, or without one (kFreed) blocks are free.
   struct End {
     Time at{0};
     std::uint64_t order = 0;
@@ -72,6 +76,7 @@ class Fleet {
       return at != other.at ? at > other.at : order > other.order;
     }
   };
+  static constexpr std::size_t kFreed = static_cast<std::size_t>(-1);
   /// Where a request is.
   struct Place {
     std::int32_t prefill = -1;  ///< member that has computed its prompt
@@ -80,7 +85,9 @@ class Fleet {
     std::size_t served = 0;
   };
 
-  void add_members(const Parts& parts, bool prefill, std::int64_t count, const Placement& first);
+  /// On the devices behind those of the last one.
+  void add_members(const Parts& parts, bool prefill, std::int64_t count);
+  static Placement place_of(const Member& member, std::size_t served);
   /// Engines as many as wanted from `at` on.
   void scale(Time at);
   void start(Member& member, Time at);

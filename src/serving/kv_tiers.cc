@@ -117,15 +117,18 @@ Time KvStore::moved(Time begin, Bytes bytes) {
 KvTiers::KvTiers(const std::vector<KvTier>& tiers, Bytes block, std::int64_t ranks)
     : block_(block), ranks_(ranks) {
   for (const KvTier& tier : tiers) {
-    tiers_.push_back(
-        {.is = tier, .store = std::make_shared<KvStore>(tier.capacity, tier.store), .coming = {}});
+    tiers_.push_back({.is = tier,
+                      .store = std::make_shared<KvStore>(tier.capacity, tier.store),
+                      .block = block,
+                      .coming = {}});
   }
 }
 
-void KvTiers::share(const std::shared_ptr<KvStore>& store) {
+void KvTiers::share(const std::shared_ptr<KvStore>& store, Bytes block) {
   for (Tier& tier : tiers_) {
     if (tier.is.name == kRemoteTier) {
       tier.store = store;
+      tier.block = block;
     }
   }
 }
@@ -156,7 +159,7 @@ void KvTiers::fetch(Time at, const scheduler::Fetch& fetch) {
   for (const std::uint64_t key : fetch.keys) {
     const auto tier = std::find_if(tiers_.begin(), tiers_.end(),
                                    [&](const Tier& each) { return each.store->holds(key); });
-    tier->store->use(key, block_);
+    tier->store->use(key, tier->block);
     ++blocks[static_cast<std::size_t>(tier - tiers_.begin())];
   }
   Time end = at;
@@ -195,7 +198,7 @@ bool KvTiers::write_to(std::size_t index, Time at, scheduler::RequestIndex reque
   }
   ++order_;
   copy.end = copied(tier, at, copy.keys.size());
-  tier.store->expect(copy.end, copy.keys, block_);
+  tier.store->expect(copy.end, copy.keys, tier.block);
   copies_.push(std::move(copy));
   return true;
 }

@@ -13,8 +13,9 @@
 ///
 ///   begin = max(asked, end of the one before)      end = begin + latency + bytes / bandwidth
 ///
-/// All per device: every rank copies its share beside the others. `remote` is one store of all
-/// engines of a fleet: each reaches it by a way of its own, and finds what any of them has written
+/// All per device: every rank copies its share beside the others, and every copy of an engine's
+/// attention (dp) has tiers of its own. `remote` is one store of all copies and engines of a fleet:
+/// each reaches it by a way of its own, and finds what any of them has written
 /// from the moment it is there. What two of them write at a time is copied twice. With a bandwidth
 /// of its own, S, the store too serves one copy after the other, of all ranks of an engine
 /// together:
@@ -102,8 +103,9 @@ class KvTiers : public scheduler::LowerTiers {
   /// Makes the tiers of an engine of so many ranks. Requires tiers, block > 0.
   KvTiers(const std::vector<KvTier>& tiers, Bytes block, std::int64_t ranks = 1);
 
-  /// Makes `store` its tier `remote` from now on, as other engines'.
-  void share(const std::shared_ptr<KvStore>& store);
+  /// Makes `store` its tier `remote` from now on, as other engines'. A block takes `block` of its
+  /// capacity: what it takes on a device of all of them, where their devices hold unequal shares.
+  void share(const std::shared_ptr<KvStore>& store, Bytes block);
 
   bool holds(std::uint64_t key) const override;
   void fetch(Time at, const scheduler::Fetch& fetch);
@@ -126,6 +128,7 @@ class KvTiers : public scheduler::LowerTiers {
   struct Tier {
     KvTier is;
     std::shared_ptr<KvStore> store;
+    Bytes block{0};                            ///< of the store's capacity
     std::unordered_set<std::uint64_t> coming;  ///< written by this engine, not there yet
     Time free{0};
   };

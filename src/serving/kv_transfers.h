@@ -5,48 +5,62 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "base/result.h"
 #include "engine/event_queue.h"
 #include "machine/machine.h"
-#include "machine/network/fair.h"
-#include "machine/network/fifo.h"
 #include "machine/topology/link_map.h"
 #include "simulate/network_model.h"
 
 namespace orrery::serving {
 
-/// Consecutive devices of a machine, one tensor parallel rank each.
+/// Consecutive devices of a machine that hold the keys and values of a request, each its part of
+/// heads, tokens and layers. Device first + h + heads (t + tokens l) has the parts h, t and l.
 struct Placement {
   std::int64_t first = 0;
-  std::int64_t ranks = 1;
+  std::int64_t heads = 1;   ///< tensor parallel ranks
+  std::int64_t tokens = 1;  ///< context parallel ranks
+  std::int64_t layers = 1;  ///< stages
+
+  std::int64_t ranks() const { return heads * tokens * layers; }
 };
 
-/// Messages between the ranks of two engines, all transfers on the machine's links: first come
-/// first served with `fifo` (network::FifoNetwork), else sharing them by max-min fairness
-/// (network::FairNetwork). With tp_s ranks at the source and tp_d at the destination,
+/// Messages between the ranks of two engines, all transfers on the machine's links, which they
+/// share as the network model says: as flits, as packets, first come first served (`fifo`), else by
+/// max-min fairness. With n_s parts of the heads at the source and n_d at the destination,
 ///
-///   tp_d >= tp_s   rank r gets its share from rank floor(r tp_s / tp_d)
-///   tp_d <  tp_s   rank r gets equal parts of it from the ranks [r, r + 1) tp_s / tp_d
+///   n_d >= n_s   part r comes from part floor(r n_s / n_d)
+///   n_d <  n_s   part r comes in equal shares from the parts [r, r + 1) n_s / n_d
 ///
-/// A transfer ends with its last message. Pulled as a whole after the prompt (vLLM's NIXL
-/// connector); ignores the messages that start it.
+/// and so do parts of tokens and of layers: a rank gets a message from every rank that has some of
+/// its part of all three. A transfer ends with its last message. Pulled as a whole after the prompt
+/// (vLLM's NIXL connector); ignores the messages that start it.
 class KvTransfers {
  public:
-  /// Requires a network that is not of packets or flits.
   KvTransfers(const machine::Machine& machine, std::optional<simulate::NetworkModel> network);
+  ~KvTransfers();
 
-  /// Requires at >= the last advance(). `bytes` of one destination rank.
+  /// Mistakes: links that the model cannot simulate.
+  Result<void> check() const;
+  /// Requires at >= the last advance() and the bound of the last next(). `bytes` of one destination
+  /// rank.
   std::size_t begin(Time at, const Placement& source, const Placement& destination, Bytes bytes);
-  /// When something changes; Time::max(): nothing is on its way.
-  Time next() const { return queue_.empty() ? Time::max() : queue_.next_time(); }
+  /// When something changes. Nothing may begin before `bound`; of what changes later a network of
+  /// flits or packets knows nothing: Time::max().
+  Time next(Time bound);
+  /// Whether something is under way of which next() says only what comes before its bound.
+  bool looks_ahead() const;
   /// Brings the network to `until`; the transfers that have ended by then, in their order.
   const std::vector<std::size_t>& advance(Time until);
 
  private:
+  struct Links;
+  template <class Network>
+  struct LinksOf;
   struct Transfer {
     Placement source;
     Placement destination;
@@ -55,14 +69,16 @@ class KvTransfers {
   };
   void start(std::size_t transfer);
   void start_message(std::size_t transfer, std::int64_t from, std::int64_t to, Bytes bytes);
+  void settle();
 
   topology::LinkMap map_;
-  std::variant<network::FairNetwork, network::FifoNetwork> network_;
+  std::unique_ptr<Links> links_;
   engine::EventQueue queue_;
   std::vector<Transfer> transfers_;
   std::vector<std::size_t> owner_;  ///< by the network's number of a message
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<topology::Hop>> routes_;
   std::vector<std::size_t> ended_;
+  std::int64_t under_way_ = 0;
 };
 
 }  // namespace orrery::serving

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "base/printable.h"
 #include "base/reader.h"
 
 namespace orrery::serving {
@@ -38,7 +39,14 @@ constexpr auto kFlags = std::to_array<Flag>({
     {"vllm", "num-gpu-blocks-override", "cache", "blocks"},
     {"sglang", "tp-size", "parallel", "tp"},
     {"sglang", "tp", "parallel", "tp"},
+    {"sglang", "tensor-parallel-size", "parallel", "tp"},
     {"sglang", "pp-size", "parallel", "pp"},
+    {"sglang", "pipeline-parallel-size", "parallel", "pp"},
+    {"sglang", "dp-size", "parallel", "dp"},
+    {"sglang", "dp", "parallel", "dp"},
+    {"sglang", "data-parallel-size", "parallel", "dp"},
+    {"sglang", "ep-size", "parallel", "ep"},
+    {"sglang", "ep", "parallel", "ep"},
     {"sglang", "max-running-requests", "scheduler", "max_num_seqs"},
     {"sglang", "chunked-prefill-size", "scheduler", "max_num_batched_tokens"},
     {"sglang", "context-length", "scheduler", "max_model_len"},
@@ -49,11 +57,16 @@ constexpr auto kFlags = std::to_array<Flag>({
     {"sglang", "disable-hybrid-swa-memory", "cache", "whole_windows", true},
     {"sglang", "cuda-graph-max-bs", "graphs", "largest"},
     {"trtllm", "tp-size", "parallel", "tp"},
+    {"trtllm", "tp", "parallel", "tp"},
     {"trtllm", "pp-size", "parallel", "pp"},
+    {"trtllm", "pp", "parallel", "pp"},
+    {"trtllm", "ep-size", "parallel", "ep"},
+    {"trtllm", "ep", "parallel", "ep"},
     {"trtllm", "max-batch-size", "scheduler", "max_num_seqs"},
     {"trtllm", "max-num-tokens", "scheduler", "max_num_batched_tokens"},
     {"trtllm", "max-seq-len", "scheduler", "max_model_len"},
     {"trtllm", "kv-cache-free-gpu-memory-fraction", "cache", "memory_utilization"},
+    {"trtllm", "kv-cache-free-gpu-mem-fraction", "cache", "memory_utilization"},
 });
 
 /// Puts a text into the field; the error is what would have been right.
@@ -150,6 +163,9 @@ struct SpokenFlag {
   std::optional<std::string> value;
 };
 std::optional<SpokenFlag> spoken_flag(const std::string& word) {
+  if (word == "-q") {  // vLLM's
+    return SpokenFlag{"quantization", {}};
+  }
   if (!word.starts_with("--") && !(word.starts_with("-") && word.size() > 2)) {
     return std::nullopt;
   }
@@ -160,6 +176,30 @@ std::optional<SpokenFlag> spoken_flag(const std::string& word) {
   }
   std::replace(flag.name.begin(), flag.name.end(), '_', '-');
   return flag;
+}
+
+/// A line that is no server's. Without words before the first flag nothing is said.
+void check_program(const std::string& framework, const std::vector<std::string>& words,
+                   Error& error) {
+  const auto flags = std::ranges::find_if(
+      words, [](const std::string& word) { return word.starts_with("-") && word != "-m"; });
+  const std::string name = framework == "trtllm" ? "trtllm" : framework;
+  bool named = flags == words.begin();
+  for (auto word = words.begin(); word != flags; ++word) {
+    named = named || word->find(name) != std::string::npos;
+    if (*word == "bench" && framework == "vllm") {
+      error.add({framework, {}, "vllm bench", "the line of a server: vllm serve MODEL ..."});
+    }
+  }
+  if (!named && error.empty()) {
+    error.add({framework,
+               {},
+               words.front(),
+               framework == "vllm"     ? "a line such as: vllm serve MODEL --max-num-seqs 128"
+               : framework == "sglang" ? "a line such as: python -m sglang.launch_server "
+                                         "--model-path MODEL"
+                                       : "a line such as: trtllm-serve MODEL --max_batch_size 64"});
+  }
 }
 
 }  // namespace
@@ -178,6 +218,7 @@ Result<ImportedEngine> import_engine(const std::string& framework,
   }
   Engine& engine = result.engine = std::move(*defaults);
   Error error;
+  check_program(framework, words, error);
   const std::vector<std::string> known = flags_of(framework);
   std::map<std::string, std::string> seen;     // section.field -> value
   std::map<std::string, std::string> flag_of;  // section.field -> flag
@@ -198,7 +239,9 @@ Result<ImportedEngine> import_engine(const std::string& framework,
       if (!apply_special(engine, name, value.value_or(""))) {
         result.ignored.push_back(
             {typed && value ? "--" + name + " " + *value : words[i],
-             "left out: no field of an engine says it" + did_you_mean("--" + name, known)});
+             name == "quantization"
+                 ? "left to the checkpoint, whose quantization_config says it"
+                 : "left out: no field of an engine says it" + did_you_mean("--" + name, known)});
       }
       continue;
     }
@@ -284,9 +327,10 @@ Result<LaunchLine> export_engine(const std::string& framework, const Engine& eng
       flags += (on ? " --" : " --no-") + std::string(flag.name);
     }
   }
-  line.text = (framework == "vllm"     ? "vllm serve " + model
-               : framework == "sglang" ? "python -m sglang.launch_server --model-path " + model
-                                       : "trtllm-serve " + model) +
+  line.text = (framework == "vllm" ? "vllm serve " + shell_quoted(model)
+               : framework == "sglang"
+                   ? "python -m sglang.launch_server --model-path " + shell_quoted(model)
+                   : "trtllm-serve " + shell_quoted(model)) +
               flags;
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin < flags.size();) {

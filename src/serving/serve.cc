@@ -4,30 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
+#include "serving/driver.h"
 #include "serving/fleet.h"
-#include "serving/lockstep.h"
-#include "serving/loop.h"
 
 namespace orrery::serving {
-
-void count_tokens(Run& run, Time first, Time end, std::int64_t tokens) {
-  constexpr std::int64_t kMostSeconds = 1'000'000;
-  if (end.is_overflow()) {
-    return;
-  }
-  const std::int64_t second = (end - first).value() / Time(1_s).value();
-  if (second >= kMostSeconds) {
-    return;
-  }
-  const auto place = static_cast<std::size_t>(second);
-  if (place >= run.tokens.size()) {
-    run.tokens.resize(place + 1);
-  }
-  run.tokens[place] += tokens;
-}
 
 namespace {
 
@@ -75,29 +59,12 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
 namespace {
 
 void check_fleet(const Engine& engine, Error& error) {
-  if (engine.dp > 1 && (engine.replicas > 1 || engine.prefill > 0 || engine.scales() ||
-                        engine.most_requests > 0 || engine.admit_rate > 0)) {
-    error.add({"", "fleet", {}, "one engine with dp > 1, without limits"});
-  }
   if (!engine.kernels.empty() && engine.prefill_tp > 0 && engine.prefill_tp != engine.tp) {
     error.add({"", "fleet.prefill_tp", std::to_string(engine.prefill_tp),
                fmt::format("{}, whose kernels were measured", engine.tp)});
   }
   if (engine.prefill > 0 && engine.scales()) {
     error.add({"", "fleet.most_replicas", {}, "0 with a pool for prompts"});
-  }
-  if (engine.prefill > 0 && engine.network > simulate::NetworkModel::flow) {
-    error.add({"", "--network", std::string(name_of(*engine.network)),
-               "ports, fifo or flow with a pool for prompts, whose transfers are no packets"});
-  }
-  for (const auto& [field, used] : {std::pair{"cache.tiers", !engine.tiers.empty()},
-                                    {"lora.slots", engine.adapter_slots > 0}}) {
-    if (used && (engine.dp > 1 || engine.prefill > 0)) {
-      error.add({"", field, {}, "engines with dp 1 and without a pool for prompts"});
-    }
-  }
-  if (engine.prefill > 0 && (engine.pp > 1 || engine.cp > 1)) {
-    error.add({"", "fleet.prefill", std::to_string(engine.prefill), "0 with pp or cp > 1"});
   }
   if (engine.prefill > 0 &&
       (engine.policy == scheduler::Policy::vllm_v0 || engine.policy == scheduler::Policy::mlfq)) {
@@ -173,6 +140,17 @@ void check_states(Run& run, const step::CacheBytes& cache, Error& error) {
     engine.prefix = false;
     run.notes.emplace_back("without prefix cache: states of recurrent layers are not kept");
   }
+}
+
+/// Mistakes in degrees of an engine of the pool for prompts, by the names of their fields.
+Error of_pool(Error error) {
+  for (Mistake& mistake : error.mistakes) {
+    constexpr std::array<std::string_view, 5> kDegrees{"tp", "pp", "dp", "ep", "cp"};
+    if (std::ranges::count(kDegrees, mistake.field) > 0) {
+      mistake.field = "fleet.prefill_" + mistake.field;
+    }
+  }
+  return error;
 }
 
 }  // namespace
@@ -255,14 +233,14 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
     server.machine_ = std::move(*all);
   }
   if (engine.prefill > 0) {
-    Engine prefill = engine;
-    prefill.tp = engine.prefill_tp > 0 ? engine.prefill_tp : engine.tp;
-    prefill.ep = engine.ep > 1 ? prefill.tp : 1;
-    auto computes = make_part(model, machine, prefill);
+    auto computes = make_part(model, machine, engine.for_prompts());
     if (!computes) {
-      return fail(std::move(computes.error()));
+      return fail(of_pool(std::move(computes.error())));
     }
     server.prefill_.emplace(std::move(*computes));
+    if (auto links = KvTransfers(server.machine_, engine.network).check(); !links) {
+      return fail(std::move(links.error()));
+    }
   }
   return server;
 }
@@ -274,10 +252,8 @@ Run Server::run(const std::vector<requests::Request>& requests, const ServeOptio
   run.max_concurrency = options.max_concurrency;
   run.rate = options.rate;
   Client client(requests, options.max_concurrency, options.think, run.engine.front_end);
-  if (run.engine.dp > 1) {
-    Lockstep(run, part_.cost, requests, client, options).go();
-  } else if (run.engine.replicas > 1 || run.engine.scales() || run.engine.most_requests > 0 ||
-             run.engine.admit_rate > 0 || prefill_) {
+  if (run.engine.replicas > 1 || run.engine.scales() || run.engine.most_requests > 0 ||
+      run.engine.admit_rate > 0 || prefill_) {
     const Fleet::Parts parts{.one = &part_.empty,
                              .cost = &part_.cost,
                              .prefill = prefill_ ? &prefill_->empty : nullptr,
@@ -285,9 +261,9 @@ Run Server::run(const std::vector<requests::Request>& requests, const ServeOptio
                              .machine = &machine_};
     Fleet(run, parts, requests, client, options).go();
   } else {
-    Loop loop(run, part_.cost, requests, client, options);
-    loop.run_until(Time::max());
-    loop.finish();
+    Driver driver(run, part_.cost, requests, client, options);
+    driver.run_until(Time::max());
+    driver.finish();
   }
   run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return run;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One run: an engine serves requests. The loop over engine steps and its clock.
+/// One run: an engine serves requests. Its steps and their clock (driver.h):
 ///
 ///   without lookahead   a step is scheduled when the last one is done and its tokens are known;
 ///                       step = accelerator + gap + host
 ///   asynchronous        the next step is scheduled while one runs, from what had arrived when that
 ///                       one began; step = max(accelerator + gap, host). A request that arrives
 ///                       while the engine is busy waits for the rest of a step and a further one.
-///   dp > 1              every copy has its own scheduler and KV cache and takes the request when
-///                       it has the fewest; all step together, as long as the slowest of them, each
-///                       padded to the most tokens (lockstep.h)
+///   dp > 1              every copy has its own scheduler, KV cache, tiers and adapters and takes
+///                       the request when it has the fewest; all step together, as long as the
+///                       slowest of them, each padded to the most tokens
 ///   pp > 1              up to pp steps are in flight, one per stage; a request is in one at a time
 ///   replicas, prefill   several engines behind a router (fleet.h), their number by the load
 ///
@@ -122,10 +122,6 @@ struct Run {
   double rate = 0;                   ///< ServeOptions'
   double wall_s = 0;
 };
-
-/// Counts so many tokens at `end`, in a run whose first request is sent at `first`; of the first
-/// eleven days.
-void count_tokens(Run& run, Time first, Time end, std::int64_t tokens);
 
 /// Blocks for requests: those stated, or what the memory holds.
 ///   blocks = floor(room / (block_size cache.per_token)) - null blocks

@@ -106,7 +106,8 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
     case graph::Node::Kind::collective:
       bound.collective = collective_index(
           {.group = node.group, .kind = node.collective, .bytes = node.bytes, .route = node.route});
-      bound.host_cost = workload_.host_dispatch;
+      bound.takes = node.by_engine ? Concurrent::messages : Concurrent::collectives;
+      bound.host_cost = node.by_engine ? Time(0) : workload_.host_dispatch;
       break;
     case graph::Node::Kind::copy:
       bound.collective = collective_index({.is_copy = true,
@@ -115,8 +116,9 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
                                            .tier = node.tier,
                                            .sharers = node.sharers,
                                            .direction = node.direction,
+                                           .continues = node.continues,
                                            .part = workload_.programs[program].part});
-      bound.host_cost = workload_.host_dispatch;
+      bound.host_cost = node.continues ? Time(0) : workload_.host_dispatch;
       break;
     case graph::Node::Kind::host:
       bound.collective =
@@ -124,6 +126,8 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
       break;
     case graph::Node::Kind::send:
     case graph::Node::Kind::receive:
+      bound.takes =
+          node.kind == graph::Node::Kind::send ? Concurrent::messages : Concurrent::nothing;
       bound.flow =
           flow_index(program, {node.kind == graph::Node::Kind::send, node.peer, node.channel});
       break;
@@ -196,14 +200,13 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
     phase.latency = collective.host;
     const machine::Machine& own = machine_of(collective.part);
     if (collective.host == Time(0)) {
-      phase.latency =
+      const Time alone =
           machine::copy_time(workload_, collective.bytes, collective.tier, collective.sharers, own);
-      if (collective.direction != graph::CopyDirection::none &&
-          machine::copy_port(collective.tier, own)) {
-        const auto tier = static_cast<std::size_t>(collective.tier);
-        phase.serialisation = phase.latency - own.device.memory[tier].latency;
-        phase.latency = own.device.memory[tier].latency;
-      }
+      const Time latency = machine::copy_latency(collective.tier, own);
+      const bool passes_port = collective.direction != graph::CopyDirection::none &&
+                               machine::copy_port(collective.tier, own).has_value();
+      phase.serialisation = passes_port ? alone - latency : Time(0);
+      phase.latency = alone - phase.serialisation - (collective.continues ? latency : Time(0));
     }
     return {phase};
   }

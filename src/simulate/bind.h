@@ -20,6 +20,26 @@ namespace orrery::simulate {
 enum class Concurrent : std::uint8_t { nothing, messages, collectives };
 inline constexpr std::size_t kConcurrentCount = 3;
 
+/// How many communications of each sort are in flight.
+struct ConcurrentCounts {
+  std::array<int, kConcurrentCount> active{};
+
+  void add(Concurrent sort, int change) { active[static_cast<std::size_t>(sort)] += change; }
+  ConcurrentCounts without(const ConcurrentCounts& others) const {
+    ConcurrentCounts left;
+    for (std::size_t sort = 0; sort < kConcurrentCount; ++sort) {
+      left.active[sort] = active[sort] - others.active[sort];
+    }
+    return left;
+  }
+  /// The sort that takes most.
+  Concurrent most() const {
+    return active[static_cast<std::size_t>(Concurrent::collectives)] > 0 ? Concurrent::collectives
+           : active[static_cast<std::size_t>(Concurrent::messages)] > 0  ? Concurrent::messages
+                                                                         : Concurrent::nothing;
+  }
+};
+
 /// One of a compute node. What is beside it takes its share whatever its number.
 struct BoundKernel {
   Time work{0};                                            ///< alone
@@ -37,6 +57,8 @@ struct BoundKernel {
 struct BoundNode {
   graph::Node::Kind kind = graph::Node::Kind::compute;
   bool host_sync = false;
+  Concurrent takes =
+      Concurrent::nothing;  ///< of communication: what it takes from kernels beside it
   graph::StreamIndex stream;
   graph::PhaseIndex phase;
   graph::GroupIndex group;
@@ -79,6 +101,7 @@ struct BoundCollective {
   graph::TokenRoute route{};    ///< Node::route
   Time host{0};                 ///< of work on the host; zero: a copy
   graph::CopyDirection direction = graph::CopyDirection::none;  ///< of a copy
+  bool continues = false;                                       ///< of a copy: Node::continues
   std::size_t part = 0;                                         ///< of a copy: of the machine
 
   friend auto operator<=>(const BoundCollective&, const BoundCollective&) = default;

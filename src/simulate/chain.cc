@@ -9,13 +9,13 @@ namespace {
 /// Counts the chain's own collectives, so that kernels beside them are as slow as in the loop.
 struct Unbooked {
   Concurrent outside = Concurrent::nothing;
-  int collectives = 0;
+  ConcurrentCounts own{};
 
   void begin_compute(Time, const BoundNode&) {}
   void end_compute(Time, const Job&) {}
-  void begin_collective(Time, const BoundNode&) { ++collectives; }
-  void end_collective(Time, const BoundNode&) { --collectives; }
-  Concurrent concurrent() const { return collectives > 0 ? Concurrent::collectives : outside; }
+  void begin_collective(Time, const BoundNode& node) { own.add(node.takes, 1); }
+  void end_collective(Time, const BoundNode& node) { own.add(node.takes, -1); }
+  Concurrent concurrent() const { return std::max(own.most(), outside); }
 };
 
 /// Finds the chains of one template, from node to node.
@@ -268,13 +268,21 @@ class Finder {
 
 }  // namespace
 
+ConcurrentCounts running_in(const Chain& chain, const BoundTemplate& shape,
+                            const ChainPlace& place) {
+  ConcurrentCounts own;
+  for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
+    if (place.end[lane] < Time::max() && !place.waits[lane]) {
+      own.add(shape.nodes[chain.lanes[lane][place.done[lane]].node].takes, 1);
+    }
+  }
+  return own;
+}
+
 Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host,
                Concurrent concurrent, bool joins) {
-  Unbooked book{.outside = concurrent};
+  Unbooked book{.outside = concurrent, .own = running_in(*run.chain, shape, run.place)};
   ChainPlace place = run.place;
-  for (std::size_t lane = 1; lane < run.chain->lane_count; ++lane) {
-    book.collectives += place.end[lane] < Time::max() && !place.waits[lane] ? 1 : 0;
-  }
   ChainWalk walk(*run.chain, shape, place, job, host, book);
   for (;;) {
     const Time now = place.next();

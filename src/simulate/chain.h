@@ -78,6 +78,10 @@ struct ChainPlace {
   Time next() const { return std::min({end[0], end[1], end[2]}); }
 };
 
+/// The chain's own communications in flight.
+ConcurrentCounts running_in(const Chain& chain, const BoundTemplate& shape,
+                            const ChainPlace& place);
+
 /// A chain in flight.
 struct ChainRun {
   const Chain* chain = nullptr;
@@ -96,10 +100,10 @@ struct LedgerBook {
   void begin_compute(Time now, const BoundNode& node) { ledger.begin_compute(now, node.phase); }
   void end_compute(Time now, const Job& job) { ledger.end_compute(now, job.stall(now)); }
   void begin_collective(Time now, const BoundNode& node) {
-    ledger.begin_communication(now, node.kind, node.group);
+    ledger.begin_communication(now, node.takes, node.group);
   }
   void end_collective(Time now, const BoundNode& node) {
-    ledger.end_communication(now, node.kind, node.group);
+    ledger.end_communication(now, node.takes, node.group);
   }
   Concurrent concurrent() const { return std::max(ledger.concurrent(), outside); }
 };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "collective/algorithm.h"
 #include "collective/cost.h"
 
 namespace orrery::simulate {
@@ -89,12 +90,10 @@ std::optional<std::string> asymmetric_collective(const graph::Workload& workload
     if (collective.is_copy || !holds(group.members.digits, atom)) {
       continue;
     }
-    const bool fixed_tree =
-        bound.algorithms()[collective.group] == collective::CollectiveAlgorithm::double_binary_tree;
+    const bool fixed = !collective::row_of(bound.algorithms()[collective.group]).alike;
     for (const collective::CollectivePhase& phase : bound.phases(static_cast<int>(i), 0)) {
-      const bool tree =
-          phase.algorithm == collective::CollectiveAlgorithm::double_binary_tree && fixed_tree;
-      if (tree || phase.kind == graph::CollectiveKind::broadcast) {
+      const bool differ = fixed && !collective::row_of(phase.algorithm).alike;
+      if (differ || phase.kind == graph::CollectiveKind::broadcast) {
         return fmt::format("{} uses {} {}, whose ranks have different neighbours", group.name,
                            name_of(phase.algorithm), name_of(phase.kind));
       }

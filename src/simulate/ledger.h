@@ -35,12 +35,10 @@ class Ledger {
 
   Time last() const { return last_; }
   /// Collectives, if there are any, take what messages take too.
-  Concurrent concurrent() const { return concurrent_without(0); }
-  /// If `collectives` of the active ones did not run.
-  Concurrent concurrent_without(int collectives) const {
-    return collectives_ > collectives ? Concurrent::collectives
-           : messages_ > 0            ? Concurrent::messages
-                                      : Concurrent::nothing;
+  Concurrent concurrent() const { return concurrent_without({}); }
+  /// If as many of the active ones as `others` says did not run.
+  Concurrent concurrent_without(const ConcurrentCounts& others) const {
+    return counts_.without(others).most();
   }
   const Breakdown& breakdown() const { return breakdown_; }
 
@@ -56,16 +54,17 @@ class Ledger {
     breakdown_.time[rows_->categories.of(phase_)] -= stall;
     breakdown_.time[rows_->categories.host()] += stall;
   }
-  void begin_communication(Time now, graph::Node::Kind kind, graph::GroupIndex group) {
+  /// `takes`: from kernels beside it.
+  void begin_communication(Time now, Concurrent takes, graph::GroupIndex group) {
     book(now);
-    count(kind, 1);
+    counts_.add(takes, 1);
     if (active_[*group]++ == 0) {
       active_groups_.push_back(group);
     }
   }
-  void end_communication(Time now, graph::Node::Kind kind, graph::GroupIndex group) {
+  void end_communication(Time now, Concurrent takes, graph::GroupIndex group) {
     book(now);
-    count(kind, -1);
+    counts_.add(takes, -1);
     if (--active_[*group] == 0) {
       std::erase(active_groups_, group);
     }
@@ -117,10 +116,6 @@ class Ledger {
   }
 
  private:
-  void count(graph::Node::Kind kind, int change) {
-    collectives_ += kind == graph::Node::Kind::collective ? change : 0;
-    messages_ += kind == graph::Node::Kind::send ? change : 0;
-  }
   /// The first category of an active communication.
   std::size_t exposed() const {
     std::size_t first = rows_->categories.bubble();
@@ -135,13 +130,14 @@ class Ledger {
   Time last_{0};
   graph::PhaseIndex phase_;
   bool computing_ = false;
-  int collectives_ = 0;
-  int messages_ = 0;
+  ConcurrentCounts counts_;
   std::vector<int> active_;  ///< by group
   std::vector<graph::GroupIndex> active_groups_;
 
   template <class Loop>
   friend class SteadyState;
+  template <class Loop>
+  friend class RunDescription;
 };
 
 }  // namespace orrery::simulate

@@ -36,6 +36,8 @@ class Loop {
   void take_shortcuts() { take_shortcuts_ = true; }
   /// Ranks and links change as it says; it must outlive the run. Without shortcuts.
   void strike(const faults::Schedule& faults) { faults_ = &faults; }
+  /// Breakdowns do not count the first `steps` of a run of several.
+  void warm_up(std::int64_t steps) { warm_steps_ = steps; }
   void on_progress(Progress progress) { progress_ = std::move(progress); }
 
   /// To the end, or to kEndOfTime: then queue.now() is there.
@@ -47,7 +49,13 @@ class Loop {
   std::vector<std::vector<graph::Instance>> take_instances() { return std::move(issued_); }
   const TimeCategories& categories() const { return rows_.categories; }
   Time finish(std::size_t rank) const { return ranks_[rank].ledger.last(); }
+  /// When all ranks have ended each step, of a run of several.
+  const std::vector<Time>& step_ends() const { return step_ends_; }
   const Breakdown& breakdown(std::size_t rank) const { return ranks_[rank].ledger.breakdown(); }
+  /// By rank, what was booked until the end of the warm-up, and of the last step. Empty: of one
+  /// step, without a warm-up, or of a run that stopped before.
+  const std::vector<Breakdown>& booked_warm() const { return booked_warm_; }
+  const std::vector<Breakdown>& booked_steps() const { return booked_steps_; }
   /// States at the end; a rank with unfinished instances waits for what never came.
   const std::vector<RankState>& ranks() const { return ranks_; }
   /// At the end: a rank whose source has more. The compute stream asks for instances
@@ -135,6 +143,9 @@ class Loop {
   std::uint32_t open_span(const Running& running);
   void close_span(std::uint32_t span, Time stall);
   void ask_again();
+  void note_step(RankIndex rank, std::int64_t instance);
+  void end_step();
+  std::vector<Breakdown> book_all();
 
   const graph::Workload& workload_;
   Binding& bound_;
@@ -162,11 +173,19 @@ class Loop {
   std::int64_t instances_ = 0;  ///< issued
   std::int64_t instances_total_ = 0;
   std::uint64_t completions_ = 0;
+  std::int64_t steps_ = 1;  ///< of the list
+  std::int64_t warm_steps_ = 0;
+  std::vector<Time> step_ends_;
+  std::size_t behind_ = 0;  ///< ranks that have not ended step number step_ends_.size()
+  std::vector<Breakdown> booked_warm_;
+  std::vector<Breakdown> booked_steps_;
   bool record_spans_ = false;
   bool take_shortcuts_ = false;
 
   template <class L>
   friend class SteadyState;
+  template <class L>
+  friend class RunDescription;
 };
 
 }  // namespace orrery::simulate

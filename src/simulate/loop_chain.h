@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// This part of the loop handles chains (chain.h; members of Loop; loop.cc includes it).
+/// This part of the loop handles chains (chain.h; members of Loop; loop_events.h includes it).
 #pragma once
 
 #include <cassert>
@@ -126,11 +126,9 @@ void Loop<Transport>::push_chain_end(RankIndex index) {
 /// Returns what runs beside the chain's kernels, apart from its own collectives.
 template <class Transport>
 Concurrent Loop<Transport>::outside_of_chain(const RankState& rank) const {
-  int own = 0;
-  for (std::size_t lane = 1; lane < rank.chain.chain->lane_count; ++lane) {
-    own += rank.chain.place.end[lane] < Time::max() && !rank.chain.place.waits[lane] ? 1 : 0;
-  }
-  return rank.ledger.concurrent_without(own);
+  const ChainRun& run = rank.chain;
+  return rank.ledger.concurrent_without(
+      running_in(*run.chain, *rank.window[run.instance].shape, run.place));
 }
 
 template <class Transport>

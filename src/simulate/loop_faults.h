@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// This part of the loop applies faults (members of Loop; loop.cc includes it).
+/// This part of the loop applies faults (members of Loop; loop_events.h includes it).
 #pragma once
 
 #include <utility>

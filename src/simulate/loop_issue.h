@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How the loop asks for instances (members of Loop; loop.cc includes it).
+/// How the loop asks for instances (members of Loop; loop_events.h includes it).
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// This part of the loop handles collectives, copies and messages (members of Loop; loop.cc
+/// This part of the loop handles collectives, copies and messages (members of Loop; loop_events.h
 /// includes it).
 #pragma once
 
@@ -16,7 +16,7 @@ void Loop<Transport>::communication_began(RankIndex index, const BoundNode& node
   if (rank.chain.chain != nullptr) {
     walk_chain(index, queue_.now());
   }
-  rank.ledger.begin_communication(queue_.now(), node.kind, node.group);
+  rank.ledger.begin_communication(queue_.now(), node.takes, node.group);
   touch(index);
 }
 
@@ -26,7 +26,7 @@ void Loop<Transport>::communication_ended(RankIndex index, const BoundNode& node
   if (rank.chain.chain != nullptr) {
     walk_chain(index, queue_.now());
   }
-  rank.ledger.end_communication(queue_.now(), node.kind, node.group);
+  rank.ledger.end_communication(queue_.now(), node.takes, node.group);
   touch(index);
 }
 

@@ -6,16 +6,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "engine/event_queue.h"
 #include "machine/machine.h"
-#include "machine/network/fair.h"
-#include "machine/network/fifo.h"
-#include "machine/network/flit/network.h"
+#include "machine/network/analytical.h"
 #include "machine/network/link_faults.h"
-#include "machine/network/packet_links.h"
 #include "machine/topology/link_map.h"
 #include "simulate/bind.h"
 #include "simulate/message_plans.h"
@@ -30,8 +26,12 @@ namespace orrery::simulate {
 /// route (transport.h). What a collective is made of says collective/phase_messages.h; how messages
 /// share links says `Links`, a model of machine/network:
 ///
-///   id   = start(bytes, route, queue)
+///   id   = start(bytes, route, queue)  or start(ends, route, queue), with the devices and bytes
 ///   done = handle(event, queue)        settle(queue)
+///   kTraits                            what more it can (machine/network/analytical.h)
+///   check(), stall()                   if it has them: mistakes; what keeps messages from arriving
+///
+/// It is made of the number of links, or of the LinkMap and its settings in the machine.
 ///
 /// A phase begins when the one before has ended for all members.
 ///
@@ -40,23 +40,12 @@ namespace orrery::simulate {
 template <class Links>
 class MessageTransport {
  public:
-  /// By message_fold.h: what is alike shares alike, but is not first come first served alike.
-  static constexpr bool kFolds = std::is_same_v<Links, network::FairNetwork>;
-  /// Whether settle() must come last: after it nothing may be pushed for before what it has pushed.
-  static constexpr bool kLooksAhead =
-      std::is_same_v<Links, flit::FlitNetwork> || std::is_same_v<Links, network::PacketLinks>;
-  /// Only where rates follow: fifo has booked when messages pass, flits know no other capacity.
-  static constexpr bool kLinksChange = std::is_same_v<Links, network::FairNetwork>;
-  /// Repeats are told only by what has rates: what is on the links must be the same again.
-  static constexpr bool kRepeats = std::is_same_v<Links, network::FairNetwork>;
+  static constexpr network::LinksTraits kTraits = Links::kTraits;
+  static constexpr bool kFolds = kTraits.alike;  ///< by message_fold.h
+  static constexpr bool kLooksAhead = kTraits.looks_ahead;
+  static constexpr bool kLinksChange = kTraits.links_change;
+  static constexpr bool kRepeats = kTraits.repeats;
   static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
-  /// Whether messages that leave in order (MessageList::next) must be held back: where they would
-  /// share a link. Ports and routers send first what came first.
-  static constexpr bool kHolds =
-      std::is_same_v<Links, network::FairNetwork> || std::is_same_v<Links, network::PacketLinks>;
-  static constexpr bool kTellsLeaving = std::is_same_v<Links, network::FairNetwork>;
-  /// Work of a run is counted first where what a message costs depends on its bytes.
-  static constexpr bool kCounts = std::is_same_v<Links, network::PacketLinks>;
 
   MessageTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
                    engine::EventQueue& queue, bool shortcuts = true);
@@ -70,7 +59,7 @@ class MessageTransport {
     if (auto ok = plans_.check(workload, network); !ok) {
       return ok;
     }
-    if constexpr (kCounts) {
+    if constexpr (kTraits.by_byte) {
       return count_work(workload, network);
     }
     return {};
@@ -81,9 +70,9 @@ class MessageTransport {
   void begin_message(Activity id, const FlowRoute& route, Bytes bytes);
   std::optional<Activity> handle(const engine::EventQueue::Event& event);
   void settle();
-  /// How much of its work a run has done (kCounts): told instead of the instances issued.
+  /// How much of its work a run has done (kTraits.by_byte): told instead of the instances issued.
   void on_progress(Progress progress)
-    requires kCounts
+    requires(Links::kTraits.by_byte)
   {
     progress_ = std::move(progress);
   }
@@ -180,10 +169,5 @@ class MessageTransport {
   std::vector<MessageSpan> messages_;      ///< begun; those in flight end at Time::max()
   std::vector<std::size_t> message_span_;  ///< by TransferId, if recorded
 };
-
-extern template class MessageTransport<network::FifoNetwork>;
-extern template class MessageTransport<network::FairNetwork>;
-extern template class MessageTransport<flit::FlitNetwork>;
-extern template class MessageTransport<network::PacketLinks>;
 
 }  // namespace orrery::simulate

@@ -1,36 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
-#include "base/names.h"
+#include "base/listed_names.h"
+#include "base/result.h"
+
+namespace orrery::graph {
+struct Workload;
+}
+namespace orrery::machine {
+struct Machine;
+}
 
 namespace orrery::simulate {
 
-/// How collectives and messages share the network's links (docs/models/network.md). What runs each
-/// is a row of kNetworks (simulate.cc).
+struct SimulateOptions;
+struct Timeline;
+
+/// A network model says how collectives and messages share the network's links
+/// (docs/models/network.md). The enumeration names those that the code asks for; others have a row
+/// alone.
 enum class NetworkModel : std::uint8_t { ports, fifo, flow, flit, packet };
-constexpr auto named_values(NetworkModel) {
-  return std::to_array<Named<NetworkModel>>({
-      {NetworkModel::ports, "ports",
-       "a phase of a collective occupies its links at once, for its closed form; who shares a link "
-       "gets less of all of its own. Ranks alike are simulated once"},
-      {NetworkModel::fifo, "fifo",
-       "every message of every collective holds every link of its way, first come first served; "
-       "one "
-       "waits only for what it needs"},
-      {NetworkModel::flow, "flow",
-       "every message of every collective is a flow; links are shared by max-min fairness, and "
-       "what "
-       "a flow cannot use is given to others"},
-      {NetworkModel::flit, "flit",
-       "every message of every collective is packets of flits through virtual-channel routers with "
-       "finite buffers, cycle by cycle; in closed form while messages do not meet"},
-      {NetworkModel::packet, "packet",
-       "every message of every collective is packets in queues of the links that they pass, as "
-       "store-and-forward switches and a protocol of senders and receivers have it (`packet` of "
-       "the machine file)"},
-  });
+
+/// A network model as a row: its names, and what runs a workload on it (networks.cc).
+struct NetworkRow {
+  NetworkModel value{UINT8_MAX};  ///< left out by a model that the code does not name
+  std::string_view name;
+  std::string_view sentence;                    ///< for help texts
+  std::vector<std::string_view> meant_by = {};  ///< what others call it: did you mean ...?
+  bool links_change = false;                    ///< links may change while it runs
+  bool by_byte = false;                         ///< work grows with the bytes, not the messages
+  Result<Timeline> (*run)(const graph::Workload&, const machine::Machine&,
+                          const SimulateOptions&) = nullptr;
+};
+
+/// All of them: those that the code names in the order of the enumeration, then others by name.
+const std::vector<NetworkRow>& networks();
+
+inline const NetworkRow& row_of(NetworkModel model) {
+  return networks()[static_cast<std::size_t>(model)];
 }
+
+/// The models of this library, and the list that networks() puts in order: these, unless a program
+/// that links it defines a network_list() of its own.
+std::vector<NetworkRow> shipped_networks();
+std::vector<NetworkRow> network_list();
+
+constexpr ListedNames<NetworkModel> named_values(NetworkModel /*any*/) {
+  return {};
+}
+const std::vector<Named<NetworkModel>>& listed_values(NetworkModel any);
 
 }  // namespace orrery::simulate

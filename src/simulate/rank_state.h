@@ -63,11 +63,12 @@ class InstanceWindow {
   }
 
   /// Every instance becomes a later one of the same kind.
-  void shift(std::int64_t numbers, std::int64_t microbatches) {
+  void shift(std::int64_t numbers, std::int64_t microbatches, std::int64_t steps) {
     std::vector<InstanceSlot> moved(slots_.size());
     for (std::int64_t i = oldest_; i < issued_; ++i) {
       InstanceSlot& slot = (*this)[i];
       slot.instance.microbatch += microbatches;
+      slot.instance.step += steps;
       moved[index(i + numbers)] = std::move(slot);
     }
     slots_ = std::move(moved);
@@ -127,6 +128,7 @@ struct RankState {
   Ledger ledger;
   InstanceWindow window;
   std::vector<StreamState> streams;
+  std::int64_t steps_ended = 0;  ///< whose kernels are done, with those of steps before them
 
   StreamState& stream(graph::StreamIndex index) { return streams[*index]; }
   const StreamState& stream(graph::StreamIndex index) const { return streams[*index]; }

@@ -4,21 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "simulate/bind.h"
-#include "simulate/chain.h"
-#include "simulate/fault_places.h"
-#include "simulate/fold.h"
-#include "simulate/loop.h"
-#include "simulate/message_fold.h"
-#include "simulate/message_transport.h"
-#include "simulate/transport.h"
-#include "simulate/wiring.h"
+#include "simulate/network_model.h"
+#include "simulate/rank_state.h"
 
 namespace orrery::simulate {
 namespace {
@@ -57,7 +50,8 @@ std::optional<std::string> waiting_node(const graph::Workload& workload, const R
   return std::nullopt;
 }
 
-/// Returns what ranks that did not finish wait for; empty when all finished.
+}  // namespace
+
 std::vector<std::string> unfinished(const graph::Workload& workload,
                                     const std::vector<RankState>& ranks) {
   std::vector<std::string> waiting;
@@ -86,160 +80,47 @@ Error deadlock(const std::vector<std::string>& waiting, const std::vector<std::s
   return error;
 }
 
-/// Time after a rank's end counts as bubble, so that every breakdown sums to the step time.
 void close_breakdowns(Timeline& timeline) {
+  timeline.step_time = timeline.run_time;
   for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
     timeline.by_rank[i].time[timeline.categories.bubble()] +=
         timeline.step_time - timeline.finish[i];
   }
 }
 
-/// From what the ranks have done to the timeline; fold and ranks are there already.
-template <class Transport>
-Timeline finish(Timeline timeline, Loop<Transport>& loop) {
-  timeline.categories = loop.categories();
-  timeline.events = loop.events();
-  timeline.spans = loop.take_spans();
-  timeline.instances = loop.take_instances();
-  std::size_t critical = 0;
-  for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
-    timeline.finish.push_back(loop.finish(i));
-    timeline.by_rank.push_back(loop.breakdown(i));
-    critical = timeline.finish[i] > timeline.finish[critical] ? i : critical;
+namespace {
+
+/// Returns what was booked from one moment to another, over the steps in between; rounded so that
+/// the categories sum to the step time.
+Breakdown mean_of(const Breakdown& before, const Breakdown& after, std::int64_t steps) {
+  Breakdown mean = after;
+  Time sum{0};
+  for (std::size_t row = 0; row < mean.time.size(); ++row) {
+    const Time until = sum + after.time[row] - before.time[row];
+    mean.time[row] = Time(until.value() / steps) - Time(sum.value() / steps);
+    sum = until;
   }
-  timeline.step_time = timeline.finish[critical];
-  if (timeline.stopped) {  // faults may go on for long
-    timeline.stopped->at = timeline.step_time;
+  for (std::size_t group = 0; group < mean.hidden.size(); ++group) {
+    mean.hidden[group] = Time((after.hidden[group] - before.hidden[group]).value() / steps);
   }
-  close_breakdowns(timeline);
-  timeline.critical_rank = timeline.ranks[critical];
-  timeline.breakdown = timeline.by_rank[critical];
-  return timeline;
+  return mean;
 }
-
-template <class Transport>
-void set_up(Loop<Transport>& loop, Transport& transport, const faults::Schedule& faults,
-            const SimulateOptions& options) {
-  const bool faulty = !options.faults.empty();
-  if (options.record_spans) {
-    loop.record_spans();
-  } else if (options.shortcuts && !faulty && !options.record_messages) {  // none is left out
-    loop.take_shortcuts();
-  }
-  if (faulty) {
-    transport.expect_faults();
-    loop.strike(faults);
-  }
-  if constexpr (requires { transport.record_messages(); }) {
-    if (options.record_messages) {
-      transport.record_messages();
-    }
-  }
-  if constexpr (requires { transport.on_progress(options.progress); }) {
-    transport.on_progress(options.progress);
-  } else {
-    loop.on_progress(options.progress);
-  }
-}
-
-template <class Transport>
-std::vector<std::string> stalls_of(const Transport& transport) {
-  if constexpr (requires { transport.stalls(); }) {
-    return transport.stalls();
-  } else {
-    return {};
-  }
-}
-
-template <class Transport>
-Fold fold_of(const graph::Workload& workload, const machine::Machine& machine, Binding& bound,
-             const SimulateOptions& options) {
-  constexpr bool kMessages = Transport::kPhases == PhaseChoice::with_messages;
-  const bool recorded = kMessages && options.record_messages;
-  const bool laid = machine.wires.graph != nullptr && !kMessages;
-  const std::optional<std::string> refusal =
-      !options.fold             ? std::optional<std::string>("folding is switched off")
-      : !options.faults.empty() ? std::optional<std::string>("faults tell ranks apart")
-      : !Transport::kFolds      ? std::optional<std::string>("every message is simulated")
-      : recorded                ? std::optional<std::string>("every message is recorded")
-      : laid ? std::optional<std::string>("ways on the machine's topology differ from rank to rank")
-             : std::nullopt;
-  return kMessages ? fold_messages(workload, machine, bound, refusal)
-                   : fold_ranks(workload, machine, bound, refusal);
-}
-
-template <class Transport>
-Result<Timeline> run(const graph::Workload& workload, const machine::Machine& machine,
-                     const SimulateOptions& options) {
-  const bool laid = machine.wires.graph != nullptr;
-  Binding bound(workload, machine, options.algorithms,
-                laid ? PhaseChoice::with_messages : Transport::kPhases);
-  bound.bind_all();
-  Fold fold = fold_of<Transport>(workload, machine, bound, options);
-  const Wiring wiring(workload, bound, fold);
-  engine::EventQueue queue;
-  Transport transport = [&] {
-    if constexpr (std::is_constructible_v<Transport, const Wiring&, Binding&,
-                                          const machine::Machine&, engine::EventQueue&, bool>) {
-      return Transport(wiring, bound, machine, queue, options.shortcuts);
-    } else {
-      return Transport(wiring, bound, machine, queue);
-    }
-  }();
-  if (auto ok = transport.check(workload, name_of(options.network)); !ok) {
-    return fail(std::move(ok.error()));
-  }
-  const auto faults =
-      options.faults.empty()
-          ? Result<faults::Schedule>(faults::Schedule{})
-          : faults::schedule_of(options.faults, fault_places(machine, name_of(options.network),
-                                                             Transport::kLinksChange));
-  if (!faults) {
-    return fail(faults.error());
-  }
-  Loop<Transport> loop(workload, bound, wiring, transport, queue);
-  set_up(loop, transport, *faults, options);
-  loop.run();
-  if (queue.now() >= kEndOfTime) {
-    return fail("the step takes longer than 106 days, beyond the range of simulated time");
-  }
-  Timeline timeline;
-  if (const auto waiting = unfinished(workload, loop.ranks()); !waiting.empty()) {
-    if (options.faults.empty()) {
-      return fail(deadlock(waiting, stalls_of(transport)));
-    }
-    timeline.stopped = {queue.now(), deadlock(waiting, faults->losses)};
-  } else if (const RankState* rank = loop.left_over()) {
-    return fail(
-        fmt::format("rank {}: instance {} is never issued, for the two before it have nothing "
-                    "on the compute stream",
-                    rank->number, rank->window.issued()));
-  }
-  if constexpr (requires { transport.take_messages(); }) {
-    timeline.messages = transport.take_messages();
-  }
-  timeline.ranks = std::move(fold.ranks);
-  timeline.fold = std::move(fold.report);
-  return finish(std::move(timeline), loop);
-}
-
-struct Network {
-  NetworkModel model;
-  Result<Timeline> (*run)(const graph::Workload&, const machine::Machine&, const SimulateOptions&);
-};
-
-/// How to run each of kNames<NetworkModel>, in its order.
-constexpr std::array kNetworks{
-    Network{NetworkModel::ports, run<PortTransport>},
-    Network{NetworkModel::fifo, run<MessageTransport<network::FifoNetwork>>},
-    Network{NetworkModel::flow, run<MessageTransport<network::FairNetwork>>},
-    Network{NetworkModel::flit, run<MessageTransport<flit::FlitNetwork>>},
-    Network{NetworkModel::packet, run<MessageTransport<network::PacketLinks>>},
-};
-static_assert(std::ranges::equal(kNetworks, kNames<NetworkModel>, {}, &Network::model,
-                                 &Named<NetworkModel>::value));
 
 }  // namespace
+
+void average_steps(Timeline& timeline, const std::vector<Breakdown>& booked_warm,
+                   const std::vector<Breakdown>& booked, std::int64_t warm_steps) {
+  const std::int64_t steps = std::ssize(timeline.step_ends) - warm_steps;
+  const Time begin =
+      warm_steps > 0 ? timeline.step_ends[static_cast<std::size_t>(warm_steps) - 1] : Time(0);
+  timeline.step_time = Time((timeline.step_ends.back() - begin).value() / steps);
+  for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
+    Breakdown none = booked[i];
+    none.time.assign(none.time.size(), Time(0));
+    none.hidden.assign(none.hidden.size(), Time(0));
+    timeline.by_rank[i] = mean_of(warm_steps > 0 ? booked_warm[i] : none, booked[i], steps);
+  }
+}
 
 Result<Timeline> simulate(const graph::Workload& workload, const machine::Machine& machine,
                           const SimulateOptions& options) {
@@ -251,7 +132,12 @@ Result<Timeline> simulate(const graph::Workload& workload, const machine::Machin
     return fail(
         fmt::format("the plan needs {} devices, the machine has {}", workload.ranks, devices));
   }
-  return kNetworks[static_cast<std::size_t>(options.network)].run(workload, machine, options);
+  const std::int64_t steps = workload.source->list() ? workload.source->list()->steps() : 1;
+  if (options.warm_steps < 0 || options.warm_steps >= steps) {
+    return fail(fmt::format("a warm-up of {} steps leaves none of {} to measure",
+                            options.warm_steps, steps));
+  }
+  return row_of(options.network).run(workload, machine, options);
 }
 
 }  // namespace orrery::simulate

@@ -22,6 +22,7 @@ struct SimulateOptions {
   /// Off with faults, and then no rank stands for others.
   bool shortcuts = true;
   bool record_messages = false;  ///< Timeline::messages
+  std::int64_t warm_steps = 0;   ///< of a run of several: left out of Timeline's means
   faults::FaultPlan faults = {};
   NetworkModel network = NetworkModel::ports;
   collective::AlgorithmChoice algorithms = {};

@@ -62,6 +62,7 @@ struct Span {
   int node = 0;
   int chunk = 0;
   std::int64_t microbatch = 0;
+  std::int64_t step = 0;
   Time begin{0};
   Time end{0};
   Time host_stall{0};  ///< part of a compute span in which it waited for the host
@@ -100,13 +101,20 @@ struct FoldReport {
   std::vector<std::string> reasons;  ///< why a digit of the rank numbers was not folded
 };
 
+/// The times of a run. Of several steps, step_time and the breakdowns are means over the steps
+/// after the warm-up: from when every rank has ended the last step of the warm-up to when every
+/// rank has ended the last step.
 struct Timeline {
   Time step_time{0};
+  Time run_time{0};  ///< from the beginning until all is done
+  /// When every rank's kernels of a step and of those before it are done, by step; one step: the
+  /// end of the run.
+  std::vector<Time> step_ends;
   std::int64_t critical_rank = 0;   ///< finishes last (the lowest such)
   TimeCategories categories;        ///< of all breakdowns
   Breakdown breakdown;              ///< of the critical rank
   std::vector<std::int64_t> ranks;  ///< simulated ranks, ascending
-  std::vector<Time> finish;         ///< of each simulated rank
+  std::vector<Time> finish;         ///< of each simulated rank, from the beginning
   std::vector<Breakdown> by_rank;   ///< of each simulated rank
   std::uint64_t events = 0;         ///< node completions
   FoldReport fold;

@@ -19,7 +19,7 @@
 ///   kRepeats                                         whether steady.h may jump over periods
 ///   kPhases                                          the phases that it can move (bind.h)
 ///
-/// Events that a transport pushes have kind kFirstTransportEvent or above. kNetworks (simulate.cc)
+/// Events that a transport pushes have kind kFirstTransportEvent or above. networks.cc
 /// lists the transports.
 #pragma once
 

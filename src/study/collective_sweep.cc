@@ -50,7 +50,7 @@ class SizesDone {
  public:
   SizesDone(simulate::NetworkModel network, const std::vector<Bytes>& sizes,
             const simulate::Progress& progress)
-      : by_byte_(network == simulate::NetworkModel::packet), progress_(progress) {
+      : by_byte_(row_of(network).by_byte), progress_(progress) {
     for (const Bytes bytes : sizes) {
       all_ += work_of(bytes);
     }

@@ -112,7 +112,7 @@ class Walk {
       : workload_(workload), timeline_(timeline), machine_(machine) {}
 
   CriticalPath run() {
-    now_ = timeline_.step_time;
+    now_ = timeline_.run_time;
     next_ = last_of(timeline_.critical_rank);
     while (now_ > Time(0)) {
       if (next_ == simulate::Span::kNone) {
@@ -123,7 +123,7 @@ class Walk {
         step(span(next_));
       }
     }
-    return sum_.finish(timeline_.step_time);
+    return sum_.finish(timeline_.run_time);
   }
 
  private:

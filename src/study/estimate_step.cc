@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/estimate_step.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "base/beyond_time.h"
 #include "machine/device_groups.h"
 #include "study/run.h"
 #include "workload/memory/footprint.h"
@@ -26,18 +23,11 @@ Result<StepEstimate> estimate_step(const zoo::Model& model, const machine::Machi
     return fail(memory.error());
   }
   estimate::Estimator estimator(model, own);
-  const auto time = estimator.estimate(resolved);
-  const auto bound = estimator.lower_bound(resolved);
-  if (!time || !bound) {
-    return fail(time ? bound.error() : time.error());
+  const auto time = estimator.interval(resolved);
+  if (!time) {
+    return fail(time.error());
   }
-  for (const Time part :
-       {*bound, time->step_time, time->compute, time->exposed, time->bubble, time->tail}) {
-    if (part.is_overflow()) {
-      return fail(fmt::format("the step {}", kBeyondTime));
-    }
-  }
-  StepEstimate result{.devices = plan.devices(), .time = *time, .lower_bound = *bound};
+  StepEstimate result{.devices = plan.devices(), .time = *time};
   const auto fullest = std::ranges::min_element(
       *memory, {},
       [](const footprint::StageMemory& stage) { return stage.capacity - stage.total(); });

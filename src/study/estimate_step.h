@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One training step without events, from descriptions to figures: what `orrery estimate` prints.
+/// One training step as an interval, from descriptions to figures: what `orrery estimate` prints.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,8 @@ namespace orrery::study {
 
 struct StepEstimate {
   std::int64_t devices = 0;
-  estimate::Estimate time;
-  Time lower_bound{0};  ///< never above the simulated time
-  Bytes memory{0};      ///< of the fullest stage, as run_step() has it
+  estimate::Interval time;
+  Bytes memory{0};  ///< of the fullest stage, as run_step() has it
   Bytes capacity{0};
   bool fits = true;
 };

@@ -326,11 +326,17 @@ Result<std::vector<Query>> read_queries(const CsvTable& table) {
       error.add({table.file + ":1", "header", "", fmt::format("column '{}' is missing", name)});
     }
   }
+  std::vector<std::string> known{"dtype"};  // as calibrate reads `type`
+  Query::fields([&](std::string_view name, auto, std::string_view) { known.emplace_back(name); });
+  // Of tables of measured kernels: where they come from, and what is to be predicted.
+  known.insert(known.end(), {"device", "framework", "library", "version", "op_name",
+                             "kernel_source", "latency", "latency_us", "time_us"});
+  error.add(unknown_columns(table, known));
   std::vector<Query> queries;
   for (const CsvRow& row : table.rows) {
     Query query;
     Query::fields([&](std::string_view name, auto member, std::string_view) {
-      const bool other_name = name == "type" && !table.column(name);  // as calibrate reads
+      const bool other_name = name == "type" && !table.column(name);
       take(row, table.column(other_name ? "dtype" : name), table, query.*member, error);
     });
     queries.push_back(std::move(query));

@@ -102,9 +102,10 @@ class RankMemory {
     for (const graph::Template& t : program_.templates) {
       held_.push_back(allocations_of(t));
     }
-    std::map<std::tuple<int, int, std::int64_t>, InstanceSpans> instances;
+    std::map<std::tuple<int, int, std::int64_t, std::int64_t>, InstanceSpans> instances;
     for (const simulate::Span* span : spans_of_rank) {
-      InstanceSpans& spans = instances[{span->template_index, span->chunk, span->microbatch}];
+      InstanceSpans& spans =
+          instances[{span->template_index, span->chunk, span->microbatch, span->step}];
       spans.resize(shape(span->template_index).nodes.size());
       spans[static_cast<std::size_t>(span->node)] = span;
     }

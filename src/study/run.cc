@@ -143,8 +143,11 @@ Result<void> measure_memory(Run& run, const RunOptions& options) {
 }
 
 Result<void> lower_plan(Run& run, const RunOptions& how) {
-  parallel::LowerOptions options{
-      .skip = how.skip, .observe = {}, .machine = &run.machine, .fuse_communication = how.fuse};
+  parallel::LowerOptions options{.skip = how.skip,
+                                 .observe = {},
+                                 .machine = &run.machine,
+                                 .fuse_communication = how.fuse,
+                                 .steps = how.steps};
   Stopwatch watch;
   if (how.verify_passes) {
     options.observe = [&](const std::string& pass, const graph::Workload&) {
@@ -166,7 +169,8 @@ Result<void> lower_plan(Run& run, const RunOptions& how) {
 Result<void> write_strategy(Run& run, const RunOptions& options) {
   Error mistakes;
   for (const auto& [flag, given] :
-       {std::pair("--skip", !options.skip.empty()), std::pair("--fuse", options.fuse)}) {
+       {std::pair("--skip", !options.skip.empty()), std::pair("--fuse", options.fuse),
+        std::pair("--steps", options.steps > 1)}) {
     if (given) {
       mistakes.add({flag, {}, {}, "contradicts a plan's strategy, which no pass makes"});
     }
@@ -191,6 +195,7 @@ Result<void> simulate_step(Run& run, const RunOptions& options) {
                                       .record_spans = options.record_spans,
                                       .shortcuts = options.shortcuts,
                                       .record_messages = options.record_messages,
+                                      .warm_steps = options.warm_steps,
                                       .faults = options.faults,
                                       .network = options.network,
                                       .algorithms = run.algorithms,
@@ -285,6 +290,7 @@ Result<Run> run_step(const zoo::Model& model, const machine::Machine& machine,
   run.plan = plan;
   run.devices = devices;
   run.network = options.network;
+  run.warm_steps = options.warm_steps;
   Result<void> ok = prepare(run);
   if (ok && !plan.strategy.empty()) {
     ok = write_strategy(run, options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One training step from descriptions to figures: what `orrery simulate` prints and every table of
-/// many runs is made of.
+/// One training step, or the mean of several, from descriptions to figures: what `orrery simulate`
+/// prints and every table of many runs is made of.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,8 @@ struct RunOptions {
   bool verify_passes = false;
   std::set<std::string> skip = {};   ///< lowering passes to leave out
   bool fuse = false;                 ///< LowerOptions::fuse_communication
+  std::int64_t steps = 1;            ///< LowerOptions::steps
+  std::int64_t warm_steps = 0;       ///< SimulateOptions::warm_steps
   simulate::Progress progress = {};  ///< of the simulation, or of the advice
 };
 

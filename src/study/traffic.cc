@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "collective/algorithm.h"
 #include "collective/chunked.h"
 #include "collective/group_extents.h"
 #include "machine/topology/link_map.h"
@@ -49,12 +50,13 @@ class TrafficSum {
 
   Traffic run() {
     for (role_ = 0; role_ < static_cast<int>(ranks_.size()); ++role_) {
+      const auto steps = static_cast<double>(workload_.source->list()->steps());
       places_.clear();
       crossings_.clear();
       const std::vector<graph::Template>& templates = workload_.program_of(role_).templates;
       const std::vector<std::int64_t> issued = issues(templates.size());
       for (std::size_t i = 0; i < templates.size(); ++i) {
-        times_ = static_cast<double>(issued[i]);
+        times_ = static_cast<double>(issued[i]) / steps;
         for (const graph::Node& node : templates[i].nodes) {
           add(node);
         }
@@ -206,14 +208,8 @@ class TrafficSum {
     if (phases.empty()) {
       return sent_share(node.collective, members);
     }
-    switch (phases.front().algorithm) {
-      case collective::CollectiveAlgorithm::in_switch:
-        return 1 + 1 / members;
-      case collective::CollectiveAlgorithm::one_shot:
-        return members - 1;
-      default:
-        return sent_share(node.collective, members);
-    }
+    const auto sent = collective::row_of(phases.front().algorithm).sent;
+    return sent ? sent(members) : sent_share(node.collective, members);
   }
 
   void add_send(const graph::Node& node) {
@@ -242,7 +238,7 @@ class TrafficSum {
   std::map<std::size_t, std::vector<Place>> places_;  ///< of the role's ranks, by group
   /// Crossings of its messages, by peer: how many ranks' cross each dimension outermost.
   std::map<std::int64_t, std::vector<std::int64_t>> crossings_;
-  double times_ = 0;  ///< how often a rank of the role runs the node that is added
+  double times_ = 0;  ///< how often a rank of the role runs the node that is added, a step
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ struct WorkloadRun {
   std::int64_t devices = 0;
   simulate::NetworkModel network = simulate::NetworkModel::ports;
   simulate::Timeline timeline;
+  std::int64_t warm_steps = 0;   ///< SimulateOptions::warm_steps
   double wall_s = 0;             ///< of the whole run, in this process
   std::vector<PassTime> passes;  ///< wall time: "lower" (or each pass), "simulate"
   /// By simulated rank; empty unless spans are recorded and the workload allocates memory.

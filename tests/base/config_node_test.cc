@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/format.h"
+#include "base/reader.h"
 
 namespace orrery {
 namespace {
@@ -193,6 +194,29 @@ RC_GTEST_PROP(ConfigNode, JunkNeverCrashes, (const std::string& text)) {
     const auto node = parse_config(text, "junk", syntax);
     RC_ASSERT(node.has_value() || !node.error().mistakes.empty());
   }
+}
+
+TEST(ConfigNode, JsonHasPythonsNumbersThatAreNotFinite) {
+  const auto node =
+      parse_config(R"({"a": [0.0, Infinity], "b": -Infinity, "c": NaN, "d": "an Infinity \" NaN"})",
+                   "c.json", ConfigSyntax::json);
+  ASSERT_TRUE(node) << node.error().to_string();
+  EXPECT_EQ(node->find("a")->items[1].text, "Infinity");
+  EXPECT_FALSE(node->find("a")->items[1].quoted);
+  EXPECT_EQ(node->find("b")->text, "-Infinity");
+  EXPECT_EQ(node->find("d")->text, "an Infinity \" NaN");
+  EXPECT_TRUE(node->find("d")->quoted);
+  Reader read(*node);  // no number of ours
+  read.required<double>("b");
+  EXPECT_FALSE(read.ok());
+  EXPECT_FALSE(parse_config("{\"a\": Infinit}", "c.json", ConfigSyntax::json));
+}
+
+TEST(ConfigNode, KeysHaveALimitSinceEveryValueBelowCarriesThem) {
+  const std::string key(5000, 'k');
+  const auto node = parse_config("{\"" + key + "\": [1, 2]}", "c", ConfigSyntax::json);
+  ASSERT_FALSE(node);
+  EXPECT_THAT(node.error().to_string(), ::testing::HasSubstr("a name of at most 4096 bytes"));
 }
 
 }  // namespace

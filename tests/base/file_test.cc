@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -35,6 +36,13 @@ TEST_F(FileTest, WhatIsWrittenIsReadBackAndNothingElseIsLeft) {
   ASSERT_TRUE(write_file(path("f"), content).has_value());
   EXPECT_EQ(read_file(path("f")).value(), content);
   EXPECT_EQ(files(), 1);
+}
+
+TEST_F(FileTest, APipeIsRefusedBeforeItIsRead) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const auto read = read_file(path("pipe"));
+  ASSERT_FALSE(read.has_value());
+  EXPECT_THAT(read.error().to_string(), ::testing::HasSubstr("is a device or a pipe"));
 }
 
 TEST_F(FileTest, AFailedWriteLeavesTheOldFile) {

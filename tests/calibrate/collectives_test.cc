@@ -240,6 +240,12 @@ TEST(ReadCollectives, EveryMistakeNamesItsLine) {
   EXPECT_THAT(read_collectives("collective,bytes\n", "t.csv").error().to_string(),
               AllOf(HasSubstr("column 'n_gpus' is missing"), HasSubstr("'time_us' is missing")));
   EXPECT_FALSE(read_collectives("", "t.txt"));
+  EXPECT_THAT(read_collectives("collective,n_gpus,bytes,time_us,gpu_per_node\n"
+                               "all_reduce,16,1024,100,8\n",
+                               "t.csv")
+                  .error()
+                  .to_string(),
+              HasSubstr("t.csv:1: gpu_per_node: unknown column (did you mean 'gpus_per_node'?)"));
 }
 
 RC_GTEST_PROP(ReadCollectivesProperty, AnyTextIsReadOrRefused, ()) {

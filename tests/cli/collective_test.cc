@@ -198,5 +198,29 @@ TEST(Calibrate, AKindThatIsNotMeasuredIsNamed) {
               HasSubstr("did you mean 'collectives'"));
 }
 
+TEST(CollectiveCommand, ATopologyFileOfTheMachineChangesLittle) {
+  const std::string inputs = std::string(ORRERY_SOURCE_DIR) + "/tests/machine/topology/inputs/";
+  const auto busbw = [](const std::string& machine, const std::string& more) {
+    const Outcome run = orrery(
+        "collective all_reduce --devices 8 --min 1GiB --max 1GiB --json "
+        "--algorithm ring --machine " +
+        machine + more);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return nlohmann::json::parse(run.out).at("rows").at(0).at("busbw").get<double>();
+  };
+  const double a100 = busbw("dgx-a100-80g", "");
+  const std::string nccl = " --topology " + inputs + "nccl_nvswitch_and_pcie.xml";
+  EXPECT_NEAR(busbw("dgx-a100-80g", nccl) / a100, 1, 0.05);
+  // Four NVSwitches of together the bandwidth of one are spread over; a hash takes one of them.
+  const std::string four = " --topology " + inputs + "simai_4_nvswitches.txt";
+  const double one = busbw("dgx-h100", " --topology " + inputs + "simai_1_nvswitch.txt");
+  EXPECT_NEAR(busbw("dgx-h100", four) / one, 1, 0.001);
+  EXPECT_NEAR(busbw("dgx-h100", four + " --routing spray") / one, 1, 0.001);
+  EXPECT_LT(busbw("dgx-h100", four + " --routing ecmp") / one, 0.5);
+  const Outcome alone =
+      orrery("collective all_reduce --machine dgx-h100 --devices 8 --routing spray");
+  EXPECT_EQ(alone.err, "--routing: goes with --topology\n");
+}
+
 }  // namespace
 }  // namespace orrery::testing

@@ -22,9 +22,21 @@ TEST(Engines, LaunchLinesBecomeEngines) {
        {"tp: 2 ", "max_num_seqs: 64 ", "prefix: false", "kv: fp8", "--api-key"}) {
     EXPECT_THAT(run.out, HasSubstr(line));
   }
-  // What only a checkpoint can say is not dropped silently.
-  EXPECT_THAT(orrery("import vllm -- vllm serve m --quantization awq").out,
-              HasSubstr("--quantization awq"));
+  // What only a checkpoint can say is not dropped silently, and left to it.
+  for (const char* flag : {"--quantization awq", "-q awq"}) {
+    const Outcome awq = orrery(std::string("import vllm -- vllm serve m ") + flag);
+    EXPECT_THAT(awq.out, HasSubstr("# --quantization awq: left to the checkpoint"));
+    EXPECT_THAT(awq.out, ::testing::Not(HasSubstr("precision:")));
+  }
+  EXPECT_THAT(orrery("import vllm -- vllm serve m -q fp8").out, HasSubstr("weights: fp8"));
+  for (const char* line : {"hello world", "vllm bench serve --model m"}) {
+    const Outcome none = orrery(std::string("import vllm -- ") + line);
+    EXPECT_EQ(none.status, 2) << line;
+    EXPECT_THAT(none.err, HasSubstr("vllm serve MODEL"));
+  }
+  // A shell reads the line: what is no plain word is quoted.
+  EXPECT_THAT(orrery("export vllm --engine vllm --model 'x; rm -rf ~'").out,
+              HasSubstr("vllm serve 'x; rm"));
   const Outcome wrong = orrery("import vllm -- vllm serve m --max-num-seqs many");
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("--max-num-seqs: found 'many'"));

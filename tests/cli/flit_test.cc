@@ -19,7 +19,10 @@ TEST(Flit, FlagsYamlAndBookSimGiveOneResult) {
   const std::string booksim =
       folder.write("net",
                    "topology = torus; k = 4; n = 2; routing_function = dim_order; num_vcs = 2;\n"
-                   "traffic = tornado; injection_rate = 0.05; packet_size = 2; seed = 1;\n");
+                   "traffic = tornado; injection_rate = 0.05; packet_size = 2; seed = 1;\n"
+                   "routing_delay = 0; credit_delay = 2; use_noc_latency = 0;\n"
+                   "vc_allocator = separable_input_first; sw_allocator = "
+                   "separable_input_first;\n");
   const auto latency = [](const std::string& arguments) {
     const Outcome run = orrery("flit --json " + arguments);
     EXPECT_EQ(run.status, 0) << run.err;
@@ -66,7 +69,9 @@ TEST(Flit, BatchesFromFlagsAndBookSim) {
   const std::string booksim = folder.write(
       "net",
       "topology = mesh; k = 4; n = 2; routing_function = dor; sim_type = batch; batch_size = 20;\n"
-      "batch_count = 1; max_outstanding_requests = 2; packet_size = 3; seed = 1;\n");
+      "batch_count = 1; max_outstanding_requests = 2; packet_size = 3; seed = 1;\n"
+      "routing_delay = 0; credit_delay = 2; num_vcs = 4; vc_allocator = separable_input_first;\n"
+      "sw_allocator = separable_input_first;\n");
   const auto cycles = [](const std::string& arguments) {
     const Outcome run = orrery("flit --json " + arguments);
     EXPECT_EQ(run.status, 0) << run.err;

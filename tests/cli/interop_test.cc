@@ -122,5 +122,28 @@ TEST(Export, LossesAreNamedAndStrictRefusesThem) {
   EXPECT_EQ(nlohmann::json::parse(json.out)["lost"].size(), 3U);
 }
 
+TEST(Interop, TextFieldsOfPlansAreChecked) {
+  const std::string plan = " --tp 2 --global-batch 2";
+  for (const auto& [arguments, expected] :
+       {std::pair("export megatron --stage-layers none", "--stage-layers: found 'none'"),
+        {"show plan --order NaN", "--order: found 'NaN', expected tp, cp, dp and pp in some order"},
+        {"export deepspeed --recompute-modules 'a;b'", "--recompute-modules: found 'a;b'"},
+        {"validate --table megatron_sc21_table1 --order NaN", "--order: found 'NaN'"}}) {
+    const Outcome run = orrery(arguments + (std::string(arguments).starts_with("v") ? "" : plan));
+    EXPECT_EQ(run.status, 2) << arguments;
+    EXPECT_THAT(run.err, HasSubstr(expected)) << arguments;
+  }
+}
+
+TEST(Interop, FlagsThatNothingReadsAreMistakes) {
+  const Folder folder;
+  const std::string run = folder.write("a.json", "{}");
+  const Outcome compare = orrery("compare " + run + " " + run + " --topology nonsense");
+  EXPECT_EQ(compare.status, 2);
+  EXPECT_THAT(compare.err, HasSubstr("--topology"));
+  const Outcome fit = orrery("calibrate collectives " + run + " --machine dgx-h100 --type nan");
+  EXPECT_THAT(fit.err, HasSubstr("--type: goes with calibrate gemm"));
+}
+
 }  // namespace
 }  // namespace orrery::testing

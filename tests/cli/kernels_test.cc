@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "command.h"
 
@@ -34,6 +35,21 @@ TEST(KernelCommands, ABackwardWritesNoCache) {
       "attention --machine dgx-h100 --heads 32 --head-dim 128 --queries 512 --backward ";
   EXPECT_FALSE(nlohmann::json::parse(orrery(backward + "--json").out).at("cache").get<bool>());
   EXPECT_THAT(orrery(backward + "--cache true").err, HasSubstr("--cache: goes without --backward"));
+}
+
+TEST(KernelCommands, AMisspeltColumnIsAMistake) {
+  const Folder folder;
+  for (const auto& [command, header, meant] :
+       {std::tuple("gemm", "typ,m,n,k\nfp8,8,8,8\n", "typ: unknown column (did you mean 'type'?)"),
+        {"attention", "batch,heads,kv_heds,queries,head_dim\n1,32,8,4096,128\n",
+         "kv_heds: unknown column (did you mean 'kv_heads'?)"},
+        {"moe", "num_tokens,hidden_size,inter_size,topk,num_experts,distributon\n8,64,64,2,8,x\n",
+         "distributon: unknown column (did you mean 'distribution'?)"}}) {
+    const Outcome run = orrery(std::string(command) + " --machine dgx-h100 --file " +
+                               folder.write("rows.csv", header));
+    EXPECT_EQ(run.status, 2);
+    EXPECT_THAT(run.err, HasSubstr(std::string("rows.csv:1: ") + meant));
+  }
 }
 
 TEST(KernelCommands, AFileOfThem) {

@@ -31,6 +31,30 @@ TEST(Output, OfEveryKindFailsOnAFullDisk) {
   }
 }
 
+TEST(Output, NeverEatsAnInputOrAnotherOutput) {
+  const Folder folder;
+  const std::string table = folder.write("rows.csv", "x,y\n1,2\n2,3\n");
+  std::filesystem::create_symlink(table, folder / "link.csv");
+  for (const std::string& out : {table, folder / "./rows.csv", folder / "link.csv"}) {
+    const Outcome run = orrery("flit --topology mesh:2x2 --messages " + table + " --links " + out);
+    EXPECT_EQ(run.status, 2) << out;
+    EXPECT_THAT(run.err, HasSubstr("another file than --messages's")) << out;
+    EXPECT_EQ(content(table), "x,y\n1,2\n2,3\n");
+  }
+  const Outcome both = orrery("flit --topology mesh:2x2 --sweep --plot " + (folder / "one") +
+                              " --links " + (folder / "one"));
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err, HasSubstr("another file than"));
+}
+
+TEST(Output, IsTriedBeforeTheWork) {
+  const Outcome run = orrery("flit --topology mesh:2x2 --links /nowhere/at/all.csv");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err,
+            "--links: found '/nowhere/at/all.csv', expected a file in a folder that can be "
+            "written\n");
+}
+
 TEST(Output, GoesNowhereThatNobodyNamed) {
   const Folder folder;
   std::filesystem::create_directory(folder / "docs");

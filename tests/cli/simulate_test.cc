@@ -81,6 +81,31 @@ TEST(Simulate, NoFoldSimulatesEveryRankWithTheSameResult) {
   EXPECT_EQ(folded["step_time_s"], unfolded["step_time_s"]);
 }
 
+TEST(Simulate, SeveralStepsHaveTheirEndsAndAMean) {
+  const auto one = nlohmann::json::parse(orrery(small("--json")).out);
+  EXPECT_FALSE(one.contains("steps"));
+  const auto four = nlohmann::json::parse(orrery(small("--steps 4 --warm 1 --json")).out);
+  EXPECT_EQ(four["steps"]["count"], 4);
+  EXPECT_EQ(four["steps"]["warm"], 1);
+  const auto ends = four["steps"]["ends_s"].get<std::vector<double>>();
+  ASSERT_EQ(ends.size(), 4U);
+  EXPECT_NEAR(four["step_time_s"].get<double>(), (ends[3] - ends[0]) / 3, 1e-11);
+  EXPECT_LE(four["steps"]["run_time_s"], 4 * one["step_time_s"].get<double>());
+  const Outcome table = orrery(small("--steps 40 --warm 1"));
+  EXPECT_THAT(table.out,
+              AllOf(HasSubstr("Steps (39 of 40 measured"), HasSubstr("warm-up"), HasSubstr("...")));
+}
+
+TEST(Simulate, StepsThatCannotBeAreMistakes) {
+  for (const auto& [arguments, what] :
+       {std::pair("--steps 0", "--steps"), std::pair("--steps 3 --warm 3", "less than --steps"),
+        std::pair("--warm 1", "less than --steps"), std::pair("--steps many", "--steps")}) {
+    const Outcome run = orrery(small(arguments));
+    EXPECT_NE(run.status, 0) << arguments;
+    EXPECT_THAT(run.err, HasSubstr(what));
+  }
+}
+
 TEST(Simulate, TraceIsAFileOfItsOwn) {
   const Folder folder;
   const std::string path = folder / "step.json";

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "collective/steps.h"
+#include "machine/topology/link_map.h"
 #include "networks.h"
 #include "wires.h"
 

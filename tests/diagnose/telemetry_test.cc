@@ -111,6 +111,117 @@ TEST(FlightRecorder, DumpsOfAHangNameTheMissingRank) {
   EXPECT_THAT(found.findings[0].ranks, ElementsAre(1));
 }
 
+/// An entry of a dump of PyTorch 2.5 and later, of the group of ranks 4 to 7.
+std::string entry(int record, const std::string& name, const std::string& state, bool message) {
+  return R"({"record_id": )" + std::to_string(record) +
+         R"(, "process_group": ["0", "pp"], "collective_seq_id": 1, "p2p_seq_id": 1,
+      "op_id": 1, "profiling_name": "nccl:)" +
+         name +
+         R"(", "time_created_ns": 1724779239936775119, "input_sizes": [[3, 4]],
+      "input_dtypes": ["Float"], "output_sizes": [[3, 4]], "output_dtypes": ["Float"],
+      "state": ")" +
+         state + R"(", "time_discovered_started_ns": null,
+      "time_discovered_completed_ns": null, "retired": false, "is_p2p": )" +
+         (message ? "true" : "false") + "}";
+}
+
+/// By rank from 4 on.
+Diagnosis diagnosed(const std::vector<std::vector<std::string>>& entries) {
+  std::vector<std::string> files;
+  for (std::size_t r = 0; r < entries.size(); ++r) {
+    std::string text =
+        R"({"pg_config": {"0": {"desc": "pp", "ranks": "[4, 5, 6, 7]"}}, "entries": [)";
+    for (std::size_t e = 0; e < entries[r].size(); ++e) {
+      text += (e > 0 ? ", " : "") + entries[r][e];
+    }
+    files.push_back(written("trace_" + std::to_string(r + 4), text + "]}"));
+  }
+  const auto read = load_telemetry(files);
+  EXPECT_TRUE(read) << read.error().to_string();
+  return diagnose(*read, {});
+}
+
+std::string done(int record, const std::string& name) {
+  return entry(record, name, "completed", true);
+}
+std::string open(int record, const std::string& name) {
+  return entry(record, name, "started", true);
+}
+
+TEST(FlightRecorder, ASendWithoutItsReceiveIsMissingAtTheReceiver) {
+  // Rank 4 (place 0 of the group) sends twice to rank 5, which has received once. Ranks 6 and 7
+  // have done with each other.
+  const Diagnosis found = diagnosed({{done(0, "send 0->1"), open(1, "send 0->1")},
+                                     {done(0, "recv 1<-0")},
+                                     {done(0, "send 2->3")},
+                                     {done(0, "recv 3<-2")}});
+  ASSERT_EQ(found.findings.size(), 1u);
+  EXPECT_EQ(found.findings[0].syndrome, Syndrome::missing_rank);
+  EXPECT_THAT(found.findings[0].ranks, ElementsAre(5));
+  EXPECT_THAT(found.findings[0].because, HasSubstr("a send to rank 5, number 2"));
+  EXPECT_TRUE(found.skipped.empty());
+}
+
+TEST(FlightRecorder, AReceiveWithoutItsSendIsMissingAtTheSender) {
+  // Rank 5 waits for rank 4, which waits for rank 6, which has sent nothing.
+  const Diagnosis found = diagnosed({{open(0, "recv 0<-2")},
+                                     {open(0, "recv 1<-0")},
+                                     {done(0, "send 2->3")},
+                                     {done(0, "recv 3<-2")}});
+  ASSERT_EQ(found.findings.size(), 1u);
+  EXPECT_THAT(found.findings[0].ranks, ElementsAre(6));
+  EXPECT_THAT(found.findings[0].because, HasSubstr("which has no send there"));
+}
+
+TEST(FlightRecorder, EntriesThatAreGoneDoNotShiftWhatMatches) {
+  // The recorder of rank 4 has dropped its first entries: its open send matches the open receive.
+  const Diagnosis both =
+      diagnosed({{done(90, "send 0->1"), open(91, "send 0->1")},
+                 {done(0, "recv 1<-0"), done(1, "recv 1<-0"), open(2, "recv 1<-0")},
+                 {done(0, "recv 2<-3")},
+                 {done(0, "send 3->2")}});
+  EXPECT_TRUE(both.findings.empty());
+  EXPECT_EQ(both.undecided.size(), 1u);
+  const Diagnosis one = diagnosed({{done(90, "send 0->1"), open(91, "send 0->1")},
+                                   {done(0, "recv 1<-0"), done(1, "recv 1<-0")},
+                                   {done(0, "recv 2<-3")},
+                                   {done(0, "send 3->2")}});
+  ASSERT_EQ(one.findings.size(), 1u);
+  EXPECT_THAT(one.findings[0].ranks, ElementsAre(5));
+}
+
+TEST(FlightRecorder, EndsOfAMessageOfOtherSizesAreAMismatch) {
+  std::string larger = done(0, "recv 1<-0");
+  larger.replace(larger.find("[[3, 4]]"), 8, "[[6, 4]]");
+  const Diagnosis found =
+      diagnosed({{done(0, "send 0->1")}, {larger}, {done(0, "recv 2<-3")}, {done(0, "send 3->2")}});
+  ASSERT_EQ(found.findings.size(), 1u);
+  EXPECT_EQ(found.findings[0].syndrome, Syndrome::mismatch);
+}
+
+TEST(FlightRecorder, WhoHasOnlyScheduledWhatOthersRunIsNamed) {
+  const auto call = [](const std::string& state) {
+    return std::vector{entry(0, "all_reduce", state, false)};
+  };
+  const Diagnosis found =
+      diagnosed({call("started"), call("started"), call("scheduled"), call("started")});
+  ASSERT_EQ(found.findings.size(), 1u);
+  EXPECT_EQ(found.findings[0].syndrome, Syndrome::missing_rank);
+  EXPECT_THAT(found.findings[0].ranks, ElementsAre(6));
+  // All scheduled: nobody differs.
+  const std::vector<std::string> waits = call("scheduled");
+  EXPECT_TRUE(diagnosed({waits, waits, waits, waits}).findings.empty());
+}
+
+TEST(FlightRecorder, WhatIsNotLookedAtStandsInTheVerdict) {
+  const Diagnosis found = diagnosed(
+      {{entry(0, "coalesced", "completed", true)}, {entry(0, "coalesced", "completed", true)}});
+  EXPECT_TRUE(found.findings.empty());
+  ASSERT_EQ(found.skipped.size(), 2u);
+  EXPECT_THAT(found.skipped[0], HasSubstr("ranks 4, 5, 6, 7"));
+  EXPECT_THAT(found.skipped[1], HasSubstr("2 entries 'coalesced'"));
+}
+
 TEST(FlightRecorder, ADumpNeedsItsRankAndItsFields) {
   const auto nameless = load_telemetry({written("dump.json", dump(0))});
   ASSERT_FALSE(nameless);

@@ -55,14 +55,14 @@ RC_GTEST_PROP(Estimate, IsNeverBelowTheFlopsAtPeakRate, ()) {
   const zoo::Model model = gpt3();
   const machine::Machine machine = selene();
   const plan::Plan plan = any_plan(model);
-  const auto estimate = Estimator(model, machine).estimate(plan);
+  const auto estimate = Estimator(model, machine).interval(plan);
   RC_ASSERT(estimate.has_value());
   // Model FLOPs over all devices at the peak; causal flash kernels alone do fewer, not used here.
   const FlopRate peak = machine.device.peak[static_cast<std::size_t>(plan.compute_type)];
   const Flops flops = zoo::model_flops_per_sequence(model, 2048);
   const Time least =
       flops * static_cast<double>(plan.global_batch) / static_cast<double>(plan.devices()) / peak;
-  RC_ASSERT(estimate->step_time > least);
+  RC_ASSERT(estimate->value > least);
   RC_ASSERT(estimate->compute > Time(0));
   RC_ASSERT(estimate->bubble >= Time(0));
   RC_ASSERT(estimate->tail >= Time(0));
@@ -72,14 +72,14 @@ RC_GTEST_PROP(Estimate, GrowsWithTheBatch, ()) {
   const zoo::Model model = gpt3();
   plan::Plan plan = any_plan(model);
   Estimator estimator(model, selene());
-  const auto less = estimator.estimate(plan);
+  const auto less = estimator.interval(plan);
   plan.global_batch *= 2;
-  const auto more = estimator.estimate(plan);
+  const auto more = estimator.interval(plan);
   RC_ASSERT(less.has_value());
   RC_ASSERT(more.has_value());
-  RC_ASSERT(more->step_time > less->step_time);
+  RC_ASSERT(more->value > less->value);
   // Twice the microbatches take at most twice as long: fill, drain and end stay the same.
-  RC_ASSERT(more->step_time <= 2 * less->step_time);
+  RC_ASSERT(more->value <= 2 * less->value);
 }
 
 RC_GTEST_PROP(Estimate, DoesNotDependOnThePlansEstimatedBefore, ()) {
@@ -88,11 +88,11 @@ RC_GTEST_PROP(Estimate, DoesNotDependOnThePlansEstimatedBefore, ()) {
   Estimator used(model, machine);
   for (int i = 0; i < 4; ++i) {
     const plan::Plan plan = any_plan(model);
-    const auto one = used.estimate(plan);
-    const auto other = Estimator(model, machine).estimate(plan);
+    const auto one = used.interval(plan);
+    const auto other = Estimator(model, machine).interval(plan);
     RC_ASSERT(one.has_value());
     RC_ASSERT(other.has_value());
-    RC_ASSERT(one->step_time == other->step_time);
+    RC_ASSERT(one->value == other->value);
   }
 }
 
@@ -104,13 +104,13 @@ RC_GTEST_PROP(Estimate, MemoryIsThatOfTheFullestStageHoweverOftenAsked, ()) {
     const plan::Plan plan = any_plan(model);
     const auto machine = machine::with_devices(selene(), plan.devices());
     const footprint::Fullest fullest = footprint::fullest(model, plan, *machine);
-    const auto time = Estimator(model, selene()).estimate(plan);
+    const auto time = Estimator(model, selene()).interval(plan);
     for (int asked = 0; asked < 2; ++asked) {
       const auto memory = estimator.memory(plan);
       RC_ASSERT(memory.has_value());
       RC_ASSERT(memory->total == fullest.total);
       RC_ASSERT(memory->fits == fullest.fits);
-      RC_ASSERT(estimator.estimate(plan)->step_time == time->step_time);
+      RC_ASSERT(estimator.interval(plan)->value == time->value);
     }
   }
 }
@@ -120,7 +120,7 @@ TEST(Estimate, NamesTheDevicesThatAMachineCannotHave) {
   plan::Plan plan;
   plan.dp = 12;
   plan.global_batch = 12;
-  const auto estimate = Estimator(gpt3(), selene()).estimate(plan);
+  const auto estimate = Estimator(gpt3(), selene()).interval(plan);
   ASSERT_FALSE(estimate);
   EXPECT_NE(estimate.error().to_string().find("devices"), std::string::npos);
 }
@@ -130,13 +130,13 @@ TEST(Estimate, SaysWhatIsBeyondItsRange) {
   plan::Plan plan;
   const auto of = [&](std::int64_t microbatches) {
     plan.global_batch = microbatches;
-    return Estimator(gpt3(), selene()).estimate(plan);
+    return Estimator(gpt3(), selene()).interval(plan);
   };
-  const Time each = of(2001)->step_time - of(2000)->step_time;
+  const Time each = of(2001)->value - of(2000)->value;
   const double days = to_seconds(each) / 86400;
   const auto within = of(static_cast<std::int64_t>(53 / days));
   ASSERT_TRUE(within);
-  EXPECT_NEAR(to_seconds(within->step_time) / 86400, 53, 0.01);
+  EXPECT_NEAR(to_seconds(within->value) / 86400, 53, 0.01);
   const auto beyond = of(static_cast<std::int64_t>(54 / days));
   ASSERT_FALSE(beyond);
   EXPECT_EQ(beyond.error().to_string(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Any YAML as a plan: what is accepted survives being written, and is judged against a model.
+#include "base/config_node.h"
 #include "tests/fuzz/fuzz.h"
 #include "workload/plan/plan.h"
 

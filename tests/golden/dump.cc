@@ -99,6 +99,7 @@ void write(std::string& text, const graph::Operator& op) {
   line.field("stored_bits", op.stored_bits).field("splits_sums", op.splits_sums);
   line.field("duration", op.duration).field("beside_collective", op.beside_collective, 1.0);
   line.field("beside_message", op.beside_message, 1.0);
+  line.field("piece", op.piece).field("pieces", op.pieces, 1);
 }
 
 void write(std::string& text, const graph::Workload& workload, const Node& node, std::size_t at) {
@@ -125,6 +126,7 @@ void write(std::string& text, const graph::Workload& workload, const Node& node,
     if (node.direction != plain.direction) {
       line.word(word_of(kWays, node.direction));
     }
+    line.field("continues", node.continues).field("by_engine", node.by_engine);
     line.field("host_sync", node.host_sync).list("after", node.after);
   }
   for (const graph::Operator& op : node.operators) {
@@ -191,7 +193,8 @@ void write_list(std::string& text, const graph::IssueList& list, int role) {
         .word(" ")
         .word(instance.template_index)
         .word(instance.chunk)
-        .word(instance.microbatch);
+        .word(instance.microbatch)
+        .field("step", instance.step);
   }
 }
 

@@ -46,12 +46,14 @@ RC_GTEST_PROP(LowerBound, IsNeverAboveTheSimulation, ()) {
   RC_PRE(timeline.has_value());
   estimate::Estimator estimator(c.model, *machine);
   const auto bound = estimator.lower_bound(c.plan);
-  const auto estimate = estimator.estimate(c.plan);
-  RC_ASSERT(bound.has_value() && estimate.has_value());
+  const auto interval = estimator.interval(c.plan);
+  RC_ASSERT(bound.has_value() && interval.has_value());
   RC_ASSERT(*bound <= timeline->step_time);
   RC_ASSERT(*bound > Time(0));
-  RC_ASSERT(estimate->compute + estimate->exposed + estimate->bubble + estimate->tail ==
-            estimate->step_time);
+  RC_ASSERT(interval->least == *bound);
+  RC_ASSERT(interval->least <= interval->value && interval->value <= interval->most);
+  RC_ASSERT(interval->compute + interval->exposed + interval->bubble + interval->tail ==
+            interval->value);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "../workload/parallel/cases.h"
 #include "graph/liveness.h"
+#include "graph/workload.h"
 #include "workload/memory/footprint.h"
 
 namespace orrery {

@@ -60,10 +60,21 @@ bool same_times(const Run& a, const Run& b) {
   return equal;
 }
 
+/// Copies of attention share experts, stages and ranks of a context do not go with them.
+const zoo::Model& draw_degrees(Engine& engine) {
+  static const zoo::Model experts = zoo::load_model("qwen3-30b-a3b").value();
+  const auto kind = *rc::gen::inRange(0, 4);
+  engine.pp = kind == 1 ? 2 : 1;
+  engine.cp = kind == 2 ? 2 : 1;
+  engine.dp = kind == 3 ? 2 : 1;
+  engine.ep = kind == 3 ? engine.tp * engine.dp : 1;
+  return kind == 3 ? experts : small_model();
+}
+
 RC_GTEST_PROP(Fleet, OfOneIsTheEngineAlone, ()) {
   Engine engine = drawn_engine();
-  engine.pp = *rc::gen::element(1, 2);
-  auto server = Server::make(small_model(), dgx(), engine);
+  const zoo::Model& model = draw_degrees(engine);
+  auto server = Server::make(model, dgx(), engine);
   RC_ASSERT(server.has_value());
   const std::vector<requests::Request> requests = drawn_requests();
   const ServeOptions options{.max_concurrency = *rc::gen::element(0, 3)};
@@ -83,16 +94,29 @@ RC_GTEST_PROP(Fleet, EveryTokenIsComputedOnceWhereverItIs, ()) {
   engine.replicas = *rc::gen::inRange(1, 4);
   engine.prefill = *rc::gen::inRange(0, 3);
   engine.tp = *rc::gen::element(1, 2);
+  const zoo::Model& model = draw_degrees(engine);
   engine.prefill_tp = *rc::gen::element(0, 1, 4);
+  if (&model != &small_model()) {
+    engine.prefill_dp = *rc::gen::element(0, 1, 2);
+  } else if (engine.cp == 1) {
+    engine.prefill_pp = *rc::gen::element(0, 1, 4);
+  } else {
+    engine.prefill_cp = *rc::gen::element(0, 1, 4);
+  }
+  engine.adapter_slots = *rc::gen::element(0, 0, 2);
+  engine.tiers = engine.adapter_slots > 0 ? "" : *rc::gen::element("", "host:20 MB");
   if (engine.prefill == 0 && *rc::gen::arbitrary<bool>()) {
     engine.most_replicas = engine.replicas + 2;
     engine.target_requests = *rc::gen::inRange(1, 4);
     engine.start_up = *rc::gen::element(Time(0), Time(50_ms));
     engine.cool_down = 20_ms;
   }
-  auto server = Server::make(small_model(), dgx(), engine);
+  auto server = Server::make(model, dgx(), engine);
   RC_ASSERT(server.has_value());
-  const std::vector<requests::Request> requests = drawn_requests();
+  std::vector<requests::Request> requests = drawn_requests();
+  for (std::size_t i = 0; engine.adapter_slots > 0 && i < requests.size(); ++i) {
+    requests[i].adapter = static_cast<std::int32_t>(i % 3);
+  }
   ServeOptions options{.max_concurrency = *rc::gen::element(0, 5)};
   const serving::Run run = server->run(requests, options);
   RC_ASSERT(run.requests.size() + static_cast<std::size_t>(run.refused) == requests.size());
@@ -147,62 +171,22 @@ TEST(Fleet, DecodingIsFreeOfPromptsInItsOwnPool) {
   EXPECT_LT(m.moved.median, 100_us);
 }
 
-TEST(KvTransfers, ShareTheLinksOfTheirEnds) {
-  machine::Machine machine = machine::with_devices(dgx(), 8).value();
-  const auto took = [&](std::vector<std::pair<Placement, Placement>> ways) {
-    KvTransfers transfers(machine, {});
-    for (const auto& [source, destination] : ways) {
-      transfers.begin(1_ms, source, destination, Bytes(4'500'000'000));
-    }
-    Time last{0};
-    while (!transfers.next().is_overflow()) {
-      last = transfers.next();
-      transfers.advance(last);
-    }
-    return to_seconds(last - 1_ms);
-  };
-  const double alone = took({{{0, 1}, {1, 1}}});
-  // Two from one device halve its link, two of their own do not.
-  EXPECT_NEAR(took({{{0, 1}, {1, 1}}, {{0, 1}, {2, 1}}}) / alone, 2, 0.01);
-  EXPECT_NEAR(took({{{0, 1}, {1, 1}}, {{2, 1}, {3, 1}}}) / alone, 1, 1e-6);
-  // Two ranks that get the same from one: twice the bytes leave it. One rank from two: half each.
-  EXPECT_NEAR(took({{{0, 1}, {2, 2}}}) / alone, 2, 0.01);
-  EXPECT_NEAR(took({{{0, 2}, {2, 1}}}) / alone, 1, 0.01);
-  EXPECT_NEAR(took({{{0, 2}, {2, 2}}}) / alone, 1, 0.01);
-}
-
-TEST(KvTransfers, FirstComeFirstServedWithFifo) {
-  // Two from one port: max-min both end after twice the time, in order the first after once.
-  const machine::Machine machine = machine::with_devices(dgx(), 8).value();
-  const auto ends = [&](simulate::NetworkModel network) {
-    KvTransfers transfers(machine, network);
-    transfers.begin(Time(0), {0, 1}, {1, 1}, Bytes(4'500'000'000));
-    transfers.begin(Time(0), {0, 1}, {2, 1}, Bytes(4'500'000'000));
-    std::vector<double> times;
-    while (!transfers.next().is_overflow()) {
-      const Time now = transfers.next();
-      times.insert(times.end(), transfers.advance(now).size(), to_seconds(now));
-    }
-    return times;
-  };
-  const std::vector<double> shared = ends(simulate::NetworkModel::flow);
-  const std::vector<double> in_order = ends(simulate::NetworkModel::fifo);
-  ASSERT_EQ(shared.size(), 2U);
-  ASSERT_EQ(in_order.size(), 2U);
-  EXPECT_EQ(shared[0], shared[1]);
-  EXPECT_NEAR(in_order[0] / shared[0], 0.5, 0.001);
-  EXPECT_NEAR(in_order[1] / shared[1], 1, 1e-6);
-}
-
-TEST(Fleet, TransfersAreNoPackets) {
+TEST(Fleet, TransfersAsPacketsTakeAboutAsLongAsFlows) {
   Engine engine = load_engine("vllm@0.19").value();
   engine.prefill = 1;
-  engine.network = simulate::NetworkModel::packet;
-  const auto refused = Server::make(small_model(), dgx(), engine);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().to_string(), testing::HasSubstr("network: found 'packet'"));
-  engine.network = simulate::NetworkModel::fifo;
-  EXPECT_TRUE(Server::make(small_model(), dgx(), engine));
+  requests::Generator load;
+  load.rate = 200;
+  load.input.first = 500;
+  load.output.first = 20;
+  load.count = 20;
+  const auto moved = [&](std::optional<simulate::NetworkModel> network) {
+    engine.network = network;
+    const serving::Run run =
+        Server::make(small_model(), dgx(), engine)->run(requests::generate(load));
+    EXPECT_EQ(run.requests.size(), 20U);
+    return to_seconds(metrics(run, dgx()).moved.mean);
+  };
+  EXPECT_NEAR(moved(simulate::NetworkModel::packet) / moved({}), 1, 0.1);
 }
 
 TEST(Fleet, ReplicasServeMoreThanOne) {

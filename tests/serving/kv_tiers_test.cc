@@ -69,7 +69,7 @@ TEST(KvTiers, AStoreWithABandwidthOfItsOwnServesOneEngineAfterTheOther) {
   std::vector<KvTiers> engines;
   for (int i = 0; i < 3; ++i) {
     engines.emplace_back(std::vector{remote}, kBlock, 4);
-    engines.back().share(store);
+    engines.back().share(store, kBlock);
   }
   const std::array<Time, 3> ends{3_ms, 5_ms, 8_ms};
   const std::array<Time, 3> asked{Time(0), Time(0), 5_ms};  // the last when nobody is there
@@ -105,8 +105,8 @@ TEST(KvTiers, AStoreOfSeveralHasWhatEachHasWritten) {
   const auto store = std::make_shared<KvStore>(remote.capacity);
   KvTiers writer({remote}, kBlock);
   KvTiers reader({tier(100), remote}, kBlock);
-  writer.share(store);
-  reader.share(store);
+  writer.share(store, kBlock);
+  reader.share(store, kBlock);
   EXPECT_TRUE(writer.write(Time(0), 1, keys(1, 10)));  // there at 2 ms
   EXPECT_EQ(reader.next(), 2_ms);
   EXPECT_TRUE(reader.advance(1_ms).empty());

@@ -170,5 +170,45 @@ TEST(Bind, EveryListedCommunicatorHasPhasesOfItsOwn) {
   EXPECT_TRUE(bound.phases(number, 3).empty());
 }
 
+TEST(Bind, ACopyThatGoesOnPaysNoLatencyAndNoDispatch) {
+  // 1 MB at 1 GB/s behind 2 us, and once more without them.
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
+  machine.device.memory.push_back({"host", 1_GiB, 1_GBps, 2_us});
+  graph::Node copy;
+  copy.kind = graph::Node::Kind::copy;
+  copy.stream = plan::StepStream::receive;
+  copy.group = plan::Axis::to_host;
+  copy.bytes = Bytes(1'000'000);
+  graph::Node next = copy;
+  next.continues = true;
+  graph::Workload workload = workload_of(
+      {{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}}, {{copy, next}});
+  workload.host_dispatch = 3_us;
+  const collective::AlgorithmChoice algorithms;
+  Binding bound(workload, machine, algorithms);
+  const std::vector<BoundNode>& nodes = bound.shape(0, 0).nodes;
+  EXPECT_EQ(bound.phases(nodes[0].collective, 0)[0].latency, 1_ms + 2_us);
+  EXPECT_EQ(bound.phases(nodes[1].collective, 0)[0].latency, 1_ms);
+  EXPECT_EQ(nodes[0].host_cost, 3_us);
+  EXPECT_EQ(nodes[1].host_cost, Time(0));
+}
+
+TEST(Bind, WhatAnEngineMovesTakesWhatAMessageTakes) {
+  graph::Node collective = collective_node("a", plan::Axis::tp, Bytes(1'000'000));
+  graph::Node engine = collective;
+  engine.by_engine = true;
+  graph::Workload workload = workload_of(
+      {{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}}, {{collective, engine}});
+  workload.host_dispatch = 3_us;
+  const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
+  const collective::AlgorithmChoice algorithms;
+  Binding bound(workload, machine, algorithms);
+  const std::vector<BoundNode>& nodes = bound.shape(0, 0).nodes;
+  EXPECT_EQ(nodes[0].takes, Concurrent::collectives);
+  EXPECT_EQ(nodes[1].takes, Concurrent::messages);
+  EXPECT_EQ(nodes[0].host_cost, 3_us);
+  EXPECT_EQ(nodes[1].host_cost, Time(0));
+}
+
 }  // namespace
 }  // namespace orrery::simulate

@@ -85,7 +85,6 @@ graph::Workload tables() {
 constexpr graph::PhaseIndex kForward(0);
 constexpr graph::GroupIndex kTp(0);
 constexpr graph::GroupIndex kDp(1);
-constexpr auto kCollective = graph::Node::Kind::collective;
 
 // Rows: forward, host, exposed tp, exposed dp, bubble.
 std::vector<Time> times(std::vector<std::int64_t> rows) {
@@ -100,13 +99,14 @@ TEST(Ledger, EveryInstantIsOneRow) {
   const graph::Workload workload = tables();
   const LedgerRows rows(workload);
   Ledger ledger(rows);
-  ledger.begin_communication(Time(5), kCollective, kDp);  // 5 of bubble
-  ledger.begin_communication(Time(8), kCollective, kTp);  // 3 of dp
-  ledger.begin_compute(Time(12), kForward);               // 4: the first of both is tp
-  ledger.end_communication(Time(20), kCollective, kTp);   // 8 of forward, which hide both
+  ledger.begin_communication(Time(5), Concurrent::collectives, kDp);  // 5 of bubble
+  ledger.begin_communication(Time(8), Concurrent::collectives, kTp);  // 3 of dp
+  ledger.begin_compute(Time(12), kForward);                           // 4: the first of both is tp
+  ledger.end_communication(Time(20), Concurrent::collectives,
+                           kTp);          // 8 of forward, which hide both
   ledger.end_compute(Time(30), Time(2));  // 10 more, 2 of all 18 waiting for the host
-  ledger.end_communication(Time(31), kCollective, kDp);  // 1 of dp
-  ledger.book(Time(40));                                 // 9 of bubble
+  ledger.end_communication(Time(31), Concurrent::collectives, kDp);  // 1 of dp
+  ledger.book(Time(40));                                             // 9 of bubble
   EXPECT_EQ(ledger.breakdown().time, times({16, 2, 4, 4, 14}));
   EXPECT_EQ(ledger.breakdown().hidden, times({8, 18}));
 }
@@ -116,11 +116,11 @@ TEST(Ledger, CollectivesTakeMoreThanMessages) {
   const LedgerRows rows(workload);
   Ledger ledger(rows);
   EXPECT_EQ(ledger.concurrent(), Concurrent::nothing);
-  ledger.begin_communication(Time(0), graph::Node::Kind::send, kTp);
+  ledger.begin_communication(Time(0), Concurrent::messages, kTp);
   EXPECT_EQ(ledger.concurrent(), Concurrent::messages);
-  ledger.begin_communication(Time(0), kCollective, kDp);
+  ledger.begin_communication(Time(0), Concurrent::collectives, kDp);
   EXPECT_EQ(ledger.concurrent(), Concurrent::collectives);
-  EXPECT_EQ(ledger.concurrent_without(1), Concurrent::messages);
+  EXPECT_EQ(ledger.concurrent_without({.active = {0, 0, 1}}), Concurrent::messages);
 }
 
 // A chain that runs alone from 0 to 10: 6 of forward, 1 of host, 3 of exposed tp, which 2 of the 6
@@ -139,7 +139,7 @@ TEST(Ledger, SkippingAChainBooksWhatItBooksAlone) {
 
   // dp runs all the while: it is hidden behind the 7 of compute and host; tp, exposed, stays first.
   Ledger beside_dp(rows);
-  beside_dp.begin_communication(Time(0), kCollective, kDp);
+  beside_dp.begin_communication(Time(0), Concurrent::collectives, kDp);
   beside_dp.skip(Time(10), from, to);
   EXPECT_EQ(beside_dp.breakdown().time, times({6, 1, 3, 0, 0}));
   EXPECT_EQ(beside_dp.breakdown().hidden, times({2, 7}));
@@ -147,7 +147,7 @@ TEST(Ledger, SkippingAChainBooksWhatItBooksAlone) {
   // A chain with exposed dp beside tp of somebody else: the first category counts.
   const Breakdown waits{.time = times({6, 0, 0, 3, 1}), .hidden = times({0, 2})};
   Ledger beside_tp(rows);
-  beside_tp.begin_communication(Time(0), kCollective, kTp);
+  beside_tp.begin_communication(Time(0), Concurrent::collectives, kTp);
   beside_tp.skip(Time(10), waits, {.time = times({0, 0, 0, 0, 0}), .hidden = times({0, 0})});
   EXPECT_EQ(beside_tp.breakdown().time, times({6, 0, 4, 0, 0}));
   EXPECT_EQ(beside_tp.breakdown().hidden, times({6, 2}));

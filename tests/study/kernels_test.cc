@@ -180,11 +180,14 @@ TEST(Kernels, EveryMistakeOfAQueryIsNamed) {
 }
 
 TEST(Kernels, RowsOfAFileAreReadByTheNamesOfTheirColumns) {
-  const auto table = parse_csv("k,n,m,type,note\n5,3,2,fp8,x\n", "rows.csv");
+  const auto table = parse_csv("k,n,m,type\n5,3,2,fp8\n", "rows.csv");
   const auto queries = read_queries<GemmQuery>(*table);
   ASSERT_TRUE(queries) << queries.error().to_string();
   EXPECT_EQ(queries->front().m, 2);
   EXPECT_EQ(queries->front().type, "fp8");
+  const auto typo = read_queries<GemmQuery>(*parse_csv("k,n,m,typ\n5,3,2,fp8\n", "rows.csv"));
+  ASSERT_FALSE(typo);
+  EXPECT_THAT(typo.error().to_string(), HasSubstr("did you mean 'type'"));
   const auto bad = read_queries<GemmQuery>(*parse_csv("m,n\n2,three\n", "rows.csv"));
   ASSERT_FALSE(bad);
   EXPECT_THAT(bad.error().to_string(),

@@ -36,8 +36,8 @@ class CheckLayers(unittest.TestCase):
                 code = check_layers.main(root)
             return code, output.getvalue()
 
-    def refuses(self, files: dict[str, str], message: str):
-        code, output = self.check(files)
+    def refuses(self, files: dict[str, str], message: str, table: str = TABLE):
+        code, output = self.check(files, table)
         self.assertEqual(code, 1, output)
         self.assertIn(message, output)
 
@@ -75,6 +75,24 @@ class CheckLayers(unittest.TestCase):
                      "base must not link graph")
         self.refuses({**source, "src/CMakeLists.txt": "orrery_module(graph DEPENDS base magic)"},
                      "graph must not link magic")
+
+        self.refuses({**source, "src/CMakeLists.txt": "orrery_module(base COLD DEPENDS graph)"},
+                     "base must not link graph")
+
+    def test_a_header_of_values_includes_values_only(self):
+        page = TABLE + "\nHeaders of values: `graph/{operator,\ntensor}.h`, `machine/{machine}.h`.\n\n`graph/{loop}.h`\n"
+        files = {
+            "src/base/units.h": "",
+            "src/graph/operator.h": '#include "base/units.h"\n',
+            "src/graph/tensor.h": '#include "graph/operator.h"\n',
+            "src/graph/loop.h": "",
+            "src/machine/machine.h": '#include "graph/tensor.h"\n',
+        }
+        self.assertEqual(self.check(files, page), (0, ""))
+        self.refuses({**files, "src/machine/machine.h": '\n#include "graph/loop.h"\n'},
+                     'src/machine/machine.h:2: a header of values must not include "graph/loop.h"', page)
+        del files["src/graph/tensor.h"]
+        self.refuses({**files, "src/machine/machine.h": ""}, "src/graph/tensor.h: listed", page)
 
     def test_a_missing_table_is_refused(self):
         code, _ = self.check({"src/base/a.cc": ""}, table="no table")

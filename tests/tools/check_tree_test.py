@@ -108,6 +108,21 @@ class CheckTree(unittest.TestCase):
             self.refuses(page(f"It is {word} x."), f"a.md:1: found '{word}'")
         self.assertEqual(self.check(page("It is now x.", "src/README.md"))[0], 0)
 
+    def test_a_name_is_defined_once(self):
+        def tree(one: str, other: str) -> dict[str, str]:
+            return {f"src/graph/{name}.cc": f"// {LICENCE}namespace orrery::graph {{\n{text}\n}}  // namespace orrery::graph\n"
+                    for name, text in {"one": one, "other": other}.items()}
+        shape = "struct Shape {\n  int rows = 0;\n};"
+        for definition in (shape, "class Shape final : public Base {\n};", "enum class Shape : std::uint8_t { row };",
+                           "inline int rows(int x,\n                int y) {\n  return x;\n}",
+                           "template <class T>\nconstexpr T rows(T x) {\n  return x;\n}", "using Shape = int;"):
+            self.refuses(tree(definition, definition), "one.cc defines too")
+            unnamed = "namespace {\n" + definition + "\n}  // namespace"
+            self.assertEqual(self.check(tree(definition, unnamed)), (0, ""))
+        for other in ("struct Shape;", "struct Shapes {\n};", "struct Other {\n  struct Shape {};\n};",
+                      "Shape shape() {\n  return {};\n}", "}  // namespace orrery::graph\nnamespace orrery::graph::a {\n" + shape):
+            self.assertEqual(self.check(tree(shape, other)), (0, ""))
+
     def test_a_tree_without_sources_is_refused(self):
         self.assertEqual(self.check({"README.md": "text"})[0], 1)
 

@@ -52,6 +52,11 @@ class Docs(unittest.TestCase):
         folders = {file.parent for file in SOURCE.rglob("*.cc")}
         self.assertEqual([f for f in sorted(folders) if not (f / "README.md").exists()], [])
 
+    def test_every_room_says_what_may_change_and_what_pins_it(self):
+        for page in SOURCE.rglob("README.md"):
+            for words in ("You may change ", "Pinned by test: "):
+                self.assertIn("\n" + words, page.read_text(), page)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -76,10 +76,7 @@ Error beyond_time(std::string_view name, const Problem& problem, const std::vect
 
 Cost byte_cost(const Mesh& mesh) {
   return [mesh](const Step& step, const Shape& shape) {
-    return step.operation == Operation::apply
-               ? 0.0
-               : static_cast<double>(
-                     sent_by_a_rank(moves_of(step, shape, mesh), shape, mesh).value());
+    return static_cast<double>(sent_by_a_rank(moves_of(step, shape, mesh), shape, mesh).value());
   };
 }
 
@@ -97,9 +94,8 @@ std::optional<std::vector<Step>> cheapest(const Problem& problem, const Cost& co
     open.erase(open.begin());
     const auto take = [&](Step step, bool done) {
       step.after_work = at.second;
-      const bool moves = step.operation != Operation::slice && step.operation != Operation::apply;
       const Reached there{so_far.cost + cost(step, shape_of(problem, step)),
-                          so_far.steps + (moves ? 1 : 0)};
+                          so_far.steps + (moves(step.operation) ? 1 : 0)};
       const State next{step.to, done};
       const auto known = best.find(next);
       const bool fresh = known == best.end();

@@ -18,25 +18,11 @@ class MachineCost {
         links_(machine_.network) {}
 
   double operator()(const Step& step, const Shape& shape) const {
-    switch (step.operation) {
-      case Operation::slice:
-      case Operation::apply:
-        return 0;
-      case Operation::all_gather:
-        return along_axis(graph::CollectiveKind::all_gather, step, shape);
-      case Operation::reduce_scatter:
-        return along_axis(graph::CollectiveKind::reduce_scatter, step, shape);
-      case Operation::all_reduce:
-        return along_axis(graph::CollectiveKind::all_reduce, step, shape);
-      case Operation::all_to_all:
-        if (changed(step) == 1) {
-          return along_axis(graph::CollectiveKind::all_to_all, step, shape);
-        }
-        break;
-      default:
-        break;
+    if (!moves(step.operation)) {
+      return 0;
     }
-    return at_once(step, shape);
+    const auto kind = collective_of(step.operation);
+    return kind && changed(step) == 1 ? along_axis(*kind, step, shape) : at_once(step, shape);
   }
 
  private:

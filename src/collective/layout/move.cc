@@ -16,12 +16,11 @@ std::size_t index_in(const Box& box, const std::array<std::int64_t, Shape::kMost
 
 template <class Visit>
 void for_each(const Box& box, Visit visit) {
-  static_assert(Shape::kMost == 3);
-  for (std::int64_t i = box.begin[0]; i < box.end[0]; ++i) {
-    for (std::int64_t j = box.begin[1]; j < box.end[1]; ++j) {
-      for (std::int64_t k = box.begin[2]; k < box.end[2]; ++k) {
-        visit(std::array<std::int64_t, Shape::kMost>{i, j, k});
-      }
+  std::array<std::int64_t, Shape::kMost> at = box.begin;
+  for (std::int64_t left = box.elements(); left > 0; --left) {
+    visit(at);
+    for (std::size_t d = at.size(); d-- > 0 && ++at[d] == box.end[d];) {
+      at[d] = box.begin[d];
     }
   }
 }
@@ -34,10 +33,10 @@ Box whole(const Shape& shape) {
 }
 
 /// Returns what every rank holds after the pieces have arrived.
-Result<std::vector<Held>> deliver(const std::vector<Held>& before,
+Result<std::vector<Part>> deliver(const std::vector<Part>& before,
                                   const std::vector<Piece>& pieces) {
   // What a rank gets is its box: of sums that of every piece, else the hull of its pieces.
-  std::vector<Held> after(before.size());
+  std::vector<Part> after(before.size());
   for (const Piece& piece : pieces) {
     Box& box = after[static_cast<std::size_t>(piece.receiver)].box;
     if (box.empty()) {
@@ -56,7 +55,7 @@ Result<std::vector<Held>> deliver(const std::vector<Held>& before,
     arrivals[rank].assign(elements, 0);
   }
   for (const Piece& piece : pieces) {
-    const Held& source = before[static_cast<std::size_t>(piece.sender)];
+    const Part& source = before[static_cast<std::size_t>(piece.sender)];
     const auto receiver = static_cast<std::size_t>(piece.receiver);
     if (!source.box.contains(piece.box)) {
       return fail(fmt::format("rank {} sends what it does not hold", piece.sender));
@@ -85,10 +84,19 @@ Result<std::vector<Held>> deliver(const std::vector<Held>& before,
   return after;
 }
 
+/// The elements of `box`: those of `part`, around them zeros.
+Part padded(const Part& part, const Box& box) {
+  Part result{box, std::vector<double>(static_cast<std::size_t>(box.elements()), 0)};
+  for_each(part.box, [&](const auto& at) {
+    result.values[index_in(box, at)] = part.values[index_in(part.box, at)];
+  });
+  return result;
+}
+
 }  // namespace
 
-Held worked_on(const Held& input, const Box& box, const Compute& compute) {
-  Held result{box, {}};
+Part worked_on(const Part& input, const Box& box, const Compute& compute) {
+  Part result{box, {}};
   const std::int64_t width = input.box.end[1] - input.box.begin[1];
   for_each(box, [&](const auto& at) {
     const std::int64_t row = at[0] - input.box.begin[0];
@@ -99,12 +107,12 @@ Held worked_on(const Held& input, const Box& box, const Compute& compute) {
   return result;
 }
 
-std::vector<Held> scattered(const Shape& shape, const Mesh& mesh, const Layout& layout,
+std::vector<Part> scattered(const Shape& shape, const Mesh& mesh, const Layout& layout,
                             const std::vector<std::vector<double>>& partial_sum) {
   const Box all = whole(shape);
-  std::vector<Held> ranks;
+  std::vector<Part> ranks;
   for (std::int64_t rank = 0; rank < mesh.ranks(); ++rank) {
-    Held part{held(shape, mesh, layout, rank), {}};
+    Part part{held(shape, mesh, layout, rank), {}};
     const std::vector<double>& values =
         partial_sum[static_cast<std::size_t>(rank) % partial_sum.size()];
     for_each(part.box, [&](const auto& at) { part.values.push_back(values[index_in(all, at)]); });
@@ -113,7 +121,7 @@ std::vector<Held> scattered(const Shape& shape, const Mesh& mesh, const Layout& 
   return ranks;
 }
 
-Result<std::vector<Held>> move(std::vector<Held> ranks, std::span<const Step> steps,
+Result<std::vector<Part>> move(std::vector<Part> ranks, std::span<const Step> steps,
                                const Problem& problem, const Compute& compute) {
   const Mesh& mesh = problem.mesh;
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -128,14 +136,21 @@ Result<std::vector<Held>> move(std::vector<Held> ranks, std::span<const Step> st
         return fail(fmt::format("step {} works on summands or on parts of what it needs", i));
       }
       for (std::int64_t rank = 0; rank < mesh.ranks(); ++rank) {
-        Held& part = ranks[static_cast<std::size_t>(rank)];
+        Part& part = ranks[static_cast<std::size_t>(rank)];
         part = worked_on(part, held(problem.work->shape, mesh, step.from, rank), compute);
       }
       continue;
     }
     const Shape& shape = shape_of(problem, step);
-    const Moves moves = moves_of(step, shape, mesh);
-    for (const std::vector<Piece>* pieces : {&moves.pieces, &moves.second}) {
+    if (step.operation == Operation::pad) {
+      for (std::int64_t rank = 0; rank < mesh.ranks(); ++rank) {
+        Part& part = ranks[static_cast<std::size_t>(rank)];
+        part = padded(part, held(shape, mesh, step.to, rank));
+      }
+      continue;
+    }
+    const Moves all = moves_of(step, shape, mesh);
+    for (const std::vector<Piece>* pieces : {&all.pieces, &all.second}) {
       if (pieces->empty()) {
         continue;
       }

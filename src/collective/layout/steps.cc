@@ -4,21 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
+
+#include "graph/workload.h"
 
 namespace orrery::layout {
 namespace {
 
 using Kind = Placement::Kind;
 
-/// A dimension's slices on this axis can be taken or undone without moving others: no earlier axis
-/// cuts them further.
-bool cuts_last(const Layout& layout, std::size_t axis, int dimension) {
-  return std::none_of(layout.begin(), layout.begin() + static_cast<std::ptrdiff_t>(axis),
-                      [&](const Placement& p) { return p == Placement::shard(dimension); });
-}
-
-/// The same of several axes that change together: what cuts an axis's slices further changes too.
+/// The axes' shards can be taken or undone without moving others: what cuts them further changes
+/// too.
 bool cuts_last(const Layout& layout, const std::vector<std::size_t>& axes) {
   for (const std::size_t axis : axes) {
     for (std::size_t before = 0; before < axis; ++before) {
@@ -39,34 +34,6 @@ std::vector<std::size_t> changed_axes(const Layout& from, const Layout& to) {
     }
   }
   return axes;
-}
-
-std::optional<Operation> single(const Layout& from, const Layout& to, std::size_t axis) {
-  const Placement& a = from[axis];
-  const Placement& b = to[axis];
-  const bool takes = b.kind != Kind::shard || cuts_last(to, axis, b.value);
-  const bool gives = a.kind != Kind::shard || cuts_last(from, axis, a.value);
-  if (!takes || !gives) {
-    return std::nullopt;
-  }
-  if (a.kind == Kind::replicate && b.kind == Kind::shard) {
-    return Operation::slice;
-  }
-  if (a.kind == Kind::shard && b.kind == Kind::replicate) {
-    return Operation::all_gather;
-  }
-  if (a.kind == Kind::partial) {
-    return b.kind == Kind::shard       ? std::optional(Operation::reduce_scatter)
-           : b.kind == Kind::replicate ? std::optional(Operation::all_reduce)
-                                       : std::nullopt;
-  }
-  if (a.kind == Kind::shard && b.kind == Kind::shard) {
-    return Operation::all_to_all;
-  }
-  if (a.kind == Kind::only && b.kind == Kind::only) {
-    return Operation::send_recv;
-  }
-  return std::nullopt;
 }
 
 bool is_whole(const Placement& p) {
@@ -196,28 +163,57 @@ bool can_apply(const Work& work, const Layout& layout) {
   });
 }
 
-std::optional<Step> step_between(const Layout& from, const Layout& to) {
+std::optional<Operation> operation_between(const Placement& from, const Placement& to) {
+  switch (from.kind) {
+    case Kind::replicate:
+      return to.kind == Kind::shard ? std::optional(Operation::slice) : std::nullopt;
+    case Kind::shard:
+      return to.kind == Kind::replicate ? std::optional(Operation::all_gather)
+             : to.kind == Kind::partial ? std::optional(Operation::pad)
+             : to.kind == Kind::shard   ? std::optional(Operation::all_to_all)
+                                        : std::nullopt;
+    case Kind::partial:
+      return to.kind == Kind::replicate ? std::optional(Operation::all_reduce)
+             : to.kind == Kind::shard   ? std::optional(Operation::reduce_scatter)
+                                        : std::nullopt;
+    case Kind::only:
+      return to.kind == Kind::only ? std::optional(Operation::send_recv) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<graph::CollectiveKind> collective_of(Operation operation) {
+  switch (operation) {
+    case Operation::all_gather:
+      return graph::CollectiveKind::all_gather;
+    case Operation::reduce_scatter:
+      return graph::CollectiveKind::reduce_scatter;
+    case Operation::all_reduce:
+      return graph::CollectiveKind::all_reduce;
+    case Operation::all_to_all:
+      return graph::CollectiveKind::all_to_all;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Step> conversion_between(const Layout& from, const Layout& to) {
   const std::vector<std::size_t> axes = changed_axes(from, to);
   if (axes.empty()) {
     return std::nullopt;
   }
-  if (axes.size() == 1) {
-    if (const auto operation = single(from, to, axes.front())) {
-      return Step{*operation, from, to, false};
-    }
-  }
   const auto all = [&](auto holds) { return std::all_of(axes.begin(), axes.end(), holds); };
+  const std::size_t first = axes.front();
   const bool in_group = cuts_last(from, axes) && cuts_last(to, axes);
-  if (in_group && all([&](std::size_t i) {
-        return from[i].kind == Kind::replicate && to[i].kind == Kind::shard;
-      })) {
+  if (in_group &&
+      all([&](std::size_t i) { return operation_between(from[i], to[i]) == Operation::slice; })) {
     return Step{Operation::slice, from, to, false};
   }
-  if (in_group && all([&](std::size_t i) {
-        return from[i].kind == Kind::shard && to[i].kind == Kind::shard &&
-               from[i] == from[axes.front()] && to[i] == to[axes.front()];
-      })) {
-    return Step{Operation::all_to_all, from, to, false};
+  const bool alike =
+      all([&](std::size_t i) { return from[i] == from[first] && to[i] == to[first]; });
+  const std::optional<Operation> operation = operation_between(from[first], to[first]);
+  if (in_group && alike && operation && (axes.size() == 1 || *operation != Operation::send_recv)) {
+    return Step{*operation, from, to, false};
   }
   const auto moved = [&](std::size_t i) {
     return from[i].kind == Kind::only && to[i].kind == Kind::only;
@@ -232,19 +228,30 @@ std::optional<Step> step_between(const Layout& from, const Layout& to) {
   return std::nullopt;
 }
 
+std::optional<Step> step_between(const Layout& from, const Layout& to) {
+  std::optional<Step> step = conversion_between(from, to);
+  const auto is = [&](Operation operation) { return step && step->operation == operation; };
+  const bool gathers_or_sums =
+      is(Operation::all_gather) || is(Operation::reduce_scatter) || is(Operation::all_reduce);
+  const bool several = gathers_or_sums && changed_axes(from, to).size() > 1;
+  return several || is(Operation::pad) ? std::nullopt : step;
+}
+
 Moves moves_of(const Step& step, const Shape& shape, const Mesh& mesh) {
-  if (step.operation == Operation::apply) {
+  if (step.operation == Operation::apply || step.operation == Operation::pad) {
     return {};
   }
   if (step.operation != Operation::all_reduce) {
     return {Mover(step, shape, mesh).run(), {}};
   }
-  // Its halves meet in shards of the longest dimension that nothing cuts further.
-  const std::size_t axis = changed_axes(step.from, step.to).front();
+  // Its halves meet in shards of the first dimension that nothing cuts further.
+  const std::vector<std::size_t> axes = changed_axes(step.from, step.to);
   Layout slices = step.to;
   for (std::size_t d = 0; d < shape.extents.size(); ++d) {
-    if (cuts_last(step.to, axis, static_cast<int>(d))) {
+    for (const std::size_t axis : axes) {
       slices[axis] = Placement::shard(static_cast<int>(d));
+    }
+    if (cuts_last(slices, axes)) {
       return {Mover({Operation::reduce_scatter, step.from, slices, false}, shape, mesh).run(),
               Mover({Operation::all_gather, slices, step.to, false}, shape, mesh).run()};
     }

@@ -7,9 +7,19 @@
 #include <vector>
 
 #include "base/names.h"
-#include "collective/layout/layout.h"
+#include "graph/layout.h"
+
+namespace orrery::graph {
+enum class CollectiveKind : std::uint8_t;
+}
 
 namespace orrery::layout {
+
+using graph::Box;
+using graph::Layout;
+using graph::Mesh;
+using graph::Placement;
+using graph::Shape;
 
 enum class Operation : std::uint8_t {
   slice,
@@ -19,6 +29,7 @@ enum class Operation : std::uint8_t {
   all_to_all,
   send_recv,
   many_to_many,
+  pad,
   apply
 };
 constexpr auto named_values(Operation) {
@@ -31,8 +42,15 @@ constexpr auto named_values(Operation) {
       {Operation::send_recv, "send_recv", "to the rank of equal place at another coordinate"},
       {Operation::many_to_many, "many_to_many",
        "every source sends every target the piece that it needs, each a different one"},
+      {Operation::pad, "pad", "slices to summands, zeros around them; nothing moves"},
       {Operation::apply, "apply", "the work between, on what every rank has; nothing moves"},
   });
+}
+
+/// Whether elements go from rank to rank.
+constexpr bool moves(Operation operation) {
+  return operation != Operation::slice && operation != Operation::pad &&
+         operation != Operation::apply;
 }
 
 /// Work is what is computed between two collectives: from a tensor to one of another shape, of
@@ -68,16 +86,31 @@ inline const Shape& shape_of(const Problem& problem, const Step& step) {
 /// whole not sliced (conditions 1 and 3 of a fusion).
 bool can_apply(const Work& work, const Layout& layout);
 
+/// Returns what converts one axis, whatever the others hold; nothing: no operation does. Requires
+/// unlike placements.
+///
+///   from \ to   R            S(j)             P     only(d)
+///   R                        slice
+///   S(i)        all_gather   all_to_all       pad
+///   P           all_reduce   reduce_scatter
+///   only(c)                                         send_recv
+std::optional<Operation> operation_between(const Placement& from, const Placement& to);
+
+/// Returns the collective of a library that does it; none: nothing moves, or messages of their own.
+std::optional<graph::CollectiveKind> collective_of(Operation operation);
+
 /// Returns the step that turns `from` into `to` at once; nothing: more than one step does.
 ///
 ///   slice            copies -> shards
-///   all_gather ...   one axis changes as the operation says; where axes nest in a dimension, the
-///                    one that cut last
-///   all_to_all       also several axes alike, from one dimension to another
-///   send_recv        one axis moves to another coordinate
+///   all_gather ...   of axes that change alike (send_recv: one axis) operation_between(); where
+///                    axes nest in a dimension, those that cut last
 ///   many_to_many     a coordinate changes, and slices or copies of the other axes; no partial sums
 ///   all_to_all and many_to_many send each needed piece once; where several ranks hold a copy of
 ///   it, each sends an equal part of it.
+std::optional<Step> conversion_between(const Layout& from, const Layout& to);
+
+/// Returns the same of the steps that a search for the cheapest sequence is made of: collectives of
+/// one axis each but for exchanges, and none that makes partial sums of what is whole.
 std::optional<Step> step_between(const Layout& from, const Layout& to);
 
 /// From sender to receiver, which may be one rank; `reduce`: added to what the others send it.

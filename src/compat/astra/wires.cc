@@ -9,10 +9,9 @@
 namespace orrery::astra {
 namespace {
 
-constexpr double kPicosecondsPerNanosecond = 1e3;
-
 double nanoseconds(Time time) {
-  return static_cast<double>(time.value()) / kPicosecondsPerNanosecond;
+  constexpr double kPicoseconds = 1e3;
+  return static_cast<double>(time.value()) / kPicoseconds;
 }
 double bytes_per_nanosecond(Bandwidth bandwidth) {
   return bandwidth.value() / 1e9;

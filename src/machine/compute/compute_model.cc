@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "machine/compute/kernel_pieces.h"
 #include "machine/compute/pim.h"
 #include "machine/compute/spatial.h"
 #include "machine/compute/systolic_time.h"
@@ -361,12 +362,18 @@ double seconds(const graph::Operator& op, const Rates& rates, const Device& devi
 
 Time lone_kernel_time(const graph::Operator& op, const Device& device) {
   assert(!device.memory.empty() && "a device has memory");
+  if (op.pieces > 1) {
+    return lone_piece_time(op, device);
+  }
   return op.duration > Time(0) ? op.duration
                                : from_seconds(seconds(op, rates_of(op, device), device));
 }
 
 KernelTime kernel_time(const graph::Operator& op, const Device& device) {
   assert(!device.memory.empty() && "a device has memory");
+  if (op.pieces > 1) {
+    return piece_time(op, device);
+  }
   if (op.duration > Time(0)) {
     const auto slowed = [&](double factor) {
       return factor > 1 ? op.duration * factor : op.duration;

@@ -84,6 +84,8 @@ struct KernelTime {
 /// its bytes if longer. All other kernels are as above.
 ///
 /// Devices of model pim and spatial have pim.h and spatial.h instead, for all kernels.
+///
+/// A piece of a kernel (Operator::pieces) takes its part of the whole kernel's times.
 KernelTime kernel_time(const graph::Operator& op, const Device& device);
 /// Returns the `alone` of kernel_time, at a third of the work.
 Time lone_kernel_time(const graph::Operator& op, const Device& device);

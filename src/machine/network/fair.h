@@ -40,6 +40,8 @@ struct FlowTerms {
 /// Interface as AnalyticalNetwork.
 class FairNetwork {
  public:
+  static constexpr LinksTraits kTraits{
+      .alike = true, .links_change = true, .repeats = true, .holds = true, .tells_leaving = true};
   static constexpr std::uint32_t kFirstEvent = 120;
   static constexpr std::uint32_t kDrained = kFirstEvent;
   static constexpr std::uint32_t kArrive = kFirstEvent + 1;

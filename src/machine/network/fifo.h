@@ -40,6 +40,7 @@ struct FifoLink {
 /// Interface as AnalyticalNetwork: plain-data events, no virtual call per message.
 class FifoNetwork {
  public:
+  static constexpr LinksTraits kTraits{};  // what is alike does not come at the same place
   static constexpr std::uint32_t kFirstEvent = 110;
   static constexpr std::uint32_t kHop = kFirstEvent;
   static constexpr std::uint32_t kArrive = kFirstEvent + 1;

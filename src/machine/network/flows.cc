@@ -31,13 +31,8 @@ class FlowTable {
   }
 
   Result<std::vector<FlowRequest>> read() {
-    const std::vector<std::string> known{"source", "target",   "bytes", "start_s",
-                                         "weight", "rate_cap", "via"};
-    for (const std::string& name : table_.header) {
-      if (std::ranges::find(known, name) == known.end() && name != "finish_s") {
-        error_.add({table_.file + ":1", name, {}, "unknown column" + did_you_mean(name, known)});
-      }
-    }
+    error_.add(unknown_columns(
+        table_, {"source", "target", "bytes", "start_s", "weight", "rate_cap", "via", "finish_s"}));
     for (const char* name : {"source", "target", "bytes"}) {
       if (!table_.column(name)) {
         error_.add({table_.file + ":1", name, {}, "missing column"});

@@ -43,6 +43,7 @@ struct Course;
 /// Ignores what packet.h does; steady phases are not skipped. Interface as AnalyticalNetwork.
 class PacketLinks {
  public:
+  static constexpr LinksTraits kTraits{.looks_ahead = true, .holds = true, .by_byte = true};
   static constexpr std::uint32_t kFirstEvent = 150;
   static constexpr std::uint32_t kArrive = kFirstEvent;
 

@@ -182,31 +182,19 @@ class Assigner {
   }
 
   /// Returns, of the links that come nearer to the flow's target, the cheapest.
-  std::int32_t best_link(std::int32_t here, const FlowEnds& flow,
-                         const std::vector<std::int16_t>& far) {
-    const LinkGraph& graph = router_.graph();
-    std::int32_t best = -1;
-    for (const std::int32_t link : router_.adjacency().out(here)) {
-      const std::int32_t to = graph.links[static_cast<std::size_t>(link)].target;
-      const bool nearer =
-          far[static_cast<std::size_t>(to)] == far[static_cast<std::size_t>(here)] - 1 &&
-          (to == flow.target || to >= graph.hosts || graph.hosts_forward);
-      if (nearer && (best < 0 || cost(router_.hop(link), flow) < cost(router_.hop(best), flow))) {
-        best = link;
-      }
-    }
-    return best;
+  std::int32_t best_link(const std::vector<std::int32_t>& routes, const FlowEnds& flow) const {
+    return *std::ranges::min_element(
+        routes, {}, [&](std::int32_t link) { return cost(router_.hop(link), flow); });
   }
 
   void adaptive() {
     for (std::size_t f = 0; f < flows_.size(); ++f) {
       const FlowEnds& flow = flows_[f];
       const std::size_t first = result_.hops.size();
-      const std::vector<std::int16_t>& far = router_.distances(flow.target);
       std::int32_t here = flow.source;
-      bool found = far[static_cast<std::size_t>(here)] >= 0;
+      bool found = router_.distances(flow.target)[static_cast<std::size_t>(here)] >= 0;
       while (found && here != flow.target) {
-        const std::int32_t best = best_link(here, flow, far);
+        const std::int32_t best = best_link(router_.nearer(here, flow.target), flow);
         result_.hops.push_back(router_.hop(best));
         here = router_.graph().links[static_cast<std::size_t>(best)].target;
       }

@@ -47,13 +47,13 @@ constexpr auto named_values(Routing) {
        "what suits the network: what its file states, else dimension "
        "order in grids, ecmp elsewhere"},
       {Routing::stated, "stated", "the routes that the file states"},
-      {Routing::shortest, "shortest", "the first of the ways over the fewest links"},
+      {Routing::shortest, "shortest", "the first of the nearest ways"},
       {Routing::dimension_order, "dimension_order", "grids: one dimension after the other"},
       {Routing::d_mod_k, "d_mod_k", "fat trees: the parent is the target's number modulo parents"},
       {Routing::minimal, "minimal", "SimGrid's dragonfly: by the router that has the global link"},
-      {Routing::ecmp, "ecmp",
-       "one of the ways over the fewest links, by a seeded hash of the flow"},
-      {Routing::spray, "spray", "all ways over the fewest links, in equal parts at every fork"},
+      {Routing::ecmp, "ecmp", "one of the nearest ways, by a seeded hash of the flow"},
+      {Routing::spray, "spray",
+       "all nearest ways, at every fork in parts as their bandwidths (equal where these are)"},
       {Routing::adaptive, "adaptive", "flow by flow, at every fork the link with the least load"},
       {Routing::greedy, "greedy", "fat trees: flow by flow, the way whose busiest link has least"},
       {Routing::source_rule, "source_rule",
@@ -75,6 +75,12 @@ struct GraphLink {
   /// messages count on the even one.
   bool joint = false;
   bool pipe = false;  ///< nobody shares it: every flow has the bandwidth
+  /// Length that the link adds to a route when the nearest is looked for: 1 or more. Files whose
+  /// programs prefer kinds of links (NVLink before PCIe before the network) say so here.
+  std::int16_t length = 1;
+  /// `bandwidth` over that of the wire, where the file's program counts what messages reach: a
+  /// machine's efficiency counts from the wire's.
+  float reached = 1;
 };
 
 /// Layout is what the routing of a regular network needs to know of it; vertices are numbered as it

@@ -200,7 +200,8 @@ void LinkMap::route(std::int64_t source, std::int64_t destination, std::vector<H
     assert(found && "the machine's reader has tried");
     (void)found;
     for (std::size_t h = first; h < hops.size(); ++h) {
-      hops[h].bandwidth = hops[h].bandwidth * shape(last).send_efficiency;
+      const float reached = router_->graph().links[hops[h].link].reached;
+      hops[h].bandwidth = hops[h].bandwidth * (shape(last).send_efficiency / double{reached});
     }
     return;
   }

@@ -79,8 +79,9 @@ class LinkMap {
   explicit LinkMap(std::vector<NetworkDimension> dimensions);
 
   /// Messages go over a network of links instead, device d being its host d: route() and links()
-  /// are then its own, at its bandwidths times the send_efficiency of the outermost dimension
-  /// crossed. Everything else remains the dimensions'. Nothing when `wires` has no graph.
+  /// are then its own, at its wires' bandwidths (GraphLink::reached) times the send_efficiency of
+  /// the outermost dimension crossed. Everything else remains the dimensions'. Nothing when `wires`
+  /// has no graph.
   void lay(const Wires& wires);
   /// Returns what lay() laid; null: nothing.
   const LinkGraph* graph() const;

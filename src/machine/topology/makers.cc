@@ -106,6 +106,12 @@ void check_size(Reader& read, const std::string& name, double vertices, double l
   }
 }
 
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
 void add_hosts(LinkGraph& graph, std::int64_t count) {
   for (std::int64_t h = 0; h < count; ++h) {
     graph.add(VertexKind::host, "host" + std::to_string(h), 0);

@@ -32,7 +32,8 @@ std::string_view first_word(std::string_view text) {
     } else if (text.starts_with("<!--")) {
       skip_to("-->");
     } else if (text.starts_with("<!")) {
-      skip_to(">");
+      const std::size_t end = text.find_first_of("[>");
+      skip_to(end < text.size() && text[end] == '[' ? "]>" : ">");
     } else if (text.starts_with("#")) {
       skip_to("\n");
     } else {
@@ -125,14 +126,22 @@ Result<LinkGraph> read_lists(const ConfigNode& map) {
   return read.finish(std::move(graph));
 }
 
-}  // namespace
-
-Result<LinkGraph> read_graph(const ConfigNode& map) {
-  return map.kind == ConfigNode::Kind::map && map.find("kind") != nullptr ? make_topology(map)
-                                                                          : read_lists(map);
+/// Whether some host has links that are alike (of one length, the slower with at least half of the
+/// faster's bandwidth) to several switches: planes, over which it spreads its messages.
+bool has_planes(const LinkGraph& graph) {
+  std::vector<const GraphLink*> first(static_cast<std::size_t>(graph.hosts));
+  return std::ranges::any_of(graph.links, [&](const GraphLink& link) {
+    if (link.source < 0 || link.source >= graph.hosts || link.target < graph.hosts) {
+      return false;
+    }
+    const GraphLink*& one = first[static_cast<std::size_t>(link.source)];
+    one = one == nullptr || link.bandwidth > one->bandwidth * 2.0 ? &link : one;
+    return one->target != link.target && one->length == link.length &&
+           link.bandwidth * 2.0 >= one->bandwidth;
+  });
 }
 
-Result<LinkGraph> read_topology(std::string_view text, const std::string& file) {
+Result<LinkGraph> read_kind(std::string_view text, const std::string& file) {
   const std::string_view first = first_word(text);
   if (first == "<platform") {
     return read_simgrid(text, file);
@@ -152,6 +161,22 @@ Result<LinkGraph> read_topology(std::string_view text, const std::string& file) 
   }
   return parse_config(text, file, first.starts_with("{") ? ConfigSyntax::json : ConfigSyntax::yaml)
       .and_then(read_graph);
+}
+
+}  // namespace
+
+Result<LinkGraph> read_graph(const ConfigNode& map) {
+  return map.kind == ConfigNode::Kind::map && map.find("kind") != nullptr ? make_topology(map)
+                                                                          : read_lists(map);
+}
+
+Result<LinkGraph> read_topology(std::string_view text, const std::string& file) {
+  return read_kind(text, file).map([](LinkGraph graph) {
+    const bool by_hash = graph.layout.family == Layout::Family::irregular &&
+                         graph.routing == Routing::ecmp && graph.routes.empty();
+    graph.routing = by_hash && has_planes(graph) ? Routing::spray : graph.routing;
+    return graph;
+  });
 }
 
 Result<LinkGraph> load_topology(const std::string& spec_or_file, std::string_view where) {

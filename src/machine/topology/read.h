@@ -14,12 +14,17 @@ namespace orrery::topology {
 /// A description (makers.h) or a file, whose kind its content tells:
 ///
 ///   YAML or JSON      `kind:` and the fields of a maker, or `hosts`, `switches` and `links`
-///   <platform ...>    SimGrid's platform: hosts, links, stated routes; clusters of FAT_TREE, TORUS
-///                     and DRAGONFLY with SimGrid's routing; also FLAT clusters
-///   <system ...>      NCCL's topology (NCCL_TOPO_DUMP_FILE): GPUs are the hosts
+///   <platform ...>    SimGrid's platform: hosts, routers, links; nested zones with routing Full,
+///                     Floyd, Dijkstra or Cluster; FLAT clusters with backbone and limiters; alone
+///                     also clusters of FAT_TREE, TORUS and DRAGONFLY with SimGrid's routing.
+///                     Profiles over time and coordinates (Vivaldi) are mistakes
+///   <system ...>      NCCL's and RCCL's topology (NCCL_TOPO_DUMP_FILE): GPUs are the hosts
 ///   Nodes N ...       htsim's fat trees (.topo)
 ///   N S L             ns-3 with HPCC's numbers: nodes, switches and links, the switches' numbers,
-///                     then a line per link: source, target, rate, delay, error rate
+///                     then a line per link: source, target, rate, delay, error rate; with SimAI's
+///                     head its NVSwitches are nearer than the network
+///
+/// Where hosts have links to several switches that are alike (planes), `auto` sprays over them.
 ///
 /// `where` names the flag or field that the text comes from, for mistakes of a description.
 Result<LinkGraph> load_topology(const std::string& spec_or_file, std::string_view where);

@@ -37,12 +37,6 @@ std::vector<Line> lines_of(std::string_view text) {
   return lines;
 }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 class HtsimFile {
  public:
   HtsimFile(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {}
@@ -172,7 +166,8 @@ class HtsimFile {
 };
 
 /// ns-3's and SimAI's: "nodes switches links" or "nodes gpus-per-server nvswitches switches links
-/// gpu-type", then the numbers of switches, then a line for each link.
+/// gpu-type", then the numbers of switches, NVSwitches first, then a line for each link. Links of
+/// NVSwitches are nearer than all others.
 class Ns3File {
  public:
   Ns3File(std::string_view text, std::string file)
@@ -186,15 +181,16 @@ class Ns3File {
       return fail(std::move(error_));
     }
     const std::int64_t nodes = number(head, 0, kMostVertices);
-    const std::int64_t switches =
-        number(head, simai ? 3 : 1, kMostVertices) + (simai ? number(head, 2, kMostVertices) : 0);
+    nvswitches_ = static_cast<std::size_t>(simai ? number(head, 2, kMostVertices) : 0);
+    const auto switches =
+        nvswitches_ + static_cast<std::size_t>(number(head, simai ? 3 : 1, kMostVertices));
     const auto links = static_cast<std::size_t>(number(head, simai ? 4 : 2, kMostLinks / 2));
     if (error_.empty() && lines_.size() < 2 + links) {
       mistake(lines_.back(), "",
               "expected a line of switches and " + std::to_string(links) + " links");
     }
     if (error_.empty()) {
-      read_vertices(lines_[1], static_cast<std::size_t>(nodes), static_cast<std::size_t>(switches));
+      read_vertices(lines_[1], static_cast<std::size_t>(nodes), switches);
       for (std::size_t l = 2; l < 2 + links && error_.empty(); ++l) {
         read_link(lines_[l]);
       }
@@ -224,12 +220,14 @@ class Ns3File {
 
   void read_vertices(const Line& list, std::size_t nodes, std::size_t switches) {
     std::vector<bool> is_switch(nodes);
+    scale_up_.resize(nodes);
     if (list.words.size() != switches) {
       mistake(list, "", "expected the numbers of " + std::to_string(switches) + " switches");
     }
     for (std::size_t w = 0; w < list.words.size() && nodes > 0; ++w) {
       const std::int64_t at = number(list, w, static_cast<std::int64_t>(nodes) - 1);
       is_switch[static_cast<std::size_t>(at)] = true;
+      scale_up_[static_cast<std::size_t>(at)] = w < nvswitches_;
     }
     vertex_.resize(nodes);
     for (std::size_t n = 0; n < nodes; ++n) {
@@ -261,6 +259,9 @@ class Ns3File {
     }
     if (error_.empty() && bandwidth && latency) {
       graph_.connect(vertex_[from], vertex_[to], *bandwidth, *latency);
+      const bool near = nvswitches_ == 0 || scale_up_[from] || scale_up_[to];
+      graph_.links[graph_.links.size() - 2].length = graph_.links.back().length =
+          near ? std::int16_t{1} : kScaleOut;
     }
   }
 
@@ -268,7 +269,10 @@ class Ns3File {
   std::string file_;
   Error error_;
   LinkGraph graph_;
-  std::vector<std::int32_t> vertex_;
+  static constexpr std::int16_t kScaleOut = 16;  ///< more than a route over NVSwitches has links
+  std::vector<std::int32_t> vertex_;             ///< by node
+  std::vector<bool> scale_up_;                   ///< nodes that are NVSwitches
+  std::size_t nvswitches_ = 0;
 };
 
 }  // namespace

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/// NCCL's topology files. GPUs are hosts in the order of their ranks (or numbers); CPUs (host
-/// bridges), PCIe switches, the NVSwitch and network adapters with their network are switches.
+/// NCCL's and RCCL's topology files. GPUs are hosts in the order of their ranks (or of hosts and
+/// numbers); CPUs (host bridges), PCIe switches, NVSwitches, network adapters and the network are
+/// switches. Ways go as NCCL ranks them: over NVLink or xGMI, then by links between a GPU and its
+/// CPU, then PCIe, then between sockets, then over the network, which alone joins hosts
+/// (`host_hash`); but NVSwitches behind Arm hosts join these too (NVL72).
 ///
-/// Bandwidths: PCIe lanes * GT/s * 128/130 / 8; NVLink by the compute capability; a network adapter
-/// its `speed` in Mbit/s. Latencies are assumed: the file has none.
+/// Bandwidths: PCIe lanes * GT/s * code / 8; NVLink by `sm`; xGMI by `gcn`, as RCCL counts it;
+/// a network port its `speed` in Mbit/s. Latencies are assumed: the file has none.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <map>
 
+#include "base/names.h"
 #include "machine/topology/maker_fields.h"
 #include "machine/topology/read.h"
 #include "machine/topology/xml_text.h"
@@ -14,14 +20,58 @@
 namespace orrery::topology {
 namespace {
 
-constexpr Time kPcieLatency = 500_ns;    // of a hop; assumed, the file has none
-constexpr Time kNvLinkLatency = 700_ns;  // assumed
-constexpr Time kNetLatency = 1_us;       // assumed where the file says 0
+constexpr Time kPcieLatency = 500_ns;      // of a hop; assumed, the file has none
+constexpr Time kNvLinkLatency = 700_ns;    // assumed
+constexpr Time kNvSwitchLatency = 500_ns;  // a half of the shipped machines' 1 us
+constexpr Time kNetLatency = 1_us;         // assumed where the file says 0
+
+// A route counts the worst kind first; no usual route has as many links of a kind as one step up.
+constexpr std::int16_t kBridge = 4;  // NVLink between a GPU and its CPU, C2C
+constexpr std::int16_t kPcie = 16;
+constexpr std::int16_t kSystem = 256;
+constexpr std::int16_t kNetwork = 4096;
+
+constexpr Bandwidth kSocket{20.8e9};    // UPI of Skylake; assumed for all but POWER9
+constexpr Bandwidth kPower9Bus{32e9};   // NCCL's figure for POWER9's X bus
+constexpr double kMegabits = 125e3;     // bytes per second
+constexpr double kUnknownNet = 10'000;  // Mbit/s that NCCL takes for a speed of 0 or less
+constexpr std::int64_t kFastest = 1'000'000'000;
 
 /// Returns the bandwidth of one NVLink and direction, from a GPU's compute capability (NVIDIA's
-/// data sheets: P100 20, V100 and A100 25, H100 25, B200 50 GB/s).
+/// data sheets: P100 20, V100, Turing and A100 25, A40 and RTX A6000 14.06, H100 25, B200 50 GB/s).
 Bandwidth nvlink_of(std::int64_t sm) {
-  return Bandwidth(sm < 70 ? 20e9 : sm < 100 ? 25e9 : 50e9);
+  return Bandwidth(sm < 70 ? 20e9 : sm == 86 ? 14.0625e9 : sm < 100 ? 25e9 : 50e9);
+}
+
+/// One xGMI link and direction: the bandwidth that RCCL counts, and its part of the wire's rate
+/// (AMD's data sheets: 64 GB/s of MI300, 50 before).
+struct Xgmi {
+  Bandwidth bandwidth;
+  float reached;
+};
+Xgmi xgmi_of(std::string_view gcn) {
+  gcn.remove_prefix(gcn.starts_with("gfx") ? 3 : 0);
+  if (gcn.starts_with("94") || gcn.starts_with("95")) {
+    return {Bandwidth(48e9), 0.75F};
+  }
+  return gcn.starts_with("90a") || gcn == "910" ? Xgmi{Bandwidth(36e9), 0.72F}
+                                                : Xgmi{Bandwidth(24e9), 0.48F};
+}
+
+/// Line codes: 8b/10b of the first two generations, 128b/130b, flits of the sixth.
+Bandwidth pcie_of(const pugi::xml_node& pci) {
+  constexpr double kUsualRate = 8;  // GT/s and lanes that NCCL takes for what it does not know
+  constexpr double kUsualLanes = 16;
+  double rate = std::strtod(pci.attribute("link_speed").value(), nullptr);
+  double lanes = std::strtod(pci.attribute("link_width").value(), nullptr);
+  rate = rate > 0 && rate < 1e3 ? rate : kUsualRate;
+  lanes = lanes > 0 && lanes <= 64 ? lanes : kUsualLanes;
+  const double code = rate < 8 ? 8.0 / 10 : rate < 64 ? 128.0 / 130 : 242.0 / 256;
+  return Bandwidth(rate * lanes * 1e9 / 8 * code);
+}
+
+bool is_gpu_class(std::string_view pci_class) {
+  return pci_class.starts_with("0x03") || pci_class.starts_with("0x12");
 }
 
 class NcclSystem {
@@ -34,10 +84,12 @@ class NcclSystem {
       xml_.error().add(Error("no <system> in the file"));
     }
     if (xml_.error().empty()) {
-      find_gpus(root, 0);
-      if (gpus_.empty() && xml_.error().empty()) {
-        xml_.error().add({xml_.where(0), "system", {}, "without <gpu>"});
-      }
+      find_hosts(root);
+    }
+    if (xml_.error().empty() && gpus_.empty()) {
+      xml_.mistake(root, "gpu",
+                   "GPUs: a file for NCCL_TOPO_FILE leaves them and their NVLinks to NCCL, which "
+                   "writes all that it finds with NCCL_TOPO_DUMP_FILE=topo.xml");
     }
     if (xml_.error().empty()) {
       build(root);
@@ -53,137 +105,280 @@ class NcclSystem {
   struct Gpu {
     pugi::xml_node node;
     std::string bus;
-    std::int64_t rank = 0;
-    std::int64_t sm = 0;
+    std::size_t host = 0;
+    std::int64_t rank = -1;  ///< -1: the file has none
+    std::int64_t dev = 0;
+    std::int64_t sm = 80;
+    std::int32_t bridge = -1;  ///< its CPU
+  };
+  struct Host {
+    std::string hash;
+    std::vector<std::int32_t> bridges;
+    Bandwidth between = kSocket;
+    bool arm = false;
+    std::int32_t nvswitch = -1;
   };
 
-  void find_gpus(const pugi::xml_node& node, int depth) {
+  void find_hosts(const pugi::xml_node& root) {
+    for (const pugi::xml_node& cpu : root.children("cpu")) {
+      check(cpu);
+      const std::string hash = cpu.attribute("host_hash").value();
+      const auto known = std::ranges::find(hosts_, hash, &Host::hash);
+      const auto host = static_cast<std::size_t>(known - hosts_.begin());
+      if (known == hosts_.end()) {
+        hosts_.emplace_back().hash = hash;
+      }
+      const std::string_view arch = cpu.attribute("arch").value();
+      hosts_[host].between = arch.starts_with("ppc") ? kPower9Bus : kSocket;
+      hosts_[host].arm = arch == "arm64";
+      find_gpus(cpu, host, 0);
+    }
+  }
+
+  void find_gpus(const pugi::xml_node& node, std::size_t host, int depth) {
     for (const pugi::xml_node& child : node.children()) {
+      check(child);
       if (std::string_view(child.name()) == "gpu") {
-        const bool has_rank = !child.attribute("rank").empty();
-        gpus_.push_back({child, node.attribute("busid").value(),
-                         xml_.number(child, has_rank ? "rank" : "dev", 0, 1'000'000),
-                         child.attribute("sm") ? xml_.number(child, "sm", 10, 1000) : 80});
-      } else if (depth < kDeepest) {
-        find_gpus(child, depth + 1);
+        gpus_.push_back(
+            {.node = child, .bus = lower(node.attribute("busid").value()), .host = host});
+        Gpu& gpu = gpus_.back();
+        gpu.dev = child.attribute("dev") ? xml_.number(child, "dev", 0, 1'000'000) : 0;
+        gpu.rank = child.attribute("rank") ? xml_.number(child, "rank", -1, 1'000'000) : -1;
+        gpu.sm = child.attribute("sm") ? xml_.number(child, "sm", 10, 1000) : gpu.sm;
+      }
+      if (depth < kDeepest) {
+        find_gpus(child, host, depth + 1);
+      }
+    }
+  }
+
+  /// NCCL adds attributes with its versions: only one that looks like another's is a mistake.
+  void check(const pugi::xml_node& node) {
+    static const std::vector<std::string> kKnown{"host_hash",
+                                                 "numaid",
+                                                 "affinity",
+                                                 "arch",
+                                                 "vendor",
+                                                 "familyid",
+                                                 "modelid",
+                                                 "busid",
+                                                 "class",
+                                                 "device",
+                                                 "subsystem_vendor",
+                                                 "subsystem_device",
+                                                 "link_speed",
+                                                 "link_width",
+                                                 "dev",
+                                                 "sm",
+                                                 "rank",
+                                                 "gdr",
+                                                 "gcn",
+                                                 "target",
+                                                 "count",
+                                                 "tclass",
+                                                 "bw",
+                                                 "name",
+                                                 "latency",
+                                                 "speed",
+                                                 "port",
+                                                 "guid",
+                                                 "maxconn",
+                                                 "coll",
+                                                 "keep",
+                                                 "version"};
+    for (const pugi::xml_attribute& attribute : node.attributes()) {
+      const std::string name = attribute.name();
+      const std::string* meant = closest(name, kKnown);
+      if (meant != nullptr && *meant != name && !node.attribute(meant->c_str())) {
+        xml_.mistake(node, name, "an attribute of NCCL" + did_you_mean(name, kKnown));
       }
     }
   }
 
   void build(const pugi::xml_node& root) {
-    std::ranges::stable_sort(gpus_, {}, &Gpu::rank);
-    for (const Gpu& gpu : gpus_) {
-      graph_.add(VertexKind::host, "gpu" + std::to_string(gpu.rank), 0);
-    }
-    for (std::size_t g = 1; g < gpus_.size(); ++g) {
-      if (gpus_[g].rank == gpus_[g - 1].rank) {
-        xml_.mistake(gpus_[g].node, "dev", "every GPU once");
+    const bool ranked = std::ranges::all_of(gpus_, [](const Gpu& gpu) { return gpu.rank >= 0; });
+    std::ranges::stable_sort(gpus_, {}, [&](const Gpu& gpu) {
+      return std::pair(ranked ? 0 : gpu.host, ranked ? gpu.rank : gpu.dev);
+    });
+    for (std::size_t g = 0; g < gpus_.size(); ++g) {
+      const Gpu& gpu = gpus_[g];
+      if (g > 0 && (ranked ? gpu.rank == gpus_[g - 1].rank
+                           : gpu.host == gpus_[g - 1].host && gpu.dev == gpus_[g - 1].dev)) {
+        xml_.mistake(gpu.node, ranked ? "rank" : "dev", "every GPU once");
       }
+      graph_.add(VertexKind::host,
+                 "gpu" + std::to_string(ranked ? gpu.rank : static_cast<std::int64_t>(g)), 0);
     }
-    std::vector<std::int32_t> bridges;
+    std::int32_t number = 0;
     for (const pugi::xml_node& cpu : root.children("cpu")) {
-      bridges.push_back(graph_.add(VertexKind::switch_, "cpu" + std::to_string(bridges.size()), 2));
-      add_children(cpu, bridges.back(), 0);
-    }
-    for (std::size_t b = 0; b < bridges.size(); ++b) {  // every two bridges: NCCL joins all
-      for (std::size_t other = b + 1; other < bridges.size(); ++other) {
-        graph_.connect(bridges[b], bridges[other], kSocket, kPcieLatency);
+      const std::int32_t bridge =
+          graph_.add(VertexKind::switch_, "cpu" + std::to_string(number++), 2);
+      Host& host = *std::ranges::find(hosts_, cpu.attribute("host_hash").value(), &Host::hash);
+      for (const std::int32_t other : host.bridges) {  // every two bridges: NCCL joins all
+        join(other, bridge, host.between, kPcieLatency, kSystem);
       }
+      host.bridges.push_back(bridge);
+      add_children(cpu, {bridge, bridge, static_cast<std::size_t>(&host - hosts_.data())}, 0);
     }
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
-      add_nvlinks(g);
+      add_links(g);
     }
-    graph_.hosts_forward = nvswitch_ < 0;
+    graph_.hosts_forward = forward_;
     graph_.routing = Routing::ecmp;
   }
 
+  void join(std::int32_t a, std::int32_t b, Bandwidth bandwidth, Time latency,
+            std::int16_t length) {
+    graph_.connect(a, b, bandwidth, latency);
+    graph_.links[graph_.links.size() - 2].length = graph_.links.back().length = length;
+  }
+
+  /// Makes a link one way, or widens the one of that kind which is there: NCCL counts all
+  /// NVSwitches as one, and all links to a GPU.
+  void widen(std::int32_t from, std::int32_t to, const GraphLink& like) {
+    const auto same = std::ranges::find_if(graph_.links, [&](const GraphLink& link) {
+      return link.source == from && link.target == to && link.length == like.length;
+    });
+    if (same != graph_.links.end()) {
+      same->bandwidth += like.bandwidth;
+    } else {
+      graph_.links.push_back(like);
+      graph_.links.back().source = from;
+      graph_.links.back().target = to;
+    }
+  }
+
+  struct Place {
+    std::int32_t above;   ///< vertex
+    std::int32_t bridge;  ///< the CPU's
+    std::size_t host;
+  };
+
   /// Below a bridge or switch.
-  void add_children(const pugi::xml_node& node, std::int32_t above, int depth) {
+  void add_children(const pugi::xml_node& node, const Place& place, int depth) {
     for (const pugi::xml_node& child : node.children()) {
       const std::string_view name = child.name();
       if (name == "pci" && depth < kDeepest) {
-        add_pci(child, above, depth);
+        add_pci(child, place, depth);
       } else if (name == "nic") {
-        for (const pugi::xml_node& net : child.children("net")) {
-          add_net(net, above, pcie_of(node));
-        }
+        add_nic(child, place, pcie_of(node));
       }
     }
   }
 
-  void add_pci(const pugi::xml_node& pci, std::int32_t above, int depth) {
+  void add_pci(const pugi::xml_node& pci, const Place& place, int depth) {
     const auto gpu =
         std::ranges::find_if(gpus_, [&](const Gpu& known) { return known.node.parent() == pci; });
     if (gpu != gpus_.end()) {
-      graph_.connect(static_cast<std::int32_t>(gpu - gpus_.begin()), above, pcie_of(pci),
-                     kPcieLatency);
-      return;
-    }
-    const bool is_switch = pci.child("pci");
-    if (!is_switch) {
+      gpu->bridge = place.bridge;
+      join(static_cast<std::int32_t>(gpu - gpus_.begin()), place.above, pcie_of(pci), kPcieLatency,
+           kPcie);
+    } else if (pci.child("pci")) {
+      const std::int32_t hub =
+          graph_.add(VertexKind::switch_, "pci" + std::to_string(graph_.vertices.size()), 1);
+      join(hub, place.above, pcie_of(pci), kPcieLatency, kPcie);
+      add_children(pci, {hub, place.bridge, place.host}, depth + 1);
+    } else {
       for (const pugi::xml_node& nic : pci.children("nic")) {
-        for (const pugi::xml_node& net : nic.children("net")) {
-          add_net(net, above, pcie_of(pci));
-        }
+        add_nic(nic, place, pcie_of(pci));
       }
+    }
+  }
+
+  /// The adapter behind its PCIe link, with a link to the network for each port: devices of one
+  /// `guid` and `port` share it.
+  void add_nic(const pugi::xml_node& nic, const Place& place, Bandwidth pcie) {
+    std::int32_t adapter = -1;
+    for (const pugi::xml_node& net : nic.children("net")) {
+      const auto speed = static_cast<double>(
+          net.attribute("speed") ? xml_.number(net, "speed", -kFastest, kFastest) : 0);
+      if (adapter < 0) {
+        adapter =
+            graph_.add(VertexKind::switch_, "nic" + std::to_string(graph_.vertices.size()), 1);
+        join(place.above, adapter, pcie, kPcieLatency, kPcie);
+      }
+      if (network_ < 0) {
+        network_ = graph_.add(VertexKind::switch_, "network", 3);
+      }
+      const std::string guid = net.attribute("guid").value();
+      const std::string port = guid.empty() ? std::to_string(graph_.links.size())
+                                            : std::to_string(place.host) + " " + guid + " " +
+                                                  net.attribute("port").value();
+      if (ports_.emplace(port, 0).second) {
+        join(adapter, network_, Bandwidth((speed > 0 ? speed : kUnknownNet) * kMegabits),
+             kNetLatency, kNetwork);
+      }
+    }
+  }
+
+  /// NVLink, xGMI and C2C of a GPU.
+  void add_links(std::size_t g) {
+    const Gpu& gpu = gpus_[g];
+    if (gpu.bridge < 0) {
+      xml_.mistake(gpu.node, "", "a <pci> around it");
       return;
     }
-    const std::int32_t hub =
-        graph_.add(VertexKind::switch_, "pci" + std::to_string(graph_.vertices.size()), 1);
-    graph_.connect(hub, above, pcie_of(pci), kPcieLatency);
-    add_children(pci, hub, depth + 1);
-  }
-
-  /// A lane of a GT/s rate carries 128/130 of its bits; without a speed 16 lanes of 16 GT/s.
-  static Bandwidth pcie_of(const pugi::xml_node& pci) {
-    const double rate = std::strtod(pci.attribute("link_speed").value(), nullptr);
-    const double lanes = std::strtod(pci.attribute("link_width").value(), nullptr);
-    const double product = rate > 0 && lanes > 0 && rate < 1e4 && lanes <= 64 ? rate * lanes : 256;
-    return Bandwidth(product * 1e9 / 8 * (128.0 / 130));
-  }
-
-  /// The adapter, behind its PCIe link, and the network that all of them reach.
-  void add_net(const pugi::xml_node& net, std::int32_t above, Bandwidth pcie) {
-    const auto megabits = xml_.number(net, "speed", 1, 100'000'000);
-    const auto number = std::to_string(graph_.vertices.size());
-    const std::int32_t nic = graph_.add(VertexKind::switch_, "nic" + number, 1);
-    graph_.connect(above, nic, pcie, kPcieLatency);
-    if (network_ < 0) {
-      network_ = graph_.add(VertexKind::switch_, "network", 3);
-    }
-    graph_.connect(nic, network_, Bandwidth(static_cast<double>(megabits) * 125e3), kNetLatency);
-  }
-
-  void add_nvlinks(std::size_t g) {
-    const auto self = static_cast<std::int32_t>(g);
-    for (const pugi::xml_node& link : gpus_[g].node.children("nvlink")) {
-      const auto count = static_cast<double>(xml_.number(link, "count", 1, 256));
-      const Bandwidth all(nvlink_of(gpus_[g].sm).value() * count);
-      const std::string target = link.attribute("target").value();
-      const auto other =
-          std::ranges::find_if(gpus_, [&](const Gpu& gpu) { return gpu.bus == target; });
-      const std::string_view kind = link.attribute("tclass").value();
-      if (other != gpus_.end()) {  // the other GPU lists it too: one direction each
-        graph_.links.push_back(
-            {self, static_cast<std::int32_t>(other - gpus_.begin()), all, kNvLinkLatency});
-      } else if (kind.starts_with("0x0680")) {
-        if (nvswitch_ < 0) {
-          nvswitch_ = graph_.add(VertexKind::switch_, "nvswitch", 1);
-        }
-        graph_.connect(self, nvswitch_, all, kNvLinkLatency);
-      } else {
-        xml_.mistake(link, "target", "the busid of a GPU, or tclass 0x068000 of an NVSwitch");
+    for (const pugi::xml_node& link : gpu.node.children()) {
+      const std::string_view kind = link.name();
+      if (kind == "nvlink" || kind == "xgmi") {
+        const Xgmi one = kind == "xgmi" ? xgmi_of(gpu.node.attribute("gcn").value())
+                                        : Xgmi{nvlink_of(gpu.sm), 1};
+        const auto count = static_cast<double>(xml_.number(link, "count", 1, 256));
+        add_link(g, link, {one.bandwidth * count, one.reached});
+      } else if (kind == "c2c") {
+        const auto all = static_cast<double>(xml_.number(link, "bw", 1, 10'000'000)) *
+                         static_cast<double>(xml_.number(link, "count", 1, 256));
+        join(static_cast<std::int32_t>(g), gpu.bridge, Bandwidth(all * 1e6), kNvLinkLatency,
+             kBridge);
       }
     }
   }
 
-  static constexpr Bandwidth kSocket{
-      20.8e9};  // UPI of Skylake, NCCL's SKL_QPI_BW 10 and more; assumed
+  /// To another GPU (which lists its own direction), an NVSwitch or the CPU (classes 0x068000 and
+  /// 0x068001). NCCL leaves out GPUs that are not in the file, and so do links to them.
+  void add_link(std::size_t g, const pugi::xml_node& link, const Xgmi& all) {
+    const auto self = static_cast<std::int32_t>(g);
+    const std::string target = lower(link.attribute("target").value());
+    const std::string kind = lower(link.attribute("tclass").value());
+    const auto other = std::ranges::find_if(
+        gpus_, [&](const Gpu& gpu) { return gpu.bus == target && gpu.host == gpus_[g].host; });
+    if (other != gpus_.end()) {
+      const auto peer = static_cast<std::int32_t>(other - gpus_.begin());
+      if (peer != self) {
+        widen(self, peer,
+              {.bandwidth = all.bandwidth, .latency = kNvLinkLatency, .reached = all.reached});
+        forward_ = true;
+      }
+    } else if (kind.starts_with("0x0680")) {
+      const bool of_cpu = kind.starts_with("0x068001");
+      const std::int32_t hub = of_cpu ? gpus_[g].bridge : nvswitch_of(hosts_[gpus_[g].host]);
+      const GraphLink like{.bandwidth = all.bandwidth,
+                           .latency = of_cpu ? kNvLinkLatency : kNvSwitchLatency,
+                           .length = of_cpu ? kBridge : std::int16_t{1}};
+      widen(self, hub, like);
+      widen(hub, self, like);
+    } else if (!is_gpu_class(kind)) {
+      xml_.mistake(link, "tclass", "0x068000 (NVSwitch), 0x068001 (CPU), 0x03.. or 0x12.. (GPU)");
+    }
+  }
+
+  std::int32_t nvswitch_of(Host& host) {
+    std::int32_t& known = host.arm ? joined_nvswitch_ : host.nvswitch;
+    if (known < 0) {
+      known =
+          graph_.add(VertexKind::switch_, "nvswitch" + std::to_string(graph_.vertices.size()), 1);
+    }
+    return known;
+  }
+
   XmlText xml_;
   LinkGraph graph_;
+  std::vector<Host> hosts_;
   std::vector<Gpu> gpus_;
-  std::int32_t nvswitch_ = -1;
+  std::map<std::string, int> ports_;
+  std::int32_t joined_nvswitch_ = -1;  ///< of Arm hosts
   std::int32_t network_ = -1;
+  bool forward_ = false;  ///< GPUs pass messages on over direct links
 };
 
 }  // namespace

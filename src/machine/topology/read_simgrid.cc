@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/// SimGrid's platform files (DTD version 4.1), of which hosts, links, routes of one zone and
-/// clusters are read. Speeds of hosts are ignored.
+/// SimGrid's platform files (DTD version 4.1): hosts, routers, links, nested zones of routing Full,
+/// Floyd, Dijkstra, Cluster and None with routes between them, and clusters. Speeds of hosts are
+/// ignored; what changes in time (profiles in files) is refused.
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
+#include <map>
+#include <utility>
 
-#include "base/names.h"
-#include "machine/topology/maker_fields.h"
 #include "machine/topology/read.h"
-#include "machine/topology/simgrid_units.h"
-#include "machine/topology/xml_text.h"
+#include "machine/topology/simgrid_fields.h"
+#include "machine/topology/simgrid_zones.h"
 
 namespace orrery::topology {
 namespace {
 
-enum class Sharing : std::uint8_t { shared, split, fat_pipe };
+constexpr std::int32_t kMostRoutedHosts = 1024;  // a route for every two of them is kept
+constexpr int kDeepestZone = 16;
 
 class Platform {
  public:
@@ -26,7 +28,15 @@ class Platform {
       xml_.error().add(Error("no <platform> in the file"));
     }
     if (xml_.error().empty()) {
-      read_zone(root, 0);
+      const pugi::xml_node cluster = only_cluster(root);
+      if (cluster) {
+        check(cluster);
+        graph_ = read_simgrid_cluster(xml_, cluster);
+      } else {
+        check(root);
+        read_zone(root, zones_.open(-1, ZoneRouting::full), 0);
+        find_routes();
+      }
     }
     if (xml_.error().empty() && graph_.hosts == 0) {
       xml_.error().add({xml_.where(0), "platform", {}, "without hosts"});
@@ -38,115 +48,148 @@ class Platform {
   }
 
  private:
-  void read_zone(const pugi::xml_node& zone, int depth) {
-    constexpr int kDeepest = 16;
-    for (const pugi::xml_node& node : zone.children()) {
+  struct Host {
+    std::int32_t number;
+    std::int32_t point;
+    std::size_t zone;
+  };
+
+  /// The cluster of a file that has nothing else, if links of hosts are all that it has.
+  static pugi::xml_node only_cluster(const pugi::xml_node& root) {
+    pugi::xml_node found;
+    for (const pugi::xml_node& node : root.children()) {
       const std::string_view name = node.name();
-      if ((name == "zone" || name == "AS") && depth < kDeepest) {
-        read_zone(node, depth + 1);
+      pugi::xml_node inner = name == "zone" || name == "AS" ? only_cluster(node)
+                             : name == "cluster"            ? node
+                                                            : pugi::xml_node();
+      if (node.type() != pugi::node_element || name == "config" || name == "prop") {
+        continue;
+      }
+      if (!inner || found || inner.attribute("bb_bw") || inner.attribute("limiter_link")) {
+        return {};
+      }
+      found = inner;
+    }
+    return found;
+  }
+
+  void check(const pugi::xml_node& node) { check_attributes(xml_, node); }
+
+  void read_zone(const pugi::xml_node& node, std::size_t zone, int depth) {
+    for (const pugi::xml_node& child : node.children()) {
+      const std::string_view name = child.name();
+      check(child);
+      if ((name == "zone" || name == "AS") && depth < kDeepestZone) {
+        read_zone(child, open_zone(child, zone), depth + 1);
       } else if (name == "host") {
-        add_host(node);
+        add_host(xml_.text(child, "id"), child, zone);
+      } else if (name == "router") {
+        add_point(xml_.text(child, "id"), child, zone);
       } else if (name == "link") {
-        add_link(node);
+        add_link(child);
       } else if (name == "route") {
-        add_route(node);
+        add_route(child, zone);
+      } else if (name == "zoneRoute" || name == "ASroute") {
+        add_zone_route(child, zone);
       } else if (name == "cluster") {
-        add_cluster(node);
-      } else if (node.type() == pugi::node_element && name != "config" && name != "prop" &&
-                 name != "router") {
-        xml_.mistake(node, "", "host, link, route, cluster or zone");
+        add_cluster(child, zone);
+      } else if (name == "host_link" || name == "backbone") {
+        add_cluster_part(child, zone);
+      } else if (child.type() == pugi::node_element && name != "config" && name != "prop") {
+        xml_.mistake(child, "", "host, router, link, route, zoneRoute, cluster or zone");
       }
     }
   }
 
-  void add_host(const pugi::xml_node& node) {
-    if (graph_.hosts < static_cast<std::int32_t>(graph_.vertices.size())) {
-      xml_.mistake(node, "id", "hosts before clusters with switches");
-      return;
+  std::size_t open_zone(const pugi::xml_node& node, std::size_t parent) {
+    static const std::vector<std::pair<std::string_view, ZoneRouting>> known{
+        {"Full", ZoneRouting::full},
+        {"Floyd", ZoneRouting::shortest},
+        {"Dijkstra", ZoneRouting::shortest},
+        {"DijkstraCache", ZoneRouting::shortest},
+        {"None", ZoneRouting::none},
+        {"Cluster", ZoneRouting::cluster},
+        {"", ZoneRouting::full}};
+    const std::string_view text = node.attribute("routing").value();
+    const auto routing =
+        std::ranges::find(known, text, &std::pair<std::string_view, ZoneRouting>::first);
+    if (routing == known.end()) {
+      xml_.mistake(node, "routing",
+                   text == "Vivaldi" ? "Full, Floyd, Dijkstra, Cluster or None: latencies are not "
+                                       "made of coordinates"
+                                     : "Full, Floyd, Dijkstra, Cluster or None");
     }
-    const std::string id = xml_.text(node, "id");
-    if (!hosts_.emplace(id, graph_.add(VertexKind::host, id, 0)).second) {
+    return add_zone(node, parent, routing == known.end() ? ZoneRouting::none : routing->second);
+  }
+
+  std::size_t add_zone(const pugi::xml_node& node, std::size_t parent, ZoneRouting routing) {
+    const std::size_t zone = zones_.open(static_cast<std::int32_t>(parent), routing);
+    const std::string id = node.attribute("id").value();
+    if (!id.empty() && !zone_of_.emplace(id, zone).second) {
       xml_.mistake(node, "id", "every name once");
     }
+    return zone;
   }
 
-  Wire wire_of(const pugi::xml_node& node, const char* bandwidth, const char* latency) {
-    const auto rate = simgrid_amount(node.attribute(bandwidth).value(), kSimgridRates);
-    if (!rate || *rate <= 0) {
-      xml_.mistake(node, bandwidth, "a rate above 0 such as 12.5GBps");
+  std::int32_t add_point(const std::string& id, const pugi::xml_node& node, std::size_t zone) {
+    const std::int32_t point = zones_.add_point(zone);
+    if (!point_of_.emplace(id, std::pair(point, zone)).second) {
+      xml_.mistake(node, "id", "every name once");
     }
-    const std::string_view text = node.attribute(latency).value();
-    const auto time = text.empty() ? std::optional(0.0) : simgrid_amount(text, kSimgridTimes);
-    if (!time) {
-      xml_.mistake(node, latency, "a time such as 50us");
-    }
-    return {Bandwidth(rate.value_or(1)), from_seconds(time.value_or(0))};
+    return point;
   }
 
-  Sharing sharing_of(const pugi::xml_node& node, Sharing otherwise) {
-    const std::string_view text = node.attribute("sharing_policy").value();
-    if (text.empty()) {
-      return otherwise;
-    }
-    if (text == "SHARED") {
-      return Sharing::shared;
-    }
-    if (text == "SPLITDUPLEX" || text == "FULLDUPLEX") {
-      return Sharing::split;
-    }
-    if (text != "FATPIPE") {
-      xml_.mistake(node, "sharing_policy", "SHARED, SPLITDUPLEX or FATPIPE");
-    }
-    return Sharing::fat_pipe;
+  std::int32_t add_host(const std::string& id, const pugi::xml_node& node, std::size_t zone) {
+    const std::int32_t point = add_point(id, node, zone);
+    hosts_.push_back({graph_.add(VertexKind::host, id, 0), point, zone});
+    return point;
   }
 
-  std::int32_t push(const GraphLink& link, std::string name) {
+  std::int32_t push(const Wire& wire, bool pipe, const std::string& name) {
+    GraphLink link{-1, -1, wire.bandwidth, wire.latency};
+    link.pipe = pipe;
     graph_.links.push_back(link);
-    graph_.link_names.resize(graph_.links.size() - 1);
-    graph_.link_names.push_back(std::move(name));
+    graph_.link_names.push_back(name);
     return static_cast<std::int32_t>(graph_.links.size()) - 1;
   }
 
   void add_link(const pugi::xml_node& node) {
     const std::string id = xml_.text(node, "id");
-    const Wire wire = wire_of(node, "bandwidth", "latency");
-    const Sharing sharing = sharing_of(node, Sharing::shared);
-    const bool split = sharing == Sharing::split;
-    GraphLink link{-1, -1, wire.bandwidth, wire.latency};
-    link.pipe = sharing == Sharing::fat_pipe;
-    for (const char* direction : {"_UP", "_DOWN"}) {
-      const std::string name = split ? id + direction : id;
-      if (!split && std::string_view(direction) == "_DOWN") {
-        break;
-      }
-      if (!links_.emplace(name, push(link, name)).second) {
+    const Wire wire = wire_of(xml_, node, "bandwidth", "latency");
+    const Sharing sharing = sharing_of(xml_, node, "sharing_policy", Sharing::shared);
+    const std::vector<std::string> names =
+        sharing == Sharing::split ? std::vector{id + "_UP", id + "_DOWN"} : std::vector{id};
+    for (const std::string& name : names) {
+      if (!links_.emplace(name, push(wire, sharing == Sharing::fat_pipe, name)).second) {
         xml_.mistake(node, "id", "every name once");
       }
     }
   }
 
-  std::int32_t host_of(const pugi::xml_node& node, const char* attribute) {
+  /// A host or router of the zone, or -1.
+  std::int32_t point_in(const pugi::xml_node& node, const char* attribute, std::size_t zone) {
     const std::string name = xml_.text(node, attribute);
-    const auto found = hosts_.find(name);
-    if (found == hosts_.end()) {
+    const auto found = point_of_.find(name);
+    if (found == point_of_.end() || found->second.second != zone) {
       if (!name.empty()) {
-        xml_.mistake(node, attribute, "a host of the file");
+        xml_.mistake(node, attribute, "a host or router of the same zone, before its routes");
       }
-      return 0;
+      return -1;
     }
-    return found->second;
+    return found->second.first;
   }
 
-  void add_route(const pugi::xml_node& node) {
-    const std::pair ends{host_of(node, "src"), host_of(node, "dst")};
-    const std::string_view symmetrical = node.attribute("symmetrical").value();
+  /// Links of a route there and, the other way around, back.
+  std::pair<std::vector<std::int32_t>, std::vector<std::int32_t>> links_of(
+      const pugi::xml_node& node) {
     std::vector<std::int32_t> route;
     std::vector<std::int32_t> back;
     for (const pugi::xml_node& part : node.children("link_ctn")) {
+      check(part);
       const std::string id = xml_.text(part, "id");
       const std::string direction = part.attribute("direction").value();
-      const auto found = links_.find(
-          direction.empty() || direction == "NONE" ? id : fmt::format("{}_{}", id, direction));
+      const bool directed = !direction.empty() && direction != "NONE";
+      const auto found = links_.find(directed ? id + "_" + direction : id);
       if (found == links_.end()) {
         xml_.mistake(part, "id",
                      links_.contains(id + "_UP") ? "a direction (UP or DOWN) beside it"
@@ -155,236 +198,170 @@ class Platform {
       }
       route.push_back(found->second);
       const std::string other = direction == "UP" ? "_DOWN" : "_UP";
-      back.insert(back.begin(),
-                  direction.empty() || direction == "NONE" ? found->second : links_.at(id + other));
+      back.insert(back.begin(), directed ? links_.at(id + other) : found->second);
     }
-    graph_.routing = Routing::stated;
-    graph_.routes[ends] = std::move(route);
+    return {std::move(route), std::move(back)};
+  }
+
+  void state(const pugi::xml_node& node, std::size_t zone,
+             std::pair<std::int32_t, std::int32_t> ends,
+             std::pair<std::int32_t, std::int32_t> gateways) {
+    auto [route, back] = links_of(node);
+    const std::string_view symmetrical = node.attribute("symmetrical").value();
+    auto& routes = zones_.zone(zone).routes;
+    routes[ends] = {std::move(route), gateways.first, gateways.second};
     const bool both = symmetrical.empty() || symmetrical == "YES" || symmetrical == "yes";
     if (both && ends.first != ends.second) {
-      graph_.routes[{ends.second, ends.first}] = std::move(back);
+      routes[{ends.second, ends.first}] = {std::move(back), gateways.second, gateways.first};
     }
   }
 
-  /// "0-15,20" -> numbers.
-  std::vector<std::int64_t> radical_of(const pugi::xml_node& node) {
-    std::vector<std::int64_t> numbers;
-    const std::string text = xml_.text(node, "radical");
-    std::size_t at = 0;
-    while (at < text.size()) {
-      const std::size_t comma = std::min(text.find(',', at), text.size());
-      const std::string part = text.substr(at, comma - at);
-      const std::size_t dash = part.find('-');
-      const auto first = parse_integer(part.substr(0, dash));
-      const auto last = dash == std::string::npos ? first : parse_integer(part.substr(dash + 1));
-      if (!first || !last || *first < 0 || *last < *first || *last - *first > 1'000'000 ||
-          numbers.size() > 1'000'000) {
-        xml_.mistake(node, "radical", "numbers such as 0-15 or 0-7,10-17");
-        return {};
-      }
-      for (std::int64_t i = *first; i <= *last; ++i) {
-        numbers.push_back(i);
-      }
-      at = comma + 1;
-    }
-    return numbers;
-  }
-
-  void add_cluster(const pugi::xml_node& node) {
-    if (graph_.hosts > 0 || !graph_.links.empty()) {
-      xml_.mistake(node, "id", "one cluster and no other hosts or links");
-      return;
-    }
-    const std::vector<std::int64_t> radical = radical_of(node);
-    const Wire wire = wire_of(node, "bw", "lat");
-    const Sharing sharing = sharing_of(node, Sharing::split);
-    const std::string_view kind = node.attribute("topology").value();
-    for (const char* unknown : {"limiter_link", "bb_bw"}) {
-      if (node.attribute(unknown)) {
-        xml_.mistake(node, unknown, "a cluster without it");
-      }
-    }
-    std::vector<std::vector<std::int32_t>> numbers = parameters_of(node);
-    if (!xml_.error().empty()) {
-      return;
-    }
-    const std::string spec = kind == "FAT_TREE" ? fat_tree_spec(node, numbers)
-                             : kind == "TORUS"  ? torus_spec(node, numbers)
-                             : kind.empty() || kind == "FLAT"
-                                 ? "clos:down=" + std::to_string(radical.size()) + ",up=1"
-                                 : "";
-    if (kind == "DRAGONFLY") {
-      add_dragonfly(node, numbers, wire);
-    } else if (spec.empty()) {
-      xml_.mistake(node, "topology", "FLAT, FAT_TREE, TORUS or DRAGONFLY");
-    }
-    if (!xml_.error().empty()) {
-      return;
-    }
-    if (!spec.empty()) {
-      Result<LinkGraph> made = parse_topology(spec, "topo_parameters");
-      if (!made) {
-        xml_.mistake(node, "topo_parameters", "a smaller network: " + made.error().to_string());
-        return;
-      }
-      graph_ = std::move(*made);
-      graph_.routing = kind == "TORUS" ? Routing::dimension_order : Routing::d_mod_k;
-    }
-    finish_cluster(node, radical, wire, sharing);
-  }
-
-  void finish_cluster(const pugi::xml_node& node, const std::vector<std::int64_t>& radical,
-                      const Wire& wire, Sharing sharing) {
-    if (radical.size() != static_cast<std::size_t>(graph_.hosts)) {
-      xml_.mistake(node, "radical",
-                   std::to_string(graph_.hosts) + " hosts, as topo_parameters says");
-      return;
-    }
-    for (std::size_t h = 0; h < radical.size(); ++h) {
-      graph_.vertices[h].name = std::string(node.attribute("prefix").value()) +
-                                std::to_string(radical[h]) + node.attribute("suffix").value();
-      hosts_.emplace(graph_.vertices[h].name, static_cast<std::int32_t>(h));
-    }
-    if (node.attribute("topology").value() != std::string_view("DRAGONFLY")) {
-      for (GraphLink& link : graph_.links) {
-        link.bandwidth = wire.bandwidth;
-        link.latency = wire.latency;
-      }
-    }
-    for (GraphLink& link : graph_.links) {
-      link.joint = sharing == Sharing::shared;
-      link.pipe = sharing == Sharing::fat_pipe;
-    }
-    if (node.attribute("loopback_bw")) {
-      const Wire loop = wire_of(node, "loopback_bw", "loopback_lat");
-      for (std::int32_t h = 0; h < graph_.hosts; ++h) {
-        graph_.links.push_back({h, h, loop.bandwidth, loop.latency});
-        graph_.links.back().pipe = true;
-      }
+  void add_route(const pugi::xml_node& node, std::size_t zone) {
+    const std::pair ends{point_in(node, "src", zone), point_in(node, "dst", zone)};
+    if (ends.first >= 0 && ends.second >= 0) {
+      state(node, zone, ends, {-1, -1});
     }
   }
 
-  /// "2;4,4;1,2;1,1" as lists of numbers.
-  std::vector<std::vector<std::int32_t>> parameters_of(const pugi::xml_node& node) {
-    std::vector<std::vector<std::int32_t>> lists(1);
-    const std::string_view text = node.attribute("topo_parameters").value();
-    const char* at = text.data();
-    const char* const end = at + text.size();
-    while (at != end) {
-      std::int32_t number = 0;
-      const auto [next, problem] = std::from_chars(at, end, number);
-      if (problem != std::errc{} || number < 1 || number > 100'000) {
-        xml_.mistake(node, "topo_parameters", "numbers such as 2;4,4;1,2;1,1");
-        return lists;
-      }
-      lists.back().push_back(number);
-      at = next;
-      if (at != end) {
-        if (*at == ';') {
-          lists.emplace_back();
-        } else if (*at != ',') {
-          xml_.mistake(node, "topo_parameters", "numbers with , and ; between them");
-          return lists;
+  /// The zone's point, and a point in it that is its gateway.
+  std::pair<std::int32_t, std::int32_t> end_of(const pugi::xml_node& node, const char* attribute,
+                                               const char* gateway, std::size_t zone) {
+    const auto inner = zone_of_.find(xml_.text(node, attribute));
+    const auto point = point_of_.find(xml_.text(node, gateway));
+    if (inner == zone_of_.end() || !zones_.is_in(inner->second, zone)) {
+      xml_.mistake(node, attribute, "a zone directly in this one, before its routes");
+    } else if (point == point_of_.end() ||
+               !(point->second.second == inner->second ||
+                 zones_.is_within(point->second.second, inner->second))) {
+      xml_.mistake(node, gateway, "a host or router in that zone");
+    } else {
+      return {zones_.point_of(inner->second), point->second.first};
+    }
+    return {-1, -1};
+  }
+
+  void add_zone_route(const pugi::xml_node& node, std::size_t zone) {
+    const auto from = end_of(node, "src", "gw_src", zone);
+    const auto to = end_of(node, "dst", "gw_dst", zone);
+    if (from.first >= 0 && to.first >= 0) {
+      state(node, zone, {from.first, to.first}, {from.second, to.second});
+    }
+  }
+
+  /// Reads the links of a host, or the backbone, of a zone with routing Cluster.
+  void add_cluster_part(const pugi::xml_node& node, std::size_t zone) {
+    SimgridZones::Zone& of = zones_.zone(zone);
+    if (of.routing != ZoneRouting::cluster) {
+      xml_.mistake(node, "", "a zone with routing Cluster around it");
+    } else if (std::string_view(node.name()) == "backbone") {
+      of.backbone =
+          push(wire_of(xml_, node, "bandwidth", "latency"),
+               sharing_of(xml_, node, "sharing_policy", Sharing::shared) == Sharing::fat_pipe,
+               xml_.text(node, "id"));
+    } else {
+      const std::int32_t host = point_in(node, "id", zone);
+      for (const auto& [attribute, links] :
+           {std::pair("up", &of.up), std::pair("down", &of.down)}) {
+        const auto found = links_.find(xml_.text(node, attribute));
+        if (found == links_.end()) {
+          xml_.mistake(node, attribute, "a link of the file");
+        } else {
+          (*links)[host].push_back(found->second);
         }
-        ++at;
       }
     }
-    return lists;
   }
 
-  static std::string extents(const std::vector<std::int32_t>& numbers) {
-    std::string text;
-    for (const std::int32_t number : numbers) {
-      text += (text.empty() ? "" : "x") + std::to_string(number);
-    }
-    return text;
-  }
-
-  std::string fat_tree_spec(const pugi::xml_node& node,
-                            const std::vector<std::vector<std::int32_t>>& numbers) {
-    const bool good =
-        numbers.size() == 4 && numbers[0].size() == 1 &&
-        std::ranges::all_of(numbers.begin() + 1, numbers.end(), [&](const auto& list) {
-          return list.size() == static_cast<std::size_t>(numbers[0][0]);
-        });
-    if (!good) {
-      xml_.mistake(node, "topo_parameters",
-                   "levels;children;parents;cables, a number per level in each, such as "
-                   "2;4,4;1,2;1,1");
-      return "none";
-    }
-    return "clos:down=" + extents(numbers[1]) + ",up=" + extents(numbers[2]) +
-           ",parallel=" + extents(numbers[3]);
-  }
-
-  std::string torus_spec(const pugi::xml_node& node,
-                         const std::vector<std::vector<std::int32_t>>& numbers) {
-    if (numbers.size() != 1 || numbers[0].empty()) {
-      xml_.mistake(node, "topo_parameters", "extents such as 4,4,4");
-      return "none";
-    }
-    return "torus:shape=" + extents(numbers[0]);
-  }
-
-  void add_dragonfly(const pugi::xml_node& node,
-                     const std::vector<std::vector<std::int32_t>>& numbers, const Wire& wire) {
-    if (numbers.size() != 4 || numbers[0].size() != 2 || numbers[1].size() != 2 ||
-        numbers[2].size() != 2 || numbers[3].size() != 1) {
-      xml_.mistake(node, "topo_parameters",
-                   "groups,links;chassis,links;blades,links;nodes such as 3,4;4,3;5,1;2");
+  /// Hosts with a link up and one down each, a limiter that both pass, and a backbone.
+  void add_cluster(const pugi::xml_node& node, std::size_t parent) {
+    const std::string_view kind = node.attribute("topology").value();
+    if (!kind.empty() && kind != "FLAT") {
+      xml_.mistake(node, "topology",
+                   "FLAT beside other elements, with a backbone or with limiters");
       return;
     }
-    const std::int32_t groups = numbers[0][0];
-    const std::int32_t chassis = numbers[1][0];
-    const std::int32_t blades = numbers[2][0];
-    const std::int32_t nodes = numbers[3][0];
-    const double all = 1.0 * groups * chassis * blades;
-    if (all * (nodes + 1.0) > kMostVertices || all * (nodes + blades + chassis) > kMostLinks) {
-      xml_.mistake(node, "topo_parameters", "a smaller network");
+    const std::string id = xml_.text(node, "id");
+    const std::vector<std::int64_t> radical = radical_of(xml_, node);
+    const Wire wire = wire_of(xml_, node, "bw", "lat");
+    const Sharing sharing = sharing_of(xml_, node, "sharing_policy", Sharing::split);
+    if (!xml_.error().empty() || radical.size() > kMostRoutedHosts) {
+      too_many(node, radical.size());
       return;
     }
-    if (groups > blades) {
-      xml_.mistake(node, "topo_parameters",
-                   "at most as many groups as blades per chassis: blade g "
-                   "has the link to group g");
+    const std::size_t zone = add_zone(node, parent, ZoneRouting::cluster);
+    const std::string router = node.attribute("router_id").value();
+    add_point(router.empty() ? node.attribute("prefix").value() + id + "_router" +
+                                   node.attribute("suffix").value()
+                             : router,
+              node, zone);
+    if (node.attribute("bb_bw")) {
+      zones_.zone(zone).backbone =
+          push(wire_of(xml_, node, "bb_bw", "bb_lat"),
+               sharing_of(xml_, node, "bb_sharing_policy", Sharing::shared) == Sharing::fat_pipe,
+               id + "_backbone");
+    }
+    for (const std::int64_t number : radical) {
+      const std::int32_t point = add_host(cluster_host(node, number), node, zone);
+      const std::string name = fmt::format("{}_link_{}", id, number);
+      SimgridZones::Zone& of = zones_.zone(zone);
+      if (node.attribute("limiter_link")) {
+        const std::int32_t limiter =
+            push(wire_of(xml_, node, "limiter_link", "no_latency"), false, name + "_limiter");
+        of.up[point] = of.down[point] = {limiter};
+      }
+      const bool pipe = sharing == Sharing::fat_pipe;
+      const bool split = sharing == Sharing::split;
+      const std::int32_t up = push(wire, pipe, split ? name + "_UP" : name);
+      of.up[point].push_back(up);
+      const std::int32_t down = split ? push(wire, pipe, name + "_DOWN") : up;
+      of.down[point].insert(of.down[point].begin(), down);
+      if (node.attribute("loopback_bw")) {
+        of.routes[{point, point}].links = {
+            push(wire_of(xml_, node, "loopback_bw", "loopback_lat"), true, name + "_loopback")};
+      }
+    }
+  }
+
+  void too_many(const pugi::xml_node& node, std::size_t hosts) {
+    if (hosts > kMostRoutedHosts) {
+      xml_.mistake(node, "radical",
+                   fmt::format("at most {} hosts between routes", kMostRoutedHosts));
+    }
+  }
+
+  /// From every host to every other that the zones lead to.
+  void find_routes() {
+    too_many(xml_.document().child("platform"), hosts_.size());
+    if (!xml_.error().empty()) {
       return;
     }
-    add_hosts(graph_, static_cast<std::int64_t>(all) * nodes);
-    const std::int32_t first = add_switches(graph_, static_cast<std::int64_t>(all), "router", 1);
-    const auto router = [&](std::int32_t g, std::int32_t c, std::int32_t b) {
-      return first + (g * chassis + c) * blades + b;
-    };
-    const auto times = [&](std::int32_t copies) {
-      return Bandwidth(wire.bandwidth.value() * copies);
-    };
-    for (std::int32_t h = 0; h < graph_.hosts; ++h) {
-      graph_.connect(h, first + h / nodes, wire.bandwidth, wire.latency);
-    }
-    for (std::int32_t r = 0; r < static_cast<std::int32_t>(all); ++r) {
-      const std::int32_t b = r % blades;
-      const std::int32_t c = r / blades % chassis;
-      const std::int32_t g = r / blades / chassis;
-      for (std::int32_t other = b + 1; other < blades; ++other) {
-        graph_.connect(first + r, router(g, c, other), times(numbers[2][1]), wire.latency);
-      }
-      for (std::int32_t other = c + 1; other < chassis; ++other) {
-        graph_.connect(first + r, router(g, other, b), times(numbers[1][1]), wire.latency);
-      }
-      if (c == 0 && b < groups && g < b) {
-        graph_.connect(first + r, router(b, 0, g), times(numbers[0][1]), wire.latency);
+    graph_.routing = Routing::stated;
+    for (const Host& source : hosts_) {
+      for (const Host& target : hosts_) {
+        std::vector<std::int32_t> links;
+        if (source.point == target.point) {
+          const auto& routes = zones_.zone(source.zone).routes;
+          const auto own = routes.find({source.point, source.point});
+          if (own != routes.end()) {
+            graph_.routes[{source.number, source.number}] = own->second.links;
+          }
+        } else if (zones_.route(source.point, target.point, links)) {
+          graph_.routes[{source.number, target.number}] = std::move(links);
+        }
       }
     }
-    graph_.layout.family = Layout::Family::cascade;
-    graph_.layout.shape = {nodes, blades, chassis, groups};
-    graph_.layout.first_router = first;
-    graph_.layout.concentration = nodes;
-    graph_.routing = Routing::minimal;
+    if (hosts_.size() > 1 && graph_.routes.empty()) {
+      xml_.mistake(xml_.document().child("platform"), "", "routes between its hosts");
+    }
   }
 
   XmlText xml_;
   LinkGraph graph_;
-  std::map<std::string, std::int32_t, std::less<>> hosts_;
-  std::map<std::string, std::int32_t, std::less<>> links_;
+  SimgridZones zones_;
+  std::vector<Host> hosts_;
+  std::map<std::string, std::pair<std::int32_t, std::size_t>> point_of_;  ///< and its zone
+  std::map<std::string, std::size_t> zone_of_;
+  std::map<std::string, std::int32_t> links_;
 };
 
 }  // namespace

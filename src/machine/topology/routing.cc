@@ -115,7 +115,7 @@ Router::Router(const LinkGraph& graph, Routing routing, std::uint64_t seed,
       given_seed_(seed),
       seed_(mixed(seed)),
       gates_(static_cast<std::size_t>(graph.hosts)),
-      distances_(graph.vertices.size()),
+      nearest_(graph.vertices.size()),
       share_(graph.vertices.size()) {
   // A gate is also where all that comes to its host comes from.
   std::vector<std::int32_t> entrance(static_cast<std::size_t>(graph.hosts), -1);
@@ -133,6 +133,12 @@ Router::Router(const LinkGraph& graph, Routing routing, std::uint64_t seed,
     gates_[static_cast<std::size_t>(host)] =
         leads == entrance[static_cast<std::size_t>(host)] ? leads : host;
   }
+  const auto ends = [](const GraphLink& link) { return link.source >= 0; };
+  const auto some = std::ranges::find_if(graph.links, ends);
+  unlike_ = graph.layout.family == Family::irregular &&
+            std::any_of(some, graph.links.end(), [&](const GraphLink& link) {
+              return ends(link) && link.bandwidth != some->bandwidth;
+            });
   if (graph.layout.family == Family::clos) {
     for (std::size_t v = 0; v < graph.vertices.size(); ++v) {
       if (v == 0 || graph.vertices[v].level != graph.vertices[v - 1].level) {
@@ -227,50 +233,6 @@ bool Router::dimension_order(std::int32_t source, std::int32_t target,
   return found && (last == target || pass(last, target, 0, hops));
 }
 
-/// The vertices before those of a ring that have no distance yet: they get `far`.
-std::vector<std::int32_t> Router::ring_before(const std::vector<std::int32_t>& ring,
-                                              std::int32_t target, std::int16_t far,
-                                              std::vector<std::int16_t>& distances) const {
-  std::vector<std::int32_t> outer;
-  for (const std::int32_t vertex : ring) {
-    if (vertex != target && vertex < graph_.hosts && !graph_.hosts_forward) {
-      continue;
-    }
-    for (const std::int32_t before : into_[static_cast<std::size_t>(vertex)]) {
-      std::int16_t& distance = distances[static_cast<std::size_t>(before)];
-      if (distance < 0) {
-        distance = far;
-        outer.push_back(before);
-      }
-    }
-  }
-  return outer;
-}
-
-const std::vector<std::int16_t>& Router::distances(std::int32_t target) {
-  auto& known = distances_[static_cast<std::size_t>(target)];
-  if (known) {
-    return *known;
-  }
-  // Against the direction of links: cables go both ways, single links are looked up from behind.
-  static constexpr std::int16_t kFar = -1;
-  known = std::make_unique<std::vector<std::int16_t>>(graph_.vertices.size(), kFar);
-  if (into_.empty()) {
-    into_.resize(graph_.vertices.size());
-    for (std::int32_t from = 0; from < std::ssize(graph_.vertices); ++from) {
-      for (const std::int32_t link : adjacency_.out(from)) {
-        into_[static_cast<std::size_t>(at(link).target)].push_back(from);
-      }
-    }
-  }
-  std::vector<std::int32_t> ring{target};
-  (*known)[static_cast<std::size_t>(target)] = 0;
-  for (std::int16_t far = 1; !ring.empty(); ++far) {
-    ring = ring_before(ring, target, far, *known);
-  }
-  return *known;
-}
-
 bool Router::walk(std::int32_t source, std::int32_t target, std::uint64_t key,
                   std::vector<Hop>& hops) {
   const std::int32_t goal = gates_[static_cast<std::size_t>(target)];
@@ -291,80 +253,19 @@ bool Router::through(std::int32_t source, std::span<const std::int32_t> stops, s
 
 bool Router::approach(std::int32_t here, std::int32_t goal, std::uint64_t key,
                       std::vector<Hop>& hops) {
-  const std::vector<std::int16_t>& far = distances(goal);
   const std::uint64_t salt = mixed(seed_ ^ mixed(key));
   while (here != goal) {
-    const std::int16_t distance = far[static_cast<std::size_t>(here)];
-    const auto nearer = [&](std::int32_t link) {
-      const std::int32_t to = at(link).target;
-      return far[static_cast<std::size_t>(to)] == distance - 1 &&
-             (to == goal || to >= graph_.hosts || graph_.hosts_forward);
-    };
-    if (distance < 0) {
+    const std::vector<std::int32_t> routes = nearer(here, goal);
+    if (routes.empty()) {
       return false;
     }
-    const auto out = adjacency_.out(here);
-    auto routes = std::ranges::count_if(out, nearer);
-    auto chosen = routing_ == Routing::ecmp && routes > 1
-                      ? static_cast<std::ptrdiff_t>(mixed(salt ^ static_cast<std::uint64_t>(here)) %
-                                                    static_cast<std::uint64_t>(routes))
-                      : 0;
-    for (const std::int32_t link : out) {
-      if (nearer(link) && chosen-- == 0) {
-        hops.push_back(hop(link));
-        here = at(link).target;
-        break;
-      }
-    }
+    const std::size_t chosen = routing_ == Routing::ecmp && routes.size() > 1
+                                   ? mixed(salt ^ static_cast<std::uint64_t>(here)) % routes.size()
+                                   : 0;
+    hops.push_back(hop(routes[chosen]));
+    here = at(routes[chosen]).target;
   }
   return true;
-}
-
-/// The part of a sprayed flow that is here, over links that come nearer; `next` gets where it has
-/// not been.
-void Router::spray_on(std::int32_t here, const std::vector<std::int32_t>& routes,
-                      std::vector<std::int32_t>& next, std::vector<Hop>& hops) {
-  const double part = share_[static_cast<std::size_t>(here)] / static_cast<double>(routes.size());
-  share_[static_cast<std::size_t>(here)] = 0;
-  for (const std::int32_t link : routes) {
-    double& share = share_[static_cast<std::size_t>(at(link).target)];
-    if (share == 0) {
-      next.push_back(at(link).target);
-    }
-    share += part;
-    hops.push_back({link_id(link), Bandwidth(at(link).bandwidth.value() / part), Time(0)});
-  }
-}
-
-bool Router::spray(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) {
-  const std::size_t first = hops.size();
-  const std::int32_t goal = gates_[static_cast<std::size_t>(target)];
-  const std::vector<std::int16_t>& far = distances(goal);
-  if (far[static_cast<std::size_t>(source)] < 0) {
-    return false;
-  }
-  Time latency{0};
-  std::vector<std::int32_t> ring{source};
-  share_[static_cast<std::size_t>(source)] = 1;
-  for (std::int16_t left = far[static_cast<std::size_t>(source)]; left > 0; --left) {
-    std::vector<std::int32_t> next;
-    for (const std::int32_t here : ring) {
-      const auto nearer = [&](std::int32_t link) {
-        const std::int32_t to = at(link).target;
-        return far[static_cast<std::size_t>(to)] == left - 1 &&
-               (to == goal || to >= graph_.hosts || graph_.hosts_forward);
-      };
-      std::vector<std::int32_t> routes;
-      std::ranges::copy_if(adjacency_.out(here), std::back_inserter(routes), nearer);
-      spray_on(here, routes, next, hops);
-      latency += here == ring.front() ? at(routes.front()).latency : Time(0);
-    }
-    ring = std::move(next);
-  }
-  share_[static_cast<std::size_t>(goal)] = 0;
-  const bool found = goal == target || pass(goal, target, 0, hops);
-  hops[first].latency += latency;
-  return found;
 }
 
 }  // namespace orrery::topology

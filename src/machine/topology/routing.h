@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -35,13 +36,16 @@ class Router {
   /// Appends the route of flow `key` between two hosts. Nothing when they are one and it has no
   /// link to itself. False when no route leads there.
   ///
-  ///   ecmp   at every vertex link hash(seed, key, vertex) mod n of the n links that lead nearer
-  ///   spray  all of these, each with 1/n of what comes: a link that gets a share f is a hop of
-  ///          bandwidth / f; the latencies are on the first hop, as of the first of the routes
+  ///   nearest  the least sum of GraphLink::length. Where links of an irregular network differ in
+  ///            bandwidth, a route with less than half of the widest nearest route's is none
+  ///   ecmp     at every vertex link hash(seed, key, vertex) mod n of the n links that lead nearer
+  ///   spray    all of these, in parts as the bandwidths of the routes that they begin: a link that
+  ///            gets a share f is a hop of bandwidth / f; the latencies are on the first hop, as of
+  ///            the first of the routes
   bool route(std::int32_t source, std::int32_t target, std::uint64_t key, std::vector<Hop>& hops);
 
-  /// Appends a route that passes these vertices one after the other; between them over the fewest
-  /// links, of several by hash with ecmp, else the first. False when there is none.
+  /// Appends a route that passes these vertices one after the other; between them the nearest, of
+  /// several by hash with ecmp, else the first. False when there is none.
   bool through(std::int32_t source, std::span<const std::int32_t> stops, std::int32_t target,
                std::uint64_t key, std::vector<Hop>& hops);
 
@@ -54,8 +58,10 @@ class Router {
   std::uint64_t seed() const { return given_seed_; }
   const LinkGraph& graph() const { return graph_; }
   const Adjacency& adjacency() const { return adjacency_; }
-  /// Links from every vertex to this one, -1: none.
+  /// Lengths of the nearest routes from every vertex to this one, -1: none.
   const std::vector<std::int16_t>& distances(std::int32_t target);
+  /// Returns the links out of a vertex that begin a nearest route to another, in their order.
+  std::vector<std::int32_t> nearer(std::int32_t here, std::int32_t goal);
   /// Returns the link that messages over this one count on (GraphLink::joint).
   LinkId link_id(std::int32_t link) const {
     return static_cast<LinkId>(at(link).joint ? link & ~1 : link);
@@ -63,6 +69,11 @@ class Router {
   Hop hop(std::int32_t link) const { return {link_id(link), at(link).bandwidth, at(link).latency}; }
 
  private:
+  /// Distances to a target, and, where links differ, the bandwidth of the widest nearest route.
+  struct Nearest {
+    std::vector<std::int16_t> distance;
+    std::vector<float> width;  ///< empty: all routes are as wide
+  };
   const GraphLink& at(std::int32_t link) const {
     return graph_.links[static_cast<std::size_t>(link)];
   }
@@ -84,17 +95,19 @@ class Router {
   Routing routing_;
   std::uint64_t given_seed_;
   std::uint64_t seed_;
-  std::vector<std::int32_t> first_of_level_;                           ///< of a clos
-  std::vector<std::int32_t> gates_;                                    ///< by host
-  std::vector<std::unique_ptr<std::vector<std::int16_t>>> distances_;  ///< by target vertex
-  void spray_on(std::int32_t here, const std::vector<std::int32_t>& routes,
-                std::vector<std::int32_t>& next, std::vector<Hop>& hops);
-  std::vector<std::int32_t> ring_before(const std::vector<std::int32_t>& ring, std::int32_t target,
-                                        std::int16_t far,
-                                        std::vector<std::int16_t>& distances) const;
+  std::vector<std::int32_t> first_of_level_;                        ///< of a clos
+  std::vector<std::int32_t> gates_;                                 ///< by host
+  std::vector<std::unique_ptr<Nearest>> nearest_;                   ///< by target vertex
+  using Rings = std::map<std::int32_t, std::vector<std::int32_t>>;  ///< vertices by distance
+
+  const Nearest& nearest(std::int32_t target);
+  void reach_before(std::int32_t vertex, std::int32_t target, Nearest& found, Rings& rings) const;
+  float width_over(std::int32_t link, const Nearest& to_goal) const;
+  std::int32_t spray_on(std::int32_t here, std::int32_t goal, Rings& rings, std::vector<Hop>& hops);
 
   std::vector<double> share_;                    ///< of spray, by vertex
-  std::vector<std::vector<std::int32_t>> into_;  ///< vertices with a link to a vertex; lazily
+  std::vector<std::vector<std::int32_t>> into_;  ///< links to a vertex; lazily
+  bool unlike_ = false;                          ///< links of an irregular network differ in speed
 };
 
 }  // namespace orrery::topology

@@ -20,6 +20,11 @@ class XmlText {
     if (!parsed) {
       error_.add({where(parsed.offset), {}, {}, std::string("no XML: ") + parsed.description()});
     }
+    const std::size_t type = text.find("<!DOCTYPE");
+    const std::size_t end = text.find_first_of("[>", std::min(type, text.size()));
+    if (end != std::string_view::npos && text[end] == '[') {
+      error_.add({where(static_cast<std::ptrdiff_t>(type)), {}, {}, "a DOCTYPE without entities"});
+    }
   }
 
   const pugi::xml_document& document() const { return document_; }

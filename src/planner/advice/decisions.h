@@ -4,7 +4,7 @@
 ///
 /// Values of a field are those of the space (full/space.h); of degrees also the other divisors of
 /// the devices, which the space leaves out for a reason that is then given. Each value is a search
-/// of its own, of at most 100 estimates and 4 simulations, or what the search for another value
+/// of its own, of at most 100 estimates and 12 simulations, or what the search for another value
 /// found: its best plan may be missed by a little, so that another value may even come out better
 /// than the answer.
 #pragma once

@@ -34,7 +34,7 @@ std::optional<full::Found> any_plan(const full::Task& task, const full::Options&
 
 full::Options good_limits(const full::Options& options) {
   constexpr std::size_t kEstimates = 100;
-  constexpr std::size_t kSimulations = 4;
+  constexpr std::size_t kSimulations = 12;
   return limited(options, kEstimates, kSimulations);
 }
 

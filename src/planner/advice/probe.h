@@ -19,7 +19,7 @@ full::Options limited(full::Options options, std::size_t estimates, std::size_t 
 /// Whether some plan fits: the most promising one.
 std::optional<full::Found> any_plan(const full::Task& task, const full::Options& options);
 
-/// Enough for a good plan: 100 estimates and 4 simulations.
+/// Enough for a good plan: 100 estimates and 12 simulations.
 full::Options good_limits(const full::Options& options);
 
 /// The best within good_limits().

@@ -11,8 +11,8 @@ namespace orrery::full {
 namespace {
 
 constexpr double kWorthwhile = 1e-3;  // of the step, gained by a change
-constexpr std::size_t kShare = 4;     // of all simulations for the best estimates, one in so many
 constexpr std::size_t kRefined = 3;   // of the best plans, whose other fields are varied
+constexpr std::size_t kChanges = 4;   // simulations of changes of one of them
 constexpr std::size_t kFills = 4;     // estimates for each plan that the answer lacks
 
 class Certifier {
@@ -20,7 +20,7 @@ class Certifier {
   explicit Certifier(SearchState& search) : search_(search) {}
 
   void run() {
-    simulate_best();
+    simulate_promising(search_, 0, search_.options.top + kRefined);
     local_search(search_);
     refine();
     fill();
@@ -30,117 +30,55 @@ class Certifier {
   }
 
  private:
-  /// Simulates the candidates whose estimates, as far off as any was, may be the best.
-  void simulate_best() {
-    sort_candidates();
-    const std::size_t few = search_.options.top + kRefined;
-    const std::size_t most = std::max(std::min(few, search_.options.most_simulations),
-                                      search_.options.most_simulations / kShare);
-    for (std::size_t i = 0; i < search_.candidates.size(); ++i) {
-      Candidate& candidate = search_.candidates[i];
-      const bool enough = search_.answer.counts.simulated >= few;
-      const Time hoped = candidate.score * (1 - std::max(kMargin, search_.answer.estimate_error));
-      if ((enough && hoped > search_.answer.top.front().score) ||
-          search_.answer.counts.simulated >= most ||
-          (search_.answer.counts.simulated > 0 && search_.stop())) {
-        return;
-      }
-      expect_simulations(i + 1);
-      simulate(search_, candidate);
-    }
-  }
-
-  /// Expects the simulations of the candidates from here on.
-  void expect_simulations(std::size_t first) {
-    const std::size_t last =
-        std::min(first + search_.estimator.worthwhile(), search_.candidates.size());
-    std::vector<plan::Plan> next;
-    for (std::size_t i = first; i < last; ++i) {
-      next.push_back(search_.candidates[i].plan);
-    }
-    search_.estimator.expect(Question::simulation, next);
-  }
-
-  /// One field after the other of the best plans, as long as it helps.
+  /// One field after the other of the best plans.
   void refine() {
     for (std::size_t i = 0; i < std::min(kRefined, search_.answer.top.size()); ++i) {
-      const plan::Plan plan = search_.answer.top[i].plan;
-      const Time time = search_.score.of(plan, search_.answer.top[i].estimate.step_time);
-      std::vector<plan::Plan> changes = search_.space.changes(plan);
-      std::erase_if(changes, [&](const plan::Plan& change) {
+      const Found best = search_.answer.top[i];
+      const std::size_t first = search_.candidates.size();
+      for (const plan::Plan& change : search_.space.changes(best.plan)) {
         const auto bound = search_.valid(change) ? search_.least(change) : Time::max();
-        return !bound || *bound >= time * (1 - kWorthwhile) || search_.knows(change);
-      });
-      search_.estimator.expect(Question::estimate, changes, search_.slowest());
-      for (const plan::Plan& change : changes) {
+        if (!bound || *bound >= best.score * (1 - kWorthwhile) ||
+            search_.candidate(change) != nullptr) {
+          continue;
+        }
         if (search_.stop()) {
           return;
         }
         const auto [fits, memory] = search_.estimator.memory(change);
-        const auto estimate = fits ? search_.estimator.estimate(change, search_.slowest())
-                                   : Result<estimate::Estimate>(fail("does not fit"));
-        const Time score = estimate ? search_.score.of(change, estimate->step_time) : Time::max();
-        if (score < time * (1 - kWorthwhile)) {
-          search_.add({change, Time(0), *estimate, score, memory});
-          simulate(search_, search_.candidates.back());
+        if (fits) {
+          (void)search_.estimate(change, *bound, memory);
         }
       }
+      simulate_promising(search_, first, kChanges);
     }
   }
 
-  /// Where fewer were simulated than are asked for: the next by their estimates, though far behind.
+  /// Where fewer were simulated than are asked for: the next, though far behind.
   void fill() {
     const bool complete = search_.answer.complete;
     const std::size_t most_estimates = search_.options.most_estimates;
     for (const double share : {1.05, 1.25, 2.0}) {
-      if (search_.answer.top.empty() || search_.answer.top.size() >= search_.options.top ||
-          search_.stop()) {
+      if (search_.answer.top.empty() || search_.has_enough() || search_.stop()) {
         break;
       }
       search_.wanted = search_.answer.top.front().score * share;
       search_.options.most_estimates =
           std::min(most_estimates, search_.answer.counts.estimated + kFills * search_.options.top);
       explore(search_);
-      simulate_next();
     }
     search_.wanted = Time(0);
     search_.options.most_estimates = most_estimates;
     search_.answer.complete = complete;
   }
 
-  /// The best estimates of those not simulated, until the answer has as many plans as are asked
-  /// for.
-  void simulate_next() {
-    sort_candidates();
-    for (std::size_t i = 0; i < search_.candidates.size(); ++i) {
-      if (search_.answer.top.size() >= search_.options.top ||
-          search_.answer.counts.simulated >= search_.options.most_simulations) {
-        return;
-      }
-      Candidate& next = search_.candidates[i];
-      const bool known = std::any_of(search_.answer.top.begin(), search_.answer.top.end(),
-                                     [&](const Found& other) { return other.plan == next.plan; });
-      if (!next.simulated && !known) {
-        expect_simulations(i + 1);
-        simulate(search_, next);
-      }
-    }
-  }
-
-  void sort_candidates() {
-    std::stable_sort(search_.candidates.begin(), search_.candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
-    search_.best = 0;
-  }
-
   /// The least bound of what was not simulated, and what is left.
   void finish() {
     const Time best = search_.answer.top.empty() ? Time::max() : search_.answer.top.front().score;
     search_.answer.proved = search_.answer.complete;
-    const Time closed = std::min(search_.cutoff(), search_.sure());
+    const Time closed = search_.sure();
     for (; !search_.open.empty(); search_.open.pop()) {
       const Node& node = search_.open.top();
-      std::uint64_t plans = node.savings ? 1 : 0;  // others have been estimated
+      std::uint64_t plans = node.value ? 0 : 1;  // else it has been estimated
       if (node.level == Level::group) {
         plans = search_.count_of(node.plan);
       } else if (node.level == Level::shape) {
@@ -184,12 +122,7 @@ class Certifier {
       if (with && with->score < found.score) {
         found.unfused = found.step_time;
         found.plan = std::move(plan);
-        found.step_time = with->step_time;
-        found.score = with->score;
-        found.mfu = with->mfu;
-        found.tokens_per_s = with->tokens_per_s;
-        found.energy = with->energy;
-        found.cost_per_million_tokens = with->cost_per_million_tokens;
+        static_cast<Simulated&>(found) = *with;
       }
     }
     std::stable_sort(search_.answer.top.begin(), search_.answer.top.end(),
@@ -214,23 +147,41 @@ void simulate(SearchState& search, Candidate& candidate) {
   if (!found) {
     return;
   }
-  if (!candidate.estimate.rough) {
-    search.answer.estimate_error =
-        std::max(search.answer.estimate_error, std::abs(candidate.score / found->score - 1));
-  }
+  search.open.learn_simulation(candidate.plan, found->score / candidate.value);
+  search.answer.estimate_error =
+      std::max(search.answer.estimate_error, std::abs(candidate.value / found->score - 1));
   const auto place =
       std::upper_bound(search.answer.top.begin(), search.answer.top.end(), found->score,
                        [](Time score, const Found& other) { return score < other.score; });
-  search.answer.top.insert(place, {.plan = candidate.plan,
-                                   .step_time = found->step_time,
-                                   .score = found->score,
-                                   .unfused = {},
-                                   .estimate = candidate.estimate,
-                                   .memory = candidate.memory,
-                                   .mfu = found->mfu,
-                                   .tokens_per_s = found->tokens_per_s,
-                                   .energy = found->energy,
-                                   .cost_per_million_tokens = found->cost_per_million_tokens});
+  search.answer.top.insert(place,
+                           {*found, candidate.plan, {}, candidate.estimate, candidate.memory});
+}
+
+void simulate_promising(SearchState& search, std::size_t first, std::size_t most) {
+  const auto expected = [&](std::size_t i) {
+    const Candidate& candidate = search.candidates[i];
+    return search.open.expected_of_value(candidate.value, candidate.plan);
+  };
+  for (std::size_t done = 0; done < most; ++done) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = first; i < search.candidates.size(); ++i) {
+      if (!search.candidates[i].simulated && expected(i) < search.cutoff()) {
+        order.push_back(i);
+      }
+    }
+    if (order.empty() || search.answer.counts.simulated >= search.options.most_simulations ||
+        (!search.answer.top.empty() && search.stop())) {
+      return;
+    }
+    std::ranges::stable_sort(order, {}, expected);
+    std::vector<plan::Plan> next;
+    for (std::size_t i = 1;
+         i < std::min({order.size(), most - done, 1 + search.estimator.worthwhile()}); ++i) {
+      next.push_back(search.candidates[order[i]].plan);
+    }
+    search.estimator.expect(Question::simulation, next);
+    simulate(search, search.candidates[order.front()]);
+  }
 }
 
 void certify(SearchState& search) {

@@ -13,8 +13,26 @@ namespace {
 /// Answers that are kept for a question which may still come, for each thread.
 constexpr std::size_t kKeptAhead = 16;
 
+/// The rank that computes most, and the parts of its step.
+void add_parts(const simulate::Timeline& timeline, Simulated& found) {
+  for (const simulate::Breakdown& rank : timeline.by_rank) {
+    Time computed{0};
+    for (std::size_t row = 0; row < timeline.categories.size(); ++row) {
+      computed += timeline.categories.is_phase(row) ? rank.time[row] : Time(0);
+    }
+    const Time tail = rank.time[static_cast<std::size_t>(plan::StepPhase::optimizer)];
+    if (computed - tail > found.compute) {
+      found.compute = computed - tail;
+      found.bubble = rank.time[timeline.categories.bubble()];
+      found.tail = tail;
+    }
+  }
+  found.exposed = found.step_time - found.compute - found.bubble - found.tail;
+}
+
+/// Simulates a plan whose memory has been measured.
 std::optional<Simulated> simulation(const Task& task, const Score& score, const plan::Plan& plan) {
-  const auto run = study::run_step(task.model, task.machine, plan, 0, {});
+  const auto run = study::run_step(task.model, task.machine, plan, 0, {.skip = {"memory"}});
   if (!run) {
     return std::nullopt;
   }
@@ -24,6 +42,7 @@ std::optional<Simulated> simulation(const Task& task, const Score& score, const 
                   .tokens_per_s = run->tokens_per_s,
                   .energy = {},
                   .cost_per_million_tokens = {}};
+  add_parts(run->timeline, found);
   if (const auto energy = study::energy_of(*run)) {
     found.energy = energy->total();
   }
@@ -60,8 +79,8 @@ Evaluations::~Evaluations() {
   changed_.notify_all();
 }
 
-Result<estimate::Estimate> Evaluations::estimate(const plan::Plan& plan, Time limit) {
-  return *take(Question::estimate, plan, limit).estimate;
+Result<estimate::Interval> Evaluations::estimate(const plan::Plan& plan) {
+  return estimators_.front().interval(plan);
 }
 
 Result<Time> Evaluations::lower_bound(const plan::Plan& plan) {
@@ -79,7 +98,7 @@ std::optional<Simulated> Evaluations::simulate(const plan::Plan& plan) {
              : simulated_.emplace(plan, take(Question::simulation, plan).simulated).first->second;
 }
 
-void Evaluations::expect(Question question, const std::vector<plan::Plan>& plans, Time limit) {
+void Evaluations::expect(Question question, const std::vector<plan::Plan>& plans) {
   if (threads_.empty()) {
     return;
   }
@@ -90,7 +109,7 @@ void Evaluations::expect(Question question, const std::vector<plan::Plan>& plans
     });
     for (const plan::Plan& plan : plans) {
       if (find(question, plan) == jobs_.end()) {
-        jobs_.emplace_back(question, plan, limit);
+        jobs_.emplace_back(question, plan);
       }
     }
   }
@@ -103,10 +122,7 @@ Evaluations::Jobs::iterator Evaluations::find(Question question, const plan::Pla
 }
 
 void Evaluations::compute(Job& job, estimate::Estimator& estimator) const {
-  job.answered = true;
-  if (job.question == Question::estimate) {
-    job.estimate = estimator.estimate(job.plan, job.limit);
-  } else if (job.question == Question::lower_bound) {
+  if (job.question == Question::lower_bound) {
     job.bound = estimator.lower_bound(job.plan);
   } else {
     job.simulated = simulation(task_, score_, job.plan);
@@ -128,20 +144,16 @@ std::optional<Evaluations::Job> Evaluations::found_ahead(Question question,
     job = std::move(*known);
   }
   jobs_.erase(known);
-  return job && job->answered ? std::move(job) : std::nullopt;
+  return job;
 }
 
-Evaluations::Job Evaluations::take(Question question, const plan::Plan& plan, Time limit) {
-  const auto says_the_same = [&](const Job& job) {  // as with this limit
-    return !job.estimate || !*job.estimate ||
-           (*job.estimate)->is_far_beyond(job.limit) == (*job.estimate)->is_far_beyond(limit);
-  };
+Evaluations::Job Evaluations::take(Question question, const plan::Plan& plan) {
   if (!threads_.empty()) {
-    if (auto job = found_ahead(question, plan); job && says_the_same(*job)) {
+    if (auto job = found_ahead(question, plan)) {
       return std::move(*job);
     }
   }
-  Job job(question, plan, limit);
+  Job job(question, plan);
   compute(job, estimators_.front());
   return job;
 }
@@ -170,10 +182,7 @@ void Evaluations::work(estimate::Estimator& estimator) {
     Job& job = *next();
     job.state = State::running;
     guard.unlock();
-    // Before a plan is estimated it turns out whether it fits.
-    if (job.question != Question::estimate || memory_of(estimator, job.plan).first) {
-      compute(job, estimator);
-    }
+    compute(job, estimator);
     guard.lock();
     job.state = State::done;
     forget_old();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Estimates, bounds and simulations of plans, which other threads may have computed ahead.
+/// Estimates, bounds and simulations of plans, of which other threads may have computed the latter
+/// two ahead.
 ///
 /// A search says what it will probably ask next; threads of its own compute that while it goes on.
 /// What they compute is a function of the plan alone, and what was not needed is thrown away, so a
@@ -18,22 +19,13 @@
 
 #include "estimate/estimate.h"
 #include "planner/full/objective.h"
+#include "planner/full/search.h"
 #include "planner/full/space.h"
 #include "workload/plan/plan_key.h"
 
 namespace orrery::full {
 
-/// Simulated is what a simulation says of a plan.
-struct Simulated {
-  Time step_time{0};
-  Time score{0};
-  double mfu = 0;
-  double tokens_per_s = 0;
-  std::optional<Energy> energy;  ///< of a step; nothing: the machine states no power
-  std::optional<Money> cost_per_million_tokens;
-};
-
-enum class Question : std::uint8_t { estimate, lower_bound, simulation };
+enum class Question : std::uint8_t { lower_bound, simulation };
 
 class Evaluations {
  public:
@@ -45,7 +37,7 @@ class Evaluations {
   Evaluations& operator=(const Evaluations&) = delete;
 
   /// As Estimator. Of the thread that searches alone, as the others.
-  Result<estimate::Estimate> estimate(const plan::Plan& plan, Time limit);
+  Result<estimate::Interval> estimate(const plan::Plan& plan);
   Result<Time> lower_bound(const plan::Plan& plan);
   /// Whether the plan fits the task's machine, and the memory of its fullest stage, to the byte.
   std::pair<bool, Bytes> memory(const plan::Plan& plan);
@@ -53,31 +45,27 @@ class Evaluations {
   std::optional<Simulated> simulate(const plan::Plan& plan);
 
   /// Expects what will probably be asked next, in this order, instead of what was expected before
-  /// of this question and nobody has begun; estimates below `limit`.
-  void expect(Question question, const std::vector<plan::Plan>& plans, Time limit = Time::max());
+  /// of this question and nobody has begun.
+  void expect(Question question, const std::vector<plan::Plan>& plans);
   /// How many plans it is worth to expect; 0: there are no other threads.
   std::size_t worthwhile() const { return 2 * threads_.size(); }
 
  private:
   enum class State : std::uint8_t { waiting, running, done };
   struct Job {
-    Job(Question asked, const plan::Plan& of_plan, Time below = Time::max())
-        : question(asked), plan(of_plan), limit(below) {}
+    Job(Question asked, const plan::Plan& of_plan) : question(asked), plan(of_plan) {}
 
     Question question;
     plan::Plan plan;
-    Time limit;  ///< of an estimate
     State state = State::waiting;
-    bool wanted = false;    ///< the search waits for it
-    bool answered = false;  ///< else it was not worth it
-    std::optional<Result<estimate::Estimate>> estimate;
+    bool wanted = false;  ///< the search waits for it
     std::optional<Result<Time>> bound;
     std::optional<Simulated> simulated;
   };
   using Jobs = std::list<Job>;
 
   void compute(Job& job, estimate::Estimator& estimator) const;
-  Job take(Question question, const plan::Plan& plan, Time limit = Time::max());
+  Job take(Question question, const plan::Plan& plan);
   std::optional<Job> found_ahead(Question question, const plan::Plan& plan);
   Jobs::iterator find(Question question, const plan::Plan& plan);
   void forget_old();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <iterator>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -12,7 +12,8 @@ namespace orrery::full {
 namespace {
 
 constexpr std::size_t kAskEvery = 16;  // steps of the search
-constexpr double kExplored = 0.75;     // of all bounds; the others are for what raises the bound
+constexpr double kExplored =
+    0.75;  // of all bounds and simulations; the others are for what follows
 
 constexpr std::size_t kWithoutWarmStart = 40'000;  // bounds without a plan that fits
 
@@ -61,9 +62,14 @@ class Explorer {
 
   void run() {
     std::size_t steps = 0;
+    const auto most = static_cast<std::uint64_t>(
+        std::ceil(kExplored * static_cast<double>(search_.options.most_simulations)));
+    const auto estimated = [](const Node& node) { return node.value.has_value(); };
     while (search_.open.any_below(search_.cutoff())) {
-      if (search_.answer.counts.estimated >= search_.options.most_estimates ||
-          search_.spent(kExplored)) {
+      const Counts& counts = search_.answer.counts;
+      const bool filled = search_.wanted > Time(0) && search_.has_enough();
+      if (counts.estimated >= search_.options.most_estimates || counts.simulated >= most ||
+          filled || search_.spent(kExplored)) {
         break;
       }
       if (steps++ % kAskEvery == 0 && search_.stop()) {
@@ -73,25 +79,22 @@ class Explorer {
           !search_.warm_started) {
         warm_start(search_, true);
       }
-      const Node node = search_.open.take();
+      Node node = search_.open.take();
       if (node.level == Level::group) {
         split(node.plan);
       } else if (node.level == Level::shape) {
         expand(node.plan);
+      } else if (!node.value) {
+        look(std::move(node));
       } else {
-        search_.expect(Question::estimate, search_.cutoff(), false);
-        look(node);
+        search_.expect(Question::simulation, search_.cutoff(), estimated);
+        simulate(search_, *search_.candidate(node.plan));
       }
     }
     search_.answer.complete = !search_.open.any_below(search_.cutoff());
   }
 
   void raise_bounds() {
-    for (const Candidate& candidate : search_.candidates) {
-      if (!candidate.simulated) {
-        search_.open.push(candidate.bound, Level::variant, candidate.plan);
-      }
-    }
     search_.open.by_bounds();
     bounds_left_ = search_.options.most_estimates;
     simulations_left_ = search_.options.most_simulations -
@@ -109,10 +112,12 @@ class Explorer {
         search_.open.put_back(std::move(node));
         return;
       } else if (node.tight) {
-        search_.expect(Question::simulation, search_.sure(), true);
+        search_.expect(Question::simulation, search_.sure(),
+                       [](const Node& other) { return other.tight; });
         prove(node);
-      } else if (fits(node)) {
-        search_.expect(Question::lower_bound, search_.sure(), false);
+      } else if (node.value || fits(node)) {
+        search_.expect(Question::lower_bound, search_.sure(),
+                       [](const Node& other) { return !other.tight; });
         tighten(std::move(node));
       }
     }
@@ -203,22 +208,20 @@ class Explorer {
     return std::nullopt;
   }
 
-  void look(const Node& node) {
+  void look(Node node) {
     const auto memory = fits(node);
     if (!memory) {
       return;
     }
-    const auto estimate = search_.estimator.estimate(node.plan, search_.slowest());
     ++search_.answer.counts.estimated;
-    if (!estimate) {  // beyond the range of estimated time
+    const Candidate* candidate = search_.candidate(node.plan);
+    candidate = candidate ? candidate : search_.estimate(node.plan, node.bound, *memory);
+    if (candidate == nullptr) {
       search_.left = std::min(search_.left, node.bound);
       return;
     }
-    const Time score = search_.score.of(node.plan, estimate->step_time);
-    search_.open.learn(node.plan, score / node.bound);
-    if (!search_.warm_started || !search_.knows(node.plan)) {
-      search_.add({node.plan, node.bound, *estimate, score, *memory});
-    }
+    node.value = candidate->value;
+    search_.open.put_back(std::move(node));
   }
 
   // --- what is certain
@@ -234,24 +237,17 @@ class Explorer {
 
   /// No bound says as much as the simulation.
   void prove(const Node& node) {
-    if (node.savings) {  // else it has been estimated
-      ++search_.answer.counts.estimated;
+    search_.answer.counts.estimated += node.value ? 0 : 1;
+    Candidate* candidate = search_.candidate(node.plan);
+    candidate = candidate
+                    ? candidate
+                    : search_.estimate(node.plan, node.bound, search_.memory(node.plan).second);
+    if (candidate == nullptr) {
+      search_.left = std::min(search_.left, node.bound);
+      return;
     }
-    auto known =
-        std::find_if(search_.candidates.begin(), search_.candidates.end(),
-                     [&](const Candidate& candidate) { return candidate.plan == node.plan; });
-    if (known == search_.candidates.end()) {
-      const auto estimate = search_.estimator.estimate(node.plan, search_.slowest());
-      if (!estimate) {
-        search_.left = std::min(search_.left, node.bound);
-        return;
-      }
-      const Time score = search_.score.of(node.plan, estimate->step_time);
-      search_.add({node.plan, node.bound, *estimate, score, search_.memory(node.plan).second});
-      known = std::prev(search_.candidates.end());
-    }
-    simulations_left_ -= known->simulated ? 0 : 1;
-    simulate(search_, *known);
+    simulations_left_ -= candidate->simulated ? 0 : 1;
+    simulate(search_, *candidate);
   }
 
   SearchState& search_;

@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "base/units.h"
-#include "estimate/estimate.h"
 #include "planner/full/savings.h"
 #include "workload/plan/plan.h"
 
@@ -30,22 +30,13 @@ struct Node {
   plan::Plan plan;
   std::shared_ptr<Savings> savings;  ///< of a variant: those that it is one of
   std::size_t saving = 0;
-  bool tight = false;  ///< it fits, and its bound is that of its issue lists
+  bool tight = false;           ///< it fits, and its bound is that of its schedule
+  std::optional<Time> value{};  ///< it fits, and this is what its step may take (estimate.h)
 };
 struct Later {
   bool operator()(const Node& a, const Node& b) const {
     return std::pair(a.expected, a.number) > std::pair(b.expected, b.number);
   }
-};
-
-/// A plan that fits.
-struct Candidate {
-  plan::Plan plan;
-  Time bound{0};
-  estimate::Estimate estimate;
-  Time score{0};  ///< of the estimate
-  Bytes memory{0};
-  bool simulated = false;
 };
 
 /// Plans alike enough for what their bounds leave out to be alike too.
@@ -88,6 +79,78 @@ inline Kin kin_of(const plan::Plan& plan) {
           proportion_of(plan)};
 }
 
+/// How far what is known of plans later was above what was known of them before, by family.
+class Ratios {
+ public:
+  /// Where learning begins: `usual` of a plan whose like is not known; of what a ratio is above
+  /// `least`, so much is expected of another plan of the family, and of the wider kin.
+  struct Start {
+    double least = 1;
+    double usual = 1;
+    double of_family = 1;
+    double of_kin = 1;
+  };
+  explicit Ratios(const Start& start)
+      : floor_(start.least),
+        usual_(start.usual),
+        of_family_(start.of_family),
+        of_kin_(start.of_kin) {}
+
+  bool empty() const { return families_.empty(); }
+  double usual() const { return std::min(least_, usual_); }
+
+  /// True: less will be expected of plans from now on.
+  bool learn(const plan::Plan& plan, double ratio) {
+    const bool family = learn(families_.emplace(family_of(plan), ratio), ratio, of_family_);
+    const bool kin = learn(kin_.emplace(kin_of(plan), ratio), ratio, of_kin_);
+    least_ = families_.size() == 1 ? ratio : std::min(least_, ratio);
+    return family || kin;
+  }
+
+  /// Returns what the ratio of the plan will be at the least, if it is as those of the plans like
+  /// it are, or, of the first of them, as any was.
+  double of(const plan::Plan& plan) const {
+    if (const auto known = families_.find(family_of(plan)); known != families_.end()) {
+      return part(known->second, of_family_);
+    }
+    const auto kin = kin_.find(kin_of(plan));
+    return kin == kin_.end() ? usual() : part(kin->second, of_kin_);
+  }
+
+ private:
+  static constexpr double kLeastShare = 0.3;
+  static constexpr double kStep = 0.05;     // in which the shares fall
+  static constexpr double kNothing = 0.01;  // above the floor: too little to learn from
+
+  double part(double ratio, double share) const { return floor_ + (ratio - floor_) * share; }
+
+  /// One more of a family or kin. Where it is nearer the floor than was expected of its like, less
+  /// will be expected of all from now on.
+  template <class Known>
+  bool learn(const std::pair<Known, bool>& entry, double ratio, double& share) {
+    double& least = entry.first->second;
+    if (entry.second || ratio >= least) {
+      return entry.second;
+    }
+    if (least - floor_ > kNothing) {
+      const double nearer = std::max(0.0, ratio - floor_) / (least - floor_);
+      while (share > kLeastShare && nearer < share) {
+        share -= kStep;
+      }
+    }
+    least = ratio;
+    return true;
+  }
+
+  double floor_;
+  double usual_;
+  std::map<Family, double> families_;  ///< the least
+  std::map<Kin, double> kin_;
+  double least_ = 1;
+  double of_family_;
+  double of_kin_;
+};
+
 class Frontier {
  public:
   /// `exhaustive`: by bounds alone.
@@ -107,18 +170,16 @@ class Frontier {
 
   void push(Time bound, Level level, plan::Plan plan, std::shared_ptr<Savings> savings = {},
             std::size_t saving = 0) {
-    const Time expected = expect(bound, level, plan);
-    open_.push({.bound = bound,
-                .expected = expected,
-                .level = level,
-                .number = made_++,
-                .plan = std::move(plan),
-                .savings = std::move(savings),
-                .saving = saving});
+    put_back({.bound = bound,
+              .level = level,
+              .number = made_++,
+              .plan = std::move(plan),
+              .savings = std::move(savings),
+              .saving = saving});
   }
 
   void put_back(Node node) {
-    node.expected = expect(node.bound, node.level, node.plan);
+    node.expected = expect(node);
     open_.push(std::move(node));
   }
 
@@ -133,7 +194,7 @@ class Frontier {
     for (;;) {
       Node node = open_.top();
       open_.pop();
-      const Time expected = expect(node.bound, node.level, node.plan);
+      const Time expected = expect(node);
       if (expected <= node.expected) {
         return node;
       }
@@ -147,67 +208,43 @@ class Frontier {
     return open_.first(most, limit);
   }
 
-  /// Returns the least that a variant's estimate will be, by what is known so far.
+  /// Returns the least that a variant's value (of its bound) or simulation (of its value) will be,
+  /// by what is known so far.
   Time expected(Time bound, const plan::Plan& plan) const {
-    return expect(bound, Level::variant, plan);
+    return exhaustive_ ? bound : bound * values_.of(plan);
+  }
+  Time expected_of_value(Time value, const plan::Plan& plan) const {
+    return value * simulations_.of(plan);
   }
 
-  /// A plan's estimate was `ratio` times its bound.
-  void learn(const plan::Plan& plan, double ratio) {
-    learn(ratios_.emplace(family_of(plan), ratio), ratio, of_family_);
-    learn(kin_.emplace(kin_of(plan), ratio), ratio, of_kin_);
-    least_ratio_ = ratios_.size() == 1 ? ratio : std::min(least_ratio_, ratio);
+  /// A plan's value was `ratio` times its bound.
+  void learn_value(const plan::Plan& plan, double ratio) {
+    outdated_ = values_.learn(plan, ratio) || outdated_;
+  }
+  /// A plan's simulation was `ratio` times its value.
+  void learn_simulation(const plan::Plan& plan, double ratio) {
+    outdated_ = simulations_.learn(plan, ratio) || outdated_;
   }
 
  private:
   void order() {
     std::vector<Node> nodes = std::move(open_).take();
     for (Node& node : nodes) {
-      node.expected = expect(node.bound, node.level, node.plan);
+      node.expected = expect(node);
     }
     open_ = Queue(std::move(nodes));
     outdated_ = false;
   }
 
-  static constexpr double kUsualRatio = 1.05;  // of an estimate over its bound, of a good plan
-  static constexpr double kLeastShare = 0.3;
-  static constexpr double kStep = 0.05;     // in which the shares fall
-  static constexpr double kNothing = 0.01;  // left out: too little to learn from
-
-  /// One more of a family or kin. Where a bound leaves out less of this plan than was expected of
-  /// its like, less will be expected of all from now on.
-  template <class Known>
-  void learn(const std::pair<Known, bool>& entry, double ratio, double& share) {
-    double& least = entry.first->second;
-    if (entry.second || ratio >= least) {
-      outdated_ = outdated_ || entry.second;
-      return;
-    }
-    if (least - 1 > kNothing) {
-      const double part = std::max(0.0, ratio - 1) / (least - 1);
-      while (share > kLeastShare && part < share) {
-        share -= kStep;
-      }
-    }
-    least = ratio;
-    outdated_ = true;
-  }
-
-  /// Returns the least that the plan's estimate will be, if it is above its bound as those of the
-  /// plans like it are, or, of the first of them, as any was.
-  Time expect(Time bound, Level level, const plan::Plan& plan) const {
+  Time expect(const Node& node) const {
     if (exhaustive_) {
-      return bound;
+      return node.bound;
     }
-    const double usual = std::min(least_ratio_, kUsualRatio);
-    if (level != Level::variant) {
-      return bound * usual;
+    if (node.level != Level::variant) {
+      return node.bound * values_.usual();
     }
-    if (const auto known = ratios_.find(family_of(plan)); known != ratios_.end()) {
-      return bound * (1 + (known->second - 1) * of_family_);
-    }
-    const auto kin = kin_.find(kin_of(plan));
-    return bound * (kin == kin_.end() ? usual : 1 + (kin->second - 1) * of_kin_);
+    return node.value ? std::max(node.bound, expected_of_value(*node.value, node.plan))
+                      : expected(node.bound, node.plan);
   }
 
   bool exhaustive_;
@@ -238,11 +275,9 @@ class Frontier {
   };
   Queue open_;
   std::uint64_t made_ = 0;
-  std::map<Family, double> ratios_;  ///< least estimate / bound
-  std::map<Kin, double> kin_;
-  double least_ratio_ = 1;
-  double of_family_ = 0.75;  ///< of what a bound leaves out of a plan, also of its like
-  double of_kin_ = 0.5;
+  /// Over bounds, of a good plan; over values.
+  Ratios values_{{.least = 1, .usual = 1.05, .of_family = 0.75, .of_kin = 0.5}};
+  Ratios simulations_{{.least = 0.9, .usual = 0.98, .of_family = 0.9, .of_kin = 0.8}};
   bool outdated_ = false;  ///< more is known than when some nodes were pushed
 };
 

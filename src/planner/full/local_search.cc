@@ -82,7 +82,7 @@ class LocalSearch {
       }
       estimate_lightest(search_, one.savings, best.score, left_);
     }
-    certify_from(first, best);
+    simulate_promising(search_, first, kCertified);
   }
 
   std::vector<Neighbour> neighbours(const Found& best) {
@@ -121,30 +121,6 @@ class LocalSearch {
     }
   }
 
-  /// The simulator decides among those that the estimate puts near the best.
-  void certify_from(std::size_t first, const Found& best) {
-    const Time limit = search_.score.of(best.plan, best.estimate.step_time) * (1 + kMargin);
-    std::vector<std::size_t> order;
-    for (std::size_t i = first; i < search_.candidates.size(); ++i) {
-      if (search_.candidates[i].score < limit) {
-        order.push_back(i);
-      }
-    }
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return search_.candidates[a].score < search_.candidates[b].score;
-    });
-    order.resize(std::min({order.size(), kCertified, search_.options.most_simulations}));
-    std::vector<plan::Plan> plans;
-    plans.reserve(order.size());
-    for (const std::size_t i : order) {
-      plans.push_back(search_.candidates[i].plan);
-    }
-    search_.estimator.expect(Question::simulation, plans);
-    for (const std::size_t i : order) {
-      simulate(search_, search_.candidates[i]);
-    }
-  }
-
   SearchState& search_;
   std::size_t left_;  ///< estimates
   std::vector<plan::Plan> groups_;
@@ -152,9 +128,9 @@ class LocalSearch {
 
 }  // namespace
 
-bool SearchState::knows(const plan::Plan& plan) const {
-  return std::any_of(candidates.begin(), candidates.end(),
-                     [&](const Candidate& other) { return other.plan == plan; });
+Candidate* SearchState::candidate(const plan::Plan& plan) {
+  const auto found = std::ranges::find(candidates, plan, &Candidate::plan);
+  return found == candidates.end() ? nullptr : &*found;
 }
 
 void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::size_t& left) {
@@ -168,14 +144,11 @@ void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::s
       continue;
     }
     const auto bound = search.least(plan);
-    if (!bound || *bound >= limit || search.knows(plan)) {
+    if (!bound || *bound >= limit || search.candidate(plan) != nullptr) {
       continue;
     }
     --left;
-    if (const auto estimate = search.estimator.estimate(plan, search.slowest())) {
-      const Time score = search.score.of(plan, estimate->step_time);
-      search.add({plan, *bound, *estimate, score, *memory});
-    }
+    (void)search.estimate(plan, *bound, *memory);
   }
 }
 

@@ -90,12 +90,17 @@ std::uint64_t SearchState::count_of(const plan::Plan& group) const {
   return count;
 }
 
-void SearchState::add(Candidate candidate) {
-  const bool better = candidates.empty() || candidate.score < best_estimate();
-  candidates.push_back(std::move(candidate));
-  if (better) {
-    best = candidates.size() - 1;
+Candidate* SearchState::estimate(const plan::Plan& plan, Time bound, Bytes memory) {
+  const auto interval = estimator.estimate(plan);
+  if (!interval) {
+    return nullptr;
   }
+  const Time value = score.of(plan, interval->value);
+  if (bound > Time(0)) {
+    open.learn_value(plan, value / bound);
+  }
+  candidates.push_back({plan, bound, value, interval->value, memory});
+  return &candidates.back();
 }
 
 std::pair<bool, Bytes> SearchState::memory(const plan::Plan& plan) {
@@ -147,20 +152,6 @@ void SearchState::remember_frugal(const plan::Plan& plan) {
     answer.least_memory = *least;
     answer.frugal = plan;
   }
-}
-
-void SearchState::expect(Question question, Time limit, bool tight) {
-  const std::size_t most = estimator.worthwhile();
-  if (most == 0) {
-    return;
-  }
-  std::vector<plan::Plan> plans;
-  for (const Node* node : open.first(most, limit)) {
-    if (node->level == Level::variant && node->tight == tight) {
-      plans.push_back(node->plan);
-    }
-  }
-  estimator.expect(question, plans, slowest());
 }
 
 namespace {
@@ -216,7 +207,7 @@ Result<void> open_groups(SearchState& search) {
     search.answer.counts.all += search.count_of(group);
     search.open.push(least, Level::group, std::move(group));
   }
-  if (search.open.empty()) {
+  if (search.open.empty() || search.answer.counts.all == 0) {
     Error mistakes = search.space.base_mistakes();
     mistakes.add(Error("no plan: no split of " + std::to_string(search.task.devices) +
                        " devices and of the batch suits the model and what is fixed"));

@@ -7,21 +7,21 @@
 ///      of very many groups one plan that fits of every (tp, pp) is estimated at once
 ///   2. the most promising first: a shape whose most frugal variant has not memory enough is
 ///      dropped; of the others every variant gets its own bound and least memory; of those whose
-///      memory (to the byte, workload/memory) fits the step is estimated (estimate/estimate.h).
-///      Promising is a bound times what estimates of plans like it were above theirs, the least of
-///      them. Ends when the next is not below the best estimate by that, with a margin of 1 %
-///   3. the best estimates are simulated, as far down as their error may reach; then what is like
-///      the best simulated plan, as long as that leads to a better one: step 2 passes over plans
-///      whose like was slow. Single changes of other fields are tried on the best of them
-///   4. the bound of all plans is raised: the least ones by estimate/lower_bound.h, then by the
-///      simulation
+///      memory (to the byte, workload/memory) fits the step is estimated (estimate/estimate.h), and
+///      simulated where it is the most promising. Promising is a bound times what estimates of
+///      plans like it were above theirs, and an estimate times what simulations were above theirs,
+///      the least of them. Ends when the next is not below the best simulation by that
+///   3. what is like the best plan is estimated and the best of it simulated, as long as that leads
+///      to a better one: step 2 passes over plans whose like was slow. Single changes of other
+///      fields are tried on the best of them
+///   4. the bound of all plans is raised: the least ones by Interval::least, then by the simulation
 ///   5. fused communication is tried on the plans of the answer; where it is faster the plan takes
 ///      it. The space is that of plans without: bound and proof are theirs
 ///
 /// What is certain: no plan of the space simulates faster than `bound`, since every plan of it was
-/// simulated or has a bound (1, 2, 4) of at least that. `proved`: by bounds or estimates no plan is
-/// faster by more than 1 % than the best one; `exhaustive` looks at every plan whose bound alone
-/// leaves that open, and nothing else.
+/// simulated or has a bound (1, 2, 4) of at least that. `proved`: by bounds or simulations no plan
+/// is faster by more than 1 % than the best one; `exhaustive` simulates every plan whose bound
+/// alone leaves that open, and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,6 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "estimate/estimate.h"
 #include "planner/full/objective.h"
 #include "planner/full/space.h"
 
@@ -56,17 +55,26 @@ struct Options {
   std::function<bool()> go_on{};
 };
 
-struct Found {
-  plan::Plan plan;
-  Time step_time{0};  ///< simulated
-  Time score{0};      ///< what was minimised (objective.h); of objective time the step time
-  std::optional<Time> unfused;  ///< step time without fused communication, if the plan has it
-  estimate::Estimate estimate;
-  Bytes memory{0};  ///< of the fullest stage
+/// Simulated is what a simulation says of a plan.
+struct Simulated {
+  Time step_time{0};
+  Time score{0};  ///< what is minimised (objective.h); of objective time the step time
+  /// Parts of the step of the rank that computes most; they sum to it.
+  Time compute{0};  ///< kernels, but for the optimizer's
+  Time exposed{0};  ///< communication and waits for the host, nothing computing
+  Time bubble{0};   ///< pipeline fill and drain, waits for messages
+  Time tail{0};     ///< the optimizer
   double mfu = 0;
   double tokens_per_s = 0;
   std::optional<Energy> energy;  ///< of a step; nothing: the machine states no power
   std::optional<Money> cost_per_million_tokens;
+};
+
+struct Found : Simulated {
+  plan::Plan plan;
+  std::optional<Time> unfused;  ///< step time without fused communication, if the plan has it
+  Time estimate{0};             ///< Interval::value of its step time
+  Bytes memory{0};              ///< of the fullest stage
 };
 
 /// Plans of the space, by what became of them. All of them add up to `all`.

@@ -16,10 +16,21 @@
 
 namespace orrery::full {
 
-/// How far an estimate may be off for the order of plans to be trusted.
+/// A gain that is worth no further search.
 inline constexpr double kMargin = 0.01;
-/// How far the best plan may simulate above its estimate before bounds are lost for it.
+
+/// How far above the best plan bounds are kept for those that the answer lacks.
 inline constexpr double kKept = 0.05;
+
+/// A plan that fits.
+struct Candidate {
+  plan::Plan plan;
+  Time bound{0};
+  Time value{0};     ///< score of its estimate
+  Time estimate{0};  ///< of its step time
+  Bytes memory{0};
+  bool simulated = false;
+};
 
 /// OfMachine is the knowledge of one machine without the reserve.
 struct Knowledge::OfMachine {
@@ -48,34 +59,24 @@ struct SearchState {
   Bytes capacity = Bytes::max();
   Frontier open;
   std::vector<Candidate> candidates;
-  Error first_mistakes;  ///< of the first plan that is none
-  std::size_t best = 0;
+  Error first_mistakes;       ///< of the first plan that is none
   Time wanted{0};             ///< below it plans are of interest, however fast the best is
   Time left = Time::max();    ///< least bound of what was not simulated
   std::size_t asked = 0;      ///< bounds, and memory to the byte for several
   bool warm_started = false;  ///< warm_start() has looked for candidates
   Answer answer;
 
-  /// Score of the best estimate, and below what a plan is of interest.
-  Time best_estimate() const {
-    return candidates.empty() ? Time::max() / 4 : candidates[best].score;
-  }
-  Time cutoff() const { return std::max(best_estimate() * (1 + kMargin), wanted); }
-  /// Step times from here on are of no interest, where the objective is one.
-  Time slowest() const {
-    return options.objective == Objective::tokens_per_joule ? Time::max() : cutoff();
-  }
-  /// Returns the time below which a bound stays open.
-  Time kept_below() const {
-    const Time simulated = answer.top.empty() ? Time(0) : answer.top.front().score;
-    return std::max({best_estimate() * (1 + kKept), simulated, wanted});
-  }
-  /// Returns the time above which a bound is sure: no plan above it is faster than the best by more
-  /// than the margin.
-  Time sure() const {
-    return answer.top.empty() ? cutoff() : answer.top.front().score / (1 + kMargin);
-  }
+  /// Score of the best plan.
+  Time best() const { return answer.top.empty() ? Time::max() / 4 : answer.top.front().score; }
+  /// A plan whose score is below it is of interest.
+  Time cutoff() const { return std::max(best(), wanted); }
+  /// A bound below it stays open.
+  Time kept_below() const { return std::max(best() * (1 + kKept), wanted); }
+  /// No plan whose bound is above it is faster than the best by more than the margin.
+  Time sure() const { return best() / (1 + kMargin); }
 
+  /// Whether the answer has as many plans as are asked for.
+  bool has_enough() const { return answer.top.size() >= options.top; }
   bool stop();
   /// Whether so large a part of the bounds that the options allow has been asked for.
   bool spent(double part) const {
@@ -96,14 +97,25 @@ struct SearchState {
   std::optional<std::pair<Time, plan::Offload>> least_copies(const plan::Plan& group);
   /// Where nothing has been found to fit yet.
   void remember_frugal(const plan::Plan& plan);
-  bool knows(const plan::Plan& plan) const;  ///< as a candidate
+  Candidate* candidate(const plan::Plan& plan);  ///< null: it is none
+  /// Estimates a plan that fits, which becomes the last candidate. Null: it takes longer than Time
+  /// can say.
+  Candidate* estimate(const plan::Plan& plan, Time bound, Bytes memory);
   bool valid(const plan::Plan& plan);
   /// How many plans a group stands for.
   std::uint64_t count_of(const plan::Plan& group) const;
-  void add(Candidate candidate);
-  /// Before a question about one variant of `open`: the next of them are looked at ahead, below
-  /// `limit`, tight or not.
-  void expect(Question question, Time limit, bool tight);
+  /// Before a question about one variant of `open` below `limit`: the next such of those that
+  /// `asks` are looked at ahead.
+  template <class Asks>
+  void expect(Question question, Time limit, const Asks& asks) {
+    std::vector<plan::Plan> plans;
+    for (const Node* node : open.first(estimator.worthwhile(), limit)) {
+      if (node->level == Level::variant && asks(*node)) {
+        plans.push_back(node->plan);
+      }
+    }
+    estimator.expect(question, plans);
+  }
 };
 
 /// Searches a machine of several sorts of devices: the best over its parts, each alone and
@@ -113,22 +125,22 @@ Result<Answer> search_device_groups(const Task& task, const Options& options, Kn
 
 /// Every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);
-/// Looks, in a space of very many groups for the bounds that the options allow, at a plan that fits
-/// of each way to cut the model (tp, pp), from the group where kernels and the fill of the pipeline
-/// take least. Best-first alone would split all groups first, as their bounds are much alike.
-/// `anyway`: of any space; explore() asks so where what it has looked at for long does not fit.
+/// Looks, in a space of very many groups for the bounds that the options allow, for a plan that
+/// fits of each way to cut the model (tp, pp), from the group where kernels and the fill of the
+/// pipeline take least; the most promising of them are simulated. Best-first alone would split all
+/// groups first, as their bounds are much alike. `anyway`: of any space; explore() asks so where
+/// what it has looked at for long does not fit.
 void warm_start(SearchState& search, bool anyway = false);
-/// Estimates what is promising, until nothing is.
+/// Estimates what is promising, and simulates it, until nothing is.
 void explore(SearchState& search);
-/// Simulates the best estimates, what is like the best of them, and single changes; sums up what is
-/// certain.
+/// Simulates what is like the best plan, and single changes; sums up what is certain.
 void certify(SearchState& search);
 /// From the best simulated plan to better ones like it: one degree another, or two, or another
 /// schedule, exchange or saving of memory. Bounds and estimates choose, the simulation decides;
 /// ends where no neighbour is better. What the expectations of explore() passed over is found here.
 void local_search(SearchState& search);
 /// Raises the bound of all plans: of those with the least bounds the memory and a tighter bound
-/// (estimate/lower_bound.h), then the simulation, until no bound leaves a plan faster by more than
+/// (estimate/estimate.h), then the simulation, until no bound leaves a plan faster by more than
 /// the margin. As many bounds as the options allow estimates, and the simulations that are left.
 void raise_bounds(SearchState& search);
 
@@ -140,5 +152,7 @@ std::optional<Bytes> fit(SearchState& search, plan::Plan& plan);
 void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::size_t& left);
 /// Once; into the answer.
 void simulate(SearchState& search, Candidate& candidate);
+/// The most promising of the candidates from `first` on that may be the best, at most so many.
+void simulate_promising(SearchState& search, std::size_t first, std::size_t most);
 
 }  // namespace orrery::full

@@ -5,6 +5,7 @@
 #include "planner/full/space.h"
 #include "workload/plan/machine_check.h"
 #include "workload/plan/model_parts.h"
+#include "workload/plan/schedule_row.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::full {
@@ -155,11 +156,11 @@ void Space::split_experts(const plan::Plan& plan, std::vector<plan::Plan>& group
 
 std::vector<plan::Plan> Space::shapes(const plan::Plan& plan) const {
   std::vector<plan::Plan> shapes;
-  using plan::Schedule;
-  std::vector<Schedule> usual{Schedule::one_f_one_b};
-  if (plan.pp > 1) {
-    usual = {Schedule::one_f_one_b, Schedule::interleaved, Schedule::zb_h1, Schedule::zb_v,
-             Schedule::dualpipe};
+  std::vector<plan::Schedule> usual;
+  for (const plan::ScheduleRow& row : plan::schedules()) {
+    if (row.searched && plan.pp >= row.least_stages) {
+      usual.push_back(row.value);
+    }
   }
   const std::int64_t most = task_.model.layers / plan.pp;
   std::vector<std::int64_t> several;
@@ -169,11 +170,10 @@ std::vector<plan::Plan> Space::shapes(const plan::Plan& plan) const {
       several.push_back(chunks);
     }
   }
-  for (const Schedule schedule : values("schedule", &plan::Plan::schedule, usual)) {
-    const std::vector<std::int64_t> of_schedule = schedule == Schedule::interleaved ? several
-                                                  : schedule == Schedule::zb_v
-                                                      ? std::vector<std::int64_t>{2}
-                                                      : std::vector<std::int64_t>{1};
+  for (const plan::Schedule schedule : values("schedule", &plan::Plan::schedule, usual)) {
+    const plan::ScheduleRow& row = row_of(schedule);
+    const std::vector<std::int64_t> of_schedule =
+        row.least_chunks < row.most_chunks ? several : std::vector{row.least_chunks};
     const std::vector<std::int64_t> allowed = values("chunks", &plan::Plan::chunks, of_schedule);
     for (const std::int64_t chunks : allowed) {
       plan::Plan next = plan;

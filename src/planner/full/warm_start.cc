@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kManyGroups = 4096;  // of kMostBounds; fewer are split in a second or two
 constexpr std::size_t kGroups = 4;         // of a way to cut the model, until one has a plan
 constexpr std::size_t kShapes = 4;         // of a group
+constexpr std::size_t kSimulated = 3;      // of all that were found
 
 template <class Value>
 struct Ranked {
@@ -52,6 +53,7 @@ class WarmStart {
       }
     }
     search_.warm_started = true;
+    simulate_promising(search_, 0, kSimulated);
   }
 
  private:

@@ -17,11 +17,10 @@ std::string words(const std::vector<Form>& forms) {
   return text;
 }
 
-Conversion from_gather(Form to) {
-  return to.is_gather()
-             ? Conversion{Collective::all_to_all, Collective::all_to_all, Collective::all_to_all}
-             : Conversion{Collective::all_gather, Collective::reduce_scatter,
-                          Collective::reduce_scatter};
+/// Returns what moves between two placements.
+Operation between(const graph::Placement& from, const graph::Placement& to) {
+  const Operation operation = layout::operation_between(from, to).value_or(Operation::slice);
+  return layout::moves(operation) ? operation : Operation::slice;
 }
 
 }  // namespace
@@ -51,24 +50,28 @@ std::optional<Form> parse_form(std::string_view text) {
              : std::nullopt;
 }
 
+graph::Placement Form::value() const {
+  return is_gather()         ? graph::Placement::shard(dimension())
+         : *this == reduce() ? graph::Placement::partial()
+                             : graph::Placement::replicate();
+}
+
+graph::Placement Form::gradient() const {
+  return *this == full() ? graph::Placement::partial()
+         : is_gather()   ? value()
+                         : graph::Placement::replicate();
+}
+
 std::optional<Conversion> conversion(Form from, Form to) {
   if (from == to || !(to.is_gather() || to == Form::full())) {
     return std::nullopt;
   }
-  if (from.is_gather()) {
-    return from_gather(to);
-  }
-  if (from == Form::full()) {
-    return Conversion{Collective::none, Collective::none, Collective::all_gather};
-  }
-  if (from == Form::reduce()) {
-    return to.is_gather()
-               ? Conversion{Collective::reduce_scatter, Collective::all_gather,
-                            Collective::all_gather}
-               : Conversion{Collective::all_reduce, Collective::all_reduce, Collective::all_reduce};
-  }
-  return Conversion{Collective::none, Collective::all_reduce,
-                    to.is_gather() ? Collective::all_gather : Collective::all_reduce};
+  const Operation backward = between(to.gradient(), from.gradient());
+  const bool cuts = to.is_gather();
+  return Conversion{
+      .forward = between(from.value(), to.value()),
+      .published = cuts && from == Form::replicate() ? Operation::all_reduce : backward,
+      .gradient = cuts && from == Form::full() ? Operation::all_gather : backward};
 }
 
 bool Signature::divides_work() const {

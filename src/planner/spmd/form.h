@@ -2,21 +2,25 @@
 /// How one tensor is spread over the N devices of a one-dimensional mesh, and what turns one form
 /// into another.
 ///
-///   full       a whole copy on every device; its gradient is a sum over devices
-///   reduce     summands of full shape, one on each device; its gradient is whole everywhere
-///   replicate  a parameter: equal copies, whose gradient must be summed
-///   gather_D   equal slices along dimension D (from 0); so is its gradient
+/// A form is a pair of placements (graph/layout.h), of the value and of its gradient:
+///
+///   full       (R, P)        a whole copy on every device; its gradient is a sum over devices
+///   reduce     (P, R)        summands of full shape; its gradient is whole everywhere
+///   replicate  (R, R)        a parameter: equal copies, with equal copies of its gradient
+///   gather_D   (S(D), S(D))  equal slices along dimension D (from 0); so is its gradient
+///
+/// What a conversion does follows from both pairs, but for what is marked:
 ///
 ///   from -> to             forward           backward as published   backward as we charge it
-///   full -> gather_D       slice, free       free                    all-gather
+///   full -> gather_D       slice, free       free                    all-gather (*)
 ///   gather_D -> full       all-gather        reduce-scatter          reduce-scatter
 ///   gather_A -> gather_B   all-to-all        all-to-all              all-to-all
 ///   reduce -> full         all-reduce        all-reduce              all-reduce
 ///   reduce -> gather_D     reduce-scatter    all-gather              all-gather
 ///   replicate -> full      free              all-reduce              all-reduce
-///   replicate -> gather_D  slice, free       all-reduce              all-gather
+///   replicate -> gather_D  slice, free       all-reduce (*)          all-gather
 ///
-/// Nothing else is legal.
+/// Nothing else is legal: strategies convert to what operators take.
 /// Source: HiDup (Zhang et al., SoCC'22), its published search.
 #pragma once
 
@@ -27,7 +31,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/names.h"
+#include "collective/layout/steps.h"
+#include "graph/layout.h"
 
 namespace orrery::spmd {
 
@@ -51,6 +56,9 @@ class Form {
   /// Requires is_gather().
   constexpr int dimension() const { return code_ - kGather; }
 
+  graph::Placement value() const;
+  graph::Placement gradient() const;
+
   friend constexpr auto operator<=>(Form, Form) = default;
 
  private:
@@ -63,27 +71,17 @@ class Form {
 std::string to_string(Form form);
 std::optional<Form> parse_form(std::string_view text);
 
-enum class Collective : std::uint8_t {
-  none,
-  all_gather,
-  all_reduce,
-  reduce_scatter,
-  all_to_all,
-};
-constexpr auto named_values(Collective) {
-  return std::to_array<Named<Collective>>({
-      {Collective::none, "slice", "each device keeps its part of what it has"},
-      {Collective::all_gather, "all_gather", "slices to whole copies"},
-      {Collective::all_reduce, "all_reduce", "summands to whole sums"},
-      {Collective::reduce_scatter, "reduce_scatter", "summands to slices of the sum"},
-      {Collective::all_to_all, "all_to_all", "slices along one dimension to slices along another"},
-  });
-}
+/// A conversion costs one of kConversions; `slice` stands for all that moves nothing.
+using layout::Operation;
+/// In the order of reports.
+inline constexpr std::array kConversions{Operation::slice, Operation::all_gather,
+                                         Operation::all_reduce, Operation::reduce_scatter,
+                                         Operation::all_to_all};
 
 struct Conversion {
-  Collective forward = Collective::none;
-  Collective backward = Collective::none;  ///< as published
-  Collective gradient = Collective::none;  ///< backward as we charge it
+  Operation forward = Operation::slice;
+  Operation published = Operation::slice;  ///< backward, as published
+  Operation gradient = Operation::slice;   ///< backward, as we charge it
 };
 
 /// Returns the conversion that turns `from` into `to`; nullopt: nothing does. Between equal forms

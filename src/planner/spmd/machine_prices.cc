@@ -46,13 +46,6 @@ Bytes states_of(const OperatorGraph& graph, const Node& node) {
   return kPasses * graph::size_of(graph::DataType::fp32) * chunks * shape[2] * graph.scan.state;
 }
 
-graph::CollectiveKind library_kind(Collective kind) {
-  return kind == Collective::all_gather       ? graph::CollectiveKind::all_gather
-         : kind == Collective::all_reduce     ? graph::CollectiveKind::all_reduce
-         : kind == Collective::reduce_scatter ? graph::CollectiveKind::reduce_scatter
-                                              : graph::CollectiveKind::all_to_all;
-}
-
 }  // namespace
 
 Result<MachinePrices> MachinePrices::make(const machine::Machine& machine, std::int64_t devices,
@@ -179,7 +172,7 @@ Transfers MachinePrices::transfers(const OperatorGraph& graph, int tensor, Form 
   const Bytes bytes = tensor_of(graph, tensor).bytes / (once ? 1 : 2);
   const bool trains = kind == NodeKind::parameter || kind == NodeKind::op;
   return {.forward = transfer_of(kinds.forward, bytes, devices_),
-          .backward = transfer_of(trains ? kinds.gradient : Collective::none, bytes, devices_),
+          .backward = transfer_of(trains ? kinds.gradient : Operation::slice, bytes, devices_),
           .once = once};
 }
 
@@ -193,13 +186,14 @@ StageWork MachinePrices::convert(const OperatorGraph& graph, int tensor, Form fr
           .backward_2 = moved.once ? Time(0) : backward};
 }
 
-std::optional<Transfer> MachinePrices::transfer_of(Collective kind, Bytes whole,
+std::optional<Transfer> MachinePrices::transfer_of(Operation kind, Bytes whole,
                                                    std::int64_t members) {
-  if (kind == Collective::none || members == 1) {
+  const auto collective = layout::collective_of(kind);
+  if (!collective || members == 1) {
     return std::nullopt;
   }
   // The library counts an all-to-all's buffer on one device, others' as the whole.
-  return Transfer{library_kind(kind), kind == Collective::all_to_all ? whole / members : whole};
+  return Transfer{*collective, kind == Operation::all_to_all ? whole / members : whole};
 }
 
 Time MachinePrices::time_of(const std::optional<Transfer>& transfer) const {

@@ -59,7 +59,7 @@ class MachinePrices : public Prices {
   StageRule rule() const override { return {overlap_, 3}; }
   Time compute(const OperatorGraph& graph, int node, const Signature& signature) const override;
   StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const override;
-  Collective backward(const Conversion& conversion) const override { return conversion.gradient; }
+  Operation backward(const Conversion& conversion) const override { return conversion.gradient; }
   bool allows(const OperatorGraph& graph, int node, const Signature& signature) const override;
   /// The optimizer's, of a parameter as it was made.
   Time penalty(const OperatorGraph& graph, int tensor, Form form, bool converted) const override;
@@ -79,8 +79,8 @@ class MachinePrices : public Prices {
                                    const std::vector<Cut>& cuts, std::int64_t batches,
                                    graph::DataType type);
   /// The collective of a group that converts a tensor of which the group has so much.
-  static std::optional<Transfer> transfer_of(Collective kind, Bytes whole, std::int64_t members);
   /// Returns the FLOPs of the forward pass, whole batch.
+  static std::optional<Transfer> transfer_of(Operation kind, Bytes whole, std::int64_t members);
   static Flops flops_of(const OperatorGraph& graph, int node);
 
  private:

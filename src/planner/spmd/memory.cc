@@ -25,7 +25,7 @@ class PricedMemory : public Prices {
   StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const override {
     return prices_.convert(graph, tensor, from, to);
   }
-  Collective backward(const Conversion& conversion) const override {
+  Operation backward(const Conversion& conversion) const override {
     return prices_.backward(conversion);
   }
   bool allows(const OperatorGraph& graph, int node, const Signature& signature) const override {

@@ -7,12 +7,19 @@ namespace {
 constexpr std::size_t kInner = 0;
 constexpr std::size_t kOuter = 1;
 
-/// Whether slices of axis 0 forbid what axis 1 does.
-bool is_cut_again(Form inner, Form from, Form to) {
-  return inner.is_gather() && (inner == from || inner == to);
+/// Whether nothing but what the step says changes: its value may stay as it is.
+bool is_one_step(const MeshForm& form, const MeshStep& step) {
+  const graph::Layout from = form.held().value;
+  const graph::Layout to = after(form, step).held().value;
+  return from == to || layout::conversion_between(from, to);
 }
 
 }  // namespace
+
+graph::Held MeshForm::held() const {
+  return {.value = {forms_[kInner].value(), forms_[kOuter].value()},
+          .gradient = {forms_[kInner].gradient(), forms_[kOuter].gradient()}};
+}
 
 std::int64_t MeshForm::parts(const Mesh& mesh) const {
   return (forms_[kInner].is_gather() ? mesh[kInner] : 1) *
@@ -52,19 +59,17 @@ std::int64_t members_of(MeshGroup group, const Mesh& mesh) {
 
 std::vector<MeshStep> steps_from(const MeshForm& form, int rank) {
   std::vector<MeshStep> steps;
-  const auto add = [&](MeshGroup group, Form from, Form to) {
-    if (conversion(from, to)) {
-      steps.push_back({group, from, to});
+  const auto add = [&](const MeshStep& step) {
+    if (conversion(step.from, step.to) && is_one_step(form, step)) {
+      steps.push_back(step);
     }
   };
   for (int code = 0; code < Form::gather(rank).code(); ++code) {
     const Form to = Form::of_code(code);
-    add(MeshGroup::inner, form[kInner], to);
-    if (!is_cut_again(form[kInner], form[kOuter], to)) {
-      add(MeshGroup::outer, form[kOuter], to);
-    }
+    add({MeshGroup::inner, form[kInner], to});
+    add({MeshGroup::outer, form[kOuter], to});
     if (form[kInner] == form[kOuter]) {
-      add(MeshGroup::all, form[kInner], to);
+      add({MeshGroup::all, form[kInner], to});
     }
   }
   return steps;

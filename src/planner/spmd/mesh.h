@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Tensors on a mesh of two axes, a form (form.h) for each.
+/// Tensors on a mesh of two axes (graph/layout.h), a form (form.h) for each.
 ///
 /// Device (i, j) has rank i + N0 j: groups of axis 0 are neighbours, those of axis 1 stand N0
 /// apart. Where both axes slice one dimension, axis 1 cuts it and axis 0 cuts its slices, so that
 /// ranks hold slices in their order.
 ///
 /// A step converts the form of one axis within its groups, as form.h says, or equal forms of both
-/// axes by one collective of all devices. Axis 1 alone converts no slices of a dimension that axis
-/// 0 slices as well, neither from nor to them: ranks would hold slices in another order.
+/// axes by one collective of all devices: what layout::conversion_between() knows. So axis 1 alone
+/// converts no slices of a dimension that axis 0 slices as well, neither from nor to them: ranks
+/// would hold slices in another order.
 ///
 /// An operator runs by a signature for each axis: what a device has by that of axis 1 is a smaller
 /// tensor, of which it has its part by that of axis 0. tests/planner/spmd executes every pair of
-/// signatures and every step on 2 x 2 devices, values and gradients.
+/// signatures, and every step by collective/layout/move.h, on 2 x 2 devices, values and gradients.
 #pragma once
 
 #include <array>
@@ -48,6 +49,7 @@ class MeshForm {
   constexpr int code() const { return forms_[0].code() + 8 * forms_[1].code(); }
   constexpr Form operator[](std::size_t axis) const { return forms_[axis]; }
   constexpr Form& operator[](std::size_t axis) { return forms_[axis]; }
+  graph::Held held() const;
   /// Parts into which the mesh cuts a tensor, or one dimension of it.
   std::int64_t parts(const Mesh& mesh) const;
   std::int64_t parts(const Mesh& mesh, int dimension) const;

@@ -117,7 +117,7 @@ MeshTransfers MeshPrices::transfers(const OperatorGraph& graph, int tensor, cons
   const Bytes whole = graph.tensor(tensor).bytes / (cut ? mesh_[other] : 1);
   const std::int64_t members = members_of(step.group, mesh_);
   return {.forward = MachinePrices::transfer_of(kinds.forward, whole, members),
-          .backward = MachinePrices::transfer_of(trains ? kinds.gradient : Collective::none, whole,
+          .backward = MachinePrices::transfer_of(trains ? kinds.gradient : Operation::slice, whole,
                                                  members)};
 }
 

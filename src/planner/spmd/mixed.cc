@@ -53,11 +53,11 @@ StageWork MixedPrices::convert(const OperatorGraph& graph, int tensor, Form from
           .backward_1 = trains ? collective(kinds.gradient, converted.bytes) : Time(0)};
 }
 
-Time MixedPrices::collective(Collective kind, Bytes bytes) const {
-  if (kind == Collective::none) {
+Time MixedPrices::collective(Operation kind, Bytes bytes) const {
+  if (kind == Operation::slice) {
     return Time(0);
   }
-  const Bytes moved = kind == Collective::all_reduce ? bytes : bytes * padding_;
+  const Bytes moved = kind == Operation::all_reduce ? bytes : bytes * padding_;
   return moved / profile_.bandwidth(kind) + latency_;
 }
 

@@ -49,11 +49,11 @@ class MixedPrices : public Prices {
   StageRule rule() const override { return {Overlap::none, 3}; }
   Time compute(const OperatorGraph& graph, int node, const Signature& signature) const override;
   StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const override;
-  Collective backward(const Conversion& conversion) const override { return conversion.gradient; }
+  Operation backward(const Conversion& conversion) const override { return conversion.gradient; }
   bool allows(const OperatorGraph& graph, int node, const Signature& signature) const override;
 
  private:
-  Time collective(Collective kind, Bytes bytes) const;
+  Time collective(Operation kind, Bytes bytes) const;
 
   Profile profile_;
   Time latency_;

@@ -18,13 +18,13 @@ StageWork PublishedPrices::convert(const OperatorGraph& graph, int tensor, Form 
   const Conversion kinds = conversion(from, to).value_or(Conversion{});
   const Bytes bytes = graph.tensors[static_cast<std::size_t>(tensor)].bytes;
   const Time forward = collective(kinds.forward, bytes);
-  const Time backward = collective(kinds.backward, bytes);
+  const Time backward = collective(kinds.published, bytes);
   return {
       .forward_1 = forward, .forward_2 = forward, .backward_1 = backward, .backward_2 = backward};
 }
 
-Time PublishedPrices::collective(Collective kind, Bytes bytes) const {
-  return kind == Collective::none
+Time PublishedPrices::collective(Operation kind, Bytes bytes) const {
+  return kind == Operation::slice
              ? Time(0)
              : bytes / setting_.profile.bandwidth(kind) + setting_.collective_latency;
 }

@@ -23,7 +23,7 @@ class Prices {
   /// legal conversion.
   virtual StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const = 0;
   /// Returns the collective that a conversion's backward is charged as.
-  virtual Collective backward(const Conversion& conversion) const = 0;
+  virtual Operation backward(const Conversion& conversion) const = 0;
   /// Whether the strategy may use the signature of the node.
   virtual bool allows(const OperatorGraph& graph, int node, const Signature& signature) const = 0;
   /// Charged once, beside all else, for having the tensor in this form, `converted` or as it was
@@ -62,11 +62,11 @@ class PublishedPrices : public Prices {
   StageRule rule() const override { return {setting_.overlap, 1}; }
   Time compute(const OperatorGraph& graph, int node, const Signature& signature) const override;
   StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const override;
-  Collective backward(const Conversion& conversion) const override { return conversion.backward; }
+  Operation backward(const Conversion& conversion) const override { return conversion.published; }
   bool allows(const OperatorGraph&, int, const Signature&) const override { return true; }
 
  private:
-  Time collective(Collective kind, Bytes bytes) const;
+  Time collective(Operation kind, Bytes bytes) const;
 
   Setting setting_;
 };

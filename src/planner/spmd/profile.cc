@@ -8,12 +8,12 @@
 
 namespace orrery::spmd {
 
-Bandwidth Profile::bandwidth(Collective collective) const {
-  assert(collective != Collective::none && "a slice moves nothing");
-  return collective == Collective::all_gather       ? all_gather
-         : collective == Collective::all_reduce     ? all_reduce
-         : collective == Collective::reduce_scatter ? reduce_scatter
-                                                    : all_to_all;
+Bandwidth Profile::bandwidth(Operation collective) const {
+  assert(collective != Operation::slice && "a slice moves nothing");
+  return collective == Operation::all_gather       ? all_gather
+         : collective == Operation::all_reduce     ? all_reduce
+         : collective == Operation::reduce_scatter ? reduce_scatter
+                                                   : all_to_all;
 }
 
 namespace {
@@ -44,9 +44,9 @@ Result<Profile> parse_profile(const ConfigNode& node) {
                   .reduce_scatter = read_rate<Bandwidth>(read, "reduce_scatter"),
                   .all_to_all = read_rate<Bandwidth>(read, "all_to_all")};
   read.require(profile.device_flops > FlopRate(0), "device_flops", "a rate above 0");
-  for (const Named<Collective>& row : kNames<Collective>) {
-    if (row.value != Collective::none) {
-      read.require(profile.bandwidth(row.value) > Bandwidth(0), row.name, "a rate above 0");
+  for (const Operation kind : kConversions) {
+    if (layout::moves(kind)) {
+      read.require(profile.bandwidth(kind) > Bandwidth(0), name_of(kind), "a rate above 0");
     }
   }
   return read.finish(std::move(profile));

@@ -24,7 +24,7 @@ struct Profile {
   Bandwidth all_to_all{0};
 
   /// Requires a collective other than none.
-  Bandwidth bandwidth(Collective collective) const;
+  Bandwidth bandwidth(Operation collective) const;
 
   friend bool operator==(const Profile&, const Profile&) = default;
 };

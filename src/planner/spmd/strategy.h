@@ -58,8 +58,8 @@ struct StrategyCost {
     Time forward{0};
     Time backward{0};
   };
-  /// By Collective; both halves of one conversion count once.
-  std::array<Kind, kNames<Collective>.size()> kinds{};
+  /// By Operation; both halves of one conversion count once.
+  std::array<Kind, kNames<Operation>.size()> kinds{};
 };
 
 /// The time of a given strategy, by executing its stages. Mistakes, all at once: nodes that are not

@@ -81,7 +81,9 @@ std::optional<double> seconds_of_date(std::string_view text) {
   rest = rest.substr(0, rest.find_first_of("+Zz"));
   double seconds = 0;
   const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), seconds);
-  if (read.ptr != rest.data() + rest.size() || part[1] < 1 || part[1] > 12) {
+  const bool good = part[1] >= 1 && part[1] <= 12 && part[2] >= 1 && part[2] <= 31 &&
+                    part[3] <= 23 && part[4] <= 59 && seconds >= 0 && seconds < 61;
+  if (read.ptr != rest.data() + rest.size() || !good) {
     return std::nullopt;
   }
   const std::int64_t minutes = (days(part[0], part[1], part[2]) * 24 + part[3]) * 60 + part[4];

@@ -17,29 +17,6 @@ namespace {
 
 constexpr std::int64_t kVocabularyMultiple = 64;  // vLLM's DEFAULT_VOCAB_PADDING_SIZE
 
-/// Says whether a matrix is in the narrow formats.
-bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
-  if (!op.has_weight || op.name.starts_with("logits") || op.name.starts_with("router")) {
-    return false;  // as quantised checkpoints have them
-  }
-  const bool mlp = op.name.ends_with("fc1_gemm") || op.name.ends_with("fc2_gemm");
-  return narrow == Narrow::all || op.expert || (narrow == Narrow::mlp && mlp);
-}
-
-/// Returns the operator of what is no product.
-graph::Operator streamed(const zoo::Model& model, const zoo::ModelOperator& op) {
-  graph::Operator run{.name = {}, .kind = op.kind, .gemm = {}};
-  run.bytes = op.forward_bytes;
-  run.kernels = op.forward_kernels;
-  if (op.kind == graph::OperatorKind::norm && model.norm_place == zoo::NormPlace::before &&
-      (op.name == "input_norm" || op.name == "mlp_norm")) {
-    run.bytes = 2 * run.bytes;  // with the residual stream: read, added to, written
-  } else if (op.kind == graph::OperatorKind::permute) {
-    run.kernels = 1;
-  }
-  return run;
-}
-
 }  // namespace
 
 plan::Plan StepCost::plan_for(std::int64_t tokens) const {
@@ -55,59 +32,19 @@ plan::Plan StepCost::plan_for(std::int64_t tokens) const {
   return plan;
 }
 
-void StepCost::add_gemm(Part& part, const zoo::ModelOperator& op, const plan::Plan& plan) const {
-  const Precision& precision = options_.precision;
-  graph::Operator run{.name = {}, .kind = op.kind, .gemm = op.gemm};
-  const bool narrow = is_narrow(op, precision.narrow);
-  if (op.expert) {
-    // Of all ranks' experts those that the tokens reach, each with an equal part of their rows.
-    const auto experts = static_cast<double>(model_.experts);
-    const double miss = 1 - static_cast<double>(model_.top_k) / experts;
-    const auto tokens = static_cast<double>(plan.sequence * options_.degrees.dp);
-    const double reached = experts * (1 - std::pow(miss, tokens));
-    const double rows =
-        tokens * static_cast<double>(model_.top_k) * plan::expert_load(plan, model_.experts);
-    run.gemm.batch = std::clamp<std::int64_t>(std::llround(reached / static_cast<double>(plan.ep)),
-                                              1, op.gemm.batch);
-    run.gemm.m = static_cast<std::int64_t>(std::ceil(rows / std::max(reached, 1.0)));
+void StepCost::add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const {
+  for (const graph::Operator& run : kernels_of(std::move(op), plan)) {
+    part.add(kernel(run), run.kernels);
   }
-  if (narrow) {
-    run.type = precision.activations;
-    run.stored_bits = graph::bits_of(precision.weights);
-    run.block_scaled = precision.block_scaled;
-    if (graph::bits_of(run.type) < 16) {  // operands are cast in a kernel of their own
-      const Bytes cast = graph::bytes_of(graph::DataType::bf16, op.gemm.m * op.gemm.k) +
-                         graph::bytes_of(run.type, op.gemm.m * op.gemm.k);
-      graph::Operator casting{.name = {}, .kind = graph::OperatorKind::elementwise, .gemm = {}};
-      casting.bytes = cast;
-      part.add(kernel(casting), 1);
-    }
-  }
-  run.flops = flops_of(run.gemm);
-  const bool alone = measured_ && !op.expert && run.gemm.batch == 1 && !run.block_scaled &&
-                     (!narrow || graph::bits_of(run.type) == run.stored_bits);
-  const auto known =
-      alone ? measured_->product(run.type, run.gemm.m, run.gemm.n, run.gemm.k) : std::nullopt;
-  part.add(known ? *known : kernel(run), 1);
 }
 
-void StepCost::add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const {
-  if (const auto known = measured_ ? measured_->layer(op.name, plan.sequence) : std::nullopt) {
-    part.add(*known, 1);
-    return;
-  }
-  op = plan::shard(std::move(op), plan);
-  if (is_product(op)) {
-    add_gemm(part, op, plan);
-    return;
-  }
-  const graph::Operator run = streamed(model_, op);
-  part.add(kernel(run), run.kernels);
+Bytes StepCost::summed_bytes(std::int64_t tokens) const {
+  return graph::bytes_of(wide_type(), tokens * model_.hidden);
 }
 
 void StepCost::add_all_reduce(Part& part, std::int64_t tokens) const {
   if (options_.degrees.tp > 1) {
-    const Bytes size = graph::bytes_of(wide_type(), tokens * model_.hidden);
+    const Bytes size = summed_bytes(tokens);
     part.add(options_.gateway == Gateway::none ? moved(graph::CollectiveKind::all_reduce, size,
                                                        tensor_group_, options_.all_reduce)
                                                : reduced_at_home(size),
@@ -168,17 +105,6 @@ Time StepCost::hop(std::int64_t tokens) const {
   return moved(graph::CollectiveKind::send_recv, Bytes(2) * tokens * model_.hidden, stage_group_);
 }
 
-Time StepCost::cache_write(std::int64_t tokens) const {
-  const std::int64_t width =
-      model_.latent.key_value_rank > 0
-          ? model_.latent.key_value_rank + model_.latent.rotary
-          : std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp) * 2 * model_.head_dim;
-  graph::Operator write{.name = {}, .kind = graph::OperatorKind::cache_write, .gemm = {}};
-  write.bytes = graph::bytes_of(graph::DataType::bf16, tokens * width) +
-                graph::bytes_of(options_.precision.kv, tokens * width);
-  return kernel(write);
-}
-
 Bytes StepCost::kept_on_chip(std::int64_t tokens) const {
   const plan::Plan plan = plan_for(tokens);
   const zoo::ShapeOptions shapes = plan::shape_options(model_, plan);
@@ -214,23 +140,17 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
     Part second;
     Part sums;
     bool ended = false;
-    bool routes = false;
-    for (const zoo::ModelOperator& op :
-         zoo::layer_operators(model_, shapes, static_cast<int>(kind))) {
-      routes = routes || op.expert;
-      const bool expanded_apart = op.name == "kv_b_gemm";  // attend_latent()
-      if (!is_left_out(model_, op) && !expanded_apart) {
-        add_operator(ended ? second : first, op, plan);
-      }
-      if (op.kind == graph::OperatorKind::attention && !measures_attention(kind)) {
-        first.add(cache_write(tokens), 1);
-      }
-      if (ends_branch(op, routes)) {
+    const LayerNodes layer = layer_nodes(kind, tokens);
+    for (const graph::Node& node : layer.nodes) {
+      if (node.kind == graph::Node::Kind::collective) {
         add_all_reduce(sums, tokens);
         ended = true;
       }
+      for (const graph::Operator& op : node.operators) {
+        (ended ? second : first).add(kernel(op), op.kernels);
+      }
     }
-    if (routes) {
+    if (layer.routes) {
       if (exchanges_shards()) {
         sums.add(stream_prices(tokens).all_gather, tensor_group_.count > 1 ? 1 : 0);
       } else {
@@ -288,8 +208,8 @@ void StepCost::visit_adapted(std::int64_t tokens, Visit visit) const {
          zoo::layer_operators(model_, shapes, static_cast<int>(kind))) {
       if (is_product(op) && !op.expert && is_narrow(op, Narrow::all)) {
         const zoo::ModelOperator share = plan::shard(op, plan);
-        const bool pair = op.name.ends_with("fc1_gemm") && zoo::is_gated(model_.mlp);
-        const std::int64_t fused = op.name == "qkv_gemm" ? 3 : pair ? 2 : 1;
+        const bool pair = op.role == graph::OperatorRole::up && zoo::is_gated(model_.mlp);
+        const std::int64_t fused = op.role == graph::OperatorRole::project_qkv ? 3 : pair ? 2 : 1;
         visit(kinds_[kind], share.gemm.n, share.gemm.k, fused);
       }
     }

@@ -2,6 +2,7 @@
 /// Pass operators are what a pass does with an operator of a model's layer.
 #pragma once
 
+#include "serving/step/precision.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::step {
@@ -15,20 +16,46 @@ inline bool is_product(const zoo::ModelOperator& op) {
 inline bool is_left_out(const zoo::Model& model, const zoo::ModelOperator& op) {
   const bool fuses = model.norm_place == zoo::NormPlace::before && model.streams == 1;
   return op.kind == graph::OperatorKind::attention || op.kind == graph::OperatorKind::scan ||
-         op.kind == graph::OperatorKind::loss || op.name == "qkv_split" ||
-         (!is_product(op) && op.forward_kernels == 0) || (fuses && op.name.ends_with("_residual"));
+         op.kind == graph::OperatorKind::loss || op.role == graph::OperatorRole::split_qkv ||
+         (!is_product(op) && op.forward_kernels == 0) ||
+         (fuses && op.role == graph::OperatorRole::residual);
 }
 
 /// Adds to the residual stream or norms it: work on tokens, between a sum and its reader.
 inline bool is_of_stream(const zoo::ModelOperator& op) {
-  return op.name == "input_norm" || op.name == "mlp_norm" || op.name.ends_with("_post_norm") ||
-         op.name.ends_with("_residual");
+  return op.role == graph::OperatorRole::norm_branch || op.role == graph::OperatorRole::norm_post ||
+         op.role == graph::OperatorRole::residual;
 }
 
 /// Sums over the tensor-parallel group after it. The shared expert's part is summed with the routed
 /// ones'.
 inline bool ends_branch(const zoo::ModelOperator& op, bool routes) {
-  return op.boundary == zoo::TensorBoundary::leave && !(routes && op.name != "proj_gemm");
+  return op.boundary == zoo::TensorBoundary::leave &&
+         !(routes && op.role != graph::OperatorRole::project_out);
+}
+
+/// Says whether a matrix is in the narrow formats.
+inline bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
+  using Role = graph::OperatorRole;
+  if (!op.has_weight || op.role == Role::logits || op.role == Role::router) {
+    return false;  // as quantised checkpoints have them
+  }
+  const bool mlp = op.role == Role::up || op.role == Role::down;
+  return narrow == Narrow::all || op.expert || (narrow == Narrow::mlp && mlp);
+}
+
+/// Returns the operator of what is no product.
+inline graph::Operator streamed(const zoo::Model& model, const zoo::ModelOperator& op) {
+  graph::Operator run{.name = {}, .kind = op.kind, .gemm = {}};
+  run.bytes = op.forward_bytes;
+  run.kernels = op.forward_kernels;
+  if (op.kind == graph::OperatorKind::norm && model.norm_place == zoo::NormPlace::before &&
+      op.role == graph::OperatorRole::norm_branch) {
+    run.bytes = 2 * run.bytes;  // with the residual stream: read, added to, written
+  } else if (op.kind == graph::OperatorKind::permute) {
+    run.kernels = 1;
+  }
+  return run;
 }
 
 }  // namespace orrery::step

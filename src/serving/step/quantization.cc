@@ -62,8 +62,7 @@ constexpr auto kIgnoredQuantization = std::to_array<std::string_view>({
 /// Fields of a scheme of compressed-tensors that change nothing.
 constexpr auto kIgnoredScheme = std::to_array<std::string_view>(
     {"actorder", "dynamic", "is_mx", "observer", "observer_kwargs", "scale_dtype", "zp_dtype"});
-constexpr auto kIgnoredGroup =
-    std::to_array<std::string_view>({"format", "output_activations", "targets"});
+constexpr auto kIgnoredGroup = std::to_array<std::string_view>({"format", "output_activations"});
 
 template <class Names>
 void ignore_all(Reader& read, const Names& names) {
@@ -143,6 +142,20 @@ void read_cache(Reader& read, Precision& precision) {
   precision.kv = read_scheme(read, "kv_cache_scheme", false).type;
 }
 
+/// Returns the matrices that targets name by class ("Linear") or by name ("re:.*mlp.experts.*").
+Narrow narrow_of(const std::vector<std::string>& targets) {
+  const auto names = [](std::string_view part) {
+    return [part](const std::string& target) { return target.find(part) != std::string::npos; };
+  };
+  const auto attention = [&](const std::string& target) {
+    return names("attn")(target) || names("attention")(target) || !names(".")(target);
+  };
+  if (targets.empty() || std::ranges::any_of(targets, attention)) {
+    return Narrow::all;
+  }
+  return std::ranges::all_of(targets, names("expert")) ? Narrow::experts : Narrow::mlp;
+}
+
 void read_compressed(Reader& read, Precision& precision) {
   const ConfigNode* groups = read.child("config_groups", true);
   if (groups == nullptr || groups->fields.empty()) {
@@ -150,11 +163,15 @@ void read_compressed(Reader& read, Precision& precision) {
     return;
   }
   std::optional<std::pair<Scheme, Scheme>> first;
+  std::vector<std::string> targets;
   for (const ConfigField& group : groups->fields) {
     Reader inner(group.value);
     std::pair<Scheme, Scheme> schemes{read_scheme(inner, "weights", true),
                                       read_scheme(inner, "input_activations", false)};
     ignore_all(inner, kIgnoredGroup);
+    for (std::string& target : inner.list<std::string>("targets")) {
+      targets.push_back(std::move(target));
+    }
     read.absorb(inner.finish(0));
     read.require(!first || *first == schemes, "config_groups", "groups of one format");
     first = schemes;
@@ -163,6 +180,7 @@ void read_compressed(Reader& read, Precision& precision) {
   precision.activations = first->second.type;
   precision.scale_bits = first->first.scale_bits;
   precision.block_scaled = first->first.blocks;
+  precision.narrow = narrow_of(targets);
   read_cache(read, precision);
 }
 
@@ -182,24 +200,31 @@ void read_integers(Reader& read, Precision& precision) {
 void read_modelopt(Reader& read, Precision& precision) {
   const auto algorithm = read.required<std::string>("quant_algo");
   const auto group = read.maybe<std::int64_t>("group_size");
-  if (algorithm == "FP8") {
+  if (algorithm == "FP8" || algorithm == "FP8_PER_CHANNEL_PER_TOKEN" ||
+      algorithm == "W8A8_SQ_PER_CHANNEL") {
     precision.weights = precision.activations = graph::DataType::fp8;
-  } else if (algorithm == "NVFP4") {
+  } else if (algorithm == "NVFP4" || algorithm == "NVFP4_AWQ") {
     constexpr std::int64_t kBlock = 16;
     precision.weights = precision.activations = graph::DataType::fp4;
     precision.scale_bits = per_group(kNarrowScaleBits, group.value_or(kBlock));
-  } else if (algorithm == "W4A16_AWQ") {
+  } else if (algorithm == "W4A16_AWQ" || algorithm == "W4A8_AWQ") {
     precision.weights = graph::DataType::fp4;
+    precision.activations = algorithm == "W4A8_AWQ" ? graph::DataType::fp8 : precision.activations;
     precision.scale_bits = per_group(kScaleBits, group);
   } else {
-    read.reject("quant_algo", "FP8, NVFP4 or W4A16_AWQ");
+    read.reject("quant_algo",
+                "FP8, FP8_PER_CHANNEL_PER_TOKEN, NVFP4, NVFP4_AWQ, W4A16_AWQ, W4A8_AWQ or "
+                "W8A8_SQ_PER_CHANNEL");
   }
   const auto cache = read.maybe<std::string>("kv_cache_quant_algo");
-  read.require(!cache || *cache == "FP8", "kv_cache_quant_algo", "FP8");
-  read.ignore("config_groups");
+  read.require(!cache || *cache == "FP8" || *cache == "INT8" || *cache == "NVFP4",
+               "kv_cache_quant_algo", "FP8, INT8 or NVFP4");
+  for (const char* elsewhere : {"config_groups", "has_zero_point", "pre_quant_scale"}) {
+    read.ignore(elsewhere);
+  }
   read_cache(read, precision);
   if (cache) {
-    precision.kv = graph::DataType::fp8;
+    precision.kv = *cache == "NVFP4" ? graph::DataType::fp4 : graph::DataType::fp8;
   }
 }
 
@@ -244,7 +269,10 @@ Result<std::optional<Precision>> quantization_of(const ConfigNode& config) {
     return std::optional<Precision>();
   }
   Reader read(*node);
-  const auto name = read.required<std::string>("quant_method");
+  const bool of_modelopt =
+      node->find("quant_method") == nullptr && node->find("quant_algo") != nullptr;
+  const auto name =
+      of_modelopt ? std::string("modelopt") : read.required<std::string>("quant_method");
   const auto* const method = std::find_if(kMethods.begin(), kMethods.end(),
                                           [&](const Method& each) { return each.name == name; });
   if (method == kMethods.end()) {

@@ -5,9 +5,10 @@
 ///   fp8, fbgemm_fp8     fp8      fp8       weight_block_size: a scale per block
 ///   gptq, awq           bits     16 bits   bits (w_bit), group_size (q_group_size), zero points
 ///   compressed-tensors  num_bits input_activations' num_bits, null: 16 bits
-///                                          config_groups (all alike), ignore, kv_cache_scheme
-///   modelopt            quant_algo FP8, NVFP4 (fp4 operands), W4A16_AWQ; kv_cache_quant_algo,
-///                       kv_cache_scheme
+///                                          config_groups (all alike; targets), ignore,
+///                                          kv_cache_scheme
+///   modelopt            quant_algo FP8, NVFP4 (fp4 operands), W4A16_AWQ, W4A8_AWQ ...;
+///                       kv_cache_quant_algo, kv_cache_scheme; also without a quant_method
 ///   mxfp4               fp4      16 bits   routed experts only
 ///
 /// 8-bit integers are timed as fp8 and 4-bit ones as fp4: they move the same bytes, and devices

@@ -79,7 +79,7 @@ class Changes {
     assert(steps && "summands and slices become whatever a stage needs");
     Change change;
     for (const layout::Step& step : *steps) {
-      const bool moves = step.operation != Operation::slice;
+      const bool moves = layout::moves(step.operation);
       change = change + Change{moves ? to_string(step, mesh) : "", price(step), moves ? 1 : 0};
     }
     return change;

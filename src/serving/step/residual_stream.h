@@ -3,7 +3,7 @@
 ///
 /// Every branch of a layer (attention, MLP, experts) reads the stream, normed, and ends in partial
 /// sums that are added to it. Between the branches the stream is held in one of two layouts
-/// (collective/layout/layout.h), the same all through a pass:
+/// (graph/layout.h), the same all through a pass:
 ///
 ///   copies   every rank all T rows; sums -> copies, stages send all rows
 ///   tokens   every rank ceil(T / tp) rows; sums -> tokens, norms of a shard, tokens -> what the

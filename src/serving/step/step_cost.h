@@ -201,6 +201,16 @@ class StepCost {
   /// Returns, for a step of T tokens, the most that an operator of a layer reads and writes on a
   /// device besides weights and cache, which a fused kernel keeps on the chip (compute/spatial.h).
   Bytes kept_on_chip(std::int64_t tokens) const;
+  /// The nodes of a layer for T tokens.
+  struct LayerNodes {
+    std::vector<graph::Node> nodes;
+    bool routes = false;  ///< has routed experts
+  };
+  /// Returns what a rank runs of a layer of the kind (zoo::layer_kinds), in order: kernels on the
+  /// compute stream, one a node, and all-reduces over tp (workload/plan/axes.h). Attention and
+  /// recurrences, which see requests apart, are left out, and so are the exchange of experts and
+  /// the sum behind them.
+  LayerNodes layer_nodes(std::size_t kind, std::int64_t tokens) const;
   /// Returns what `fuse` makes of a step of T tokens, and of pairs that it cannot fuse why not.
   std::vector<FusedPlace> fused_places(std::int64_t tokens) const;
   const StepOptions& options() const { return options_; }
@@ -252,7 +262,13 @@ class StepCost {
   void measure_weights();
   plan::Plan plan_for(std::int64_t tokens) const;
   void add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const;
-  void add_gemm(Part& part, const zoo::ModelOperator& op, const plan::Plan& plan) const;
+  /// Returns the kernels that an operator of the whole model is on a rank.
+  std::vector<graph::Operator> kernels_of(zoo::ModelOperator op, const plan::Plan& plan) const;
+  /// Returns the kernels of a rank's share of a product.
+  std::vector<graph::Operator> gemm_kernels(const zoo::ModelOperator& op,
+                                            const plan::Plan& plan) const;
+  /// Returns the bytes that a sum over the tensor-parallel group adds up.
+  Bytes summed_bytes(std::int64_t tokens) const;
   void add_all_reduce(Part& part, std::int64_t tokens) const;
   /// An all-reduce of `gateway`.
   Time reduced_at_home(Bytes size) const;
@@ -305,6 +321,7 @@ class StepCost {
   /// With cp > 1: of what every rank has found for the decodes in its part of the keys.
   Time merge(std::int64_t rows);
   Time attend_latent(const StepShape& shape, double visible);
+  graph::Operator cache_write_kernel(std::int64_t tokens) const;
   Time cache_write(std::int64_t tokens) const;
   bool is_recurrent(std::size_t kind) const {
     return !model_.kinds.empty() && model_.kinds[kind].mixer == zoo::MixerKind::mamba;

@@ -39,7 +39,7 @@ collective::SweepOptions read_options(Reader& description) {
       read.optional<std::string>("algorithm", std::string(name_of(options.algorithm)));
   const auto by = collective::algorithm_named(algorithm);
   read.require(by.has_value(), "algorithm",
-               "one of " + all_names<collective::CollectiveAlgorithm>() + ", tree, nvls, pxn" +
+               "one of " + collective::algorithm_names() +
                    did_you_mean(algorithm, names_of<collective::CollectiveAlgorithm>()));
   options.algorithm = by.value_or(options.algorithm);
   options.chunks = read.optional<std::int64_t>("chunks", 0);

@@ -65,7 +65,7 @@ Outcome fuse_on(const OnMachine& on) {
   }
   std::vector<std::string> names;
   for (const layout::Step& step : fused) {
-    if (step.operation != layout::Operation::slice && step.operation != layout::Operation::apply) {
+    if (layout::moves(step.operation)) {
       names.push_back(to_string(step, mesh));
     }
   }

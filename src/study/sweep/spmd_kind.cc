@@ -145,9 +145,9 @@ std::string inputs_of(const Search& search, const ConfigNode& description) {
   if (!search.machine) {
     const spmd::Profile& profile = search.published.profile;
     text += "\nprofile " + std::to_string(profile.device_flops.value());
-    for (const Named<spmd::Collective>& kind : kNames<spmd::Collective>) {
-      if (kind.value != spmd::Collective::none) {
-        text += " " + std::to_string(profile.bandwidth(kind.value).value());
+    for (const spmd::Operation kind : spmd::kConversions) {
+      if (layout::moves(kind)) {
+        text += " " + std::to_string(profile.bandwidth(kind).value());
       }
     }
   }

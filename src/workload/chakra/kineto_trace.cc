@@ -106,8 +106,10 @@ class KinetoReader {
   }
 
   void collect(const ConfigNode& event) {
-    const std::string_view category = text(event, "cat");
-    if (category != "kernel" && category != "gpu_memcpy" && category != "gpu_memset") {
+    // The second names are those of PyTorch before 1.13.
+    static constexpr std::array<std::string_view, 6> kOfDevice{"kernel", "gpu_memcpy", "gpu_memset",
+                                                               "Kernel", "Memcpy",     "Memset"};
+    if (std::ranges::find(kOfDevice, text(event, "cat")) == kOfDevice.end()) {
       return;
     }
     const auto start = parse_number(text(event, "ts"));

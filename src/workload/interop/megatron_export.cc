@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/printable.h"
 #include "base/split.h"
 #include "workload/interop/megatron.h"
 #include "workload/interop/text.h"
@@ -265,12 +266,6 @@ std::vector<std::string> launcher(const plan::Plan& plan, const ExportOptions& o
           "--nproc-per-node",
           std::to_string(per_node),
           "pretrain_gpt.py"};
-}
-
-/// In single quotes when a shell would read more than a word in it.
-std::string shell_quoted(const std::string& word) {
-  const bool plain = word.find_first_of("|()*[] ") == std::string::npos;
-  return plain ? word : "'" + word + "'";
 }
 
 /// A flag and its values a line, continued with backslashes.

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/interop/text.h"
 
+#include <algorithm>
+
 #include "base/reader.h"
+#include "machine/machine.h"
+#include "workload/plan/plan_lists.h"
 
 namespace orrery::interop {
 
 Result<void> check_degrees(const plan::Plan& plan) {
+  if (auto texts = plan::check_texts(plan); !texts) {
+    return texts;
+  }
   Error error;
   for (const auto& [name, member] :
        {std::pair{"tp", &plan::Plan::tp}, std::pair{"pp", &plan::Plan::pp},

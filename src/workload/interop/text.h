@@ -46,8 +46,8 @@ class JsonObject {
   std::vector<std::string> lines_;
 };
 
-/// Checks what every format needs of a plan: degrees in 1 .. 2^20, at most 2^24 devices, whole
-/// micro-batches.
+/// Checks what every format needs of a plan: text fields that read (plan::check_texts), degrees in
+/// 1 .. 2^20, at most 2^24 devices, whole micro-batches.
 Result<void> check_degrees(const plan::Plan& plan);
 
 /// "a,b,c".

@@ -3,6 +3,7 @@
 
 #include "workload/interop/interop.h"
 #include "workload/interop/text.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::interop {
 namespace {
@@ -77,11 +78,8 @@ class TorchtitanExport {
   }
 
   void pipeline() {
-    field("pipeline_parallel_schedule", plan_.schedule == plan::Schedule::gpipe ? "GPipe"
-                                        : plan_.schedule == plan::Schedule::interleaved
-                                            ? "Interleaved1F1B"
-                                        : plan_.schedule == plan::Schedule::zb_v ? "ZBVZeroBubble"
-                                                                                 : "1F1B");
+    const std::string_view schedule = row_of(plan_.schedule).torchtitan;
+    field("pipeline_parallel_schedule", std::string(schedule.empty() ? "1F1B" : schedule));
     field("pipeline_parallel_microbatch_size", plan_.microbatch);
     if (const std::vector<std::int64_t> parts = layers_of_parts(); !parts.empty()) {
       raw("module_fqns_per_model_part", modules(parts));

@@ -6,6 +6,7 @@
 #include "workload/interop/interop.h"
 #include "workload/interop/text.h"
 #include "workload/interop/toml.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::interop {
 namespace {
@@ -125,14 +126,14 @@ class TorchtitanImport {
 
   void pipeline(Reader& read) {
     const std::string name = read.optional("pipeline_parallel_schedule", std::string("1F1B"));
-    const bool loops = name == "Interleaved1F1B" || name == "ZBVZeroBubble";
-    read.require(loops || name == "1F1B" || name == "GPipe", "pipeline_parallel_schedule",
+    const auto& rows = plan::schedules();
+    const auto known = std::ranges::find_if(
+        rows, [&](const auto& row) { return !name.empty() && row.torchtitan == name; });
+    read.require(known != rows.end(), "pipeline_parallel_schedule",
                  "1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble");
-    plan_.schedule = name == "GPipe"             ? plan::Schedule::gpipe
-                     : name == "Interleaved1F1B" ? plan::Schedule::interleaved
-                     : name == "ZBVZeroBubble"   ? plan::Schedule::zb_v
-                                                 : plan::Schedule::one_f_one_b;
-    plan_.schedule = plan_.pp == 1 ? plan::Schedule::one_f_one_b : plan_.schedule;
+    const bool loops = known != rows.end() && known->most_chunks > 1;
+    plan_.schedule =
+        plan_.pp > 1 && known != rows.end() ? known->value : plan::Schedule::one_f_one_b;
     plan_.chunks = plan_.pp > 1 && loops ? 2 : 1;  // torchtitan's default
     plan_.microbatch = degree(read, "pipeline_parallel_microbatch_size");
     const std::string csv = read.optional("pipeline_parallel_schedule_csv", std::string());

@@ -102,7 +102,7 @@ class BlockMeter {
       return;
     }
     const Bytes rows = graph::size_of(plan_.compute_type) * op.gemm.batch * op.gemm.m;
-    const bool logits = op.name.ends_with("logits_gemm");
+    const bool logits = op.role == graph::OperatorRole::logits;
     if (logits) {
       block_.logits_work = std::max(block_.logits_work, rows * op.gemm.n);
     }
@@ -168,7 +168,7 @@ BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan) {
   if (model.tied_embedding || model.mtp > 0) {
     const std::vector<zoo::ModelOperator>& head = operators[plan::kHeadBlock];
     const auto logits = std::find_if(head.begin(), head.end(), [](const zoo::ModelOperator& op) {
-      return op.name == "logits_gemm";
+      return op.role == graph::OperatorRole::logits;
     });
     result.tied_copy = plan::weight_elements(*logits) / plan.tp;
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "workload/plan/schedule.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::footprint {
 
@@ -126,11 +126,11 @@ ChunkTotals ChunkSums::totals(const Blocks& chunk) {
     totals.most[static_cast<std::size_t>(pass)] = most;
   };
   set(ChunkPass::forward, most_of([&](const auto& visit) { forward(visit); }));
-  const bool splits = plan::splits_backward(plan_->schedule);
-  if (!splits || plan_->schedule == plan::Schedule::dualpipe) {
+  const plan::ScheduleRow& schedule = row_of(plan_->schedule);
+  if (schedule.whole_backwards) {
     set(ChunkPass::backward, most_of([&](const auto& visit) { backward(true, true, visit); }));
   }
-  if (splits) {
+  if (schedule.split_backwards) {
     set(ChunkPass::input_gradient,
         most_of([&](const auto& visit) { backward(true, false, visit); }));
     set(ChunkPass::weight_gradient,

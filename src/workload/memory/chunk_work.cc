@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "workload/plan/schedule.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::footprint {
 namespace {
@@ -202,7 +202,7 @@ Bytes most_unreduced(const plan::Plan& plan, Bytes all, Bytes largest) {
 
 std::vector<ChunkPass> chunk_passes(plan::Schedule schedule) {
   std::vector<ChunkPass> passes{ChunkPass::forward};
-  if (!plan::splits_backward(schedule) || schedule == plan::Schedule::dualpipe) {
+  if (row_of(schedule).whole_backwards) {
     passes.push_back(ChunkPass::backward);
   }
   if (plan::splits_backward(schedule)) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "workload/memory/memory_timeline.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::footprint {
 namespace {
@@ -41,7 +42,7 @@ class InFlight::Walk {
   void run(const plan::PipelineShape& all, std::int64_t stage) {
     plan::PipelineShape shape = all;
     shape.microbatches = replayed_microbatches(all);
-    if (all.schedule == plan::Schedule::gpipe && shape.microbatches < all.microbatches) {
+    if (row_of(all.schedule).forwards_first && shape.microbatches < all.microbatches) {
       by_chunk_[0] = all.microbatches - 1;
       before(PieceSort::Work::forward, 0);
       by_chunk_[0] = all.microbatches;

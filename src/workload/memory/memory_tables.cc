@@ -5,7 +5,7 @@
 
 #include "workload/memory/memory_timeline.h"
 #include "workload/plan/model_parts.h"
-#include "workload/plan/schedule.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::footprint {
 namespace {
@@ -59,7 +59,7 @@ const std::vector<InFlight>& MemoryTables::in_flight_of(const plan::Plan& plan, 
   const plan::PipelineShape shape = plan::pipeline_shape(plan);
   const bool resident = plan.zero == 3 && !plan.reshard_after_forward;
   const std::int64_t microbatches =
-      shape.schedule == plan::Schedule::gpipe ? shape.microbatches : replayed_microbatches(shape);
+      row_of(shape.schedule).forwards_first ? shape.microbatches : replayed_microbatches(shape);
   if (split.in_flight.size() == kMostInFlight) {
     split.in_flight.clear();
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "workload/memory/chunk_work.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::footprint {
 namespace {
@@ -62,8 +63,7 @@ std::vector<ChunkPieces> pieces_of(const BlockMemories& model, const plan::Plan&
     for (const ChunkPass pass : chunk_passes(plan.schedule)) {
       pieces[c].passes[static_cast<std::size_t>(pass)] = of(work(c, pass, messages));
     }
-    const bool pairs =
-        plan.schedule == plan::Schedule::dualpipe || plan::pipeline_shape(plan).pairs;
+    const bool pairs = plan::has_pairs(plan::pipeline_shape(plan));
     for (std::size_t other = 0; pairs && other < chunks.size(); ++other) {
       pieces[c].pair.push_back(pair(c, other));
     }
@@ -85,7 +85,7 @@ class Replay {
     plan::PipelineShape shape = plan::pipeline_shape(plan_);
     const std::int64_t all = shape.microbatches;
     shape.microbatches = replayed_microbatches(shape);
-    if (shape.schedule == plan::Schedule::gpipe && shape.microbatches < all) {
+    if (row_of(shape.schedule).forwards_first && shape.microbatches < all) {
       step_over(all);
     } else {
       const plan::StageSchedule schedule(shape, stage);
@@ -294,10 +294,7 @@ std::string to_string(const MemoryMoment& moment, bool with_chunk) {
 }
 
 bool later_hold_less(const plan::PipelineShape& shape) {
-  return (shape.schedule == plan::Schedule::gpipe ||
-          shape.schedule == plan::Schedule::one_f_one_b ||
-          shape.schedule == plan::Schedule::interleaved) &&
-         !shape.pairs;
+  return !row_of(shape.schedule).runs && !shape.pairs;
 }
 
 std::int64_t replayed_microbatches(const plan::PipelineShape& shape) {

@@ -11,101 +11,12 @@
 #include "workload/parallel/chunk_templates.h"
 #include "workload/parallel/draft.h"
 #include "workload/parallel/template_builder.h"
+#include "workload/parallel/training_run.h"
+#include "workload/plan/schedule_row.h"
 #include "workload/plan/shares.h"
 
 namespace orrery::parallel {
 namespace {
-
-/// Template numbers of one chunk; those that the schedule does not use are -1.
-struct ChunkTemplates {
-  int forward_first = -1;
-  int forward = -1;
-  int backward = -1;
-  int backward_last = -1;
-  int input_gradient = -1;
-  int weight_gradient = -1;
-  int weight_gradient_last = -1;
-  std::vector<int> pair;  ///< by chunk of the backward beside this one's forward
-};
-
-struct RoleTemplates {
-  plan::StageSchedule schedule;
-  std::int64_t last_microbatch = 0;
-  std::vector<ChunkTemplates> chunks;
-  int finish = 0;
-};
-
-/// The pipeline schedule, then the end of the step.
-class TrainingStep final : public graph::IssueList {
- public:
-  explicit TrainingStep(std::vector<RoleTemplates> roles) : roles_(std::move(roles)) {}
-
-  std::unique_ptr<graph::Source> restart() const override {
-    return std::make_unique<TrainingStep>(*this);
-  }
-
-  std::int64_t length(int role) const override {
-    return roles_[static_cast<std::size_t>(role)].schedule.size() + 1;
-  }
-
-  graph::Instance at(int role, std::int64_t index) const override {
-    const RoleTemplates& templates = roles_[static_cast<std::size_t>(role)];
-    if (index == templates.schedule.size()) {
-      return {.template_index = templates.finish};
-    }
-    const plan::PipelineSlot work = templates.schedule[index];
-    const ChunkTemplates& chunk = templates.chunks[static_cast<std::size_t>(work.chunk)];
-    return graph::Instance{template_of(chunk, work, work.microbatch == templates.last_microbatch),
-                           static_cast<int>(work.chunk), work.microbatch};
-  }
-
-  /// Returns the period of the schedule, without the microbatches at its ends that run other
-  /// templates.
-  std::optional<graph::Period> period(int role) const override {
-    auto period = roles_[static_cast<std::size_t>(role)].schedule.period();
-    if (!period) {
-      return std::nullopt;
-    }
-    const auto repeats = [&](std::int64_t first) {
-      for (std::int64_t i = first; i < first + period->length; ++i) {
-        graph::Instance later = at(role, i + period->length);
-        later.microbatch -= period->microbatches;
-        if (later != at(role, i)) {
-          return false;
-        }
-      }
-      return true;
-    };
-    const auto two_left = [&] { return period->first + 2 * period->length <= period->end; };
-    while (two_left() && !repeats(period->first)) {
-      period->first += period->length;
-    }
-    while (two_left() && !repeats(period->end - 2 * period->length)) {
-      period->end -= period->length;
-    }
-    return two_left() ? period : std::nullopt;
-  }
-
- private:
-  static int template_of(const ChunkTemplates& chunk, const plan::PipelineSlot& work, bool last) {
-    switch (work.direction) {
-      case plan::Direction::forward:
-        return work.microbatch == 0 ? chunk.forward_first : chunk.forward;
-      case plan::Direction::backward:
-        return last ? chunk.backward_last : chunk.backward;
-      case plan::Direction::input_gradient:
-        return chunk.input_gradient;
-      case plan::Direction::weight_gradient:
-        return last ? chunk.weight_gradient_last : chunk.weight_gradient;
-      case plan::Direction::forward_backward:
-        return chunk.pair[static_cast<std::size_t>(work.backward_chunk)];
-    }
-    assert(false && "a direction");
-    return 0;
-  }
-
-  std::vector<RoleTemplates> roles_;
-};
 
 /// Chunks of a forward and of a backward.
 using ChunkPairs = std::set<std::pair<std::size_t, std::size_t>>;
@@ -113,7 +24,7 @@ using ChunkPairs = std::set<std::pair<std::size_t, std::size_t>>;
 /// Returns the pairs that are one piece of work on some stage: after the warm-up they repeat with
 /// every round of stages x chunks.
 ChunkPairs chunk_pairs(const plan::PipelineShape& shape) {
-  if (shape.schedule == plan::Schedule::dualpipe) {
+  if (row_of(shape.schedule).both_ends) {
     return {{0, 1}, {1, 0}};
   }
   ChunkPairs pairs;
@@ -131,13 +42,22 @@ ChunkPairs chunk_pairs(const plan::PipelineShape& shape) {
   return pairs;
 }
 
-/// Lists the templates of one role.
+bool same_steps(const StepList& a, const StepList& b) {
+  return std::ranges::equal(a.steps, b.steps, [](const PlacedStep& x, const PlacedStep& y) {
+    return x.step == y.step && x.block == y.block && x.lane == y.lane;
+  });
+}
+
+/// Lists the templates of one role, once for each sort of step of the run.
 class RoleLists {
  public:
   RoleLists(const Draft& draft, std::size_t stage, const ChunkPairs& pairs)
       : draft_(draft), role_(draft.role(stage)), pairs_(pairs) {}
 
-  RoleTemplates run(std::size_t stage) {
+  /// Lists the templates of step number `step` and of all that are like it.
+  RoleTemplates run(std::size_t stage, std::int64_t step) {
+    step_ = step;
+    place_ = 0;
     RoleTemplates templates{.schedule = {draft_.shape, static_cast<std::int64_t>(stage)},
                             .last_microbatch = draft_.shape.microbatches - 1,
                             .chunks = {}};
@@ -145,39 +65,49 @@ class RoleLists {
       templates.chunks.push_back(append_chunk(c));
     }
     append_pairs(templates);
-    templates.finish = append(end_of_step());
+    templates.finish = append(list_of(role_.finish, "end of step"));
     return templates;
+  }
+
+  /// The end of the run; -1: none.
+  int append_drain() {
+    step_ = 0;
+    place_ = SIZE_MAX;
+    return role_.drain.empty() ? -1 : append(list_of(role_.drain, "end of run"));
   }
 
   std::vector<StepList> take_program() { return std::move(program_); }
 
  private:
-  StepList end_of_step() const {
-    StepList list{.name = "end of step", .lanes = {{}}, .steps = {}};
-    for (const Step& step : role_.finish) {
-      list.steps.push_back({.step = &step});
+  StepList list_of(const std::vector<Step>& steps, std::string name) const {
+    StepList list{.name = std::move(name), .lanes = {{}}, .steps = {}};
+    for (const Step& step : steps) {
+      if (takes_part(step, {When::always, step_})) {
+        list.steps.push_back({.step = &step});
+      }
     }
     return list;
   }
 
   ChunkTemplates append_chunk(std::size_t number) {
     const ChunkDraft& chunk = role_.chunks[number];
-    const plan::Schedule schedule = draft_.shape.schedule;
+    const plan::ScheduleRow& schedule = row_of(draft_.shape.schedule);
     const std::string of_chunk = suffix(number);
     ChunkTemplates templates;
     templates.forward_first = templates.forward =
-        append(forward_steps(draft_, chunk, "forward" + of_chunk, When::always));
+        append(forward_steps(draft_, chunk, "forward" + of_chunk, {When::always, step_}));
     if (has_variant(draft_, chunk, When::first_microbatch)) {
-      templates.forward_first =
-          append(forward_steps(draft_, chunk, "first forward" + of_chunk, When::first_microbatch));
+      templates.forward_first = append(forward_steps(draft_, chunk, "first forward" + of_chunk,
+                                                     {When::first_microbatch, step_}));
     }
-    if (!plan::splits_backward(schedule) || schedule == plan::Schedule::dualpipe) {
+    if (schedule.whole_backwards) {
       append_backward(chunk, BackwardPart::whole, "backward" + of_chunk, templates.backward,
                       templates.backward_last);
     }
-    if (plan::splits_backward(schedule)) {
-      templates.input_gradient = append(backward_steps(draft_, chunk, BackwardPart::input_gradients,
-                                                       "input gradients" + of_chunk, When::always));
+    if (schedule.split_backwards) {
+      templates.input_gradient =
+          append(backward_steps(draft_, chunk, BackwardPart::input_gradients,
+                                "input gradients" + of_chunk, {When::always, step_}));
       append_backward(chunk, BackwardPart::weight_gradients, "weight gradients" + of_chunk,
                       templates.weight_gradient, templates.weight_gradient_last);
     }
@@ -189,15 +119,16 @@ class RoleLists {
     for (const auto& [ahead, back] : pairs_) {
       templates.chunks[ahead].pair[back] =
           append(pair_steps(draft_, role_.chunks[ahead], role_.chunks[back],
-                            "forward" + suffix(ahead) + ", backward" + suffix(back)));
+                            "forward" + suffix(ahead) + ", backward" + suffix(back), step_));
     }
   }
 
   void append_backward(const ChunkDraft& chunk, BackwardPart part, const std::string& name,
                        int& usual, int& last) {
-    last = usual = append(backward_steps(draft_, chunk, part, name, When::always));
+    last = usual = append(backward_steps(draft_, chunk, part, name, {When::always, step_}));
     if (has_variant(draft_, chunk, When::last_microbatch)) {
-      last = append(backward_steps(draft_, chunk, part, "last " + name, When::last_microbatch));
+      last = append(
+          backward_steps(draft_, chunk, part, "last " + name, {When::last_microbatch, step_}));
     }
   }
 
@@ -205,15 +136,30 @@ class RoleLists {
     return draft_.shape.chunks > 1 ? " chunk " + std::to_string(chunk) : std::string();
   }
 
+  /// The number of the list, which that of another sort of step may have already.
   int append(StepList list) {
+    for (const auto& [place, number] : known_) {
+      if (place == place_ && same_steps(program_[static_cast<std::size_t>(number)], list)) {
+        ++place_;
+        return number;
+      }
+    }
+    if (step_ > 0) {
+      list.name += fmt::format(" as of step {}", step_);
+    }
+    const int number = static_cast<int>(program_.size());
     program_.push_back(std::move(list));
-    return static_cast<int>(program_.size()) - 1;
+    known_.emplace_back(place_++, number);
+    return number;
   }
 
   const Draft& draft_;
   const RoleDraft& role_;
   const ChunkPairs& pairs_;
   std::vector<StepList> program_;
+  std::int64_t step_ = 0;                           ///< whose templates are listed
+  std::size_t place_ = 0;                           ///< of the next list among its step's
+  std::vector<std::pair<std::size_t, int>> known_;  ///< places and numbers of lists
 };
 
 /// Replicas of uneven shares in blocks that have as many each: consecutive ones, blocks of one
@@ -268,9 +214,64 @@ graph::Template built(const StepList& list, const Draft& draft, const RoleDraft&
   return builder.finish();
 }
 
+namespace {
+
+/// The templates of a stage in every sort of step, and the one that ends the run.
+struct StageTemplates {
+  std::vector<RoleTemplates> by_sort;
+  int drain = -1;
+};
+
+/// Makes the roles of every block of replicas from those of the stages.
+std::vector<RoleTemplates> roles_of(const Draft& draft, const std::vector<StageTemplates>& stages,
+                                    std::size_t sort, const ReplicaBlocks& blocks) {
+  std::vector<RoleTemplates> roles;
+  for (const StageTemplates& stage : stages) {
+    roles.push_back(stage.by_sort[sort]);
+  }
+  const std::size_t count = roles.size();
+  for (const std::int64_t share : blocks.shares) {
+    plan::PipelineShape shape = draft.shape;
+    shape.microbatches = share;
+    for (std::size_t stage = 0; stage < count; ++stage) {
+      RoleTemplates role = roles[stage];
+      role.schedule = {shape, static_cast<std::int64_t>(stage)};
+      role.last_microbatch = shape.microbatches - 1;
+      roles.push_back(std::move(role));
+    }
+  }
+  if (!blocks.shares.empty()) {
+    roles.erase(roles.begin(), roles.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  return roles;
+}
+
+std::shared_ptr<const graph::IssueList> source_of(const Draft& draft, StepSorts sorts,
+                                                  const std::vector<StageTemplates>& stages) {
+  const ReplicaBlocks blocks(draft);
+  std::vector<TrainingStep> steps;
+  for (std::size_t sort = 0; sort < sorts.count(); ++sort) {
+    steps.emplace_back(roles_of(draft, stages, sort, blocks));
+  }
+  if (draft.run_steps == 1) {
+    return std::make_shared<TrainingStep>(std::move(steps.front()));
+  }
+  std::vector<int> drains;
+  for (std::size_t block = 0; block < std::max<std::size_t>(1, blocks.shares.size()); ++block) {
+    for (const StageTemplates& stage : stages) {
+      drains.push_back(stage.drain);
+    }
+  }
+  return std::make_shared<TrainingRun>(std::move(steps), std::move(sorts), draft.run_steps,
+                                       std::move(drains));
+}
+
+}  // namespace
+
 StepLists list_steps(const Draft& draft) {
   StepLists lists;
-  std::vector<RoleTemplates> roles;
+  StepSorts sorts(draft, draft.run_steps);
+  std::vector<StageTemplates> stages;
   const ChunkPairs pairs = chunk_pairs(draft.shape);
   std::vector<std::size_t> first_with;  // by program: the stage that it was made for
   for (std::size_t stage = 0; stage < static_cast<std::size_t>(draft.shape.stages); ++stage) {
@@ -280,31 +281,22 @@ StepLists list_steps(const Draft& draft) {
     });
     lists.program_of.push_back(static_cast<std::size_t>(same - first_with.begin()));
     if (same != first_with.end()) {
-      roles.push_back(roles[*same]);
-      roles.back().schedule = {draft.shape, static_cast<std::int64_t>(stage)};
+      stages.push_back(stages[*same]);
+      for (RoleTemplates& role : stages.back().by_sort) {
+        role.schedule = {draft.shape, static_cast<std::int64_t>(stage)};
+      }
       continue;
     }
     first_with.push_back(stage);
     RoleLists role(draft, stage, pairs);
-    roles.push_back(role.run(stage));
+    StageTemplates& templates = stages.emplace_back();
+    for (std::size_t sort = 0; sort < sorts.count(); ++sort) {
+      templates.by_sort.push_back(role.run(stage, sorts.example(sort)));
+    }
+    templates.drain = draft.run_steps > 1 ? role.append_drain() : -1;
     lists.programs.push_back(role.take_program());
   }
-  const ReplicaBlocks blocks(draft);
-  const std::size_t stages = roles.size();
-  for (std::size_t block = 0; block < blocks.shares.size(); ++block) {
-    plan::PipelineShape shape = draft.shape;
-    shape.microbatches = blocks.shares[block];
-    for (std::size_t stage = 0; stage < stages; ++stage) {
-      RoleTemplates role = roles[stage];
-      role.schedule = {shape, static_cast<std::int64_t>(stage)};
-      role.last_microbatch = shape.microbatches - 1;
-      roles.push_back(std::move(role));
-    }
-  }
-  if (!blocks.shares.empty()) {
-    roles.erase(roles.begin(), roles.begin() + static_cast<std::ptrdiff_t>(stages));
-  }
-  lists.source = std::make_shared<TrainingStep>(std::move(roles));
+  lists.source = source_of(draft, std::move(sorts), stages);
   return lists;
 }
 

@@ -27,16 +27,16 @@ bool of_weights(const Step& step) {
 }
 
 template <class Takes>
-void append(Placed& placed, const std::vector<Step>& steps, When when, Takes&& takes,
+void append(Placed& placed, const std::vector<Step>& steps, const Moment& when, Takes&& takes,
             int block = kNoBlock) {
   for (const Step& step : steps) {
-    if ((step.when == When::always || step.when == when) && takes(step)) {
+    if (takes_part(step, when) && takes(step)) {
       placed.push_back({&step, block});
     }
   }
 }
 
-Passage forward_passage(const Draft& draft, const ChunkDraft& chunk, When when) {
+Passage forward_passage(const Draft& draft, const ChunkDraft& chunk, const Moment& when) {
   Passage passage;
   std::size_t most = chunk.forward_begin.size() + chunk.forward_end.size();
   for (const Block& block : chunk.blocks) {
@@ -65,7 +65,7 @@ std::size_t most_of_backward(const Draft& draft, const ChunkDraft& chunk) {
 }
 
 Passage backward_passage(const Draft& draft, const ChunkDraft& chunk, BackwardPart part,
-                         When when) {
+                         const Moment& when) {
   Passage passage;
   const bool whole = part == BackwardPart::whole;
   const bool weights = part == BackwardPart::weight_gradients;
@@ -198,20 +198,22 @@ class PairBuilder {
 
 }  // namespace
 
-StepList forward_steps(const Draft& draft, const ChunkDraft& chunk, std::string name, When when) {
+StepList forward_steps(const Draft& draft, const ChunkDraft& chunk, std::string name,
+                       const Moment& when) {
   return listed(std::move(name), {.chunk = &chunk}, forward_passage(draft, chunk, when));
 }
 
 StepList backward_steps(const Draft& draft, const ChunkDraft& chunk, BackwardPart part,
-                        std::string name, When when) {
+                        std::string name, const Moment& when) {
   return listed(std::move(name), {.chunk = &chunk, .pass = pass_of(part)},
                 backward_passage(draft, chunk, part, when));
 }
 
 StepList pair_steps(const Draft& draft, const ChunkDraft& forward, const ChunkDraft& backward,
-                    std::string name) {
-  const Passage passages[] = {forward_passage(draft, forward, When::always),
-                              backward_passage(draft, backward, BackwardPart::whole, When::always)};
+                    std::string name, std::int64_t step) {
+  const Moment when(When::always, step);
+  const Passage passages[] = {forward_passage(draft, forward, when),
+                              backward_passage(draft, backward, BackwardPart::whole, when)};
   StepList list{
       .name = std::move(name),
       .lanes = {{.chunk = &forward}, {.chunk = &backward, .pass = footprint::ChunkPass::backward}},

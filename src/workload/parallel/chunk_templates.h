@@ -17,18 +17,19 @@ namespace orrery::parallel {
 
 enum class BackwardPart : std::uint8_t { whole, input_gradients, weight_gradients };
 
-StepList forward_steps(const Draft& draft, const ChunkDraft& chunk, std::string name, When when);
+StepList forward_steps(const Draft& draft, const ChunkDraft& chunk, std::string name,
+                       const Moment& when);
 StepList backward_steps(const Draft& draft, const ChunkDraft& chunk, BackwardPart part,
-                        std::string name, When when);
+                        std::string name, const Moment& when);
 
-/// The forward of one chunk and the whole backward of another as one piece of work, of microbatches
-/// that are neither first nor last: it begins when both their messages are there and sends when
-/// both are done. With draft.interleaves_pairs compute changes from one to the other wherever it
-/// would wait for communication, the backward first, and the forward begins no block before the
-/// backward has done as many (the order of DeepSeek-V3, figure 4); otherwise the backward follows
-/// the forward.
+/// Returns, for step number `step`, the forward of one chunk and the whole backward of another as
+/// one piece of work, of microbatches that are neither first nor last: it begins when both their
+/// messages are there and sends when both are done. With draft.interleaves_pairs compute changes
+/// from one to the other wherever it would wait for communication, the backward first, and the
+/// forward begins no block before the backward has done as many (the order of DeepSeek-V3, figure
+/// 4); otherwise the backward follows the forward.
 StepList pair_steps(const Draft& draft, const ChunkDraft& forward, const ChunkDraft& backward,
-                    std::string name);
+                    std::string name, std::int64_t step);
 
 /// Whether some step takes part only in the first or last microbatch.
 bool has_variant(const Draft& draft, const ChunkDraft& chunk, When when);

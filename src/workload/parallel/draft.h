@@ -7,6 +7,7 @@
 ///   backward of a chunk = backward_begin, for each block in reverse (before_backward, recompute,
 ///                         backward, after_backward), backward_end, after_weights
 ///   end of the step     = finish
+///   end of the run      = drain, after the last step, if there is any
 ///
 /// A step says what it reads and writes instead of naming nodes; assemble() turns that into
 /// dependencies: a step waits for the last writer of what it reads, and, as with torch.distributed,
@@ -45,6 +46,25 @@ inline constexpr int kValueCount = 9;
 /// In which instances of its template a step takes part.
 enum class When : std::uint8_t { always, first_microbatch, last_microbatch };
 
+/// In which steps of a run a step takes part: number `at`, and every `every`-th after it.
+struct Turn {
+  std::int32_t every = 1;
+  std::int32_t at = 0;
+
+  bool holds(std::int64_t step) const { return step >= at && (step - at) % every == 0; }
+
+  friend bool operator==(const Turn&, const Turn&) = default;
+};
+
+/// An instance of a template as far as steps ask: its place among its step's microbatches, and the
+/// number of its step.
+struct Moment {
+  Moment(When place, std::int64_t step_number = 0) : when(place), step(step_number) {}
+
+  When when;
+  std::int64_t step;
+};
+
 /// Which part of its operator's work a step is.
 enum class Part : std::uint8_t { other, forward, input_gradient, weight_gradient, accumulate };
 
@@ -53,6 +73,7 @@ struct Step {
   Value reads = Value::none;
   Value writes = Value::none;
   When when = When::always;
+  Turn turn{};
   Part part = Part::other;
   int source = -1;             ///< index into the block's operators
   bool after_compute = false;  ///< waits for the compute issued before it, as collectives do
@@ -63,6 +84,10 @@ struct Step {
 
   friend bool operator==(const Step&, const Step&) = default;
 };
+
+inline bool takes_part(const Step& step, const Moment& moment) {
+  return (step.when == When::always || step.when == moment.when) && step.turn.holds(moment.step);
+}
 
 struct BlockSteps {
   std::vector<Step> forward;
@@ -98,9 +123,10 @@ struct ChunkDraft {
 struct RoleDraft {
   std::vector<ChunkDraft> chunks;
   std::vector<Step> finish;
-  Bytes messages{0};   ///< in flight while a chunk works
-  Bytes reduction{0};  ///< the bucket of gradients at the end of the step
-  Bytes update{0};     ///< what the optimizer needs besides its states
+  std::vector<Step> drain{};  ///< what steps leave in flight comes to its end
+  Bytes messages{0};          ///< in flight while a chunk works
+  Bytes reduction{0};         ///< the bucket of gradients at the end of the step
+  Bytes update{0};            ///< what the optimizer needs besides its states
 
   friend bool operator==(const RoleDraft&, const RoleDraft&) = default;
 };
@@ -110,6 +136,7 @@ struct Draft {
   plan::PipelineShape shape;
   std::vector<std::int64_t> shares{};  ///< microbatches by replica; empty: of all the shape's
   Time host_dispatch{0};
+  std::int64_t run_steps = 1;      ///< training steps, one after the other
   bool interleaves_pairs = false;  ///< a forward beside a backward: see chunk_templates.h
   std::vector<std::vector<zoo::ModelOperator>> operators;  ///< of one rank, by BlockKind
   std::vector<BlockSteps> steps;                           ///< by BlockKind
@@ -133,6 +160,7 @@ struct Context {
   /// Stages between the ends that do the same are drafted once: their layers have the numbers of
   /// the first one's.
   bool shares_roles = false;
+  std::int64_t run_steps = 1;  ///< LowerOptions::steps
 };
 
 /// Node makers with the stream that belongs to the kind.

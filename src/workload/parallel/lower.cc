@@ -136,6 +136,7 @@ int number_steps(Draft& draft) {
   for (RoleDraft& role : draft.roles) {
     next = shared;
     number(role.finish, next);
+    number(role.drain, next);
     for (ChunkDraft& chunk : role.chunks) {
       number(chunk, next);
     }
@@ -194,8 +195,11 @@ Result<graph::Workload> lower(const zoo::Model& model, const plan::Plan& plan,
   if (!parts) {
     return fail(std::move(parts.error()));
   }
-  const Context context{
-      .model = model, .plan = plan, .parts = std::move(*parts), .machine = options.machine};
+  const Context context{.model = model,
+                        .plan = plan,
+                        .parts = std::move(*parts),
+                        .machine = options.machine,
+                        .run_steps = options.steps};
   return Lowering(context, options).run();
 }
 

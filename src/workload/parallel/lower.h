@@ -29,10 +29,12 @@ struct LowerOptions {
   std::function<void(const std::string& pass, const graph::Workload&)> observe{};
   const machine::Machine* machine = nullptr;  ///< that it is lowered for, if any
   bool fuse_communication = false;            ///< PassSetting's
+  std::int64_t steps = 1;                     ///< of the run, one after the other
 };
 
-/// Lowers a checked plan. Runs every pass of kPasses in order and verify() after the last and, with
-/// observe set, after each. Unknown names in `skip` are mistakes with "did you mean".
+/// Lowers a checked plan; requires options.steps >= 1. Runs every pass of kPasses in order and
+/// verify() after the last and, with observe set, after each. Unknown names in `skip` are mistakes
+/// with "did you mean".
 Result<graph::Workload> lower(const zoo::Model& model, const plan::Plan& plan,
                               const LowerOptions& options = {});
 

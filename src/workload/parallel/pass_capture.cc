@@ -16,19 +16,13 @@
 /// Source:  Megatron-Core, user guide, CUDA graphs (modules attn, mamba, moe_router,
 ///          moe_preprocess) and paged stash (sync-free experts in full graphs); NeMo AutoModel,
 ///          cuda_graphs.partial: dispatch, experts and combine stay eager.
-#include <string_view>
-
 #include "workload/parallel/passes.h"
 
 namespace orrery::parallel {
 namespace {
 
-bool is_called(const zoo::ModelOperator& op, std::string_view name) {
-  return op.name.ends_with(name);  // multi-token prediction prefixes names
-}
-
 bool stays_eager(const zoo::ModelOperator& op) {
-  return op.expert || is_called(op, "unpermute");
+  return op.expert || op.role == graph::OperatorRole::unpermute;
 }
 
 void capture_steps(std::vector<Step>& steps, const std::vector<zoo::ModelOperator>& operators) {
@@ -52,11 +46,11 @@ void wait_in(std::vector<Step>& steps, const std::vector<zoo::ModelOperator>& op
 }
 
 bool is_routing(const zoo::ModelOperator& op) {
-  return is_called(op, "routing");
+  return op.role == graph::OperatorRole::routing;
 }
 
 bool is_activation(const zoo::ModelOperator& op) {
-  return op.expert && op.kind == graph::OperatorKind::elementwise && !is_called(op, "expert_bias");
+  return op.role == graph::OperatorRole::expert_activation;
 }
 
 }  // namespace

@@ -28,6 +28,10 @@ class RenumberedRoles final : public graph::IssueList {
   std::optional<graph::Period> period(int role) const override {
     return list_.period(before(role));
   }
+  std::vector<graph::Period> periods(int role, std::int64_t from) const override {
+    return list_.periods(before(role), from);
+  }
+  std::int64_t steps() const override { return list_.steps(); }
 
  private:
   int before(int role) const { return before_[static_cast<std::size_t>(role)]; }

@@ -35,7 +35,7 @@ namespace orrery::parallel {
 namespace {
 
 bool of_shared_expert(const zoo::ModelOperator& op) {
-  return std::string_view(op.name).starts_with("shared_");
+  return op.branch == graph::Branch::shared_expert && op.depth == 0;
 }
 
 class ExchangeInserter {
@@ -92,7 +92,7 @@ class ExchangeInserter {
     std::vector<Step> rest;
     for (Step& step : steps) {
       const zoo::ModelOperator& op = operator_of(step);
-      const bool sum = op.name == "shared_sum" || op.name == "shared_gate_sum";
+      const bool sum = op.role == graph::OperatorRole::shared_sum;
       (of_shared_expert(op) && !sum ? taken : rest).push_back(std::move(step));
     }
     steps = std::move(rest);

@@ -4,6 +4,7 @@
 #include "workload/parallel/block_steps.h"
 #include "workload/parallel/passes.h"
 #include "workload/plan/layout.h"
+#include "workload/plan/schedule_row.h"
 #include "workload/plan/shard.h"
 #include "workload/plan/shares.h"
 
@@ -113,7 +114,7 @@ void join_parts(ChunkDraft& result, const Context& context, const Draft& draft, 
       back ? plan::Channel::returning_forward : plan::Channel::forward;
   const plan::Channel gradients =
       back ? plan::Channel::returning_backward : plan::Channel::backward;
-  const bool turns = shape.schedule == plan::Schedule::zb_v && stage + 1 == shape.stages;
+  const bool turns = plan::turns(shape, stage);
   const Messages messages(context, draft.layout, stage);
   if (turns) {
     result.forward_end.push_back(wait_step("hand_over", Value::flow, plan::StepPhase::forward));
@@ -155,7 +156,7 @@ ChunkDraft make_chunk(const Context& context, const Draft& draft, std::int64_t s
 /// all such stages begin their chunks in the same order, and have the same blocks.
 bool does_as(const RoleDraft& role, const Context& context, const plan::PipelineShape& shape,
              std::int64_t stage) {
-  if (stage == 0 || stage + 1 == shape.stages || shape.schedule == plan::Schedule::dualpipe) {
+  if (stage == 0 || stage + 1 == shape.stages || row_of(shape.schedule).both_ends) {
     return false;
   }
   const auto& parts = context.parts[static_cast<std::size_t>(stage)];
@@ -252,7 +253,7 @@ void passes::pipeline(Draft& draft, const Context& context) {
 
 void passes::copies(Draft& draft, const Context& context) {
   const plan::Plan& plan = context.plan;
-  if (plan.schedule != plan::Schedule::dualpipe) {
+  if (!row_of(plan.schedule).both_ends) {
     return;
   }
   for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {

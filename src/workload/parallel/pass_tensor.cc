@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Tensor parallelism, with and without sequence parallelism (SP).
 ///
+/// Collectives follow from how the tp ranks hold a tensor and its gradient (graph/layout.h): the
+/// stream between branches (R, R), with SP (S, S) by tokens; a product cut by columns takes R and
+/// gives the partial sums P of its input's gradient, one cut by rows makes P and takes R of its
+/// result's gradient.
+///
 ///   boundary   forward                    backward
 ///   enter      SP: all-gather before      all-reduce (SP: reduce-scatter) of the input gradient,
 ///                                         beside the weight gradient; SP: the saved input is
@@ -30,6 +35,7 @@
 /// al., SC'21, section 4.1 (scatter/gather); Wang et al., ASPLOS 2023 (decomposed overlap).
 #include <algorithm>
 
+#include "collective/layout/steps.h"
 #include "workload/parallel/block_steps.h"
 #include "workload/parallel/passes.h"
 #include "workload/plan/lora.h"
@@ -41,6 +47,13 @@ namespace {
 
 constexpr int kLossReductions = 3;
 
+/// Returns the collective that converts a tensor on the tp axis; none: nothing moves.
+std::optional<graph::CollectiveKind> collective_between(const graph::Placement& from,
+                                                        const graph::Placement& to) {
+  const auto operation = layout::operation_between(from, to);
+  return from != to && operation ? layout::collective_of(*operation) : std::nullopt;
+}
+
 class BoundaryInserter {
  public:
   BoundaryInserter(const std::vector<zoo::ModelOperator>& operators, const Context& context,
@@ -48,6 +61,8 @@ class BoundaryInserter {
       : operators_(operators),
         plan_(context.plan),
         pieces_(pieces),
+        stream_(plan_.sequence_parallel ? graph::Placement::shard(0)
+                                        : graph::Placement::replicate()),
         hidden_(plan::hidden_bytes(context.model, context.plan)),
         loss_(graph::size_of(graph::DataType::fp32) * context.plan.microbatch *
               (plan::sequence_of(context.model, context.plan) / context.plan.cp)) {}
@@ -60,7 +75,7 @@ class BoundaryInserter {
         push(graph::CollectiveKind::all_reduce, loss_, plan::StepPhase::forward, step.source);
       }
       const bool main = step.part == Part::forward;
-      if (main && op.boundary == zoo::TensorBoundary::enter && plan_.sequence_parallel) {
+      if (main && op.boundary == zoo::TensorBoundary::enter && gather_) {
         gather_then_compute(std::move(step), op, plan::StepPhase::forward);
       } else if (main && op.boundary == zoo::TensorBoundary::leave) {
         compute_then_reduce(std::move(step), op);
@@ -77,7 +92,7 @@ class BoundaryInserter {
       const zoo::ModelOperator& op = operator_of(step);
       const bool enters = op.boundary == zoo::TensorBoundary::enter;
       if (step.part == Part::input_gradient && op.boundary == zoo::TensorBoundary::leave &&
-          plan_.sequence_parallel) {
+          gather_) {
         gather_then_compute(std::move(step), op, plan::StepPhase::backward);
         continue;
       }
@@ -85,7 +100,7 @@ class BoundaryInserter {
         input_gradient_of_entry(std::move(step), op);
         continue;
       }
-      if (step.part == Part::weight_gradient && enters && plan_.sequence_parallel) {
+      if (step.part == Part::weight_gradient && enters && gather_) {
         step.reads = Value::input;
       }
       result_.push_back(std::move(step));
@@ -98,15 +113,15 @@ class BoundaryInserter {
   /// beside the weight gradient's.
   void input_gradient_of_entry(Step step, const zoo::ModelOperator& op) {
     const int source = step.source;
-    if (plan_.sequence_parallel && plan::is_trained(op)) {
-      push(graph::CollectiveKind::all_gather, plan::exchanged_bytes(plan_, op, crossing(op)),
-           plan::StepPhase::backward, source);
+    if (gather_ && plan::is_trained(op)) {
+      push(gather_, plan::exchanged_bytes(plan_, op, crossing(op)), plan::StepPhase::backward,
+           source);
       result_.back().reads = Value::none;
       result_.back().writes = Value::input;
       hold(Value::input);
     }
     result_.push_back(std::move(step));
-    push(reduction(), crossing(op), plan::StepPhase::backward, source);
+    push(reduce_, crossing(op), plan::StepPhase::backward, source);
     hold(Value::flow);
   }
 
@@ -114,14 +129,14 @@ class BoundaryInserter {
     const Bytes bytes = plan::exchanged_bytes(plan_, op, crossing(op));
     const std::int64_t pieces = pieces_of(gemm);
     if (pieces == 1) {
-      push(graph::CollectiveKind::all_gather, bytes, phase, gemm.source);
+      push(gather_, bytes, phase, gemm.source);
       result_.push_back(std::move(gemm));
       return;
     }
     const auto value = [](std::int64_t i) { return i % 2 == 0 ? Value::even : Value::odd; };
     for (std::int64_t i = 0; i <= pieces; ++i) {
       if (i < pieces) {
-        push(graph::CollectiveKind::all_gather, bytes / pieces, phase, gemm.source);
+        push(gather_, bytes / pieces, phase, gemm.source);
         result_.back().writes = value(i);
       }
       if (i > 0) {
@@ -137,13 +152,13 @@ class BoundaryInserter {
     const int source = gemm.source;
     if (pieces == 1) {
       result_.push_back(std::move(gemm));
-      push(reduction(), crossing(op), plan::StepPhase::forward, source);
+      push(reduce_, crossing(op), plan::StepPhase::forward, source);
       return;
     }
     for (std::int64_t i = 0; i < pieces; ++i) {
       result_.push_back(piece(gemm, i, pieces));
       result_.back().writes = Value::none;
-      push(reduction(), crossing(op) / pieces, plan::StepPhase::forward, source);
+      push(reduce_, crossing(op) / pieces, plan::StepPhase::forward, source);
       result_.back().reads = Value::none;
       result_.back().writes = i + 1 == pieces ? Value::flow : Value::none;
     }
@@ -184,18 +199,20 @@ class BoundaryInserter {
   const zoo::ModelOperator& operator_of(const Step& step) const {
     return operators_[static_cast<std::size_t>(step.source)];
   }
-  graph::CollectiveKind reduction() const {
-    return plan_.sequence_parallel ? graph::CollectiveKind::reduce_scatter
-                                   : graph::CollectiveKind::all_reduce;
-  }
-  void push(graph::CollectiveKind kind, Bytes bytes, plan::StepPhase phase, int source) {
-    result_.push_back(collective_step(plan::Axis::tp, kind, bytes, phase));
+  void push(std::optional<graph::CollectiveKind> kind, Bytes bytes, plan::StepPhase phase,
+            int source) {
+    result_.push_back(collective_step(plan::Axis::tp, *kind, bytes, phase));
     result_.back().source = source;
   }
 
   const std::vector<zoo::ModelOperator>& operators_;
   const plan::Plan& plan_;
   std::int64_t pieces_;
+  graph::Placement stream_;  ///< of values and of gradients
+  std::optional<graph::CollectiveKind> gather_ =
+      collective_between(stream_, graph::Placement::replicate());
+  std::optional<graph::CollectiveKind> reduce_ =
+      collective_between(graph::Placement::partial(), stream_);
   Bytes hidden_;
   Bytes loss_;
   std::vector<Step> result_;

@@ -40,6 +40,8 @@ void embedding(parallel::Draft& draft, const parallel::Context& context);
 void copies(parallel::Draft& draft, const parallel::Context& context);
 /// Gradient norm and clip, Adam, gather of updated parameters. pass_finish.cc
 void optimizer(parallel::Draft& draft, const parallel::Context& context);
+/// Several steps one after the other: the end of one, where the next may begin. pass_steps.cc
+void steps(parallel::Draft& draft, const parallel::Context& context);
 /// Notes what every piece of work allocates, and what stays during the step. pass_memory.cc
 void memory(parallel::Draft& draft, const parallel::Context& context);
 /// Sums that leave a stage become shards on the way (collective/layout/fuse_workload.h), where
@@ -103,6 +105,10 @@ inline constexpr std::array kPasses{
     Pass{.name = "optimizer",
          .meaning = "gradient norm, update, gather of updated parameters",
          .draft = passes::optimizer},
+    Pass{.name = "steps",
+         .meaning = "of a run of several steps: the end of one, where the next may begin",
+         .draft = passes::steps,
+         .required = true},
     Pass{
         .name = "memory", .meaning = "allocations of every piece of work", .draft = passes::memory},
     Pass{.name = "communication",

@@ -13,7 +13,7 @@
 #include "workload/parallel/block_workload.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/model_parts.h"
-#include "workload/plan/schedule.h"
+#include "workload/plan/schedule_row.h"
 #include "workload/plan/shares.h"
 
 namespace orrery::parallel {
@@ -21,8 +21,8 @@ namespace {
 
 std::vector<PartTimes> times_by_part(const plan::Plan& plan, const zoo::Model& model,
                                      const machine::Machine& machine) {
-  plan::Plan one = plan::with_microbatches(
-      plan, plan.schedule == plan::Schedule::dualpipe ? 2 * plan.pp : plan.pp);
+  plan::Plan one =
+      plan::with_microbatches(plan, row_of(plan.schedule).both_ends ? 2 * plan.pp : plan.pp);
   const auto kernels = block_kernels(model, one);
   std::vector<PartTimes> times;
   for (const machine::Machine& part : machine::by_device_group(machine)) {
@@ -194,9 +194,7 @@ std::vector<ReplicaSort> sorts_of(const plan::Plan& plan, const zoo::Model& mode
 
 /// Microbatches that a replica takes at once.
 std::int64_t unit_of(const plan::Plan& plan) {
-  return plan.schedule == plan::Schedule::interleaved ? plan.pp
-         : plan.schedule == plan::Schedule::dualpipe  ? 2
-                                                      : 1;
+  return row_of(plan.schedule).unit(plan.pp);
 }
 
 /// Degrees that check() would refuse, whatever the numbers are.

@@ -13,7 +13,7 @@
 #include "workload/plan/plan.h"
 #include "workload/plan/plan_lists.h"
 #include "workload/plan/recompute.h"
-#include "workload/plan/schedule.h"
+#include "workload/plan/schedule_row.h"
 #include "workload/plan/shard.h"
 #include "workload/plan/shares.h"
 #include "workload/plan/unquantized.h"
@@ -197,7 +197,8 @@ class Checker {
     require(plan_.cp % plan_.cp_a2a == 0, "cp_a2a", plan_.cp_a2a, "a divisor of cp = {}", plan_.cp);
     const std::int64_t heads = plan_.cp_exchange == ContextExchange::a2a ? plan_.cp : plan_.cp_a2a;
     for (const zoo::TensorExtent& extent : zoo::tensor_extents(model_)) {
-      const bool of_heads = extent.what.find("head") != std::string::npos;
+      const bool of_heads =
+          extent.dim == graph::Dim::heads || extent.dim == graph::Dim::key_value_heads;
       require(!of_heads || heads == 1 || extent.extent % (plan_.tp * heads) == 0, "cp_exchange",
               name_of(plan_.cp_exchange),
               "an all-to-all over ranks that with tp divide {} {} (here {} x {})", extent.extent,
@@ -206,21 +207,20 @@ class Checker {
   }
 
   void pipeline() {
-    const bool interleaved = plan_.schedule == Schedule::interleaved;
-    const bool vee = plan_.schedule == Schedule::zb_v;
-    require(interleaved || vee || plan_.chunks == 1, "chunks", plan_.chunks,
-            "1, or schedule interleaved or zb-v");
-    require(!interleaved || plan_.chunks > 1, "chunks", plan_.chunks,
-            "2 or more with schedule interleaved");
-    require(!vee || plan_.chunks == 2, "chunks", plan_.chunks, "2 with schedule zb-v");
-    require(plan_.pp > 1 || !(interleaved || splits_backward(plan_.schedule)), "pp", plan_.pp,
-            "2 or more with schedule {}", name_of(plan_.schedule));
-    require(plan_.schedule != Schedule::dualpipe || plan_.pp % 2 == 0, "pp", plan_.pp,
-            "an even number with schedule dualpipe: stage s is paired with pp-1-s");
-    const bool in_pairs = plan_.schedule == Schedule::one_f_one_b || interleaved ||
-                          plan_.schedule == Schedule::dualpipe;
-    require(plan_.overlap_ep != OverlapExperts::microbatch || in_pairs, "schedule",
-            name_of(plan_.schedule), "1f1b, interleaved or dualpipe with overlap_ep microbatch");
+    const ScheduleRow& row = row_of(plan_.schedule);
+    require(row.most_chunks > 1 || plan_.chunks == 1, "chunks", plan_.chunks, "1, or schedule {}",
+            schedules_that([](const ScheduleRow& any) { return any.most_chunks > 1; }));
+    require(row.most_chunks == 1 ||
+                (plan_.chunks >= row.least_chunks && plan_.chunks <= row.most_chunks),
+            "chunks", plan_.chunks, "{}{} with schedule {}", row.least_chunks,
+            row.least_chunks < row.most_chunks ? " or more" : "", row.name);
+    require(plan_.pp >= row.least_stages, "pp", plan_.pp, "{} or more with schedule {}",
+            row.least_stages, row.name);
+    require(!row.both_ends || plan_.pp % 2 == 0, "pp", plan_.pp,
+            "an even number with schedule {}: stage s is paired with pp-1-s", row.name);
+    require(plan_.overlap_ep != OverlapExperts::microbatch || row.in_pairs, "schedule",
+            name_of(plan_.schedule), "{} with overlap_ep microbatch",
+            schedules_that([](const ScheduleRow& any) { return any.in_pairs; }));
     if (auto layers = split_layers(model_, plan_); !layers) {
       error_.add(std::move(layers.error()));
     }
@@ -250,17 +250,18 @@ class Checker {
     const std::int64_t together = plan_.dp * plan_.microbatch;
     require(plan_.global_batch % together == 0, "global_batch", plan_.global_batch,
             "a multiple of dp x microbatch = {}", together);
-    if (plan_.global_batch % together == 0 && plan_.schedule == Schedule::interleaved) {
+    const ScheduleRow& row = row_of(plan_.schedule);
+    if (plan_.global_batch % together == 0 && row.by_rounds) {
       require(plan_.microbatches() % plan_.pp == 0, "global_batch", plan_.global_batch,
               "microbatches per replica (here {}) in a multiple of pp = {}: the "
-              "interleaved schedule takes them in groups of pp",
-              plan_.microbatches(), plan_.pp);
+              "{} schedule takes them in groups of pp",
+              plan_.microbatches(), plan_.pp, row.name);
     }
-    if (plan_.global_batch % together == 0 && plan_.schedule == Schedule::dualpipe) {
+    if (plan_.global_batch % together == 0 && row.both_ends) {
       require(plan_.microbatches() % 2 == 0, "global_batch", plan_.global_batch,
               "an even number of microbatches per replica (here {}): half of them "
-              "enter dualpipe at either end",
-              plan_.microbatches());
+              "enter {} at either end",
+              plan_.microbatches(), row.name);
     }
   }
 

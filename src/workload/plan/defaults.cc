@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "workload/plan/machine_check.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::plan {
 namespace {
@@ -23,7 +24,7 @@ class Completion {
     if (is_open("dp") && devices > 0 && replica > 0) {
       plan_.dp = std::max<std::int64_t>(1, devices / replica);
     }
-    const std::int64_t ends = plan_.schedule == Schedule::dualpipe ? 2 : 1;  // of the pipeline
+    const std::int64_t ends = row_of(plan_.schedule).both_ends ? 2 : 1;  // of the pipeline
     const std::int64_t batch = (Bytes(plan_.dp) * plan_.microbatch * plan_.pp * ends).value();
     const bool even = plan_.batch_shares.empty() || plan_.batch_shares == "auto";
     if (is_open("global_batch") && even && batch > 0) {

@@ -10,44 +10,63 @@
 
 #include "workload/plan/layout.h"
 #include "workload/plan/plan_lists.h"
+#include "workload/plan/schedule.h"
 
 namespace orrery::plan {
 namespace {
 
 constexpr std::int64_t kMostRank = 65536;
 
+using Role = graph::OperatorRole;
+
+bool is_qkv(const zoo::ModelOperator& op) {
+  return op.role == Role::project_qkv;
+}
+bool is_dense(const zoo::ModelOperator& op) {
+  return op.role == Role::project_out && op.branch == graph::Branch::attention;
+}
+bool is_up(const zoo::ModelOperator& op) {
+  return op.role == Role::up || op.role == Role::expert_up;
+}
+bool is_down(const zoo::ModelOperator& op) {
+  return op.role == Role::down || op.role == Role::expert_down;
+}
+bool is_mlp_matrix(const zoo::ModelOperator& op) {
+  return is_up(op) || is_down(op) || op.role == Role::tower_matrix;
+}
+
 struct LoraTarget {
   std::string_view name;
-  bool (*holds)(std::string_view op);
+  bool (*holds)(const zoo::ModelOperator& op);
 };
 /// NeMo's names; any weight's GEMM can be named itself as well.
 constexpr std::array kTargets{
-    LoraTarget{"all", [](std::string_view) { return true; }},
-    LoraTarget{"attention_qkv", [](std::string_view op) { return op == "qkv_gemm"; }},
-    LoraTarget{"attention_dense", [](std::string_view op) { return op == "proj_gemm"; }},
+    LoraTarget{"all", [](const zoo::ModelOperator&) { return true; }},
+    LoraTarget{"attention_qkv", is_qkv},
+    LoraTarget{"attention_dense", is_dense},
     LoraTarget{"attention",
-               [](std::string_view op) { return op == "qkv_gemm" || op == "proj_gemm"; }},
-    LoraTarget{"mlp_fc1", [](std::string_view op) { return op.ends_with("fc1_gemm"); }},
-    LoraTarget{"mlp_fc2", [](std::string_view op) { return op.ends_with("fc2_gemm"); }},
-    LoraTarget{"mlp", [](std::string_view op) {
-                 return op.ends_with("fc1_gemm") || op.ends_with("fc2_gemm");
-               }}};
+               [](const zoo::ModelOperator& op) { return is_qkv(op) || is_dense(op); }},
+    LoraTarget{"mlp_fc1", is_up},
+    LoraTarget{"mlp_fc2", is_down},
+    LoraTarget{"mlp", is_mlp_matrix}};
 
 bool can_adapt(const zoo::ModelOperator& op) {
-  return op.has_weight && op.name != "router_gemm";
+  return op.has_weight && op.role != Role::router;
 }
 
 bool selects(std::string_view target, const zoo::ModelOperator& op) {
   const auto named = std::find_if(kTargets.begin(), kTargets.end(),
                                   [&](const LoraTarget& known) { return known.name == target; });
-  return can_adapt(op) && (named != kTargets.end() ? named->holds(op.name) : op.name == target);
+  return can_adapt(op) && (named != kTargets.end() ? named->holds(op) : op.name == target);
 }
 
 /// One GEMM of an adapter; fields that neither of them has are empty.
-zoo::ModelOperator adapter_gemm(const zoo::ModelOperator& base, const char* suffix,
+zoo::ModelOperator adapter_gemm(const zoo::ModelOperator& base, Role role,
                                 const graph::GemmShape& shape) {
   zoo::ModelOperator op;
-  op.name = base.name + suffix;
+  op.name = base.name + (role == Role::adapter_down ? "_lora_a" : "_lora_b");
+  op.role = role;
+  op.branch = base.branch;
   op.kind = base.kind;
   op.gemm = shape;
   op.forward_flops = graph::flops_of(shape);
@@ -65,7 +84,7 @@ zoo::ModelOperator adapter_gemm(const zoo::ModelOperator& base, const char* suff
 zoo::ModelOperator reduction_of(zoo::ModelOperator& base, const Plan& plan) {
   graph::GemmShape shape = base.gemm;
   shape.n = plan.lora_rank;
-  zoo::ModelOperator op = adapter_gemm(base, "_lora_a", shape);
+  zoo::ModelOperator op = adapter_gemm(base, Role::adapter_down, shape);
   op.gemm_split =
       base.gemm_split == zoo::GemmSplit::row ? zoo::GemmSplit::row : zoo::GemmSplit::none;
   op.split = base.split;
@@ -83,7 +102,7 @@ zoo::ModelOperator reduction_of(zoo::ModelOperator& base, const Plan& plan) {
 zoo::ModelOperator expansion_of(const zoo::ModelOperator& base, const Plan& plan) {
   graph::GemmShape shape = base.gemm;
   shape.k = plan.lora_rank;
-  zoo::ModelOperator op = adapter_gemm(base, "_lora_b", shape);
+  zoo::ModelOperator op = adapter_gemm(base, Role::adapter_up, shape);
   op.gemm_split =
       base.gemm_split == zoo::GemmSplit::column ? zoo::GemmSplit::column : zoo::GemmSplit::none;
   op.split = base.gemm_split == zoo::GemmSplit::none ? base.split : zoo::Split::none;
@@ -91,10 +110,11 @@ zoo::ModelOperator expansion_of(const zoo::ModelOperator& base, const Plan& plan
   return op;
 }
 
-zoo::ModelOperator streaming(const zoo::ModelOperator& base, const char* suffix,
-                             zoo::GemmSplit divides) {
+zoo::ModelOperator streaming(const zoo::ModelOperator& base, Role role, zoo::GemmSplit divides) {
   zoo::ModelOperator op;
-  op.name = base.name + suffix;
+  op.name = base.name + (role == Role::adapter_join ? "_lora_join" : "_lora_sum");
+  op.role = role;
+  op.branch = base.branch;
   op.split = base.gemm_split == divides                ? zoo::Split::tensor
              : base.gemm_split == zoo::GemmSplit::none ? base.split
                                                        : zoo::Split::none;
@@ -106,7 +126,7 @@ zoo::ModelOperator streaming(const zoo::ModelOperator& base, const char* suffix,
 
 /// Sum of the input's gradients through W and through A.
 zoo::ModelOperator join_of(const zoo::ModelOperator& base, const Plan& plan) {
-  zoo::ModelOperator op = streaming(base, "_lora_join", zoo::GemmSplit::row);
+  zoo::ModelOperator op = streaming(base, Role::adapter_join, zoo::GemmSplit::row);
   op.forward_kernels = 0;
   op.backward_bytes =
       3 * (graph::size_of(plan.compute_type) * base.gemm.batch * base.gemm.m * base.gemm.k);
@@ -114,7 +134,7 @@ zoo::ModelOperator join_of(const zoo::ModelOperator& base, const Plan& plan) {
 }
 
 zoo::ModelOperator sum_of(const zoo::ModelOperator& base, const Plan& plan) {
-  zoo::ModelOperator op = streaming(base, "_lora_sum", zoo::GemmSplit::column);
+  zoo::ModelOperator op = streaming(base, Role::adapter_sum, zoo::GemmSplit::column);
   const Bytes result =
       graph::size_of(plan.compute_type) * base.gemm.batch * base.gemm.m * base.gemm.n;
   op.forward_kernels = 2;
@@ -192,7 +212,7 @@ class LoraChecker {
   }
 
   void company() {
-    require(plan_.schedule <= Schedule::interleaved, "schedule", name_of(plan_.schedule),
+    require(!splits_backward(plan_.schedule), "schedule", name_of(plan_.schedule),
             "gpipe, 1f1b or interleaved with lora_rank: there is hardly a weight gradient to put "
             "off");
     require(plan_.tp_chunks == 1, "tp_chunks", plan_.tp_chunks, "1 with lora_rank");

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/reader.h"
 #include "base/split.h"
+#include "workload/plan/plan_lists.h"
 #include "workload/plan/schedule.h"
 #include "workload/plan/unquantized.h"
 
@@ -17,24 +19,9 @@ Error stage_layers_mistake(const Plan& plan, std::string expected) {
   return Error(Mistake{{}, "stage_layers", plan.stage_layers, std::move(expected)});
 }
 
-/// "12,13" -> {12, 13}; whole numbers >= 0.
-Result<std::vector<std::int64_t>> parse_counts(const Plan& plan) {
-  std::vector<std::int64_t> counts;
-  for (std::string_view item : split_at(plan.stage_layers, ',')) {
-    item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
-    item = item.substr(0, item.find_last_not_of(' ') + 1);
-    const auto count = parse_integer(item);
-    if (!count || *count < 0) {
-      return fail(stage_layers_mistake(plan, "whole numbers of layers such as '12,13,13,10'"));
-    }
-    counts.push_back(*count);
-  }
-  return counts;
-}
-
 Result<std::vector<std::int64_t>> given_counts(const zoo::Model& model, const Plan& plan,
                                                std::int64_t parts) {
-  auto counts = parse_counts(plan);
+  auto counts = stated_layers(plan);
   if (!counts) {
     return counts;
   }

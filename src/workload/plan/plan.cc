@@ -9,6 +9,8 @@
 #include <set>
 #include <type_traits>
 
+#include "base/config_node.h"
+#include "base/fields.h"
 #include "base/file.h"
 #include "workload/plan/aliases.h"
 

@@ -3,34 +3,32 @@
 /// other headers of this folder; which work it makes, in workload/parallel.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/config_node.h"
 #include "base/fields.h"
+#include "base/listed_names.h"
 #include "base/names.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "collective/cost.h"
+#include "collective/algorithm_name.h"
 #include "graph/operator.h"
-#include "machine/machine.h"
-#include "workload/zoo/model.h"
+#include "workload/zoo/architecture.h"
 
 namespace orrery::plan {
 
+/// The enumeration names the schedules that the code asks for; others have a row alone
+/// (schedule_row.h).
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_v, dualpipe };
-constexpr auto named_values(Schedule) {
-  return std::to_array<Named<Schedule>>({
-      {Schedule::gpipe, "gpipe", "all forwards, then all backwards"},
-      {Schedule::one_f_one_b, "1f1b", "warm up, then one forward and one backward in turn"},
-      {Schedule::interleaved, "interleaved", "1F1B over `chunks` model chunks per device"},
-      {Schedule::zb_h1, "zb-h1", "1F1B whose weight gradients fill the bubbles"},
-      {Schedule::zb_v, "zb-v", "two chunks per device in a V, weight gradients fill the bubbles"},
-      {Schedule::dualpipe, "dualpipe", "both ends at once, two copies of every stage"},
-  });
+constexpr ListedNames<Schedule> named_values(Schedule /*any*/) {
+  return {};
 }
+const std::vector<Named<Schedule>>& listed_values(Schedule any);
 enum class Recompute : std::uint8_t { none, selective, full };
 constexpr auto named_values(Recompute) {
   return std::to_array<Named<Recompute>>({

@@ -2,9 +2,11 @@
 #include "workload/plan/plan_lists.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/reader.h"
 #include "base/split.h"
+#include "workload/plan/layout.h"
 
 namespace orrery::plan {
 
@@ -39,6 +41,50 @@ Result<std::vector<std::int64_t>> documents_of(const Plan& plan) {
     return fail(std::move(error));
   }
   return lengths;
+}
+
+Result<std::vector<std::int64_t>> stated_layers(const Plan& plan) {
+  std::vector<std::int64_t> counts;
+  if (plan.stage_layers.empty() || plan.stage_layers == "auto") {
+    return counts;
+  }
+  for (std::string_view item : split_at(plan.stage_layers, ',')) {
+    item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
+    item = item.substr(0, item.find_last_not_of(' ') + 1);
+    const auto count = parse_integer(item);
+    if (!count || *count < 0) {
+      return fail(Error(Mistake{{},
+                                "stage_layers",
+                                plan.stage_layers,
+                                "whole numbers of layers such as '12,13,13,10', or auto"}));
+    }
+    counts.push_back(*count);
+  }
+  return counts;
+}
+
+Result<void> check_texts(const Plan& plan) {
+  Error error;
+  const auto add = [&](const auto& result) {
+    if (!result) {
+      error.add(result.error());
+    }
+  };
+  add(parse_order(plan));
+  add(stated_layers(plan));
+  add(documents_of(plan));
+  for (const auto& [field, text] : {std::pair("recompute_modules", &plan.recompute_modules),
+                                    {"unquantized_modules", &plan.unquantized_modules}}) {
+    for (const std::string& name : list_items(*text)) {
+      if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string::npos) {
+        error.add({{}, field, name, "names of modules such as 'mlp,norm'"});
+      }
+    }
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  return {};
 }
 
 }  // namespace orrery::plan

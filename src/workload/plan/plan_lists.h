@@ -36,4 +36,11 @@ bool any_item(std::string_view list, const Holds& holds) {
 /// tables do, so packing raises it.
 Result<std::vector<std::int64_t>> documents_of(const Plan& plan);
 
+/// "12,13" of stage_layers as numbers; none for "" and "auto". Mistakes: what is no whole number.
+Result<std::vector<std::int64_t>> stated_layers(const Plan& plan);
+
+/// Mistakes of text fields that no model is needed to tell: order, stage_layers, documents, and
+/// names of modules that are no words. Whether a model has them is for check().
+Result<void> check_texts(const Plan& plan);
+
 }  // namespace orrery::plan

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <string_view>
 
 namespace orrery::plan {
 namespace {
@@ -23,10 +22,6 @@ constexpr std::array kRecipes{
                        .scale_bytes = 1.0 / 16,
                        .reads_maximum = true,
                        .microscaling = true}};
-
-bool is_called(const zoo::ModelOperator& op, std::string_view name) {
-  return op.name.ends_with(name);  // multi-token prediction prefixes names
-}
 
 /// e.
 double plain_bytes(const Plan& plan) {
@@ -58,8 +53,8 @@ const QuantizationRecipe& recipe_of(Quantization quantization) {
 
 bool is_quantized(const Plan& plan, const zoo::ModelOperator& op) {
   return plan.quantization != Quantization::none && op.has_weight && !op.unquantized &&
-         op.weights != zoo::Weights::adapter && !is_called(op, "router_gemm") &&
-         !is_called(op, "mix_gemm") && !is_called(op, "logits_gemm");
+         op.weights != zoo::Weights::adapter && op.role != graph::OperatorRole::router &&
+         op.role != graph::OperatorRole::mix_project && op.role != graph::OperatorRole::logits;
 }
 
 graph::DataType gemm_type(const Plan& plan) {

@@ -12,48 +12,35 @@
 namespace orrery::plan {
 namespace {
 
-bool is_any(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-bool is_shared(const zoo::ModelOperator& op) {
-  return op.name.starts_with("shared_");
-}
-
-/// Between the matrices of an MLP, whatever its function.
-bool is_activation(std::string_view name) {
-  name.remove_prefix(name.starts_with("bias_") ? 5 : 0);
-  return name.ends_with("_mul") ||
-         std::any_of(kNames<zoo::MlpKind>.begin(), kNames<zoo::MlpKind>.end(),
-                     [&](const Named<zoo::MlpKind>& kind) { return kind.name == name; });
-}
+using Role = graph::OperatorRole;
 
 bool is_core(const zoo::ModelOperator& op) {
   return op.recompute == zoo::RecomputeGroup::selective;
 }
 bool is_norm(const zoo::ModelOperator& op) {
-  return is_any(op.name, {"input_norm", "cross_norm", "mlp_norm"});
+  return op.role == Role::norm_branch;
 }
 bool is_mlp(const zoo::ModelOperator& op) {
-  return is_any(op.name, {"fc1_gemm", "fc2_gemm"}) || (!op.expert && is_activation(op.name));
+  return op.branch == graph::Branch::mlp;
+}
+bool is_shared(const zoo::ModelOperator& op) {
+  return op.branch == graph::Branch::shared_expert;
 }
 bool is_moe(const zoo::ModelOperator& op) {
-  return op.expert || is_shared(op) ||
-         is_any(op.name,
-                {"router_gemm", "latent_down_gemm", "routing", "unpermute", "latent_up_gemm"});
+  return op.branch == graph::Branch::experts || is_shared(op);
 }
 bool is_expert_activation(const zoo::ModelOperator& op) {
-  return op.expert && op.kind == graph::OperatorKind::elementwise && op.name != "expert_bias";
+  return op.role == Role::expert_activation;
 }
 bool is_streams(const zoo::ModelOperator& op) {
-  return op.name.ends_with("_mix_gemm") || op.name.ends_with("_mix_weights") ||
-         op.name.ends_with("_collapse") || op.name.ends_with("_expand");
+  return op.role >= Role::mix_project && op.role <= Role::expand;
 }
 /// With the norms of the latents: Transformer Engine's layer of both is one module in Megatron-LM's
 /// specification of latent attention (gpt_layer_specs.py, linear_q_up_proj and linear_kv_up_proj).
 bool is_latent_up(const zoo::ModelOperator& op) {
-  return is_any(op.name, {"q_a_norm", "kv_a_norm", "q_b_gemm", "kv_b_gemm", "latent_rotary",
-                          "query_norm", "query_rotary"});
+  return op.role == Role::norm_latent || op.role == Role::query_up ||
+         op.role == Role::key_value_up || op.role == Role::rotate_latent ||
+         op.role == Role::norm_queries;
 }
 
 const RecomputeModule* module_named(std::string_view name) {

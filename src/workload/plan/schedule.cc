@@ -5,17 +5,13 @@
 #include <cassert>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <tuple>
 
+#include "workload/plan/schedule_row.h"
 #include "workload/plan/schedule_runs.h"
 
 namespace orrery::plan {
 namespace {
-
-std::int64_t pieces(const PipelineShape& shape) {
-  return shape.microbatches * shape.chunks;
-}
 
 PipelineSlot forward_slot(const PipelineShape& shape, std::int64_t k) {
   const std::int64_t round = shape.stages * shape.chunks;
@@ -32,69 +28,21 @@ PipelineSlot backward_slot(const PipelineShape& shape, std::int64_t k) {
   return {Direction::backward, shape.chunks - 1 - slot.chunk, slot.microbatch};
 }
 
-/// Returns how many of the first `count` forwards are of `chunk`.
-std::int64_t forwards_of(const PipelineShape& shape, std::int64_t chunk, std::int64_t count) {
-  const std::int64_t round = shape.stages * shape.chunks;
-  const std::int64_t rest = count % round - chunk * shape.stages;
-  return count / round * shape.stages + std::clamp<std::int64_t>(rest, 0, shape.stages);
-}
-
-/// Pieces of `chunk` in flight after `forwards` forwards and `backwards` backwards.
-std::int64_t in_flight(const PipelineShape& shape, std::int64_t chunk, std::int64_t forwards,
-                       std::int64_t backwards) {
-  return forwards_of(shape, chunk, forwards) -
-         forwards_of(shape, shape.chunks - 1 - chunk, backwards);
-}
-
-/// When after the warm-up the weighted sum of pieces in flight is largest, in pairs done.
-std::int64_t heaviest_pair(const PipelineShape& shape, std::int64_t first,
-                           const std::vector<double>& weights) {
-  // After j pairs `first + j` forwards and j backwards are done; the pattern repeats every pv
-  // pairs.
-  const std::int64_t round = shape.stages * shape.chunks;
-  const std::int64_t last = std::min(pieces(shape) - first, round);
-  double most = -1;
-  std::int64_t best = 0;
-  const auto consider = [&](std::int64_t j) {
-    if (j < 0 || j > last) {
-      return;
-    }
-    double sum = 0;
-    for (std::int64_t c = 0; c < shape.chunks; ++c) {
-      sum += static_cast<double>(in_flight(shape, c, first + j, j)) *
-             weights[static_cast<std::size_t>(c)];
-    }
-    if (sum > most || (sum == most && j < best)) {
-      most = sum;
-      best = j;
-    }
-  };
-  consider(0);
-  for (std::int64_t corner = 0; corner <= round; corner += shape.stages) {
-    consider(corner - first % shape.stages);  // a forward's run of p ends
-    consider(corner);                         // a backward's run of p ends
-  }
-  consider(last);
-  return best;
-}
-
 }  // namespace
 
 std::int64_t chunks_of(const Plan& plan) {
-  const bool two = plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
-  return two ? 2 : plan.schedule == Schedule::interleaved ? plan.chunks : 1;
+  const ScheduleRow& row = row_of(plan.schedule);
+  return row.both_ends ? 2 : row.least_chunks == row.most_chunks ? row.least_chunks : plan.chunks;
 }
 
 PipelineShape pipeline_shape(const Plan& plan) {
-  const std::int64_t ways_in = plan.schedule == Schedule::dualpipe ? 2 : 1;
-  const bool pairs =
-      plan.overlap_ep == OverlapExperts::microbatch &&
-      (plan.schedule == Schedule::one_f_one_b || plan.schedule == Schedule::interleaved);
-  return {plan.schedule, plan.pp, chunks_of(plan), plan.microbatches() / ways_in, pairs};
+  const ScheduleRow& row = row_of(plan.schedule);
+  return {plan.schedule, plan.pp, chunks_of(plan), plan.microbatches() / (row.both_ends ? 2 : 1),
+          plan.overlap_ep == OverlapExperts::microbatch && row.in_pairs && !row.runs};
 }
 
 std::int64_t part_count(const PipelineShape& shape) {
-  return shape.schedule == Schedule::dualpipe ? shape.stages : shape.stages * shape.chunks;
+  return row_of(shape.schedule).both_ends ? shape.stages : shape.stages * shape.chunks;
 }
 
 std::int64_t part_of(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk) {
@@ -102,44 +50,42 @@ std::int64_t part_of(const PipelineShape& shape, std::int64_t stage, std::int64_
 }
 
 bool flows_back(const PipelineShape& shape, std::int64_t chunk) {
-  return chunk == 1 && (shape.schedule == Schedule::zb_v || shape.schedule == Schedule::dualpipe);
+  return chunk == 1 && row_of(shape.schedule).folds;
+}
+
+bool turns(const PipelineShape& shape, std::int64_t stage) {
+  const ScheduleRow& row = row_of(shape.schedule);
+  return row.folds && !row.both_ends && stage + 1 == shape.stages;
 }
 
 bool ends_meet(const Plan& plan) {
-  return plan.pp == 1 || plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
+  return plan.pp == 1 || row_of(plan.schedule).folds;
 }
 
 bool splits_backward(Schedule schedule) {
-  return schedule == Schedule::zb_h1 || schedule == Schedule::zb_v ||
-         schedule == Schedule::dualpipe;
+  return row_of(schedule).split_backwards;
+}
+
+bool has_pairs(const PipelineShape& shape) {
+  return shape.pairs || row_of(shape.schedule).both_ends;
 }
 
 std::int64_t slot_count(const PipelineShape& shape, std::int64_t stage) {
-  return pieces(shape) + (shape.pairs ? warmup(shape, stage) : pieces(shape));
+  return shape.pieces() + (shape.pairs ? warmup(shape, stage) : shape.pieces());
 }
 
 std::int64_t warmup(const PipelineShape& shape, std::int64_t stage) {
-  const std::int64_t behind = shape.stages - 1 - stage;
-  switch (shape.schedule) {
-    case Schedule::gpipe:
-      return pieces(shape);
-    case Schedule::one_f_one_b:
-      return std::min(shape.pairs ? 2 * behind + 1 : behind, pieces(shape));
-    case Schedule::interleaved:
-      return std::min(2 * behind + (shape.chunks - 1) * shape.stages + (shape.pairs ? 1 : 0),
-                      pieces(shape));
-    case Schedule::zb_h1:
-    case Schedule::zb_v:
-    case Schedule::dualpipe:
-      break;
-  }
-  return 0;
+  const ScheduleRow& row = row_of(shape.schedule);
+  return row.forwards_first ? shape.pieces()
+         : row.warmup       ? std::min(row.warmup(shape, stage), shape.pieces())
+                            : 0;
 }
 
-PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t index) {
-  assert(index >= 0 && index < slot_count(shape, stage) && "an index of the issue list");
-  const std::int64_t total = pieces(shape);
-  const std::int64_t first = warmup(shape, stage);
+namespace {
+
+/// The index-th piece of work after `first` forwards.
+PipelineSlot slot_after(const PipelineShape& shape, std::int64_t first, std::int64_t index) {
+  const std::int64_t total = shape.pieces();
   if (index < first) {
     return forward_slot(shape, index);
   }
@@ -159,8 +105,6 @@ PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t i
   return (index - first) % 2 == 0 ? forward_slot(shape, first + pair) : backward_slot(shape, pair);
 }
 
-namespace {
-
 /// Runs are made once for all plans of a search that have this shape.
 std::shared_ptr<const RunList> known_runs(const PipelineShape& shape, std::int64_t stage) {
   using Key = std::tuple<Schedule, std::int64_t, std::int64_t, std::int64_t>;
@@ -171,32 +115,36 @@ std::shared_ptr<const RunList> known_runs(const PipelineShape& shape, std::int64
   }
   auto& runs = known[{shape.schedule, shape.stages, shape.microbatches, stage}];
   if (!runs) {
-    runs = std::make_shared<const RunList>(schedule_runs(shape, stage));
+    runs = std::make_shared<const RunList>(row_of(shape.schedule).runs(shape, stage));
   }
   return runs;
 }
 
 }  // namespace
 
-StageSchedule::StageSchedule(const PipelineShape& shape, std::int64_t stage)
-    : shape_(shape), stage_(stage), size_(0) {
-  if (splits_backward(shape.schedule)) {
-    runs_ = known_runs(shape, stage);
-  }
-  size_ = runs_ ? runs_->size() : slot_count(shape, stage);
+PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t index) {
+  assert(index >= 0 && index < slot_count(shape, stage) && "an index of the issue list");
+  return slot_after(shape, warmup(shape, stage), index);
 }
 
+StageSchedule::StageSchedule(const PipelineShape& shape, std::int64_t stage)
+    : shape_(shape),
+      warmup_(warmup(shape, stage)),
+      runs_(row_of(shape.schedule).runs ? known_runs(shape, stage) : nullptr),
+      size_(runs_ ? runs_->size() : slot_count(shape, stage)) {}
+
 PipelineSlot StageSchedule::operator[](std::int64_t index) const {
-  return runs_ ? (*runs_)[index] : slot(shape_, stage_, index);
+  assert(index >= 0 && index < size_ && "an index of the issue list");
+  return runs_ ? (*runs_)[index] : slot_after(shape_, warmup_, index);
 }
 
 std::optional<graph::Period> StageSchedule::period() const {
   if (runs_) {
     return runs_->period();
   }
-  const std::int64_t total = pieces(shape_);
-  const std::int64_t first = warmup(shape_, stage_);
-  if (shape_.schedule == Schedule::gpipe) {
+  const std::int64_t total = shape_.pieces();
+  const std::int64_t first = warmup_;
+  if (row_of(shape_.schedule).forwards_first) {
     return graph::Period{.first = 0, .end = total, .length = 1, .microbatches = 1};
   }
   const bool interleaved = shape_.chunks > 1;
@@ -205,32 +153,6 @@ std::optional<graph::Period> StageSchedule::period() const {
                        .end = first + both * (total - first),
                        .length = both * (interleaved ? shape_.stages * shape_.chunks : 1),
                        .microbatches = interleaved ? shape_.stages : 1};
-}
-
-std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage) {
-  if (splits_backward(shape.schedule)) {
-    const std::vector<double> equal(static_cast<std::size_t>(shape.chunks), 1.0);
-    const std::vector<std::int64_t> peak = known_runs(shape, stage)->peak(equal);
-    return std::accumulate(peak.begin(), peak.end(), std::int64_t{0});
-  }
-  return std::min(warmup(shape, stage) + 1, pieces(shape));
-}
-
-std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t stage,
-                                        const std::vector<double>& weights) {
-  assert(weights.size() == static_cast<std::size_t>(shape.chunks) && "a weight per chunk");
-  if (splits_backward(shape.schedule)) {
-    return known_runs(shape, stage)->peak(weights);
-  }
-  const std::int64_t first = peak_in_flight(shape, stage);
-  const bool equal = std::all_of(weights.begin(), weights.end(),
-                                 [&](double weight) { return weight == weights.front(); });
-  const std::int64_t pair = equal ? 0 : heaviest_pair(shape, first, weights);
-  std::vector<std::int64_t> by_chunk(weights.size());
-  for (std::int64_t c = 0; c < shape.chunks; ++c) {
-    by_chunk[static_cast<std::size_t>(c)] = in_flight(shape, c, first + pair, pair);
-  }
-  return by_chunk;
 }
 
 }  // namespace orrery::plan

@@ -45,6 +45,8 @@ struct PipelineShape {
   /// 1F1B and interleaved may run in pairs: after the warm-up a forward and a backward are one
   /// piece of work.
   bool pairs = false;
+
+  std::int64_t pieces() const { return microbatches * chunks; }  ///< T
 };
 PipelineShape pipeline_shape(const Plan& plan);
 std::int64_t chunks_of(const Plan& plan);
@@ -56,11 +58,15 @@ std::int64_t part_count(const PipelineShape& shape);
 std::int64_t part_of(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk);
 /// Whether the chunk hands its activations to the previous stage instead of the next.
 bool flows_back(const PipelineShape& shape, std::int64_t chunk);
+/// Whether chunk 0 of the stage hands its activations to chunk 1 of the same stage.
+bool turns(const PipelineShape& shape, std::int64_t stage);
 /// Whether the first and the last part of the model stand on one device, so that a tied embedding
 /// needs no copy.
 bool ends_meet(const Plan& plan);
-/// Whether weight gradients are pieces of work of their own.
+/// Whether weight gradients are pieces of work of their own, at times or always.
 bool splits_backward(Schedule schedule);
+/// Whether a forward of one chunk and a backward of another may be one piece of work.
+bool has_pairs(const PipelineShape& shape);
 
 enum class Direction : std::uint8_t {
   forward,
@@ -80,13 +86,14 @@ struct PipelineSlot {
   friend bool operator==(const PipelineSlot&, const PipelineSlot&) = default;
 };
 
-/// Pieces of work of one stage of gpipe, 1F1B and interleaved: 2 m v; in pairs m v + w.
+/// Pieces of work of one stage of a schedule with a warm-up (not listed as runs): 2 m v; in pairs
+/// m v + w.
 std::int64_t slot_count(const PipelineShape& shape, std::int64_t stage);
-/// The index-th piece of work of these three; 0 <= index < slot_count. O(1).
+/// The index-th piece of work of these; 0 <= index < slot_count. O(1).
 PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t index);
 
-/// Forwards before the first backward, less the one that precedes or accompanies it, of these
-/// three. O(1).
+/// Forwards before the first backward, less the one that precedes or accompanies it, of these; 0 of
+/// others. O(1).
 std::int64_t warmup(const PipelineShape& shape, std::int64_t stage);
 
 class RunList;
@@ -103,23 +110,9 @@ class StageSchedule {
 
  private:
   PipelineShape shape_;
-  std::int64_t stage_;
+  std::int64_t warmup_;
+  std::shared_ptr<const RunList> runs_;  ///< of schedules that are listed so
   std::int64_t size_;
-  std::shared_ptr<const RunList> runs_;  ///< of the schedules that split the backward
 };
-
-/// Most pieces (chunk, microbatch) whose forward has run and whose backward, W included, has not
-/// ended.
-///   gpipe T;  1F1B min(p - s, m);  interleaved min(w + 1, T);  zb-h1 min(p, m);  zb-v at most 2p;
-///   dualpipe at most p + 1
-std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage);
-
-/// Pieces in flight by chunk at the moment when sum over chunks of weights[c] * pieces[c] is
-/// largest (the first such). The sum is piecewise linear in time with corners where a run of p
-/// equal chunks (or of schedule_runs.h) ends, so only those are tried: O(v^2), O(v) for equal
-/// weights.
-/// weights: one non-negative number per chunk, such as the bytes that one piece keeps.
-std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t stage,
-                                        const std::vector<double>& weights);
 
 }  // namespace orrery::plan

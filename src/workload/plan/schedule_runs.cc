@@ -2,7 +2,6 @@
 #include "workload/plan/schedule_runs.h"
 
 #include <algorithm>
-#include <cassert>
 #include <deque>
 
 namespace orrery::plan {
@@ -15,47 +14,6 @@ constexpr std::size_t at(std::int64_t chunk) {
 bool runs_forward(Direction direction) {
   return direction == Direction::forward || direction == Direction::forward_backward;
 }
-
-/// Pieces in flight while a list of slots is replayed.
-class Replay {
- public:
-  explicit Replay(const std::vector<double>& weights) : weights_(weights), now_(weights.size()) {}
-
-  void jump(std::vector<std::int64_t> now) { now_ = std::move(now); }
-  const std::vector<std::int64_t>& now() const { return now_; }
-
-  void play(const RunList::Piece& piece) {
-    if (runs_forward(piece.direction)) {
-      ++now_[at(piece.chunk)];
-      weigh();
-    }
-    if (piece.direction == Direction::forward_backward) {
-      --now_[at(1 - piece.chunk)];
-    } else if (piece.direction == Direction::backward ||
-               piece.direction == Direction::weight_gradient) {
-      --now_[at(piece.chunk)];
-    }
-  }
-
-  std::vector<std::int64_t> peak() const { return peak_; }
-
- private:
-  void weigh() {
-    double sum = 0;
-    for (std::size_t c = 0; c < now_.size(); ++c) {
-      sum += weights_[c] * static_cast<double>(now_[c]);
-    }
-    if (sum > most_) {
-      most_ = sum;
-      peak_ = now_;
-    }
-  }
-
-  const std::vector<double>& weights_;
-  std::vector<std::int64_t> now_;
-  std::vector<std::int64_t> peak_;
-  double most_ = -1;
-};
 
 constexpr RunList::Piece forward(std::int64_t chunk) {
   return {Direction::forward, chunk};
@@ -72,21 +30,6 @@ constexpr RunList::Piece weights(std::int64_t chunk) {
 /// A forward of `chunk` and a backward of the other one.
 constexpr RunList::Piece both(std::int64_t chunk) {
   return {Direction::forward_backward, chunk};
-}
-
-RunList zb_h1(const PipelineShape& shape, std::int64_t stage) {
-  const std::int64_t m = shape.microbatches;
-  const std::int64_t ahead = std::min(shape.stages - 1 - stage, m);
-  const std::int64_t delaying = std::min(stage, m - ahead);
-  const std::int64_t late = std::min(ahead, stage - delaying);
-  RunList runs;
-  runs.add(ahead, {forward(0)});
-  runs.add(delaying, {forward(0), inputs(0)});
-  runs.add(m - ahead - delaying, {forward(0), inputs(0), weights(0)});
-  runs.add(late, {inputs(0)});
-  runs.add(ahead - late, {inputs(0), weights(0)});
-  runs.add(std::min(stage, m), {weights(0)});
-  return runs;
 }
 
 RunList zb_v(const PipelineShape& shape, std::int64_t stage) {
@@ -271,45 +214,29 @@ RunList RunList::with_fewer(std::int64_t microbatches) const {
   return fewer;
 }
 
-std::vector<std::int64_t> RunList::peak(const std::vector<double>& weights) const {
-  Replay replay(weights);
-  for (const Run& run : runs_) {
-    const std::vector<std::int64_t> before = replay.now();
-    const auto play = [&] {
-      for (const Place& place : run.places) {
-        replay.play(place.piece);
-      }
-    };
-    play();
-    if (run.times == 1) {
-      continue;
-    }
-    std::vector<std::int64_t> last = replay.now();
-    for (std::size_t c = 0; c < last.size(); ++c) {
-      last[c] += (last[c] - before[c]) * (run.times - 2);
-    }
-    replay.jump(std::move(last));
-    play();
-  }
-  return replay.peak();
+RunList zb_h1_runs(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t m = shape.microbatches;
+  const std::int64_t ahead = std::min(shape.stages - 1 - stage, m);
+  const std::int64_t delaying = std::min(stage, m - ahead);
+  const std::int64_t late = std::min(ahead, stage - delaying);
+  RunList runs;
+  runs.add(ahead, {forward(0)});
+  runs.add(delaying, {forward(0), inputs(0)});
+  runs.add(m - ahead - delaying, {forward(0), inputs(0), weights(0)});
+  runs.add(late, {inputs(0)});
+  runs.add(ahead - late, {inputs(0), weights(0)});
+  runs.add(std::min(stage, m), {weights(0)});
+  return runs;
 }
 
-RunList schedule_runs(const PipelineShape& shape, std::int64_t stage) {
+RunList zb_v_runs(const PipelineShape& shape, std::int64_t stage) {
   const std::int64_t m = shape.microbatches;
-  switch (shape.schedule) {
-    case Schedule::zb_h1:
-      return zb_h1(shape, stage);
-    case Schedule::zb_v:
-      return m < 2 * shape.stages - 1 ? zb_v(shape, stage).with_fewer(m) : zb_v(shape, stage);
-    case Schedule::dualpipe:
-      return m < shape.stages ? dualpipe(shape, stage).with_fewer(m) : dualpipe(shape, stage);
-    case Schedule::gpipe:
-    case Schedule::one_f_one_b:
-    case Schedule::interleaved:
-      break;
-  }
-  assert(false && "a schedule that splits the backward");
-  return {};
+  return m < 2 * shape.stages - 1 ? zb_v(shape, stage).with_fewer(m) : zb_v(shape, stage);
+}
+
+RunList dualpipe_runs(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t m = shape.microbatches;
+  return m < shape.stages ? dualpipe(shape, stage).with_fewer(m) : dualpipe(shape, stage);
 }
 
 }  // namespace orrery::plan

@@ -59,10 +59,6 @@ class RunList {
   /// The same order without microbatches from `microbatches` on.
   RunList with_fewer(std::int64_t microbatches) const;
 
-  /// Pieces in flight by chunk when their weighted sum is largest, the first such moment. Linear
-  /// from one repetition of a run to the next, so the first and last of each are tried.
-  std::vector<std::int64_t> peak(const std::vector<double>& weights) const;
-
  private:
   static constexpr std::size_t kChunks = 2;
   /// Pieces so far; a whole backward counts as both gradients.
@@ -97,7 +93,8 @@ class RunList {
   Counts counts_;
 };
 
-/// Requires zb_h1, zb_v or dualpipe.
-RunList schedule_runs(const PipelineShape& shape, std::int64_t stage);
+RunList zb_h1_runs(const PipelineShape& shape, std::int64_t stage);
+RunList zb_v_runs(const PipelineShape& shape, std::int64_t stage);
+RunList dualpipe_runs(const PipelineShape& shape, std::int64_t stage);
 
 }  // namespace orrery::plan

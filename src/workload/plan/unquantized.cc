@@ -17,29 +17,31 @@ struct Module {
   bool (*holds)(const zoo::ModelOperator& op);
 };
 
+using Role = graph::OperatorRole;
+
 bool is_attention(const zoo::ModelOperator& op) {
-  static constexpr std::array<std::string_view, 11> kProjections{
-      "qkv_gemm",  "q_gemm",    "kv_gemm",     "q_a_gemm",     "q_b_gemm",          "kv_a_gemm",
-      "kv_b_gemm", "proj_gemm", "proj_a_gemm", "index_q_gemm", "index_weights_gemm"};
-  return std::find(kProjections.begin(), kProjections.end(), op.name) != kProjections.end();
+  const bool projects = (op.role >= Role::project_qkv && op.role <= Role::key_value_up) ||
+                        op.role == Role::project_groups || op.role == Role::project_out ||
+                        op.role == Role::index_project;
+  return projects && op.branch == graph::Branch::attention && op.depth == 0;
 }
 bool is_dense_mlp(const zoo::ModelOperator& op) {
-  return op.name == "fc1_gemm" || op.name == "fc2_gemm";
+  return op.branch == graph::Branch::mlp && op.depth == 0;
 }
 bool is_expert(const zoo::ModelOperator& op) {
   return op.expert;
 }
 bool is_shared_expert(const zoo::ModelOperator& op) {
-  return op.name.starts_with("shared_");
+  return op.branch == graph::Branch::shared_expert && op.depth == 0;
 }
 bool is_latent(const zoo::ModelOperator& op) {
-  return op.name == "latent_down_gemm" || op.name == "latent_up_gemm";
+  return (op.role == Role::latent_down || op.role == Role::latent_up) && op.depth == 0;
 }
 bool is_mamba(const zoo::ModelOperator& op) {
-  return op.name.starts_with("mamba_");
+  return op.branch == graph::Branch::mamba && op.depth == 0;
 }
 bool is_prediction(const zoo::ModelOperator& op) {
-  return op.name.starts_with("mtp_");
+  return op.depth > 0;
 }
 
 constexpr std::array kModules{

@@ -193,7 +193,8 @@ struct Mamba {
 /// Architecture of a model. Fields that a family lacks keep their default.
 struct Model {
   std::string name;
-  std::string model_type;          ///< as in config.json: gpt2, llama, ...
+  std::string model_type;          ///< as in families.h: gpt2, llama, ...
+  std::vector<std::string> notes;  ///< what its file says that is not read as it stands
   std::int64_t layers = 0;         ///< L
   std::int64_t hidden = 0;         ///< H
   std::int64_t heads = 0;          ///< query heads

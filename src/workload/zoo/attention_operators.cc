@@ -20,12 +20,13 @@ double pairs_of(const Shapes& shapes) {
 
 /// Activation-by-activation product of every head: no weight, nothing saved beyond its inputs.
 /// `width`: of a head.
-ModelOperator head_gemm(std::string name, const Shapes& shapes, std::int64_t n, std::int64_t k,
-                        std::int64_t width) {
+ModelOperator head_gemm(std::string name, Role role, const Shapes& shapes, std::int64_t n,
+                        std::int64_t k, std::int64_t width) {
   const std::int64_t batch = shapes.options.microbatch * shapes.model.heads;
   const std::int64_t m = shapes.queries;
   ModelOperator op;
   op.name = std::move(name);
+  op.role = role;
   op.kind = graph::OperatorKind::gemm;
   op.gemm = {.batch = batch, .m = m, .n = n, .k = k};
   op.gemm_split = GemmSplit::heads;
@@ -39,8 +40,9 @@ ModelOperator head_gemm(std::string name, const Shapes& shapes, std::int64_t n, 
   return op;
 }
 
-ModelOperator core_streaming(std::string name, graph::OperatorKind kind, const Traffic& traffic) {
-  ModelOperator op = streaming(std::move(name), kind, Split::tensor, traffic);
+ModelOperator core_streaming(std::string name, Role role, graph::OperatorKind kind,
+                             const Traffic& traffic) {
+  ModelOperator op = streaming(std::move(name), role, kind, Split::tensor, traffic);
   op.recompute = RecomputeGroup::selective;
   return op;
 }
@@ -68,8 +70,9 @@ ModelOperator softmax(const Shapes& shapes, Bytes square, Bytes mask) {
                         .forward_kernels = 3 + converting,
                         .backward = conversions + (3 + 2 + 2) * single + mask,
                         .backward_kernels = 3 + converting};
-  ModelOperator op = core_streaming("scale_mask_softmax", graph::OperatorKind::softmax,
-                                    shapes.options.fused_softmax ? fused : unfused);
+  ModelOperator op =
+      core_streaming("scale_mask_softmax", Role::softmax, graph::OperatorKind::softmax,
+                     shapes.options.fused_softmax ? fused : unfused);
   op.saved = shapes.options.fused_softmax || converting == 0 ? square : square + single;
   return op;
 }
@@ -92,25 +95,27 @@ void append_unfused(Operators& operators, const Shapes& shapes) {
   const Bytes square = elements * shapes.element.value();
   const Bytes mask = elements;  // one byte per element
 
-  operators.push_back(
-      head_gemm("score_gemm", shapes, keys, shapes.model.head_dim, shapes.model.head_dim));
+  operators.push_back(head_gemm("score_gemm", Role::scores, shapes, keys, shapes.model.head_dim,
+                                shapes.model.head_dim));
   operators.back().query = shapes.wide(shapes.query);
   operators.back().key_value = key_value_tensor(shapes);
   operators.push_back(softmax(shapes, square, mask));
   operators.back().parameters = shapes.model.sinks ? shapes.model.heads : 0;
   if (shapes.model.attention_dropout > 0) {
-    ModelOperator dropout = core_streaming("attention_dropout", graph::OperatorKind::elementwise,
-                                           {.forward = 2 * square + mask,
-                                            .forward_kernels = 1,
-                                            .backward = 2 * square + mask,
-                                            .backward_kernels = 1});
+    ModelOperator dropout =
+        core_streaming("attention_dropout", Role::score_dropout, graph::OperatorKind::elementwise,
+                       {.forward = 2 * square + mask,
+                        .forward_kernels = 1,
+                        .backward = 2 * square + mask,
+                        .backward_kernels = 1});
     dropout.saved = mask + square;  // its output is an input of context_gemm
     operators.push_back(dropout);
   }
-  operators.push_back(head_gemm("context_gemm", shapes, shapes.value_dim, keys, shapes.value_dim));
+  operators.push_back(
+      head_gemm("context_gemm", Role::context, shapes, shapes.value_dim, keys, shapes.value_dim));
   // [B, a, S, d] -> [S, B, a d], contiguous; backward reads through strides.
   operators.push_back(
-      core_streaming("context_transpose", graph::OperatorKind::elementwise,
+      core_streaming("context_transpose", Role::transpose_context, graph::OperatorKind::elementwise,
                      {.forward = 2 * shapes.wide(shapes.context), .forward_kernels = 1}));
 }
 
@@ -126,7 +131,7 @@ ModelOperator flash_attention(const Shapes& shapes) {
   const Bytes row_sums = graph::size_of(graph::DataType::fp32) * shapes.tokens * shapes.model.heads;
   const Bytes read = shapes.wide(shapes.query) + key_value_tensor(shapes);
   const Bytes output = shapes.wide(shapes.context);
-  ModelOperator op = core_streaming("flash_attention", graph::OperatorKind::attention,
+  ModelOperator op = core_streaming("flash_attention", Role::attend, graph::OperatorKind::attention,
                                     {.forward = read + output + row_sums,
                                      .forward_kernels = 1,
                                      .backward = 2 * read + 2 * output + row_sums,

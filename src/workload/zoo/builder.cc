@@ -29,6 +29,12 @@ graph::TokenRoute token_route(const Model& model) {
   return {model.top_k, model.expert_groups, model.chosen_groups};
 }
 
+void mark(Operators& operators, std::size_t first, Branch branch) {
+  for (std::size_t i = first; i < operators.size(); ++i) {
+    operators[i].branch = operators[i].branch == Branch::none ? branch : operators[i].branch;
+  }
+}
+
 LayerKind kind_of(const Model& model, int kind) {
   assert(kind >= 0 && "an index of layer_kinds");
   return model.kinds.empty() ? LayerKind{} : model.kinds.at(static_cast<std::size_t>(kind));
@@ -48,10 +54,11 @@ std::vector<std::int64_t> layers_by_kind(const Model& model) {
   return counts;
 }
 
-ModelOperator streaming(std::string name, graph::OperatorKind kind, Split split,
+ModelOperator streaming(std::string name, Role role, graph::OperatorKind kind, Split split,
                         const Traffic& traffic) {
   ModelOperator op;
   op.name = std::move(name);
+  op.role = role;
   op.kind = kind;
   op.split = split;
   op.forward_bytes = traffic.forward;
@@ -61,11 +68,12 @@ ModelOperator streaming(std::string name, graph::OperatorKind kind, Split split,
   return op;
 }
 
-ModelOperator weight_gemm(std::string name, const Shapes& shapes, std::int64_t out, std::int64_t in,
-                          GemmSplit split) {
+ModelOperator weight_gemm(std::string name, Role role, const Shapes& shapes, std::int64_t out,
+                          std::int64_t in, GemmSplit split) {
   assert(split != GemmSplit::heads && "heads split a product of activations");
   ModelOperator op;
   op.name = std::move(name);
+  op.role = role;
   op.kind = graph::OperatorKind::gemm;
   op.gemm = {.batch = 1, .m = shapes.tokens, .n = out, .k = in};
   op.gemm_split = split;
@@ -90,21 +98,21 @@ std::int64_t norm_parameters(const Model& model, std::int64_t width) {
   return width * (model.norm == NormKind::layer_norm ? 2 : 1);
 }
 
-ModelOperator norm(std::string name, const Shapes& shapes) {
+ModelOperator norm(std::string name, Role role, const Shapes& shapes) {
   // The gradient of the residual branch is added to dx (reads two, writes one).
-  ModelOperator op = norm(std::move(name), shapes, shapes.model.hidden);
+  ModelOperator op = norm(std::move(name), role, shapes, shapes.model.hidden);
   op.backward_bytes += 3 * shapes.hidden_tensor;
   ++op.backward_kernels;
   return op;
 }
 
-ModelOperator norm(std::string name, const Shapes& shapes, std::int64_t width) {
+ModelOperator norm(std::string name, Role role, const Shapes& shapes, std::int64_t width) {
   const Bytes x = shapes.wide(width);
   // Forward reads x and writes y. Backward: partial sums of the scale's (and shift's) gradient read
   // x and dy, their reduction is small; dx reads x and dy and writes. Statistics (two values per
   // row) are left out.
   ModelOperator op = streaming(
-      std::move(name), graph::OperatorKind::norm, Split::sequence,
+      std::move(name), role, graph::OperatorKind::norm, Split::sequence,
       {.forward = 2 * x, .forward_kernels = 1, .backward = (2 + 3) * x, .backward_kernels = 3});
   op.gemm.k = width;  // the row length, on which a norm's bandwidth depends
   op.saved = x;

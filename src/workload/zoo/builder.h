@@ -11,6 +11,8 @@
 namespace orrery::zoo {
 
 using Operators = std::vector<ModelOperator>;
+using Role = graph::OperatorRole;
+using graph::Branch;
 
 /// Extents of one microbatch and the sizes of the tensors that operators stream, at t = 1.
 struct Shapes {
@@ -38,6 +40,9 @@ struct Shapes {
   Bytes hidden_mask;       ///< T x H of one byte: a dropout mask
 };
 
+/// Gives operators from `first` on to the branch, but for those that one has already.
+void mark(Operators& operators, std::size_t first, Branch branch);
+
 /// The layer kind with this index. Requires 0 <= kind < number of layer_kinds(model).
 LayerKind kind_of(const Model& model, int kind);
 
@@ -53,19 +58,19 @@ struct Traffic {
 };
 
 /// A memory-bound operator.
-ModelOperator streaming(std::string name, graph::OperatorKind kind, Split split,
+ModelOperator streaming(std::string name, Role role, graph::OperatorKind kind, Split split,
                         const Traffic& traffic);
 
 /// Y[T, out] = X[T, in] W[in, out]; saves X. Column-parallel GEMMs `enter` and keep X like a norm
 /// does (Split::sequence); row-parallel ones `leave` and their X is split over t. With
 /// GemmSplit::none every rank has the whole weight and handles its own tokens.
-ModelOperator weight_gemm(std::string name, const Shapes& shapes, std::int64_t out, std::int64_t in,
-                          GemmSplit split);
+ModelOperator weight_gemm(std::string name, Role role, const Shapes& shapes, std::int64_t out,
+                          std::int64_t in, GemmSplit split);
 
 /// LayerNorm or RMSNorm over rows of `width`; over H with the sum of the two gradients that meet at
 /// its input, the residual branch's and its own.
-ModelOperator norm(std::string name, const Shapes& shapes);
-ModelOperator norm(std::string name, const Shapes& shapes, std::int64_t width);
+ModelOperator norm(std::string name, Role role, const Shapes& shapes);
+ModelOperator norm(std::string name, Role role, const Shapes& shapes, std::int64_t width);
 /// Parameters of a norm over `width` elements.
 std::int64_t norm_parameters(const Model& model, std::int64_t width);
 
@@ -82,9 +87,8 @@ void append_compressed_attention(Operators& operators, const Shapes& shapes);
 void append_mamba(Operators& operators, const Shapes& shapes);
 /// From the norm's output to H: router, dispatch, experts, combine, shared expert.
 void append_experts(Operators& operators, const Shapes& shapes);
-/// fc1, activation, fc2 of inner width `ffn`; their names begin with `prefix`.
-void append_mlp(Operators& operators, const Shapes& shapes, const std::string& prefix,
-                std::int64_t ffn);
+/// fc1, activation, fc2 of inner width `ffn`, of the MLP or the shared expert ("shared_fc1_gemm").
+void append_mlp(Operators& operators, const Shapes& shapes, Branch branch, std::int64_t ffn);
 
 /// The matrices of LayerKind::widths, after the interaction when there is one.
 void append_tower(Operators& operators, const Shapes& shapes);

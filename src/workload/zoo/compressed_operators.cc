@@ -29,37 +29,41 @@ namespace orrery::zoo {
 namespace {
 
 /// A product with weights on every rank of what an operator before has saved.
-ModelOperator shared_gemm(const std::string& name, const Shapes& shapes, std::int64_t out,
-                          std::int64_t in) {
-  ModelOperator op = weight_gemm(name, shapes, out, in, GemmSplit::none);
+ModelOperator shared_gemm(const std::string& name, Role role, const Shapes& shapes,
+                          std::int64_t out, std::int64_t in) {
+  ModelOperator op = weight_gemm(name, role, shapes, out, in, GemmSplit::none);
   op.saved = Bytes(0);
   return op;
 }
 
 /// Returns the rotation of `width` columns; fused in place, unfused as rotary() of
 /// layer_operators.cc.
-ModelOperator rotation(const std::string& name, const Shapes& shapes, std::int64_t width) {
+ModelOperator rotation(const std::string& name, Role role, const Shapes& shapes,
+                       std::int64_t width) {
   const bool fused = shapes.options.fused_kernels;
   const Bytes traffic = (fused ? 2 : 10) * shapes.wide(width);
   const int kernels = fused ? 1 : 10;
-  return streaming(name, graph::OperatorKind::elementwise, Split::tensor,
+  return streaming(name, role, graph::OperatorKind::elementwise, Split::tensor,
                    {traffic, kernels, traffic, kernels});
 }
 
 void append_queries(Operators& operators, const Shapes& shapes) {
   const Model& m = shapes.model;
   const CompressedAttention& c = m.compressed;
-  operators.push_back(weight_gemm("q_a_gemm", shapes, c.query_rank, m.hidden, GemmSplit::none));
-  operators.push_back(norm("q_a_norm", shapes, c.query_rank));
   operators.push_back(
-      weight_gemm("q_b_gemm", shapes, shapes.query, c.query_rank, GemmSplit::column));
-  operators.push_back(shared_gemm("kv_gemm", shapes, shapes.key, m.hidden));
-  operators.push_back(norm("kv_norm", shapes, shapes.key));
-  operators.push_back(norm("query_norm", shapes, shapes.query));
+      weight_gemm("q_a_gemm", Role::query_down, shapes, c.query_rank, m.hidden, GemmSplit::none));
+  operators.push_back(norm("q_a_norm", Role::norm_latent, shapes, c.query_rank));
+  operators.push_back(weight_gemm("q_b_gemm", Role::query_up, shapes, shapes.query, c.query_rank,
+                                  GemmSplit::column));
+  operators.push_back(
+      shared_gemm("kv_gemm", Role::project_key_value, shapes, shapes.key, m.hidden));
+  operators.push_back(norm("kv_norm", Role::norm_keys, shapes, shapes.key));
+  operators.push_back(norm("query_norm", Role::norm_queries, shapes, shapes.query));
   operators.back().split = Split::tensor;
   operators.back().gemm.k = m.head_dim;
   operators.back().parameters = 0;
-  operators.push_back(rotation("query_rotary", shapes, (m.heads + 1) * c.rotary));
+  operators.push_back(
+      rotation("query_rotary", Role::rotate_latent, shapes, (m.heads + 1) * c.rotary));
   operators.back().saved = shapes.wide(shapes.query + shapes.key);
 }
 
@@ -72,16 +76,17 @@ void append_compressor(Operators& operators, const Shapes& shapes, const std::st
   const Model& m = shapes.model;
   const LayerKind& kind = shapes.kind;
   const std::int64_t series = (kind.chosen > 0 ? 2 : 1) * width;
-  operators.push_back(shared_gemm(prefix + "compress_gemm", shapes, 2 * series, m.hidden));
+  operators.push_back(
+      shared_gemm(prefix + "compress_gemm", Role::compress_project, shapes, 2 * series, m.hidden));
   const bool fused = shapes.options.fused_kernels;
   const Bytes half = shapes.wide(series);
   const Bytes keys = shapes.tensor(shapes.tokens / kind.compression, width);
-  ModelOperator op =
-      streaming(prefix + "compress", graph::OperatorKind::elementwise, Split::sequence,
-                {.forward = (fused ? 2 : 8) * half + 5 * keys,
-                 .forward_kernels = fused ? 2 : 6,
-                 .backward = (fused ? 4 : 9) * half + 8 * keys,
-                 .backward_kernels = fused ? 3 : 9});
+  ModelOperator op = streaming(prefix + "compress", Role::compress,
+                               graph::OperatorKind::elementwise, Split::sequence,
+                               {.forward = (fused ? 2 : 8) * half + 5 * keys,
+                                .forward_kernels = fused ? 2 : 6,
+                                .backward = (fused ? 4 : 9) * half + 8 * keys,
+                                .backward_kernels = fused ? 3 : 9});
   op.saved = 2 * half + 2 * keys;  // its input, the norm's input, the keys
   op.parameters = kind.compression * series + norm_parameters(m, width);
   operators.push_back(op);
@@ -97,11 +102,12 @@ ModelOperator index_scores(const Shapes& shapes) {
   const Bytes read = shapes.wide(c.index_heads * (c.index_dim + 1)) +
                      shapes.tensor(shapes.tokens / shapes.kind.compression, c.index_dim);
   const Bytes passes = shapes.options.fused_kernels ? scores : (1 + 4 * c.index_heads) * scores;
-  ModelOperator op = streaming("index_scores", graph::OperatorKind::attention, Split::sequence,
-                               {.forward = read + passes,
-                                .forward_kernels = shapes.options.fused_kernels ? 1 : 4,
-                                .backward = 2 * read + passes,
-                                .backward_kernels = shapes.options.fused_kernels ? 1 : 4});
+  ModelOperator op =
+      streaming("index_scores", Role::index_scores, graph::OperatorKind::attention, Split::sequence,
+                {.forward = read + passes,
+                 .forward_kernels = shapes.options.fused_kernels ? 1 : 4,
+                 .backward = 2 * read + passes,
+                 .backward_kernels = shapes.options.fused_kernels ? 1 : 4});
   op.recompute = RecomputeGroup::selective;
   op.gemm = {.batch = shapes.options.microbatch * c.index_heads,
              .m = shapes.queries,
@@ -120,10 +126,11 @@ ModelOperator index_scores(const Shapes& shapes) {
 ModelOperator index_top_k(const Shapes& shapes) {
   const std::int64_t keys = shapes.options.sequence / shapes.kind.compression;
   const Bytes number = graph::size_of(graph::DataType::fp32) * shapes.tokens;
-  ModelOperator op = streaming("index_top_k", graph::OperatorKind::elementwise, Split::sequence,
-                               {.forward = number * (keys + std::min(keys, shapes.kind.chosen)),
-                                .forward_kernels = 1,
-                                .backward_kernels = 0});
+  ModelOperator op =
+      streaming("index_top_k", Role::index_top_k, graph::OperatorKind::elementwise, Split::sequence,
+                {.forward = number * (keys + std::min(keys, shapes.kind.chosen)),
+                 .forward_kernels = 1,
+                 .backward_kernels = 0});
   op.recompute = RecomputeGroup::selective;
   op.saved = number * std::min(keys, shapes.kind.chosen);
   return op;
@@ -132,12 +139,13 @@ ModelOperator index_top_k(const Shapes& shapes) {
 void append_indexer(Operators& operators, const Shapes& shapes) {
   const Model& m = shapes.model;
   const CompressedAttention& c = m.compressed;
-  operators.push_back(
-      shared_gemm("index_q_gemm", shapes, c.index_heads * c.index_dim, c.query_rank));
-  operators.push_back(
-      rotation("index_rotary", shapes, c.index_heads * std::min(c.rotary, c.index_dim)));
+  operators.push_back(shared_gemm("index_q_gemm", Role::index_project, shapes,
+                                  c.index_heads * c.index_dim, c.query_rank));
+  operators.push_back(rotation("index_rotary", Role::index_rotate, shapes,
+                               c.index_heads * std::min(c.rotary, c.index_dim)));
   operators.back().split = Split::sequence;
-  operators.push_back(shared_gemm("index_weights_gemm", shapes, c.index_heads, m.hidden));
+  operators.push_back(
+      shared_gemm("index_weights_gemm", Role::index_project, shapes, c.index_heads, m.hidden));
   append_compressor(operators, shapes, "index_", c.index_dim);
   operators.push_back(index_scores(shapes));
   operators.push_back(index_top_k(shapes));
@@ -146,7 +154,7 @@ void append_indexer(Operators& operators, const Shapes& shapes) {
 /// g products of T x (a d / g) x r.
 ModelOperator grouped_projection(const Shapes& shapes) {
   const CompressedAttention& c = shapes.model.compressed;
-  ModelOperator op = weight_gemm("proj_a_gemm", shapes, c.output_rank,
+  ModelOperator op = weight_gemm("proj_a_gemm", Role::project_groups, shapes, c.output_rank,
                                  shapes.context / c.output_groups, GemmSplit::none);
   op.gemm.batch = c.output_groups;
   op.gemm_split = GemmSplit::heads;
@@ -172,10 +180,10 @@ void append_compressed_attention(Operators& operators, const Shapes& shapes) {
     append_indexer(operators, shapes);
   }
   append_attention(operators, shapes);
-  operators.push_back(rotation("output_rotary", shapes, m.heads * c.rotary));
+  operators.push_back(rotation("output_rotary", Role::rotate_back, shapes, m.heads * c.rotary));
   operators.push_back(grouped_projection(shapes));
-  operators.push_back(
-      weight_gemm("proj_gemm", shapes, m.hidden, c.output_groups * c.output_rank, GemmSplit::row));
+  operators.push_back(weight_gemm("proj_gemm", Role::project_out, shapes, m.hidden,
+                                  c.output_groups * c.output_rank, GemmSplit::row));
 }
 
 }  // namespace orrery::zoo

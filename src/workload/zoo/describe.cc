@@ -109,8 +109,12 @@ std::string flops_of_token(const Model& m) {
 }  // namespace
 
 std::string describe(const Model& model) {
-  return fmt::format("{} ({})\n", model.name, model.model_type) + shape_of(model) +
-         parameters_of(model) + flops_of_token(model);
+  std::string text = fmt::format("{} ({})\n", model.name, model.model_type) + shape_of(model) +
+                     parameters_of(model) + flops_of_token(model);
+  for (const std::string& note : model.notes) {
+    text += "note: " + note + "\n";
+  }
+  return text;
 }
 
 }  // namespace orrery::zoo

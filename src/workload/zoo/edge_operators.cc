@@ -12,17 +12,18 @@ namespace {
 /// every rank handles every token.
 void append_token_embedding(Operators& operators, const Shapes& shapes) {
   const Bytes x = shapes.hidden_tensor;
-  ModelOperator gather =
-      streaming("token_embedding", graph::OperatorKind::embedding, Split::none,
-                {.forward = 2 * x, .forward_kernels = 1, .backward = 3 * x, .backward_kernels = 1});
+  ModelOperator gather = streaming(
+      "token_embedding", Role::token_embedding, graph::OperatorKind::embedding, Split::none,
+      {.forward = 2 * x, .forward_kernels = 1, .backward = 3 * x, .backward_kernels = 1});
   gather.gemm_split = GemmSplit::row;
   gather.boundary = TensorBoundary::leave;
   gather.parameters = shapes.vocab * shapes.model.hidden;
   operators.push_back(gather);
 
   const Bytes table = shapes.tensor(shapes.vocab, shapes.model.hidden);
-  operators.push_back(streaming("embedding_gradient_zero", graph::OperatorKind::elementwise,
-                                Split::tensor, {.backward = table, .backward_kernels = 1}));
+  operators.push_back(streaming("embedding_gradient_zero", Role::clear_table_gradient,
+                                graph::OperatorKind::elementwise, Split::tensor,
+                                {.backward = table, .backward_kernels = 1}));
 }
 
 /// Gathers S rows per sequence (reads and writes T x H) and adds them (reads two, writes one).
@@ -30,7 +31,8 @@ void append_token_embedding(Operators& operators, const Shapes& shapes) {
 ModelOperator position_embedding(const Shapes& shapes) {
   const Bytes x = shapes.hidden_tensor;
   ModelOperator op =
-      streaming("position_embedding", graph::OperatorKind::embedding, Split::sequence,
+      streaming("position_embedding", Role::position_embedding, graph::OperatorKind::embedding,
+                Split::sequence,
                 {.forward = 5 * x, .forward_kernels = 2, .backward = 3 * x, .backward_kernels = 1});
   op.parameters = (shapes.model.max_positions + shapes.model.extra_positions) * shapes.model.hidden;
   return op;
@@ -42,8 +44,8 @@ ModelOperator patch_gemm(const Shapes& shapes) {
   const Model& model = shapes.model;
   Shapes patches = shapes;
   patches.tokens = std::max(std::int64_t{1}, shapes.tokens - shapes.options.microbatch);
-  ModelOperator op =
-      weight_gemm("patch_gemm", patches, model.hidden, model.patches.width(), GemmSplit::none);
+  ModelOperator op = weight_gemm("patch_gemm", Role::patch_projection, patches, model.hidden,
+                                 model.patches.width(), GemmSplit::none);
   op.parameters += 2 * model.hidden;  // bias, class token
   return op;
 }
@@ -55,8 +57,8 @@ ModelOperator table_lookup(const Shapes& shapes) {
   const auto tables = static_cast<std::int64_t>(model.tables.size());
   const Bytes rows = shapes.wide(tables * model.hidden);
   const Bytes read = rows * model.pooling;
-  ModelOperator op = streaming("table_lookup", graph::OperatorKind::embedding, Split::none,
-                               {read + rows, 1, rows + 2 * read, 1});
+  ModelOperator op = streaming("table_lookup", Role::table_lookup, graph::OperatorKind::embedding,
+                               Split::none, {read + rows, 1, rows + 2 * read, 1});
   op.gemm_split = GemmSplit::row;
   op.boundary = TensorBoundary::leave;
   for (const std::int64_t table : model.tables) {
@@ -69,8 +71,9 @@ ModelOperator table_lookup(const Shapes& shapes) {
 ModelOperator relative_bias(const Shapes& shapes) {
   const std::int64_t keys = shapes.options.sequence;
   const Bytes square = shapes.tensor(shapes.queries, keys) * shapes.model.heads;
-  ModelOperator op = streaming("relative_position_bias", graph::OperatorKind::embedding,
-                               Split::tensor, {2 * square, 2, 2 * square, 2});
+  ModelOperator op =
+      streaming("relative_position_bias", Role::relative_bias, graph::OperatorKind::embedding,
+                Split::tensor, {2 * square, 2, 2 * square, 2});
   op.parameters = 2 * shapes.model.relative_buckets * shapes.model.heads;
   return op;
 }
@@ -78,16 +81,18 @@ ModelOperator relative_bias(const Shapes& shapes) {
 /// A second table's rows, added.
 ModelOperator type_embedding(const Shapes& shapes) {
   const Bytes x = shapes.hidden_tensor;
-  ModelOperator op = streaming("type_embedding", graph::OperatorKind::embedding, Split::sequence,
-                               {5 * x, 2, 3 * x, 1});
+  ModelOperator op =
+      streaming("type_embedding", Role::type_embedding, graph::OperatorKind::embedding,
+                Split::sequence, {5 * x, 2, 3 * x, 1});
   op.parameters = shapes.model.token_types * shapes.model.hidden;
   return op;
 }
 
 ModelOperator embedding_dropout(const Shapes& shapes) {
   const Bytes traffic = 2 * shapes.hidden_tensor + shapes.hidden_mask;
-  ModelOperator op = streaming("embedding_dropout", graph::OperatorKind::elementwise,
-                               Split::sequence, {traffic, 1, traffic, 1});
+  ModelOperator op =
+      streaming("embedding_dropout", Role::embedding_dropout, graph::OperatorKind::elementwise,
+                Split::sequence, {traffic, 1, traffic, 1});
   op.saved = shapes.hidden_mask;
   return op;
 }
@@ -103,19 +108,21 @@ ModelOperator cross_entropy(const Shapes& shapes) {
   const Bytes single = graph::size_of(graph::DataType::fp32) * shapes.tokens * shapes.vocab;
   const Bytes logits = shapes.tensor(shapes.tokens, shapes.vocab);
   if (shapes.options.fused_cross_entropy) {
-    ModelOperator op = streaming("cross_entropy", graph::OperatorKind::loss, Split::tensor,
-                                 {.forward = 3 * logits,
-                                  .forward_kernels = 2,
-                                  .backward = 2 * logits,
-                                  .backward_kernels = 1});
+    ModelOperator op =
+        streaming("cross_entropy", Role::cross_entropy, graph::OperatorKind::loss, Split::tensor,
+                  {.forward = 3 * logits,
+                   .forward_kernels = 2,
+                   .backward = 2 * logits,
+                   .backward_kernels = 1});
     op.saved = logits;
     return op;
   }
-  ModelOperator op = streaming("cross_entropy", graph::OperatorKind::loss, Split::tensor,
-                               {.forward = logits + (1 + 1 + 2 + 2 + 1 + 2) * single,
-                                .forward_kernels = 18,
-                                .backward = (2 + 1) * single + logits,
-                                .backward_kernels = 6});
+  ModelOperator op =
+      streaming("cross_entropy", Role::cross_entropy, graph::OperatorKind::loss, Split::tensor,
+                {.forward = logits + (1 + 1 + 2 + 2 + 1 + 2) * single,
+                 .forward_kernels = 18,
+                 .backward = (2 + 1) * single + logits,
+                 .backward_kernels = 6});
   op.saved = single;
   return op;
 }
@@ -125,17 +132,21 @@ ModelOperator cross_entropy(const Shapes& shapes) {
 void append_transform(Operators& operators, const Shapes& shapes) {
   const Model& model = shapes.model;
   const std::int64_t hidden = model.hidden;
-  operators.push_back(weight_gemm("transform_gemm", shapes, hidden, hidden, GemmSplit::none));
+  operators.push_back(
+      weight_gemm("transform_gemm", Role::transform, shapes, hidden, hidden, GemmSplit::none));
   operators.push_back(activation(shapes, shapes.tokens, hidden, true));
   operators.back().name.insert(0, "transform_");
+  operators.back().role = Role::transform;
   operators.back().split = Split::sequence;
   operators.back().parameters = hidden;
-  operators.push_back(norm("transform_norm", shapes, hidden));
+  operators.push_back(norm("transform_norm", Role::norm_other, shapes, hidden));
   Shapes first = shapes;
   first.tokens = shapes.options.microbatch;
-  operators.push_back(weight_gemm("pooler_gemm", first, hidden, hidden, GemmSplit::none));
+  operators.push_back(
+      weight_gemm("pooler_gemm", Role::pooler, first, hidden, hidden, GemmSplit::none));
   operators.back().parameters += hidden;
-  operators.push_back(weight_gemm("sentence_gemm", first, 2, hidden, GemmSplit::none));
+  operators.push_back(
+      weight_gemm("sentence_gemm", Role::classifier, first, 2, hidden, GemmSplit::none));
   operators.back().parameters += 2;
 }
 
@@ -145,7 +156,8 @@ void append_classes(Operators& operators, const Shapes& shapes) {
   Shapes first = shapes;
   first.tokens = shapes.options.microbatch;
   first.vocab = model.vocab;
-  operators.push_back(weight_gemm("class_gemm", first, model.vocab, model.hidden, GemmSplit::none));
+  operators.push_back(weight_gemm("class_gemm", Role::classifier, first, model.vocab, model.hidden,
+                                  GemmSplit::none));
   operators.back().parameters += model.head_bias ? model.vocab : 0;
   operators.push_back(cross_entropy(first));
   operators.back().kind = graph::OperatorKind::elementwise;  // no vocabulary is split
@@ -155,8 +167,8 @@ void append_classes(Operators& operators, const Shapes& shapes) {
 /// Logits and loss of T rows. `parameters`: of the output projection, unless it is shared.
 void append_logits(Operators& operators, const Shapes& shapes, bool shared) {
   const Model& model = shapes.model;
-  operators.push_back(
-      weight_gemm("logits_gemm", shapes, shapes.vocab, model.hidden, GemmSplit::column));
+  operators.push_back(weight_gemm("logits_gemm", Role::logits, shapes, shapes.vocab, model.hidden,
+                                  GemmSplit::column));
   if (shared) {
     operators.back().parameters = 0;
   }
@@ -167,7 +179,8 @@ void append_logits(Operators& operators, const Shapes& shapes, bool shared) {
 /// hidden states and of the next tokens' embedding, a 2H x H projection of both, layers, final
 /// norm; table and output projection are those of the model. As in Megatron-LM, after the last
 /// layer.
-void append_prediction(Operators& operators, const Model& model, const ShapeOptions& options) {
+void append_prediction(Operators& operators, const Model& model, const ShapeOptions& options,
+                       int depth) {
   const Shapes shapes(model, options);
   const std::size_t first = operators.size();
   append_token_embedding(operators, shapes);
@@ -176,10 +189,10 @@ void append_prediction(Operators& operators, const Model& model, const ShapeOpti
   if (model.streams > 1) {
     append_stream_combine(operators, shapes);
   } else {
-    operators.push_back(norm("hidden_norm", shapes));
-    operators.push_back(norm("embedding_norm", shapes, model.hidden));
-    operators.push_back(
-        weight_gemm("combine_gemm", shapes, model.hidden, 2 * model.hidden, GemmSplit::column));
+    operators.push_back(norm("hidden_norm", Role::norm_other, shapes));
+    operators.push_back(norm("embedding_norm", Role::norm_other, shapes, model.hidden));
+    operators.push_back(weight_gemm("combine_gemm", Role::join_project, shapes, model.hidden,
+                                    2 * model.hidden, GemmSplit::column));
   }
   for (const int kind : prediction_layers(model)) {
     const Operators layer = layer_operators(model, options, kind);
@@ -188,10 +201,11 @@ void append_prediction(Operators& operators, const Model& model, const ShapeOpti
   if (model.streams > 1) {
     append_stream_head(operators, shapes);
   }
-  operators.push_back(norm("final_norm", shapes, model.hidden));
+  operators.push_back(norm("final_norm", Role::norm_final, shapes, model.hidden));
   append_logits(operators, shapes, true);
   for (std::size_t i = first; i < operators.size(); ++i) {
     operators[i].name.insert(0, "mtp_");
+    operators[i].depth = depth;
   }
 }
 
@@ -224,7 +238,7 @@ std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOp
     operators.push_back(relative_bias(shapes));
   }
   if (model.embedding_norm) {
-    operators.push_back(norm("embedding_norm", shapes, model.hidden));
+    operators.push_back(norm("embedding_norm", Role::norm_other, shapes, model.hidden));
   }
   if (model.embedding_dropout > 0) {
     operators.push_back(embedding_dropout(shapes));
@@ -240,15 +254,15 @@ std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions
   Operators operators;
   if (model.head == HeadKind::click) {
     const Bytes logits = graph::size_of(graph::DataType::fp32) * shapes.tokens;
-    operators.push_back(streaming("click_loss", graph::OperatorKind::elementwise, Split::none,
-                                  {3 * logits, 3, 2 * logits, 2}));
+    operators.push_back(streaming("click_loss", Role::click_loss, graph::OperatorKind::elementwise,
+                                  Split::none, {3 * logits, 3, 2 * logits, 2}));
     return operators;
   }
   if (model.streams > 1) {
     append_stream_head(operators, shapes);
-    operators.push_back(norm("final_norm", shapes, model.hidden));
+    operators.push_back(norm("final_norm", Role::norm_final, shapes, model.hidden));
   } else if (model.final_norm) {
-    operators.push_back(norm("final_norm", shapes));
+    operators.push_back(norm("final_norm", Role::norm_final, shapes));
   }
   if (model.head == HeadKind::image_class) {
     append_classes(operators, shapes);
@@ -259,8 +273,8 @@ std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions
   }
   append_logits(operators, shapes, model.tied_embedding);
   operators[operators.size() - 2].parameters += model.head_bias ? shapes.vocab : 0;
-  for (std::int64_t depth = 0; depth < model.mtp; ++depth) {
-    append_prediction(operators, model, options);
+  for (int depth = 1; depth <= model.mtp; ++depth) {
+    append_prediction(operators, model, options, depth);
   }
   return operators;
 }

@@ -29,8 +29,8 @@ std::int64_t routed_width(const Shapes& shapes) {
 /// which the experts' rows and the shared expert also come from, is saved here.
 ModelOperator router(const Shapes& shapes) {
   const Model& model = shapes.model;
-  ModelOperator op =
-      weight_gemm("router_gemm", shapes, model.experts, model.hidden, GemmSplit::none);
+  ModelOperator op = weight_gemm("router_gemm", Role::router, shapes, model.experts, model.hidden,
+                                 GemmSplit::none);
   op.parameters += model.expert.router_bias ? model.experts : 0;
   return op;
 }
@@ -64,21 +64,22 @@ ModelOperator routing(const Shapes& shapes) {
   const Bytes scores = graph::size_of(graph::DataType::fp32) * shapes.tokens * shapes.model.experts;
   const Bytes rows = moves(shapes);
   const int kernels = move_kernels(shapes);
-  ModelOperator op = streaming("routing", graph::OperatorKind::permute, Split::sequence,
-                               {.forward = (fused ? 2 : 8) * scores + rows,
-                                .forward_kernels = (fused ? 8 : 24) + kernels,
-                                .backward = (fused ? 2 : 5) * scores + rows,
-                                .backward_kernels = (fused ? 3 : 12) + kernels});
+  ModelOperator op =
+      streaming("routing", Role::routing, graph::OperatorKind::permute, Split::sequence,
+                {.forward = (fused ? 2 : 8) * scores + rows,
+                 .forward_kernels = (fused ? 8 : 24) + kernels,
+                 .backward = (fused ? 2 : 5) * scores + rows,
+                 .backward_kernels = (fused ? 3 : 12) + kernels});
   op.saved = scores;
   return op;
 }
 
 /// All experts' matrices at once; the rows of one expert are those of equal load.
-ModelOperator expert_gemm(std::string name, const Shapes& shapes, std::int64_t out, std::int64_t in,
-                          GemmSplit split) {
+ModelOperator expert_gemm(std::string name, Role role, const Shapes& shapes, std::int64_t out,
+                          std::int64_t in, GemmSplit split) {
   const Model& model = shapes.model;
   const std::int64_t rows = routed_rows(shapes);
-  ModelOperator op = weight_gemm(std::move(name), shapes, out, in, split);
+  ModelOperator op = weight_gemm(std::move(name), role, shapes, out, in, split);
   op.kind =
       shapes.options.experts_apart ? graph::OperatorKind::gemm : graph::OperatorKind::grouped_gemm;
   op.gemm = {
@@ -105,6 +106,7 @@ ModelOperator expert_activation(const Shapes& shapes) {
   const ExpertShape& expert = shapes.model.expert;
   ModelOperator op = activation(shapes, routed_rows(shapes), expert.ffn, expert.bias);
   op.name.insert(0, "expert_");
+  op.role = Role::expert_activation;
   op.expert = true;
   op.experts = shapes.model.experts;
   if (shapes.options.experts_fused) {
@@ -130,11 +132,12 @@ ModelOperator expert_bias(const Shapes& shapes) {
   const Bytes narrow = shapes.tensor(routed_rows(shapes), routed_width(shapes));
   const Bytes wide =
       graph::size_of(graph::DataType::fp32) * routed_rows(shapes) * routed_width(shapes);
-  ModelOperator op = streaming("expert_bias", graph::OperatorKind::elementwise, Split::tensor,
-                               {.forward = 6 * wide + 2 * narrow,
-                                .forward_kernels = 4,
-                                .backward = 8 * wide + 4 * narrow,
-                                .backward_kernels = 7});
+  ModelOperator op =
+      streaming("expert_bias", Role::expert_bias, graph::OperatorKind::elementwise, Split::tensor,
+                {.forward = 6 * wide + 2 * narrow,
+                 .forward_kernels = 4,
+                 .backward = 8 * wide + 4 * narrow,
+                 .backward_kernels = 7});
   op.expert = true;
   op.experts = shapes.model.experts;
   return op;
@@ -145,7 +148,7 @@ ModelOperator expert_bias(const Shapes& shapes) {
 ModelOperator unpermute(const Shapes& shapes) {
   const Bytes rows = moves(shapes);
   const int kernels = move_kernels(shapes);
-  return streaming("unpermute", graph::OperatorKind::permute, Split::sequence,
+  return streaming("unpermute", Role::unpermute, graph::OperatorKind::permute, Split::sequence,
                    {rows, kernels, rows, kernels});
 }
 
@@ -154,11 +157,11 @@ ModelOperator unpermute(const Shapes& shapes) {
 void append_shared(Operators& operators, const Shapes& shapes) {
   const Model& model = shapes.model;
   const std::size_t first = operators.size();
-  append_mlp(operators, shapes, "shared_", model.expert.shared_ffn);
+  append_mlp(operators, shapes, Branch::shared_expert, model.expert.shared_ffn);
   operators[first].saved = Bytes(0);
   const Bytes x = shapes.hidden_tensor;
-  ModelOperator sum = streaming("shared_sum", graph::OperatorKind::elementwise, Split::sequence,
-                                {.forward = 3 * x, .forward_kernels = 1});
+  ModelOperator sum = streaming("shared_sum", Role::shared_sum, graph::OperatorKind::elementwise,
+                                Split::sequence, {.forward = 3 * x, .forward_kernels = 1});
   if (model.expert.shared_gate) {
     sum.name = "shared_gate_sum";
     sum.forward_bytes += 3 * x;  // the gate reads x; the product reads and writes
@@ -169,6 +172,7 @@ void append_shared(Operators& operators, const Shapes& shapes) {
     sum.parameters = model.hidden;
   }
   operators.push_back(sum);
+  mark(operators, first, Branch::shared_expert);
 }
 
 }  // namespace
@@ -178,16 +182,19 @@ void append_experts(Operators& operators, const Shapes& shapes) {
   const ExpertShape& expert = model.expert;
   const std::int64_t width = routed_width(shapes);
   const std::int64_t inner = (is_gated(model.mlp) ? 2 : 1) * expert.ffn;
+  const std::size_t first = operators.size();
   operators.push_back(router(shapes));
   if (expert.latent > 0) {
-    operators.push_back(
-        weight_gemm("latent_down_gemm", shapes, expert.latent, model.hidden, GemmSplit::none));
+    operators.push_back(weight_gemm("latent_down_gemm", Role::latent_down, shapes, expert.latent,
+                                    model.hidden, GemmSplit::none));
     operators.back().saved = Bytes(0);
   }
   operators.push_back(routing(shapes));
-  operators.push_back(expert_gemm("expert_fc1_gemm", shapes, inner, width, GemmSplit::column));
+  operators.push_back(
+      expert_gemm("expert_fc1_gemm", Role::expert_up, shapes, inner, width, GemmSplit::column));
   operators.push_back(expert_activation(shapes));
-  operators.push_back(expert_gemm("expert_fc2_gemm", shapes, width, expert.ffn, GemmSplit::row));
+  operators.push_back(
+      expert_gemm("expert_fc2_gemm", Role::expert_down, shapes, width, expert.ffn, GemmSplit::row));
   if (expert.bias && shapes.options.experts_apart && !shapes.options.experts_fused) {
     operators.push_back(expert_bias(shapes));
     std::swap(operators.back().boundary, operators[operators.size() - 2].boundary);
@@ -195,12 +202,13 @@ void append_experts(Operators& operators, const Shapes& shapes) {
   }
   operators.push_back(unpermute(shapes));
   if (expert.latent > 0) {
-    operators.push_back(
-        weight_gemm("latent_up_gemm", shapes, model.hidden, expert.latent, GemmSplit::none));
+    operators.push_back(weight_gemm("latent_up_gemm", Role::latent_up, shapes, model.hidden,
+                                    expert.latent, GemmSplit::none));
   }
   if (expert.shared_ffn > 0) {
     append_shared(operators, shapes);
   }
+  mark(operators, first, Branch::experts);
 }
 
 }  // namespace orrery::zoo

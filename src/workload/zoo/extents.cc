@@ -9,27 +9,29 @@ namespace {
 using Extents = std::vector<TensorExtent>;
 
 /// Each only once, however many layers have it.
-void add(Extents& extents, const std::string& what, std::int64_t extent) {
+void add(Extents& extents, const std::string& what, std::int64_t extent,
+         graph::Dim dim = graph::Dim::inner) {
   const bool known = std::any_of(extents.begin(), extents.end(), [&](const TensorExtent& e) {
     return e.what == what && e.extent == extent;
   });
   if (!known) {
-    extents.push_back({what, extent});
+    extents.push_back({what, extent, dim});
   }
 }
 
 void add_mixer(Extents& extents, const Model& model, const LayerKind& kind) {
   if (kind.mixer == MixerKind::mamba) {
-    add(extents, "Mamba heads", model.mamba.heads);
-    add(extents, "Mamba groups", model.mamba.groups);
+    add(extents, "Mamba heads", model.mamba.heads, graph::Dim::heads);
+    add(extents, "Mamba groups", model.mamba.groups, graph::Dim::groups);
   } else if (kind.mixer == MixerKind::latent_attention) {
-    add(extents, "attention heads", model.heads);
+    add(extents, "attention heads", model.heads, graph::Dim::heads);
   } else if (kind.mixer == MixerKind::compressed_attention) {
-    add(extents, "attention heads", model.heads);
-    add(extents, "groups of the output projection", model.compressed.output_groups);
+    add(extents, "attention heads", model.heads, graph::Dim::heads);
+    add(extents, "groups of the output projection", model.compressed.output_groups,
+        graph::Dim::groups);
   } else if (kind.mixer == MixerKind::attention) {
-    add(extents, "attention heads", model.heads);
-    add(extents, "key-value heads", model.kv_heads);
+    add(extents, "attention heads", model.heads, graph::Dim::heads);
+    add(extents, "key-value heads", model.kv_heads, graph::Dim::key_value_heads);
   }
 }
 
@@ -50,7 +52,8 @@ std::vector<TensorExtent> tensor_extents(const Model& model) {
 }
 
 std::vector<TensorExtent> expert_extents(const Model& model) {
-  return model.experts == 0 ? Extents{} : Extents{{"expert's width", model.expert.ffn}};
+  return model.experts == 0 ? Extents{}
+                            : Extents{{"expert's width", model.expert.ffn, graph::Dim::inner}};
 }
 
 }  // namespace orrery::zoo

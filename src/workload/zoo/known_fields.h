@@ -112,6 +112,31 @@ inline constexpr auto kIgnoredRouter = std::to_array<std::string_view>({
     "seq_aux",
 });
 
+/// Parts of names of what changes neither sizes nor times: numbers of tokens, formulas of
+/// positions, constants of norms, scaling, initial values, losses, and which software wrote the
+/// file.
+inline constexpr auto kWeightlessEnds = std::to_array<std::string_view>({
+    "_alpha", "_coef",           "_coeff", "_dtype", "_eps",    "_epsilon", "_id",
+    "_ids",   "_implementation", "_index", "_init",  "_length", "_loss",    "_multiplier",
+    "_path",  "_range",          "_scale", "_std",   "_theta",  "_version",
+});
+inline constexpr auto kWeightlessBegins = std::to_array<std::string_view>({
+    "_",
+    "attn_impl",
+    "aux_",
+    "init",
+    "rope_",
+    "rotary_base",
+    "rotary_emb",
+    "router_",
+    "tokenizer",
+    "torch",
+    "transformers",
+    "unsloth",
+    "use_flash",
+    "z_loss",
+});
+
 /// Beside the text part of a multimodal model; its other parts are not modelled.
 inline constexpr auto kIgnoredMultimodal = std::to_array<std::string_view>({
     "boi_token_id",

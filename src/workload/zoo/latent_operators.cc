@@ -17,10 +17,10 @@ namespace {
 
 /// Appends the down-projection of T rows of `width` of the layer's normalised input. `shares`: that
 /// input is saved by the projection before.
-void append_down(Operators& operators, const Shapes& shapes, const std::string& name,
-                 std::int64_t width, bool shares) {
-  operators.push_back(
-      weight_gemm(name + "_gemm", shapes, width, shapes.model.hidden, GemmSplit::none));
+void append_down(Operators& operators, const Shapes& shapes, Role role, std::int64_t width,
+                 bool shares) {
+  operators.push_back(weight_gemm(role == Role::query_down ? "q_a_gemm" : "kv_a_gemm", role, shapes,
+                                  width, shapes.model.hidden, GemmSplit::none));
   if (shares) {
     operators.back().saved = Bytes(0);
   }
@@ -36,8 +36,9 @@ ModelOperator assembly(const Shapes& shapes) {
   const Bytes rotated = shapes.wide(m.heads * m.latent.rotary);
   const Bytes expanded = shapes.wide(m.heads * (m.head_dim + shapes.value_dim));
   const Bytes traffic = (fused ? 2 : 10) * rotated + (fused ? 2 : 4) * expanded - rotated;
-  ModelOperator op = streaming("latent_rotary", graph::OperatorKind::elementwise, Split::tensor,
-                               {traffic, fused ? 2 : 14, traffic, fused ? 2 : 14});
+  ModelOperator op =
+      streaming("latent_rotary", Role::rotate_latent, graph::OperatorKind::elementwise,
+                Split::tensor, {traffic, fused ? 2 : 14, traffic, fused ? 2 : 14});
   op.saved = shapes.wide(m.heads * (2 * m.head_dim + shapes.value_dim));  // Q, K, V
   return op;
 }
@@ -48,18 +49,19 @@ void append_latent_projections(Operators& operators, const Shapes& shapes) {
   const Model& m = shapes.model;
   const LatentAttention& latent = m.latent;
   if (latent.query_rank > 0) {
-    append_down(operators, shapes, "q_a", latent.query_rank, false);
-    operators.push_back(norm("q_a_norm", shapes, latent.query_rank));
-    operators.push_back(
-        weight_gemm("q_b_gemm", shapes, shapes.query, latent.query_rank, GemmSplit::column));
+    append_down(operators, shapes, Role::query_down, latent.query_rank, false);
+    operators.push_back(norm("q_a_norm", Role::norm_latent, shapes, latent.query_rank));
+    operators.push_back(weight_gemm("q_b_gemm", Role::query_up, shapes, shapes.query,
+                                    latent.query_rank, GemmSplit::column));
   } else {
-    operators.push_back(weight_gemm("q_gemm", shapes, shapes.query, m.hidden, GemmSplit::column));
+    operators.push_back(weight_gemm("q_gemm", Role::project_query, shapes, shapes.query, m.hidden,
+                                    GemmSplit::column));
   }
-  append_down(operators, shapes, "kv_a", latent.key_value_rank + latent.rotary, true);
-  operators.push_back(norm("kv_a_norm", shapes, latent.key_value_rank));
+  append_down(operators, shapes, Role::key_value_down, latent.key_value_rank + latent.rotary, true);
+  operators.push_back(norm("kv_a_norm", Role::norm_latent, shapes, latent.key_value_rank));
   const std::int64_t expanded = m.heads * (m.head_dim - latent.rotary + shapes.value_dim);
-  operators.push_back(
-      weight_gemm("kv_b_gemm", shapes, expanded, latent.key_value_rank, GemmSplit::column));
+  operators.push_back(weight_gemm("kv_b_gemm", Role::key_value_up, shapes, expanded,
+                                  latent.key_value_rank, GemmSplit::column));
   operators.push_back(assembly(shapes));
 }
 

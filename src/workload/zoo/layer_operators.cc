@@ -19,8 +19,8 @@ ModelOperator qkv_split(const Shapes& shapes) {
     traffic.backward += qkv;
     ++traffic.backward_kernels;
   }
-  ModelOperator op =
-      streaming("qkv_split", graph::OperatorKind::elementwise, Split::tensor, traffic);
+  ModelOperator op = streaming("qkv_split", Role::split_qkv, graph::OperatorKind::elementwise,
+                               Split::tensor, traffic);
   op.saved = qkv;
   return op;
 }
@@ -34,14 +34,14 @@ ModelOperator rotary(const Shapes& shapes) {
   const bool fused = shapes.options.fused_kernels;
   const Bytes traffic = (fused ? 2 : 10) * rotated;
   const int kernels = fused ? 1 : 10;
-  return streaming("rotary", graph::OperatorKind::elementwise, Split::tensor,
+  return streaming("rotary", Role::rotate, graph::OperatorKind::elementwise, Split::tensor,
                    {traffic, kernels, traffic, kernels});
 }
 
 /// Root-mean-square norm of every query and key head.
 ModelOperator query_key_norm(const Shapes& shapes) {
   const bool scaled = shapes.model.query_key_norm == QueryKeyNorm::scaled;
-  ModelOperator op = norm("query_key_norm", shapes, shapes.query + shapes.key);
+  ModelOperator op = norm("query_key_norm", Role::norm_heads, shapes, shapes.query + shapes.key);
   op.split = Split::tensor;
   op.gemm.k = shapes.model.head_dim;
   op.parameters = scaled ? 2 * shapes.model.head_dim : 0;
@@ -78,7 +78,7 @@ ModelOperator residual(const Residual& what, const Shapes& shapes) {
   }
   ModelOperator op =
       streaming(what.branch + (bias ? "_bias" : "") + (dropout ? "_dropout" : "") + "_residual",
-                graph::OperatorKind::elementwise, Split::sequence, traffic);
+                Role::residual, graph::OperatorKind::elementwise, Split::sequence, traffic);
   op.saved = dropout ? shapes.hidden_mask : Bytes(0);
   op.parameters = bias ? shapes.model.hidden : 0;
   return op;
@@ -88,7 +88,8 @@ void append_projections(Operators& operators, const Shapes& shapes) {
   const Model& model = shapes.model;
   const std::int64_t qkv = shapes.query + shapes.key + shapes.value;
   const bool rotates = model.position == PositionKind::rotary && shapes.kind.rotary;
-  operators.push_back(weight_gemm("qkv_gemm", shapes, qkv, model.hidden, GemmSplit::column));
+  operators.push_back(
+      weight_gemm("qkv_gemm", Role::project_qkv, shapes, qkv, model.hidden, GemmSplit::column));
   operators.back().parameters += model.attention_bias ? qkv : 0;
   operators.push_back(qkv_split(shapes));
   if (model.query_key_norm == QueryKeyNorm::scaled ||
@@ -101,12 +102,15 @@ void append_projections(Operators& operators, const Shapes& shapes) {
 }
 
 void append_mixer(Operators& operators, const Shapes& shapes) {
+  const std::size_t first = operators.size();
   if (shapes.kind.mixer == MixerKind::mamba) {
     append_mamba(operators, shapes);
+    mark(operators, first, Branch::mamba);
     return;
   }
   if (shapes.kind.mixer == MixerKind::compressed_attention) {
     append_compressed_attention(operators, shapes);
+    mark(operators, first, Branch::attention);
     return;
   }
   if (shapes.kind.mixer == MixerKind::latent_attention) {
@@ -115,8 +119,9 @@ void append_mixer(Operators& operators, const Shapes& shapes) {
     append_projections(operators, shapes);
   }
   append_attention(operators, shapes);
-  operators.push_back(
-      weight_gemm("proj_gemm", shapes, shapes.model.hidden, shapes.context, GemmSplit::row));
+  operators.push_back(weight_gemm("proj_gemm", Role::project_out, shapes, shapes.model.hidden,
+                                  shapes.context, GemmSplit::row));
+  mark(operators, first, Branch::attention);
 }
 
 /// Queries from the decoder, keys and values from as many tokens of the encoder's output.
@@ -125,16 +130,18 @@ void append_cross_attention(Operators& operators, const Shapes& decoder) {
   shapes.kind.causal = false;
   const Model& model = shapes.model;
   const std::size_t first = operators.size();
-  operators.push_back(weight_gemm("q_gemm", shapes, shapes.query, model.hidden, GemmSplit::column));
-  operators.push_back(
-      weight_gemm("kv_gemm", shapes, shapes.key + shapes.value, model.hidden, GemmSplit::column));
+  operators.push_back(weight_gemm("q_gemm", Role::project_query, shapes, shapes.query, model.hidden,
+                                  GemmSplit::column));
+  operators.push_back(weight_gemm("kv_gemm", Role::project_key_value, shapes,
+                                  shapes.key + shapes.value, model.hidden, GemmSplit::column));
   operators.push_back(qkv_split(shapes));
   append_attention(operators, shapes);
-  operators.push_back(
-      weight_gemm("proj_gemm", shapes, model.hidden, shapes.context, GemmSplit::row));
+  operators.push_back(weight_gemm("proj_gemm", Role::project_out, shapes, model.hidden,
+                                  shapes.context, GemmSplit::row));
   for (std::size_t i = first; i < operators.size(); ++i) {
     operators[i].name.insert(0, "cross_");
   }
+  mark(operators, first, Branch::cross_attention);
 }
 
 /// Norm, branch, [norm], residual sum, [norm]: by Model::norm_place. With several streams: their
@@ -144,22 +151,23 @@ void append_branch(Operators& operators, const Shapes& shapes, const Residual& s
                    const std::string& norm_name, Branch branch) {
   if (shapes.model.streams > 1) {
     append_collapse(operators, shapes, sum.branch);
-    operators.push_back(norm(norm_name, shapes, shapes.model.hidden));
+    operators.push_back(norm(norm_name, Role::norm_branch, shapes, shapes.model.hidden));
     branch();
     append_expand(operators, shapes, sum.branch);
     return;
   }
   const NormPlace place = shapes.model.norm_place;
   if (place != NormPlace::after) {
-    operators.push_back(norm(norm_name, shapes));
+    operators.push_back(norm(norm_name, Role::norm_branch, shapes));
   }
   branch();
   if (place == NormPlace::around) {
-    operators.push_back(norm(sum.branch + "_post_norm", shapes, shapes.model.hidden));
+    operators.push_back(
+        norm(sum.branch + "_post_norm", Role::norm_post, shapes, shapes.model.hidden));
   }
   operators.push_back(residual(sum, shapes));
   if (place == NormPlace::after) {
-    operators.push_back(norm(norm_name, shapes));
+    operators.push_back(norm(norm_name, Role::norm_branch, shapes));
   }
 }
 
@@ -167,7 +175,7 @@ void append_feed_forward(Operators& operators, const Shapes& shapes) {
   if (shapes.kind.feed_forward == FeedForwardKind::experts) {
     append_experts(operators, shapes);
   } else {
-    append_mlp(operators, shapes, "", shapes.ffn);
+    append_mlp(operators, shapes, Branch::mlp, shapes.ffn);
   }
 }
 
@@ -176,11 +184,11 @@ void append_feed_forward(Operators& operators, const Shapes& shapes) {
 /// With one norm for both, its output enters once.
 void append_parallel(Operators& operators, const Shapes& shapes) {
   const Model& model = shapes.model;
-  operators.push_back(norm("input_norm", shapes));
+  operators.push_back(norm("input_norm", Role::norm_branch, shapes));
   append_mixer(operators, shapes);
   operators.back().boundary = TensorBoundary::none;
   if (!model.shared_norm) {
-    operators.push_back(norm("mlp_norm", shapes));
+    operators.push_back(norm("mlp_norm", Role::norm_branch, shapes));
   }
   const std::size_t first = operators.size();
   append_feed_forward(operators, shapes);
@@ -221,7 +229,7 @@ Operators layer(const Shapes& shapes) {
                   [&] { append_feed_forward(operators, shapes); });
   }
   if (kind.ends_encoder) {
-    operators.push_back(norm("encoder_final_norm", shapes));
+    operators.push_back(norm("encoder_final_norm", Role::norm_final, shapes));
   }
   return operators;
 }

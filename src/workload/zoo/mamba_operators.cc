@@ -16,8 +16,8 @@ namespace {
 ModelOperator convolution(const Shapes& shapes) {
   const Mamba& mamba = shapes.model.mamba;
   const Bytes x = shapes.wide(mamba.convolved());
-  ModelOperator op = streaming("convolution", graph::OperatorKind::convolution, Split::tensor,
-                               {2 * x, 1, 3 * x, 2});
+  ModelOperator op = streaming("convolution", Role::convolution, graph::OperatorKind::convolution,
+                               Split::tensor, {2 * x, 1, 3 * x, 2});
   op.saved = x;
   op.parameters = mamba.convolved() * (mamba.kernel + (mamba.convolution_bias ? 1 : 0));
   return op;
@@ -39,11 +39,12 @@ ModelOperator scan(const Shapes& shapes) {
   const Bytes states = graph::size_of(graph::DataType::fp32) * chunks * mamba.inner() * mamba.state;
   const Bytes input = shapes.wide(mamba.convolved() + mamba.heads);
   const Bytes output = shapes.wide(mamba.inner());
-  ModelOperator op = streaming("state_space_scan", graph::OperatorKind::scan, Split::tensor,
-                               {.forward = input + output + 4 * states,
-                                .forward_kernels = 5,
-                                .backward = 2 * input + 2 * output + 8 * states,
-                                .backward_kernels = 9});
+  ModelOperator op =
+      streaming("state_space_scan", Role::scan, graph::OperatorKind::scan, Split::tensor,
+                {.forward = input + output + 4 * states,
+                 .forward_kernels = 5,
+                 .backward = 2 * input + 2 * output + 8 * states,
+                 .backward_kernels = 9});
   op.gemm = {.batch = shapes.options.microbatch * mamba.heads,
              .m = shapes.queries,
              .n = mamba.chunk,
@@ -63,8 +64,8 @@ ModelOperator scan(const Shapes& shapes) {
 ModelOperator gated_norm(const Shapes& shapes) {
   const Mamba& mamba = shapes.model.mamba;
   const Bytes x = shapes.wide(mamba.inner());
-  ModelOperator op = streaming("gated_norm", graph::OperatorKind::norm, Split::tensor,
-                               {3 * x, 1, (2 * 3 + 2) * x, 3});
+  ModelOperator op = streaming("gated_norm", Role::norm_gated, graph::OperatorKind::norm,
+                               Split::tensor, {3 * x, 1, (2 * 3 + 2) * x, 3});
   op.gemm.k = mamba.inner() / mamba.groups;
   op.saved = 2 * x;
   op.parameters = mamba.inner();
@@ -77,14 +78,14 @@ void append_mamba(Operators& operators, const Shapes& shapes) {
   const Model& model = shapes.model;
   const Mamba& mamba = model.mamba;
   const std::int64_t projected = mamba.inner() + mamba.convolved() + mamba.heads;
-  operators.push_back(
-      weight_gemm("mamba_in_gemm", shapes, projected, model.hidden, GemmSplit::column));
+  operators.push_back(weight_gemm("mamba_in_gemm", Role::mamba_in, shapes, projected, model.hidden,
+                                  GemmSplit::column));
   operators.back().parameters += mamba.projection_bias ? projected : 0;
   operators.push_back(convolution(shapes));
   operators.push_back(scan(shapes));
   operators.push_back(gated_norm(shapes));
-  operators.push_back(
-      weight_gemm("mamba_out_gemm", shapes, model.hidden, mamba.inner(), GemmSplit::row));
+  operators.push_back(weight_gemm("mamba_out_gemm", Role::mamba_out, shapes, model.hidden,
+                                  mamba.inner(), GemmSplit::row));
   operators.back().parameters += mamba.projection_bias ? model.hidden : 0;
 }
 

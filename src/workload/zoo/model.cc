@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/zoo/model.h"
 
+#include <algorithm>
 #include <cassert>
+#include <cctype>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -24,6 +26,46 @@ const Family* find_family(std::string_view model_type) {
   return nullptr;
 }
 
+/// "DeepseekV3ForCausalLM" is deepseek_v3; of the types of one model, the one of its text where a
+/// text model is meant ("Gemma3ForCausalLM").
+const Family* family_of_architecture(const ConfigNode& node) {
+  const ConfigNode* list = node.find("architectures");
+  if (list == nullptr || list->items.empty()) {
+    return nullptr;
+  }
+  const std::string& name = list->items.front().text;
+  const std::size_t end = std::min({name.rfind("For"), name.rfind("LMHead"), name.rfind("Model")});
+  std::string wanted = name.substr(0, end);
+  std::ranges::transform(wanted, wanted.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto find = [&](const std::string& letters) {
+    const auto found = std::ranges::find_if(kFamilies, [&](const Family& family) {
+      std::string own(family.model_type);
+      std::erase(own, '_');
+      return own == letters;
+    });
+    return found == kFamilies.end() ? nullptr : &*found;
+  };
+  const Family* text = name.ends_with("ForCausalLM") ? find(wanted + "text") : nullptr;
+  return text != nullptr ? text : find(wanted);
+}
+
+/// Whether an unknown field cannot change sizes or times.
+bool is_weightless(std::string_view name, const ConfigNode& node) {
+  const auto ends = [&](std::string_view part) { return name.ends_with(part); };
+  const auto begins = [&](std::string_view part) { return name.starts_with(part); };
+  const bool is_value = node.kind == ConfigNode::Kind::scalar;
+  const bool no_value =
+      node.text.empty() || (!node.quoted && (node.text == "false" || parse_number(node.text) == 0));
+  const bool nothing = is_value ? no_value : node.fields.empty() && node.items.empty();
+  const bool usual_layers =
+      name == "layer_types" && std::ranges::all_of(node.items, [](const ConfigNode& layer) {
+        return layer.text == "full_attention";
+      });
+  return nothing || usual_layers || std::ranges::any_of(kWeightlessEnds, ends) ||
+         std::ranges::any_of(kWeightlessBegins, begins);
+}
+
 /// The mistake about `model_type` alone: without it, no other field can be judged.
 Error unsupported(const ConfigNode& node) {
   ConfigNode alone = node;
@@ -44,6 +86,24 @@ Error unsupported(const ConfigNode& node) {
   return result ? Error(std::string("model_type: not supported")) : std::move(result.error());
 }
 
+/// With ModelOpt's formats of the file beside it, as quantization_config.
+Result<ConfigNode> with_quantization(ConfigNode node, const std::string& file) {
+  const std::filesystem::path beside =
+      std::filesystem::path(file).parent_path() / "hf_quant_config.json";
+  const bool is_checkpoint = std::filesystem::path(file).filename() == "config.json";
+  std::error_code not_there;
+  if (!is_checkpoint || node.find("quantization_config") != nullptr ||
+      !std::filesystem::exists(beside, not_there)) {
+    return node;
+  }
+  return load_config(beside.string()).map([&](const ConfigNode& formats) {
+    if (const ConfigNode* quantization = formats.find("quantization")) {
+      node.fields.push_back({"quantization_config", *quantization});
+    }
+    return std::move(node);
+  });
+}
+
 /// Name of the model in a file: "opt/llama/config.json" and "opt/llama.json" are both "llama".
 std::string name_of_file(const std::string& file) {
   std::error_code ignored;
@@ -58,6 +118,8 @@ Result<Model> parse_model(const ConfigNode& node, std::string name) {
   const ConfigNode* type = node.find("model_type");
   const Family* family =
       type == nullptr || type->kind != ConfigNode::Kind::scalar ? nullptr : find_family(type->text);
+  const bool by_name = family != nullptr;
+  family = by_name ? family : family_of_architecture(node);
   if (family == nullptr) {
     return fail(unsupported(node));
   }
@@ -67,6 +129,11 @@ Result<Model> parse_model(const ConfigNode& node, std::string name) {
   Model model = family->read(read);
   model.name = std::move(name);
   model.model_type = family->model_type;
+  model.notes = read.pass_unknown(is_weightless);
+  if (!by_name) {
+    model.notes.push_back(node.where() + ": model_type: read as " + model.model_type +
+                          ", which `architectures` names");
+  }
   return read.finish(std::move(model));
 }
 
@@ -79,9 +146,11 @@ Result<ModelFile> load_model_file(const std::string& name_or_path) {
   if (std::filesystem::is_directory(*file, not_there)) {
     file = (std::filesystem::path(*file) / "config.json").string();
   }
-  return load_config(*file).map([&](ConfigNode node) {
-    return ModelFile{.name = name_of_file(*file), .node = std::move(node)};
-  });
+  return load_config(*file)
+      .and_then([&](ConfigNode node) { return with_quantization(std::move(node), *file); })
+      .map([&](ConfigNode node) {
+        return ModelFile{.name = name_of_file(*file), .node = std::move(node)};
+      });
 }
 
 Result<Model> load_model(const std::string& name_or_path) {

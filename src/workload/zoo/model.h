@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "graph/model_graph.h"
 #include "graph/operator.h"
 #include "graph/token_route.h"
 #include "workload/zoo/architecture.h"
@@ -21,13 +22,16 @@ namespace orrery::zoo {
 /// Face itself derives or defaults (n_inner, head_dim, num_key_value_heads, patterns of layers),
 /// dropouts and flags may be missing. Fields that do not change the computation (token ids,
 /// initializer_range, torch_dtype, rope_theta, ...) are known and ignored; of a multimodal model
-/// the text part is read. Mistakes, all at once and naming the field: any other unknown field,
-/// values that are not understood, shapes that do not divide, extents outside 1 .. kMax*, more than
-/// kMaxParameters.
+/// the text part is read. A model_type of another name is read as the family that `architectures`
+/// names. Unknown fields that are false, 0, null or empty, or whose names say that they weigh
+/// nothing (known_fields.h), are a note. Mistakes, all at once and naming the field: any other
+/// unknown field, values that are not understood, shapes that do not divide, extents outside
+/// 1 .. kMax*, more than kMaxParameters.
 Result<Model> parse_model(const ConfigNode& node, std::string name);
 /// A shipped name ("gpt3-175b"), or a path: of a config.json (any name that ends in .json), or,
 /// when it contains '/', of the folder that holds config.json. The model is named after the file,
-/// or after the folder when the file is called config.json.
+/// or after the folder when the file is called config.json. The hf_quant_config.json of ModelOpt
+/// beside a config.json without quantization_config stands for it.
 Result<Model> load_model(const std::string& name_or_path);
 
 /// A ModelFile is what load_model() parses, before it does.
@@ -73,6 +77,7 @@ ParameterCount count_parameters(const Model& model);
 struct TensorExtent {
   std::string what;
   std::int64_t extent = 0;
+  graph::Dim dim = graph::Dim::inner;
 };
 /// By tp: heads, key-value heads, MLP widths, Mamba heads and groups.
 std::vector<TensorExtent> tensor_extents(const Model& model);
@@ -117,7 +122,10 @@ enum class Weights : std::uint8_t { trained, frozen, adapter };
 /// backward_bytes and backward_kernels, which are 0: bias gradients and the concatenation of dQ,
 /// dK, dV are with the operator that follows the GEMM forward, because they are split like it.
 struct ModelOperator {
-  std::string name;
+  std::string name;  ///< a label; what is done with it follows from the role
+  graph::OperatorRole role = graph::OperatorRole::none;
+  graph::Branch branch = graph::Branch::none;
+  int depth = 0;  ///< of multi-token prediction; 0: none
   graph::OperatorKind kind = graph::OperatorKind::elementwise;
   graph::GemmShape gemm;                   ///< gemm, attention: m = tokens (or S), n = out, k = in
   GemmSplit gemm_split = GemmSplit::none;  ///< column: n/t; row: k/t; heads: batch/t

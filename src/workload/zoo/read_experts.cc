@@ -115,6 +115,7 @@ Model read_qwen2_moe(Reader& read) {
 Model read_qwen3_moe(Reader& read) {
   Model m = read_decoder(read, {.head_dim = 128});
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  expect_true(read, "use_qk_norm");
   m.query_key_norm = QueryKeyNorm::scaled;
   read_qwen_experts(read, m);
   check_size(read, m, kLayers);

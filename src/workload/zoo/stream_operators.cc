@@ -20,13 +20,14 @@ std::int64_t stream_width(const Model& model) {
   return model.streams * model.hidden;
 }
 
-ModelOperator mixing(const std::string& name, const Traffic& traffic) {
-  return streaming(name, graph::OperatorKind::elementwise, Split::sequence, traffic);
+ModelOperator mixing(const std::string& name, Role role, const Traffic& traffic) {
+  return streaming(name, role, graph::OperatorKind::elementwise, Split::sequence, traffic);
 }
 
 /// T x n H x columns; saves X, whose other readers find it here.
 ModelOperator mix_gemm(const std::string& name, const Shapes& shapes, std::int64_t columns) {
-  return weight_gemm(name, shapes, columns, stream_width(shapes.model), GemmSplit::none);
+  return weight_gemm(name, Role::mix_project, shapes, columns, stream_width(shapes.model),
+                     GemmSplit::none);
 }
 
 /// From the product to p, q and M. Fused: one kernel over `columns` fp32 values per token; the
@@ -41,10 +42,11 @@ ModelOperator mix_weights(const std::string& name, const Shapes& shapes, std::in
   const Bytes apart = x + 4 * single * stream_width(shapes.model) + single * (3 * steps * n * n);
   const bool fused = shapes.options.fused_kernels;
   const int kernels = fused ? 1 : static_cast<int>(10 + 3 * steps);
-  ModelOperator op = mixing(name, {.forward = 2 * values + (fused ? Bytes(0) : apart),
-                                   .forward_kernels = kernels,
-                                   .backward = 3 * values + (fused ? Bytes(0) : apart),
-                                   .backward_kernels = kernels});
+  ModelOperator op = mixing(name, Role::mix_weights,
+                            {.forward = 2 * values + (fused ? Bytes(0) : apart),
+                             .forward_kernels = kernels,
+                             .backward = 3 * values + (fused ? Bytes(0) : apart),
+                             .backward_kernels = kernels});
   op.saved = 2 * values;  // before and after; the steps run again
   return op;
 }
@@ -54,7 +56,7 @@ ModelOperator mix_weights(const std::string& name, const Shapes& shapes, std::in
 ModelOperator collapse(const std::string& name, const Shapes& shapes) {
   const std::int64_t n = shapes.model.streams;
   const Bytes x = shapes.hidden_tensor;
-  return mixing(name, {(n + 1) * x, 1, (1 + n + 2 * n + n) * x, 1});
+  return mixing(name, Role::collapse, {(n + 1) * x, 1, (1 + n + 2 * n + n) * x, 1});
 }
 
 }  // namespace
@@ -83,13 +85,14 @@ void append_collapse(Operators& operators, const Shapes& shapes, const std::stri
 void append_expand(Operators& operators, const Shapes& shapes, const std::string& branch) {
   const std::int64_t n = shapes.model.streams;
   const Bytes x = shapes.hidden_tensor;
-  operators.push_back(mixing(branch + "_expand", {(2 * n + 1) * x, 1, (3 * n + 2) * x, 1}));
+  operators.push_back(
+      mixing(branch + "_expand", Role::expand, {(2 * n + 1) * x, 1, (3 * n + 2) * x, 1}));
   operators.back().saved = x;
 }
 
 void append_stream_copies(Operators& operators, const Shapes& shapes) {
   const Bytes traffic = (1 + shapes.model.streams) * shapes.hidden_tensor;
-  operators.push_back(mixing("stream_copies", {traffic, 1, traffic, 1}));
+  operators.push_back(mixing("stream_copies", Role::copy_streams, {traffic, 1, traffic, 1}));
 }
 
 void append_stream_head(Operators& operators, const Shapes& shapes) {
@@ -105,15 +108,15 @@ void append_stream_combine(Operators& operators, const Shapes& shapes) {
   const Model& model = shapes.model;
   Shapes streams = shapes;
   streams.tokens *= model.streams;
-  operators.push_back(norm("hidden_norm", streams, model.hidden));
-  operators.push_back(norm("embedding_norm", shapes, model.hidden));
-  operators.push_back(
-      weight_gemm("combine_gemm", streams, model.hidden, model.hidden, GemmSplit::none));
-  operators.push_back(
-      weight_gemm("embedding_combine_gemm", shapes, model.hidden, model.hidden, GemmSplit::none));
+  operators.push_back(norm("hidden_norm", Role::norm_other, streams, model.hidden));
+  operators.push_back(norm("embedding_norm", Role::norm_other, shapes, model.hidden));
+  operators.push_back(weight_gemm("combine_gemm", Role::join_project, streams, model.hidden,
+                                  model.hidden, GemmSplit::none));
+  operators.push_back(weight_gemm("embedding_combine_gemm", Role::join_project, shapes,
+                                  model.hidden, model.hidden, GemmSplit::none));
   const Bytes x = shapes.hidden_tensor;
   operators.push_back(
-      mixing("combine", {(2 * model.streams + 1) * x, 1, (model.streams + 1) * x, 1}));
+      mixing("combine", Role::join, {(2 * model.streams + 1) * x, 1, (model.streams + 1) * x, 1}));
 }
 
 }  // namespace orrery::zoo

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collective/layout/layout.h"
+#include "graph/layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -140,7 +140,7 @@ TEST(Fusion, SearchFindsThePublishedOperators) {
     std::vector<Operation> list;
     for (const Step& step :
          fused(pair_case(pair, {.ranks = 4, .dp = 2, .tokens = 64, .width = 64, .copies = 2}))) {
-      if (step.operation != Operation::slice && step.operation != Operation::apply) {
+      if (moves(step.operation)) {
         list.push_back(step.operation);
       }
     }
@@ -168,7 +168,7 @@ double gate(const std::array<std::int64_t, Shape::kMost>& at, std::span<const do
   return sum * token[static_cast<std::size_t>(at[1]) % token.size()];
 }
 
-std::vector<Held> start(const Problem& problem, std::uint64_t seed) {
+std::vector<Part> start(const Problem& problem, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> uniform(-1, 1);
   const auto elements =
@@ -186,7 +186,7 @@ std::vector<Held> start(const Problem& problem, std::uint64_t seed) {
   return scattered(problem.shape, problem.mesh, problem.from, partial_sums);
 }
 
-void expect_equal_bits(const std::vector<Held>& a, const std::vector<Held>& b) {
+void expect_equal_bits(const std::vector<Part>& a, const std::vector<Part>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t rank = 0; rank < a.size(); ++rank) {
     ASSERT_EQ(a[rank].values.size(), b[rank].values.size()) << "rank " << rank;
@@ -212,7 +212,7 @@ TEST(Fusion, FusedAndBaseAreEqualBitForBitForEveryPairAndSize) {
                        std::to_string(d) + " tokens " + std::to_string(tokens));
           const PairCase one = pair_case(
               pair.value, {.ranks = n, .dp = d, .tokens = tokens, .width = width, .copies = 2});
-          const std::vector<Held> begin = start(one.problem, 7);
+          const std::vector<Part> begin = start(one.problem, 7);
           const auto base = move(begin, one.base, one.problem, gate);
           ASSERT_TRUE(base) << base.error().to_string();
           for (const std::vector<Step>& sequence : {fused(one), one.fused}) {
@@ -269,7 +269,7 @@ TEST(Fusion, NestedSlicesComeOffInOrder) {
 
 Layout any_layout(const Mesh& mesh, bool sums, int at) {
   Layout layout;
-  for (const Axis& axis : mesh.axes) {
+  for (const graph::MeshAxis& axis : mesh.axes) {
     if (axis.name == "pp") {
       layout.push_back(Placement::only(at));
       continue;

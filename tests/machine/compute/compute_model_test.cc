@@ -260,6 +260,43 @@ TEST(ComputeModel, AttentionOnArraysIsItsProducts) {
   EXPECT_NEAR(microseconds(kernel_time(op, device).alone), 5 * 1.504, 1e-5);
 }
 
+TEST(ComputeModel, PiecesOfAKernelTakeItsTimeTogether) {
+  // Beside a collective too, to a picosecond a piece, which is never faster than alone.
+  Device device = a100();
+  device.overlap_units = 0.2;
+  for (const std::int64_t m : {64, 777, 4096}) {
+    for (const std::int32_t n : {2, 7, 32}) {
+      const graph::Operator whole = gemm(m, 4096, 1024);
+      const KernelTime all = kernel_time(whole, device);
+      KernelTime sum;
+      for (std::int32_t i = 0; i < n; ++i) {
+        graph::Operator piece = whole;
+        piece.piece = i;
+        piece.pieces = n;
+        piece.kernels = i == 0 ? 1 : 0;
+        const KernelTime time = kernel_time(piece, device);
+        EXPECT_EQ(lone_kernel_time(piece, device), time.alone);
+        EXPECT_GE(time.beside_collective, time.alone);
+        sum.alone += time.alone;
+        sum.beside_collective += time.beside_collective;
+      }
+      EXPECT_EQ(sum.alone, all.alone);
+      EXPECT_GE(sum.beside_collective, all.beside_collective);
+      EXPECT_LE(sum.beside_collective, all.beside_collective + Time(n));
+    }
+  }
+}
+
+TEST(ComputeModel, APieceOfAKernelOfKnownDurationIsItsPart) {
+  // 10 ps in three: up to 3, 6 and 10.
+  graph::Operator op{.kind = graph::OperatorKind::opaque, .duration = Time(10)};
+  op.pieces = 3;
+  for (const std::int64_t expected : {3, 3, 4}) {
+    EXPECT_EQ(kernel_time(op, a100()).alone, Time(expected));
+    ++op.piece;
+  }
+}
+
 RC_GTEST_PROP(ComputeModel, NeverFasterThanTheRoofline, ()) {
   const auto m = *rc::gen::inRange<std::int64_t>(1, 20000);
   const auto n = *rc::gen::inRange<std::int64_t>(1, 20000);

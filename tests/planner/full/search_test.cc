@@ -186,8 +186,8 @@ void expect_same(const Answer& one, const Answer& other) {
     EXPECT_EQ(one.top[i].step_time, other.top[i].step_time);
     EXPECT_EQ(one.top[i].score, other.top[i].score);
     EXPECT_EQ(one.top[i].unfused, other.top[i].unfused);
-    EXPECT_EQ(one.top[i].estimate.step_time, other.top[i].estimate.step_time);
-    EXPECT_EQ(one.top[i].estimate.exposed, other.top[i].estimate.exposed);
+    EXPECT_EQ(one.top[i].estimate, other.top[i].estimate);
+    EXPECT_EQ(one.top[i].exposed, other.top[i].exposed);
     EXPECT_EQ(one.top[i].memory, other.top[i].memory);
     EXPECT_EQ(one.top[i].mfu, other.top[i].mfu);
     EXPECT_EQ(one.top[i].energy, other.top[i].energy);

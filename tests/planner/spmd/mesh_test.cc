@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "collective/layout/move.h"
 #include "operator_cases.h"
 
 namespace orrery::spmd {
@@ -168,83 +169,106 @@ TEST(Mesh, EveryPairOfSoundSignaturesGivesWholeResultsAndGradients) {
   EXPECT_GT(executed, 500);
 }
 
-/// The devices of each group of a step, by rank.
-std::vector<std::vector<std::size_t>> groups_of(MeshGroup group) {
-  return group == MeshGroup::inner   ? std::vector<std::vector<std::size_t>>{{0, 1}, {2, 3}}
-         : group == MeshGroup::outer ? std::vector<std::vector<std::size_t>>{{0, 2}, {1, 3}}
-                                     : std::vector<std::vector<std::size_t>>{{0, 1, 2, 3}};
-}
+const graph::Mesh kTwoByTwo{{{"inner", 2}, {"outer", 2}}};
+const graph::Shape kSquare{{8, 8}, Bytes(8)};
 
-/// Parts of a whole in a form, of as many devices as the group has.
-Parts spread_group(const Array& whole, Form form, std::size_t count, std::mt19937& random) {
-  if (count == 2) {
-    return spread(whole, form, random);
-  }
-  return spread_mesh(whole, {form, form}, random);
-}
-
-/// Each group on its own: what its parts are parts of, spread anew; summands of equal tensors
-/// alike, as a collective makes them.
-Parts convert(const Arrays& parts, MeshGroup group, Form from, Form to, std::mt19937& random) {
-  Arrays made = parts;
-  const auto seed = random();
-  for (const std::vector<std::size_t>& ranks : groups_of(group)) {
-    std::mt19937 alike(seed);
-    Arrays own;
-    for (const std::size_t rank : ranks) {
-      own.push_back(parts[rank]);
-    }
-    const auto whole = join(own, from);
-    const Parts anew = whole ? spread_group(*whole, to, ranks.size(), alike) : std::nullopt;
-    if (!anew) {
-      return std::nullopt;
-    }
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      made[ranks[i]] = (*anew)[i];
+/// The rank of equal coordinates on axes of summands, and 0 on others.
+std::int64_t summand_of(const graph::Layout& layout, std::int64_t rank) {
+  std::int64_t number = 0;
+  for (std::size_t axis = 0; axis < layout.size(); ++axis) {
+    if (layout[axis] == graph::Placement::partial()) {
+      number += kTwoByTwo.coordinate(rank, axis) * kTwoByTwo.stride(axis);
     }
   }
+  return number;
+}
+
+/// Random summands, copies and slices, and the whole that they are parts of.
+struct Spread {
+  Array whole{kSquare.extents};
+  std::vector<layout::Part> parts;
+};
+Spread spread_by(const graph::Layout& layout, std::mt19937& random) {
+  Spread made;
+  std::vector<std::vector<double>> summands(4);
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    const std::int64_t first = summand_of(layout, rank);
+    auto& own = summands[static_cast<std::size_t>(rank)];
+    own = first < rank ? summands[static_cast<std::size_t>(first)]
+                       : random_array(kSquare.extents, random).values;
+    for (std::size_t i = 0; first == rank && i < own.size(); ++i) {
+      made.whole.values[i] += own[i];
+    }
+  }
+  made.parts = layout::scattered(kSquare, kTwoByTwo, layout, summands);
   return made;
 }
 
-constexpr std::array kForms{Form::full(), Form::reduce(), Form::gather(0), Form::gather(1)};
+/// Whether every rank has its box of the whole, with those that have its other summands.
+bool is_whole_layout(const std::vector<layout::Part>& parts, const graph::Layout& layout,
+                     const Array& whole) {
+  bool alike = true;
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    const graph::Box box = held(kSquare, kTwoByTwo, layout, rank);
+    Array expected({box.end[0] - box.begin[0], box.end[1] - box.begin[1]});
+    Array sum(expected.shape);
+    for_each_index(expected.shape, [&](const Shape& at) {
+      expected.at(at) = whole.at({box.begin[0] + at[0], box.begin[1] + at[1]});
+    });
+    for (std::int64_t other = 0; other < 4; ++other) {
+      const bool adds = rank - summand_of(layout, rank) == other - summand_of(layout, other);
+      const auto& values = parts[static_cast<std::size_t>(other)].values;
+      for (std::size_t i = 0; adds && i < sum.values.size(); ++i) {
+        sum.values[i] += values.at(i);
+      }
+    }
+    alike = alike && close(sum, expected);
+  }
+  return alike;
+}
 
-TEST(Mesh, StepsGiveTheirFormsForwardAndTheDualOnesBackward) {
+/// Whether the reference executor makes the whole of `to` of what `from` is the whole of.
+bool converts(const graph::Layout& from, const graph::Layout& to, std::mt19937& random) {
+  const Spread before = spread_by(from, random);
+  std::vector<layout::Step> steps;
+  if (const auto step = layout::conversion_between(from, to)) {
+    steps.push_back(*step);
+  }
+  const auto after =
+      layout::move(before.parts, steps, {kTwoByTwo, kSquare, std::nullopt, from, to});
+  return after && (from == to || !steps.empty()) && is_whole_layout(*after, to, before.whole);
+}
+
+TEST(Mesh, StepsConvertValuesForwardAndGradientsBackward) {
   std::mt19937 random(5);  // NOLINT(cert-msc51-cpp): the same tensors in every run
-  const Array whole = random_array({8, 8}, random);
+  constexpr std::array kForms{Form::full(), Form::reduce(), Form::replicate(), Form::gather(0),
+                              Form::gather(1)};
   int executed = 0;
   for (const Form inner : kForms) {
     for (const Form outer : kForms) {
       const MeshForm form(inner, outer);
       for (const MeshStep& step : steps_from(form, 2)) {
-        if (step.to == Form::replicate()) {
-          continue;
-        }
-        const MeshForm next = after(form, step);
-        const Parts forward =
-            convert(*spread_mesh(whole, form, random), step.group, step.from, step.to, random);
-        EXPECT_TRUE(forward && is_whole_mesh(*forward, next, whole))
+        const graph::Held from = form.held();
+        const graph::Held to = after(form, step).held();
+        EXPECT_TRUE(converts(from.value, to.value, random))
             << to_string(form) << ", " << name_of(step.group) << " to " << to_string(step.to);
-        const Parts backward = convert(*spread_mesh(whole, dual(next), random), step.group,
-                                       dual(step.to), dual(step.from), random);
-        EXPECT_TRUE(backward && is_whole_mesh(*backward, dual(form), whole))
+        EXPECT_TRUE(converts(to.gradient, from.gradient, random))
             << to_string(form) << ", gradient of " << name_of(step.group);
         ++executed;
       }
     }
   }
-  EXPECT_GT(executed, 60);
+  EXPECT_GT(executed, 90);
 }
 
 TEST(Mesh, AxisOneLeavesSlicesAloneThatAxisZeroCutsAgain) {
   // Rows 0 to 7 in slices of slices: ranks 0 and 2 have rows 0-1 and 4-5. What they gather, 0 1 4
   // 5, is not the first half that form (gather_0, full) says.
-  std::mt19937 random(5);  // NOLINT(cert-msc51-cpp): the same tensors in every run
-  const Array whole = random_array({8, 8}, random);
   const MeshForm form(Form::gather(0), Form::gather(0));
-  const auto gathered = convert(*spread_mesh(whole, form, random), MeshGroup::outer,
-                                Form::gather(0), Form::full(), random);
-  ASSERT_TRUE(gathered);
-  EXPECT_FALSE(is_whole_mesh(*gathered, {Form::gather(0), Form::full()}, whole));
+  EXPECT_EQ(held(kSquare, kTwoByTwo, form.held().value, 0).end[0], 2);
+  EXPECT_EQ(held(kSquare, kTwoByTwo, form.held().value, 2).begin[0], 4);
+  const MeshForm gathered(Form::gather(0), Form::full());
+  EXPECT_EQ(held(kSquare, kTwoByTwo, gathered.held().value, 0).end[0], 4);
   for (const MeshStep& step : steps_from(form, 2)) {
     EXPECT_NE(step.group, MeshGroup::outer);
   }

@@ -131,8 +131,8 @@ TEST(Conversions, TheGradientOfASliceIsWholeOnlyAfterAnAllGather) {
   EXPECT_TRUE(close(concatenate(halves, 0), weights));
   const auto kinds = conversion(Form::full(), Form::gather(0));
   ASSERT_TRUE(kinds);
-  EXPECT_EQ(kinds->backward, Collective::none);
-  EXPECT_EQ(kinds->gradient, Collective::all_gather);
+  EXPECT_EQ(kinds->published, Operation::slice);
+  EXPECT_EQ(kinds->gradient, Operation::all_gather);
 }
 
 }  // namespace

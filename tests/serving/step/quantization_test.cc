@@ -119,5 +119,35 @@ TEST(Quantization, WhatIsLeftOutStaysWideInMemory) {
   EXPECT_NEAR((wide - weights()) / (experts * (16 - 4.25) / 8), 1, 0.01);
 }
 
+TEST(Quantization, ModelOptNeedsNoMethod) {
+  // As hf_quant_config.json says it under `quantization`.
+  const Precision fp8 = format(R"({"quant_algo": "FP8", "kv_cache_quant_algo": "FP8",
+                                   "exclude_modules": ["lm_head"]})");
+  EXPECT_EQ(fp8.weights, graph::DataType::fp8);
+  EXPECT_EQ(fp8.activations, graph::DataType::fp8);
+  EXPECT_EQ(fp8.kv, graph::DataType::fp8);
+  const Precision fp4 = format(R"({"quant_algo": "NVFP4", "kv_cache_quant_algo": "NVFP4"})");
+  EXPECT_EQ(fp4.weights, graph::DataType::fp4);
+  EXPECT_EQ(fp4.kv, graph::DataType::fp4);
+  EXPECT_EQ(fp4.scale_bits, 0.5);  // 8 bits for each 16 weights
+  const Precision mixed = format(R"({"quant_algo": "W4A8_AWQ", "group_size": 128})");
+  EXPECT_EQ(mixed.weights, graph::DataType::fp4);
+  EXPECT_EQ(mixed.activations, graph::DataType::fp8);
+}
+
+TEST(Quantization, TargetsOfGroupsSayWhichMatricesAreNarrow) {
+  const auto narrow = [](const std::string& targets) {
+    return format(R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {
+        "targets": )" +
+                  targets + R"(, "weights": {"num_bits": 4, "type": "int", "group_size": 32,
+        "strategy": "group"}}}})")
+        .narrow;
+  };
+  EXPECT_EQ(narrow(R"(["Linear"])"), Narrow::all);
+  EXPECT_EQ(narrow(R"(["re:.*mlp.experts.*"])"), Narrow::experts);
+  EXPECT_EQ(narrow(R"(["re:.*mlp.gate_proj", "re:.*mlp.experts.*"])"), Narrow::mlp);
+  EXPECT_EQ(narrow(R"(["re:.*self_attn.*", "re:.*mlp.*"])"), Narrow::all);
+}
+
 }  // namespace
 }  // namespace orrery::step

@@ -73,14 +73,14 @@ TEST(RandomPlans, EstimateBoundAndMemoryHold) {
     ASSERT_TRUE(truth) << told << truth.error().to_string();
     Estimator estimator(drawn.plan.model, drawn.machine);
     QuickBound quick(drawn.plan.model, drawn.machine);
-    const auto estimate = estimator.estimate(drawn.plan.plan);
+    const auto estimate = estimator.interval(drawn.plan.plan);
     const auto bound = estimator.lower_bound(drawn.plan.plan);
     const auto least = quick.least_time(drawn.plan.plan);
     ASSERT_TRUE(estimate && bound && least) << told;  // nothing refused that simulate accepts
     EXPECT_LE(*bound, *truth) << told;
     EXPECT_LE(*least, *truth) << told;
     compare_memory(drawn, told);
-    differences.push_back(std::abs(estimate->step_time / *truth - 1));
+    differences.push_back(std::abs(estimate->value / *truth - 1));
   }
   std::sort(differences.begin(), differences.end());
   const auto at = [&](double share) {

@@ -59,6 +59,16 @@ TEST(Kineto, kernels_are_nodes_in_order_of_their_start) {
   EXPECT_THAT(dependencies(program, 1), ElementsAre(0));
 }
 
+TEST(Kineto, categories_of_older_versions_are_read) {
+  std::string gemm = event("gemm", 7, 10, 50);
+  std::string copy = event("Memcpy HtoD", 7, 70, 5);
+  gemm.replace(gemm.find("kernel"), 6, "Kernel");
+  copy.replace(copy.find("kernel"), 6, "Memcpy");
+  const auto set = load_trace({gemm, copy});
+  ASSERT_TRUE(set.has_value()) << set.error().to_string();
+  EXPECT_EQ(set->program(0).nodes.size(), 2U);
+}
+
 TEST(Kineto, collectives_have_type_bytes_and_group) {
   // 1,000 elements of 2 bytes.
   const auto set = load_trace(

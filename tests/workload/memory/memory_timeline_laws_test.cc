@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "../plan/cases.h"
+#include "most_in_flight.h"
 #include "workload/memory/chunk_work.h"
 #include "workload/memory/footprint.h"
 #include "workload/memory/memory_timeline.h"
@@ -350,11 +351,7 @@ RC_GTEST_PROP(MemoryTimelineLaws, KeptActivationsAreTheClosedFormOfTheSchedule, 
     const graph::Liveness forward = graph::liveness(work.allocations, work.moments);
     weights.push_back(static_cast<double>(forward.change[kActivations].value()));
   }
-  double expected = 0;
-  const auto pieces = plan::peak_by_chunk(plan::pipeline_shape(plan), stage, weights);
-  for (std::size_t chunk = 0; chunk < weights.size(); ++chunk) {
-    expected += weights[chunk] * static_cast<double>(pieces[chunk]);
-  }
+  const double expected = most_in_flight(plan::pipeline_shape(plan), stage, weights);
   const MemoryTimeline timeline = memory_timeline(model, plan, stage, chunks);
   RC_ASSERT(static_cast<double>(timeline.highest[kActivations].value()) == expected);
 }

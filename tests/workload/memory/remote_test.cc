@@ -13,7 +13,7 @@ using cases::kEmbedding;
 using cases::kLayer;
 using cases::kNorm;
 using cases::small_gpt;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::int64_t kAll = 2 * kLayer + kEmbedding + kNorm;  // of small_gpt(2)
 

@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "cases.h"
+#include "graph/workload.h"
 #include "workload/plan/lora.h"
 
 namespace orrery::parallel {

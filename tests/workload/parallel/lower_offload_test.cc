@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cases.h"
+#include "graph/workload.h"
 #include "workload/memory/block_memory.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/schedule.h"

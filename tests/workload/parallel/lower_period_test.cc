@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cases.h"
+#include "graph/workload.h"
 #include "workload/plan/schedule.h"
 
 namespace orrery::parallel {

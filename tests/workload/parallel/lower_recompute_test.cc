@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cases.h"
+#include "graph/workload.h"
 #include "workload/plan/recompute.h"
 
 namespace orrery::parallel {

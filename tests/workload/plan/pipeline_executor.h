@@ -68,6 +68,23 @@ struct Costs {
   std::int64_t all() const { return forward + input_gradient + weight_gradient; }
 };
 
+/// The most that is in flight on a stage, whose forward has run and whose weight gradients are not
+/// there; pieces of a chunk weigh as much as is given, else 1.
+inline double most_in_flight(const plan::PipelineShape& shape, std::int64_t stage,
+                             std::vector<double> weights = {}) {
+  weights.resize(static_cast<std::size_t>(shape.chunks), 1);
+  double now = 0;
+  double most = 0;
+  for (const plan::PipelineSlot& slot : all_slots(shape, stage)) {
+    for (const Work& work : works_of(slot)) {
+      const double weight = weights[static_cast<std::size_t>(work.chunk)];
+      now += work.kind == Work::forward ? weight : work.kind == Work::weight_gradient ? -weight : 0;
+      most = std::max(most, now);
+    }
+  }
+  return most;
+}
+
 class PipelineExecutor {
  public:
   explicit PipelineExecutor(const plan::PipelineShape& shape, Costs costs = {})

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cases.h"
+#include "workload/plan/recompute.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::plan {
@@ -27,6 +28,26 @@ TEST(Documents, AttentionIsQuadraticInEachDocument) {
   EXPECT_TRUE(check(plan, small_gpt(1)));
   plan.documents = "128";
   EXPECT_DOUBLE_EQ(attention_flops(plan), whole);
+}
+
+TEST(Modules, OfTheDenseMlpLeaveTheSharedExpertAlone) {
+  // Layer 0 of DeepSeek-V2-Lite is dense, the others have experts, one of them shared; both have
+  // silu_mul between gated matrices.
+  const zoo::Model model = zoo::load_model("deepseek-v2-lite").value();
+  const auto selected = [&](const std::string& module, int kind) {
+    std::vector<std::string> names;
+    for (const zoo::ModelOperator& op : zoo::layer_operators(model, {.sequence = 64}, kind)) {
+      if (recompute_selects({.recompute_modules = module}, op)) {
+        names.push_back(op.name);
+      }
+    }
+    return names;
+  };
+  EXPECT_EQ(selected("mlp", 0), (std::vector<std::string>{"fc1_gemm", "silu_mul", "fc2_gemm"}));
+  EXPECT_TRUE(selected("mlp", 1).empty());
+  EXPECT_EQ(selected("shared_experts", 1),
+            (std::vector<std::string>{"shared_fc1_gemm", "shared_silu_mul", "shared_fc2_gemm",
+                                      "shared_sum"}));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <limits>
 
+#include "base/config_node.h"
 #include "cases.h"
 
 namespace orrery::plan {

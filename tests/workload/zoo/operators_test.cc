@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/file.h"
 #include "operators_of.h"
 #include "workload/zoo/model.h"
 
@@ -351,6 +352,26 @@ TEST(Extremes, of_the_allowed_shapes_saturate_instead_of_wrapping) {
   const auto layer = layer_operators(model, {.microbatch = 8, .sequence = kMaxPositions});
   EXPECT_TRUE(find(layer, "scale_mask_softmax").saved.is_overflow());
   EXPECT_TRUE(find(layer, "attention_dropout").forward_bytes.is_overflow());
+}
+
+TEST(Roles, EveryOperatorOfEveryModelHasOne) {
+  const auto expect_roles = [](const std::string& model, const std::vector<ModelOperator>& all) {
+    for (const ModelOperator& op : all) {
+      EXPECT_NE(op.role, graph::OperatorRole::none) << model << ": " << op.name;
+      EXPECT_EQ(op.depth > 0, op.name.starts_with("mtp_")) << model << ": " << op.name;
+    }
+  };
+  for (const std::string& name : list_configs("models")) {
+    const Model model = load_model(name).value();
+    for (const AttentionKernel kernel : {AttentionKernel::unfused, AttentionKernel::flash}) {
+      const ShapeOptions options{.sequence = 64, .attention = kernel, .experts_apart = true};
+      expect_roles(name, embedding_operators(model, options));
+      expect_roles(name, head_operators(model, options));
+      for (int kind = 0; kind < std::ssize(layer_kinds(model)); ++kind) {
+        expect_roles(name, layer_operators(model, options, kind));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ const std::vector<SparseAllocator::Request>& SparseAllocator::match(Allocator al
     match_most();
   } else {
     for (int i = 0; i < iterations; ++i) {
-      const bool moves = allocator != Allocator::islip || i == 0;
+      const bool moves =
+          (allocator != Allocator::islip && allocator != Allocator::select) || i == 0;
       const bool found = allocator == Allocator::pim ? draw(random) : iterate(allocator, moves);
       if (!found) {
         break;

@@ -23,6 +23,7 @@ class BookSimReader : BookSimFile {
   BookSimReader(std::string_view text, const std::string& file) : BookSimFile(text, file) {}
 
   Result<Experiment> read() {
+    set_defaults();
     read_router();
     read_load();
     read_topology();
@@ -107,6 +108,18 @@ class BookSimReader : BookSimFile {
     take_value("spec_mask_by_reqs", router.spec_mask_by_requests);
   }
 
+  /// Sets what holds where a file is silent: BookSim's own defaults.
+  void set_defaults() {
+    RouterSettings& router = result_.router;
+    router.vcs = 16;
+    router.buffer = 8;
+    router.routing_delay = 1;
+    router.credit_delay = 0;
+    router.vc_allocator = router.sw_allocator = Allocator::islip;
+    result_.load.seed = 0;
+    result_.load.throughput_threshold = 0.05;
+  }
+
   void read_router() {
     RouterSettings& router = result_.router;
     take_value("num_vcs", router.vcs);
@@ -158,13 +171,30 @@ class BookSimReader : BookSimFile {
     result_.states_periods |= take_value("sample_period", load.sample_period);
     result_.states_periods |= take_value("warmup_periods", load.warmup_periods);
     result_.states_periods |= take_value("max_samples", load.max_samples);
-    result_.states_periods |= take_value("latency_thres", load.latency_limit);
-    result_.states_periods |= take_value("stopping_thres", load.stopping_threshold);
-    take_value("acc_stopping_thres", load.throughput_threshold);
+    result_.states_periods |= take_common("latency_thres", load.latency_limit);
+    result_.states_periods |= take_common("stopping_thres", load.stopping_threshold);
+    take_common("acc_stopping_thres", load.throughput_threshold);
     take_value("seed", load.seed);
     if (auto read = read_booksim_classes(*this, result_.router.vcs)) {
       take_classes(std::move(*read));
     }
+  }
+
+  /// A value by class, which is one here: those of all classes are equal.
+  bool take_common(const std::string& key, double& into) {
+    const Entry* entry = find(key);
+    if (entry == nullptr) {
+      return false;
+    }
+    int classes = 1;
+    take_value("classes", classes);
+    const auto each =
+        values(key, into, static_cast<std::size_t>(std::clamp(classes, 1, kMostClasses)));
+    if (std::ranges::count(each, each.front()) != std::ssize(each)) {
+      add(entry->line, key, entry->value, "one value for all classes");
+    }
+    into = each.front();
+    return true;
   }
 
   /// One that is like those of flags and YAML is stated as those.
@@ -195,24 +225,21 @@ class BookSimReader : BookSimFile {
 
   void read_topology() {
     const Entry* topology = find("topology");
-    find("use_noc_latency");
     const int k = whole("k", 8);
     const int n = whole("n", 2);
     const int c = whole("c", 1);
-    for (const char* grid : {"x", "y", "xr", "yr"}) {
-      whole(grid, 1);
-    }
+    Distances& distances = result_.distances;
+    distances.columns = whole("x", 8);
+    whole("y", 8);
+    distances.across = whole("xr", 1);
+    distances.along = whole("yr", 1);
     const Entry* network = find("network_file");
     const Entry* routing = find("routing_function");
-    if (topology == nullptr) {
-      add(1, "topology", {}, "missing; expected one such as mesh, torus, fly or anynet");
-      return;
-    }
     std::string extents;
     for (int i = 0; i < std::min(n, 32); ++i) {
       extents += (i > 0 ? "x" : "") + std::to_string(k);
     }
-    const std::string& name = topology->value;
+    const std::string name = topology == nullptr ? "torus" : topology->value;
     if (name == "mesh" || name == "torus") {
       result_.topology = name + ":" + extents;
       if (c > 1) {
@@ -249,17 +276,19 @@ class BookSimReader : BookSimFile {
     }
   }
 
-  /// "use_noc_latency = 1": longer links on a chip. Not stated: one cycle, as the reference cases.
+  /// "use_noc_latency = 1", which holds unless stated: links as long as on a chip. A dragonfly's
+  /// are as long as between cabinets whatever it says.
   void read_wires(const std::string& topology) {
-    bool long_links = false;
-    if (!take_value("use_noc_latency", long_links) || !long_links) {
-      return;
-    }
-    if (topology == "torus" || topology == "cmesh") {
+    bool on_chip = true;
+    take_value("use_noc_latency", on_chip);
+    if (topology == "dragonflynew" || topology == "dragonfly") {
+      result_.distances.local = 10;
+      result_.distances.global = 100;
+    } else if (on_chip && (topology == "torus" || topology == "cmesh")) {
       result_.link_latency = 2;
-    } else if (topology == "flatfly") {
-      add(find("use_noc_latency")->line, "use_noc_latency", "1",
-          "0: there are no links by distance on a chip");
+    }
+    if (!on_chip || topology != "flatfly") {
+      result_.distances.columns = 0;
     }
   }
 

@@ -61,7 +61,8 @@ class BookSimFile {
     if (entry == nullptr) {
       return false;
     }
-    take_text(key, *entry, entry->value, into);
+    const std::vector<std::string> texts = parts(entry->value);  // of one class
+    take_text(key, *entry, texts.size() == 1 ? texts.front() : entry->value, into);
     return true;
   }
 

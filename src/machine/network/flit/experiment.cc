@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
+#include <map>
 #include <numeric>
 
 #include "base/fields.h"
@@ -204,7 +206,40 @@ Result<void> check(const Experiment& experiment) {
   return {};
 }
 
+/// Returns the cycles beyond the first from a node to the middle of its router's tile, in one
+/// direction.
+static Cycle distance_in_tile(Cycle place, Cycle side) {
+  Cycle from_middle = place - side / 2;
+  from_middle += from_middle >= 0 && side % 2 == 0 ? 1 : 0;
+  return std::max<Cycle>(std::abs(from_middle), 1) - 1;
+}
+
+static void set_distances(const Distances& distances, RouterGraph& graph) {
+  const bool dragonfly = graph.shape == Shape::dragonfly && distances.global > 0;
+  for (Channel& channel : graph.channels) {
+    if (dragonfly) {
+      const bool inside = channel.source / graph.extents[0] == channel.target / graph.extents[0];
+      channel.latency = inside ? distances.local : distances.global;
+    } else if (distances.columns > 0) {
+      const auto apart = [&](std::int32_t a, std::int32_t b) { return Cycle{std::abs(a - b)}; };
+      const std::int32_t columns = distances.columns;
+      channel.latency =
+          distances.across * apart(channel.source % columns, channel.target % columns) +
+          distances.along * apart(channel.source / columns, channel.target / columns);
+    }
+  }
+  std::map<std::int32_t, Cycle> placed;  // nodes of a router, in the order of rows of its tile
+  for (Node& node : graph.nodes) {
+    const Cycle place = placed[node.inject]++;
+    if (distances.columns > 0) {
+      node.latency = 1 + distance_in_tile(place % distances.across, distances.across) +
+                     distance_in_tile(place / distances.across, distances.along);
+    }
+  }
+}
+
 static void set_latencies(const Experiment& experiment, RouterGraph& graph) {
+  set_distances(experiment.distances, graph);
   for (Channel& channel : graph.channels) {
     channel.latency = experiment.link_latency > 0 ? experiment.link_latency : channel.latency;
   }

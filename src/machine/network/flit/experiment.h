@@ -16,12 +16,24 @@
 
 namespace orrery::flit {
 
+/// Lengths of links that are not alike, in cycles. 0: none of this kind.
+struct Distances {
+  Cycle local = 0;   ///< of a dragonfly, inside groups
+  Cycle global = 0;  ///< between groups
+  /// Routers of a flattened butterfly lie in rows of so many, `across` apart in a row and `along`
+  /// apart in a column; nodes are as far as their place in the router's tile of across x along.
+  std::int32_t columns = 0;
+  Cycle across = 1;
+  Cycle along = 1;
+};
+
 struct Experiment {
   std::string topology = "mesh:8x8";
   std::string routing;  ///< empty: default_algorithm()
   std::string pattern = "uniform";
   Cycle link_latency = 0;   ///< of all links between routers; 0: as the topology says (1)
   Cycle node_latency = 0;   ///< of all links to and from nodes
+  Distances distances;      ///< of files of BookSim; link_latency and node_latency hold before
   int batch = 0;            ///< packets that every node sends as fast as it can; 0: a constant load
   int outstanding = 0;      ///< of a batch, packets of a node in flight at once; 0: any number
   Bytes flit_bytes{50};     ///< payload of a flit, where messages have bytes
@@ -56,7 +68,7 @@ struct Experiment {
 Result<Experiment> parse_experiment(const ConfigNode& node);
 
 /// A configuration file of BookSim 2, unchanged: "key = value;" with // comments. What it does not
-/// state is as in Experiment, not BookSim's default. `folder`: of the file, for network_file.
+/// state has BookSim's default (28f4329). `folder`: of the file, for network_file.
 /// Mistakes, by line: unknown keys, settings that there are no such routers for; notes: settings
 /// that change nothing here.
 Result<Experiment> parse_booksim(std::string_view text, const std::string& file);

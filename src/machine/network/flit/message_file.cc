@@ -44,12 +44,7 @@ class MessageReader {
  private:
   void check_header() {
     const std::vector<std::string> known(kColumns.begin(), kColumns.end());
-    for (const std::string& name : table_.header) {
-      if (std::find(known.begin(), known.end(), name) == known.end()) {
-        mistakes_.add(
-            {table_.file + ":1", name, {}, "no column of that name" + did_you_mean(name, known)});
-      }
-    }
+    mistakes_.add(unknown_columns(table_, known));
     for (std::size_t i = 0; i < kNeeded; ++i) {
       if (!table_.column(kColumns[i])) {
         mistakes_.add({table_.file + ":1", known[i], {}, "missing column"});

@@ -44,6 +44,7 @@ namespace orrery::flit {
 /// Interface as AnalyticalNetwork.
 class FlitNetwork {
  public:
+  static constexpr network::LinksTraits kTraits{.looks_ahead = true};
   static constexpr std::uint32_t kFirstEvent = 140;
   static constexpr std::uint32_t kArrive = kFirstEvent;
 

@@ -142,15 +142,13 @@ class OpenLoop {
     Sums& sums = sums_[packet.traffic_class];
     if (counts || state_ == State::warming_up) {
       sums.add(packet, now);
-    }
-    if (counts) {
-      --outstanding_;
       const auto latency = static_cast<std::size_t>(now - packet.created);
       if (latency >= histogram_.size()) {
         histogram_.resize(latency + 1 + latency / 2);
       }
       ++histogram_[latency];
     }
+    outstanding_ -= counts ? 1 : 0;
     const auto purpose = static_cast<Purpose>(packet.kind);
     if (purpose == Purpose::read_request || purpose == Purpose::write_request) {
       draws_->answer(packet, now, counts);
@@ -161,6 +159,7 @@ class OpenLoop {
 
   void clear() {
     begin_ = engine_.now();
+    histogram_.clear();
     for (std::uint32_t of = 0; of < classes(); ++of) {
       sums_[of] = {};
       before_[of] = engine_.counts(of);
@@ -372,7 +371,7 @@ class OpenLoop {
   std::uint64_t outstanding_ = 0;         ///< packets that count and have not arrived
   std::vector<Sums> sums_;                ///< by class
   std::vector<Period> last_;              ///< by class
-  std::vector<std::uint64_t> histogram_;  ///< packets that count, by latency
+  std::vector<std::uint64_t> histogram_;  ///< packets of sums_, by latency
   std::vector<std::uint64_t> channel_flits_;
   Cycle begin_ = 0;  ///< of what counts
   Cycle drain_ = 0;

@@ -17,6 +17,7 @@ enum class Allocator : std::uint8_t {
   separable_input_first,
   separable_output_first,
   islip,
+  select,
   wavefront,
   pim,
   loa,
@@ -31,6 +32,7 @@ constexpr auto named_values(Allocator) {
       {Allocator::islip, "islip",
        "as separable_output_first; an output's pointer moves only on a grant accepted in the "
        "first iteration (McKeown 1999)"},
+      {Allocator::select, "select", "as islip, but the higher priority comes before turns"},
       {Allocator::wavefront, "wavefront",
        "diagonals of the matrix of a router's requests, from one that moves on by one with each "
        "allocation; leaves no request that could be granted (Tamir & Chi 1993)"},

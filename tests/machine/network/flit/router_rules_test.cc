@@ -15,7 +15,9 @@ namespace {
 TEST(FlitRouterRules, EveryRowIsEqualToNineDigits) {
   const std::string common =
       "topology = mesh; k = 4; n = 2; routing_function = dor; num_vcs = 4; vc_buf_size = 4;\n"
-      "credit_delay = 2; seed = 1; injection_rate_uses_flits = 1; sample_period = 400;\n"
+      "credit_delay = 2; routing_delay = 0; vc_allocator = separable_input_first;\n"
+      "sw_allocator = separable_input_first; seed = 1; injection_rate_uses_flits = 1; "
+      "sample_period = 400;\n"
       "injection_rate = 0.4;\n";
   const auto table =
       load_csv(ORRERY_SOURCE_DIR "/tests/machine/network/flit/reference/router_rules.csv");

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/cost_tables.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "estimate/shared_links.h"
+#include "workload/plan/layout.h"
+#include "workload/plan/schedule_row.h"
+
+namespace orrery::estimate {
+namespace {
+
+/// Layers of a chunk that recompute (StageLoads::recomputed).
+std::int64_t recomputed(const plan::Plan& plan) {
+  const bool recomputes =
+      plan.recompute != plan::Recompute::none || !plan.recompute_modules.empty();
+  return recomputes ? plan.recompute_layers : -1;
+}
+
+}  // namespace
+
+bool hides_exchanges(const plan::Plan& plan) {
+  return plan.fuse_communication || plan.overlap_ep == plan::OverlapExperts::microbatch ||
+         (row_of(plan.schedule).both_ends && plan.overlap_ep != plan::OverlapExperts::off);
+}
+
+CostTables::CostTables(const zoo::Model& model, const machine::Machine& machine)
+    : model_(model),
+      sites_(machine),
+      crossing_(std::any_of(machine.network.begin(), machine.network.end(), is_shared)) {}
+
+Result<PlanCosts> CostTables::of(const plan::Plan& plan, Sharing sharing,
+                                 const std::vector<std::size_t>& devices) {
+  const auto site = sites_.of(plan);
+  if (!site) {
+    return fail(site.error());
+  }
+  const StageParts* parts = parts_of(plan);
+  if (parts == nullptr) {
+    return fail("a plan that check() accepts");
+  }
+  const std::vector<StagePasses>& loads =
+      devices.empty() ? loads_of(plan, blocks_of(plan, *site, sharing), *parts, *site)
+                      : mixed_loads(plan, *parts, *site, devices);
+  return PlanCosts{*site->machine, *parts, loads, states_of(plan, *parts, *site, sharing),
+                   !crossing_};
+}
+
+Result<const std::vector<StageState>*> CostTables::states(const plan::Plan& plan) {
+  const auto site = sites_.of(plan);
+  const StageParts* parts = parts_of(plan);
+  if (!site || parts == nullptr) {
+    return fail(site ? Error("a plan that check() accepts") : site.error());
+  }
+  return &states_of(plan, *parts, *site, Sharing::alone);
+}
+
+const std::vector<StageState>& CostTables::states_of(const plan::Plan& plan,
+                                                     const StageParts& parts, const Site& site,
+                                                     Sharing sharing) {
+  const Sharing known = crossing_ ? sharing : Sharing::alone;
+  return states_[index_of(known)].get(plan, [&] {
+    return state_costs(model_, plan, memory_.blocks_of(plan), parts, placement_of(plan, site),
+                       *site.prices, known);
+  });
+}
+
+Placement& CostTables::placement_of(const plan::Plan& plan, const Site& site) {
+  return placements_.of(plan::layout_of(plan, model_.experts > 0), *site.machine);
+}
+
+Result<Time> CostTables::kernels(const plan::Plan& plan) {
+  const auto site = sites_.of(plan);
+  if (!site) {
+    return fail(site.error());
+  }
+  plan::Plan key = block_key(plan);
+  key.order.clear();  // kernels do not know where they run
+  const auto found = kernels_.find(key);
+  Time kernels = found != kernels_.end() ? found->second : Time(0);
+  if (found == kernels_.end()) {
+    std::vector<Time> by_kind;
+    for (const auto& block : parallel::block_kernels(model_, block_key(plan))) {
+      by_kind.emplace_back(0);
+      for (const graph::Operator& kernel : block) {
+        by_kind.back() += site->prices->kernel(kernel, *site->machine).alone;
+      }
+    }
+    for (const plan::BlockKind kind : plan::blocks_of(
+             model_, plan, {.embedding = true, .head = true, .layers = model_.layers})) {
+      kernels += by_kind[kind];
+    }
+    if (kernels_.size() == kMostKept) {
+      kernels_.clear();
+    }
+    kernels_.emplace(std::move(key), kernels);
+  }
+  return kernels * plan.microbatches() / plan.pp;
+}
+
+const StageParts* CostTables::parts_of(const plan::Plan& plan) {
+  const auto& parts = parts_.get(plan, [&] { return plan::split_model(model_, plan); });
+  return parts ? &*parts : nullptr;
+}
+
+const BlockCosts& CostTables::blocks_of(const plan::Plan& plan, const Site& site, Sharing sharing) {
+  const Sharing known = crossing_ ? sharing : Sharing::alone;
+  ByPlan<BlockCosts>& blocks = blocks_[index_of(known)];
+  plan::Plan key = block_key(plan);
+  const auto found = blocks.find(key);
+  if (found != blocks.end()) {
+    return found->second;
+  }
+  if (blocks.size() == kMostKept) {
+    loads_.clear();  // they are known by blocks
+    blocks.clear();
+  }
+  BlockCosts costs = BlockCosts::of(model_, key, *site.machine, *site.prices, known);
+  return blocks.emplace(std::move(key), std::move(costs)).first->second;
+}
+
+StageLoads CostTables::loader(const plan::Plan& plan, const BlockCosts& blocks,
+                              const StageParts& parts) {
+  return {.model = model_,
+          .plan = plan,
+          .blocks = blocks,
+          .memories = memory_.blocks_of(plan),
+          .parts = parts,
+          .recomputed = recomputed(plan),
+          .hides = hides_exchanges(plan),
+          .own_ports = !crossing_};
+}
+
+const std::vector<StagePasses>& CostTables::loads_of(const plan::Plan& plan,
+                                                     const BlockCosts& blocks,
+                                                     const StageParts& parts, const Site& site) {
+  const auto [found, is_new] = loads_.try_emplace(
+      {&blocks, &parts, recomputed(plan), hides_exchanges(plan), plan.pipeline_send});
+  if (is_new) {
+    found->second = loader(plan, blocks, parts).all(placement_of(plan, site));
+  }
+  return found->second;
+}
+
+const std::vector<StagePasses>& CostTables::mixed_loads(const plan::Plan& plan,
+                                                        const StageParts& parts, const Site& site,
+                                                        const std::vector<std::size_t>& devices) {
+  std::map<std::size_t, std::vector<StagePasses>> by_part;
+  mixed_.clear();
+  for (std::size_t stage = 0; stage < parts.size(); ++stage) {
+    const std::size_t part = devices[stage];
+    if (!by_part.contains(part)) {
+      const BlockCosts blocks =
+          BlockCosts::of(model_, block_key(plan), (*site.parts)[part], (*site.part_prices)[part]);
+      by_part[part] = loader(plan, blocks, parts).all(placement_of(plan, site));
+    }
+    mixed_.push_back(by_part[part][stage]);
+  }
+  return mixed_;
+}
+
+}  // namespace orrery::estimate

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/// CostTables hold what bounds and values of plans are made of, each part made once for all plans
+/// that have it:
+///
+///   parts    by the fields that split the model
+///   loads    by blocks (block_key), parts, layers that recompute, how boundaries are sent
+///   states   by the fields that decide what a stage holds and how replicas share it
+///   memory   workload/memory/memory_tables.h
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "estimate/block_costs.h"
+#include "estimate/sites.h"
+#include "estimate/stage_loads.h"
+#include "estimate/state_costs.h"
+#include "workload/memory/memory_tables.h"
+#include "workload/plan/plan_key.h"
+
+namespace orrery::estimate {
+
+/// The costs of one plan; valid until the next question of the tables.
+struct PlanCosts {
+  const machine::Machine& machine;        ///< of the plan's devices
+  const StageParts& parts;                ///< by stage and chunk
+  const std::vector<StagePasses>& loads;  ///< by stage, of one microbatch
+  const std::vector<StageState>& states;  ///< by stage
+  bool own_ports = true;                  ///< no device uses the links of another
+};
+
+/// Whether exchanges of tokens run beside another microbatch, or sums become slices that another
+/// stage gathers: then what a block waits for may be hidden.
+bool hides_exchanges(const plan::Plan& plan);
+
+/// Not thread-safe: it keeps what it has measured.
+class CostTables {
+ public:
+  CostTables(const zoo::Model& model, const machine::Machine& machine);
+
+  /// The costs of a plan that check() and check_machine() accept. Mistakes: devices that the
+  /// machine cannot have.
+  /// `devices`: part of the machine, by stage; empty: of several sorts the fastest everywhere.
+  Result<PlanCosts> of(const plan::Plan& plan, Sharing sharing = Sharing::alone,
+                       const std::vector<std::size_t>& devices = {});
+  /// The states of PlanCosts, of Sharing::alone.
+  Result<const std::vector<StageState>*> states(const plan::Plan& plan);
+  /// m times the kernels of a microbatch over the stages, mean of them.
+  Result<Time> kernels(const plan::Plan& plan);
+  Result<Site> site(const plan::Plan& plan) { return sites_.of(plan); }
+  /// Null: none that check() accepts.
+  const StageParts* parts_of(const plan::Plan& plan);
+  footprint::MemoryTables& memory() { return memory_; }
+  const zoo::Model& model() const { return model_; }
+
+ private:
+  static constexpr std::size_t kMostKept = 65536;  // of a sort, some 250 MB
+
+  template <class Value>
+  using ByPlan = std::unordered_map<plan::Plan, Value, plan::PlanHash>;  // never iterated over
+  /// The fields that decide what a stage holds and how replicas share it.
+  using StateFields =
+      plan::AllFieldsBut<&plan::Plan::microbatch, &plan::Plan::global_batch,
+                         &plan::Plan::batch_shares, &plan::Plan::sequence, &plan::Plan::recompute,
+                         &plan::Plan::recompute_modules, &plan::Plan::recompute_layers,
+                         &plan::Plan::offload_activations, &plan::Plan::overlap_ep>;
+  /// The fields that split_model() reads.
+  using PartFields = plan::FieldsAlone<&plan::Plan::pp, &plan::Plan::schedule, &plan::Plan::chunks,
+                                       &plan::Plan::stage_layers>;
+
+  const BlockCosts& blocks_of(const plan::Plan& plan, const Site& site, Sharing sharing);
+  StageLoads loader(const plan::Plan& plan, const BlockCosts& blocks, const StageParts& parts);
+  const std::vector<StagePasses>& loads_of(const plan::Plan& plan, const BlockCosts& blocks,
+                                           const StageParts& parts, const Site& site);
+  const std::vector<StagePasses>& mixed_loads(const plan::Plan& plan, const StageParts& parts,
+                                              const Site& site,
+                                              const std::vector<std::size_t>& devices);
+  const std::vector<StageState>& states_of(const plan::Plan& plan, const StageParts& parts,
+                                           const Site& site, Sharing sharing);
+  Placement& placement_of(const plan::Plan& plan, const Site& site);
+
+  zoo::Model model_;
+  Sites sites_;
+  bool crossing_ = false;  ///< devices share links: whose port is busiest is not known
+  Placements placements_;
+  std::array<ByPlan<BlockCosts>, 2> blocks_;  ///< by Sharing
+  std::map<std::tuple<const BlockCosts*, const StageParts*, std::int64_t, bool, plan::PipelineSend>,
+           std::vector<StagePasses>>
+      loads_;                       // never iterated over
+  std::vector<StagePasses> mixed_;  ///< of devices that differ, asked for last
+  ByPlan<Time> kernels_;            // of a microbatch, over all stages
+  footprint::MemoryTables memory_{model_};
+  /// Never forgotten: loads_ knows them by where they lie.
+  plan::PlanTable<PartFields, Result<StageParts>, std::numeric_limits<std::size_t>::max()> parts_;
+  std::array<plan::PlanTable<StateFields, std::vector<StageState>, kMostKept>, 2>
+      states_;  ///< by Sharing
+};
+
+}  // namespace orrery::estimate

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The loop over the steps of one engine. Internal to this folder.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "serving/client.h"
+#include "serving/copy.h"
+#include "serving/intake.h"
+#include "serving/measures.h"
+#include "serving/serve.h"
+
+namespace orrery::serving {
+
+/// An engine of any degrees, whose clock it moves from step to step. Its rule of turns follows from
+/// how it is set (driver_turns.cc):
+///
+///   synchronous   schedule, compute, complete
+///   ahead         the ticks of the next step are formed when a step begins
+///   pipelined     up to pp steps under way, one per stage
+///
+/// A step is one tick of every copy. It begins when some copy has something to compute and ends for
+/// all at once (copy.h); copies of adapters before it take as long as those of the copy with most.
+/// A request goes to the copy with the fewest unfinished ones, the first of equals.
+///
+/// Where one copy does nothing but decode, steps that are alike are taken at once (`skip`), with
+/// the times of steps one by one.
+class Driver {
+ public:
+  /// Fills `run` as it goes; finish() adds what the schedulers have counted.
+  Driver(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests,
+         Inbox& inbox, const ServeOptions& options);
+
+  /// Takes the steps that begin before `horizon`; a step in flight there has all its effects, of
+  /// which none is before. Requires that the inbox has what reaches it before then.
+  void run_until(Time horizon);
+  /// Returns when the next step begins or, of a pipeline, ends, as far as is known; Time::max():
+  /// nothing to do before poke().
+  Time clock() const;
+  /// Says that what it can do may have changed at `at`.
+  void poke(Time at);
+  /// run_until() returns after the step under way.
+  void halt() { horizon_ = Time(0); }
+  void finish();
+
+  /// Whether a request is short enough to be served.
+  bool takes(const requests::Request& request) const;
+  /// Tokens of its prompt that the cache of the copy which would get it has.
+  std::int64_t cached_tokens(const requests::Request& request) const;
+  /// KvTiers::share() of every copy.
+  void share(const std::shared_ptr<KvStore>& store, Bytes block);
+
+  // Of pools for prompts and for decoding; requests by their number in the run:
+  /// From now on requests end with their first token, and those that have others keep their blocks
+  /// until let_go().
+  void only_prefill() { only_prefill_ = true; }
+  void let_go(std::size_t served);
+  /// Blocks for a request whose prompt another engine computes (Scheduler::expect()). `served` has
+  /// what is known of it, its first token too. Its number, or nothing: there are none now.
+  std::optional<std::size_t> expect(std::size_t number, const requests::Request& request,
+                                    const Served& served);
+  /// Says that the keys and values of a request have come.
+  void deliver(std::size_t served);
+  std::size_t copy_of(std::size_t served) const { return places_[served].copy; }
+  const scheduler::RequestState& state_of(std::size_t served) const;
+
+ private:
+  struct Flight {
+    std::vector<scheduler::Tick> ticks;
+    Time end{0};
+  };
+  /// Where a request is.
+  struct Place {
+    std::size_t number = 0;  ///< in the list of requests
+    std::size_t copy = 0;
+    scheduler::RequestIndex index = 0;
+  };
+
+  void go_synchronous();
+  void go_ahead();
+  void go_pipelined();
+  /// The first of the steps under way ends.
+  void land();
+  /// Whether every stage has a step.
+  bool is_full() const { return flights_.size() >= static_cast<std::size_t>(run_.engine.pp); }
+
+  /// Puts what has reached the engine until `now` into a queue, and what has been fetched.
+  void enqueue(Time now);
+  void end_copies(Copy& copy, Time now);
+  std::size_t emptiest() const;
+  /// A request that its scheduler has just taken.
+  void add(std::size_t number, std::size_t copy, const Served& served, Time token);
+  /// The next tick of every copy, whose fetches begin now. Whether one of them has tokens.
+  bool schedule(Ticks& ticks);
+  static bool preempts(const Ticks& ticks);
+  /// The next arrival, or end of a copy between tiers.
+  Time next_event() const;
+  /// To the next event. False: there is none.
+  bool wait();
+
+  /// Accelerator and host, of `shapes_`, after so many adapters have been copied.
+  Time duration(std::int64_t copied);
+  Time duration(const Ticks& ticks);
+  void add_token(Copy& copy, const scheduler::Scheduled& entry, Time end, bool beside);
+  void mark_scheduled(const Ticks& ticks, Time begin);
+  void complete(const Ticks& ticks, Time end);
+  void end_requests(Copy& copy, Time end);
+  void release(Copy& copy, scheduler::RequestIndex index);
+  void record(Time begin, Time end);
+  std::int64_t used_blocks() const;
+  /// Advances over steps that only decode, from now on; `shapes_` is of the first of them. Returns
+  /// how many. Requires one copy.
+  std::int64_t decode_run(std::int64_t most);
+  /// Returns `most`, or how many steps come before a request sees no more keys of a window.
+  std::int64_t before_windows_fill(std::int64_t most) const;
+  /// All of the running requests decode one token. False of several copies.
+  bool only_decodes(const Ticks& ticks) const;
+
+  Run& run_;
+  step::StepCost& cost_;
+  const std::vector<requests::Request>& requests_;
+  Inbox& inbox_;
+  const ServeOptions& options_;
+  std::vector<Copy> copies_;
+  std::vector<Place> places_;  ///< by number in the run
+  StepShapes shapes_;
+  Measures measures_;
+  Time now_{0};  ///< the next step begins; pp > 1: the first stage is free
+  Time horizon_ = Time::max();
+  bool stalled_ = false;  ///< nothing to do before poke()
+  bool waiting_ = false;  ///< pp > 1: nothing to begin before a step ends or something comes
+  bool only_prefill_ = false;
+  Ticks ticks_;
+  Ticks next_;                  ///< of the step after, where they are formed ahead
+  bool formed_ = false;         ///< `ticks_` were formed ahead
+  std::deque<Flight> flights_;  ///< pp > 1
+  Time last_end_{0};            ///< of the step before; pp > 1
+  std::int64_t steps_ = 0;
+  std::size_t ended_ = 0;
+};
+
+}  // namespace orrery::serving

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The kernels of a pass, and the nodes of a layer that they make.
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "serving/step/pass_operators.h"
+#include "serving/step/step_cost.h"
+#include "workload/plan/axes.h"
+#include "workload/plan/shard.h"
+
+namespace orrery::step {
+
+std::vector<graph::Operator> StepCost::gemm_kernels(const zoo::ModelOperator& op,
+                                                    const plan::Plan& plan) const {
+  const Precision& precision = options_.precision;
+  std::vector<graph::Operator> kernels;
+  graph::Operator run{.name = op.name, .kind = op.kind, .gemm = op.gemm};
+  const bool narrow = is_narrow(op, precision.narrow);
+  if (op.expert) {
+    // Of all ranks' experts those that the tokens reach, each with an equal part of their rows.
+    const auto experts = static_cast<double>(model_.experts);
+    const double miss = 1 - static_cast<double>(model_.top_k) / experts;
+    const auto tokens = static_cast<double>(plan.sequence * options_.degrees.dp);
+    const double reached = experts * (1 - std::pow(miss, tokens));
+    const double rows =
+        tokens * static_cast<double>(model_.top_k) * plan::expert_load(plan, model_.experts);
+    run.gemm.batch = std::clamp<std::int64_t>(std::llround(reached / static_cast<double>(plan.ep)),
+                                              1, op.gemm.batch);
+    run.gemm.m = static_cast<std::int64_t>(std::ceil(rows / std::max(reached, 1.0)));
+  }
+  if (narrow) {
+    run.type = precision.activations;
+    run.stored_bits = graph::bits_of(precision.weights);
+    run.block_scaled = precision.block_scaled;
+    if (graph::bits_of(run.type) < 16) {  // operands are cast in a kernel of their own
+      graph::Operator& casting = kernels.emplace_back();
+      casting = {.name = "cast", .kind = graph::OperatorKind::elementwise, .gemm = {}};
+      casting.bytes = graph::bytes_of(graph::DataType::bf16, op.gemm.m * op.gemm.k) +
+                      graph::bytes_of(run.type, op.gemm.m * op.gemm.k);
+    }
+  }
+  run.flops = flops_of(run.gemm);
+  const bool alone = measured_ && !op.expert && run.gemm.batch == 1 && !run.block_scaled &&
+                     (!narrow || graph::bits_of(run.type) == run.stored_bits);
+  if (alone) {
+    run.duration =
+        measured_->product(run.type, run.gemm.m, run.gemm.n, run.gemm.k).value_or(Time(0));
+  }
+  kernels.push_back(std::move(run));
+  return kernels;
+}
+
+std::vector<graph::Operator> StepCost::kernels_of(zoo::ModelOperator op,
+                                                  const plan::Plan& plan) const {
+  if (const auto known = measured_ ? measured_->layer(op.name, plan.sequence) : std::nullopt) {
+    return {{.name = op.name, .kind = graph::OperatorKind::opaque, .gemm = {}, .duration = *known}};
+  }
+  op = plan::shard(std::move(op), plan);
+  return is_product(op) ? gemm_kernels(op, plan) : std::vector{streamed(model_, op)};
+}
+
+graph::Operator StepCost::cache_write_kernel(std::int64_t tokens) const {
+  const std::int64_t width =
+      model_.latent.key_value_rank > 0
+          ? model_.latent.key_value_rank + model_.latent.rotary
+          : std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp) * 2 * model_.head_dim;
+  graph::Operator write{
+      .name = "cache_write", .kind = graph::OperatorKind::cache_write, .gemm = {}};
+  write.bytes = graph::bytes_of(graph::DataType::bf16, tokens * width) +
+                graph::bytes_of(options_.precision.kv, tokens * width);
+  return write;
+}
+
+Time StepCost::cache_write(std::int64_t tokens) const {
+  return kernel(cache_write_kernel(tokens));
+}
+
+StepCost::LayerNodes StepCost::layer_nodes(std::size_t kind, std::int64_t tokens) const {
+  const plan::Plan plan = plan_for(tokens);
+  LayerNodes layer;
+  const auto add = [&](graph::Operator run) {
+    run.type = run.type == graph::DataType::bf16 ? wide_type() : run.type;
+    graph::Node& node = layer.nodes.emplace_back();
+    node.name = run.name;
+    node.phase = plan::StepPhase::forward;
+    node.operators = {std::move(run)};
+  };
+  for (const zoo::ModelOperator& op : operators_of(kind, plan)) {
+    layer.routes = layer.routes || op.expert;
+    const bool expanded_apart = op.role == graph::OperatorRole::key_value_up;  // attend_latent()
+    if (!is_left_out(model_, op) && !expanded_apart) {
+      std::ranges::for_each(kernels_of(op, plan), add);
+    }
+    if (op.kind == graph::OperatorKind::attention && !measures_attention(kind)) {
+      add(cache_write_kernel(tokens));
+    }
+    if (ends_branch(op, layer.routes)) {
+      graph::Node& sum = layer.nodes.emplace_back();
+      sum.kind = graph::Node::Kind::collective;
+      sum.name = "all_reduce";
+      sum.group = plan::Axis::tp;
+      sum.stream = plan::stream_of(plan::Axis::tp);
+      sum.phase = plan::StepPhase::forward;
+      sum.collective = graph::CollectiveKind::all_reduce;
+      sum.bytes = summed_bytes(tokens);
+    }
+  }
+  return layer;
+}
+
+}  // namespace orrery::step

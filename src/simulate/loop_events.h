@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Members of Loop; run.h includes it.
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "simulate/loop.h"
+#include "simulate/loop_chain.h"
+#include "simulate/loop_faults.h"
+#include "simulate/loop_issue.h"
+#include "simulate/loop_spans.h"
+#include "simulate/loop_steps.h"
+#include "simulate/loop_transfer.h"
+#include "simulate/steady.h"
+#include "simulate/transport.h"
+
+namespace orrery::simulate {
+
+template <class Transport>
+Loop<Transport>::Loop(const graph::Workload& workload, Binding& bound, const Wiring& wiring,
+                      Transport& transport, engine::EventQueue& queue)
+    : workload_(workload),
+      bound_(bound),
+      wiring_(wiring),
+      transport_(transport),
+      queue_(queue),
+      rows_(workload),
+      source_(workload.source->restart()),
+      meetings_(wiring.communicator_count()),
+      mailboxes_(wiring.mailbox_count()),
+      chains_(workload.programs.size()),
+      issued_(workload.roles.size()) {
+  ranks_.reserve(wiring.ranks().size());
+  for (const std::int64_t number : wiring.ranks()) {
+    RankState& rank = ranks_.emplace_back(rows_, workload.streams.size());
+    rank.number = number;
+    rank.role = workload_.role_of(number);
+    rank.program = workload_.role(rank.role).program;
+    instances_total_ += source_->list() != nullptr ? source_->list()->length(rank.role) : 0;
+  }
+  steps_ = source_->list() != nullptr ? source_->list()->steps() : 1;
+  behind_ = ranks_.size();
+}
+
+template <class Transport>
+void Loop<Transport>::run() {
+  for (RankIndex rank = 0; rank < ranks_.size(); ++rank) {
+    issue_ahead(rank, Span::kNone);
+  }
+  drain();
+  settle();
+  push_fault();
+  std::uint64_t handled = 0;
+  std::optional<SteadyState<Loop>> steady;
+  if constexpr (Transport::kRepeats) {
+    if (take_shortcuts_) {
+      steady.emplace(*this);
+    }
+  }
+  const auto look_for_repeats = [&] {
+    if constexpr (Transport::kRepeats) {
+      if (steady && queue_.instant_is_over()) {
+        steady->look();
+      }
+    }
+  };
+  while (!queue_.empty()) {
+    const engine::EventQueue::Event event = queue_.pop();
+    if (event.when >= kEndOfTime) {
+      return;  // times have saturated: which of two comes first can no longer be told
+    }
+    handle(event);
+    drain();
+    if (queue_.instant_is_over()) {
+      settle();
+      look_for_repeats();
+    }
+    if (progress_ && instances_total_ > 0 && ++handled % kProgressEvery == 0) {
+      progress_(static_cast<double>(instances_) / static_cast<double>(instances_total_),
+                completions_);
+    }
+  }
+}
+
+template <class Transport>
+void Loop<Transport>::handle(const engine::EventQueue::Event& event) {
+  switch (event.kind) {
+    case kComputeDone:
+      if (event.generation == ranks_[event.subject].job.generation) {
+        finish_compute(event.subject);
+      }
+      break;
+    case kChainDone:
+      if (event.generation == ranks_[event.subject].chain.generation) {
+        finish_chain(event.subject);
+      }
+      break;
+    case kHostReady:
+      arrive(event.subject);
+      break;
+    case kAskSource:
+      ask_again();
+      break;
+    case kFault:
+      strike_now();
+      break;
+    case kReroute:
+      transport_.reroute();
+      break;
+    default:
+      if (const std::optional<Activity> done = transport_.handle(event)) {
+        finish_transport(*done);
+      }
+  }
+}
+
+/// Speeds change once per instant, whatever the order of its events.
+template <class Transport>
+void Loop<Transport>::settle() {
+  constexpr bool kLast = requires { requires Transport::kLooksAhead; };
+  if constexpr (!kLast) {
+    transport_.settle();
+  }
+  for (const RankIndex rank : touched_) {
+    ranks_[rank].touched = false;
+    set_contention(rank);
+  }
+  touched_.clear();
+  if constexpr (kLast) {
+    transport_.settle();
+  }
+}
+
+template <class Transport>
+void Loop<Transport>::enqueue(RankIndex rank, graph::StreamIndex stream, std::uint32_t cause) {
+  StreamState& state = ranks_[rank].stream(stream);
+  state.trigger = cause;
+  if (!state.queued) {
+    state.queued = true;
+    work_.emplace_back(rank, stream);
+  }
+}
+
+/// All dependencies of the node are done.
+template <class Transport>
+void Loop<Transport>::make_ready(RankIndex rank, std::int64_t instance, std::uint32_t node,
+                                 std::uint32_t cause) {
+  const graph::StreamIndex stream = ranks_[rank].window[instance].shape->nodes[node].stream;
+  if (workload_.streams[*stream].order != graph::Order::issue) {
+    ranks_[rank].stream(stream).ready.push({instance, node, cause});
+  }
+  enqueue(rank, stream, cause);
+}
+
+/// Starts what has become ready; first in, first out.
+template <class Transport>
+void Loop<Transport>::drain() {
+  for (std::size_t i = 0; i < work_.size(); ++i) {
+    const auto [rank, stream] = work_[i];
+    ranks_[rank].stream(stream).queued = false;
+    if (workload_.streams[*stream].order == graph::Order::issue) {
+      try_start(rank, stream);
+    } else {
+      try_start_ready(rank, stream);
+    }
+  }
+  work_.clear();
+}
+
+template <class Transport>
+void Loop<Transport>::try_start(RankIndex index, graph::StreamIndex stream) {
+  if (ranks_[index].stream(stream).busy) {
+    return;
+  }
+  const std::optional<std::uint32_t> number = head(index, stream);
+  if (!number) {
+    return;
+  }
+  RankState& rank = ranks_[index];
+  StreamState& cursor = rank.stream(stream);
+  const InstanceSlot& slot = rank.window[cursor.instance];
+  if (slot.pending[*number] > 0) {
+    return;
+  }
+  if (slot.chains != nullptr && slot.chains->at[*number] >= 0 &&
+      begin_chain(index, cursor.instance,
+                  slot.chains->chains[static_cast<std::size_t>(slot.chains->at[*number])])) {
+    return;
+  }
+  cursor.busy = true;
+  cursor.running =
+      post({.rank = index, .node = *number, .instance = cursor.instance, .cause = cursor.trigger});
+  start(cursor.running);
+}
+
+template <class Transport>
+void Loop<Transport>::try_start_ready(RankIndex index, graph::StreamIndex stream) {
+  const bool alone = workload_.streams[*stream].order == graph::Order::readiness;
+  for (;;) {
+    StreamState& state = ranks_[index].stream(stream);  // start() may issue, which moves nothing
+    if ((alone && state.busy) || state.ready.empty()) {
+      return;
+    }
+    const StreamState::Ready next = state.ready.pop();
+    state.busy = alone;
+    const RunningId id =
+        post({.rank = index, .node = next.node, .instance = next.instance, .cause = next.cause});
+    state.running = id;
+    start(id);
+  }
+}
+
+template <class Transport>
+RunningId Loop<Transport>::post(const Running& running) {
+  if (free_running_.empty()) {
+    running_.push_back(running);
+    return static_cast<RunningId>(running_.size() - 1);
+  }
+  const RunningId id = free_running_.back();
+  free_running_.pop_back();
+  running_[id] = running;
+  return id;
+}
+
+template <class Transport>
+void Loop<Transport>::start(RunningId id) {
+  if (is_gone(ranks_[running_[id].rank])) {
+    held_.push_back({id, false});
+    return;
+  }
+  switch (ranks_[running_[id].rank].node(running_[id]).kind) {
+    case graph::Node::Kind::compute:
+      return start_compute(id);
+    case graph::Node::Kind::collective:
+      return start_collective(id);
+    case graph::Node::Kind::copy:
+    case graph::Node::Kind::host:
+      return start_copy(id);
+    case graph::Node::Kind::send:
+      return start_send(id);
+    case graph::Node::Kind::receive:
+      return start_receive(id);
+    case graph::Node::Kind::wait:
+      return complete(id);
+  }
+}
+
+template <class Transport>
+void Loop<Transport>::complete(RunningId id) {
+  const Running done = running_[id];
+  free_running_.push_back(id);
+  StreamState& state = ranks_[done.rank].stream(ranks_[done.rank].node(done).stream);
+  if (state.busy && state.running == id) {
+    state.busy = false;
+  }
+  release(done, done.span != Span::kNone ? done.span : done.cause);
+}
+
+template <class Transport>
+void Loop<Transport>::release(const Running& done, std::uint32_t cause) {
+  RankState& rank = ranks_[done.rank];
+  InstanceSlot& slot = rank.window[done.instance];
+  const BoundNode& node = slot.shape->nodes[done.node];
+  if (node.host_sync && queue_.now() > rank.host) {
+    rank.host = queue_.now();
+    rank.host_cause = cause;
+    rank.host_waited = true;
+  }
+  ++completions_;
+  ++rank.stream(node.stream).position;
+  for (std::uint32_t i = 0; i < node.dependent_count; ++i) {
+    const std::uint32_t dependent = slot.shape->dependents[node.first_dependent + i];
+    if (--slot.pending[dependent] == 0) {
+      make_ready(done.rank, done.instance, dependent, cause);
+    }
+  }
+  enqueue(done.rank, node.stream, cause);
+  if (steps_ > 1 && node.stream == graph::kComputeStream) {
+    note_step(done.rank, done.instance);
+  }
+  if (--slot.unfinished == 0 && source_->listens()) {
+    source_->finished(rank.role, done.instance, queue_.now());
+    ask_again();
+  }
+}
+
+// ---- Compute.
+
+template <class Transport>
+void Loop<Transport>::take_host(RankState& rank, std::uint32_t span, Time cost) {
+  if (record_spans_) {
+    spans_[span].host_begin = rank.host;
+    spans_[span].host_cause = rank.host_cause;
+    spans_[span].host_waited = rank.host_waited;
+  }
+  rank.host += cost;
+  if (record_spans_) {
+    spans_[span].host_end = rank.host;
+  }
+  if (cost > Time(0)) {
+    rank.host_cause = span;
+    rank.host_waited = false;
+  }
+}
+
+template <class Transport>
+void Loop<Transport>::start_compute(RunningId id) {
+  Running& running = running_[id];
+  RankState& rank = ranks_[running.rank];
+  const BoundNode& node = rank.node(running);
+  const Time now = queue_.now();
+  running.span = open_span(running);
+  const Time host_end = rank.host + node.host_span;
+  take_host(rank, running.span, node.host_cost);
+  rank.ledger.begin_compute(now, node.phase);
+  const BoundTemplate& shape = *rank.window[running.instance].shape;
+  const Time done = rank.job.start(now, host_end, shape, node, rank.ledger.concurrent());
+  queue_.push(done, kComputeDone, running.rank, rank.job.generation);
+}
+
+template <class Transport>
+void Loop<Transport>::finish_compute(RankIndex index) {
+  RankState& rank = ranks_[index];
+  rank.job.running = false;
+  const Time stall = rank.job.stall(queue_.now());
+  rank.ledger.end_compute(queue_.now(), stall);
+  const RunningId id = rank.stream(graph::kComputeStream).running;
+  close_span(running_[id].span, stall);
+  complete(id);
+}
+
+/// Communication beside the running kernel has begun or ended: the rest of it changes its speed.
+template <class Transport>
+void Loop<Transport>::set_contention(RankIndex index) {
+  RankState& rank = ranks_[index];
+  if (rank.chain.chain != nullptr) {
+    LedgerBook book{rank.ledger};
+    walk_of(rank, book).change_speed(queue_.now());
+    push_chain_end(index);
+    return;
+  }
+  if (rank.job.running && rank.job.concurrent != rank.ledger.concurrent()) {
+    const Time before = rank.job.done();
+    const Time done = rank.job.change_speed(queue_.now(), rank.ledger.concurrent());
+    if (done != before) {
+      queue_.push(done, kComputeDone, index, ++rank.job.generation);
+    }
+  }
+}
+
+template <class Transport>
+void Loop<Transport>::touch(RankIndex index) {
+  RankState& rank = ranks_[index];
+  if ((rank.job.running || rank.chain.chain != nullptr) && !rank.touched) {
+    rank.touched = true;
+    touched_.push_back(index);
+  }
+}
+
+}  // namespace orrery::simulate

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// A layer of a serving pass as nodes of the execution graph: it takes what a step takes of it, and
+// rewrites of training steps apply to it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "../../workload/parallel/tile.h"
+#include "machine/compute/compute_model.h"
+#include "machine/machine.h"
+#include "serving/step/step_cost.h"
+#include "simulate/simulate.h"
+#include "workload/parallel/template_builder.h"
+
+namespace orrery::step {
+namespace {
+
+constexpr std::int64_t kTokens = 8192;
+constexpr std::int64_t kRanks = 8;
+
+machine::Machine node_of_eight() {
+  machine::Machine machine =
+      machine::with_devices(machine::load_machine("dgx-h100").value(), kRanks).value();
+  machine.device.overlap_units = machine.device.overlap_memory = 0;
+  machine.device.overlap_send_units = 0;
+  return machine;
+}
+
+StepOptions ring_of_eight() {
+  StepOptions options;
+  options.degrees.tp = kRanks;
+  options.all_reduce = collective::CollectiveAlgorithm::ring;
+  options.launch = Time(0);
+  return options;
+}
+
+StepCost rings_cost(std::int64_t layers) {
+  zoo::Model model = zoo::load_model("llama-3-70b").value();
+  model.layers = layers;
+  return StepCost::make(model, node_of_eight(), ring_of_eight()).value();
+}
+
+std::vector<parallel::Step> steps_of(const std::vector<graph::Node>& nodes) {
+  std::vector<parallel::Step> steps;
+  for (const graph::Node& node : nodes) {
+    steps.push_back(node.kind == graph::Node::Kind::collective
+                        ? parallel::collective_step(plan::Axis::tp, node.collective, node.bytes,
+                                                    plan::StepPhase::forward)
+                        : parallel::compute_step(node.operators.front(), plan::StepPhase::forward));
+  }
+  return steps;
+}
+
+/// The steps as a workload of one pass forward.
+Time time_of(const std::vector<parallel::Step>& steps) {
+  parallel::StepList list{.name = "pass", .lanes = {{}}, .steps = {}};
+  for (const parallel::Step& step : steps) {
+    list.steps.push_back({.step = &step});
+  }
+  const plan::RankLayout layout{
+      {{plan::Axis::tp, kRanks}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}};
+  graph::Workload workload = plan::step_workload(layout);
+  workload.programs = {{.templates = {parallel::TemplateBuilder(list, layout).finish()}}};
+  workload.source = std::make_shared<graph::InstanceLists>(
+      std::vector<std::vector<graph::Instance>>{{graph::Instance{}}});
+  const auto verified = graph::verify(workload);
+  EXPECT_TRUE(verified) << (verified ? "" : verified.error().to_string());
+  simulate::SimulateOptions options;
+  options.algorithms.fill(plan::kAxisCount, collective::CollectiveAlgorithm::ring);
+  return simulate::simulate(workload, node_of_eight(), options).value().step_time;
+}
+
+/// The time of a collective that nothing else runs beside.
+Time alone(graph::CollectiveKind kind, Bytes bytes) {
+  return time_of(
+      {parallel::collective_step(plan::Axis::tp, kind, bytes, plan::StepPhase::forward)});
+}
+
+/// The time of a layer of which no request attends: what a pass over one more takes.
+Time layer_time() {
+  const StepShape rows{.tokens = kTokens, .samples = 0, .prompts = {}, .visible = {}};
+  StepCost one = rings_cost(1);
+  StepCost two = rings_cost(2);
+  return two.time(rows) - one.time(rows);
+}
+
+TEST(LayerNodes, TakeWhatTheStepTakesOfTheLayer) {
+  const StepCost cost = rings_cost(1);
+  const std::vector<graph::Node> nodes = cost.layer_nodes(0, kTokens).nodes;
+  EXPECT_EQ(std::ranges::count(nodes, graph::Node::Kind::collective, &graph::Node::kind), 2);
+  EXPECT_EQ(time_of(steps_of(nodes)), layer_time());
+}
+
+TEST(LayerNodes, RunInTilesAsTrainingStepsDo) {
+  // Two sums follow products, of G each; a message of a rank's eighth takes h. In tiles a product
+  // and its reduce-scatter take, of 8 pieces of G/8,
+  //   max over k = 0..6 of (k+1) G/8 + (7-k) h, but at least G;   then the ring all-gather,
+  // which is a bound: a sum that does not follow its product directly stays whole.
+  const StepCost cost = rings_cost(1);
+  const std::vector<parallel::Step> steps = steps_of(cost.layer_nodes(0, kTokens).nodes);
+  const machine::Machine machine = node_of_eight();
+  Time expected{0};
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const graph::Node& node = steps[i].node;
+    if (node.kind == graph::Node::Kind::compute) {
+      expected += compute::kernel_time(node.operators.front(), machine.device).alone;
+      continue;
+    }
+    const Time product =
+        compute::kernel_time(steps[i - 1].node.operators.front(), machine.device).alone;
+    const Time hop = alone(graph::CollectiveKind::send_recv, node.bytes / kRanks);
+    Time fused = product;
+    for (std::int64_t k = 0; k + 1 < kRanks; ++k) {
+      fused = std::max(fused, Time(product.value() * (k + 1) / kRanks) + hop * (kRanks - 1 - k));
+    }
+    const Time gather = alone(graph::CollectiveKind::all_gather, node.bytes);
+    expected += fused - product + gather;
+  }
+  const Time tiled = time_of(cases::tiled(steps, kRanks));
+  EXPECT_GE(tiled + Time(100), expected);  // roundings of hops
+  EXPECT_LT(tiled, time_of(steps));
+}
+
+}  // namespace
+}  // namespace orrery::step

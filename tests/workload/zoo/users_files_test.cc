@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Configurations as users have them (inputs/README.md).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "workload/zoo/model.h"
+
+namespace orrery::zoo {
+namespace {
+
+Result<Model> users_file(const std::string& name) {
+  return load_model(std::string(ORRERY_SOURCE_DIR) + "/tests/workload/zoo/inputs/" + name);
+}
+
+TEST(UsersFiles, AnArchitectureNamesTheFamilyOfAnUnknownType) {
+  // Kimi K2: published as 1 T parameters, 32 B active.
+  const auto model = users_file("hf_kimi_k2.json");
+  ASSERT_TRUE(model) << model.error().to_string();
+  EXPECT_EQ(model->model_type, "deepseek_v3");
+  EXPECT_NEAR(static_cast<double>(count_parameters(*model).total), 1026.4e9, 0.05e9);
+  EXPECT_THAT(model->notes, ::testing::Contains(::testing::HasSubstr("read as deepseek_v3")));
+}
+
+TEST(UsersFiles, InfinityIsReadAsPythonWritesIt) {
+  const auto model = users_file("hf_nemotron_h_infinity.json");
+  ASSERT_TRUE(model) << model.error().to_string();
+  EXPECT_NEAR(static_cast<double>(count_parameters(*model).total), 56e9, 1e9);  // Nemotron-H-56B
+}
+
+TEST(UsersFiles, UnknownFieldsThatWeighNothingAreNotes) {
+  const auto model = users_file("hf_qwen3_moe_extra_fields.json");
+  ASSERT_TRUE(model) << model.error().to_string();
+  EXPECT_NEAR(static_cast<double>(count_parameters(*model).total), 480.15e9, 0.005e9);
+  EXPECT_THAT(model->notes,
+              ::testing::ElementsAre(::testing::HasSubstr("qkv_bias"),
+                                     ::testing::HasSubstr("shared_expert_intermediate_size")));
+  // One that says something stays a mistake.
+  const auto node = parse_config(
+      R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 100,
+          "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 64,
+          "some_token_id": 7, "looped_layers": 4})",
+      "config.json", ConfigSyntax::json);
+  const auto odd = parse_model(*node, "odd");
+  ASSERT_FALSE(odd);
+  EXPECT_THAT(odd.error().to_string(), ::testing::HasSubstr("looped_layers: unknown field"));
+  EXPECT_THAT(odd.error().to_string(), ::testing::Not(::testing::HasSubstr("some_token_id")));
+}
+
+TEST(UsersFiles, ModelOptsFileBesideTheConfigurationIsRead) {
+  const auto file = load_model_file(std::string(ORRERY_SOURCE_DIR) +
+                                    "/tests/workload/zoo/inputs/hf_modelopt_fp8/config.json");
+  ASSERT_TRUE(file) << file.error().to_string();
+  const ConfigNode* formats = file->node.find("quantization_config");
+  ASSERT_NE(formats, nullptr);
+  EXPECT_EQ(formats->find("quant_algo")->text, "FP8");
+}
+
+}  // namespace
+}  // namespace orrery::zoo

@@ -154,43 +154,43 @@ class NcclSystem {
 
   /// NCCL adds attributes with its versions: only one that looks like another's is a mistake.
   void check(const pugi::xml_node& node) {
-    static const std::vector<std::string> kKnown{"host_hash",
-                                                 "numaid",
-                                                 "affinity",
-                                                 "arch",
-                                                 "vendor",
-                                                 "familyid",
-                                                 "modelid",
-                                                 "busid",
-                                                 "class",
-                                                 "device",
-                                                 "subsystem_vendor",
-                                                 "subsystem_device",
-                                                 "link_speed",
-                                                 "link_width",
-                                                 "dev",
-                                                 "sm",
-                                                 "rank",
-                                                 "gdr",
-                                                 "gcn",
-                                                 "target",
-                                                 "count",
-                                                 "tclass",
-                                                 "bw",
-                                                 "name",
-                                                 "latency",
-                                                 "speed",
-                                                 "port",
-                                                 "guid",
-                                                 "maxconn",
-                                                 "coll",
-                                                 "keep",
-                                                 "version"};
+    static const std::vector<std::string> known{"host_hash",
+                                                "numaid",
+                                                "affinity",
+                                                "arch",
+                                                "vendor",
+                                                "familyid",
+                                                "modelid",
+                                                "busid",
+                                                "class",
+                                                "device",
+                                                "subsystem_vendor",
+                                                "subsystem_device",
+                                                "link_speed",
+                                                "link_width",
+                                                "dev",
+                                                "sm",
+                                                "rank",
+                                                "gdr",
+                                                "gcn",
+                                                "target",
+                                                "count",
+                                                "tclass",
+                                                "bw",
+                                                "name",
+                                                "latency",
+                                                "speed",
+                                                "port",
+                                                "guid",
+                                                "maxconn",
+                                                "coll",
+                                                "keep",
+                                                "version"};
     for (const pugi::xml_attribute& attribute : node.attributes()) {
       const std::string name = attribute.name();
-      const std::string* meant = closest(name, kKnown);
+      const std::string* meant = closest(name, known);
       if (meant != nullptr && *meant != name && !node.attribute(meant->c_str())) {
-        xml_.mistake(node, name, "an attribute of NCCL" + did_you_mean(name, kKnown));
+        xml_.mistake(node, name, "an attribute of NCCL" + did_you_mean(name, known));
       }
     }
   }

@@ -189,7 +189,11 @@ class Platform {
       const std::string id = xml_.text(part, "id");
       const std::string direction = part.attribute("direction").value();
       const bool directed = !direction.empty() && direction != "NONE";
-      const auto found = links_.find(directed ? id + "_" + direction : id);
+      std::string name = id;
+      if (directed) {
+        name.append("_").append(direction);
+      }
+      const auto found = links_.find(name);
       if (found == links_.end()) {
         xml_.mistake(part, "id",
                      links_.contains(id + "_UP") ? "a direction (UP or DOWN) beside it"
@@ -329,6 +333,20 @@ class Platform {
     }
   }
 
+  /// The route between two hosts, or of a host to itself, if there is one.
+  void find_route(const Host& source, const Host& target) {
+    std::vector<std::int32_t> links;
+    if (source.point == target.point) {
+      const auto& routes = zones_.zone(source.zone).routes;
+      const auto own = routes.find({source.point, source.point});
+      if (own != routes.end()) {
+        graph_.routes[{source.number, source.number}] = own->second.links;
+      }
+    } else if (zones_.route(source.point, target.point, links)) {
+      graph_.routes[{source.number, target.number}] = std::move(links);
+    }
+  }
+
   /// From every host to every other that the zones lead to.
   void find_routes() {
     too_many(xml_.document().child("platform"), hosts_.size());
@@ -338,16 +356,7 @@ class Platform {
     graph_.routing = Routing::stated;
     for (const Host& source : hosts_) {
       for (const Host& target : hosts_) {
-        std::vector<std::int32_t> links;
-        if (source.point == target.point) {
-          const auto& routes = zones_.zone(source.zone).routes;
-          const auto own = routes.find({source.point, source.point});
-          if (own != routes.end()) {
-            graph_.routes[{source.number, source.number}] = own->second.links;
-          }
-        } else if (zones_.route(source.point, target.point, links)) {
-          graph_.routes[{source.number, target.number}] = std::move(links);
-        }
+        find_route(source, target);
       }
     }
     if (hosts_.size() > 1 && graph_.routes.empty()) {

@@ -61,8 +61,8 @@ const std::vector<StageState>& CostTables::states_of(const plan::Plan& plan,
                                                      Sharing sharing) {
   const Sharing known = crossing_ ? sharing : Sharing::alone;
   return states_[index_of(known)].get(plan, [&] {
-    return state_costs(model_, plan, memory_.blocks_of(plan), parts, placement_of(plan, site),
-                       *site.prices, known);
+    return state_costs(model_, plan, memory_.blocks_of(plan), parts,
+                       {placement_of(plan, site), *site.prices, known});
   });
 }
 

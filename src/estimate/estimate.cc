@@ -14,8 +14,8 @@ namespace orrery::estimate {
 
 class Estimator::Memo {
  public:
-  Memo(zoo::Model model, machine::Machine machine)
-      : alike_(machine.parts.empty()), tables_(std::move(model), std::move(machine)) {}
+  Memo(const zoo::Model& model, const machine::Machine& machine)
+      : alike_(machine.parts.empty()), tables_(model, machine) {}
 
   Result<Interval> interval(const plan::Plan& plan) {
     Interval longest;
@@ -114,8 +114,8 @@ class Estimator::Memo {
   CostTables tables_;
 };
 
-Estimator::Estimator(zoo::Model model, machine::Machine machine)
-    : memo_(std::make_unique<Memo>(std::move(model), std::move(machine))) {}
+Estimator::Estimator(const zoo::Model& model, const machine::Machine& machine)
+    : memo_(std::make_unique<Memo>(model, machine)) {}
 Estimator::~Estimator() = default;
 Estimator::Estimator(Estimator&&) noexcept = default;
 Estimator& Estimator::operator=(Estimator&&) noexcept = default;

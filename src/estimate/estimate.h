@@ -31,7 +31,7 @@ namespace orrery::estimate {
 class Estimator {
  public:
   /// The machine may have an open outer dimension; it is cut to each plan's devices.
-  Estimator(zoo::Model model, machine::Machine machine);
+  Estimator(const zoo::Model& model, const machine::Machine& machine);
   ~Estimator();
   Estimator(Estimator&&) noexcept;
   Estimator& operator=(Estimator&&) noexcept;

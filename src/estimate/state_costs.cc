@@ -202,13 +202,12 @@ class StateCosts {
 
 std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& plan,
                                     const footprint::BlockMemories& memories,
-                                    const StageParts& parts, Placement& placement, Prices& prices,
-                                    Sharing sharing) {
+                                    const StageParts& parts, const StatePrices& prices) {
   std::vector<StageState> states(parts.size());
   if (plan.offload_params != plan::Offload::none || plan.lora_rank > 0) {
     return states;
   }
-  StateCosts costs(model, plan, memories, placement, prices, sharing);
+  StateCosts costs(model, plan, memories, prices.placement, prices.prices, prices.sharing);
   for (std::size_t s = 0; s < parts.size(); ++s) {
     states[s] = costs.of(parts[s]);
   }

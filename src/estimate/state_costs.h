@@ -42,11 +42,17 @@ struct StageState {
 
 using StageParts = std::vector<std::vector<plan::ModelPart>>;
 
+/// Where transfers run, what they cost there, and whether they share it.
+struct StatePrices {
+  Placement& placement;
+  Prices& prices;
+  Sharing sharing = Sharing::alone;
+};
+
 /// By stage. Zero for parameters that are elsewhere or not trained (offload_params, LoRA).
 std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& plan,
                                     const footprint::BlockMemories& memories,
-                                    const StageParts& parts, Placement& placement, Prices& prices,
-                                    Sharing sharing = Sharing::alone);
+                                    const StageParts& parts, const StatePrices& prices);
 
 /// StageState::copies, mean over the stages.
 Time mean_copies(const std::vector<StageState>& states);

@@ -2,6 +2,8 @@
 #include "serving/copy.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 #include "serving/steady.h"
 
@@ -113,14 +115,13 @@ void StepShapes::split_by_model(const std::vector<Copy>& copies, const Ticks& ti
   for (std::size_t m = 0; m < different_.size(); ++m) {
     parts_[m].resize(ticks.size());
     for (std::size_t i = 0; i < ticks.size(); ++i) {
+      const std::vector<scheduler::Scheduled>& entries = ticks[i]->entries;
       part.entries.clear();
-      part.tokens = 0;
-      for (const scheduler::Scheduled& entry : ticks[i]->entries) {
-        if (model_of(i, entry) == different_[m]) {
-          part.entries.push_back(entry);
-          part.tokens += entry.tokens;
-        }
-      }
+      std::copy_if(entries.begin(), entries.end(), std::back_inserter(part.entries),
+                   [&](const auto& entry) { return model_of(i, entry) == different_[m]; });
+      part.tokens =
+          std::accumulate(part.entries.begin(), part.entries.end(), decltype(part.tokens){0},
+                          [](auto sum, const auto& entry) { return sum + entry.tokens; });
       fill_shape(part, cost_.windows(), parts_[m][i]);
     }
     pad(parts_[m]);

@@ -123,15 +123,15 @@ void KvTransfers::start(std::size_t transfer) {
     const Sources heads = sources_of(rank % to.heads, from.heads, to.heads);
     const Sources tokens = sources_of(rank / to.heads % to.tokens, from.tokens, to.tokens);
     const Sources layers = sources_of(rank / to.heads / to.tokens, from.layers, to.layers);
-    const std::int64_t messages =
-        (heads.end - heads.first) * (tokens.end - tokens.first) * (layers.end - layers.first);
-    for (std::int64_t l = layers.first; l < layers.end; ++l) {
-      for (std::int64_t t = tokens.first; t < tokens.end; ++t) {
-        for (std::int64_t h = heads.first; h < heads.end; ++h) {
-          start_message(transfer, from.first + h + from.heads * (t + from.tokens * l),
-                        to.first + rank, it.bytes / messages);
-        }
-      }
+    const std::int64_t of_heads = heads.end - heads.first;
+    const std::int64_t of_tokens = tokens.end - tokens.first;
+    const std::int64_t messages = of_heads * of_tokens * (layers.end - layers.first);
+    for (std::int64_t i = 0; i < messages; ++i) {  // heads innermost, layers outermost
+      const std::int64_t h = heads.first + i % of_heads;
+      const std::int64_t t = tokens.first + i / of_heads % of_tokens;
+      const std::int64_t l = layers.first + i / of_heads / of_tokens;
+      start_message(transfer, from.first + h + from.heads * (t + from.tokens * l), to.first + rank,
+                    it.bytes / messages);
     }
   }
 }

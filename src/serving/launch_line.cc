@@ -264,9 +264,7 @@ Result<ImportedEngine> import_engine(const std::string& framework,
       error.add({"--" + name, {}, *value, wrong});
     }
   }
-  if (engine.ep == 0) {
-    engine.ep = engine.tp * engine.dp;
-  }
+  engine.ep = engine.ep == 0 ? engine.tp * engine.dp : engine.ep;
   if (!error.empty()) {
     return fail(std::move(error));
   }

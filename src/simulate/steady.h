@@ -105,6 +105,7 @@ class SteadyState {
   /// Looks for what comes after the periods that are watched.
   void arm_next(Watch& watch) {
     std::vector<std::int64_t> from;
+    from.reserve(watch.periods.size());
     for (const graph::Period& period : watch.periods) {
       from.push_back(period.end);
     }

@@ -226,6 +226,7 @@ struct StageTemplates {
 std::vector<RoleTemplates> roles_of(const Draft& draft, const std::vector<StageTemplates>& stages,
                                     std::size_t sort, const ReplicaBlocks& blocks) {
   std::vector<RoleTemplates> roles;
+  roles.reserve(stages.size());
   for (const StageTemplates& stage : stages) {
     roles.push_back(stage.by_sort[sort]);
   }

@@ -62,6 +62,7 @@ class Turns {
   /// Which of them hold.
   std::vector<bool> holding(std::int64_t step) const {
     std::vector<bool> which;
+    which.reserve(turns_.size());
     for (const Turn& turn : turns_) {
       which.push_back(turn.holds(step));
     }

@@ -14,7 +14,7 @@
 ///
 ///   most    value times what 19 of 20 simulations are not above, by kind of plan: measured
 ///
-/// Of more pieces of work than a schedule is run for, the step is linear in the microbatches.
+/// A step of more pieces of work than a schedule is run for is linear in the microbatches.
 ///
 /// Ignores:  what is left of sharing of ports between messages, gathers and reductions; order of
 ///           collectives of one lane. docs/models/estimate.md says how much that is.

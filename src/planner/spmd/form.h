@@ -9,7 +9,7 @@
 ///   replicate  (R, R)        a parameter: equal copies, with equal copies of its gradient
 ///   gather_D   (S(D), S(D))  equal slices along dimension D (from 0); so is its gradient
 ///
-/// What a conversion does follows from both pairs, but for what is marked:
+/// A conversion follows from both pairs, but for what is marked:
 ///
 ///   from -> to             forward           backward as published   backward as we charge it
 ///   full -> gather_D       slice, free       free                    all-gather (*)

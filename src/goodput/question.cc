@@ -26,7 +26,7 @@ class Asking {
   void require(bool ok, const std::string& field, const std::string& found,
                const std::string& expected) {
     if (!ok) {
-      mistakes_.add({{}, field, found, "expected " + expected});
+      mistakes_.add({{}, field, found, (found.empty() ? "expected " : "") + expected});
     }
   }
 
@@ -147,7 +147,7 @@ Result<void> check_stops(const Scenario& scenario, Duration length, std::int64_t
     return fail(Error({{},
                        "seeds",
                        std::to_string(seeds),
-                       "expected fewer: they meet " + exact_text(stops) +
+                       "fewer: they meet " + exact_text(stops) +
                            " stops of the job, and at most 3e8 are simulated"}));
   }
   return {};

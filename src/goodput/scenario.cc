@@ -56,10 +56,8 @@ class LogReader {
     const std::vector<std::string> known = {"hours", "component", "nodes"};
     for (const std::string& name : table_.header) {
       if (std::find(known.begin(), known.end(), name) == known.end()) {
-        mistakes_.add({table_.file + ":1",
-                       {},
-                       name,
-                       "expected hours, component, nodes" + did_you_mean(name, known)});
+        mistakes_.add(
+            {table_.file + ":1", {}, name, "hours, component, nodes" + did_you_mean(name, known)});
       }
     }
     hours_ = needed("hours");
@@ -94,16 +92,15 @@ class LogReader {
     entry.component = row.cells[component_];
     const auto hours = parse_number(row.cells[hours_]);
     if (!hours || *hours < 0 || *hours * 3600 > length_.value()) {
-      mistakes_.add(
-          {table_.where(row), "hours", row.cells[hours_],
-           "expected hours since the log began, at most its length, " + to_string(length_)});
+      mistakes_.add({table_.where(row), "hours", row.cells[hours_],
+                     "hours since the log began, at most its length, " + to_string(length_)});
     } else {
       entry.hours = *hours;
     }
     if (nodes_ && !row.cells[*nodes_].empty()) {
       const auto nodes = parse_integer(row.cells[*nodes_]);
       if (!nodes || *nodes < 0) {
-        mistakes_.add({table_.where(row), "nodes", row.cells[*nodes_], "expected 0 or more"});
+        mistakes_.add({table_.where(row), "nodes", row.cells[*nodes_], "0 or more"});
       } else {
         entry.nodes = *nodes;
       }

@@ -50,10 +50,8 @@ Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& as
                          std::int64_t seeds, double pue) {
   const double per_step = tokens_of(run);
   if (!(tokens >= per_step)) {
-    return fail(Error({{},
-                       "tokens",
-                       exact_text(tokens),
-                       "expected at least those of one step, " + exact_text(per_step)}));
+    return fail(Error(
+        {{}, "tokens", exact_text(tokens), "at least those of one step, " + exact_text(per_step)}));
   }
   RunPlan plan;
   plan.tokens = tokens;
@@ -70,7 +68,7 @@ Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& as
       return fail(Error({{},
                          "mtbf",
                          to_string(goodput::mtbf_of(scenario.stops())),
-                         "expected stops of the job further apart: it keeps " + percent(share) +
+                         "stops of the job further apart: it keeps " + percent(share) +
                              " of its time and would not end"}));
     }
     if (const auto ok = goodput::check_stops(scenario, plan.work / share, seeds); !ok) {

@@ -48,6 +48,7 @@ class Serve : public Command {
                  "with tp: sums become slices where that is faster; says what was gained");
     network_.declare(options, "closed forms of the dimensions, on a topology flow");
     topology_.declare(options);
+    cap_.declare(options);
     options.value("--price", price_, "USD",
                   "of a device's hour, instead of what the machine states");
     options.group("Requests");
@@ -103,6 +104,7 @@ class Serve : public Command {
     if (machine_) {
       machine = load_named("--machine", *machine_, machine::load_alike, of_files);
       topology_.lay(machine, of_files);
+      cap_.hold(machine, mistakes);
       take_price(machine, mistakes);
     }
     place(engine, mistakes);
@@ -205,6 +207,7 @@ class Serve : public Command {
     search.attainment = limits.attainment;
     for (const std::string& name : listed(machine_)) {
       search.machines.push_back(load_named("--machine", name, machine::load_alike, mistakes));
+      cap_.hold(search.machines.back(), mistakes);
       topology_.lay(search.machines.back(), mistakes);
     }
     if (price_ && search.machines.size() > 1) {
@@ -382,6 +385,7 @@ class Serve : public Command {
   std::optional<std::string> requests_out_;
   std::optional<std::string> trace_out_;
   NetworkFlag network_;
+  PowerCapFlag cap_;
   TopologyFlag topology_;
   bool json_ = false;
   bool csv_ = false;

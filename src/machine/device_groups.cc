@@ -7,7 +7,9 @@
 #include <cassert>
 #include <utility>
 
+#include "base/format.h"
 #include "base/split.h"
+#include "machine/compute/clock.h"
 
 namespace orrery::machine {
 namespace {
@@ -109,6 +111,13 @@ compute::Device mean_device(const std::vector<DeviceGroup>& parts) {
         mean_of<FlopRate>(parts, [&](const compute::Device& one) { return one.peak[type]; });
   }
   device.power = mean_of<Power>(parts, [](const compute::Device& one) { return one.power; });
+  double clocks = 0;
+  double devices = 0;
+  for (const DeviceGroup& part : parts) {
+    clocks += part.device.clock * static_cast<double>(part.devices);
+    devices += static_cast<double>(part.devices);
+  }
+  device.clock = clocks / devices;
   device.idle_power =
       mean_of<Power>(parts, [](const compute::Device& one) { return one.idle_power; });
   device.price_per_hour =
@@ -151,6 +160,33 @@ std::string device_group_names(const Machine& machine) {
 
 Machine at_boost(Machine machine) {
   change_devices(machine, [](compute::Device& device) { device = compute::at_boost(device); });
+  return machine;
+}
+
+Result<Machine> with_power_cap(Machine machine, Power cap) {
+  Error mistakes;
+  change_devices(machine, [&](compute::Device& device) {
+    const compute::PowerModel& model = device.power_model;
+    std::string expected;
+    if (!model.known()) {
+      expected =
+          fmt::format("no cap: {} states no power of its kernels (power_model)", device.name);
+    } else if (cap > device.power) {
+      expected = fmt::format("at most the {} of {}", to_string(device.power), device.name);
+    } else if (model.regulated * cap.value() <= device.idle_power.value()) {
+      expected = fmt::format("above the {} that {} draws when it is idle",
+                             to_string(device.idle_power), device.name);
+    }
+    if (!expected.empty()) {
+      mistakes.add({{}, "power_cap", to_string(cap), std::move(expected)});
+      return;
+    }
+    device.power_cap = cap;
+    compute::set_usual_clock(device);
+  });
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
   return machine;
 }
 

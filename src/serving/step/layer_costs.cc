@@ -159,7 +159,7 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
       add_exchange(second, tokens);
     }
     for (const Part* part : {&first, &second, &sums}) {
-      total.add(part->time * kinds_[kind], part->kernels * kinds_[kind]);
+      total.add(*part, kinds_[kind]);
     }
     rows.second += second.time * kinds_[kind];
     rows.reducing += sums.time * kinds_[kind];

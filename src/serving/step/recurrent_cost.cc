@@ -54,10 +54,10 @@ StepCost::Part StepCost::recur(const StepShape& shape) {
     for (std::size_t kind = 0; fresh && kind < kinds_.size(); ++kind) {
       if (is_recurrent(kind)) {
         const Part one = parts == &scans_ ? scan(kind, tokens) : update_states(tokens);
-        found->second.add(one.time * kinds_[kind], one.kernels * kinds_[kind]);
+        found->second.add(one, kinds_[kind]);
       }
     }
-    total.add(found->second.time, found->second.kernels);
+    total.add(found->second);
   }
   return total;
 }

@@ -44,13 +44,11 @@ class Serve : public Command {
     options.value("--prefill", prefill_, "INT", "engines that compute prompts only");
     options.value("--router", router_, "NAME",
                   "round_robin (default), least_requests, least_tokens or prefix_aware");
-    options.flag("--fuse", fuse_,
-                 "with tp: sums become slices where that is faster; says what was gained");
+    options.flag("--fuse", fuse_, "with tp: sums become slices where faster; says the gain");
     network_.declare(options, "closed forms of the dimensions, on a topology flow");
     topology_.declare(options);
     cap_.declare(options);
-    options.value("--price", price_, "USD",
-                  "of a device's hour, instead of what the machine states");
+    options.value("--price", price_, "USD", "of a device's hour, instead of the machine's");
     options.group("Requests");
     requests_.declare(options);
     options.value("--max-concurrency", concurrency_, "INT", "requests of the client at once");

@@ -90,7 +90,7 @@ class Sweep : public Command {
   }
 
  private:
-  /// What flags say of every point, by dotted name.
+  /// Returns what flags say of every point, by dotted name.
   sweep::FixedFields fixed_fields() const {
     return cap_.given() ? sweep::FixedFields{{"machine.device.power_cap", cap_.text()}}
                         : sweep::FixedFields{};

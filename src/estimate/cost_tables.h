@@ -53,7 +53,8 @@ class CostTables {
   Result<const std::vector<StageState>*> states(const plan::Plan& plan);
   /// m times the kernels of a microbatch over the stages, mean of them.
   Result<Time> kernels(const plan::Plan& plan);
-  /// What a device's kernels draw above idle power in a step at the least, mean over the stages.
+  /// Returns what a device's kernels draw above idle power in a step at the least, mean over the
+  /// stages.
   Result<Energy> kernel_energy(const plan::Plan& plan) {
     return sites_.energy(plan).map([&](Energy microbatch) {
       return microbatch * static_cast<double>(plan.microbatches()) / static_cast<double>(plan.pp);

@@ -36,7 +36,8 @@ class Sites {
   Sites(zoo::Model model, machine::Machine machine)
       : model_(std::move(model)), machine_(std::move(machine)) {}
 
-  /// Of a checked plan. Valid as long as this. Mistakes: devices that the machine cannot have.
+  /// The machine as a checked plan sees it. Valid as long as this. Mistakes: devices that the
+  /// machine cannot have.
   Result<Site> of(const plan::Plan& plan) {
     const auto clocks = clocks_of(plan);
     if (!clocks) {
@@ -80,7 +81,7 @@ class Sites {
     return &found->second;
   }
 
-  /// What the kernels of a microbatch draw above idle power (parallel::set_clocks). As of().
+  /// Returns what a microbatch's kernels draw above idle power (parallel::set_clocks). As of().
   Result<Energy> energy(const plan::Plan& plan) {
     return clocks_of(plan).map([](const StepClocks* step) { return step->energy; });
   }

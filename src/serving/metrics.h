@@ -59,8 +59,8 @@ struct Metrics {
   std::optional<Money> cost_per_million_tokens;
 };
 /// Energy: devices x (that of the steps, by the power of their kernels (compute/clock.h), and idle
-/// power between them); cost: devices x price over output tokens; of a fleet that scales, the devices held on the mean.
-/// Neither where the machine does not state them.
+/// power between them); cost: devices x price over output tokens; of a fleet that scales, the
+/// devices held on the mean. Neither where the machine does not state them.
 Metrics metrics(const Run& run, const machine::Machine& machine,
                 const Objectives* objectives = nullptr);
 

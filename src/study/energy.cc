@@ -51,7 +51,7 @@ Power StepEnergy::average_power(const Run& run) const {
 
 namespace {
 
-/// What the kernels of all devices draw, copies of the first memory tier included.
+/// Returns what the kernels of all devices draw, copies of the first memory tier included.
 Energy energy_of_kernels(const Run& run, const Traffic& traffic) {
   Energy sum{0};
   double bytes = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The power of kernels against a device's cap gives one clock for a step, its power and its energy.
+/// The power of kernels against a device's cap gives one clock for a step, its power and energy.
 ///
-/// With x the clock over full clock, c = min(1, x / table_clock) the rate that is left of the kernel
-/// tables' and sums over the kernels of a step:
+/// With x the clock over full clock, c = min(1, x / table_clock) the rate that is left of the
+/// kernel tables' and sums over the kernels of a step:
 ///
 ///   C        seconds that get longer as the clock falls, at the tables' rate
 ///   busy     seconds with a kernel running, launches left out
@@ -20,10 +20,11 @@
 /// power_exponent. P grows with x, so that x* falls with J, M and busy and grows with the cap, and
 /// c <= 1: no kernel is faster than in its table.
 ///
-/// Ignores:  leakage that grows with temperature; power of links and of spinning collectives beyond
-///           k_b; that the regulator lags (a step shorter than its 10 to 100 ms sees its mean).
-/// Source:   form and constants: power of one H200 by kernel (docs/models/power.md), published loops
-///           of MI300X and MI325X, two caps of one silicon.
+/// Ignores:  leakage that grows with temperature; power of links and of spinning collectives
+///           beyond k_b; that the regulator lags (a step shorter than its 10 to 100 ms sees its
+///           mean).
+/// Source:   form and constants: power of one H200 by kernel (docs/models/power.md), published
+///           loops of MI300X and MI325X, two caps of one silicon.
 #pragma once
 
 #include "base/units.h"

@@ -11,8 +11,8 @@
 ///                        E / (N P) >= min(r T + K / P, T cap / P)
 ///
 ///                      since communication, links and lower memory only add to it: a bound where T
-///                      and K are bounds. Without a power model K is (P - P0) times the mean time of
-///                      a device's kernels
+///                      and K are bounds. Without a power model K is (P - P0) times the mean time
+///                      of a device's kernels
 ///
 /// Requires: of cost the machine's price, of energy its power.
 #pragma once

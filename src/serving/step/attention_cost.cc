@@ -77,7 +77,7 @@ PromptWork work_of(const std::vector<Prompt>& prompts, std::int64_t window) {
 }  // namespace
 
 /// The time of prompts and decodes in one launch, as one kernel each.
-StepCost::Timed StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
+Timed StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
   const double decode_keys = shape.decodes > 0 ? shape.visible[kind.visible] : 0;
   if (kind.latent) {
     return attend_latent(shape, decode_keys);
@@ -196,7 +196,7 @@ void StepCost::cut_keys(compute::DecodeTiles& tiles) {
   tiles.keys = std::min(tiles.keys, static_cast<double>(tiles.sequences) * cut_.part);
 }
 
-StepCost::Timed StepCost::add_partial(std::int64_t rows) const {
+Timed StepCost::add_partial(std::int64_t rows) const {
   constexpr std::int64_t kWideSum = 4;
   const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
   const std::int64_t heads = rows * model_.heads / options_.degrees.tp;
@@ -224,7 +224,7 @@ Time StepCost::merge(std::int64_t rows) {
 
 /// Decodes: queries go into the latent space and results back by a GEMM per head, the core reads
 /// one head of latents. Prompts: keys and values of all that they see are expanded for every head.
-StepCost::Timed StepCost::attend_latent(const StepShape& shape, double visible) {
+Timed StepCost::attend_latent(const StepShape& shape, double visible) {
   const std::int64_t heads = model_.heads / options_.degrees.tp;
   const std::int64_t rank = model_.latent.key_value_rank;
   const std::int64_t rotary = model_.latent.rotary;

@@ -357,7 +357,7 @@ graph::DataType StepCost::wide_type() const {
   return graph::DataType::fp32;
 }
 
-StepCost::Timed StepCost::kernel(graph::Operator op) const {
+Timed StepCost::kernel(graph::Operator op) const {
   if (op.duration > Time(0)) {
     return Timed(op.duration);  // measured
   }
@@ -365,7 +365,7 @@ StepCost::Timed StepCost::kernel(graph::Operator op) const {
   return timed(op);
 }
 
-StepCost::Timed StepCost::timed(const graph::Operator& op) const {
+Timed StepCost::timed(const graph::Operator& op) const {
   if (compute::fuses(machine_.device)) {
     return Timed(compute::fused_time({&op, 1}, machine_.device));
   }

@@ -89,13 +89,13 @@
 #include "base/result.h"
 #include "collective/cost.h"
 #include "collective/gateway.h"
-#include "machine/compute/clock.h"
 #include "machine/machine.h"
 #include "serving/step/cache_bytes.h"
 #include "serving/step/link_times.h"
 #include "serving/step/measured_kernels.h"
 #include "serving/step/precision.h"
 #include "serving/step/residual_stream.h"
+#include "serving/step/timed.h"
 #include "serving/step/weight_window.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
@@ -228,42 +228,6 @@ class StepCost {
   StepCost(const zoo::Model& model, machine::Machine machine, const StepOptions& options,
            std::shared_ptr<const MeasuredKernels> measured);
 
-  /// Time at the rate of the kernel tables, and what the kernels ask of the device.
-  struct Timed {
-    Time time{0};
-    compute::Load load{};
-
-    Timed() = default;
-    Timed(Time taken, const compute::Load& asked) : time(taken), load(asked) {}
-    /// A collective, or what is measured: it runs.
-    explicit Timed(Time taken) : time(taken), load{.busy = to_seconds(taken)} {}
-
-    Timed& operator+=(const Timed& other) {
-      time += other.time;
-      load += other.load;
-      return *this;
-    }
-    friend Timed operator+(Timed a, const Timed& b) { return a += b; }
-    friend Timed operator*(const Timed& a, std::int64_t times) {
-      return {a.time * times, a.load * static_cast<double>(times)};
-    }
-  };
-  /// Time and number of kernels.
-  struct Part {
-    Time time{0};
-    std::int64_t kernels = 0;
-    compute::Load load{};
-
-    void add(const Timed& more, std::int64_t launches) {
-      time += more.time;
-      load += more.load;
-      kernels += launches;
-    }
-    void add(Time more, std::int64_t launches) { add(Timed(more), launches); }
-    void add(const Part& more, std::int64_t times = 1) {
-      add(Timed(more.time, more.load) * times, more.kernels * times);
-    }
-  };
   /// Rows hold the parts that depend on the number of tokens alone.
   struct Rows {
     Part all;

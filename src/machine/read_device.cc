@@ -68,6 +68,10 @@ void check_power(Reader& read, const compute::Device& device) {
   read.require(device.idle_power <= cap || compute::is_unknown(cap), "idle_power",
                compute::is_unknown(device.power_cap) ? "at most the device's power"
                                                      : "at most the device's power_cap");
+  read.require(device.sustained_clock > 0 && device.sustained_clock <= 1, "sustained_clock",
+               "a share above 0 and at most 1");
+  read.require(device.sustained_clock == 1 || !device.power_model.known(), "sustained_clock",
+               "nothing beside power_model, from which the clock follows");
   const double target = device.power_model.regulated * cap.value();
   read.require(!device.power_model.known() || device.idle_power.value() < target, "idle_power",
                fmt::format("below {:.6g} W, at which the power cap is held: no clock is low enough",

@@ -108,7 +108,8 @@ Load operator*(Load load, double times) {
 
 Load load_of(const graph::Operator& op, const Device& device) {
   constexpr double kSlow = 0.8;  // of the rate: the step by which the slope is taken
-  const double seconds = to_seconds(lone_kernel_time(op, device, 1));
+  const double rate = device.power_model.known() ? 1 : device.clock;
+  const double seconds = to_seconds(lone_kernel_time(op, device, rate));
   if (!device.power_model.known()) {
     return {.seconds = seconds, .busy = seconds};
   }
@@ -144,6 +145,19 @@ ClockPoint at_clock(const Load& load, double clock, const Device& device) {
           .energy = Energy(energy)};
 }
 
+PowerModel inferred_power_model(const Device& device) {
+  // Of an H200 of 700 W: docs/models/power.md.
+  constexpr double kDesign = 700;
+  const double scale = device.power.value() / kDesign;
+  return {.busy_power = Power(84 * scale),
+          .gemm_power = Power(1003 * scale),
+          .attention_power = Power(1130 * scale),
+          .decode_power = Power(133 * scale),
+          .decode_flash2_power = Power(695 * scale),
+          .memory_energy = EnergyPerByte(90e-12),
+          .full_clock_rate = 1.0815};
+}
+
 Power cap_of(const Device& device) {
   return device.power_cap > Power(0) ? device.power_cap : device.power;
 }
@@ -166,7 +180,8 @@ ClockPoint at_own_clock(const Load& load, const Device& device) {
 }
 
 void set_clock(Device& device, const Load& load) {
-  device.clock = device.full_clock = 1;
+  device.clock = device.sustained_clock;
+  device.full_clock = 1;
   if (device.power_model.known()) {
     const ClockPoint own = at_own_clock(load, device);
     device.clock = own.rate;
@@ -177,7 +192,8 @@ void set_clock(Device& device, const Load& load) {
 void set_usual_clock(Device& device) {
   const PowerModel& model = device.power_model;
   if (!model.known() || device.memory.empty()) {
-    device.clock = device.full_clock = 1;
+    device.clock = device.sustained_clock;
+    device.full_clock = 1;
     return;
   }
   // Shares of the time; pipe use of products and of attention, share of bandwidth of what streams,

@@ -238,6 +238,9 @@ struct Device {
   Money price_per_hour{0};         ///< of one device; 0 = not known
   /// Matrix units take a scale per 16 or 32 elements of K themselves (mxfp8, nvfp4).
   bool microscaling = false;
+  /// Share of the kernel tables' rate that is kept in a job of minutes, of a device without a power
+  /// model: what a long loop of products leaves of their rate alone and for a moment.
+  double sustained_clock = 1;
   /// Share of the kernel tables' rate that is left at the clock which the power cap allows. No
   /// field of a file: clock.h finds it, for the usual mix of kernels when a file is read and for
   /// its own kernels where a step is timed.
@@ -289,6 +292,8 @@ struct Device {
     visit("units", &Device::units, "streaming multiprocessors, compute units");
     visit("last_level_cache", &Device::last_level_cache, "of all units; 0: nothing is found in it");
     visit("microscaling", &Device::microscaling, "matrix units scale blocks: mxfp8, nvfp4");
+    visit("sustained_clock", &Device::sustained_clock,
+          "share of the kernels' rate that is kept for minutes, without power_model");
     visit("power", &Device::power, "thermal design power; 0 = not known");
     visit("power_cap", &Device::power_cap, "that the operator set; 0 = the design power");
     visit("idle_power", &Device::idle_power, "with a context, at full clock; 0 = not known");
@@ -323,7 +328,7 @@ void model_map(D& device, F&& f) {
 /// The device as kernels alone and for a moment see it: no cap holds its clock.
 inline Device at_boost(Device device) {
   device.power_cap = Power::max();
-  device.clock = device.full_clock = 1;
+  device.sustained_clock = device.clock = device.full_clock = 1;
   return device;
 }
 

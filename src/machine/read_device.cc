@@ -70,8 +70,6 @@ void check_power(Reader& read, const compute::Device& device) {
                                                      : "at most the device's power_cap");
   read.require(device.sustained_clock > 0 && device.sustained_clock <= 1, "sustained_clock",
                "a share above 0 and at most 1");
-  read.require(device.sustained_clock == 1 || !device.power_model.known(), "sustained_clock",
-               "nothing beside power_model, from which the clock follows");
   const double target = device.power_model.regulated * cap.value();
   read.require(!device.power_model.known() || device.idle_power.value() < target, "idle_power",
                fmt::format("below {:.6g} W, at which the power cap is held: no clock is low enough",

@@ -9,8 +9,9 @@
 namespace orrery::compute {
 namespace {
 
-double rate_left(double clock, const PowerModel& model) {
-  return model.known() ? std::min(1.0, clock / model.table_clock) : 1;
+double rate_left(double clock, const Device& device) {
+  const PowerModel& model = device.power_model;
+  return model.known() ? std::min(device.sustained_clock, clock / model.table_clock) : 1;
 }
 
 double full_rate(graph::DataType type, const Device& device) {
@@ -74,7 +75,7 @@ double launches_of(const graph::Operator& op, const Device& device) {
 }
 
 double seconds_at(const Load& load, double clock, const Device& device) {
-  return load.seconds + load.clocked * (1 / rate_left(clock, device.power_model) - 1);
+  return load.seconds + load.clocked * (1 / rate_left(clock, device) - 1);
 }
 
 double energy_at(const Load& load, double clock, const Device& device) {
@@ -129,7 +130,7 @@ Energy energy_above_idle(const Load& load, double clock, const Device& device) {
   if (!model.known()) {
     return Energy((device.power - device.idle_power).value() * load.busy);
   }
-  const double longer = load.clocked * (1 / rate_left(clock, model) - 1);
+  const double longer = load.clocked * (1 / rate_left(clock, device) - 1);
   const double voltage = std::pow(clock, model.power_exponent);
   return Energy(model.busy_power.value() * voltage * (load.busy + longer) +
                 load.joules * voltage / clock + model.memory_energy.value() * load.bytes);
@@ -139,7 +140,7 @@ ClockPoint at_clock(const Load& load, double clock, const Device& device) {
   const double seconds = seconds_at(load, clock, device);
   const double energy = energy_at(load, clock, device);
   return {.clock = clock,
-          .rate = rate_left(clock, device.power_model),
+          .rate = rate_left(clock, device),
           .time = from_seconds(seconds),
           .power = seconds > 0 ? Power(energy / seconds) : device.idle_power,
           .energy = Energy(energy)};

@@ -238,8 +238,8 @@ struct Device {
   Money price_per_hour{0};         ///< of one device; 0 = not known
   /// Matrix units take a scale per 16 or 32 elements of K themselves (mxfp8, nvfp4).
   bool microscaling = false;
-  /// Share of the kernel tables' rate that is kept in a job of minutes, of a device without a power
-  /// model: what a long loop of products leaves of their rate alone and for a moment.
+  /// Most of the kernel tables' rate that is kept in a job of minutes at the design power, as a
+  /// published loop of products says; what is left under a power cap may be less.
   double sustained_clock = 1;
   /// Share of the kernel tables' rate that is left at the clock which the power cap allows. No
   /// field of a file: clock.h finds it, for the usual mix of kernels when a file is read and for
@@ -293,7 +293,7 @@ struct Device {
     visit("last_level_cache", &Device::last_level_cache, "of all units; 0: nothing is found in it");
     visit("microscaling", &Device::microscaling, "matrix units scale blocks: mxfp8, nvfp4");
     visit("sustained_clock", &Device::sustained_clock,
-          "share of the kernels' rate that is kept for minutes, without power_model");
+          "most of the kernels' rate that is kept for minutes");
     visit("power", &Device::power, "thermal design power; 0 = not known");
     visit("power_cap", &Device::power_cap, "that the operator set; 0 = the design power");
     visit("idle_power", &Device::idle_power, "with a context, at full clock; 0 = not known");

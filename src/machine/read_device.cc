@@ -30,8 +30,8 @@ compute::KernelCoefficients read_coefficients(Reader& read, compute::KernelCoeff
         read.require(value >= 0 && value <= 1, name, "a share from 0, as the usual one, to 1");
       } else if (name.ends_with("_share")) {
         read.require(value > 0 && value <= 1, name, kShare);
-      } else if (name.starts_with("odd_rows")) {
-        read.require(value >= 1, name, "a number of at least 1: odd rows take longer");
+      } else if (name.starts_with("odd_rows") || name == "uneven_rows") {
+        read.require(value >= 1, name, "a number of at least 1: such rows take longer");
       } else {
         read.require(value >= 0, name, "a number not below 0");
       }

@@ -93,7 +93,11 @@ double odd_rows(const graph::Operator& op, const KernelCoefficients& c) {
   if (s.n % 2 != 0) {
     return op.backward ? c.odd_rows_weight : c.odd_rows;
   }
-  return s.k % 2 != 0 && s.k > s.m ? c.odd_rows_input : 1;
+  if (s.k % 2 != 0 && s.k > s.m) {
+    return c.odd_rows_input;
+  }
+  constexpr std::int64_t kRow = 128;  // elements that a tile of the result is wide
+  return op.backward && s.n % kRow != 0 && s.m % kRow == 0 ? c.uneven_rows : 1;
 }
 
 double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelCoefficients& c) {

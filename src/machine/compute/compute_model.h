@@ -60,7 +60,9 @@ struct KernelTime {
 /// streaming kernels and norms, updates (of 32- and of 16-bit states) and sums of gradients have
 /// shares of their own where the device gives them. Rows of an odd number of 16-bit elements begin
 /// on no boundary that wide loads need: a GEMM whose result has them computes odd_rows times as
-/// long, the gradient of its input odd_rows_input times, of its weight odd_rows_weight times.
+/// long, the gradient of its input odd_rows_input times, of its weight odd_rows_weight times; a
+/// gradient of an input whose rows are no multiple of 128 elements, of whole tiles of as many
+/// tokens, uneven_rows times.
 /// Coefficients are those of the operator's number format, Device::kernels_of.
 /// An operator with a duration takes that, and beside communication as much longer as it says
 /// itself: what limits it is not known. A grouped GEMM is timed as a batched one whose K is never

@@ -98,6 +98,7 @@ struct KernelCoefficients {
   double odd_rows = 3;                    ///< longer by, GEMMs whose result has odd rows
   double odd_rows_input = 3;              ///< the same of an input's gradient
   double odd_rows_weight = 3;             ///< the same of a weight's gradient
+  double uneven_rows = 1;                 ///< of an input's gradient whose rows are no whole tiles
   double softmax_share = 0.57;
   double norm_share = 0.86;        ///< rows much shorter than norm_width
   double norm_long_share = 0.41;   ///< rows much longer, which are read twice
@@ -155,6 +156,8 @@ struct KernelCoefficients {
     visit("odd_rows", &K::odd_rows, "how much longer GEMMs take whose result has odd rows");
     visit("odd_rows_input", &K::odd_rows_input, "the same of the gradient of their input");
     visit("odd_rows_weight", &K::odd_rows_weight, "the same of the gradient of their weight");
+    visit("uneven_rows", &K::uneven_rows,
+          "how much longer gradients of inputs take whose rows are not whole multiples of 128");
     visit("softmax_share", &K::softmax_share, "share of bandwidth of softmax");
     visit("norm_share", &K::norm_share, "share of bandwidth of norms over short rows");
     visit("norm_long_share", &K::norm_long_share, "share of bandwidth of norms over long rows");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "machine/compute/clock.h"
 #include "machine/describe.h"
 #include "report/run_table.h"
 #include "study/energy.h"
@@ -29,6 +30,7 @@ class StepTable : public RunTable {
   std::string write(const TableOptions& options) {
     heading();
     rates();
+    clock();
     energy();
     cost();
     line("");
@@ -122,6 +124,18 @@ class StepTable : public RunTable {
          to_string(run_.model_flops_per_device), percent(run_.mfu), name_of(run_.peak_type));
     line("{:<18}{:>14}   per device, HFU {} (with recompute)", "Hardware FLOP/s",
          to_string(run_.hardware_flops_per_device), percent(run_.hfu));
+  }
+
+  void clock() {
+    const compute::Device& device = run_.machine.device;
+    if (!device.power_model.known() || run_.plan.clocks == plan::Clocks::boost) {
+      return;
+    }
+    line("{:<18}{:>14}   of full clock, {} of the kernel tables' rate, {} {} ({})", "Clock",
+         percent(device.full_clock), percent(device.clock),
+         device.full_clock < 1 ? "held by the cap of" : "below the cap of",
+         to_string(compute::cap_of(device)),
+         machine::origin_word(run_.machine, "device.power_model.gemm_power"));
   }
 
   void energy() {

@@ -14,6 +14,7 @@
 #include "study/strategy_step.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/proportion.h"
+#include "workload/parallel/step_clock.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/machine_check.h"
@@ -92,6 +93,7 @@ Result<void> prepare(Run& run) {
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
+  parallel::set_clocks(run.machine, run.model, run.plan);
   return {};
 }
 

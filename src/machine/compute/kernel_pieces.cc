@@ -25,8 +25,8 @@ KernelTime piece_time(const graph::Operator& op, const Device& device) {
           std::max(alone, part(whole.beside_message))};
 }
 
-Time lone_piece_time(const graph::Operator& op, const Device& device) {
-  return graph::part_of(lone_kernel_time(whole_of(op), device), op.piece, op.pieces);
+Time lone_piece_time(const graph::Operator& op, const Device& device, double clock) {
+  return graph::part_of(lone_kernel_time(whole_of(op), device, clock), op.piece, op.pieces);
 }
 
 }  // namespace orrery::compute

@@ -210,13 +210,18 @@ class BlockBuilder {
     const graph::GemmShape right{.batch = s.batch, .m = s.k, .n = s.n, .k = s.m};
     const char* left_name = op.has_weight ? "_input_gradient" : "_left_gradient";
     const char* right_name = op.has_weight ? "_weight_gradient" : "_right_gradient";
-    backward_step(gemm_operator(op, left_name, left, plan_), Part::input_gradient, source);
+    const auto gradient = [&](const char* suffix, const graph::GemmShape& shape) {
+      graph::Operator product = gemm_operator(op, suffix, shape, plan_);
+      product.backward = true;
+      return product;
+    };
+    backward_step(gradient(left_name, left), Part::input_gradient, source);
     steps_.backward.back().made = made_by(op, true, plan_);
     if (op.has_weight && !plan::is_trained(op)) {
       return;
     }
-    backward_step(gemm_operator(op, right_name, right, plan_),
-                  op.has_weight ? Part::weight_gradient : Part::other, source);
+    backward_step(gradient(right_name, right), op.has_weight ? Part::weight_gradient : Part::other,
+                  source);
     if (op.has_weight && plan_.fused_grad_accumulation) {  // reads and writes the buffer instead
       const Bytes gradient = graph::size_of(plan_.compute_type) * plan::weight_elements(op);
       const Bytes buffer = graph::size_of(plan_.grad_type) * plan::weight_elements(op);
@@ -246,7 +251,7 @@ class BlockBuilder {
       return;
     }
     backward_step({.name = std::move(name),
-                   .kind = graph::OperatorKind::elementwise,
+                   .kind = graph::OperatorKind::accumulate,
                    .type = plan_.grad_type,
                    .gemm = {},
                    .bytes = bytes,

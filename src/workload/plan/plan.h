@@ -99,7 +99,7 @@ constexpr auto named_values(CudaGraphs) {
 enum class Clocks : std::uint8_t { sustained, boost };
 constexpr auto named_values(Clocks) {
   return std::to_array<Named<Clocks>>({
-      {Clocks::sustained, "sustained", "as a job of minutes keeps them: device.sustained_clock"},
+      {Clocks::sustained, "sustained", "as a job of minutes keeps them under the power cap"},
       {Clocks::boost, "boost", "as kernels alone and for a moment run"},
   });
 }

@@ -24,7 +24,10 @@ TileTraffic tile_traffic(const graph::Operator& op, std::int64_t ranks, const De
     return static_cast<double>(graph::bytes_of(op.type, shape.batch * rows * columns).value());
   };
   const double rereads = device.tracker.value_or(Tracker()).rereads;
-  const double result = bytes(shape.m, shape.n);
+  constexpr std::int64_t kLeastBits = 16;  // of a result, however narrow the operands are
+  const double narrow = static_cast<double>(std::max(graph::bits_of(op.type), kLeastBits)) /
+                        static_cast<double>(graph::bits_of(op.type));
+  const double result = bytes(shape.m, shape.n) * narrow;
   return {.operands = rereads * (bytes(shape.m, shape.k) + bytes(shape.k, shape.n)),
           .result = result,
           .chunk = result / static_cast<double>(ranks),

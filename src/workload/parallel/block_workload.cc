@@ -16,8 +16,8 @@ namespace {
 Draft draft_blocks(const zoo::Model& model, const plan::Plan& plan) {
   const Context context{.model = model, .plan = plan, .parts = {}};
   Draft draft;
-  for (auto* pass :
-       {passes::pipeline, passes::tensor, passes::expert, passes::context, passes::recompute}) {
+  for (auto* pass : {passes::pipeline, passes::tensor, passes::expert, passes::context,
+                     passes::overlap_tensor, passes::recompute}) {
     pass(draft, context);
   }
   return draft;

@@ -134,6 +134,12 @@ class Checker {
             "tp of 2 or more: it splits over the tensor-parallel ranks");
     require(plan_.tp_chunks == 1 || plan_.tp > 1, "tp_chunks", plan_.tp_chunks,
             "1 without tensor parallelism: there is no collective to cut");
+    require(plan_.overlap_tensor == TensorOverlap::none || plan_.tp > 1, "overlap_tensor",
+            name_of(plan_.overlap_tensor),
+            "none without tensor parallelism: no product's result is summed over tp");
+    require(plan_.overlap_tensor == TensorOverlap::none || plan_.tp_chunks == 1, "overlap_tensor",
+            name_of(plan_.overlap_tensor),
+            "none with tp_chunks above 1, which cuts the same products into kernels of their own");
     require(plan_.tp_chunks <= kMostChunks, "tp_chunks", plan_.tp_chunks, "at most {} pieces",
             kMostChunks);
   }

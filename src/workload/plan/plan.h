@@ -115,6 +115,18 @@ constexpr auto named_values(Quantization) {
       {Quantization::nvfp4, "nvfp4", "4-bit, an fp8 scale per 16 elements"},
   });
 }
+/// TensorOverlap says what a ring reduction over tp does while the product before it still runs.
+enum class TensorOverlap : std::uint8_t { none, cu_split, tracked, tracked_mca };
+constexpr auto named_values(TensorOverlap) {
+  return std::to_array<Named<TensorOverlap>>({
+      {TensorOverlap::none, "none", "it waits for the whole product"},
+      {TensorOverlap::cu_split, "cu_split", "kernels move finished tiles and take units from it"},
+      {TensorOverlap::tracked, "tracked",
+       "T3: a tracker in memory has engines move finished tiles; hypothetical hardware"},
+      {TensorOverlap::tracked_mca, "tracked_mca",
+       "T3-MCA: the same, and memory serves the product first; hypothetical hardware"},
+  });
+}
 enum class Offload : std::uint8_t { none, cpu, nvme, remote };
 constexpr auto named_values(Offload) {
   return std::to_array<Named<Offload>>({
@@ -166,7 +178,8 @@ struct Plan {
   std::string strategy{};  ///< file of the forms of every operator (`orrery spmd --save`) on dp
                            ///< devices, in place of the other degrees; "" = none
   PipelineSend pipeline_send = PipelineSend::whole;
-  std::int64_t tp_chunks = 1;         ///< pieces of a tp collective that run beside its GEMM
+  std::int64_t tp_chunks = 1;  ///< pieces of a tp collective that run beside its GEMM
+  TensorOverlap overlap_tensor = TensorOverlap::none;  ///< of a product and the sum behind it
   bool overlap_tp = true;             ///< reductions of input gradients run beside weight gradients
   bool overlap_p2p = false;           ///< compute does not wait for its own sends
   bool overlap_grad_reduce = false;   ///< gradient buckets reduce during the last backward
@@ -272,6 +285,8 @@ struct Plan {
         "program of `orrery spmd --save` in place of the other degrees, on dp devices; \"\" none");
     visit("pipeline_send", &Plan::pipeline_send, "how stage boundaries are sent");
     visit("tp_chunks", &Plan::tp_chunks, "pieces of a tp collective that run beside its GEMM");
+    visit("overlap_tensor", &Plan::overlap_tensor,
+          "what tp reductions do while their product still runs");
     visit("overlap_tp", &Plan::overlap_tp, "tp reductions run beside weight-gradient GEMMs");
     visit("overlap_p2p", &Plan::overlap_p2p, "compute does not wait for its own sends");
     visit("overlap_grad_reduce", &Plan::overlap_grad_reduce, "reduce gradients during backward");

@@ -9,10 +9,12 @@
 #include "workload/plan/defaults.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
+#include "workload/plan/low_bandwidth.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/plan.h"
 #include "workload/plan/plan_lists.h"
 #include "workload/plan/recompute.h"
+#include "workload/plan/rounds.h"
 #include "workload/plan/schedule_row.h"
 #include "workload/plan/shard.h"
 #include "workload/plan/shares.h"
@@ -45,6 +47,8 @@ class Checker {
       sequence();
       documents();
       error_.add(layout_mistakes(plan_));
+      error_.add(round_mistakes(plan_, model_));
+      error_.add(low_bandwidth_mistakes(plan_));
       if (auto lora = check_lora(plan_, model_); !lora) {
         error_.add(std::move(lora.error()));
       }

@@ -136,6 +136,29 @@ constexpr auto named_values(Offload) {
       {Offload::remote, "remote", "in the machine's remote memory"},
   });
 }
+/// DataParallelUpdate says how data-parallel workers come to one model (workload/plan/rounds.h).
+enum class DataParallelUpdate : std::uint8_t { every_step, local_sgd, slow_mo, diloco, co2 };
+constexpr auto named_values(DataParallelUpdate) {
+  return std::to_array<Named<DataParallelUpdate>>({
+      {DataParallelUpdate::every_step, "every_step", "gradients are summed in every step"},
+      {DataParallelUpdate::local_sgd, "local_sgd", "parameters are averaged every local_steps"},
+      {DataParallelUpdate::slow_mo, "slow_mo", "averages feed an outer momentum"},
+      {DataParallelUpdate::diloco, "diloco", "outer gradients feed an outer Nesterov momentum"},
+      {DataParallelUpdate::co2, "co2",
+       "slow_mo whose all-reduce runs beside the next round and is applied at its end"},
+  });
+}
+/// FrozenType says in what frozen parameters are stored (lora_rank).
+enum class FrozenType : std::uint8_t { compute_type, fp8, int8, int4, nf4 };
+constexpr auto named_values(FrozenType) {
+  return std::to_array<Named<FrozenType>>({
+      {FrozenType::compute_type, "compute_type", "as all parameters are"},
+      {FrozenType::fp8, "fp8", "8 bits that GEMMs read; one copy where `quantization` is fp8"},
+      {FrozenType::int8, "int8", "8 bits with a scale per row; dequantised before every GEMM"},
+      {FrozenType::int4, "int4", "4 bits with a 16-bit scale per 64; dequantised"},
+      {FrozenType::nf4, "nf4", "4 bits, scales per 64 quantised again (QLoRA); dequantised"},
+  });
+}
 struct Plan {
   std::int64_t tp = 1;
   std::int64_t pp = 1;
@@ -162,6 +185,15 @@ struct Plan {
   std::int64_t shard_params = 0;
   std::int64_t shard_grads = 0;
   std::int64_t shard_optimizer = 0;
+  DataParallelUpdate data_parallel_update = DataParallelUpdate::every_step;
+  std::int64_t local_steps = 1;         ///< tau, steps of a round
+  bool shard_outer = false;             ///< workers share the outer optimizer's states
+  bool quantized_gather = false;        ///< ZeRO 3 gathers blocks of 8-bit integers (qwZ)
+  bool quantized_reduce = false;        ///< ZeRO exchanges blocks of 4-bit integers (qgZ)
+  std::int64_t quantized_block = 2048;  ///< elements with one scale, of both
+  std::int64_t secondary_shard =
+      0;                        ///< ranks that share a second copy for backward (hpZ); 0 = none
+  std::int64_t reduce_hop = 0;  ///< ranks of quantized_reduce's first hop; 0 = secondary_shard
   bool reshard_after_forward = true;  ///< ZeRO 3: parameters are gathered again for backward
   Recompute recompute = Recompute::none;
   std::string recompute_modules{};    ///< "norm,mlp": operators of a layer to recompute as well
@@ -195,7 +227,8 @@ struct Plan {
   graph::DataType master_type =
       graph::DataType::fp32;  ///< of the optimizer's copy of the parameters
   graph::DataType moment_type = graph::DataType::fp32;  ///< of Adam's two moments
-  std::int64_t lora_rank = 0;        ///< r of low-rank adapters, all else frozen; 0 = train all
+  std::int64_t lora_rank = 0;  ///< r of low-rank adapters, all else frozen; 0 = train all
+  FrozenType frozen_type = FrozenType::compute_type;
   std::string lora_targets = "all";  ///< what has adapters: "attention_qkv,mlp"
   std::string documents{};  ///< "4096,2048,2048": lengths packed into one sequence; "" = one
   graph::DataType grad_type = graph::DataType::fp32;         ///< gradient accumulation buffer
@@ -261,6 +294,7 @@ struct Plan {
     visit("shard_params", &Plan::shard_params, "ranks that share parameters (zero 3); 0 = dp x cp");
     visit("shard_grads", &Plan::shard_grads, "ranks that share gradients (zero 2, 3); 0 = dp x cp");
     visit("shard_optimizer", &Plan::shard_optimizer, "ranks that share optimizer states; 0 = all");
+    update_fields(visit);
     visit("reshard_after_forward", &Plan::reshard_after_forward,
           "zero 3 gathers parameters again for backward");
     visit("recompute", &Plan::recompute, "activation recompute");
@@ -294,6 +328,22 @@ struct Plan {
     visit("bucket", &Plan::bucket, "gradient bucket size; 0 = per layer when overlapped, else one");
   }
   template <class V>
+  static void update_fields(V& visit) {
+    visit("data_parallel_update", &Plan::data_parallel_update,
+          "how data-parallel workers come to one model");
+    visit("local_steps", &Plan::local_steps, "steps of a worker between two averages (tau)");
+    visit("shard_outer", &Plan::shard_outer, "workers share the outer optimizer's states");
+    visit("quantized_gather", &Plan::quantized_gather,
+          "zero 3 gathers parameters as blocks of int8 (ZeRO++ qwZ)");
+    visit("quantized_reduce", &Plan::quantized_reduce,
+          "zero 2 and 3 exchange gradients as blocks of int4 (ZeRO++ qgZ)");
+    visit("quantized_block", &Plan::quantized_block, "elements that share a scale, of both");
+    visit("secondary_shard", &Plan::secondary_shard,
+          "ranks of a node that share a second copy of parameters for backward (hpZ); 0 = none");
+    visit("reduce_hop", &Plan::reduce_hop,
+          "ranks of the first hop of quantized_reduce; 0 = secondary_shard, else one hop");
+  }
+  template <class V>
   static void kernel_fields(V& visit) {
     visit("compute_type", &Plan::compute_type, "data type of parameters and activations");
     visit("quantization", &Plan::quantization, "what runs GEMMs in fewer than 16 bits");
@@ -307,6 +357,7 @@ struct Plan {
     visit("master_type", &Plan::master_type, "data type of the optimizer's parameters");
     visit("moment_type", &Plan::moment_type, "data type of Adam's moments");
     visit("lora_rank", &Plan::lora_rank, "rank of LoRA adapters, all else frozen; 0 = train all");
+    visit("frozen_type", &Plan::frozen_type, "in what frozen parameters are stored");
     visit("lora_targets", &Plan::lora_targets, "matrices with adapters, comma-separated, or all");
     visit("documents", &Plan::documents, "lengths packed into a sequence, comma-separated");
     visit("grad_type", &Plan::grad_type, "data type of the gradient accumulation buffer");

@@ -116,7 +116,7 @@ class Measure : public Command {
     options.positional("WHAT", what_, enumerated(names_of_measured()));
     options.value("--mpi", library_, "NAME", "openmpi or mpich; default: the first that is built");
     options.value("--ranks", ranks_, "INT", "of collectives; default 2");
-    options.value("--rounds", rounds_, "INT", "batches, of which the fastest counts; default 20");
+    options.value("--rounds", rounds_, "INT", "batches, of which the fastest counts; default 10");
     options.value("--profile", profile_, "FILE", "send: written by `orrery measure profile`");
     options.output("--output", output_, "FILE", "write the rows there, comma-separated");
     options.flag("--json", json_, "print one JSON object: rows, in the units of their names");
@@ -131,7 +131,7 @@ class Measure : public Command {
                                    did_you_mean(what_, names_of_measured())));
       return fail(std::move(mistakes));
     }
-    const std::int64_t rounds = whole_number("--rounds", rounds_, 20, 100000, mistakes);
+    const std::int64_t rounds = whole_number("--rounds", rounds_, 10, 100000, mistakes);
     const std::int64_t ranks = whole_number("--ranks", ranks_, 2, 1024, mistakes);
     refuse_given({{"--ranks", what->ranks == 0 ? std::nullopt : ranks_}},
                  "is for collectives", mistakes);

@@ -140,10 +140,11 @@ Method Profile::best(std::int64_t bytes, std::int64_t block, bool both_sides) co
   if (empty()) {
     return best;
   }
+  double least = seconds(Method::library, bytes, block) * (1 - kLeastGain);
   for (const Method method : {Method::packed, Method::pipelined}) {
-    if ((method == Method::packed || both_sides) &&
-        seconds(method, bytes, block) < seconds(best, bytes, block)) {
+    if ((method == Method::packed || both_sides) && seconds(method, bytes, block) < least) {
       best = method;
+      least = seconds(method, bytes, block);
     }
   }
   return best;

@@ -48,6 +48,9 @@ inline constexpr std::string_view kMethodNames[] = {"library", "packed", "pipeli
 /// still there when it is sent.
 inline constexpr std::int64_t kChunkBytes = 256 << 10;
 
+/// Share of the library's time that another method must save to be chosen.
+inline constexpr double kLeastGain = 0.1;
+
 struct Profile {
   TimeTable pack;
   TimeTable unpack;
@@ -65,7 +68,8 @@ struct Profile {
   ///
   /// Ignores: two ranks that pack at once share memory bandwidth.
   double seconds(Method method, std::int64_t bytes, std::int64_t block) const;
-  /// Returns the fastest by that; library where the profile is empty, and for ties. Pipelining
+  /// Returns the fastest by that; library where the profile is empty, and where no other promises
+  /// kLeastGain: a table's points are measured on one pattern, half of the places taken. Pipelining
   /// needs both sides, so `both_sides` says whether the receiver chooses by the same profile.
   Method best(std::int64_t bytes, std::int64_t block, bool both_sides) const;
 };

@@ -40,6 +40,9 @@ std::string_view kind_of(const Call& call) {
 
 /// The tables of one list: waits and works of all calls in one array each, calls as parts of them.
 std::string list_text(const std::vector<Call>& list, std::size_t number) {
+  if (list.empty()) {
+    return "";
+  }
   std::string waits;
   std::string works;
   std::string calls;

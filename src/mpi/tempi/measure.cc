@@ -239,7 +239,7 @@ bool measure_profile(int rounds) {
   for (int i = 0; i < kSizes; ++i) {
     const std::int64_t bytes = std::int64_t{1} << (2 * i + 6);
     for (int j = 0; j < kSizes; ++j) {
-      profile_cell(bytes, std::int64_t{1} << j, rounds);
+      profile_cell(bytes, std::int64_t{1} << (2 * j), rounds);
     }
   }
   constexpr int kLargest = 23;  // 8 MiB

@@ -20,7 +20,7 @@ struct StepInput {
   std::int64_t devices = 0;  ///< 0 = what the plan needs
 };
 
-/// --model, --machine and --devices.
+/// --model, --machine, --devices and --slice.
 class StepFlags {
  public:
   void declare(Options& options);
@@ -42,6 +42,10 @@ class StepFlags {
   std::optional<std::string> model_;
   std::optional<std::string> machine_;
   std::optional<std::string> devices_;
+  /// The machine cut to --slice, whose devices are those of the step unless --devices are given.
+  void cut(StepInput& step, Error& mistakes) const;
+
+  std::optional<std::string> slice_;
   TopologyFlag topology_;
 };
 

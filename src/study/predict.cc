@@ -63,10 +63,9 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure,
 double held(const std::vector<footprint::StageMemory>& stages, Bytes reserve, Measure measure) {
   double most = 0;
   for (const footprint::StageMemory& stage : stages) {
-    const Bytes tensors = stage.total() - stage[plan::MemoryCategory::framework];
     const Bytes bytes = measure == Measure::driver_gib     ? stage.total()
-                        : measure == Measure::reserved_gib ? tensors + reserve
-                                                           : tensors;
+                        : measure == Measure::reserved_gib ? stage.tensors() + reserve
+                                                           : stage.tensors();
     most = std::max(most, static_cast<double>(bytes.value()));
   }
   return most / (measure == Measure::allocated_gb ? 1e9 : kGibibyte);

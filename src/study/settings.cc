@@ -251,6 +251,10 @@ Result<TableCase> make_case(const std::vector<Setting>& given) {
     run.plan.global_batch =
         (Bytes(run.names.microbatches) * run.plan.dp * run.plan.microbatch).value();  // saturates
   }
+  if (error.empty() && run.names.microbatch_of_stages) {
+    const std::int64_t parts = std::max<std::int64_t>(1, (Bytes(run.plan.dp) * run.plan.pp).value());
+    run.plan.microbatch = std::max<std::int64_t>(1, run.plan.global_batch / parts);
+  }
   if (error.empty() && run.names.model.empty()) {
     check_shape(settings, run, error);
   }

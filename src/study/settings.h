@@ -50,6 +50,7 @@ struct TableNames {
   std::string machine{};     ///< of `orrery list machines`; "" = the profile's
   std::int64_t devices = 0;  ///< from which dp follows: devices / (tp cp pp); 0 = dp is given
   std::int64_t microbatches = 0;  ///< from which global_batch follows; 0 = it is given
+  bool microbatch_of_stages = false;  ///< microbatch = global_batch / (dp pp), as torchtitan's
   bool no_dropout = false;  ///< the model is trained without
   /// Recompute is not known beyond the plan's: the least more that fits in memory (predict.h).
   bool recompute_to_fit = false;
@@ -63,6 +64,8 @@ struct TableNames {
     visit("devices", &TableNames::devices, "accelerators, from which dp follows");
     visit("microbatches", &TableNames::microbatches,
           "microbatches of a replica, from which global_batch follows");
+    visit("microbatch_of_stages", &TableNames::microbatch_of_stages,
+          "a replica's batch in as many microbatches as stages");
     visit("no_dropout", &TableNames::no_dropout, "the model is trained without dropout");
     visit("recompute_to_fit", &TableNames::recompute_to_fit,
           "the least recompute that fits in memory: the table does not state it");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/reader.h"
 #include "study/table_columns.h"
@@ -60,16 +61,21 @@ Result<CsvTable> joined(CsvTable table, const Join& join) {
     return fail(std::move(other.error()));
   }
   const CsvTable own = table;
+  std::vector<const CsvRow*> partners;
+  partners.reserve(own.rows.size());
+  for (const CsvRow& row : own.rows) {
+    partners.push_back(partner_of(own, row, *other, join));
+  }
   for (const std::string& column : other->header) {
     if (own.column(column)) {
       continue;
     }
     table.header.push_back(column);
     for (std::size_t i = 0; i < own.rows.size(); ++i) {
-      const CsvRow* partner = partner_of(own, own.rows[i], *other, join);
       table.rows[i].cells.push_back(
-          partner == nullptr ? ""
-                             : joined_cell(own, own.rows[i], *other, *partner, column, join));
+          partners[i] == nullptr
+              ? ""
+              : joined_cell(own, own.rows[i], *other, *partners[i], column, join));
     }
   }
   return table;

@@ -2,7 +2,7 @@
 #include "workload/memory/autograd_memory.h"
 
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "workload/plan/lora.h"
 
@@ -30,6 +30,11 @@ Bytes norm_bytes(const zoo::Model& model, const plan::Plan& plan, const zoo::Mod
 
 Bytes kept_by_autograd(const zoo::Model& model, const plan::Plan& plan,
                        const zoo::ModelOperator& op, Bytes saved, bool later_norm) {
+  if (plan.autograd == plan::Autograd::transformer_engine) {
+    const bool exchanged = plan.cp > 1 && op.kind == graph::OperatorKind::attention &&
+                           plan.cp_exchange == plan::ContextExchange::a2a;
+    return exchanged ? saved + op.query : saved;
+  }
   if (!plan::is_pytorch(plan)) {
     return saved;
   }
@@ -46,6 +51,25 @@ Bytes kept_by_autograd(const zoo::Model& model, const plan::Plan& plan,
   }
 }
 
+Bytes kept_beside_every_other(const zoo::Model& model, const zoo::ModelOperator& op, Bytes kept,
+                              bool later_norm) {
+  switch (op.role) {
+    case graph::OperatorRole::norm_branch:
+      return later_norm ? Bytes(0) : op.saved;
+    case graph::OperatorRole::split_qkv:
+      return kept * (model.heads + model.kv_heads) / (model.heads + 2 * model.kv_heads);
+    case graph::OperatorRole::activation:
+      return op.forward_bytes / (op.forward_kernels > 1 ? 5 : 3);  // fc1's gate alone
+    case graph::OperatorRole::project_qkv:
+    case graph::OperatorRole::up:
+    case graph::OperatorRole::down:
+    case graph::OperatorRole::rotate:
+      return Bytes(0);
+    default:
+      return kept;
+  }
+}
+
 Bytes library_workspaces(const plan::Plan& plan,
                          const std::vector<std::vector<zoo::ModelOperator>>& blocks) {
   if (plan::is_pytorch(plan)) {
@@ -54,13 +78,14 @@ Bytes library_workspaces(const plan::Plan& plan,
   if (plan.autograd != plan::Autograd::transformer_engine) {
     return Bytes(0);
   }
-  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> shapes;
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
   Bytes dummies{0};
   for (std::size_t kind = plan::kFirstLayerBlock; kind < blocks.size(); ++kind) {
     for (const zoo::ModelOperator& op : blocks[kind]) {
-      const std::tuple shape{op.expert ? op.gemm.batch : 1, op.gemm.n, op.gemm.k};
-      if (op.has_weight && plan::is_trained(op) && shapes.insert(shape).second) {
-        dummies += graph::bytes_of(plan.compute_type, std::get<0>(shape) * op.gemm.n * op.gemm.k);
+      const std::pair shape{op.gemm.n, op.gemm.k};
+      const bool linear = op.has_weight && !op.expert && plan::is_trained(op);
+      if (linear && shapes.insert(shape).second) {
+        dummies += graph::bytes_of(plan.compute_type, op.gemm.n * op.gemm.k);
       }
     }
   }

@@ -20,8 +20,9 @@
 ///                              gradient of the residual stream
 ///   tied tables                W from the head's backward to that of the embedding, 2 W there
 ///   workspaces                 32 MiB of cuBLAS for each of the forward and backward threads;
-///                              transformer_engine three, and 2 B for every element of one weight
-///                              of each shape: a gradient that is written and not read
+///                              transformer_engine three, and 2 B for every element of one dense
+///                              weight of each shape: a gradient that is written and not read
+///   cp a2a                     transformer_engine: queries once more, as they were exchanged
 ///   autocast                   copies of weights, 2 B each, until the layer's backward
 ///
 /// A norm with shift keeps 8 bytes of statistics. The statistics of transformer_engine are left
@@ -46,6 +47,13 @@ namespace orrery::footprint {
 /// `later_norm`: it is no block's first norm.
 Bytes kept_by_autograd(const zoo::Model& model, const plan::Plan& plan,
                        const zoo::ModelOperator& op, Bytes saved, bool later_norm);
+
+/// Returns what stays of `kept` where every other GEMM runs again (recompute_modules
+/// every_other_gemm): the layer's input, queries and values, attention's result with its row sums,
+/// the gate's half of fc1's result. 15.5 h + 4 a a token and layer of Llama 3 8B with fc2's result,
+/// 2 h, which is the next layer's input here.
+Bytes kept_beside_every_other(const zoo::Model& model, const zoo::ModelOperator& op, Bytes kept,
+                              bool later_norm);
 
 /// Returns what a rank's libraries hold, from the operators of its blocks.
 Bytes library_workspaces(const plan::Plan& plan,

@@ -31,7 +31,8 @@ class BlockMeter {
         recomputes_(recompute && kind >= plan::kFirstLayerBlock),
         hidden_(bytes.hidden),
         boundary_(bytes.boundary),
-        tied_table_(bytes.tied_table) {}
+        tied_table_(bytes.tied_table),
+        every_other_(recomputes_ && plan::recomputes_every_other(plan)) {}
 
   /// `operators`: of one rank.
   BlockMemory measure(const std::vector<zoo::ModelOperator>& operators) {
@@ -40,8 +41,14 @@ class BlockMeter {
     for (std::size_t i = 0; i < operators.size(); ++i) {
       const Bytes kept = kept_by_autograd(model_, plan_, operators[i],
                                           saved(operators, i, dropped[i]), normed);
+      if (every_other_) {
+        const Bytes stays = kept_beside_every_other(model_, operators[i], kept, normed);
+        block_.recomputed += kept - stays;
+        count(operators[i], stays, false);
+      } else {
+        count(operators[i], kept, dropped[i]);
+      }
       normed = normed || operators[i].kind == graph::OperatorKind::norm;
-      count(operators[i], kept, dropped[i]);
       gradients(operators[i]);
       exchanges(operators[i]);
       cast(operators[i]);
@@ -211,6 +218,7 @@ class BlockMeter {
   Bytes hidden_;
   Bytes boundary_;
   Bytes tied_table_;
+  bool every_other_;
   Bytes table_{0};  // of the vocabulary, of this rank
   BlockMemory block_;
   Bytes widest_{0};           // input and output gradient of one GEMM

@@ -76,7 +76,9 @@ Result<Rows> spmd_profiles() {
   });
 }
 
-Result<Rows> frameworks() { return shipped("frameworks", plan::framework_description); }
+Result<Rows> frameworks() {
+  return shipped("frameworks", plan::framework_description);
+}
 
 Result<Rows> passes() {
   Rows rows;

@@ -20,9 +20,8 @@ namespace {
 /// Whether a slice is made of cubes of 4 x 4 x 4.
 bool made_of_cubes(const std::vector<std::int64_t>& extents) {
   constexpr std::int64_t kCube = 4;
-  return extents.size() == 3 && std::ranges::all_of(extents, [](std::int64_t extent) {
-           return extent % kCube == 0;
-         });
+  return extents.size() == 3 &&
+         std::ranges::all_of(extents, [](std::int64_t extent) { return extent % kCube == 0; });
 }
 
 /// Adds the ways to cut `devices` out of the axes from `axis` on.
@@ -90,8 +89,8 @@ struct Generation {
   std::string_view machine;  ///< shipped
   std::int64_t cores = 1;    ///< that the name counts, of a chip
 };
-constexpr std::array kGenerations{Generation{"v3", "tpu-v3", 2}, Generation{"v4", "tpu-v4", 2},
-                                  Generation{"v5p", "tpu-v5p", 2}, Generation{"v5e", "tpu-v5e"},
+constexpr std::array kGenerations{Generation{"v3", "tpu-v3", 2},      Generation{"v4", "tpu-v4", 2},
+                                  Generation{"v5p", "tpu-v5p", 2},    Generation{"v5e", "tpu-v5e"},
                                   Generation{"v5litepod", "tpu-v5e"}, Generation{"v6e", "tpu-v6e"}};
 
 /// Chips of "v5p-512" on its machine; 0: it is no such name.
@@ -156,22 +155,23 @@ Machine cut_to_slice(Machine machine, const std::vector<std::int64_t>& slice) {
 
 Result<NamedSlice> with_slice(const Machine& machine, const std::string& text) {
   if (!begins_with_torus(machine)) {
-    return fail(Error(Mistake{{}, {}, text, "a machine of a torus of two or three axes; " +
-                                                machine.name + " has none"}));
+    return fail(Error(Mistake{
+        {}, {}, text, "a machine of a torus of two or three axes; " + machine.name + " has none"}));
   }
   const std::vector<std::int64_t>& shape = machine.network.front().shape;
   const std::int64_t chips = chips_of(text, machine);
   std::vector<std::int64_t> slice = chips > 0 ? slice_of(shape, chips) : extents_of(text);
   slice = slice.empty() ? slice : fitted(shape, std::move(slice));
   if (slice.empty()) {
-    return fail(Error(Mistake{
-        {}, {}, text,
-        fmt::format("extents within {} such as 4x8x8, or a name such as v5p-512 of {}",
-                    fmt::join(shape, "x"), machine.name)}));
+    return fail(Error(
+        Mistake{{},
+                {},
+                text,
+                fmt::format("extents within {} such as 4x8x8, or a name such as v5p-512 of {}",
+                            fmt::join(shape, "x"), machine.name)}));
   }
   NamedSlice named;
-  named.devices =
-      std::accumulate(slice.begin(), slice.end(), std::int64_t{1}, std::multiplies<>());
+  named.devices = std::accumulate(slice.begin(), slice.end(), std::int64_t{1}, std::multiplies<>());
   named.text = fmt::format("{}, {} chips{}", fmt::join(slice, "x"), named.devices,
                            name_of_slice(machine, named.devices));
   named.machine = cut_to_slice(machine, slice);

@@ -17,10 +17,10 @@ namespace orrery::machine {
 /// Keeps `count` of the devices of a dimension, with the links that remain between them.
 void cut(topology::NetworkDimension& dimension, std::int64_t count);
 
-/// Returns the extents of the slice that `devices` of the machine's torus usually are: made of cubes
-/// where that is possible, then with the least sum of extents, the longest last (64: 4x4x4, 256:
-/// 4x8x8). Empty: the network does not begin with a torus of two or three axes that is larger than
-/// the job, or has no such block.
+/// Returns the extents of the slice that `devices` of the machine's torus usually are: made of
+/// cubes where that is possible, then with the least sum of extents, the longest last (64: 4x4x4,
+/// 256: 4x8x8). Empty: the network does not begin with a torus of two or three axes that is larger
+/// than the job, or has no such block.
 std::vector<std::int64_t> usual_slice(const Machine& machine, std::int64_t devices);
 
 /// The machine with its torus cut to a slice and laid out as lines. Requires a torus of as many
@@ -34,8 +34,8 @@ struct NamedSlice {
   std::string text;  ///< "4x8x8, 256 chips, v5p-512"
 };
 /// `text`: extents ("4x8x8"), or Google's name ("v5p-512"), whose number counts cores, two a chip,
-/// for v4 and v5p, and chips for v5e and v6e. Mistakes: no torus, extents that do not fit into it in
-/// any order, a name of another machine.
+/// for v4 and v5p, and chips for v5e and v6e. Mistakes: no torus, extents that do not fit into it
+/// in any order, a name of another machine.
 Result<NamedSlice> with_slice(const Machine& machine, const std::string& text);
 
 }  // namespace orrery::machine

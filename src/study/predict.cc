@@ -99,8 +99,8 @@ Result<Prediction> predict_memory(const TableCase& run, Measure measure,
       return footprint::memory_footprint(*model, plan, &machine);
     });
   };
-  const auto stages = stages_of(
-      run.names.recompute_to_fit ? least_recompute(*model, machine, run.plan) : run.plan);
+  const auto stages =
+      stages_of(run.names.recompute_to_fit ? least_recompute(*model, machine, run.plan) : run.plan);
   if (!stages) {
     return fail(stages.error());
   }

@@ -101,8 +101,8 @@ MeasuredColumn read_measured(const ConfigNode& node, TableKind kind, Error& erro
     if (const auto measure = value_of<Measure>(text.text)) {
       measured.measures.emplace_back(text.column, *measure);
     } else {
-      error.add({node.where(), "measures." + text.column, text.text,
-                 "one of " + all_names<Measure>()});
+      error.add(
+          {node.where(), "measures." + text.column, text.text, "one of " + all_names<Measure>()});
     }
   }
   Result<MeasuredColumn> result = read.finish(std::move(measured));
@@ -137,7 +137,8 @@ std::optional<Join> read_join(const ConfigNode* node, Error& error) {
     return std::nullopt;
   }
   Reader read(*node);
-  Join join{.file = beside(node->file(), read.required<std::string>("file")), .on = {}, .scale = {}};
+  Join join{
+      .file = beside(node->file(), read.required<std::string>("file")), .on = {}, .scale = {}};
   for (const ConfigNode* list : read.take_items("on", true)) {
     std::vector<std::string>& columns = join.on.emplace_back();
     for (const ConfigNode& column : list->items) {
@@ -167,6 +168,24 @@ void require_reasons(const ValidationProfile& profile, Error& error) {
 }
 
 }  // namespace
+
+std::optional<Measure> MeasuredColumn::measure_of(std::string_view text) const {
+  if (by.empty()) {
+    return measure;
+  }
+  const auto found =
+      std::ranges::find_if(measures, [&](const auto& entry) { return entry.first == text; });
+  return found == measures.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string MeasuredColumn::known_texts() const {
+  std::vector<std::string> names;
+  names.reserve(measures.size());
+  for (const auto& [name, of] : measures) {
+    names.push_back(name);
+  }
+  return "one of " + enumerated(names);
+}
 
 std::vector<std::string> CaseColumn::columns() const {
   std::vector<std::string> parts;

@@ -11,16 +11,16 @@
 ///   columns: {field: column}  fields of shape and plan that each row states
 ///   cases: {column: {text: {field: value}}}   fields that follow from a text in a column; text "*"
 ///                             is any other, as value "*" the cell's; text "" also a missing column
-///   flags                     column of command-line flags ("--tp 8 --recompute full"): plan fields
-///   join: {file, on, scale}   columns that the rows lack are those of the first row of another file
+///   flags                     column of command-line flags ("--tp 8 --recompute full"): fields
+///   join: {file, on, scale}   columns that the rows lack are those of another file's first row
 ///                             whose texts agree: `on` lists of columns ("release=layout_of" where
 ///                             names differ), the first list that has such a row counts; `scale:
 ///                             {column: by}` has the column grow with `by`
 ///   measured: [{column, measure, label, plan: {field: value}}]   a prediction per row and entry;
 ///                             `measures: {text: measure}` chooses by the text in column `by`;
 ///                             entries that are `apart` are scored in a group of their label alone
-///   outcome: {column, ok}     texts that begin with `ok` ran, others had too little memory; without
-///                             a column every row ran
+///   outcome: {column, ok}     texts that begin with `ok` ran, others had too little memory;
+///                             without a column every row ran
 ///   only: {column: value}     rows of the file that belong to this table; all when empty
 ///   group                     columns by whose texts rows are scored in groups as well
 ///   fitted: {column: value}   rows to which a parameter was fitted: shown, not scored
@@ -109,7 +109,12 @@ struct MeasuredColumn {
   Measure measure = Measure::step_s;
   std::string label;              ///< added to the row's key; empty when there is one column only
   std::vector<Setting> settings;  ///< of this column's runs
-  std::string by{};               ///< column whose text chooses the measure; "" = `measure`
+  std::string by{
+  /// The measure of a row with this text in column `by`; nothing: none has the text.
+  std::optional<Measure> measure_of(std::string_view text) const;
+  /// Returns the texts that choose a measure, for messages.
+  std::string known_texts() const;
+};               ///< column whose text chooses the measure; "" = `measure`
   std::vector<std::pair<std::string, Measure>> measures{};  ///< by that text
   bool apart = false;                                       ///< scored under its label alone
 };
@@ -120,8 +125,8 @@ struct Outcome {
 };
 /// Join names a file whose rows complete those of a table.
 struct Join {
-  std::string file;                           ///< path
-  std::vector<std::vector<std::string>> on;   ///< "column", or "theirs=ours"
+  std::string file;                                        ///< path
+  std::vector<std::vector<std::string>> on;                ///< "column", or "theirs=ours"
   std::vector<std::pair<std::string, std::string>> scale;  ///< column, the one it grows with
 };
 

@@ -158,8 +158,8 @@ Result<zoo::Model> with_layers(const std::string& name, std::int64_t layers) {
       }
     }
   }
-  return fail(Error(Mistake{{}, "layers", std::to_string(layers),
-                            "a model whose file states its number of layers"}));
+  return fail(Error(Mistake{
+      {}, "layers", std::to_string(layers), "a model whose file states its number of layers"}));
 }
 
 }  // namespace
@@ -252,7 +252,8 @@ Result<TableCase> make_case(const std::vector<Setting>& given) {
         (Bytes(run.names.microbatches) * run.plan.dp * run.plan.microbatch).value();  // saturates
   }
   if (error.empty() && run.names.microbatch_of_stages) {
-    const std::int64_t parts = std::max<std::int64_t>(1, (Bytes(run.plan.dp) * run.plan.pp).value());
+    const std::int64_t parts =
+        std::max<std::int64_t>(1, (Bytes(run.plan.dp) * run.plan.pp).value());
     run.plan.microbatch = std::max<std::int64_t>(1, run.plan.global_batch / parts);
   }
   if (error.empty() && run.names.model.empty()) {

@@ -49,9 +49,9 @@ struct TableNames {
                              ///< a learned table has a position for every token of the sequence
   std::string machine{};     ///< of `orrery list machines`; "" = the profile's
   std::int64_t devices = 0;  ///< from which dp follows: devices / (tp cp pp); 0 = dp is given
-  std::int64_t microbatches = 0;  ///< from which global_batch follows; 0 = it is given
+  std::int64_t microbatches = 0;      ///< from which global_batch follows; 0 = it is given
   bool microbatch_of_stages = false;  ///< microbatch = global_batch / (dp pp), as torchtitan's
-  bool no_dropout = false;  ///< the model is trained without
+  bool no_dropout = false;            ///< the model is trained without
   /// Recompute is not known beyond the plan's: the least more that fits in memory (predict.h).
   bool recompute_to_fit = false;
   bool tp_overlap =

@@ -46,7 +46,8 @@ std::string joined_cell(const CsvTable& table, const CsvRow& row, const CsvTable
     const auto value = parse_integer(text);
     const auto ours = parse_integer(TableColumns(table).cell(row, by));
     const auto theirs = parse_integer(TableColumns(other).cell(partner, by));
-    if (grows == column && value && ours && theirs && *theirs > 0 && *value * *ours % *theirs == 0) {
+    if (grows == column && value && ours && theirs && *theirs > 0 &&
+        *value * *ours % *theirs == 0) {
       text = std::to_string(*value * *ours / *theirs);
     }
   }

@@ -50,7 +50,8 @@ class TaskReader {
       }
       if (error_.empty() && tasks_.size() == before && matches(row, profile_.only) &&
           has_verdict(row)) {
-        add_task(row, {.column = "", .measure = Measure::allocated_gib, .label = "", .settings = {}});
+        add_task(row,
+                 {.column = "", .measure = Measure::allocated_gib, .label = "", .settings = {}});
       }
     }
     if (error_.empty() && tasks_.empty()) {
@@ -191,28 +192,19 @@ class TaskReader {
       std::string field = words[i].substr(2);
       std::replace(field.begin(), field.end(), '-', '_');
       const bool alone = i + 1 == words.size() || words[i + 1].starts_with("--");
-      settings.push_back({std::string(plan::own_name(field)), alone ? "true" : words[++i],
-                          table_.where(row)});
+      settings.push_back(
+          {std::string(plan::own_name(field)), alone ? "true" : words[++i], table_.where(row)});
     }
   }
 
   /// The measure of the row's figure.
   Measure measure_of(const CsvRow& row, const MeasuredColumn& measured, Error& mistakes) const {
     const std::string_view text = measured.by.empty() ? "" : cell(row, measured.by);
-    for (const auto& [name, measure] : measured.measures) {
-      if (!measured.by.empty() && name == text) {
-        return measure;
-      }
+    const std::optional<Measure> measure = measured.measure_of(text);
+    if (!measure) {
+      mistakes.add({table_.where(row), measured.by, std::string(text), measured.known_texts()});
     }
-    if (!measured.by.empty()) {
-      std::vector<std::string> names;
-      for (const auto& [name, measure] : measured.measures) {
-        names.push_back(name);
-      }
-      mistakes.add(
-          {table_.where(row), measured.by, std::string(text), "one of " + enumerated(names)});
-    }
-    return measured.measure;
+    return measure.value_or(measured.measure);
   }
 
   static std::string known_cases(const CaseColumn& column) {

@@ -219,10 +219,8 @@ TEST(Validate, AColumnMayChooseTheMeasure) {
 TEST(Validate, MemoryAndVerdictsAreScoredApartFromTimes) {
   // The small model fits: the row that ran is right, the one that did not is wrong.
   ValidationProfile profile = small_profile();
-  profile.measured.push_back({.column = "gib",
-                              .measure = Measure::allocated_gib,
-                              .label = "peak",
-                              .settings = {}});
+  profile.measured.push_back(
+      {.column = "gib", .measure = Measure::allocated_gib, .label = "peak", .settings = {}});
   profile.outcome = Outcome{.column = "outcome", .ok = "ok"};
   const auto result =
       validated(profile, "name,tp,time_ms,gib,outcome\na,2,4,1,ok\nb,2,,,OOM\nc,2,4,,ok\n");
@@ -242,8 +240,8 @@ TEST(Validate, AnotherFileCompletesTheRows) {
   ASSERT_TRUE(write_file(file, "name,release,gpus,tp,batch\na,1,2,1,8\na,2,2,2,8\n"));
   ValidationProfile profile = small_profile();
   profile.columns = {{"tp", "tp", ""}, {"devices", "gpus", ""}, {"global_batch", "batch", ""}};
-  profile.join = Join{
-      .file = file, .on = {{"name", "release=of"}, {"name"}}, .scale = {{"batch", "gpus"}}};
+  profile.join =
+      Join{.file = file, .on = {{"name", "release=of"}, {"name"}}, .scale = {{"batch", "gpus"}}};
   const auto result = validated(profile, "name,of,gpus,time_ms\na,2,4,4\na,9,2,4\nb,1,2,4\n");
   ASSERT_TRUE(result) << result.error().to_string();
   const auto timed = [](const char* tp, const char* devices, const char* batch) {

@@ -9,7 +9,7 @@
 namespace orrery::footprint {
 namespace {
 
-/// Of cuBLAS, for each thread that calls it: its default on devices of compute capability 9.0.
+/// cuBLAS takes so much for each thread that calls it, on devices of compute capability 9.0.
 constexpr Bytes kCublasWorkspace(32 * 1024 * 1024);
 
 Bytes norm_bytes(const zoo::Model& model, const plan::Plan& plan, const zoo::ModelOperator& op,

@@ -39,8 +39,8 @@ class BlockMeter {
     const std::vector<bool> dropped = dropped_by(operators);
     bool normed = false;
     for (std::size_t i = 0; i < operators.size(); ++i) {
-      const Bytes kept = kept_by_autograd(model_, plan_, operators[i],
-                                          saved(operators, i, dropped[i]), normed);
+      const Bytes kept =
+          kept_by_autograd(model_, plan_, operators[i], saved(operators, i, dropped[i]), normed);
       if (every_other_) {
         const Bytes stays = kept_beside_every_other(model_, operators[i], kept, normed);
         block_.recomputed += kept - stays;
@@ -54,7 +54,8 @@ class BlockMeter {
       cast(operators[i]);
     }
     if (recomputes_ && plan_.recompute == plan::Recompute::full) {
-      block_.kept += boundary_ / (plan_.sequence_parallel ? plan_.tp : 1) * (plan_.autocast ? 2 : 1);
+      block_.kept +=
+          boundary_ / (plan_.sequence_parallel ? plan_.tp : 1) * (plan_.autocast ? 2 : 1);
     }
     const Bytes gathered = plan_.sequence_parallel ? hidden_ : Bytes(0);
     block_.forward_work = std::max(gathered + context_, routed_);
@@ -242,11 +243,11 @@ BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan) {
     });
     result.tied_copy = plan::weight_elements(*logits) / plan.tp;
   }
-  const BlockBytes bytes{
-      .hidden = hidden,
-      .boundary = result.boundary,
-      .tied_table = model.tied_embedding ? graph::bytes_of(plan.compute_type, result.tied_copy)
-                                         : Bytes(0)};
+  const BlockBytes bytes{.hidden = hidden,
+                         .boundary = result.boundary,
+                         .tied_table = model.tied_embedding
+                                           ? graph::bytes_of(plan.compute_type, result.tied_copy)
+                                           : Bytes(0)};
   for (plan::BlockKind kind = 0; kind < operators.size(); ++kind) {
     for (zoo::ModelOperator& op : operators[kind]) {
       op = plan::shard(std::move(op), plan);

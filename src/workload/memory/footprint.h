@@ -38,10 +38,10 @@ struct StageMemory {
   Bytes operator[](plan::MemoryCategory c) const { return bytes[c]; }
   Bytes& operator[](plan::MemoryCategory c) { return bytes[c]; }
   Bytes total() const { return bytes.total(); }
-  /// What tensors take: PyTorch's max_memory_allocated. total() is what the driver shows.
+  /// Returns what tensors take: PyTorch's max_memory_allocated. total() is what the driver shows.
   Bytes tensors() const { return total() - bytes[plan::MemoryCategory::framework]; }
-  /// Whether total() is so near the capacity that the verdict may be wrong: within 5 %, the error of
-  /// predicted peaks of frameworks whose tables are checked (docs/fidelity.md).
+  /// Whether total() is so near the capacity that the verdict may be wrong: within 5 %, the error
+  /// of predicted peaks of frameworks whose tables are checked (docs/fidelity.md).
   bool is_close_call() const {
     constexpr double kMargin = 0.05;
     return capacity > Bytes(0) && total() > capacity * (1 - kMargin) &&

@@ -55,8 +55,8 @@ Bytes resident_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
     const Bytes stored = graph::bytes_of(plan.master_type, owned.dense) / shards +
                          graph::bytes_of(plan.master_type, owned.expert) / experts;
     const bool copied = plan.zero < 3 && !plan.autocast;
-    return stored + (copied ? graph::bytes_of(plan.compute_type, owned.dense + owned.expert)
-                            : Bytes(0));
+    return stored +
+           (copied ? graph::bytes_of(plan.compute_type, owned.dense + owned.expert) : Bytes(0));
   }
   const StoredForms dense = forms(plan, owned.dense, owned.quantized);
   const StoredForms expert = forms(plan, owned.expert, owned.expert_quantized);

@@ -5,7 +5,7 @@
 ///   name, description
 ///   plan: {field: value}      what every release has
 ///   why: {field: source}      of every field of `plan`, here and in releases
-///   releases: [{from, plan}]  in order; a release has what those up to it state, later ones winning
+///   releases: [{from, plan}]  in order; a release has what those up to it state, later ones first
 ///
 /// "NAME@RELEASE" takes the releases whose `from` is not behind RELEASE, both compared number by
 /// number ("25.09", "2024-12"); NAME alone takes all.

@@ -181,7 +181,7 @@ struct Plan {
   bool overlap_p2p = false;           ///< compute does not wait for its own sends
   bool overlap_grad_reduce = false;   ///< gradient buckets reduce during the last backward
   bool overlap_param_gather = false;  ///< ZeRO parameter gathers overlap with compute
-  std::int64_t bucket_parameters = 0;  ///< of a gradient bucket, at least; 0 = by `bucket`
+  std::int64_t bucket_parameters = 0;           ///< of a gradient bucket, at least; 0 = by `bucket`
   std::int64_t bucket_parameters_per_rank = 0;  ///< of dp x cp, at least
   Bytes bucket{0};  ///< gradient bucket size; 0 = one per layer with overlap, else one buffer,
                     ///< which holds at most 5e8 elements with zero 2 and 3
@@ -317,8 +317,7 @@ struct Plan {
     visit("documents", &Plan::documents, "lengths packed into a sequence, comma-separated");
     visit("grad_type", &Plan::grad_type, "data type of the gradient accumulation buffer");
     visit("grad_reduce_type", &Plan::grad_reduce_type, "data type of gradients on the network");
-    visit("free_gradients", &Plan::free_gradients,
-          "gradients exist from backward to update alone");
+    visit("free_gradients", &Plan::free_gradients, "gradients exist from backward to update alone");
     visit("master_params", &Plan::master_params,
           "parameters are stored in master_type; passes read copies in compute_type");
     visit("autocast", &Plan::autocast,

@@ -13,7 +13,9 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-zoo::Model llama_1b() { return *zoo::load_model("llama-3.2-1b"); }
+zoo::Model llama_1b() {
+  return *zoo::load_model("llama-3.2-1b");
+}
 
 plan::Plan eager(std::int64_t microbatch, std::int64_t sequence) {
   return {.microbatch = microbatch,

@@ -39,7 +39,8 @@ TEST(Frameworks, FillWhatIsOpenAndNothingElse) {
   EXPECT_EQ(open.plan.zero, 2);
   EXPECT_TRUE(open.plan.master_params);
   EXPECT_EQ(open.places.at("autograd"), "framework torchtitan");
-  EXPECT_EQ(complete(placed("torchtitan"), nullptr, nullptr, 8).zero, 3);  // no default wins over it
+  EXPECT_EQ(complete(placed("torchtitan"), nullptr, nullptr, 8).zero,
+            3);  // no default wins over it
 }
 
 TEST(Frameworks, LaterReleasesAddToEarlierOnes) {

@@ -136,7 +136,8 @@ std::vector<std::int64_t> fitted(const std::vector<std::int64_t>& shape,
 }  // namespace
 
 std::vector<std::int64_t> usual_slice(const Machine& machine, std::int64_t devices) {
-  const bool larger = begins_with_torus(machine) && devices < machine.network.front().size;
+  const bool larger =
+      devices > 1 && begins_with_torus(machine) && devices < machine.network.front().size;
   return larger ? slice_of(machine.network.front().shape, devices) : std::vector<std::int64_t>{};
 }
 
@@ -150,6 +151,19 @@ Machine cut_to_slice(Machine machine, const std::vector<std::int64_t>& slice) {
       cut(line, slice[axis]);
     }
   }
+  const auto end = machine.network.begin() + static_cast<std::ptrdiff_t>(slice.size());
+  machine.network.erase(std::remove_if(machine.network.begin(), end,
+                                       [&](const topology::NetworkDimension& line) {
+                                         if (line.size == 1) {
+                                           const std::string own = "network." + line.name;
+                                           std::erase_if(machine.origins, [&](const auto& origin) {
+                                             return origin.first == own ||
+                                                    origin.first.starts_with(own + ".");
+                                           });
+                                         }
+                                         return line.size == 1;
+                                       }),
+                        end);
   return machine;
 }
 

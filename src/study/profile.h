@@ -109,14 +109,14 @@ struct MeasuredColumn {
   Measure measure = Measure::step_s;
   std::string label;              ///< added to the row's key; empty when there is one column only
   std::vector<Setting> settings;  ///< of this column's runs
-  std::string by{
+  std::string by{};               ///< column whose text chooses the measure; "" = `measure`
+  std::vector<std::pair<std::string, Measure>> measures{};  ///< by that text
+  bool apart = false;                                       ///< scored under its label alone
+
   /// The measure of a row with this text in column `by`; nothing: none has the text.
   std::optional<Measure> measure_of(std::string_view text) const;
   /// Returns the texts that choose a measure, for messages.
   std::string known_texts() const;
-};               ///< column whose text chooses the measure; "" = `measure`
-  std::vector<std::pair<std::string, Measure>> measures{};  ///< by that text
-  bool apart = false;                                       ///< scored under its label alone
 };
 /// Outcome says which rows ran and which had too little memory.
 struct Outcome {

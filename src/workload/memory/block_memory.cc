@@ -32,7 +32,7 @@ class BlockMeter {
         hidden_(bytes.hidden),
         boundary_(bytes.boundary),
         tied_table_(bytes.tied_table),
-        every_other_(recomputes_ && plan::recomputes_every_other(plan)) {}
+        every_other_(recomputes_ && plan::recomputes_module(plan, "every_other_gemm")) {}
 
   /// `operators`: of one rank.
   BlockMemory measure(const std::vector<zoo::ModelOperator>& operators) {
@@ -101,7 +101,9 @@ class BlockMeter {
     } else {
       // Of 12 bytes a logit `logits` has 4; forward and backward share 6, backward has 2 more.
       block_.logits_work = block_.logits + block_.logits / 2;
-      block_.backward_work += block_.logits / 2 - widest_;
+      // A loss of vocabulary shards (DTensor's) has its sum once more.
+      block_.backward_work +=
+          block_.logits / 2 - widest_ + (plan_.tp > 1 ? block_.logits : Bytes(0));
       block_.weight_work = Bytes(0);
     }
   }

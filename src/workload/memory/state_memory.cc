@@ -49,7 +49,7 @@ StoredForms forms(const plan::Plan& plan, std::int64_t parameters, std::int64_t 
 
 /// Stored parameters, and their copies unless they are gathered.
 Bytes resident_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
-  if (plan.master_params && plan.quantization == plan::Quantization::none) {
+  if (plan.master_params) {
     const std::int64_t shards = plan::shard_degrees(plan).params;
     const std::int64_t experts = plan.zero == 3 ? plan::expert_data_parallel(plan) : 1;
     const Bytes stored = graph::bytes_of(plan.master_type, owned.dense) / shards +
@@ -62,10 +62,16 @@ Bytes resident_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
   const StoredForms expert = forms(plan, owned.expert, owned.expert_quantized);
   const std::int64_t shards = plan::shard_degrees(plan).params;
   const std::int64_t expert_shards = plan.zero == 3 ? plan::expert_data_parallel(plan) : 1;
-  const int copies = stores_quantized(plan) ? 1 : 2;  // the stored form is a copy itself
+  // The stored form is a copy itself, and frozen weights have no other: they are read as they are.
+  const int copies = !stores_quantized(plan) ? 2 : plan.lora_rank > 0 ? 0 : 1;
   return dense.stored / shards + expert.stored / expert_shards +
          copies * ((shards == 1 ? dense.copy : Bytes(0)) +
                    (expert_shards == 1 ? expert.copy : Bytes(0)));
+}
+
+/// Nothing, unless PyTorch runs the step.
+Bytes beyond_context(const plan::Plan& plan) {
+  return plan.autograd == plan::Autograd::engine ? Bytes(0) : Bytes(944) * (1024 * 1024);
 }
 
 /// Buffers for the exchange of tokens.
@@ -202,7 +208,13 @@ Bytes reserve_bytes(const zoo::Model& model, const plan::Plan& plan) {
   const std::int64_t vocab = plan::shape_options(model, plan).padded_vocab / plan.tp;
   const std::int64_t tokens = plan.microbatch * plan::sequence_of(model, plan) / plan.cp;
   const std::int64_t rows = plan.fused_cross_entropy ? model.hidden : tokens;
-  return graph::size_of(plan.compute_type) * vocab * rows;
+  const Bytes hole = graph::size_of(plan.compute_type) * vocab * rows;
+  if (plan.zero < 3) {
+    return hole;
+  }
+  // Both tables stay gathered, and the pool of gathers keeps them once more with its shards.
+  const Bytes tables = graph::size_of(plan.compute_type) * vocab * model.hidden * 2;
+  return hole + 2 * tables + tables / std::max<std::int64_t>(1, plan.dp * plan.cp);
 }
 
 Bytes framework_bytes(const zoo::Model& model, const plan::Plan& plan,
@@ -216,7 +228,7 @@ Bytes framework_bytes(const zoo::Model& model, const plan::Plan& plan,
                                           plan.ep,
                                           experts ? plan::expert_tensor_parallel(plan) : 1,
                                           experts ? plan::expert_data_parallel(plan) : 1};
-  return device.framework_memory +
+  return device.framework_memory + beyond_context(plan) +
          device.communicator_memory *
              std::count_if(ranks.begin(), ranks.end(), [](std::int64_t size) { return size > 1; }) +
          exchange_bytes(model, plan, machine) + reserve_bytes(model, plan);

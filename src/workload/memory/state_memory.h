@@ -100,8 +100,11 @@ Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block);
 
 /// Returns what a device holds besides tensors (compute/device.h):
 ///
-///   framework_memory + c communicator_memory + x + reserve_bytes()
+///   framework_memory + d + c communicator_memory + x + reserve_bytes()
 ///
+///   d   944 MiB where PyTorch runs the step (every autograd but engine): with the 426 MiB of a
+///       context the 1.36 GiB that the driver shows beyond what PyTorch 2.11 reserves (own runs on
+///       an H200, CUDA 13)
 ///   c   communicators of more than one rank: tp, cp, dp with cp, pp, ep; with ep those inside an
 ///       expert (etp) and of the ranks with the same experts
 ///   x   buffers for the exchange of tokens over ep > 1:
@@ -118,7 +121,9 @@ Bytes framework_bytes(const zoo::Model& model, const plan::Plan& plan,
 
 /// Returns what PyTorch's allocator keeps beyond the tensors of the fullest moment: the hole that
 /// logits in the compute type leave, since no tensor behind them fits into it. e T V / t with an
-/// eager loss; e V H / t, a gradient of the table, with a fused one; 0 with autograd engine and
+/// eager loss; e V H / t, a gradient of the table, with a fused one. With zero 3 also the tables of
+/// both ends, which stay gathered, and the pool in which they are gathered: 2 e V H / t (2 + 1 / N)
+/// on N ranks (FSDP2 of torchtitan). 0 with autograd engine and
 /// transformer_engine, whose buffers are allocated once.
 ///
 /// Ignores:  pools of other streams; a first run's autotuning, which may leave more.

@@ -39,6 +39,9 @@ bool is_every_other(const zoo::ModelOperator& op) {
   return op.role == Role::norm_branch || op.role == Role::rotate || op.role == Role::activation ||
          op.role == Role::project_out || op.role == Role::down;
 }
+bool is_activation(const zoo::ModelOperator& op) {
+  return op.role == Role::activation;
+}
 bool is_streams(const zoo::ModelOperator& op) {
   return op.role >= Role::mix_project && op.role <= Role::expand;
 }
@@ -83,8 +86,8 @@ std::vector<std::string> known_names(const zoo::Model& model) {
 
 }  // namespace
 
-const std::array<RecomputeModule, 9>& recompute_modules() {
-  static constexpr std::array<RecomputeModule, 9> kModules{{
+const std::array<RecomputeModule, 10>& recompute_modules() {
+  static constexpr std::array<RecomputeModule, 10> kModules{{
       {"core_attn", "attention without its projections", is_core},
       {"layernorm", "norms before attention and MLP", is_norm},
       {"mlp", "both matrices of a dense MLP and what is between them", is_mlp},
@@ -96,6 +99,10 @@ const std::array<RecomputeModule, 9>& recompute_modules() {
       {"every_other_gemm",
        "norms, rotary embedding, activation and every other GEMM: torchtitan's selective op",
        is_every_other},
+      {"narrow_act",
+       "activation of a dense MLP, from its input in the type of quantised GEMMs "
+       "(activation_func_fp8_input_store)",
+       is_activation},
       {"mhc", "hyper-connections: weights, sums and mixes of the residual streams", is_streams},
   }};
   return kModules;
@@ -111,8 +118,9 @@ bool recompute_selects(const Plan& plan, const zoo::ModelOperator& op) {
   });
 }
 
-bool recomputes_every_other(const Plan& plan) {
-  return std::ranges::count(list_items(plan.recompute_modules), "every_other_gemm") > 0;
+bool recomputes_module(const Plan& plan, std::string_view module) {
+  const std::vector<std::string> items = list_items(plan.recompute_modules);
+  return std::ranges::find(items, module) != items.end();
 }
 
 bool recomputes_layer(const Plan& plan, std::int64_t n) {

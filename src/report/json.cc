@@ -75,6 +75,8 @@ void write_memory(JsonWriter& json, const study::Run& run) {
     json.key("total").value(stage.total().value());
     json.key("capacity").value(stage.capacity.value());
     json.key("fits").value(stage.total() <= stage.capacity);
+    json.key("allocated").value(stage.tensors().value());
+    json.key("close_call").value(stage.is_close_call());
     json.key("microbatches_in_flight").value(stage.microbatches_in_flight);
     json.key("moment").value(footprint::to_string(stage.moment, stage.chunked));
     json.key("host").value(stage.lower[0].value());

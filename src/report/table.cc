@@ -191,8 +191,11 @@ class StepTable : public RunTable {
   }
 
   void memory() {
-    line("Memory per device in GiB at each stage's fullest moment; capacity {} GiB",
-         gib(run_.capacity));
+    line(
+        "Memory per device in GiB at each stage's fullest moment; capacity {} GiB; total as the "
+        "driver "
+        "shows it, tensors all but framework",
+        gib(run_.capacity));
     std::string header = fmt::format("  {:>5}", "stage");
     for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
       header += fmt::format("{:>{}}", category.name, memory_column(category));
@@ -226,8 +229,9 @@ class StepTable : public RunTable {
     }
     const bool fits = memory.total() <= memory.capacity;
     const double share = memory.capacity > Bytes(0) ? memory.total() / memory.capacity : 0;
-    line("{}{:>9}{:>6.0f} %{}", row, gib(memory.total()), 100 * share,
-         fits ? "" : "  DOES NOT FIT");
+    line("{}{:>9}{:>6.0f} %{}{}", row, gib(memory.total()), 100 * share,
+         fits ? "" : "  DOES NOT FIT",
+         memory.is_close_call() ? "  (within 5 % of the capacity: may be wrong)" : "");
   }
 
   /// When a stage is fullest, and what it offloads.

@@ -58,7 +58,8 @@ graph::Operator forward_operator(const zoo::ModelOperator& op, const plan::Plan&
           .gemm = shape_of(op, plan),
           .flops = op.forward_flops,
           .bytes = op.forward_bytes,
-          .kernels = op.forward_kernels};
+          .kernels = op.forward_kernels,
+          .library = op.library};
 }
 
 graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan& plan) {
@@ -69,7 +70,8 @@ graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan
           .flops = op.backward_flops,
           .bytes = op.backward_bytes,
           .kernels = op.backward_kernels,
-          .backward = true};
+          .backward = true,
+          .library = op.library};
 }
 
 /// A GEMM of one tensor-parallel rank makes columns of its result, or a partial sum of all of it;

@@ -56,7 +56,7 @@ void StepCost::add_sum(Part& part, const graph::Operator* product, std::int64_t 
   Part alone;
   add_all_reduce(alone, tokens);
   if (product != nullptr && alone.time > Time(0)) {
-    const Time before = kernel(*product);
+    const Time before = kernel(*product).time;
     const Time together = overlapped(*product, tokens);
     if (together < before + alone.time) {
       return part.add(together - before, alone.kernels);

@@ -45,6 +45,9 @@ class Serve : public Command {
     options.value("--router", router_, "NAME",
                   "round_robin (default), least_requests, least_tokens or prefix_aware");
     options.flag("--fuse", fuse_, "with tp: sums become slices where faster; says the gain");
+    options.value("--overlap-tensor", overlap_tensor_, "NAME",
+                  "what tp sums do while their product still runs, where that is faster: none, "
+                  "cu_split, tracked or tracked_mca; default: the engine's");
     network_.declare(options, "closed forms of the dimensions, on a topology flow");
     topology_.declare(options);
     cap_.declare(options);
@@ -85,6 +88,7 @@ class Serve : public Command {
     Error of_files;
     auto [model, engine] = load_served(model_, engine_, of_files);
     engine.fuse = engine.fuse || fuse_;
+    take("--overlap-tensor", overlap_tensor_, engine.overlap_tensor, mistakes);
     engine.kernels = kernels_.value_or(engine.kernels);
     network_.take(engine.network, mistakes);
     if (search_ == "plan") {
@@ -382,6 +386,7 @@ class Serve : public Command {
   std::optional<std::string> attainment_;
   std::optional<std::string> requests_out_;
   std::optional<std::string> trace_out_;
+  std::optional<std::string> overlap_tensor_;
   NetworkFlag network_;
   PowerCapFlag cap_;
   TopologyFlag topology_;

@@ -5,6 +5,7 @@
 
 #include "base/reader.h"
 #include "machine/device_groups.h"
+#include "machine/slice.h"
 
 namespace orrery::cli {
 namespace {
@@ -57,6 +58,8 @@ void StepFlags::declare(Options& options) {
   options.value("--machine", machine_, "NAME|FILE", "a name of `orrery list machines`, or a file");
   options.value("--devices", devices_, "INT", "accelerators; default: what the plan needs");
   cap_.declare(options);
+  options.value("--slice", slice_, "EXTENTS|NAME",
+                "block of a TPU pod, as 4x8x8 or v5p-512; default: the usual one of --devices");
 }
 
 StepInput StepFlags::read(Error& mistakes) const {
@@ -66,6 +69,7 @@ StepInput StepFlags::read(Error& mistakes) const {
   topology_.lay(step.machine, mistakes);
   cap_.hold(step.machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
+  cut(step, mistakes);
   return step;
 }
 
@@ -77,7 +81,26 @@ StepInput StepFlags::read_machine(const std::string& other, Error& mistakes) con
   topology_.lay(step.machine, mistakes);
   cap_.hold(step.machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
+  cut(step, mistakes);
   return step;
+}
+
+void StepFlags::cut(StepInput& step, Error& mistakes) const {
+  if (!slice_ || step.machine.name.empty()) {
+    return;
+  }
+  auto named = machine::with_slice(step.machine, *slice_);
+  if (!named) {
+    mistakes.add(wrong_value("--slice", *slice_, named.error().mistakes.front().expected));
+    return;
+  }
+  if (step.devices > 0 && step.devices != named->devices) {
+    mistakes.add(wrong_value("--devices", std::to_string(step.devices),
+                             "the " + named->text + " of --slice, or none"));
+  }
+  step.machine = std::move(named->machine);
+  step.machine.name += " (" + named->text + ")";
+  step.devices = named->devices;
 }
 
 std::int64_t whole_number(const char* flag, const std::optional<std::string>& text,

@@ -34,7 +34,7 @@ struct StepInput {
   std::int64_t devices = 0;  ///< 0 = what the plan needs
 };
 
-/// --model, --machine, --devices and --power-cap.
+/// --model, --machine, --devices, --slice and --power-cap.
 class StepFlags {
  public:
   void declare(Options& options);
@@ -57,6 +57,10 @@ class StepFlags {
   std::optional<std::string> machine_;
   std::optional<std::string> devices_;
   PowerCapFlag cap_;
+  /// The machine cut to --slice, whose devices are those of the step unless --devices are given.
+  void cut(StepInput& step, Error& mistakes) const;
+
+  std::optional<std::string> slice_;
   TopologyFlag topology_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "estimate/cost_tables.h"
 #include "estimate/least_step.h"
+#include "estimate/round_interval.h"
 #include "workload/plan/schedule.h"
 
 namespace orrery::estimate {
@@ -14,7 +15,8 @@ class QuickBound::Memo {
   Memo(const zoo::Model& model, const machine::Machine& machine) : tables_(model, machine) {}
 
   Result<Time> least_time(const plan::Plan& plan) {
-    return tables_.of(plan).map([&](const PlanCosts& costs) { return least_step(plan, costs); });
+    return tables_.of(plan).map(
+        [&](const PlanCosts& costs) { return least_mean(plan, costs, least_step(plan, costs)); });
   }
 
   Result<Time> least_busy(const plan::Plan& plan) {

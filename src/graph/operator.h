@@ -115,6 +115,14 @@ constexpr Flops flops_of(const GemmShape& s) {
                static_cast<double>(s.n) * static_cast<double>(s.k));
 }
 
+/// Tracking says how engines move the tiles of a product in N pieces while it runs, of whose result
+/// every rank sends N-1 N-ths and receives as many.
+enum class Tracking : std::uint8_t {
+  none,    ///< nothing does, or kernels
+  shared,  ///< the product and the engines share the memory's bandwidth
+  first,   ///< the memory serves the product first
+};
+
 struct Operator {
   std::string name;  ///< "qkv_gemm", "softmax_backward"
   OperatorKind kind = OperatorKind::elementwise;
@@ -147,6 +155,7 @@ struct Operator {
   /// bytes the piece's; the first piece has the launch. Of products and of what has a duration.
   std::int32_t piece = 0;
   std::int32_t pieces = 1;
+  Tracking tracking = Tracking::none;  ///< of a product in pieces: what engines do beside it
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

@@ -59,6 +59,9 @@ void add_device(const compute::Device& device, const std::string& path, Fields& 
   for (const compute::MemoryTier& tier : device.memory) {
     add(tier, fmt::format("{}.memory.{}", path, tier.name), fields);
   }
+  if (device.tracker) {
+    add(*device.tracker, path + ".tracker", fields);
+  }
   add(device.kernels, path + ".kernels", fields);
   for (const auto& [format, kernels] : device.format_kernels) {
     const std::string of_format = fmt::format("{}.kernels.{}", path, format);

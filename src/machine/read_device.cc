@@ -114,6 +114,22 @@ void read_peak(Reader& device, std::array<FlopRate, graph::kDataTypeCount>& rate
   device.absorb(read.finish(0));
 }
 
+void read_tracker(Reader& read_device, compute::Device& device) {
+  const ConfigNode* node = read_device.child("tracker", false);
+  if (node == nullptr) {
+    return;
+  }
+  Reader read(*node);
+  compute::Tracker tracker;
+  read_bounded_fields(read, tracker);
+  read.require(tracker.contention >= 0 && tracker.contention <= 10, "contention",
+               "a factor from 0 to 10");
+  read.require(tracker.rereads >= 1 && tracker.rereads <= 1e3, "rereads", "a factor of 1 or more");
+  read.require(tracker.read_saving >= 1 && tracker.read_saving <= 1e3, "read_saving",
+               "a factor of 1 or more");
+  device.tracker = read_device.absorb(read.finish(tracker));
+}
+
 compute::MemoryTier read_tier(Reader& device, const ConfigNode& node,
                               std::set<std::string>& names) {
   Reader read(node);
@@ -149,6 +165,7 @@ compute::Device read_device(Reader& machine, const ConfigNode& node) {
   }
   read.require(!device.memory.empty(), "memory", "at least one memory tier");
   read_kernels(read, device);
+  read_tracker(read, device);
   read_model(read, device);
   compute::set_usual_clock(device);
   return machine.absorb(read.finish(device));

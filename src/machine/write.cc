@@ -56,6 +56,9 @@ std::string write_device(const compute::Device& device) {
   for (const compute::MemoryTier& tier : device.memory) {
     text += write_fields(tier, 6, "- ");
   }
+  if (device.tracker) {
+    text += "  tracker:\n" + write_fields(*device.tracker, 4);
+  }
   text += "  kernels:\n" + write_fields(device.kernels, 4);
   for (const auto& [format, kernels] : device.format_kernels) {
     text += write_differences(format, kernels, device.kernels);

@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -228,6 +229,27 @@ constexpr bool is_attention_backward(const graph::Operator& op) {
   return op.kind == graph::OperatorKind::attention && op.backward;
 }
 
+/// Hardware that counts the updates of every output tile of a product near the memory controller,
+/// starts an engine that moves it when they are complete, and adds what arrives near the memory
+/// (T3, arXiv 2401.16677). No device that is sold has it.
+struct Tracker {
+  /// kappa: a product of g bytes of memory traffic beside c bytes of moved tiles takes
+  /// 1 + kappa c / (g + c) times as long, unless memory serves it first (tracked_mca).
+  double contention = 0.6;
+  double rereads = 2;         ///< reads of a product's operands from memory, over reading them once
+  double read_saving = 1.56;  ///< those without tiles in the cache, over those beside the tracker
+
+  template <class V>
+  static void fields(V&& visit) {
+    visit("contention", &Tracker::contention, "kappa: what moved tiles cost a product");
+    visit("rereads", &Tracker::rereads, "reads of a product's operands, over once");
+    visit("read_saving", &Tracker::read_saving,
+          "by how much its reads shrink, as sums bypass caches");
+  }
+
+  friend bool operator==(const Tracker&, const Tracker&) = default;
+};
+
 struct Device {
   std::string name;                                    ///< "A100-SXM4-80GB"
   std::array<FlopRate, graph::kDataTypeCount> peak{};  ///< dense, by DataType; 0 = not supported
@@ -264,6 +286,7 @@ struct Device {
   double overlap_units = 0;
   double overlap_memory = 0;
   double overlap_send_units = 0;
+  std::optional<Tracker> tracker{};
   /// These bytes of the first memory tier are not for tensors: what driver, runtime and libraries
   /// of one process take, and what each communicator of several ranks buffers. Not: fragmentation.
   Bytes framework_memory{0};
@@ -288,7 +311,7 @@ struct Device {
     return found == format_kernels.end() ? kernels : found->second;
   }
 
-  /// All but model, peak, memory, power_model and kernels.
+  /// All but model, peak, memory, power_model, kernels and tracker.
   template <class V>
   static void fields(V&& visit) {
     visit("name", &Device::name, "as its vendor calls it");

@@ -52,6 +52,19 @@ void StepCost::add_all_reduce(Part& part, std::int64_t tokens) const {
   }
 }
 
+void StepCost::add_sum(Part& part, const graph::Operator* product, std::int64_t tokens) const {
+  Part alone;
+  add_all_reduce(alone, tokens);
+  if (product != nullptr && alone.time > Time(0)) {
+    const Time before = kernel(*product).time;
+    const Time together = overlapped(*product, tokens);
+    if (together < before + alone.time) {
+      return part.add(together - before, alone.kernels);
+    }
+  }
+  part.add(alone.time, alone.kernels);
+}
+
 Time StepCost::reduced_at_home(Bytes size) const {
   const topology::NetworkDimension& way = machine_.network.front();
   const collective::Gateways home{
@@ -141,11 +154,13 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
     Part sums;
     bool ended = false;
     const LayerNodes layer = layer_nodes(kind, tokens);
+    const graph::Operator* before = nullptr;
     for (const graph::Node& node : layer.nodes) {
       if (node.kind == graph::Node::Kind::collective) {
-        add_all_reduce(sums, tokens);
+        add_sum(sums, before, tokens);
         ended = true;
       }
+      before = node.operators.empty() ? nullptr : &node.operators.back();
       for (const graph::Operator& op : node.operators) {
         (ended ? second : first).add(kernel(op), op.kernels);
       }

@@ -72,6 +72,24 @@ void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error
   }
 }
 
+void check_overlap(const machine::Machine& machine, const StepOptions& options, Error& error) {
+  if (options.overlap_tensor == plan::TensorOverlap::none) {
+    return;
+  }
+  const auto refuse = [&](bool wrong, std::string_view expected) {
+    if (wrong) {
+      error.add({"", "overlap_tensor", std::string(name_of(options.overlap_tensor)),
+                 std::string(expected)});
+    }
+  };
+  refuse(options.degrees.tp == 1, "none with tp 1: no product's result is summed over ranks");
+  refuse(options.gateway != Gateway::none,
+         "none with a gateway: its all-reduces are no rings whose steps could follow tiles");
+  refuse(options.fuse, "none with fuse, which prices sums that wait for their products");
+  refuse(compute::fuses(machine.device),
+         "none on a device that runs a layer as one kernel: no product ends before its layer");
+}
+
 void check_window(const zoo::Model& model, const machine::Machine& machine,
                   const StepOptions& options, Error& error) {
   const Degrees& degrees = options.degrees;
@@ -124,6 +142,7 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
       error.add(std::move(tables.error()));
     }
   }
+  check_overlap(machine, options, error);
   check_window(model, machine, options, error);
   if (!error.empty()) {
     return fail(std::move(error));

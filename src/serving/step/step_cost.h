@@ -40,6 +40,10 @@
 /// `fuse`: the residual stream lies in shards of ceil(T / tp) rows between sums, or stages alone
 /// send shards, where that is faster (residual_stream.h). Not with more than one residual stream.
 ///
+/// `overlap_tensor`: a sum that directly follows its product is a ring whose tiles move while the
+/// product runs, and an all-gather after it, in steps where that takes less (tile_ring.h): those of
+/// prompts. With `tracked` and `tracked_mca` on hypothetical hardware.
+///
 /// On a device of model spatial that fuses, every layer, the embedding and the head are one kernel
 /// each, whose launches come on top (machine/compute/spatial.h).
 ///
@@ -136,6 +140,8 @@ struct StepOptions {
   std::int64_t graph_context = 0;  ///< keys that graphs of decodes are made for; 0: the longest's
   bool whole_windows = false;      ///< layers with windows keep all keys and values
   bool fuse = false;               ///< sums become shards where that is faster (above)
+  /// What a sum does while the product before it runs, where that is faster (overlapped_sum.cc).
+  plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
   Time launch = 5_us;              ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;   ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;            ///< rows of the busiest expert rank over the mean; or
@@ -269,6 +275,11 @@ class StepCost {
   /// Returns the bytes that a sum over the tensor-parallel group adds up.
   Bytes summed_bytes(std::int64_t tokens) const;
   void add_all_reduce(Part& part, std::int64_t tokens) const;
+  /// Adds a sum over tp, whose product (none: null) is counted: what both take less that.
+  void add_sum(Part& part, const graph::Operator* product, std::int64_t tokens) const;
+  /// Returns what a product and the sum of its result take with `overlap_tensor`; the longest time
+  /// where nothing overlaps.
+  Time overlapped(graph::Operator product, std::int64_t tokens) const;
   /// An all-reduce of `gateway`.
   Time reduced_at_home(Bytes size) const;
   /// With dp > 1: every copy gets all tokens before the experts, and its own ones' sums after them.

@@ -58,7 +58,8 @@ graph::Operator forward_operator(const zoo::ModelOperator& op, const plan::Plan&
           .gemm = shape_of(op, plan),
           .flops = op.forward_flops,
           .bytes = op.forward_bytes,
-          .kernels = op.forward_kernels};
+          .kernels = op.forward_kernels,
+          .library = op.library};
 }
 
 graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan& plan) {
@@ -69,7 +70,8 @@ graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan
           .flops = op.backward_flops,
           .bytes = op.backward_bytes,
           .kernels = op.backward_kernels,
-          .backward = true};
+          .backward = true,
+          .library = op.library};
 }
 
 /// A GEMM of one tensor-parallel rank makes columns of its result, or a partial sum of all of it;
@@ -94,6 +96,7 @@ class BlockBuilder {
 
   /// after_norm: a norm makes the input.
   void forward(const zoo::ModelOperator& op, int source, bool after_norm) {
+    unpack(op, plan::StepPhase::forward, source);
     if (plan::is_quantized(plan_, op)) {
       quantize_weights(op, plan::StepPhase::forward, source);
       const std::int64_t inputs = op.gemm.batch * op.gemm.m * op.gemm.k;
@@ -114,6 +117,7 @@ class BlockBuilder {
 
   void backward(const zoo::ModelOperator& op, int source) {
     stash(op, "_restore", plan::StepPhase::backward, source);
+    unpack(op, plan::StepPhase::backward, source);
     if (plan::is_quantized(plan_, op)) {
       quantize_weights(op, plan::StepPhase::backward, source);
       const std::int64_t gradients = op.gemm.batch * op.gemm.m * op.gemm.n;
@@ -160,11 +164,28 @@ class BlockBuilder {
 
   /// Quantises weights: with ZeRO 3 whenever they are gathered, else once per step.
   void quantize_weights(const zoo::ModelOperator& op, plan::StepPhase phase, int source) {
+    if (plan::is_packed(plan_, op)) {
+      return;
+    }
     const plan::QuantizeWork work = plan::quantize_weight(plan_, plan::weight_elements(op), phase);
     if (work.kernels > 0) {
       quantize(op, "_quantize_weight", work, phase, source);
       Step& step = (phase == plan::StepPhase::forward ? steps_.forward : steps_.backward).back();
       step.when = plan_.zero == 3 ? When::always : When::first_microbatch;
+      step.reads = step.writes = Value::none;
+    }
+  }
+
+  /// Makes a GEMM's operand of a frozen weight stored in a type of its own.
+  void unpack(const zoo::ModelOperator& op, plan::StepPhase phase, int source) {
+    if (!plan::is_packed(plan_, op)) {
+      return;
+    }
+    const bool backward = phase == plan::StepPhase::backward;
+    const Bytes bytes = plan::unpacking_bytes(plan_, plan::weight_elements(op), backward);
+    if (bytes > Bytes(0)) {
+      quantize(op, "_unpack_weight", {.bytes = bytes, .kernels = 1}, phase, source);
+      Step& step = (backward ? steps_.backward : steps_.forward).back();
       step.reads = step.writes = Value::none;
     }
   }

@@ -16,8 +16,8 @@ namespace {
 Draft draft_blocks(const zoo::Model& model, const plan::Plan& plan) {
   const Context context{.model = model, .plan = plan, .parts = {}};
   Draft draft;
-  for (auto* pass :
-       {passes::pipeline, passes::tensor, passes::expert, passes::context, passes::recompute}) {
+  for (auto* pass : {passes::pipeline, passes::tensor, passes::expert, passes::context,
+                     passes::overlap_tensor, passes::recompute}) {
     pass(draft, context);
   }
   return draft;
@@ -117,6 +117,10 @@ plan::Plan block_key(const plan::Plan& plan) {
   key.overlap_p2p = key.overlap_grad_reduce = key.overlap_param_gather = false;
   key.bucket = plain.bucket;
   key.quantized_params = false;
+  key.data_parallel_update = plain.data_parallel_update;
+  key.local_steps = plain.local_steps;
+  key.shard_outer = key.quantized_gather = key.quantized_reduce = false;
+  key.secondary_shard = key.reduce_hop = 0;
   key.dp_algorithm = plain.dp_algorithm;
   return key;
 }

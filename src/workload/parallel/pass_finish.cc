@@ -98,14 +98,8 @@ void append_norm_reductions(std::vector<Step>& steps, const plan::Plan& plan) {
     steps.push_back(collective_step(axis, graph::CollectiveKind::all_reduce, value,
                                     plan::StepPhase::optimizer));
   };
-  if (plan.tp > 1) {
-    sum(plan::Axis::tp);
-  }
-  if (plan.zero >= 1 && plan.dp * plan.cp > 1) {
-    sum(plan::Axis::dp);
-  }
-  if (plan.pp > 1) {
-    sum(plan::Axis::pp);
+  for (const plan::Axis axis : plan::norm_axes(plan)) {
+    sum(axis);
   }
 }
 

@@ -44,11 +44,9 @@ class Serve : public Command {
     options.value("--prefill", prefill_, "INT", "engines that compute prompts only");
     options.value("--router", router_, "NAME",
                   "round_robin (default), least_requests, least_tokens or prefix_aware");
-    options.flag("--fuse", fuse_,
-                 "with tp: sums become slices where that is faster; says what was gained");
+    options.flag("--fuse", fuse_, "with tp: sums become slices where faster; says what was gained");
     options.value("--overlap-tensor", overlap_tensor_, "NAME",
-                  "what tp sums do while their product still runs, where that is faster: none, "
-                  "cu_split, tracked or tracked_mca; default: the engine's");
+                  "as of a plan, where that is faster");
     network_.declare(options, "closed forms of the dimensions, on a topology flow");
     topology_.declare(options);
     options.value("--price", price_, "USD",

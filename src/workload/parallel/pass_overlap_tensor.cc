@@ -32,9 +32,9 @@ Step ring_step(const Step& sum, graph::Tracking tracking, std::int64_t ranks) {
   return hop;
 }
 
-/// What the last ring step moves stands for the result, and it writes the sum. The last piece, issued
-/// after it, neither reads nor writes a value: it follows the others on the compute stream and must
-/// not wait for the ring.
+/// The last ring step reads the result and writes the sum. The last piece, issued after it, neither
+/// reads nor writes a value: it follows the others on the compute stream and must not wait for the
+/// ring.
 void append_tiled(const Step& product, const Step& sum, plan::TensorOverlap how, std::int64_t ranks,
                   std::vector<Step>& steps) {
   std::vector<Step> pieces = in_pieces(product, ranks);

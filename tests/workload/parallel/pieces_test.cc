@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cases.h"
+#include "workload/parallel/passes.h"
 #include "workload/parallel/step_list.h"
 #include "workload/parallel/tile_steps.h"
 
@@ -147,7 +148,8 @@ TEST(OverlapTensor, TheLastPieceWaitsForNoHop) {
   ASSERT_TRUE(sums_product(steps[0], steps[1]));
   steps = in_tiles(steps, plan::TensorOverlap::tracked, 3);
   ASSERT_EQ(steps.size(), 5U);  // piece, hop, piece, hop, piece
-  StepDependencies dependencies({{}});
+  const std::vector<StepLane> lanes(1);
+  StepDependencies dependencies(lanes);
   std::vector<std::vector<int>> after;
   for (const Step& step : steps) {
     dependencies.next({.step = &step}, after.emplace_back());

@@ -57,9 +57,8 @@ class Serve : public Command {
     options.group("Search");
     options.value("--search", search_, "rate|plan",
                   "the largest rate that keeps --slo; or tokens/s of a GPU against a user's");
-    options.value(
-        "--formats", formats_, "LIST",
-        "for --search plan, of bf16, w8a8, w8a8kv8, w4a16, w4a4kv8; default: the engine's");
+    options.value("--formats", formats_, "LIST",
+                  "for --search plan: bf16, w8a8, w8a8kv8, w4a16, w4a4kv8; default: engine's");
     options.output("--plot", plot_, "FILE", "for --search plan: also write the front as SVG");
     options.value(
         "--slo", slo_, "LIMITS",

@@ -81,7 +81,9 @@ bool sums_product(const Step& product, const Step& sum) {
     return false;
   }
   const graph::Operator& op = product.node.operators.front();
-  return op.kind == graph::OperatorKind::gemm && op.kernels <= 1 && op.pieces == 1 &&
+  const Bytes elements(op.gemm.batch * op.gemm.m * op.gemm.n);
+  const bool of_result = sum.node.bytes == 2 * elements || sum.node.bytes == 4 * elements;
+  return of_result && op.kind == graph::OperatorKind::gemm && op.kernels <= 1 && op.pieces == 1 &&
          sum.node.group == graph::GroupIndex(plan::Axis::tp) && sum.reads == Value::flow &&
          product.writes == Value::flow &&
          (sum.node.collective == graph::CollectiveKind::reduce_scatter ||

@@ -33,6 +33,7 @@ std::unique_ptr<Command> make_import();      // import.cc
 std::unique_ptr<Command> make_export();      // export.cc
 std::unique_ptr<Command> make_compare();     // compare.cc
 std::unique_ptr<Command> make_astra();       // astra.cc
+std::unique_ptr<Command> make_measure();     // measure.cc
 std::unique_ptr<Command> make_plot();        // plot.cc
 std::unique_ptr<Command> make_flit();        // flit.cc
 std::unique_ptr<Command> make_sweep();       // sweep.cc
@@ -78,7 +79,7 @@ inline constexpr std::array kCommands{
     CommandEntry{"import", "A plan from a launch line or configuration of a training framework",
                  make_import},
     CommandEntry{"export",
-                 "A plan as a training framework's arguments or configuration, or as Chakra traces",
+                 "A plan as a framework's arguments or configuration, as Chakra traces, as an MPI program",
                  make_export},
     CommandEntry{"calculon",
                  "Calculon's inputs, unchanged: one execution, or the best of its space",
@@ -95,6 +96,8 @@ inline constexpr std::array kCommands{
                  make_goodput},
     CommandEntry{"run-plan", "A whole training run: days, money, energy, checkpoints, failures",
                  make_run_plan},
+    CommandEntry{"measure", "This machine under MPI: packing of datatypes, messages, collectives",
+                 make_measure},
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},
 };
 

@@ -63,6 +63,7 @@ enum class OperatorKind : std::uint8_t {
   embedding,
   loss,
   optimizer,
+  accumulate,
   permute,
   convolution,
   scan,
@@ -80,6 +81,7 @@ constexpr auto named_values(OperatorKind) {
       {OperatorKind::embedding, "embedding", "gather of rows, or scatter-add backward"},
       {OperatorKind::loss, "loss", "cross entropy over the vocabulary; memory bound"},
       {OperatorKind::optimizer, "optimizer", "streams parameters, gradients and states"},
+      {OperatorKind::accumulate, "accumulate", "gradients into a buffer of sums; memory bound"},
       {OperatorKind::permute, "permute", "rows of tokens to experts, or back; memory bound"},
       {OperatorKind::convolution, "convolution", "causal, depthwise (Mamba); memory bound"},
       {OperatorKind::scan, "scan", "chunked state-space scan (Mamba-2) on the matrix units"},
@@ -133,7 +135,7 @@ struct Operator {
   int kernels = 1;        ///< launches; each costs one host dispatch, unless captured
   bool captured = false;  ///< part of a graph (CUDA graph) that the host launches as one
   int layer = -1;         ///< as Node::layer
-  bool backward = false;  ///< of fused attention: its backward kernel, which is slower per FLOP
+  bool backward = false;  ///< a kernel of the backward pass, which may be slower than a forward's
   AttentionLibrary library = AttentionLibrary::any;  ///< of fused attention
   bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K (DeepSeek-V3's, mxfp8)
   /// Fused attention has this many heads of keys, of all sequences; 0: gemm.batch.

@@ -110,6 +110,8 @@ void check_node(const Place& place, Mistakes& mistakes) {
                    "goes on with another copy but is none");
   mistakes.require(!node.by_engine || node.kind == Node::Kind::collective, place,
                    "is moved by an engine but is no collective");
+  mistakes.require(!node.background || node.kind == Node::Kind::collective, place,
+                   "runs beside whole steps but is no collective");
   mistakes.require(node.bytes >= Bytes(0) && !node.bytes.is_overflow(), place,
                    "has a negative or overflowing size");
   mistakes.require(

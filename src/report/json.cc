@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
+#include "machine/compute/clock.h"
+#include "machine/describe.h"
 #include "report/report.h"
 #include "study/energy.h"
 #include "study/tensor_overlap.h"
@@ -73,6 +75,8 @@ void write_memory(JsonWriter& json, const study::Run& run) {
     json.key("total").value(stage.total().value());
     json.key("capacity").value(stage.capacity.value());
     json.key("fits").value(stage.total() <= stage.capacity);
+    json.key("allocated").value(stage.tensors().value());
+    json.key("close_call").value(stage.is_close_call());
     json.key("microbatches_in_flight").value(stage.microbatches_in_flight);
     json.key("moment").value(footprint::to_string(stage.moment, stage.chunked));
     json.key("host").value(stage.lower[0].value());
@@ -101,6 +105,23 @@ void write_memory_timeline(JsonWriter& json, const study::Run& run) {
     json.end_object();
   }
   json.end_array();
+}
+
+/// The clock that the power cap leaves; nothing where the machine does not say what kernels draw.
+void write_clock(JsonWriter& json, const study::Run& run) {
+  const compute::Device& device = run.machine.device;
+  if (!device.power_model.known()) {
+    return;
+  }
+  json.key("clock").begin_object();
+  json.key("of_full_clock").value(device.full_clock);
+  json.key("of_kernel_tables").value(device.clock);
+  if (run.plan.clocks == plan::Clocks::sustained) {
+    json.key("power_cap_w").value(compute::cap_of(device).value());
+  }
+  json.key("limited_by").value(device.full_clock < 1 ? "power" : "nothing");
+  json.key("origin").value(machine::origin_word(run.machine, "device.power_model.gemm_power"));
+  json.end_object();
 }
 
 void write_accesses(JsonWriter& json, const study::TileAccesses& accesses) {
@@ -264,6 +285,7 @@ std::string json_report(const study::Run& run) {
     write_memory(json, run);
     write_memory_timeline(json, run);
     json.key("fits").value(run.fits);
+    write_clock(json, run);
     write_overlap(json, run);
     write_energy(json, run);
     write_cost(json, run);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "machine/compute/clock.h"
 #include "machine/describe.h"
 #include "report/run_table.h"
 #include "study/energy.h"
@@ -31,6 +32,7 @@ class StepTable : public RunTable {
   std::string write(const TableOptions& options) {
     heading();
     rates();
+    clock();
     energy();
     cost();
     line("");
@@ -160,6 +162,18 @@ class StepTable : public RunTable {
          to_string(run_.hardware_flops_per_device), percent(run_.hfu));
   }
 
+  void clock() {
+    const compute::Device& device = run_.machine.device;
+    if (!device.power_model.known() || run_.plan.clocks == plan::Clocks::boost) {
+      return;
+    }
+    line("{:<18}{:>14}   of full clock, {} of the kernel tables' rate, {} {} ({})", "Clock",
+         percent(device.full_clock), percent(device.clock),
+         device.full_clock < 1 ? "held by the cap of" : "below the cap of",
+         to_string(compute::cap_of(device)),
+         machine::origin_word(run_.machine, "device.power_model.gemm_power"));
+  }
+
   void energy() {
     if (const std::optional<study::StepEnergy> energy = study::energy_of(run_)) {
       const double tokens = study::tokens_of(run_);
@@ -177,8 +191,11 @@ class StepTable : public RunTable {
   }
 
   void memory() {
-    line("Memory per device in GiB at each stage's fullest moment; capacity {} GiB",
-         gib(run_.capacity));
+    line(
+        "Memory per device in GiB at each stage's fullest moment; capacity {} GiB; total as the "
+        "driver "
+        "shows it, tensors all but framework",
+        gib(run_.capacity));
     std::string header = fmt::format("  {:>5}", "stage");
     for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
       header += fmt::format("{:>{}}", category.name, memory_column(category));
@@ -212,8 +229,9 @@ class StepTable : public RunTable {
     }
     const bool fits = memory.total() <= memory.capacity;
     const double share = memory.capacity > Bytes(0) ? memory.total() / memory.capacity : 0;
-    line("{}{:>9}{:>6.0f} %{}", row, gib(memory.total()), 100 * share,
-         fits ? "" : "  DOES NOT FIT");
+    line("{}{:>9}{:>6.0f} %{}{}", row, gib(memory.total()), 100 * share,
+         fits ? "" : "  DOES NOT FIT",
+         memory.is_close_call() ? "  (within 5 % of the capacity: may be wrong)" : "");
   }
 
   /// When a stage is fullest, and what it offloads.

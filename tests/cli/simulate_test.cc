@@ -44,6 +44,32 @@ TEST(Simulate, JsonIsOneObjectWithTheFiguresOfTheManual) {
   EXPECT_EQ(json["memory_bytes"].size(), 2U);
 }
 
+TEST(Simulate, AFrameworkFillsWhatIsNotGiven) {
+  const Outcome run =
+      orrery(small("--json --framework torchtitan --pp 1 --dp 4 --overlap-param-gather false"));
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["plan"]["zero"], 3);
+  EXPECT_EQ(json["plan"]["attention"], "flash2");
+  EXPECT_EQ(json["plan"]["overlap_param_gather"], false);  // given
+  EXPECT_LT(json["memory_bytes"][0]["allocated"], json["memory_bytes"][0]["total"]);
+  EXPECT_EQ(json["memory_bytes"][0]["close_call"], false);
+  const Outcome unknown = orrery(small("--framework torchtitam"));
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'torchtitan'"));
+}
+
+TEST(Simulate, ASliceIsNamedAndCounted) {
+  const std::string tpu = "simulate --model gpt2 --machine tpu-v5p --global-batch 256 ";
+  const Outcome run = orrery(tpu + "--slice v5p-512 --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["devices"], 256);
+  EXPECT_EQ(json["machine"], "tpu-v5p (4x8x8, 256 chips, v5p-512)");
+  EXPECT_EQ(orrery(tpu + "--slice 5x5x5x5").status, 2);
+  EXPECT_EQ(orrery(tpu + "--slice 4x4x4 --devices 32").status, 2);
+}
+
 TEST(Simulate, CsvIsAHeaderAndALine) {
   const Outcome run = orrery(small("--csv"));
   ASSERT_EQ(run.status, 0) << run.err;

@@ -61,8 +61,8 @@ KernelTime piece_time(const graph::Operator& op, const Device& device) {
           std::max(alone, part(whole.beside_message))};
 }
 
-Time lone_piece_time(const graph::Operator& op, const Device& device) {
-  const Time whole = lone_kernel_time(whole_of(op), device) * slowed_by_engines(op, device);
+Time lone_piece_time(const graph::Operator& op, const Device& device, double clock) {
+  const Time whole = lone_kernel_time(whole_of(op), device, clock) * slowed_by_engines(op, device);
   return graph::part_of(whole, op.piece, op.pieces);
 }
 

@@ -10,8 +10,8 @@ namespace orrery::compute {
 /// Whose tiles engines move (Operator::tracking) takes slowed_by_engines times as long, beside
 /// communication no more. Requires op.pieces > 1.
 KernelTime piece_time(const graph::Operator& op, const Device& device);
-/// Returns piece_time(op, device).alone, at a third of the work.
-Time lone_piece_time(const graph::Operator& op, const Device& device);
+/// Returns piece_time(op, device).alone at this share of the tables' rate, at a third of the work.
+Time lone_piece_time(const graph::Operator& op, const Device& device, double clock);
 
 /// Returns the time that all pieces take together, as piece_time sums up. Requires op.pieces > 1.
 KernelTime time_in_pieces(const graph::Operator& op, const Device& device);

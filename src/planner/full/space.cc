@@ -13,6 +13,7 @@
 #include "workload/plan/machine_check.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/recompute.h"
+#include "workload/plan/rounds.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::full {
@@ -206,7 +207,9 @@ bool Space::is_open(std::string_view field) const {
 
 std::vector<std::int64_t> Space::zeros(const plan::Plan& shape) const {
   std::vector<std::int64_t> usual{0};
-  if (shape.dp * shape.cp > 1) {
+  plan::Plan sharded = shape;
+  sharded.zero = 3;
+  if (plan::worker_ranks(sharded) > 1) {
     usual = {0, 1, 2, 3};
   }
   return values("zero", &plan::Plan::zero, usual);

@@ -23,6 +23,8 @@
 ///   recompute      none; of modules; all of the first n layers of each chunk, for the least n that
 ///                  fits (fewer are never slower)
 ///   zero           0 to 3;  offload_optimizer: none, cpu;  offload_activations: 0, 0.5, 1
+///   local_steps    of co2, where data_parallel_update is that: the fewest that hide its all-reduce
+///                  (search_rounds.cc)
 ///
 /// Not tried unless `only` names them: what changes results (types, quantization, capacity), what a
 /// kernel library may lack (tp_chunks, fused_*, overlap_tensor cu_split), gpipe (1F1B runs the same

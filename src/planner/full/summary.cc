@@ -27,6 +27,9 @@ std::string summary(const plan::Plan& plan) {
   if (plan.zero > 0) {
     text += fmt::format(", zero {}", plan.zero);
   }
+  if (plan.data_parallel_update != plan::DataParallelUpdate::every_step) {
+    text += fmt::format(", {} every {}", name_of(plan.data_parallel_update), plan.local_steps);
+  }
   if (plan.recompute != plan::Recompute::none) {
     text += fmt::format(", {}", name_of(plan.recompute));
     if (plan.recompute_layers > 0) {

@@ -56,7 +56,7 @@ void StepCost::add_sum(Part& part, const graph::Operator* product, std::int64_t 
   Part alone;
   add_all_reduce(alone, tokens);
   if (product != nullptr && alone.time > Time(0)) {
-    const Time before = kernel(*product);
+    const Time before = kernel(*product).time;
     const Time together = overlapped(*product, tokens);
     if (together < before + alone.time) {
       return part.add(together - before, alone.kernels);
@@ -174,7 +174,7 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
       add_exchange(second, tokens);
     }
     for (const Part* part : {&first, &second, &sums}) {
-      total.add(part->time * kinds_[kind], part->kernels * kinds_[kind]);
+      total.add(*part, kinds_[kind]);
     }
     rows.second += second.time * kinds_[kind];
     rows.reducing += sums.time * kinds_[kind];
@@ -186,7 +186,7 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
   return rows;
 }
 
-StepCost::Part StepCost::head(std::int64_t samples) const {
+Part StepCost::head(std::int64_t samples) const {
   Part total;
   if (samples == 0) {
     return total;
@@ -231,7 +231,7 @@ void StepCost::visit_adapted(std::int64_t tokens, Visit visit) const {
   }
 }
 
-StepCost::Part StepCost::adapters(std::int64_t tokens, std::int64_t different) const {
+Part StepCost::adapters(std::int64_t tokens, std::int64_t different) const {
   Part total;
   const std::int64_t rows = (tokens + different - 1) / different;
   const std::int64_t rank = options_.adapter_rank;

@@ -222,7 +222,7 @@ TEST(ComputeModel, ASystolicDeviceTakesTheCyclesOfItsFolds) {
   EXPECT_NEAR(microseconds(kernel_time(gemm(64, 64, 64, 8), systolic()).alone), 8 * 1.504, 1e-5);
   // A quarter of the clock.
   Device slow = systolic();
-  slow.sustained_clock = 0.25;
+  slow.clock = 0.25;
   EXPECT_NEAR(microseconds(kernel_time(gemm(64, 64, 64), slow).alone), 4 * 1.504, 1e-5);
   // What is no product is as on any device.
   graph::Operator norm;

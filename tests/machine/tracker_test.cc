@@ -27,7 +27,8 @@ TEST(Tracker, IsReadAndWrittenAndItsMistakesAreNamed) {
   const auto with_tracker = [](const std::string& tracker) {
     return "name: m\ndevice: {name: d, units: 1, peak: {bf16: 1 TFLOP/s}, memory: [{name: h, "
            "capacity: 1 GB, bandwidth: 1 GB/s}]" +
-           tracker + "}\n";
+           tracker +
+           "}\nnetwork: [{name: a, kind: switch, size: 8, bandwidth: 1 GB/s, latency: 1 us}]\n";
   };
   EXPECT_FALSE(read(with_tracker("")).device.tracker.has_value());
   const Machine empty = read(with_tracker(", tracker: {}"));

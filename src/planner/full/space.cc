@@ -147,22 +147,6 @@ Result<void> Space::fill() {
   return {};
 }
 
-Error Space::tracked_without_tracker() const {
-  Error mistakes;
-  const auto only = task_.only.find("overlap_tensor");
-  if (only == task_.only.end() || task_.machine.device.tracker) {
-    return mistakes;
-  }
-  for (const std::string& value : only->second) {
-    if (value.starts_with("tracked")) {
-      mistakes.add({"--only", "overlap_tensor", value,
-                    "none or cu_split: the device of " + task_.machine.name +
-                        " states no tracker (device.tracker), which is hypothetical hardware"});
-    }
-  }
-  return mistakes;
-}
-
 /// Operators of layers that run again: modules that select the same are one.
 std::set<std::string> Space::selected_by(const plan::Plan& plan) const {
   std::set<std::string> names;

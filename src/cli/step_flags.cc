@@ -23,11 +23,41 @@ T required(const char* flag, const std::optional<std::string>& name,
 
 }  // namespace
 
+void PowerCapFlag::declare(Options& options) {
+  options.value(
+      "--power-cap", cap_, "POWER",
+      "of every accelerator, such as 500W: clock and time follow; default: the machine's");
+}
+
+void PowerCapFlag::hold(machine::Machine& machine, Error& mistakes) const {
+  if (!cap_) {
+    return;
+  }
+  const auto cap = parse_value<Power>(*cap_);
+  if (!cap || *cap <= Power(0)) {
+    mistakes.add(
+        wrong_value("--power-cap", *cap_, cap ? "a power above 0, such as 500 W" : cap.error()));
+    return;
+  }
+  if (machine.device.memory.empty()) {
+    return;  // no machine: a mistake of its own
+  }
+  auto held = machine::with_power_cap(machine, *cap);
+  if (held) {
+    machine = std::move(*held);
+    return;
+  }
+  for (const Mistake& mistake : held.error().mistakes) {
+    mistakes.add(wrong_value("--power-cap", *cap_, mistake.expected));
+  }
+}
+
 void StepFlags::declare(Options& options) {
   options.value("--model", model_, "NAME|FILE",
                 "a name of `orrery list models`, or a Hugging Face config.json");
   options.value("--machine", machine_, "NAME|FILE", "a name of `orrery list machines`, or a file");
   options.value("--devices", devices_, "INT", "accelerators; default: what the plan needs");
+  cap_.declare(options);
   options.value("--slice", slice_, "EXTENTS|NAME",
                 "block of a TPU pod, as 4x8x8 or v5p-512; default: the usual one of --devices");
 }
@@ -37,6 +67,7 @@ StepInput StepFlags::read(Error& mistakes) const {
   step.model = required("--model", model_, zoo::load_model, mistakes);
   step.machine = required("--machine", machine_, machine::load_machine, mistakes);
   topology_.lay(step.machine, mistakes);
+  cap_.hold(step.machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
   cut(step, mistakes);
   return step;
@@ -48,6 +79,7 @@ StepInput StepFlags::read_machine(const std::string& other, Error& mistakes) con
   StepInput step;
   step.machine = required("--machine", machine_, machine::load_alike, mistakes);
   topology_.lay(step.machine, mistakes);
+  cap_.hold(step.machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
   cut(step, mistakes);
   return step;

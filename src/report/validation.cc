@@ -188,8 +188,8 @@ constexpr const char* kPageHead = R"(# Validation
 Written by `orrery validate --output docs/validation.md`; do not edit. Each table of published results has a profile in
 `configs/validation/`: the machine and one set of software settings for all its rows. Kernel and
 collective coefficients are fitted to measurements of single kernels and collectives only
-(`tools/fit_*.py`, `orrery calibrate`), the clocks of a running job taken from published GEMMs in long
-loops (`device.sustained_clock`; `--clocks boost` runs the tables without); the one figure fitted to whole training steps is
+(`tools/fit_*.py`, `orrery calibrate`), the clocks of a running job follow from the power of its kernels
+under the cap ([power](models/power.md); `--clocks boost` runs the tables without); the one figure fitted to whole training steps is
 `host_dispatch` of vtrain_a100_single, to rows that then leave the score; Mamba-2's `scan_backward_share` of A100 and Blackwell
 is inferred from published steps of a model in no table. [fidelity](fidelity.md) has the tables without both. Frontier's share of peak, for which no kernels are
 published, is declared fitted and judged on scaling only. No constant belongs to a model or a row.

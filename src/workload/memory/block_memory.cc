@@ -137,8 +137,12 @@ class BlockMeter {
     block_.parameters += op.parameters;
     block_.expert_parameters += op.expert ? op.parameters : 0;
     (op.expert ? block_.expert_frozen : block_.frozen) += plan::is_trained(op) ? 0 : op.parameters;
-    const std::int64_t quantized = plan::is_quantized(plan_, op) ? plan::weight_elements(op) : 0;
-    (op.expert ? block_.expert_quantized : block_.quantized) += quantized;
+    const std::int64_t weights = plan::weight_elements(op);
+    if (plan::is_packed(plan_, op)) {
+      (op.expert ? block_.expert_packed : block_.packed) += weights;
+    } else if (plan::is_quantized(plan_, op)) {
+      (op.expert ? block_.expert_quantized : block_.quantized) += weights;
+    }
     (op.kind == graph::OperatorKind::loss ? block_.logits
      : dropped                            ? block_.recomputed
                                           : block_.kept) += saved;

@@ -58,6 +58,8 @@ struct BlockMemory {
   std::int64_t expert_frozen = 0;      ///< the same of routed experts
   std::int64_t quantized = 0;          ///< dense weights that GEMMs read in fewer bits
   std::int64_t expert_quantized = 0;   ///< the same of routed experts
+  std::int64_t packed = 0;             ///< dense weights stored in frozen_type; not in quantized
+  std::int64_t expert_packed = 0;      ///< the same of routed experts
   Bytes kept{0};                       ///< per microbatch, without logits
   Bytes logits{0};                     ///< per microbatch
   Bytes logits_work{0};

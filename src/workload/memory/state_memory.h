@@ -8,6 +8,7 @@
 ///               copies; where GEMMs are quantised also both copies of their Q weights, 2 w' Q
 ///               (w' bytes, quantize.h); with quantized_params only the copies. Zero 3 keeps shards
 ///               of one form and makes copies of what it gathers.
+///               Frozen weights in frozen_type (lora.h) are there once, in that type.
 ///   gradients   g P / s_g; these and what follows of trained parameters alone (lora.h)
 ///   optimizer   (w + 2 u) P / s_o; no master (w) when its type is the compute type or fp32 compute
 ///               has it already
@@ -20,6 +21,8 @@
 ///
 /// With bf16 and fp32 gradients: 2 + 4 + 12 = 18 bytes per parameter (Megatron-LM), 6 + 12/dp with
 /// a distributed optimizer; with 16-bit gradients 16 (Rajbhandari et al. 2020, section 3.1).
+///
+/// Rounds add their outer states and buffers (plan/rounds.h), secondary_shard its e P / s copy.
 ///
 /// offload_optimizer moves the states to the host or to its storage, and copies the gradients to
 /// the host; their accumulation buffer stays on the device (Megatron-LM's CPU offload; ZeRO-Offload
@@ -57,6 +60,8 @@ struct OwnedParameters {
   std::int64_t expert_quantized = 0;  ///< of expert
   std::int64_t frozen = 0;            ///< of dense
   std::int64_t expert_frozen = 0;     ///< of expert
+  std::int64_t packed = 0;            ///< of frozen, weights in frozen_type; not in quantized
+  std::int64_t expert_packed = 0;     ///< of expert_frozen
 
   std::int64_t trained() const { return dense - frozen + expert - expert_frozen; }
 
@@ -67,12 +72,15 @@ struct OwnedParameters {
     expert_quantized += other.expert_quantized;
     frozen += other.frozen;
     expert_frozen += other.expert_frozen;
+    packed += other.packed;
+    expert_packed += other.expert_packed;
     return *this;
   }
   friend OwnedParameters operator*(OwnedParameters one, std::int64_t times) {
     return {one.dense * times,     one.expert * times,
             one.quantized * times, one.expert_quantized * times,
-            one.frozen * times,    one.expert_frozen * times};
+            one.frozen * times,    one.expert_frozen * times,
+            one.packed * times,    one.expert_packed * times};
   }
 };
 /// Returns the parameters of a block, with the head's copy of a table that stands on another stage.
@@ -86,7 +94,7 @@ Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned);
 struct StateMemory {
   graph::MemoryBytes device;
   graph::LowerTiers lower{};
-  Bytes update{0};     ///< on the device
+  Bytes update{0};     ///< on the device; while a round ends at least its second buffer
   Bytes reduction{0};  ///< on the device
 };
 StateMemory state_memory(const BlockMemories& model, const plan::Plan& plan,

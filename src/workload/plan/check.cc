@@ -9,10 +9,12 @@
 #include "workload/plan/defaults.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
+#include "workload/plan/low_bandwidth.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/plan.h"
 #include "workload/plan/plan_lists.h"
 #include "workload/plan/recompute.h"
+#include "workload/plan/rounds.h"
 #include "workload/plan/schedule_row.h"
 #include "workload/plan/shard.h"
 #include "workload/plan/shares.h"
@@ -45,6 +47,8 @@ class Checker {
       sequence();
       documents();
       error_.add(layout_mistakes(plan_));
+      error_.add(round_mistakes(plan_, model_));
+      error_.add(low_bandwidth_mistakes(plan_));
       if (auto lora = check_lora(plan_, model_); !lora) {
         error_.add(std::move(lora.error()));
       }
@@ -138,6 +142,12 @@ class Checker {
             "tp of 2 or more: it splits over the tensor-parallel ranks");
     require(plan_.tp_chunks == 1 || plan_.tp > 1, "tp_chunks", plan_.tp_chunks,
             "1 without tensor parallelism: there is no collective to cut");
+    require(plan_.overlap_tensor == TensorOverlap::none || plan_.tp > 1, "overlap_tensor",
+            name_of(plan_.overlap_tensor),
+            "none without tensor parallelism: no product's result is summed over tp");
+    require(plan_.overlap_tensor == TensorOverlap::none || plan_.tp_chunks == 1, "overlap_tensor",
+            name_of(plan_.overlap_tensor),
+            "none with tp_chunks above 1, which cuts the same products into kernels of their own");
     require(plan_.tp_chunks <= kMostChunks, "tp_chunks", plan_.tp_chunks, "at most {} pieces",
             kMostChunks);
   }

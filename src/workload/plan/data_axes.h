@@ -8,6 +8,7 @@
 ///               rank fall away
 ///     gathers   parameters over the s_p shards (zero 3); updated ones from s_o to s_p shards
 ///   expert      the same over edp, which ZeRO shards wholly
+///   rounds      n are the ranks of a worker (rounds.h), as far as gradients and shards go
 #pragma once
 
 #include <optional>
@@ -47,6 +48,8 @@ struct GatherHop {
 std::optional<GatherHop> parameter_hop(const Plan& plan, Owner owner);
 /// Gather of updated parameters at the end of the step; nullopt: none, or beside the layers.
 std::optional<GatherHop> update_hop(const Plan& plan, Owner owner);
+/// Axes over which the norm of all parameters, or gradients, of a worker (rounds.h) is summed.
+std::vector<Axis> norm_axes(const Plan& plan);
 /// Ranks that share optimizer states.
 std::int64_t optimizer_shards(const Plan& plan, Owner owner);
 

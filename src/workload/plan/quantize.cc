@@ -5,6 +5,8 @@
 #include <array>
 #include <cassert>
 
+#include "workload/plan/lora.h"
+#include "workload/plan/shard.h"
 #include "workload/plan/recompute.h"
 
 namespace orrery::plan {
@@ -93,6 +95,10 @@ Bytes kept_activation_input(const Plan& plan, const zoo::ModelOperator& next_gem
 }
 
 Bytes parameter_bytes(const Plan& plan, const zoo::ModelOperator& op, std::int64_t parameters) {
+  if (is_packed(plan, op)) {
+    const std::int64_t weights = std::min(parameters, weight_elements(op));
+    return packed_bytes(plan, weights) + graph::bytes_of(plan.compute_type, parameters - weights);
+  }
   const Bytes plain = graph::bytes_of(plan.compute_type, parameters);
   return arrives_quantized(plan) ? exchanged_bytes(plan, op, plain) : plain;
 }

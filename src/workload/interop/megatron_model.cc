@@ -31,10 +31,11 @@ JsonObject gpt2(Arguments& arguments, const ModelArguments& m) {
 }
 
 /// The fields that all families of Llama's shape share.
-JsonObject decoder(std::string_view type, const ModelArguments& m, std::int64_t ffn) {
+JsonObject decoder(std::string_view type, const ModelArguments& m, std::int64_t ffn,
+                   std::string_view function = "silu") {
   JsonObject config;
   config.field("model_type", type);
-  config.field("hidden_act", "silu");
+  config.field("hidden_act", function);
   config.field("num_hidden_layers", m.layers);
   config.field("hidden_size", m.hidden);
   config.field("num_attention_heads", m.heads);
@@ -153,8 +154,7 @@ JsonObject ungated(Arguments& arguments, const ModelArguments& m) {
     if (!m.squared_relu) {
       arguments.note("--num-query-groups", "the MLP is read as nemotron's, with squared ReLU");
     }
-    JsonObject config = decoder("nemotron", m, m.ffn);
-    config.raw("hidden_act", "\"relu2\"");
+    JsonObject config = decoder("nemotron", m, m.ffn, "relu2");
     config.field("partial_rotary_factor", m.rotary_share);
     config.field("attention_bias", m.biases);
     config.field("mlp_bias", m.biases);

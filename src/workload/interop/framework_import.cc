@@ -230,7 +230,7 @@ class FrameworkImport {
   bool types(const Leaf& leaf, Meaning meaning) {
     const std::string value = lower(leaf.node->text);
     if (meaning == Meaning::mixed_precision || meaning == Meaning::quantization) {
-      const bool fp8 = has(value, "fp8");
+      const bool fp8 = has(value, "fp8") || (leaf.path == "fp8" && value == "true");
       plan_.quantization = fp8 ? plan::Quantization::fp8_current : plan_.quantization;
       plan_.compute_type = has(value, "fp16") || has(value, "float16")
                                ? (has(value, "bf") ? graph::DataType::bf16 : graph::DataType::fp16)
@@ -240,7 +240,8 @@ class FrameworkImport {
                                                                  : plan_.compute_type;
       job_.stated_type = true;
       if (meaning == Meaning::quantization && !fp8) {
-        note(leaf, "frozen weights are counted in the compute type");
+        const bool eight = value.find('8') != std::string::npos || has(leaf.path, "8bit");
+        job_.frozen = eight ? plan::FrozenType::int8 : plan::FrozenType::nf4;
       }
     } else if (meaning == Meaning::bf16 || meaning == Meaning::fp16) {
       const bool on = value == "true" || value == "auto" || value == "full";
@@ -248,10 +249,9 @@ class FrameworkImport {
       plan_.compute_type = on && value != "auto" ? type : plan_.compute_type;
       job_.stated_type = job_.stated_type || on;
     } else if (meaning == Meaning::master_type || meaning == Meaning::reduce_type) {
-      const auto type = has(value, "bf") || value == "pure"
-                            ? graph::DataType::bf16
-                        : has(value, "16") ? graph::DataType::fp16
-                                           : graph::DataType::fp32;
+      const auto type = has(value, "bf") || value == "pure" ? graph::DataType::bf16
+                        : has(value, "16")                  ? graph::DataType::fp16
+                                                            : graph::DataType::fp32;
       (meaning == Meaning::master_type ? plan_.master_type : plan_.grad_reduce_type) = type;
     } else if (meaning == Meaning::optimizer) {
       if (has(value, "8bit")) {
@@ -327,7 +327,7 @@ class FrameworkImport {
     if (meaning == Meaning::adapter) {
       job_.adapter = value == "lora" || value == "qlora" || value == "dora" || value == "true";
       if (value == "qlora") {
-        note(leaf, "qlora: frozen weights are counted in the compute type");
+        job_.frozen = plan::FrozenType::nf4;
       } else if (!job_.adapter && value != "full" && value != "none") {
         reject(leaf, "lora, qlora or full");
       }

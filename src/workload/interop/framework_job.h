@@ -36,6 +36,7 @@ struct FrameworkJob {
   double rank = 0;  ///< of adapters
   std::string adapter_targets{};
   bool adapter = false;
+  plan::FrozenType frozen = plan::FrozenType::compute_type;  ///< of what adapters leave alone
   bool checkpoints = false;  ///< activations of every layer are computed again
   bool compiled = false;     ///< whether kernels are fused is stated
   bool hybrid = false;       ///< shards stay within a node

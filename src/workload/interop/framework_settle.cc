@@ -141,6 +141,10 @@ void settle(FrameworkJob& job, std::int64_t devices) {
   if (!job.compiled) {
     plan.fused_kernels = job.framework == "maxtext";  // XLA fuses
   }
+  plan.autograd = job.framework == "maxtext"       ? plan::Autograd::engine
+                  : job.framework == "llm-foundry" ? plan::Autograd::pytorch
+                                                   : plan::Autograd::hugging_face;
+  plan.frozen_type = job.adapter ? job.frozen : plan::FrozenType::compute_type;
   constexpr std::int64_t kRank = 8;  // PEFT's default
   plan.lora_rank = job.adapter ? (job.rank > 0 ? whole(job.rank) : kRank) : 0;
   plan.lora_targets = job.adapter && !job.adapter_targets.empty() ? job.adapter_targets : "all";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/block_steps.h"
 
-#include <optional>
 #include <string_view>
 
 #include "workload/plan/layout.h"
@@ -72,22 +71,6 @@ graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan
           .backward = true};
 }
 
-/// A GEMM of one tensor-parallel rank makes columns of its result, or a partial sum of all of it;
-/// of the input gradient the other way round.
-std::optional<graph::Sharding> made_by(const zoo::ModelOperator& op, bool gradient,
-                                       const plan::Plan& plan) {
-  const std::int64_t ranks = op.expert ? plan::expert_tensor_parallel(plan) : plan.tp;
-  if (ranks == 1 || op.gemm_split == zoo::GemmSplit::none) {
-    return std::nullopt;
-  }
-  const bool sums =
-      gradient ? op.gemm_split == zoo::GemmSplit::column : op.gemm_split == zoo::GemmSplit::row;
-  return graph::Sharding{
-      .group = op.expert ? plan::Axis::etp : plan::Axis::tp,
-      .kind = sums ? graph::Sharding::Kind::partial : graph::Sharding::Kind::shard,
-      .dimension = sums ? 0 : 1};
-}
-
 class BlockBuilder {
  public:
   explicit BlockBuilder(const plan::Plan& plan) : plan_(plan) {}
@@ -107,7 +90,6 @@ class BlockBuilder {
     if (is_gemm(op) || op.forward_kernels > 0) {
       push(steps_.forward, forward_operator(op, plan_), plan::StepPhase::forward, Part::forward,
            source);
-      steps_.forward.back().made = made_by(op, false, plan_);
     }
     stash(op, "_stash", plan::StepPhase::forward, source);
   }
@@ -211,7 +193,6 @@ class BlockBuilder {
     const char* left_name = op.has_weight ? "_input_gradient" : "_left_gradient";
     const char* right_name = op.has_weight ? "_weight_gradient" : "_right_gradient";
     backward_step(gemm_operator(op, left_name, left, plan_), Part::input_gradient, source);
-    steps_.backward.back().made = made_by(op, true, plan_);
     if (op.has_weight && !plan::is_trained(op)) {
       return;
     }

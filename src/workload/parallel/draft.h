@@ -15,7 +15,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <vector>
 
 #include "machine/machine.h"
@@ -78,8 +77,6 @@ struct Step {
   int source = -1;             ///< index into the block's operators
   bool after_compute = false;  ///< waits for the compute issued before it, as collectives do
   int gathers_block = -1;      ///< brings the parameters of this block of the chunk
-  std::optional<graph::Sharding>
-      made{};  ///< how ranks hold together what it writes, unlike what it reads
 
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -130,6 +127,14 @@ struct RoleDraft {
   friend bool operator==(const RoleDraft&, const RoleDraft&) = default;
 };
 
+/// How the ranks of a plan split the tensors of its blocks.
+struct TensorSplit {
+  std::int64_t tp = 1;
+  bool sequence = false;   ///< sequence parallelism
+  std::int64_t etp = 1;    ///< tp of experts
+  double expert_rows = 1;  ///< share of the rows of experts that those of one rank get
+};
+
 struct Draft {
   plan::RankLayout layout;
   plan::PipelineShape shape;
@@ -138,9 +143,11 @@ struct Draft {
   std::int64_t run_steps = 1;      ///< training steps, one after the other
   bool interleaves_pairs = false;  ///< a forward beside a backward: see chunk_templates.h
   std::vector<std::vector<zoo::ModelOperator>> operators;  ///< of one rank, by BlockKind
-  std::vector<BlockSteps> steps;                           ///< by BlockKind
-  Step pair_ready;               ///< of a forward beside a backward: its messages are there
-  std::vector<RoleDraft> roles;  ///< by stage
+  std::vector<std::vector<graph::ModelTensor>> tensors;    ///< between them, whole
+  TensorSplit split{};
+  std::vector<BlockSteps> steps;  ///< by BlockKind
+  Step pair_ready;                ///< of a forward beside a backward: its messages are there
+  std::vector<RoleDraft> roles;   ///< by stage
   std::vector<std::vector<graph::Tensor>> states;  ///< by role
   std::vector<std::vector<std::int64_t>> layers;   ///< by role: numbers of the model's layers
 };

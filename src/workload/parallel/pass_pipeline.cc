@@ -201,9 +201,10 @@ void passes::pipeline(Draft& draft, const Context& context) {
   const bool eager = context.plan.cuda_graphs != plan::CudaGraphs::full;
   draft.host_dispatch = eager ? context.plan.host_dispatch : Time(0);
   draft.pair_ready = wait_step("pair_ready", Value::flow, plan::StepPhase::forward);
-  draft.operators = plan::block_operators(context.model, context.plan);
-  for (const std::vector<zoo::ModelOperator>& operators : draft.operators) {
-    draft.steps.push_back(block_steps(operators, context.plan));
+  for (zoo::ModelGraph& block : plan::block_graphs(context.model, context.plan)) {
+    draft.steps.push_back(block_steps(block.operators, context.plan));
+    draft.operators.push_back(std::move(block.operators));
+    draft.tensors.push_back(std::move(block.tensors));
   }
   for (std::int64_t stage = 0; stage < std::ssize(context.parts); ++stage) {  // none: blocks alone
     RoleDraft role;

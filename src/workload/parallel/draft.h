@@ -77,6 +77,7 @@ struct Step {
   int source = -1;             ///< index into the block's operators
   bool after_compute = false;  ///< waits for the compute issued before it, as collectives do
   int gathers_block = -1;      ///< brings the parameters of this block of the chunk
+  int before_block = -1;       ///< a kernel that waits for the gathers of this block of the chunk
 
   friend bool operator==(const Step&, const Step&) = default;
 };

@@ -144,6 +144,24 @@ int append_unfused(GraphBuilder& block, const Shapes& shapes, const Heads& heads
       {result});
 }
 
+/// Returns whose measured kernels stand for the plan's. Those of FlashAttention-3 are what devices
+/// call their usual ones (vLLM runs it on H100 and H200); Triton's are about as fast as
+/// FlashAttention-2's on the devices for which both were written.
+graph::AttentionLibrary library_of(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::flash2:
+    case AttentionKernel::triton:
+      return graph::AttentionLibrary::flash2;
+    case AttentionKernel::cudnn:
+      return graph::AttentionLibrary::cudnn;
+    case AttentionKernel::unfused:
+    case AttentionKernel::flash:
+    case AttentionKernel::fa3:
+      return graph::AttentionLibrary::any;
+  }
+  return graph::AttentionLibrary::any;
+}
+
 /// Dao et al. 2022, 2023 (FlashAttention 1 and 2): forward 2 and backward 5 products per head and
 /// pair of query and key that the mask leaves (visible_pairs): Q K^T, P V; recomputed Q K^T, dO
 /// V^T, P^T dO, dS K, dS^T Q, three of them as wide as queries and two as wide as values. Forward
@@ -173,6 +191,7 @@ ModelOperator flash_attention(const Shapes& shapes) {
   op.backward_flops = Flops(2 * pairs * (3 * wide + 2 * narrow));
   op.query = shapes.wide(shapes.query);
   op.key_value = key_value_tensor(shapes);
+  op.library = library_of(shapes.options.attention);
   return op;
 }
 
@@ -244,7 +263,7 @@ TensorList Heads::all() const {
 }
 
 int append_attention(GraphBuilder& block, const Shapes& shapes, const Heads& heads) {
-  if (shapes.options.attention != AttentionKernel::flash) {
+  if (!is_fused(shapes.options.attention)) {
     return append_unfused(block, shapes, heads);
   }
   const int result = block.activation({shapes.rows(), {Dim::heads, shapes.context}});

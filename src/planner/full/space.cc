@@ -155,9 +155,9 @@ std::set<std::string> Space::selected_by(const plan::Plan& plan) const {
   }
   plan::Plan whole = plan;
   whole.tp = whole.cp = whole.ep = whole.etp = whole.microbatch = 1;
-  const auto blocks = plan::block_operators(task_.model, whole);
+  const auto blocks = plan::block_graphs(task_.model, whole);
   for (plan::BlockKind kind = plan::kFirstLayerBlock; kind < blocks.size(); ++kind) {
-    for (const zoo::ModelOperator& op : blocks[kind]) {
+    for (const zoo::ModelOperator& op : blocks[kind].operators) {
       if (plan::recompute_selects(plan, op)) {
         names.insert(std::to_string(kind) + op.name);
       }

@@ -45,13 +45,11 @@ void append_tiled(const Step& product, const Step& sum, plan::TensorOverlap how,
     piece.node.operators.front().tracking = tracking;
     if (k + 1 == ranks) {
       piece.reads = piece.writes = Value::none;
-      piece.made.reset();
       steps.push_back(std::move(piece));
       break;
     }
     const bool last = k + 2 == ranks;
     piece.writes = last ? product.writes : Value::none;
-    piece.made = last ? product.made : std::nullopt;
     hop.reads = last ? sum.reads : Value::none;
     hop.writes = last ? sum.writes : Value::none;
     steps.push_back(std::move(piece));

@@ -100,18 +100,18 @@ class Estimator::Memo {
     if (plan.batch_shares.empty() && alike_) {
       return check(plan).and_then([&] { return ask(plan, Parts()); });
     }
-    const auto site = tables_.site(plan);
-    if (!site) {
-      return fail(site.error());
+    const auto machine = tables_.fitted(plan);
+    if (!machine) {
+      return fail(machine.error());
     }
-    const plan::Plan own = parallel::in_proportion(plan, tables_.model(), *site->machine);
+    const plan::Plan own = parallel::in_proportion(plan, tables_.model(), **machine);
     if (auto checked = check(own); !checked) {
       return checked;
     }
-    for (const plan::RankClass& ranks : plan::rank_classes(own, *site->machine)) {
+    for (const plan::RankClass& ranks : plan::rank_classes(own, **machine)) {
       const plan::Plan one = plan::with_microbatches(own, ranks.microbatches);
       auto asked = check(one).and_then(
-          [&] { return ask(one, site->machine->parts.empty() ? Parts() : ranks.parts); });
+          [&] { return ask(one, (*machine)->parts.empty() ? Parts() : ranks.parts); });
       if (!asked) {
         return asked;
       }

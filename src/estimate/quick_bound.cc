@@ -44,6 +44,8 @@ class QuickBound::Memo {
         [](const std::vector<StageState>* states) { return mean_copies(*states); });
   }
 
+  Result<Energy> least_energy(const plan::Plan& plan) { return tables_.kernel_energy(plan); }
+
   Result<Bytes> least_memory(const plan::Plan& plan) {
     const auto site = tables_.site(plan);
     if (!site || tables_.parts_of(plan) == nullptr) {
@@ -80,6 +82,10 @@ Result<Time> QuickBound::least_copies(const plan::Plan& plan) {
 
 Result<Time> QuickBound::least_busy(const plan::Plan& plan) {
   return memo_->least_busy(plan);
+}
+
+Result<Energy> QuickBound::least_energy(const plan::Plan& plan) {
+  return memo_->least_energy(plan);
 }
 
 Result<Bytes> QuickBound::least_memory(const plan::Plan& plan) {

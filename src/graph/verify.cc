@@ -69,7 +69,9 @@ bool slower_with_others(const Operator& op) {
 
 /// Times of other kernels depend on their bytes, of which a piece has only its own.
 bool may_be_in_pieces(const Operator& op) {
-  return op.pieces == 1 || is_divisible(op);
+  const bool product = op.kind == OperatorKind::gemm || op.kind == OperatorKind::grouped_gemm;
+  return op.pieces == 1 ? op.tracking == Tracking::none
+                        : is_divisible(op) && (op.tracking == Tracking::none || product);
 }
 
 bool is_message(const Node& node) {

@@ -51,8 +51,8 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///   device: {name, units, peak: {bf16: 312 TFLOP/s, ...}, memory: [{name, capacity, bandwidth,
 ///            latency, energy_per_byte}, ...], power, idle_power, price_per_hour, overlap_units,
 ///            overlap_memory, overlap_send_units, framework_memory, communicator_memory, kernels,
-///            model, systolic: {rows, cols, dataflow, arrays, input_sram, filter_sram, output_sram,
-///            mac_energy, sram_energy}}
+///            tracker: {contention, rereads, read_saving}, model, systolic: {rows, cols, dataflow,
+///            arrays, input_sram, filter_sram, output_sram, mac_energy, sram_energy}}
 ///   parts: [{name, devices, device: {as device}, or the name of a machine whose device it is},
 ///            ...] instead of device: that many devices each, in the order of ranks; the network
 ///            is one for all

@@ -12,8 +12,10 @@
 #include "study/fit_advice.h"
 #include "study/overflow.h"
 #include "study/strategy_step.h"
+#include "study/tensor_overlap.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/proportion.h"
+#include "workload/parallel/step_clock.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/machine_check.h"
@@ -74,6 +76,8 @@ Result<void> prepare(Run& run) {
     mistakes.add(strategy_mistakes(run.plan));
   } else if (auto ok = plan::check(run.plan, run.model); !ok) {
     mistakes.add(std::move(ok.error()));
+  } else {
+    mistakes.add(nothing_to_overlap(run.model, run.plan));
   }
   run.devices = run.devices == 0 ? devices_of(run.plan) : run.devices;
   check_device_count(run, mistakes);
@@ -93,6 +97,7 @@ Result<void> prepare(Run& run) {
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
+  parallel::set_clocks(run.machine, run.model, run.plan);
   return {};
 }
 

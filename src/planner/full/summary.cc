@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "workload/plan/tensor_overlap.h"
+
 namespace orrery::full {
 
 std::string summary(const plan::Plan& plan) {
@@ -36,6 +38,10 @@ std::string summary(const plan::Plan& plan) {
   }
   if (!plan.recompute_modules.empty()) {
     text += ", " + plan.recompute_modules;
+  }
+  if (plan.overlap_tensor != plan::TensorOverlap::none) {
+    text += fmt::format(", overlap_tensor {}", name_of(plan.overlap_tensor));
+    text += plan::is_tracked(plan.overlap_tensor) ? " (hypothetical hardware)" : "";
   }
   if (plan.offload_optimizer != plan::Offload::none) {
     text += ", states " + std::string(name_of(plan.offload_optimizer));

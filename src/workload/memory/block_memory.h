@@ -74,6 +74,7 @@ struct BlockMemories {
   std::vector<BlockMemory> blocks;  ///< by BlockKind, with the plan's recompute
   std::vector<BlockMemory> plain;   ///< by BlockKind, of layers that recompute leaves out
   std::int64_t tied_copy = 0;       ///< of the table, by a head (or its predictions) elsewhere
+  Bytes workspaces{0};              ///< of a rank's libraries, all the step (autograd_memory.h)
   Bytes boundary{0};                ///< T H of the compute type, of every residual stream
 };
 BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan);

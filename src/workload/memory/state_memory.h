@@ -4,14 +4,19 @@
 ///
 ///   P parameters of one rank, dense or expert; e, g, w, u bytes of compute, gradient, master and
 ///   moment type; s_p, s_g, s_o ranks that share (layout.h; of experts all edp or 1)
-///   parameters  e P / s_p; where GEMMs are quantised also both copies of their Q weights, 2 w' Q
+///   parameters  e P / s_p; with master_params w P / s_p, and e P unless zero 3 or autocast makes
+///               copies; where GEMMs are quantised also both copies of their Q weights, 2 w' Q
 ///               (w' bytes, quantize.h); with quantized_params only the copies. Zero 3 keeps shards
 ///               of one form and makes copies of what it gathers.
 ///               Frozen weights in frozen_type (lora.h) are there once, in that type.
 ///   gradients   g P / s_g; these and what follows of trained parameters alone (lora.h)
 ///   optimizer   (w + 2 u) P / s_o; no master (w) when its type is the compute type or fp32 compute
 ///               has it already
-///   update      4 P / s_o: an fp32 copy of narrower gradients while a device runs the optimizer
+///   update      4 P / s_o: an fp32 copy of gradients that are narrower than a master of fp32,
+///               while a device runs the optimizer
+///   free_gradients: with one microbatch and no sharding gradients grow during backward and are
+///               there at the update alone
+///   workspaces  of libraries, all the step (autograd_memory.h)
 ///   reduction   the bucket in which gradients travel, in a type other than the gradients'
 ///
 /// With bf16 and fp32 gradients: 2 + 4 + 12 = 18 bytes per parameter (Megatron-LM), 6 + 12/dp with
@@ -103,8 +108,11 @@ Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block);
 
 /// Returns what a device holds besides tensors (compute/device.h):
 ///
-///   framework_memory + c communicator_memory + x
+///   framework_memory + d + c communicator_memory + x + reserve_bytes()
 ///
+///   d   944 MiB where PyTorch runs the step (every autograd but engine): with the 426 MiB of a
+///       context the 1.36 GiB that the driver shows beyond what PyTorch 2.11 reserves (own runs on
+///       an H200, CUDA 13)
 ///   c   communicators of more than one rank: tp, cp, dp with cp, pp, ep; with ep those inside an
 ///       expert (etp) and of the ranks with the same experts
 ///   x   buffers for the exchange of tokens over ep > 1:
@@ -118,5 +126,16 @@ Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block);
 /// Source:  deepseek-ai/DeepEP, hybrid-ep (buffers of dispatch and combine, one for all layers).
 Bytes framework_bytes(const zoo::Model& model, const plan::Plan& plan,
                       const machine::Machine& machine);
+
+/// Returns what PyTorch's allocator keeps beyond the tensors of the fullest moment: the hole that
+/// logits in the compute type leave, since no tensor behind them fits into it. e T V / t with an
+/// eager loss; e V H / t, a gradient of the table, with a fused one. With zero 3 also the tables of
+/// both ends, which stay gathered, and the pool in which they are gathered: 2 e V H / t (2 + 1 / N)
+/// on N ranks (FSDP2 of torchtitan). 0 with autograd engine and
+/// transformer_engine, whose buffers are allocated once.
+///
+/// Ignores:  pools of other streams; a first run's autotuning, which may leave more.
+/// Source:   own runs on an H200 (PyTorch 2.11): 1.98 GiB against 1.957 at T = 8192.
+Bytes reserve_bytes(const zoo::Model& model, const plan::Plan& plan);
 
 }  // namespace orrery::footprint

@@ -58,7 +58,8 @@ graph::Operator forward_operator(const zoo::ModelOperator& op, const plan::Plan&
           .gemm = shape_of(op, plan),
           .flops = op.forward_flops,
           .bytes = op.forward_bytes,
-          .kernels = op.forward_kernels};
+          .kernels = op.forward_kernels,
+          .library = op.library};
 }
 
 graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan& plan) {
@@ -69,7 +70,8 @@ graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan
           .flops = op.backward_flops,
           .bytes = op.backward_bytes,
           .kernels = op.backward_kernels,
-          .backward = true};
+          .backward = true,
+          .library = op.library};
 }
 
 /// A GEMM of one tensor-parallel rank makes columns of its result, or a partial sum of all of it;
@@ -229,13 +231,18 @@ class BlockBuilder {
     const graph::GemmShape right{.batch = s.batch, .m = s.k, .n = s.n, .k = s.m};
     const char* left_name = op.has_weight ? "_input_gradient" : "_left_gradient";
     const char* right_name = op.has_weight ? "_weight_gradient" : "_right_gradient";
-    backward_step(gemm_operator(op, left_name, left, plan_), Part::input_gradient, source);
+    const auto gradient = [&](const char* suffix, const graph::GemmShape& shape) {
+      graph::Operator product = gemm_operator(op, suffix, shape, plan_);
+      product.backward = true;
+      return product;
+    };
+    backward_step(gradient(left_name, left), Part::input_gradient, source);
     steps_.backward.back().made = made_by(op, true, plan_);
     if (op.has_weight && !plan::is_trained(op)) {
       return;
     }
-    backward_step(gemm_operator(op, right_name, right, plan_),
-                  op.has_weight ? Part::weight_gradient : Part::other, source);
+    backward_step(gradient(right_name, right), op.has_weight ? Part::weight_gradient : Part::other,
+                  source);
     if (op.has_weight && plan_.fused_grad_accumulation) {  // reads and writes the buffer instead
       const Bytes gradient = graph::size_of(plan_.compute_type) * plan::weight_elements(op);
       const Bytes buffer = graph::size_of(plan_.grad_type) * plan::weight_elements(op);
@@ -265,7 +272,7 @@ class BlockBuilder {
       return;
     }
     backward_step({.name = std::move(name),
-                   .kind = graph::OperatorKind::elementwise,
+                   .kind = graph::OperatorKind::accumulate,
                    .type = plan_.grad_type,
                    .gemm = {},
                    .bytes = bytes,

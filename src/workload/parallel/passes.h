@@ -20,6 +20,9 @@ void tensor(parallel::Draft& draft, const parallel::Context& context);
 void expert(parallel::Draft& draft, const parallel::Context& context);
 /// Keys and values of the other parts of the sequence. pass_context.cc
 void context(parallel::Draft& draft, const parallel::Context& context);
+/// Sums over tp follow the tiles of the products before them, where asked for (tile_steps.h).
+/// pass_overlap_tensor.cc
+void overlap_tensor(parallel::Draft& draft, const parallel::Context& context);
 /// Forward again before backward: of the layer, or of the attention core. pass_recompute.cc
 void recompute(parallel::Draft& draft, const parallel::Context& context);
 /// Marks what the host launches as graphs, and where it waits for the routing of tokens.
@@ -82,6 +85,9 @@ inline constexpr std::array kPasses{
     Pass{.name = "context",
          .meaning = "exchange of keys and values between the parts of a sequence",
          .draft = passes::context},
+    Pass{.name = "overlap_tensor",
+         .meaning = "with overlap_tensor: tp sums follow the tiles of their products",
+         .draft = passes::overlap_tensor},
     Pass{.name = "recompute",
          .meaning = "forward again before backward",
          .draft = passes::recompute},

@@ -120,6 +120,11 @@ std::int64_t optimizer_shards(const Plan& plan, Owner owner) {
 }
 
 Bytes bucket_size(const Plan& plan) {
+  if (plan.bucket_parameters > 0 || plan.bucket_parameters_per_rank > 0) {
+    const Bytes ranks = Bytes(plan.bucket_parameters_per_rank) * (plan.dp * plan.cp);
+    const Bytes parameters = std::max(Bytes(plan.bucket_parameters), ranks);
+    return graph::bytes_of(plan.grad_reduce_type, parameters.value());
+  }
   constexpr std::int64_t kElements = 500'000'000;
   const bool limited = plan.bucket == Bytes(0) && plan.zero >= 2 && !plan.overlap_grad_reduce;
   return limited ? graph::bytes_of(plan.grad_reduce_type, kElements) : plan.bucket;

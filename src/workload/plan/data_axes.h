@@ -32,7 +32,9 @@ struct GradientHop {
 std::vector<GradientHop> gradient_hops(const Plan& plan, Owner owner);
 
 /// Bytes of gradients, in the type on the wire, that are reduced at once; 0: one block with
-/// overlap_grad_reduce, else all. The plan's `bucket`; without one and without overlap zero 2 and 3
+/// overlap_grad_reduce, else all. The most of bucket_parameters and dp x cp times
+/// bucket_parameters_per_rank, if they are given (Megatron-Core's max(40 M, 1 M x dp)); else the
+/// plan's `bucket`; without one and without overlap zero 2 and 3
 /// take DeepSpeed's reduce_bucket_size of 5e8 elements, as one buffer of all gradients would undo
 /// what sharding them saves.
 Bytes bucket_size(const Plan& plan);

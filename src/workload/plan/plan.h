@@ -99,7 +99,7 @@ constexpr auto named_values(CudaGraphs) {
 enum class Clocks : std::uint8_t { sustained, boost };
 constexpr auto named_values(Clocks) {
   return std::to_array<Named<Clocks>>({
-      {Clocks::sustained, "sustained", "as a job of minutes keeps them: device.sustained_clock"},
+      {Clocks::sustained, "sustained", "as a job of minutes keeps them under the power cap"},
       {Clocks::boost, "boost", "as kernels alone and for a moment run"},
   });
 }
@@ -113,6 +113,28 @@ constexpr auto named_values(Quantization) {
       {Quantization::fp8_block, "fp8-block", "fp8, scales of 1 x 128 and 128 x 128 blocks"},
       {Quantization::mxfp8, "mxfp8", "fp8, a power-of-two scale per 32 elements"},
       {Quantization::nvfp4, "nvfp4", "4-bit, an fp8 scale per 16 elements"},
+  });
+}
+/// TensorOverlap says what a ring reduction over tp does while the product before it still runs.
+enum class TensorOverlap : std::uint8_t { none, cu_split, tracked, tracked_mca };
+constexpr auto named_values(TensorOverlap) {
+  return std::to_array<Named<TensorOverlap>>({
+      {TensorOverlap::none, "none", "it waits for the whole product"},
+      {TensorOverlap::cu_split, "cu_split", "kernels move finished tiles and take units from it"},
+      {TensorOverlap::tracked, "tracked",
+       "T3: a tracker in memory has engines move finished tiles; hypothetical hardware"},
+      {TensorOverlap::tracked_mca, "tracked_mca",
+       "T3-MCA: the same, and memory serves the product first; hypothetical hardware"},
+  });
+}
+/// Autograd says which software keeps tensors from forward to backward (block_memory.h).
+enum class Autograd : std::uint8_t { engine, transformer_engine, pytorch, hugging_face };
+constexpr auto named_values(Autograd) {
+  return std::to_array<Named<Autograd>>({
+      {Autograd::engine, "engine", "hand-written kernels, without workspaces"},
+      {Autograd::transformer_engine, "transformer_engine", "Megatron-Core's with those of NVIDIA"},
+      {Autograd::pytorch, "pytorch", "PyTorch's: eager, or compiled by blocks with fused_kernels"},
+      {Autograd::hugging_face, "hugging_face", "PyTorch's, eager, over modules of transformers"},
   });
 }
 enum class Offload : std::uint8_t { none, cpu, nvme, remote };
@@ -198,11 +220,14 @@ struct Plan {
   std::string strategy{};  ///< file of the forms of every operator (`orrery spmd --save`) on dp
                            ///< devices, in place of the other degrees; "" = none
   PipelineSend pipeline_send = PipelineSend::whole;
-  std::int64_t tp_chunks = 1;         ///< pieces of a tp collective that run beside its GEMM
+  std::int64_t tp_chunks = 1;  ///< pieces of a tp collective that run beside its GEMM
+  TensorOverlap overlap_tensor = TensorOverlap::none;  ///< of a product and the sum behind it
   bool overlap_tp = true;             ///< reductions of input gradients run beside weight gradients
   bool overlap_p2p = false;           ///< compute does not wait for its own sends
   bool overlap_grad_reduce = false;   ///< gradient buckets reduce during the last backward
   bool overlap_param_gather = false;  ///< ZeRO parameter gathers overlap with compute
+  std::int64_t bucket_parameters = 0;           ///< of a gradient bucket, at least; 0 = by `bucket`
+  std::int64_t bucket_parameters_per_rank = 0;  ///< of dp x cp, at least
   Bytes bucket{0};  ///< gradient bucket size; 0 = one per layer with overlap, else one buffer,
                     ///< which holds at most 5e8 elements with zero 2 and 3
   graph::DataType compute_type = graph::DataType::bf16;
@@ -220,6 +245,10 @@ struct Plan {
   std::string documents{};  ///< "4096,2048,2048": lengths packed into one sequence; "" = one
   graph::DataType grad_type = graph::DataType::fp32;         ///< gradient accumulation buffer
   graph::DataType grad_reduce_type = graph::DataType::fp32;  ///< on the wire
+  bool free_gradients = false;  ///< gradients exist from backward to update alone (set_to_none)
+  bool master_params = false;   ///< parameters are the optimizer's; passes read copies of them
+  bool autocast = false;        ///< the residual stream is fp32; copies live until backward
+  Autograd autograd = Autograd::engine;
   bool fused_grad_accumulation = false;  ///< weight-gradient GEMM adds into the buffer itself
   zoo::AttentionKernel attention = zoo::AttentionKernel::unfused;
   bool fused_kernels = true;
@@ -235,7 +264,8 @@ struct Plan {
   bool host_sync = false;  ///< the host waits for every forward and backward (timers of Megatron)
   bool p2p_host_sync = false;  ///< the host waits for pipeline messages (Megatron before 2023)
   Clocks clocks = Clocks::sustained;
-  std::int64_t as_of = 0;  ///< year whose habits fill what is left open (defaults.h); 0 = today
+  std::string framework{};  ///< "torchtitan@2024-12": what its runs have (framework.h); "" = none
+  std::int64_t as_of = 0;   ///< year whose habits fill what is left open (defaults.h); 0 = today
 
   template <class V>
   static void fields(V&& visit) {
@@ -306,10 +336,16 @@ struct Plan {
         "program of `orrery spmd --save` in place of the other degrees, on dp devices; \"\" none");
     visit("pipeline_send", &Plan::pipeline_send, "how stage boundaries are sent");
     visit("tp_chunks", &Plan::tp_chunks, "pieces of a tp collective that run beside its GEMM");
+    visit("overlap_tensor", &Plan::overlap_tensor,
+          "what tp reductions do while their product still runs");
     visit("overlap_tp", &Plan::overlap_tp, "tp reductions run beside weight-gradient GEMMs");
     visit("overlap_p2p", &Plan::overlap_p2p, "compute does not wait for its own sends");
     visit("overlap_grad_reduce", &Plan::overlap_grad_reduce, "reduce gradients during backward");
     visit("overlap_param_gather", &Plan::overlap_param_gather, "gather ZeRO parameters ahead");
+    visit("bucket_parameters", &Plan::bucket_parameters,
+          "parameters of a gradient bucket, at least; 0 = by bucket");
+    visit("bucket_parameters_per_rank", &Plan::bucket_parameters_per_rank,
+          "the same for each data-parallel rank");
     visit("bucket", &Plan::bucket, "gradient bucket size; 0 = per layer when overlapped, else one");
   }
   template <class V>
@@ -347,6 +383,12 @@ struct Plan {
     visit("documents", &Plan::documents, "lengths packed into a sequence, comma-separated");
     visit("grad_type", &Plan::grad_type, "data type of the gradient accumulation buffer");
     visit("grad_reduce_type", &Plan::grad_reduce_type, "data type of gradients on the network");
+    visit("free_gradients", &Plan::free_gradients, "gradients exist from backward to update alone");
+    visit("master_params", &Plan::master_params,
+          "parameters are stored in master_type; passes read copies in compute_type");
+    visit("autocast", &Plan::autocast,
+          "the residual stream is fp32, and copies of parameters live until backward");
+    visit("autograd", &Plan::autograd, "which software keeps tensors for backward");
     visit("fused_grad_accumulation", &Plan::fused_grad_accumulation,
           "weight-gradient GEMMs add into the gradient buffer themselves");
     visit("attention", &Plan::attention, "attention kernel");
@@ -364,9 +406,21 @@ struct Plan {
     visit("host_sync", &Plan::host_sync, "host waits after every forward and backward pass");
     visit("p2p_host_sync", &Plan::p2p_host_sync, "host waits for pipeline messages");
     visit("clocks", &Plan::clocks, "at which clocks matrix kernels run");
+    visit("framework", &Plan::framework,
+          "NAME or NAME@RELEASE of `orrery list frameworks`: fields that are not given");
     visit("as_of", &Plan::as_of, "year whose habits fill what is left open; 0 = today");
   }
 };
+
+/// Whether PyTorch's autograd keeps what backward needs, and its allocator holds it.
+inline bool is_pytorch(const Plan& plan) {
+  return plan.autograd == Autograd::pytorch || plan.autograd == Autograd::hugging_face;
+}
+/// Whether gradients are there from the backward of the step's only microbatch to the update alone:
+/// those of several add up in a buffer, and sharded ones have one.
+inline bool gradients_come_and_go(const Plan& plan) {
+  return plan.free_gradients && plan.zero < 2 && plan.pp == 1 && plan.microbatches() == 1;
+}
 
 /// A plan and where each of its fields was given: "plan.yaml:3", "--tp".
 struct PlacedPlan {

@@ -7,6 +7,7 @@
 
 #include "workload/plan/lora.h"
 #include "workload/plan/shard.h"
+#include "workload/plan/recompute.h"
 
 namespace orrery::plan {
 namespace {
@@ -88,7 +89,8 @@ Bytes kept_for_attention(const Plan& plan, const zoo::ModelOperator& projection,
 Bytes kept_activation_input(const Plan& plan, const zoo::ModelOperator& next_gemm,
                             Bytes in_compute_type) {
   const bool quantizes =
-      is_quantized(plan, next_gemm) && recipe_of(plan.quantization).keeps_activation_inputs;
+      is_quantized(plan, next_gemm) && (recipe_of(plan.quantization).keeps_activation_inputs ||
+                                        recomputes_module(plan, "narrow_act"));
   return quantizes ? exchanged_bytes(plan, next_gemm, in_compute_type) : in_compute_type;
 }
 

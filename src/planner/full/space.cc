@@ -13,7 +13,6 @@
 #include "workload/plan/machine_check.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/recompute.h"
-#include "workload/plan/rounds.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::full {
@@ -203,24 +202,6 @@ void Space::fill_recompute() {
 
 bool Space::is_open(std::string_view field) const {
   return !task_.fixed.places.contains(field) && !task_.only.contains(field);
-}
-
-std::vector<std::int64_t> Space::zeros(const plan::Plan& shape) const {
-  std::vector<std::int64_t> usual{0};
-  plan::Plan sharded = shape;
-  sharded.zero = 3;
-  if (plan::worker_ranks(sharded) > 1) {
-    usual = {0, 1, 2, 3};
-  }
-  return values("zero", &plan::Plan::zero, usual);
-}
-
-std::vector<plan::Offload> Space::optimizer_places() const {
-  std::vector<plan::Offload> usual{plan::Offload::none};
-  if (task_.machine.device.memory.size() > 1) {
-    usual.push_back(plan::Offload::cpu);
-  }
-  return values("offload_optimizer", &plan::Plan::offload_optimizer, usual);
 }
 
 void Space::fill_shares() {

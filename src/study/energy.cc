@@ -47,7 +47,7 @@ Power StepEnergy::average_power(const Run& run) const {
   return device_seconds > 0 ? Power(device().value() / device_seconds) : Power(0);
 }
 
-std::optional<StepEnergy> energy_of(const Run& run) {
+std::optional<StepEnergy> energy_of(const WorkloadRun& run) {
   const compute::Device& device = run.machine.device;
   if (compute::is_unknown(device.power)) {
     return std::nullopt;

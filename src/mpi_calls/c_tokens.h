@@ -40,7 +40,7 @@ struct Call {
   std::string name;
   std::vector<std::string> arguments;
 };
-/// Of the call at token `i`. An argument list that does not end has what there is.
+/// Returns the call at token `i`. An argument list that does not end has what there is.
 Call call_at(std::string_view program, const std::vector<Token>& tokens, std::size_t i);
 
 /// White space between words as one blank, none at either end.

@@ -22,7 +22,7 @@ struct Gap {
   std::vector<Label> labels;
 };
 
-/// Of the gap behind line `line` (0: before the first).
+/// Returns the features of the gap behind line `line` (0: before the first).
 Features features_of(const Outline& outline, std::int64_t line);
 
 /// A token as it is compared: an identifier by its role, or its own name if it has none; a literal

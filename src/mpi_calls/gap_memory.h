@@ -39,7 +39,8 @@ class GapMemory {
   std::map<std::uint64_t, std::vector<std::size_t>> owners_;
 };
 
-/// What the rules say and what is proposed with at least that likeness, in the order of lines.
+/// Returns what the rules say and what is proposed with at least that likeness, in the order of
+/// lines.
 std::vector<Label> assemble(const Record& record, const std::vector<Proposal>& proposals,
                             double threshold);
 

@@ -16,7 +16,7 @@ namespace orrery::mpi_calls {
 
 class GapMemory;
 
-/// What training leaves: the programs, and when a gap is near enough to one of theirs.
+/// A Model is what training leaves: the programs, and when a gap is near enough to one of theirs.
 struct Model {
   std::vector<Record> programs;
   double threshold = 0.5;
@@ -58,7 +58,7 @@ struct Training {
 /// others have the highest F1 on sends, receives and collectives together. Requires programs.
 Training train_model(std::vector<Record> programs);
 
-/// What the rules alone say of each.
+/// Returns what the rules alone say of each.
 std::vector<Record> predict_by_rules(const std::vector<Record>& programs);
 
 /// Reads what report::model_json writes.

@@ -17,8 +17,8 @@ struct Outcome {
   std::optional<double> args{};  ///< of named ones
 };
 
-/// Of one program: what became of each call, and the names of all predictions, with which of them
-/// answer a call of their name.
+/// A Matching says, of one program, what became of each call, and the names of all predictions,
+/// with which of them answer a call of their name.
 struct Matching {
   std::vector<Outcome> calls;
   std::vector<std::pair<std::string, bool>> predictions;

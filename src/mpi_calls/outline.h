@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What completers know of a program without calls: its tokens, identifiers and their roles. Private
-/// to mpi_calls.
+/// An Outline is what completers know of a program without calls: its tokens, identifiers and their
+/// roles. Private to mpi_calls.
 #pragma once
 
 #include <map>
@@ -36,8 +36,8 @@ class Outline {
   const std::string& code() const { return code_; }
   const std::vector<Token>& tokens() const { return tokens_; }
   const std::optional<MainOutline>& main() const { return main_; }
-  /// What an identifier is: "rank", "size", or its declared type with "*" for pointers and arrays
-  /// ("int", "double*", "MPI_Status"); "" of what is not declared here.
+  /// Returns what an identifier is: "rank", "size", or its declared type with "*" for pointers and
+  /// arrays ("int", "double*", "MPI_Status"); "" of what is not declared here.
   std::string role_of(std::string_view identifier) const;
   /// Declared variables in the order of their declarations.
   const std::vector<std::string>& variables() const { return variables_; }

@@ -77,7 +77,7 @@ void signal_session(pid_t leader, int signal) {
   }
 }
 
-/// What runs in the child between fork and exec: nothing that allocates.
+/// Started is what runs in the child between fork and exec: nothing that allocates.
 struct Started {
   std::vector<char*> arguments;
   std::vector<char*> environment;

@@ -34,7 +34,7 @@ struct Place {
 };
 
 /// program     the file's name
-/// code        "1 #include <mpi.h>\n2 int main..." : numbered lines without calls. Calls within
+/// code        "1 int main() {\n2   x = 1;..." : numbered lines without calls. Calls within
 ///             comments and preprocessor lines stay
 /// mpi_labels  " (2 1,   MPI_Init(&argc, &argv);) (12 0, MPI_Wtime();)"
 /// places      of all labels, in order; empty where restore() needs none
@@ -66,8 +66,8 @@ Call call_of(const Label& label);
 /// The lines of a record's code without their numbers, each without its end.
 std::vector<std::string> lines_of(const Record& record);
 
-/// What is wanted of a record that is read: its code, or its labels as the truth or as a
-/// prediction, for which there are further names, `label` and `pred`: MPIrigen's own results have
+/// RecordUse is what is wanted of a record that is read: its code, or its labels as the truth or as
+/// a prediction, for which there are further names, `label` and `pred`: MPIrigen's own results have
 /// both in one object.
 enum class RecordUse : std::uint8_t { code, truth, prediction };
 

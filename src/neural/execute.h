@@ -19,7 +19,8 @@ enum class Arithmetic : std::uint8_t {
   flow,      ///< norms, tanh and gelu pass their input on: synflow's network
 };
 
-/// What a forward pass leaves. By layer: [samples, size of its output], and what backward needs.
+/// Activations are what a forward pass leaves. By layer: [samples, size of its output], and what
+/// backward needs.
 struct Activations {
   std::size_t samples = 0;
   std::vector<double> input;

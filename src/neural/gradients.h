@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What becomes of the gradients of parameters that a backward pass meets.
+/// Gradients receive those of the parameters that a backward pass meets.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ class Gradients {
  public:
   virtual ~Gradients() = default;
   virtual void product(const WeightProduct& product) = 0;
-  /// Of a bias or a norm's parameter: `values[rows]`, summed over the samples of the call.
+  /// Takes that of a bias or a norm's parameter: `values[rows]`, summed over the samples of the
+  /// call.
   virtual void vector(const Parameter& parameter, const double* values) = 0;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 enum Part : std::size_t { kQueries, kKeys, kValues, kMixed, kProbabilities };
 
-/// What is saved of one sample: Q, K, V and the mixed values [T, F] each, then A [H, T, T].
+/// Saved is, of one sample: Q, K, V and the mixed values [T, F] each, then A [H, T, T].
 class Saved {
  public:
   explicit Saved(const LayerPass& pass)

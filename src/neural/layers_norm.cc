@@ -28,7 +28,7 @@ class NormGroups {
     return by_row_ ? group * width_ + i
                    : (i / positions_ * width_ + group) * positions_ + i % positions_;
   }
-  /// Of the gain and bias.
+  /// Returns the index into gain and bias.
   std::size_t parameter(std::size_t group, std::size_t i) const {
     return by_row_ ? i : group % width_;
   }

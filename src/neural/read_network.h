@@ -13,14 +13,14 @@ namespace orrery::neural {
 
 /// Reads a file of one network,
 ///
-///   name: two-cells               # default: the file's name without its ending
-///   input: [3, 8, 8]              # channels, height, width; or [tokens, features]; or [features]
+///   name: two-cells
+///   input: [3, 8, 8]
 ///   classes: 10
-///   accuracy: 0.93                # if you have trained it
+///   accuracy: 0.93
 ///   layers:
 ///     - {name: stem, kind: convolution, channels: 8, kernel: 3}
-///     - {kind: cell, channels: 8, edges: [skip, conv3x3, none, conv1x1, average_pool, skip]}
-///     - {name: sum, kind: add, inputs: [stem, input]}
+///     - {name: a, kind: cell, channels: 8, edges: [skip, conv3x3, none, conv1x1, skip, skip]}
+///     - {name: sum, kind: add, inputs: [stem, a]}
 ///     - {kind: global_pool}
 ///     - {kind: linear, features: 10}
 ///
@@ -28,13 +28,16 @@ namespace orrery::neural {
 ///
 ///   input: [3, 8, 8]
 ///   classes: 10
-///   stages: [8, 16]               # channels of each stage; one cell each, half the extent between
+///   stages: [8, 16]
 ///   count: 70
 ///   seed: 1
 ///
-/// A layer's input is the one before it; `input` is the network's own. A cell (cell.h) stands for
-/// its layers. Mistakes: all of the file at once, with the shapes that do not fit; a network whose
-/// last layer has no [classes] outputs; more than 2,000 layers or 50 million weights.
+/// Without a name the file's is taken, without its ending; accuracy is what the user has measured.
+/// The input is channels, height, width, or tokens, features, or features. Stages are channels of
+/// each stage, which has one cell; the extent halves between them. A layer's input is the one
+/// before it; `input` is the network's own. A cell (cell.h) stands for its layers. Mistakes: all of
+/// the file at once, with the shapes that do not fit; a network whose last layer has no [classes]
+/// outputs; more than 2,000 layers or 50 million weights.
 Result<std::vector<Network>> read_networks(const ConfigNode& root);
 
 /// Every .yaml and .yml file of a folder in the order of names, or one file. Mistakes: no files,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a network starts from: weights and samples, drawn from named seeds.
+/// A network starts from weights and samples, drawn from named seeds.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ struct Window {
   }
 };
 
-/// Of output position `p`, by rows.
+/// Returns the window of output position `p`, by rows.
 inline Window window_of(const Layer& layer, std::size_t p) {
   const std::int64_t height = layer.in.extents[1];
   const std::int64_t width = layer.in.extents[2];

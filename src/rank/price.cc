@@ -59,7 +59,7 @@ class Kernels {
     return kernels;
   }
 
-  /// Of the input and of the weights.
+  /// Returns the products of the input and of the weights.
   std::vector<graph::Operator> backward(const Layer& layer) const {
     std::vector<graph::Operator> kernels;
     for (graph::Operator& op : forward(layer)) {

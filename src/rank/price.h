@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a training step of a network costs on a machine: simulated.
+/// A training step of a network costs time, memory and energy on a machine: simulated.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ std::optional<double> finite(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-/// Both gradients of the loss that are asked for, of one backward pass.
+/// BothGradients are those of the loss that are asked for, of one backward pass.
 class BothGradients final : public neural::Gradients {
  public:
   explicit BothGradients(const Network& network) : signs(network), sums(network) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an untrained network says of how well it will train.
+/// A proxy is what an untrained network says of how well it will train.
 #pragma once
 
 #include <cstdint>

@@ -109,7 +109,7 @@ void set_mean_ranks(std::vector<Ranked>& networks) {
   }
 }
 
-/// What counts on the Pareto list, less being better.
+/// Returns what counts on the Pareto list, less being better.
 std::vector<double> costs_of(const Ranked& one) {
   std::vector<double> costs{one.mean_rank};
   if (one.price) {

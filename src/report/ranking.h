@@ -7,7 +7,7 @@
 
 namespace orrery::report {
 
-/// What was ranked, with what it was asked with.
+/// A RankingReport is a ranking with what it was asked with.
 struct RankingReport {
   rank::Ranking ranking;
   rank::Step step;

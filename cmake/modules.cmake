@@ -163,3 +163,18 @@ std::vector<AlgorithmRow> algorithm_files() { return {@listed@}; }
   target_sources(${target} PRIVATE ${list} ${ARGN})
   set_source_files_properties(${list} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # an object that another can stand for
 endfunction()
+
+# orrery_texts(emit runtime_text.h kName file ...) makes `#include "emit/runtime_text.h"` of the module: the texts of
+# files of its folder runtime/, which the command writes beside a program.
+function(orrery_texts folder header)
+  set(text "// Made by CMake.\n#pragma once\n#include <string_view>\nnamespace orrery::${folder} {\n")
+  while(ARGN)
+    list(POP_FRONT ARGN name file)
+    set(source ${PROJECT_SOURCE_DIR}/src/${folder}/runtime/${file})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(READ ${source} content)
+    string(APPEND text "inline constexpr std::string_view ${name} = R\"text(${content})text\";\n")
+  endwhile()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${folder}/${folder}/${header} CONTENT "${text}}\n" @ONLY)
+  target_include_directories(orrery_${folder} SYSTEM PRIVATE ${PROJECT_BINARY_DIR}/generated/${folder})
+endfunction()

@@ -27,11 +27,13 @@ std::unique_ptr<Command> make_moe();         // kernels.cc
 std::unique_ptr<Command> make_spmd();        // spmd.cc
 std::unique_ptr<Command> make_calculon();    // calculon.cc
 std::unique_ptr<Command> make_fuse();        // fuse.cc
+std::unique_ptr<Command> make_tiles();       // tiles.cc
 std::unique_ptr<Command> make_explain();     // explain.cc
 std::unique_ptr<Command> make_import();      // import.cc
 std::unique_ptr<Command> make_export();      // export.cc
 std::unique_ptr<Command> make_compare();     // compare.cc
 std::unique_ptr<Command> make_astra();       // astra.cc
+std::unique_ptr<Command> make_measure();     // measure.cc
 std::unique_ptr<Command> make_plot();        // plot.cc
 std::unique_ptr<Command> make_flit();        // flit.cc
 std::unique_ptr<Command> make_sweep();       // sweep.cc
@@ -74,10 +76,12 @@ inline constexpr std::array kCommands{
                  make_spmd},
     CommandEntry{"fuse", "What fused communication saves: of a plan, a pair, a change of layout",
                  make_fuse},
+    CommandEntry{"tiles", "A product whose tiles a ring reduction follows, run on threads here",
+                 make_tiles},
     CommandEntry{"import", "A plan from a launch line or configuration of a training framework",
                  make_import},
     CommandEntry{"export",
-                 "A plan as a training framework's arguments or configuration, or as Chakra traces",
+                 "A plan as a framework's arguments or configuration, as Chakra traces, as an MPI program",
                  make_export},
     CommandEntry{"calculon",
                  "Calculon's inputs, unchanged: one execution, or the best of its space",
@@ -97,6 +101,8 @@ inline constexpr std::array kCommands{
     CommandEntry{"rank", "Which of many untrained architectures is worth cluster time", make_rank},
     CommandEntry{"mpi", "MPI calls of a C program: strip, restore, complete, score, check",
                  make_mpi},
+    CommandEntry{"measure", "This machine under MPI: packing of datatypes, messages, collectives",
+                 make_measure},
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},
 };
 

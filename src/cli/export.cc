@@ -10,6 +10,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/export_chakra.h"
+#include "cli/export_mpi.h"
 #include "cli/plan_flags.h"
 #include "machine/device_groups.h"
 #include "machine/machine.h"
@@ -26,12 +27,16 @@ constexpr const char* kExportExamples =
     "chakra writes the step itself: execution traces OUTPUT.<rank>.et of all ranks and the file "
     "of\n"
     "their groups, OUTPUT.groups.json. Computing takes the machine's time, without one 0.\n"
+    "mpi writes a C++ program of the step for MPI that checks itself, with CMakeLists.txt, a test and "
+    "a\n"
+    "job script: every rank makes the simulated calls in the simulated order.\n"
     "Examples:\n"
     "  orrery export megatron --plan gpt3-175b-1024 --model gpt3-175b --machine dgx-a100-80g\n"
     "  orrery export vllm --engine engine.yaml --model llama-3.1-8b\n"
     "  orrery export deepspeed --plan llama-3-8b-8 > ds_config.json\n"
     "  orrery export chakra --model gpt2 --tp 2 --dp 4 --global-batch 4 --machine dgx-a100-80g \\\n"
-    "                  --output trace/gpt2\n";
+    "                  --output trace/gpt2\n"
+    "  orrery export mpi --model gpt2 --tp 2 --pp 2 --global-batch 4 --shrink 16 --out gpt2-mpi\n";
 
 struct ExportFormat {
   std::string_view name;
@@ -52,6 +57,7 @@ std::vector<std::string> export_names() {
     names.emplace_back(format.name);
   }
   names.emplace_back("chakra");
+  names.emplace_back("mpi");
   const auto& engines = serving::imported_frameworks();
   names.insert(names.end(), engines.begin(), engines.end());
   return names;
@@ -62,16 +68,19 @@ class Export : public Command {
   void declare(Options& options) override {
     options.positional(
         "FORMAT", format_,
-        "megatron, deepspeed, torchtitan or chakra; of engines vllm, sglang, trtllm");
+        "megatron, deepspeed, torchtitan, chakra or mpi; of engines vllm, sglang, trtllm");
     options.value("--engine", engine_, "NAME|FILE", "of `orrery serve`, for its launch line");
     options.value("--model", model_, "NAME|FILE", "also its arguments, where the format has them");
     options.value("--machine", machine_, "NAME|FILE",
-                  "devices per node, for the launcher; chakra: times of computing");
+                  "devices per node, for the launcher; chakra, mpi: times of computing");
     options.value("--devices", devices_, "INT", "must be what the plan needs");
     options.flag("--strict", strict_, "refuse a plan that the format cannot state wholly");
     options.flag("--json", json_, "print one JSON object: text, and the fields that are lost");
     options.value("--output", output_, "PREFIX", "of chakra's files");
     options.value("--most-files", most_files_, "INT", "that chakra may write (4096)");
+    options.value("--out", out_, "DIR", "of mpi's files");
+    options.value("--shrink", shrink_, "INT",
+                  "mpi: layers, dimensions of products and messages that many times smaller (1)");
     plan_.declare(options, true, true);
     options.footer(kExportExamples);
   }
@@ -84,6 +93,10 @@ class Export : public Command {
     if (engine_) {
       mistakes.add({"--engine", {}, {}, "is for vllm, sglang and trtllm"});
     }
+    if (format_ == "mpi") {
+      return run_mpi(std::move(mistakes));
+    }
+    refuse_given({{"--out", out_}, {"--shrink", shrink_}}, "is for mpi", mistakes);
     if (format_ == "chakra") {
       return run_chakra(std::move(mistakes));
     }
@@ -129,7 +142,9 @@ class Export : public Command {
     refuse_given({{"--machine", machine_},
                   {"--devices", devices_},
                   {"--output", output_},
-                  {"--most-files", most_files_}},
+                  {"--most-files", most_files_},
+                  {"--out", out_},
+                  {"--shrink", shrink_}},
                  "is for plans; " + format_ + " takes an engine", mistakes);
     plan_.refuse(format_, mistakes);
     serving::Engine engine;
@@ -181,14 +196,46 @@ class Export : public Command {
         mistakes.add(wrong_value("--most-files", *most_files_, "a whole number above 0"));
       }
     }
-    const auto devices = parse_value<std::int64_t>(devices_.value_or("0"));
-    what.plan = plan_.plan(&what.model, what.machine ? &*what.machine : nullptr,
-                           devices.value_or(0), mistakes);
-    if (devices_ && devices != what.plan.devices()) {
-      mistakes.add(wrong_value("--devices", *devices_,
-                               fmt::format("{}, which the plan needs", what.plan.devices())));
-    }
+    what.plan = whole_plan(what.model, what.machine ? &*what.machine : nullptr, mistakes);
     return mistakes.empty() ? export_chakra(what) : fail(std::move(mistakes));
+  }
+
+  /// The plan with what it leaves open; --devices must be what it needs.
+  plan::Plan whole_plan(const zoo::Model& model, const machine::Machine* machine,
+                        Error& mistakes) const {
+    const auto devices = parse_value<std::int64_t>(devices_.value_or("0"));
+    const plan::Plan plan = plan_.plan(&model, machine, devices.value_or(0), mistakes);
+    if (devices_ && devices != plan.devices()) {
+      mistakes.add(wrong_value("--devices", *devices_,
+                               fmt::format("{}, which the plan needs", plan.devices())));
+    }
+    return plan;
+  }
+
+  Result<std::string> run_mpi(Error mistakes) {
+    refuse_given({{"--output", output_}, {"--most-files", most_files_}},
+                 "is for chakra; mpi writes into --out", mistakes);
+    MpiExport what;
+    what.json = json_;
+    if (model_) {
+      what.model = load_named("--model", *model_, zoo::load_model, mistakes);
+    } else {
+      mistakes.add(Mistake{"--model", {}, {}, "mpi needs one: its operators are the program"});
+    }
+    what.machine =
+        load_named("--machine", machine_.value_or(kOrderMachine), machine::load_alike, mistakes);
+    if (!out_ || out_->empty()) {
+      mistakes.add(Mistake{"--out", {}, {}, "mpi needs one: a folder of files"});
+    }
+    what.folder = out_.value_or("");
+    take("--shrink", shrink_, what.shrink, mistakes);
+    if (what.shrink < 1) {
+      mistakes.add(wrong_value("--shrink", *shrink_, "a whole number above 0"));
+    }
+    what.plan = whole_plan(what.model, &what.machine, mistakes);
+    what.command = fmt::format("orrery export mpi --model {} --machine {} --shrink {} ...",
+                               model_.value_or(""), what.machine.name, what.shrink);
+    return mistakes.empty() ? export_mpi(what) : fail(std::move(mistakes));
   }
 
   /// The innermost dimension of the network is the node.
@@ -243,6 +290,8 @@ class Export : public Command {
   std::optional<std::string> devices_;
   std::optional<std::string> output_;
   std::optional<std::string> most_files_;
+  std::optional<std::string> out_;
+  std::optional<std::string> shrink_;
   PlanFlags plan_;
   bool strict_ = false;
   bool json_ = false;

@@ -99,7 +99,7 @@ constexpr auto named_values(CudaGraphs) {
 enum class Clocks : std::uint8_t { sustained, boost };
 constexpr auto named_values(Clocks) {
   return std::to_array<Named<Clocks>>({
-      {Clocks::sustained, "sustained", "as a job of minutes keeps them: device.sustained_clock"},
+      {Clocks::sustained, "sustained", "as a job of minutes keeps them under the power cap"},
       {Clocks::boost, "boost", "as kernels alone and for a moment run"},
   });
 }
@@ -115,6 +115,28 @@ constexpr auto named_values(Quantization) {
       {Quantization::nvfp4, "nvfp4", "4-bit, an fp8 scale per 16 elements"},
   });
 }
+/// TensorOverlap says what a ring reduction over tp does while the product before it still runs.
+enum class TensorOverlap : std::uint8_t { none, cu_split, tracked, tracked_mca };
+constexpr auto named_values(TensorOverlap) {
+  return std::to_array<Named<TensorOverlap>>({
+      {TensorOverlap::none, "none", "it waits for the whole product"},
+      {TensorOverlap::cu_split, "cu_split", "kernels move finished tiles and take units from it"},
+      {TensorOverlap::tracked, "tracked",
+       "T3: a tracker in memory has engines move finished tiles; hypothetical hardware"},
+      {TensorOverlap::tracked_mca, "tracked_mca",
+       "T3-MCA: the same, and memory serves the product first; hypothetical hardware"},
+  });
+}
+/// Autograd says which software keeps tensors from forward to backward (block_memory.h).
+enum class Autograd : std::uint8_t { engine, transformer_engine, pytorch, hugging_face };
+constexpr auto named_values(Autograd) {
+  return std::to_array<Named<Autograd>>({
+      {Autograd::engine, "engine", "hand-written kernels, without workspaces"},
+      {Autograd::transformer_engine, "transformer_engine", "Megatron-Core's with those of NVIDIA"},
+      {Autograd::pytorch, "pytorch", "PyTorch's: eager, or compiled by blocks with fused_kernels"},
+      {Autograd::hugging_face, "hugging_face", "PyTorch's, eager, over modules of transformers"},
+  });
+}
 enum class Offload : std::uint8_t { none, cpu, nvme, remote };
 constexpr auto named_values(Offload) {
   return std::to_array<Named<Offload>>({
@@ -122,6 +144,29 @@ constexpr auto named_values(Offload) {
       {Offload::cpu, "cpu", "in the host's memory: the device's second memory tier"},
       {Offload::nvme, "nvme", "on local storage: the device's third memory tier"},
       {Offload::remote, "remote", "in the machine's remote memory"},
+  });
+}
+/// DataParallelUpdate says how data-parallel workers come to one model (workload/plan/rounds.h).
+enum class DataParallelUpdate : std::uint8_t { every_step, local_sgd, slow_mo, diloco, co2 };
+constexpr auto named_values(DataParallelUpdate) {
+  return std::to_array<Named<DataParallelUpdate>>({
+      {DataParallelUpdate::every_step, "every_step", "gradients are summed in every step"},
+      {DataParallelUpdate::local_sgd, "local_sgd", "parameters are averaged every local_steps"},
+      {DataParallelUpdate::slow_mo, "slow_mo", "averages feed an outer momentum"},
+      {DataParallelUpdate::diloco, "diloco", "outer gradients feed an outer Nesterov momentum"},
+      {DataParallelUpdate::co2, "co2",
+       "slow_mo whose all-reduce runs beside the next round and is applied at its end"},
+  });
+}
+/// FrozenType says in what frozen parameters are stored (lora_rank).
+enum class FrozenType : std::uint8_t { compute_type, fp8, int8, int4, nf4 };
+constexpr auto named_values(FrozenType) {
+  return std::to_array<Named<FrozenType>>({
+      {FrozenType::compute_type, "compute_type", "as all parameters are"},
+      {FrozenType::fp8, "fp8", "8 bits that GEMMs read; one copy where `quantization` is fp8"},
+      {FrozenType::int8, "int8", "8 bits with a scale per row; dequantised before every GEMM"},
+      {FrozenType::int4, "int4", "4 bits with a 16-bit scale per 64; dequantised"},
+      {FrozenType::nf4, "nf4", "4 bits, scales per 64 quantised again (QLoRA); dequantised"},
   });
 }
 struct Plan {
@@ -150,6 +195,15 @@ struct Plan {
   std::int64_t shard_params = 0;
   std::int64_t shard_grads = 0;
   std::int64_t shard_optimizer = 0;
+  DataParallelUpdate data_parallel_update = DataParallelUpdate::every_step;
+  std::int64_t local_steps = 1;         ///< tau, steps of a round
+  bool shard_outer = false;             ///< workers share the outer optimizer's states
+  bool quantized_gather = false;        ///< ZeRO 3 gathers blocks of 8-bit integers (qwZ)
+  bool quantized_reduce = false;        ///< ZeRO exchanges blocks of 4-bit integers (qgZ)
+  std::int64_t quantized_block = 2048;  ///< elements with one scale, of both
+  std::int64_t secondary_shard =
+      0;                        ///< ranks that share a second copy for backward (hpZ); 0 = none
+  std::int64_t reduce_hop = 0;  ///< ranks of quantized_reduce's first hop; 0 = secondary_shard
   bool reshard_after_forward = true;  ///< ZeRO 3: parameters are gathered again for backward
   Recompute recompute = Recompute::none;
   std::string recompute_modules{};    ///< "norm,mlp": operators of a layer to recompute as well
@@ -166,11 +220,14 @@ struct Plan {
   std::string strategy{};  ///< file of the forms of every operator (`orrery spmd --save`) on dp
                            ///< devices, in place of the other degrees; "" = none
   PipelineSend pipeline_send = PipelineSend::whole;
-  std::int64_t tp_chunks = 1;         ///< pieces of a tp collective that run beside its GEMM
+  std::int64_t tp_chunks = 1;  ///< pieces of a tp collective that run beside its GEMM
+  TensorOverlap overlap_tensor = TensorOverlap::none;  ///< of a product and the sum behind it
   bool overlap_tp = true;             ///< reductions of input gradients run beside weight gradients
   bool overlap_p2p = false;           ///< compute does not wait for its own sends
   bool overlap_grad_reduce = false;   ///< gradient buckets reduce during the last backward
   bool overlap_param_gather = false;  ///< ZeRO parameter gathers overlap with compute
+  std::int64_t bucket_parameters = 0;           ///< of a gradient bucket, at least; 0 = by `bucket`
+  std::int64_t bucket_parameters_per_rank = 0;  ///< of dp x cp, at least
   Bytes bucket{0};  ///< gradient bucket size; 0 = one per layer with overlap, else one buffer,
                     ///< which holds at most 5e8 elements with zero 2 and 3
   graph::DataType compute_type = graph::DataType::bf16;
@@ -182,11 +239,16 @@ struct Plan {
   graph::DataType master_type =
       graph::DataType::fp32;  ///< of the optimizer's copy of the parameters
   graph::DataType moment_type = graph::DataType::fp32;  ///< of Adam's two moments
-  std::int64_t lora_rank = 0;        ///< r of low-rank adapters, all else frozen; 0 = train all
+  std::int64_t lora_rank = 0;  ///< r of low-rank adapters, all else frozen; 0 = train all
+  FrozenType frozen_type = FrozenType::compute_type;
   std::string lora_targets = "all";  ///< what has adapters: "attention_qkv,mlp"
   std::string documents{};  ///< "4096,2048,2048": lengths packed into one sequence; "" = one
   graph::DataType grad_type = graph::DataType::fp32;         ///< gradient accumulation buffer
   graph::DataType grad_reduce_type = graph::DataType::fp32;  ///< on the wire
+  bool free_gradients = false;  ///< gradients exist from backward to update alone (set_to_none)
+  bool master_params = false;   ///< parameters are the optimizer's; passes read copies of them
+  bool autocast = false;        ///< the residual stream is fp32; copies live until backward
+  Autograd autograd = Autograd::engine;
   bool fused_grad_accumulation = false;  ///< weight-gradient GEMM adds into the buffer itself
   zoo::AttentionKernel attention = zoo::AttentionKernel::unfused;
   bool fused_kernels = true;
@@ -202,7 +264,8 @@ struct Plan {
   bool host_sync = false;  ///< the host waits for every forward and backward (timers of Megatron)
   bool p2p_host_sync = false;  ///< the host waits for pipeline messages (Megatron before 2023)
   Clocks clocks = Clocks::sustained;
-  std::int64_t as_of = 0;  ///< year whose habits fill what is left open (defaults.h); 0 = today
+  std::string framework{};  ///< "torchtitan@2024-12": what its runs have (framework.h); "" = none
+  std::int64_t as_of = 0;   ///< year whose habits fill what is left open (defaults.h); 0 = today
 
   template <class V>
   static void fields(V&& visit) {
@@ -248,6 +311,7 @@ struct Plan {
     visit("shard_params", &Plan::shard_params, "ranks that share parameters (zero 3); 0 = dp x cp");
     visit("shard_grads", &Plan::shard_grads, "ranks that share gradients (zero 2, 3); 0 = dp x cp");
     visit("shard_optimizer", &Plan::shard_optimizer, "ranks that share optimizer states; 0 = all");
+    update_fields(visit);
     visit("reshard_after_forward", &Plan::reshard_after_forward,
           "zero 3 gathers parameters again for backward");
     visit("recompute", &Plan::recompute, "activation recompute");
@@ -272,11 +336,33 @@ struct Plan {
         "program of `orrery spmd --save` in place of the other degrees, on dp devices; \"\" none");
     visit("pipeline_send", &Plan::pipeline_send, "how stage boundaries are sent");
     visit("tp_chunks", &Plan::tp_chunks, "pieces of a tp collective that run beside its GEMM");
+    visit("overlap_tensor", &Plan::overlap_tensor,
+          "what tp reductions do while their product still runs");
     visit("overlap_tp", &Plan::overlap_tp, "tp reductions run beside weight-gradient GEMMs");
     visit("overlap_p2p", &Plan::overlap_p2p, "compute does not wait for its own sends");
     visit("overlap_grad_reduce", &Plan::overlap_grad_reduce, "reduce gradients during backward");
     visit("overlap_param_gather", &Plan::overlap_param_gather, "gather ZeRO parameters ahead");
+    visit("bucket_parameters", &Plan::bucket_parameters,
+          "parameters of a gradient bucket, at least; 0 = by bucket");
+    visit("bucket_parameters_per_rank", &Plan::bucket_parameters_per_rank,
+          "the same for each data-parallel rank");
     visit("bucket", &Plan::bucket, "gradient bucket size; 0 = per layer when overlapped, else one");
+  }
+  template <class V>
+  static void update_fields(V& visit) {
+    visit("data_parallel_update", &Plan::data_parallel_update,
+          "how data-parallel workers come to one model");
+    visit("local_steps", &Plan::local_steps, "steps of a worker between two averages (tau)");
+    visit("shard_outer", &Plan::shard_outer, "workers share the outer optimizer's states");
+    visit("quantized_gather", &Plan::quantized_gather,
+          "zero 3 gathers parameters as blocks of int8 (ZeRO++ qwZ)");
+    visit("quantized_reduce", &Plan::quantized_reduce,
+          "zero 2 and 3 exchange gradients as blocks of int4 (ZeRO++ qgZ)");
+    visit("quantized_block", &Plan::quantized_block, "elements that share a scale, of both");
+    visit("secondary_shard", &Plan::secondary_shard,
+          "ranks of a node that share a second copy of parameters for backward (hpZ); 0 = none");
+    visit("reduce_hop", &Plan::reduce_hop,
+          "ranks of the first hop of quantized_reduce; 0 = secondary_shard, else one hop");
   }
   template <class V>
   static void kernel_fields(V& visit) {
@@ -292,10 +378,17 @@ struct Plan {
     visit("master_type", &Plan::master_type, "data type of the optimizer's parameters");
     visit("moment_type", &Plan::moment_type, "data type of Adam's moments");
     visit("lora_rank", &Plan::lora_rank, "rank of LoRA adapters, all else frozen; 0 = train all");
+    visit("frozen_type", &Plan::frozen_type, "in what frozen parameters are stored");
     visit("lora_targets", &Plan::lora_targets, "matrices with adapters, comma-separated, or all");
     visit("documents", &Plan::documents, "lengths packed into a sequence, comma-separated");
     visit("grad_type", &Plan::grad_type, "data type of the gradient accumulation buffer");
     visit("grad_reduce_type", &Plan::grad_reduce_type, "data type of gradients on the network");
+    visit("free_gradients", &Plan::free_gradients, "gradients exist from backward to update alone");
+    visit("master_params", &Plan::master_params,
+          "parameters are stored in master_type; passes read copies in compute_type");
+    visit("autocast", &Plan::autocast,
+          "the residual stream is fp32, and copies of parameters live until backward");
+    visit("autograd", &Plan::autograd, "which software keeps tensors for backward");
     visit("fused_grad_accumulation", &Plan::fused_grad_accumulation,
           "weight-gradient GEMMs add into the gradient buffer themselves");
     visit("attention", &Plan::attention, "attention kernel");
@@ -313,9 +406,21 @@ struct Plan {
     visit("host_sync", &Plan::host_sync, "host waits after every forward and backward pass");
     visit("p2p_host_sync", &Plan::p2p_host_sync, "host waits for pipeline messages");
     visit("clocks", &Plan::clocks, "at which clocks matrix kernels run");
+    visit("framework", &Plan::framework,
+          "NAME or NAME@RELEASE of `orrery list frameworks`: fields that are not given");
     visit("as_of", &Plan::as_of, "year whose habits fill what is left open; 0 = today");
   }
 };
+
+/// Whether PyTorch's autograd keeps what backward needs, and its allocator holds it.
+inline bool is_pytorch(const Plan& plan) {
+  return plan.autograd == Autograd::pytorch || plan.autograd == Autograd::hugging_face;
+}
+/// Whether gradients are there from the backward of the step's only microbatch to the update alone:
+/// those of several add up in a buffer, and sharded ones have one.
+inline bool gradients_come_and_go(const Plan& plan) {
+  return plan.free_gradients && plan.zero < 2 && plan.pp == 1 && plan.microbatches() == 1;
+}
 
 /// A plan and where each of its fields was given: "plan.yaml:3", "--tp".
 struct PlacedPlan {

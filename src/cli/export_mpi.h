@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "machine/machine.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::cli {
+
+struct MpiExport {
+  zoo::Model model;
+  plan::Plan plan;
+  machine::Machine machine;  ///< whose simulated times give the order of calls
+  std::string folder;
+  std::int64_t shrink = 1;
+  std::string command;  ///< as it was given, for the README
+  bool json = false;
+};
+
+/// The machine of the order where none is given, which the answer says.
+inline constexpr const char* kOrderMachine = "dgx-a100-80g";
+
+/// Writes an MPI program of one step (emit/write.h) and returns what was written, as a table or
+/// JSON. With `shrink` the model has that many times fewer layers, as many as the stages need at
+/// least. Mistakes: those of the plan against model and machine, of sizes beyond MPI's, of files.
+Result<std::string> export_mpi(const MpiExport& what);
+
+}  // namespace orrery::cli

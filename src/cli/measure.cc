@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/names.h"
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "cli/step_flags.h"
+#include "report/json_writer.h"
+#include "study/sweep/slurm.h"
+
+namespace orrery::cli {
+namespace {
+
+constexpr const char* kMeasureExamples =
+    "Measures this machine under MPI. The programs that do so are built with Orrery where CMake finds\n"
+    "OpenMPI (Debian: libopenmpi-dev, openmpi-bin) or MPICH (libmpich-dev, mpich); the rest of "
+    "Orrery\n"
+    "needs neither. ORRERY_MPI_PROGRAMS names another folder of them.\n"
+    "What:\n"
+    "  pack         MPI_Pack and MPI_Unpack of derived datatypes against the packer of "
+    "libtempi_*.so\n"
+    "  send         one way of a typed message by method, and which the model of --profile chooses\n"
+    "  profile      the tables of that model, for TEMPI_PROFILE and --profile\n"
+    "  p2p          one way of plain bytes between two ranks\n"
+    "  collectives  time of each collective by size\n"
+    "Examples:\n"
+    "  orrery measure pack --json\n"
+    "  orrery measure pack --mpi mpich\n"
+    "  orrery measure profile --output profile.csv\n"
+    "  orrery measure send --profile profile.csv\n"
+    "  orrery measure collectives --ranks 2 --output collectives.csv\n";
+
+struct Measured {
+  std::string_view name;
+  int ranks;  ///< 0: any
+};
+constexpr std::array kMeasured{Measured{"pack", 1}, Measured{"send", 2}, Measured{"profile", 2},
+                               Measured{"p2p", 2}, Measured{"collectives", 0}};
+constexpr std::array<std::string_view, 2> kLibraries{"openmpi", "mpich"};
+
+std::vector<std::string> names_of_measured() {
+  std::vector<std::string> names;
+  std::ranges::transform(kMeasured, std::back_inserter(names),
+                         [](const Measured& what) { return std::string(what.name); });
+  return names;
+}
+
+/// Where the programs are: of a build folder beside the command, of an installation in libexec.
+std::vector<std::filesystem::path> program_folders() {
+  if (const char* const given = std::getenv("ORRERY_MPI_PROGRAMS")) {
+    return {given};
+  }
+  std::error_code problem;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", problem).parent_path();
+  return {own / "mpi", own.parent_path() / "libexec/orrery/mpi"};
+}
+
+std::optional<std::string> program_of(std::string_view library) {
+  for (const auto& folder : program_folders()) {
+    const auto program = folder / library / "orrery-measure";
+    if (access(program.c_str(), X_OK) == 0) {
+      return program.string();
+    }
+  }
+  return std::nullopt;
+}
+
+struct Answer {
+  std::string text;
+  int status = 0;
+};
+
+Result<Answer> answer_of(const std::string& command) {
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) {
+    return fail("cannot start a shell for mpiexec");
+  }
+  Answer answer;
+  std::array<char, 4096> piece{};
+  while (std::fgets(piece.data(), static_cast<int>(piece.size()), pipe) != nullptr) {
+    answer.text += piece.data();
+  }
+  const int raw = pclose(pipe);
+  answer.status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 1;
+  return answer;
+}
+
+/// The geometric mean of library / ours over rows that have both; 0 where there are none.
+double mean_speedup(const CsvTable& table, std::string_view library, std::string_view ours) {
+  const auto a = table.column(library);
+  const auto b = table.column(ours);
+  if (!a || !b || table.rows.empty()) {
+    return 0;
+  }
+  double sum = 0;
+  for (const CsvRow& row : table.rows) {
+    sum += std::log(std::strtod(row.cells[*a].c_str(), nullptr) /
+                    std::strtod(row.cells[*b].c_str(), nullptr));
+  }
+  return std::exp(sum / static_cast<double>(table.rows.size()));
+}
+
+class Measure : public Command {
+ public:
+  void declare(Options& options) override {
+    options.positional("WHAT", what_, enumerated(names_of_measured()));
+    options.value("--mpi", library_, "NAME", "openmpi or mpich; default: the first that is built");
+    options.value("--ranks", ranks_, "INT", "of collectives; default 2");
+    options.value("--rounds", rounds_, "INT", "batches, of which the fastest counts; default 10");
+    options.value("--profile", profile_, "FILE", "send: written by `orrery measure profile`");
+    options.output("--output", output_, "FILE", "write the rows there, comma-separated");
+    options.flag("--json", json_, "print one JSON object: rows, in the units of their names");
+    options.footer(kMeasureExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    const auto* const what = std::ranges::find(kMeasured, what_, &Measured::name);
+    if (what == kMeasured.end()) {
+      mistakes.add(wrong_value("measure", what_,
+                               "one of " + enumerated(names_of_measured()) +
+                                   did_you_mean(what_, names_of_measured())));
+      return fail(std::move(mistakes));
+    }
+    const std::int64_t rounds = whole_number("--rounds", rounds_, 10, 100000, mistakes);
+    const std::int64_t ranks = whole_number("--ranks", ranks_, 2, 1024, mistakes);
+    refuse_given({{"--ranks", what->ranks == 0 ? std::nullopt : ranks_}},
+                 "is for collectives", mistakes);
+    refuse_given({{"--profile", what_ == "send" ? std::nullopt : profile_}}, "is for send",
+                 mistakes);
+    const std::string program = find_program(mistakes);
+    if (profile_) {
+      collect(read_file(*profile_), mistakes);
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    ranks_used_ = what->ranks == 0 ? ranks : what->ranks;
+    return measure(program, rounds);
+  }
+
+  int status() const override { return status_; }
+
+ private:
+  /// Sets library_ to the one whose program is found.
+  std::string find_program(Error& mistakes) {
+    if (library_ && std::ranges::find(kLibraries, *library_) == kLibraries.end()) {
+      mistakes.add(wrong_value("--mpi", *library_, "openmpi or mpich"));
+      return {};
+    }
+    for (const std::string_view library : kLibraries) {
+      if (library_.value_or(std::string(library)) != library) {
+        continue;
+      }
+      if (auto program = program_of(library)) {
+        library_ = library;
+        return *program;
+      }
+    }
+    mistakes.add(
+        {"--mpi",
+         {},
+         library_.value_or(""),
+         fmt::format("a library of MPI that orrery-measure is built for; none at {}. Install {} and "
+                     "build Orrery again: CMake finds it",
+                     program_folders().front().string(),
+                     library_ == "mpich" ? "libmpich-dev and mpich"
+                                         : "libopenmpi-dev and openmpi-bin")});
+    return {};
+  }
+
+  /// OpenMPI asks twice before it runs as root, and before there are more ranks than cores.
+  std::string command_of(const std::string& program, std::int64_t rounds) const {
+    const std::string root =
+        geteuid() == 0 ? "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " : "";
+    return fmt::format("{}OMPI_MCA_rmaps_base_oversubscribe=1 mpiexec.{} -n {} {} {} {}{}", root,
+                       *library_, ranks_used_, sweep::shell_word(program), what_, rounds,
+                       profile_ ? " " + sweep::shell_word(*profile_) : "");
+  }
+
+  Result<std::string> measure(const std::string& program, std::int64_t rounds) {
+    const auto answer = answer_of(command_of(program, rounds));
+    if (!answer) {
+      return fail(answer.error());
+    }
+    const auto table = parse_csv(answer->text, "orrery-measure");
+    if (!table || table->rows.empty()) {
+      return fail(fmt::format("mpiexec.{} ended with exit status {} and no rows", *library_,
+                              answer->status));
+    }
+    status_ = answer->status == 0 ? 0 : 1;
+    if (output_) {
+      if (auto ok = write_file(*output_, answer->text); !ok) {
+        return fail(ok.error());
+      }
+    }
+    return json_ ? as_json(*table) : as_text(*table);
+  }
+
+  std::string as_text(const CsvTable& table) const {
+    std::vector<std::size_t> widths;
+    for (std::size_t c = 0; c < table.header.size(); ++c) {
+      std::size_t width = table.header[c].size();
+      for (const CsvRow& row : table.rows) {
+        width = std::max(width, row.cells[c].size());
+      }
+      widths.push_back(width);
+    }
+    std::string text;
+    const auto add = [&](const std::vector<std::string>& cells) {
+      text += fmt::format("{:<{}}", cells[0], widths[0]);
+      for (std::size_t c = 1; c < cells.size(); ++c) {
+        text += fmt::format("  {:>{}}", cells[c], widths[c]);
+      }
+      text += '\n';
+    };
+    add(table.header);
+    for (const CsvRow& row : table.rows) {
+      add(row.cells);
+    }
+    if (const double speedup = mean_speedup(table, "library_us", "ours_us"); speedup > 0) {
+      text += fmt::format("geometric mean over {}: pack {:.2f}x, unpack {:.2f}x\n", *library_,
+                          speedup, mean_speedup(table, "unpack_library_us", "unpack_ours_us"));
+    }
+    if (const double speedup = mean_speedup(table, "library_us", "chosen_us"); speedup > 0) {
+      text += fmt::format("geometric mean over {}: chosen {:.2f}x, always packed {:.2f}x\n",
+                          *library_, speedup, mean_speedup(table, "library_us", "packed_us"));
+    }
+    return text;
+  }
+
+  std::string as_json(const CsvTable& table) const {
+    return report::json_text([&](report::JsonWriter& json) {
+      json.begin_object();
+      json.key("what").value(what_);
+      json.key("mpi").value(*library_);
+      json.key("ranks").value(ranks_used_);
+      json.key("rows").begin_array();
+      for (const CsvRow& row : table.rows) {
+        json.begin_object();
+        for (std::size_t c = 0; c < row.cells.size(); ++c) {
+          json.key(table.header[c]);
+          write_cell(json, row.cells[c]);
+        }
+        json.end_object();
+      }
+      json.end_array();
+      if (const double speedup = mean_speedup(table, "library_us", "ours_us"); speedup > 0) {
+        json.key("pack_speedup").value(speedup);
+        json.key("unpack_speedup")
+            .value(mean_speedup(table, "unpack_library_us", "unpack_ours_us"));
+      }
+      if (const double speedup = mean_speedup(table, "library_us", "chosen_us"); speedup > 0) {
+        json.key("chosen_speedup").value(speedup);
+      }
+      json.end_object();
+    });
+  }
+
+  static void write_cell(report::JsonWriter& json, const std::string& cell) {
+    if (cell == "true" || cell == "false") {
+      json.value(cell == "true");
+    } else if (const auto whole = parse_value<std::int64_t>(cell)) {
+      json.value(*whole);
+    } else if (const auto number = parse_value<double>(cell)) {
+      json.value(*number);
+    } else {
+      json.value(cell);
+    }
+  }
+
+  std::string what_;
+  std::optional<std::string> library_;
+  std::optional<std::string> ranks_;
+  std::optional<std::string> rounds_;
+  std::optional<std::string> profile_;
+  std::optional<std::string> output_;
+  bool json_ = false;
+  std::int64_t ranks_used_ = 1;
+  int status_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_measure() {
+  return std::make_unique<Measure>();
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Under each library of MPI: programs of plans, the preload library, `orrery measure`. Skipped without one."""
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("ORRERY_BINARY", "")
+BUILD = pathlib.Path(BINARY).parent
+LIBRARIES = [name for name in ("openmpi", "mpich") if shutil.which(f"mpicxx.{name}") and shutil.which(f"mpiexec.{name}")]
+# OpenMPI asks twice before it runs as root, and before there are more ranks than cores.
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+PATIENCE = 120
+GPT = {"model_type": "gpt2", "n_layer": 4, "n_embd": 64, "n_head": 4, "n_inner": None, "n_positions": 64,
+       "vocab_size": 256, "activation_function": "gelu_new", "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0}
+EXPERTS = {"model_type": "mixtral", "hidden_act": "silu", "num_hidden_layers": 2, "hidden_size": 64,
+           "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 64, "vocab_size": 256,
+           "max_position_embeddings": 64, "num_local_experts": 4, "num_experts_per_tok": 2,
+           "tie_word_embeddings": False, "rms_norm_eps": 1e-5, "rope_theta": 1e6}
+# Schedules, tp, pp, dp, ep, ZeRO: model, flags.
+PLANS = {
+    "tp_pp": (GPT, "--tp 2 --pp 2 --global-batch 4"),
+    "gpipe": (GPT, "--pp 2 --schedule gpipe --global-batch 4"),
+    "interleaved": (GPT, "--pp 2 --chunks 2 --schedule interleaved --global-batch 4"),
+    "zb_v": (GPT, "--pp 2 --chunks 2 --schedule zb-v --global-batch 4"),
+    "zero_1": (GPT, "--dp 2 --zero 1 --global-batch 4"),
+    "zero_3": (GPT, "--dp 2 --zero 3 --global-batch 4"),
+    "ep": (EXPERTS, "--dp 2 --ep 2 --global-batch 2"),
+}
+PROFILE = "kind,bytes,block,seconds\npack,64,1,{pack}\nunpack,64,1,{pack}\nlibrary,64,1,1e-3\nmessage,64,0,{pack}\n"
+
+
+def orrery(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=PATIENCE)
+
+
+@unittest.skipUnless(BINARY, "run by ctest, which names the binary")
+@unittest.skipUnless(LIBRARIES, "no library of MPI (Debian: libopenmpi-dev openmpi-bin, libmpich-dev mpich)")
+class MpiCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+
+    def good(self, command: list, **more) -> str:
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=PATIENCE,
+                              env={**ENVIRONMENT, **more.pop("env", {})}, **more)
+        self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def mpi(self, library: str, ranks: int, *command, env=None) -> str:
+        return self.good([f"mpiexec.{library}", "-n", ranks, *command], env=env or {})
+
+
+class Programs(MpiCase):
+    def export(self, name: str, *more: str) -> pathlib.Path:
+        model, flags = PLANS[name]
+        (self.path / "model.json").write_text(json.dumps(model))
+        folder = self.path / name
+        done = orrery("export", "mpi", "--model", str(self.path / "model.json"), "--sequence", "64", *flags.split(),
+                      "--out", str(folder), "--json", *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.exported = json.loads(done.stdout)
+        return folder
+
+    def compile(self, folder: pathlib.Path, library: str) -> pathlib.Path:
+        """What no plan changes is compiled once for each library, the tables once for both."""
+        for source in ("main", "trace"):
+            if not (self.path / f"{library}.{source}.o").exists():
+                self.good([f"mpicxx.{library}", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-std=c++20", "-Wall",
+                           "-Wextra", "-Werror", "-c", folder / f"{source}.cc", "-o", self.path / f"{library}.{source}.o"])
+        if not (folder / "plan.o").exists():
+            self.good(["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-c", folder / "plan.cc", "-o", folder / "plan.o"])
+        program = folder / f"plan_{library}"
+        self.good([f"mpicxx.{library}", self.path / f"{library}.main.o", self.path / f"{library}.trace.o",
+                   folder / "plan.o", "-o", program])
+        return program
+
+    def test_every_rank_makes_the_simulated_calls_in_the_simulated_order(self):
+        for name in PLANS:
+            folder = self.export(name)
+            said = set()
+            for library in LIBRARIES:
+                with self.subTest(plan=name, library=library):
+                    text = self.mpi(library, self.exported["ranks"], self.compile(folder, library),
+                                    "--order", folder / "order.txt", "--trace", folder / library)
+                    said.add(re.sub(r"step .*", "", text))
+                    self.assertIn(f"{self.exported['calls']} exchanges, 0 wrong elements, 0 calls out of order", text)
+            self.assertEqual(len(said), 1, "the libraries disagree about elements")
+            if name == "tp_pp":
+                self.assert_as_in_the_trace(folder)
+
+    def assert_as_in_the_trace(self, folder: pathlib.Path):
+        """Beside another view of the run: `orrery simulate --trace`, group by group and rank by rank."""
+        done = orrery("simulate", "--model", str(self.path / "model.json"), "--machine", "dgx-a100-80g", "--sequence", "64",
+                      *PLANS["tp_pp"][1].split(), "--no-fold", "--no-shortcuts", "--trace", str(folder / "trace.json"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        simulated = collections.Counter()
+        for event in json.loads((folder / "trace.json").read_text())["traceEvents"]:
+            group = event.get("args", {}).get("group")
+            if event["ph"] == "X" and group:
+                simulated[event["pid"], group] += 1
+        made = collections.Counter()
+        for rank in range(4):
+            for line in (folder / f"{LIBRARIES[0]}.{rank}.txt").read_text().splitlines():
+                _, kind, what, _ = line.split()
+                made[rank, "pp" if kind in ("send", "receive") else what] += 1
+        self.assertEqual({key: number for key, number in simulated.items() if key in made}, dict(made))
+        self.assertEqual(made[0, "pp"], 8)  # 4 microbatches, forwards and back
+
+    def test_a_wrong_order_and_a_wrong_number_of_ranks_are_found(self):
+        folder = self.export("gpipe")
+        program = self.compile(folder, LIBRARIES[0])
+        lines = (folder / "order.txt").read_text().splitlines(keepends=True)
+        lines[0], lines[2] = lines[2].replace("64", "65"), lines[0]
+        (folder / "wrong.txt").write_text("".join(lines))
+        for ranks, order in ((2, "wrong.txt"), (3, "order.txt")):
+            done = subprocess.run([f"mpiexec.{LIBRARIES[0]}", "-n", str(ranks), program, "--order", folder / order],
+                                  capture_output=True, text=True, timeout=PATIENCE, env=ENVIRONMENT)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stdout + done.stderr, "expected '|found 3 ranks, expected 2")
+
+    def test_the_folder_builds_and_tests_itself(self):
+        folder = self.export("zero_1")
+        for library in LIBRARIES:
+            build = folder / f"build_{library}"
+            self.good(["cmake", "-S", folder, "-B", build, f"-DMPI_CXX_COMPILER={shutil.which(f'mpicxx.{library}')}",
+                       f"-DMPIEXEC_EXECUTABLE={shutil.which(f'mpiexec.{library}')}", "-DMPI_CXX_SKIP_MPICXX=ON",
+                       "-DCMAKE_BUILD_TYPE=Debug"])
+            self.good(["cmake", "--build", build])
+            self.assertIn("100% tests passed", self.good(["ctest", "--test-dir", build]))
+
+    def test_shrinking_keeps_kinds_and_order(self):
+        kinds = []
+        for shrink in ("1", "4"):
+            folder = self.export("zb_v", "--shrink", shrink)
+            self.assertEqual(self.exported["layers"], 4)  # a layer for each of 2 stages' 2 chunks
+            kinds.append([line.split()[:2] for line in (folder / "order.txt").read_text().splitlines()])
+        self.assertEqual(kinds[0], kinds[1])
+        self.export("zero_1", "--shrink", "4")
+        self.assertEqual(self.exported["layers"], 1)
+
+
+class Datatypes(MpiCase):
+    def test_a_program_under_the_preload_library_prints_what_it_prints_without(self):
+        for name, seconds in (("always", 1e-9), ("never", 1)):
+            (self.path / name).write_text(PROFILE.format(pack=seconds))
+        for library in LIBRARIES:
+            program = self.path / library
+            self.good([f"mpicxx.{library}", "-std=c++20", ROOT / "tests/mpi/plain.cc", "-o", program])
+            alone = self.mpi(library, 2, program)
+            self.assertRegex(alone, r"^[0-9a-f]{16} [0-9a-f]{16}\n$")
+            for profile, sends in ((None, 0), ("always", 12), ("never", 0)):
+                with self.subTest(library=library, profile=profile):
+                    environment = {"LD_PRELOAD": str(BUILD / f"libtempi_{library}.so"), "TEMPI_REPORT": "1"}
+                    if profile:
+                        environment["TEMPI_PROFILE"] = str(self.path / profile)
+                    text = self.mpi(library, 2, "env", *(f"{key}={value}" for key, value in environment.items()), program)
+                    self.assertIn(alone, text)
+                    self.assertIn(f"tempi: rank 0: 6 packs, 6 unpacks, {sends} sends", text)
+
+    def test_a_profile_that_is_none_is_named_and_sends_stay_the_librarys(self):
+        (self.path / "profile").write_text("kind,bytes\n")
+        library = LIBRARIES[0]
+        program = self.path / library
+        self.good([f"mpicxx.{library}", "-std=c++20", ROOT / "tests/mpi/plain.cc", "-o", program])
+        text = self.mpi(library, 2, "env", f"LD_PRELOAD={BUILD / f'libtempi_{library}.so'}", "TEMPI_REPORT=1",
+                        f"TEMPI_PROFILE={self.path / 'profile'}", program)
+        self.assertIn("profile:1: expected the header kind,bytes,block,seconds; sends are the library's", text)
+        self.assertIn("0 sends, 0 receives", text)
+
+    def test_packing_is_measured_and_its_bytes_equal_the_librarys(self):
+        for library in LIBRARIES:
+            done = orrery("measure", "pack", "--mpi", library, "--rounds", "1", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rows = json.loads(done.stdout)["rows"]
+            self.assertEqual(len(rows), 17)
+            for row in rows:
+                self.assertIs(row["equal"], True, row["type"])
+                self.assertGreater(min(row["library_us"], row["ours_us"]), 0)
+
+    def test_the_method_is_the_models(self):
+        (self.path / "always").write_text(PROFILE.format(pack=1e-9))
+        done = orrery("measure", "send", "--rounds", "1", "--profile", str(self.path / "always"), "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for row in json.loads(done.stdout)["rows"]:
+            self.assertEqual(row["chosen"], "packed")  # pipelined is no faster by this profile
+            self.assertAlmostEqual(row["regret"], row["packed_us"] / min(row[f"{m}_us"] for m in (
+                "library", "packed", "pipelined")) - 1, delta=0.01)
+
+    def test_what_cannot_be_measured_is_a_mistake(self):
+        for arguments, found in ((["measure", "park"], "pack"), (["measure", "pack", "--mpi", "lam"], "openmpi or mpich"),
+                                 (["measure", "pack", "--rounds", "0"], "--rounds"),
+                                 (["measure", "pack", "--profile", "x"], "is for send"),
+                                 (["measure", "send", "--profile", "/nowhere"], "/nowhere")):
+            done = orrery(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+            self.assertIn(found, done.stderr)
+
+    def test_without_mpi_the_command_says_how_to_get_it(self):
+        done = subprocess.run([BINARY, "measure", "pack"], capture_output=True, text=True,
+                              env={**os.environ, "ORRERY_MPI_PROGRAMS": str(self.path)})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("libopenmpi-dev", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -217,12 +217,13 @@ Result<Price> price_of(const neural::Network& network, const machine::Machine& m
   if (auto well = graph::verify(workload); !well) {
     return fail(std::move(well.error()));
   }
-  const auto run = study::run_workload(network.name, std::move(workload), machine, {});
-  if (!run) {
-    return fail(run.error());
+  auto simulated = study::run_workload(network.name, std::move(workload), machine, {});
+  if (!simulated) {
+    return fail(std::move(simulated.error()));
   }
-  price.step_time = run->timeline.step_time;
-  if (const auto energy = study::energy_of(*run)) {
+  study::Run run{std::move(*simulated)};  // of no plan: energy asks for none
+  price.step_time = run.timeline.step_time;
+  if (const auto energy = study::energy_of(run)) {
     price.energy = energy->total();
   }
   return price;

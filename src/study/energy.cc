@@ -52,7 +52,7 @@ Power StepEnergy::average_power(const Run& run) const {
 namespace {
 
 /// Returns what the kernels of all devices draw, copies of the first memory tier included.
-Energy energy_of_kernels(const WorkloadRun& run, const Traffic& traffic) {
+Energy energy_of_kernels(const Run& run, const Traffic& traffic) {
   Energy sum{0};
   double bytes = 0;
   for (std::size_t i = 0; i < traffic.kernels.size(); ++i) {
@@ -67,7 +67,7 @@ Energy energy_of_kernels(const WorkloadRun& run, const Traffic& traffic) {
 
 }  // namespace
 
-std::optional<StepEnergy> energy_of(const WorkloadRun& run) {
+std::optional<StepEnergy> energy_of(const Run& run) {
   const compute::Device& device = run.machine.device;
   if (compute::is_unknown(device.power)) {
     return std::nullopt;

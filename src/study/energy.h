@@ -43,7 +43,7 @@ struct StepEnergy {
 };
 
 /// Nothing when the machine does not state its power.
-std::optional<StepEnergy> energy_of(const WorkloadRun& run);
+std::optional<StepEnergy> energy_of(const Run& run);
 
 /// per_step = devices * T * price_per_hour.
 struct StepCost {

@@ -2,6 +2,7 @@
 #include "mpi_calls/learned.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "base/config_node.h"
 #include "base/reader.h"
@@ -25,7 +26,9 @@ constexpr int kThresholds = 20;
 /// Sends, receives and collectives of one program, matched strictly.
 Tally messages_of(const Record& truth, const Record& predicted) {
   Tally all{"messages"};
-  for (const Tally& group : score_records({truth}, {predicted}, {})->groups) {
+  const auto score = score_records({truth}, {predicted}, {});
+  assert(score && "a program and its own prediction are a pair");
+  for (const Tally& group : score->groups) {
     if (group.name != "other") {
       all.truth += group.truth;
       all.predicted += group.predicted;

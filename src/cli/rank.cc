@@ -101,6 +101,11 @@ class Rank : public Command {
     if (file_) {
       refuse_given({{"--noise", noise_}}, "is of made-up samples; --file brings others", mistakes);
     }
+    if (report.step.batch % report.step.devices != 0) {
+      mistakes.add(
+          wrong_value("--batch", std::to_string(report.step.batch),
+                      "a multiple of the " + std::to_string(report.step.devices) + " devices"));
+    }
     if (!machine_) {
       refuse_given({{"--batch", batch_}, {"--devices", devices_}},
                    "is of a step that is simulated; give --machine", mistakes);

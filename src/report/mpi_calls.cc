@@ -50,7 +50,7 @@ void write_tallies(JsonWriter& json, std::string_view key, const std::vector<Tal
   json.end_array();
 }
 
-void write_score(JsonWriter& json, const Score& score) {
+void write_call_score(JsonWriter& json, const Score& score) {
   json.key("programs").value(score.programs);
   json.key("location").value(score.location);
   json.key("function").value(score.function);
@@ -116,7 +116,7 @@ std::string score_json(const Score& score, const ScoreOptions& options) {
     json.key("calls");
     options.calls > 0 ? json.value(options.calls) : json.number_text("null");
     json.key("common_core").value(options.common_core);
-    write_score(json, score);
+    write_call_score(json, score);
     json.end_object();
   });
 }
@@ -147,7 +147,7 @@ std::string training_json(const mpi_calls::Training& training, const Score& rule
     json.key("threshold").value(training.model.threshold);
     for (const auto& [key, score] : {std::pair("rules", &rules), std::pair("learned", &learned)}) {
       json.key(key).begin_object();
-      write_score(json, *score);
+      write_call_score(json, *score);
       json.end_object();
     }
     json.end_object();

@@ -52,7 +52,7 @@ void write_network(JsonWriter& json, const Ranked& one) {
 }
 
 /// "0.41 +- 0.05", "undefined".
-std::string shown(const std::optional<Mean>& mean) {
+std::string shown_mean(const std::optional<Mean>& mean) {
   if (!mean) {
     return "undefined";
   }
@@ -88,8 +88,8 @@ std::string correlation_table(const RankingReport& report) {
   for (const rank::Correlation& row : report.ranking.correlations) {
     const bool partial = row.with == "accuracy" && row.proxy != Proxy::parameters;
     text += fmt::format("  {:<22}{:<12}{:>9}{:>18}{:>18}{:>24}\n", name_of(row.proxy), row.with,
-                        row.networks, shown(row.spearman), shown(row.kendall),
-                        partial ? shown(row.partial) : "-");
+                        row.networks, shown_mean(row.spearman), shown_mean(row.kendall),
+                        partial ? shown_mean(row.partial) : "-");
   }
   return text;
 }

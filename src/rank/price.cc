@@ -221,7 +221,8 @@ Result<Price> price_of(const neural::Network& network, const machine::Machine& m
   if (!simulated) {
     return fail(std::move(simulated.error()));
   }
-  study::Run run{std::move(*simulated)};  // of no plan: energy asks for none
+  study::Run run;  // of no plan: energy asks for none
+  static_cast<study::WorkloadRun&>(run) = std::move(*simulated);
   price.step_time = run.timeline.step_time;
   if (const auto energy = study::energy_of(run)) {
     price.energy = energy->total();

@@ -149,6 +149,11 @@ std::vector<std::string> unnumbered(const std::string& code) {
 /// The bytes of places go back to where they were: of one line from the right, so that columns
 /// hold; then what stood between the lines.
 std::string restore_places(std::vector<std::string> lines, const std::vector<Place>& places) {
+  if (std::ranges::any_of(places, [&](const Place& place) {
+        return !place.whole && place.line == static_cast<std::int64_t>(lines.size()) + 1;
+      })) {
+    lines.emplace_back();  // all that it had was a call
+  }
   std::vector<std::string> between(lines.size() + 1);
   for (const Place& place : places) {
     if (place.whole) {

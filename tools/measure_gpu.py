@@ -28,8 +28,8 @@ framework and version; --shapes measures the rows of a file with the columns bef
                                                       one large GEMM of normally distributed numbers. cold: bursts
                                                       of milliseconds, a pause before each; sustained: the last
                                                       quarter of a loop of --seconds, when the power limit has
-                                                      settled. cold over sustained latency is what
-                                                      device.sustained_clock is meant to be
+                                                      settled. With the power logged beside it the loop
+                                                      gives power_model.gemm_power (docs/models/power.md)
 """
 import argparse
 import csv

@@ -27,6 +27,7 @@ std::unique_ptr<Command> make_moe();         // kernels.cc
 std::unique_ptr<Command> make_spmd();        // spmd.cc
 std::unique_ptr<Command> make_calculon();    // calculon.cc
 std::unique_ptr<Command> make_fuse();        // fuse.cc
+std::unique_ptr<Command> make_tiles();       // tiles.cc
 std::unique_ptr<Command> make_explain();     // explain.cc
 std::unique_ptr<Command> make_import();      // import.cc
 std::unique_ptr<Command> make_export();      // export.cc
@@ -73,6 +74,8 @@ inline constexpr std::array kCommands{
                  make_spmd},
     CommandEntry{"fuse", "What fused communication saves: of a plan, a pair, a change of layout",
                  make_fuse},
+    CommandEntry{"tiles", "A product whose tiles a ring reduction follows, run on threads here",
+                 make_tiles},
     CommandEntry{"import", "A plan from a launch line or configuration of a training framework",
                  make_import},
     CommandEntry{"export",

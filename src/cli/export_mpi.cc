@@ -17,7 +17,7 @@ namespace orrery::cli {
 namespace {
 
 /// Ranks beyond which the tables, and the unfolded run, would take gigabytes.
-constexpr std::int64_t kMostRanks = 1024;
+constexpr std::int64_t kMostProgramRanks = 1024;
 
 /// As many layers as every chunk of every stage gets alike, at least one.
 zoo::Model fewer_layers(zoo::Model model, const plan::Plan& plan, std::int64_t shrink) {
@@ -41,11 +41,11 @@ Result<Simulated> simulated(const MpiExport& what, const zoo::Model& model) {
   if (auto ok = plan::check_machine(what.plan, what.machine); !ok) {
     mistakes.add(std::move(ok.error()));
   }
-  if (what.plan.devices() > kMostRanks) {
+  if (what.plan.devices() > kMostProgramRanks) {
     mistakes.add({"--plan",
                   {},
                   fmt::format("{} devices", what.plan.devices()),
-                  fmt::format("at most {} ranks of a program", kMostRanks)});
+                  fmt::format("at most {} ranks of a program", kMostProgramRanks)});
   }
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));

@@ -15,6 +15,7 @@
 #include "simulate/network_model.h"
 #include "study/profile.h"
 #include "workload/parallel/lower.h"
+#include "workload/plan/framework.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -75,6 +76,10 @@ Result<Rows> spmd_profiles() {
   });
 }
 
+Result<Rows> frameworks() {
+  return shipped("frameworks", plan::framework_description);
+}
+
 Result<Rows> passes() {
   Rows rows;
   for (parallel::PassName& pass : parallel::lowering_passes()) {
@@ -124,6 +129,7 @@ constexpr std::array kKinds{
     Kind{"machines", "machine files", machines},
     Kind{"models", "model configurations", models},
     Kind{"plans", "parallel plans", plans},
+    Kind{"frameworks", "training frameworks; --framework takes their names", frameworks},
     Kind{"engines", "inference engines of `orrery serve`", engine_rows},
     Kind{"spmd", "profiles of `orrery spmd`", spmd_profiles},
     Kind{"networks", "models of the network; --network takes their names", networks},

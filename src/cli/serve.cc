@@ -44,12 +44,14 @@ class Serve : public Command {
     options.value("--prefill", prefill_, "INT", "engines that compute prompts only");
     options.value("--router", router_, "NAME",
                   "round_robin (default), least_requests, least_tokens or prefix_aware");
-    options.flag("--fuse", fuse_,
-                 "with tp: sums become slices where that is faster; says what was gained");
+    options.flag("--fuse", fuse_, "with tp: sums become slices where faster; says the gain");
+    options.value("--overlap-tensor", overlap_tensor_, "NAME",
+                  "what tp sums do while their product still runs, where that is faster: none, "
+                  "cu_split, tracked or tracked_mca; default: the engine's");
     network_.declare(options, "closed forms of the dimensions, on a topology flow");
     topology_.declare(options);
-    options.value("--price", price_, "USD",
-                  "of a device's hour, instead of what the machine states");
+    cap_.declare(options);
+    options.value("--price", price_, "USD", "of a device's hour, instead of the machine's");
     options.group("Requests");
     requests_.declare(options);
     options.value("--max-concurrency", concurrency_, "INT", "requests of the client at once");
@@ -86,6 +88,7 @@ class Serve : public Command {
     Error of_files;
     auto [model, engine] = load_served(model_, engine_, of_files);
     engine.fuse = engine.fuse || fuse_;
+    take("--overlap-tensor", overlap_tensor_, engine.overlap_tensor, mistakes);
     engine.kernels = kernels_.value_or(engine.kernels);
     network_.take(engine.network, mistakes);
     if (search_ == "plan") {
@@ -103,6 +106,7 @@ class Serve : public Command {
     if (machine_) {
       machine = load_named("--machine", *machine_, machine::load_alike, of_files);
       topology_.lay(machine, of_files);
+      cap_.hold(machine, mistakes);
       take_price(machine, mistakes);
     }
     place(engine, mistakes);
@@ -205,6 +209,7 @@ class Serve : public Command {
     search.attainment = limits.attainment;
     for (const std::string& name : listed(machine_)) {
       search.machines.push_back(load_named("--machine", name, machine::load_alike, mistakes));
+      cap_.hold(search.machines.back(), mistakes);
       topology_.lay(search.machines.back(), mistakes);
     }
     if (price_ && search.machines.size() > 1) {
@@ -381,7 +386,9 @@ class Serve : public Command {
   std::optional<std::string> attainment_;
   std::optional<std::string> requests_out_;
   std::optional<std::string> trace_out_;
+  std::optional<std::string> overlap_tensor_;
   NetworkFlag network_;
+  PowerCapFlag cap_;
   TopologyFlag topology_;
   bool json_ = false;
   bool csv_ = false;

@@ -17,6 +17,7 @@ inline constexpr const char* kServeExamples =
     "  orrery serve --model llama-3.1-8b --machine dgx-h100 --search rate \\\n"
     "               --slo 'ttft=500 ms,tpot=20 ms' --input 1000 --output 250\n"
     "  orrery serve --model llama-3.1-8b --machine dgx-h100 --prefill 1 --replicas 3 --rate 40\n"
+    "  orrery serve --model llama-3-70b --machine dgx-h100 --devices 8 --power-cap 500W\n"
     "  orrery serve --model llama-3-70b --machine dgx-h100 --devices 8 --network flow\n"
     "  orrery serve --model llama-3.1-8b --machine dgx-h100 --stages '2:60 s,40:120 s' \\\n"
     "               --replicas 4 --router least_requests\n"

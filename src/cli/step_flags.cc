@@ -5,6 +5,7 @@
 
 #include "base/reader.h"
 #include "machine/device_groups.h"
+#include "machine/slice.h"
 
 namespace orrery::cli {
 namespace {
@@ -22,11 +23,43 @@ T required(const char* flag, const std::optional<std::string>& name,
 
 }  // namespace
 
+void PowerCapFlag::declare(Options& options) {
+  options.value(
+      "--power-cap", cap_, "POWER",
+      "of every accelerator, such as 500W: clock and time follow; default: the machine's");
+}
+
+void PowerCapFlag::hold(machine::Machine& machine, Error& mistakes) const {
+  if (!cap_) {
+    return;
+  }
+  const auto cap = parse_value<Power>(*cap_);
+  if (!cap || *cap <= Power(0)) {
+    mistakes.add(
+        wrong_value("--power-cap", *cap_, cap ? "a power above 0, such as 500 W" : cap.error()));
+    return;
+  }
+  if (machine.device.memory.empty()) {
+    return;  // no machine: a mistake of its own
+  }
+  auto held = machine::with_power_cap(machine, *cap);
+  if (held) {
+    machine = std::move(*held);
+    return;
+  }
+  for (const Mistake& mistake : held.error().mistakes) {
+    mistakes.add(wrong_value("--power-cap", *cap_, mistake.expected));
+  }
+}
+
 void StepFlags::declare(Options& options) {
   options.value("--model", model_, "NAME|FILE",
                 "a name of `orrery list models`, or a Hugging Face config.json");
   options.value("--machine", machine_, "NAME|FILE", "a name of `orrery list machines`, or a file");
   options.value("--devices", devices_, "INT", "accelerators; default: what the plan needs");
+  cap_.declare(options);
+  options.value("--slice", slice_, "EXTENTS|NAME",
+                "block of a TPU pod, as 4x8x8 or v5p-512; default: the usual one of --devices");
 }
 
 StepInput StepFlags::read(Error& mistakes) const {
@@ -34,7 +67,9 @@ StepInput StepFlags::read(Error& mistakes) const {
   step.model = required("--model", model_, zoo::load_model, mistakes);
   step.machine = required("--machine", machine_, machine::load_machine, mistakes);
   topology_.lay(step.machine, mistakes);
+  cap_.hold(step.machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
+  cut(step, mistakes);
   return step;
 }
 
@@ -44,8 +79,28 @@ StepInput StepFlags::read_machine(const std::string& other, Error& mistakes) con
   StepInput step;
   step.machine = required("--machine", machine_, machine::load_alike, mistakes);
   topology_.lay(step.machine, mistakes);
+  cap_.hold(step.machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
+  cut(step, mistakes);
   return step;
+}
+
+void StepFlags::cut(StepInput& step, Error& mistakes) const {
+  if (!slice_ || step.machine.name.empty()) {
+    return;
+  }
+  auto named = machine::with_slice(step.machine, *slice_);
+  if (!named) {
+    mistakes.add(wrong_value("--slice", *slice_, named.error().mistakes.front().expected));
+    return;
+  }
+  if (step.devices > 0 && step.devices != named->devices) {
+    mistakes.add(wrong_value("--devices", std::to_string(step.devices),
+                             "the " + named->text + " of --slice, or none"));
+  }
+  step.machine = std::move(named->machine);
+  step.machine.name += " (" + named->text + ")";
+  step.devices = named->devices;
 }
 
 std::int64_t whole_number(const char* flag, const std::optional<std::string>& text,

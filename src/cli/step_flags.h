@@ -13,6 +13,20 @@
 
 namespace orrery::cli {
 
+/// --power-cap: the cap of every device of a run, instead of what the machine states.
+class PowerCapFlag {
+ public:
+  void declare(Options& options);
+  bool given() const { return cap_.has_value(); }
+  /// Mistakes: what is no power, and what the machine's devices cannot be held to.
+  void hold(machine::Machine& machine, Error& mistakes) const;
+  /// The power as it is given, of commands that read their machines later; "" without the flag.
+  std::string text() const { return cap_.value_or(""); }
+
+ private:
+  std::optional<std::string> cap_;
+};
+
 /// StepInput is what a step runs on and computes; with a Plan, all that run_step needs.
 struct StepInput {
   zoo::Model model;
@@ -20,13 +34,13 @@ struct StepInput {
   std::int64_t devices = 0;  ///< 0 = what the plan needs
 };
 
-/// --model, --machine and --devices.
+/// --model, --machine, --devices, --slice and --power-cap.
 class StepFlags {
  public:
   void declare(Options& options);
   /// --topology, of commands that simulate: what they read is laid on it.
   void declare_topology(Options& options) { topology_.declare(options); }
-  bool given() const { return model_ || machine_ || devices_ || topology_.given(); }
+  bool given() const { return model_ || machine_ || devices_ || topology_.given() || cap_.given(); }
   /// Names are those of model and machine, as they were given; "" where not.
   struct Names {
     std::string model;
@@ -42,6 +56,11 @@ class StepFlags {
   std::optional<std::string> model_;
   std::optional<std::string> machine_;
   std::optional<std::string> devices_;
+  PowerCapFlag cap_;
+  /// The machine cut to --slice, whose devices are those of the step unless --devices are given.
+  void cut(StepInput& step, Error& mistakes) const;
+
+  std::optional<std::string> slice_;
   TopologyFlag topology_;
 };
 

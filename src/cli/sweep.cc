@@ -32,6 +32,7 @@ constexpr const char* kSweepExamples =
     "Examples:\n"
     "  orrery sweep study.yaml --store study.db --csv study.csv\n"
     "  orrery sweep study.yaml --store study.db --plot plan.tp,step_time_s --out tp.svg\n"
+    "  orrery sweep study.yaml --store capped.db --power-cap 500W\n"
     "  orrery sweep study.yaml --store part3.db --shard 3/8\n"
     "  orrery sweep --merge part0.db part1.db --store study.db\n"
     "  mpirun -np 4 orrery sweep study.yaml --store study.db --mpi\n"
@@ -43,6 +44,7 @@ class Sweep : public Command {
   void declare(Options& options) override {
     options.positionals("STUDY", files_, "the study; with --merge the stores");
     options.output("--store", store_, "FILE.db", "the results: made, or gone on with");
+    cap_.declare(options);
     options.value("--threads", threads_, "INT", "default: one per processor, with --mpi one");
     options.value("--shard", shard_, "K/N", "only every N-th point from number K (0 to N-1) on");
     options.value("--limit", limit_, "INT", "run at most so many points now");
@@ -69,7 +71,7 @@ class Sweep : public Command {
     }
     sweep::Study study;
     if (files_.size() == 1) {
-      study = collect(sweep::load_study(files_.front()), mistakes);
+      study = collect(sweep::load_study(files_.front(), fixed_fields()), mistakes);
     } else {
       mistakes.add({"sweep",
                     {},
@@ -88,6 +90,12 @@ class Sweep : public Command {
   }
 
  private:
+  /// Returns what flags say of every point, by dotted name.
+  sweep::FixedFields fixed_fields() const {
+    return cap_.given() ? sweep::FixedFields{{"machine.device.power_cap", cap_.text()}}
+                        : sweep::FixedFields{};
+  }
+
   void read_shard(Error& mistakes) {
     const auto shard = shard_ ? sweep::parse_shard(*shard_) : std::optional(sweep::Shard());
     if (!shard) {
@@ -264,6 +272,7 @@ class Sweep : public Command {
 
   std::vector<std::string> files_;
   std::optional<std::string> store_;
+  PowerCapFlag cap_;
   std::optional<std::string> threads_;
   std::optional<std::string> shard_;
   std::optional<std::string> limit_;

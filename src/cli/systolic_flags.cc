@@ -233,7 +233,7 @@ Time SystolicFlags::time_of(const graph::Operator& op, const compute::SystolicCo
   const compute::SystolicArray& array = device.systolic;
   const double per_cycle = 2 * static_cast<double>(array.rows * array.cols * array.arrays);
   const double clock =
-      device.peak[static_cast<std::size_t>(op.type)].value() * device.sustained_clock / per_cycle;
+      device.peak[static_cast<std::size_t>(op.type)].value() * device.clock / per_cycle;
   return device.kernels_of(op).gemm_launch + from_seconds(cost.cycles / clock);
 }
 

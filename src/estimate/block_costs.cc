@@ -5,36 +5,8 @@
 #include <utility>
 
 #include "workload/plan/layout.h"
-#include "workload/plan/schedule_row.h"
 
 namespace orrery::estimate {
-
-plan::Plan block_key(const plan::Plan& plan) {
-  const plan::Plan plain;
-  plan::Plan key = plan;
-  if (key.order.ends_with("dp-pp")) {  // the other axes lie alike, however many stages there are
-    key.dp *= key.pp;
-    key.pp = 1;
-  }
-  key.global_batch = key.dp * key.microbatch;
-  key.batch_shares.clear();
-  key.schedule = row_of(plan.schedule).whole_backwards ? plain.schedule : plan::Schedule::zb_h1;
-  key.chunks = plain.chunks;
-  key.stage_layers = key.pp > 1 ? "auto" : "";
-  key.zero = plain.zero;
-  key.shard_params = key.shard_grads = key.shard_optimizer = 0;
-  key.reshard_after_forward = plain.reshard_after_forward;
-  key.recompute_layers = 0;
-  key.offload_optimizer = key.offload_params = plan::Offload::none;
-  key.pool_collectives = false;
-  key.offload_activations = 0;
-  key.pipeline_send = plain.pipeline_send;
-  key.overlap_p2p = key.overlap_grad_reduce = key.overlap_param_gather = false;
-  key.bucket = plain.bucket;
-  key.quantized_params = false;
-  key.dp_algorithm = plain.dp_algorithm;
-  return key;
-}
 
 BlockCosts BlockCosts::of(const zoo::Model& model, const plan::Plan& key,
                           const machine::Machine& machine, Prices& prices, Sharing sharing) {

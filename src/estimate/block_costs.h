@@ -17,13 +17,9 @@
 
 namespace orrery::estimate {
 
-/// The plan with everything that does not shape its blocks taken out: plans of one key have blocks
-/// of one cost.
-plan::Plan block_key(const plan::Plan& plan);
-
 class BlockCosts {
  public:
-  /// Requires block_key() of a checked plan, and a machine of its devices.
+  /// Requires parallel::block_key() of a checked plan, and a machine of its devices.
   static BlockCosts of(const zoo::Model& model, const plan::Plan& key,
                        const machine::Machine& machine, Prices& prices,
                        Sharing sharing = Sharing::alone);

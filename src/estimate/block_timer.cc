@@ -181,8 +181,8 @@ void BlockTimer::time_collective(const graph::Node& node, TimedStep& timed) {
                                                    .extents = where.extents,
                                                    .devices = placement_.tables().ranks},
                                                   placement_.machine(), alone);
-  timed.slows = time.alone > Time(0);
-  timed.host = host_dispatch_;
+  timed.slows = time.alone > Time(0) && !node.by_engine;
+  timed.host = node.by_engine ? Time(0) : host_dispatch_;
   timed.time = sharing_ == Sharing::together ? time_together(time, where, placement_) : time.alone;
   add_ports(timed.ports, time.on_ports);
 }

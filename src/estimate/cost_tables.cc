@@ -27,7 +27,7 @@ bool hides_exchanges(const plan::Plan& plan) {
 
 CostTables::CostTables(const zoo::Model& model, const machine::Machine& machine)
     : model_(model),
-      sites_(machine),
+      sites_(model, machine),
       crossing_(std::any_of(machine.network.begin(), machine.network.end(), is_shared)) {}
 
 Result<PlanCosts> CostTables::of(const plan::Plan& plan, Sharing sharing,
@@ -75,13 +75,13 @@ Result<Time> CostTables::kernels(const plan::Plan& plan) {
   if (!site) {
     return fail(site.error());
   }
-  plan::Plan key = block_key(plan);
+  plan::Plan key = parallel::block_key(plan);
   key.order.clear();  // kernels do not know where they run
   const auto found = kernels_.find(key);
   Time kernels = found != kernels_.end() ? found->second : Time(0);
   if (found == kernels_.end()) {
     std::vector<Time> by_kind;
-    for (const auto& block : parallel::block_kernels(model_, block_key(plan))) {
+    for (const auto& block : parallel::block_kernels(model_, parallel::block_key(plan))) {
       by_kind.emplace_back(0);
       for (const graph::Operator& kernel : block) {
         by_kind.back() += site->prices->kernel(kernel, *site->machine).alone;
@@ -107,7 +107,7 @@ const StageParts* CostTables::parts_of(const plan::Plan& plan) {
 const BlockCosts& CostTables::blocks_of(const plan::Plan& plan, const Site& site, Sharing sharing) {
   const Sharing known = crossing_ ? sharing : Sharing::alone;
   ByPlan<BlockCosts>& blocks = blocks_[index_of(known)];
-  plan::Plan key = block_key(plan);
+  plan::Plan key = parallel::block_key(plan);
   const auto found = blocks.find(key);
   if (found != blocks.end()) {
     return found->second;
@@ -151,8 +151,8 @@ const std::vector<StagePasses>& CostTables::mixed_loads(const plan::Plan& plan,
   for (std::size_t stage = 0; stage < parts.size(); ++stage) {
     const std::size_t part = devices[stage];
     if (!by_part.contains(part)) {
-      const BlockCosts blocks =
-          BlockCosts::of(model_, block_key(plan), (*site.parts)[part], (*site.part_prices)[part]);
+      const BlockCosts blocks = BlockCosts::of(model_, parallel::block_key(plan),
+                                               (*site.parts)[part], (*site.part_prices)[part]);
       by_part[part] = loader(plan, blocks, parts).all(placement_of(plan, site));
     }
     mixed_.push_back(by_part[part][stage]);

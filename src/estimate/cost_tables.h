@@ -53,7 +53,16 @@ class CostTables {
   Result<const std::vector<StageState>*> states(const plan::Plan& plan);
   /// m times the kernels of a microbatch over the stages, mean of them.
   Result<Time> kernels(const plan::Plan& plan);
+  /// Returns what a device's kernels draw above idle power in a step at the least, mean over the
+  /// stages.
+  Result<Energy> kernel_energy(const plan::Plan& plan) {
+    return sites_.energy(plan).map([&](Energy microbatch) {
+      return microbatch * static_cast<double>(plan.microbatches()) / static_cast<double>(plan.pp);
+    });
+  }
   Result<Site> site(const plan::Plan& plan) { return sites_.of(plan); }
+  /// Sites::fitted, of plans that nothing has checked.
+  Result<const machine::Machine*> fitted(const plan::Plan& plan) { return sites_.fitted(plan); }
   /// Null: none that check() accepts.
   const StageParts* parts_of(const plan::Plan& plan);
   footprint::MemoryTables& memory() { return memory_; }

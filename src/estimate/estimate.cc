@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimate/cost_tables.h"
+#include "estimate/round_interval.h"
 #include "workload/parallel/proportion.h"
 #include "workload/plan/machine_check.h"
 #include "workload/plan/shares.h"
@@ -27,7 +28,7 @@ class Estimator::Memo {
         if (!costs) {
           return fail(costs.error());
         }
-        const Interval interval = composed_interval(one, *costs);
+        const Interval interval = mean_interval(one, *costs, composed_interval(one, *costs));
         longest = interval.value >= longest.value ? interval : longest;
         return {};
       });
@@ -56,6 +57,14 @@ class Estimator::Memo {
     return least;
   }
 
+  Result<std::int64_t> hiding(const plan::Plan& plan) {
+    return check(plan)
+        .and_then([&] { return tables_.of(plan, Sharing::together); })
+        .map([&](const PlanCosts& costs) {
+          return hiding_steps(plan, costs, composed_interval(plan, costs));
+        });
+  }
+
   Result<footprint::Fullest> memory(const plan::Plan& plan) {
     if (auto checked = check(plan); !checked) {
       return fail(std::move(checked.error()));
@@ -72,7 +81,7 @@ class Estimator::Memo {
 
   Result<Time> least_of(const plan::Plan& plan, const Parts& parts) {
     return tables_.of(plan, Sharing::alone, parts).map([&](const PlanCosts& costs) {
-      return least_interval(plan, costs);
+      return least_mean(plan, costs, least_interval(plan, costs));
     });
   }
 
@@ -91,18 +100,18 @@ class Estimator::Memo {
     if (plan.batch_shares.empty() && alike_) {
       return check(plan).and_then([&] { return ask(plan, Parts()); });
     }
-    const auto site = tables_.site(plan);
-    if (!site) {
-      return fail(site.error());
+    const auto machine = tables_.fitted(plan);
+    if (!machine) {
+      return fail(machine.error());
     }
-    const plan::Plan own = parallel::in_proportion(plan, tables_.model(), *site->machine);
+    const plan::Plan own = parallel::in_proportion(plan, tables_.model(), **machine);
     if (auto checked = check(own); !checked) {
       return checked;
     }
-    for (const plan::RankClass& ranks : plan::rank_classes(own, *site->machine)) {
+    for (const plan::RankClass& ranks : plan::rank_classes(own, **machine)) {
       const plan::Plan one = plan::with_microbatches(own, ranks.microbatches);
       auto asked = check(one).and_then(
-          [&] { return ask(one, site->machine->parts.empty() ? Parts() : ranks.parts); });
+          [&] { return ask(one, (*machine)->parts.empty() ? Parts() : ranks.parts); });
       if (!asked) {
         return asked;
       }
@@ -126,6 +135,10 @@ Result<Interval> Estimator::interval(const plan::Plan& plan) {
 
 Result<Time> Estimator::lower_bound(const plan::Plan& plan) {
   return memo_->lower_bound(plan);
+}
+
+Result<std::int64_t> Estimator::hiding_local_steps(const plan::Plan& plan) {
+  return memo_->hiding(plan);
 }
 
 Result<footprint::Fullest> Estimator::memory(const plan::Plan& plan) {

@@ -43,6 +43,10 @@ class Estimator {
   /// Interval::least alone. Mistakes: the same.
   Result<Time> lower_bound(const plan::Plan& plan);
 
+  /// The fewest local_steps whose compute hides the all-reduce of co2 (round_interval.h); 1 of
+  /// plans without rounds. Mistakes: the same.
+  Result<std::int64_t> hiding_local_steps(const plan::Plan& plan);
+
   /// footprint::fullest(). Mistakes: the same.
   Result<footprint::Fullest> memory(const plan::Plan& plan);
 

@@ -69,7 +69,8 @@ Time least_step(const plan::Plan& plan, const PlanCosts& costs) {
   std::vector<Time> fills;  // by how many stages are before
   for (std::size_t s = 0; s < costs.parts.size(); ++s) {
     const StagePasses& load = costs.loads[s];
-    const StageWork work = work_of(plan, costs, s);
+    StageWork work = work_of(plan, costs, s);
+    work.all += states[s].kernels_always;
     fills.push_back(fill);
     const Time before = both_ends ? fills[std::min(s, costs.parts.size() - 1 - s)] : fill;
     const Time own = before + std::max(work.all, work.copied) * shape.microbatches;

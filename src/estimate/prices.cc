@@ -55,7 +55,8 @@ bool SameKernel::operator()(const graph::Operator& a, const graph::Operator& b) 
   return a.bytes == b.bytes && a.kind == b.kind && a.gemm == b.gemm && a.flops == b.flops &&
          a.type == b.type && a.kernels == b.kernels && a.backward == b.backward &&
          a.library == b.library && a.block_scaled == b.block_scaled &&
-         a.splits_sums == b.splits_sums && a.piece == b.piece && a.pieces == b.pieces;
+         a.splits_sums == b.splits_sums && a.piece == b.piece && a.pieces == b.pieces &&
+         a.tracking == b.tracking;
 }
 
 std::size_t CollectiveHash::operator()(const CollectiveKey& key) const {

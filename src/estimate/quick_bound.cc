@@ -5,6 +5,7 @@
 
 #include "estimate/cost_tables.h"
 #include "estimate/least_step.h"
+#include "estimate/round_interval.h"
 #include "workload/plan/schedule.h"
 
 namespace orrery::estimate {
@@ -14,7 +15,8 @@ class QuickBound::Memo {
   Memo(const zoo::Model& model, const machine::Machine& machine) : tables_(model, machine) {}
 
   Result<Time> least_time(const plan::Plan& plan) {
-    return tables_.of(plan).map([&](const PlanCosts& costs) { return least_step(plan, costs); });
+    return tables_.of(plan).map(
+        [&](const PlanCosts& costs) { return least_mean(plan, costs, least_step(plan, costs)); });
   }
 
   Result<Time> least_busy(const plan::Plan& plan) {
@@ -41,6 +43,8 @@ class QuickBound::Memo {
     return tables_.states(plan).map(
         [](const std::vector<StageState>* states) { return mean_copies(*states); });
   }
+
+  Result<Energy> least_energy(const plan::Plan& plan) { return tables_.kernel_energy(plan); }
 
   Result<Bytes> least_memory(const plan::Plan& plan) {
     const auto site = tables_.site(plan);
@@ -78,6 +82,10 @@ Result<Time> QuickBound::least_copies(const plan::Plan& plan) {
 
 Result<Time> QuickBound::least_busy(const plan::Plan& plan) {
   return memo_->least_busy(plan);
+}
+
+Result<Energy> QuickBound::least_energy(const plan::Plan& plan) {
+  return memo_->least_energy(plan);
 }
 
 Result<Bytes> QuickBound::least_memory(const plan::Plan& plan) {

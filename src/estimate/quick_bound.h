@@ -66,6 +66,10 @@ class QuickBound {
   /// optimizer's. As least_time().
   Result<Time> least_busy(const plan::Plan& plan);
 
+  /// Energy above idle power that a device's kernels draw at the least in a step, mean over the
+  /// stages, where the device has a power model. As least_time().
+  Result<Energy> least_energy(const plan::Plan& plan);
+
   /// MemoryTables::least(), of the same plans.
   Result<Bytes> least_memory(const plan::Plan& plan);
 

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,7 +15,11 @@
 #include "machine/device_groups.h"
 #include "machine/dimensions_only.h"
 #include "machine/machine.h"
+#include "workload/parallel/block_workload.h"
+#include "workload/parallel/step_clock.h"
 #include "workload/plan/plan.h"
+#include "workload/plan/plan_key.h"
+#include "workload/zoo/model.h"
 
 namespace orrery::estimate {
 
@@ -29,13 +33,39 @@ struct Site {
 class Sites {
  public:
   /// The machine may have an open outer dimension; it is cut to each plan's devices.
-  explicit Sites(machine::Machine machine) : machine_(std::move(machine)) {}
+  Sites(zoo::Model model, machine::Machine machine)
+      : model_(std::move(model)), machine_(std::move(machine)) {}
 
-  /// Valid as long as this. Mistakes: devices that the machine cannot have.
+  /// The machine as a checked plan sees it. Valid as long as this. Mistakes: devices that the
+  /// machine cannot have.
   Result<Site> of(const plan::Plan& plan) {
-    AtClocks& site = sites_[static_cast<std::size_t>(plan.clocks)];
+    const auto clocks = clocks_of(plan);
+    if (!clocks) {
+      return fail(clocks.error());
+    }
+    AtClocks& site = sites_[(*clocks)->clocks];
     auto found = site.machines.find({plan.parts, plan.devices()});
     if (found == site.machines.end()) {
+      const auto usual = fitted(plan);
+      if (!usual) {
+        return fail(usual.error());
+      }
+      machine::Machine machine = **usual;
+      set_rates(machine, (*clocks)->clocks);
+      std::vector<machine::Machine> parts = machine::by_device_group(machine);
+      found = site.machines
+                  .try_emplace({plan.parts, plan.devices()}, std::move(machine), std::move(parts))
+                  .first;
+    }
+    Fitted& own = found->second;
+    return Site{&own.whole, &site.prices, &own.parts, &own.part_prices};
+  }
+
+  /// The machine with the plan's devices and the clocks of the usual mix of kernels. As of().
+  Result<const machine::Machine*> fitted(const plan::Plan& plan) {
+    const std::pair<std::string, std::int64_t> size{plan.parts, plan.devices()};
+    auto found = usual_.find(size);
+    if (found == usual_.end()) {
       if (auto known = machine::check_dimensions_only(machine_, "estimate"); !known) {
         return fail(std::move(known.error()));
       }
@@ -46,21 +76,61 @@ class Sites {
       if (!fitted) {
         return fail(std::move(fitted.error()));
       }
-      if (plan.clocks == plan::Clocks::boost) {
-        *fitted = machine::at_boost(std::move(*fitted));
-      }
-      std::vector<machine::Machine> parts = machine::by_device_group(*fitted);
-      found = site.machines
-                  .try_emplace({plan.parts, plan.devices()}, std::move(*fitted), std::move(parts))
-                  .first;
+      found = usual_.emplace(size, std::move(*fitted)).first;
     }
-    Fitted& own = found->second;
-    return Site{&own.whole, &site.prices, &own.parts, &own.part_prices};
+    return &found->second;
+  }
+
+  /// Returns what a microbatch's kernels draw above idle power (parallel::set_clocks). As of().
+  Result<Energy> energy(const plan::Plan& plan) {
+    return clocks_of(plan).map([](const StepClocks* step) { return step->energy; });
   }
 
   const machine::Machine& machine() const { return machine_; }
 
  private:
+  /// Rates that are left of the kernel tables', by device group.
+  using Clocks = std::vector<double>;
+  struct StepClocks {
+    Clocks clocks{};
+    Energy energy{0};
+  };
+
+  static constexpr std::size_t kMostPlans = 65'536;
+
+  /// The clocks of the step of a checked plan, found once for all that have its blocks. Valid until
+  /// the next question.
+  Result<const StepClocks*> clocks_of(const plan::Plan& plan) {
+    plan::Plan key = parallel::block_key(plan);
+    key.order.clear();  // kernels do not know where they run
+    const auto known = clocks_.find(key);
+    if (known != clocks_.end()) {
+      return &known->second;
+    }
+    const auto usual = fitted(plan);
+    if (!usual) {
+      return fail(usual.error());
+    }
+    machine::Machine machine = **usual;
+    if (plan.clocks == plan::Clocks::boost) {
+      machine = machine::at_boost(std::move(machine));
+    }
+    StepClocks step{.energy = parallel::set_clocks(machine, model_, plan)};
+    for (const machine::Machine& part : machine::by_device_group(machine)) {
+      step.clocks.push_back(part.device.clock);
+    }
+    if (clocks_.size() == kMostPlans) {
+      clocks_.clear();
+    }
+    return &clocks_.emplace(std::move(key), std::move(step)).first->second;
+  }
+
+  static void set_rates(machine::Machine& machine, const Clocks& clocks) {
+    std::size_t part = 0;
+    machine::change_devices(machine,
+                            [&](compute::Device& device) { device.clock = clocks[part++]; });
+  }
+
   struct Fitted {
     Fitted(machine::Machine machine, std::vector<machine::Machine> of_parts)
         : whole(std::move(machine)), parts(std::move(of_parts)), part_prices(parts.size()) {}
@@ -73,8 +143,11 @@ class Sites {
     Prices prices;
     std::map<std::pair<std::string, std::int64_t>, Fitted> machines;  // by parts and devices
   };
+  zoo::Model model_;
   machine::Machine machine_;
-  std::array<AtClocks, kNames<plan::Clocks>.size()> sites_;
+  std::map<std::pair<std::string, std::int64_t>, machine::Machine> usual_;  // by parts and devices
+  std::map<Clocks, AtClocks> sites_;
+  std::unordered_map<plan::Plan, StepClocks, plan::PlanHash> clocks_;  // never iterated over
 };
 
 }  // namespace orrery::estimate

@@ -10,6 +10,8 @@
 #include "workload/parallel/block_workload.h"
 #include "workload/plan/data_axes.h"
 #include "workload/plan/layout.h"
+#include "workload/plan/low_bandwidth.h"
+#include "workload/plan/rounds.h"
 
 namespace orrery::estimate {
 namespace {
@@ -18,6 +20,9 @@ namespace {
 struct Lanes {
   Time once{0};
   Time always{0};
+  Time apart{0};         ///< of always: on another axis
+  Time kernels_once{0};  ///< that quantise and copy
+  Time kernels_always{0};
   PortTimes once_ports{};
   PortTimes always_ports{};
 };
@@ -51,6 +56,9 @@ class StateCosts {
     const auto add = [](Lanes& sum, const Lanes& more) {
       sum.once += more.once;
       sum.always += more.always;
+      sum.apart += more.apart;
+      sum.kernels_once += more.kernels_once;
+      sum.kernels_always += more.kernels_always;
       add_ports(sum.once_ports, more.once_ports);
       add_ports(sum.always_ports, more.always_ports);
     };
@@ -84,12 +92,18 @@ class StateCosts {
                      .reduced = reduced[busiest].once,
                      .reduced_always = reduced[busiest].always,
                      .gathered = gathered[busiest].once,
-                     .gathered_always = gathered[busiest].always};
+                     .gathered_always = gathered[busiest].always,
+                     .gathered_apart = gathered[busiest].apart};
     for (const auto& lanes : {reduced, gathered}) {
       for (const Lanes& one : lanes) {
         add_ports(state.once, one.once_ports);
         add_ports(state.always, one.always_ports);
+        state.finish += one.kernels_once;
+        state.kernels_always += one.kernels_always;
       }
+    }
+    if (plan::runs_rounds(plan_)) {
+      add_round(share.local, state);
     }
     return state;
   }
@@ -136,9 +150,20 @@ class StateCosts {
     const Bytes gradients = graph::bytes_of(plan_.grad_reduce_type, parameters);
     for (const plan::GradientHop& hop : plan::gradient_hops(plan_, owner)) {
       PortTimes& ports = hop.every_microbatch ? lanes.always_ports : lanes.once_ports;
-      const Time time = price(hop.axis, hop.kind, gradients / hop.divisor, ports);
       Time& longest = hop.every_microbatch ? lanes.always : lanes.once;
-      longest = std::max(longest, time);
+      const Bytes whole = gradients / hop.divisor;
+      if (!plan_.quantized_reduce || hop.kind != graph::CollectiveKind::reduce_scatter) {
+        longest = std::max(longest, price(hop.axis, hop.kind, whole, ports));
+        continue;
+      }
+      Time& kernels = hop.every_microbatch ? lanes.kernels_always : lanes.kernels_once;
+      for (const plan::ReduceHop& part : plan::reduce_hops(plan_, hop.axis, ranks(hop.axis))) {
+        const Bytes own = whole / part.divisor;
+        const Bytes sent = plan::quantized_reduce_bytes(plan_, own);
+        longest =
+            std::max(longest, price(part.axis, graph::CollectiveKind::all_to_all, sent, ports));
+        kernels += kernel(own + sent) + kernel(sent + own / part.ranks);
+      }
     }
     return lanes;
   }
@@ -149,11 +174,28 @@ class StateCosts {
     if (!hop || plan_.quantization != plan::Quantization::none) {
       return {};
     }
-    const Bytes stored = graph::bytes_of(plan_.compute_type, parameters);
+    const Bytes whole = graph::bytes_of(plan_.compute_type, parameters) / hop->divisor;
+    const Bytes sent = plan_.quantized_gather ? plan::quantized_gather_bytes(plan_, whole) : whole;
     PortTimes ports{};
-    const Time time =
-        price(hop->axis, graph::CollectiveKind::all_gather, stored / hop->divisor, ports);
+    const Time time = price(hop->axis, graph::CollectiveKind::all_gather, sent, ports);
     Lanes lanes;
+    const plan::Axis back = plan::backward_gather_axis(plan_, hop->axis);
+    if (plan_.quantized_gather) {
+      const int passes = plan_.reshard_after_forward ? 2 : 1;
+      lanes.kernels_always = kernel((whole + sent) / ranks(hop->axis)) +
+                             kernel(whole + sent) * passes +
+                             (passes > 1 ? kernel((whole + sent) / ranks(back)) : Time(0));
+    }
+    if (back != hop->axis) {
+      lanes.kernels_always += kernel(2 * whole / plan_.secondary_shard);
+      PortTimes near{};
+      const Time again = price(back, graph::CollectiveKind::all_gather, sent, near);
+      lanes.always = time + again;
+      lanes.apart = std::min(time, again);
+      lanes.always_ports = ports;
+      add_ports(lanes.always_ports, near);
+      return lanes;
+    }
     if (plan_.zero < 3 || !plan_.reshard_after_forward) {
       lanes.once = time;
       lanes.once_ports = ports;
@@ -162,6 +204,53 @@ class StateCosts {
       add_ports(lanes.always_ports, ports, 2);
     }
     return lanes;
+  }
+
+  /// The end of a round, for `own` parameters of a worker on a rank.
+  void add_round(std::int64_t own, StageState& state) {
+    const plan::OuterBytes bytes = plan::outer_bytes(plan_);
+    const std::int64_t shards = plan_.shard_outer ? plan::workers(plan_) : 1;
+    for (const Bytes read_or_written :
+         {bytes.pack * own, bytes.gap * own, bytes.update * (own / shards), bytes.apply * own}) {
+      state.outer += kernel(read_or_written, graph::OperatorKind::optimizer);
+    }
+    const auto kind = plan_.shard_outer ? graph::CollectiveKind::reduce_scatter
+                                        : graph::CollectiveKind::all_reduce;
+    PortTimes ports{};
+    state.averaged = plan_.data_parallel_update == plan::DataParallelUpdate::co2
+                         ? price_beside(kind, bytes.sent * own)
+                         : price(plan::Axis::outer, kind, bytes.sent * own, ports);
+    if (plan_.shard_outer) {
+      state.shared_outer =
+          price(plan::Axis::outer, graph::CollectiveKind::all_gather, bytes.sent * own, ports);
+    }
+  }
+
+  /// The price of an average that runs beside steps.
+  Time price_beside(graph::CollectiveKind kind, Bytes bytes) {
+    Communicator& where = placement_.communicator(graph::GroupIndex(plan::Axis::outer));
+    CollectiveTime time;
+    time.phases = collective::plan_collective(
+        kind, bytes, where.extents,
+        plan::algorithms_of(plan_)[graph::GroupIndex(plan::Axis::outer)],
+        machine::beside_steps(machine_));
+    time.alone = collective::total_time(time.phases);
+    return sharing_ == Sharing::together ? time_together(time, where, placement_) : time.alone;
+  }
+
+  std::int64_t ranks(plan::Axis axis) { return plan::layout_of(plan_).size(axis); }
+
+  /// A kernel that memory alone limits.
+  Time kernel(Bytes bytes, graph::OperatorKind kind = graph::Operator().kind) {
+    return bytes > Bytes(0) ? prices_
+                                  .kernel({.name = {},
+                                           .kind = kind,
+                                           .type = graph::DataType::fp32,
+                                           .gemm = {},
+                                           .bytes = bytes},
+                                          machine_)
+                                  .alone
+                            : Time(0);
   }
 
   /// The price of one buffer: no faster in pieces.

@@ -27,8 +27,13 @@ struct StageState {
   Time reduced_always{0};  ///< the same for every microbatch
   Time gathered{0};        ///< parameters, once a step
   Time gathered_always{0};
-  PortTimes once{};    ///< reductions of a step, and gathers ahead of it
-  PortTimes always{};  ///< of every microbatch
+  Time gathered_apart{0};  ///< of gathered_always, what another axis carries beside it at the least
+  Time kernels_always{0};  ///< that quantise and copy what travels, every microbatch
+  Time outer{0};           ///< kernels at the end of a round (plan/rounds.h)
+  Time averaged{0};        ///< the all-reduce of a round, or its reduce-scatter
+  Time shared_outer{0};    ///< the gather after it, with shard_outer
+  PortTimes once{};        ///< reductions of a step, and gathers ahead of it
+  PortTimes always{};      ///< of every microbatch
 
   /// Gradients over the step: what is added every microbatch and what is once run beside each
   /// other, on different axes.
@@ -36,7 +41,7 @@ struct StageState {
     return std::max(reduced, reduced_always * microbatches);
   }
   Time lane(std::int64_t microbatches) const {
-    return reduction(microbatches) + gathered + gathered_always * microbatches;
+    return reduction(microbatches) + gathered + (gathered_always - gathered_apart) * microbatches;
   }
 };
 

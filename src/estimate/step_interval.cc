@@ -114,8 +114,9 @@ class Composition {
       const plan::ModelPart& part = costs_.parts[stage][c];
       const Time gathers = state.gathered_always * (share(stage, c) / 2);
       const Time reductions = state.reduced_always * share(stage, c);
-      const Time forward = pass_time(chunk.forward, gathers, Time(0), load);
-      const Time backward = pass_time(chunk.backward, gathers, reductions, load);
+      const Time kernels = state.kernels_always * (share(stage, c) / 2);
+      const Time forward = kernels + pass_time(chunk.forward, gathers, Time(0), load);
+      const Time backward = kernels + pass_time(chunk.backward, gathers, reductions, load);
       const Time weights = weight_time(chunk);
       PieceTimes& piece = pieces.emplace_back();
       piece.forward = copied(forward, chunk, part, false);

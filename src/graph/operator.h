@@ -63,6 +63,7 @@ enum class OperatorKind : std::uint8_t {
   embedding,
   loss,
   optimizer,
+  accumulate,
   permute,
   convolution,
   scan,
@@ -80,6 +81,7 @@ constexpr auto named_values(OperatorKind) {
       {OperatorKind::embedding, "embedding", "gather of rows, or scatter-add backward"},
       {OperatorKind::loss, "loss", "cross entropy over the vocabulary; memory bound"},
       {OperatorKind::optimizer, "optimizer", "streams parameters, gradients and states"},
+      {OperatorKind::accumulate, "accumulate", "gradients into a buffer of sums; memory bound"},
       {OperatorKind::permute, "permute", "rows of tokens to experts, or back; memory bound"},
       {OperatorKind::convolution, "convolution", "causal, depthwise (Mamba); memory bound"},
       {OperatorKind::scan, "scan", "chunked state-space scan (Mamba-2) on the matrix units"},
@@ -113,6 +115,14 @@ constexpr Flops flops_of(const GemmShape& s) {
                static_cast<double>(s.n) * static_cast<double>(s.k));
 }
 
+/// Tracking says how engines move the tiles of a product in N pieces while it runs, of whose result
+/// every rank sends N-1 N-ths and receives as many.
+enum class Tracking : std::uint8_t {
+  none,    ///< nothing does, or kernels
+  shared,  ///< the product and the engines share the memory's bandwidth
+  first,   ///< the memory serves the product first
+};
+
 struct Operator {
   std::string name;  ///< "qkv_gemm", "softmax_backward"
   OperatorKind kind = OperatorKind::elementwise;
@@ -125,7 +135,7 @@ struct Operator {
   int kernels = 1;        ///< launches; each costs one host dispatch, unless captured
   bool captured = false;  ///< part of a graph (CUDA graph) that the host launches as one
   int layer = -1;         ///< as Node::layer
-  bool backward = false;  ///< of fused attention: its backward kernel, which is slower per FLOP
+  bool backward = false;  ///< a kernel of the backward pass, which may be slower than a forward's
   AttentionLibrary library = AttentionLibrary::any;  ///< of fused attention
   bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K (DeepSeek-V3's, mxfp8)
   /// Fused attention has this many heads of keys, of all sequences; 0: gemm.batch.
@@ -145,6 +155,7 @@ struct Operator {
   /// bytes the piece's; the first piece has the launch. Of products and of what has a duration.
   std::int32_t piece = 0;
   std::int32_t pieces = 1;
+  Tracking tracking = Tracking::none;  ///< of a product in pieces: what engines do beside it
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

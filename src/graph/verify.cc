@@ -69,7 +69,9 @@ bool slower_with_others(const Operator& op) {
 
 /// Times of other kernels depend on their bytes, of which a piece has only its own.
 bool may_be_in_pieces(const Operator& op) {
-  return op.pieces == 1 || is_divisible(op);
+  const bool product = op.kind == OperatorKind::gemm || op.kind == OperatorKind::grouped_gemm;
+  return op.pieces == 1 ? op.tracking == Tracking::none
+                        : is_divisible(op) && (op.tracking == Tracking::none || product);
 }
 
 bool is_message(const Node& node) {
@@ -108,6 +110,8 @@ void check_node(const Place& place, Mistakes& mistakes) {
                    "goes on with another copy but is none");
   mistakes.require(!node.by_engine || node.kind == Node::Kind::collective, place,
                    "is moved by an engine but is no collective");
+  mistakes.require(!node.background || node.kind == Node::Kind::collective, place,
+                   "runs beside whole steps but is no collective");
   mistakes.require(node.bytes >= Bytes(0) && !node.bytes.is_overflow(), place,
                    "has a negative or overflowing size");
   mistakes.require(

@@ -148,6 +148,8 @@ struct Node {
   /// A collective that a DMA engine moves once what it waits for is done: concurrent kernels lose
   /// to it what they lose to a message, and the host does not dispatch it.
   bool by_engine = false;
+  /// A collective that runs beside whole training steps, at the network's background_share.
+  bool background = false;
   bool host_sync = false;  ///< the host waits for this node before it issues further kernels
   /// Nodes of this template that must be complete; all earlier in the list. What tensors and the
   /// order of the own stream imply is among them or follows from them.

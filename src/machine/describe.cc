@@ -50,11 +50,17 @@ void add_device(const compute::Device& device, const std::string& path, Fields& 
       fields.emplace_back(fmt::format("{}.peak.{}", path, type.name), to_string(peak));
     }
   }
+  if (device.power_model.known()) {
+    add(device.power_model, path + ".power_model", fields);
+  }
   compute::model_map(device, [&](const auto& map) {
     add(map, fmt::format("{}.{}", path, name_of(device.model)), fields);
   });
   for (const compute::MemoryTier& tier : device.memory) {
     add(tier, fmt::format("{}.memory.{}", path, tier.name), fields);
+  }
+  if (device.tracker) {
+    add(*device.tracker, path + ".tracker", fields);
   }
   add(device.kernels, path + ".kernels", fields);
   for (const auto& [format, kernels] : device.format_kernels) {
@@ -145,6 +151,11 @@ std::string origin_of(const Machine& machine, const std::string& field) {
     }
     prefix.resize(dot);
   }
+}
+
+std::string origin_word(const Machine& machine, const std::string& field) {
+  const std::string origin = origin_of(machine, field);
+  return origin.empty() ? "not stated" : origin.substr(0, origin.find_first_of(":; "));
 }
 
 std::string describe(const Machine& machine) {

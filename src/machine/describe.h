@@ -16,6 +16,9 @@ std::vector<std::pair<std::string, std::string>> fields_of(const Machine& machin
 /// Origin of a field: that of its longest prefix in Machine::origins, or "".
 std::string origin_of(const Machine& machine, const std::string& field);
 
+/// Returns the first word of that origin ("measured", "fitted", "inferred"), "not stated" without.
+std::string origin_word(const Machine& machine, const std::string& field);
+
 /// The table of `orrery show machine`: field, value and the number of its origin, origins below.
 std::string describe(const Machine& machine);
 

@@ -7,7 +7,9 @@
 #include <cassert>
 #include <utility>
 
+#include "base/format.h"
 #include "base/split.h"
+#include "machine/compute/clock.h"
 
 namespace orrery::machine {
 namespace {
@@ -24,6 +26,13 @@ std::vector<std::string> split_names(const std::string& names) {
 }
 
 /// Weighed by devices; exactly the value where all have the same.
+double number_of(double value) {
+  return value;
+}
+double number_of(auto value) {
+  return value.value();
+}
+
 template <class T>
 T mean_of(const std::vector<DeviceGroup>& parts, const auto& value) {
   const T first = value(parts.front().device);
@@ -35,7 +44,7 @@ T mean_of(const std::vector<DeviceGroup>& parts, const auto& value) {
   double sum = 0;
   double devices = 0;
   for (const DeviceGroup& part : parts) {
-    const double one = value(part.device).value();
+    const double one = number_of(value(part.device));
     if (one <= 0) {
       return T(0);
     }
@@ -108,6 +117,7 @@ compute::Device mean_device(const std::vector<DeviceGroup>& parts) {
     device.peak[type] =
         mean_of<FlopRate>(parts, [&](const compute::Device& one) { return one.peak[type]; });
   }
+  device.clock = mean_of<double>(parts, [](const compute::Device& one) { return one.clock; });
   device.power = mean_of<Power>(parts, [](const compute::Device& one) { return one.power; });
   device.idle_power =
       mean_of<Power>(parts, [](const compute::Device& one) { return one.idle_power; });
@@ -151,6 +161,41 @@ std::string device_group_names(const Machine& machine) {
 
 Machine at_boost(Machine machine) {
   change_devices(machine, [](compute::Device& device) { device = compute::at_boost(device); });
+  return machine;
+}
+
+Result<Machine> with_power_cap(Machine machine, Power cap) {
+  Error mistakes;
+  bool inferred = false;
+  change_devices(machine, [&](compute::Device& device) {
+    const Power idle = device.idle_power;
+    std::string expected;
+    if (compute::is_unknown(device.power)) {
+      expected = fmt::format("no cap: {} states no power", device.name);
+    } else if (cap > device.power) {
+      expected = fmt::format("at most the {} of {}", to_string(device.power), device.name);
+    } else if (device.power_model.regulated * cap.value() <= idle.value()) {
+      expected =
+          fmt::format("above the {} that {} draws when it is idle", to_string(idle), device.name);
+    }
+    if (!expected.empty()) {
+      mistakes.add({{}, "power_cap", to_string(cap), std::move(expected)});
+      return;
+    }
+    if (!device.power_model.known()) {
+      inferred = true;
+      device.power_model = compute::inferred_power_model(device);
+      device.sustained_clock = 1;
+    }
+    device.power_cap = cap;
+    compute::set_usual_clock(device);
+  });
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  if (inferred) {
+    machine.origins["device.power_model"] = "inferred: an H200's by design power";
+  }
   return machine;
 }
 

@@ -60,6 +60,12 @@ void change_devices(Machine& machine, const Change& change) {
 /// With every device as fast as at first (compute/rates.h).
 Machine at_boost(Machine machine);
 
+/// With every device under a power cap, at the clocks of the usual mix of kernels. Mistakes (field
+/// "power_cap"): a device that states no design power, a cap above it or at or below what the
+/// device draws when it is idle. A device without a power model has the inferred one then
+/// (compute/clock.h), and its origin says so.
+Result<Machine> with_power_cap(Machine machine, Power cap);
+
 /// Whether every device is the same. `who` knows one sort only. Mistakes: a machine with device
 /// groups.
 Result<void> check_alike(const Machine& machine, std::string_view who);

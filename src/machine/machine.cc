@@ -92,6 +92,8 @@ topology::NetworkDimension read_dimension(Reader& machine, const ConfigNode& nod
   read.require(dimension.bandwidth > Bandwidth(0), "bandwidth", "a rate above 0");
   read.require(dimension.send_efficiency > 0 && dimension.send_efficiency <= 1, "send_efficiency",
                kShare);
+  read.require(dimension.background_share > 0 && dimension.background_share <= 1,
+               "background_share", kShare);
   for (const auto& [name, list] : topology::kProtocolLists) {
     dimension.*list = read_protocols(read, std::string(name));
   }
@@ -221,6 +223,14 @@ Result<Machine> load_machine(const std::string& name_or_path) {
   }
   auto node = load_config(*path);
   return node ? parse_machine(*node) : fail(std::move(node.error()));
+}
+
+Machine beside_steps(Machine machine) {
+  for (topology::NetworkDimension& dimension : machine.network) {
+    dimension.bandwidth = dimension.bandwidth * dimension.background_share;
+    dimension.node_bandwidth = dimension.node_bandwidth * dimension.background_share;
+  }
+  return machine;
 }
 
 }  // namespace orrery::machine

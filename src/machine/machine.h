@@ -51,15 +51,16 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///   device: {name, units, peak: {bf16: 312 TFLOP/s, ...}, memory: [{name, capacity, bandwidth,
 ///            latency, energy_per_byte}, ...], power, idle_power, price_per_hour, overlap_units,
 ///            overlap_memory, overlap_send_units, framework_memory, communicator_memory, kernels,
-///            model, systolic: {rows, cols, dataflow, arrays, input_sram, filter_sram, output_sram,
-///            mac_energy, sram_energy}}
+///            tracker: {contention, rereads, read_saving}, model, systolic: {rows, cols, dataflow,
+///            arrays, input_sram, filter_sram, output_sram, mac_energy, sram_energy}}
 ///   parts: [{name, devices, device: {as device}, or the name of a machine whose device it is},
 ///            ...] instead of device: that many devices each, in the order of ranks; the network
 ///            is one for all
 ///   network: [{name, kind, size or shape, granule, bandwidth, latency, message_overhead,
-///            send_efficiency, energy_per_byte, nic, through, node_bandwidth, bandwidth_by_peers:
-///            [{peers, share}, ...], protocols: [{name, launch, step_latency, efficiency,
-///            local_copy}, ...], in_switch: [as protocols], exchange: [as protocols]}, ...]
+///            send_efficiency, background_share, energy_per_byte, nic, through, node_bandwidth,
+///            bandwidth_by_peers: [{peers, share}, ...], protocols: [{name, launch, step_latency,
+///            efficiency, local_copy}, ...], in_switch: [as protocols], exchange: [as
+///            protocols]}, ...]
 ///   topology: a network of links (`fat_tree:k=8`) or a file of one, or {links, routing, seed}:
 ///            what messages pass under the network models fifo and flow; device d is its host d,
 ///            and it has as many hosts as the dimensions have devices, or more
@@ -82,6 +83,12 @@ Result<Machine> parse_machine(const ConfigNode& node);
 Result<Machine> load_machine(const std::string& name_or_path);
 /// The machine's file again, every field written out; parse_machine reads it back equal.
 std::string to_yaml(const Machine& machine);
+
+/// The network as collectives find it that run beside whole training steps, such as the averages of
+/// workers that do not wait for them: bandwidth x background_share in every dimension.
+///
+/// Ignores: networks that move messages one by one (simulate/networks.cc) know no such share.
+Machine beside_steps(Machine machine);
 
 /// The machine with exactly `devices` devices: expand_shapes, then whole inner dimensions and as
 /// much of the next one as is needed (4 GPUs are half of an 8-GPU node; 64 are 8 nodes); unused

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "machine/compute/clock.h"
 #include "machine/compute/decode_tiles.h"
 #include "machine/read_bounds.h"
 #include "machine/read_model.h"
@@ -25,8 +26,12 @@ compute::KernelCoefficients read_coefficients(Reader& read, compute::KernelCoeff
       const double value = kernels.*member;
       if (name == "last_level_speedup") {
         read.require(value >= 1, name, "a number of at least 1: caches are faster than memory");
+      } else if (compute::is_optional_share(name)) {
+        read.require(value >= 0 && value <= 1, name, "a share from 0, as the usual one, to 1");
       } else if (name.ends_with("_share")) {
         read.require(value > 0 && value <= 1, name, kShare);
+      } else if (name.starts_with("odd_rows") || name == "uneven_rows") {
+        read.require(value >= 1, name, "a number of at least 1: such rows take longer");
       } else {
         read.require(value >= 0, name, "a number not below 0");
       }
@@ -56,6 +61,41 @@ void read_kernels(Reader& read_device, compute::Device& device) {
   read_device.absorb(read.finish(0));
 }
 
+/// Draws more at full clock the more it does, and less at rest than its cap allows.
+void check_power(Reader& read, const compute::Device& device) {
+  const Power cap = compute::cap_of(device);
+  read.require(device.power_cap <= device.power, "power_cap", "at most the device's power");
+  read.require(device.idle_power <= cap || compute::is_unknown(cap), "idle_power",
+               compute::is_unknown(device.power_cap) ? "at most the device's power"
+                                                     : "at most the device's power_cap");
+  read.require(device.sustained_clock > 0 && device.sustained_clock <= 1, "sustained_clock",
+               "a share above 0 and at most 1");
+  const double target = device.power_model.regulated * cap.value();
+  read.require(!device.power_model.known() || device.idle_power.value() < target, "idle_power",
+               fmt::format("below {:.6g} W, at which the power cap is held: no clock is low enough",
+                           target));
+}
+
+void read_power_model(Reader& read_device, compute::Device& device) {
+  const ConfigNode* node = read_device.child("power_model", false);
+  if (node == nullptr) {
+    return;
+  }
+  Reader read(*node);
+  compute::PowerModel& model = device.power_model;
+  require_given(read, {"gemm_power"});
+  read_bounded_fields(read, model);
+  read.require(model.gemm_power > Power(0), "gemm_power", "a power above 0");
+  read.require(model.full_clock_rate > 0 && model.full_clock_rate <= 4, "full_clock_rate",
+               "a number above 0 and at most 4");
+  read.require(model.table_clock > 0 && model.table_clock <= 1, "table_clock", kShare);
+  read.require(model.regulated > 0 && model.regulated <= 1, "regulated", kShare);
+  read.require(model.power_exponent >= 1 && model.power_exponent <= 4, "power_exponent",
+               "a number from 1 to 4");
+  read_device.require(device.power > Power(0), "power", "the design power, which holds the clock");
+  read_device.absorb(read.finish(0));
+}
+
 void read_peak(Reader& device, std::array<FlopRate, graph::kDataTypeCount>& rates) {
   const ConfigNode* node = device.child("peak", true);
   if (node == nullptr) {
@@ -72,6 +112,22 @@ void read_peak(Reader& device, std::array<FlopRate, graph::kDataTypeCount>& rate
   device.require(node->kind != ConfigNode::Kind::map || !node->fields.empty(), "peak",
                  "a rate for at least one of " + all_names<graph::DataType>());
   device.absorb(read.finish(0));
+}
+
+void read_tracker(Reader& read_device, compute::Device& device) {
+  const ConfigNode* node = read_device.child("tracker", false);
+  if (node == nullptr) {
+    return;
+  }
+  Reader read(*node);
+  compute::Tracker tracker;
+  read_bounded_fields(read, tracker);
+  read.require(tracker.contention >= 0 && tracker.contention <= 10, "contention",
+               "a factor from 0 to 10");
+  read.require(tracker.rereads >= 1 && tracker.rereads <= 1e3, "rereads", "a factor of 1 or more");
+  read.require(tracker.read_saving >= 1 && tracker.read_saving <= 1e3, "read_saving",
+               "a factor of 1 or more");
+  device.tracker = read_device.absorb(read.finish(tracker));
 }
 
 compute::MemoryTier read_tier(Reader& device, const ConfigNode& node,
@@ -100,10 +156,8 @@ compute::Device read_device(Reader& machine, const ConfigNode& node) {
                                     std::pair{"overlap_send_units", device.overlap_send_units}}) {
     read.require(share >= 0 && share < 1, name, "a share of at least 0 and below 1");
   }
-  read.require(device.sustained_clock > 0 && device.sustained_clock <= 1, "sustained_clock",
-               "a share above 0 and at most 1");
-  read.require(device.idle_power <= device.power || compute::is_unknown(device.power), "idle_power",
-               "at most the device's power");
+  read_power_model(read, device);
+  check_power(read, device);
   read_peak(read, device.peak);
   std::set<std::string> names;
   for (const ConfigNode* tier : read.take_items("memory", true)) {
@@ -111,7 +165,9 @@ compute::Device read_device(Reader& machine, const ConfigNode& node) {
   }
   read.require(!device.memory.empty(), "memory", "at least one memory tier");
   read_kernels(read, device);
+  read_tracker(read, device);
   read_model(read, device);
+  compute::set_usual_clock(device);
   return machine.absorb(read.finish(device));
 }
 

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "machine/device_groups.h"
 #include "machine/machine.h"
+#include "machine/slice.h"
 
 namespace orrery::machine {
 namespace {
@@ -25,7 +27,8 @@ std::int64_t usable_part(const topology::NetworkDimension& dimension, std::int64
   return dimension.size;
 }
 
-/// `count` of the devices of a dimension, with the links that remain between them.
+}  // namespace
+
 void cut(topology::NetworkDimension& dimension, std::int64_t count) {
   const std::int64_t size = dimension.size;
   dimension.size = count;
@@ -45,6 +48,8 @@ void cut(topology::NetworkDimension& dimension, std::int64_t count) {
     dimension.bandwidth = dimension.bandwidth * 0.5;
   }
 }
+
+namespace {
 
 /// The first so many devices of the device groups.
 Result<void> cut_parts(Machine& machine, std::int64_t devices) {
@@ -142,6 +147,9 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
   }
   if (auto cut = cut_parts(machine, devices); !cut) {
     return fail(std::move(cut.error()));
+  }
+  if (const std::vector<std::int64_t> slice = usual_slice(machine, devices); !slice.empty()) {
+    machine = cut_to_slice(std::move(machine), slice);
   }
   machine = expand_shapes(std::move(machine));
   std::int64_t rest = devices;  // in units of whole dimensions inside

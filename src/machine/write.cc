@@ -46,12 +46,18 @@ std::string write_device(const compute::Device& device) {
       text += fmt::format("    {}: {}\n", type.name, exact_text(peak));
     }
   }
+  if (device.power_model.known()) {
+    text += "  power_model:\n" + write_fields(device.power_model, 4);
+  }
   compute::model_map(device, [&](const auto& map) {
     text += fmt::format("  model: {0}\n  {0}:\n", name_of(device.model)) + write_fields(map, 4);
   });
   text += "  memory:\n";
   for (const compute::MemoryTier& tier : device.memory) {
     text += write_fields(tier, 6, "- ");
+  }
+  if (device.tracker) {
+    text += "  tracker:\n" + write_fields(*device.tracker, 4);
   }
   text += "  kernels:\n" + write_fields(device.kernels, 4);
   for (const auto& [format, kernels] : device.format_kernels) {

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "report/report.h"
 #include "study/energy.h"
+#include "study/tensor_overlap.h"
 
 namespace orrery::report {
 namespace {
@@ -53,6 +55,16 @@ void add_memory(Columns& columns, const study::Run& run) {
   columns.add("fits", value_text(run.fits));
 }
 
+void add_overlap(Columns& columns, const study::Run& run) {
+  const std::optional<study::StepOverlap> overlap = study::overlap_of(run);
+  const auto bytes = [&](const study::TileAccesses study::StepOverlap::*accesses) {
+    return overlap ? fmt::format("{}", ((*overlap).*accesses).total()) : std::string();
+  };
+  columns.add("overlap_tensor.hypothetical", overlap ? overlap->hypothetical : std::string());
+  columns.add("overlap_tensor.unfused_bytes.total", bytes(&study::StepOverlap::unfused));
+  columns.add("overlap_tensor.fused_bytes.total", bytes(&study::StepOverlap::fused));
+}
+
 }  // namespace
 
 std::string csv_report(const study::Run& run) {
@@ -81,6 +93,7 @@ std::string csv_report(const study::Run& run) {
                 to_seconds(breakdown.hidden[group]));
   }
   add_memory(columns, run);
+  add_overlap(columns, run);
   const auto energy = study::energy_of(run);
   const auto cost = study::cost_of(run);
   columns.add("energy.per_step_j", energy ? fmt::format("{}", energy->total().value()) : "");

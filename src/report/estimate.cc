@@ -26,7 +26,7 @@ std::string estimate_table(const std::string& title, const study::StepEstimate& 
   text += fmt::format("  {:<34}{} of {}: {}\n", "memory of the fullest stage",
                       to_string(estimate.memory), to_string(estimate.capacity),
                       estimate.fits ? "fits" : "does not fit");
-  return text;
+  return estimate.hypothetical.empty() ? text : text + "  " + estimate.hypothetical + "\n";
 }
 
 std::string estimate_json(const study::StepEstimate& estimate) {
@@ -45,6 +45,9 @@ std::string estimate_json(const study::StepEstimate& estimate) {
     json.key("memory_bytes").value(estimate.memory.value());
     json.key("capacity_bytes").value(estimate.capacity.value());
     json.key("fits").value(estimate.fits);
+    if (!estimate.hypothetical.empty()) {
+      json.key("hypothetical").value(estimate.hypothetical);
+    }
     json.end_object();
   }
   return text + "\n";

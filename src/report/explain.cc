@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "workload/plan/tensor_overlap.h"
 
 namespace orrery::report {
 namespace {
@@ -36,6 +37,11 @@ class ExplanationText {
     const study::WorkloadRun& run = all_.run;
     line("{} on {} x {} ({}), network {}", run.name, run.devices, run.machine.device.name,
          run.machine.name, name_of(run.network));
+    const std::string note =
+        all_.plan ? plan::hypothetical_hardware(all_.plan->overlap_tensor, run.machine) : "";
+    if (!note.empty()) {
+      line("{}", note);
+    }
     line("Step time {}; the last rank to finish is {}", to_string(total_),
          run.timeline.critical_rank);
     line("");
@@ -190,6 +196,10 @@ std::string explanation_json(const study::Explanation& explanation) {
     json.key("machine").value(run.machine.name);
     json.key("devices").value(run.devices);
     json.key("network").value(name_of(run.network));
+    if (explanation.plan && plan::is_tracked(explanation.plan->overlap_tensor)) {
+      json.key("hypothetical")
+          .value(plan::hypothetical_hardware(explanation.plan->overlap_tensor, run.machine));
+    }
     json.key("step_time_s").value(to_seconds(run.timeline.step_time));
     write_path(json, explanation.path);
     json.key("sensitivity").begin_array();

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
+#include "machine/compute/clock.h"
+#include "machine/describe.h"
 #include "report/report.h"
 #include "study/energy.h"
+#include "study/tensor_overlap.h"
 
 namespace orrery::report {
 namespace {
@@ -72,6 +75,8 @@ void write_memory(JsonWriter& json, const study::Run& run) {
     json.key("total").value(stage.total().value());
     json.key("capacity").value(stage.capacity.value());
     json.key("fits").value(stage.total() <= stage.capacity);
+    json.key("allocated").value(stage.tensors().value());
+    json.key("close_call").value(stage.is_close_call());
     json.key("microbatches_in_flight").value(stage.microbatches_in_flight);
     json.key("moment").value(footprint::to_string(stage.moment, stage.chunked));
     json.key("host").value(stage.lower[0].value());
@@ -100,6 +105,69 @@ void write_memory_timeline(JsonWriter& json, const study::Run& run) {
     json.end_object();
   }
   json.end_array();
+}
+
+/// The clock that the power cap leaves; nothing where the machine does not say what kernels draw.
+void write_clock(JsonWriter& json, const study::Run& run) {
+  const compute::Device& device = run.machine.device;
+  if (!device.power_model.known()) {
+    return;
+  }
+  json.key("clock").begin_object();
+  json.key("of_full_clock").value(device.full_clock);
+  json.key("of_kernel_tables").value(device.clock);
+  if (run.plan.clocks == plan::Clocks::sustained) {
+    json.key("power_cap_w").value(compute::cap_of(device).value());
+  }
+  json.key("limited_by").value(device.full_clock < 1 ? "power" : "nothing");
+  json.key("origin").value(machine::origin_word(run.machine, "device.power_model.gemm_power"));
+  json.end_object();
+}
+
+void write_accesses(JsonWriter& json, const study::TileAccesses& accesses) {
+  json.begin_object();
+  json.key("operand_reads").value(accesses.operand_reads);
+  json.key("reduce_reads").value(accesses.reduce_reads);
+  json.key("writes").value(accesses.writes);
+  json.key("gather").value(accesses.gather);
+  json.key("total").value(accesses.total());
+  json.end_object();
+}
+
+void write_overlap(JsonWriter& json, const study::Run& run) {
+  const std::optional<study::StepOverlap> overlap = study::overlap_of(run);
+  if (!overlap) {
+    return;
+  }
+  json.key("overlap_tensor").begin_object();
+  json.key("technique").value(name_of(overlap->how));
+  json.key("hypothetical").value(overlap->hypothetical);
+  json.key("ranks").value(overlap->ranks);
+  json.key("products").begin_array();
+  for (const study::OverlappedProduct& one : overlap->products) {
+    json.begin_object();
+    json.key("name").value(one.name).key("phase").value(one.phase);
+    json.key("m").value(one.gemm.m).key("n").value(one.gemm.n).key("k").value(one.gemm.k);
+    json.key("result_bytes").value(one.result.value()).key("times").value(one.times);
+    json.key("product_s").value(to_seconds(one.product));
+    json.key("reduce_scatter_s").value(to_seconds(one.reduce_scatter));
+    json.key("exposed_gather_s").value(to_seconds(one.all_gather));
+    json.key("sequential_s").value(to_seconds(one.sequential));
+    json.key("ideal_s").value(to_seconds(one.ideal));
+    json.key("overlapped_s").value(to_seconds(one.overlapped));
+    json.key("bound_by").value(one.bound_by_product() ? "product" : "ring");
+    json.key("unfused_bytes");
+    write_accesses(json, one.unfused);
+    json.key("fused_bytes");
+    write_accesses(json, one.fused);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("unfused_bytes");
+  write_accesses(json, overlap->unfused);
+  json.key("fused_bytes");
+  write_accesses(json, overlap->fused);
+  json.end_object();
 }
 
 void write_energy(JsonWriter& json, const study::Run& run) {
@@ -217,6 +285,8 @@ std::string json_report(const study::Run& run) {
     write_memory(json, run);
     write_memory_timeline(json, run);
     json.key("fits").value(run.fits);
+    write_clock(json, run);
+    write_overlap(json, run);
     write_energy(json, run);
     write_cost(json, run);
     write_simulator(json, run);

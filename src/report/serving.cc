@@ -156,6 +156,11 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
   scalar("state_bytes", run.cache.state.value());
   if (m.energy) {
     scalar("energy_j", m.energy->value());
+    scalar("power_w", serving::mean_power(m).value());
+    scalar("energy_per_output_token_j",
+           m.output_tokens > 0 ? m.energy->value() / static_cast<double>(m.output_tokens) : 0);
+    scalar("output_tokens_per_j",
+           m.energy->value() > 0 ? static_cast<double>(m.output_tokens) / m.energy->value() : 0);
   }
   if (m.cost_per_million_tokens) {
     scalar("cost_per_million_tokens", m.cost_per_million_tokens->value());
@@ -224,6 +229,7 @@ std::string engine_lines(const serving::Run& run, const serving::Metrics& m) {
   }
   text += value_line("Engine steps:", run.totals.ticks);
   if (m.energy && m.output_tokens > 0) {
+    text += value_line("Power of all accelerators (W):", serving::mean_power(m).value());
     text += value_line("Energy per output token (J):",
                        m.energy->value() / static_cast<double>(m.output_tokens));
   }

@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "base/format.h"
+#include "machine/compute/clock.h"
 #include "machine/describe.h"
 #include "report/run_table.h"
 #include "study/energy.h"
+#include "study/tensor_overlap.h"
 #include "workload/plan/shard.h"
+#include "workload/plan/tensor_overlap.h"
 
 namespace orrery::report {
 namespace {
@@ -29,12 +32,14 @@ class StepTable : public RunTable {
   std::string write(const TableOptions& options) {
     heading();
     rates();
+    clock();
     energy();
     cost();
     line("");
     steps();
     breakdown();
     hidden();
+    overlap();
     memory();
     simulator(options);
     return take();
@@ -63,6 +68,10 @@ class StepTable : public RunTable {
              : fmt::format(" with {}", name_of(plan.quantization)),
          name_of(plan.attention));
     line("{}{}", overlaps(plan), offloads(plan));
+    if (const std::string note = plan::hypothetical_hardware(plan.overlap_tensor, run_.machine);
+        !note.empty()) {
+      line("{}", note);
+    }
     const std::int64_t sequence = plan::sequence_of(run_.model, plan);
     const bool even = plan.batch_shares.empty();
     line("global batch {} x {} tokens = {} microbatches of {} {} replica",
@@ -71,6 +80,34 @@ class StepTable : public RunTable {
          even ? "per" : "by");
     line("");
   }
+
+  /// Products whose sums follow their tiles, and what that saves.
+  void overlap() {
+    const std::optional<study::StepOverlap> overlap = study::overlap_of(run_);
+    if (!overlap) {
+      return;
+    }
+    line("Products and the sums of their results (overlap_tensor {}), each alone",
+         name_of(overlap->how));
+    line("  {:<26}{:>10}{:>12}{:>12}{:>12}{:>12}{:>9}{:>9}  bound by", "product", "times",
+         "product", "ring", "gather", "overlapped", "gain", "ideal");
+    for (const study::OverlappedProduct& one : overlap->products) {
+      line("  {:<26}{:>10}{:>12}{:>12}{:>12}{:>12}{:>9.3f}{:>9.3f}  {}", one.name,
+           grouped(one.times), to_string(one.product), to_string(one.reduce_scatter),
+           to_string(one.all_gather), to_string(one.overlapped), one.speedup(), one.ideal_speedup(),
+           one.bound_by_product() ? "product" : "ring");
+    }
+    const auto row = [&](const char* name, double study::TileAccesses::*part) {
+      line("  {:<26}{:>14} -> {}", name, to_string(whole_bytes(overlap->unfused.*part)),
+           to_string(whole_bytes(overlap->fused.*part)));
+    };
+    row("reads of operands", &study::TileAccesses::operand_reads);
+    row("reads of the sums", &study::TileAccesses::reduce_reads);
+    row("writes of both", &study::TileAccesses::writes);
+    row("of the all-gathers", &study::TileAccesses::gather);
+    line("");
+  }
+  static Bytes whole_bytes(double bytes) { return Bytes(std::llround(bytes)); }
 
   /// Returns the text on what runs beside compute.
   static std::string overlaps(const plan::Plan& plan) {
@@ -81,6 +118,7 @@ class StepTable : public RunTable {
       }
     };
     add(plan.tp > 1 && plan.overlap_tp, "tp");
+    add(plan.tp > 1 && plan.overlap_tensor != plan::TensorOverlap::none, "tp products");
     add(plan.pp > 1 && plan.overlap_p2p, "p2p");
     add(plan.ep > 1 && plan.overlap_ep != plan::OverlapExperts::off,
         plan.overlap_ep == plan::OverlapExperts::microbatch ? "ep with a microbatch" : "ep");
@@ -124,6 +162,18 @@ class StepTable : public RunTable {
          to_string(run_.hardware_flops_per_device), percent(run_.hfu));
   }
 
+  void clock() {
+    const compute::Device& device = run_.machine.device;
+    if (!device.power_model.known() || run_.plan.clocks == plan::Clocks::boost) {
+      return;
+    }
+    line("{:<18}{:>14}   of full clock, {} of the kernel tables' rate, {} {} ({})", "Clock",
+         percent(device.full_clock), percent(device.clock),
+         device.full_clock < 1 ? "held by the cap of" : "below the cap of",
+         to_string(compute::cap_of(device)),
+         machine::origin_word(run_.machine, "device.power_model.gemm_power"));
+  }
+
   void energy() {
     if (const std::optional<study::StepEnergy> energy = study::energy_of(run_)) {
       const double tokens = study::tokens_of(run_);
@@ -141,8 +191,11 @@ class StepTable : public RunTable {
   }
 
   void memory() {
-    line("Memory per device in GiB at each stage's fullest moment; capacity {} GiB",
-         gib(run_.capacity));
+    line(
+        "Memory per device in GiB at each stage's fullest moment; capacity {} GiB; total as the "
+        "driver "
+        "shows it, tensors all but framework",
+        gib(run_.capacity));
     std::string header = fmt::format("  {:>5}", "stage");
     for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
       header += fmt::format("{:>{}}", category.name, memory_column(category));
@@ -176,8 +229,9 @@ class StepTable : public RunTable {
     }
     const bool fits = memory.total() <= memory.capacity;
     const double share = memory.capacity > Bytes(0) ? memory.total() / memory.capacity : 0;
-    line("{}{:>9}{:>6.0f} %{}", row, gib(memory.total()), 100 * share,
-         fits ? "" : "  DOES NOT FIT");
+    line("{}{:>9}{:>6.0f} %{}{}", row, gib(memory.total()), 100 * share,
+         fits ? "" : "  DOES NOT FIT",
+         memory.is_close_call() ? "  (within 5 % of the capacity: may be wrong)" : "");
   }
 
   /// When a stage is fullest, and what it offloads.

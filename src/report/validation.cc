@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "base/format.h"
 #include "report/json_writer.h"
@@ -119,16 +120,40 @@ void write_row(JsonWriter& json, const study::ValidationRow& row) {
   json.key("scored").value(row.scored);
   json.key("origin").value(row.origin);
   json.key("problem").value(row.problem);
+  json.key("memory").value(row.memory);
   json.end_object();
 }
 
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();  // null in JSON
+
 void write_score(JsonWriter& json, const study::ValidationScore& score) {
+  const auto known = [&](double value) { return score.rows > 0 ? value : kUnknown; };
+  json.key("rows").value(score.lines);
+  json.key("answered").value(score.answered);
   json.key("scored_rows").value(score.rows);
-  json.key("mape").value(score.mape);
-  json.key("bias").value(score.bias);
-  json.key("median").value(score.median);
-  json.key("p90").value(score.p90);
-  json.key("worst").value(score.worst);
+  json.key("mape").value(known(score.mape));
+  json.key("bias").value(known(score.bias));
+  json.key("median").value(known(score.median));
+  json.key("p90").value(known(score.p90));
+  json.key("worst").value(known(score.worst));
+  json.key("covered").value(kUnknown);  // there are no intervals
+  json.key("memory_mape").value(score.memory_mape.value_or(kUnknown));
+  json.key("oom_right").value(score.oom_right.value_or(kUnknown));
+}
+
+/// The rows without an answer, with the reason.
+void write_unanswered(JsonWriter& json, const study::ValidationResult& result) {
+  json.key("unanswered").begin_array();
+  for (const study::ValidationRow& row : result.rows) {
+    if (!row.problem.empty()) {
+      json.begin_object();
+      json.key("line").value(row.line);
+      json.key("key").value(row.key);
+      json.key("reason").value(row.problem);
+      json.end_object();
+    }
+  }
+  json.end_array();
 }
 
 void write_fields(JsonWriter& json, const study::ValidationResult& result, bool with_rows) {
@@ -137,22 +162,21 @@ void write_fields(JsonWriter& json, const study::ValidationResult& result, bool 
   json.key("machine").value(result.machine);
   json.key("csv").value(result.csv);
   if (with_rows) {
-    json.key("rows").begin_array();
+    json.key("predictions").begin_array();
     for (const study::ValidationRow& row : result.rows) {
       write_row(json, row);
     }
     json.end_array();
+    write_unanswered(json, result);
   }
   write_score(json, result.score);
-  if (!result.groups.empty()) {
-    json.key("groups").begin_array();
-    for (const auto& [group, score] : result.groups) {
-      json.begin_object().key("group").value(group);
-      write_score(json, score);
-      json.end_object();
-    }
-    json.end_array();
+  json.key("groups").begin_object();
+  for (const auto& [group, score] : result.groups) {
+    json.key(group).begin_object();
+    write_score(json, score);
+    json.end_object();
   }
+  json.end_object();
   if (result.profile.goal) {
     json.key("goal").value(*result.profile.goal);
     json.key("goal_met").value(result.goal_met());
@@ -164,14 +188,14 @@ constexpr const char* kPageHead = R"(# Validation
 Written by `orrery validate --output docs/validation.md`; do not edit. Each table of published results has a profile in
 `configs/validation/`: the machine and one set of software settings for all its rows. Kernel and
 collective coefficients are fitted to measurements of single kernels and collectives only
-(`tools/fit_*.py`, `orrery calibrate`), the clocks of a running job taken from published GEMMs in long
-loops (`device.sustained_clock`; `--clocks boost` runs the tables without); the one figure fitted to whole training steps is
+(`tools/fit_*.py`, `orrery calibrate`), the clocks of a running job follow from the power of its kernels
+under the cap ([power](models/power.md); `--clocks boost` runs the tables without); the one figure fitted to whole training steps is
 `host_dispatch` of vtrain_a100_single, to rows that then leave the score; Mamba-2's `scan_backward_share` of A100 and Blackwell
 is inferred from published steps of a model in no table. [fidelity](fidelity.md) has the tables without both. Frontier's share of peak, for which no kernels are
 published, is declared fitted and judged on scaling only. No constant belongs to a model or a row.
 
 MAPE is the mean absolute error of the scored rows, bias the mean signed error. A row that cannot be
-run counts as 100 %. What the largest errors have in common is in [fidelity](fidelity.md).
+run has no error; its table misses its goal. What the largest errors have in common is in [fidelity](fidelity.md).
 
 )";
 

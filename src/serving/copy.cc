@@ -130,13 +130,23 @@ void StepShapes::split_by_model(const std::vector<Copy>& copies, const Ticks& ti
 
 Time StepShapes::longest(std::vector<step::StepShape>& shapes) {
   Time longest{0};
+  Time computed{0};
+  Energy drawn{0};
   for (const step::StepShape& shape : shapes) {
-    longest = std::max(longest, cost_.time(shape) + guessing(engine_, cost_, shape));
+    const compute::ClockPoint step = cost_.run(shape);
+    const Time guesses = guessing(engine_, cost_, shape);
+    computed += step.time + guesses;
+    drawn += step.energy + step.power * guesses;
+    longest = std::max(longest, step.time + guesses);
   }
+  const auto copies = std::ssize(shapes);
+  energy_ += (drawn + cost_.idle_power() * (longest * copies - computed)) /
+             std::max<double>(1, static_cast<double>(copies));
   return longest;
 }
 
 Time StepShapes::accelerator() {
+  energy_ = Energy(0);
   if (!engine_.whole_adapters) {
     return longest(shapes_);
   }

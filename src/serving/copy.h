@@ -41,6 +41,9 @@ class StepShapes {
   void form(const std::vector<Copy>& copies, const Ticks& ticks);
   /// Time of the accelerator, guesses of tokens included.
   Time accelerator();
+  /// Energy of a device, mean over the copies, in the time that accelerator() has returned: copies
+  /// that wait draw idle power, guesses the power of their step.
+  Energy energy() const { return energy_; }
   std::int64_t tokens() const { return tokens_; }                ///< of all copies
   std::int64_t requests() const { return requests_; }            ///< of all copies
   std::int64_t most_requests() const { return most_requests_; }  ///< of one copy
@@ -54,6 +57,7 @@ class StepShapes {
  private:
   void add_adapters(const Copy& copy, const scheduler::Tick& tick, step::StepShape& shape);
   void split_by_model(const std::vector<Copy>& copies, const Ticks& ticks);
+  /// The longest that a copy takes; adds to energy().
   Time longest(std::vector<step::StepShape>& shapes);
 
   const Engine& engine_;
@@ -62,6 +66,7 @@ class StepShapes {
   std::vector<std::vector<step::StepShape>> parts_;  ///< by whole model, then by copy
   std::vector<std::int32_t> different_;              ///< adapters
   std::vector<std::int64_t> growing_;  ///< by window: decodes that see one key more in every step
+  Energy energy_{0};
   std::int64_t tokens_ = 0;
   std::int64_t requests_ = 0;
   std::int64_t most_requests_ = 0;

@@ -243,6 +243,7 @@ Time Driver::duration(std::int64_t copied) {
   const Time accelerator = shapes_.accelerator();
   run_.copying += copies;
   run_.busy += accelerator;
+  run_.drawn += shapes_.energy();
   return copies + with_host(run_.engine, accelerator, shapes_.most_requests());
 }
 

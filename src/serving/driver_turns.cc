@@ -154,9 +154,11 @@ std::int64_t Driver::decode_run(std::int64_t most) {
   const bool ahead = scheduler.limits().lookahead;  // the first step's are given out already
   while (done < most && now_ < until) {
     const Time busy = run_.busy;
+    const Energy drawn = run_.drawn;
     const Time step = duration(0);
     if (now_ + step >= measures_.next_sample()) {  // what is sampled is what stepping finds
       run_.busy = busy;
+      run_.drawn = drawn;
       break;
     }
     record(now_, now_ + step);

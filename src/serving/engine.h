@@ -127,6 +127,7 @@ struct Engine {
   Time launch = 5_us;   ///< per kernel outside of graphs
   std::string all_reduce = "custom";
   bool fuse = false;
+  plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
   bool one_launch = false;  ///< prompts and decodes attend in one launch
   std::string kernels;      ///< files of measured ones (step/measured_kernels.h); empty: none
   // speculation
@@ -200,6 +201,8 @@ struct Engine {
           "all-reduces of devices at home: none, fastest, star, tree or ring");
     visit("parallel", "fuse", &E::fuse,
           "with tp: sums become slices of tokens where that is faster");
+    visit("parallel", "overlap_tensor", &E::overlap_tensor,
+          "what tp sums do while their product still runs, where that is faster");
     visit("precision", "weights", &E::weights, "of the layers' matrices in memory");
     visit("precision", "activations", &E::activations, "what their GEMMs compute in");
     visit("precision", "kv", &E::kv, "of the KV cache");

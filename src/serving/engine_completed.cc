@@ -114,6 +114,7 @@ step::StepOptions step_options(const Engine& engine) {
       .graph_context = engine.whole_graphs ? engine.max_model_len : 0,
       .whole_windows = engine.whole_windows,
       .fuse = engine.fuse,
+      .overlap_tensor = engine.overlap_tensor,
       .launch = engine.launch,
       .adapter_rank = engine.adapter_slots > 0 && !engine.whole_adapters ? engine.adapter_rank : 0,
       .imbalance = engine.moe_imbalance,

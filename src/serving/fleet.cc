@@ -276,6 +276,7 @@ void Fleet::end_transfers(Time at) {
 /// One run of all.
 void Fleet::join() {
   Time busy{0};
+  Energy drawn{0};
   const Time end = std::accumulate(
       members_.begin(), members_.end(), Time(0),
       [](Time latest, const auto& member) { return std::max(latest, member->run.duration); });
@@ -288,6 +289,7 @@ void Fleet::join() {
     member->driver->finish();
     const Run& part = member->run;
     busy += part.busy * part.devices;
+    drawn += part.drawn * part.devices;
     run_.copying += part.copying;
     run_.written_blocks += part.written_blocks;
     run_.gaps.insert(run_.gaps.end(), part.gaps.begin(), part.gaps.end());
@@ -313,6 +315,7 @@ void Fleet::join() {
     run_.duration = std::max(run_.duration, part.duration);
   }
   run_.busy = busy / run_.devices;
+  run_.drawn = drawn / run_.devices;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const Place& place = places_[i];
     const std::int32_t at = place.member >= 0 ? place.member : place.prefill;

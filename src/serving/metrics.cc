@@ -95,10 +95,8 @@ void add_energy_and_cost(const Run& run, const compute::Device& device, Metrics&
           ? run.held / result.duration / static_cast<double>(run.engine.most_replicas)
           : 1;  // share of them on the mean
   if (device.power > Power(0)) {
-    const Power more = Power(device.power.value() - device.idle_power.value());
-    const Energy each =
-        device.idle_power * (result.duration * held) + more * std::min(run.busy, result.duration);
-    result.energy = Energy(each.value() * devices);
+    const Time waiting = std::max(Time(0), result.duration * held - run.busy);
+    result.energy = (run.drawn + device.idle_power * waiting) * devices;
   }
   if (device.price_per_hour > Money(0) && result.output_tokens > 0) {
     constexpr double kHour = 3600;
@@ -138,6 +136,11 @@ std::int64_t kept(const Run& run, const Objectives& objectives) {
 }
 
 }  // namespace
+
+Power mean_power(const Metrics& metrics) {
+  return metrics.duration > Time(0) ? Power(metrics.energy->value() / to_seconds(metrics.duration))
+                                    : Power(0);
+}
 
 Metrics metrics(const Run& run, const machine::Machine& machine, const Objectives* objectives) {
   Metrics result;

@@ -10,6 +10,7 @@
 
 #include "serving/driver.h"
 #include "serving/fleet.h"
+#include "workload/plan/tensor_overlap.h"
 
 namespace orrery::serving {
 
@@ -197,6 +198,9 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
   }
   if (e.policy == scheduler::Policy::mlfq && e.quantum_tokens == 0) {
     run.engine.quantum_tokens = quantum_tokens(e, *cost);
+  }
+  if (std::string note = plan::hypothetical_hardware(e.overlap_tensor, machine); !note.empty()) {
+    run.notes.push_back(std::move(note));
   }
   if (e.fuse) {
     run.fused = cost->fused_places(e.max_num_batched_tokens);

@@ -113,6 +113,7 @@ struct Run {
   std::int64_t peak_running = 0;     ///< requests in a step; of several engines: in one of them
   Time duration{0};                  ///< first sent to last token
   Time busy{0};                      ///< of the accelerators
+  Energy drawn{0};                   ///< of a device while they are busy; 0: no power is known
   std::int64_t refused = 0;          ///< longer than max_model_len or than the KV cache
   std::int64_t rejected = 0;         ///< by the router's limit or rate
   Time held{0};                      ///< engines x time, where their number changes; else 0

@@ -104,8 +104,11 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
       bind_compute(program, node, bound, kernels);
       break;
     case graph::Node::Kind::collective:
-      bound.collective = collective_index(
-          {.group = node.group, .kind = node.collective, .bytes = node.bytes, .route = node.route});
+      bound.collective = collective_index({.group = node.group,
+                                           .kind = node.collective,
+                                           .bytes = node.bytes,
+                                           .route = node.route,
+                                           .background = node.background});
       bound.takes = node.by_engine ? Concurrent::messages : Concurrent::collectives;
       bound.host_cost = node.by_engine ? Time(0) : workload_.host_dispatch;
       break;
@@ -218,7 +221,8 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
   return collective.route.copies > 0 && !extents.empty()
              ? collective::plan_token_exchange(*plan, collective.bytes, collective.route, extents,
                                                algorithm, machine_)
-             : plan(collective.kind, collective.bytes, extents, algorithm, machine_);
+             : plan(collective.kind, collective.bytes, extents, algorithm,
+                    collective.background ? machine::beside_steps(machine_) : machine_);
 }
 
 }  // namespace orrery::simulate

@@ -99,6 +99,7 @@ struct BoundCollective {
   int tier = 0;                 ///< of a copy
   graph::GroupIndex sharers{};  ///< of a copy: ranks that move the same bytes; none: it alone
   graph::TokenRoute route{};    ///< Node::route
+  bool background = false;      ///< Node::background
   Time host{0};                 ///< of work on the host; zero: a copy
   graph::CopyDirection direction = graph::CopyDirection::none;  ///< of a copy
   bool continues = false;                                       ///< of a copy: Node::continues

@@ -2,7 +2,9 @@
 #include "study/energy.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "machine/compute/clock.h"
 #include "study/traffic.h"
 
 namespace orrery::study {
@@ -47,23 +49,47 @@ Power StepEnergy::average_power(const Run& run) const {
   return device_seconds > 0 ? Power(device().value() / device_seconds) : Power(0);
 }
 
+namespace {
+
+/// Returns what the kernels of all devices draw, copies of the first memory tier included.
+Energy energy_of_kernels(const Run& run, const Traffic& traffic) {
+  Energy sum{0};
+  double bytes = 0;
+  for (std::size_t i = 0; i < traffic.kernels.size(); ++i) {
+    const compute::Device& device =
+        run.machine.parts.empty() ? run.machine.device : run.machine.parts[i].device;
+    sum += compute::energy_above_idle(traffic.kernels[i], device.full_clock, device);
+    bytes += traffic.kernels[i].bytes;
+  }
+  const EnergyPerByte memory = run.machine.device.power_model.memory_energy;
+  return sum + energy_of_bytes(memory, std::max(0.0, traffic.tiers.front() - bytes));
+}
+
+}  // namespace
+
 std::optional<StepEnergy> energy_of(const Run& run) {
   const compute::Device& device = run.machine.device;
   if (compute::is_unknown(device.power)) {
     return std::nullopt;
   }
+  const compute::PowerModel& model = device.power_model;
   const double dynamic = device.power.value() - device.idle_power.value();
   const simulate::TimeCategories& categories = run.timeline.categories;
+  const Traffic traffic = traffic_of(run.workload, run.machine, run.algorithms);
   StepEnergy energy;
   energy.idle = device.idle_power * run.timeline.step_time * run.devices;
-  energy.kernels = Energy(dynamic * device_seconds(run.timeline, run.devices, [&](std::size_t row) {
-                            return categories.is_phase(row);
-                          }));
-  energy.communication = Energy(dynamic * device.overlap_units *
-                                device_seconds(run.timeline, run.devices, [&](std::size_t row) {
-                                  return categories.is_exposed(row);
-                                }));
-  const Traffic traffic = traffic_of(run.workload, run.machine, run.algorithms);
+  const double computing = device_seconds(
+      run.timeline, run.devices, [&](std::size_t row) { return categories.is_phase(row); });
+  const double waiting = device_seconds(
+      run.timeline, run.devices, [&](std::size_t row) { return categories.is_exposed(row); });
+  energy.kernels = model.known() ? energy_of_kernels(run, traffic) : Energy(dynamic * computing);
+  energy.communication =
+      Energy(waiting * (model.known() ? model.busy_power.value() *
+                                            std::pow(device.full_clock, model.power_exponent)
+                                      : dynamic * device.overlap_units));
+  const Energy most = compute::cap_of(device) * run.timeline.step_time * run.devices - energy.idle;
+  energy.kernels = std::min(energy.kernels, most);
+  energy.communication = std::min(energy.communication, most - energy.kernels);
   for (std::size_t i = 0; i < traffic.tiers.size(); ++i) {
     const Energy moved = energy_of_bytes(device.memory[i].energy_per_byte, traffic.tiers[i]);
     (i == 0 ? energy.device_memory : energy.lower_memory) += moved;

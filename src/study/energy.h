@@ -10,23 +10,24 @@
 
 namespace orrery::study {
 
-/// Energy of one step, all N devices together. With T the step time, P the device's power (TDP) and
-/// P0 its idle power:
+/// Energy of one step, all N devices together. With T the step time, P0 a device's idle power and x
+/// the clock of the step (compute/clock.h):
 ///
 ///   idle           = N P0 T
-///   kernels        = sum over devices of (P - P0) * time in which kernels run
-///   communication  = sum over devices of (P - P0) * overlap_units * time in which only
-///                    communication runs (overlap_units: the share of units that it takes)
+///   kernels        = sum over devices of what kernels draw above idle power, by kind and load
+///                    (compute::energy_above_idle), with all bytes of the first memory tier
+///   communication  = sum over devices of busy_power x^a times the time in which only
+///                    communication runs
 ///   lower_memory   = bytes through memory tiers below the first * their energy_per_byte
 ///   links          = bytes sent over each network dimension * its energy_per_byte
 ///
-/// P includes the first memory tier (the power limit of an accelerator is that of its board), so
-/// its bytes add nothing: `device_memory` is a part of the first three, at most all of them. Hence
-/// N P0 T <= idle + kernels + communication <= N P T.
+/// Where kernels and communication come out above what the cap leaves, they are the cap's: hence
+/// N P0 T <= idle + kernels + communication <= N cap T. Of a device without a power model kernels
+/// draw its design power P and communication P0 + (P - P0) overlap_units. `device_memory` is a part
+/// of the first three, at most all of them.
 ///
-/// Ignores: kernels that draw less than P (memory-bound ones, small ones); what hosts, switches
-/// that state no energy, cooling and power supplies draw (PUE). An energy that the machine does not
-/// state counts as 0.
+/// Ignores: what hosts, switches that state no energy, cooling and power supplies draw (PUE). An
+/// energy that the machine does not state counts as 0.
 struct StepEnergy {
   Energy idle{0};
   Energy kernels{0};

@@ -8,6 +8,7 @@
 #include "study/run.h"
 #include "workload/memory/footprint.h"
 #include "workload/parallel/proportion.h"
+#include "workload/plan/tensor_overlap.h"
 
 namespace orrery::study {
 
@@ -34,6 +35,7 @@ Result<StepEstimate> estimate_step(const zoo::Model& model, const machine::Machi
   result.memory = fullest->total();
   result.capacity = fullest->capacity;
   result.fits = footprint::check_fits(*memory, own).has_value();
+  result.hypothetical = plan::hypothetical_hardware(plan.overlap_tensor, own);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -19,6 +20,7 @@ struct StepEstimate {
   Bytes memory{0};  ///< of the fullest stage, as run_step() has it
   Bytes capacity{0};
   bool fits = true;
+  std::string hypothetical{};  ///< plan::hypothetical_hardware
 };
 
 /// `devices` 0 means plan.devices(). Mistakes: those of plan_mistakes(). A plan that does not fit

@@ -53,8 +53,22 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure,
     prediction.value = static_cast<double>(tokens.value()) * kTera / per_device;
   } else if (measure == Measure::mfu_percent) {
     prediction.value = 100 * result->mfu;
+  } else if (measure == Measure::device_tflops) {
+    prediction.value = result->model_flops_per_device.value() / kTera;
   }
   return prediction;
+}
+
+/// The most of any device that a measure of memory counts, in its unit.
+double held(const std::vector<footprint::StageMemory>& stages, Bytes reserve, Measure measure) {
+  double most = 0;
+  for (const footprint::StageMemory& stage : stages) {
+    const Bytes bytes = measure == Measure::driver_gib     ? stage.total()
+                        : measure == Measure::reserved_gib ? stage.tensors() + reserve
+                                                           : stage.tensors();
+    most = std::max(most, static_cast<double>(bytes.value()));
+  }
+  return most / (measure == Measure::allocated_gb ? 1e9 : kGibibyte);
 }
 
 double state_gib(const std::vector<footprint::StageMemory>& stages) {
@@ -85,13 +99,16 @@ Result<Prediction> predict_memory(const TableCase& run, Measure measure,
       return footprint::memory_footprint(*model, plan, &machine);
     });
   };
-  const auto stages = stages_of(run.plan);
+  const auto stages =
+      stages_of(run.names.recompute_to_fit ? least_recompute(*model, machine, run.plan) : run.plan);
   if (!stages) {
     return fail(stages.error());
   }
   Prediction prediction{.value = activation_gib(*stages),
                         .oom = !footprint::check_fits(*stages, machine).has_value()};
-  if (measure == Measure::state_gib) {
+  if (is_memory(measure)) {
+    prediction.value = held(*stages, footprint::reserve_bytes(*model, run.plan), measure);
+  } else if (measure == Measure::state_gib) {
     prediction.value = state_gib(*stages);
   } else if (measure == Measure::activation_percent) {
     plan::Plan keep_all = run.plan;
@@ -155,7 +172,8 @@ plan::Plan least_recompute(const zoo::Model& model, const machine::Machine& mach
 
 Result<Prediction> predict(const TableCase& run, Measure measure, const machine::Machine& machine) {
   if (!run.names.machine.empty() && run.names.machine != machine.name) {
-    const Result<machine::Machine> named = machine::load_machine(run.names.machine);
+    const Result<machine::Machine> named =
+        machine::load_machine(without_extension(run.names.machine));
     if (!named) {
       return fail(named.error());
     }
@@ -170,6 +188,7 @@ Result<Prediction> predict(const TableCase& run, Measure measure, const machine:
     case Measure::model_tflops:
     case Measure::tokens_per_device:
     case Measure::mfu_percent:
+    case Measure::device_tflops:
       return predict_step(run, measure, machine);
     case Measure::ttft_s:
     case Measure::ttft_ms:
@@ -181,6 +200,10 @@ Result<Prediction> predict(const TableCase& run, Measure measure, const machine:
     case Measure::state_gib:
     case Measure::activation_gib:
     case Measure::activation_percent:
+    case Measure::allocated_gib:
+    case Measure::allocated_gb:
+    case Measure::reserved_gib:
+    case Measure::driver_gib:
       return predict_memory(run, measure, machine);
   }
   return fail("unknown measure");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/profile.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -87,14 +89,69 @@ std::vector<CaseColumn> read_cases(const ConfigNode* node, TableKind kind, Error
 
 MeasuredColumn read_measured(const ConfigNode& node, TableKind kind, Error& error) {
   Reader read(node);
+  const std::string by = read.optional<std::string>("by", "");
   MeasuredColumn measured{.column = read.required<std::string>("column"),
-                          .measure = read.required<Measure>("measure"),
+                          .measure = by.empty() ? read.required<Measure>("measure")
+                                                : read.optional("measure", Measure::step_s),
                           .label = read.optional<std::string>("label", ""),
-                          .settings = read_settings(read.child("plan", false), kind, error)};
+                          .settings = read_settings(read.child("plan", false), kind, error),
+                          .by = by,
+                          .apart = read.optional("apart", false)};
+  for (const ColumnText& text : read_texts<ColumnText>(read.child("measures", false), error)) {
+    if (const auto measure = value_of<Measure>(text.text)) {
+      measured.measures.emplace_back(text.column, *measure);
+    } else {
+      error.add(
+          {node.where(), "measures." + text.column, text.text, "one of " + all_names<Measure>()});
+    }
+  }
   Result<MeasuredColumn> result = read.finish(std::move(measured));
   if (!result) {
     error.add(std::move(result.error()));
     return {};
+  }
+  return *result;
+}
+
+std::string beside(const std::string& file, const std::string& name) {
+  return (std::filesystem::path(file).parent_path() / name).string();
+}
+
+std::optional<Outcome> read_outcome(const ConfigNode* node, Error& error) {
+  if (node == nullptr) {
+    return std::nullopt;
+  }
+  Reader read(*node);
+  Outcome outcome{.column = read.optional<std::string>("column", ""),
+                  .ok = read.optional<std::string>("ok", "ok")};
+  Result<Outcome> result = read.finish(std::move(outcome));
+  if (!result) {
+    error.add(std::move(result.error()));
+    return std::nullopt;
+  }
+  return *result;
+}
+
+std::optional<Join> read_join(const ConfigNode* node, Error& error) {
+  if (node == nullptr) {
+    return std::nullopt;
+  }
+  Reader read(*node);
+  Join join{
+      .file = beside(node->file(), read.required<std::string>("file")), .on = {}, .scale = {}};
+  for (const ConfigNode* list : read.take_items("on", true)) {
+    std::vector<std::string>& columns = join.on.emplace_back();
+    for (const ConfigNode& column : list->items) {
+      columns.push_back(column.text);
+    }
+  }
+  for (ColumnText& text : read_texts<ColumnText>(read.child("scale", false), error)) {
+    join.scale.emplace_back(std::move(text.column), std::move(text.text));
+  }
+  Result<Join> result = read.finish(std::move(join));
+  if (!result) {
+    error.add(std::move(result.error()));
+    return std::nullopt;
   }
   return *result;
 }
@@ -110,11 +167,25 @@ void require_reasons(const ValidationProfile& profile, Error& error) {
   }
 }
 
-std::string beside(const std::string& file, const std::string& name) {
-  return (std::filesystem::path(file).parent_path() / name).string();
+}  // namespace
+
+std::optional<Measure> MeasuredColumn::measure_of(std::string_view text) const {
+  if (by.empty()) {
+    return measure;
+  }
+  const auto found =
+      std::ranges::find_if(measures, [&](const auto& entry) { return entry.first == text; });
+  return found == measures.end() ? std::nullopt : std::optional(found->second);
 }
 
-}  // namespace
+std::string MeasuredColumn::known_texts() const {
+  std::vector<std::string> names;
+  names.reserve(measures.size());
+  for (const auto& [name, of] : measures) {
+    names.push_back(name);
+  }
+  return "one of " + enumerated(names);
+}
 
 std::vector<std::string> CaseColumn::columns() const {
   std::vector<std::string> parts;
@@ -136,6 +207,12 @@ std::optional<std::vector<Setting>> CaseColumn::settings_of(std::string_view tex
   if (const auto exact = find(text); exact != values.end()) {
     return exact->settings;
   }
+  for (const Value& value : values) {
+    const bool pattern = value.text.size() > 1 && value.text.find('*') != std::string::npos;
+    if (pattern && fnmatch(value.text.c_str(), std::string(text).c_str(), FNM_NOESCAPE) == 0) {
+      return value.settings;
+    }
+  }
   const auto any = find(kAny);
   if (text.empty() || any == values.end()) {
     return std::nullopt;
@@ -144,6 +221,7 @@ std::optional<std::vector<Setting>> CaseColumn::settings_of(std::string_view tex
   for (Setting& setting : settings) {
     if (setting.value == kAny) {
       setting.value = text;
+      setting.where.clear();  // the row's
     }
   }
   return settings;
@@ -168,6 +246,9 @@ Result<ValidationProfile> parse_profile(const ConfigNode& node) {
   for (const ConfigNode* item : read.take_items("measured", true)) {
     profile.measured.push_back(read_measured(*item, kind, error));
   }
+  profile.flags = read.optional<std::string>("flags", "");
+  profile.outcome = read_outcome(read.child("outcome", false), error);
+  profile.join = read_join(read.child("join", false), error);
   profile.only = read_texts<ColumnText>(read.child("only", false), error);
   profile.group = read.list<std::string>("group", false);
   profile.fitted = read_texts<ColumnText>(read.child("fitted", false), error);

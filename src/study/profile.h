@@ -11,7 +11,16 @@
 ///   columns: {field: column}  fields of shape and plan that each row states
 ///   cases: {column: {text: {field: value}}}   fields that follow from a text in a column; text "*"
 ///                             is any other, as value "*" the cell's; text "" also a missing column
-///   measured: [{column, measure, label, plan: {field: value}}]   a prediction per row and entry
+///   flags                     column of command-line flags ("--tp 8 --recompute full"): fields
+///   join: {file, on, scale}   columns that the rows lack are those of another file's first row
+///                             whose texts agree: `on` lists of columns ("release=layout_of" where
+///                             names differ), the first list that has such a row counts; `scale:
+///                             {column: by}` has the column grow with `by`
+///   measured: [{column, measure, label, plan: {field: value}}]   a prediction per row and entry;
+///                             `measures: {text: measure}` chooses by the text in column `by`;
+///                             entries that are `apart` are scored in a group of their label alone
+///   outcome: {column, ok}     texts that begin with `ok` ran, others had too little memory;
+///                             without a column every row ran
 ///   only: {column: value}     rows of the file that belong to this table; all when empty
 ///   group                     columns by whose texts rows are scored in groups as well
 ///   fitted: {column: value}   rows to which a parameter was fitted: shown, not scored
@@ -21,6 +30,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/config_node.h"
@@ -41,6 +51,11 @@ enum class Measure : std::uint8_t {
   state_gib,
   activation_gib,
   activation_percent,
+  device_tflops,
+  allocated_gib,
+  allocated_gb,
+  reserved_gib,
+  driver_gib,
   ttft_s,
   ttft_ms,
   tpot_ms,
@@ -65,6 +80,14 @@ constexpr auto named_values(Measure) {
       {Measure::activation_gib, "activation_gib", "activations of the first stage, GiB"},
       {Measure::activation_percent, "activation_percent",
        "the same in percent of no recompute and no sequence parallelism"},
+      {Measure::device_tflops, "device_tflops",
+       "model FLOPs (full S^2, logits) / devices / step time in TFLOP/s"},
+      {Measure::allocated_gib, "allocated_gib",
+       "most of a device that tensors take: max_memory_allocated of PyTorch, GiB"},
+      {Measure::allocated_gb, "allocated_gb", "the same in GB"},
+      {Measure::reserved_gib, "reserved_gib",
+       "most that the allocator holds: max_memory_reserved of PyTorch, GiB"},
+      {Measure::driver_gib, "driver_gib", "most that the driver shows as used, GiB"},
       {Measure::ttft_s, "ttft_s", "serving: mean time to the first token in seconds"},
       {Measure::ttft_ms, "ttft_ms", "serving: the same in milliseconds"},
       {Measure::tpot_ms, "tpot_ms", "serving: mean time per further token of a request, ms"},
@@ -75,14 +98,40 @@ constexpr auto named_values(Measure) {
   });
 }
 
+/// Whether a measure is one of memory, whose errors are scored apart from those of times.
+constexpr bool is_memory(Measure measure) {
+  return measure == Measure::allocated_gib || measure == Measure::allocated_gb ||
+         measure == Measure::reserved_gib || measure == Measure::driver_gib;
+}
+
 struct MeasuredColumn {
   std::string column;
   Measure measure = Measure::step_s;
   std::string label;              ///< added to the row's key; empty when there is one column only
   std::vector<Setting> settings;  ///< of this column's runs
+  std::string by{};               ///< column whose text chooses the measure; "" = `measure`
+  std::vector<std::pair<std::string, Measure>> measures{};  ///< by that text
+  bool apart = false;                                       ///< scored under its label alone
+
+  /// The measure of a row with this text in column `by`; nothing: none has the text.
+  std::optional<Measure> measure_of(std::string_view text) const;
+  /// Returns the texts that choose a measure, for messages.
+  std::string known_texts() const;
+};
+/// Outcome says which rows ran and which had too little memory.
+struct Outcome {
+  std::string column;  ///< "" = every row ran
+  std::string ok;      ///< beginning of the texts of rows that ran
+};
+/// Join names a file whose rows complete those of a table.
+struct Join {
+  std::string file;                                        ///< path
+  std::vector<std::vector<std::string>> on;                ///< "column", or "theirs=ours"
+  std::vector<std::pair<std::string, std::string>> scale;  ///< column, the one it grows with
 };
 
-/// Fields that follow from the text in a column, or from those in several: "a/b".
+/// Fields that follow from the text in a column, or from those in several: "a/b". A text with
+/// "*" in it stands for all that match it as a file name's pattern; exact texts come first.
 struct CaseColumn {
   struct Value {
     std::string text;
@@ -130,6 +179,9 @@ struct ValidationProfile {
   std::vector<Setting> columns;  ///< value = column
   std::vector<CaseColumn> cases;
   std::vector<MeasuredColumn> measured;
+  std::string flags{};               ///< column; "" = none
+  std::optional<Outcome> outcome{};  ///< nothing: verdicts on memory are not scored
+  std::optional<Join> join{};
   std::vector<ColumnText> only;    ///< all must match
   std::vector<ColumnText> fitted;  ///< all must match
   std::vector<std::string> group;

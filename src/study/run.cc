@@ -12,14 +12,17 @@
 #include "study/fit_advice.h"
 #include "study/overflow.h"
 #include "study/strategy_step.h"
+#include "study/tensor_overlap.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/proportion.h"
+#include "workload/parallel/step_clock.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/machine_check.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/quantize.h"
 #include "workload/plan/recompute.h"
+#include "workload/plan/rounds.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::study {
@@ -73,6 +76,8 @@ Result<void> prepare(Run& run) {
     mistakes.add(strategy_mistakes(run.plan));
   } else if (auto ok = plan::check(run.plan, run.model); !ok) {
     mistakes.add(std::move(ok.error()));
+  } else {
+    mistakes.add(nothing_to_overlap(run.model, run.plan));
   }
   run.devices = run.devices == 0 ? devices_of(run.plan) : run.devices;
   check_device_count(run, mistakes);
@@ -92,6 +97,7 @@ Result<void> prepare(Run& run) {
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
+  parallel::set_clocks(run.machine, run.model, run.plan);
   return {};
 }
 
@@ -140,6 +146,16 @@ Result<void> measure_memory(Run& run, const RunOptions& options) {
   }
   run.memory = std::move(*memory);
   return check_memory(run, options);
+}
+
+/// Whole rounds where the plan has them and nobody asks for so many steps.
+RunOptions with_rounds(RunOptions options, const plan::Plan& plan) {
+  if (options.steps == 1) {
+    const plan::RoundRun whole = plan::round_run(plan);
+    options.steps = whole.steps;
+    options.warm_steps = whole.warm;
+  }
+  return options;
 }
 
 Result<void> lower_plan(Run& run, const RunOptions& how) {
@@ -281,7 +297,7 @@ Error plan_mistakes(const zoo::Model& model, const machine::Machine& machine,
 }
 
 Result<Run> run_step(const zoo::Model& model, const machine::Machine& machine,
-                     const plan::Plan& plan, std::int64_t devices, const RunOptions& options) {
+                     const plan::Plan& plan, std::int64_t devices, const RunOptions& given) {
   Stopwatch watch;
   Run run;
   run.name = model.name;
@@ -289,9 +305,10 @@ Result<Run> run_step(const zoo::Model& model, const machine::Machine& machine,
   run.machine = machine;
   run.plan = plan;
   run.devices = devices;
-  run.network = options.network;
-  run.warm_steps = options.warm_steps;
+  run.network = given.network;
   Result<void> ok = prepare(run);
+  const RunOptions options = ok ? with_rounds(given, run.plan) : given;
+  run.warm_steps = options.warm_steps;
   if (ok && !plan.strategy.empty()) {
     ok = write_strategy(run, options);
   } else if (ok) {

@@ -33,7 +33,8 @@ struct RunOptions {
   bool verify_passes = false;
   std::set<std::string> skip = {};   ///< lowering passes to leave out
   bool fuse = false;                 ///< LowerOptions::fuse_communication
-  std::int64_t steps = 1;            ///< LowerOptions::steps
+  /// LowerOptions::steps; 1: of a plan with rounds as many whole ones as round_run() says.
+  std::int64_t steps = 1;
   std::int64_t warm_steps = 0;       ///< SimulateOptions::warm_steps
   simulate::Progress progress = {};  ///< of the simulation, or of the advice
 };

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/reader.h"
 #include "serving/engine.h"
+#include "workload/plan/framework.h"
 
 namespace orrery::study {
 namespace {
@@ -132,9 +135,46 @@ std::string shipped_name(const std::string& name) {
 
 }  // namespace
 
+std::string without_extension(const std::string& name) {
+  const std::filesystem::path path(name);
+  const bool file = path.extension() == ".yaml" || path.extension() == ".json";
+  std::error_code problem;
+  return file && !std::filesystem::exists(path, problem) ? path.stem().string() : name;
+}
+
+namespace {
+
+/// The model with another number of layers, as its file would state it.
+Result<zoo::Model> with_layers(const std::string& name, std::int64_t layers) {
+  Result<zoo::ModelFile> file = zoo::load_model_file(name);
+  if (!file) {
+    return fail(std::move(file.error()));
+  }
+  for (const char* field : {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}) {
+    for (ConfigField& own : file->node.fields) {
+      if (own.name == field) {
+        own.value.text = std::to_string(layers);
+        return zoo::parse_model(file->node, file->name);
+      }
+    }
+  }
+  return fail(Error(Mistake{
+      {}, "layers", std::to_string(layers), "a model whose file states its number of layers"}));
+}
+
+}  // namespace
+
 Result<zoo::Model> TableCase::model() const {
   if (!names.model.empty()) {
-    return zoo::load_model(shipped_name(names.model));
+    const std::string name = shipped_name(without_extension(names.model));
+    auto model = shape.layers > 0 ? with_layers(name, shape.layers) : zoo::load_model(name);
+    if (model && model->position == zoo::PositionKind::learned) {
+      model->max_positions = std::max(model->max_positions, plan.sequence);
+    }
+    if (model && names.no_dropout) {
+      model->dropout = model->attention_dropout = model->embedding_dropout = 0;
+    }
+    return model;
   }
   return zoo::gpt_model(
       "GPT " + std::to_string(shape.layers) + " x " + std::to_string(shape.hidden), shape.layers,
@@ -162,10 +202,34 @@ std::vector<std::string> setting_fields() {
   return names;
 }
 
-Result<TableCase> make_case(const std::vector<Setting>& settings) {
+namespace {
+
+/// The settings behind those of the framework that the last of them names.
+std::vector<Setting> with_framework(const std::vector<Setting>& settings, Error& error) {
+  const auto named = std::find_if(settings.rbegin(), settings.rend(),
+                                  [](const Setting& s) { return s.field == "framework"; });
+  std::vector<Setting> all;
+  if (named != settings.rend() && !named->value.empty()) {
+    const auto fields = plan::framework_fields(named->value);
+    if (!fields) {
+      error.add({named->where, "framework", named->value, fields.error().to_string()});
+    } else {
+      for (const plan::FrameworkField& field : *fields) {
+        all.push_back({field.name, field.value, field.place});
+      }
+    }
+  }
+  all.insert(all.end(), settings.begin(), settings.end());
+  return all;
+}
+
+}  // namespace
+
+Result<TableCase> make_case(const std::vector<Setting>& given) {
   TableCase run;
   Error error;
   bool schedule_set = false;
+  const std::vector<Setting> settings = with_framework(given, error);
   for (const Setting& setting : settings) {
     schedule_set = schedule_set || setting.field == "schedule";
     if (!apply(setting, run.shape, error) && !apply(setting, run.names, error) &&
@@ -182,6 +246,15 @@ Result<TableCase> make_case(const std::vector<Setting>& settings) {
   run.plan.tp_chunks = run.names.tp_overlap ? run.plan.tp : run.plan.tp_chunks;
   if (error.empty() && run.names.devices != 0) {
     set_replicas(settings, run, error);
+  }
+  if (error.empty() && run.names.microbatches > 0) {
+    run.plan.global_batch =
+        (Bytes(run.names.microbatches) * run.plan.dp * run.plan.microbatch).value();  // saturates
+  }
+  if (error.empty() && run.names.microbatch_of_stages) {
+    const std::int64_t parts =
+        std::max<std::int64_t>(1, (Bytes(run.plan.dp) * run.plan.pp).value());
+    run.plan.microbatch = std::max<std::int64_t>(1, run.plan.global_batch / parts);
   }
   if (error.empty() && run.names.model.empty()) {
     check_shape(settings, run, error);

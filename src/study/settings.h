@@ -38,11 +38,20 @@ struct GptShape {
   }
 };
 
+/// Returns the name of a configuration that a table names as a file ("v5p-512.yaml") which is not
+/// there: the file's without extension. Other names are returned as they are.
+std::string without_extension(const std::string& name);
+
 /// TableNames are what a table names instead of describing it.
 struct TableNames {
-  std::string model{};       ///< of `orrery list models`; "" = the GPT of the shape
+  std::string model{};       ///< of `orrery list models`; "" = the GPT of the shape. With `layers`
+                             ///< of the shape it has so many instead of its own;
+                             ///< a learned table has a position for every token of the sequence
   std::string machine{};     ///< of `orrery list machines`; "" = the profile's
   std::int64_t devices = 0;  ///< from which dp follows: devices / (tp cp pp); 0 = dp is given
+  std::int64_t microbatches = 0;      ///< from which global_batch follows; 0 = it is given
+  bool microbatch_of_stages = false;  ///< microbatch = global_batch / (dp pp), as torchtitan's
+  bool no_dropout = false;            ///< the model is trained without
   /// Recompute is not known beyond the plan's: the least more that fits in memory (predict.h).
   bool recompute_to_fit = false;
   bool tp_overlap =
@@ -53,6 +62,11 @@ struct TableNames {
     visit("model", &TableNames::model, "shipped model, instead of a GPT shape");
     visit("machine", &TableNames::machine, "shipped machine, instead of the profile's");
     visit("devices", &TableNames::devices, "accelerators, from which dp follows");
+    visit("microbatches", &TableNames::microbatches,
+          "microbatches of a replica, from which global_batch follows");
+    visit("microbatch_of_stages", &TableNames::microbatch_of_stages,
+          "a replica's batch in as many microbatches as stages");
+    visit("no_dropout", &TableNames::no_dropout, "the model is trained without dropout");
     visit("recompute_to_fit", &TableNames::recompute_to_fit,
           "the least recompute that fits in memory: the table does not state it");
     visit("tp_overlap", &TableNames::tp_overlap, "tp collectives in as many pieces as ranks");
@@ -98,7 +112,8 @@ struct ServedRequests {
   }
 };
 
-/// Applies the settings in order, later ones winning. `schedule` follows from `chunks` unless it is
+/// Applies the settings in order, later ones winning; what the `framework` among them has comes
+/// before all. `schedule` follows from `chunks` unless it is
 /// set itself: interleaved above one chunk, else 1F1B; `dp` from `devices`. Mistakes: unknown
 /// fields, values that do not
 /// parse, a shape that is no model (extents below one, heads that do not divide hidden, more than

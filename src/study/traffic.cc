@@ -8,6 +8,7 @@
 #include "collective/algorithm.h"
 #include "collective/chunked.h"
 #include "collective/group_extents.h"
+#include "machine/device_groups.h"
 #include "machine/topology/link_map.h"
 
 namespace orrery::study {
@@ -42,6 +43,7 @@ class TrafficSum {
       : workload_(workload), machine_(machine), algorithms_(algorithms), links_(machine.network) {
     traffic_.tiers.resize(machine.device.memory.size());
     traffic_.links.resize(machine.network.size());
+    traffic_.kernels.resize(machine::device_group_count(machine));
     ranks_.resize(workload.roles.size());
     for (std::int64_t rank = 0; rank < workload.ranks; ++rank) {
       ranks_[static_cast<std::size_t>(workload.role_of(rank))].push_back(rank);
@@ -51,6 +53,7 @@ class TrafficSum {
   Traffic run() {
     for (role_ = 0; role_ < static_cast<int>(ranks_.size()); ++role_) {
       const auto steps = static_cast<double>(workload_.source->list()->steps());
+      group_ = own_ranks().empty() ? 0 : machine::device_group_of(machine_, own_ranks().front());
       places_.clear();
       crossings_.clear();
       const std::vector<graph::Template>& templates = workload_.program_of(role_).templates;
@@ -79,6 +82,7 @@ class TrafficSum {
   void add(const graph::Node& node) {
     for (const graph::Operator& op : node.operators) {
       add_memory(op.bytes, 0);
+      add_load(op);
     }
     if (node.kind == graph::Node::Kind::copy) {
       add_memory(node.bytes, node.tier);
@@ -87,6 +91,14 @@ class TrafficSum {
     } else if (node.kind == graph::Node::Kind::send) {
       add_send(node);
     }
+  }
+
+  /// The devices of a role's ranks are those of its first.
+  void add_load(const graph::Operator& op) {
+    const compute::Device& device =
+        machine_.parts.empty() ? machine_.device : machine_.parts[group_].device;
+    traffic_.kernels[group_] +=
+        compute::load_of(op, device) * (times_ * static_cast<double>(own_ranks().size()));
   }
 
   void add_memory(Bytes bytes, int tier) {
@@ -235,6 +247,7 @@ class TrafficSum {
   Traffic traffic_;
   std::vector<std::vector<std::int64_t>> ranks_;  ///< by role
   int role_ = 0;
+  std::size_t group_ = 0;                             ///< of the devices of the role's ranks
   std::map<std::size_t, std::vector<Place>> places_;  ///< of the role's ranks, by group
   /// Crossings of its messages, by peer: how many ranks' cross each dimension outermost.
   std::map<std::int64_t, std::vector<std::int64_t>> crossings_;

@@ -6,14 +6,16 @@
 
 #include "collective/cost.h"
 #include "graph/workload.h"
+#include "machine/compute/clock.h"
 #include "machine/machine.h"
 
 namespace orrery::study {
 
-/// Bytes of one step, all devices together.
+/// Bytes of one step, and what its kernels ask of the devices; all devices together.
 struct Traffic {
-  std::vector<double> tiers;  ///< read or written, by memory tier
-  std::vector<double> links;  ///< sent, by network dimension
+  std::vector<double> tiers;             ///< read or written, by memory tier
+  std::vector<double> links;             ///< sent, by network dimension
+  std::vector<compute::Load> kernels{};  ///< at their tables' rate, by device group
 };
 
 /// Kernels move Operator::bytes through the first tier; a copy its bytes through the first and its

@@ -8,9 +8,12 @@
 
 #include "base/printable.h"
 #include "base/reader.h"
+#include "base/split.h"
 #include "study/parallel.h"
 #include "study/predict.h"
 #include "study/table_columns.h"
+#include "study/table_join.h"
+#include "workload/plan/aliases.h"
 
 namespace orrery::study {
 namespace {
@@ -38,11 +41,17 @@ class TaskReader {
       return fail(std::move(error_));
     }
     for (const CsvRow& row : table_.rows) {
+      const std::size_t before = tasks_.size();
       for (const MeasuredColumn& measured : profile_.measured) {
         // What is wrong with profile or overrides would be wrong again in every row.
         if (error_.empty() && matches(row, profile_.only) && !cell(row, measured.column).empty()) {
           add_task(row, measured);
         }
+      }
+      if (error_.empty() && tasks_.size() == before && matches(row, profile_.only) &&
+          has_verdict(row)) {
+        add_task(row,
+                 {.column = "", .measure = Measure::allocated_gib, .label = "", .settings = {}});
       }
     }
     if (error_.empty() && tasks_.empty()) {
@@ -55,6 +64,21 @@ class TaskReader {
   }
 
  private:
+  /// Whether the row says whether it ran.
+  bool has_verdict(const CsvRow& row) const {
+    return profile_.outcome && !profile_.outcome->column.empty() &&
+           !cell(row, profile_.outcome->column).empty();
+  }
+
+  /// Whether the row ran, where the profile says how rows tell.
+  std::optional<bool> ran(const CsvRow& row) const {
+    if (!profile_.outcome) {
+      return std::nullopt;
+    }
+    return !has_verdict(row) ||
+           cell(row, profile_.outcome->column).starts_with(profile_.outcome->ok);
+  }
+
   void need(const std::string& column) { columns_.need(column, error_); }
 
   void check_columns() {
@@ -78,6 +102,9 @@ class TaskReader {
         need(filter.column);
       }
     }
+    if (!profile_.flags.empty()) {
+      need(profile_.flags);
+    }
     const bool measured =
         std::any_of(profile_.measured.begin(), profile_.measured.end(),
                     [&](const MeasuredColumn& m) { return table_.column(m.column).has_value(); });
@@ -89,6 +116,16 @@ class TaskReader {
   /// The cell's text; empty when the table has no such column.
   std::string_view cell(const CsvRow& row, const std::string& column) const {
     return columns_.cell(row, column);
+  }
+
+  /// "16,224" is 16224.
+  static std::string without_thousands(std::string_view text) {
+    std::string number(text);
+    for (std::size_t at = number.rfind(','); at != std::string::npos && at + 4 == number.size();
+         at = number.rfind(',')) {
+      number.erase(at, 1);
+    }
+    return number;
   }
 
   std::string key_of(const CsvRow& row, const MeasuredColumn& measured) const {
@@ -119,12 +156,16 @@ class TaskReader {
     for (const Setting& column : profile_.columns) {
       settings.push_back({column.field, std::string(cell(row, column.value)), table_.where(row)});
     }
+    flags_of(row, settings, mistakes);
     for (const CaseColumn& column : profile_.cases) {
       std::string text;
       for (const std::string& part : column.columns()) {
         text += (text.empty() ? "" : "/") + std::string(cell(row, part));
       }
-      if (const auto found = column.settings_of(text)) {
+      if (auto found = column.settings_of(text)) {
+        for (Setting& setting : *found) {
+          setting.where = setting.where.empty() ? table_.where(row) : setting.where;
+        }
         append(*found);
       } else {
         mistakes.add({table_.where(row), column.column, text, known_cases(column)});
@@ -133,6 +174,37 @@ class TaskReader {
     append(measured.settings);
     append(options_.overrides);
     return settings;
+  }
+
+  /// The settings of the row's flags; "--flag" alone is true.
+  void flags_of(const CsvRow& row, std::vector<Setting>& settings, Error& mistakes) const {
+    std::vector<std::string> words;
+    for (const std::string_view word : split_at(cell(row, profile_.flags), ' ')) {
+      if (!word.empty()) {
+        words.emplace_back(word);
+      }
+    }
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (!words[i].starts_with("--")) {
+        mistakes.add({table_.where(row), profile_.flags, words[i], "a flag such as --tp"});
+        return;
+      }
+      std::string field = words[i].substr(2);
+      std::replace(field.begin(), field.end(), '-', '_');
+      const bool alone = i + 1 == words.size() || words[i + 1].starts_with("--");
+      settings.push_back(
+          {std::string(plan::own_name(field)), alone ? "true" : words[++i], table_.where(row)});
+    }
+  }
+
+  /// The measure of the row's figure.
+  Measure measure_of(const CsvRow& row, const MeasuredColumn& measured, Error& mistakes) const {
+    const std::string_view text = measured.by.empty() ? "" : cell(row, measured.by);
+    const std::optional<Measure> measure = measured.measure_of(text);
+    if (!measure) {
+      mistakes.add({table_.where(row), measured.by, std::string(text), measured.known_texts()});
+    }
+    return measure.value_or(measured.measure);
   }
 
   static std::string known_cases(const CaseColumn& column) {
@@ -145,17 +217,30 @@ class TaskReader {
   }
 
   void add_task(const CsvRow& row, const MeasuredColumn& measured) {
-    Task task{.row = {}, .where = table_.where(row), .measure = measured.measure, .run = {}};
+    Error mistakes;
+    Task task{.row = {},
+              .where = table_.where(row),
+              .measure = measure_of(row, measured, mistakes),
+              .run = {}};
+    task.row.line = row.line;
+    task.row.memory = is_memory(task.measure);
+    task.row.apart = measured.apart;
+    task.row.verdict = measured.column.empty();
+    task.row.ran = ran(row);
     task.row.key = key_of(row, measured);
     for (const std::string& column : profile_.group) {
       task.row.group += (task.row.group.empty() ? "" : " ") + std::string(cell(row, column));
     }
     task.row.scored = !is_fitted(row);
     task.row.origin = cell(row, "origin");
-    Error mistakes;
-    const std::string text(cell(row, measured.column));
+    if (measured.apart) {
+      task.row.group = measured.label;
+    }
+    const std::string text = without_thousands(cell(row, measured.column));
     const auto published = parse_number(text);
-    if (published && *published > 0) {
+    if (task.row.verdict) {
+      task.row.published = 0;
+    } else if (published && *published > 0) {
       task.row.published = *published;
     } else {
       mistakes.add({table_.where(row), measured.column, text, "a number above 0"});
@@ -179,7 +264,6 @@ class TaskReader {
   TableColumns columns_;
   const ValidationOptions& options_;
   std::vector<Task> tasks_;
-  std::set<std::string> missing_;  ///< columns, each said once
   Error error_;
 };
 
@@ -199,36 +283,20 @@ void run_task(Task& task, const machine::Machine& machine) {
     }
     task.row.problem = mistakes.to_string();
   }
-  task.row.error = task.row.predicted / task.row.published - 1;
+  task.row.error = task.row.verdict && prediction ? 0 : task.row.predicted / task.row.published - 1;
 }
 
 }  // namespace
 
-ValidationScore score_of(const std::vector<ValidationRow>& rows) {
-  std::vector<double> errors;
-  ValidationScore score;
-  for (const ValidationRow& row : rows) {
-    if (row.scored) {
-      errors.push_back(std::abs(row.error));
-      score.mape += errors.back();
-      score.bias += row.error;
-    }
-  }
-  score.rows = errors.size();
-  if (errors.empty()) {
-    return score;
-  }
-  std::sort(errors.begin(), errors.end());
-  score.mape /= static_cast<double>(errors.size());
-  score.bias /= static_cast<double>(errors.size());
-  score.median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
-  score.p90 = errors[(9 * errors.size() + 9) / 10 - 1];  // nearest rank
-  score.worst = errors.back();
-  return score;
-}
-
 Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTable& table,
                                   const ValidationOptions& options) {
+  if (profile.join) {
+    ValidationProfile without = profile;
+    without.join.reset();
+    return joined(table, *profile.join).and_then([&](const CsvTable& whole) {
+      return validate(without, whole, options);
+    });
+  }
   Result<machine::Machine> machine =
       machine::load_machine(options.machine.value_or(profile.machine));
   if (!machine) {
@@ -248,27 +316,6 @@ Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTab
   return scored(profile, table.file, machine->name, std::move(rows));
 }
 
-ValidationResult scored(const ValidationProfile& profile, const std::string& csv,
-                        const std::string& machine, std::vector<ValidationRow> rows) {
-  ValidationResult result{.profile = profile,
-                          .csv = csv,
-                          .machine = machine,
-                          .rows = std::move(rows),
-                          .score = {},
-                          .groups = {}};
-  std::map<std::string, std::vector<ValidationRow>> groups;
-  for (const ValidationRow& row : result.rows) {
-    if (!row.group.empty()) {
-      groups[row.group].push_back(row);
-    }
-  }
-  result.score = score_of(result.rows);
-  for (const auto& [group, its] : groups) {
-    result.groups[group] = score_of(its);
-  }
-  return result;
-}
-
 Result<std::vector<PublishedRun>> published_runs(const ValidationProfile& profile,
                                                  const CsvTable& table,
                                                  const ValidationOptions& options) {
@@ -280,7 +327,7 @@ Result<std::vector<PublishedRun>> published_runs(const ValidationProfile& profil
   for (Task& task : *tasks) {
     const bool memory = task.measure == Measure::state_gib ||
                         task.measure == Measure::activation_gib ||
-                        task.measure == Measure::activation_percent;
+                        task.measure == Measure::activation_percent || is_memory(task.measure);
     if (memory || (!runs.empty() && runs.back().key == task.row.key)) {
       continue;
     }

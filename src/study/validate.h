@@ -15,27 +15,38 @@
 
 namespace orrery::study {
 
-/// A row that cannot be read or run has prediction 0 and error -100 %, and says why.
+/// A ValidationRow is one prediction. One that cannot be read or run has prediction 0 and error
+/// -100 %, and says why. Several may be of one line of the file.
 struct ValidationRow {
-  std::string key;       ///< "tp=8 pp=2 ...", from the profile's key columns
-  std::string group;     ///< "moe 26.06", from its group columns
-  double predicted = 0;  ///< in the unit of the measured column
-  double published = 0;  ///< 0 when its cell is no number above 0
-  double error = 0;      ///< predicted / published - 1
-  bool oom = false;      ///< a stage needs more memory than the device has
-  bool scored = true;    ///< false: a parameter was fitted to this row
-  std::string origin;    ///< of the published figure: published-read, recalled ...
-  std::string problem;   ///< why it was not read or did not run, else empty
+  std::string key;            ///< "tp=8 pp=2 ...", from the profile's key columns
+  std::string group;          ///< "moe 26.06", from its group columns
+  double predicted = 0;       ///< in the unit of the measured column
+  double published = 0;       ///< 0 when its cell is no number above 0
+  double error = 0;           ///< predicted / published - 1
+  bool oom = false;           ///< a stage needs more memory than the device has
+  int line = 0;               ///< of the file; 0: each is a line of its own
+  bool memory = false;        ///< of memory, scored apart from times
+  bool apart = false;         ///< scored in its group alone
+  bool verdict = false;       ///< says nothing but whether the plan fits
+  std::optional<bool> ran{};  ///< published: false had too little memory
+  bool scored = true;         ///< false: a parameter was fitted to this row
+  std::string origin;         ///< of the published figure: published-read, recalled ...
+  std::string problem;        ///< why it was not read or did not run, else empty
 };
 
-/// Over absolute errors of scored rows; all 0 when there are none.
+/// A ValidationScore is over absolute errors of scored rows that have an answer; 0 when there are
+/// none.
 struct ValidationScore {
-  std::size_t rows = 0;
-  double mape = 0;    ///< mean
-  double bias = 0;    ///< mean of signed errors
-  double median = 0;  ///< lower and upper middle averaged
-  double p90 = 0;     ///< the least error that nine rows of ten do not exceed
+  std::size_t rows = 0;      ///< errors that are counted
+  std::size_t lines = 0;     ///< lines of the file with something to predict
+  std::size_t answered = 0;  ///< of these, with every prediction
+  double mape = 0;           ///< mean
+  double bias = 0;           ///< mean of signed errors
+  double median = 0;         ///< lower and upper middle averaged
+  double p90 = 0;            ///< the least error that nine rows of ten do not exceed
   double worst = 0;
+  std::optional<double> memory_mape{};  ///< mean of the errors of memory
+  std::optional<double> oom_right{};    ///< share of lines whose verdict on memory is right
 };
 ValidationScore score_of(const std::vector<ValidationRow>& rows);
 
@@ -47,7 +58,10 @@ struct ValidationResult {
   ValidationScore score;
   std::map<std::string, ValidationScore> groups;  ///< by ValidationRow::group; none without groups
 
-  bool goal_met() const { return !profile.goal || score.mape <= *profile.goal; }
+  /// With an answer to every line.
+  bool goal_met() const {
+    return !profile.goal || (score.answered == score.lines && score.mape <= *profile.goal);
+  }
 };
 
 /// With the scores of all rows and of each group.

@@ -44,6 +44,32 @@ TEST(Simulate, JsonIsOneObjectWithTheFiguresOfTheManual) {
   EXPECT_EQ(json["memory_bytes"].size(), 2U);
 }
 
+TEST(Simulate, AFrameworkFillsWhatIsNotGiven) {
+  const Outcome run =
+      orrery(small("--json --framework torchtitan --pp 1 --dp 4 --overlap-param-gather false"));
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["plan"]["zero"], 3);
+  EXPECT_EQ(json["plan"]["attention"], "flash2");
+  EXPECT_EQ(json["plan"]["overlap_param_gather"], false);  // given
+  EXPECT_LT(json["memory_bytes"][0]["allocated"], json["memory_bytes"][0]["total"]);
+  EXPECT_EQ(json["memory_bytes"][0]["close_call"], false);
+  const Outcome unknown = orrery(small("--framework torchtitam"));
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'torchtitan'"));
+}
+
+TEST(Simulate, ASliceIsNamedAndCounted) {
+  const std::string tpu = "simulate --model gpt2 --machine tpu-v5p --global-batch 256 ";
+  const Outcome run = orrery(tpu + "--slice v5p-512 --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["devices"], 256);
+  EXPECT_EQ(json["machine"], "tpu-v5p (4x8x8, 256 chips, v5p-512)");
+  EXPECT_EQ(orrery(tpu + "--slice 5x5x5x5").status, 2);
+  EXPECT_EQ(orrery(tpu + "--slice 4x4x4 --devices 32").status, 2);
+}
+
 TEST(Simulate, CsvIsAHeaderAndALine) {
   const Outcome run = orrery(small("--csv"));
   ASSERT_EQ(run.status, 0) << run.err;
@@ -391,6 +417,64 @@ TEST(Readme, ShowsWhatTheMainJobPrints) {
   ASSERT_NE(run.out.find(end), std::string::npos);
   const std::string readme = content(std::string(ORRERY_SOURCE_DIR) + "/README.md");
   EXPECT_THAT(readme, HasSubstr("```\n" + run.out.substr(0, run.out.find(end) + end.size())));
+}
+
+TEST(OverlapTensor, SaysThatItsHardwareIsHypothetical) {
+  const Outcome table = orrery(small("--overlap-tensor tracked"));
+  ASSERT_EQ(table.status, 0) << table.err;
+  EXPECT_THAT(table.out,
+              AllOf(HasSubstr("hypothetical hardware"), HasSubstr("states none (device.tracker)"),
+                    HasSubstr("reads of the sums"), HasSubstr("fc2_gemm")));
+  const Outcome run = orrery(small("--overlap-tensor tracked --json"));
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out)["overlap_tensor"];
+  // Two ranks: 3 reads of half the result become none, 4 writes become 2.
+  EXPECT_EQ(json["fused_bytes"]["reduce_reads"], 0);
+  EXPECT_EQ(json["unfused_bytes"]["writes"].get<double>(),
+            2 * json["fused_bytes"]["writes"].get<double>());
+  const Outcome split = orrery(small("--overlap-tensor cu_split"));
+  ASSERT_EQ(split.status, 0) << split.err;
+  EXPECT_THAT(split.out, Not(HasSubstr("hypothetical")));
+}
+
+TEST(OverlapTensor, IsRefusedWhereNothingOverlaps) {
+  const std::string one = " --model gpt2 --machine dgx-a100-80g --dp 2 --global-batch 16 ";
+  for (const char* command : {"simulate", "estimate", "explain"}) {
+    const Outcome run = orrery(command + one + "--overlap-tensor tracked");
+    EXPECT_EQ(run.status, 2) << command;
+    EXPECT_THAT(run.err, HasSubstr("none without tensor parallelism")) << command;
+  }
+  const Outcome unknown = orrery(small("--overlap-tensor traced"));
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("tracked"));
+  const Outcome served =
+      orrery("serve --model llama-3.1-8b --machine dgx-h100 --overlap-tensor tracked");
+  EXPECT_EQ(served.status, 2);
+  EXPECT_THAT(served.err, HasSubstr("none with tp 1"));
+  const Outcome searched = orrery(
+      "plan --model gpt2 --machine dgx-a100-80g --devices 4 --batch 16 --only "
+      "overlap_tensor=none,tracked");
+  EXPECT_EQ(searched.status, 2);
+  EXPECT_THAT(searched.err, HasSubstr("states no tracker"));
+}
+
+TEST(OverlapTensor, IsChosenByThePlannerWhereTheMachineStatesATracker) {
+  const std::string machine = std::string(ORRERY_SOURCE_DIR) + "/examples/t3/machine.yaml";
+  const std::string search =
+      "plan --model gpt2-medium --machine " + machine + " --devices 4 --batch 4 --tp 4 --json";
+  const Outcome found = orrery(search);
+  ASSERT_EQ(found.status, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("\"overlap_tensor\": \"tracked_mca\""));
+}
+
+TEST(Tiles, EqualTheSumBitForBitAndNameWhatIsWrong) {
+  const Outcome run =
+      orrery("tiles --ranks 2 --rows 16 --columns 8 --inner 8 --tiles 2 --repeat 1 --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out)["equal"], true);
+  const Outcome wrong = orrery("tiles --ranks 3 --rows 16");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("--rows"), HasSubstr("a multiple of ranks x tiles")));
 }
 
 }  // namespace

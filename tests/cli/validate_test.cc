@@ -24,8 +24,8 @@ TEST(ValidateCommand, ScoresRowsOfTheUsersOwn) {
   const Outcome run = orrery("validate --table megatron_sc21_table1 " + file + " --json");
   ASSERT_EQ(run.status, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);
-  ASSERT_EQ(json.at("rows").size(), 1U);
-  const auto& row = json["rows"][0];
+  ASSERT_EQ(json.at("predictions").size(), 1U);
+  const auto& row = json["predictions"][0];
   EXPECT_EQ(row.at("key"), "params_b=1.7 tp=1 pp=1 dp=8");
   EXPECT_EQ(row.at("published"), 140);
   EXPECT_EQ(row.at("oom"), false);
@@ -44,7 +44,7 @@ TEST(ValidateCommand, FlagsOverrideTheProfile) {
       "mine.csv", std::string(kHeader) + "1.7,24,2304,24,1,1,8,1,8,128,16,2048,51200,140,mine\n");
   const std::string command = "validate --json --table megatron_sc21_table1 " + file;
   const auto predicted = [](const Outcome& run) {
-    return nlohmann::json::parse(run.out).at("rows")[0].at("predicted").get<double>();
+    return nlohmann::json::parse(run.out).at("predictions")[0].at("predicted").get<double>();
   };
   EXPECT_GT(predicted(orrery(command)), predicted(orrery(command + " --host-dispatch '2 ms'")));
 }

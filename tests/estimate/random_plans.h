@@ -32,7 +32,8 @@ class RandomPlans {
         "gpt2-medium",  "gpt-7.5b",         "llama-3-8b",    "gpt-22b",    "llama-2-13b",
         "mixtral-8x7b", "deepseek-v2-lite", "nemotron-h-8b", "gemma-2-9b", "qwen3-30b-a3b"};
   };
-  explicit RandomPlans(Options options) : options_(std::move(options)), random_(options_.seed) {}
+  explicit RandomPlans(Options options)
+      : options_(std::move(options)), random_(options_.seed), overlaps_(options_.seed) {}
 
   struct Drawn {
     Case plan;
@@ -125,6 +126,10 @@ class RandomPlans {
     plan.overlap_p2p = rarely(2);
     plan.overlap_tp = !rarely(3);
     plan.tp_chunks = plan.tp > 1 && rarely(4) ? pick({2, 4}) : 1;
+    const auto overlap = overlaps_() % 6;  // of its own, so that other draws stay
+    if (plan.tp > 1 && plan.tp_chunks == 1 && overlap < 3) {
+      plan.overlap_tensor = static_cast<plan::TensorOverlap>(1 + overlap);
+    }
     if (rarely(6) && plan.chunks == 1 && plan.schedule < plan::Schedule::zb_v && plan.pp > 1 &&
         c.model.layers > 2 * plan.pp) {
       uneven(c);
@@ -197,6 +202,7 @@ class RandomPlans {
 
   Options options_;
   std::mt19937_64 random_;
+  std::mt19937_64 overlaps_;
   std::map<std::string, zoo::Model> models_;
   std::map<std::string, machine::Machine> machines_;
 };

@@ -127,6 +127,7 @@ void write(std::string& text, const graph::Workload& workload, const Node& node,
       line.word(word_of(kWays, node.direction));
     }
     line.field("continues", node.continues).field("by_engine", node.by_engine);
+    line.field("background", node.background);
     line.field("host_sync", node.host_sync).list("after", node.after);
   }
   for (const graph::Operator& op : node.operators) {

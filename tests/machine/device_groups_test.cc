@@ -111,5 +111,60 @@ TEST(Parts, MistakesNameTheField) {
   EXPECT_FALSE(parsed("name: m\nparts: []\nnetwork: []\n"));
 }
 
+TEST(PowerCap, HoldsEveryDeviceAndLowersItsClock) {
+  const Machine machine = load_machine("dgx-h200").value();
+  const Machine held = with_power_cap(machine, Power(500)).value();
+  EXPECT_EQ(held.device.power_cap, Power(500));
+  EXPECT_LT(held.device.clock, machine.device.clock);
+  EXPECT_EQ(with_power_cap(machine, machine.device.power)->device.clock, machine.device.clock);
+  const Machine read = parsed(to_yaml(held)).value();
+  EXPECT_EQ(read.device, held.device);
+}
+
+TEST(PowerCap, MistakesSayWhatWouldBeRight) {
+  const Machine machine = load_machine("dgx-h200").value();
+  EXPECT_THAT(with_power_cap(machine, Power(701)).error().to_string(),
+              HasSubstr("power_cap: found '701 W', expected at most the 700 W of H200"));
+  EXPECT_THAT(with_power_cap(machine, Power(122)).error().to_string(),
+              HasSubstr("expected above the 121.1 W that H200"));
+  EXPECT_THAT(with_power_cap(load_machine("sn40l").value(), Power(100)).error().to_string(),
+              HasSubstr("no cap: SN40L states no power"));
+}
+
+TEST(PowerCap, OfADeviceWithoutPowerModelIsAnInferredModels) {
+  // 220 W of an H200's 700: products draw 1,003 x 220 / 700 W at full clock.
+  const Machine held = with_power_cap(load_machine("tpu-v3").value(), Power(200)).value();
+  EXPECT_NEAR(held.device.power_model.gemm_power.value(), 315.2, 0.1);
+  EXPECT_LT(held.device.clock, 1);
+  EXPECT_THAT(held.origins.at("device.power_model"), HasSubstr("inferred"));
+}
+
+/// A machine of one device with these further fields.
+std::string device_with(const std::string& fields) {
+  return "name: m\ndevice: {name: d, units: 1, peak: {bf16: 1 TFLOP/s}, memory: [{name: h, "
+         "capacity: 1 GB, bandwidth: 1 GB/s}], " +
+         fields + "}\nnetwork: []\n";
+}
+
+TEST(PowerModel, MistakesNameTheField) {
+  const std::string model = "power_model: {gemm_power: 100 W}";
+  EXPECT_TRUE(parsed(device_with("power: 100 W, idle_power: 20 W, " + model)));
+  EXPECT_THAT(parsed(device_with(model)).error().to_string(), HasSubstr("device.power: "));
+  EXPECT_THAT(parsed(device_with("power: 100 W, idle_power: 99 W, " + model)).error().to_string(),
+              HasSubstr("no clock is low enough"));
+  EXPECT_THAT(parsed(device_with("power: 100 W, power_cap: 200 W")).error().to_string(),
+              HasSubstr("device.power_cap: found '200 W', expected at most the device's power"));
+  EXPECT_THAT(
+      parsed(device_with("power: 100 W, power_model: {busy_power: 1 W}")).error().to_string(),
+      HasSubstr("gemm_power"));
+  EXPECT_THAT(parsed(device_with("power: 100 W, power_model: {gemm_power: 1 W, regulated: 2}"))
+                  .error()
+                  .to_string(),
+              HasSubstr("device.power_model.regulated: "));
+  EXPECT_EQ(parsed(device_with("sustained_clock: 0.9"))->device.clock, 0.9);
+  EXPECT_EQ(parsed(device_with("power: 1 kW, sustained_clock: 0.9, " + model))->device.clock, 0.9);
+  EXPECT_FALSE(parsed(device_with("sustained_clock: 1.1")));
+}
+
 }  // namespace
 }  // namespace orrery::machine

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "machine/describe.h"
+#include "machine/slice.h"
 
 namespace orrery::machine {
 namespace {
@@ -49,6 +50,25 @@ TEST(Machine, TheTableNumbersEachOriginOnce) {
               HasSubstr("  network.a.latency                           1 us            [2]\n"));
   EXPECT_THAT(text, HasSubstr("\nOrigins\n   [1] published: here\n   [2] recalled: x\n"));
   EXPECT_THAT(text, HasSubstr("  device.peak.bf16                            1 TFLOP/s\n"));
+}
+
+TEST(Machine, ATrackerIsReadAndWrittenAndItsMistakesAreNamed) {
+  const auto with_tracker = [](const std::string& tracker) {
+    return "name: m\ndevice: {name: d, units: 1, peak: {bf16: 1 TFLOP/s}, memory: [{name: h, "
+           "capacity: 1 GB, bandwidth: 1 GB/s}]" +
+           tracker + "}\n";
+  };
+  EXPECT_FALSE(parse_text(with_tracker("")).device.tracker.has_value());
+  const Machine empty = parse_text(with_tracker(", tracker: {}"));
+  EXPECT_EQ(empty.device.tracker, compute::Tracker());
+  const Machine stated = parse_text(with_tracker(", tracker: {contention: 0.35, rereads: 3}"));
+  EXPECT_EQ(stated.device.tracker->contention, 0.35);
+  EXPECT_EQ(parse_text(to_yaml(stated)), stated);
+  EXPECT_THAT(describe(stated), HasSubstr("device.tracker.rereads"));
+  EXPECT_THAT(mistakes_of(with_tracker(", tracker: {contention: -1, rereads: 0.5, entries: 256}")),
+              ::testing::AllOf(HasSubstr("contention"), HasSubstr("a factor from 0 to 10"),
+                               HasSubstr("rereads"), HasSubstr("a factor of 1 or more"),
+                               HasSubstr("entries")));
 }
 
 TEST(Machine, APieceOfAMeshIsALineThatIsWrittenAndReadBack) {
@@ -137,6 +157,52 @@ TEST(Machine, PartOfAFullyConnectedNodeHasOnlyTheLinksInside) {
   EXPECT_EQ(with_devices(machine, 8).value().network[0].bandwidth, 70_GBps);
   EXPECT_EQ(with_devices(machine, 4).value().network[0].bandwidth, 30_GBps);
   EXPECT_EQ(with_devices(machine, 1).value().network[0].bandwidth, 70_GBps);
+}
+
+std::vector<std::int64_t> extents(const Machine& machine) {
+  std::vector<std::int64_t> sizes;
+  for (const topology::NetworkDimension& line : machine.network) {
+    sizes.push_back(line.size);
+  }
+  return sizes;
+}
+
+TEST(Slices, AJobTakesTheBlockOfCubesThatIsMostCompact) {
+  // Google's v5p-128, v5p-512, v5p-1024 and v4-32: 4x4x4, 4x8x8, 8x8x8, 2x2x4 chips.
+  using Sizes = std::vector<std::int64_t>;
+  EXPECT_EQ(extents(with_devices(load_text("tpu-v5p"), 64).value()), (Sizes{4, 4, 4}));
+  EXPECT_EQ(extents(with_devices(load_text("tpu-v5p"), 256).value()), (Sizes{4, 8, 8}));
+  EXPECT_EQ(extents(with_devices(load_text("tpu-v5p"), 512).value()), (Sizes{8, 8, 8}));
+  EXPECT_EQ(extents(with_devices(load_text("tpu-v4"), 16).value()), (Sizes{2, 2, 4}));
+  EXPECT_EQ(extents(with_devices(load_text("tpu-v6e"), 128).value()), (Sizes{8, 16}));
+}
+
+TEST(Slices, SwitchesCloseTheAxesOfCubesAndOtherAxesAreClosedAtTheirFullLengthAlone) {
+  for (const topology::NetworkDimension& line :
+       with_devices(load_text("tpu-v5p"), 256).value().network) {
+    EXPECT_EQ(line.kind, topology::DimensionKind::ring) << line.name;
+  }
+  const Machine flat = with_devices(load_text("tpu-v6e"), 128).value();
+  EXPECT_EQ(flat.network[0].kind, topology::DimensionKind::mesh);
+  EXPECT_EQ(flat.network[1].kind, topology::DimensionKind::ring);
+}
+
+TEST(Slices, AreNamedByExtentsOrAsGoogleDoes) {
+  // v5p-512 counts cores, two a chip; v6e-64 chips.
+  const auto named = with_slice(load_text("tpu-v5p"), "v5p-512");
+  ASSERT_TRUE(named) << named.error().to_string();
+  EXPECT_EQ(named->devices, 256);
+  EXPECT_EQ(named->text, "4x8x8, 256 chips, v5p-512");
+  EXPECT_EQ(with_slice(load_text("tpu-v5p"), "8x8x4").value().text, named->text);
+  EXPECT_EQ(with_slice(load_text("tpu-v6e"), "v6e-64").value().text, "8x8, 64 chips, v6e-64");
+  EXPECT_EQ(with_devices(named->machine, 256).value().network, named->machine.network);
+}
+
+TEST(Slices, WhatIsNoneIsRefused) {
+  EXPECT_FALSE(with_slice(load_text("dgx-h100"), "2x2x2"));
+  for (const char* text : {"", "4x", "0x4", "32x32x32", "v5e-256", "v5p-", "v5p-511", "4x4x4x4"}) {
+    EXPECT_FALSE(with_slice(load_text("tpu-v5p"), text)) << text;
+  }
 }
 
 TEST(Machine, WhatIsWrittenIsReadBackEqual) {
@@ -363,6 +429,7 @@ TEST(MachineFields, EveryFieldIsOnThePageWithItsMeaning) {
   expect_all_fields<compute::Device>("`device`");
   expect_all_fields<compute::MemoryTier>("`device.memory`");
   expect_all_fields<compute::SystolicArray>("`device.systolic`");
+  expect_all_fields<compute::Tracker>("`device.tracker`");
   expect_all_fields<compute::KernelCoefficients>("`device.kernels`");
   expect_all_fields<topology::NetworkDimension>("`network`");
   expect_all_fields<topology::PeerShare>("`network.bandwidth_by_peers`");

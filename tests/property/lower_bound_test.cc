@@ -30,6 +30,13 @@ machine::Machine any_machine(std::int64_t devices) {
   machine::Machine machine = testing::machine_of(network);
   machine.device.peak.fill(FlopRate(1e12));
   machine.device.overlap_memory = *rc::gen::element(0.0, 0.3);
+  if (*rc::gen::arbitrary<bool>()) {  // under a power cap that holds the clock, or not
+    machine.device.power = Power(100);
+    machine.device.power_cap = Power(*rc::gen::element(40, 70, 100));
+    machine.device.idle_power = Power(17);
+    machine.device.power_model = {
+        .busy_power = Power(12), .gemm_power = Power(150), .memory_energy = EnergyPerByte(1e-9)};
+  }
   machine.device.memory.resize(1);
   for (const char* tier : {"host", "nvme"}) {
     machine.device.memory.push_back({.name = tier, .capacity = 1_GiB, .bandwidth = Bandwidth(1e9)});

@@ -9,7 +9,6 @@
 
 #include "../simulate/builder.h"
 #include "../workload/parallel/cases.h"
-#include "../workload/parallel/tile.h"
 #include "simulate/simulate.h"
 
 namespace orrery {
@@ -77,12 +76,14 @@ struct Step {
 
 Step any_step() {
   const zoo::Model model = cases::small_gpt(8);
-  const plan::Plan plan = any_plan();
+  plan::Plan plan = any_plan();
+  if (plan.tp > 1 && coin()) {
+    plan.overlap_tensor = coin() ? plan::TensorOverlap::tracked_mca : plan::TensorOverlap::cu_split;
+  }
   RC_PRE(plan::check(plan, model).has_value());
   RC_LOG(fmt::format("schedule {} tp {} pp {} dp {} batch {} host {} us", name_of(plan.schedule),
                      plan.tp, plan.pp, plan.dp, plan.global_batch, plan.host_dispatch / 1_us));
-  graph::Workload workload =
-      plan.tp > 1 && coin() ? cases::lowered_in_tiles(model, plan) : cases::lowered(model, plan);
+  graph::Workload workload = cases::lowered(model, plan);
   machine::Machine machine = any_cut_machine(workload.ranks);
   return {std::move(workload), std::move(machine)};
 }

@@ -47,19 +47,23 @@ TEST(ValidationJson, OneTableAlsoStandsAtTheTop) {
   EXPECT_NEAR(json.at("mape").get<double>(), 0.15, 1e-12);
   EXPECT_NEAR(json.at("worst").get<double>(), 0.2, 1e-12);
   EXPECT_EQ(json.at("goal_met"), true);
-  EXPECT_EQ(json.at("rows").size(), 3U);
-  EXPECT_EQ(json.at("rows")[1].at("oom"), true);
-  EXPECT_EQ(json.at("rows")[2].at("scored"), false);
+  EXPECT_EQ(json.at("rows"), 2);  // one of the three is not scored
+  EXPECT_EQ(json.at("answered"), 2);
+  EXPECT_TRUE(json.at("covered").is_null());
+  EXPECT_TRUE(json.at("memory_mape").is_null());
+  EXPECT_EQ(json.at("predictions").size(), 3U);
+  EXPECT_EQ(json.at("predictions")[1].at("oom"), true);
+  EXPECT_EQ(json.at("predictions")[2].at("scored"), false);
   EXPECT_NEAR(json.at("p90").get<double>(), 0.2, 1e-12);
   EXPECT_EQ(json.at("tables")[0].at("mape"), json.at("mape"));
-  EXPECT_FALSE(json.at("tables")[0].contains("rows"));  // once is enough
+  EXPECT_FALSE(json.at("tables")[0].contains("predictions"));  // once is enough
 }
 
 TEST(ValidationJson, SeveralTablesStandInAList) {
   const auto json = nlohmann::json::parse(validation_json({made_result("t"), made_result("u")}));
   EXPECT_FALSE(json.contains("rows"));
   EXPECT_EQ(json.at("tables")[1].at("table"), "u");
-  EXPECT_EQ(json.at("tables")[1].at("rows").size(), 3U);
+  EXPECT_EQ(json.at("tables")[1].at("predictions").size(), 3U);
 }
 
 TEST(ValidationJson, GroupsHaveTheSameScores) {

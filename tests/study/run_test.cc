@@ -6,6 +6,9 @@
 
 #include <numeric>
 
+#include "machine/device_groups.h"
+#include "study/energy.h"
+
 namespace orrery::study {
 namespace {
 
@@ -179,7 +182,27 @@ TEST(Run, ClocksOfAJobSlowMatrixKernelsAndNothingElse) {
   EXPECT_EQ(boost.timeline.time("optimizer"), sustained.timeline.time("optimizer"));
   const double share =
       to_seconds(boost.timeline.step_time) / to_seconds(sustained.timeline.step_time);
-  EXPECT_GT(share, machine::load_machine("dgx-a100-80g")->device.sustained_clock);
+  EXPECT_GT(share, sustained.machine.device.clock);  // others do not wait for the clock
+  EXPECT_EQ(boost.machine.device.clock, 1);
+}
+
+TEST(Run, ALowerPowerCapIsNeverFasterAndNeverPassed) {
+  zoo::Model model = zoo::load_model("llama-3-8b").value();
+  const machine::Machine machine = machine::load_machine("dgx-h200").value();
+  plan::Plan plan;
+  plan.tp = 8;
+  plan.global_batch = 4;
+  plan.sequence_parallel = true;
+  plan.attention = zoo::AttentionKernel::flash;
+  Time before{0};
+  for (const double watts : {700.0, 600.0, 500.0, 400.0, 300.0}) {
+    const auto capped = machine::with_power_cap(machine, Power(watts)).value();
+    const Run run = run_step(model, capped, plan, 0, {}).value();
+    EXPECT_GE(run.timeline.step_time, before) << watts;
+    EXPECT_LE(energy_of(run)->average_power(run), Power(watts)) << watts;
+    EXPECT_GT(energy_of(run)->average_power(run), machine.device.idle_power) << watts;
+    before = run.timeline.step_time;
+  }
 }
 
 TEST(Run, SkippedPassLeavesItsTimeOut) {

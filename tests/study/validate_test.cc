@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "base/file.h"
 #include "study/run.h"
 
 namespace orrery::study {
@@ -81,11 +82,16 @@ TEST(Validate, RatesCountTheFlopsOfThePaper) {
               12884901888.0 * (1 + 1.0 / 12 + 1.0 / 8) / (step_ms(settings) * 1e-3) / 1e12, 1e-9);
 }
 
-TEST(Validate, ARowThatCannotBeRunCountsAsAHundredPercentAndSaysWhy) {
+TEST(Validate, ARowThatCannotBeRunIsNotAnsweredAndSaysWhy) {
   const auto result = validated(small_profile(), "name,tp,time_ms\na,3,4\n");  // 4 heads over 3
   ASSERT_TRUE(result) << result.error().to_string();
   EXPECT_DOUBLE_EQ(result->rows[0].error, -1);
-  EXPECT_DOUBLE_EQ(result->score.mape, 1);
+  EXPECT_EQ(result->score.lines, 1U);
+  EXPECT_EQ(result->score.answered, 0U);
+  EXPECT_EQ(result->score.rows, 0U);  // no error to count
+  ValidationResult goal = *result;
+  goal.profile.goal = 1;
+  EXPECT_FALSE(goal.goal_met());
   EXPECT_THAT(result->rows[0].problem, HasSubstr("runs.csv:2: tp: found '3'"));
 }
 
@@ -144,7 +150,9 @@ TEST(Validate, AnUnknownCellFailsItsRowNotTheTable) {
   EXPECT_THAT(result->rows[2].problem, HasSubstr("mode: found 'odd', expected one of plain"));
   EXPECT_THAT(result->rows[4].problem, IsEmpty());
   EXPECT_GT(result->rows[4].predicted, 0);
-  EXPECT_EQ(result->score.rows, 5U);
+  EXPECT_EQ(result->score.lines, 5U);
+  EXPECT_EQ(result->score.answered, 1U);
+  EXPECT_EQ(result->score.rows, 1U);
 }
 
 TEST(Validate, ACaseOfTwoColumnsNeedsBothTexts) {
@@ -174,6 +182,77 @@ TEST(Validate, ALongListOfNamesIsNotPrintedPerRow) {
   ASSERT_TRUE(result) << result.error().to_string();
   EXPECT_THAT(result->rows[0].problem, HasSubstr(" more"));
   EXPECT_LT(result->rows[0].problem.size(), 400U);
+}
+
+TEST(Validate, AColumnOfFlagsSetsFieldsAndCasesWinOverIt) {
+  ValidationProfile profile = small_profile();
+  profile.columns.clear();
+  profile.flags = "settings";
+  profile.cases = {{.column = "name", .values = {{"b*", {{"tp", "1", ""}}}, {"*", {}}}}};
+  const auto result = validated(profile,
+                                "name,settings,time_ms\na,--tp 2 --overlap-tp,4\n"
+                                "a,--tensor-model-parallel-size 2,4\nb1,--tp 2,4\nc,tp 2,4\n");
+  ASSERT_TRUE(result) << result.error().to_string();
+  std::vector<Setting> two = small_profile().plan;
+  two.push_back({"tp", "2", ""});
+  std::vector<Setting> one = small_profile().plan;
+  one.push_back({"tp", "1", ""});
+  EXPECT_DOUBLE_EQ(result->rows[0].predicted, step_ms(two));
+  EXPECT_DOUBLE_EQ(result->rows[1].predicted, step_ms(two));
+  EXPECT_DOUBLE_EQ(result->rows[2].predicted, step_ms(one));
+  EXPECT_THAT(result->rows[3].problem, HasSubstr("found 'tp', expected a flag"));
+}
+
+TEST(Validate, AColumnMayChooseTheMeasure) {
+  ValidationProfile profile = small_profile();
+  profile.measured = {{.column = "value",
+                       .label = "",
+                       .settings = {},
+                       .by = "unit",
+                       .measures = {{"ms", Measure::step_ms}, {"s", Measure::step_s}}}};
+  const auto result = validated(profile, "name,tp,unit,value\na,2,ms,4\na,2,s,4\na,2,h,4\n");
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_DOUBLE_EQ(result->rows[0].predicted, 1e3 * result->rows[1].predicted);
+  EXPECT_THAT(result->rows[2].problem, HasSubstr("unit: found 'h', expected one of ms and s"));
+}
+
+TEST(Validate, MemoryAndVerdictsAreScoredApartFromTimes) {
+  // The small model fits: the row that ran is right, the one that did not is wrong.
+  ValidationProfile profile = small_profile();
+  profile.measured.push_back(
+      {.column = "gib", .measure = Measure::allocated_gib, .label = "peak", .settings = {}});
+  profile.outcome = Outcome{.column = "outcome", .ok = "ok"};
+  const auto result =
+      validated(profile, "name,tp,time_ms,gib,outcome\na,2,4,1,ok\nb,2,,,OOM\nc,2,4,,ok\n");
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_EQ(result->score.lines, 3U);
+  EXPECT_EQ(result->score.answered, 3U);
+  EXPECT_EQ(result->score.rows, 2U);
+  ASSERT_TRUE(result->score.memory_mape);
+  EXPECT_DOUBLE_EQ(*result->score.memory_mape, std::abs(result->rows[1].error));
+  ASSERT_TRUE(result->score.oom_right);
+  EXPECT_DOUBLE_EQ(*result->score.oom_right, 2.0 / 3);
+}
+
+TEST(Validate, AnotherFileCompletesTheRows) {
+  // 4 devices run 16 sequences where 2 ran 8.
+  const std::string file = testing::TempDir() + "layouts.csv";
+  ASSERT_TRUE(write_file(file, "name,release,gpus,tp,batch\na,1,2,1,8\na,2,2,2,8\n"));
+  ValidationProfile profile = small_profile();
+  profile.columns = {{"tp", "tp", ""}, {"devices", "gpus", ""}, {"global_batch", "batch", ""}};
+  profile.join =
+      Join{.file = file, .on = {{"name", "release=of"}, {"name"}}, .scale = {{"batch", "gpus"}}};
+  const auto result = validated(profile, "name,of,gpus,time_ms\na,2,4,4\na,9,2,4\nb,1,2,4\n");
+  ASSERT_TRUE(result) << result.error().to_string();
+  const auto timed = [](const char* tp, const char* devices, const char* batch) {
+    std::vector<Setting> settings = small_profile().plan;
+    settings.insert(settings.end(),
+                    {{"tp", tp, ""}, {"devices", devices, ""}, {"global_batch", batch, ""}});
+    return step_ms(settings);
+  };
+  EXPECT_DOUBLE_EQ(result->rows[0].predicted, timed("2", "4", "16"));
+  EXPECT_DOUBLE_EQ(result->rows[1].predicted, timed("1", "2", "8"));  // the second list of columns
+  EXPECT_THAT(result->rows[2].problem, HasSubstr("tp: found ''"));
 }
 
 TEST(Score, IsOverAbsoluteErrors) {

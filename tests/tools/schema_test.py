@@ -93,6 +93,13 @@ class Outputs(unittest.TestCase):
     def test_home(self):
         self.check("home", "home", "--model", "llama-2-7b", "--devices", "4")
 
+    def test_overlap_tensor(self):
+        tracked = [*self.STEP, "--overlap-tensor", "tracked"]
+        self.check("simulate", "simulate", *tracked)
+        self.check("estimate", "estimate", *tracked)
+        self.check("explain", "explain", *tracked)
+        self.check("tiles", "tiles", "--ranks", "2", "--rows", "16", "--columns", "8", "--inner", "8", "--repeat", "1")
+
     def test_patches(self):
         self.check("patches", "patches", "--devices", "4")
 

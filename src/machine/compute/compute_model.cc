@@ -11,6 +11,7 @@
 #include "machine/compute/kernel_pieces.h"
 #include "machine/compute/pim.h"
 #include "machine/compute/spatial.h"
+#include "machine/compute/stream_share.h"
 #include "machine/compute/systolic_time.h"
 
 namespace orrery::compute {
@@ -80,20 +81,23 @@ double best_split_time(const GemmProblem& problem, const Rates& rates,
   return best;
 }
 
-/// How much longer matrix units take where rows of 16-bit operands are odd in length and begin on
-/// no boundary that wide loads need. Published: an output layer whose vocabulary is not padded
-/// takes three times as long (Netflix, "Scaling LLM Post-Training at Netflix", February 2026);
-/// padding 50,257 to 50,304 made whole steps of nanoGPT 25 % faster (A. Karpathy, 2023).
-constexpr double kOddRows = 3;
-
-/// Says whether rows of a weight's GEMM are odd; batched products of attention have kernels of
-/// their own. Rows of the result have n elements and those of an input gradient's operands k, which
-/// is then the wide side: the k of a weight's gradient is a number of tokens, along which nothing
-/// is laid out.
-bool has_odd_rows(const graph::Operator& op) {
+/// How much longer matrix units take where rows of a weight's GEMM are odd; batched products of
+/// attention have kernels of their own. Rows of the result have n elements and those of an input
+/// gradient's operands k, which is then the wide side: the k of a weight's gradient is a number of
+/// tokens, along which nothing is laid out.
+double odd_rows(const graph::Operator& op, const KernelCoefficients& c) {
   const graph::GemmShape& s = op.gemm;
-  return s.batch == 1 && graph::bits_of(op.type) == 16 &&
-         (s.n % 2 != 0 || (s.k % 2 != 0 && s.k > s.m));
+  if (s.batch != 1 || graph::bits_of(op.type) != 16) {
+    return 1;
+  }
+  if (s.n % 2 != 0) {
+    return op.backward ? c.odd_rows_weight : c.odd_rows;
+  }
+  if (s.k % 2 != 0 && s.k > s.m) {
+    return c.odd_rows_input;
+  }
+  constexpr std::int64_t kRow = 128;  // elements that a tile of the result is wide
+  return op.backward && s.n % kRow != 0 && s.m % kRow == 0 ? c.uneven_rows : 1;
 }
 
 double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelCoefficients& c) {
@@ -125,7 +129,7 @@ double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelC
     const auto bn = static_cast<double>(tile.n);
     problem.tiles = batch * std::ceil(m / bm) * std::ceil(n / bn);
     problem.per_k = 2 * std::sqrt(square(bm * bn) + square(c.gemm_tile_load * (bm + bn))) /
-                    unit_rate * (has_odd_rows(op) ? kOddRows : 1);
+                    unit_rate * odd_rows(op, c);
     best = std::min(best, best_split_time(problem, rates, c));
   }
   return to_seconds(c.gemm_launch + (grouped ? c.grouped_launch : Time(0))) + best;
@@ -273,26 +277,6 @@ double opaque_seconds(const graph::Operator& op, const Rates& rates, const Kerne
          std::max(flops, bytes / (rates.bandwidth * c.gemm_memory_share));
 }
 
-double stream_share(const graph::Operator& op, const KernelCoefficients& c) {
-  if (op.kind == graph::OperatorKind::softmax) {
-    return c.softmax_share;
-  }
-  if (op.kind == graph::OperatorKind::norm) {
-    const double width = static_cast<double>(op.gemm.k) / c.norm_width;
-    return c.norm_long_share + (c.norm_share - c.norm_long_share) / (1 + width * width * width);
-  }
-  switch (op.kind) {
-    case graph::OperatorKind::cache_write:
-      return c.cache_write_share;
-    case graph::OperatorKind::permute:
-      return c.permute_share;
-    case graph::OperatorKind::convolution:
-      return c.convolution_share;
-    default:
-      return c.elementwise_share;
-  }
-}
-
 double stream_seconds(const graph::Operator& op, const Rates& rates, const KernelCoefficients& c) {
   return to_seconds(c.stream_launch) * op.kernels +
          static_cast<double>(op.bytes.value()) / (rates.bandwidth * stream_share(op, c));
@@ -361,12 +345,16 @@ double seconds(const graph::Operator& op, const Rates& rates, const Device& devi
 }  // namespace
 
 Time lone_kernel_time(const graph::Operator& op, const Device& device) {
+  return lone_kernel_time(op, device, device.clock);
+}
+
+Time lone_kernel_time(const graph::Operator& op, const Device& device, double clock) {
   assert(!device.memory.empty() && "a device has memory");
   if (op.pieces > 1) {
-    return lone_piece_time(op, device);
+    return lone_piece_time(op, device, clock);
   }
   return op.duration > Time(0) ? op.duration
-                               : from_seconds(seconds(op, rates_of(op, device), device));
+                               : from_seconds(seconds(op, rates_of(op, device, clock), device));
 }
 
 KernelTime kernel_time(const graph::Operator& op, const Device& device) {
@@ -380,7 +368,7 @@ KernelTime kernel_time(const graph::Operator& op, const Device& device) {
     };
     return {op.duration, slowed(op.beside_collective), slowed(op.beside_message)};
   }
-  const Rates rates = rates_of(op, device);
+  const Rates rates = rates_of(op, device, device.clock);
   KernelTime time;
   time.alone = lone_kernel_time(op, device);
   const auto beside = [&](double units, double memory) {

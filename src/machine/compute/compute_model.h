@@ -56,14 +56,20 @@ struct KernelTime {
 /// Without tiles (attention_tile = 0, or no shape): gemm_launch + flops / (peak * attention_share),
 /// or its bytes if longer; so is a scan, with scan_(backward_)share and 0.365 of bandwidth. Others:
 /// stream_launch per kernel + bytes / (bandwidth * share of the kind); a norm over rows of w
-/// elements has long_share + (norm_share - long_share) / (1 + (w / norm_width)^3).
+/// elements has long_share + (norm_share - long_share) / (1 + (w / norm_width)^3). Backwards of
+/// streaming kernels and norms, updates (of 32- and of 16-bit states) and sums of gradients have
+/// shares of their own where the device gives them. Rows of an odd number of 16-bit elements begin
+/// on no boundary that wide loads need: a GEMM whose result has them computes odd_rows times as
+/// long, the gradient of its input odd_rows_input times, of its weight odd_rows_weight times; a
+/// gradient of an input whose rows are no multiple of 128 elements, of whole tiles of as many
+/// tokens, uneven_rows times.
 /// Coefficients are those of the operator's number format, Device::kernels_of.
 /// An operator with a duration takes that, and beside communication as much longer as it says
 /// itself: what limits it is not known. A grouped GEMM is timed as a batched one whose K is never
 /// split, with further grouped_launch and grouped_k_ramp: the tiles of all experts share one
 /// launch.
 ///
-/// Every peak above is peak * sustained_clock.
+/// Every peak above is peak * Device::clock, the rate that the power cap leaves (clock.h).
 ///
 /// Shapes:   Operator::gemm; a norm's row length is gemm.k (0 = short).
 /// Ignores:  caches otherwise (operands are read once).
@@ -89,6 +95,8 @@ struct KernelTime {
 KernelTime kernel_time(const graph::Operator& op, const Device& device);
 /// Returns the `alone` of kernel_time, at a third of the work.
 Time lone_kernel_time(const graph::Operator& op, const Device& device);
+/// The same with so large a share of the tables' rate as `clock`, whatever Device::clock says.
+Time lone_kernel_time(const graph::Operator& op, const Device& device, double clock);
 
 /// The product `op` (gemm or grouped_gemm) on the arrays of a device of model systolic.
 struct SystolicKernel {

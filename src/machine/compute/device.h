@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -13,6 +14,7 @@
 #include "base/units.h"
 #include "graph/operator.h"
 #include "machine/compute/pim_device.h"
+#include "machine/compute/power_model.h"
 #include "machine/compute/spatial_device.h"
 #include "machine/compute/systolic_array.h"
 
@@ -86,15 +88,24 @@ struct KernelCoefficients {
   double last_level_speedup = 1;    ///< prompts' attention out of the last-level cache
   double scan_share = 0.5;          ///< of peak, state-space scan
   double scan_backward_share = 0.5;
-  double permute_share = 0.4;       ///< of bandwidth, rows of tokens to experts and back
-  double convolution_share = 0.7;   ///< of bandwidth, causal convolution over long sequences
-  double cache_write_share = 0.35;  ///< of bandwidth, keys and values into a paged cache
-  double elementwise_share = 0.8;   ///< of bandwidth, streaming kernels
+  double permute_share = 0.4;             ///< of bandwidth, rows of tokens to experts and back
+  double convolution_share = 0.7;         ///< of bandwidth, causal convolution over long sequences
+  double cache_write_share = 0.35;        ///< of bandwidth, keys and values into a paged cache
+  double elementwise_share = 0.8;         ///< of bandwidth, streaming kernels
+  double elementwise_backward_share = 0;  ///< their backwards; 0: the same, like those below
+  double optimizer_share = 0;             ///< of bandwidth, updates of 32-bit states
+  double optimizer_narrow_share = 0;      ///< of bandwidth, updates of 16-bit states
+  double accumulate_share = 0;            ///< of bandwidth, gradients into a buffer of sums
+  double odd_rows = 3;                    ///< longer by, GEMMs whose result has odd rows
+  double odd_rows_input = 3;              ///< the same of an input's gradient
+  double odd_rows_weight = 3;             ///< the same of a weight's gradient
+  double uneven_rows = 1;                 ///< of an input's gradient whose rows are no whole tiles
   double softmax_share = 0.57;
-  double norm_share = 0.86;       ///< rows much shorter than norm_width
-  double norm_long_share = 0.41;  ///< rows much longer, which are read twice
-  double norm_width = 11700;      ///< elements of a row half way between the two
-  Time stream_launch = 2500_ns;   ///< start and drain of one memory-bound kernel
+  double norm_share = 0.86;        ///< rows much shorter than norm_width
+  double norm_long_share = 0.41;   ///< rows much longer, which are read twice
+  double norm_width = 11700;       ///< elements of a row half way between the two
+  double norm_backward_share = 0;  ///< of bandwidth, norms' backwards; 0: as forward
+  Time stream_launch = 2500_ns;    ///< start and drain of one memory-bound kernel
 
   template <class V>
   static void fields(V&& visit) {
@@ -135,15 +146,37 @@ struct KernelCoefficients {
     visit("convolution_share", &K::convolution_share, "share of bandwidth of causal convolution");
     visit("cache_write_share", &K::cache_write_share, "share of bandwidth of writes to a KV cache");
     visit("elementwise_share", &K::elementwise_share, "share of bandwidth of streaming kernels");
+    visit("elementwise_backward_share", &K::elementwise_backward_share,
+          "share of bandwidth of their backwards; 0: as forward");
+    visit("optimizer_share", &K::optimizer_share,
+          "share of bandwidth of updates of 32-bit states; 0: as streaming kernels");
+    visit("optimizer_narrow_share", &K::optimizer_narrow_share,
+          "share of bandwidth of updates of 16-bit states; 0: as of 32-bit ones");
+    visit("accumulate_share", &K::accumulate_share,
+          "share of bandwidth of gradients into a buffer of sums; 0: as streaming kernels");
+    visit("odd_rows", &K::odd_rows, "how much longer GEMMs take whose result has odd rows");
+    visit("odd_rows_input", &K::odd_rows_input, "the same of the gradient of their input");
+    visit("odd_rows_weight", &K::odd_rows_weight, "the same of the gradient of their weight");
+    visit("uneven_rows", &K::uneven_rows,
+          "how much longer gradients of inputs take whose rows are not whole multiples of 128");
     visit("softmax_share", &K::softmax_share, "share of bandwidth of softmax");
     visit("norm_share", &K::norm_share, "share of bandwidth of norms over short rows");
     visit("norm_long_share", &K::norm_long_share, "share of bandwidth of norms over long rows");
     visit("norm_width", &K::norm_width, "row length half way between the two, elements");
+    visit("norm_backward_share", &K::norm_backward_share,
+          "share of bandwidth of norms' backwards; 0: as forward");
     visit("stream_launch", &K::stream_launch, "start and drain of a memory-bound kernel");
   }
 
   friend bool operator==(const KernelCoefficients&, const KernelCoefficients&) = default;
 };
+
+/// Shares that are 0 where they are as another's.
+constexpr bool is_optional_share(std::string_view name) {
+  return name == "elementwise_backward_share" || name == "norm_backward_share" ||
+         name == "optimizer_share" || name == "optimizer_narrow_share" ||
+         name == "accumulate_share";
+}
 
 /// fp8 with a scale for each block of K: of 128 elements, outside the matrix units, where these do
 /// not scale themselves; of 32 inside them (mxfp8), where they do (Device::microscaling).
@@ -196,6 +229,27 @@ constexpr bool is_attention_backward(const graph::Operator& op) {
   return op.kind == graph::OperatorKind::attention && op.backward;
 }
 
+/// Hardware that counts the updates of every output tile of a product near the memory controller,
+/// starts an engine that moves it when they are complete, and adds what arrives near the memory
+/// (T3, arXiv 2401.16677). No device that is sold has it.
+struct Tracker {
+  /// kappa: a product of g bytes of memory traffic beside c bytes of moved tiles takes
+  /// 1 + kappa c / (g + c) times as long, unless memory serves it first (tracked_mca).
+  double contention = 0.6;
+  double rereads = 2;         ///< reads of a product's operands from memory, over reading them once
+  double read_saving = 1.56;  ///< those without tiles in the cache, over those beside the tracker
+
+  template <class V>
+  static void fields(V&& visit) {
+    visit("contention", &Tracker::contention, "kappa: what moved tiles cost a product");
+    visit("rereads", &Tracker::rereads, "reads of a product's operands, over once");
+    visit("read_saving", &Tracker::read_saving,
+          "by how much its reads shrink, as sums bypass caches");
+  }
+
+  friend bool operator==(const Tracker&, const Tracker&) = default;
+};
+
 struct Device {
   std::string name;                                    ///< "A100-SXM4-80GB"
   std::array<FlopRate, graph::kDataTypeCount> peak{};  ///< dense, by DataType; 0 = not supported
@@ -203,14 +257,20 @@ struct Device {
   std::vector<MemoryTier> memory;  ///< the first holds parameters and activations
   Bytes last_level_cache{0};       ///< of all units together; 0: nothing is found in it
   Power power{0};                  ///< thermal design power; 0 = not known
-  Power idle_power{0};             ///< 0 = not known
+  Power power_cap{0};              ///< that the operator set; 0: the design power
+  Power idle_power{0};             ///< with a context, at full clock; 0 = not known
+  PowerModel power_model;          ///< of kernels, by kind and load
   Money price_per_hour{0};         ///< of one device; 0 = not known
   /// Matrix units take a scale per 16 or 32 elements of K themselves (mxfp8, nvfp4).
   bool microscaling = false;
-  /// Share of its rate that the device keeps in matrix kernels when a job runs for minutes: clocks
-  /// sink to what the power limit allows, whereas kernel tables, to which coefficients are fitted,
-  /// are measured alone and for a moment.
+  /// Most of the kernel tables' rate that is kept in a job of minutes at the design power, as a
+  /// published loop of products says; what is left under a power cap may be less.
   double sustained_clock = 1;
+  /// Share of the kernel tables' rate that is left at the clock which the power cap allows. No
+  /// field of a file: clock.h finds it, for the usual mix of kernels when a file is read and for
+  /// its own kernels where a step is timed.
+  double clock = 1;
+  double full_clock = 1;  ///< the clock itself, over full clock; found with `clock`
   ComputeModel model = ComputeModel::roofline;
   SystolicArray systolic;  ///< of model systolic
   PimDevice pim;           ///< of model pim
@@ -226,6 +286,7 @@ struct Device {
   double overlap_units = 0;
   double overlap_memory = 0;
   double overlap_send_units = 0;
+  std::optional<Tracker> tracker{};
   /// These bytes of the first memory tier are not for tensors: what driver, runtime and libraries
   /// of one process take, and what each communicator of several ranks buffers. Not: fragmentation.
   Bytes framework_memory{0};
@@ -250,16 +311,18 @@ struct Device {
     return found == format_kernels.end() ? kernels : found->second;
   }
 
-  /// All but model, peak, memory and kernels.
+  /// All but model, peak, memory, power_model, kernels and tracker.
   template <class V>
   static void fields(V&& visit) {
     visit("name", &Device::name, "as its vendor calls it");
     visit("units", &Device::units, "streaming multiprocessors, compute units");
     visit("last_level_cache", &Device::last_level_cache, "of all units; 0: nothing is found in it");
     visit("microscaling", &Device::microscaling, "matrix units scale blocks: mxfp8, nvfp4");
-    visit("sustained_clock", &Device::sustained_clock, "share of the rate kept for minutes");
+    visit("sustained_clock", &Device::sustained_clock,
+          "most of the kernels' rate that is kept for minutes");
     visit("power", &Device::power, "thermal design power; 0 = not known");
-    visit("idle_power", &Device::idle_power, "when nothing runs; 0 = not known");
+    visit("power_cap", &Device::power_cap, "that the operator set; 0 = the design power");
+    visit("idle_power", &Device::idle_power, "with a context, at full clock; 0 = not known");
     visit("price_per_hour", &Device::price_per_hour, "of one device, dollars; 0 = not known");
     visit("overlap_units", &Device::overlap_units, "share of units that a collective takes");
     visit("overlap_memory", &Device::overlap_memory, "share of bandwidth that a collective takes");
@@ -288,9 +351,10 @@ void model_map(D& device, F&& f) {
   }
 }
 
-/// The device as kernels alone and for a moment see it.
+/// The device as kernels alone and for a moment see it: no cap holds its clock.
 inline Device at_boost(Device device) {
-  device.sustained_clock = 1;
+  device.power_cap = Power::max();
+  device.sustained_clock = device.clock = device.full_clock = 1;
   return device;
 }
 

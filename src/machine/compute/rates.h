@@ -14,9 +14,10 @@ struct Rates {
   double bandwidth = 1;  ///< bytes/s
 };
 
-inline Rates rates_of(const graph::Operator& op, const Device& device) {
+/// `clock`: share of the kernel tables' rate.
+inline Rates rates_of(const graph::Operator& op, const Device& device, double clock) {
   const FlopRate peak = device.peak[static_cast<std::size_t>(op.type)];
-  return {.flops = peak.value() * device.sustained_clock,
+  return {.flops = peak.value() * clock,
           .units = static_cast<double>(device.units),
           .bandwidth = device.memory.front().bandwidth.value()};
 }

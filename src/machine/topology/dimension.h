@@ -85,6 +85,7 @@ struct NetworkDimension {
   Time latency{0};                   ///< of one hop, first byte in to first byte out
   Time message_overhead{0};          ///< software cost of one message
   double send_efficiency = 1;        ///< share of bandwidth of point-to-point messages
+  double background_share = 1;       ///< of the rate that collectives beside whole steps keep
   EnergyPerByte energy_per_byte{0};  ///< sent by a device over this dimension; 0 = not known
   std::vector<Protocol> protocols;   ///< of collectives; empty: {latency + overhead, 1}
   /// All-reduces that the switch adds up (NVLS, SHARP) run these; empty: it cannot.
@@ -119,6 +120,8 @@ struct NetworkDimension {
     visit("latency", &D::latency, "of one hop");
     visit("message_overhead", &D::message_overhead, "software cost of one message");
     visit("send_efficiency", &D::send_efficiency, "share of bandwidth of messages");
+    visit("background_share", &D::background_share,
+          "of the rate that collectives beside whole steps keep");
     visit("energy_per_byte", &D::energy_per_byte, "sent by a device; 0 = not known");
     visit("nic", &D::nic, "dimensions with the same name share one port");
     visit("through", &D::through, "a switch inside whose ports its traffic passes too");

@@ -58,7 +58,8 @@ inline Family family_of(const plan::Plan& plan) {
           plan.zero,
           static_cast<std::int64_t>(plan.cp_exchange),
           static_cast<std::int64_t>(plan.moe_dispatch),
-          static_cast<std::int64_t>(plan.overlap_ep),
+          static_cast<std::int64_t>(plan.overlap_ep) +
+              4 * static_cast<std::int64_t>(plan.overlap_tensor),
           static_cast<std::int64_t>(plan.recompute_modules.size()) * 4 +
               static_cast<std::int64_t>(plan.recompute),
           share_of(plan),

@@ -45,7 +45,8 @@ bool exchanges_alike(const plan::Plan& a, const plan::Plan& b) {
   const bool context = std::min(a.cp, b.cp) <= 1 || a.cp_exchange == b.cp_exchange;
   const bool experts = std::min(a.ep, b.ep) <= 1 ||
                        (a.moe_dispatch == b.moe_dispatch && a.overlap_ep == b.overlap_ep);
-  return context && experts && (std::min(a.pp, b.pp) <= 1 || a.order == b.order);
+  const bool tensor = std::min(a.tp, b.tp) <= 1 || a.overlap_tensor == b.overlap_tensor;
+  return context && experts && tensor && (std::min(a.pp, b.pp) <= 1 || a.order == b.order);
 }
 
 class LocalSearch {

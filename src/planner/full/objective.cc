@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "machine/compute/clock.h"
 #include "study/energy.h"
 
 namespace orrery::full {
@@ -22,13 +23,21 @@ Result<void> check_objective(Objective objective, const machine::Machine& machin
 Score::Score(Objective objective, const machine::Machine& machine, estimate::QuickBound& bounds)
     : bounds_(bounds) {
   if (objective == Objective::tokens_per_joule) {
-    idle_ = std::clamp(machine.device.idle_power / machine.device.power, 0.0, 1.0);
+    const compute::Device& device = machine.device;
+    idle_ = std::clamp(device.idle_power / device.power, 0.0, 1.0);
+    cap_ = compute::cap_of(device) / device.power;
+    power_ = device.power_model.known() ? device.power : Power(0);
   }
 }
 
 Time Score::of(const plan::Plan& plan, Time step) const {
   if (idle_ >= 1) {
     return step;
+  }
+  if (power_ > Power(0)) {
+    const auto kernels = bounds_.least_energy(plan);
+    const double drawn = kernels ? kernels->value() / power_.value() : 0;
+    return std::min(step * idle_ + from_seconds(drawn), step * cap_);
   }
   const auto busy = bounds_.least_busy(plan);
   return step * idle_ + (busy ? *busy : Time(0)) * (1 - idle_);

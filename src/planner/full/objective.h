@@ -5,13 +5,14 @@
 ///   cost               T too: of so many devices a step costs devices * T * price per hour; of
 ///                      those of the parts that a plan fills, where devices differ
 ///   tokens_per_joule   E / (N P): energy of a step (study/energy.h) over what N devices draw at
-///                      full power. With r = P0 / P, B the mean time of a device's kernels, at the
-///                      least
+///                      full power. With r = P0 / P and K what a device's kernels draw above idle
+///                      power, on the mean and at the least,
 ///
-///                        E / (N P) >= r T + (1 - r) B
+///                        E / (N P) >= min(r T + K / P, T cap / P)
 ///
 ///                      since communication, links and lower memory only add to it: a bound where T
-///                      and B are bounds
+///                      and K are bounds. Without a power model K is (P - P0) times the mean time
+///                      of a device's kernels
 ///
 /// Requires: of cost the machine's price, of energy its power.
 #pragma once
@@ -50,6 +51,8 @@ class Score {
 
  private:
   double idle_ = 1;  ///< r; 1: the step time alone counts
+  double cap_ = 1;   ///< cap / P
+  Power power_{0};   ///< P, of a device with a power model; 0: without
   estimate::QuickBound& bounds_;
 };
 

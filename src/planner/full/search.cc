@@ -246,6 +246,9 @@ Result<Answer> search(const Task& task, const Options& options) {
 }
 
 Result<Answer> search(const Task& task, const Options& options, Knowledge& known) {
+  if (leaves_rounds_open(task)) {
+    return search_rounds(task, options, known);
+  }
   if (!task.machine.parts.empty() && !task.fixed.places.contains("parts")) {
     return search_device_groups(task, options, known);
   }

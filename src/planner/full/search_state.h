@@ -123,6 +123,11 @@ struct SearchState {
 /// all as they are and backwards).
 Result<Answer> search_device_groups(const Task& task, const Options& options, Knowledge& known);
 
+/// Whether workers step alone and nobody says for how many steps; the search that says it
+/// (search_rounds.cc).
+bool leaves_rounds_open(const Task& task);
+Result<Answer> search_rounds(const Task& task, const Options& options, Knowledge& known);
+
 /// Every group with its bound. Mistakes: no plan at all.
 Result<void> open_groups(SearchState& search);
 /// Looks, in a space of very many groups for the bounds that the options allow, for a plan that

@@ -13,6 +13,7 @@
 #include "workload/plan/machine_check.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/recompute.h"
+#include "workload/plan/rounds.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::full {
@@ -22,7 +23,7 @@ namespace {
 constexpr auto kChosen = std::to_array<std::string_view>(
     {"tp", "cp", "pp", "dp", "ep", "etp", "microbatch", "schedule", "chunks", "order", "zero",
      "recompute", "recompute_modules", "cp_exchange", "moe_dispatch", "overlap_ep",
-     "offload_optimizer", "offload_activations"});
+     "overlap_tensor", "offload_optimizer", "offload_activations"});
 
 }  // namespace
 
@@ -122,6 +123,7 @@ Result<void> Space::fill() {
     mistakes.add(task_.fixed.placed(
         Error({"", "fuse_communication", {}, "nothing: the search tries it on its answer"})));
   }
+  mistakes.add(tracked_without_tracker());
   for (const auto& [field, values] : task_.only) {
     if (values.empty()) {
       mistakes.add({"--only", field, {}, "values to try, separated by commas"});
@@ -143,6 +145,22 @@ Result<void> Space::fill() {
   fill_recompute();
   fill_shares();
   return {};
+}
+
+Error Space::tracked_without_tracker() const {
+  Error mistakes;
+  const auto only = task_.only.find("overlap_tensor");
+  if (only == task_.only.end() || task_.machine.device.tracker) {
+    return mistakes;
+  }
+  for (const std::string& value : only->second) {
+    if (value.starts_with("tracked")) {
+      mistakes.add({"--only", "overlap_tensor", value,
+                    "none or cu_split: the device of " + task_.machine.name +
+                        " states no tracker (device.tracker), which is hypothetical hardware"});
+    }
+  }
+  return mistakes;
 }
 
 /// Operators of layers that run again: modules that select the same are one.
@@ -205,7 +223,9 @@ bool Space::is_open(std::string_view field) const {
 
 std::vector<std::int64_t> Space::zeros(const plan::Plan& shape) const {
   std::vector<std::int64_t> usual{0};
-  if (shape.dp * shape.cp > 1) {
+  plan::Plan sharded = shape;
+  sharded.zero = 3;
+  if (plan::worker_ranks(sharded) > 1) {
     usual = {0, 1, 2, 3};
   }
   return values("zero", &plan::Plan::zero, usual);

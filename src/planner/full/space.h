@@ -19,12 +19,15 @@
 ///   order          tp-cp-dp-pp, and tp-cp-pp-dp where both pp and dp are above 1
 ///   cp_exchange    p2p, all_gather, a2a;  moe_dispatch: alltoall, hierarchical (ep > 1)
 ///   overlap_ep     true; microbatch where the schedule can
+///   overlap_tensor none; tracked_mca where the device states a tracker (tp > 1)
 ///   recompute      none; of modules; all of the first n layers of each chunk, for the least n that
 ///                  fits (fewer are never slower)
 ///   zero           0 to 3;  offload_optimizer: none, cpu;  offload_activations: 0, 0.5, 1
+///   local_steps    of co2, where data_parallel_update is that: the fewest that hide its all-reduce
+///                  (search_rounds.cc)
 ///
 /// Not tried unless `only` names them: what changes results (types, quantization, capacity), what a
-/// kernel library may lack (tp_chunks, fused_*), gpipe (1F1B runs the same kernels and keeps no
+/// kernel library may lack (tp_chunks, fused_*, overlap_tensor cu_split), gpipe (1F1B runs the same kernels and keeps no
 /// more). Always on where the plan allows it and nothing is fixed: overlap_p2p,
 /// overlap_grad_reduce, overlap_param_gather, sequence_parallel.
 #pragma once
@@ -72,6 +75,7 @@ class Space {
 
   std::vector<plan::ContextExchange> context_exchanges(const plan::Plan& group) const;
   std::vector<plan::MoeDispatch> dispatches(const plan::Plan& group) const;
+  std::vector<plan::TensorOverlap> tensor_overlaps(const plan::Plan& group) const;
   std::vector<std::int64_t> zeros(const plan::Plan& shape) const;
   std::uint64_t variant_count(const plan::Plan& shape) const;
 
@@ -123,6 +127,8 @@ class Space {
 
   explicit Space(const Task& task);
   Result<void> fill();
+  /// Returns the values of `only` for overlap_tensor that need hardware which no machine file states.
+  Error tracked_without_tracker() const;
   Error out_of_range(const plan::Plan& plan) const;
   Error mistakes_of(const std::string& field, const std::vector<std::string>& values) const;
   void fill_recompute();

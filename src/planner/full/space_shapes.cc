@@ -92,6 +92,7 @@ plan::Plan Space::plainest(plan::Plan group) {
   group.offload_optimizer = group.offload_params = plan::Offload::none;
   group.offload_activations = 0;
   group.overlap_ep = plan::OverlapExperts::off;
+  group.overlap_tensor = plan::TensorOverlap::none;
   return group;
 }
 
@@ -254,6 +255,14 @@ std::vector<plan::MoeDispatch> Space::dispatches(const plan::Plan& group) const 
   return values("moe_dispatch", &plan::Plan::moe_dispatch, usual);
 }
 
+std::vector<plan::TensorOverlap> Space::tensor_overlaps(const plan::Plan& group) const {
+  std::vector<plan::TensorOverlap> usual{plan::TensorOverlap::none};
+  if (group.tp > 1 && group.tp_chunks == 1 && task_.machine.device.tracker) {
+    usual.push_back(plan::TensorOverlap::tracked_mca);
+  }
+  return values("overlap_tensor", &plan::Plan::overlap_tensor, usual);
+}
+
 bool Space::orders_alike(const plan::Plan& plan) const {
   const auto& network = task_.machine.network;
   const bool flat = network.size() == 2 && network.back().kind == topology::DimensionKind::switched;
@@ -302,6 +311,7 @@ void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) c
   all = with_each(all, &plan::Plan::moe_dispatch, dispatches(plan));
   all = with_each(all, &plan::Plan::overlap_ep,
                   values("overlap_ep", &plan::Plan::overlap_ep, besides));
+  all = with_each(all, &plan::Plan::overlap_tensor, tensor_overlaps(plan));
   shapes.insert(shapes.end(), all.begin(), all.end());
 }
 

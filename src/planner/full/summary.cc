@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "workload/plan/tensor_overlap.h"
+
 namespace orrery::full {
 
 std::string summary(const plan::Plan& plan) {
@@ -25,6 +27,9 @@ std::string summary(const plan::Plan& plan) {
   if (plan.zero > 0) {
     text += fmt::format(", zero {}", plan.zero);
   }
+  if (plan.data_parallel_update != plan::DataParallelUpdate::every_step) {
+    text += fmt::format(", {} every {}", name_of(plan.data_parallel_update), plan.local_steps);
+  }
   if (plan.recompute != plan::Recompute::none) {
     text += fmt::format(", {}", name_of(plan.recompute));
     if (plan.recompute_layers > 0) {
@@ -33,6 +38,10 @@ std::string summary(const plan::Plan& plan) {
   }
   if (!plan.recompute_modules.empty()) {
     text += ", " + plan.recompute_modules;
+  }
+  if (plan.overlap_tensor != plan::TensorOverlap::none) {
+    text += fmt::format(", overlap_tensor {}", name_of(plan.overlap_tensor));
+    text += plan::is_tracked(plan.overlap_tensor) ? " (hypothetical hardware)" : "";
   }
   if (plan.offload_optimizer != plan::Offload::none) {
     text += ", states " + std::string(name_of(plan.offload_optimizer));

@@ -77,13 +77,13 @@ PromptWork work_of(const std::vector<Prompt>& prompts, std::int64_t window) {
 }  // namespace
 
 /// The time of prompts and decodes in one launch, as one kernel each.
-Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
+Timed StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
   const double decode_keys = shape.decodes > 0 ? shape.visible[kind.visible] : 0;
   if (kind.latent) {
     return attend_latent(shape, decode_keys);
   }
   if (kind.measured && shape.queries == 1) {
-    return measured_attention(shape, decode_keys);
+    return Timed(measured_attention(shape, decode_keys));
   }
   const std::int64_t tp = options_.degrees.tp;
   const std::int64_t heads = model_.heads / tp;
@@ -109,8 +109,8 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
     return timed(op);
   };
   const auto cp = static_cast<double>(options_.degrees.cp);
-  Time prompts{0};
-  Time ring{0};  // further passes of prompts
+  Timed prompts;
+  Timed ring;  // further passes of prompts
   if (!shape.prompts.empty()) {
     const auto [pairs, keys, queries] = work_of(shape.prompts, kind.window);
     const auto sequences = static_cast<std::int64_t>(shape.prompts.size());
@@ -120,20 +120,24 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
     if (options_.degrees.cp > 1) {
       const Time send = moved(graph::CollectiveKind::send_recv,
                               Bytes(std::llround(kv_bytes * keys / cp)), context_group_);
-      ring = (std::max(prompts, send) + add_partial(sequences * mean)) * (options_.degrees.cp - 1);
+      const Timed pass{std::max(prompts.time, send), prompts.load};
+      ring = (pass + add_partial(sequences * mean)) * (options_.degrees.cp - 1);
     }
   }
-  Time decodes{0};
+  Timed decodes;
   if (shape.decodes > 0) {
     decodes = run(decode_keys / cp * static_cast<double>(shape.queries), decode_keys / cp,
                   shape.decodes, shape.queries);
-    decodes += uneven(kind, shape, kv_bytes, {.decodes = decodes, .prompts = prompts}) +
-               merge(shape.decodes * shape.queries);
+    decodes +=
+        Timed(uneven(kind, shape, kv_bytes, {.decodes = decodes.time, .prompts = prompts.time}) +
+              merge(shape.decodes * shape.queries));
   }
   // One launch serves both.
   const Time launch = shape.decodes > 0 ? machine_.device.kernels.attention_launch : Time(0);
-  const Time written = kind.measured ? cache_write(rows_of(shape)) : Time(0);
-  return written + decodes + prompts - std::min(prompts, launch) + ring;
+  const Timed written = kind.measured ? cache_write(rows_of(shape)) : Timed();
+  Timed all = written + decodes + prompts + ring;
+  all.time -= std::min(prompts.time, launch);
+  return all;
 }
 
 Time StepCost::uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
@@ -192,7 +196,7 @@ void StepCost::cut_keys(compute::DecodeTiles& tiles) {
   tiles.keys = std::min(tiles.keys, static_cast<double>(tiles.sequences) * cut_.part);
 }
 
-Time StepCost::add_partial(std::int64_t rows) const {
+Timed StepCost::add_partial(std::int64_t rows) const {
   constexpr std::int64_t kWideSum = 4;
   const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
   const std::int64_t heads = rows * model_.heads / options_.degrees.tp;
@@ -220,7 +224,7 @@ Time StepCost::merge(std::int64_t rows) {
 
 /// Decodes: queries go into the latent space and results back by a GEMM per head, the core reads
 /// one head of latents. Prompts: keys and values of all that they see are expanded for every head.
-Time StepCost::attend_latent(const StepShape& shape, double visible) {
+Timed StepCost::attend_latent(const StepShape& shape, double visible) {
   const std::int64_t heads = model_.heads / options_.degrees.tp;
   const std::int64_t rank = model_.latent.key_value_rank;
   const std::int64_t rotary = model_.latent.rotary;
@@ -234,7 +238,7 @@ Time StepCost::attend_latent(const StepShape& shape, double visible) {
   };
   const double latent_bytes = static_cast<double>(rank + rotary) *
                               static_cast<double>(graph::bits_of(options_.precision.kv)) / 8;
-  Time total{0};
+  Timed total;
   if (shape.decodes > 0) {
     const std::int64_t rows_in = shape.decodes * shape.queries;
     auto found = absorbed_.find(rows_in);

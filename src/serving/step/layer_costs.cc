@@ -52,6 +52,19 @@ void StepCost::add_all_reduce(Part& part, std::int64_t tokens) const {
   }
 }
 
+void StepCost::add_sum(Part& part, const graph::Operator* product, std::int64_t tokens) const {
+  Part alone;
+  add_all_reduce(alone, tokens);
+  if (product != nullptr && alone.time > Time(0)) {
+    const Time before = kernel(*product).time;
+    const Time together = overlapped(*product, tokens);
+    if (together < before + alone.time) {
+      return part.add(together - before, alone.kernels);
+    }
+  }
+  part.add(alone.time, alone.kernels);
+}
+
 Time StepCost::reduced_at_home(Bytes size) const {
   const topology::NetworkDimension& way = machine_.network.front();
   const collective::Gateways home{
@@ -141,11 +154,13 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
     Part sums;
     bool ended = false;
     const LayerNodes layer = layer_nodes(kind, tokens);
+    const graph::Operator* before = nullptr;
     for (const graph::Node& node : layer.nodes) {
       if (node.kind == graph::Node::Kind::collective) {
-        add_all_reduce(sums, tokens);
+        add_sum(sums, before, tokens);
         ended = true;
       }
+      before = node.operators.empty() ? nullptr : &node.operators.back();
       for (const graph::Operator& op : node.operators) {
         (ended ? second : first).add(kernel(op), op.kernels);
       }
@@ -159,7 +174,7 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
       add_exchange(second, tokens);
     }
     for (const Part* part : {&first, &second, &sums}) {
-      total.add(part->time * kinds_[kind], part->kernels * kinds_[kind]);
+      total.add(*part, kinds_[kind]);
     }
     rows.second += second.time * kinds_[kind];
     rows.reducing += sums.time * kinds_[kind];
@@ -171,7 +186,7 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
   return rows;
 }
 
-StepCost::Part StepCost::head(std::int64_t samples) const {
+Part StepCost::head(std::int64_t samples) const {
   Part total;
   if (samples == 0) {
     return total;
@@ -216,7 +231,7 @@ void StepCost::visit_adapted(std::int64_t tokens, Visit visit) const {
   }
 }
 
-StepCost::Part StepCost::adapters(std::int64_t tokens, std::int64_t different) const {
+Part StepCost::adapters(std::int64_t tokens, std::int64_t different) const {
   Part total;
   const std::int64_t rows = (tokens + different - 1) / different;
   const std::int64_t rank = options_.adapter_rank;

@@ -73,7 +73,7 @@ graph::Operator StepCost::cache_write_kernel(std::int64_t tokens) const {
   return write;
 }
 
-Time StepCost::cache_write(std::int64_t tokens) const {
+Timed StepCost::cache_write(std::int64_t tokens) const {
   return kernel(cache_write_kernel(tokens));
 }
 

@@ -9,7 +9,7 @@
 namespace orrery::step {
 
 /// The chunked scan of training (zoo/mamba_operators.cc) over so many tokens of prompts.
-StepCost::Part StepCost::scan(std::size_t kind, std::int64_t tokens) const {
+Part StepCost::scan(std::size_t kind, std::int64_t tokens) const {
   Part part;
   const plan::Plan plan = plan_for(tokens);
   for (zoo::ModelOperator& op :
@@ -29,7 +29,7 @@ StepCost::Part StepCost::scan(std::size_t kind, std::int64_t tokens) const {
 
 /// A token each of so many requests: their states are read and written, x, B, C and dt read, y
 /// written.
-StepCost::Part StepCost::update_states(std::int64_t decodes) const {
+Part StepCost::update_states(std::int64_t decodes) const {
   const zoo::Mamba& mamba = model_.mamba;
   const std::int64_t passed =
       (mamba.convolved() + mamba.heads + mamba.inner()) / options_.degrees.tp;
@@ -40,7 +40,7 @@ StepCost::Part StepCost::update_states(std::int64_t decodes) const {
   return part;
 }
 
-StepCost::Part StepCost::recur(const StepShape& shape) {
+Part StepCost::recur(const StepShape& shape) {
   std::int64_t prompts = 0;
   for (const Prompt& prompt : shape.prompts) {
     prompts += prompt.queries;
@@ -54,10 +54,10 @@ StepCost::Part StepCost::recur(const StepShape& shape) {
     for (std::size_t kind = 0; fresh && kind < kinds_.size(); ++kind) {
       if (is_recurrent(kind)) {
         const Part one = parts == &scans_ ? scan(kind, tokens) : update_states(tokens);
-        found->second.add(one.time * kinds_[kind], one.kernels * kinds_[kind]);
+        found->second.add(one, kinds_[kind]);
       }
     }
-    total.add(found->second.time, found->second.kernels);
+    total.add(found->second);
   }
   return total;
 }

@@ -72,6 +72,24 @@ void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error
   }
 }
 
+void check_overlap(const machine::Machine& machine, const StepOptions& options, Error& error) {
+  if (options.overlap_tensor == plan::TensorOverlap::none) {
+    return;
+  }
+  const auto refuse = [&](bool wrong, std::string_view expected) {
+    if (wrong) {
+      error.add({"", "overlap_tensor", std::string(name_of(options.overlap_tensor)),
+                 std::string(expected)});
+    }
+  };
+  refuse(options.degrees.tp == 1, "none with tp 1: no product's result is summed over ranks");
+  refuse(options.gateway != Gateway::none,
+         "none with a gateway: its all-reduces are no rings whose steps could follow tiles");
+  refuse(options.fuse, "none with fuse, which prices sums that wait for their products");
+  refuse(compute::fuses(machine.device),
+         "none on a device that runs a layer as one kernel: no product ends before its layer");
+}
+
 void check_window(const zoo::Model& model, const machine::Machine& machine,
                   const StepOptions& options, Error& error) {
   const Degrees& degrees = options.degrees;
@@ -124,6 +142,7 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
       error.add(std::move(tables.error()));
     }
   }
+  check_overlap(machine, options, error);
   check_window(model, machine, options, error);
   if (!error.empty()) {
     return fail(std::move(error));
@@ -158,6 +177,9 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
       windows_{0},
       measured_(std::move(measured)) {
   model_.mtp = 0;
+  if (machine_.device.power_model.known()) {
+    machine_.device.clock = 1;  // every step finds its own
+  }
   const auto names = zoo::layer_kinds(model_);
   kinds_.assign(names.size(), 0);
   for (std::int64_t layer = 0; layer < model_.layers; ++layer) {
@@ -239,7 +261,7 @@ const StepCost::Alike& StepCost::alike(std::int64_t tokens, std::int64_t samples
     of_samples->second = head(samples);
   }
   alike_ = {.tokens = tokens, .samples = samples, .captured = captured, .rows = of_rows->second};
-  alike_.rows.all.add(of_samples->second.time, of_samples->second.kernels);
+  alike_.rows.all.add(of_samples->second);
   alike_.rows.outside += of_samples->second.time;
   return alike_;
 }
@@ -256,35 +278,53 @@ std::int64_t StepCost::rows_of(const StepShape& shape) const {
   return rows;
 }
 
-Time StepCost::time(const StepShape& shape) {
+compute::ClockPoint StepCost::run(const StepShape& shape) {
   const Alike& fixed = alike(rows_of(shape), shape.samples);
   Part total = fixed.rows.all;
   for (const AttentionKind& kind : attention_) {
     total.add(attend(kind, shape) * kind.layers, kind.layers);
   }
   if (recurs_) {
-    const Part part = recur(shape);
-    total.add(part.time, part.kernels);
+    total.add(recur(shape));
   }
   if (shape.adapted > 0) {
     const auto [part, fresh] = adapters_.try_emplace({shape.adapted, shape.adapters});
     if (fresh) {
       part->second = adapters(shape.adapted, shape.adapters);
     }
-    total.add(part->second.time, part->second.kernels);
+    total.add(part->second);
   }
   if (options_.window > 0) {
-    return through_window(fixed.rows, total.time);
+    total.time = through_window(fixed.rows, total.time);
+    return clocked(total, Time(0));
   }
-  const auto [saved, more] = fixed.rows.fused;
+  Part saved = total;
+  saved.time -= fixed.rows.fused.time;
+  saved.kernels += fixed.rows.fused.kernels;
   if (compute::fuses(machine_.device)) {
-    return total.time - saved + compute::launches(machine_.device.spatial, model_.layers + 2);
+    saved.time += compute::launches(machine_.device.spatial, model_.layers + 2);
+    return clocked(saved, Time(0));
   }
   if (fixed.captured) {
-    return total.time - saved;
+    return clocked(saved, Time(0));
   }
-  return std::min(std::max(total.time, options_.launch * total.kernels),
-                  std::max(total.time - saved, options_.launch * (total.kernels + more)));
+  const Time plain_host = options_.launch * total.kernels;
+  const Time saved_host = options_.launch * saved.kernels;
+  return std::max(total.time, plain_host) <= std::max(saved.time, saved_host)
+             ? clocked(total, plain_host)
+             : clocked(saved, saved_host);
+}
+
+compute::ClockPoint StepCost::clocked(const Part& kernels, Time host) const {
+  compute::Load load = kernels.load;
+  load.seconds = to_seconds(std::max(kernels.time, host));
+  load.busy = std::min(load.busy, load.seconds);
+  compute::ClockPoint point = compute::at_own_clock(load, machine_.device);
+  if (host > kernels.time) {  // kernels that take longer first fill the gaps between them
+    const double longer = load.clocked * (1 / point.rate - 1);
+    point.time = std::max(host, kernels.time + from_seconds(longer));
+  }
+  return point;
 }
 
 void StepCost::guess_by(std::shared_ptr<StepCost> drafter) {
@@ -336,17 +376,20 @@ graph::DataType StepCost::wide_type() const {
   return graph::DataType::fp32;
 }
 
-Time StepCost::kernel(graph::Operator op) const {
+Timed StepCost::kernel(graph::Operator op) const {
   if (op.duration > Time(0)) {
-    return op.duration;  // measured
+    return Timed(op.duration);  // measured
   }
   op.type = op.type == graph::DataType::bf16 ? wide_type() : op.type;
   return timed(op);
 }
 
-Time StepCost::timed(const graph::Operator& op) const {
-  return compute::fuses(machine_.device) ? compute::fused_time({&op, 1}, machine_.device)
-                                         : compute::lone_kernel_time(op, machine_.device);
+Timed StepCost::timed(const graph::Operator& op) const {
+  if (compute::fuses(machine_.device)) {
+    return Timed(compute::fused_time({&op, 1}, machine_.device));
+  }
+  const compute::Load load = compute::load_of(op, machine_.device);
+  return {from_seconds(load.seconds), load};
 }
 
 }  // namespace orrery::step

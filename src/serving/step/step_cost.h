@@ -40,6 +40,10 @@
 /// `fuse`: the residual stream lies in shards of ceil(T / tp) rows between sums, or stages alone
 /// send shards, where that is faster (residual_stream.h). Not with more than one residual stream.
 ///
+/// `overlap_tensor`: a sum that directly follows its product is a ring whose tiles move while the
+/// product runs, and an all-gather after it, in steps where that takes less (tile_ring.h): those of
+/// prompts. With `tracked` and `tracked_mca` on hypothetical hardware.
+///
 /// On a device of model spatial that fuses, every layer, the embedding and the head are one kernel
 /// each, whose launches come on top (machine/compute/spatial.h).
 ///
@@ -62,6 +66,11 @@
 /// With `network`, and on a machine with a topology, collectives are simulated on its links, those
 /// of all groups of the engine at once (link_times.h), the engine on the first of the devices. What
 /// other engines send at that time is not seen. Not those of `gateway`.
+///
+/// The sum of the kernels' times is that at the rate of the kernel tables; the power of all kernels
+/// of the step against the device's cap says which clock is left and how much longer they take
+/// (compute/clock.h). Collectives and measured kernels count as running, without work that the
+/// clock slows.
 ///
 /// `kernels`: layers, products and attention that its tables cover take their measured times
 /// (measured_kernels.h), attention of plain layers without windows, guesses and cp only.
@@ -90,6 +99,7 @@
 #include "serving/step/measured_kernels.h"
 #include "serving/step/precision.h"
 #include "serving/step/residual_stream.h"
+#include "serving/step/timed.h"
 #include "serving/step/weight_window.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
@@ -130,6 +140,8 @@ struct StepOptions {
   std::int64_t graph_context = 0;  ///< keys that graphs of decodes are made for; 0: the longest's
   bool whole_windows = false;      ///< layers with windows keep all keys and values
   bool fuse = false;               ///< sums become shards where that is faster (above)
+  /// What a sum does while the product before it runs, where that is faster (overlapped_sum.cc).
+  plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
   Time launch = 5_us;              ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;   ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;            ///< rows of the busiest expert rank over the mean; or
@@ -171,9 +183,11 @@ class StepCost {
   /// Distinct windows of attention layers, 0 (none) first.
   const std::vector<std::int64_t>& windows() const { return windows_; }
 
-  /// Returns the time of all pipeline stages together. Not const: remembers what depends on T and S
-  /// alone.
-  Time time(const StepShape& shape);
+  /// Returns time (of all pipeline stages together), clock, power and energy (of one device) of the
+  /// step. Not const: remembers what depends on T and S alone.
+  compute::ClockPoint run(const StepShape& shape);
+  /// Returns the time of run().
+  Time time(const StepShape& shape) { return run(shape).time; }
   /// Tokens of decodes are guessed by `drafter`, or, without one, by a layer more like the model's
   /// and its output head (MTP, EAGLE): their weights and cache are added to the model's.
   void guess_by(std::shared_ptr<StepCost> drafter);
@@ -214,21 +228,12 @@ class StepCost {
   /// Returns what `fuse` makes of a step of T tokens, and of pairs that it cannot fuse why not.
   std::vector<FusedPlace> fused_places(std::int64_t tokens) const;
   const StepOptions& options() const { return options_; }
+  Power idle_power() const { return machine_.device.idle_power; }
 
  private:
   StepCost(const zoo::Model& model, machine::Machine machine, const StepOptions& options,
            std::shared_ptr<const MeasuredKernels> measured);
 
-  /// Time and number of kernels.
-  struct Part {
-    Time time{0};
-    std::int64_t kernels = 0;
-
-    void add(Time more, std::int64_t launches) {
-      time += more;
-      kernels += launches;
-    }
-  };
   /// Rows hold the parts that depend on the number of tokens alone.
   struct Rows {
     Part all;
@@ -270,6 +275,11 @@ class StepCost {
   /// Returns the bytes that a sum over the tensor-parallel group adds up.
   Bytes summed_bytes(std::int64_t tokens) const;
   void add_all_reduce(Part& part, std::int64_t tokens) const;
+  /// Adds a sum over tp, whose product (none: null) is counted: what both take less that.
+  void add_sum(Part& part, const graph::Operator* product, std::int64_t tokens) const;
+  /// Returns what a product and the sum of its result take with `overlap_tensor`; the longest time
+  /// where nothing overlaps.
+  Time overlapped(graph::Operator product, std::int64_t tokens) const;
   /// An all-reduce of `gateway`.
   Time reduced_at_home(Bytes size) const;
   /// With dp > 1: every copy gets all tokens before the experts, and its own ones' sums after them.
@@ -300,7 +310,7 @@ class StepCost {
   /// Calls visit(layers, n, k, fused) for every adapted matrix of a rank.
   template <class Visit>
   void visit_adapted(std::int64_t tokens, Visit visit) const;
-  Time attend(const AttentionKind& kind, const StepShape& shape);
+  Timed attend(const AttentionKind& kind, const StepShape& shape);
   /// Launches are an attention kernel's parts as if each were alone.
   struct Launches {
     Time decodes{0};
@@ -317,12 +327,12 @@ class StepCost {
   Time measured_attention(const StepShape& shape, double decode_keys) const;
   /// With cp > 1: to what the steps of a ring before have found for so many rows of prompts what
   /// one more has. Sums and their weights have 4 bytes, a step's results 2.
-  Time add_partial(std::int64_t rows) const;
+  Timed add_partial(std::int64_t rows) const;
   /// With cp > 1: of what every rank has found for the decodes in its part of the keys.
   Time merge(std::int64_t rows);
-  Time attend_latent(const StepShape& shape, double visible);
+  Timed attend_latent(const StepShape& shape, double visible);
   graph::Operator cache_write_kernel(std::int64_t tokens) const;
-  Time cache_write(std::int64_t tokens) const;
+  Timed cache_write(std::int64_t tokens) const;
   bool is_recurrent(std::size_t kind) const {
     return !model_.kinds.empty() && model_.kinds[kind].mixer == zoo::MixerKind::mamba;
   }
@@ -333,8 +343,10 @@ class StepCost {
   /// On a device, of a request.
   Bytes state_of_layer() const;
   void measure_cache();
-  Time kernel(graph::Operator op) const;
-  Time timed(const graph::Operator& op) const;
+  Timed kernel(graph::Operator op) const;
+  Timed timed(const graph::Operator& op) const;
+  /// Returns the step whose kernels take so long beside what the host needs.
+  compute::ClockPoint clocked(const Part& kernels, Time host) const;
   /// bf16, on devices without it fp16, without both fp32.
   graph::DataType wide_type() const;
 
@@ -361,7 +373,7 @@ class StepCost {
   std::unordered_map<std::int64_t, Part> updates_;  ///< by decodes
   Alike alike_;  ///< the last ones: steps in a row are often alike
   std::map<std::pair<std::int64_t, std::int64_t>, Part> adapters_;
-  std::unordered_map<std::int64_t, Time> absorbed_;
+  std::unordered_map<std::int64_t, Timed> absorbed_;
   std::unordered_map<std::int64_t, Time> merged_;
   struct {
     std::int64_t sequences = 0;

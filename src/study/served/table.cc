@@ -156,12 +156,19 @@ class Reader {
       if (text.empty()) {
         continue;
       }
+      const std::string_view by = measured.by.empty() ? "" : cell(row, measured.by);
+      const std::optional<study::Measure> measure = measured.measure_of(by);
       ValidationRow figure;
+      figure.line = row.line;
       figure.key = key_of(row) + (measured.label.empty() ? "" : " " + measured.label);
-      figure.group = group_of(row, std::string(name_of(measured.measure)));
+      figure.group = group_of(row, std::string(name_of(measure.value_or(measured.measure))));
       figure.origin = cell(row, "origin");
       const auto published = parse_number(text);
       figure.published = published && *published > 0 ? *published : 0;
+      if (!measure) {
+        problem = fmt::format("{}: {}: found '{}', expected {}", task.where, measured.by, by,
+                              measured.known_texts());
+      }
       figure.problem = figure.published > 0
                            ? problem
                            : fmt::format(
@@ -170,7 +177,7 @@ class Reader {
                                  task.where, measured.column, shortened(text, kKeyBytes));
       figure.error = -1;
       task.figures.push_back(std::move(figure));
-      task.measures.push_back(measured.measure);
+      task.measures.push_back(measure.value_or(measured.measure));
     }
     tasks_.push_back(std::move(task));
   }

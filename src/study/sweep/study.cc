@@ -250,10 +250,47 @@ Result<Study> parse_study(const ConfigNode& node, std::string name) {
   return finished;
 }
 
-Result<Study> load_study(const std::string& file) {
-  return load_config(file).and_then([&](const ConfigNode& node) {
-    return parse_study(node, std::filesystem::path(file).stem().string());
-  });
+namespace {
+
+/// Adds an axis of one value to what the study varies.
+Result<void> fix(ConfigNode& study, const std::string& name, const std::string& value) {
+  auto vary = std::ranges::find(study.fields, "vary", &ConfigField::name);
+  if (vary == study.fields.end()) {
+    ConfigNode none;
+    none.kind = ConfigNode::Kind::map;
+    none.source = study.source;
+    none.path = "vary";
+    vary = study.fields.insert(study.fields.end(), {.name = "vary", .value = std::move(none)});
+  }
+  if (vary->value.find(name) != nullptr) {
+    return fail(Error(Mistake{study.file(), name, value, "no flag beside what the study varies"}));
+  }
+  ConfigNode only;
+  only.kind = ConfigNode::Kind::scalar;
+  only.text = value;
+  only.source = study.source;
+  only.path = "vary." + name;
+  ConfigNode axis = only;
+  axis.kind = ConfigNode::Kind::sequence;
+  axis.text.clear();
+  axis.items = {std::move(only)};
+  vary->value.fields.push_back({.name = name, .value = std::move(axis)});
+  return {};
+}
+
+}  // namespace
+
+Result<Study> load_study(const std::string& file, const FixedFields& fixed) {
+  auto node = load_config(file);
+  if (!node) {
+    return fail(std::move(node.error()));
+  }
+  for (const auto& [name, value] : fixed) {
+    if (auto added = fix(*node, name, value); !added) {
+      return fail(std::move(added.error()));
+    }
+  }
+  return parse_study(*node, std::filesystem::path(file).stem().string());
 }
 
 }  // namespace orrery::sweep

@@ -57,6 +57,9 @@ inline constexpr std::string_view kModelName = "orrery_name";
 /// combination of values makes wrong is not a mistake of the study but the result of that point
 /// (unless it says `skip_invalid: false`: then the first of those are mistakes too).
 Result<Study> parse_study(const ConfigNode& node, std::string name);
-Result<Study> load_study(const std::string& file);
+/// Dotted names and the value that they have in every point.
+using FixedFields = std::vector<std::pair<std::string, std::string>>;
+/// `fixed`: axes of one value beside those of the file. Mistakes also: one that the file varies.
+Result<Study> load_study(const std::string& file, const FixedFields& fixed = {});
 
 }  // namespace orrery::sweep

@@ -19,10 +19,17 @@ JsonObject zero_section(const plan::Plan& plan) {
     const std::int64_t element = graph::size_of(plan.grad_reduce_type).value();
     zero.field("reduce_bucket_size", std::max<std::int64_t>(plan.bucket.value() / element, 1));
   }
-  if (plan.shard_params > 0 && plan.shard_grads == 0 && plan.shard_optimizer == 0) {
-    zero.field("zero_hpz_partition_size", plan.shard_params);
-  } else if (plan.shard_params > 0) {
+  if (plan.shard_params > 0) {
     zero.field("mics_shard_size", plan.shard_params);
+  }
+  if (plan.secondary_shard > 0) {
+    zero.field("zero_hpz_partition_size", plan.secondary_shard);
+  }
+  if (plan.quantized_gather) {
+    zero.field("zero_quantized_weights", true);
+  }
+  if (plan.quantized_reduce) {
+    zero.field("zero_quantized_gradients", true);
   }
   if (plan.offload_optimizer == plan::Offload::cpu ||
       plan.offload_optimizer == plan::Offload::nvme) {

@@ -173,26 +173,22 @@ class DeepSpeedImport {
   void shards(Reader& read) {
     const auto mics = read.optional<std::int64_t>("mics_shard_size", -1);
     const auto secondary = whole(read, "zero_hpz_partition_size", 0).value_or(1);
+    plan_.quantized_gather = read.optional("zero_quantized_weights", false);
+    plan_.quantized_reduce = read.optional("zero_quantized_gradients", false);
     read.ignore("mics_hierarchical_params_gather");
     if (mics > 0) {
       read.require(plan_.zero == 3, "mics_shard_size", "-1, or stage 3");
       plan_.shard_params = plan_.shard_grads = plan_.shard_optimizer = mics;
     } else if (secondary > 1) {
       read.require(plan_.zero == 3, "zero_hpz_partition_size", "1, or stage 3");
-      plan_.shard_params = secondary;
-      imported_.remarks.push_back(
-          {"zero_optimization.zero_hpz_partition_size",
-           "shard_params: gathers stay in these groups; ZeRO++ gathers from all for the forward "
-           "pass of every micro-batch and keeps its parameters sharded over all as well"});
+      plan_.secondary_shard = secondary;
     }
   }
 
   static void quantized(Reader& read) {
-    for (const std::string_view name : {"zero_quantized_weights", "zero_quantized_gradients",
-                                        "zero_quantized_nontrainable_weights"}) {
-      read.require(!read.optional(name, false), name,
-                   "false: a plan moves quantized parameters only when its GEMMs are quantized");
-    }
+    constexpr std::string_view kFrozen = "zero_quantized_nontrainable_weights";
+    read.require(!read.optional(kFrozen, false), kFrozen,
+                 "false: frozen weights are stored in 8 or 4 bits only as frozen_type says");
     const ConfigNode* zenflow = read.child("zenflow", false);
     read.require(zenflow == nullptr, "zenflow", "no such section (not modelled)");
   }

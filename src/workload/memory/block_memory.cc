@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "workload/memory/autograd_memory.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/quantize.h"
@@ -13,34 +14,100 @@
 namespace orrery::footprint {
 namespace {
 
+/// BlockBytes are bytes in the compute type that all blocks of a rank refer to.
+struct BlockBytes {
+  Bytes hidden{0};      ///< T H
+  Bytes boundary{0};    ///< of every residual stream
+  Bytes tied_table{0};  ///< the vocabulary's table, where the head reads the embedding's
+};
+
 class BlockMeter {
  public:
-  /// `hidden`: T H; `boundary`: that of every residual stream.
-  BlockMeter(const plan::Plan& plan, plan::BlockKind kind, Bytes hidden, Bytes boundary,
-             bool recompute)
-      : plan_(plan),
+  BlockMeter(const zoo::Model& model, const plan::Plan& plan, plan::BlockKind kind,
+             BlockBytes bytes, bool recompute)
+      : model_(model),
+        plan_(plan),
+        kind_(kind),
         recomputes_(recompute && kind >= plan::kFirstLayerBlock),
-        hidden_(hidden),
-        boundary_(boundary) {}
+        hidden_(bytes.hidden),
+        boundary_(bytes.boundary),
+        tied_table_(bytes.tied_table),
+        every_other_(recomputes_ && plan::recomputes_module(plan, "every_other_gemm")) {}
 
   /// `operators`: of one rank.
   BlockMemory measure(const std::vector<zoo::ModelOperator>& operators) {
     const std::vector<bool> dropped = dropped_by(operators);
+    bool normed = false;
     for (std::size_t i = 0; i < operators.size(); ++i) {
-      count(operators[i], saved(operators, i, dropped[i]), dropped[i]);
+      const Bytes kept =
+          kept_by_autograd(model_, plan_, operators[i], saved(operators, i, dropped[i]), normed);
+      if (every_other_) {
+        const Bytes stays = kept_beside_every_other(model_, operators[i], kept, normed);
+        block_.recomputed += kept - stays;
+        count(operators[i], stays, false);
+      } else {
+        count(operators[i], kept, dropped[i]);
+      }
+      normed = normed || operators[i].kind == graph::OperatorKind::norm;
       gradients(operators[i]);
       exchanges(operators[i]);
+      cast(operators[i]);
     }
     if (recomputes_ && plan_.recompute == plan::Recompute::full) {
-      block_.kept += boundary_ / (plan_.sequence_parallel ? plan_.tp : 1);
+      block_.kept +=
+          boundary_ / (plan_.sequence_parallel ? plan_.tp : 1) * (plan_.autocast ? 2 : 1);
     }
     const Bytes gathered = plan_.sequence_parallel ? hidden_ : Bytes(0);
     block_.forward_work = std::max(gathered + context_, routed_);
     block_.backward_work = gathered + std::max(widest_ + 2 * context_, routed_ + expert_gradient_);
+    if (plan_.autograd == plan::Autograd::transformer_engine) {
+      work_of_engine();
+    } else if (plan::is_pytorch(plan_)) {
+      work_of_pytorch();
+    }
     return block_;
   }
 
  private:
+  /// Copies of weights in the compute type that stay until the backward that reads them.
+  void cast(const zoo::ModelOperator& op) {
+    const bool again = recomputes_ && plan_.recompute == plan::Recompute::full;
+    if (plan_.autocast && op.has_weight && !again) {
+      block_.kept += graph::bytes_of(plan_.compute_type, plan::weight_elements(op));
+    }
+  }
+
+  void work_of_engine() {
+    if (kind_ >= plan::kFirstLayerBlock) {
+      block_.backward_work += hidden_ / (plan_.sequence_parallel ? plan_.tp : 1);
+    } else if (kind_ == plan::kHeadBlock && plan_.fused_cross_entropy) {
+      block_.logits_work = Bytes(0);
+      block_.weight_work = table_;
+    }
+  }
+
+  /// The head's moment is that of the loss, unless the loss is fused: then of the table's gradient.
+  void work_of_pytorch() {
+    const Bytes tied = tied_table_ * (plan_.autocast ? 2 : 1);
+    if (kind_ >= plan::kFirstLayerBlock) {
+      block_.weight_work = tied;
+    } else if (kind_ == plan::kEmbeddingBlock) {
+      const Bytes own = plan_.free_gradients ? Bytes(0) : block_.weight_work;
+      block_.weight_work = tied > Bytes(0) ? 2 * tied : own;
+    } else if (plan_.fused_cross_entropy) {
+      block_.logits_work = Bytes(0);
+      block_.backward_work -= widest_;
+      block_.weight_work = table_;
+    } else {
+      // Of 12 bytes a logit `logits` has 4; forward and backward share 6, backward has 2 more.
+      block_.logits_work = block_.logits + block_.logits / 2;
+      // A loss of vocabulary shards (DTensor's) has its sum once more.
+      block_.backward_work +=
+          block_.logits / 2 - widest_ + (plan_.tp > 1 ? block_.logits : Bytes(0));
+      block_.weight_work = Bytes(0);
+    }
+  }
+
   /// Which operators' `saved` is not kept. Of several that run again one after the other the first
   /// one's input stays. One alone keeps its input and the next, which saves its result, nothing;
   /// but the attention core drops what is inside and keeps its result.
@@ -70,8 +137,12 @@ class BlockMeter {
     block_.parameters += op.parameters;
     block_.expert_parameters += op.expert ? op.parameters : 0;
     (op.expert ? block_.expert_frozen : block_.frozen) += plan::is_trained(op) ? 0 : op.parameters;
-    const std::int64_t quantized = plan::is_quantized(plan_, op) ? plan::weight_elements(op) : 0;
-    (op.expert ? block_.expert_quantized : block_.quantized) += quantized;
+    const std::int64_t weights = plan::weight_elements(op);
+    if (plan::is_packed(plan_, op)) {
+      (op.expert ? block_.expert_packed : block_.packed) += weights;
+    } else if (plan::is_quantized(plan_, op)) {
+      (op.expert ? block_.expert_quantized : block_.quantized) += weights;
+    }
     (op.kind == graph::OperatorKind::loss ? block_.logits
      : dropped                            ? block_.recomputed
                                           : block_.kept) += saved;
@@ -104,6 +175,7 @@ class BlockMeter {
     const Bytes rows = graph::size_of(plan_.compute_type) * op.gemm.batch * op.gemm.m;
     const bool logits = op.role == graph::OperatorRole::logits;
     if (logits) {
+      table_ = graph::bytes_of(plan_.compute_type, op.gemm.n * op.gemm.k);
       block_.logits_work = std::max(block_.logits_work, rows * op.gemm.n);
     }
     widest_ = std::max(widest_, rows * op.gemm.k + (logits ? Bytes(0) : rows * op.gemm.n));
@@ -146,10 +218,15 @@ class BlockMeter {
     return Bytes(0);
   }
 
+  const zoo::Model& model_;
   const plan::Plan& plan_;
+  plan::BlockKind kind_;
   bool recomputes_;
   Bytes hidden_;
   Bytes boundary_;
+  Bytes tied_table_;
+  bool every_other_;
+  Bytes table_{0};  // of the vocabulary, of this rank
   BlockMemory block_;
   Bytes widest_{0};           // input and output gradient of one GEMM
   Bytes context_{0};          // buffers of cp, forward
@@ -172,16 +249,22 @@ BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan) {
     });
     result.tied_copy = plan::weight_elements(*logits) / plan.tp;
   }
+  const BlockBytes bytes{.hidden = hidden,
+                         .boundary = result.boundary,
+                         .tied_table = model.tied_embedding
+                                           ? graph::bytes_of(plan.compute_type, result.tied_copy)
+                                           : Bytes(0)};
   for (plan::BlockKind kind = 0; kind < operators.size(); ++kind) {
     for (zoo::ModelOperator& op : operators[kind]) {
       op = plan::shard(std::move(op), plan);
     }
     const auto measure = [&](bool recompute) {
-      return BlockMeter(plan, kind, hidden, result.boundary, recompute).measure(operators[kind]);
+      return BlockMeter(model, plan, kind, bytes, recompute).measure(operators[kind]);
     };
     result.plain.push_back(measure(false));
     result.blocks.push_back(recomputes ? measure(true) : result.plain.back());
   }
+  result.workspaces = library_workspaces(plan, operators);
   return result;
 }
 

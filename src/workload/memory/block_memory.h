@@ -58,6 +58,8 @@ struct BlockMemory {
   std::int64_t expert_frozen = 0;      ///< the same of routed experts
   std::int64_t quantized = 0;          ///< dense weights that GEMMs read in fewer bits
   std::int64_t expert_quantized = 0;   ///< the same of routed experts
+  std::int64_t packed = 0;             ///< dense weights stored in frozen_type; not in quantized
+  std::int64_t expert_packed = 0;      ///< the same of routed experts
   Bytes kept{0};                       ///< per microbatch, without logits
   Bytes logits{0};                     ///< per microbatch
   Bytes logits_work{0};
@@ -72,6 +74,7 @@ struct BlockMemories {
   std::vector<BlockMemory> blocks;  ///< by BlockKind, with the plan's recompute
   std::vector<BlockMemory> plain;   ///< by BlockKind, of layers that recompute leaves out
   std::int64_t tied_copy = 0;       ///< of the table, by a head (or its predictions) elsewhere
+  Bytes workspaces{0};              ///< of a rank's libraries, all the step (autograd_memory.h)
   Bytes boundary{0};                ///< T H of the compute type, of every residual stream
 };
 BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan);

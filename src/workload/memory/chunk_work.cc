@@ -196,6 +196,9 @@ Bytes most_unreduced(const plan::Plan& plan, Bytes all, Bytes largest) {
       plan::Offload::none) {  // a block's leave beside the next one's backward
     return largest * (plan.overlap_grad_reduce ? 2 : 1);
   }
+  if (plan::gradients_come_and_go(plan)) {
+    return all;
+  }
   const bool travels = plan.dp * plan.cp > 1 && plan.zero >= 2;
   return travels ? bucket_bytes(plan, all, largest) : Bytes(0);
 }

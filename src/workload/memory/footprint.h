@@ -7,7 +7,7 @@
 ///
 /// On a machine also what its framework takes, all the step (framework_bytes).
 ///
-/// Ignores: fragmentation.
+/// Ignores: fragmentation, but for the hole that reserve_bytes() counts.
 #pragma once
 
 #include <vector>
@@ -38,6 +38,15 @@ struct StageMemory {
   Bytes operator[](plan::MemoryCategory c) const { return bytes[c]; }
   Bytes& operator[](plan::MemoryCategory c) { return bytes[c]; }
   Bytes total() const { return bytes.total(); }
+  /// Returns what tensors take: PyTorch's max_memory_allocated. total() is what the driver shows.
+  Bytes tensors() const { return total() - bytes[plan::MemoryCategory::framework]; }
+  /// Whether total() is so near the capacity that the verdict may be wrong: within 5 %, the error
+  /// of predicted peaks of frameworks whose tables are checked (docs/fidelity.md).
+  bool is_close_call() const {
+    constexpr double kMargin = 0.05;
+    return capacity > Bytes(0) && total() > capacity * (1 - kMargin) &&
+           total() < capacity * (1 + kMargin);
+  }
 };
 inline constexpr std::int64_t kTimelinePoints = 64;
 

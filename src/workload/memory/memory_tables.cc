@@ -80,7 +80,9 @@ StateMemory MemoryTables::state_of(const plan::Plan& plan, const EqualStages& st
     owned += sums_.owned(kind) * count;
     largest = std::max(largest, sums_.gradients(kind));
   }
-  return state_memory(plan, owned, largest);
+  StateMemory state = state_memory(plan, owned, largest);
+  state.device[plan::MemoryCategory::buffers] += memories_->workspaces;
+  return state;
 }
 
 Bytes MemoryTables::most_of(const plan::Plan& plan, const PieceSort& sort, Bytes messages,

@@ -6,7 +6,10 @@
 
 #include "workload/plan/data_axes.h"
 #include "workload/plan/layout.h"
+#include "workload/plan/lora.h"
+#include "workload/plan/low_bandwidth.h"
 #include "workload/plan/quantize.h"
+#include "workload/plan/rounds.h"
 #include "workload/plan/schedule.h"
 #include "workload/plan/shard.h"
 #include "workload/plan/update_pieces.h"
@@ -27,7 +30,8 @@ bool stores_quantized(const plan::Plan& plan) {
 
 /// Whether the optimizer keeps parameters of its own.
 bool has_master(const plan::Plan& plan) {
-  return graph::bits_of(plan.compute_type) < graph::bits_of(graph::DataType::fp32) &&
+  return !plan.master_params &&
+         graph::bits_of(plan.compute_type) < graph::bits_of(graph::DataType::fp32) &&
          (plan.master_type != plan.compute_type || stores_quantized(plan));
 }
 
@@ -36,26 +40,61 @@ struct StoredForms {
   Bytes stored{0};  ///< the form that the optimizer writes
   Bytes copy{0};    ///< one copy for GEMMs
 };
-StoredForms forms(const plan::Plan& plan, std::int64_t parameters, std::int64_t quantized) {
+StoredForms forms(const plan::Plan& plan, std::int64_t parameters, std::int64_t quantized,
+                  std::int64_t packed) {
+  const Bytes frozen = plan::packed_bytes(plan, packed);
+  parameters -= packed;
   if (plan.quantization == plan::Quantization::none) {
-    return {graph::bytes_of(plan.compute_type, parameters), Bytes(0)};
+    return {graph::bytes_of(plan.compute_type, parameters) + frozen, Bytes(0)};
   }
   const Bytes copy = Bytes(quantized) * plan::recipe_of(plan.quantization).element_bytes();
   return stores_quantized(plan)
-             ? StoredForms{graph::bytes_of(plan.compute_type, parameters - quantized) + copy, copy}
-             : StoredForms{graph::bytes_of(plan.compute_type, parameters), copy};
+             ? StoredForms{graph::bytes_of(plan.compute_type, parameters - quantized) + copy +
+                               frozen,
+                           copy}
+             : StoredForms{graph::bytes_of(plan.compute_type, parameters) + frozen, copy};
 }
 
 /// Stored parameters, and their copies unless they are gathered.
 Bytes resident_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
-  const StoredForms dense = forms(plan, owned.dense, owned.quantized);
-  const StoredForms expert = forms(plan, owned.expert, owned.expert_quantized);
+  if (plan.master_params) {
+    const std::int64_t shards = plan::shard_degrees(plan).params;
+    const std::int64_t experts = plan.zero == 3 ? plan::expert_data_parallel(plan) : 1;
+    const Bytes stored = graph::bytes_of(plan.master_type, owned.dense) / shards +
+                         graph::bytes_of(plan.master_type, owned.expert) / experts;
+    const bool copied = plan.zero < 3 && !plan.autocast;
+    return stored +
+           (copied ? graph::bytes_of(plan.compute_type, owned.dense + owned.expert) : Bytes(0));
+  }
+  const StoredForms dense = forms(plan, owned.dense, owned.quantized, owned.packed);
+  const StoredForms expert = forms(plan, owned.expert, owned.expert_quantized, owned.expert_packed);
   const std::int64_t shards = plan::shard_degrees(plan).params;
   const std::int64_t expert_shards = plan.zero == 3 ? plan::expert_data_parallel(plan) : 1;
-  const int copies = stores_quantized(plan) ? 1 : 2;  // the stored form is a copy itself
-  return dense.stored / shards + expert.stored / expert_shards +
+  // The stored form is a copy itself, and frozen weights have no other: they are read as they are.
+  const int copies = !stores_quantized(plan) ? 2 : plan.lora_rank > 0 ? 0 : 1;
+  const Bytes secondary = plan.secondary_shard > 0 ? dense.stored / plan.secondary_shard : Bytes(0);
+  return dense.stored / shards + secondary + expert.stored / expert_shards +
          copies * ((shards == 1 ? dense.copy : Bytes(0)) +
                    (expert_shards == 1 ? expert.copy : Bytes(0)));
+}
+
+/// States and buffers of rounds (plan/rounds.h).
+void add_outer(const plan::Plan& plan, const OwnedParameters& owned, std::int64_t shards,
+               StateMemory& state) {
+  if (!plan::runs_rounds(plan)) {
+    return;
+  }
+  const plan::OuterBytes each = plan::outer_bytes(plan);
+  const std::int64_t own = (owned.trained() + shards - 1) / shards;
+  state.device[plan::MemoryCategory::optimizer] +=
+      each.states * own / (plan.shard_outer ? plan::workers(plan) : 1);
+  state.device[plan::MemoryCategory::buffers] += each.buffer * own;
+  state.update = each.passing * own;
+}
+
+/// Nothing, unless PyTorch runs the step.
+Bytes beyond_context(const plan::Plan& plan) {
+  return plan.autograd == plan::Autograd::engine ? Bytes(0) : Bytes(944) * (1024 * 1024);
 }
 
 /// Buffers for the exchange of tokens.
@@ -102,7 +141,9 @@ OwnedParameters owned_parameters(const BlockMemories& model, const plan::Plan& p
           block.quantized,
           block.expert_quantized,
           block.frozen + (plan.lora_rank > 0 ? copy : 0),
-          block.expert_frozen};
+          block.expert_frozen,
+          block.packed,
+          block.expert_packed};
 }
 
 Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
@@ -111,15 +152,19 @@ Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
   }
   // Anew for every pass: the copy that the pass reads; else both. The stored form is the first.
   const int copies = plan.reshard_after_forward && !stores_quantized(plan) ? 1 : 2;
-  const auto of = [&](bool sharded, std::int64_t parameters, std::int64_t quantized) {
-    const StoredForms form = forms(plan, parameters, quantized);
+  const auto of = [&](bool sharded, std::int64_t parameters, std::int64_t quantized,
+                      std::int64_t packed) {
+    const StoredForms form = forms(plan, parameters, quantized, packed);
     const int made = copies - (stores_quantized(plan) ? 1 : 0);
-    return sharded ? form.stored + made * form.copy : Bytes(0);
+    const Bytes arrived =
+        plan.quantized_gather ? plan::quantized_gather_bytes(plan, form.stored) : Bytes(0);
+    return sharded ? form.stored + made * form.copy + arrived : Bytes(0);
   };
   const bool elsewhere = plan.offload_params != plan::Offload::none;
-  return of(elsewhere || plan::shard_degrees(plan).params > 1, owned.dense, owned.quantized) +
-         of(elsewhere || plan::expert_data_parallel(plan) > 1, owned.expert,
-            owned.expert_quantized);
+  return of(elsewhere || plan::shard_degrees(plan).params > 1, owned.dense, owned.quantized,
+            owned.packed) +
+         of(elsewhere || plan::expert_data_parallel(plan) > 1, owned.expert, owned.expert_quantized,
+            owned.expert_packed);
 }
 
 Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block) {
@@ -141,7 +186,9 @@ StateMemory state_memory(const BlockMemories& model, const plan::Plan& plan,
       largest = std::max(largest, graph::bytes_of(plan.grad_reduce_type, block.trained()));
     }
   }
-  return state_memory(plan, owned, largest);
+  StateMemory state = state_memory(plan, owned, largest);
+  state.device[plan::MemoryCategory::buffers] += model.workspaces;
+  return state;
 }
 
 StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, Bytes largest) {
@@ -151,7 +198,9 @@ StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, B
     return shared(type, owned, dense, plan.zero >= stage ? experts : 1);
   };
   StateMemory state;
-  const Bytes gradients = of(plan.grad_type, degrees.grads, 2);
+  const bool come_and_go = plan::gradients_come_and_go(plan);
+  const Bytes all_gradients = of(plan.grad_type, degrees.grads, 2);
+  const Bytes gradients = come_and_go ? Bytes(0) : all_gradients;
   if (plan.offload_params == plan::Offload::none) {
     state.device[plan::MemoryCategory::parameters] = resident_bytes(plan, owned);
     state.device[plan::MemoryCategory::gradients] = gradients;
@@ -160,10 +209,13 @@ StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, B
   }
   const Bytes states = 2 * of(plan.moment_type, degrees.optimizer, 1) +
                        (has_master(plan) ? of(plan.master_type, degrees.optimizer, 1) : Bytes(0));
+  add_outer(plan, owned, degrees.optimizer, state);
   const bool narrow = graph::bits_of(plan.grad_type) < graph::bits_of(graph::DataType::fp32);
   if (plan.offload_optimizer == plan::Offload::none) {
-    state.device[plan::MemoryCategory::optimizer] = states;
-    state.update = narrow ? of(graph::DataType::fp32, degrees.optimizer, 1) : Bytes(0);
+    state.device[plan::MemoryCategory::optimizer] += states;
+    state.update = std::max(
+        state.update,
+        narrow && has_master(plan) ? of(graph::DataType::fp32, degrees.optimizer, 1) : Bytes(0));
   } else if (plan.offload_optimizer == plan::Offload::remote) {
     state.lower[graph::kRemoteLower] += states;
     const bool with_gradients = plan.offload_params != plan::Offload::none;
@@ -172,11 +224,28 @@ StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, B
     state.lower[plan.offload_optimizer == plan::Offload::cpu ? 0 : 1] = states;
     state.lower[0] += of(plan.grad_type, degrees.optimizer, 1);
   }
-  if (plan.dp * plan.cp > 1 && plan.zero < 2 && plan.grad_reduce_type != plan.grad_type) {
+  state.update += all_gradients - gradients;
+  if (plan::worker_ranks(plan) > 1 && plan.zero < 2 && plan.grad_reduce_type != plan.grad_type) {
     const Bytes all = graph::bytes_of(plan.grad_reduce_type, owned.trained());
     state.reduction = bucket_bytes(plan, all, largest);
   }
   return state;
+}
+
+Bytes reserve_bytes(const zoo::Model& model, const plan::Plan& plan) {
+  if (!plan::is_pytorch(plan)) {
+    return Bytes(0);
+  }
+  const std::int64_t vocab = plan::shape_options(model, plan).padded_vocab / plan.tp;
+  const std::int64_t tokens = plan.microbatch * plan::sequence_of(model, plan) / plan.cp;
+  const std::int64_t rows = plan.fused_cross_entropy ? model.hidden : tokens;
+  const Bytes hole = graph::size_of(plan.compute_type) * vocab * rows;
+  if (plan.zero < 3) {
+    return hole;
+  }
+  // Both tables stay gathered, and the pool of gathers keeps them once more with its shards.
+  const Bytes tables = graph::size_of(plan.compute_type) * vocab * model.hidden * 2;
+  return hole + 2 * tables + tables / std::max<std::int64_t>(1, plan.dp * plan.cp);
 }
 
 Bytes framework_bytes(const zoo::Model& model, const plan::Plan& plan,
@@ -190,10 +259,10 @@ Bytes framework_bytes(const zoo::Model& model, const plan::Plan& plan,
                                           plan.ep,
                                           experts ? plan::expert_tensor_parallel(plan) : 1,
                                           experts ? plan::expert_data_parallel(plan) : 1};
-  return device.framework_memory +
+  return device.framework_memory + beyond_context(plan) +
          device.communicator_memory *
              std::count_if(ranks.begin(), ranks.end(), [](std::int64_t size) { return size > 1; }) +
-         exchange_bytes(model, plan, machine);
+         exchange_bytes(model, plan, machine) + reserve_bytes(model, plan);
 }
 
 }  // namespace orrery::footprint

@@ -4,17 +4,25 @@
 ///
 ///   P parameters of one rank, dense or expert; e, g, w, u bytes of compute, gradient, master and
 ///   moment type; s_p, s_g, s_o ranks that share (layout.h; of experts all edp or 1)
-///   parameters  e P / s_p; where GEMMs are quantised also both copies of their Q weights, 2 w' Q
+///   parameters  e P / s_p; with master_params w P / s_p, and e P unless zero 3 or autocast makes
+///               copies; where GEMMs are quantised also both copies of their Q weights, 2 w' Q
 ///               (w' bytes, quantize.h); with quantized_params only the copies. Zero 3 keeps shards
 ///               of one form and makes copies of what it gathers.
+///               Frozen weights in frozen_type (lora.h) are there once, in that type.
 ///   gradients   g P / s_g; these and what follows of trained parameters alone (lora.h)
 ///   optimizer   (w + 2 u) P / s_o; no master (w) when its type is the compute type or fp32 compute
 ///               has it already
-///   update      4 P / s_o: an fp32 copy of narrower gradients while a device runs the optimizer
+///   update      4 P / s_o: an fp32 copy of gradients that are narrower than a master of fp32,
+///               while a device runs the optimizer
+///   free_gradients: with one microbatch and no sharding gradients grow during backward and are
+///               there at the update alone
+///   workspaces  of libraries, all the step (autograd_memory.h)
 ///   reduction   the bucket in which gradients travel, in a type other than the gradients'
 ///
 /// With bf16 and fp32 gradients: 2 + 4 + 12 = 18 bytes per parameter (Megatron-LM), 6 + 12/dp with
 /// a distributed optimizer; with 16-bit gradients 16 (Rajbhandari et al. 2020, section 3.1).
+///
+/// Rounds add their outer states and buffers (plan/rounds.h), secondary_shard its e P / s copy.
 ///
 /// offload_optimizer moves the states to the host or to its storage, and copies the gradients to
 /// the host; their accumulation buffer stays on the device (Megatron-LM's CPU offload; ZeRO-Offload
@@ -52,6 +60,8 @@ struct OwnedParameters {
   std::int64_t expert_quantized = 0;  ///< of expert
   std::int64_t frozen = 0;            ///< of dense
   std::int64_t expert_frozen = 0;     ///< of expert
+  std::int64_t packed = 0;            ///< of frozen, weights in frozen_type; not in quantized
+  std::int64_t expert_packed = 0;     ///< of expert_frozen
 
   std::int64_t trained() const { return dense - frozen + expert - expert_frozen; }
 
@@ -62,12 +72,15 @@ struct OwnedParameters {
     expert_quantized += other.expert_quantized;
     frozen += other.frozen;
     expert_frozen += other.expert_frozen;
+    packed += other.packed;
+    expert_packed += other.expert_packed;
     return *this;
   }
   friend OwnedParameters operator*(OwnedParameters one, std::int64_t times) {
     return {one.dense * times,     one.expert * times,
             one.quantized * times, one.expert_quantized * times,
-            one.frozen * times,    one.expert_frozen * times};
+            one.frozen * times,    one.expert_frozen * times,
+            one.packed * times,    one.expert_packed * times};
   }
 };
 /// Returns the parameters of a block, with the head's copy of a table that stands on another stage.
@@ -81,7 +94,7 @@ Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned);
 struct StateMemory {
   graph::MemoryBytes device;
   graph::LowerTiers lower{};
-  Bytes update{0};     ///< on the device
+  Bytes update{0};     ///< on the device; while a round ends at least its second buffer
   Bytes reduction{0};  ///< on the device
 };
 StateMemory state_memory(const BlockMemories& model, const plan::Plan& plan,
@@ -95,8 +108,11 @@ Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block);
 
 /// Returns what a device holds besides tensors (compute/device.h):
 ///
-///   framework_memory + c communicator_memory + x
+///   framework_memory + d + c communicator_memory + x + reserve_bytes()
 ///
+///   d   944 MiB where PyTorch runs the step (every autograd but engine): with the 426 MiB of a
+///       context the 1.36 GiB that the driver shows beyond what PyTorch 2.11 reserves (own runs on
+///       an H200, CUDA 13)
 ///   c   communicators of more than one rank: tp, cp, dp with cp, pp, ep; with ep those inside an
 ///       expert (etp) and of the ranks with the same experts
 ///   x   buffers for the exchange of tokens over ep > 1:
@@ -110,5 +126,16 @@ Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block);
 /// Source:  deepseek-ai/DeepEP, hybrid-ep (buffers of dispatch and combine, one for all layers).
 Bytes framework_bytes(const zoo::Model& model, const plan::Plan& plan,
                       const machine::Machine& machine);
+
+/// Returns what PyTorch's allocator keeps beyond the tensors of the fullest moment: the hole that
+/// logits in the compute type leave, since no tensor behind them fits into it. e T V / t with an
+/// eager loss; e V H / t, a gradient of the table, with a fused one. With zero 3 also the tables of
+/// both ends, which stay gathered, and the pool in which they are gathered: 2 e V H / t (2 + 1 / N)
+/// on N ranks (FSDP2 of torchtitan). 0 with autograd engine and
+/// transformer_engine, whose buffers are allocated once.
+///
+/// Ignores:  pools of other streams; a first run's autotuning, which may leave more.
+/// Source:   own runs on an H200 (PyTorch 2.11): 1.98 GiB against 1.957 at T = 8192.
+Bytes reserve_bytes(const zoo::Model& model, const plan::Plan& plan);
 
 }  // namespace orrery::footprint

@@ -58,7 +58,8 @@ graph::Operator forward_operator(const zoo::ModelOperator& op, const plan::Plan&
           .gemm = shape_of(op, plan),
           .flops = op.forward_flops,
           .bytes = op.forward_bytes,
-          .kernels = op.forward_kernels};
+          .kernels = op.forward_kernels,
+          .library = op.library};
 }
 
 graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan& plan) {
@@ -69,7 +70,8 @@ graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan
           .flops = op.backward_flops,
           .bytes = op.backward_bytes,
           .kernels = op.backward_kernels,
-          .backward = true};
+          .backward = true,
+          .library = op.library};
 }
 
 /// A GEMM of one tensor-parallel rank makes columns of its result, or a partial sum of all of it;
@@ -94,6 +96,7 @@ class BlockBuilder {
 
   /// after_norm: a norm makes the input.
   void forward(const zoo::ModelOperator& op, int source, bool after_norm) {
+    unpack(op, plan::StepPhase::forward, source);
     if (plan::is_quantized(plan_, op)) {
       quantize_weights(op, plan::StepPhase::forward, source);
       const std::int64_t inputs = op.gemm.batch * op.gemm.m * op.gemm.k;
@@ -114,6 +117,7 @@ class BlockBuilder {
 
   void backward(const zoo::ModelOperator& op, int source) {
     stash(op, "_restore", plan::StepPhase::backward, source);
+    unpack(op, plan::StepPhase::backward, source);
     if (plan::is_quantized(plan_, op)) {
       quantize_weights(op, plan::StepPhase::backward, source);
       const std::int64_t gradients = op.gemm.batch * op.gemm.m * op.gemm.n;
@@ -160,11 +164,28 @@ class BlockBuilder {
 
   /// Quantises weights: with ZeRO 3 whenever they are gathered, else once per step.
   void quantize_weights(const zoo::ModelOperator& op, plan::StepPhase phase, int source) {
+    if (plan::is_packed(plan_, op)) {
+      return;
+    }
     const plan::QuantizeWork work = plan::quantize_weight(plan_, plan::weight_elements(op), phase);
     if (work.kernels > 0) {
       quantize(op, "_quantize_weight", work, phase, source);
       Step& step = (phase == plan::StepPhase::forward ? steps_.forward : steps_.backward).back();
       step.when = plan_.zero == 3 ? When::always : When::first_microbatch;
+      step.reads = step.writes = Value::none;
+    }
+  }
+
+  /// Makes a GEMM's operand of a frozen weight stored in a type of its own.
+  void unpack(const zoo::ModelOperator& op, plan::StepPhase phase, int source) {
+    if (!plan::is_packed(plan_, op)) {
+      return;
+    }
+    const bool backward = phase == plan::StepPhase::backward;
+    const Bytes bytes = plan::unpacking_bytes(plan_, plan::weight_elements(op), backward);
+    if (bytes > Bytes(0)) {
+      quantize(op, "_unpack_weight", {.bytes = bytes, .kernels = 1}, phase, source);
+      Step& step = (backward ? steps_.backward : steps_.forward).back();
       step.reads = step.writes = Value::none;
     }
   }
@@ -210,13 +231,18 @@ class BlockBuilder {
     const graph::GemmShape right{.batch = s.batch, .m = s.k, .n = s.n, .k = s.m};
     const char* left_name = op.has_weight ? "_input_gradient" : "_left_gradient";
     const char* right_name = op.has_weight ? "_weight_gradient" : "_right_gradient";
-    backward_step(gemm_operator(op, left_name, left, plan_), Part::input_gradient, source);
+    const auto gradient = [&](const char* suffix, const graph::GemmShape& shape) {
+      graph::Operator product = gemm_operator(op, suffix, shape, plan_);
+      product.backward = true;
+      return product;
+    };
+    backward_step(gradient(left_name, left), Part::input_gradient, source);
     steps_.backward.back().made = made_by(op, true, plan_);
     if (op.has_weight && !plan::is_trained(op)) {
       return;
     }
-    backward_step(gemm_operator(op, right_name, right, plan_),
-                  op.has_weight ? Part::weight_gradient : Part::other, source);
+    backward_step(gradient(right_name, right), op.has_weight ? Part::weight_gradient : Part::other,
+                  source);
     if (op.has_weight && plan_.fused_grad_accumulation) {  // reads and writes the buffer instead
       const Bytes gradient = graph::size_of(plan_.compute_type) * plan::weight_elements(op);
       const Bytes buffer = graph::size_of(plan_.grad_type) * plan::weight_elements(op);
@@ -246,7 +272,7 @@ class BlockBuilder {
       return;
     }
     backward_step({.name = std::move(name),
-                   .kind = graph::OperatorKind::elementwise,
+                   .kind = graph::OperatorKind::accumulate,
                    .type = plan_.grad_type,
                    .gemm = {},
                    .bytes = bytes,

@@ -8,6 +8,7 @@
 #include "workload/parallel/passes.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/schedule.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::parallel {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 Draft draft_blocks(const zoo::Model& model, const plan::Plan& plan) {
   const Context context{.model = model, .plan = plan, .parts = {}};
   Draft draft;
-  for (auto* pass :
-       {passes::pipeline, passes::tensor, passes::expert, passes::context, passes::recompute}) {
+  for (auto* pass : {passes::pipeline, passes::tensor, passes::expert, passes::context,
+                     passes::overlap_tensor, passes::recompute}) {
     pass(draft, context);
   }
   return draft;
@@ -92,6 +93,37 @@ class Blocks {
 };
 
 }  // namespace
+
+plan::Plan block_key(const plan::Plan& plan) {
+  const plan::Plan plain;
+  plan::Plan key = plan;
+  if (key.order.ends_with("dp-pp")) {  // the other axes lie alike, however many stages there are
+    key.dp *= key.pp;
+    key.pp = 1;
+  }
+  key.global_batch = key.dp * key.microbatch;
+  key.batch_shares.clear();
+  key.schedule = row_of(plan.schedule).whole_backwards ? plain.schedule : plan::Schedule::zb_h1;
+  key.chunks = plain.chunks;
+  key.stage_layers = key.pp > 1 ? "auto" : "";
+  key.zero = plain.zero;
+  key.shard_params = key.shard_grads = key.shard_optimizer = 0;
+  key.reshard_after_forward = plain.reshard_after_forward;
+  key.recompute_layers = 0;
+  key.offload_optimizer = key.offload_params = plan::Offload::none;
+  key.pool_collectives = false;
+  key.offload_activations = 0;
+  key.pipeline_send = plain.pipeline_send;
+  key.overlap_p2p = key.overlap_grad_reduce = key.overlap_param_gather = false;
+  key.bucket = plain.bucket;
+  key.quantized_params = false;
+  key.data_parallel_update = plain.data_parallel_update;
+  key.local_steps = plain.local_steps;
+  key.shard_outer = key.quantized_gather = key.quantized_reduce = false;
+  key.secondary_shard = key.reduce_hop = 0;
+  key.dp_algorithm = plain.dp_algorithm;
+  return key;
+}
 
 std::unique_ptr<const BlockLists> list_blocks(const zoo::Model& model, const plan::Plan& plan) {
   return Blocks(draft_blocks(model, plan), plan::splits_backward(plan.schedule)).run();

@@ -26,6 +26,10 @@ enum class BlockPass : std::uint8_t {
 };
 inline constexpr std::size_t kBlockPasses = 3;
 
+/// The plan with everything that does not shape its blocks taken out: plans of one key have blocks
+/// of one cost.
+plan::Plan block_key(const plan::Plan& plan);
+
 struct BlockLists {
   Draft draft;                    ///< without stages
   std::deque<ChunkDraft> chunks;  ///< runs of one kind of block, which the lists refer to

@@ -56,10 +56,10 @@ OptimizerShare share_of(const Draft& draft, const Context& context, const RoleDr
   return share;
 }
 
-Step optimizer_step(std::string name, Bytes bytes) {
+Step optimizer_step(std::string name, Bytes bytes, graph::DataType type = graph::DataType::fp32) {
   return compute_step({.name = std::move(name),
                        .kind = graph::OperatorKind::optimizer,
-                       .type = graph::DataType::fp32,
+                       .type = type,
                        .gemm = {},
                        .bytes = bytes},
                       plan::StepPhase::optimizer);
@@ -70,7 +70,7 @@ void append_update(std::vector<Step>& steps, const plan::Plan& plan, const Optim
   const Bytes gradient = optimizer_gradient(plan);
   const Bytes states = 2 * graph::size_of(plan.master_type) + 4 * graph::size_of(plan.moment_type);
   steps.push_back(optimizer_step("clip_gradients", 2 * gradient * share.local));
-  steps.push_back(optimizer_step("adam", (gradient + states) * share.local));
+  steps.push_back(optimizer_step("adam", (gradient + states) * share.local, plan.moment_type));
   if (has_master(plan)) {
     steps.push_back(optimizer_step("cast_parameters",
                                    graph::size_of(plan.master_type) * share.local + share.copies));
@@ -98,14 +98,8 @@ void append_norm_reductions(std::vector<Step>& steps, const plan::Plan& plan) {
     steps.push_back(collective_step(axis, graph::CollectiveKind::all_reduce, value,
                                     plan::StepPhase::optimizer));
   };
-  if (plan.tp > 1) {
-    sum(plan::Axis::tp);
-  }
-  if (plan.zero >= 1 && plan.dp * plan.cp > 1) {
-    sum(plan::Axis::dp);
-  }
-  if (plan.pp > 1) {
-    sum(plan::Axis::pp);
+  for (const plan::Axis axis : plan::norm_axes(plan)) {
+    sum(axis);
   }
 }
 

@@ -20,6 +20,9 @@ void tensor(parallel::Draft& draft, const parallel::Context& context);
 void expert(parallel::Draft& draft, const parallel::Context& context);
 /// Keys and values of the other parts of the sequence. pass_context.cc
 void context(parallel::Draft& draft, const parallel::Context& context);
+/// Sums over tp follow the tiles of the products before them, where asked for (tile_steps.h).
+/// pass_overlap_tensor.cc
+void overlap_tensor(parallel::Draft& draft, const parallel::Context& context);
 /// Forward again before backward: of the layer, or of the attention core. pass_recompute.cc
 void recompute(parallel::Draft& draft, const parallel::Context& context);
 /// Marks what the host launches as graphs, and where it waits for the routing of tokens.
@@ -40,6 +43,10 @@ void embedding(parallel::Draft& draft, const parallel::Context& context);
 void copies(parallel::Draft& draft, const parallel::Context& context);
 /// Gradient norm and clip, Adam, gather of updated parameters. pass_finish.cc
 void optimizer(parallel::Draft& draft, const parallel::Context& context);
+/// ZeRO's collectives as blocks of integers; a second copy of parameters. pass_low_bandwidth.cc
+void low_bandwidth(parallel::Draft& draft, const parallel::Context& context);
+/// The end of a round of steps that workers take alone. pass_outer.cc
+void outer(parallel::Draft& draft, const parallel::Context& context);
 /// Several steps one after the other: the end of one, where the next may begin. pass_steps.cc
 void steps(parallel::Draft& draft, const parallel::Context& context);
 /// Notes what every piece of work allocates, and what stays during the step. pass_memory.cc
@@ -78,6 +85,9 @@ inline constexpr std::array kPasses{
     Pass{.name = "context",
          .meaning = "exchange of keys and values between the parts of a sequence",
          .draft = passes::context},
+    Pass{.name = "overlap_tensor",
+         .meaning = "with overlap_tensor: tp sums follow the tiles of their products",
+         .draft = passes::overlap_tensor},
     Pass{.name = "recompute",
          .meaning = "forward again before backward",
          .draft = passes::recompute},
@@ -105,6 +115,12 @@ inline constexpr std::array kPasses{
     Pass{.name = "optimizer",
          .meaning = "gradient norm, update, gather of updated parameters",
          .draft = passes::optimizer},
+    Pass{.name = "low_bandwidth",
+         .meaning = "quantised collectives of ZeRO, backward gathers inside the node",
+         .draft = passes::low_bandwidth},
+    Pass{.name = "outer",
+         .meaning = "averages of workers that step alone, at the end of a round",
+         .draft = passes::outer},
     Pass{.name = "steps",
          .meaning = "of a run of several steps: the end of one, where the next may begin",
          .draft = passes::steps,

@@ -28,8 +28,9 @@ void StepDependencies::next(const PlacedStep& placed, std::vector<int>& after) {
   if (communicates || step.after_compute) {
     depend(stream, last_compute_, after);
   }
-  if (placed.block != kNoBlock && stream == plan::StepStream::compute) {
-    for (const int gather : lane.gathers[static_cast<std::size_t>(placed.block)]) {
+  const int block = placed.block == kNoBlock ? step.before_block : placed.block;
+  if (block != kNoBlock && stream == plan::StepStream::compute) {
+    for (const int gather : lane.gathers[static_cast<std::size_t>(block)]) {
       depend(stream, gather, after);
     }
   }

@@ -16,6 +16,7 @@ struct Alias {
 
 inline constexpr auto kAliases = std::to_array<Alias>({
     {"batch", "global_batch"},
+    {"tau", "local_steps"},
     // Megatron-LM, megatron/training/arguments.py
     {"tensor_model_parallel_size", "tp"},
     {"pipeline_model_parallel_size", "pp"},
@@ -40,6 +41,9 @@ inline constexpr auto kAliases = std::to_array<Alias>({
     // DeepSpeed's configuration
     {"train_micro_batch_size_per_gpu", "microbatch"},
     {"train_batch_size", "global_batch"},
+    {"zero_quantized_weights", "quantized_gather"},
+    {"zero_quantized_gradients", "quantized_reduce"},
+    {"zero_hpz_partition_size", "secondary_shard"},
     // torchtitan, torchtitan/config/job_config.py
     {"tensor_parallel_degree", "tp"},
     {"pipeline_parallel_degree", "pp"},

@@ -2,6 +2,7 @@
 #include "workload/plan/axes.h"
 
 #include <cassert>
+#include <span>
 #include <string>
 
 #include "workload/plan/memory_category.h"
@@ -48,6 +49,10 @@ Exposed exposed_of(Axis axis) {
     case Axis::optimizer_shard:
     case Axis::replica:
     case Axis::update:
+    case Axis::secondary:
+    case Axis::reduce_near:
+    case Axis::reduce_far:
+    case Axis::outer:
       return Exposed::dp;
     case Axis::embedding:
       return Exposed::embedding;
@@ -161,7 +166,11 @@ graph::Workload step_workload(const RankLayout& layout) {
   append_rows<MemoryCategory>(workload.memory);
   workload.streams = {{"compute", "kernels", graph::Order::issue},
                       {"receive", "pipeline receives", graph::Order::issue}};
-  for (const Named<Axis>& axis : kNames<Axis>) {
+  std::size_t rows = static_cast<std::size_t>(Axis::secondary);
+  for (std::size_t axis = rows; axis < kNames<Axis>.size(); ++axis) {
+    rows = layout.members(Axis(axis)).size() > 1 ? axis + 1 : rows;
+  }
+  for (const Named<Axis>& axis : std::span(kNames<Axis>).first(rows)) {
     const bool between_ranks = axis.value != Axis::to_host && axis.value != Axis::from_host;
     workload.groups.push_back({std::string(axis.name), std::string(axis.meaning),
                                between_ranks ? layout.members(axis.value) : graph::Members{},

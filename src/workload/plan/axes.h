@@ -30,9 +30,13 @@ enum class Axis : std::uint8_t {
   replica,
   update,
   to_host,
-  from_host
+  from_host,
+  secondary,
+  reduce_near,
+  reduce_far,
+  outer
 };
-inline constexpr int kAxisCount = 17;
+inline constexpr int kAxisCount = 21;
 constexpr auto named_values(Axis) {
   return std::to_array<Named<Axis>>({
       {Axis::tp, "tp", "tensor (and sequence) parallel"},
@@ -52,6 +56,10 @@ constexpr auto named_values(Axis) {
       {Axis::update, "update", "from optimizer shards to parameter shards"},
       {Axis::to_host, "to_host", "copies from the device to a lower memory tier"},
       {Axis::from_host, "from_host", "copies from a lower memory tier to the device"},
+      {Axis::secondary, "secondary", "ranks that share a secondary copy of ZeRO parameters"},
+      {Axis::reduce_near, "reduce_near", "first hop of quantised gradients"},
+      {Axis::reduce_far, "reduce_far", "second hop of quantised gradients"},
+      {Axis::outer, "outer", "workers that step alone between averages"},
   });
 }
 constexpr graph::GroupRow row_of(Axis /*axis*/) {
@@ -166,7 +174,8 @@ struct RankLayout {
 };
 
 /// A workload without programs and source: ranks, roles (one per stage: "stage 0" ...) and tables.
-/// Program i is role i's; assign others to roles that share.
+/// Program i is role i's; assign others to roles that share. The last rows of groups and streams,
+/// from `secondary` on, are left out where no communicator has them.
 graph::Workload step_workload(const RankLayout& layout);
 
 }  // namespace orrery::plan

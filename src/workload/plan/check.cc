@@ -9,10 +9,12 @@
 #include "workload/plan/defaults.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
+#include "workload/plan/low_bandwidth.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/plan.h"
 #include "workload/plan/plan_lists.h"
 #include "workload/plan/recompute.h"
+#include "workload/plan/rounds.h"
 #include "workload/plan/schedule_row.h"
 #include "workload/plan/shard.h"
 #include "workload/plan/shares.h"
@@ -45,6 +47,8 @@ class Checker {
       sequence();
       documents();
       error_.add(layout_mistakes(plan_));
+      error_.add(round_mistakes(plan_, model_));
+      error_.add(low_bandwidth_mistakes(plan_));
       if (auto lora = check_lora(plan_, model_); !lora) {
         error_.add(std::move(lora.error()));
       }
@@ -105,6 +109,10 @@ class Checker {
       in_range("as_of", plan_.as_of, kFirstYear, kLastYear);
     }
     in_range("vocab_multiple", plan_.vocab_multiple, 1, kMostDegree);
+    in_range("bucket_parameters", plan_.bucket_parameters, 0, kMostSequences);
+    in_range("bucket_parameters_per_rank", plan_.bucket_parameters_per_rank, 0, kMostSequences);
+    require(!plan_.autocast || plan_.master_params, "autocast", plan_.autocast,
+            "false without master_params: there are no copies");
     require(plan_.bucket >= Bytes(0), "bucket", plan_.bucket.value(), "a size, or 0");
     require(plan_.host_dispatch >= Time(0) && plan_.host_dispatch <= 1_s, "host_dispatch",
             to_seconds(plan_.host_dispatch), "a time from 0 to 1 s");
@@ -134,6 +142,12 @@ class Checker {
             "tp of 2 or more: it splits over the tensor-parallel ranks");
     require(plan_.tp_chunks == 1 || plan_.tp > 1, "tp_chunks", plan_.tp_chunks,
             "1 without tensor parallelism: there is no collective to cut");
+    require(plan_.overlap_tensor == TensorOverlap::none || plan_.tp > 1, "overlap_tensor",
+            name_of(plan_.overlap_tensor),
+            "none without tensor parallelism: no product's result is summed over tp");
+    require(plan_.overlap_tensor == TensorOverlap::none || plan_.tp_chunks == 1, "overlap_tensor",
+            name_of(plan_.overlap_tensor),
+            "none with tp_chunks above 1, which cuts the same products into kernels of their own");
     require(plan_.tp_chunks <= kMostChunks, "tp_chunks", plan_.tp_chunks, "at most {} pieces",
             kMostChunks);
   }
@@ -188,7 +202,7 @@ class Checker {
       require(plan_.cp_a2a == 1, "cp_a2a", plan_.cp_a2a, "1 without context parallelism");
       return;
     }
-    require(plan_.attention == zoo::AttentionKernel::flash, "attention", name_of(plan_.attention),
+    require(zoo::is_fused(plan_.attention), "attention", name_of(plan_.attention),
             "flash with cp > 1: partial results are merged by its row sums");
     require(tokens % (2 * plan_.cp) == 0, "sequence", tokens,
             "a multiple of 2 x cp = {}: every rank has two pieces", 2 * plan_.cp);
@@ -322,7 +336,7 @@ class Checker {
     }
     require(sum == Bytes(tokens), "documents", plan_.documents,
             "lengths that sum to the sequence's {} tokens (here {})", tokens, sum.value());
-    require(plan_.attention == zoo::AttentionKernel::flash, "documents", plan_.documents,
+    require(zoo::is_fused(plan_.attention), "documents", plan_.documents,
             "attention flash: unfused kernels compute the whole square, whatever is masked");
   }
 

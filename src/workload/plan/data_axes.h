@@ -8,6 +8,7 @@
 ///               rank fall away
 ///     gathers   parameters over the s_p shards (zero 3); updated ones from s_o to s_p shards
 ///   expert      the same over edp, which ZeRO shards wholly
+///   rounds      n are the ranks of a worker (rounds.h), as far as gradients and shards go
 #pragma once
 
 #include <optional>
@@ -31,7 +32,9 @@ struct GradientHop {
 std::vector<GradientHop> gradient_hops(const Plan& plan, Owner owner);
 
 /// Bytes of gradients, in the type on the wire, that are reduced at once; 0: one block with
-/// overlap_grad_reduce, else all. The plan's `bucket`; without one and without overlap zero 2 and 3
+/// overlap_grad_reduce, else all. The most of bucket_parameters and dp x cp times
+/// bucket_parameters_per_rank, if they are given (Megatron-Core's max(40 M, 1 M x dp)); else the
+/// plan's `bucket`; without one and without overlap zero 2 and 3
 /// take DeepSpeed's reduce_bucket_size of 5e8 elements, as one buffer of all gradients would undo
 /// what sharding them saves.
 Bytes bucket_size(const Plan& plan);
@@ -45,6 +48,8 @@ struct GatherHop {
 std::optional<GatherHop> parameter_hop(const Plan& plan, Owner owner);
 /// Gather of updated parameters at the end of the step; nullopt: none, or beside the layers.
 std::optional<GatherHop> update_hop(const Plan& plan, Owner owner);
+/// Axes over which the norm of all parameters, or gradients, of a worker (rounds.h) is summed.
+std::vector<Axis> norm_axes(const Plan& plan);
 /// Ranks that share optimizer states.
 std::int64_t optimizer_shards(const Plan& plan, Owner owner);
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "workload/plan/framework.h"
 #include "workload/plan/machine_check.h"
 #include "workload/plan/schedule_row.h"
 
@@ -100,7 +101,9 @@ std::string default_text(std::string_view field) {
 
 Plan complete(const PlacedPlan& open, const zoo::Model* model, const machine::Machine* machine,
               std::int64_t devices) {
-  Plan plan = Completion(open, model, machine).run(devices);
+  PlacedPlan placed = open;
+  apply_framework(placed);
+  Plan plan = Completion(placed, model, machine).run(devices);
   if (plan.as_of >= kFirstYear && plan.as_of <= kLastYear) {
     plan.as_of = 0;
   }

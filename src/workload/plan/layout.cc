@@ -9,6 +9,8 @@
 #include <optional>
 
 #include "base/reader.h"
+#include "workload/plan/low_bandwidth.h"
+#include "workload/plan/rounds.h"
 
 namespace orrery::plan {
 namespace {
@@ -113,12 +115,28 @@ void add_shards(RankLayout& layout, const Plan& plan, const std::vector<graph::D
   } else if (degrees.grads == 1 && optimizer > 1 && optimizer < all) {
     add(layout, Axis::optimizer_shard, between(data, 1, optimizer));
   }
-  if (optimizer > 1 && optimizer < all) {
+  const std::int64_t worker = worker_ranks(plan);
+  if (worker < all) {
+    add(layout, Axis::outer, between(data, worker, all));
+  } else if (optimizer > 1 && optimizer < all) {
     add(layout, Axis::replica, between(data, optimizer, all));
   }
   const bool gathers = degrees.optimizer > degrees.params;
   if (gathers && (degrees.params > 1 || degrees.optimizer < all)) {
     add(layout, Axis::update, between(data, degrees.params, degrees.optimizer));
+  }
+}
+
+/// Parts of the shards that lie in a node (low_bandwidth.h).
+void add_near(RankLayout& layout, const Plan& plan, const std::vector<graph::Digit>& data) {
+  if (plan.secondary_shard > 1) {
+    add(layout, Axis::secondary, between(data, 1, plan.secondary_shard));
+  }
+  if (const std::int64_t near = near_ranks(plan); near > 0) {
+    const ShardDegrees degrees = shard_degrees(plan);
+    add(layout, Axis::reduce_near, between(data, 1, near));
+    add(layout, Axis::reduce_far,
+        between(data, near, degrees.grads > 1 ? degrees.grads : degrees.optimizer));
   }
 }
 
@@ -239,7 +257,7 @@ Result<std::vector<Axis>> parse_order(const Plan& plan) {
 }
 
 ShardDegrees shard_degrees(const Plan& plan) {
-  const std::int64_t all = plan.dp * plan.cp;
+  const std::int64_t all = worker_ranks(plan);
   const auto used = [&](std::int64_t given, std::int64_t least_stage) {
     return plan.zero < least_stage ? 1 : given == 0 ? all : given;
   };
@@ -260,6 +278,7 @@ RankLayout layout_of(const Plan& plan, bool experts) {
   const std::vector<graph::Digit> data = data_digits(layout);
   const std::vector<graph::Digit> cp = layout.digits(Axis::cp);
   add_shards(layout, plan, data);
+  add_near(layout, plan, data);
   if (plan.cp > 1) {
     add(layout, Axis::dp, data);
     if (plan.cp_exchange == ContextExchange::a2a_p2p) {
@@ -277,6 +296,7 @@ collective::AlgorithmChoice algorithms_of(const Plan& plan) {
   collective::AlgorithmChoice algorithms;
   algorithms.set(Axis::tp, plan.tp_algorithm);
   algorithms.set(Axis::dp, plan.dp_algorithm);
+  algorithms.set(Axis::outer, plan.dp_algorithm);
   return algorithms;
 }
 

@@ -12,6 +12,9 @@
 ///                shard s_p;  grad_shard s_g;  optimizer_shard s_o / s_g between them;
 ///                replica n / s_o;  update s_o / s_p
 ///              All of dp (degree 0 or n) is the communicator dp itself.
+///                secondary and reduce_near the innermost of these, reduce_far s_g / reduce_near
+///              (low_bandwidth.h)
+///   workers    outer: the ranks with the same place in their workers (rounds.h)
 ///   cp         a2a+p2p: cp_a2a the innermost ranks of cp, cp_ring the rest
 #pragma once
 
@@ -25,8 +28,8 @@ namespace orrery::plan {
 /// unknown, stand twice, or are missing though their degree is above 1.
 Result<std::vector<Axis>> parse_order(const Plan& plan);
 
-/// Degrees that ZeRO really uses: those of the plan, dp x cp for 0, 1 for what the stage does not
-/// shard.
+/// Degrees that ZeRO really uses: those of the plan, all ranks of a worker (rounds.h) for 0,
+/// 1 for what the stage does not shard.
 struct ShardDegrees {
   std::int64_t params = 1;
   std::int64_t grads = 1;

@@ -10,6 +10,7 @@
 
 #include "workload/plan/layout.h"
 #include "workload/plan/plan_lists.h"
+#include "workload/plan/quantize.h"
 #include "workload/plan/schedule.h"
 
 namespace orrery::plan {
@@ -158,6 +159,24 @@ void drop_backward(zoo::ModelOperator& op) {
   op.saved = Bytes(0);
 }
 
+/// q.
+double packed_element(const Plan& plan) {
+  switch (plan.frozen_type) {
+    case FrozenType::compute_type:
+      return static_cast<double>(graph::bits_of(plan.compute_type)) / 8;
+    case FrozenType::fp8:
+      return plan.quantization == Quantization::none ? 1
+                                                     : recipe_of(plan.quantization).element_bytes();
+    case FrozenType::int8:
+      return 1;
+    case FrozenType::int4:
+      return 0.5 + 2.0 / 64;
+    case FrozenType::nf4:
+      return 0.5 + (1 + 4.0 / 256) / 64;
+  }
+  return 1;
+}
+
 class LoraChecker {
  public:
   LoraChecker(const Plan& plan, const zoo::Model& model) : plan_(plan), model_(model) {}
@@ -169,6 +188,8 @@ class LoraChecker {
     if (plan_.lora_rank == 0) {
       require(plan_.lora_targets == Plan().lora_targets, "lora_targets", plan_.lora_targets,
               "all without lora_rank");
+      require(plan_.frozen_type == FrozenType::compute_type, "frozen_type",
+              name_of(plan_.frozen_type), "compute_type without lora_rank: nothing is frozen");
     } else {
       targets();
       company();
@@ -215,6 +236,12 @@ class LoraChecker {
     require(!splits_backward(plan_.schedule), "schedule", name_of(plan_.schedule),
             "gpipe, 1f1b or interleaved with lora_rank: there is hardly a weight gradient to put "
             "off");
+    const bool eight_bits = plan_.frozen_type == FrozenType::fp8 &&
+                            gemm_type(plan_) == graph::DataType::fp8 && !plan_.quantized_params;
+    require(plan_.frozen_type == FrozenType::compute_type ||
+                plan_.quantization == Quantization::none || eight_bits,
+            "frozen_type", name_of(plan_.frozen_type),
+            "compute_type, or fp8 with a recipe of fp8, or quantization none");
     require(plan_.tp_chunks == 1, "tp_chunks", plan_.tp_chunks, "1 with lora_rank");
     require(plan_.recompute_modules.empty(), "recompute_modules", plan_.recompute_modules,
             "none with lora_rank");
@@ -243,6 +270,23 @@ class LoraChecker {
 
 bool is_trained(const zoo::ModelOperator& op) {
   return op.weights != zoo::Weights::frozen;
+}
+
+bool is_packed(const Plan& plan, const zoo::ModelOperator& op) {
+  return plan.frozen_type != FrozenType::compute_type && op.has_weight && !is_trained(op) &&
+         op.role != Role::router && op.role != Role::logits;
+}
+
+Bytes packed_bytes(const Plan& plan, std::int64_t elements) {
+  return Bytes(elements) * packed_element(plan);
+}
+
+Bytes unpacking_bytes(const Plan& plan, std::int64_t elements, bool backward) {
+  const Bytes packed = packed_bytes(plan, elements);
+  if (plan.quantization != Quantization::none) {
+    return backward ? 2 * packed : Bytes(0);
+  }
+  return packed + graph::bytes_of(plan.compute_type, elements);
 }
 
 std::vector<zoo::ModelOperator> with_adapters(const std::vector<zoo::ModelOperator>& operators,

@@ -21,10 +21,20 @@
 /// reduction that W has anyway. The gradients of the whole ones are summed over tp once per step.
 /// (NeMo splits both and gathers the T x r values instead.) Of experts: etp = 1.
 ///
+/// Frozen weights of GEMMs but router and logits may be stored in a type of their own
+/// (frozen_type), in one copy, q bytes an element:
+///
+///   fp8    1, with the scales of an fp8 recipe where `quantization` is one: GEMMs then read it as
+///          it is, and before every backward a kernel writes the other layout (2 q)
+///   int8   1 (LLM.int8(): a scale per row is not counted)
+///   int4   1/2 + 2/64;  nf4  1/2 + (1 + 4/256)/64 (QLoRA's double quantisation)
+///   all but the former are dequantised before every forward and backward GEMM: q + e
+///
 /// Ignores:  dropout of adapters (NeMo's default is 0); that the first layer's input needs no
 ///           gradient; that frozen biases and norms need no gradient in kernels which make it along
 ///           the way; recompute_modules, schedules that split the backward, tp_chunks (refused).
-/// Source:   Hu et al. 2021 (arXiv:2106.09685), section 4; NeMo's lora_tuning.target_modules.
+/// Source:   Hu et al. 2021 (arXiv:2106.09685), section 4; Dettmers et al. 2022 (arXiv:2208.07339)
+///           and 2023 (arXiv:2305.14314), section 3; NeMo's lora_tuning.target_modules.
 #pragma once
 
 #include <vector>
@@ -38,6 +48,14 @@ namespace orrery::plan {
 
 /// Whether the optimizer updates the operator's parameters.
 bool is_trained(const zoo::ModelOperator& op);
+
+/// Whether the operator's weight is stored in frozen_type.
+bool is_packed(const Plan& plan, const zoo::ModelOperator& op);
+/// Bytes of weights stored so.
+Bytes packed_bytes(const Plan& plan, std::int64_t elements);
+/// Bytes that the kernel before a GEMM reads and writes to make its operand of such a weight; 0:
+/// none is needed.
+Bytes unpacking_bytes(const Plan& plan, std::int64_t elements, bool backward);
 
 /// Operators of a block with its weights frozen. Those of a layer get adapters, those of the
 /// embedding lose their backward.

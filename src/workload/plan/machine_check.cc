@@ -34,6 +34,8 @@ class MachineChecker {
     }
     sums("tp_algorithm", plan_.tp_algorithm, Axis::tp, plan_.sequence_parallel);
     sums("dp_algorithm", plan_.dp_algorithm, Axis::dp, plan_.zero > 0);
+    sums("dp_algorithm", plan_.dp_algorithm, Axis::outer, plan_.shard_outer);
+    stays_inside();
     if (!error_.empty()) {
       return fail(std::move(error_));
     }
@@ -88,6 +90,29 @@ class MachineChecker {
                   fmt::format("one that does {} over the {} ranks of {} on {}: {}", name_of(kind),
                               members.size(), name_of(axis), machine_.name,
                               collective::possible_algorithms(kind, extents, *fitted))});
+    }
+  }
+
+  /// A second copy of parameters saves nothing where its gathers leave the node.
+  void stays_inside() {
+    const std::size_t dimensions = machine_.network.size();
+    if (plan_.secondary_shard <= 1 || dimensions < 2) {
+      return;
+    }
+    const auto fitted = machine::with_devices(machine_, plan_.devices());
+    if (!fitted) {
+      return;
+    }
+    const graph::Members members = layout_of(plan_).members(Axis::secondary);
+    for (const collective::Extent& extent : collective::group_extents(members, 0, *fitted)) {
+      if (extent.dimension + 1 == static_cast<int>(dimensions)) {
+        error_.add({{},
+                    "secondary_shard",
+                    fmt::format("{}", plan_.secondary_shard),
+                    fmt::format("ranks of one node: with tp x cp inside, these are joined by {}, "
+                                "which backward gathers are to keep off",
+                                machine_.network.back().name)});
+      }
     }
   }
 

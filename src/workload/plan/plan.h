@@ -12,118 +12,16 @@
 
 #include "base/config_node.h"
 #include "base/fields.h"
-#include "base/listed_names.h"
 #include "base/names.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "collective/algorithm_name.h"
 #include "graph/operator.h"
+#include "workload/plan/choices.h"
 #include "workload/zoo/architecture.h"
 
 namespace orrery::plan {
 
-/// The enumeration names the schedules that the code asks for; others have a row alone
-/// (schedule_row.h).
-enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_v, dualpipe };
-constexpr ListedNames<Schedule> named_values(Schedule /*any*/) {
-  return {};
-}
-const std::vector<Named<Schedule>>& listed_values(Schedule any);
-enum class Recompute : std::uint8_t { none, selective, full };
-constexpr auto named_values(Recompute) {
-  return std::to_array<Named<Recompute>>({
-      {Recompute::none, "none", "keep every activation"},
-      {Recompute::selective, "selective", "drop and recompute the attention core"},
-      {Recompute::full, "full", "keep only each layer's input"},
-  });
-}
-enum class PipelineSend : std::uint8_t { whole, scatter_gather };
-constexpr auto named_values(PipelineSend) {
-  return std::to_array<Named<PipelineSend>>({
-      {PipelineSend::whole, "whole", "every tp rank sends the whole boundary tensor"},
-      {PipelineSend::scatter_gather, "scatter_gather",
-       "each sends 1/tp, all-gather at the receiver"},
-  });
-}
-/// How the parts of a sequence see each other's keys and values (Megatron's cp_comm_type).
-enum class ContextExchange : std::uint8_t { p2p, all_gather, a2a, a2a_p2p };
-constexpr auto named_values(ContextExchange) {
-  return std::to_array<Named<ContextExchange>>({
-      {ContextExchange::p2p, "p2p", "ring attention: keys and values travel round the cp ranks"},
-      {ContextExchange::all_gather, "all_gather", "keys and values are gathered before attention"},
-      {ContextExchange::a2a, "a2a", "Ulysses: all-to-all from tokens to heads and back"},
-      {ContextExchange::a2a_p2p, "a2a+p2p", "all-to-all among cp_a2a ranks, a ring over the rest"},
-  });
-}
-/// How tokens reach their experts.
-enum class MoeDispatch : std::uint8_t { all_to_all, all_gather, hierarchical };
-constexpr auto named_values(MoeDispatch) {
-  return std::to_array<Named<MoeDispatch>>({
-      {MoeDispatch::all_to_all, "alltoall", "each token's copies go to the ranks of its experts"},
-      {MoeDispatch::all_gather, "allgather", "every rank gets every token and keeps its experts'"},
-      {MoeDispatch::hierarchical, "hierarchical",
-       "one copy per node, and per rank inside it (DeepEP, HybridEP)"},
-  });
-}
-/// ExpertGemms says what multiplies the experts' matrices.
-enum class ExpertGemms : std::uint8_t { grouped, per_expert, fused };
-constexpr auto named_values(ExpertGemms) {
-  return std::to_array<Named<ExpertGemms>>({
-      {ExpertGemms::grouped, "grouped", "one kernel for the tiles of all experts of a rank"},
-      {ExpertGemms::per_expert, "per_expert",
-       "a GEMM per expert on several streams; biases and padding apart (TEGroupedMLP)"},
-      {ExpertGemms::fused, "fused",
-       "one kernel with biases, activation and the conversion of its result (its op fuser)"},
-  });
-}
-/// OverlapExperts says what the exchange of tokens runs beside.
-enum class OverlapExperts : std::uint8_t { off, shared, microbatch };
-constexpr auto named_values(OverlapExperts) {
-  return std::to_array<Named<OverlapExperts>>({
-      {OverlapExperts::off, "false", "nothing"},
-      {OverlapExperts::shared, "true", "the shared expert; in dualpipe also the other microbatch"},
-      {OverlapExperts::microbatch, "microbatch",
-       "another microbatch: after the warm-up forwards and backwards run in pairs"},
-  });
-}
-/// CudaGraphs says what the host launches as captured graphs instead of kernel by kernel.
-enum class CudaGraphs : std::uint8_t { none, layers, full };
-constexpr auto named_values(CudaGraphs) {
-  return std::to_array<Named<CudaGraphs>>({
-      {CudaGraphs::none, "none", "nothing"},
-      {CudaGraphs::layers, "layers", "layers but for routed experts, whose shapes change"},
-      {CudaGraphs::full, "full", "the whole step; experts in buffers of fixed size"},
-  });
-}
-/// At which clocks matrix kernels run.
-enum class Clocks : std::uint8_t { sustained, boost };
-constexpr auto named_values(Clocks) {
-  return std::to_array<Named<Clocks>>({
-      {Clocks::sustained, "sustained", "as a job of minutes keeps them: device.sustained_clock"},
-      {Clocks::boost, "boost", "as kernels alone and for a moment run"},
-  });
-}
-/// Quantization names the recipe that runs GEMMs in fewer than 16 bits.
-enum class Quantization : std::uint8_t { none, fp8_delayed, fp8_current, fp8_block, mxfp8, nvfp4 };
-constexpr auto named_values(Quantization) {
-  return std::to_array<Named<Quantization>>({
-      {Quantization::none, "none", "GEMMs in compute_type"},
-      {Quantization::fp8_delayed, "fp8-delayed", "fp8, one scale per tensor from earlier steps"},
-      {Quantization::fp8_current, "fp8-current", "fp8, one scale per tensor from its own maximum"},
-      {Quantization::fp8_block, "fp8-block", "fp8, scales of 1 x 128 and 128 x 128 blocks"},
-      {Quantization::mxfp8, "mxfp8", "fp8, a power-of-two scale per 32 elements"},
-      {Quantization::nvfp4, "nvfp4", "4-bit, an fp8 scale per 16 elements"},
-  });
-}
-enum class Offload : std::uint8_t { none, cpu, nvme, remote };
-constexpr auto named_values(Offload) {
-  return std::to_array<Named<Offload>>({
-      {Offload::none, "none", "in device memory"},
-      {Offload::cpu, "cpu", "in the host's memory: the device's second memory tier"},
-      {Offload::nvme, "nvme", "on local storage: the device's third memory tier"},
-      {Offload::remote, "remote", "in the machine's remote memory"},
-  });
-}
 struct Plan {
   std::int64_t tp = 1;
   std::int64_t pp = 1;
@@ -150,6 +48,15 @@ struct Plan {
   std::int64_t shard_params = 0;
   std::int64_t shard_grads = 0;
   std::int64_t shard_optimizer = 0;
+  DataParallelUpdate data_parallel_update = DataParallelUpdate::every_step;
+  std::int64_t local_steps = 1;         ///< tau, steps of a round
+  bool shard_outer = false;             ///< workers share the outer optimizer's states
+  bool quantized_gather = false;        ///< ZeRO 3 gathers blocks of 8-bit integers (qwZ)
+  bool quantized_reduce = false;        ///< ZeRO exchanges blocks of 4-bit integers (qgZ)
+  std::int64_t quantized_block = 2048;  ///< elements with one scale, of both
+  std::int64_t secondary_shard =
+      0;                        ///< ranks that share a second copy for backward (hpZ); 0 = none
+  std::int64_t reduce_hop = 0;  ///< ranks of quantized_reduce's first hop; 0 = secondary_shard
   bool reshard_after_forward = true;  ///< ZeRO 3: parameters are gathered again for backward
   Recompute recompute = Recompute::none;
   std::string recompute_modules{};    ///< "norm,mlp": operators of a layer to recompute as well
@@ -166,11 +73,14 @@ struct Plan {
   std::string strategy{};  ///< file of the forms of every operator (`orrery spmd --save`) on dp
                            ///< devices, in place of the other degrees; "" = none
   PipelineSend pipeline_send = PipelineSend::whole;
-  std::int64_t tp_chunks = 1;         ///< pieces of a tp collective that run beside its GEMM
+  std::int64_t tp_chunks = 1;  ///< pieces of a tp collective that run beside its GEMM
+  TensorOverlap overlap_tensor = TensorOverlap::none;  ///< of a product and the sum behind it
   bool overlap_tp = true;             ///< reductions of input gradients run beside weight gradients
   bool overlap_p2p = false;           ///< compute does not wait for its own sends
   bool overlap_grad_reduce = false;   ///< gradient buckets reduce during the last backward
   bool overlap_param_gather = false;  ///< ZeRO parameter gathers overlap with compute
+  std::int64_t bucket_parameters = 0;           ///< of a gradient bucket, at least; 0 = by `bucket`
+  std::int64_t bucket_parameters_per_rank = 0;  ///< of dp x cp, at least
   Bytes bucket{0};  ///< gradient bucket size; 0 = one per layer with overlap, else one buffer,
                     ///< which holds at most 5e8 elements with zero 2 and 3
   graph::DataType compute_type = graph::DataType::bf16;
@@ -182,11 +92,16 @@ struct Plan {
   graph::DataType master_type =
       graph::DataType::fp32;  ///< of the optimizer's copy of the parameters
   graph::DataType moment_type = graph::DataType::fp32;  ///< of Adam's two moments
-  std::int64_t lora_rank = 0;        ///< r of low-rank adapters, all else frozen; 0 = train all
+  std::int64_t lora_rank = 0;  ///< r of low-rank adapters, all else frozen; 0 = train all
+  FrozenType frozen_type = FrozenType::compute_type;
   std::string lora_targets = "all";  ///< what has adapters: "attention_qkv,mlp"
   std::string documents{};  ///< "4096,2048,2048": lengths packed into one sequence; "" = one
   graph::DataType grad_type = graph::DataType::fp32;         ///< gradient accumulation buffer
   graph::DataType grad_reduce_type = graph::DataType::fp32;  ///< on the wire
+  bool free_gradients = false;  ///< gradients exist from backward to update alone (set_to_none)
+  bool master_params = false;   ///< parameters are the optimizer's; passes read copies of them
+  bool autocast = false;        ///< the residual stream is fp32; copies live until backward
+  Autograd autograd = Autograd::engine;
   bool fused_grad_accumulation = false;  ///< weight-gradient GEMM adds into the buffer itself
   zoo::AttentionKernel attention = zoo::AttentionKernel::unfused;
   bool fused_kernels = true;
@@ -202,7 +117,8 @@ struct Plan {
   bool host_sync = false;  ///< the host waits for every forward and backward (timers of Megatron)
   bool p2p_host_sync = false;  ///< the host waits for pipeline messages (Megatron before 2023)
   Clocks clocks = Clocks::sustained;
-  std::int64_t as_of = 0;  ///< year whose habits fill what is left open (defaults.h); 0 = today
+  std::string framework{};  ///< "torchtitan@2024-12": what its runs have (framework.h); "" = none
+  std::int64_t as_of = 0;   ///< year whose habits fill what is left open (defaults.h); 0 = today
 
   template <class V>
   static void fields(V&& visit) {
@@ -248,6 +164,7 @@ struct Plan {
     visit("shard_params", &Plan::shard_params, "ranks that share parameters (zero 3); 0 = dp x cp");
     visit("shard_grads", &Plan::shard_grads, "ranks that share gradients (zero 2, 3); 0 = dp x cp");
     visit("shard_optimizer", &Plan::shard_optimizer, "ranks that share optimizer states; 0 = all");
+    update_fields(visit);
     visit("reshard_after_forward", &Plan::reshard_after_forward,
           "zero 3 gathers parameters again for backward");
     visit("recompute", &Plan::recompute, "activation recompute");
@@ -272,11 +189,33 @@ struct Plan {
         "program of `orrery spmd --save` in place of the other degrees, on dp devices; \"\" none");
     visit("pipeline_send", &Plan::pipeline_send, "how stage boundaries are sent");
     visit("tp_chunks", &Plan::tp_chunks, "pieces of a tp collective that run beside its GEMM");
+    visit("overlap_tensor", &Plan::overlap_tensor,
+          "what tp reductions do while their product still runs");
     visit("overlap_tp", &Plan::overlap_tp, "tp reductions run beside weight-gradient GEMMs");
     visit("overlap_p2p", &Plan::overlap_p2p, "compute does not wait for its own sends");
     visit("overlap_grad_reduce", &Plan::overlap_grad_reduce, "reduce gradients during backward");
     visit("overlap_param_gather", &Plan::overlap_param_gather, "gather ZeRO parameters ahead");
+    visit("bucket_parameters", &Plan::bucket_parameters,
+          "parameters of a gradient bucket, at least; 0 = by bucket");
+    visit("bucket_parameters_per_rank", &Plan::bucket_parameters_per_rank,
+          "the same for each data-parallel rank");
     visit("bucket", &Plan::bucket, "gradient bucket size; 0 = per layer when overlapped, else one");
+  }
+  template <class V>
+  static void update_fields(V& visit) {
+    visit("data_parallel_update", &Plan::data_parallel_update,
+          "how data-parallel workers come to one model");
+    visit("local_steps", &Plan::local_steps, "steps of a worker between two averages (tau)");
+    visit("shard_outer", &Plan::shard_outer, "workers share the outer optimizer's states");
+    visit("quantized_gather", &Plan::quantized_gather,
+          "zero 3 gathers parameters as blocks of int8 (ZeRO++ qwZ)");
+    visit("quantized_reduce", &Plan::quantized_reduce,
+          "zero 2 and 3 exchange gradients as blocks of int4 (ZeRO++ qgZ)");
+    visit("quantized_block", &Plan::quantized_block, "elements that share a scale, of both");
+    visit("secondary_shard", &Plan::secondary_shard,
+          "ranks of a node that share a second copy of parameters for backward (hpZ); 0 = none");
+    visit("reduce_hop", &Plan::reduce_hop,
+          "ranks of the first hop of quantized_reduce; 0 = secondary_shard, else one hop");
   }
   template <class V>
   static void kernel_fields(V& visit) {
@@ -292,10 +231,17 @@ struct Plan {
     visit("master_type", &Plan::master_type, "data type of the optimizer's parameters");
     visit("moment_type", &Plan::moment_type, "data type of Adam's moments");
     visit("lora_rank", &Plan::lora_rank, "rank of LoRA adapters, all else frozen; 0 = train all");
+    visit("frozen_type", &Plan::frozen_type, "in what frozen parameters are stored");
     visit("lora_targets", &Plan::lora_targets, "matrices with adapters, comma-separated, or all");
     visit("documents", &Plan::documents, "lengths packed into a sequence, comma-separated");
     visit("grad_type", &Plan::grad_type, "data type of the gradient accumulation buffer");
     visit("grad_reduce_type", &Plan::grad_reduce_type, "data type of gradients on the network");
+    visit("free_gradients", &Plan::free_gradients, "gradients exist from backward to update alone");
+    visit("master_params", &Plan::master_params,
+          "parameters are stored in master_type; passes read copies in compute_type");
+    visit("autocast", &Plan::autocast,
+          "the residual stream is fp32, and copies of parameters live until backward");
+    visit("autograd", &Plan::autograd, "which software keeps tensors for backward");
     visit("fused_grad_accumulation", &Plan::fused_grad_accumulation,
           "weight-gradient GEMMs add into the gradient buffer themselves");
     visit("attention", &Plan::attention, "attention kernel");
@@ -313,9 +259,21 @@ struct Plan {
     visit("host_sync", &Plan::host_sync, "host waits after every forward and backward pass");
     visit("p2p_host_sync", &Plan::p2p_host_sync, "host waits for pipeline messages");
     visit("clocks", &Plan::clocks, "at which clocks matrix kernels run");
+    visit("framework", &Plan::framework,
+          "NAME or NAME@RELEASE of `orrery list frameworks`: fields that are not given");
     visit("as_of", &Plan::as_of, "year whose habits fill what is left open; 0 = today");
   }
 };
+
+/// Whether PyTorch's autograd keeps what backward needs, and its allocator holds it.
+inline bool is_pytorch(const Plan& plan) {
+  return plan.autograd == Autograd::pytorch || plan.autograd == Autograd::hugging_face;
+}
+/// Whether gradients are there from the backward of the step's only microbatch to the update alone:
+/// those of several add up in a buffer, and sharded ones have one.
+inline bool gradients_come_and_go(const Plan& plan) {
+  return plan.free_gradients && plan.zero < 2 && plan.pp == 1 && plan.microbatches() == 1;
+}
 
 /// A plan and where each of its fields was given: "plan.yaml:3", "--tp".
 struct PlacedPlan {

@@ -6,6 +6,7 @@
 
 #include "base/reader.h"
 #include "base/split.h"
+#include "workload/plan/framework.h"
 #include "workload/plan/layout.h"
 
 namespace orrery::plan {
@@ -73,6 +74,10 @@ Result<void> check_texts(const Plan& plan) {
   add(parse_order(plan));
   add(stated_layers(plan));
   add(documents_of(plan));
+  if (const auto known = framework_fields(plan.framework);
+      !plan.framework.empty() && !known.has_value()) {
+    error.add({{}, "framework", plan.framework, known.error().to_string()});
+  }
   for (const auto& [field, text] : {std::pair("recompute_modules", &plan.recompute_modules),
                                     {"unquantized_modules", &plan.unquantized_modules}}) {
     for (const std::string& name : list_items(*text)) {

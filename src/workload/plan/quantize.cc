@@ -5,6 +5,10 @@
 #include <array>
 #include <cassert>
 
+#include "workload/plan/lora.h"
+#include "workload/plan/shard.h"
+#include "workload/plan/recompute.h"
+
 namespace orrery::plan {
 namespace {
 
@@ -85,11 +89,16 @@ Bytes kept_for_attention(const Plan& plan, const zoo::ModelOperator& projection,
 Bytes kept_activation_input(const Plan& plan, const zoo::ModelOperator& next_gemm,
                             Bytes in_compute_type) {
   const bool quantizes =
-      is_quantized(plan, next_gemm) && recipe_of(plan.quantization).keeps_activation_inputs;
+      is_quantized(plan, next_gemm) && (recipe_of(plan.quantization).keeps_activation_inputs ||
+                                        recomputes_module(plan, "narrow_act"));
   return quantizes ? exchanged_bytes(plan, next_gemm, in_compute_type) : in_compute_type;
 }
 
 Bytes parameter_bytes(const Plan& plan, const zoo::ModelOperator& op, std::int64_t parameters) {
+  if (is_packed(plan, op)) {
+    const std::int64_t weights = std::min(parameters, weight_elements(op));
+    return packed_bytes(plan, weights) + graph::bytes_of(plan.compute_type, parameters - weights);
+  }
   const Bytes plain = graph::bytes_of(plan.compute_type, parameters);
   return arrives_quantized(plan) ? exchanged_bytes(plan, op, plain) : plain;
 }

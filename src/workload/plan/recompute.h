@@ -28,10 +28,13 @@ struct RecomputeModule {
   bool (*holds)(const zoo::ModelOperator&);
 };
 /// Megatron's names.
-const std::array<RecomputeModule, 8>& recompute_modules();
+const std::array<RecomputeModule, 10>& recompute_modules();
 
 /// Whether selective recompute or the plan's modules select the operator (full selects every one).
 bool recompute_selects(const Plan& plan, const zoo::ModelOperator& op);
+
+/// Whether the module is among the plan's.
+bool recomputes_module(const Plan& plan, std::string_view module);
 
 /// Whether the n-th layer of a chunk (from 0) recomputes anything.
 bool recomputes_layer(const Plan& plan, std::int64_t n);

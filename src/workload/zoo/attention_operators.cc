@@ -119,6 +119,24 @@ void append_unfused(Operators& operators, const Shapes& shapes) {
                      {.forward = 2 * shapes.wide(shapes.context), .forward_kernels = 1}));
 }
 
+/// Returns whose measured kernels stand for the plan's. Those of FlashAttention-3 are what devices
+/// call their usual ones (vLLM runs it on H100 and H200); Triton's are about as fast as
+/// FlashAttention-2's on the devices for which both were written.
+graph::AttentionLibrary library_of(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::flash2:
+    case AttentionKernel::triton:
+      return graph::AttentionLibrary::flash2;
+    case AttentionKernel::cudnn:
+      return graph::AttentionLibrary::cudnn;
+    case AttentionKernel::unfused:
+    case AttentionKernel::flash:
+    case AttentionKernel::fa3:
+      return graph::AttentionLibrary::any;
+  }
+  return graph::AttentionLibrary::any;
+}
+
 /// Dao et al. 2022, 2023 (FlashAttention 1 and 2): forward 2 and backward 5 products per head and
 /// pair of query and key that the mask leaves (visible_pairs): Q K^T, P V; recomputed Q K^T, dO
 /// V^T, P^T dO, dS K, dS^T Q, three of them as wide as queries and two as wide as values. Forward
@@ -151,6 +169,7 @@ ModelOperator flash_attention(const Shapes& shapes) {
   op.query = shapes.wide(shapes.query);
   op.key_value = key_value_tensor(shapes);
   op.parameters = shapes.model.sinks ? shapes.model.heads : 0;
+  op.library = library_of(shapes.options.attention);
   return op;
 }
 
@@ -211,7 +230,7 @@ double indexed_pairs(const Shapes& shapes) {
 }
 
 void append_attention(Operators& operators, const Shapes& shapes) {
-  if (shapes.options.attention == AttentionKernel::flash) {
+  if (is_fused(shapes.options.attention)) {
     operators.push_back(flash_attention(shapes));
   } else {
     append_unfused(operators, shapes);

@@ -142,7 +142,8 @@ struct ModelOperator {
   bool has_weight = false;   ///< backward of the GEMM: input-gradient + weight-gradient GEMM
   Weights weights = Weights::trained;
   bool unquantized = false;  ///< stays in the compute type in quantised plans, too
-  Bytes saved{0};            ///< activations kept for backward, at t = 1
+  graph::AttentionLibrary library = graph::AttentionLibrary::any;  ///< of a fused attention core
+  Bytes saved{0};  ///< activations kept for backward, at t = 1
   /// The operator belongs to a routed expert: split over the expert axes instead of tp. A grouped
   /// GEMM's batch is the number of experts and its m the mean number of rows that one of them gets.
   bool expert = false;

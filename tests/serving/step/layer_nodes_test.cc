@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
-#include "../../workload/parallel/tile.h"
 #include "machine/compute/compute_model.h"
 #include "machine/machine.h"
 #include "serving/step/step_cost.h"
 #include "simulate/simulate.h"
 #include "workload/parallel/template_builder.h"
+#include "workload/parallel/tile_steps.h"
 
 namespace orrery::step {
 namespace {
@@ -34,10 +34,12 @@ StepOptions ring_of_eight() {
   return options;
 }
 
-StepCost rings_cost(std::int64_t layers) {
+StepCost rings_cost(std::int64_t layers, plan::TensorOverlap overlap = plan::TensorOverlap::none) {
   zoo::Model model = zoo::load_model("llama-3-70b").value();
   model.layers = layers;
-  return StepCost::make(model, node_of_eight(), ring_of_eight()).value();
+  StepOptions options = ring_of_eight();
+  options.overlap_tensor = overlap;
+  return StepCost::make(model, node_of_eight(), options).value();
 }
 
 std::vector<parallel::Step> steps_of(const std::vector<graph::Node>& nodes) {
@@ -77,10 +79,11 @@ Time alone(graph::CollectiveKind kind, Bytes bytes) {
 }
 
 /// The time of a layer of which no request attends: what a pass over one more takes.
-Time layer_time() {
-  const StepShape rows{.tokens = kTokens, .samples = 0, .prompts = {}, .visible = {}};
-  StepCost one = rings_cost(1);
-  StepCost two = rings_cost(2);
+Time layer_time(plan::TensorOverlap overlap = plan::TensorOverlap::none,
+                std::int64_t tokens = kTokens) {
+  const StepShape rows{.tokens = tokens, .samples = 0, .prompts = {}, .visible = {}};
+  StepCost one = rings_cost(1, overlap);
+  StepCost two = rings_cost(2, overlap);
   return two.time(rows) - one.time(rows);
 }
 
@@ -91,11 +94,10 @@ TEST(LayerNodes, TakeWhatTheStepTakesOfTheLayer) {
   EXPECT_EQ(time_of(steps_of(nodes)), layer_time());
 }
 
-TEST(LayerNodes, RunInTilesAsTrainingStepsDo) {
+TEST(LayerNodes, RunInTilesAsTheRecurrenceSays) {
   // Two sums follow products, of G each; a message of a rank's eighth takes h. In tiles a product
   // and its reduce-scatter take, of 8 pieces of G/8,
-  //   max over k = 0..6 of (k+1) G/8 + (7-k) h, but at least G;   then the ring all-gather,
-  // which is a bound: a sum that does not follow its product directly stays whole.
+  //   max over k = 0..6 of (k+1) G/8 + (7-k) h, but at least G;   then the ring all-gather.
   const StepCost cost = rings_cost(1);
   const std::vector<parallel::Step> steps = steps_of(cost.layer_nodes(0, kTokens).nodes);
   const machine::Machine machine = node_of_eight();
@@ -113,12 +115,46 @@ TEST(LayerNodes, RunInTilesAsTrainingStepsDo) {
     for (std::int64_t k = 0; k + 1 < kRanks; ++k) {
       fused = std::max(fused, Time(product.value() * (k + 1) / kRanks) + hop * (kRanks - 1 - k));
     }
-    const Time gather = alone(graph::CollectiveKind::all_gather, node.bytes);
-    expected += fused - product + gather;
+    expected += fused - product + alone(graph::CollectiveKind::all_gather, node.bytes);
   }
-  const Time tiled = time_of(cases::tiled(steps, kRanks));
-  EXPECT_GE(tiled + Time(100), expected);  // roundings of hops
+  const Time tiled = time_of(parallel::in_tiles(steps, plan::TensorOverlap::tracked_mca, kRanks));
+  EXPECT_EQ(tiled, expected);
   EXPECT_LT(tiled, time_of(steps));
+}
+
+TEST(LayerNodes, InTilesTakeWhatTheStepTakesOfTheLayer) {
+  const StepCost cost = rings_cost(1);
+  const std::vector<parallel::Step> steps = steps_of(cost.layer_nodes(0, kTokens).nodes);
+  for (const auto how : {plan::TensorOverlap::cu_split, plan::TensorOverlap::tracked,
+                         plan::TensorOverlap::tracked_mca}) {
+    EXPECT_EQ(time_of(parallel::in_tiles(steps, how, kRanks)), layer_time(how)) << name_of(how);
+  }
+  // Contention costs a product that engines move tiles beside; memory that serves it first,
+  // nothing.
+  EXPECT_GT(layer_time(plan::TensorOverlap::tracked), layer_time(plan::TensorOverlap::tracked_mca));
+}
+
+TEST(LayerNodes, OfOneTokenKeepTheirSums) {
+  // A ring of eight hops and a gather is slower than the product and an all-reduce of few bytes.
+  EXPECT_EQ(layer_time(plan::TensorOverlap::tracked_mca, 1),
+            layer_time(plan::TensorOverlap::none, 1));
+}
+
+TEST(LayerNodes, OverlapIsRefusedByFieldWhereNothingOverlaps) {
+  const zoo::Model model = zoo::load_model("llama-3-70b").value();
+  const auto message = [&](const StepOptions& options) {
+    const auto cost = StepCost::make(model, node_of_eight(), options);
+    return cost ? std::string() : cost.error().to_string();
+  };
+  StepOptions options = ring_of_eight();
+  options.overlap_tensor = plan::TensorOverlap::tracked;
+  EXPECT_EQ(message(options), "");
+  options.fuse = true;
+  EXPECT_NE(message(options).find("none with fuse"), std::string::npos);
+  options.fuse = false;
+  options.degrees.tp = 1;
+  EXPECT_NE(message(options).find("overlap_tensor"), std::string::npos);
+  EXPECT_NE(message(options).find("none with tp 1"), std::string::npos);
 }
 
 }  // namespace

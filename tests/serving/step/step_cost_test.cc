@@ -155,7 +155,7 @@ machine::Machine limited_to_500_watts() {
   for (FlopRate& peak : machine.device.peak) {
     peak = peak * (800 / 989.4);
   }
-  machine.device.sustained_clock = 1;
+  machine.device = compute::at_boost(machine.device);
   machine.device.memory.front().bandwidth = Bandwidth(2.4e12);
   return machine;
 }

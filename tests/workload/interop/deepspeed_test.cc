@@ -100,9 +100,12 @@ TEST(DeepSpeed, ShardGroupsAndOffload) {
   EXPECT_EQ(mics.shard_params, 8);
   EXPECT_EQ(mics.shard_optimizer, 8);
   const auto hpz = import(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8}})");
-  EXPECT_EQ(hpz->plan.shard_params, 8);
-  EXPECT_EQ(hpz->plan.shard_optimizer, 0);
-  EXPECT_EQ(hpz->remarks.size(), 1U);
+  EXPECT_EQ(hpz->plan.secondary_shard, 8);
+  EXPECT_EQ(hpz->plan.shard_params, 0);
+  const plan::Plan quantized = plan_of(
+      R"({"zero_optimization": {"stage": 3, "zero_quantized_weights": true,
+          "zero_quantized_gradients": true}})");
+  EXPECT_TRUE(quantized.quantized_gather && quantized.quantized_reduce);
   EXPECT_EQ(plan_of(R"({"zero_optimization": {"offload_optimizer": {"device": "nvme"}}})")
                 .offload_optimizer,
             plan::Offload::nvme);
@@ -129,13 +132,13 @@ TEST(DeepSpeed, WhatAPlanCannotStateAndWhatIsUnknownAreMistakes) {
   EXPECT_THAT(
       mistakes_of(R"({"zero_optimization": {"stage": 3, "overlap_com": true,
                               "offload_param": {"device": "cpu"},
-                              "zero_quantized_weights": true},
+                              "zero_quantized_nontrainable_weights": true},
                               "optimizer": {"type": "Lamb"}, "train_batch": 3})"),
       AllOf(HasSubstr("zero_optimization.overlap_com: unknown field (did you mean "
                       "'overlap_comm'?)"),
             HasSubstr("zero_optimization.offload_param: found 'a map', expected device "
                       "none"),
-            HasSubstr("zero_quantized_weights: found 'true'"),
+            HasSubstr("zero_quantized_nontrainable_weights: found 'true'"),
             HasSubstr("optimizer.type: found 'Lamb'"), HasSubstr("train_batch: unknown field")));
   EXPECT_EQ(
       mistakes_of(R"({"steps_per_print": 10, "wall_clock_breakdown": true, "scheduler": {}})"), "");
@@ -149,8 +152,10 @@ RC_GTEST_PROP(DeepSpeed, APlanThatTheConfigurationStatesSurvivesIt, ()) {
   plan.overlap_tp = coin();
   const auto shards = one_of<std::int64_t>({0, 1, 2});
   if (plan.zero == 3 && plan.dp == 6 && shards > 0) {
-    plan.shard_params = 3;
-    plan.shard_grads = plan.shard_optimizer = shards == 1 ? 3 : 0;
+    plan.shard_params = plan.shard_grads = plan.shard_optimizer = shards == 1 ? 3 : 0;
+    plan.secondary_shard = shards == 2 ? 3 : 0;
+    plan.quantized_gather = coin();
+    plan.quantized_reduce = coin();
   }
   plan.offload_optimizer =
       one_of<plan::Offload>({plan::Offload::none, plan::Offload::cpu, plan::Offload::nvme});

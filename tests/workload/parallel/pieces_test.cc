@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "cases.h"
-#include "tile.h"
+#include "workload/parallel/step_list.h"
+#include "workload/parallel/tile_steps.h"
 
 namespace orrery::parallel {
 namespace {
@@ -58,26 +59,102 @@ TEST(Pieces, NobodyWaitsForBecomeOneNode) {
   EXPECT_EQ(nodes.front().operators.size(), 3U);
 }
 
-TEST(Pieces, TheTilesOfAPlanAreAVerifiedWorkload) {
-  // Of two layers with SP: two products and a reduce-scatter each, in four pieces and three hops.
-  const plan::Plan plan{.tp = 4, .sequence_parallel = true};
-  const zoo::Model model = cases::small_gpt(2);
-  const graph::Workload workload = cases::lowered_in_tiles(model, plan);
+struct Counted {
+  std::int64_t pieces = 0;
+  std::int64_t tracked = 0;
+  std::int64_t hops = 0;
+  std::int64_t by_engine = 0;
+  Bytes moved{0};
+};
+
+Counted forward_of(const plan::Plan& plan) {
+  const graph::Workload workload = cases::lowered(cases::small_gpt(2), plan);
   const auto verified = graph::verify(workload);
   EXPECT_TRUE(verified) << (verified ? "" : verified.error().to_string());
-  std::int64_t pieces = 0;
-  std::int64_t hops = 0;
+  Counted counted;
   cases::each_node(workload, 0, [&](const graph::Node& node) {
     if (node.phase != graph::PhaseIndex(plan::StepPhase::forward)) {
       return;
     }
-    hops += node.by_engine ? 1 : 0;
+    if (node.collective == graph::CollectiveKind::send_recv) {
+      ++counted.hops;
+      counted.by_engine += node.by_engine ? 1 : 0;
+      counted.moved += node.bytes;
+    }
     for (const graph::Operator& op : node.operators) {
-      pieces += op.pieces == 4 ? 1 : 0;
+      counted.pieces += op.pieces == 4 ? 1 : 0;
+      counted.tracked += op.tracking != graph::Tracking::none ? 1 : 0;
     }
   });
-  EXPECT_EQ(pieces, 2 * 2 * 4);
-  EXPECT_EQ(hops, 2 * 2 * 3);
+  return counted;
+}
+
+TEST(OverlapTensor, CutsProductsAndTheReduceScattersBehindThem) {
+  // Two layers with SP: two products and a reduce-scatter each, in four pieces and three hops of a
+  // quarter of what the reduce-scatter adds up.
+  plan::Plan plan{.tp = 4, .sequence_parallel = true};
+  const graph::Workload whole = cases::lowered(cases::small_gpt(2), plan);
+  const cases::Tally sums = cases::collectives(
+      whole, 0, plan::Axis::tp, graph::CollectiveKind::reduce_scatter, plan::StepPhase::forward);
+  for (const auto how : {plan::TensorOverlap::cu_split, plan::TensorOverlap::tracked,
+                         plan::TensorOverlap::tracked_mca}) {
+    plan.overlap_tensor = how;
+    const bool engines = how != plan::TensorOverlap::cu_split;
+    const Counted counted = forward_of(plan);
+    EXPECT_EQ(counted.pieces, 2 * 2 * 4) << name_of(how);
+    EXPECT_EQ(counted.tracked, engines ? 2 * 2 * 4 : 0);
+    EXPECT_EQ(counted.hops, 2 * 2 * 3);
+    EXPECT_EQ(counted.by_engine, engines ? 2 * 2 * 3 : 0);
+    // The embedding's sum, of a lookup and no product, stays a reduce-scatter of the same size.
+    EXPECT_EQ(counted.moved, sums.bytes * 4 / sums.count * 3 / 4);
+  }
+}
+
+TEST(OverlapTensor, LeavesTheGatherOfAnAllReduceBehindTheTiles) {
+  plan::Plan plan{.tp = 4};
+  plan.overlap_tensor = plan::TensorOverlap::tracked_mca;
+  const graph::Workload workload = cases::lowered(cases::small_gpt(2), plan);
+  const auto verified = graph::verify(workload);
+  EXPECT_TRUE(verified) << (verified ? "" : verified.error().to_string());
+  for (const plan::StepPhase phase : {plan::StepPhase::forward, plan::StepPhase::backward}) {
+    const auto count = [&](graph::CollectiveKind kind) {
+      return cases::collectives(workload, 0, plan::Axis::tp, kind, phase).count;
+    };
+    const std::int64_t gathers = count(graph::CollectiveKind::all_gather);
+    EXPECT_GE(gathers, 2 * 2);  // of two layers; the head's input gradient is one more
+    EXPECT_EQ(count(graph::CollectiveKind::send_recv), 3 * gathers);
+  }
+}
+
+TEST(OverlapTensor, IsAPassThatCanBeLeftOut) {
+  plan::Plan plan{.tp = 4, .sequence_parallel = true};
+  const zoo::Model model = cases::small_gpt(2);
+  const auto hops = [&](const LowerOptions& options) {
+    return cases::collectives(cases::lowered(model, plan, options), 0, plan::Axis::tp,
+                              graph::CollectiveKind::send_recv, plan::StepPhase::forward)
+        .count;
+  };
+  plan.overlap_tensor = plan::TensorOverlap::tracked;
+  EXPECT_EQ(hops({}), 12);
+  EXPECT_EQ(hops({.skip = {"overlap_tensor"}}), 0);
+}
+
+TEST(OverlapTensor, TheLastPieceWaitsForNoHop) {
+  // A reduction that is still under way must not hold the compute stream before the product ends.
+  std::vector<Step> steps{product(),
+                          collective_step(plan::Axis::tp, graph::CollectiveKind::reduce_scatter,
+                                          Bytes(16384), plan::StepPhase::forward)};
+  ASSERT_TRUE(sums_product(steps[0], steps[1]));
+  steps = in_tiles(steps, plan::TensorOverlap::tracked, 3);
+  ASSERT_EQ(steps.size(), 5U);  // piece, hop, piece, hop, piece
+  StepDependencies dependencies({{}});
+  std::vector<std::vector<int>> after;
+  for (const Step& step : steps) {
+    dependencies.next({.step = &step}, after.emplace_back());
+  }
+  EXPECT_EQ(after, (std::vector<std::vector<int>>{{}, {0}, {}, {2}, {}}));
+  EXPECT_EQ(steps[3].writes, Value::flow);
+  EXPECT_EQ(steps[3].node.bytes, Bytes(16384 / 3));
 }
 
 }  // namespace

@@ -38,6 +38,21 @@ TEST(CheckSchedules, NameWhatDoesNotFit) {
   EXPECT_THAT(mistakes(plan), HasSubstr("2 with schedule zb-v"));
 }
 
+TEST(CheckOverlapTensor, WantsTensorParallelismAndNoOtherPieces) {
+  Plan plan;
+  plan.overlap_tensor = TensorOverlap::tracked;
+  const Result<void> alone = check(plan, small_gpt(2));
+  ASSERT_FALSE(alone);
+  EXPECT_THAT(alone.error().to_string(),
+              HasSubstr("overlap_tensor: found 'tracked', expected none without tensor"));
+  plan.tp = 2;
+  EXPECT_TRUE(check(plan, small_gpt(2)));
+  plan.tp_chunks = 2;
+  const Result<void> cut = check(plan, small_gpt(2));
+  ASSERT_FALSE(cut);
+  EXPECT_THAT(cut.error().to_string(), HasSubstr("none with tp_chunks above 1"));
+}
+
 TEST(CheckLora, UnknownTargetsAndWhatAdaptersDoNotGoWith) {
   Plan plan{.lora_rank = 4, .lora_targets = "attention_qkw"};
   plan.schedule = Schedule::zb_h1;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/// How many steps a round has where that is open. More of them are never slower, and what they
+/// cost in loss no time tells: of co2 the fewest whose compute hides the all-reduce of a round, for
+/// the plan that is best with so many. A plan that is best with one step a round says how many it
+/// needs; the search is done again with as many, until its answer needs no more.
+#include <utility>
+
+#include "estimate/estimate.h"
+#include "planner/full/search_state.h"
+
+namespace orrery::full {
+namespace {
+
+constexpr int kMostSearches = 6;
+
+}  // namespace
+
+bool leaves_rounds_open(const Task& task) {
+  return task.fixed.plan.data_parallel_update != plan::DataParallelUpdate::every_step &&
+         !task.fixed.places.contains("local_steps") && !task.only.contains("local_steps");
+}
+
+Result<Answer> search_rounds(const Task& task, const Options& options, Knowledge& known) {
+  if (task.fixed.plan.data_parallel_update != plan::DataParallelUpdate::co2) {
+    return fail(task.fixed.placed(
+        Error(Mistake{{},
+                      "local_steps",
+                      {},
+                      "a number: more of them are never slower, unless those of co2 that hide its "
+                      "all-reduce already"})));
+  }
+  Task own = task;
+  own.fixed.places["local_steps"] = "the fewest that hide the all-reduce";
+  own.fixed.plan.local_steps = 1;
+  estimate::Estimator estimator(task.model, task.machine);
+  Result<Answer> answer = search(own, options, known);
+  for (int i = 1; i < kMostSearches && answer && !answer->top.empty() && !answer->stopped; ++i) {
+    const auto needed = estimator.hiding_local_steps(answer->top.front().plan);
+    if (!needed || *needed <= own.fixed.plan.local_steps) {
+      break;
+    }
+    own.fixed.plan.local_steps = *needed;
+    answer = search(own, options, known);
+  }
+  return answer;
+}
+
+}  // namespace orrery::full

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "study/validate.h"
+
+namespace orrery::study {
+namespace {
+
+/// Line is what the rows of one line of a file come to.
+struct Line {
+  bool answered = true;
+  std::optional<bool> right{};  ///< its verdict on memory
+};
+
+/// Counts the lines and their verdicts; rows without a number are lines of their own.
+void score_lines(const std::vector<ValidationRow>& rows, ValidationScore& score) {
+  std::map<int, Line> lines;
+  for (const ValidationRow& row : rows) {
+    if (!row.scored) {
+      continue;
+    }
+    const int number = row.line > 0 ? row.line : -1 - static_cast<int>(lines.size());
+    Line& line = lines[number];
+    line.answered = line.answered && row.problem.empty();
+    if (row.ran && row.problem.empty()) {
+      line.right = row.oom != *row.ran;
+    }
+  }
+  double right = 0;
+  std::size_t verdicts = 0;
+  for (const auto& [number, line] : lines) {
+    score.answered += line.answered ? 1 : 0;
+    verdicts += line.right ? 1 : 0;
+    right += line.right.value_or(false) ? 1 : 0;
+  }
+  score.lines = lines.size();
+  if (verdicts > 0) {
+    score.oom_right = right / static_cast<double>(verdicts);
+  }
+}
+
+}  // namespace
+
+ValidationScore score_of(const std::vector<ValidationRow>& rows) {
+  std::vector<double> errors;
+  std::vector<double> memory;
+  ValidationScore score;
+  score_lines(rows, score);
+  for (const ValidationRow& row : rows) {
+    if (!row.scored || !row.problem.empty() || row.verdict) {
+      continue;
+    }
+    if (row.memory && !row.apart) {
+      memory.push_back(std::abs(row.error));
+    } else {
+      errors.push_back(std::abs(row.error));
+      score.mape += errors.back();
+      score.bias += row.error;
+    }
+  }
+  if (!memory.empty()) {
+    score.memory_mape =
+        std::accumulate(memory.begin(), memory.end(), 0.0) / static_cast<double>(memory.size());
+  }
+  score.rows = errors.size();
+  if (errors.empty()) {
+    return score;
+  }
+  std::sort(errors.begin(), errors.end());
+  score.mape /= static_cast<double>(errors.size());
+  score.bias /= static_cast<double>(errors.size());
+  score.median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
+  score.p90 = errors[(9 * errors.size() + 9) / 10 - 1];  // nearest rank
+  score.worst = errors.back();
+  return score;
+}
+
+ValidationResult scored(const ValidationProfile& profile, const std::string& csv,
+                        const std::string& machine, std::vector<ValidationRow> rows) {
+  ValidationResult result{.profile = profile,
+                          .csv = csv,
+                          .machine = machine,
+                          .rows = std::move(rows),
+                          .score = {},
+                          .groups = {}};
+  std::map<std::string, std::vector<ValidationRow>> groups;
+  std::vector<ValidationRow> own;
+  for (const ValidationRow& row : result.rows) {
+    if (!row.group.empty()) {
+      groups[row.group].push_back(row);
+    }
+    if (!row.apart) {
+      own.push_back(row);
+    }
+  }
+  result.score = score_of(own);
+  for (const auto& [group, its] : groups) {
+    result.groups[group] = score_of(its);
+  }
+  return result;
+}
+
+}  // namespace orrery::study

@@ -213,9 +213,9 @@ StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, B
   const bool narrow = graph::bits_of(plan.grad_type) < graph::bits_of(graph::DataType::fp32);
   if (plan.offload_optimizer == plan::Offload::none) {
     state.device[plan::MemoryCategory::optimizer] += states;
-    state.update = std::max(
-        state.update,
-        narrow && has_master(plan) ? of(graph::DataType::fp32, degrees.optimizer, 1) : Bytes(0));
+    state.update = std::max(state.update, narrow && has_master(plan)
+                                              ? of(graph::DataType::fp32, degrees.optimizer, 1)
+                                              : Bytes(0));
   } else if (plan.offload_optimizer == plan::Offload::remote) {
     state.lower[graph::kRemoteLower] += states;
     const bool with_gradients = plan.offload_params != plan::Offload::none;

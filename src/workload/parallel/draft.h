@@ -77,14 +77,7 @@ struct Step {
   int source = -1;             ///< index into the block's operators
   bool after_compute = false;  ///< waits for the compute issued before it, as collectives do
   int gathers_block = -1;      ///< brings the parameters of this block of the chunk
-<<<<<<< HEAD
   int before_block = -1;       ///< a kernel that waits for the gathers of this block of the chunk
-=======
-  std::optional<graph::Sharding>
-      made{};             ///< how ranks hold together what it writes, unlike what it reads
-  int before_block = -1;  ///< a kernel that waits for the gathers of this block of the chunk
-  int number = -1;        ///< of an outline's steps: the same in stages that do the same
->>>>>>> 6c6b4d61
 
   friend bool operator==(const Step&, const Step&) = default;
 };

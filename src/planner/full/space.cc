@@ -146,22 +146,6 @@ Result<void> Space::fill() {
   return {};
 }
 
-Error Space::tracked_without_tracker() const {
-  Error mistakes;
-  const auto only = task_.only.find("overlap_tensor");
-  if (only == task_.only.end() || task_.machine.device.tracker) {
-    return mistakes;
-  }
-  for (const std::string& value : only->second) {
-    if (value.starts_with("tracked")) {
-      mistakes.add({"--only", "overlap_tensor", value,
-                    "none or cu_split: the device of " + task_.machine.name +
-                        " states no tracker (device.tracker), which is hypothetical hardware"});
-    }
-  }
-  return mistakes;
-}
-
 /// Operators of layers that run again: modules that select the same are one.
 std::set<std::string> Space::selected_by(const plan::Plan& plan) const {
   std::set<std::string> names;
@@ -170,9 +154,9 @@ std::set<std::string> Space::selected_by(const plan::Plan& plan) const {
   }
   plan::Plan whole = plan;
   whole.tp = whole.cp = whole.ep = whole.etp = whole.microbatch = 1;
-  const auto blocks = plan::block_operators(task_.model, whole);
+  const auto blocks = plan::block_graphs(task_.model, whole);
   for (plan::BlockKind kind = plan::kFirstLayerBlock; kind < blocks.size(); ++kind) {
-    for (const zoo::ModelOperator& op : blocks[kind]) {
+    for (const zoo::ModelOperator& op : blocks[kind].operators) {
       if (plan::recompute_selects(plan, op)) {
         names.insert(std::to_string(kind) + op.name);
       }

@@ -264,6 +264,22 @@ std::vector<plan::TensorOverlap> Space::tensor_overlaps(const plan::Plan& group)
   return values("overlap_tensor", &plan::Plan::overlap_tensor, usual);
 }
 
+Error Space::tracked_without_tracker() const {
+  Error mistakes;
+  const auto only = task_.only.find("overlap_tensor");
+  if (only == task_.only.end() || task_.machine.device.tracker) {
+    return mistakes;
+  }
+  for (const std::string& value : only->second) {
+    if (value.starts_with("tracked")) {
+      mistakes.add({"--only", "overlap_tensor", value,
+                    "none or cu_split: the device of " + task_.machine.name +
+                        " states no tracker (device.tracker), which is hypothetical hardware"});
+    }
+  }
+  return mistakes;
+}
+
 bool Space::orders_alike(const plan::Plan& plan) const {
   const auto& network = task_.machine.network;
   const bool flat = network.size() == 2 && network.back().kind == topology::DimensionKind::switched;

@@ -12,12 +12,12 @@
 namespace orrery::interop {
 namespace {
 
-using Words = std::vector<std::string>;
+using LaunchTokens = std::vector<std::string>;
 
 class Launcher {
  public:
   /// `known`: the user states the devices; counts that nothing sets are then left out.
-  Launcher(Words words, bool known) : words_(std::move(words)), known_(known) {}
+  Launcher(LaunchTokens words, bool known) : words_(std::move(words)), known_(known) {}
 
   std::int64_t devices() {
     if (const auto per_node = count({"--nproc-per-node", "--num-gpus"})) {
@@ -61,7 +61,7 @@ class Launcher {
     return std::nullopt;
   }
 
-  Words words_;
+  LaunchTokens words_;
   bool known_;
   Error error_;
 };
@@ -69,7 +69,7 @@ class Launcher {
 }  // namespace
 
 Result<LaunchLine> split_launch_line(const LaunchWords& line, std::int64_t devices) {
-  const Words& words = line.words;
+  const LaunchTokens& words = line.words;
   const auto script = std::find_if(words.begin(), words.end(),
                                    [](const std::string& word) { return word.ends_with(".py"); });
   if (script == words.end()) {
@@ -82,9 +82,10 @@ Result<LaunchLine> split_launch_line(const LaunchWords& line, std::int64_t devic
                               "flags, or a launch line with a script: torchrun ... pretrain_gpt.py "
                               "--tensor-model-parallel-size 8 ..."}));
   }
-  Launcher launcher(Words(words.begin(), script), devices != 0);
-  LaunchLine split{
-      .devices = launcher.devices(), .arguments = Words(script + 1, words.end()), .places = {}};
+  Launcher launcher(LaunchTokens(words.begin(), script), devices != 0);
+  LaunchLine split{.devices = launcher.devices(),
+                   .arguments = LaunchTokens(script + 1, words.end()),
+                   .places = {}};
   if (!line.places.empty()) {
     split.places.assign(line.places.begin() + (script - words.begin()) + 1, line.places.end());
   }

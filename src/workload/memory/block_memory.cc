@@ -265,7 +265,7 @@ BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan) {
     result.plain.push_back(measure(false));
     result.blocks.push_back(recomputes ? measure(true) : result.plain.back());
   }
-  result.workspaces = library_workspaces(plan, operators);
+  result.workspaces = library_workspaces(plan, blocks);
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "random_plans.h"
 #include "simulate/simulate.h"
 #include "workload/parallel/lower.h"
+#include "workload/parallel/step_clock.h"
 #include "workload/plan/layout.h"
 
 namespace orrery::estimate {
@@ -22,7 +23,8 @@ namespace {
 using testing::Case;
 
 Result<double> simulated(const zoo::Model& model, const plan::Plan& plan,
-                         const machine::Machine& machine) {
+                         machine::Machine machine) {
+  parallel::set_clocks(machine, model, plan);
   const auto workload = parallel::lower(model, plan, {.machine = &machine});
   if (!workload) {
     return fail(workload.error());

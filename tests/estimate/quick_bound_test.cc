@@ -16,6 +16,7 @@
 #include "simulate/simulate.h"
 #include "workload/memory/footprint.h"
 #include "workload/parallel/lower.h"
+#include "workload/parallel/step_clock.h"
 #include "workload/plan/layout.h"
 
 namespace orrery::estimate {
@@ -23,7 +24,8 @@ namespace {
 
 using testing::Case;
 
-Time simulated_time(const Case& c, const machine::Machine& machine) {
+Time simulated_time(const Case& c, machine::Machine machine) {
+  parallel::set_clocks(machine, c.model, c.plan);
   const auto workload = parallel::lower(c.model, c.plan);
   simulate::SimulateOptions options;
   options.algorithms = plan::algorithms_of(c.plan);

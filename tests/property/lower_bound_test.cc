@@ -8,6 +8,7 @@
 #include "../workload/parallel/cases.h"
 #include "estimate/estimate.h"
 #include "simulate/simulate.h"
+#include "workload/parallel/step_clock.h"
 #include "workload/plan/machine_check.h"
 
 namespace orrery {
@@ -46,9 +47,10 @@ machine::Machine any_machine(std::int64_t devices) {
 
 RC_GTEST_PROP(LowerBound, IsNeverAboveTheSimulation, ()) {
   const cases::Case c = *cases::any_case();
-  const auto machine = machine::with_devices(any_machine(c.plan.devices()), c.plan.devices());
+  auto machine = machine::with_devices(any_machine(c.plan.devices()), c.plan.devices());
   RC_ASSERT(machine.has_value());
   RC_PRE(plan::check_machine(c.plan, *machine).has_value());
+  parallel::set_clocks(*machine, c.model, c.plan);
   const auto timeline = simulate::simulate(cases::lowered(c.model, c.plan), *machine);
   RC_PRE(timeline.has_value());
   estimate::Estimator estimator(c.model, *machine);

@@ -18,6 +18,7 @@
 #include "simulate/simulate.h"
 #include "workload/memory/footprint.h"
 #include "workload/parallel/lower.h"
+#include "workload/parallel/step_clock.h"
 #include "workload/plan/layout.h"
 
 namespace orrery::estimate {
@@ -31,14 +32,15 @@ std::uint64_t seed() {
 }
 
 Result<Time> simulated(const testing::RandomPlans::Drawn& drawn) {
-  const auto workload =
-      parallel::lower(drawn.plan.model, drawn.plan.plan, {.machine = &drawn.machine});
+  machine::Machine machine = drawn.machine;
+  parallel::set_clocks(machine, drawn.plan.model, drawn.plan.plan);
+  const auto workload = parallel::lower(drawn.plan.model, drawn.plan.plan, {.machine = &machine});
   if (!workload) {
     return fail(workload.error());
   }
   simulate::SimulateOptions options;
   options.algorithms = plan::algorithms_of(drawn.plan.plan);
-  const auto timeline = simulate::simulate(*workload, drawn.machine, options);
+  const auto timeline = simulate::simulate(*workload, machine, options);
   if (!timeline) {
     return fail(timeline.error());
   }

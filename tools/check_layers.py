@@ -16,7 +16,7 @@ ROW = re.compile(r"\|\s*(\d+)\s*\|(?P<folders>[^|]+)\|")
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 MODULE_LINK = re.compile(r"^orrery_module\((\S+)(?:\s+COLD)?\s+DEPENDS([^)]*)\)", re.MULTILINE)
 VALUES = re.compile(r"^Headers of values:(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
-HEADERS = re.compile(r"`(?P<folder>[a-z/]+)/\{(?P<names>[a-z_, \n]+)\}\.h`")
+HEADERS = re.compile(r"`(?P<folder>[a-z_/]+)/\{(?P<names>[a-z_, \n]+)\}\.h`")
 
 
 def read_layers(page: str) -> dict[str, int]:
@@ -24,7 +24,7 @@ def read_layers(page: str) -> dict[str, int]:
     return {
         module.strip("/"): int(row[1])
         for row in map(ROW.match, page.splitlines()) if row
-        for module in re.findall(r"`src/([a-z/]+)`", row["folders"])
+        for module in re.findall(r"`src/([a-z_/]+)`", row["folders"])
     }
 
 

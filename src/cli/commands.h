@@ -41,6 +41,8 @@ std::unique_ptr<Command> make_query();       // query.cc
 std::unique_ptr<Command> make_diagnose();    // diagnose.cc
 std::unique_ptr<Command> make_goodput();     // goodput.cc
 std::unique_ptr<Command> make_run_plan();    // run_plan.cc
+std::unique_ptr<Command> make_rank();        // rank.cc
+std::unique_ptr<Command> make_mpi();         // mpi.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
@@ -78,9 +80,10 @@ inline constexpr std::array kCommands{
                  make_tiles},
     CommandEntry{"import", "A plan from a launch line or configuration of a training framework",
                  make_import},
-    CommandEntry{"export",
-                 "A plan as a framework's arguments or configuration, as Chakra traces, as an MPI program",
-                 make_export},
+    CommandEntry{
+        "export",
+        "A plan as a framework's arguments or configuration, as Chakra traces, as an MPI program",
+        make_export},
     CommandEntry{"calculon",
                  "Calculon's inputs, unchanged: one execution, or the best of its space",
                  make_calculon},
@@ -96,6 +99,9 @@ inline constexpr std::array kCommands{
                  make_goodput},
     CommandEntry{"run-plan", "A whole training run: days, money, energy, checkpoints, failures",
                  make_run_plan},
+    CommandEntry{"rank", "Which of many untrained architectures is worth cluster time", make_rank},
+    CommandEntry{"mpi", "MPI calls of a C program: strip, restore, complete, score, check",
+                 make_mpi},
     CommandEntry{"measure", "This machine under MPI: packing of datatypes, messages, collectives",
                  make_measure},
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},

@@ -90,6 +90,21 @@ class Outputs(unittest.TestCase):
     def test_composition(self):
         self.check("compose", "compose", "--model", "llama-2-7b", "--machine", "sn40l", "--devices", "8", "--batches", "20")
 
+    def test_architectures(self):
+        folder = str(ROOT / "examples/rank/hand")
+        self.check("rank", "rank", folder, "--samples", "4", "--seeds", "2", "--machine", "dgx-h100")
+        self.check("rank", "rank", folder, "--samples", "4", "--seeds", "1", "--train", "1")
+
+    def test_mpi_calls(self):
+        corpus = ROOT / "examples/mpi_calls/corpus"
+        with tempfile.TemporaryDirectory() as folder:
+            truth = pathlib.Path(folder, "truth.jsonl")
+            truth.write_text(self.run_orrery("mpi", "strip", str(corpus)))
+            for line in truth.read_text().splitlines():
+                self.assertEqual(mistakes(json.loads(line), schema("mpi-record")), [])
+            self.check("mpi-score", "mpi", "score", str(truth), str(truth), "--calls", "8")
+            self.check("mpi-train", "mpi", "train", str(corpus), "--out", f"{folder}/model.json")
+
     def test_home(self):
         self.check("home", "home", "--model", "llama-2-7b", "--devices", "4")
 

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mpi.h>
+#include <stdio.h>
+
+// Every rank says which of how many it is.
+int main(int argc, char **argv) {
+  int rank, size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  printf("rank %d of %d\n", rank, size);
+  MPI_Finalize();
+  return 0;
+}

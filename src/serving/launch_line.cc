@@ -223,7 +223,7 @@ class LineReader {
     return true;
   }
 
-  /// Who carries tokens to their experts.
+  /// Applies what says who carries tokens to their experts.
   bool apply_exchange(const std::string& name, const std::string& value) {
     const bool names = name == "moe-a2a-backend" || name == "all2all-backend";
     if (name != "enable-deepep-moe" && name != "deepep-mode" && !names) {
@@ -350,7 +350,7 @@ class LineReader {
     engine.ep = all_ranks_ ? engine.tp * engine.dp : engine.ep;
   }
 
-  /// What changes the result first, what is unknown, then one line for the rest.
+  /// Puts first what changes the result, what is unknown, then one line for the rest.
   void sort_remarks() {
     result_.ignored = std::move(weighty_);
     std::ranges::move(unknown_, std::back_inserter(result_.ignored));

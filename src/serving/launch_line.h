@@ -24,12 +24,12 @@ struct ImportedEngine {
 /// Frameworks that import_engine() reads: vllm, sglang, trtllm.
 const std::vector<std::string>& imported_frameworks();
 
-/// The words of `vllm serve MODEL ...`, `python -m sglang.launch_server ...` or `trtllm-serve
-/// ...` (leading words, a container's own and the model are skipped). Flags as --flag VALUE, --flag=VALUE, --flag and
-/// --no-flag. Mistakes: values that do not parse or are out of range, a flag without its value, two
-/// flags that contradict. Names of flags: vLLM 0.19, SGLang 0.5 and TensorRT-LLM 1.0 (recalled).
-/// Remarks: what changes the result first, unknown flags with a guess, one for the rest.
-/// `places`: "serve.sh:3" of each word, for mistakes; empty = unknown.
+/// The words of `vllm serve MODEL ...`, `python -m sglang.launch_server ...` or `trtllm-serve ...`
+/// (leading words, a container's own and the model are skipped). Flags as --flag VALUE,
+/// --flag=VALUE, --flag and --no-flag. Mistakes: values that do not parse or are out of range, a
+/// flag without its value, two flags that contradict. Names of flags: vLLM 0.19, SGLang 0.5 and
+/// TensorRT-LLM 1.0 (recalled). Remarks: what changes the result first, unknown flags with a guess,
+/// one for the rest. `places`: "serve.sh:3" of each word, for mistakes; empty = unknown.
 Result<ImportedEngine> import_engine(const std::string& framework,
                                      const std::vector<std::string>& words,
                                      const std::vector<std::string>& places = {});

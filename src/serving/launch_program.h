@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Words of a server's launch line: flags, and the program that they are for. Internal to this folder.
+/// Words of a server's launch line: flags, and the program that they are for. Internal to this
+/// folder.
 #pragma once
 
 #include <optional>

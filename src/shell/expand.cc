@@ -212,7 +212,7 @@ class Expansion {
     }
   }
 
-  /// Of the commands `echo` alone is known: it prints its words.
+  /// Expands what a command prints: `echo` alone is known, which prints its words.
   void command(std::string_view text) {
     while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) {
       text.remove_prefix(1);

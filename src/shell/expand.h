@@ -2,8 +2,8 @@
 /// Words of a script with their quotes, variables and arithmetic expanded. Internal to this folder.
 ///
 /// Three signs stand in texts until a command is recorded: kUnset + name + kEnd for a variable that
-/// nothing sets, kUnknown + command + kEnd for what a command prints, and kContinued for a line that
-/// `\` continues in double quotes, so that the words of a text know their lines.
+/// nothing sets, kUnknown + command + kEnd for what a command prints, and kContinued for a line
+/// that `\` continues in double quotes, so that the words of a text know their lines.
 #pragma once
 
 #include <cstdint>
@@ -38,18 +38,19 @@ struct Scope {
   const Value* find(std::string_view name) const;
 };
 
-/// The fields of a word: unquoted variables are split at blanks, arrays in quotes give a field an item.
+/// The fields of a word: unquoted variables are split at blanks, arrays in quotes give a field an
+/// item.
 std::vector<Word> fields_of(Scope& scope, std::string_view raw, int line);
 /// The text of a word, which is not split.
 std::string text_of(Scope& scope, std::string_view raw, int line);
-/// What is in double quotes.
+/// Returns what is in double quotes, expanded.
 std::string quoted_text(Scope& scope, std::string_view inner, int line);
 
 /// The lines of a here-document, whose quotes are letters.
 std::string document_text(Scope& scope, std::string_view lines, int line);
 
-/// Integer arithmetic as in $(( )): + - * / % ** comparisons && || ! ?: parentheses, names, = and +=;
-/// nothing where an operand is unknown or the text is none; 64 bits, which wrap as bash's do.
+/// Integer arithmetic as in $(( )): + - * / % ** comparisons && || ! ?: parentheses, names, = and
+/// +=; nothing where an operand is unknown or the text is none; 64 bits, which wrap as bash's do.
 std::optional<std::int64_t> arithmetic(Scope& scope, std::string_view text);
 
 /// Says whether `text` matches the pattern of * ? [...].

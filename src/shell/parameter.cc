@@ -9,7 +9,7 @@
 namespace orrery::shell {
 namespace {
 
-/// What a parameter is called, which item is meant and what is done to it: "X", "@", ":-d".
+/// Parameter says what it is called, which item is meant and what is done to it: "X", "@", ":-d".
 struct Parameter {
   std::string name;
   std::string index;

@@ -13,7 +13,8 @@
 
 namespace orrery::shell {
 
-/// What all texts of a script share: the script itself, its functions, what eval and `bash -c` read.
+/// Run is what all texts of a script share: the script itself, its functions, what eval and
+/// `bash -c` read.
 struct Run {
   struct Function {
     std::shared_ptr<const std::vector<Token>> tokens;

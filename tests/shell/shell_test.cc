@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What bash 5 does with the same texts, written down by hand; nothing is run.
+/// Expected is what bash 5 does with the same texts, written down by hand; nothing is run.
 #include "shell/shell.h"
 
 #include <gmock/gmock.h>

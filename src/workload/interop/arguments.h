@@ -16,9 +16,9 @@
 namespace orrery::interop {
 
 /// Each flag takes the words up to the next flag; a flag that stands twice counts as its last, as
-/// in argparse. `--a_b` is `--a-b`, `--a=b` is `--a b`; the beginning of one flag's name alone is that
-/// flag. A variable that nothing sets (`$X`) counts as no value beside a switch or behind a value.
-/// Everything that is wrong is collected.
+/// in argparse. `--a_b` is `--a-b`, `--a=b` is `--a b`; the beginning of one flag's name alone is
+/// that flag. A variable that nothing sets (`$X`) counts as no value beside a switch or behind a
+/// value. Everything that is wrong is collected.
 class Arguments {
  public:
   /// `places`: "run.sh:12" of each word, for messages; empty = unknown.

@@ -55,8 +55,8 @@ void remove(ConfigNode& node, std::string_view path) {
   }
 }
 
-/// The value of ${...} in a leaf at `path`; nullptr: none. `.x` stands beside the leaf, `..x` beside
-/// the map that holds it.
+/// The value of ${...} in a leaf at `path`; nullptr: none. `.x` stands beside the leaf, `..x`
+/// beside the map that holds it.
 const ConfigNode* referred(const ConfigNode& root, std::string_view path, std::string_view name) {
   if (!name.starts_with('.')) {
     return at_path(root, name);

@@ -23,9 +23,9 @@ bool is_empty(const ConfigNode& node);
 /// The node at a dotted path, or nullptr.
 const ConfigNode* at_path(const ConfigNode& node, std::string_view path);
 
-/// `words`: a.b.c=value (also +a.b=, ++a.b=) sets a leaf, ~a.b removes one. Then `${...}` is replaced:
-/// of another key by its value, of NAME:default by the default. Mistakes: words of another form; a
-/// reference to what is not there.
+/// `words`: a.b.c=value (also +a.b=, ++a.b=) sets a leaf, ~a.b removes one. Then `${...}` is
+/// replaced: of another key by its value, of NAME:default by the default. Mistakes: words of
+/// another form; a reference to what is not there.
 Result<ConfigNode> with_overrides(ConfigNode node, const std::vector<std::string>& words);
 
 }  // namespace orrery::interop

@@ -49,7 +49,7 @@ struct AutomaticKey {
   std::string_view key;
   std::string_view flag;
 };
-/// What fills a value that Hugging Face's Trainer sets ("auto").
+/// Rows that name the flag which fills a value that Hugging Face's Trainer sets ("auto").
 inline constexpr auto kDeepSpeedAutomatic = std::to_array<AutomaticKey>({
     {"bf16.enabled", "--compute-type"},
     {"fp16.enabled", "--compute-type"},

@@ -9,9 +9,9 @@
 /// The last two hold Megatron-LM's arguments under its names: they are read as a launch line, and
 /// give its config.json too (megatron_yaml.cc).
 ///
-/// A key is a plan field, without weight, noted (a remark), or a mistake; an unknown one whose value is
-/// false, null, 0 or empty is a remark, any other a mistake with a guess. `${a.b}` is the value of
-/// another key, `${NAME:default}` the default.
+/// A key is a plan field, without weight, noted (a remark), or a mistake; an unknown one whose
+/// value is false, null, 0 or empty is a remark, any other a mistake with a guess. `${a.b}` is the
+/// value of another key, `${NAME:default}` the default.
 #pragma once
 
 #include <span>
@@ -29,9 +29,9 @@ struct FrameworkFormat {
 };
 std::span<const FrameworkFormat> framework_formats();
 
-/// `overrides`: words a.b.c=value, as on the command lines of these frameworks; `~a.b` removes a key.
-/// Mistakes: what a row of the table refuses; unknown keys; devices, batch or degrees that do not
-/// fit together.
+/// `overrides`: words a.b.c=value, as on the command lines of these frameworks; `~a.b` removes a
+/// key. Mistakes: what a row of the table refuses; unknown keys; devices, batch or degrees that do
+/// not fit together.
 Result<Imported> import_framework(std::string_view name, ConfigNode node,
                                   const std::vector<std::string>& overrides,
                                   const ImportOptions& options);

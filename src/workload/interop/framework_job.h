@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the keys of a training framework's configuration say, before it is one plan. Internal to this
-/// folder.
+/// This header holds what the keys of a training framework's configuration say, before it is one
+/// plan. Internal to this folder.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,8 @@
 namespace orrery::interop {
 namespace {
 
+namespace rows {
+
 using enum Meaning;
 
 constexpr std::string_view kAccelerateIgnored =
@@ -309,23 +311,24 @@ constexpr auto kLlmFoundry = std::to_array<FrameworkKey>({
     {"compile_config", compiled},
 });
 
-struct Table {
+struct NamedTable {
   std::string_view framework;
   FrameworkTable rows;
 };
 const std::array kTables{
-    Table{"accelerate", {kAccelerate, kAccelerateIgnored}},
-    Table{"trainer", {kTrainer, kTrainerIgnored}},
-    Table{"axolotl", {kAxolotl, kAxolotlIgnored}},
-    Table{"llama-factory", {kLlamaFactory, kLlamaFactoryIgnored}},
-    Table{"maxtext", {kMaxText, kMaxTextIgnored}},
-    Table{"llm-foundry", {kLlmFoundry, kLlmFoundryIgnored}},
+    NamedTable{"accelerate", {kAccelerate, kAccelerateIgnored}},
+    NamedTable{"trainer", {kTrainer, kTrainerIgnored}},
+    NamedTable{"axolotl", {kAxolotl, kAxolotlIgnored}},
+    NamedTable{"llama-factory", {kLlamaFactory, kLlamaFactoryIgnored}},
+    NamedTable{"maxtext", {kMaxText, kMaxTextIgnored}},
+    NamedTable{"llm-foundry", {kLlmFoundry, kLlmFoundryIgnored}},
 };
 
+}  // namespace rows
 }  // namespace
 
 FrameworkTable framework_table(std::string_view framework) {
-  for (const Table& table : kTables) {
+  for (const rows::NamedTable& table : rows::kTables) {
     if (table.framework == framework) {
       return table.rows;
     }

@@ -71,8 +71,8 @@ Result<Imported> import_megatron(const LaunchWords& line, const ImportOptions& o
 /// sequence are the training script's business and taken from options.rest.
 /// Source: DeepSpeed, docs/_pages/config-json.md and deepspeed/runtime/zero/config.py (0.18).
 Result<Imported> import_deepspeed(const ConfigNode& node, const ImportOptions& options);
-/// A ds_config.json as DeepSpeed itself reads it (hjson): without #, // and /* */ comments and commas
-/// before a closing bracket, which become blanks.
+/// A ds_config.json as DeepSpeed itself reads it (hjson): without #, // and /* */ comments and
+/// commas before a closing bracket, which become blanks.
 std::string strict_json(std::string text);
 /// `text`: a job configuration in TOML; `file` names it in messages. With pipeline stages
 /// torchtitan's default split needs options.model.
@@ -81,9 +81,9 @@ Result<Imported> import_torchtitan(std::string_view text, const std::string& fil
                                    const ImportOptions& options);
 
 /// The command of a script that starts a training program: the first named *.py with flags of a
-/// model. A text that begins with flags is one line of them. `given`: NAME=value and arguments of the
-/// script; from the first that begins with `--` on flags that are added to the line. Mistakes: those
-/// of shell::read_script.
+/// model. A text that begins with flags is one line of them. `given`: NAME=value and arguments of
+/// the script; from the first that begins with `--` on flags that are added to the line. Mistakes:
+/// those of shell::read_script.
 Result<LaunchWords> launch_words(std::string_view text, const std::string& file,
                                  const std::vector<std::string>& given = {});
 

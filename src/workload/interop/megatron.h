@@ -25,8 +25,8 @@ void read_megatron_memory(Arguments& arguments, plan::Plan& plan);
 /// zero, shards, buckets, types of gradients and optimizer states, quantization.
 void read_megatron_data_parallel(Arguments& arguments, plan::Plan& plan);
 
-/// Layers of every part of "Et*3|(tt|)*2mL", in model order; m counts as no layer. Mistakes: other letters, a missing
-/// embedding or loss, more than 2^16 letters.
+/// Layers of every part of "Et*3|(tt|)*2mL", in model order; m counts as no layer. Mistakes: other
+/// letters, a missing embedding or loss, more than 2^16 letters.
 Result<std::vector<std::int64_t>> parse_pipeline_layout(const std::string& layout);
 
 /// Hugging Face config.json of the arguments. Mistakes: architectures that no supported model_type

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What Megatron-DeepSpeed's flags say beside those of Megatron-LM.
+/// This file reads what Megatron-DeepSpeed's flags say beside those of Megatron-LM.
 /// Source: Megatron-DeepSpeed, megatron/arguments.py and megatron/training.py.
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Flags without weight for time and memory of Megatron-DeepSpeed, of the patches of ROCm and of Pai,
-/// and of other releases of Megatron-LM than megatron_flags.cc reads.
-/// Source: megatron/arguments.py of Megatron-DeepSpeed and of Megatron-LM 1.1 to 3.0,
+/// Flags without weight for time and memory of Megatron-DeepSpeed, of the patches of ROCm and of
+/// Pai, and of other releases of Megatron-LM than megatron_flags.cc reads. Source:
+/// megatron/arguments.py of Megatron-DeepSpeed and of Megatron-LM 1.1 to 3.0,
 /// megatron/training/arguments.py of core 0.5 to 0.16, megatron_patch/arguments.py.
 #include <array>
 

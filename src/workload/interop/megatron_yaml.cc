@@ -22,9 +22,9 @@ bool is_true(const ConfigNode& node) {
 }
 
 /// Makes the words of a launch line from the leaves of a configuration.
-class Words {
+class ArgumentWords {
  public:
-  explicit Words(const ConfigNode& root) : root_(root) {}
+  explicit ArgumentWords(const ConfigNode& root) : root_(root) {}
 
   LaunchWords run(std::string_view framework) {
     for (const Leaf& leaf : leaves_of(root_)) {
@@ -150,7 +150,7 @@ Result<Imported> import_megatron_yaml(std::string_view framework, const ConfigNo
       }
     }
   }
-  Words words(*root);
+  ArgumentWords words(*root);
   LaunchWords line = words.run(framework);
   line.dumped = true;
   ImportOptions settled = options;

@@ -7,6 +7,8 @@
 namespace orrery::interop {
 namespace {
 
+namespace yaml_rows {
+
 using enum YamlValue;
 
 constexpr auto kYamlKeys = std::to_array<YamlKey>({
@@ -60,6 +62,8 @@ constexpr auto kYamlKeys = std::to_array<YamlKey>({
     {"max_position_embeddings", "--max-position-embeddings"},
     {"cp_comm_type", "--cp-comm-type"},
 });
+
+}  // namespace yaml_rows
 
 // Of a dumped configuration: sections first.
 constexpr auto kWeightlessSections = std::to_array<std::string_view>({
@@ -274,7 +278,7 @@ constexpr auto kWeightlessKeys = std::to_array<std::string_view>({
 }  // namespace
 
 std::span<const YamlKey> yaml_keys() {
-  return kYamlKeys;
+  return yaml_rows::kYamlKeys;
 }
 
 bool is_weightless_key(std::string_view path) {

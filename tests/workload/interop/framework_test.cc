@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Configurations in YAML, in the shape in which their programs write or document them.
+#include "workload/interop/framework.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace orrery::interop {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Result<Imported> import_yaml(const std::string& name, const std::string& text,
+                             const ImportOptions& options = {},
+                             const std::vector<std::string>& overrides = {}) {
+  return parse_config(text, "c.yaml", ConfigSyntax::yaml).and_then([&](ConfigNode node) {
+    return import_framework(name, std::move(node), overrides, options);
+  });
+}
+plan::Plan plan_of(const std::string& name, const std::string& text,
+                   const ImportOptions& options = {}) {
+  const auto imported = import_yaml(name, text, options);
+  EXPECT_TRUE(imported.has_value()) << (imported ? "" : imported.error().to_string());
+  return imported ? imported->plan : plan::Plan();
+}
+
+TEST(Framework, AccelerateStatesDevicesAndSharding) {
+  const plan::Plan first = plan_of("accelerate",
+                                   "distributed_type: FSDP\nfsdp_config:\n"
+                                   "  fsdp_sharding_strategy: FULL_SHARD\n"
+                                   "  fsdp_offload_params: false\nmixed_precision: bf16\n"
+                                   "num_machines: 2\nnum_processes: 16\nuse_cpu: false\n");
+  EXPECT_EQ(first.dp, 16);
+  EXPECT_EQ(first.zero, 3);
+  EXPECT_TRUE(first.reshard_after_forward);
+  EXPECT_EQ(first.grad_reduce_type, graph::DataType::bf16);
+  // Version 2: tp 2 of 4 devices leaves dp 2; parameters stay gathered for the backward pass.
+  const plan::Plan second = plan_of("accelerate",
+                                    "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n"
+                                    "  fsdp_reshard_after_forward: false\n"
+                                    "  fsdp_activation_checkpointing: true\nnum_processes: 4\n"
+                                    "mixed_precision: 'no'\nparallelism_config:\n"
+                                    "  parallelism_config_tp_size: 2\n");
+  EXPECT_EQ(second.tp, 2);
+  EXPECT_EQ(second.dp, 2);
+  EXPECT_FALSE(second.reshard_after_forward);
+  EXPECT_EQ(second.recompute, plan::Recompute::full);
+  // DeepSpeed: 8 replicas x 4 steps.
+  const plan::Plan third = plan_of("accelerate",
+                                   "distributed_type: DEEPSPEED\ndeepspeed_config:\n"
+                                   "  gradient_accumulation_steps: 4\n  zero_stage: 2\n"
+                                   "  offload_optimizer_device: cpu\nnum_processes: 8\n");
+  EXPECT_EQ(third.zero, 2);
+  EXPECT_EQ(third.global_batch, 32);
+  EXPECT_EQ(third.offload_optimizer, plan::Offload::cpu);
+}
+
+TEST(Framework, FineTunersStateBatchesAndAdapters) {
+  // 8 sequences x 2 steps x 8 devices.
+  const plan::Plan trainer = plan_of("trainer",
+                                     "per_device_train_batch_size: 8\n"
+                                     "gradient_accumulation_steps: 2\nmax_seq_length: 2048\n"
+                                     "bf16: true\ngradient_checkpointing: true\n"
+                                     "fsdp: \"full_shard auto_wrap\"\nlearning_rate: 2.0e-05\n",
+                                     {.devices = 8});
+  EXPECT_EQ(trainer.global_batch, 128);
+  EXPECT_EQ(trainer.sequence, 2048);
+  EXPECT_EQ(trainer.zero, 3);
+  const plan::Plan axolotl = plan_of("axolotl",
+                                     "base_model: a/b\nload_in_4bit: true\nadapter: qlora\n"
+                                     "lora_r: 32\nlora_target_linear: true\nsequence_len: 4096\n"
+                                     "micro_batch_size: 2\ngradient_accumulation_steps: 4\n"
+                                     "optimizer: adamw_bnb_8bit\nbf16: auto\nwandb_project:\n",
+                                     {.devices = 4});
+  EXPECT_EQ(axolotl.lora_rank, 32);
+  EXPECT_EQ(axolotl.frozen_type, plan::FrozenType::nf4);
+  EXPECT_EQ(axolotl.moment_type, graph::DataType::fp8);
+  EXPECT_EQ(axolotl.global_batch, 32);
+  // LLaMA-Factory recomputes every layer unless told not to.
+  const std::string factory =
+      "finetuning_type: lora\nlora_rank: 8\nlora_target: all\ncutoff_len: 2048\nbf16: true\n"
+      "per_device_train_batch_size: 1\ngradient_accumulation_steps: 8\n";
+  EXPECT_EQ(plan_of("llama-factory", factory, {.devices = 8}).recompute, plan::Recompute::full);
+  EXPECT_EQ(
+      plan_of("llama-factory", factory + "disable_gradient_checkpointing: true\n", {.devices = 8})
+          .recompute,
+      plan::Recompute::none);
+}
+
+TEST(Framework, MeshesOfMaxTextMultiply) {
+  // fsdp 4 x 8 = 32 devices, 6 sequences each.
+  const plan::Plan plan = plan_of("maxtext",
+                                  "per_device_batch_size: 6\nmax_target_length: 4096\n"
+                                  "dcn_fsdp_parallelism: 4\nici_fsdp_parallelism: 8\n"
+                                  "ici_tensor_parallelism: 1\ndcn_data_parallelism: 1\n"
+                                  "ici_data_parallelism: 1\nremat_policy: full\nsteps: 30\n");
+  EXPECT_EQ(plan.dp, 32);
+  EXPECT_EQ(plan.zero, 3);
+  EXPECT_EQ(plan.microbatch, 6);
+  EXPECT_EQ(plan.global_batch, 192);
+}
+
+TEST(Framework, ReferencesOfLlmFoundry) {
+  const plan::Plan plan = plan_of("llm-foundry",
+                                  "variables: {n: 2048}\nmax_seq_len: ${variables.n}\n"
+                                  "global_train_batch_size: 1024\nprecision: amp_bf16\n"
+                                  "device_train_microbatch_size: 16\nfsdp_config:\n"
+                                  "  sharding_strategy: SHARD_GRAD_OP\n  mixed_precision: PURE\n",
+                                  {.devices = 8});
+  EXPECT_EQ(plan.sequence, 2048);
+  EXPECT_EQ(plan.global_batch, 1024);
+  EXPECT_FALSE(plan.reshard_after_forward);
+  EXPECT_EQ(plan.grad_reduce_type, graph::DataType::bf16);
+}
+
+TEST(Framework, NemoAndPrimusHoldMegatronsArguments) {
+  const std::string nemo =
+      "trainer: {devices: 8, num_nodes: 2, precision: bf16}\nmodel:\n  micro_batch_size: 4\n"
+      "  global_batch_size: 128\n  tensor_model_parallel_size: 2\n"
+      "  pipeline_model_parallel_size: 2\n  encoder_seq_length: 4096\n"
+      "  max_position_embeddings: ${.encoder_seq_length}\n  sequence_parallel: True\n"
+      "  activations_checkpoint_granularity: selective\n"
+      "  optim: {name: distributed_fused_adam, overlap_grad_sync: True}\n"
+      "  data: {seq_length: '${..encoder_seq_length}'}\n";
+  const plan::Plan plan = plan_of("nemo", nemo);
+  EXPECT_EQ(plan.dp, 4);  // 16 / (2 x 2)
+  EXPECT_EQ(plan.zero, 1);
+  EXPECT_EQ(plan.recompute, plan::Recompute::selective);
+  const auto wider = import_yaml("nemo", nemo, {}, {"trainer.num_nodes=4", "~model.data"});
+  EXPECT_EQ(wider.value().plan.dp, 8);
+  EXPECT_THAT(
+      import_yaml("nemo", nemo, {}, {"model.tensor_model_paralel_size=4"}).error().to_string(),
+      HasSubstr("did you mean '--tensor-model-parallel-size'"));
+  const plan::Plan primus = plan_of("primus",
+                                    "modules:\n  pre_trainer:\n    framework: megatron\n"
+                                    "    overrides:\n      micro_batch_size: 2\n"
+                                    "      global_batch_size: 128\n"
+                                    "      seq_length: ${PRIMUS_SEQ:8192}\n      bf16: true\n"
+                                    "      use_distributed_optimizer: true\n",
+                                    {.devices = 8});
+  EXPECT_EQ(primus.sequence, 8192);
+  EXPECT_EQ(primus.zero, 1);
+}
+
+TEST(Framework, MistakesNameFileLineAndKey) {
+  const auto wrong =
+      import_yaml("axolotl", "micro_batch_size: x\nsequence_length: 4\ntf33: false\n");
+  EXPECT_THAT(wrong.error().to_string(),
+              AllOf(HasSubstr("c.yaml:1: micro_batch_size: found 'x', expected a number above 0"),
+                    HasSubstr("c.yaml:2: sequence_length: unknown key (did you mean"),
+                    HasSubstr("--devices: missing")));
+  EXPECT_THAT(import_yaml("trainer", "deepspeed: z3.json\n").error().to_string(),
+              HasSubstr("orrery import deepspeed"));
+  EXPECT_THAT(import_yaml("nemo", "a: ${b}\n").error().to_string(),
+              HasSubstr("c.yaml:1: a: found '${b}'"));
+}
+
+}  // namespace
+}  // namespace orrery::interop

@@ -42,7 +42,7 @@ for tokens in 2048 4096 8192; do
       nodes = (n / 8 - 1) / (n / 8) / 8                   # ranks with the same place in their nodes
       a = c + 3 * W * world
       b = c + W / 2 * world + W / 2 * node + W / 4 * node + W / 32 * nodes
-      d = c + W * pair + W / 4 * node + W / 32 * nodes
+      d = c + 2 * W * pair + W / 4 * node + W / 32 * nodes
       printf "%-6s %6d %7d %9.3f %9.3f %9.3f %8.3f %8.3f %8.3f\n", "any", n, t, a, b, d, a / b, b / d, a / d }'
   done
 done

@@ -65,8 +65,8 @@ class Field {
       if (d != kDirections / 2) {
         int position = 0;
         for (auto& quantity : cells_) {
-          MPI_Pack(quantity.data(), 1, inside_[d], out_[d].data(),
-                   static_cast<int>(out_[d].size()), &position, cart_);
+          MPI_Pack(quantity.data(), 1, inside_[d], out_[d].data(), static_cast<int>(out_[d].size()),
+                   &position, cart_);
         }
         MPI_Isend(out_[d].data(), position, MPI_PACKED, neighbour_[d], d, cart_,
                   &requests[kDirections + d]);

@@ -80,9 +80,10 @@ inline constexpr std::array kCommands{
                  make_tiles},
     CommandEntry{"import", "A plan from a launch line or configuration of a training framework",
                  make_import},
-    CommandEntry{"export",
-                 "A plan as a framework's arguments or configuration, as Chakra traces, as an MPI program",
-                 make_export},
+    CommandEntry{
+        "export",
+        "A plan as a framework's arguments or configuration, as Chakra traces, as an MPI program",
+        make_export},
     CommandEntry{"calculon",
                  "Calculon's inputs, unchanged: one execution, or the best of its space",
                  make_calculon},

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cctype>
 #include <cstdio>
 
 #include "base/file.h"
@@ -15,6 +15,7 @@
 #include "report/report.h"
 #include "report/serving.h"
 #include "serving/launch_line.h"
+#include "workload/interop/framework.h"
 #include "workload/interop/interop.h"
 
 namespace orrery::cli {
@@ -26,8 +27,11 @@ constexpr const char* kImportExamples =
     "                  --tensor-model-parallel-size 8 ... > plan.yaml\n"
     "  orrery import megatron examples/import_megatron/launch.sh > plan.yaml\n"
     "  orrery import megatron launch.sh --devices 128 --model-out config.json > plan.yaml\n"
+    "  orrery import megatron train.sh -- NNODES=4 CHECKPOINTS --vocab-size 32000 > plan.yaml\n"
     "  orrery import deepspeed ds_config.json --devices 64 --sequence 4096 > plan.yaml\n"
     "  orrery import torchtitan llama3_8b.toml --devices 8 > plan.yaml\n"
+    "  orrery import accelerate fsdp.yaml --sequence 4096 --microbatch 2 > plan.yaml\n"
+    "  orrery import nemo run.yaml -- trainer.num_nodes=4 model.seq_length=8192 > plan.yaml\n"
     "  orrery import vllm -- vllm serve meta-llama/Llama-3.1-8B --max-num-seqs 128 > engine.yaml\n"
     "vllm, sglang and trtllm give an engine of `orrery serve`.\n"
     "What the framework does not state (the sequence of DeepSpeed, host costs) is taken from the\n"
@@ -39,32 +43,52 @@ struct Source {
   std::optional<std::string> file;
 };
 
-Result<interop::Imported> from_megatron(const Source& source,
+Result<interop::Imported> from_megatron(std::string_view /*name*/, const Source& source,
                                         const interop::ImportOptions& options) {
   if (!source.file) {
     return interop::import_megatron(source.words, options);
   }
   return read_file(*source.file)
-      .and_then([&](const std::string& text) { return interop::shell_words(text, *source.file); })
-      .and_then([&](const std::vector<std::string>& words) {
-        return interop::import_megatron(words, options);
+      .and_then([&](const std::string& text) {
+        return interop::launch_words(text, *source.file, source.words);
+      })
+      .and_then([&](const interop::LaunchWords& line) {
+        return interop::import_megatron(line, options);
       });
 }
 
-Result<interop::Imported> from_deepspeed(const Source& source,
+Result<interop::Imported> from_deepspeed(std::string_view /*name*/, const Source& source,
                                          const interop::ImportOptions& options) {
   return read_file(*source.file)
       .and_then([&](const std::string& text) {
-        return parse_config(text, *source.file, ConfigSyntax::json);
+        return parse_config(interop::strict_json(text), *source.file, ConfigSyntax::json);
       })
       .and_then([&](const ConfigNode& node) { return interop::import_deepspeed(node, options); });
 }
 
-Result<interop::Imported> from_torchtitan(const Source& source,
+Result<interop::Imported> from_torchtitan(std::string_view /*name*/, const Source& source,
                                           const interop::ImportOptions& options) {
   return read_file(*source.file).and_then([&](const std::string& text) {
     return interop::import_torchtitan(text, *source.file, options);
   });
+}
+
+/// A configuration in YAML, and words a.b=c that override it. One in Python is a program.
+Result<interop::Imported> from_framework(std::string_view name, const Source& source,
+                                         const interop::ImportOptions& options) {
+  if (source.file->ends_with(".py")) {
+    return fail(Error(wrong_value(
+        "import", *source.file,
+        "YAML: a configuration in Python is a program, which is not run; dump it there, such as "
+        "with --dump-config, ConfigContainer.to_yaml(FILE) or OmegaConf.save(cfg, FILE)")));
+  }
+  return read_file(*source.file)
+      .and_then([&](const std::string& text) {
+        return parse_config(text, *source.file, syntax_of(text, *source.file));
+      })
+      .and_then([&](ConfigNode node) {
+        return interop::import_framework(name, std::move(node), source.words, options);
+      });
 }
 
 struct ImportFormat {
@@ -72,33 +96,64 @@ struct ImportFormat {
   std::string_view title;
   std::string_view sentence;
   bool takes_words;
-  Result<interop::Imported> (*read)(const Source& source, const interop::ImportOptions& options);
+  Result<interop::Imported> (*read)(std::string_view name, const Source& source,
+                                    const interop::ImportOptions& options);
 };
 
-constexpr std::array kImportFormats{
-    ImportFormat{"megatron", "Megatron-LM's arguments",
-                 "arguments after --, or a FILE that holds them", true, from_megatron},
-    ImportFormat{"deepspeed", "DeepSpeed's configuration", "FILE is a ds_config.json", false,
-                 from_deepspeed},
-    ImportFormat{"torchtitan", "torchtitan's configuration", "FILE is a job configuration in TOML",
-                 false, from_torchtitan},
-};
+const std::vector<ImportFormat>& import_formats() {
+  static const std::vector<ImportFormat> formats = [] {
+    std::vector<ImportFormat> all{
+        {"megatron", "Megatron-LM's arguments", "arguments after --, or a FILE that holds them",
+         true, from_megatron},
+        {"deepspeed", "DeepSpeed's configuration", "FILE is a ds_config.json", false,
+         from_deepspeed},
+        {"torchtitan", "torchtitan's configuration", "FILE is a job configuration in TOML", false,
+         from_torchtitan},
+    };
+    for (const interop::FrameworkFormat& format : interop::framework_formats()) {
+      all.push_back(
+          {format.name, format.title, "FILE is a configuration in YAML", true, from_framework});
+    }
+    return all;
+  }();
+  return formats;
+}
 
 std::vector<std::string> import_names() {
   std::vector<std::string> names;
-  names.reserve(kImportFormats.size());
-  for (const ImportFormat& format : kImportFormats) {
+  for (const ImportFormat& format : import_formats()) {
     names.emplace_back(format.name);
   }
+  for (const std::string& name : serving::imported_frameworks()) {
+    names.push_back(name);
+  }
   return names;
+}
+
+/// Without hyphens and underscores, in small letters.
+std::string plain(std::string name) {
+  std::erase_if(name, [](char c) { return c == '-' || c == '_'; });
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text;
 }
 
 class Import : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("FORMAT", format_,
-                       "megatron, deepspeed, torchtitan, vllm, sglang or trtllm");
-    options.positional("FILE", file_, "a launch line in a file, or a configuration");
+    options.positional("FORMAT", format_, listed(import_names()));
+    options.positional("FILE", file_,
+                       "a launch script or line, or a configuration; words after -- are the "
+                       "script's variables (NAME=value), arguments and further flags, or keys "
+                       "that override (a.b=value)");
     options.value("--devices", devices_, "INT", "accelerators, when the launch line is silent");
     options.value("--model", model_, "NAME|FILE", "the model, where its layers decide stages");
     options.output("--model-out", model_out_, "FILE",
@@ -116,6 +171,10 @@ class Import : public Command {
     if (std::find(engines.begin(), engines.end(), format_) != engines.end()) {
       return run_engine(std::move(mistakes));
     }
+    // Other spellings of one name: llamafactory, llm_foundry.
+    for (const std::string& name : import_names()) {
+      format_ = plain(name) == plain(format_) ? name : format_;
+    }
     const ImportFormat* format = find_format(mistakes);
     interop::ImportOptions options{.devices = parse_devices(mistakes),
                                    .rest = plan_.placed_plan(mistakes).plan};
@@ -127,7 +186,7 @@ class Import : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    auto imported = format->read({.words = words_, .file = file_}, options);
+    auto imported = format->read(format_, {.words = words_, .file = file_}, options);
     if (!imported) {
       return fail(std::move(imported.error()));
     }
@@ -148,19 +207,19 @@ class Import : public Command {
     refuse_given({{"--devices", devices_}, {"--model", model_}, {"--model-out", model_out_}},
                  "is for plans; " + format_ + " gives an engine", mistakes);
     plan_.refuse(format_, mistakes);
-    std::vector<std::string> words = words_;
-    if (file_.has_value() == !words_.empty()) {
+    serving::EngineWords line{.words = words_, .places = {}};
+    if (!file_ && words_.empty()) {
       mistakes.add({"import", {}, {}, "what? expected arguments after --, or a FILE of them"});
     } else if (file_) {
-      words = collect(read_file(*file_).and_then([&](const std::string& text) {
-        return interop::shell_words(text, *file_);
+      line = collect(read_file(*file_).and_then([&](const std::string& text) {
+        return serving::launch_of(format_, text, *file_, words_);
       }),
-                      mistakes);
+                     mistakes);
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return serving::import_engine(format_, words)
+    return serving::import_engine(format_, line.words, line.places)
         .and_then([&](const serving::ImportedEngine& imported) { return write(imported); });
   }
 
@@ -182,22 +241,21 @@ class Import : public Command {
   }
 
   const ImportFormat* find_format(Error& mistakes) const {
-    const auto* const format =
-        std::find_if(kImportFormats.begin(), kImportFormats.end(),
-                     [&](const ImportFormat& f) { return f.name == format_; });
-    if (format == kImportFormats.end()) {
-      mistakes.add(wrong_value("import", format_,
-                               "one of megatron, deepspeed, torchtitan, vllm, sglang, trtllm" +
-                                   did_you_mean(format_, import_names())));
+    const auto& formats = import_formats();
+    const auto format = std::ranges::find(formats, format_, &ImportFormat::name);
+    if (format == formats.end()) {
+      mistakes.add(
+          wrong_value("import", format_,
+                      "one of " + listed(import_names()) + did_you_mean(format_, import_names())));
       return nullptr;
     }
-    const bool given = file_ || (format->takes_words && !words_.empty());
+    const bool given = file_ || (format->name == "megatron" && !words_.empty());
     if (!given) {
       mistakes.add({"import", {}, {}, "what? expected " + std::string(format->sentence)});
-    } else if (file_ && !words_.empty()) {
+    } else if (file_ && !words_.empty() && !format->takes_words) {
       mistakes.add(wrong_value("import", *file_, "either a file or arguments after --"));
     }
-    return format;
+    return &*format;
   }
 
   std::int64_t parse_devices(Error& mistakes) const {

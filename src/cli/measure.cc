@@ -22,14 +22,16 @@ namespace orrery::cli {
 namespace {
 
 constexpr const char* kMeasureExamples =
-    "Measures this machine under MPI. The programs that do so are built with Orrery where CMake finds\n"
+    "Measures this machine under MPI. The programs that do so are built with Orrery where CMake "
+    "finds\n"
     "OpenMPI (Debian: libopenmpi-dev, openmpi-bin) or MPICH (libmpich-dev, mpich); the rest of "
     "Orrery\n"
     "needs neither. ORRERY_MPI_PROGRAMS names another folder of them.\n"
     "What:\n"
     "  pack         MPI_Pack and MPI_Unpack of derived datatypes against the packer of "
     "libtempi_*.so\n"
-    "  send         one way of a typed message by method, and which the model of --profile chooses\n"
+    "  send         one way of a typed message by method, and which the model of --profile "
+    "chooses\n"
     "  profile      the tables of that model, for TEMPI_PROFILE and --profile\n"
     "  p2p          one way of plain bytes between two ranks\n"
     "  collectives  time of each collective by size\n"
@@ -126,15 +128,15 @@ class Measure : public Command {
   Result<std::string> run(Error mistakes) override {
     const auto* const what = std::ranges::find(kMeasured, what_, &Measured::name);
     if (what == kMeasured.end()) {
-      mistakes.add(wrong_value("measure", what_,
-                               "one of " + enumerated(names_of_measured()) +
-                                   did_you_mean(what_, names_of_measured())));
+      mistakes.add(wrong_value(
+          "measure", what_,
+          "one of " + enumerated(names_of_measured()) + did_you_mean(what_, names_of_measured())));
       return fail(std::move(mistakes));
     }
     const std::int64_t rounds = whole_number("--rounds", rounds_, 10, 100000, mistakes);
     const std::int64_t ranks = whole_number("--ranks", ranks_, 2, 1024, mistakes);
-    refuse_given({{"--ranks", what->ranks == 0 ? std::nullopt : ranks_}},
-                 "is for collectives", mistakes);
+    refuse_given({{"--ranks", what->ranks == 0 ? std::nullopt : ranks_}}, "is for collectives",
+                 mistakes);
     refuse_given({{"--profile", what_ == "send" ? std::nullopt : profile_}}, "is for send",
                  mistakes);
     const std::string program = find_program(mistakes);
@@ -170,11 +172,11 @@ class Measure : public Command {
         {"--mpi",
          {},
          library_.value_or(""),
-         fmt::format("a library of MPI that orrery-measure is built for; none at {}. Install {} and "
-                     "build Orrery again: CMake finds it",
-                     program_folders().front().string(),
-                     library_ == "mpich" ? "libmpich-dev and mpich"
-                                         : "libopenmpi-dev and openmpi-bin")});
+         fmt::format(
+             "a library of MPI that orrery-measure is built for; none at {}. Install {} and "
+             "build Orrery again: CMake finds it",
+             program_folders().front().string(),
+             library_ == "mpich" ? "libmpich-dev and mpich" : "libopenmpi-dev and openmpi-bin")});
     return {};
   }
 

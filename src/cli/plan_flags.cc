@@ -10,6 +10,7 @@
 #include "study/run.h"
 #include "workload/plan/aliases.h"
 #include "workload/plan/defaults.h"
+#include "workload/plan/plan_lists.h"
 
 namespace orrery::cli {
 namespace {

@@ -39,15 +39,12 @@ class Serve : public Command {
     options.value("--engine", engine_, "NAME|FILE", "default: vllm@0.19");
     options.value("--kernels", kernels_, "FILES",
                   "CSV tables, by commas, of kernels measured on the card: they replace formulas");
-    options.value("--replicas", replicas_, "INT",
-                  "engines alike; with --prefill those that decode");
+    options.value("--replicas", replicas_, "INT", "engines alike; with --prefill those to decode");
     options.value("--prefill", prefill_, "INT", "engines that compute prompts only");
     options.value("--router", router_, "NAME",
                   "round_robin (default), least_requests, least_tokens or prefix_aware");
     options.flag("--fuse", fuse_, "with tp: sums become slices where faster; says the gain");
-    options.value("--overlap-tensor", overlap_tensor_, "NAME",
-                  "what tp sums do while their product still runs, where that is faster: none, "
-                  "cu_split, tracked or tracked_mca; default: the engine's");
+    options.value("--overlap-tensor", overlap_tensor_, "NAME", "a plan's, where that is faster");
     network_.declare(options, "closed forms of the dimensions, on a topology flow");
     topology_.declare(options);
     cap_.declare(options);
@@ -58,13 +55,11 @@ class Serve : public Command {
     options.group("Search");
     options.value("--search", search_, "rate|plan",
                   "the largest rate that keeps --slo; or tokens/s of a GPU against a user's");
-    options.value(
-        "--formats", formats_, "LIST",
-        "for --search plan, of bf16, w8a8, w8a8kv8, w4a16, w4a4kv8; default: the engine's");
+    options.value("--formats", formats_, "LIST",
+                  "for --search plan: bf16, w8a8, w8a8kv8, w4a16, w4a4kv8; default: engine's");
     options.output("--plot", plot_, "FILE", "for --search plan: also write the front as SVG");
-    options.value(
-        "--slo", slo_, "LIMITS",
-        "such as 'ttft=500 ms,tpot=30 ms'; also e2e. Without --search: count who keeps them");
+    options.value("--slo", slo_, "LIMITS",
+                  "such as 'ttft=500 ms,tpot=30 ms', e2e; without --search: count who keeps them");
     options.value("--attainment", attainment_, "SHARE", "of requests within --slo; default 0.99");
     options.group("Results");
     options.flag("--json", json_, "print one JSON object");

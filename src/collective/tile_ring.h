@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Time of a product and a ring reduce-scatter that follows its tiles (T3).
 ///
-/// The product runs in N pieces, one after the other, N the ranks of the ring. As soon as piece k is
-/// there (k = 0 .. N-2), and what arrived in ring step k-1 with it, ring step k moves an N-th of the
-/// result to the next rank. The last piece stays:
+/// The product runs in N pieces, one after the other, N the ranks of the ring. As soon as piece k
+/// is there (k = 0 .. N-2), and what arrived in ring step k-1 with it, ring step k moves an N-th of
+/// the result to the next rank. The last piece stays:
 ///
 ///   made(k)      when piece k ends: floor((k+1) G / N), if nothing slows it
 ///   arrive(0)    0

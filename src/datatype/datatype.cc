@@ -12,7 +12,7 @@ bool is_empty(const Datatype& type) {
   return type.size() == 0;
 }
 
-/// Returns the bounds of copies of `old` at displacements of which these are the least and the most.
+/// Returns the bounds of copies of `old` at displacements between the least and the most.
 Bounds spread(std::int64_t least, std::int64_t most, const Bounds& old) {
   return {least + old.lower, most - least + old.extent};
 }
@@ -98,8 +98,7 @@ bool make_regular(Datatype& type) {
   }
   const std::int64_t stride = blocks[1].offset - blocks[0].offset;
   for (std::size_t i = 1; i < blocks.size(); ++i) {
-    if (blocks[i].bytes != blocks[0].bytes ||
-        blocks[i].offset - blocks[i - 1].offset != stride) {
+    if (blocks[i].bytes != blocks[0].bytes || blocks[i].offset - blocks[i - 1].offset != stride) {
       return false;
     }
   }
@@ -180,9 +179,9 @@ Datatype hvector(std::int64_t count, std::int64_t length, std::int64_t stride,
   made.streams.insert(made.streams.begin(), {{stride, count}, {old.bounds.extent, length}});
   const std::int64_t outer = (count - 1) * stride;
   const std::int64_t inner = (length - 1) * old.bounds.extent;
-  made.bounds = spread(std::min<std::int64_t>(outer, 0) + std::min<std::int64_t>(inner, 0),
-                       std::max<std::int64_t>(outer, 0) + std::max<std::int64_t>(inner, 0),
-                       old.bounds);
+  made.bounds =
+      spread(std::min<std::int64_t>(outer, 0) + std::min<std::int64_t>(inner, 0),
+             std::max<std::int64_t>(outer, 0) + std::max<std::int64_t>(inner, 0), old.bounds);
   return made;
 }
 
@@ -209,8 +208,7 @@ Datatype resized(Bounds bounds, Datatype old) {
 }
 
 std::optional<Datatype> hindexed(std::span<const std::int64_t> lengths,
-                                 std::span<const std::int64_t> displacements,
-                                 const Datatype& old) {
+                                 std::span<const std::int64_t> displacements, const Datatype& old) {
   if (is_vector(lengths, displacements)) {
     const std::int64_t stride = lengths.size() > 1 ? displacements[1] - displacements[0] : 0;
     Datatype made = hvector(static_cast<std::int64_t>(lengths.size()), lengths[0], stride, old);

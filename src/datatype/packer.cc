@@ -11,7 +11,7 @@
 namespace orrery::datatype {
 namespace {
 
-/// Blocks of these sizes have a kernel of their own: what memcpy's call costs is more than the copy.
+/// Blocks of these sizes have a kernel of their own: a call of memcpy costs more than the copy.
 constexpr std::array<std::int64_t, 16> kSizes{1,  2,  3,  4,  6,  8,  12, 16,
                                               20, 24, 32, 40, 48, 64, 96, 128};
 /// Iterations of the outer stream in a tile: two cache lines of doubles.

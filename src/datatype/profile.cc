@@ -72,9 +72,10 @@ void TimeTable::add(std::int64_t bytes, std::int64_t block, double seconds) {
     return std::tie(a.bytes, a.block) < std::tie(b.bytes, b.block);
   };
   points_.insert(std::upper_bound(points_.begin(), points_.end(), point, before), point);
-  columns_ = static_cast<std::size_t>(
-      std::count_if(points_.begin(), points_.end(),
-                    [&](const Point& p) { return p.bytes == points_.front().bytes; }));
+  columns_ =
+      static_cast<std::size_t>(std::count_if(points_.begin(), points_.end(), [&](const Point& p) {
+        return p.bytes == points_.front().bytes;
+      }));
 }
 
 bool TimeTable::is_full() const {
@@ -99,9 +100,9 @@ double TimeTable::on_row(std::size_t row, double block) const {
   }
   const Point& a = points[right > 0 ? right - 1 : 0];
   const Point& b = points[right];
-  const double at = share(std::log2(std::max(block, 1.0)),
-                          std::log2(std::max(static_cast<double>(a.block), 1.0)),
-                          std::log2(std::max(static_cast<double>(b.block), 1.0)));
+  const double at =
+      share(std::log2(std::max(block, 1.0)), std::log2(std::max(static_cast<double>(a.block), 1.0)),
+            std::log2(std::max(static_cast<double>(b.block), 1.0)));
   return a.seconds + at * (b.seconds - a.seconds);
 }
 

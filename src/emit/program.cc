@@ -240,8 +240,11 @@ Error too_large(const std::vector<std::vector<Call>>& lists) {
   for (const std::vector<Call>& list : lists) {
     for (const Call& call : list) {
       if (call.elements > std::numeric_limits<int>::max() && mistakes.empty()) {
-        mistakes.add({"--shrink", {}, fmt::format("{} elements of '{}'", call.elements, call.name),
-                      "no message of more than 2147483647 elements, which MPI counts: divide more"});
+        mistakes.add(
+            {"--shrink",
+             {},
+             fmt::format("{} elements of '{}'", call.elements, call.name),
+             "no message of more than 2147483647 elements, which MPI counts: divide more"});
       }
     }
   }
@@ -294,9 +297,9 @@ std::string simulated_order(const graph::Workload& workload, const simulate::Tim
       const graph::Group& group = workload.group(node.group);
       const auto members = static_cast<std::int64_t>(group.members.group(span.rank).size());
       const bool shifts = node.collective == graph::CollectiveKind::send_recv;
-      text += fmt::format("{} {} {} {}\n", span.rank,
-                          shifts ? "ring_shift" : name_of(node.collective), group.name,
-                          elements_of(node, members, shrink));
+      text +=
+          fmt::format("{} {} {} {}\n", span.rank, shifts ? "ring_shift" : name_of(node.collective),
+                      group.name, elements_of(node, members, shrink));
     }
   }
   return text;

@@ -26,11 +26,11 @@ struct Call {
   Kind kind = Kind::compute;
   graph::CollectiveKind collective = graph::CollectiveKind::all_reduce;
   std::string name;
-  int group = -1;            ///< of a collective: number in Program::groups
-  std::int64_t elements = 0; ///< of 8 bytes: of a rank's buffer, or of a member's shard
-  std::int64_t peer = 0;     ///< of a message: the other rank minus the own one
+  int group = -1;             ///< of a collective: number in Program::groups
+  std::int64_t elements = 0;  ///< of 8 bytes: of a rank's buffer, or of a member's shard
+  std::int64_t peer = 0;      ///< of a message: the other rank minus the own one
   int tag = 0;
-  std::vector<int> waits;    ///< earlier calls of the rank that must be over, each named once
+  std::vector<int> waits;  ///< earlier calls of the rank that must be over, each named once
   std::vector<Work> works;
 
   friend bool operator==(const Call&, const Call&) = default;

@@ -81,8 +81,9 @@ std::string plan_text(const Program& program, const Description& description) {
   std::string names;
   for (std::size_t i = 0; i < program.groups.size(); ++i) {
     const Family& family = program.groups[i];
-    text += fmt::format("constexpr int kColors{0}[] = {{{1}}};\nconstexpr int kKeys{0}[] = {{{2}}};\n",
-                        i, fmt::join(family.colors, ", "), fmt::join(family.keys, ", "));
+    text +=
+        fmt::format("constexpr int kColors{0}[] = {{{1}}};\nconstexpr int kKeys{0}[] = {{{2}}};\n",
+                    i, fmt::join(family.colors, ", "), fmt::join(family.keys, ", "));
     names += fmt::format("    {{{}, kColors{}, kKeys{}}},\n", literal(family.name), i, i);
   }
   for (std::size_t i = 0; i < program.lists.size(); ++i) {
@@ -97,12 +98,11 @@ std::string plan_text(const Program& program, const Description& description) {
   if (!program.groups.empty()) {
     text += "constexpr Group kGroups[] = {\n" + names + "};\n";
   }
-  return text +
-         fmt::format(
-             "\n}}  // namespace\n\nconst int ranks = {};\nconst std::span<const Group> "
-             "groups{};\n\nstd::span<const Call> calls_of(int rank) {{\n  return "
-             "kLists[kListOf[rank]];\n}}\n\n}}  // namespace plan\n",
-             program.ranks, program.groups.empty() ? "" : " = kGroups");
+  return text + fmt::format(
+                    "\n}}  // namespace\n\nconst int ranks = {};\nconst std::span<const Group> "
+                    "groups{};\n\nstd::span<const Call> calls_of(int rank) {{\n  return "
+                    "kLists[kListOf[rank]];\n}}\n\n}}  // namespace plan\n",
+                    program.ranks, program.groups.empty() ? "" : " = kGroups");
 }
 
 constexpr const char* kBuild = R"(# {title}
@@ -187,6 +187,7 @@ std::vector<File> files_of(const Program& program, const Description& descriptio
       {"main.cc", runtime(kMainSource)},
       {"trace.h", runtime(kTraceHeader)},
       {"trace.cc", runtime(kTraceSource)},
+      {"work.h", runtime(kWorkHeader)},
       {"order.txt", description.order},
       {"CMakeLists.txt", filled(kBuild)},
       {"job.sh", filled(kSlurm)},

@@ -14,7 +14,7 @@ struct File {
   std::string text;
 };
 
-/// What the texts around a program say.
+/// A Description is for the texts around a program.
 struct Description {
   std::string title;    ///< "gpt2, tp 2, pp 2", one line
   std::string command;  ///< that emitted it
@@ -23,7 +23,7 @@ struct Description {
 };
 
 /// Returns the files of a folder that builds and runs by itself: plan.cc (the tables), main.cc,
-/// trace.cc and their headers, order.txt, CMakeLists.txt with a test, a job script of Slurm, README.
+/// trace.cc, headers, order.txt, CMakeLists.txt with a test, a job script of Slurm, README.
 std::vector<File> files_of(const Program& program, const Description& description);
 
 /// Writes them into the folder, which is made; files of the same names are replaced.

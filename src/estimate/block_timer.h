@@ -7,7 +7,8 @@
 ///   kernels     end = begin + work, stretched by Slowdown while a collective is in flight
 ///   collective  end = begin + time
 ///
-/// Ignores:  what kernels lose to messages of engines; that collectives of different lanes share ports; the host, whose time is a sum apart.
+/// Ignores:  what kernels lose to messages of engines; that collectives of different lanes share
+///           ports; the host, whose time is a sum apart.
 #pragma once
 
 #include <array>

@@ -15,6 +15,7 @@ namespace {
 struct RoundTimes {
   Time outer{0};
   Time average{0};
+  Time late_average{0};  ///< and the gather that follows
   Time least_outer = Time::max();
   Time least_end = Time::max();
   double slowdown = 1;
@@ -27,6 +28,7 @@ RoundTimes times_of(const PlanCosts& costs) {
     const Time outer = state.outer + state.shared_outer;
     times.outer = std::max(times.outer, outer);
     times.average = std::max(times.average, state.averaged);
+    times.late_average = std::max(times.late_average, state.averaged + state.shared_outer);
     times.least_outer = std::min(times.least_outer, outer);
     times.least_end = std::min(times.least_end, outer + state.averaged);
     times.slowdown = std::max(times.slowdown, costs.loads[s].slowdown());
@@ -70,7 +72,7 @@ Interval mean_interval(const plan::Plan& plan, const PlanCosts& costs, Interval 
   const Time steps = step.value * plan.local_steps;
   const Time lost =
       runs_late(plan) ? std::min(times.average, steps) * (1 - 1 / times.slowdown) : Time(0);
-  const Time round = runs_late(plan) ? std::max(steps + lost + times.outer, times.average)
+  const Time round = runs_late(plan) ? std::max(steps + lost + times.outer, times.late_average)
                                      : steps + times.outer + times.average;
   const double most = step.most / step.value;
   step.value = Time(round.value() / plan.local_steps);
@@ -83,7 +85,7 @@ std::int64_t hiding_steps(const plan::Plan& plan, const PlanCosts& costs, const 
     return 1;
   }
   const RoundTimes times = times_of(costs);
-  const Time beside = times.average - std::min(times.average, times.outer);
+  const Time beside = times.late_average - std::min(times.late_average, times.outer);
   const double slowed = step.value / Time(1) * times.slowdown;
   return std::max<std::int64_t>(
       1, static_cast<std::int64_t>(std::ceil(static_cast<double>(beside.value()) / slowed)));

@@ -5,7 +5,7 @@
 ///
 ///   least   co2: max(tau least + min t_outer, max A) / tau
 ///           others: (tau least + min(t_outer + A)) / tau
-///   value   co2: max(tau value + lost + t_outer, A) / tau,  lost: kernels slowed beside A
+///   value   co2: max(tau value + lost + t_outer, A + gather) / tau,  lost: kernels slowed beside A
 ///           others: (tau value + t_outer + A) / tau
 ///
 /// A pipeline of split backwards may begin a step before it has ended the one before in every

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Roles of a model's operators.
+/// Roles of a model's operators, and the tensors between them.
 ///
 /// Names of operators are labels: users type them (`recompute_modules`, `lora_targets`,
 /// `unquantized_modules`, tables of measured kernels) and traces show them. What code does with an
 /// operator follows from its role, its branch and its depth.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cassert>
 #include <cstdint>
+#include <initializer_list>
+
+#include "base/units.h"
+#include "graph/operator.h"
 
 namespace orrery::graph {
 
@@ -104,8 +111,95 @@ enum class OperatorRole : std::uint8_t {
   adapter_sum,
 };
 
-/// A dimension of activations that parallelism may divide.
-enum class Dim : std::uint8_t { heads, key_value_heads, groups, inner };
+/// A dimension of a model's tensors. What parallelism divides has a name of its own.
+enum class Dim : std::uint8_t {
+  none,             ///< a width that nothing divides
+  batch,            ///< sequences
+  tokens,           ///< of all sequences
+  keys,             ///< that queries see, or one of several tokens
+  hidden,           ///< H
+  latent,           ///< width of a low-rank projection
+  heads,            ///< columns of all query heads
+  key_value_heads,  ///< columns of all heads of keys or values
+  groups,           ///< columns of Mamba's groups, or of groups of an output projection
+  inner,            ///< F of an MLP or of an expert; channels of Mamba
+  vocab,            ///< rows of a table, or its logits
+  experts,
+  rows,  ///< tokens times the experts that each is sent to
+};
+
+/// Whether tensor parallelism divides the dimension.
+constexpr bool is_divided(Dim dim) {
+  return dim == Dim::heads || dim == Dim::key_value_heads || dim == Dim::groups ||
+         dim == Dim::inner || dim == Dim::vocab;
+}
+
+struct Extent {
+  Dim dim = Dim::none;
+  std::int64_t size = 1;  ///< in elements
+};
+
+/// A tensor of one microbatch on one device, before splitting. A value is called as the operator
+/// that writes it.
+struct ModelTensor {
+  static constexpr std::size_t kMost = 3;
+  enum class Use : std::uint8_t {
+    activation,
+    parameter,
+    input,   ///< comes from outside the block
+    buffer,  ///< an operator keeps it for its own backward; nothing else reads it
+  };
+
+  Use use = Use::activation;
+  DataType type = DataType::bf16;       ///< masks have a byte an element: fp8
+  std::array<Extent, kMost> extents{};  ///< rows first; those that are not there have size 1
+  bool shared = false;                  ///< a parameter of another block
+  /// Another tensor that this one shows: some of its elements, or all in another order, without a
+  /// kernel. -1: none.
+  int view_of = -1;
+
+  Bytes bytes() const {  // saturates
+    Bytes sum = size_of(type);
+    for (const Extent& extent : extents) {
+      sum = sum * extent.size;
+    }
+    return sum;
+  }
+  std::int64_t rows() const { return extents.front().size; }
+  std::int64_t columns() const { return extents[1].size * extents[2].size; }
+  /// Whether tensor parallelism divides it.
+  bool is_divided() const {
+    return std::ranges::any_of(extents,
+                               [](const Extent& one) { return graph::is_divided(one.dim); });
+  }
+};
+
+/// Numbers of a few tensors of a block.
+class TensorList {
+ public:
+  static constexpr std::uint32_t kMost = 7;
+
+  constexpr TensorList() = default;
+  constexpr TensorList(std::initializer_list<int> tensors) {
+    for (const int tensor : tensors) {
+      add(tensor);
+    }
+  }
+  constexpr void add(int tensor) {
+    assert(size_ < kMost && "an operator has few tensors");
+    tensors_[size_++] = tensor;
+  }
+
+  constexpr const int* begin() const { return tensors_.data(); }
+  constexpr const int* end() const { return begin() + size_; }
+  constexpr std::uint32_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr int front() const { return tensors_.front(); }
+
+ private:
+  std::array<int, kMost> tensors_{};
+  std::uint32_t size_ = 0;
+};
 
 /// Which part of a layer an operator belongs to; norms, residual sums and streams to none.
 enum class Branch : std::uint8_t {

@@ -55,7 +55,7 @@ std::vector<layout::Part> start(const layout::Problem& problem) {
   for (std::vector<double>& values : partial_sums) {
     std::generate_n(std::back_inserter(values), elements, [&] { return uniform(random); });
   }
-  return scattered(problem.shape, problem.mesh, problem.from, partial_sums);
+  return layout::scattered(problem.shape, problem.mesh, problem.from, partial_sums);
 }
 
 bool equal_bits(const layout::Part& a, const layout::Part& b) {

@@ -42,8 +42,12 @@ class ExplanationText {
     if (!note.empty()) {
       line("{}", note);
     }
-    line("Step time {}; the last rank to finish is {}", to_string(total_),
+    line("Step time {}; the last rank to finish is {}", to_string(run.timeline.step_time),
          run.timeline.critical_rank);
+    if (const auto steps = std::ssize(run.timeline.step_ends); steps > 1) {
+      line("(the mean of {} steps; the path below is that of all {}, which take {})",
+           steps - run.warm_steps, steps, to_string(total_));
+    }
     line("");
     entries("Critical path by category", all_.path.categories, all_.path.categories.size());
     kernels();

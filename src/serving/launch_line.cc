@@ -5,69 +5,12 @@
 #include <array>
 #include <map>
 
-#include "base/printable.h"
 #include "base/reader.h"
+#include "serving/launch_flags.h"
+#include "serving/launch_program.h"
 
 namespace orrery::serving {
 namespace {
-
-struct Flag {
-  std::string_view framework;
-  std::string_view name;  ///< with dashes
-  std::string_view section;
-  std::string_view field;
-  bool is_switch = false;  ///< takes no value: true; --no-NAME: false
-  bool inverted = false;   ///< true means the field is false
-};
-constexpr auto kFlags = std::to_array<Flag>({
-    {"vllm", "tensor-parallel-size", "parallel", "tp"},
-    {"vllm", "tp", "parallel", "tp"},
-    {"vllm", "pipeline-parallel-size", "parallel", "pp"},
-    {"vllm", "pp", "parallel", "pp"},
-    {"vllm", "data-parallel-size", "parallel", "dp"},
-    {"vllm", "dp", "parallel", "dp"},
-    {"vllm", "max-num-seqs", "scheduler", "max_num_seqs"},
-    {"vllm", "max-num-batched-tokens", "scheduler", "max_num_batched_tokens"},
-    {"vllm", "max-model-len", "scheduler", "max_model_len"},
-    {"vllm", "long-prefill-token-threshold", "scheduler", "long_prefill_token_threshold"},
-    {"vllm", "enable-chunked-prefill", "scheduler", "chunked_prefill", true},
-    {"vllm", "async-scheduling", "scheduler", "async", true},
-    {"vllm", "enable-prefix-caching", "cache", "prefix", true},
-    {"vllm", "gpu-memory-utilization", "cache", "memory_utilization"},
-    {"vllm", "block-size", "cache", "block_size"},
-    {"vllm", "disable-hybrid-kv-cache-manager", "cache", "whole_windows", true},
-    {"vllm", "num-gpu-blocks-override", "cache", "blocks"},
-    {"sglang", "tp-size", "parallel", "tp"},
-    {"sglang", "tp", "parallel", "tp"},
-    {"sglang", "tensor-parallel-size", "parallel", "tp"},
-    {"sglang", "pp-size", "parallel", "pp"},
-    {"sglang", "pipeline-parallel-size", "parallel", "pp"},
-    {"sglang", "dp-size", "parallel", "dp"},
-    {"sglang", "dp", "parallel", "dp"},
-    {"sglang", "data-parallel-size", "parallel", "dp"},
-    {"sglang", "ep-size", "parallel", "ep"},
-    {"sglang", "ep", "parallel", "ep"},
-    {"sglang", "max-running-requests", "scheduler", "max_num_seqs"},
-    {"sglang", "chunked-prefill-size", "scheduler", "max_num_batched_tokens"},
-    {"sglang", "context-length", "scheduler", "max_model_len"},
-    {"sglang", "disable-overlap-schedule", "scheduler", "async", true, true},
-    {"sglang", "disable-radix-cache", "cache", "prefix", true, true},
-    {"sglang", "mem-fraction-static", "cache", "memory_utilization"},
-    {"sglang", "page-size", "cache", "block_size"},
-    {"sglang", "disable-hybrid-swa-memory", "cache", "whole_windows", true},
-    {"sglang", "cuda-graph-max-bs", "graphs", "largest"},
-    {"trtllm", "tp-size", "parallel", "tp"},
-    {"trtllm", "tp", "parallel", "tp"},
-    {"trtllm", "pp-size", "parallel", "pp"},
-    {"trtllm", "pp", "parallel", "pp"},
-    {"trtllm", "ep-size", "parallel", "ep"},
-    {"trtllm", "ep", "parallel", "ep"},
-    {"trtllm", "max-batch-size", "scheduler", "max_num_seqs"},
-    {"trtllm", "max-num-tokens", "scheduler", "max_num_batched_tokens"},
-    {"trtllm", "max-seq-len", "scheduler", "max_model_len"},
-    {"trtllm", "kv-cache-free-gpu-memory-fraction", "cache", "memory_utilization"},
-    {"trtllm", "kv-cache-free-gpu-mem-fraction", "cache", "memory_utilization"},
-});
 
 /// Puts a text into the field; the error is what would have been right.
 std::string assign(Engine& engine, const Flag& flag, const std::string& text) {
@@ -82,7 +25,7 @@ std::string assign(Engine& engine, const Flag& flag, const std::string& text) {
         if (!value) {
           wrong = value.error();
         } else if constexpr (std::is_same_v<T, bool>) {
-          engine.*member = *value != flag.inverted;
+          engine.*member = *value != (flag.kind == FlagKind::no);
         } else {
           engine.*member = std::move(*value);
         }
@@ -98,31 +41,26 @@ bool set_type(graph::DataType& type, const std::string& text) {
   return fp8 || text == "auto" || text == "bfloat16" || text == "float16" || text == "half";
 }
 
-/// Applies a flag that more than one field follows from; false: not such a flag.
-bool apply_special(Engine& engine, const std::string& name, const std::string& value) {
-  if (name == "kv-cache-dtype") {
-    return set_type(engine.kv, value);
-  } else if (name == "mamba-ssm-cache-dtype" || name == "mamba-ssm-dtype") {
-    engine.state = value == "float32" ? graph::DataType::fp32 : engine.state;
-    return value == "auto" || value == "float32" || value == "bfloat16" || value == "float16";
-  } else if (name == "quantization") {
-    return set_type(engine.weights, value) && set_type(engine.activations, value);
-  } else if (name == "enable-expert-parallel") {
-    engine.ep = 0;  // all ranks, whatever their number: below
-  } else if (name == "enforce-eager" || name == "disable-cuda-graph") {
-    engine.largest_graph = 0;
-  } else {
-    return false;
+/// vLLM's suffixes of numbers: 32k is 32,000, 32K is 32,768. Other texts stay as they are.
+std::string plain_number(const std::string& text) {
+  constexpr std::string_view kDecimal = "kmgt";
+  constexpr std::string_view kBinary = "KMGT";
+  const auto number =
+      text.size() > 1 ? parse_number(text.substr(0, text.size() - 1)) : parse_number("none");
+  const char suffix = text.empty() ? ' ' : text.back();
+  const std::size_t power = std::min(kDecimal.find(suffix), kBinary.find(suffix));
+  if (!number || power == std::string_view::npos) {
+    return text;
   }
-  return true;
-}
-
-/// `positive`: the name of a switch without "no-".
-const Flag* flag_named(const std::string& framework, const std::string& name,
-                       const std::string& positive) {
-  return std::find_if(kFlags.begin(), kFlags.end(), [&](const Flag& f) {
-    return f.framework == framework && (f.name == name || (f.is_switch && f.name == positive));
-  });
+  const double base = kBinary.find(suffix) != std::string_view::npos ? 1024 : 1000;
+  double value = *number;
+  for (std::size_t i = 0; i <= power; ++i) {
+    value *= base;
+  }
+  constexpr double kMost = 1e15;
+  return value == static_cast<double>(static_cast<std::int64_t>(std::min(value, kMost)))
+             ? std::to_string(static_cast<std::int64_t>(value))
+             : text;
 }
 
 /// As of a file; `spoken`: the flag of each field, "section.field", that was given.
@@ -142,65 +80,299 @@ Result<void> in_range(const Engine& engine, const std::map<std::string, std::str
   return fail(std::move(checked.error()));
 }
 
-std::vector<std::string> flags_of(const std::string& framework) {
-  std::vector<std::string> names;
-  for (const Flag& flag : kFlags) {
-    if (flag.framework == framework) {
-      names.push_back("--" + std::string(flag.name));
+/// Reads one line's flags into an engine.
+class LineReader {
+ public:
+  LineReader(const std::string& framework, Engine engine, const std::vector<std::string>& places)
+      : framework_(framework), places_(places) {
+    result_.engine = std::move(engine);
+    for (const Flag& flag : engine_flags()) {
+      if (flag.framework == framework) {
+        known_.push_back("--" + std::string(flag.name));
+      }
     }
   }
-  return names;
-}
 
-/// Says whether the value of a flag is a number format, of flags that are no field each.
-bool names_format(const std::string& flag) {
-  return flag == "kv-cache-dtype" || flag == "quantization" || flag == "mamba-ssm-cache-dtype" ||
-         flag == "mamba-ssm-dtype";
-}
+  Result<ImportedEngine> run(const std::vector<std::string>& words) {
+    check_program(words);
+    for (at_ = after_image(framework_, words); at_ < words.size(); ++at_) {
+      if (auto spoken = spoken_flag(words[at_])) {  // else the program, the model, or a value
+        read(words, *spoken);
+      }
+    }
+    settle();
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    sort_remarks();
+    return in_range(result_.engine, flag_of_).map([&] { return std::move(result_); });
+  }
 
-struct SpokenFlag {
-  std::string name;  ///< without dashes before it, with dashes in it
-  std::optional<std::string> value;
+ private:
+  void mistake(std::string name, std::string found, std::string expected) {
+    const bool known = at_ < places_.size();
+    error_.add(
+        {known ? places_[at_] : name, known ? name : "", std::move(found), std::move(expected)});
+  }
+
+  /// A line that is no server's. Without words before the first flag nothing is said.
+  void check_program(const std::vector<std::string>& words) {
+    bool named = words.empty() || words.front().starts_with("-");
+    for (const std::string& word : words) {
+      named = named || names_server(framework_, word);
+    }
+    const auto bench = std::ranges::find(words, "bench");
+    if (bench != words.end() && bench != words.begin() && *(bench - 1) == "vllm") {
+      error_.add({framework_, {}, "vllm bench", "the line of a server: vllm serve MODEL ..."});
+    } else if (!named) {
+      error_.add({framework_,
+                  {},
+                  words.front(),
+                  framework_ == "vllm"     ? "a line such as: vllm serve MODEL --max-num-seqs 128"
+                  : framework_ == "sglang" ? "a line such as: python -m sglang.launch_server "
+                                             "--model-path MODEL"
+                                           : "a line such as: trtllm-serve MODEL "
+                                             "--max_batch_size 64"});
+    }
+  }
+
+  void read(const std::vector<std::string>& words, SpokenFlag spoken) {
+    const std::size_t begin = at_;
+    const bool negated = spoken.name.starts_with("no-");
+    const std::string positive = negated ? spoken.name.substr(3) : spoken.name;
+    const auto flags = engine_flags();
+    const auto flag = std::ranges::find_if(flags, [&](const Flag& f) {
+      return f.framework == framework_ &&
+             (f.name == spoken.name || (f.is_switch() && f.name == positive));
+    });
+    const bool is_switch = flag != flags.end() && flag->is_switch();
+    const bool follows = at_ + 1 < words.size() && !is_flag(words[at_ + 1]);
+    if (!spoken.value && follows && !is_switch && !is_special_switch(spoken.name)) {
+      spoken.value = words[++at_];
+    }
+    if (flag == flags.end()) {
+      if (!apply_special(spoken)) {
+        leave_out(words[begin], spoken, positive);
+      }
+      return;
+    }
+    if (is_switch) {
+      spoken.value = spoken.value.value_or(negated ? "false" : "true");
+    }
+    if (!spoken.value) {
+      mistake(words[begin], "", "missing; expected a value after it");
+      return;
+    }
+    set(*flag, "--" + spoken.name, *spoken.value);
+  }
+
+  void set(const Flag& flag, const std::string& name, const std::string& text) {
+    const std::string value = framework_ == "vllm" ? plain_number(text) : text;
+    const std::string field = std::string(flag.section) + "." + std::string(flag.field);
+    const auto [before, first] = seen_.emplace(field, value);
+    flag_of_.emplace(field, name);
+    if (!first && before->second != value) {
+      mistake(name, value, "the same as before: " + before->second);
+    }
+    if (const std::string wrong = assign(result_.engine, flag, value); !wrong.empty()) {
+      mistake(name, value, wrong);
+    }
+  }
+
+  static bool is_special_switch(const std::string& name) {
+    constexpr std::array<std::string_view, 10> kNames{"enable-expert-parallel",
+                                                      "enforce-eager",
+                                                      "disable-cuda-graph",
+                                                      "enable-dp-attention",
+                                                      "enable-ep-moe",
+                                                      "enable-deepep-moe",
+                                                      "enable-lora",
+                                                      "trust-remote-code",
+                                                      "enable-hierarchical-cache",
+                                                      "enable-auto-tool-choice"};
+    return std::ranges::find(kNames, name) != kNames.end();
+  }
+
+  /// Applies a flag that is no field alone; false: not such a flag.
+  bool apply_special(const SpokenFlag& spoken) {
+    const std::string& name = spoken.name;
+    const std::string value = spoken.value.value_or("");
+    Engine& engine = result_.engine;
+    if (name == "kv-cache-dtype") {
+      return set_type(engine.kv, value);
+    }
+    if (name == "mamba-ssm-cache-dtype" || name == "mamba-ssm-dtype") {
+      engine.state = value == "float32" ? graph::DataType::fp32 : engine.state;
+      return value == "auto" || value == "float32" || value == "bfloat16" || value == "float16";
+    }
+    if (name == "quantization") {
+      return set_type(engine.weights, value) && set_type(engine.activations, value);
+    }
+    if (name == "enforce-eager" || name == "disable-cuda-graph") {
+      engine.largest_graph = 0;
+    } else if (name == "enable-expert-parallel" || name == "enable-ep-moe") {
+      all_ranks_ = true;
+    } else if (name == "enable-dp-attention") {
+      shares_attention_ = true;
+    } else if (name == "dtype") {
+      return value == "auto" || value == "bfloat16" || value == "bf16";
+    } else {
+      return apply_exchange(name, value) || apply_adapters(name) || apply_memory(name, value) ||
+             apply_speculation(name, value);
+    }
+    return true;
+  }
+
+  /// Who carries tokens to their experts.
+  bool apply_exchange(const std::string& name, const std::string& value) {
+    const bool names = name == "moe-a2a-backend" || name == "all2all-backend";
+    if (name != "enable-deepep-moe" && name != "deepep-mode" && !names) {
+      return false;
+    }
+    if (names && value != "deepep" && !value.starts_with("deepep-") &&
+        !value.starts_with("deepep_")) {
+      return value == "none" || value == "naive" || value == "allgather_reducescatter";
+    }
+    all_ranks_ = all_ranks_ || framework_ == "sglang";
+    const bool whole = value.find("low_latency") != std::string::npos;
+    result_.engine.dispatch =
+        whole ? plan::MoeDispatch::all_to_all : plan::MoeDispatch::hierarchical;
+    return true;
+  }
+
+  bool apply_adapters(const std::string& name) {
+    if (name != "enable-lora") {
+      return false;
+    }
+    constexpr std::int64_t kSglangs = 8;  // --max-loras-per-batch; vLLM's --max-loras is 1
+    std::int64_t& slots = result_.engine.adapter_slots;
+    slots = slots > 0 ? slots : framework_ == "sglang" ? kSglangs : 1;
+    return true;
+  }
+
+  /// Keys and values on the host, in GiB.
+  bool apply_memory(const std::string& name, const std::string& value) {
+    if (name == "kv-offloading-backend" || name == "enable-hierarchical-cache") {
+      return true;
+    }
+    const auto size = parse_number(value);
+    if ((name != "kv-offloading-size" && name != "hicache-size") || !size || *size < 0) {
+      return false;
+    }
+    result_.engine.tiers = *size > 0 ? "host:" + value + " GiB" : "";
+    return true;
+  }
+
+  bool apply_speculation(const std::string& name, const std::string& value) {
+    Engine& engine = result_.engine;
+    if (name == "speculative-config") {
+      return read_speculation(value);
+    }
+    if (name == "speculative-model" || name == "speculative-draft-model-path" ||
+        name == "speculative-draft") {
+      engine.draft_model = value == "[ngram]" ? "" : value;
+      if (engine.speculation == Speculation::none) {
+        engine.speculation = value == "[ngram]" ? Speculation::ngram : Speculation::model;
+      }
+      return true;
+    }
+    if (name != "speculative-algorithm" && name != "speculative-algo") {
+      return false;
+    }
+    engine.speculation = value == "NGRAM"        ? Speculation::ngram
+                         : value == "STANDALONE" ? Speculation::model
+                                                 : Speculation::mtp;
+    return true;
+  }
+
+  /// vLLM's JSON: {"method": "eagle3", "model": "...", "num_speculative_tokens": 3}.
+  bool read_speculation(const std::string& text) {
+    const auto node = parse_config(text, "--speculative-config", ConfigSyntax::json);
+    if (!node) {
+      mistake("--speculative-config", text, "a JSON object such as {\"method\": \"ngram\"}");
+      return true;
+    }
+    const auto field = [&](std::string_view name) {
+      const ConfigNode* found = node->find(name);
+      return found == nullptr ? std::string() : found->text;
+    };
+    Engine& engine = result_.engine;
+    const std::string method = field("method");
+    const std::string model = field("model");
+    engine.speculation = method == "ngram" || model == "[ngram]"     ? Speculation::ngram
+                         : method.empty() || method == "draft_model" ? Speculation::model
+                                                                     : Speculation::mtp;
+    engine.draft_model = engine.speculation == Speculation::model ? model : "";
+    const auto tokens = parse_integer(field("num_speculative_tokens"));
+    engine.draft_tokens = tokens ? *tokens : engine.draft_tokens;
+    return true;
+  }
+
+  void leave_out(const std::string& word, const SpokenFlag& spoken, const std::string& positive) {
+    const std::string whole =
+        spoken.value && word.find('=') == std::string::npos ? word + " " + *spoken.value : word;
+    const std::string_view why = left_out_because(positive);
+    if (spoken.name == "quantization") {
+      weighty_.push_back({"--quantization " + spoken.value.value_or(""),
+                          "left to the checkpoint, whose quantization_config says it"});
+    } else if (!why.empty()) {
+      weighty_.push_back({whole, "left out: " + std::string(why)});
+    } else if (is_weightless(positive)) {
+      weightless_ += (weightless_.empty() ? "--" : ", --") + spoken.name;
+    } else {
+      unknown_.push_back({word, "left out: no field of an engine says it" +
+                                    did_you_mean("--" + spoken.name, known_)});
+    }
+  }
+
+  /// Fields that follow from several flags.
+  void settle() {
+    Engine& engine = result_.engine;
+    if (engine.speculation == Speculation::mtp) {
+      engine.draft_model.clear();
+    }
+    const bool adapters = std::ranges::any_of(flag_of_, [](const auto& field) {
+      return field.first == "lora.slots" || field.first == "lora.rank";
+    });
+    engine.adapter_slots = adapters && engine.adapter_slots == 0 ? 1 : engine.adapter_slots;
+    if (framework_ == "sglang" && engine.dp > 1) {
+      if (!shares_attention_) {
+        engine.replicas = engine.dp;  // SGLang's dp alone starts whole engines
+        engine.dp = 1;
+      } else if (engine.tp % engine.dp != 0) {
+        mistake("--dp-size", std::to_string(engine.dp),
+                "a divisor of --tp-size, " + std::to_string(engine.tp) +
+                    ": with --enable-dp-attention tp counts all ranks");
+      } else {
+        engine.tp /= engine.dp;
+      }
+    }
+    engine.ep = all_ranks_ ? engine.tp * engine.dp : engine.ep;
+  }
+
+  /// What changes the result first, what is unknown, then one line for the rest.
+  void sort_remarks() {
+    result_.ignored = std::move(weighty_);
+    std::ranges::move(unknown_, std::back_inserter(result_.ignored));
+    if (!weightless_.empty()) {
+      result_.ignored.push_back({weightless_, "without weight for time and memory"});
+    }
+  }
+
+  const std::string& framework_;
+  const std::vector<std::string>& places_;
+  ImportedEngine result_;
+  Error error_;
+  std::size_t at_ = 0;
+  std::vector<std::string> known_;
+  std::map<std::string, std::string> seen_;     ///< "section.field" -> value
+  std::map<std::string, std::string> flag_of_;  ///< "section.field" -> flag
+  std::vector<IgnoredArgument> weighty_;
+  std::vector<IgnoredArgument> unknown_;
+  std::string weightless_;
+  bool all_ranks_ = false;         ///< experts are spread over all ranks, however many
+  bool shares_attention_ = false;  ///< SGLang's copies of attention within tp
 };
-std::optional<SpokenFlag> spoken_flag(const std::string& word) {
-  if (word == "-q") {  // vLLM's
-    return SpokenFlag{"quantization", {}};
-  }
-  if (!word.starts_with("--") && !(word.starts_with("-") && word.size() > 2)) {
-    return std::nullopt;
-  }
-  SpokenFlag flag{word.substr(word.starts_with("--") ? 2 : 1), {}};
-  if (const std::size_t equals = flag.name.find('='); equals != std::string::npos) {
-    flag.value = flag.name.substr(equals + 1);
-    flag.name.resize(equals);
-  }
-  std::replace(flag.name.begin(), flag.name.end(), '_', '-');
-  return flag;
-}
-
-/// A line that is no server's. Without words before the first flag nothing is said.
-void check_program(const std::string& framework, const std::vector<std::string>& words,
-                   Error& error) {
-  const auto flags = std::ranges::find_if(
-      words, [](const std::string& word) { return word.starts_with("-") && word != "-m"; });
-  const std::string name = framework == "trtllm" ? "trtllm" : framework;
-  bool named = flags == words.begin();
-  for (auto word = words.begin(); word != flags; ++word) {
-    named = named || word->find(name) != std::string::npos;
-    if (*word == "bench" && framework == "vllm") {
-      error.add({framework, {}, "vllm bench", "the line of a server: vllm serve MODEL ..."});
-    }
-  }
-  if (!named && error.empty()) {
-    error.add({framework,
-               {},
-               words.front(),
-               framework == "vllm"     ? "a line such as: vllm serve MODEL --max-num-seqs 128"
-               : framework == "sglang" ? "a line such as: python -m sglang.launch_server "
-                                         "--model-path MODEL"
-                                       : "a line such as: trtllm-serve MODEL --max_batch_size 64"});
-  }
-}
 
 }  // namespace
 
@@ -210,143 +382,10 @@ const std::vector<std::string>& imported_frameworks() {
 }
 
 Result<ImportedEngine> import_engine(const std::string& framework,
-                                     const std::vector<std::string>& words) {
-  ImportedEngine result;
-  auto defaults = load_engine(framework);
-  if (!defaults) {
-    return fail(std::move(defaults.error()));
-  }
-  Engine& engine = result.engine = std::move(*defaults);
-  Error error;
-  check_program(framework, words, error);
-  const std::vector<std::string> known = flags_of(framework);
-  std::map<std::string, std::string> seen;     // section.field -> value
-  std::map<std::string, std::string> flag_of;  // section.field -> flag
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    auto spoken = spoken_flag(words[i]);
-    if (!spoken) {
-      continue;  // the program, the model, or a value of a flag that is not known
-    }
-    auto& [name, value] = *spoken;
-    const bool negated = name.starts_with("no-");
-    const auto* const flag = flag_named(framework, name, negated ? name.substr(3) : name);
-    const bool follows = i + 1 < words.size() && !words[i + 1].starts_with("--");
-    if (flag == kFlags.end()) {
-      const bool typed = names_format(name);
-      if (typed && !value && follows) {
-        value = words[++i];
-      }
-      if (!apply_special(engine, name, value.value_or(""))) {
-        result.ignored.push_back(
-            {typed && value ? "--" + name + " " + *value : words[i],
-             name == "quantization"
-                 ? "left to the checkpoint, whose quantization_config says it"
-                 : "left out: no field of an engine says it" + did_you_mean("--" + name, known)});
-      }
-      continue;
-    }
-    if (flag->is_switch) {
-      value = value.value_or(negated ? "false" : "true");
-    } else if (!value && follows) {
-      value = words[++i];
-    }
-    if (!value) {
-      error.add({words[i], {}, {}, "missing; expected a value after it"});
-      continue;
-    }
-    const std::string field = std::string(flag->section) + "." + std::string(flag->field);
-    const auto [before, first] = seen.emplace(field, *value);
-    flag_of.emplace(field, "--" + name);
-    if (!first && before->second != *value) {
-      error.add({"--" + name, {}, *value, "the same as before: " + before->second});
-    }
-    if (const std::string wrong = assign(engine, *flag, *value); !wrong.empty()) {
-      error.add({"--" + name, {}, *value, wrong});
-    }
-  }
-  engine.ep = engine.ep == 0 ? engine.tp * engine.dp : engine.ep;
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return in_range(engine, flag_of).map([&] { return std::move(result); });
-}
-
-namespace {
-
-/// Returns the flags that more than one field follows from.
-std::string special_flags(const std::string& framework, const Engine& engine,
-                          const Engine& defaults) {
-  const auto fp8 = graph::DataType::fp8;
-  std::string text;
-  if (engine.kv == fp8) {
-    text += " --kv-cache-dtype fp8";
-  }
-  if (engine.weights == fp8 && engine.activations == fp8) {
-    text += " --quantization fp8";
-  }
-  if (engine.state == graph::DataType::fp32 && framework != "trtllm") {
-    text += framework == "vllm" ? " --mamba-ssm-cache-dtype float32" : " --mamba-ssm-dtype float32";
-  }
-  if (engine.ep > 1 && framework == "vllm") {
-    text += " --enable-expert-parallel";
-  }
-  if (engine.largest_graph == 0 && defaults.largest_graph > 0 && framework != "trtllm") {
-    text += framework == "vllm" ? " --enforce-eager" : " --disable-cuda-graph";
-  }
-  return text;
-}
-
-}  // namespace
-
-Result<LaunchLine> export_engine(const std::string& framework, const Engine& engine,
-                                 const std::string& model) {
-  auto defaults = load_engine(framework);
-  if (!defaults) {
-    return fail(std::move(defaults.error()));
-  }
-  LaunchLine line;
-  std::string flags = special_flags(framework, engine, *defaults);
-  std::vector<std::string> done;
-  for (const Flag& flag : kFlags) {
-    const std::string field = std::string(flag.section) + "." + std::string(flag.field);
-    const std::string value = field_text(engine, field);
-    const bool eager = field == "graphs.largest" && engine.largest_graph == 0;  // above
-    const bool by_device = value == "0";  // which no flag says
-    if (flag.framework != framework || eager || by_device ||
-        value == field_text(*defaults, field) ||
-        std::find(done.begin(), done.end(), field) != done.end()) {
-      continue;  // of a field's flags the first
-    }
-    done.push_back(field);
-    if (!flag.is_switch) {
-      flags += " --" + std::string(flag.name) + " " + value;
-    } else {
-      const bool on = (value == "true") != flag.inverted;
-      flags += (on ? " --" : " --no-") + std::string(flag.name);
-    }
-  }
-  line.text = (framework == "vllm" ? "vllm serve " + shell_quoted(model)
-               : framework == "sglang"
-                   ? "python -m sglang.launch_server --model-path " + shell_quoted(model)
-                   : "trtllm-serve " + shell_quoted(model)) +
-              flags;
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin < flags.size();) {
-    const std::size_t end = std::min(flags.find(' ', begin), flags.size());
-    if (end > begin) {
-      words.push_back(flags.substr(begin, end - begin));
-    }
-    begin = end + 1;
-  }
-  return import_engine(framework, words).map([&](const ImportedEngine& again) {
-    Engine::fields(
-        [&](std::string_view section, std::string_view field, auto member, std::string_view) {
-          if (again.engine.*member != engine.*member) {
-            line.lost.push_back(std::string(section) + "." + std::string(field));
-          }
-        });
-    return std::move(line);
-  });
+                                     const std::vector<std::string>& words,
+                                     const std::vector<std::string>& places) {
+  return load_engine(framework).and_then(
+      [&](Engine engine) { return LineReader(framework, std::move(engine), places).run(words); });
 }
 
 }  // namespace orrery::serving

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "serving/engine.h"
@@ -24,11 +25,24 @@ struct ImportedEngine {
 const std::vector<std::string>& imported_frameworks();
 
 /// The words of `vllm serve MODEL ...`, `python -m sglang.launch_server ...` or `trtllm-serve
-/// ...` (leading words and the model are skipped). Flags as --flag VALUE, --flag=VALUE, --flag and
+/// ...` (leading words, a container's own and the model are skipped). Flags as --flag VALUE, --flag=VALUE, --flag and
 /// --no-flag. Mistakes: values that do not parse or are out of range, a flag without its value, two
 /// flags that contradict. Names of flags: vLLM 0.19, SGLang 0.5 and TensorRT-LLM 1.0 (recalled).
+/// Remarks: what changes the result first, unknown flags with a guess, one for the rest.
+/// `places`: "serve.sh:3" of each word, for mistakes; empty = unknown.
 Result<ImportedEngine> import_engine(const std::string& framework,
-                                     const std::vector<std::string>& words);
+                                     const std::vector<std::string>& words,
+                                     const std::vector<std::string>& places = {});
+
+/// EngineWords are the words of a server's command, and where each stands.
+struct EngineWords {
+  std::vector<std::string> words;
+  std::vector<std::string> places;
+};
+/// The first command of a script that starts the framework's server, also in a container. `given`:
+/// NAME=value and arguments of the script. Mistakes: those of shell::read_script.
+Result<EngineWords> launch_of(const std::string& framework, std::string_view text,
+                              const std::string& file, const std::vector<std::string>& given);
 
 struct LaunchLine {
   std::string text;

@@ -59,18 +59,6 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure,
   return prediction;
 }
 
-/// The most of any device that a measure of memory counts, in its unit.
-double held(const std::vector<footprint::StageMemory>& stages, Bytes reserve, Measure measure) {
-  double most = 0;
-  for (const footprint::StageMemory& stage : stages) {
-    const Bytes bytes = measure == Measure::driver_gib     ? stage.total()
-                        : measure == Measure::reserved_gib ? stage.tensors() + reserve
-                                                           : stage.tensors();
-    most = std::max(most, static_cast<double>(bytes.value()));
-  }
-  return most / (measure == Measure::allocated_gb ? 1e9 : kGibibyte);
-}
-
 double state_gib(const std::vector<footprint::StageMemory>& stages) {
   double least = 0;
   for (const footprint::StageMemory& stage : stages) {
@@ -81,6 +69,26 @@ double state_gib(const std::vector<footprint::StageMemory>& stages) {
     least = least == 0 ? gib : std::min(least, gib);
   }
   return least;
+}
+
+/// The most of any device that a measure of memory counts, in its unit.
+double held(const std::vector<footprint::StageMemory>& stages, const plan::Plan& plan,
+            Bytes reserve, Measure measure) {
+  // PyTorch does not count what captured graphs keep in a pool of their own as allocated.
+  const bool captured = plan::is_pytorch(plan) && plan.cuda_graphs == plan::CudaGraphs::full &&
+                        (measure == Measure::allocated_gib || measure == Measure::allocated_gb);
+  double most = 0;
+  for (const footprint::StageMemory& stage : stages) {
+    if (captured) {
+      most = std::max(most, state_gib({stage}) * kGibibyte);
+      continue;
+    }
+    const Bytes bytes = measure == Measure::driver_gib     ? stage.total()
+                        : measure == Measure::reserved_gib ? stage.tensors() + reserve
+                                                           : stage.tensors();
+    most = std::max(most, static_cast<double>(bytes.value()));
+  }
+  return most / (measure == Measure::allocated_gb ? 1e9 : kGibibyte);
 }
 
 double activation_gib(const std::vector<footprint::StageMemory>& stages) {
@@ -107,7 +115,7 @@ Result<Prediction> predict_memory(const TableCase& run, Measure measure,
   Prediction prediction{.value = activation_gib(*stages),
                         .oom = !footprint::check_fits(*stages, machine).has_value()};
   if (is_memory(measure)) {
-    prediction.value = held(*stages, footprint::reserve_bytes(*model, run.plan), measure);
+    prediction.value = held(*stages, run.plan, footprint::reserve_bytes(*model, run.plan), measure);
   } else if (measure == Measure::state_gib) {
     prediction.value = state_gib(*stages);
   } else if (measure == Measure::activation_percent) {

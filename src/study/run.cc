@@ -236,10 +236,9 @@ Flops recomputed_flops(const Run& run, bool skipped) {
   sequence.microbatch = sequence.cp = 1;
   sequence.documents.clear();
   std::vector<Flops> again;  // of one layer, by BlockKind
-  for (const std::vector<zoo::ModelOperator>& operators :
-       plan::block_operators(run.model, sequence)) {
+  for (const zoo::ModelGraph& block : plan::block_graphs(run.model, sequence)) {
     again.emplace_back(0);
-    for (const zoo::ModelOperator& op : operators) {
+    for (const zoo::ModelOperator& op : block.operators) {
       const bool selected =
           run.plan.recompute == plan::Recompute::full || plan::recompute_selects(run.plan, op);
       again.back() += selected ? op.model_flops : Flops(0);

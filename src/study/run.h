@@ -31,8 +31,8 @@ struct RunOptions {
   simulate::NetworkModel network = simulate::NetworkModel::ports;
   /// Verify and time after every lowering pass, not only at the end: about 1 ms a pass.
   bool verify_passes = false;
-  std::set<std::string> skip = {};   ///< lowering passes to leave out
-  bool fuse = false;                 ///< LowerOptions::fuse_communication
+  std::set<std::string> skip = {};  ///< lowering passes to leave out
+  bool fuse = false;                ///< LowerOptions::fuse_communication
   /// LowerOptions::steps; 1: of a plan with rounds as many whole ones as round_run() says.
   std::int64_t steps = 1;
   std::int64_t warm_steps = 0;       ///< SimulateOptions::warm_steps

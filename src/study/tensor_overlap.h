@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a plan's overlap_tensor makes of each product whose result is summed over tp, one by one and
-/// nothing beside it, and how much memory traffic it saves in a step.
+/// Products whose results are summed over tp under a plan's overlap_tensor: what each takes,
+/// nothing beside it, and how much memory traffic a step saves.
 ///
 /// With G the product's time, R = (N-1) hops of V / N to the next rank, A the all-gather that an
-/// all-reduce ends with (reduce-scatter: none), C the collective as the plan without overlap runs it:
+/// all-reduce ends with (reduce-scatter: none), C the collective as the plan without overlap runs
+/// it:
 ///
 ///   sequential  G + C        ideal  max(G, R) + A
 ///   overlapped  tile_ring.h with what the technique costs the product, + A
@@ -72,8 +73,8 @@ struct StepOverlap {
 /// Returns nothing of a plan without overlap_tensor. Requires a run of run_step.
 std::optional<StepOverlap> overlap_of(const Run& run);
 
-/// A mistake of overlap_tensor if no product of the plan is directly followed by its sum. Requires a
-/// checked plan.
+/// A mistake of overlap_tensor if no product of the plan is directly followed by its sum. Requires
+/// a checked plan.
 Error nothing_to_overlap(const zoo::Model& model, const plan::Plan& plan);
 
 }  // namespace orrery::study

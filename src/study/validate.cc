@@ -176,7 +176,8 @@ class TaskReader {
     return settings;
   }
 
-  /// The settings of the row's flags; "--flag" alone is true.
+  /// The settings of the row's flags; "--flag" alone is true. With --tp above 1 the command leaves
+  /// sequence_parallel on (plan::complete), and so do these.
   void flags_of(const CsvRow& row, std::vector<Setting>& settings, Error& mistakes) const {
     std::vector<std::string> words;
     for (const std::string_view word : split_at(cell(row, profile_.flags), ' ')) {
@@ -192,8 +193,11 @@ class TaskReader {
       std::string field = words[i].substr(2);
       std::replace(field.begin(), field.end(), '-', '_');
       const bool alone = i + 1 == words.size() || words[i + 1].starts_with("--");
-      settings.push_back(
-          {std::string(plan::own_name(field)), alone ? "true" : words[++i], table_.where(row)});
+      const std::string name(plan::own_name(field));
+      settings.push_back({name, alone ? "true" : words[++i], table_.where(row)});
+      if (name == "tp" && words[i] != "1") {
+        settings.push_back({"sequence_parallel", "true", table_.where(row)});
+      }
     }
   }
 

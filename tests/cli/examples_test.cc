@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// examples/t3, moe, reinforcement, sessions, long_context, fsdp, low_precision, offload, faults, c4
-// and packet_spraying as their READMEs say.
+// examples/moe, reinforcement, sessions, long_context, fsdp, low_precision, offload, faults, c4 and
+// packet_spraying as their READMEs say.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,24 +55,6 @@ TEST(Examples, WholeExpertsInsideANodeAndFewerCopiesBetweenNodesAreFaster) {
   EXPECT_LT(rows["alltoall, overlap_ep"][0], rows["alltoall"][0]);
   EXPECT_GT(rows["alltoall, overlap_ep"][2], 0);
   EXPECT_LT(rows["hierarchical, overlap_ep"][0], rows["alltoall, overlap_ep"][0]);
-}
-
-TEST(Examples, SublayersOfT3GainWhatIsPublished) {
-  auto rows = example_rows_of("t3", 34);  // ideal, T3, T3-MCA, traffic; published-seen
-  const std::vector<double>& mean = rows["TP 8 and 16 geomean"];
-  const std::vector<double>& most = rows["TP 8 and 16 largest"];
-  ASSERT_EQ(mean.size(), 4U);
-  EXPECT_NEAR(mean[0], 1.35, 0.03);
-  EXPECT_NEAR(most[0], 1.50, 0.03);
-  EXPECT_NEAR(mean[1], 1.20, 0.03);
-  EXPECT_NEAR(mean[2], 1.30, 0.03);
-  EXPECT_NEAR(most[2], 1.47, 0.03);
-  EXPECT_NEAR(mean[3] - 1, -0.22, 0.03);
-  for (const char* name : {"training gpt-2/8", "training t-nlg/16", "prompts gpt-2/16"}) {
-    ASSERT_EQ(rows[name].size(), 4U) << name;  // step; cu_split, T3, T3-MCA
-    EXPECT_GT(rows[name][2], 1) << name;
-    EXPECT_GT(rows[name][3], rows[name][2]) << name;
-  }
 }
 
 TEST(Examples, GeneratingBesideTrainingHidesTheLongestAnswers) {

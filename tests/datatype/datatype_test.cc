@@ -88,7 +88,8 @@ TEST(Datatype, ASubarrayStandsInItsArraysOrder) {
 }
 
 TEST(Datatype, NegativeStridesGoBackwards) {
-  const Datatype type = resized({0, 8}, *hindexed(Bytes64{1}, Bytes64{24}, hvector(3, 1, -8, kByte)));
+  const Datatype type =
+      resized({0, 8}, *hindexed(Bytes64{1}, Bytes64{24}, hvector(3, 1, -8, kByte)));
   EXPECT_THAT(places(type), ElementsAre(24, 16, 8));
   EXPECT_EQ(type.true_bounds(), (Bounds{8, 17}));
 }
@@ -116,7 +117,8 @@ TEST(Datatype, TooManyIrregularBlocksHaveNoNest) {
 // (a) Transpose of 4 x 4 doubles: column by column, rows 4 apart.
 TEST(SixCases, ATransposeKeepsItsOrder) {
   const Datatype type = hvector(4, 1, 8, vector_of(4, 1, 4, kDouble));
-  EXPECT_THAT(double_places(type), ElementsAre(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+  EXPECT_THAT(double_places(type),
+              ElementsAre(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
 }
 
 // (b) Two interleaved vectors of bytes 4 apart.
@@ -147,8 +149,8 @@ TEST(SixCases, ASubarrayKeepsTheExtentOfItsArray) {
 
 // (e) A double and an int take 12 bytes of 16: 4 x 12 = 48 are packed.
 TEST(SixCases, APairIsTwoBlocks) {
-  const Datatype pair = resized({0, 16}, *structure(Bytes64{1, 1}, Bytes64{0, 8},
-                                                    std::vector{kDouble, named(4, 4)}));
+  const Datatype pair =
+      resized({0, 16}, *structure(Bytes64{1, 1}, Bytes64{0, 8}, std::vector{kDouble, named(4, 4)}));
   const Datatype type = vector_of(4, 1, 1, pair);
   EXPECT_EQ(type.size(), 48);
   Bytes64 expected;

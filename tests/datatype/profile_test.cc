@@ -102,8 +102,7 @@ TEST(ReadProfile, NamesEveryLineThatIsWrong) {
 }
 
 TEST(ReadProfile, ATableWithAHoleIsRefused) {
-  const ReadProfile read =
-      read_profile(std::string(kFile) + "pack,64,2,1e-6\npack,256,1,2e-6\n");
+  const ReadProfile read = read_profile(std::string(kFile) + "pack,64,2,1e-6\npack,256,1,2e-6\n");
   EXPECT_THAT(read.mistakes, ElementsAre(HasSubstr("table pack: expected every block")));
 }
 

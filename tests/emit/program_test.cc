@@ -74,9 +74,8 @@ TEST(Program, ShardsAreAMembersPart) {
 // A stage sends to the next; the kernel behind the receive waits for it. Lists differ by stage.
 TEST(Program, AMessageIsSentByOneAndWaitedForByTheOther) {
   const Emitted made = emitted(workload_of(
-      kStages,
-      {{compute_node("a", 1_ms), send("out", plan::Channel::forward, Bytes(800), {0})},
-       {receive("in", plan::Channel::forward), compute_node("b", 1_ms, {0})}}));
+      kStages, {{compute_node("a", 1_ms), send("out", plan::Channel::forward, Bytes(800), {0})},
+                {receive("in", plan::Channel::forward), compute_node("b", 1_ms, {0})}}));
   ASSERT_EQ(made.program.lists.size(), 2U);
   EXPECT_THAT(names_of_calls(made.program.lists[0]), ElementsAre("a", "out"));
   EXPECT_THAT(names_of_calls(made.program.lists[1]), ElementsAre("in", "b"));
@@ -119,8 +118,8 @@ TEST(Write, AFolderHasWhatItNeeds) {
   for (const File& file : files) {
     names.push_back(file.name);
   }
-  EXPECT_THAT(names, ElementsAre("plan.cc", "plan.h", "main.cc", "trace.h", "trace.cc", "order.txt",
-                                 "CMakeLists.txt", "job.sh", "README.md"));
+  EXPECT_THAT(names, ElementsAre("plan.cc", "plan.h", "main.cc", "trace.h", "trace.cc", "work.h",
+                                 "order.txt", "CMakeLists.txt", "job.sh", "README.md"));
   EXPECT_THAT(files[0].text, HasSubstr("\"a _b_\""));
   EXPECT_THAT(files[2].text, HasSubstr("#include \"plan.h\""));
 }

@@ -27,8 +27,8 @@ void hold_import(const Result<Imported>& imported) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   const orrery::interop::ImportOptions options{.devices = 64};
-  if (const auto words = orrery::interop::shell_words(text, "input")) {
-    hold_import(orrery::interop::import_megatron(*words, options));
+  if (const auto line = orrery::interop::launch_words(text, "input")) {
+    hold_import(orrery::interop::import_megatron(*line, options));
   }
   hold_import(orrery::interop::import_torchtitan(text, "input", options));
   return orrery::fuzz::with_node(bytes, size, orrery::ConfigSyntax::json,

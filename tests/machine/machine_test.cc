@@ -52,25 +52,6 @@ TEST(Machine, TheTableNumbersEachOriginOnce) {
   EXPECT_THAT(text, HasSubstr("  device.peak.bf16                            1 TFLOP/s\n"));
 }
 
-TEST(Machine, ATrackerIsReadAndWrittenAndItsMistakesAreNamed) {
-  const auto with_tracker = [](const std::string& tracker) {
-    return "name: m\ndevice: {name: d, units: 1, peak: {bf16: 1 TFLOP/s}, memory: [{name: h, "
-           "capacity: 1 GB, bandwidth: 1 GB/s}]" +
-           tracker + "}\n";
-  };
-  EXPECT_FALSE(parse_text(with_tracker("")).device.tracker.has_value());
-  const Machine empty = parse_text(with_tracker(", tracker: {}"));
-  EXPECT_EQ(empty.device.tracker, compute::Tracker());
-  const Machine stated = parse_text(with_tracker(", tracker: {contention: 0.35, rereads: 3}"));
-  EXPECT_EQ(stated.device.tracker->contention, 0.35);
-  EXPECT_EQ(parse_text(to_yaml(stated)), stated);
-  EXPECT_THAT(describe(stated), HasSubstr("device.tracker.rereads"));
-  EXPECT_THAT(mistakes_of(with_tracker(", tracker: {contention: -1, rereads: 0.5, entries: 256}")),
-              ::testing::AllOf(HasSubstr("contention"), HasSubstr("a factor from 0 to 10"),
-                               HasSubstr("rereads"), HasSubstr("a factor of 1 or more"),
-                               HasSubstr("entries")));
-}
-
 TEST(Machine, APieceOfAMeshIsALineThatIsWrittenAndReadBack) {
   const Machine line = with_devices(load_text("dojo-d1"), 3).value();
   EXPECT_EQ(line.network[0].kind, topology::DimensionKind::mesh);

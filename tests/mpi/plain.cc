@@ -89,9 +89,9 @@ void run(int rank) {
     packing(doubles, 3);
     packing(bytes, 1);
     message(rank, doubles, 8, doubles, 8);
-    message(rank, doubles, 3, doubles, 8);              // shorter than the receive allows
-    message(rank, ints, 1, doubles, 2);                 // 48 ints: part of an element
-    message(rank, MPI_DOUBLE, 128, doubles, 1);         // contiguous becomes strided
+    message(rank, doubles, 3, doubles, 8);       // shorter than the receive allows
+    message(rank, ints, 1, doubles, 2);          // 48 ints: part of an element
+    message(rank, MPI_DOUBLE, 128, doubles, 1);  // contiguous becomes strided
     message(rank, bytes, 1, MPI_BYTE, 1024 * (1 + round));
     message(rank, doubles, 0, doubles, 1);
     MPI_Type_free(&ints);

@@ -96,7 +96,8 @@ TEST(Tempi, MeasuredShapesPackAndUnpackAsTheLibraryDoes) {
   }
 }
 
-// Whatever has no nest of few blocks is the library's: a cyclic distribution, 5000 irregular blocks.
+// Whatever has no nest of few blocks is the library's: a cyclic distribution, 5000 irregular
+// blocks.
 TEST(Tempi, TypesWithoutANestAreLeftToTheLibrary) {
   const int size = 12;
   const int distribution = MPI_DISTRIBUTE_CYCLIC;

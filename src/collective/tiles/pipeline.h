@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A tile-triggered product and all-reduce, run on this machine's threads (T3 without its hardware).
+/// A tile-triggered product and all-reduce, run on this machine's threads (T3 without its
+/// hardware).
 ///
-/// Each of N ranks has A[m, k] and B[k, n] of its own and computes the summand A B. Rows are cut into
-/// N chunks of `tiles` tiles. Rank r makes chunks r-1, r-2, ... r (modulo N) in this order, so that
-/// the ring meets chunk c first at rank c+1 and last at rank c, its owner:
+/// Each of N ranks has A[m, k] and B[k, n] of its own and computes the summand A B. Rows are cut
+/// into N chunks of `tiles` tiles. Rank r makes chunks r-1, r-2, ... r (modulo N) in this order, so
+/// that the ring meets chunk c first at rank c+1 and last at rank c, its owner:
 ///
-///   counter of a tile  local store + update from the rank before; of the first chunk the store alone
-///   full               the sum (arrived + own) goes to the next rank; of the owner's chunk it stays
-///   link               a tile is there `bytes / bandwidth` after the link began to move it, or, with
+///   counter of a tile  local store + update from the rank before; of the first chunk the store
+///   full               (arrived + own) goes to the next rank; of the owner's chunk it stays
+///   link               a tile is there bytes / bandwidth after the link began to move it or, with
 ///                      no bandwidth, when the socket has moved it
 ///   all-gather         after every rank's reduce-scatter: it is not overlapped
 ///
-/// Unfused, all counters of a rank's own stores advance after every rank's product instead. Both ways
-/// add in the order c+1, c+2, ... c, so they are equal bit for bit, which is checked against sums that
-/// one thread adds up.
+/// Unfused, all counters of a rank's own stores advance after every rank's product instead. Both
+/// ways add in the order c+1, c+2, ... c, so they are equal bit for bit, which is checked against
+/// sums that one thread adds up.
 ///
 /// Ignores:  contention for memory, near-memory sums and priorities, which are simulated.
 /// Source:   Pati et al., "T3: Transparent Tracking & Triggering", ASPLOS'24 (arXiv 2401.16677).
@@ -71,8 +72,8 @@ struct Outcome {
   double recurrence_s = 0;  ///< reduced_s of overlapped as the recurrence has it
 };
 
-/// The recurrence of collective/tile_ring.h by tiles, in seconds: tile t of ring step k leaves when it
-/// is made, has arrived and the link is free, and takes hop / tiles.
+/// The recurrence of collective/tile_ring.h by tiles, in seconds: tile t of ring step k leaves when
+/// it is made, has arrived and the link is free, and takes hop / tiles.
 double recurrence(double product, double hop, std::int64_t ranks, std::int64_t tiles);
 
 /// Mistakes: values outside of their ranges, by field; sockets or threads that cannot be had.

@@ -15,7 +15,7 @@
 
 namespace orrery::tiles {
 
-/// What all ranks multiply, and the summands' tiles.
+/// Operands are the matrices that all ranks multiply.
 class Operands {
  public:
   explicit Operands(const Problem& problem);

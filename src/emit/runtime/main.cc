@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Runs the plan of plan.cc: products and streamed bytes of the size that the plan has, collectives
-/// and messages on its communicators. Every buffer is filled with numbers that follow from who sends
-/// it, and every element that arrives is compared with what must arrive.
+/// Runs the plan of plan.cc: products and streamed bytes of the plan's sizes, collectives and
+/// messages on its communicators. Every buffer holds numbers that follow from who sends it; every
+/// element that arrives is compared with what must arrive.
 ///
 ///   plan [--repeat N] [--order FILE] [--trace PREFIX] [--slow RANK FACTOR]
 ///
@@ -25,9 +25,7 @@
 
 #include "emit/runtime/plan.h"
 #include "emit/runtime/trace.h"
-#ifdef PLAN_CBLAS
-#include <cblas.h>
-#endif
+#include "emit/runtime/work.h"
 
 namespace {
 
@@ -90,7 +88,7 @@ class Rank {
       }
       if (calls[i].kind == Kind::compute) {
         for (int time = 0; time < factor; ++time) {
-          compute(calls[i]);
+          kernels_.run(calls[i].works);
         }
       } else {
         start(calls[i], exchanges_[i]);
@@ -101,7 +99,7 @@ class Rank {
     }
   }
 
-  long long wrong() const { return wrong_; }
+  long long wrong() const { return wrong_ + kernels_.wrong(); }
   long long exchanged() const { return exchanged_; }
   std::uint64_t checksum() const { return checksum_; }
 
@@ -238,62 +236,11 @@ class Rank {
     exchange = Exchange{};
   }
 
-  void compute(const Call& call) {
-    for (const plan::Work& work : call.works) {
-      if (work.batch > 0) {
-        multiply(work);
-      } else {
-        stream(work.bytes);
-      }
-    }
-  }
-
-  void multiply(const plan::Work& work) {
-    const auto m = static_cast<std::size_t>(work.m);
-    const auto n = static_cast<std::size_t>(work.n);
-    const auto k = static_cast<std::size_t>(work.k);
-    a_.resize(std::max(a_.size(), m * k), 1.0F);
-    b_.resize(std::max(b_.size(), k * n), 0.5F);
-    c_.resize(std::max(c_.size(), m * n));
-    for (std::int64_t time = 0; time < work.batch; ++time) {
-#ifdef PLAN_CBLAS
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(m),
-                  static_cast<int>(n), static_cast<int>(k), 1.0F, a_.data(), static_cast<int>(k),
-                  b_.data(), static_cast<int>(n), 0.0F, c_.data(), static_cast<int>(n));
-#else
-      std::fill_n(c_.begin(), m * n, 0.0F);
-      for (std::size_t i = 0; i < m; ++i) {
-        for (std::size_t l = 0; l < k; ++l) {
-          for (std::size_t j = 0; j < n; ++j) {
-            c_[i * n + j] += a_[i * k + l] * b_[l * n + j];
-          }
-        }
-      }
-#endif
-      wrong_ += c_[0] == 0.5F * static_cast<float>(k) ? 0 : 1;  // exact: a sum of halves
-    }
-  }
-
-  void stream(std::int64_t bytes) {
-    const std::size_t most = 1U << 22U;
-    const auto floats = static_cast<std::size_t>(bytes) / (2 * sizeof(float));  // read and written
-    streamed_.resize(std::max(streamed_.size(), std::min(floats, most)));
-    for (std::size_t done = 0; done < floats; done += most) {
-      const std::size_t part = std::min(most, floats - done);
-      for (std::size_t i = 0; i < part; ++i) {
-        streamed_[i] += 1.0F;
-      }
-    }
-  }
-
   int number_;
   std::vector<Communicator> groups_;
   std::vector<Exchange> exchanges_;
   std::map<std::tuple<int, int, int>, std::uint64_t> messages_;
-  std::vector<float> a_;
-  std::vector<float> b_;
-  std::vector<float> c_;
-  std::vector<float> streamed_;
+  plan::Kernels kernels_;
   long long wrong_ = 0;
   long long exchanged_ = 0;
   std::uint64_t checksum_ = 0;

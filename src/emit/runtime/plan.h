@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What every rank of the plan does: the tables of plan.cc, which main.cc runs.
+/// The tables of plan.cc, which main.cc runs: every rank's calls.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ enum class Kind : std::uint8_t {
 struct Call {
   Kind kind;
   const char* name;
-  int group;               ///< of a collective: number in `groups`
+  int group;  ///< of a collective: number in `groups`
   std::int64_t elements;
-  std::int64_t peer;       ///< of a message: the other rank minus the own one
+  std::int64_t peer;  ///< of a message: the other rank minus the own one
   int tag;
   std::span<const int> waits;
   std::span<const Work> works;

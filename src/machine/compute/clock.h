@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The power of kernels against a device's cap gives one clock for a step, its power and energy.
 ///
-/// With x the clock over full clock, c = min(sustained_clock, x / table_clock) the rate that is left
-/// of the kernel tables' and sums over the kernels of a step:
+/// With x the clock over full clock, c = min(sustained_clock, x / table_clock) the rate that is
+/// left of the kernel tables' and sums over the kernels of a step:
 ///
 ///   C        seconds that get longer as the clock falls, at the tables' rate
 ///   busy     seconds with a kernel running, launches left out

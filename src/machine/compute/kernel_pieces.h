@@ -33,7 +33,8 @@ struct TileTraffic {
   double writes_unfused() const { return static_cast<double>(2 * ranks) * chunk; }
   double writes_tracked() const { return static_cast<double>(2 * ranks - 2) * chunk; }
 };
-/// Of the product (gemm or grouped_gemm) `op`, whole or a piece, over `ranks` of 2 or more.
+/// Returns the traffic of the product (gemm or grouped_gemm) `op`, whole or a piece. Requires ranks
+/// of 2 or more.
 TileTraffic tile_traffic(const graph::Operator& op, std::int64_t ranks, const Device& device);
 
 /// Returns 1 + kappa moved / (product + moved) of tile_traffic for tracking `shared`, else 1. A

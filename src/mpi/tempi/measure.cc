@@ -53,7 +53,7 @@ struct Packing {
   double ours = 0;
 };
 
-/// Both in turn, so that what else the host does meets both.
+/// Returns the least of each, measured in turn so that what else the host does meets both.
 template <class Library, class Ours>
 Packing in_turn(int rounds, Library&& library, Ours&& ours) {
   const int library_calls = calls_of_batch(library);
@@ -151,9 +151,7 @@ double plain_one_way(std::int64_t bytes, int rounds) {
   const int peer = 1 - rank_of_this();
   return one_way(
       rounds,
-      [&] {
-        MPI_Send(buffer.data(), static_cast<int>(bytes), MPI_BYTE, peer, 0, MPI_COMM_WORLD);
-      },
+      [&] { MPI_Send(buffer.data(), static_cast<int>(bytes), MPI_BYTE, peer, 0, MPI_COMM_WORLD); },
       [&] {
         MPI_Recv(buffer.data(), static_cast<int>(bytes), MPI_BYTE, peer, 0, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
@@ -180,7 +178,8 @@ bool measure_send(int rounds, const char* file) {
     std::printf("type,bytes,block,library_us,packed_us,pipelined_us,chosen,chosen_us,regret\n");
   }
   for (Shape& shape : measured_shapes()) {
-    Transfer transfer(shape.type, shape.count, datatype::Packer(*from_mpi(shape.type), shape.count));
+    Transfer transfer(shape.type, shape.count,
+                      datatype::Packer(*from_mpi(shape.type), shape.count));
     Buffer buffer = filled(shape, 3);
     std::array<double, 3> seconds{};
     for (std::size_t i = 0; i < kMethods.size(); ++i) {

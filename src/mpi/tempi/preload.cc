@@ -6,8 +6,8 @@
 ///
 /// Every function is that of MPI with the same bytes in the same order; what has no packer goes to
 /// the next library that defines it. A message is packed and sent as MPI_PACKED only where the
-/// profile named by TEMPI_PROFILE predicts that it is faster, without one never: the receiver may be
-/// any, since packed and typed bytes are equal between equal machines. TEMPI_REPORT=1 prints at
+/// profile named by TEMPI_PROFILE predicts that it is faster, without one never: the receiver may
+/// be any, since packed and typed bytes are equal between equal machines. TEMPI_REPORT=1 prints at
 /// MPI_Finalize how many calls were taken over. Nonblocking and collective calls pass through.
 #include <dlfcn.h>
 #include <mpi.h>
@@ -96,7 +96,8 @@ const datatype::Profile& profile() {
       return datatype::Profile{};
     }
     std::ifstream stream(file);
-    const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    const std::string text{std::istreambuf_iterator<char>(stream),
+                           std::istreambuf_iterator<char>()};
     datatype::ReadProfile read = datatype::read_profile(text);
     for (const std::string& mistake : read.mistakes) {
       std::fprintf(stderr, "tempi: %s:%s; sends are the library's\n", file, mistake.c_str());
@@ -127,8 +128,8 @@ std::byte* scratch(std::int64_t bytes) {
   return buffer.get();
 }
 
-/// Unpacks a message that may be shorter than the receive allows: whole elements, then the beginning
-/// of one more, under which what the element holds already stays.
+/// Unpacks a message that may be shorter than the receive allows: whole elements, then the
+/// beginning of one more, of which the rest stays as it is.
 void unpack_received(const std::byte* packed, std::int64_t bytes, MPI_Datatype type, int count,
                      const datatype::Packer& packer, std::byte* typed) {
   if (bytes == packer.bytes()) {
@@ -178,8 +179,7 @@ int MPI_Unpack(const void* inbuf, int insize, int* position, void* outbuf, int o
   if (!packer || outbuf == MPI_BOTTOM || insize - *position < packer->bytes()) {
     return library(inbuf, insize, position, outbuf, outcount, datatype, comm);
   }
-  packer->unpack(static_cast<const std::byte*>(inbuf) + *position,
-                 static_cast<std::byte*>(outbuf));
+  packer->unpack(static_cast<const std::byte*>(inbuf) + *position, static_cast<std::byte*>(outbuf));
   *position += static_cast<int>(packer->bytes());
   ++tempi::counts.unpack;
   return MPI_SUCCESS;

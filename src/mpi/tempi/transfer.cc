@@ -16,8 +16,7 @@ Transfer::Transfer(MPI_Datatype type, int count, datatype::Packer packer)
       packer_(std::move(packer)),
       packed_(static_cast<std::size_t>(packer_.bytes())) {
   const std::int64_t pieces = packer_.pieces();
-  const std::int64_t wanted =
-      (packer_.bytes() + datatype::kChunkBytes - 1) / datatype::kChunkBytes;
+  const std::int64_t wanted = (packer_.bytes() + datatype::kChunkBytes - 1) / datatype::kChunkBytes;
   const std::int64_t chunks = std::clamp<std::int64_t>(wanted, 1, pieces);
   std::int64_t offset = 0;
   for (std::int64_t i = 0; i < chunks; ++i) {
@@ -62,9 +61,8 @@ void Transfer::receive(datatype::Method method, void* buffer, int peer) {
       return;
     case datatype::Method::pipelined:
       for (std::size_t i = 0; i < chunks_.size(); ++i) {
-        MPI_Irecv(packed_.data() + chunks_[i].offset,
-                  static_cast<int>(chunks_[i].packer.bytes()), MPI_BYTE, peer, kTag,
-                  MPI_COMM_WORLD, &requests_[i]);
+        MPI_Irecv(packed_.data() + chunks_[i].offset, static_cast<int>(chunks_[i].packer.bytes()),
+                  MPI_BYTE, peer, kTag, MPI_COMM_WORLD, &requests_[i]);
       }
       for (std::size_t i = 0; i < chunks_.size(); ++i) {
         MPI_Wait(&requests_[i], MPI_STATUS_IGNORE);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// How many steps a round has where that is open. More of them are never slower, and what they
 /// cost in loss no time tells: of co2 the fewest whose compute hides the all-reduce of a round, for
-/// the plan that is best with so many. A plan that is best with one step a round says how many it
-/// needs; the search is done again with as many, until its answer needs no more.
+/// the plan that is best with so many. The plan that is best where averages hardly count says how
+/// many it needs; the search is done again with as many, until its answer needs that number.
+#include <algorithm>
 #include <utility>
 
 #include "estimate/estimate.h"
@@ -12,6 +13,7 @@ namespace orrery::full {
 namespace {
 
 constexpr int kMostSearches = 6;
+constexpr std::int64_t kFirst = 64;  // local steps of the first search
 
 }  // namespace
 
@@ -31,15 +33,17 @@ Result<Answer> search_rounds(const Task& task, const Options& options, Knowledge
   }
   Task own = task;
   own.fixed.places["local_steps"] = "the fewest that hide the all-reduce";
-  own.fixed.plan.local_steps = 1;
+  own.fixed.plan.local_steps = kFirst;
   estimate::Estimator estimator(task.model, task.machine);
   Result<Answer> answer = search(own, options, known);
+  std::int64_t least = 1;  // fewer did not hide it for the plan that was best with them
   for (int i = 1; i < kMostSearches && answer && !answer->top.empty() && !answer->stopped; ++i) {
     const auto needed = estimator.hiding_local_steps(answer->top.front().plan);
-    if (!needed || *needed <= own.fixed.plan.local_steps) {
+    if (!needed || std::max(*needed, least) == own.fixed.plan.local_steps) {
       break;
     }
-    own.fixed.plan.local_steps = *needed;
+    least = *needed > own.fixed.plan.local_steps ? *needed : least;
+    own.fixed.plan.local_steps = std::max(*needed, least);
     answer = search(own, options, known);
   }
   return answer;

@@ -13,7 +13,6 @@
 #include "workload/plan/machine_check.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/recompute.h"
-#include "workload/plan/rounds.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::full {
@@ -147,22 +146,6 @@ Result<void> Space::fill() {
   return {};
 }
 
-Error Space::tracked_without_tracker() const {
-  Error mistakes;
-  const auto only = task_.only.find("overlap_tensor");
-  if (only == task_.only.end() || task_.machine.device.tracker) {
-    return mistakes;
-  }
-  for (const std::string& value : only->second) {
-    if (value.starts_with("tracked")) {
-      mistakes.add({"--only", "overlap_tensor", value,
-                    "none or cu_split: the device of " + task_.machine.name +
-                        " states no tracker (device.tracker), which is hypothetical hardware"});
-    }
-  }
-  return mistakes;
-}
-
 /// Operators of layers that run again: modules that select the same are one.
 std::set<std::string> Space::selected_by(const plan::Plan& plan) const {
   std::set<std::string> names;
@@ -171,9 +154,9 @@ std::set<std::string> Space::selected_by(const plan::Plan& plan) const {
   }
   plan::Plan whole = plan;
   whole.tp = whole.cp = whole.ep = whole.etp = whole.microbatch = 1;
-  const auto blocks = plan::block_operators(task_.model, whole);
+  const auto blocks = plan::block_graphs(task_.model, whole);
   for (plan::BlockKind kind = plan::kFirstLayerBlock; kind < blocks.size(); ++kind) {
-    for (const zoo::ModelOperator& op : blocks[kind]) {
+    for (const zoo::ModelOperator& op : blocks[kind].operators) {
       if (plan::recompute_selects(plan, op)) {
         names.insert(std::to_string(kind) + op.name);
       }
@@ -219,24 +202,6 @@ void Space::fill_recompute() {
 
 bool Space::is_open(std::string_view field) const {
   return !task_.fixed.places.contains(field) && !task_.only.contains(field);
-}
-
-std::vector<std::int64_t> Space::zeros(const plan::Plan& shape) const {
-  std::vector<std::int64_t> usual{0};
-  plan::Plan sharded = shape;
-  sharded.zero = 3;
-  if (plan::worker_ranks(sharded) > 1) {
-    usual = {0, 1, 2, 3};
-  }
-  return values("zero", &plan::Plan::zero, usual);
-}
-
-std::vector<plan::Offload> Space::optimizer_places() const {
-  std::vector<plan::Offload> usual{plan::Offload::none};
-  if (task_.machine.device.memory.size() > 1) {
-    usual.push_back(plan::Offload::cpu);
-  }
-  return values("offload_optimizer", &plan::Plan::offload_optimizer, usual);
 }
 
 void Space::fill_shares() {

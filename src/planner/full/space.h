@@ -27,9 +27,9 @@
 ///                  (search_rounds.cc)
 ///
 /// Not tried unless `only` names them: what changes results (types, quantization, capacity), what a
-/// kernel library may lack (tp_chunks, fused_*, overlap_tensor cu_split), gpipe (1F1B runs the same kernels and keeps no
-/// more). Always on where the plan allows it and nothing is fixed: overlap_p2p,
-/// overlap_grad_reduce, overlap_param_gather, sequence_parallel.
+/// kernel library may lack (tp_chunks, fused_*, overlap_tensor cu_split), gpipe (1F1B runs the same
+/// kernels and keeps no more). Always on where the plan allows it and nothing is fixed:
+/// overlap_p2p, overlap_grad_reduce, overlap_param_gather, sequence_parallel.
 #pragma once
 
 #include <cstdint>
@@ -127,7 +127,7 @@ class Space {
 
   explicit Space(const Task& task);
   Result<void> fill();
-  /// Returns the values of `only` for overlap_tensor that need hardware which no machine file states.
+  /// Returns the values of overlap_tensor in `only` that need hardware the machine does not state.
   Error tracked_without_tracker() const;
   Error out_of_range(const plan::Plan& plan) const;
   Error mistakes_of(const std::string& field, const std::vector<std::string>& values) const;

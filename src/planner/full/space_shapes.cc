@@ -5,6 +5,7 @@
 #include "planner/full/space.h"
 #include "workload/plan/machine_check.h"
 #include "workload/plan/model_parts.h"
+#include "workload/plan/rounds.h"
 #include "workload/plan/schedule_row.h"
 #include "workload/plan/shard.h"
 
@@ -263,6 +264,22 @@ std::vector<plan::TensorOverlap> Space::tensor_overlaps(const plan::Plan& group)
   return values("overlap_tensor", &plan::Plan::overlap_tensor, usual);
 }
 
+Error Space::tracked_without_tracker() const {
+  Error mistakes;
+  const auto only = task_.only.find("overlap_tensor");
+  if (only == task_.only.end() || task_.machine.device.tracker) {
+    return mistakes;
+  }
+  for (const std::string& value : only->second) {
+    if (value.starts_with("tracked")) {
+      mistakes.add({"--only", "overlap_tensor", value,
+                    "none or cu_split: the device of " + task_.machine.name +
+                        " states no tracker (device.tracker), which is hypothetical hardware"});
+    }
+  }
+  return mistakes;
+}
+
 bool Space::orders_alike(const plan::Plan& plan) const {
   const auto& network = task_.machine.network;
   const bool flat = network.size() == 2 && network.back().kind == topology::DimensionKind::switched;
@@ -313,6 +330,24 @@ void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) c
                   values("overlap_ep", &plan::Plan::overlap_ep, besides));
   all = with_each(all, &plan::Plan::overlap_tensor, tensor_overlaps(plan));
   shapes.insert(shapes.end(), all.begin(), all.end());
+}
+
+std::vector<std::int64_t> Space::zeros(const plan::Plan& shape) const {
+  std::vector<std::int64_t> usual{0};
+  plan::Plan sharded = shape;
+  sharded.zero = 3;
+  if (plan::worker_ranks(sharded) > 1) {
+    usual = {0, 1, 2, 3};
+  }
+  return values("zero", &plan::Plan::zero, usual);
+}
+
+std::vector<plan::Offload> Space::optimizer_places() const {
+  std::vector<plan::Offload> usual{plan::Offload::none};
+  if (task_.machine.device.memory.size() > 1) {
+    usual.push_back(plan::Offload::cpu);
+  }
+  return values("offload_optimizer", &plan::Plan::offload_optimizer, usual);
 }
 
 }  // namespace orrery::full

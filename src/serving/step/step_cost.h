@@ -140,13 +140,13 @@ struct StepOptions {
   std::int64_t graph_context = 0;  ///< keys that graphs of decodes are made for; 0: the longest's
   bool whole_windows = false;      ///< layers with windows keep all keys and values
   bool fuse = false;               ///< sums become shards where that is faster (above)
-  /// What a sum does while the product before it runs, where that is faster (overlapped_sum.cc).
+  /// A sum follows the tiles of its product like this where that is faster (overlapped_sum.cc).
   plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
-  Time launch = 5_us;              ///< host time per kernel outside a graph
-  std::int64_t adapter_rank = 0;   ///< of low-rank adapters of every matrix; 0: none
-  double imbalance = 1;            ///< rows of the busiest expert rank over the mean; or
-  double spread = 0;               ///< of experts' loads (plan::expert_load)
-  std::string kernels{};           ///< files of measured kernels; empty: none
+  Time launch = 5_us;             ///< host time per kernel outside a graph
+  std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
+  double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or
+  double spread = 0;              ///< of experts' loads (plan::expert_load)
+  std::string kernels{};          ///< files of measured kernels; empty: none
   Gateway gateway = Gateway::none;
   std::int64_t window = 0;  ///< blocks of weights in memory; 0: all stay there
   std::int64_t retain = 0;  ///< with a window: the MLP of every so many-th layer stays; 0: none

@@ -5,6 +5,7 @@
 
 #include "base/names.h"
 #include "base/reader.h"
+#include "shell/shell.h"
 
 namespace orrery::interop {
 namespace {
@@ -12,6 +13,13 @@ namespace {
 /// "-1" and "-0.5" are values, not flags.
 bool is_flag(const std::string& word) {
   return word.size() > 2 && word.starts_with("--");
+}
+
+/// A value that a script quotes twice keeps its inner quotes: '([0]*3+[1]*58)'.
+std::string unquoted(const std::string& word) {
+  const bool quoted = word.size() > 1 && (word.front() == '\'' || word.front() == '"') &&
+                      word.back() == word.front();
+  return quoted ? word.substr(1, word.size() - 2) : word;
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -24,22 +32,30 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Arguments::Arguments(const std::vector<std::string>& words) {
+Arguments::Arguments(const std::vector<std::string>& words,
+                     const std::vector<std::string>& places) {
   std::vector<std::string>* values = nullptr;
-  for (const std::string& word : words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
     if (is_flag(word)) {
       const std::size_t equals = word.find('=');
       std::string name = word.substr(0, equals);
       std::replace(name.begin(), name.end(), '_', '-');
       values = &given_[name];
       values->clear();
+      places_[name] = i < places.size() ? places[i] : "";
       if (equals != std::string::npos) {
         values->push_back(word.substr(equals + 1));
       }
     } else if (values != nullptr) {
-      values->push_back(word);
-    } else {
-      error_.add({{}, {}, word, "a flag such as --tensor-model-parallel-size 8"});
+      if (values->empty() || !shell::unresolved(word)) {
+        values->push_back(unquoted(word));
+      }
+    } else if (!shell::unresolved(word)) {
+      error_.add({i < places.size() ? places[i] : "",
+                  {},
+                  word,
+                  "a flag such as --tensor-model-parallel-size 8"});
     }
   }
 }
@@ -56,10 +72,20 @@ bool Arguments::has(std::string_view name) {
 
 bool Arguments::flag(std::string_view name) {
   const auto* values = find(name);
-  if (values != nullptr && !values->empty()) {
+  if (values != nullptr && !values->empty() && !shell::unresolved(values->front())) {
     reject(name, "no value: it is a switch");
   }
   return values != nullptr;
+}
+
+void Arguments::rename(std::string_view name, std::string_view as) {
+  const auto at = given_.find(name);
+  if (at != given_.end() && !given_.contains(as)) {
+    given_.emplace(as, std::move(at->second));
+    places_.emplace(as, places_[std::string(name)]);
+    given_.erase(at);
+  }
+  known_.emplace(name);
 }
 
 std::optional<std::string> Arguments::word(std::string_view name) {
@@ -111,8 +137,17 @@ void Arguments::reject(std::string_view name, std::string expected) {
     return;  // one mistake per flag
   }
   const auto* values = find(name);
-  error_.add(
-      {std::string(name), {}, values == nullptr ? "" : joined(*values), std::move(expected)});
+  add_mistake(name, values == nullptr ? "" : joined(*values), std::move(expected));
+}
+
+void Arguments::add_mistake(std::string_view name, std::string found, std::string expected) {
+  const auto place = places_.find(name);
+  const bool known = place != places_.end() && !place->second.empty();
+  if (shell::unresolved(found)) {
+    expected += "; give what the script does not set, such as: FILE -- NAME=value";
+  }
+  error_.add({known ? place->second : std::string(name), known ? std::string(name) : "",
+              std::move(found), std::move(expected)});
 }
 
 Error Arguments::take_mistakes() {
@@ -125,7 +160,12 @@ Error Arguments::finish() {
   const std::vector<std::string> names(known_.begin(), known_.end());
   for (const auto& [name, values] : given_) {
     if (!known_.contains(name)) {
-      error_.add({name, {}, {}, "unknown flag" + did_you_mean(name, names)});
+      const std::string sentence = "unknown flag" + did_you_mean(name, names);
+      if (passes_unknown_ && !places_[name].starts_with("override")) {
+        note(name, sentence + ": left out");
+      } else {
+        add_mistake(name, {}, sentence);
+      }
     }
   }
   return take_mistakes();

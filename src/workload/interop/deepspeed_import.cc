@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <span>
 
@@ -31,6 +32,16 @@ std::optional<std::int64_t> whole(Reader& read, std::string_view name, std::int6
   return static_cast<std::int64_t>(*number);
 }
 
+/// The flag of `orrery import` that fills an "auto" of this key; empty: nothing needs it.
+std::string_view filling_flag(std::string_view key) {
+  for (const AutomaticKey& row : kDeepSpeedAutomatic) {
+    if (row.key == key) {
+      return row.flag;
+    }
+  }
+  return {};
+}
+
 /// Removes every field whose value is "auto": the training script sets it.
 void drop_automatic(ConfigNode& node, std::vector<Remark>& remarks) {
   const auto is_auto = [](const ConfigField& field) {
@@ -38,7 +49,10 @@ void drop_automatic(ConfigNode& node, std::vector<Remark>& remarks) {
   };
   for (const ConfigField& field : node.fields) {
     if (is_auto(field)) {
-      remarks.push_back({field.value.path, "\"auto\": taken from the plan's flags"});
+      const std::string_view flag = filling_flag(field.value.path);
+      remarks.push_back({field.value.path,
+                         flag.empty() ? std::string("\"auto\": without weight for time and memory")
+                                      : "\"auto\": taken from " + std::string(flag)});
     }
   }
   std::erase_if(node.fields, is_auto);
@@ -100,7 +114,11 @@ class DeepSpeedImport {
         narrow_master = read.optional("bf16_master_weights_and_grads", false);
         narrow_moments_ = read.optional("bf16_optimizer_states", false);
         read.ignore("immediate_grad_update");
-        read.ignore("check_grad_overflow");
+        for (const std::string_view other :
+             {"check_grad_overflow", "auto_cast", "loss_scale", "initial_scale_power",
+              "loss_scale_window", "hysteresis", "min_loss_scale"}) {
+          read.ignore(other);
+        }
       });
     }
     section("fp16", [&](Reader& read) {
@@ -146,8 +164,9 @@ class DeepSpeedImport {
     if (read.optional("cpu_offload", false)) {
       plan_.offload_optimizer = plan::Offload::cpu;
     }
-    read.require(!read.optional("cpu_offload_param", false), "cpu_offload_param",
-                 "false: parameters stay on the device");
+    if (read.optional("cpu_offload_param", false) || read.optional("cpu_offload_params", false)) {
+      note_parameters("zero_optimization.cpu_offload_param");
+    }
     if (const ConfigNode* node = read.child("offload_optimizer", false)) {
       Reader nested(*node);
       plan_.offload_optimizer = nested.optional("device", plan::Offload::none);
@@ -164,10 +183,17 @@ class DeepSpeedImport {
     }
     if (const ConfigNode* node = read.child("offload_param", false)) {
       const ConfigNode* device = node->find("device");
-      const bool none = device == nullptr || device->text == "none";
-      read.require(none, "offload_param",
-                   "device none: a plan keeps parameters on the devices (zero 3 shards them)");
+      if (device != nullptr && device->text != "none") {
+        note_parameters("zero_optimization.offload_param");
+      }
     }
+  }
+
+  void note_parameters(const std::string& key) {
+    imported_.remarks.push_back(
+        {key,
+         "parameters are counted on the devices, sharded by zero 3: a plan moves them to a "
+         "machine's remote memory only; the host's link and the memory saved are left out"});
   }
 
   void shards(Reader& read) {
@@ -222,8 +248,10 @@ class DeepSpeedImport {
   void activation_checkpointing() {
     section("activation_checkpointing", [&](Reader& read) {
       const bool partition = read.optional("partition_activations", false);
-      read.require(!partition || plan_.tp == 1, "partition_activations",
-                   "false: every tp rank keeps its inputs whole");
+      if (partition && plan_.tp > 1) {
+        imported_.remarks.push_back({"activation_checkpointing.partition_activations",
+                                     "every tp rank keeps its inputs whole"});
+      }
       if (read.optional("cpu_checkpointing", false)) {
         plan_.offload_activations = 1;
       }
@@ -247,8 +275,13 @@ class DeepSpeedImport {
   void optimizer() {
     section("optimizer", [&](Reader& read) {
       const std::string type = read.optional("type", std::string("AdamW"));
-      read.require(type == "Adam" || type == "AdamW" || type == "FusedAdam" || type == "CPUAdam",
-                   "type", "Adam or AdamW (two moments per parameter)");
+      std::string name = type;
+      std::ranges::transform(name, name.begin(),
+                             [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      if (name != "adam" && name != "adamw" && name != "fusedadam" && name != "cpuadam") {
+        imported_.remarks.push_back(
+            {"optimizer.type", type + ": counted as Adam, with two moments per parameter"});
+      }
       read.ignore("params");
       read.ignore("legacy_fusion");
     });

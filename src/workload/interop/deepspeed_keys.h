@@ -45,6 +45,20 @@ inline constexpr auto kDeepSpeedIgnored = std::to_array<std::string_view>({
     "zero_allow_untested_optimizer",
     "zero_force_ds_cpu_optimizer",
 });
+struct AutomaticKey {
+  std::string_view key;
+  std::string_view flag;
+};
+/// What fills a value that Hugging Face's Trainer sets ("auto").
+inline constexpr auto kDeepSpeedAutomatic = std::to_array<AutomaticKey>({
+    {"bf16.enabled", "--compute-type"},
+    {"fp16.enabled", "--compute-type"},
+    {"gradient_accumulation_steps", "--global-batch and --microbatch"},
+    {"train_batch_size", "--global-batch"},
+    {"train_micro_batch_size_per_gpu", "--microbatch"},
+    {"zero_optimization.overlap_comm", "DeepSpeed's default"},
+    {"zero_optimization.reduce_bucket_size", "DeepSpeed's default of 5e8 elements"},
+});
 /// Keys of zero_optimization that say when parameters are fetched and freed, which a plan does
 /// layer by layer.
 inline constexpr auto kDeepSpeedZeroIgnored = std::to_array<std::string_view>({

@@ -59,6 +59,7 @@ void forget_unused_axes(plan::Plan& plan) {
   if (plan.tp == 1) {
     plan.sequence_parallel = false;
     plan.tp_chunks = 1;
+    plan.overlap_tensor = plain.overlap_tensor;
     plan.overlap_tp = plain.overlap_tp;
     plan.tp_algorithm = plain.tp_algorithm;
   }

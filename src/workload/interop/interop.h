@@ -13,8 +13,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/config_node.h"
@@ -38,6 +40,20 @@ struct ImportOptions {
   plan::Plan rest{};                  ///< fields that the format does not have are taken from here
 };
 
+/// LaunchWords is a launch line: the launcher's words, the program's, and what the script that
+/// starts it says besides.
+struct LaunchWords {
+  std::vector<std::string> words;
+  std::vector<std::string> places;  ///< "run.sh:12" of each word; empty = unknown
+  std::vector<Remark> remarks;
+  bool dumped = false;  ///< by a program, with all that it has: unknown flags are remarks
+  std::map<std::string, std::string> documents;  ///< files that the script writes: ds_config.json
+
+  LaunchWords() = default;
+  LaunchWords(std::vector<std::string> line)
+      : words(std::move(line)) {}  // NOLINT: words are a line
+};
+
 struct Imported {
   plan::Plan plan{};
   std::vector<Remark> remarks{};
@@ -45,25 +61,31 @@ struct Imported {
   Result<std::string> model_config = fail("the format does not describe the model");
 };
 
-/// `words`: arguments of pretrain_gpt.py, or a whole launch line (`torchrun --nnodes 2 ...
-/// pretrain_gpt.py ARGS`), which also states the number of devices.
-/// Source: Megatron-LM, megatron/training/arguments.py (core 0.14).
-Result<Imported> import_megatron(const std::vector<std::string>& words,
-                                 const ImportOptions& options);
+/// `line`: arguments of pretrain_gpt.py, or a whole launch line (`torchrun --nnodes 2 ...
+/// pretrain_gpt.py ARGS`), which also states the number of devices. Flags of Megatron-DeepSpeed are
+/// read as well, with the stage of a --deepspeed_config that the script writes.
+/// Source: Megatron-LM, megatron/training/arguments.py (core 0.14), and of earlier releases;
+/// Megatron-DeepSpeed, megatron/arguments.py.
+Result<Imported> import_megatron(const LaunchWords& line, const ImportOptions& options);
 /// `node`: a ds_config.json. tp is `tensor_parallel.autotp_size`; pp, cp, ep, recompute and the
 /// sequence are the training script's business and taken from options.rest.
 /// Source: DeepSpeed, docs/_pages/config-json.md and deepspeed/runtime/zero/config.py (0.18).
 Result<Imported> import_deepspeed(const ConfigNode& node, const ImportOptions& options);
+/// A ds_config.json as DeepSpeed itself reads it (hjson): without #, // and /* */ comments and commas
+/// before a closing bracket, which become blanks.
+std::string strict_json(std::string text);
 /// `text`: a job configuration in TOML; `file` names it in messages. With pipeline stages
 /// torchtitan's default split needs options.model.
 /// Source: torchtitan, torchtitan/config/job_config.py (0.2).
 Result<Imported> import_torchtitan(std::string_view text, const std::string& file,
                                    const ImportOptions& options);
 
-/// Words of a shell command over several lines: quotes, backslashes and comments as POSIX sh has
-/// them, without expansion. Mistakes: open quotes; variables and substitutions, which only a shell
-/// can expand.
-Result<std::vector<std::string>> shell_words(std::string_view text, const std::string& file);
+/// The command of a script that starts a training program: the first named *.py with flags of a
+/// model. A text that begins with flags is one line of them. `given`: NAME=value and arguments of the
+/// script; from the first that begins with `--` on flags that are added to the line. Mistakes: those
+/// of shell::read_script.
+Result<LaunchWords> launch_words(std::string_view text, const std::string& file,
+                                 const std::vector<std::string>& given = {});
 
 struct ExportOptions {
   const zoo::Model* model = nullptr;  ///< also writes its arguments, where the format has them

@@ -7,15 +7,17 @@
 #include <string_view>
 
 #include "base/reader.h"
+#include "shell/shell.h"
 
 namespace orrery::interop {
 namespace {
 
-using Words = std::vector<std::string>;
+using LaunchTokens = std::vector<std::string>;
 
 class Launcher {
  public:
-  explicit Launcher(Words words) : words_(std::move(words)) {}
+  /// `known`: the user states the devices; counts that nothing sets are then left out.
+  Launcher(LaunchTokens words, bool known) : words_(std::move(words)), known_(known) {}
 
   std::int64_t devices() {
     if (const auto per_node = count({"--nproc-per-node", "--num-gpus"})) {
@@ -45,37 +47,52 @@ class Launcher {
       if (number && *number >= 1 && *number <= kMost) {
         return *number;
       }
-      error_.add({name, {}, text, "a number of at least 1 (or leave it out and give --devices)"});
+      if (known_ && shell::unresolved(text)) {
+        return 0;
+      }
+      error_.add(
+          {name,
+           {},
+           text,
+           "a number of at least 1 (or leave it out and give --devices)" +
+               std::string(shell::unresolved(text) ? "; or set it: FILE -- NAME=value" : "")});
       return 0;
     }
     return std::nullopt;
   }
 
-  Words words_;
+  LaunchTokens words_;
+  bool known_;
   Error error_;
 };
 
 }  // namespace
 
-Result<LaunchLine> split_launch_line(const Words& words) {
+Result<LaunchLine> split_launch_line(const LaunchWords& line, std::int64_t devices) {
+  const LaunchTokens& words = line.words;
   const auto script = std::find_if(words.begin(), words.end(),
                                    [](const std::string& word) { return word.ends_with(".py"); });
   if (script == words.end()) {
     if (words.empty() || words.front().starts_with("--")) {
-      return LaunchLine{.devices = 0, .arguments = words};
+      return LaunchLine{.devices = 0, .arguments = words, .places = line.places};
     }
-    return fail(Error(Mistake{{},
+    return fail(Error(Mistake{line.places.empty() ? "" : line.places.front(),
                               {},
                               words.front(),
                               "flags, or a launch line with a script: torchrun ... pretrain_gpt.py "
                               "--tensor-model-parallel-size 8 ..."}));
   }
-  Launcher launcher(Words(words.begin(), script));
-  LaunchLine line{.devices = launcher.devices(), .arguments = Words(script + 1, words.end())};
+  Launcher launcher(LaunchTokens(words.begin(), script), devices != 0);
+  LaunchLine split{.devices = launcher.devices(),
+                   .arguments = LaunchTokens(script + 1, words.end()),
+                   .places = {}};
+  if (!line.places.empty()) {
+    split.places.assign(line.places.begin() + (script - words.begin()) + 1, line.places.end());
+  }
   if (!launcher.mistakes().empty()) {
     return fail(std::move(launcher.mistakes()));
   }
-  return line;
+  return split;
 }
 
 }  // namespace orrery::interop

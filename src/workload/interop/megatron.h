@@ -10,6 +10,11 @@
 
 namespace orrery::interop {
 
+/// Flags of Megatron-DeepSpeed, once the degrees are known: the ZeRO stage, which a
+/// --deepspeed_config among `documents` may state, recompute, Ulysses, types of gradients.
+void read_megatron_deepspeed(Arguments& arguments,
+                             const std::map<std::string, std::string>& documents, plan::Plan& plan);
+
 /// schedule, chunks and stage_layers, from the degrees in `plan`, --num-layers and the flags of
 /// virtual, uneven and laid-out pipelines.
 void read_megatron_pipeline(Arguments& arguments, plan::Plan& plan);
@@ -20,7 +25,7 @@ void read_megatron_memory(Arguments& arguments, plan::Plan& plan);
 /// zero, shards, buckets, types of gradients and optimizer states, quantization.
 void read_megatron_data_parallel(Arguments& arguments, plan::Plan& plan);
 
-/// Layers of every part of "Et*3|(tt|)*2L", in model order. Mistakes: other letters, a missing
+/// Layers of every part of "Et*3|(tt|)*2mL", in model order; m counts as no layer. Mistakes: other letters, a missing
 /// embedding or loss, more than 2^16 letters.
 Result<std::vector<std::int64_t>> parse_pipeline_layout(const std::string& layout);
 

@@ -11,8 +11,17 @@ namespace {
 
 class MegatronImport {
  public:
-  MegatronImport(const std::vector<std::string>& words, const ImportOptions& options)
-      : arguments_(words), plan_(options.rest) {}
+  MegatronImport(const LaunchLine& line, const LaunchWords& words, const ImportOptions& options)
+      : arguments_(line.arguments, line.places), words_(words), plan_(options.rest) {
+    imported_.remarks = words.remarks;
+    if (words.dumped) {
+      arguments_.pass_unknown();
+    }
+    ulysses_ = arguments_.has("--ds-sequence-parallel-size");
+    for (const RenamedFlag& flag : megatron_renamed()) {
+      arguments_.rename(flag.name, flag.as);
+    }
+  }
 
   Result<Imported> run(std::int64_t devices) {
     degrees(devices);
@@ -21,6 +30,7 @@ class MegatronImport {
     read_megatron_memory(arguments_, plan_);
     read_megatron_data_parallel(arguments_, plan_);
     context();
+    read_megatron_deepspeed(arguments_, words_.documents, plan_);
     experts();
     kernels();
     overlaps();
@@ -30,6 +40,7 @@ class MegatronImport {
     imported_.model_config = read_megatron_model(arguments_, plan_.sequence);
     arguments_.take_mistakes();  // they are in model_config
     mistakes.add(arguments_.finish());
+    std::ranges::move(arguments_.take_notes(), std::back_inserter(imported_.remarks));
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -89,7 +100,8 @@ class MegatronImport {
         value_of<plan::ContextExchange>(kind == "allgather" ? std::string("all_gather") : kind);
     arguments_.require(alike, "--cp-comm-type", "the same for all layers");
     arguments_.require(exchange.has_value(), "--cp-comm-type", "p2p, a2a, allgather or a2a+p2p");
-    plan_.cp_exchange = exchange.value_or(plan::ContextExchange::p2p);
+    plan_.cp_exchange =
+        ulysses_ ? plan::ContextExchange::a2a : exchange.value_or(plan::ContextExchange::p2p);
     const std::vector<std::string> levels =
         arguments_.words("--hierarchical-context-parallel-sizes");
     if (plan_.cp_exchange == plan::ContextExchange::a2a_p2p) {
@@ -115,6 +127,7 @@ class MegatronImport {
   }
 
   void experts() {
+    expert_ranks();
     const bool routed = arguments_.number("--num-experts").value_or(0) > 0;
     const auto kind = arguments_.word("--moe-token-dispatcher-type");
     arguments_.flag("--moe-enable-deepep");  // what flex is used with
@@ -141,6 +154,17 @@ class MegatronImport {
       plan_.moe_imbalance = 1;
       plan_.moe_spread = 0;
     }
+  }
+
+  /// Megatron core: the ranks of a pipeline stage are tp x cp x dp, those of an expert etp x ep.
+  void expert_ranks() {
+    const std::int64_t ranks = plan_.tp * plan_.cp * plan_.dp;
+    const std::int64_t inner = plan_.etp > 0 ? plan_.etp : plan_.tp;
+    arguments_.require(
+        plan_.ep == 1 || (inner <= ranks && ranks % (std::min(inner, ranks) * plan_.ep) == 0),
+        "--expert-model-parallel-size",
+        "a divisor of tp x cp x dp / etp = " +
+            std::to_string(ranks / std::max<std::int64_t>(inner, 1)));
   }
 
   /// Whichever modules are named: layers are captured but for routed experts.
@@ -178,7 +202,10 @@ class MegatronImport {
     plan_.host_sync = arguments_.number("--timing-log-level").value_or(0) >= 2;
     fusions();
     const std::string optimizer = arguments_.word("--optimizer").value_or("adam");
-    arguments_.require(optimizer == "adam", "--optimizer", "adam (two moments per parameter)");
+    if (optimizer != "adam") {
+      arguments_.note("--optimizer",
+                      optimizer + ": counted as adam, with two moments per parameter");
+    }
   }
 
   /// A plan fuses every element-wise chain or none; chains that the model does not have do not
@@ -229,8 +256,10 @@ class MegatronImport {
   }
 
   void other_flags() {
-    for (const std::string_view name : megatron_ignored()) {
-      arguments_.has(name);
+    for (const auto names : {megatron_ignored(), megatron_others_ignored()}) {
+      for (const std::string_view name : names) {
+        arguments_.has(name);
+      }
     }
     for (const Flag& flag : megatron_noted()) {
       if (arguments_.has(flag.name)) {
@@ -245,34 +274,27 @@ class MegatronImport {
   }
 
   Arguments arguments_;
+  const LaunchWords& words_;
   plan::Plan plan_;
   Imported imported_;
+  bool ulysses_ = false;  ///< Megatron-DeepSpeed's sequence parallelism: all-to-all
 };
-
-/// The launch line states the devices, the option does, or both the same.
-Result<std::int64_t> devices_of(const LaunchLine& line, const ImportOptions& options) {
-  if (line.devices != 0 && options.devices != 0 && line.devices != options.devices) {
-    return fail(Error(Mistake{"--devices",
-                              {},
-                              std::to_string(options.devices),
-                              std::to_string(line.devices) + ", as the launch line says"}));
-  }
-  return line.devices != 0 ? line.devices : options.devices;
-}
 
 }  // namespace
 
-Result<Imported> import_megatron(const std::vector<std::string>& words,
-                                 const ImportOptions& options) {
-  const auto line = split_launch_line(words);
+Result<Imported> import_megatron(const LaunchWords& words, const ImportOptions& options) {
+  const auto line = split_launch_line(words, options.devices);
   if (!line) {
     return fail(line.error());
   }
-  const auto devices = devices_of(*line, options);
-  if (!devices) {
-    return fail(devices.error());
+  const bool stated = options.devices != 0;
+  auto imported =
+      MegatronImport(*line, words, options).run(stated ? options.devices : line->devices);
+  if (imported && stated && line->devices != 0 && line->devices != options.devices) {
+    imported->remarks.push_back(
+        {"--devices", "the launch line starts " + std::to_string(line->devices) + " processes"});
   }
-  return MegatronImport(line->arguments, options).run(*devices);
+  return imported;
 }
 
 }  // namespace orrery::interop

@@ -22,8 +22,10 @@ void read_recompute(Arguments& arguments, plan::Plan& plan) {
     return;
   }
   arguments.require(!method || method == "uniform", "--recompute-method", "uniform or block");
-  arguments.require(layers.value_or(1) == 1, "--recompute-num-layers",
-                    "1 with the uniform method: a plan keeps the input of every layer");
+  if (layers.value_or(1) != 1) {
+    arguments.note("--recompute-num-layers",
+                   "units of several layers: a plan keeps the input of every layer");
+  }
 }
 
 /// A plan has Megatron's names of modules, but core_attn, which is its `selective`.

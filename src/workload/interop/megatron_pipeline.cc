@@ -197,9 +197,13 @@ Result<std::vector<std::int64_t>> parse_pipeline_layout(const std::string& layou
     }
     text = std::move(*unrolled);
   }
-  if (text.find('m') != std::string::npos) {
-    return refuse("E, t and L only: layers that predict further tokens stay with the loss");
+  // Layers that predict further tokens (m) run where the loss does.
+  const std::size_t prediction = text.find('m');
+  if (prediction != std::string::npos &&
+      text.find_first_not_of('m', prediction) != text.size() - 1) {
+    return refuse("m beside the loss: layers that predict further tokens stay with it");
   }
+  std::erase(text, 'm');
   if (text.find_first_not_of("EtL|") != std::string::npos || !text.starts_with('E') ||
       !text.ends_with('L') || std::count(text.begin(), text.end(), 'E') != 1 ||
       std::count(text.begin(), text.end(), 'L') != 1) {

@@ -41,6 +41,55 @@ Result<void> check_degrees(const plan::Plan& plan) {
   return {};
 }
 
+namespace {
+
+/// The end of what begins at `at`: a string, or a comment; `at` when it is neither.
+std::size_t after_piece(const std::string& text, std::size_t at) {
+  const std::string_view rest = std::string_view(text).substr(at);
+  if (rest[0] == '"') {
+    std::size_t end = at + 1;
+    while (end < text.size() && text[end] != '"') {
+      end += text[end] == '\\' ? 2 : 1;
+    }
+    return std::min(end + 1, text.size());
+  }
+  if (rest[0] == '#' || rest.starts_with("//")) {
+    return std::min(text.find('\n', at), text.size());
+  }
+  if (rest.starts_with("/*")) {
+    const std::size_t end = text.find("*/", at + 2);
+    return end == std::string::npos ? text.size() : end + 2;
+  }
+  return at;
+}
+
+}  // namespace
+
+std::string strict_json(std::string text) {
+  std::size_t comma = std::string::npos;  // the last sign, if it is one
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const std::size_t end = after_piece(text, at);
+    if (end > at && c != '"') {
+      std::replace_if(
+          text.begin() + static_cast<std::ptrdiff_t>(at),
+          text.begin() + static_cast<std::ptrdiff_t>(end), [](char piece) { return piece != '\n'; },
+          ' ');
+    } else if (c == '}' || c == ']') {
+      if (comma != std::string::npos) {
+        text[comma] = ' ';
+      }
+      comma = std::string::npos;
+    } else if (c == ',') {
+      comma = at;
+    } else if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
+      comma = std::string::npos;
+    }
+    at = std::max(end, at + 1);
+  }
+  return text;
+}
+
 std::vector<std::int64_t> number_list(std::string_view text) {
   std::vector<std::int64_t> numbers;
   while (!text.empty()) {

@@ -70,8 +70,7 @@ Bytes kept_beside_every_other(const zoo::Model& model, const zoo::ModelOperator&
   }
 }
 
-Bytes library_workspaces(const plan::Plan& plan,
-                         const std::vector<std::vector<zoo::ModelOperator>>& blocks) {
+Bytes library_workspaces(const plan::Plan& plan, const std::vector<zoo::ModelGraph>& blocks) {
   if (plan::is_pytorch(plan)) {
     return 2 * kCublasWorkspace;
   }
@@ -81,7 +80,7 @@ Bytes library_workspaces(const plan::Plan& plan,
   std::set<std::pair<std::int64_t, std::int64_t>> shapes;
   Bytes dummies{0};
   for (std::size_t kind = plan::kFirstLayerBlock; kind < blocks.size(); ++kind) {
-    for (const zoo::ModelOperator& op : blocks[kind]) {
+    for (const zoo::ModelOperator& op : blocks[kind].operators) {
       const std::pair shape{op.gemm.n, op.gemm.k};
       const bool linear = op.has_weight && !op.expert && plan::is_trained(op);
       if (linear && shapes.insert(shape).second) {

@@ -57,7 +57,6 @@ Bytes kept_beside_every_other(const zoo::Model& model, const zoo::ModelOperator&
                               bool later_norm);
 
 /// Returns what a rank's libraries hold, from the operators of its blocks.
-Bytes library_workspaces(const plan::Plan& plan,
-                         const std::vector<std::vector<zoo::ModelOperator>>& blocks);
+Bytes library_workspaces(const plan::Plan& plan, const std::vector<zoo::ModelGraph>& blocks);
 
 }  // namespace orrery::footprint

@@ -237,13 +237,13 @@ class BlockMeter {
 }  // namespace
 
 BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan) {
-  auto operators = plan::block_operators(model, plan);
+  auto blocks = plan::block_graphs(model, plan);
   const Bytes hidden = plan::hidden_bytes(model, plan);
   const bool recomputes =
       plan.recompute != plan::Recompute::none || !plan.recompute_modules.empty();
   BlockMemories result{.blocks = {}, .plain = {}, .boundary = plan::boundary_bytes(model, plan)};
   if (model.tied_embedding || model.mtp > 0) {
-    const std::vector<zoo::ModelOperator>& head = operators[plan::kHeadBlock];
+    const std::vector<zoo::ModelOperator>& head = blocks[plan::kHeadBlock].operators;
     const auto logits = std::find_if(head.begin(), head.end(), [](const zoo::ModelOperator& op) {
       return op.role == graph::OperatorRole::logits;
     });
@@ -254,17 +254,18 @@ BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan) {
                          .tied_table = model.tied_embedding
                                            ? graph::bytes_of(plan.compute_type, result.tied_copy)
                                            : Bytes(0)};
-  for (plan::BlockKind kind = 0; kind < operators.size(); ++kind) {
-    for (zoo::ModelOperator& op : operators[kind]) {
+  for (plan::BlockKind kind = 0; kind < blocks.size(); ++kind) {
+    std::vector<zoo::ModelOperator>& operators = blocks[kind].operators;
+    for (zoo::ModelOperator& op : operators) {
       op = plan::shard(std::move(op), plan);
     }
     const auto measure = [&](bool recompute) {
-      return BlockMeter(model, plan, kind, bytes, recompute).measure(operators[kind]);
+      return BlockMeter(model, plan, kind, bytes, recompute).measure(operators);
     };
     result.plain.push_back(measure(false));
     result.blocks.push_back(recomputes ? measure(true) : result.plain.back());
   }
-  result.workspaces = library_workspaces(plan, operators);
+  result.workspaces = library_workspaces(plan, blocks);
   return result;
 }
 

@@ -198,7 +198,10 @@ StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, B
     return shared(type, owned, dense, plan.zero >= stage ? experts : 1);
   };
   StateMemory state;
-  const bool come_and_go = plan::gradients_come_and_go(plan);
+  // A compiled step (XLA's) has shards of gradients at its end alone.
+  const bool whole_step = plan.free_gradients && plan.autograd == plan::Autograd::engine &&
+                          plan.pp == 1 && plan.microbatches() == 1;
+  const bool come_and_go = plan::gradients_come_and_go(plan) || whole_step;
   const Bytes all_gradients = of(plan.grad_type, degrees.grads, 2);
   const Bytes gradients = come_and_go ? Bytes(0) : all_gradients;
   if (plan.offload_params == plan::Offload::none) {
@@ -213,9 +216,9 @@ StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, B
   const bool narrow = graph::bits_of(plan.grad_type) < graph::bits_of(graph::DataType::fp32);
   if (plan.offload_optimizer == plan::Offload::none) {
     state.device[plan::MemoryCategory::optimizer] += states;
-    state.update = std::max(
-        state.update,
-        narrow && has_master(plan) ? of(graph::DataType::fp32, degrees.optimizer, 1) : Bytes(0));
+    state.update = std::max(state.update, narrow && has_master(plan)
+                                              ? of(graph::DataType::fp32, degrees.optimizer, 1)
+                                              : Bytes(0));
   } else if (plan.offload_optimizer == plan::Offload::remote) {
     state.lower[graph::kRemoteLower] += states;
     const bool with_gradients = plan.offload_params != plan::Offload::none;

@@ -15,7 +15,7 @@
 ///   update      4 P / s_o: an fp32 copy of gradients that are narrower than a master of fp32,
 ///               while a device runs the optimizer
 ///   free_gradients: with one microbatch and no sharding gradients grow during backward and are
-///               there at the update alone
+///               there at the update alone; with autograd engine shards of them, too
 ///   workspaces  of libraries, all the step (autograd_memory.h)
 ///   reduction   the bucket in which gradients travel, in a type other than the gradients'
 ///

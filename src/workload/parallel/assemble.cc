@@ -52,7 +52,7 @@ bool same_steps(const StepList& a, const StepList& b) {
 class RoleLists {
  public:
   RoleLists(const Draft& draft, std::size_t stage, const ChunkPairs& pairs)
-      : draft_(draft), role_(draft.role(stage)), pairs_(pairs) {}
+      : draft_(draft), role_(draft.roles[stage]), pairs_(pairs) {}
 
   /// Lists the templates of step number `step` and of all that are like it.
   RoleTemplates run(std::size_t stage, std::int64_t step) {
@@ -201,7 +201,7 @@ void allocate_end(const RoleDraft& role, TemplateBuilder& builder) {
 }  // namespace
 
 graph::Template built(const StepList& list, const Draft& draft, const RoleDraft& role) {
-  TemplateBuilder builder(list, draft.layout);
+  TemplateBuilder builder(list, draft.layout, &draft);
   if (list.lanes.front().chunk == nullptr) {
     allocate_end(role, builder);
     return builder.finish();
@@ -267,7 +267,12 @@ std::shared_ptr<const graph::IssueList> source_of(const Draft& draft, StepSorts 
                                        std::move(drains));
 }
 
-}  // namespace
+/// All templates of a draft. Stages that do the same share a program. Refers to the draft.
+struct StepLists {
+  std::vector<std::size_t> program_of{};  ///< by stage
+  std::vector<std::vector<StepList>> programs{};
+  std::shared_ptr<const graph::IssueList> source{};
+};
 
 StepLists list_steps(const Draft& draft) {
   StepLists lists;
@@ -276,9 +281,8 @@ StepLists list_steps(const Draft& draft) {
   const ChunkPairs pairs = chunk_pairs(draft.shape);
   std::vector<std::size_t> first_with;  // by program: the stage that it was made for
   for (std::size_t stage = 0; stage < static_cast<std::size_t>(draft.shape.stages); ++stage) {
-    const RoleDraft& own = draft.role(stage);
     const auto same = std::find_if(first_with.begin(), first_with.end(), [&](std::size_t other) {
-      return &draft.role(other) == &own || draft.role(other) == own;
+      return draft.roles[other] == draft.roles[stage];
     });
     lists.program_of.push_back(static_cast<std::size_t>(same - first_with.begin()));
     if (same != first_with.end()) {
@@ -300,8 +304,6 @@ StepLists list_steps(const Draft& draft) {
   lists.source = source_of(draft, std::move(sorts), stages);
   return lists;
 }
-
-namespace {
 
 /// A role for every stage and block of replicas.
 void split_roles(const ReplicaBlocks& blocks, graph::Workload& workload) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/block_steps.h"
 
-#include <optional>
 #include <string_view>
 
 #include "workload/plan/layout.h"
@@ -74,22 +73,6 @@ graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan
           .library = op.library};
 }
 
-/// A GEMM of one tensor-parallel rank makes columns of its result, or a partial sum of all of it;
-/// of the input gradient the other way round.
-std::optional<graph::Sharding> made_by(const zoo::ModelOperator& op, bool gradient,
-                                       const plan::Plan& plan) {
-  const std::int64_t ranks = op.expert ? plan::expert_tensor_parallel(plan) : plan.tp;
-  if (ranks == 1 || op.gemm_split == zoo::GemmSplit::none) {
-    return std::nullopt;
-  }
-  const bool sums =
-      gradient ? op.gemm_split == zoo::GemmSplit::column : op.gemm_split == zoo::GemmSplit::row;
-  return graph::Sharding{
-      .group = op.expert ? plan::Axis::etp : plan::Axis::tp,
-      .kind = sums ? graph::Sharding::Kind::partial : graph::Sharding::Kind::shard,
-      .dimension = sums ? 0 : 1};
-}
-
 class BlockBuilder {
  public:
   explicit BlockBuilder(const plan::Plan& plan) : plan_(plan) {}
@@ -110,7 +93,6 @@ class BlockBuilder {
     if (is_gemm(op) || op.forward_kernels > 0) {
       push(steps_.forward, forward_operator(op, plan_), plan::StepPhase::forward, Part::forward,
            source);
-      steps_.forward.back().made = made_by(op, false, plan_);
     }
     stash(op, "_stash", plan::StepPhase::forward, source);
   }
@@ -237,7 +219,6 @@ class BlockBuilder {
       return product;
     };
     backward_step(gradient(left_name, left), Part::input_gradient, source);
-    steps_.backward.back().made = made_by(op, true, plan_);
     if (op.has_weight && !plan::is_trained(op)) {
       return;
     }

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <vector>
 
 #include "machine/machine.h"
@@ -78,10 +77,7 @@ struct Step {
   int source = -1;             ///< index into the block's operators
   bool after_compute = false;  ///< waits for the compute issued before it, as collectives do
   int gathers_block = -1;      ///< brings the parameters of this block of the chunk
-  std::optional<graph::Sharding>
-      made{};       ///< how ranks hold together what it writes, unlike what it reads
-  int before_block = -1;  ///< a kernel that waits for the gathers of this block of the chunk
-  int number = -1;  ///< of an outline's steps: the same in stages that do the same
+  int before_block = -1;       ///< a kernel that waits for the gathers of this block of the chunk
 
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -132,6 +128,14 @@ struct RoleDraft {
   friend bool operator==(const RoleDraft&, const RoleDraft&) = default;
 };
 
+/// How the ranks of a plan split the tensors of its blocks.
+struct TensorSplit {
+  std::int64_t tp = 1;
+  bool sequence = false;   ///< sequence parallelism
+  std::int64_t etp = 1;    ///< tp of experts
+  double expert_rows = 1;  ///< share of the rows of experts that those of one rank get
+};
+
 struct Draft {
   plan::RankLayout layout;
   plan::PipelineShape shape;
@@ -140,16 +144,13 @@ struct Draft {
   std::int64_t run_steps = 1;      ///< training steps, one after the other
   bool interleaves_pairs = false;  ///< a forward beside a backward: see chunk_templates.h
   std::vector<std::vector<zoo::ModelOperator>> operators;  ///< of one rank, by BlockKind
-  std::vector<BlockSteps> steps;                           ///< by BlockKind
-  Step pair_ready;                   ///< of a forward beside a backward: its messages are there
-  std::vector<RoleDraft> roles;      ///< by stage, unless stages share them
-  std::vector<std::size_t> role_of;  ///< by stage, where they do (Context)
+  std::vector<std::vector<graph::ModelTensor>> tensors;    ///< between them, whole
+  TensorSplit split{};
+  std::vector<BlockSteps> steps;  ///< by BlockKind
+  Step pair_ready;                ///< of a forward beside a backward: its messages are there
+  std::vector<RoleDraft> roles;   ///< by stage
   std::vector<std::vector<graph::Tensor>> states;  ///< by role
   std::vector<std::vector<std::int64_t>> layers;   ///< by role: numbers of the model's layers
-
-  const RoleDraft& role(std::size_t stage) const {
-    return roles[role_of.empty() ? stage : role_of[stage]];
-  }
 };
 
 /// A Context is what every pass may read.
@@ -158,10 +159,7 @@ struct Context {
   const plan::Plan& plan;
   std::vector<std::vector<plan::ModelPart>> parts;  ///< [stage][chunk]
   const machine::Machine* machine = nullptr;        ///< that it is lowered for, if any
-  /// Stages between the ends that do the same are drafted once: their layers have the numbers of
-  /// the first one's.
-  bool shares_roles = false;
-  std::int64_t run_steps = 1;  ///< LowerOptions::steps
+  std::int64_t run_steps = 1;                       ///< LowerOptions::steps
 };
 
 /// Node makers with the stream that belongs to the kind.

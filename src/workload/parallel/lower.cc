@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "workload/parallel/outline.h"
 #include "workload/parallel/passes.h"
 #include "workload/plan/model_parts.h"
 
@@ -100,70 +99,6 @@ class Lowering {
 };
 
 }  // namespace
-
-namespace {
-
-void number(std::vector<Step>& steps, int& next) {
-  for (Step& step : steps) {
-    step.number = next++;
-  }
-}
-
-void number(ChunkDraft& chunk, int& next) {
-  for (std::vector<Step>* steps : {&chunk.forward_begin, &chunk.forward_end, &chunk.backward_begin,
-                                   &chunk.backward_end, &chunk.after_weights}) {
-    number(*steps, next);
-  }
-  for (Block& block : chunk.blocks) {
-    for (std::vector<Step>* steps :
-         {&block.before_forward, &block.before_backward, &block.after_backward}) {
-      number(*steps, next);
-    }
-  }
-}
-
-/// Numbers the steps, those of blocks first; every role's from there on.
-int number_steps(Draft& draft) {
-  int next = 0;
-  for (BlockSteps& block : draft.steps) {
-    for (std::vector<Step>* steps : {&block.forward, &block.recompute, &block.backward}) {
-      number(*steps, next);
-    }
-  }
-  draft.pair_ready.number = next++;
-  const int shared = next;
-  int most = next;
-  for (RoleDraft& role : draft.roles) {
-    next = shared;
-    number(role.finish, next);
-    number(role.drain, next);
-    for (ChunkDraft& chunk : role.chunks) {
-      number(chunk, next);
-    }
-    most = std::max(most, next);
-  }
-  return most;
-}
-
-}  // namespace
-
-Result<Outline> outline(const zoo::Model& model, const plan::Plan& plan) {
-  auto parts = plan::split_model(model, plan);
-  if (!parts) {
-    return fail(std::move(parts.error()));
-  }
-  const Context context{
-      .model = model, .plan = plan, .parts = std::move(*parts), .shares_roles = true};
-  Outline outline;
-  for (const Pass& pass : kPasses) {
-    if (pass.draft != nullptr && pass.draft != passes::memory) {
-      pass.draft(*outline.draft, context);
-    }
-  }
-  outline.numbers = number_steps(*outline.draft);
-  outline.lists = list_steps(*outline.draft);
-  return outline;
-}
 
 graph::Workload transform(graph::Workload workload, const PassSetting& setting) {
   for (const Pass& pass : kPasses) {

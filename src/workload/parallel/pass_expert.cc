@@ -209,7 +209,11 @@ void passes::expert(Draft& draft, const Context& context) {
     for (zoo::ModelOperator& op : operators) {
       op = op.expert ? plan::shard(std::move(op), context.plan) : std::move(op);
     }
-    const BlockSteps sharded = block_steps(operators, context.plan);
+    const plan::Plan& plan = context.plan;
+    draft.split.etp = plan::expert_tensor_parallel(plan);
+    draft.split.expert_rows = plan::expert_load(plan, context.model.experts) *
+                              static_cast<double>(draft.split.etp) / static_cast<double>(plan.tp);
+    const BlockSteps sharded = block_steps(operators, plan);
     BlockSteps& steps = draft.steps[kind];
     replace_experts(steps.forward, sharded.forward, operators);
     replace_experts(steps.backward, sharded.backward, operators);

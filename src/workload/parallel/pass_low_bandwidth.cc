@@ -24,8 +24,9 @@ namespace orrery::parallel {
 namespace {
 
 Step streaming(std::string name, Bytes bytes, const Step& like) {
-  Step step = compute_step({.name = std::move(name), .type = graph::DataType::fp32, .gemm = {}, .bytes = bytes},
-                           plan::StepPhase(*like.node.phase));
+  Step step = compute_step(
+      {.name = std::move(name), .type = graph::DataType::fp32, .gemm = {}, .bytes = bytes},
+      plan::StepPhase(*like.node.phase));
   step.when = like.when;
   return step;
 }

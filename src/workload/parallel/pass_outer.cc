@@ -7,7 +7,8 @@
 ///            of this round is issued; gap and update once the former has come, beside the latter.
 ///            The first round updates nothing, and the end of the run waits for the last all-reduce
 ///   shard_outer   reduce-scatter for all-reduce; after the update of a shard a gather, which is
-///            waited for, and what it brings is written
+///            waited for, and what it brings is written; of co2 the reduce-scatter of this round
+///            follows, as one behind which the gather queued would be waited for too
 ///
 /// Kernels are memory-bound and count no FLOPs. The first round is number 0 and ends with step
 /// tau - 1.
@@ -37,8 +38,14 @@ class RoundEnd {
     Step sum = communication(kind);
     sum.node.background = late_;
     sum.reads = sum.writes = late_ ? Value::none : Value::flow;
-    push(std::move(sum), all());
+    const bool after_gather = late_ && plan_.shard_outer;
+    if (!after_gather) {
+      push(sum, all());
+    }
     update(late_ ? later() : all());
+    if (after_gather) {
+      push(sum, all());
+    }
     if (late_) {
       role.drain = {outer_wait(),
                     wait_step("outer_done", Value::message, plan::StepPhase::optimizer)};

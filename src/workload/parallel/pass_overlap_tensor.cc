@@ -32,9 +32,9 @@ Step ring_step(const Step& sum, graph::Tracking tracking, std::int64_t ranks) {
   return hop;
 }
 
-/// What the last ring step moves stands for the result, and it writes the sum. The last piece, issued
-/// after it, neither reads nor writes a value: it follows the others on the compute stream and must
-/// not wait for the ring.
+/// The last ring step reads the result and writes the sum. The last piece, issued after it, neither
+/// reads nor writes a value: it follows the others on the compute stream and must not wait for the
+/// ring.
 void append_tiled(const Step& product, const Step& sum, plan::TensorOverlap how, std::int64_t ranks,
                   std::vector<Step>& steps) {
   std::vector<Step> pieces = in_pieces(product, ranks);
@@ -45,13 +45,11 @@ void append_tiled(const Step& product, const Step& sum, plan::TensorOverlap how,
     piece.node.operators.front().tracking = tracking;
     if (k + 1 == ranks) {
       piece.reads = piece.writes = Value::none;
-      piece.made.reset();
       steps.push_back(std::move(piece));
       break;
     }
     const bool last = k + 2 == ranks;
     piece.writes = last ? product.writes : Value::none;
-    piece.made = last ? product.made : std::nullopt;
     hop.reads = last ? sum.reads : Value::none;
     hop.writes = last ? sum.writes : Value::none;
     steps.push_back(std::move(piece));
@@ -81,7 +79,9 @@ bool sums_product(const Step& product, const Step& sum) {
     return false;
   }
   const graph::Operator& op = product.node.operators.front();
-  return op.kind == graph::OperatorKind::gemm && op.kernels <= 1 && op.pieces == 1 &&
+  const Bytes elements(op.gemm.batch * op.gemm.m * op.gemm.n);
+  const bool of_result = sum.node.bytes == 2 * elements || sum.node.bytes == 4 * elements;
+  return of_result && op.kind == graph::OperatorKind::gemm && op.kernels <= 1 && op.pieces == 1 &&
          sum.node.group == graph::GroupIndex(plan::Axis::tp) && sum.reads == Value::flow &&
          product.writes == Value::flow &&
          (sum.node.collective == graph::CollectiveKind::reduce_scatter ||

@@ -152,35 +152,6 @@ ChunkDraft make_chunk(const Context& context, const Draft& draft, std::int64_t s
   return result;
 }
 
-/// Whether a stage does what a drafted one does: both are between the ends, of a schedule in which
-/// all such stages begin their chunks in the same order, and have the same blocks.
-bool does_as(const RoleDraft& role, const Context& context, const plan::PipelineShape& shape,
-             std::int64_t stage) {
-  if (stage == 0 || stage + 1 == shape.stages || row_of(shape.schedule).both_ends) {
-    return false;
-  }
-  const auto& parts = context.parts[static_cast<std::size_t>(stage)];
-  for (std::size_t chunk = 0; chunk < parts.size(); ++chunk) {
-    const std::vector<plan::BlockKind> kinds =
-        plan::blocks_of(context.model, context.plan, parts[chunk]);
-    const std::vector<Block>& blocks = role.chunks[chunk].blocks;
-    if (!std::equal(blocks.begin(), blocks.end(), kinds.begin(), kinds.end(),
-                    [](const Block& block, plan::BlockKind kind) { return block.kind == kind; })) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// The drafted role that a stage shares; as many as there are: none.
-std::size_t role_like(const Draft& draft, const Context& context, std::int64_t stage) {
-  std::size_t role = 1;  // the first one is an end
-  while (role < draft.roles.size() && !does_as(draft.roles[role], context, draft.shape, stage)) {
-    ++role;
-  }
-  return role;
-}
-
 /// Gives the blocks of layers their numbers within the stage, chunk after chunk.
 std::vector<std::int64_t> number_layers(RoleDraft& role,
                                         const std::vector<plan::ModelPart>& parts) {
@@ -230,17 +201,12 @@ void passes::pipeline(Draft& draft, const Context& context) {
   const bool eager = context.plan.cuda_graphs != plan::CudaGraphs::full;
   draft.host_dispatch = eager ? context.plan.host_dispatch : Time(0);
   draft.pair_ready = wait_step("pair_ready", Value::flow, plan::StepPhase::forward);
-  draft.operators = plan::block_operators(context.model, context.plan);
-  for (const std::vector<zoo::ModelOperator>& operators : draft.operators) {
-    draft.steps.push_back(block_steps(operators, context.plan));
+  for (zoo::ModelGraph& block : plan::block_graphs(context.model, context.plan)) {
+    draft.steps.push_back(block_steps(block.operators, context.plan));
+    draft.operators.push_back(std::move(block.operators));
+    draft.tensors.push_back(std::move(block.tensors));
   }
   for (std::int64_t stage = 0; stage < std::ssize(context.parts); ++stage) {  // none: blocks alone
-    if (context.shares_roles) {
-      draft.role_of.push_back(stage == 0 ? 0 : role_like(draft, context, stage));
-      if (draft.role_of.back() < draft.roles.size()) {
-        continue;
-      }
-    }
     RoleDraft role;
     for (std::int64_t chunk = 0; chunk < draft.shape.chunks; ++chunk) {
       role.chunks.push_back(make_chunk(context, draft, stage, chunk));

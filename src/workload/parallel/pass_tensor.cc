@@ -56,14 +56,14 @@ std::optional<graph::CollectiveKind> collective_between(const graph::Placement& 
 
 class BoundaryInserter {
  public:
-  BoundaryInserter(const std::vector<zoo::ModelOperator>& operators, const Context& context,
+  BoundaryInserter(const Draft& draft, plan::BlockKind kind, const Context& context,
                    std::int64_t pieces)
-      : operators_(operators),
+      : operators_(draft.operators[kind]),
+        tensors_(draft.tensors[kind]),
         plan_(context.plan),
         pieces_(pieces),
         stream_(plan_.sequence_parallel ? graph::Placement::shard(0)
                                         : graph::Placement::replicate()),
-        hidden_(plan::hidden_bytes(context.model, context.plan)),
         loss_(graph::size_of(graph::DataType::fp32) * context.plan.microbatch *
               (plan::sequence_of(context.model, context.plan) / context.plan.cp)) {}
 
@@ -179,14 +179,14 @@ class BoundaryInserter {
     return step;
   }
 
-  /// Returns the bytes that cross the boundary: rows of H, or of the narrow latent of latent
-  /// attention.
+  /// Returns the bytes of what crosses the boundary: all that enters, or the result.
   Bytes crossing(const zoo::ModelOperator& op) const {
-    if (op.kind != graph::OperatorKind::gemm) {
-      return hidden_;
+    Bytes sum{0};
+    for (const int number : op.boundary == zoo::TensorBoundary::enter ? op.reads : op.writes) {
+      const graph::ModelTensor& tensor = tensors_[static_cast<std::size_t>(number)];
+      sum += tensor.use == graph::ModelTensor::Use::parameter ? Bytes(0) : tensor.bytes();
     }
-    const std::int64_t width = op.boundary == zoo::TensorBoundary::enter ? op.gemm.k : op.gemm.n;
-    return graph::bytes_of(plan_.compute_type, op.gemm.m * width);
+    return sum;
   }
 
   /// Without overlap the compute stream waits for the collective just issued.
@@ -206,6 +206,7 @@ class BoundaryInserter {
   }
 
   const std::vector<zoo::ModelOperator>& operators_;
+  const std::vector<graph::ModelTensor>& tensors_;
   const plan::Plan& plan_;
   std::int64_t pieces_;
   graph::Placement stream_;  ///< of values and of gradients
@@ -213,7 +214,6 @@ class BoundaryInserter {
       collective_between(stream_, graph::Placement::replicate());
   std::optional<graph::CollectiveKind> reduce_ =
       collective_between(graph::Placement::partial(), stream_);
-  Bytes hidden_;
   Bytes loss_;
   std::vector<Step> result_;
 };
@@ -258,12 +258,14 @@ void passes::tensor(Draft& draft, const Context& context) {
   if (plan.tp == 1) {
     return;
   }
+  draft.split.tp = plan.tp;
+  draft.split.sequence = plan.sequence_parallel;
   for (plan::BlockKind kind = 0; kind < draft.steps.size(); ++kind) {
     for (zoo::ModelOperator& op : draft.operators[kind]) {
       op = op.expert ? std::move(op) : plan::shard(std::move(op), plan.tp, plan.sequence_parallel);
     }
     BlockSteps steps = block_steps(draft.operators[kind], plan);
-    BoundaryInserter inserter(draft.operators[kind], context,
+    BoundaryInserter inserter(draft, kind, context,
                               kind >= plan::kFirstLayerBlock ? plan.tp_chunks : 1);
     draft.steps[kind] = {.forward = inserter.forward(std::move(steps.forward)),
                          .recompute = {},

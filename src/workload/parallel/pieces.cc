@@ -24,7 +24,6 @@ std::vector<Step> in_pieces(const Step& step, std::int64_t n) {
     op.kernels = i == 0 ? whole.kernels : 0;
     if (i + 1 < n) {
       piece.writes = Value::none;
-      piece.made.reset();
       piece.node.host_sync = false;
     }
   }

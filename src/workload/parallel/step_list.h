@@ -11,11 +11,9 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "graph/source.h"
 #include "workload/parallel/draft.h"
 
 namespace orrery::parallel {
@@ -65,13 +63,5 @@ class StepDependencies {
   int last_compute_ = kNone;
   std::array<std::array<int, kStreams>, kStreams> satisfied_{};
 };
-
-/// All templates of a draft. Stages that do the same share a program. Refers to the draft.
-struct StepLists {
-  std::vector<std::size_t> program_of;  ///< by stage
-  std::vector<std::vector<StepList>> programs;
-  std::shared_ptr<const graph::IssueList> source;
-};
-StepLists list_steps(const Draft& draft);
 
 }  // namespace orrery::parallel

@@ -3,7 +3,9 @@
 /// for (step_list.h). A step reads what its lane last wrote to its value.
 ///
 ///   written by             bytes                         how ranks hold it
-///   GEMM, attention        batch x rows x columns        as read, or as the step says (Step::made)
+///   an operator's kernel   a rank's share of what the    shards of divided columns, with SP of
+///   forward or of its      operator writes; of the       tokens; partial sums of a row-parallel
+///   input gradient         gradients of what it reads    result, of a column-parallel gradient
 ///   all-gather             the gathered buffer           whole over the group
 ///   reduce-scatter         its share of the buffer       rows over the group
 ///   all-reduce             the buffer                    whole over the group
@@ -12,7 +14,8 @@
 ///   anything else          as read; of nothing read: half of what the kernel moves
 ///
 /// What a reduction reads is a sum of parts, what a gather reads a part; parallelism of the batch
-/// (dp, and the tokens of cp) is in no layout.
+/// (dp, and the tokens of cp), and of experts over ep, is in no layout of a kernel's result.
+/// Buffers that an operator keeps for its own backward are no part of a value.
 #pragma once
 
 #include <array>
@@ -27,8 +30,9 @@ namespace orrery::parallel {
 
 class TemplateBuilder {
  public:
-  /// Adds all steps.
-  TemplateBuilder(const StepList& list, const plan::RankLayout& layout);
+  /// Adds all steps. `draft`: of their operators and tensors; null: there are none.
+  TemplateBuilder(const StepList& list, const plan::RankLayout& layout,
+                  const Draft* draft = nullptr);
 
   /// Allocations of a lane.
   void allocate(const footprint::ChunkWork& work, std::size_t lane);
@@ -49,7 +53,8 @@ class TemplateBuilder {
   };
   struct Lane {
     std::vector<std::vector<int>> gathered;  ///< by block: tensors that all-gathers made
-    std::vector<int> layers;                 ///< Block::layer
+    const ChunkDraft* chunk = nullptr;
+    std::vector<int> layers;         ///< Block::layer
     std::vector<NodeRange> moments;  ///< nodes of each block, in the order in which they run
     std::array<int, kValueCount> tensors{};  ///< by Value: the last that was written
     bool backward = false;
@@ -57,10 +62,13 @@ class TemplateBuilder {
 
   void add(const PlacedStep& placed);
   void read(graph::Node& node, int tensor);
-  int write(graph::Node& node, const Step& step, std::optional<int> read);
+  int write(graph::Node& node, const PlacedStep& placed, std::optional<int> read);
+  /// Sets what a kernel of an operator makes; of other steps nothing.
+  void set_made(const PlacedStep& placed, graph::Tensor& written) const;
   void hold(const graph::Allocation& allocation, int first, int last);
 
   const plan::RankLayout& layout_;
+  const Draft* draft_;
   StepDependencies dependencies_;
   graph::Template template_;
   std::vector<Lane> lanes_;

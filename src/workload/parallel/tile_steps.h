@@ -2,14 +2,14 @@
 /// Products whose results are summed over tp, and the same with a sum that follows their tiles
 /// (plan field overlap_tensor).
 ///
-/// A product of V bytes a rank and the reduce-scatter over N ranks that directly follows it become N
-/// pieces of the product (pieces.h) and N-1 ring steps of V / N, the k-th after piece k:
+/// A product of V bytes a rank and the reduce-scatter over N ranks that directly follows it become
+/// N pieces of the product (pieces.h) and N-1 ring steps of V / N, the k-th after piece k:
 ///
 ///   cu_split      kernels move the chunks: they take units and bandwidth from the product, and the
 ///                 host dispatches each
 ///   tracked       engines do; the product takes 1 + kappa c / (g + c) times as long
 ///                 (compute/kernel_pieces.h), whatever else moves beside it
-///   tracked_mca   engines do; memory serves the product first, so that it takes what it takes alone
+///   tracked_mca   engines do; memory serves the product first, which takes as long as alone
 ///
 /// An all-reduce becomes this and an all-gather after it, which nothing hides. Who reads the sum
 /// waits for the last ring step and, being a kernel or something that waits for the kernels before
@@ -39,8 +39,8 @@ struct SummedProduct {
   Step sum;
   plan::BlockKind kind = plan::kFirstLayerBlock;
 };
-/// Those of every kind of block that layers of the model have, forward before backward, without
-/// recomputed ones. Requires a checked plan.
+/// Returns the pairs of every kind of block, forward before backward, without recomputed ones.
+/// Requires a checked plan.
 std::vector<SummedProduct> summed_products(const zoo::Model& model, const plan::Plan& plan);
 
 }  // namespace orrery::parallel

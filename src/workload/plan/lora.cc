@@ -90,7 +90,7 @@ zoo::ModelOperator reduction_of(zoo::ModelOperator& base, const Plan& plan) {
       base.gemm_split == zoo::GemmSplit::row ? zoo::GemmSplit::row : zoo::GemmSplit::none;
   op.split = base.split;
   op.saved = base.saved;
-  base.saved = Bytes(0);
+  op.saves = base.saves;
   if (base.boundary == zoo::TensorBoundary::enter ||
       base.boundary == zoo::TensorBoundary::dispatch) {
     op.boundary = std::exchange(base.boundary, zoo::TensorBoundary::none);
@@ -144,10 +144,15 @@ zoo::ModelOperator sum_of(const zoo::ModelOperator& base, const Plan& plan) {
   return op;
 }
 
+void keep_nothing(zoo::ModelOperator& op) {
+  op.saved = Bytes(0);
+  op.saves = {};
+}
+
 void freeze(zoo::ModelOperator& op, bool after_attention) {
   op.weights = zoo::Weights::frozen;
   if (op.has_weight && !after_attention) {
-    op.saved = Bytes(0);
+    keep_nothing(op);
   }
 }
 
@@ -156,7 +161,50 @@ void drop_backward(zoo::ModelOperator& op) {
   op.backward_flops = Flops(0);
   op.backward_bytes = Bytes(0);
   op.backward_kernels = 0;
-  op.saved = Bytes(0);
+  keep_nothing(op);
+}
+
+int append(zoo::ModelGraph& block, graph::ModelTensor tensor) {
+  block.tensors.push_back(tensor);
+  return static_cast<int>(block.tensors.size()) - 1;
+}
+
+/// Appends the operators of an adapter in front of its product, which reads what they make.
+void append_adapter(zoo::ModelGraph& block, zoo::ModelOperator& base, const Plan& plan) {
+  using graph::ModelTensor;
+  const auto tensor = [&](int number) { return block.tensors[static_cast<std::size_t>(number)]; };
+  graph::TensorList inputs;
+  for (const int read : base.reads) {
+    if (tensor(read).use != ModelTensor::Use::parameter) {
+      inputs.add(read);
+    }
+  }
+  const graph::Extent rank{graph::Dim::none, plan.lora_rank};
+  const graph::ModelTensor result = tensor(base.writes.front());
+  const auto matrix = [&](graph::Extent in, graph::Extent out) {
+    ModelTensor weight{.use = ModelTensor::Use::parameter, .type = result.type};
+    weight.extents = {{{graph::Dim::experts, base.gemm.batch}, in, out}};
+    return append(block, weight);
+  };
+  zoo::ModelOperator down = reduction_of(base, plan);
+  down.reads = inputs;
+  down.reads.add(matrix({tensor(inputs.front()).extents[1].dim, base.gemm.k}, rank));
+  const int narrow =
+      append(block, {.type = result.type, .extents = {{result.extents[0], rank, {}}}});
+  down.writes = {narrow};
+  zoo::ModelOperator up = expansion_of(base, plan);
+  up.reads = {narrow, matrix(rank, {result.extents[1].dim, base.gemm.n})};
+  up.writes = {append(block, result)};
+  up.saves = {narrow};
+  zoo::ModelOperator sum = sum_of(base, plan);
+  sum.reads = up.writes;
+  sum.writes = {append(block, result)};
+  base.reads.add(sum.writes.front());
+  keep_nothing(base);
+  block.operators.push_back(std::move(down));
+  block.operators.push_back(join_of(base, plan));
+  block.operators.push_back(std::move(up));
+  block.operators.push_back(std::move(sum));
 }
 
 /// q.
@@ -243,8 +291,8 @@ class LoraChecker {
             "frozen_type", name_of(plan_.frozen_type),
             "compute_type, or fp8 with a recipe of fp8, or quantization none");
     require(plan_.tp_chunks == 1, "tp_chunks", plan_.tp_chunks, "1 with lora_rank");
-    require(plan_.recompute_modules.empty(), "recompute_modules", plan_.recompute_modules,
-            "none with lora_rank");
+    require(plan_.recompute_modules.empty() || plan_.recompute_modules == "narrow_act",
+            "recompute_modules", plan_.recompute_modules, "none, or narrow_act, with lora_rank");
     require(plan_.overlap_ep == OverlapExperts::off, "overlap_ep", name_of(plan_.overlap_ep),
             "false with lora_rank");
     require(model_.experts == 0 || expert_tensor_parallel(plan_) == 1, "etp",
@@ -289,19 +337,15 @@ Bytes unpacking_bytes(const Plan& plan, std::int64_t elements, bool backward) {
   return packed + graph::bytes_of(plan.compute_type, elements);
 }
 
-std::vector<zoo::ModelOperator> with_adapters(const std::vector<zoo::ModelOperator>& operators,
-                                              const Plan& plan, BlockKind kind) {
+zoo::ModelGraph with_adapters(zoo::ModelGraph block, const Plan& plan, BlockKind kind) {
   const std::vector<std::string> targets = list_items(plan.lora_targets);
-  std::vector<zoo::ModelOperator> result;
+  const std::vector<zoo::ModelOperator> operators = std::exchange(block.operators, {});
   bool after_attention = false;
   for (zoo::ModelOperator op : operators) {
     const bool adapted = std::any_of(targets.begin(), targets.end(),
                                      [&](const std::string& name) { return selects(name, op); });
     if (adapted && kind >= kFirstLayerBlock) {
-      result.push_back(reduction_of(op, plan));
-      result.push_back(join_of(op, plan));
-      result.push_back(expansion_of(op, plan));
-      result.push_back(sum_of(op, plan));
+      append_adapter(block, op, plan);
     }
     freeze(op, after_attention);
     if (kind == kEmbeddingBlock) {
@@ -309,9 +353,9 @@ std::vector<zoo::ModelOperator> with_adapters(const std::vector<zoo::ModelOperat
     }
     after_attention =
         op.kind == graph::OperatorKind::attention || op.kind == graph::OperatorKind::scan;
-    result.push_back(std::move(op));
+    block.operators.push_back(std::move(op));
   }
-  return result;
+  return block;
 }
 
 double model_flops_share(const Plan& plan) {

@@ -57,10 +57,9 @@ Bytes packed_bytes(const Plan& plan, std::int64_t elements);
 /// none is needed.
 Bytes unpacking_bytes(const Plan& plan, std::int64_t elements, bool backward);
 
-/// Operators of a block with its weights frozen. Those of a layer get adapters, those of the
-/// embedding lose their backward.
-std::vector<zoo::ModelOperator> with_adapters(const std::vector<zoo::ModelOperator>& operators,
-                                              const Plan& plan, BlockKind kind);
+/// Freezes the weights of a block. The operators of a layer get adapters, whose result the adapted
+/// product adds to its own; those of the embedding lose their backward.
+zoo::ModelGraph with_adapters(zoo::ModelGraph block, const Plan& plan, BlockKind kind);
 
 /// Share of 3 x forward that published tables count: NeMo's 2/3 (no weight gradients; adapters not
 /// counted), so 4 FLOPs per parameter and token; 1 without adapters.

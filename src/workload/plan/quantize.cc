@@ -6,8 +6,8 @@
 #include <cassert>
 
 #include "workload/plan/lora.h"
-#include "workload/plan/shard.h"
 #include "workload/plan/recompute.h"
+#include "workload/plan/shard.h"
 
 namespace orrery::plan {
 namespace {

@@ -33,8 +33,8 @@ bool is_expert_activation(const zoo::ModelOperator& op) {
   return op.role == Role::expert_activation;
 }
 /// A layer has seven matrices, and torchtitan runs those of keys, outputs and MLP's second one
-/// again: 4.75 h^2 of 13 in Llama 3 8B. The output's and the MLP's last are 4.5 here, where queries,
-/// keys and values are one matrix, and so are gate and up.
+/// again: 4.75 h^2 of 13 in Llama 3 8B. The output's and the MLP's last are 4.5 here, where
+/// queries, keys and values are one matrix, and so are gate and up.
 bool is_every_other(const zoo::ModelOperator& op) {
   return op.role == Role::norm_branch || op.role == Role::rotate || op.role == Role::activation ||
          op.role == Role::project_out || op.role == Role::down;

@@ -77,15 +77,15 @@ Bytes message_bytes(const zoo::Model& model, const Plan& plan) {
 
 namespace {
 
-void append_unquantized_layers(std::vector<std::vector<zoo::ModelOperator>>& blocks,
-                               const zoo::Model& model, const Plan& plan) {
+void append_unquantized_layers(std::vector<zoo::ModelGraph>& blocks, const zoo::Model& model,
+                               const Plan& plan) {
   Plan plain = plan;
   plain.quantization = Quantization::none;
   const zoo::ShapeOptions options = shape_options(model, plain);
   const int kinds = static_cast<int>(zoo::layer_kinds(model).size());
   for (int kind = 0; kind < kinds; ++kind) {
-    blocks.push_back(zoo::layer_operators(model, options, kind));
-    for (zoo::ModelOperator& op : blocks.back()) {
+    blocks.push_back(zoo::layer_graph(model, options, kind));
+    for (zoo::ModelOperator& op : blocks.back().operators) {
       op.unquantized = true;
     }
   }
@@ -93,23 +93,23 @@ void append_unquantized_layers(std::vector<std::vector<zoo::ModelOperator>>& blo
 
 }  // namespace
 
-std::vector<std::vector<zoo::ModelOperator>> block_operators(const zoo::Model& model,
-                                                             const Plan& plan) {
+std::vector<zoo::ModelGraph> block_graphs(const zoo::Model& model, const Plan& plan) {
   const zoo::ShapeOptions options = shape_options(model, plan);
-  std::vector<std::vector<zoo::ModelOperator>> blocks{zoo::embedding_operators(model, options),
-                                                      zoo::head_operators(model, options)};
+  std::vector<zoo::ModelGraph> blocks;
+  blocks.push_back(zoo::embedding_graph(model, options));
+  blocks.push_back(zoo::head_graph(model, options));
   const int kinds = static_cast<int>(zoo::layer_kinds(model).size());
   for (int kind = 0; kind < kinds; ++kind) {
-    blocks.push_back(zoo::layer_operators(model, options, kind));
+    blocks.push_back(zoo::layer_graph(model, options, kind));
   }
   for (BlockKind kind = 0; kind < blocks.size() && !plan.unquantized_modules.empty(); ++kind) {
-    mark_unquantized(blocks[kind], plan);
+    mark_unquantized(blocks[kind].operators, plan);
   }
   if (has_unquantized_layers(plan)) {
     append_unquantized_layers(blocks, model, plan);
   }
   for (BlockKind kind = 0; plan.lora_rank > 0 && kind < blocks.size(); ++kind) {
-    blocks[kind] = with_adapters(blocks[kind], plan, kind);
+    blocks[kind] = with_adapters(std::move(blocks[kind]), plan, kind);
   }
   return blocks;
 }

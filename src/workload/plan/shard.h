@@ -30,9 +30,8 @@ Bytes boundary_bytes(const zoo::Model& model, const Plan& plan);
 /// scatter_gather.
 Bytes message_bytes(const zoo::Model& model, const Plan& plan);
 
-/// The whole model's operators by BlockKind.
-std::vector<std::vector<zoo::ModelOperator>> block_operators(const zoo::Model& model,
-                                                             const Plan& plan);
+/// The whole model's blocks by BlockKind.
+std::vector<zoo::ModelGraph> block_graphs(const zoo::Model& model, const Plan& plan);
 
 /// Rank's share at tensor-parallel degree t:
 ///   column: n/t; row: k/t; heads: batch/t; their FLOPs and parameters /t

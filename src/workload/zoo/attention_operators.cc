@@ -29,8 +29,6 @@ ModelOperator head_gemm(std::string name, Role role, const Shapes& shapes, std::
   op.role = role;
   op.kind = graph::OperatorKind::gemm;
   op.gemm = {.batch = batch, .m = m, .n = n, .k = k};
-  op.gemm_split = GemmSplit::heads;
-  op.split = Split::tensor;
   op.recompute = RecomputeGroup::selective;
   op.forward_flops = graph::flops_of(op.gemm);
   op.model_flops = counted(shapes, Flops(2 * pairs_of(shapes) * static_cast<double>(width)));
@@ -42,7 +40,7 @@ ModelOperator head_gemm(std::string name, Role role, const Shapes& shapes, std::
 
 ModelOperator core_streaming(std::string name, Role role, graph::OperatorKind kind,
                              const Traffic& traffic) {
-  ModelOperator op = streaming(std::move(name), role, kind, Split::tensor, traffic);
+  ModelOperator op = streaming(std::move(name), role, kind, traffic);
   op.recompute = RecomputeGroup::selective;
   return op;
 }
@@ -70,11 +68,8 @@ ModelOperator softmax(const Shapes& shapes, Bytes square, Bytes mask) {
                         .forward_kernels = 3 + converting,
                         .backward = conversions + (3 + 2 + 2) * single + mask,
                         .backward_kernels = 3 + converting};
-  ModelOperator op =
-      core_streaming("scale_mask_softmax", Role::softmax, graph::OperatorKind::softmax,
-                     shapes.options.fused_softmax ? fused : unfused);
-  op.saved = shapes.options.fused_softmax || converting == 0 ? square : square + single;
-  return op;
+  return core_streaming("scale_mask_softmax", Role::softmax, graph::OperatorKind::softmax,
+                        shapes.options.fused_softmax ? fused : unfused);
 }
 
 /// Keys of one sequence made of S tokens: themselves and one per `compression` of them.
@@ -88,35 +83,65 @@ Bytes key_value_tensor(const Shapes& shapes) {
   return shapes.tensor(with_compressed(shapes, shapes.tokens), shapes.key + shapes.value);
 }
 
-/// The whole S x S is computed, whatever mask or window is laid over it.
-void append_unfused(Operators& operators, const Shapes& shapes) {
-  const std::int64_t keys = with_compressed(shapes, shapes.options.sequence);
-  const Bytes elements = Bytes(1) * shapes.tokens * shapes.model.heads * keys;  // B a S^2 / c
-  const Bytes square = elements * shapes.element.value();
-  const Bytes mask = elements;  // one byte per element
+/// The sinks' parameters.
+std::int64_t sinks(const Model& model) {
+  return model.sinks ? model.heads : 0;
+}
 
-  operators.push_back(head_gemm("score_gemm", Role::scores, shapes, keys, shapes.model.head_dim,
-                                shapes.model.head_dim));
-  operators.back().query = shapes.wide(shapes.query);
-  operators.back().key_value = key_value_tensor(shapes);
-  operators.push_back(softmax(shapes, square, mask));
-  operators.back().parameters = shapes.model.sinks ? shapes.model.heads : 0;
-  if (shapes.model.attention_dropout > 0) {
-    ModelOperator dropout =
-        core_streaming("attention_dropout", Role::score_dropout, graph::OperatorKind::elementwise,
-                       {.forward = 2 * square + mask,
-                        .forward_kernels = 1,
-                        .backward = 2 * square + mask,
-                        .backward_kernels = 1});
-    dropout.saved = mask + square;  // its output is an input of context_gemm
-    operators.push_back(dropout);
+/// Appends the softmax of scores of this form, and the dropout; returns what multiplies the values.
+int append_softmax(GraphBuilder& block, const Shapes& shapes, int scores, Bytes square) {
+  const Form form{shapes.rows(), block.tensor(scores).extents[1], block.tensor(scores).extents[2]};
+  const Bytes mask = square / shapes.element.value();  // one byte per element
+  const int weights = block.activation(form);
+  TensorList kept{weights};
+  if (!shapes.options.fused_softmax && shapes.options.type != graph::DataType::fp32) {
+    kept.add(block.buffer(form, graph::DataType::fp32));
   }
-  operators.push_back(
-      head_gemm("context_gemm", Role::context, shapes, shapes.value_dim, keys, shapes.value_dim));
+  block.add(softmax(shapes, square, mask), {.reads = {scores}, .writes = kept, .saves = kept},
+            sinks(shapes.model));
+  if (shapes.model.attention_dropout == 0) {
+    return weights;
+  }
+  const int dropped = block.activation(form);
+  const int dropped_where = block.buffer(form, kMask);
+  block.add(
+      core_streaming("attention_dropout", Role::score_dropout, graph::OperatorKind::elementwise,
+                     {.forward = 2 * square + mask,
+                      .forward_kernels = 1,
+                      .backward = 2 * square + mask,
+                      .backward_kernels = 1}),
+      {.reads = {weights},
+       .writes = {dropped, dropped_where},
+       .saves = {dropped, dropped_where}});  // dropped: an input of context_gemm
+  return dropped;
+}
+
+/// The whole S x S is computed, whatever mask or window is laid over it.
+int append_unfused(GraphBuilder& block, const Shapes& shapes, const Heads& heads) {
+  const std::int64_t keys = with_compressed(shapes, shapes.options.sequence);
+  const Extent of_heads{Dim::heads, shapes.model.heads};
+  const Bytes square = shapes.element * shapes.tokens * shapes.model.heads * keys;  // B a S^2 / c
+
+  ModelOperator products = head_gemm("score_gemm", Role::scores, shapes, keys,
+                                     shapes.model.head_dim, shapes.model.head_dim);
+  products.query = shapes.wide(shapes.query);
+  products.key_value = key_value_tensor(shapes);
+  const int scores = block.activation({shapes.rows(), of_heads, {Dim::keys, keys}});
+  TensorList read{heads.query, heads.key};
+  for (const int further : heads.further) {
+    read.add(further);
+  }
+  block.add(std::move(products), {.reads = read, .writes = {scores}});
+  const int weights = append_softmax(block, shapes, scores, square);
+  const int result = block.activation({shapes.rows(), {Dim::heads, shapes.context}});
+  block.add(
+      head_gemm("context_gemm", Role::context, shapes, shapes.value_dim, keys, shapes.value_dim),
+      {.reads = {weights, heads.value < 0 ? heads.key : heads.value}, .writes = {result}});
   // [B, a, S, d] -> [S, B, a d], contiguous; backward reads through strides.
-  operators.push_back(
+  return block.map(
       core_streaming("context_transpose", Role::transpose_context, graph::OperatorKind::elementwise,
-                     {.forward = 2 * shapes.wide(shapes.context), .forward_kernels = 1}));
+                     {.forward = 2 * shapes.wide(shapes.context), .forward_kernels = 1}),
+      {result});
 }
 
 /// Returns whose measured kernels stand for the plan's. Those of FlashAttention-3 are what devices
@@ -158,17 +183,14 @@ ModelOperator flash_attention(const Shapes& shapes) {
              .m = shapes.queries,
              .n = shapes.options.sequence,
              .k = shapes.model.head_dim};
-  op.gemm_split = GemmSplit::heads;
   const double pairs = pairs_of(shapes);
   const auto wide = static_cast<double>(shapes.model.head_dim);
   const auto narrow = static_cast<double>(shapes.value_dim);
   op.forward_flops = Flops(2 * pairs * (wide + narrow));
   op.model_flops = counted(shapes, op.forward_flops);
   op.backward_flops = Flops(2 * pairs * (3 * wide + 2 * narrow));
-  op.saved = row_sums;
   op.query = shapes.wide(shapes.query);
   op.key_value = key_value_tensor(shapes);
-  op.parameters = shapes.model.sinks ? shapes.model.heads : 0;
   op.library = library_of(shapes.options.attention);
   return op;
 }
@@ -229,12 +251,28 @@ double indexed_pairs(const Shapes& shapes) {
   return of_documents(shapes, [&](std::int64_t length) { return compressed_pairs(all, length); });
 }
 
-void append_attention(Operators& operators, const Shapes& shapes) {
-  if (is_fused(shapes.options.attention)) {
-    operators.push_back(flash_attention(shapes));
-  } else {
-    append_unfused(operators, shapes);
+TensorList Heads::all() const {
+  TensorList list{query, key};
+  if (value >= 0) {
+    list.add(value);
   }
+  for (const int one : further) {
+    list.add(one);
+  }
+  return list;
+}
+
+int append_attention(GraphBuilder& block, const Shapes& shapes, const Heads& heads) {
+  if (!is_fused(shapes.options.attention)) {
+    return append_unfused(block, shapes, heads);
+  }
+  const int result = block.activation({shapes.rows(), {Dim::heads, shapes.context}});
+  const int row_sums =
+      block.buffer({shapes.rows(), {Dim::heads, shapes.model.heads}}, graph::DataType::fp32);
+  block.add(flash_attention(shapes),
+            {.reads = heads.all(), .writes = {result, row_sums}, .saves = {row_sums}},
+            sinks(shapes.model));
+  return result;
 }
 
 }  // namespace orrery::zoo

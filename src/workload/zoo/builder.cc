@@ -54,40 +54,16 @@ std::vector<std::int64_t> layers_by_kind(const Model& model) {
   return counts;
 }
 
-ModelOperator streaming(std::string name, Role role, graph::OperatorKind kind, Split split,
+ModelOperator streaming(std::string name, Role role, graph::OperatorKind kind,
                         const Traffic& traffic) {
   ModelOperator op;
   op.name = std::move(name);
   op.role = role;
   op.kind = kind;
-  op.split = split;
   op.forward_bytes = traffic.forward;
   op.forward_kernels = traffic.forward_kernels;
   op.backward_bytes = traffic.backward;
   op.backward_kernels = traffic.backward_kernels;
-  return op;
-}
-
-ModelOperator weight_gemm(std::string name, Role role, const Shapes& shapes, std::int64_t out,
-                          std::int64_t in, GemmSplit split) {
-  assert(split != GemmSplit::heads && "heads split a product of activations");
-  ModelOperator op;
-  op.name = std::move(name);
-  op.role = role;
-  op.kind = graph::OperatorKind::gemm;
-  op.gemm = {.batch = 1, .m = shapes.tokens, .n = out, .k = in};
-  op.gemm_split = split;
-  op.split = split == GemmSplit::row ? Split::tensor : Split::sequence;
-  op.boundary = split == GemmSplit::column ? TensorBoundary::enter
-                : split == GemmSplit::row  ? TensorBoundary::leave
-                                           : TensorBoundary::none;
-  op.forward_flops = op.model_flops = graph::flops_of(op.gemm);
-  op.backward_flops = 2 * op.forward_flops;
-  op.forward_bytes = shapes.wide(in) + shapes.tensor(in, out) + shapes.wide(out);
-  op.backward_kernels = 0;
-  op.has_weight = true;
-  op.saved = shapes.wide(in);
-  op.parameters = in * out;
   return op;
 }
 
@@ -98,12 +74,19 @@ std::int64_t norm_parameters(const Model& model, std::int64_t width) {
   return width * (model.norm == NormKind::layer_norm ? 2 : 1);
 }
 
-ModelOperator norm(std::string name, Role role, const Shapes& shapes) {
+int append_norm(GraphBuilder& block, const Shapes& shapes, std::string name, Role role, int x) {
   // The gradient of the residual branch is added to dx (reads two, writes one).
-  ModelOperator op = norm(std::move(name), role, shapes, shapes.model.hidden);
+  const std::int64_t width = shapes.model.hidden;
+  ModelOperator op = norm(std::move(name), role, shapes, width);
   op.backward_bytes += 3 * shapes.hidden_tensor;
   ++op.backward_kernels;
-  return op;
+  return block.map(std::move(op), {x}, {x}, norm_parameters(shapes.model, width));
+}
+
+int append_norm(GraphBuilder& block, const Shapes& shapes, std::string name, Role role, int x,
+                std::int64_t width) {
+  return block.map(norm(std::move(name), role, shapes, width), {x}, {x},
+                   norm_parameters(shapes.model, width));
 }
 
 ModelOperator norm(std::string name, Role role, const Shapes& shapes, std::int64_t width) {
@@ -112,11 +95,9 @@ ModelOperator norm(std::string name, Role role, const Shapes& shapes, std::int64
   // x and dy, their reduction is small; dx reads x and dy and writes. Statistics (two values per
   // row) are left out.
   ModelOperator op = streaming(
-      std::move(name), role, graph::OperatorKind::norm, Split::sequence,
+      std::move(name), role, graph::OperatorKind::norm,
       {.forward = 2 * x, .forward_kernels = 1, .backward = (2 + 3) * x, .backward_kernels = 3});
   op.gemm.k = width;  // the row length, on which a norm's bandwidth depends
-  op.saved = x;
-  op.parameters = norm_parameters(shapes.model, width);
   return op;
 }
 

@@ -28,12 +28,9 @@
 namespace orrery::zoo {
 namespace {
 
-/// A product with weights on every rank of what an operator before has saved.
-ModelOperator shared_gemm(const std::string& name, Role role, const Shapes& shapes,
-                          std::int64_t out, std::int64_t in) {
-  ModelOperator op = weight_gemm(name, role, shapes, out, in, GemmSplit::none);
-  op.saved = Bytes(0);
-  return op;
+/// A product with weights on every rank of what an operator before has kept.
+Matrix shared_matrix(std::string name, Role role, Extent out) {
+  return {.name = std::move(name), .role = role, .out = out, .keeps_input = false};
 }
 
 /// Returns the rotation of `width` columns; fused in place, unfused as rotary() of
@@ -43,53 +40,67 @@ ModelOperator rotation(const std::string& name, Role role, const Shapes& shapes,
   const bool fused = shapes.options.fused_kernels;
   const Bytes traffic = (fused ? 2 : 10) * shapes.wide(width);
   const int kernels = fused ? 1 : 10;
-  return streaming(name, role, graph::OperatorKind::elementwise, Split::tensor,
+  return streaming(name, role, graph::OperatorKind::elementwise,
                    {traffic, kernels, traffic, kernels});
 }
 
-void append_queries(Operators& operators, const Shapes& shapes) {
+/// Latents are what queries, keys and the indexer are made of.
+struct Latents {
+  Heads heads;
+  int queries = -1;  ///< the low-rank latent, normed
+};
+
+Latents append_queries(GraphBuilder& block, const Shapes& shapes, int x) {
   const Model& m = shapes.model;
   const CompressedAttention& c = m.compressed;
-  operators.push_back(
-      weight_gemm("q_a_gemm", Role::query_down, shapes, c.query_rank, m.hidden, GemmSplit::none));
-  operators.push_back(norm("q_a_norm", Role::norm_latent, shapes, c.query_rank));
-  operators.push_back(weight_gemm("q_b_gemm", Role::query_up, shapes, shapes.query, c.query_rank,
-                                  GemmSplit::column));
-  operators.push_back(
-      shared_gemm("kv_gemm", Role::project_key_value, shapes, shapes.key, m.hidden));
-  operators.push_back(norm("kv_norm", Role::norm_keys, shapes, shapes.key));
-  operators.push_back(norm("query_norm", Role::norm_queries, shapes, shapes.query));
-  operators.back().split = Split::tensor;
-  operators.back().gemm.k = m.head_dim;
-  operators.back().parameters = 0;
-  operators.push_back(
-      rotation("query_rotary", Role::rotate_latent, shapes, (m.heads + 1) * c.rotary));
-  operators.back().saved = shapes.wide(shapes.query + shapes.key);
+  const int down = block.product(
+      {.name = "q_a_gemm", .role = Role::query_down, .out = {Dim::latent, c.query_rank}}, {x});
+  Latents latents;
+  latents.queries = append_norm(block, shapes, "q_a_norm", Role::norm_latent, down, c.query_rank);
+  const int up =
+      block.product({.name = "q_b_gemm", .role = Role::query_up, .out = {Dim::heads, shapes.query}},
+                    {latents.queries});
+  const int key = block.product(
+      shared_matrix("kv_gemm", Role::project_key_value, {Dim::latent, shapes.key}), {x});
+  latents.heads.key = append_norm(block, shapes, "kv_norm", Role::norm_keys, key, shapes.key);
+  ModelOperator even = norm("query_norm", Role::norm_queries, shapes, shapes.query);
+  even.gemm.k = m.head_dim;
+  const int query = block.map(std::move(even), {up}, {up});
+  latents.heads.query = block.like(query);
+  block.add(rotation("query_rotary", Role::rotate_latent, shapes, (m.heads + 1) * c.rotary),
+            {.reads = {query, latents.heads.key},
+             .writes = {latents.heads.query},  // and the key where it lies
+             .saves = {latents.heads.query, latents.heads.key}});
+  return latents;
 }
 
 /// Values and weights of `width` for every token to one key per `compression` tokens. Fused: the
 /// softmax and sum read both and write the key, the norm and rotation pass over the keys; backward
 /// reads both and writes both gradients. Unfused: bias (2), softmax (2), product (3), sum (1) of
 /// half as many columns each; backward the same and the sum over windows of the bias' gradient.
-void append_compressor(Operators& operators, const Shapes& shapes, const std::string& prefix,
-                       std::int64_t width) {
+int append_compressor(GraphBuilder& block, const Shapes& shapes, const std::string& prefix, int x,
+                      std::int64_t width) {
   const Model& m = shapes.model;
   const LayerKind& kind = shapes.kind;
   const std::int64_t series = (kind.chosen > 0 ? 2 : 1) * width;
-  operators.push_back(
-      shared_gemm(prefix + "compress_gemm", Role::compress_project, shapes, 2 * series, m.hidden));
+  const int both = block.product(
+      shared_matrix(prefix + "compress_gemm", Role::compress_project, {Dim::none, 2 * series}),
+      {x});
   const bool fused = shapes.options.fused_kernels;
+  const std::int64_t keys = shapes.tokens / kind.compression;
   const Bytes half = shapes.wide(series);
-  const Bytes keys = shapes.tensor(shapes.tokens / kind.compression, width);
-  ModelOperator op = streaming(prefix + "compress", Role::compress,
-                               graph::OperatorKind::elementwise, Split::sequence,
-                               {.forward = (fused ? 2 : 8) * half + 5 * keys,
-                                .forward_kernels = fused ? 2 : 6,
-                                .backward = (fused ? 4 : 9) * half + 8 * keys,
-                                .backward_kernels = fused ? 3 : 9});
-  op.saved = 2 * half + 2 * keys;  // its input, the norm's input, the keys
-  op.parameters = kind.compression * series + norm_parameters(m, width);
-  operators.push_back(op);
+  const Bytes size = shapes.tensor(keys, width);
+  const Form form{{Dim::keys, keys}, {Dim::latent, width}};
+  const int summed = block.buffer(form, shapes.options.type);
+  const int result = block.activation(form);
+  block.add(streaming(prefix + "compress", Role::compress, graph::OperatorKind::elementwise,
+                      {.forward = (fused ? 2 : 8) * half + 5 * size,
+                       .forward_kernels = fused ? 2 : 6,
+                       .backward = (fused ? 4 : 9) * half + 8 * size,
+                       .backward_kernels = fused ? 3 : 9}),
+            {.reads = {both}, .writes = {result, summed}, .saves = {both, summed, result}},
+            kind.compression * series + norm_parameters(m, width));
+  return result;
 }
 
 /// ReLU and weighted sum over the indexer's heads are part of the product's kernel (DeepSeek-AI's
@@ -102,12 +113,11 @@ ModelOperator index_scores(const Shapes& shapes) {
   const Bytes read = shapes.wide(c.index_heads * (c.index_dim + 1)) +
                      shapes.tensor(shapes.tokens / shapes.kind.compression, c.index_dim);
   const Bytes passes = shapes.options.fused_kernels ? scores : (1 + 4 * c.index_heads) * scores;
-  ModelOperator op =
-      streaming("index_scores", Role::index_scores, graph::OperatorKind::attention, Split::sequence,
-                {.forward = read + passes,
-                 .forward_kernels = shapes.options.fused_kernels ? 1 : 4,
-                 .backward = 2 * read + passes,
-                 .backward_kernels = shapes.options.fused_kernels ? 1 : 4});
+  ModelOperator op = streaming("index_scores", Role::index_scores, graph::OperatorKind::attention,
+                               {.forward = read + passes,
+                                .forward_kernels = shapes.options.fused_kernels ? 1 : 4,
+                                .backward = 2 * read + passes,
+                                .backward_kernels = shapes.options.fused_kernels ? 1 : 4});
   op.recompute = RecomputeGroup::selective;
   op.gemm = {.batch = shapes.options.microbatch * c.index_heads,
              .m = shapes.queries,
@@ -118,7 +128,6 @@ ModelOperator index_scores(const Shapes& shapes) {
   op.forward_flops = Flops(products * indexed_pairs(shapes));
   op.model_flops = 2 * op.forward_flops;  // the whole square, as attention counts it
   op.backward_flops = 2 * op.forward_flops;
-  op.saved = read;
   return op;
 }
 
@@ -126,64 +135,78 @@ ModelOperator index_scores(const Shapes& shapes) {
 ModelOperator index_top_k(const Shapes& shapes) {
   const std::int64_t keys = shapes.options.sequence / shapes.kind.compression;
   const Bytes number = graph::size_of(graph::DataType::fp32) * shapes.tokens;
-  ModelOperator op =
-      streaming("index_top_k", Role::index_top_k, graph::OperatorKind::elementwise, Split::sequence,
-                {.forward = number * (keys + std::min(keys, shapes.kind.chosen)),
-                 .forward_kernels = 1,
-                 .backward_kernels = 0});
+  ModelOperator op = streaming("index_top_k", Role::index_top_k, graph::OperatorKind::elementwise,
+                               {.forward = number * (keys + std::min(keys, shapes.kind.chosen)),
+                                .forward_kernels = 1,
+                                .backward_kernels = 0});
   op.recompute = RecomputeGroup::selective;
-  op.saved = number * std::min(keys, shapes.kind.chosen);
   return op;
 }
 
-void append_indexer(Operators& operators, const Shapes& shapes) {
+/// Returns the numbers of the keys that queries see.
+int append_indexer(GraphBuilder& block, const Shapes& shapes, int x, int latent) {
   const Model& m = shapes.model;
   const CompressedAttention& c = m.compressed;
-  operators.push_back(shared_gemm("index_q_gemm", Role::index_project, shapes,
-                                  c.index_heads * c.index_dim, c.query_rank));
-  operators.push_back(rotation("index_rotary", Role::index_rotate, shapes,
-                               c.index_heads * std::min(c.rotary, c.index_dim)));
-  operators.back().split = Split::sequence;
-  operators.push_back(
-      shared_gemm("index_weights_gemm", Role::index_project, shapes, c.index_heads, m.hidden));
-  append_compressor(operators, shapes, "index_", c.index_dim);
-  operators.push_back(index_scores(shapes));
-  operators.push_back(index_top_k(shapes));
+  const std::int64_t keys = shapes.options.sequence / shapes.kind.compression;
+  const int projected = block.product(
+      shared_matrix("index_q_gemm", Role::index_project, {Dim::none, c.index_heads * c.index_dim}),
+      {latent});
+  const int query = block.map(rotation("index_rotary", Role::index_rotate, shapes,
+                                       c.index_heads * std::min(c.rotary, c.index_dim)),
+                              {projected});
+  const int weights = block.product(
+      shared_matrix("index_weights_gemm", Role::index_project, {Dim::none, c.index_heads}), {x});
+  const int key = append_compressor(block, shapes, "index_", x, c.index_dim);
+  const int scores = block.activation({shapes.rows(), {Dim::keys, keys}}, graph::DataType::fp32);
+  block.add(index_scores(shapes),
+            {.reads = {query, weights, key}, .writes = {scores}, .saves = {query, weights, key}});
+  const int chosen = block.activation(
+      {shapes.rows(), {Dim::none, std::min(keys, shapes.kind.chosen)}}, graph::DataType::fp32);
+  block.add(index_top_k(shapes), {.reads = {scores}, .writes = {chosen}, .saves = {chosen}});
+  return chosen;
 }
 
 /// g products of T x (a d / g) x r.
-ModelOperator grouped_projection(const Shapes& shapes) {
+int append_grouped_projection(GraphBuilder& block, const Shapes& shapes, int x) {
   const CompressedAttention& c = shapes.model.compressed;
-  ModelOperator op = weight_gemm("proj_a_gemm", Role::project_groups, shapes, c.output_rank,
-                                 shapes.context / c.output_groups, GemmSplit::none);
-  op.gemm.batch = c.output_groups;
-  op.gemm_split = GemmSplit::heads;
-  op.split = Split::tensor;
+  const std::int64_t in = shapes.context / c.output_groups;
+  ModelOperator op;
+  op.name = "proj_a_gemm";
+  op.role = Role::project_groups;
+  op.kind = graph::OperatorKind::gemm;
+  op.gemm = {.batch = c.output_groups, .m = shapes.tokens, .n = c.output_rank, .k = in};
   op.forward_flops = op.model_flops = graph::flops_of(op.gemm);
   op.backward_flops = 2 * op.forward_flops;
-  op.forward_bytes = op.forward_bytes * c.output_groups;
-  op.saved = op.saved * c.output_groups;
-  op.parameters *= c.output_groups;
-  return op;
+  op.backward_kernels = 0;
+  op.has_weight = true;
+  const int weight = block.parameter(
+      {{Dim::groups, c.output_groups}, {Dim::none, in}, {Dim::none, c.output_rank}});
+  const int result =
+      block.activation({shapes.rows(), {Dim::groups, c.output_groups * c.output_rank}});
+  op.forward_bytes =
+      block.tensor(x).bytes() + block.tensor(weight).bytes() + block.tensor(result).bytes();
+  block.add(std::move(op), {.reads = {x, weight}, .writes = {result}, .saves = {x}});
+  return result;
 }
 
 }  // namespace
 
-void append_compressed_attention(Operators& operators, const Shapes& shapes) {
+int append_compressed_attention(GraphBuilder& block, const Shapes& shapes, int x) {
   const Model& m = shapes.model;
   const CompressedAttention& c = m.compressed;
-  append_queries(operators, shapes);
+  Latents latents = append_queries(block, shapes, x);
   if (shapes.kind.compression > 0) {
-    append_compressor(operators, shapes, "", m.head_dim);
+    latents.heads.further.add(append_compressor(block, shapes, "", x, m.head_dim));
   }
   if (shapes.kind.chosen > 0) {
-    append_indexer(operators, shapes);
+    latents.heads.further.add(append_indexer(block, shapes, x, latents.queries));
   }
-  append_attention(operators, shapes);
-  operators.push_back(rotation("output_rotary", Role::rotate_back, shapes, m.heads * c.rotary));
-  operators.push_back(grouped_projection(shapes));
-  operators.push_back(weight_gemm("proj_gemm", Role::project_out, shapes, m.hidden,
-                                  c.output_groups * c.output_rank, GemmSplit::row));
+  const int attended = append_attention(block, shapes, latents.heads);
+  const int rotated = block.map(
+      rotation("output_rotary", Role::rotate_back, shapes, m.heads * c.rotary), {attended});
+  const int grouped = append_grouped_projection(block, shapes, rotated);
+  return block.product({.name = "proj_gemm", .role = Role::project_out, .out = shapes.width()},
+                       {grouped});
 }
 
 }  // namespace orrery::zoo

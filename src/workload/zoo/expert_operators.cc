@@ -25,16 +25,6 @@ std::int64_t routed_width(const Shapes& shapes) {
   return model.expert.latent > 0 ? model.expert.latent : model.hidden;
 }
 
-/// Logits in fp32, as Megatron-LM's router_gating_linear; the weight is on every rank. Its input,
-/// which the experts' rows and the shared expert also come from, is saved here.
-ModelOperator router(const Shapes& shapes) {
-  const Model& model = shapes.model;
-  ModelOperator op = weight_gemm("router_gemm", Role::router, shapes, model.experts, model.hidden,
-                                 GemmSplit::none);
-  op.parameters += model.expert.router_bias ? model.experts : 0;
-  return op;
-}
-
 /// Returns the bytes that rows of tokens pass on their way to the experts, or back, beside the
 /// exchange: each token is copied to its top_k destinations (reads T, writes T top_k rows), and
 /// what arrives is sorted by expert (reads and writes T top_k rows; Megatron-LM's all-to-all
@@ -64,51 +54,58 @@ ModelOperator routing(const Shapes& shapes) {
   const Bytes scores = graph::size_of(graph::DataType::fp32) * shapes.tokens * shapes.model.experts;
   const Bytes rows = moves(shapes);
   const int kernels = move_kernels(shapes);
-  ModelOperator op =
-      streaming("routing", Role::routing, graph::OperatorKind::permute, Split::sequence,
-                {.forward = (fused ? 2 : 8) * scores + rows,
-                 .forward_kernels = (fused ? 8 : 24) + kernels,
-                 .backward = (fused ? 2 : 5) * scores + rows,
-                 .backward_kernels = (fused ? 3 : 12) + kernels});
-  op.saved = scores;
+  ModelOperator op = streaming("routing", Role::routing, graph::OperatorKind::permute,
+                               {.forward = (fused ? 2 : 8) * scores + rows,
+                                .forward_kernels = (fused ? 8 : 24) + kernels,
+                                .backward = (fused ? 2 : 5) * scores + rows,
+                                .backward_kernels = (fused ? 3 : 12) + kernels});
   return op;
 }
 
-/// All experts' matrices at once; the rows of one expert are those of equal load.
-ModelOperator expert_gemm(std::string name, Role role, const Shapes& shapes, std::int64_t out,
-                          std::int64_t in, GemmSplit split) {
+/// Appends all experts' matrices at once; the rows of one expert are those of equal load.
+int append_expert_matrix(GraphBuilder& block, const Shapes& shapes, Matrix matrix, int x) {
   const Model& model = shapes.model;
   const std::int64_t rows = routed_rows(shapes);
-  ModelOperator op = weight_gemm(std::move(name), role, shapes, out, in, split);
+  const Extent in = block.tensor(x).extents[1];
+  const std::int64_t out = matrix.out.size;
+  const int weight = block.parameter({{Dim::experts, model.experts}, in, matrix.out});
+  const int result = block.activation({{Dim::rows, rows}, matrix.out});
+  ModelOperator op;
+  op.name = std::move(matrix.name);
+  op.role = matrix.role;
   op.kind =
       shapes.options.experts_apart ? graph::OperatorKind::gemm : graph::OperatorKind::grouped_gemm;
-  op.gemm = {
-      .batch = model.experts, .m = (rows + model.experts - 1) / model.experts, .n = out, .k = in};
-  op.split = Split::tensor;
+  op.gemm = {.batch = model.experts,
+             .m = (rows + model.experts - 1) / model.experts,
+             .n = out,
+             .k = in.size};
   op.expert = true;
   op.experts = model.experts;
-  op.boundary = split == GemmSplit::column ? TensorBoundary::dispatch : TensorBoundary::combine;
   op.routed = shapes.tensor(rows, routed_width(shapes));
-  op.forward_flops = op.model_flops = graph::flops_of({.batch = 1, .m = rows, .n = out, .k = in});
+  op.has_weight = true;
+  op.forward_flops = op.model_flops =
+      graph::flops_of({.batch = 1, .m = rows, .n = out, .k = in.size});
   op.backward_flops = 2 * op.forward_flops;
   op.forward_bytes =
-      shapes.tensor(rows, in) + shapes.tensor(in, out) * model.experts + shapes.tensor(rows, out);
-  op.saved = shapes.tensor(rows, in);
-  op.parameters = model.experts * (in * out + (model.expert.bias ? out : 0));
-  return op;
+      block.tensor(x).bytes() + block.tensor(weight).bytes() + block.tensor(result).bytes();
+  op.backward_kernels = 0;
+  block.add(std::move(op), {.reads = {x, weight}, .writes = {result}, .saves = {x}},
+            model.expert.bias ? model.experts * out : 0);
+  return result;
 }
 
 /// Between fc1 and fc2; GEMMs that apply it leave no kernel. Gate and up that are clamped are so
 /// eagerly (Megatron-LM's weighted_bias_quick_geglu_impl): each clamped (2 + 2 bytes an element),
 /// put together (2 + 2); backward comparisons (2 + 1 each, two for up, and their conjunction, 1 + 1
 /// + 1), the selection (1 + 2 + 2), and the concatenation of both gradients (2 + 2): 11 on average.
-ModelOperator expert_activation(const Shapes& shapes) {
+int append_expert_activation(GraphBuilder& block, const Shapes& shapes, int x) {
   const ExpertShape& expert = shapes.model.expert;
   ModelOperator op = activation(shapes, routed_rows(shapes), expert.ffn, expert.bias);
   op.name.insert(0, "expert_");
   op.role = Role::expert_activation;
   op.expert = true;
   op.experts = shapes.model.experts;
+  TensorList clamped;
   if (shapes.options.experts_fused) {
     op.forward_bytes = op.backward_bytes = Bytes(0);
     op.forward_kernels = op.backward_kernels = 0;
@@ -118,9 +115,10 @@ ModelOperator expert_activation(const Shapes& shapes) {
     op.forward_kernels += 3;
     op.backward_bytes += (11 + 4) * halves / 2;
     op.backward_kernels += 7;
-    op.saved += halves;
+    const graph::ModelTensor& rows = block.tensor(x);
+    clamped.add(block.buffer({rows.extents[0], rows.extents[1]}, shapes.options.type));
   }
-  return op;
+  return append_activation(block, shapes, std::move(op), x, clamped);
 }
 
 /// The bias b of fc2, weighted like the rows themselves: t + b p in fp32, expert by expert, put
@@ -132,12 +130,11 @@ ModelOperator expert_bias(const Shapes& shapes) {
   const Bytes narrow = shapes.tensor(routed_rows(shapes), routed_width(shapes));
   const Bytes wide =
       graph::size_of(graph::DataType::fp32) * routed_rows(shapes) * routed_width(shapes);
-  ModelOperator op =
-      streaming("expert_bias", Role::expert_bias, graph::OperatorKind::elementwise, Split::tensor,
-                {.forward = 6 * wide + 2 * narrow,
-                 .forward_kernels = 4,
-                 .backward = 8 * wide + 4 * narrow,
-                 .backward_kernels = 7});
+  ModelOperator op = streaming("expert_bias", Role::expert_bias, graph::OperatorKind::elementwise,
+                               {.forward = 6 * wide + 2 * narrow,
+                                .forward_kernels = 4,
+                                .backward = 8 * wide + 4 * narrow,
+                                .backward_kernels = 7});
   op.expert = true;
   op.experts = shapes.model.experts;
   return op;
@@ -148,67 +145,97 @@ ModelOperator expert_bias(const Shapes& shapes) {
 ModelOperator unpermute(const Shapes& shapes) {
   const Bytes rows = moves(shapes);
   const int kernels = move_kernels(shapes);
-  return streaming("unpermute", Role::unpermute, graph::OperatorKind::permute, Split::sequence,
+  return streaming("unpermute", Role::unpermute, graph::OperatorKind::permute,
                    {rows, kernels, rows, kernels});
 }
 
-/// Beside the routed experts; its input is the one the router saved. With a gate (Qwen2-MoE):
-/// output * sigmoid(x w), w of H x 1.
-void append_shared(Operators& operators, const Shapes& shapes) {
+/// Beside the routed experts, whose result is y; its input x is the one the router has kept. With a
+/// gate (Qwen2-MoE): output * sigmoid(x w), w of H x 1.
+int append_shared(GraphBuilder& block, const Shapes& shapes, int x, int y) {
   const Model& model = shapes.model;
-  const std::size_t first = operators.size();
-  append_mlp(operators, shapes, Branch::shared_expert, model.expert.shared_ffn);
-  operators[first].saved = Bytes(0);
-  const Bytes x = shapes.hidden_tensor;
+  const std::size_t first = block.operators().size();
+  const int shared =
+      append_mlp(block, shapes, x, Branch::shared_expert, model.expert.shared_ffn, false);
+  const Bytes size = shapes.hidden_tensor;
   ModelOperator sum = streaming("shared_sum", Role::shared_sum, graph::OperatorKind::elementwise,
-                                Split::sequence, {.forward = 3 * x, .forward_kernels = 1});
+                                {.forward = 3 * size, .forward_kernels = 1});
+  TensorList reads{y, shared};
+  TensorList kept;
   if (model.expert.shared_gate) {
     sum.name = "shared_gate_sum";
-    sum.forward_bytes += 3 * x;  // the gate reads x; the product reads and writes
+    sum.forward_bytes += 3 * size;  // the gate reads x; the product reads and writes
     sum.forward_kernels = 4;
-    sum.backward_bytes = 6 * x;
+    sum.backward_bytes = 6 * size;
     sum.backward_kernels = 4;
-    sum.saved = x;  // the shared expert's output, for the gate's gradient
-    sum.parameters = model.hidden;
+    reads.add(x);
+    kept.add(shared);  // for the gate's gradient
   }
-  operators.push_back(sum);
-  mark(operators, first, Branch::shared_expert);
+  const int result =
+      block.map(std::move(sum), reads, kept, model.expert.shared_gate ? model.hidden : 0);
+  mark(block.operators(), first, Branch::shared_expert);
+  return result;
+}
+
+/// Appends the router, whose logits are fp32, as Megatron-LM's router_gating_linear, and the choice
+/// of experts; returns their rows. The router's weight is on every rank. Its input, which the
+/// experts' rows and the shared expert also come from, is kept here.
+int append_routing(GraphBuilder& block, const Shapes& shapes, int x) {
+  const Model& model = shapes.model;
+  const ExpertShape& expert = model.expert;
+  const int logits = block.product({.name = "router_gemm",
+                                    .role = Role::router,
+                                    .out = {Dim::none, model.experts},
+                                    .further = expert.router_bias ? model.experts : 0},
+                                   {x});
+  int sent = x;
+  if (expert.latent > 0) {
+    sent = block.product({.name = "latent_down_gemm",
+                          .role = Role::latent_down,
+                          .out = {Dim::latent, expert.latent},
+                          .keeps_input = false},
+                         {x});
+  }
+  const int scores =
+      block.buffer({shapes.rows(), {Dim::none, model.experts}}, graph::DataType::fp32);
+  const int rows =
+      block.activation({{Dim::rows, routed_rows(shapes)}, block.tensor(sent).extents[1]});
+  block.add(routing(shapes),
+            {.reads = {logits, sent}, .writes = {rows, scores}, .saves = {scores}});
+  return rows;
 }
 
 }  // namespace
 
-void append_experts(Operators& operators, const Shapes& shapes) {
+int append_experts(GraphBuilder& block, const Shapes& shapes, int x) {
   const Model& model = shapes.model;
   const ExpertShape& expert = model.expert;
-  const std::int64_t width = routed_width(shapes);
   const std::int64_t inner = (is_gated(model.mlp) ? 2 : 1) * expert.ffn;
+  Operators& operators = block.operators();
   const std::size_t first = operators.size();
-  operators.push_back(router(shapes));
-  if (expert.latent > 0) {
-    operators.push_back(weight_gemm("latent_down_gemm", Role::latent_down, shapes, expert.latent,
-                                    model.hidden, GemmSplit::none));
-    operators.back().saved = Bytes(0);
-  }
-  operators.push_back(routing(shapes));
-  operators.push_back(
-      expert_gemm("expert_fc1_gemm", Role::expert_up, shapes, inner, width, GemmSplit::column));
-  operators.push_back(expert_activation(shapes));
-  operators.push_back(
-      expert_gemm("expert_fc2_gemm", Role::expert_down, shapes, width, expert.ffn, GemmSplit::row));
+  const int rows = append_routing(block, shapes, x);
+  const Extent width = block.tensor(rows).extents[1];
+  const int up = append_expert_matrix(
+      block, shapes,
+      {.name = "expert_fc1_gemm", .role = Role::expert_up, .out = {Dim::inner, inner}}, rows);
+  const int active = append_expert_activation(block, shapes, up);
+  int down = append_expert_matrix(
+      block, shapes, {.name = "expert_fc2_gemm", .role = Role::expert_down, .out = width}, active);
   if (expert.bias && shapes.options.experts_apart && !shapes.options.experts_fused) {
-    operators.push_back(expert_bias(shapes));
+    down = block.map(expert_bias(shapes), {down});
     std::swap(operators.back().boundary, operators[operators.size() - 2].boundary);
     operators.back().routed = operators[operators.size() - 2].routed;
   }
-  operators.push_back(unpermute(shapes));
+  int y = block.activation({shapes.rows(), width});
+  block.add(unpermute(shapes), {.reads = {down}, .writes = {y}});
   if (expert.latent > 0) {
-    operators.push_back(weight_gemm("latent_up_gemm", Role::latent_up, shapes, model.hidden,
-                                    expert.latent, GemmSplit::none));
+    y = block.product({.name = "latent_up_gemm", .role = Role::latent_up, .out = shapes.width()},
+                      {y});
   }
   if (expert.shared_ffn > 0) {
-    append_shared(operators, shapes);
+    y = append_shared(block, shapes, x, y);
   }
   mark(operators, first, Branch::experts);
+  return y;
 }
 
 }  // namespace orrery::zoo

@@ -15,18 +15,6 @@
 namespace orrery::zoo {
 namespace {
 
-/// Appends the down-projection of T rows of `width` of the layer's normalised input. `shares`: that
-/// input is saved by the projection before.
-void append_down(Operators& operators, const Shapes& shapes, Role role, std::int64_t width,
-                 bool shares) {
-  operators.push_back(weight_gemm(role == Role::query_down ? "q_a_gemm" : "kv_a_gemm", role, shapes,
-                                  width, shapes.model.hidden, GemmSplit::none));
-  if (shares) {
-    operators.back().saved = Bytes(0);
-  }
-  operators.back().parameters += shapes.model.attention_bias ? width : 0;
-}
-
 /// Rotates the queries' part in place (read, write), copies each head's keys beside the one rotated
 /// part and separates the values (read d - r + d_v, write d + d_v per head). Unfused: the rotation
 /// is 5 passes (rotary()) and keys are concatenated in a pass of their own.
@@ -36,33 +24,50 @@ ModelOperator assembly(const Shapes& shapes) {
   const Bytes rotated = shapes.wide(m.heads * m.latent.rotary);
   const Bytes expanded = shapes.wide(m.heads * (m.head_dim + shapes.value_dim));
   const Bytes traffic = (fused ? 2 : 10) * rotated + (fused ? 2 : 4) * expanded - rotated;
-  ModelOperator op =
-      streaming("latent_rotary", Role::rotate_latent, graph::OperatorKind::elementwise,
-                Split::tensor, {traffic, fused ? 2 : 14, traffic, fused ? 2 : 14});
-  op.saved = shapes.wide(m.heads * (2 * m.head_dim + shapes.value_dim));  // Q, K, V
-  return op;
+  return streaming("latent_rotary", Role::rotate_latent, graph::OperatorKind::elementwise,
+                   {traffic, fused ? 2 : 14, traffic, fused ? 2 : 14});
 }
 
 }  // namespace
 
-void append_latent_projections(Operators& operators, const Shapes& shapes) {
+Heads append_latent_projections(GraphBuilder& block, const Shapes& shapes, int x) {
   const Model& m = shapes.model;
   const LatentAttention& latent = m.latent;
+  const Extent of_heads{Dim::heads, shapes.query};
+  int query = -1;
   if (latent.query_rank > 0) {
-    append_down(operators, shapes, Role::query_down, latent.query_rank, false);
-    operators.push_back(norm("q_a_norm", Role::norm_latent, shapes, latent.query_rank));
-    operators.push_back(weight_gemm("q_b_gemm", Role::query_up, shapes, shapes.query,
-                                    latent.query_rank, GemmSplit::column));
+    const int down = block.product({.name = "q_a_gemm",
+                                    .role = Role::query_down,
+                                    .out = {Dim::latent, latent.query_rank},
+                                    .further = m.attention_bias ? latent.query_rank : 0},
+                                   {x});
+    const int even =
+        append_norm(block, shapes, "q_a_norm", Role::norm_latent, down, latent.query_rank);
+    query = block.product({.name = "q_b_gemm", .role = Role::query_up, .out = of_heads}, {even});
   } else {
-    operators.push_back(weight_gemm("q_gemm", Role::project_query, shapes, shapes.query, m.hidden,
-                                    GemmSplit::column));
+    query = block.product({.name = "q_gemm", .role = Role::project_query, .out = of_heads}, {x});
   }
-  append_down(operators, shapes, Role::key_value_down, latent.key_value_rank + latent.rotary, true);
-  operators.push_back(norm("kv_a_norm", Role::norm_latent, shapes, latent.key_value_rank));
+  // Its input is kept by the projection before.
+  const std::int64_t width = latent.key_value_rank + latent.rotary;
+  const TensorList down =
+      block.products({.name = "kv_a_gemm",
+                      .role = Role::key_value_down,
+                      .out = {Dim::latent, width},
+                      .further = m.attention_bias ? width : 0,
+                      .keeps_input = false},
+                     x, {{Dim::latent, latent.key_value_rank}, {Dim::none, latent.rotary}});
+  const int rotated = *(down.begin() + 1);
+  const int even = append_norm(block, shapes, "kv_a_norm", Role::norm_latent, down.front(),
+                               latent.key_value_rank);
   const std::int64_t expanded = m.heads * (m.head_dim - latent.rotary + shapes.value_dim);
-  operators.push_back(weight_gemm("kv_b_gemm", Role::key_value_up, shapes, expanded,
-                                  latent.key_value_rank, GemmSplit::column));
-  operators.push_back(assembly(shapes));
+  const int up = block.product(
+      {.name = "kv_b_gemm", .role = Role::key_value_up, .out = {Dim::heads, expanded}}, {even});
+  const Heads heads{.query = block.activation({shapes.rows(), of_heads}),
+                    .key = block.activation({shapes.rows(), of_heads}),
+                    .value = block.activation({shapes.rows(), {Dim::heads, shapes.context}})};
+  block.add(assembly(shapes),
+            {.reads = {query, up, rotated}, .writes = heads.all(), .saves = heads.all()});
+  return heads;
 }
 
 }  // namespace orrery::zoo

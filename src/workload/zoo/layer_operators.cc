@@ -19,10 +19,7 @@ ModelOperator qkv_split(const Shapes& shapes) {
     traffic.backward += qkv;
     ++traffic.backward_kernels;
   }
-  ModelOperator op = streaming("qkv_split", Role::split_qkv, graph::OperatorKind::elementwise,
-                               Split::tensor, traffic);
-  op.saved = qkv;
-  return op;
+  return streaming("qkv_split", Role::split_qkv, graph::OperatorKind::elementwise, traffic);
 }
 
 /// x cos + rotate_half(x) sin for queries and keys. Unfused, per tensor: rotate_half negates one
@@ -34,207 +31,218 @@ ModelOperator rotary(const Shapes& shapes) {
   const bool fused = shapes.options.fused_kernels;
   const Bytes traffic = (fused ? 2 : 10) * rotated;
   const int kernels = fused ? 1 : 10;
-  return streaming("rotary", Role::rotate, graph::OperatorKind::elementwise, Split::tensor,
+  return streaming("rotary", Role::rotate, graph::OperatorKind::elementwise,
                    {traffic, kernels, traffic, kernels});
 }
 
-/// Root-mean-square norm of every query and key head.
-ModelOperator query_key_norm(const Shapes& shapes) {
+/// Appends the root-mean-square norm of every query and key head.
+void append_query_key_norm(GraphBuilder& block, const Shapes& shapes, Heads& heads) {
   const bool scaled = shapes.model.query_key_norm == QueryKeyNorm::scaled;
   ModelOperator op = norm("query_key_norm", Role::norm_heads, shapes, shapes.query + shapes.key);
-  op.split = Split::tensor;
   op.gemm.k = shapes.model.head_dim;
-  op.parameters = scaled ? 2 * shapes.model.head_dim : 0;
-  return op;
+  const TensorList before{heads.query, heads.key};
+  heads.query = block.like(heads.query);
+  heads.key = block.like(heads.key);
+  block.add(std::move(op), {.reads = before, .writes = {heads.query, heads.key}, .saves = before},
+            scaled ? 2 * shapes.model.head_dim : 0);
 }
 
 struct Residual {
   std::string branch;
-  bool bias = false;  ///< of the projection before
-  int branches = 1;   ///< results that are added to the residual stream
+  int biases = 0;  ///< of the projections before
 };
 
 /// out = residual + dropout(x + bias), with the parts that the model has. Backward: the mask
 /// applied to the gradient, and the bias gradient's sum over the tokens; the residual branch gets
 /// the gradient as it is.
-ModelOperator residual(const Residual& what, const Shapes& shapes) {
-  const Bytes x = shapes.hidden_tensor;
+int append_residual(GraphBuilder& block, const Shapes& shapes, const Residual& what, int x,
+                    TensorList results) {
+  const Bytes size = shapes.hidden_tensor;
   const bool dropout = shapes.model.dropout > 0;
   const bool fused = shapes.options.fused_kernels;
-  const bool bias = what.bias;
-  Traffic traffic{.forward = (2 + what.branches) * x, .forward_kernels = 1};
+  const bool bias = what.biases > 0;
+  Traffic traffic{.forward = (2 + static_cast<int>(results.size())) * size, .forward_kernels = 1};
   if (dropout) {
     // In a kernel of its own: reads x, writes it and the mask.
-    traffic.forward += fused ? shapes.hidden_mask : 2 * x + shapes.hidden_mask;
+    traffic.forward += fused ? shapes.hidden_mask : 2 * size + shapes.hidden_mask;
     traffic.forward_kernels += fused ? 0 : 1;
-    traffic.backward += 2 * x + shapes.hidden_mask;
+    traffic.backward += 2 * size + shapes.hidden_mask;
     traffic.backward_kernels += 1;
   }
   if (bias) {
-    traffic.forward += fused ? Bytes(0) : 2 * x;
+    traffic.forward += fused ? Bytes(0) : 2 * size;
     traffic.forward_kernels += fused ? 0 : 1;
-    traffic.backward += x;
+    traffic.backward += size;
     traffic.backward_kernels += 1;
   }
-  ModelOperator op =
+  Edges edges{.reads = {x}, .writes = {block.like(x)}};
+  for (const int result : results) {
+    edges.reads.add(result);
+  }
+  if (dropout) {
+    edges.saves.add(block.buffer({shapes.rows(), shapes.width()}, kMask));
+    edges.writes.add(edges.saves.front());
+  }
+  block.add(
       streaming(what.branch + (bias ? "_bias" : "") + (dropout ? "_dropout" : "") + "_residual",
-                Role::residual, graph::OperatorKind::elementwise, Split::sequence, traffic);
-  op.saved = dropout ? shapes.hidden_mask : Bytes(0);
-  op.parameters = bias ? shapes.model.hidden : 0;
-  return op;
+                Role::residual, graph::OperatorKind::elementwise, traffic),
+      edges, what.biases * shapes.model.hidden);
+  return edges.writes.front();
 }
 
-void append_projections(Operators& operators, const Shapes& shapes) {
+/// Q, K and V of one product, or of two, behind it.
+Heads append_split(GraphBuilder& block, const Shapes& shapes, TensorList products) {
+  const Extent keys{Dim::key_value_heads, shapes.key};
+  const Extent values{Dim::key_value_heads, shapes.value};
+  const Heads heads{.query = block.activation({shapes.rows(), {Dim::heads, shapes.query}}),
+                    .key = block.activation({shapes.rows(), keys}),
+                    .value = block.activation({shapes.rows(), values})};
+  block.add(qkv_split(shapes), {.reads = products, .writes = heads.all(), .saves = heads.all()});
+  return heads;
+}
+
+Heads append_projections(GraphBuilder& block, const Shapes& shapes, int x) {
   const Model& model = shapes.model;
   const std::int64_t qkv = shapes.query + shapes.key + shapes.value;
   const bool rotates = model.position == PositionKind::rotary && shapes.kind.rotary;
-  operators.push_back(
-      weight_gemm("qkv_gemm", Role::project_qkv, shapes, qkv, model.hidden, GemmSplit::column));
-  operators.back().parameters += model.attention_bias ? qkv : 0;
-  operators.push_back(qkv_split(shapes));
+  const int product = block.product({.name = "qkv_gemm",
+                                     .role = Role::project_qkv,
+                                     .out = {Dim::heads, qkv},
+                                     .further = model.attention_bias ? qkv : 0},
+                                    {x});
+  Heads heads = append_split(block, shapes, {product});
   if (model.query_key_norm == QueryKeyNorm::scaled ||
       (model.query_key_norm == QueryKeyNorm::plain && rotates)) {
-    operators.push_back(query_key_norm(shapes));
+    append_query_key_norm(block, shapes, heads);
   }
   if (rotates) {
-    operators.push_back(rotary(shapes));
+    const TensorList before{heads.query, heads.key};
+    heads.query = block.like(heads.query);
+    heads.key = block.like(heads.key);
+    block.add(rotary(shapes), {.reads = before, .writes = {heads.query, heads.key}});
   }
+  return heads;
 }
 
-void append_mixer(Operators& operators, const Shapes& shapes) {
-  const std::size_t first = operators.size();
+int append_mixer(GraphBuilder& block, const Shapes& shapes, int x) {
+  const std::size_t first = block.operators().size();
   if (shapes.kind.mixer == MixerKind::mamba) {
-    append_mamba(operators, shapes);
-    mark(operators, first, Branch::mamba);
-    return;
+    const int result = append_mamba(block, shapes, x);
+    mark(block.operators(), first, Branch::mamba);
+    return result;
   }
+  int result = -1;
   if (shapes.kind.mixer == MixerKind::compressed_attention) {
-    append_compressed_attention(operators, shapes);
-    mark(operators, first, Branch::attention);
-    return;
-  }
-  if (shapes.kind.mixer == MixerKind::latent_attention) {
-    append_latent_projections(operators, shapes);
+    result = append_compressed_attention(block, shapes, x);
   } else {
-    append_projections(operators, shapes);
+    const Heads heads = shapes.kind.mixer == MixerKind::latent_attention
+                            ? append_latent_projections(block, shapes, x)
+                            : append_projections(block, shapes, x);
+    result = block.product({.name = "proj_gemm", .role = Role::project_out, .out = shapes.width()},
+                           {append_attention(block, shapes, heads)});
   }
-  append_attention(operators, shapes);
-  operators.push_back(weight_gemm("proj_gemm", Role::project_out, shapes, shapes.model.hidden,
-                                  shapes.context, GemmSplit::row));
-  mark(operators, first, Branch::attention);
+  mark(block.operators(), first, Branch::attention);
+  return result;
 }
 
 /// Queries from the decoder, keys and values from as many tokens of the encoder's output.
-void append_cross_attention(Operators& operators, const Shapes& decoder) {
+int append_cross_attention(GraphBuilder& block, const Shapes& decoder, int x) {
   Shapes shapes = decoder;
   shapes.kind.causal = false;
-  const Model& model = shapes.model;
-  const std::size_t first = operators.size();
-  operators.push_back(weight_gemm("q_gemm", Role::project_query, shapes, shapes.query, model.hidden,
-                                  GemmSplit::column));
-  operators.push_back(weight_gemm("kv_gemm", Role::project_key_value, shapes,
-                                  shapes.key + shapes.value, model.hidden, GemmSplit::column));
-  operators.push_back(qkv_split(shapes));
-  append_attention(operators, shapes);
-  operators.push_back(weight_gemm("proj_gemm", Role::project_out, shapes, model.hidden,
-                                  shapes.context, GemmSplit::row));
-  for (std::size_t i = first; i < operators.size(); ++i) {
-    operators[i].name.insert(0, "cross_");
+  const std::size_t first = block.operators().size();
+  const int encoded = block.input({shapes.rows(), shapes.width()});
+  const int query = block.product(
+      {.name = "q_gemm", .role = Role::project_query, .out = {Dim::heads, shapes.query}}, {x});
+  const int keys = block.product({.name = "kv_gemm",
+                                  .role = Role::project_key_value,
+                                  .out = {Dim::key_value_heads, shapes.key + shapes.value}},
+                                 {encoded});
+  const Heads heads = append_split(block, shapes, {query, keys});
+  const int result =
+      block.product({.name = "proj_gemm", .role = Role::project_out, .out = shapes.width()},
+                    {append_attention(block, shapes, heads)});
+  for (std::size_t i = first; i < block.operators().size(); ++i) {
+    block.operators()[i].name.insert(0, "cross_");
   }
-  mark(operators, first, Branch::cross_attention);
+  mark(block.operators(), first, Branch::cross_attention);
+  return result;
 }
 
 /// Norm, branch, [norm], residual sum, [norm]: by Model::norm_place. With several streams: their
-/// weighted sum, norm, branch, mix.
+/// weighted sum, norm, branch, mix. `branch` appends itself behind its input and returns its
+/// result.
 template <class Branch>
-void append_branch(Operators& operators, const Shapes& shapes, const Residual& sum,
-                   const std::string& norm_name, Branch branch) {
+int append_branch(GraphBuilder& block, const Shapes& shapes, const Residual& sum,
+                  const std::string& norm_name, int x, Branch branch) {
+  const std::int64_t width = shapes.model.hidden;
   if (shapes.model.streams > 1) {
-    append_collapse(operators, shapes, sum.branch);
-    operators.push_back(norm(norm_name, Role::norm_branch, shapes, shapes.model.hidden));
-    branch();
-    append_expand(operators, shapes, sum.branch);
-    return;
+    Streams streams{.values = x};
+    const int collapsed = append_collapse(block, shapes, sum.branch, streams);
+    const int even = append_norm(block, shapes, norm_name, Role::norm_branch, collapsed, width);
+    return append_expand(block, shapes, sum.branch, streams, branch(even));
   }
   const NormPlace place = shapes.model.norm_place;
-  if (place != NormPlace::after) {
-    operators.push_back(norm(norm_name, Role::norm_branch, shapes));
-  }
-  branch();
+  int result = branch(
+      place == NormPlace::after ? x : append_norm(block, shapes, norm_name, Role::norm_branch, x));
   if (place == NormPlace::around) {
-    operators.push_back(
-        norm(sum.branch + "_post_norm", Role::norm_post, shapes, shapes.model.hidden));
+    result = append_norm(block, shapes, sum.branch + "_post_norm", Role::norm_post, result, width);
   }
-  operators.push_back(residual(sum, shapes));
-  if (place == NormPlace::after) {
-    operators.push_back(norm(norm_name, Role::norm_branch, shapes));
-  }
+  const int added = append_residual(block, shapes, sum, x, {result});
+  return place == NormPlace::after ? append_norm(block, shapes, norm_name, Role::norm_branch, added)
+                                   : added;
 }
 
-void append_feed_forward(Operators& operators, const Shapes& shapes) {
-  if (shapes.kind.feed_forward == FeedForwardKind::experts) {
-    append_experts(operators, shapes);
-  } else {
-    append_mlp(operators, shapes, Branch::mlp, shapes.ffn);
-  }
+int append_feed_forward(GraphBuilder& block, const Shapes& shapes, int x, bool keeps_input = true) {
+  return shapes.kind.feed_forward == FeedForwardKind::experts
+             ? append_experts(block, shapes, x)
+             : append_mlp(block, shapes, x, Branch::mlp, shapes.ffn, keeps_input);
 }
 
 /// x + attention(norm(x)) + mlp(norm(x)): the row-parallel results are added before one reduction
 /// (Wang & Komatsuzaki 2021, GPT-J; Black et al. 2022, GPT-NeoX-20B; Chowdhery et al. 2022, PaLM).
 /// With one norm for both, its output enters once.
-void append_parallel(Operators& operators, const Shapes& shapes) {
+int append_parallel(GraphBuilder& block, const Shapes& shapes, int x) {
   const Model& model = shapes.model;
-  operators.push_back(norm("input_norm", Role::norm_branch, shapes));
-  append_mixer(operators, shapes);
-  operators.back().boundary = TensorBoundary::none;
-  if (!model.shared_norm) {
-    operators.push_back(norm("mlp_norm", Role::norm_branch, shapes));
-  }
-  const std::size_t first = operators.size();
-  append_feed_forward(operators, shapes);
-  if (model.shared_norm) {
-    operators[first].boundary = TensorBoundary::none;
-    operators[first].saved = Bytes(0);  // by qkv_gemm
-  }
-  const bool bias = model.attention_output_bias || model.mlp_bias;
-  operators.push_back(residual({"parallel", bias, 2}, shapes));
-  operators.back().parameters =
-      ((model.attention_output_bias ? 1 : 0) + (model.mlp_bias ? 1 : 0)) * model.hidden;
-}
-
-Operators layer(const Shapes& shapes) {
-  const Model& model = shapes.model;
-  const LayerKind& kind = shapes.kind;
-  Operators operators;
-  if (kind.feed_forward == FeedForwardKind::tower) {
-    append_tower(operators, shapes);
-    return operators;
-  }
-  if (model.parallel_residual) {
-    append_parallel(operators, shapes);
-    return operators;
-  }
-  const bool mixer_bias = kind.mixer != MixerKind::mamba && model.attention_output_bias;
-  if (kind.mixer != MixerKind::none) {
-    append_branch(operators, shapes, {"attention", mixer_bias}, "input_norm",
-                  [&] { append_mixer(operators, shapes); });
-  }
-  if (kind.cross_attention) {
-    append_branch(operators, shapes, {"cross_attention", mixer_bias}, "cross_norm",
-                  [&] { append_cross_attention(operators, shapes); });
-  }
-  if (kind.feed_forward != FeedForwardKind::none) {
-    const bool dense = kind.feed_forward == FeedForwardKind::dense;
-    append_branch(operators, shapes, {"mlp", dense && model.mlp_bias}, "mlp_norm",
-                  [&] { append_feed_forward(operators, shapes); });
-  }
-  if (kind.ends_encoder) {
-    operators.push_back(norm("encoder_final_norm", Role::norm_final, shapes));
-  }
-  return operators;
+  const int even = append_norm(block, shapes, "input_norm", Role::norm_branch, x);
+  const int mixed = append_mixer(block, shapes, even);
+  block.operators().back().boundary = TensorBoundary::none;
+  const int second =
+      model.shared_norm ? even : append_norm(block, shapes, "mlp_norm", Role::norm_branch, x);
+  const int fed = append_feed_forward(block, shapes, second, !model.shared_norm);
+  const int biases = (model.attention_output_bias ? 1 : 0) + (model.mlp_bias ? 1 : 0);
+  return append_residual(block, shapes, {"parallel", biases}, x, {mixed, fed});
 }
 
 }  // namespace
+
+int append_layer(GraphBuilder& block, const Shapes& shapes, int x) {
+  const Model& model = shapes.model;
+  const LayerKind& kind = shapes.kind;
+  if (kind.feed_forward == FeedForwardKind::tower) {
+    return append_tower(block, shapes);
+  }
+  if (model.parallel_residual) {
+    return append_parallel(block, shapes, x);
+  }
+  const int mixer_bias = kind.mixer != MixerKind::mamba && model.attention_output_bias ? 1 : 0;
+  if (kind.mixer != MixerKind::none) {
+    x = append_branch(block, shapes, {"attention", mixer_bias}, "input_norm", x,
+                      [&](int even) { return append_mixer(block, shapes, even); });
+  }
+  if (kind.cross_attention) {
+    x = append_branch(block, shapes, {"cross_attention", mixer_bias}, "cross_norm", x,
+                      [&](int even) { return append_cross_attention(block, shapes, even); });
+  }
+  if (kind.feed_forward != FeedForwardKind::none) {
+    const bool dense = kind.feed_forward == FeedForwardKind::dense;
+    x = append_branch(block, shapes, {"mlp", dense && model.mlp_bias ? 1 : 0}, "mlp_norm", x,
+                      [&](int even) { return append_feed_forward(block, shapes, even); });
+  }
+  if (kind.ends_encoder) {
+    x = append_norm(block, shapes, "encoder_final_norm", Role::norm_final, x);
+  }
+  return x;
+}
 
 std::vector<std::string> layer_kinds(const Model& model) {
   if (model.kinds.empty()) {
@@ -254,9 +262,16 @@ int layer_kind(const Model& model, std::int64_t layer) {
                               : model.layout[static_cast<std::size_t>(layer) % model.layout.size()];
 }
 
+ModelGraph layer_graph(const Model& model, const ShapeOptions& options, int kind) {
+  const Shapes shapes(model, options, kind_of(model, kind));
+  GraphBuilder block(options.type);
+  const bool tower = shapes.kind.feed_forward == FeedForwardKind::tower;
+  return block.finish(append_layer(block, shapes, tower ? -1 : append_input(block, shapes)));
+}
+
 std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOptions& options,
                                            int kind) {
-  return layer(Shapes(model, options, kind_of(model, kind)));
+  return layer_graph(model, options, kind).operators;
 }
 
 }  // namespace orrery::zoo

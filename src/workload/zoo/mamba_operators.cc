@@ -16,11 +16,8 @@ namespace {
 ModelOperator convolution(const Shapes& shapes) {
   const Mamba& mamba = shapes.model.mamba;
   const Bytes x = shapes.wide(mamba.convolved());
-  ModelOperator op = streaming("convolution", Role::convolution, graph::OperatorKind::convolution,
-                               Split::tensor, {2 * x, 1, 3 * x, 2});
-  op.saved = x;
-  op.parameters = mamba.convolved() * (mamba.kernel + (mamba.convolution_bias ? 1 : 0));
-  return op;
+  return streaming("convolution", Role::convolution, graph::OperatorKind::convolution,
+                   {2 * x, 1, 3 * x, 2});
 }
 
 /// The chunked scan (state-space duality): per token, scores C B^T of its chunk (2 Q N per group),
@@ -39,23 +36,19 @@ ModelOperator scan(const Shapes& shapes) {
   const Bytes states = graph::size_of(graph::DataType::fp32) * chunks * mamba.inner() * mamba.state;
   const Bytes input = shapes.wide(mamba.convolved() + mamba.heads);
   const Bytes output = shapes.wide(mamba.inner());
-  ModelOperator op =
-      streaming("state_space_scan", Role::scan, graph::OperatorKind::scan, Split::tensor,
-                {.forward = input + output + 4 * states,
-                 .forward_kernels = 5,
-                 .backward = 2 * input + 2 * output + 8 * states,
-                 .backward_kernels = 9});
+  ModelOperator op = streaming("state_space_scan", Role::scan, graph::OperatorKind::scan,
+                               {.forward = input + output + 4 * states,
+                                .forward_kernels = 5,
+                                .backward = 2 * input + 2 * output + 8 * states,
+                                .backward_kernels = 9});
   op.gemm = {.batch = shapes.options.microbatch * mamba.heads,
              .m = shapes.queries,
              .n = mamba.chunk,
              .k = mamba.head_dim};
-  op.gemm_split = GemmSplit::heads;
   op.forward_flops = Flops(
       tokens * (2 * chunk * state * number(mamba.groups) + 2 * chunk * inner + 4 * state * inner));
   op.backward_flops = 3 * op.forward_flops;
   op.model_flops = Flops(tokens * 7 * state * inner);
-  op.saved = input;
-  op.parameters = 3 * mamba.heads;  // A, D and the bias of dt
   return op;
 }
 
@@ -65,28 +58,40 @@ ModelOperator gated_norm(const Shapes& shapes) {
   const Mamba& mamba = shapes.model.mamba;
   const Bytes x = shapes.wide(mamba.inner());
   ModelOperator op = streaming("gated_norm", Role::norm_gated, graph::OperatorKind::norm,
-                               Split::tensor, {3 * x, 1, (2 * 3 + 2) * x, 3});
+                               {3 * x, 1, (2 * 3 + 2) * x, 3});
   op.gemm.k = mamba.inner() / mamba.groups;
-  op.saved = 2 * x;
-  op.parameters = mamba.inner();
   return op;
 }
 
 }  // namespace
 
-void append_mamba(Operators& operators, const Shapes& shapes) {
+int append_mamba(GraphBuilder& block, const Shapes& shapes, int x) {
   const Model& model = shapes.model;
   const Mamba& mamba = model.mamba;
   const std::int64_t projected = mamba.inner() + mamba.convolved() + mamba.heads;
-  operators.push_back(weight_gemm("mamba_in_gemm", Role::mamba_in, shapes, projected, model.hidden,
-                                  GemmSplit::column));
-  operators.back().parameters += mamba.projection_bias ? projected : 0;
-  operators.push_back(convolution(shapes));
-  operators.push_back(scan(shapes));
-  operators.push_back(gated_norm(shapes));
-  operators.push_back(weight_gemm("mamba_out_gemm", Role::mamba_out, shapes, model.hidden,
-                                  mamba.inner(), GemmSplit::row));
-  operators.back().parameters += mamba.projection_bias ? model.hidden : 0;
+  const TensorList parts = block.products(
+      {.name = "mamba_in_gemm",
+       .role = Role::mamba_in,
+       .out = {Dim::inner, projected},
+       .further = mamba.projection_bias ? projected : 0},
+      x,
+      {{Dim::inner, mamba.inner()}, {Dim::groups, mamba.convolved()}, {Dim::heads, mamba.heads}});
+  const int gate = parts.front();
+  const int channels = *(parts.begin() + 1);
+  const int steps = *(parts.begin() + 2);
+  const int convolved =
+      block.map(convolution(shapes), {channels}, {channels},
+                mamba.convolved() * (mamba.kernel + (mamba.convolution_bias ? 1 : 0)));
+  const int scanned = block.like(gate);
+  block.add(scan(shapes),
+            {.reads = {convolved, steps}, .writes = {scanned}, .saves = {convolved, steps}},
+            3 * mamba.heads);  // A, D and the bias of dt
+  const int gated = block.map(gated_norm(shapes), {scanned, gate}, {scanned, gate}, mamba.inner());
+  return block.product({.name = "mamba_out_gemm",
+                        .role = Role::mamba_out,
+                        .out = shapes.width(),
+                        .further = mamba.projection_bias ? model.hidden : 0},
+                       {gated});
 }
 
 }  // namespace orrery::zoo

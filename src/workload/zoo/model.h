@@ -138,8 +138,11 @@ struct ModelOperator {
   Bytes forward_bytes{0};   ///< reads + writes of the forward kernel(s)
   Bytes backward_bytes{0};  ///< of the non-GEMM backward kernel(s)
   int forward_kernels = 1;
-  int backward_kernels = 1;  ///< of the non-GEMM backward; 0 for a GEMM
-  bool has_weight = false;   ///< backward of the GEMM: input-gradient + weight-gradient GEMM
+  int backward_kernels = 1;   ///< of the non-GEMM backward; 0 for a GEMM
+  bool has_weight = false;    ///< backward of the GEMM: input-gradient + weight-gradient GEMM
+  graph::TensorList reads{};  ///< numbers of the block's tensors, with its parameters
+  graph::TensorList writes{};
+  graph::TensorList saves{};  ///< kept for backward: `saved` is their bytes
   Weights weights = Weights::trained;
   bool unquantized = false;  ///< stays in the compute type in quantised plans, too
   graph::AttentionLibrary library = graph::AttentionLibrary::any;  ///< of a fused attention core
@@ -153,6 +156,14 @@ struct ModelOperator {
   Bytes key_value{0};  ///< of an attention core: K and V; moved by cp
   /// Split by t when gemm_split is column or row, or heads of a GEMM with weights; else replicated.
   std::int64_t parameters = 0;
+};
+
+/// The operators of a block in forward order, and the tensors between them. An operator reads what
+/// one before it has written, or parameters, or what enters the block.
+struct ModelGraph {
+  std::vector<graph::ModelTensor> tensors;
+  std::vector<ModelOperator> operators;
+  int output = -1;  ///< the tensor that the next block reads; -1: none
 };
 
 struct ShapeOptions {
@@ -204,6 +215,8 @@ struct ShapeOptions {
 /// parallelism). Requires: microbatch, sequence >= 1, microbatch x sequence < 2^40. Byte counts
 /// saturate.
 /// `kind` is one of layer_kinds(model).
+ModelGraph layer_graph(const Model& model, const ShapeOptions& options, int kind = 0);
+/// Returns the operators alone.
 std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOptions& options,
                                            int kind = 0);
 
@@ -220,6 +233,7 @@ graph::TokenRoute token_route(const Model& model);
 /// token_embedding (gather from a table split over the vocabulary; leave: sums the ranks' rows),
 /// embedding_gradient_zero (backward clears the table's dense gradient), [position_embedding],
 /// [embedding_dropout].
+ModelGraph embedding_graph(const Model& model, const ShapeOptions& options);
 std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOptions& options);
 
 /// final_norm, logits_gemm (enter, vocab-parallel; without parameters when tied), cross_entropy
@@ -228,6 +242,7 @@ std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOp
 /// final_norm, logits_gemm, cross_entropy. With t > 1 cross_entropy needs three
 /// all-reduces over tp of T fp32 values each (maximum, predicted logit, sum of exponentials;
 /// Megatron-LM), which the lowering adds: no TensorBoundary stands for them.
+ModelGraph head_graph(const Model& model, const ShapeOptions& options);
 std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions& options);
 
 /// FLOPs of forward and backward of one sequence as the published tables count them, without

@@ -21,13 +21,7 @@ std::int64_t stream_width(const Model& model) {
 }
 
 ModelOperator mixing(const std::string& name, Role role, const Traffic& traffic) {
-  return streaming(name, role, graph::OperatorKind::elementwise, Split::sequence, traffic);
-}
-
-/// T x n H x columns; saves X, whose other readers find it here.
-ModelOperator mix_gemm(const std::string& name, const Shapes& shapes, std::int64_t columns) {
-  return weight_gemm(name, Role::mix_project, shapes, columns, stream_width(shapes.model),
-                     GemmSplit::none);
+  return streaming(name, role, graph::OperatorKind::elementwise, traffic);
 }
 
 /// From the product to p, q and M. Fused: one kernel over `columns` fp32 values per token; the
@@ -42,13 +36,11 @@ ModelOperator mix_weights(const std::string& name, const Shapes& shapes, std::in
   const Bytes apart = x + 4 * single * stream_width(shapes.model) + single * (3 * steps * n * n);
   const bool fused = shapes.options.fused_kernels;
   const int kernels = fused ? 1 : static_cast<int>(10 + 3 * steps);
-  ModelOperator op = mixing(name, Role::mix_weights,
-                            {.forward = 2 * values + (fused ? Bytes(0) : apart),
-                             .forward_kernels = kernels,
-                             .backward = 3 * values + (fused ? Bytes(0) : apart),
-                             .backward_kernels = kernels});
-  op.saved = 2 * values;  // before and after; the steps run again
-  return op;
+  return mixing(name, Role::mix_weights,
+                {.forward = 2 * values + (fused ? Bytes(0) : apart),
+                 .forward_kernels = kernels,
+                 .backward = 3 * values + (fused ? Bytes(0) : apart),
+                 .backward_kernels = kernels});
 }
 
 /// p X: reads n, writes one. Backward: from dx and X the gradients of p and, added to those of the
@@ -57,6 +49,34 @@ ModelOperator collapse(const std::string& name, const Shapes& shapes) {
   const std::int64_t n = shapes.model.streams;
   const Bytes x = shapes.hidden_tensor;
   return mixing(name, Role::collapse, {(n + 1) * x, 1, (1 + n + 2 * n + n) * x, 1});
+}
+
+struct Mixing {
+  std::int64_t columns = 0;
+  std::int64_t steps = 0;       ///< of making M doubly stochastic
+  std::int64_t parameters = 0;  ///< the matrix' and others
+};
+
+/// The product of X, which its other readers find here, with n H x columns of the `parameters`; the
+/// weights of the streams before and after, which are kept; the sum by them, which is returned.
+int append_weighted_sum(GraphBuilder& block, const Shapes& shapes, const std::string& prefix,
+                        Streams& streams, const Mixing& mixing) {
+  const std::int64_t width = stream_width(shapes.model);
+  const int product = block.product({.name = prefix + "_mix_gemm",
+                                     .role = Role::mix_project,
+                                     .out = {Dim::none, mixing.columns},
+                                     .further = mixing.parameters - width * mixing.columns},
+                                    {streams.values});
+  const Form form{shapes.rows(), {Dim::none, mixing.columns}};
+  const int before = block.buffer(form, graph::DataType::fp32);
+  streams.weights = block.activation(form, graph::DataType::fp32);
+  const TensorList weights{before, streams.weights};
+  block.add(mix_weights(prefix + "_mix_weights", shapes, mixing.columns, mixing.steps),
+            {.reads = {product}, .writes = weights, .saves = weights});
+  const int sum = block.activation({shapes.rows(), shapes.width()});
+  block.add(collapse(prefix + "_collapse", shapes),
+            {.reads = {streams.values, streams.weights}, .writes = {sum}});
+  return sum;
 }
 
 }  // namespace
@@ -70,53 +90,64 @@ std::int64_t stream_head_parameters(const Model& model) {
   return model.streams > 1 ? (stream_width(model) + 1) * model.streams + 1 : 0;
 }
 
-void append_collapse(Operators& operators, const Shapes& shapes, const std::string& branch) {
+int append_collapse(GraphBuilder& block, const Shapes& shapes, const std::string& branch,
+                    Streams& streams) {
   const Model& model = shapes.model;
-  const std::int64_t columns = model.streams * (model.streams + 2);
-  operators.push_back(mix_gemm(branch + "_mix_gemm", shapes, columns));
-  operators.back().parameters = stream_parameters(model);
-  operators.push_back(
-      mix_weights(branch + "_mix_weights", shapes, columns, 2 * model.mixing_steps - 1));
-  operators.push_back(collapse(branch + "_collapse", shapes));
+  return append_weighted_sum(block, shapes, branch, streams,
+                             {.columns = model.streams * (model.streams + 2),
+                              .steps = 2 * model.mixing_steps - 1,
+                              .parameters = stream_parameters(model)});
 }
 
 /// Reads X and the branch's result, writes X'. Backward reads the gradient of X', X and the result,
-/// writes the gradients of X and of the result, which is saved.
-void append_expand(Operators& operators, const Shapes& shapes, const std::string& branch) {
+/// writes the gradients of X and of the result, which is kept.
+int append_expand(GraphBuilder& block, const Shapes& shapes, const std::string& branch,
+                  const Streams& streams, int y) {
   const std::int64_t n = shapes.model.streams;
   const Bytes x = shapes.hidden_tensor;
-  operators.push_back(
-      mixing(branch + "_expand", Role::expand, {(2 * n + 1) * x, 1, (3 * n + 2) * x, 1}));
-  operators.back().saved = x;
+  return block.map(
+      mixing(branch + "_expand", Role::expand, {(2 * n + 1) * x, 1, (3 * n + 2) * x, 1}),
+      {streams.values, streams.weights, y}, {y});
 }
 
-void append_stream_copies(Operators& operators, const Shapes& shapes) {
+int append_stream_copies(GraphBuilder& block, const Shapes& shapes, int x) {
   const Bytes traffic = (1 + shapes.model.streams) * shapes.hidden_tensor;
-  operators.push_back(mixing("stream_copies", Role::copy_streams, {traffic, 1, traffic, 1}));
+  const int copies =
+      block.activation({shapes.rows(), {Dim::none, shapes.model.streams}, shapes.width()});
+  block.add(mixing("stream_copies", Role::copy_streams, {traffic, 1, traffic, 1}),
+            {.reads = {x}, .writes = {copies}});
+  return copies;
 }
 
-void append_stream_head(Operators& operators, const Shapes& shapes) {
-  const std::int64_t n = shapes.model.streams;
-  operators.push_back(mix_gemm("head_mix_gemm", shapes, n));
-  operators.back().parameters = stream_head_parameters(shapes.model);
-  operators.push_back(mix_weights("head_mix_weights", shapes, n, 0));
-  operators.push_back(collapse("head_collapse", shapes));
+int append_stream_head(GraphBuilder& block, const Shapes& shapes, int x) {
+  Streams streams{.values = x};
+  return append_weighted_sum(block, shapes, "head", streams,
+                             {.columns = shapes.model.streams,
+                              .steps = 0,
+                              .parameters = stream_head_parameters(shapes.model)});
 }
 
 /// n T rows of hidden states and T of the embedding, H x H each; the sum reads both and writes n T.
-void append_stream_combine(Operators& operators, const Shapes& shapes) {
+int append_stream_combine(GraphBuilder& block, const Shapes& shapes, int x, int embedding) {
   const Model& model = shapes.model;
   Shapes streams = shapes;
   streams.tokens *= model.streams;
-  operators.push_back(norm("hidden_norm", Role::norm_other, streams, model.hidden));
-  operators.push_back(norm("embedding_norm", Role::norm_other, shapes, model.hidden));
-  operators.push_back(weight_gemm("combine_gemm", Role::join_project, streams, model.hidden,
-                                  model.hidden, GemmSplit::none));
-  operators.push_back(weight_gemm("embedding_combine_gemm", Role::join_project, shapes,
-                                  model.hidden, model.hidden, GemmSplit::none));
-  const Bytes x = shapes.hidden_tensor;
-  operators.push_back(
-      mixing("combine", Role::join, {(2 * model.streams + 1) * x, 1, (model.streams + 1) * x, 1}));
+  const int rows = block.view(x, {streams.rows(), shapes.width()});
+  const int hidden =
+      append_norm(block, streams, "hidden_norm", Role::norm_other, rows, model.hidden);
+  const int even =
+      append_norm(block, shapes, "embedding_norm", Role::norm_other, embedding, model.hidden);
+  const int projected = block.product(
+      {.name = "combine_gemm", .role = Role::join_project, .out = shapes.width()}, {hidden});
+  const int added = block.product(
+      {.name = "embedding_combine_gemm", .role = Role::join_project, .out = shapes.width()},
+      {even});
+  const Bytes size = shapes.hidden_tensor;
+  const int sum =
+      block.map(mixing("combine", Role::join,
+                       {(2 * model.streams + 1) * size, 1, (model.streams + 1) * size, 1}),
+                {projected, added});
+  return block.view(sum, {shapes.rows(), {Dim::none, model.streams}, shapes.width()});
 }
 
 }  // namespace orrery::zoo

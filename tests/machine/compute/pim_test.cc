@@ -40,7 +40,7 @@ Device pim_gpt() {
 }
 
 Rates rates_of(const Device& device) {
-  return rates_of(graph::Operator(), device);
+  return rates_of(graph::Operator(), device, device.clock);
 }
 
 double product_ns(const Device& device, double k, double n) {

@@ -86,7 +86,7 @@ TEST(Spatial, FourStagesOfAMonarchTransformHaveThePublishedIntensities) {
   graph::Operator factors = stream(9 * matrix);
   factors.flops = Flops(4 * 256 * 256);
   const graph::Operator transpose = stream(8 * matrix);
-  const Rates rates = rates_of(product, device);
+  const Rates rates = rates_of(product, device, device.clock);
   const auto bytes = [&](const FusedWork& work) { return work.memory * rates.bandwidth; };
   const double flops = 4 * (product.flops + factors.flops).value();
   double alone = 0;
@@ -114,7 +114,7 @@ RC_GTEST_PROP(Spatial, FusingNeverTakesLongerNorMovesMore, ()) {
     layer.push_back(*rc::gen::arbitrary<bool>() ? spatial_gemm(extent(), extent(), extent())
                                                 : stream(Bytes(extent() * 1000)));
     alone += kernel_time(layer.back(), device).alone;
-    const Rates rates = rates_of(layer.back(), device);
+    const Rates rates = rates_of(layer.back(), device, device.clock);
     alone_bytes += lone_work(layer.back(), rates, device).memory;
     fused_bytes += fused_work(layer.back(), rates, device).memory;
   }

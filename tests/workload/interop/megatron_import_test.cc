@@ -13,7 +13,8 @@ using ::testing::HasSubstr;
 /// Arguments that every line needs, then `more`.
 Result<interop::Imported> import_megatron_line(const std::string& more, std::int64_t devices = 64) {
   const auto words =
-      interop::shell_words("--micro-batch-size 1 --seq-length 4096 --bf16 " + more, "line").value();
+      interop::launch_words("--micro-batch-size 1 --seq-length 4096 --bf16 " + more, "line")
+          .value();
   return interop::import_megatron(words, {.devices = devices});
 }
 plan::Plan megatron_plan_of(const std::string& more, std::int64_t devices = 64) {
@@ -40,7 +41,7 @@ TEST(MegatronImport, TheLaunchLineStatesTheDevices) {
   const std::string arguments = " --micro-batch-size 2 --seq-length 128";
   const auto devices_of = [&](const std::string& launcher) {
     const auto words =
-        interop::shell_words(launcher + " pretrain_gpt.py" + arguments, "line").value();
+        interop::launch_words(launcher + " pretrain_gpt.py" + arguments, "line").value();
     return interop::import_megatron(words, {}).value().plan.dp;
   };
   EXPECT_EQ(devices_of("CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nproc_per_node 8 --nnodes=4"), 32);
@@ -48,7 +49,7 @@ TEST(MegatronImport, TheLaunchLineStatesTheDevices) {
   EXPECT_EQ(devices_of("srun -N 16 --ntasks-per-node=8 python"), 128);
   EXPECT_EQ(devices_of("mpirun -np 24 python"), 24);
   const auto words =
-      interop::shell_words("torchrun --nproc-per-node gpu x.py" + arguments, "line").value();
+      interop::launch_words("torchrun --nproc-per-node gpu x.py" + arguments, "line").value();
   EXPECT_THAT(interop::import_megatron(words, {}).error().to_string(),
               HasSubstr("--nproc-per-node"));
 }
@@ -99,7 +100,12 @@ TEST(MegatronImport, PipelineLayoutIsUnrolled) {
   EXPECT_EQ(plan.chunks, 3);
   EXPECT_THAT(megatron_mistakes_of("--pipeline-model-parallel-size 4" + layout),
               HasSubstr("a multiple of pp = 4 parts; this has 9"));
-  for (const std::string wrong : {"t*3L", "Et*3|mL", "E(t|L", "Et*99999999L", "Et-L"}) {
+  // Layers that predict further tokens run with the loss and count as none.
+  EXPECT_EQ(megatron_plan_of("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "
+                             "'Ett|tmL'")
+                .stage_layers,
+            "2,1");
+  for (const std::string wrong : {"t*3L", "Et*3m|L", "E(t|L", "Et*99999999L", "Et-L"}) {
     EXPECT_THAT(megatron_mistakes_of("--pipeline-model-parallel-layout '" + wrong + "'"),
                 HasSubstr("--pipeline-model-parallel-layout: found '" + wrong))
         << wrong;
@@ -120,9 +126,11 @@ TEST(MegatronImport, SchedulesRecomputeAndOffload) {
       megatron_plan_of("--recompute-granularity selective --recompute-modules moe_act layernorm");
   EXPECT_EQ(modules.recompute, plan::Recompute::none);
   EXPECT_EQ(modules.recompute_modules, "moe_act,layernorm");
-  EXPECT_THAT(megatron_mistakes_of("--recompute-granularity full --recompute-method uniform "
-                                   "--recompute-num-layers 4"),
-              HasSubstr("--recompute-num-layers: found '4'"));
+  // Units of four layers keep fewer inputs than a plan counts: a remark.
+  const auto units = import_megatron_line(
+      "--recompute-granularity full --recompute-method uniform --recompute-num-layers 4");
+  EXPECT_EQ(units->plan.recompute, plan::Recompute::full);
+  EXPECT_EQ(units->remarks.at(0).about, "--recompute-num-layers");
   EXPECT_EQ(megatron_plan_of("--optimizer-cpu-offload").offload_optimizer, plan::Offload::cpu);
   EXPECT_EQ(megatron_plan_of("--num-layers 40 --cpu-offloading-num-layers 10").offload_activations,
             0.25);
@@ -219,8 +227,64 @@ TEST(MegatronImport, LayersAtTheEndsStayInBf16) {
   EXPECT_EQ(super.unquantized_end_layers, 2);
 }
 
+TEST(MegatronImport, ExpertsDivideTheRanksOfAStage) {
+  // 64 devices, tp 2, pp 2: tp x cp x dp = 32 ranks; experts whole on a rank (etp 1) leave 32 / ep.
+  const std::string degrees =
+      "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --num-experts 8 "
+      "--expert-tensor-parallel-size 1 --expert-model-parallel-size ";
+  EXPECT_EQ(megatron_plan_of(degrees + "8").ep, 8);
+  EXPECT_THAT(megatron_mistakes_of(degrees + "12"),
+              HasSubstr("--expert-model-parallel-size: found '12', expected a divisor of tp x cp x "
+                        "dp / etp = 32"));
+}
+
+TEST(MegatronImport, FlagsOfMegatronDeepSpeed) {
+  // Megatron-DeepSpeed: --checkpoint-activations recomputes every layer; a step reduces in fp16;
+  // its buckets hold 5e8 elements of 2 bytes.
+  const auto words = interop::launch_words(
+      "cat <<EOT > ds.json\n{\"zero_optimization\": {\"stage\": 2}}\nEOT\n"
+      "deepspeed --num_nodes 2 --num_gpus 4 pretrain_gpt.py --micro-batch-size 1 --seq-length 64 "
+      "--fp16 --deepspeed --deepspeed_config ds.json --zero-stage 1 --checkpoint-activations "
+      "--ds-sequence-parallel-size 2 --no-pipeline-parallel --DDP-impl local --data-impl mmap",
+      "run.sh");
+  const plan::Plan plan = interop::import_megatron(words.value(), {}).value().plan;
+  EXPECT_EQ(plan.zero, 2);  // the configuration wins
+  EXPECT_EQ(plan.recompute, plan::Recompute::full);
+  EXPECT_EQ(plan.grad_reduce_type, graph::DataType::fp16);
+  EXPECT_EQ(plan.bucket, Bytes(1'000'000'000));
+  EXPECT_EQ(plan.cp, 2);  // Ulysses: all-to-all
+  EXPECT_EQ(plan.cp_exchange, plan::ContextExchange::a2a);
+  EXPECT_EQ(plan.dp, 4);
+  // Megatron-LM before 2.0: its names of tp and of the microbatch.
+  const auto early = interop::launch_words(
+      "python -m torch.distributed.launch --nproc_per_node 8 pretrain_gpt2.py --batch-size 4 "
+      "--model-parallel-size 2 --seq-length 64 --fp16",
+      "run.sh");
+  const plan::Plan first = interop::import_megatron(early.value(), {}).value().plan;
+  EXPECT_EQ(first.tp, 2);
+  EXPECT_EQ(first.microbatch, 4);
+}
+
+TEST(MegatronImport, FlagsWithoutWeightAreNotesAndPlacesAreNamed) {
+  EXPECT_EQ(import_megatron_line("--deterministic-mode")->remarks.at(0).about,
+            "--deterministic-mode");
+  EXPECT_TRUE(import_megatron_line("--override-lr-scheduler --train-tokens 9")->remarks.empty());
+  const auto line = interop::launch_words(
+      "ARGS=(\n  --micro-batch-size 1\n  --seq-length x\n)\n"
+      "torchrun --nproc_per_node 8 pretrain_gpt.py ${ARGS[@]}",
+      "run.sh");
+  EXPECT_THAT(interop::import_megatron(line.value(), {}).error().to_string(),
+              HasSubstr("run.sh:3: --seq-length: found 'x'"));
+  // The user's devices win over the script's.
+  const auto stated = interop::launch_words(
+      "torchrun --nproc_per_node 8 --nnodes $N p.py --micro-batch-size 1 --seq-length 8", "run.sh");
+  EXPECT_EQ(interop::import_megatron(stated.value(), {.devices = 64}).value().plan.dp, 64);
+  EXPECT_THAT(interop::import_megatron(stated.value(), {}).error().to_string(),
+              HasSubstr("--nnodes: found '$N'"));
+}
+
 TEST(MegatronImport, EveryMistakeIsNamedAtOnce) {
-  const auto words = interop::shell_words(
+  const auto words = interop::launch_words(
                          "--tensor-model-paralel-size 8 --fp32-residual-connection --bf16 yes", "x")
                          .value();
   EXPECT_THAT(interop::import_megatron(words, {}).error().to_string(),

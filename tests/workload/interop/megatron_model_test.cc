@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 Result<std::string> config_of(const std::string& model) {
   const auto words =
-      interop::shell_words("--micro-batch-size 1 --seq-length 2048 " + model, "line").value();
+      interop::launch_words("--micro-batch-size 1 --seq-length 2048 " + model, "line").value();
   return interop::import_megatron(words, {.devices = 1}).value().model_config;
 }
 zoo::Model model_of(const std::string& arguments) {
@@ -62,11 +62,21 @@ TEST(MegatronModel, FamiliesFollowFromTheSwitches) {
   EXPECT_EQ(model_of(llama + "--add-qkv-bias").model_type, "qwen2");
   EXPECT_EQ(model_of(llama + "--qk-layernorm").model_type, "qwen3");
   EXPECT_EQ(model_of(llama + "--num-experts 8").model_type, "mixtral");
+  EXPECT_EQ(model_of(llama + "--num-experts 8 --moe-shared-expert-intermediate-size 256")
+                .expert.shared_ffn,
+            256);  // qwen2_moe
+  // Without a gate: GPT-NeoX; with squared ReLU Nemotron; positions as a bias of the scores BLOOM.
+  const std::string rope = "--position-embedding-type rope " + shape;
+  EXPECT_EQ(model_of(rope).model_type, "gpt_neox");
+  EXPECT_EQ(model_of(rope + "--squared-relu").model_type, "nemotron");
+  const std::string alibi = "--position-embedding-type alibi " + shape;
+  EXPECT_EQ(model_of(alibi + "--embed-layernorm").model_type, "bloom");
+  EXPECT_EQ(model_of(alibi).model_type, "falcon");
   EXPECT_EQ(model_of(llama + "--num-experts 8 --qk-layernorm").model_type, "qwen3_moe");
   const zoo::Model deepseek =
       model_of(llama +
                "--num-experts 16 --moe-router-topk 4 --moe-ffn-hidden-size 128 "
-               "--moe-shared-expert-intermediate-size 256 --moe-layer-freq ([0]*1+[1]*3) "
+               "--moe-shared-expert-intermediate-size 256 --moe-layer-freq '([0]*1+[1]*3)' "
                "--multi-latent-attention --q-lora-rank 64 --kv-lora-rank 64 --mtp-num-layers 1");
   EXPECT_EQ(deepseek.model_type, "deepseek_v3");
   EXPECT_EQ(deepseek.expert.shared_ffn, 256);
@@ -82,12 +92,21 @@ TEST(MegatronModel, WhatNoModelTypeHasIsAMistakeOfTheModelOnly) {
               HasSubstr("--moe-layer-freq: found '[1,0'"));
 }
 
+TEST(MegatronModel, ATokenizersNameStatesTheVocabulary) {
+  const std::string shape = "--num-layers 4 --hidden-size 1024 --num-attention-heads 8 ";
+  EXPECT_EQ(model_of(shape + "--vocab-file v.json --merge-file m.txt").vocab, 50257);  // GPT-2
+  EXPECT_EQ(model_of(kLlama + shape +
+                     "--tokenizer-type HuggingFaceTokenizer --tokenizer-model a/Llama-3.1-8B")
+                .vocab,
+            128256);
+}
+
 TEST(MegatronModel, ShippedModelsSurviveTheirArguments) {
   for (const char* name : {"gpt3-175b", "llama-3-8b", "mistral-7b", "llama-3.2-1b"}) {
     const zoo::Model model = zoo::load_model(name).value();
     const plan::Plan plan{.global_batch = 1};
     const auto exported = interop::export_megatron(plan, {.model = &model}).value();
-    const auto words = interop::shell_words(exported.text, "line").value();
+    const auto words = interop::launch_words(exported.text, "line").value();
     const auto again = interop::import_megatron(words, {}).value();
     const auto node = parse_config(again.model_config.value(), "m", ConfigSyntax::json).value();
     EXPECT_EQ(zoo::count_parameters(zoo::parse_model(node, name).value()).total,

@@ -43,8 +43,9 @@ void choose_tensor(plan::Plan& plan) {
 }
 
 void choose_experts(plan::Plan& plan) {
-  plan.ep = one_of<std::int64_t>({1, 2});
   plan.etp = one_of<std::int64_t>({0, 1});
+  const std::int64_t ranks = plan.dp * plan.cp * (plan.etp == 1 ? plan.tp : 1);
+  plan.ep = ranks % 2 == 0 ? one_of<std::int64_t>({1, 2}) : 1;  // divides tp x cp x dp / etp
   plan.moe_dispatch =
       one_of<plan::MoeDispatch>({plan::MoeDispatch::all_to_all, plan::MoeDispatch::all_gather,
                                  plan::MoeDispatch::hierarchical});

@@ -32,9 +32,9 @@ inline plan::Plan any_degrees() {
 
 /// The words of a launch line without its launcher, as a user would paste it.
 inline std::vector<std::string> words_of(const std::string& text) {
-  const auto words = interop::shell_words(text, "launch.sh");
-  RC_ASSERT(words.has_value());
-  return *words;
+  const auto line = interop::launch_words(text, "launch.sh");
+  RC_ASSERT(line.has_value());
+  return line->words;
 }
 
 }  // namespace orrery::testing

@@ -11,7 +11,7 @@
 namespace orrery::footprint {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 
 zoo::Model llama_1b() {
   return *zoo::load_model("llama-3.2-1b");
@@ -82,7 +82,7 @@ TEST(AutogradMemory, IsThatOfRunsOnAnH200) {
       {"eager, all bf16, 1 x 1024", narrow(eager(1, 1024)), 10.2537},
   };
   for (const Measured& run : runs) {
-    const double gib = static_cast<double>(allocated(llama_1b(), run.plan).value()) / kGiB;
+    const double gib = static_cast<double>(allocated(llama_1b(), run.plan).value()) / kGibibyte;
     EXPECT_NEAR(gib / run.gib, 1, 0.005) << run.what;
   }
 }

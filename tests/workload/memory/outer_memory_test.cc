@@ -9,7 +9,7 @@
 namespace orrery::footprint {
 namespace {
 
-double gigabytes(plan::Plan plan, double parameters) {
+double gigabytes_of_states(plan::Plan plan, double parameters) {
   plan.zero = 3;
   plan.compute_type = graph::DataType::fp16;
   plan.grad_type = plan.grad_reduce_type = graph::DataType::fp16;
@@ -34,13 +34,13 @@ TEST(LowBandwidthMemory, FollowsTheTableOfTenToFortyBillionParameters) {
         Row{40, 64, 10.0, 20.0, 57.5}, Row{40, 128, 5.0, 15.0, 53.8},
         Row{40, 384, 1.7, 11.7, 51.2}}) {
     plan::Plan plan{.dp = row.ranks, .global_batch = row.ranks};
-    EXPECT_NEAR(gigabytes(plan, row.billions * 1e9), row.plain, 0.0501);
+    EXPECT_NEAR(gigabytes_of_states(plan, row.billions * 1e9), row.plain, 0.0501);
     plan.secondary_shard = 8;
-    EXPECT_NEAR(gigabytes(plan, row.billions * 1e9), row.second, 0.0501);
+    EXPECT_NEAR(gigabytes_of_states(plan, row.billions * 1e9), row.second, 0.0501);
     plan.secondary_shard = 0;
     plan.shard_params = 2;
     plan.shard_grads = 8;
-    EXPECT_NEAR(gigabytes(plan, row.billions * 1e9), row.levels, 0.0501);
+    EXPECT_NEAR(gigabytes_of_states(plan, row.billions * 1e9), row.levels, 0.0501);
   }
 }
 

@@ -102,10 +102,10 @@ inline double matrix_flops(const graph::Workload& workload, plan::StepPhase phas
 /// The same of the whole model for one microbatch, forward.
 inline double model_matrix_flops(const zoo::Model& model, const plan::Plan& plan) {
   double sum = 0;
-  const auto operators = plan::block_operators(model, plan);
-  for (std::size_t kind = 0; kind < operators.size(); ++kind) {
+  const auto blocks = plan::block_graphs(model, plan);
+  for (std::size_t kind = 0; kind < blocks.size(); ++kind) {
     const double times = kind == plan::kFirstLayerBlock ? static_cast<double>(model.layers) : 1.0;
-    for (const zoo::ModelOperator& op : operators[kind]) {
+    for (const zoo::ModelOperator& op : blocks[kind].operators) {
       const bool matrix =
           op.kind == graph::OperatorKind::gemm || op.kind == graph::OperatorKind::attention;
       sum += matrix ? times * op.forward_flops.value() : 0;

@@ -77,6 +77,29 @@ TEST(LowerLora, AdaptersAddTheirResultAndTheirInputsGradient) {
             Bytes(3 * 2 * kTokens * 64));
 }
 
+/// A reads what W reads and writes T x r; B reads that, and W adds what B's sum makes.
+TEST(LowerLora, AnAdapterStandsBetweenTheInputAndTheResultOfItsProduct) {
+  const plan::Plan plan = adapted();
+  const zoo::Model model = small_gpt(1);
+  const zoo::ModelGraph block = plan::with_adapters(
+      zoo::layer_graph(model, plan::shape_options(model, plan)), plan, plan::kFirstLayerBlock);
+  const auto named = [&](const std::string& name) {
+    return *std::ranges::find(block.operators, name, &zoo::ModelOperator::name);
+  };
+  const zoo::ModelOperator product = named("qkv_gemm");
+  const zoo::ModelOperator down = named("qkv_gemm_lora_a");
+  const zoo::ModelOperator up = named("qkv_gemm_lora_b");
+  const zoo::ModelOperator sum = named("qkv_gemm_lora_sum");
+  EXPECT_EQ(down.reads.front(), product.reads.front());
+  EXPECT_EQ(block.tensors[static_cast<std::size_t>(down.writes.front())].bytes(),
+            graph::bytes_of(plan.compute_type, kTokens * kRank));
+  EXPECT_EQ(up.reads.front(), down.writes.front());
+  EXPECT_EQ(sum.reads.front(), up.writes.front());
+  EXPECT_EQ(std::ranges::count(product.reads, sum.writes.front()), 1);
+  EXPECT_TRUE(product.saves.empty());  // the adapter keeps the input
+  EXPECT_EQ(down.saves.front(), product.reads.front());
+}
+
 TEST(LowerLora, AllMeansEveryMatrixOfTheLayers) {
   // r (in + out) of 64 x 192, 64 x 64, 64 x 256, 256 x 64: 4 x (256 + 128 + 320 + 320).
   plan::Plan plan = adapted("all");

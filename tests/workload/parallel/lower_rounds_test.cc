@@ -18,7 +18,7 @@ using graph::CollectiveKind;
 using plan::Axis;
 using plan::StepPhase;
 
-constexpr std::int64_t kAll = 2 * cases::kLayer + cases::kEmbedding + cases::kNorm;
+constexpr std::int64_t kAllParameters = 2 * cases::kLayer + cases::kEmbedding + cases::kNorm;
 
 graph::Workload rounds(plan::DataParallelUpdate update, std::int64_t steps, bool shard = false) {
   const plan::Plan plan{.dp = 4,
@@ -36,7 +36,7 @@ TEST(LowerRounds, AWorkerReducesNothingButItsAverages) {
     const graph::Workload workload = rounds(update, 9);
     EXPECT_EQ(
         collectives(workload, 0, Axis::outer, CollectiveKind::all_reduce, StepPhase::optimizer),
-        (Tally{3, 3 * 4_B * kAll}));
+        (Tally{3, 3 * 4_B * kAllParameters}));
     EXPECT_EQ(
         collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, StepPhase::optimizer).count,
         0);
@@ -70,9 +70,9 @@ TEST(LowerRounds, SharedOuterStatesScatterAndGather) {
   const graph::Workload workload = rounds(plan::DataParallelUpdate::slow_mo, 3, true);
   EXPECT_EQ(
       collectives(workload, 0, Axis::outer, CollectiveKind::reduce_scatter, StepPhase::optimizer),
-      (Tally{1, 4_B * kAll}));
+      (Tally{1, 4_B * kAllParameters}));
   EXPECT_EQ(collectives(workload, 0, Axis::outer, CollectiveKind::all_gather, StepPhase::optimizer),
-            (Tally{1, 4_B * kAll}));
+            (Tally{1, 4_B * kAllParameters}));
 }
 
 plan::Plan zero3(std::int64_t dp) {
@@ -102,8 +102,8 @@ Bytes quantized(int bits) {
 
 TEST(LowerLowBandwidth, PlainZeroThreeMovesParametersThreeTimes) {
   const graph::Workload workload = lowered(small_gpt(2), zero3(16));
-  EXPECT_EQ(moved(workload, Axis::dp, CollectiveKind::all_gather), 2 * 2_B * kAll);
-  EXPECT_EQ(moved(workload, Axis::dp, CollectiveKind::reduce_scatter), 2_B * kAll);
+  EXPECT_EQ(moved(workload, Axis::dp, CollectiveKind::all_gather), 2 * 2_B * kAllParameters);
+  EXPECT_EQ(moved(workload, Axis::dp, CollectiveKind::reduce_scatter), 2_B * kAllParameters);
 }
 
 TEST(LowerLowBandwidth, BlocksOfIntegersHalveGathersAndQuarterReductions) {
@@ -115,9 +115,9 @@ TEST(LowerLowBandwidth, BlocksOfIntegersHalveGathersAndQuarterReductions) {
   EXPECT_EQ(moved(workload, Axis::secondary, CollectiveKind::all_gather), quantized(8));
   // The gradients in one buffer: 4 bits over the node, an eighth of them between nodes.
   EXPECT_EQ(moved(workload, Axis::reduce_near, CollectiveKind::all_to_all),
-            collective::quantized_bytes(kAll, 4, 2048));
+            collective::quantized_bytes(kAllParameters, 4, 2048));
   EXPECT_EQ(moved(workload, Axis::reduce_far, CollectiveKind::all_to_all),
-            collective::quantized_bytes(kAll / 8, 4, 2048));
+            collective::quantized_bytes(kAllParameters / 8, 4, 2048));
   EXPECT_EQ(moved(workload, Axis::dp, CollectiveKind::reduce_scatter), 0_B);
 }
 
@@ -171,11 +171,11 @@ TEST(LowerLowBandwidth, DegreesPutEveryCollectiveOnItsLevel) {
   const graph::Workload workload = lowered(small_gpt(2), plan);
   EXPECT_EQ(moved(workload, Axis::shard, CollectiveKind::all_gather), 2 * quantized(8));
   EXPECT_EQ(moved(workload, Axis::grad_shard, CollectiveKind::all_to_all),
-            collective::quantized_bytes(kAll, 4, 2048));
+            collective::quantized_bytes(kAllParameters, 4, 2048));
   EXPECT_EQ(moved(workload, Axis::optimizer_shard, CollectiveKind::all_to_all),
-            collective::quantized_bytes(kAll / 8, 4, 2048));
+            collective::quantized_bytes(kAllParameters / 8, 4, 2048));
   EXPECT_EQ(moved(workload, Axis::update, CollectiveKind::all_gather),
-            collective::quantized_bytes(kAll / 2, 8, 2048));
+            collective::quantized_bytes(kAllParameters / 2, 8, 2048));
 }
 
 TEST(LowerFrozenType, WeightsAreUnpackedBeforeEveryGemm) {

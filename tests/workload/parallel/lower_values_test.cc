@@ -69,6 +69,24 @@ TEST(Values, OfSequenceParallelismArePartsThenWhole) {
   EXPECT_EQ(value(workload, scatter, &graph::Node::writes).bytes, boundary / 4);
 }
 
+/// The backward of attention writes the gradients of Q, K and V: three times T x H, of which each
+/// of two ranks has half the heads; the gradient of a residual sum is that of the stream.
+TEST(Values, OfABackwardAreTheGradientsOfWhatItsForwardReads) {
+  plan::Plan plan{.attention = zoo::AttentionKernel::flash};
+  const zoo::Model model = cases::small_gpt(1);
+  for (const std::int64_t tp : {1, 2}) {
+    plan.tp = tp;
+    const graph::Workload workload = lowered(model, plan, {.skip = {"fuse"}});
+    const Bytes stream = plan::boundary_bytes(model, plan);
+    const graph::Node* attention = find_node(workload, "flash_attention_backward");
+    ASSERT_NE(attention, nullptr);
+    EXPECT_EQ(value(workload, attention, &graph::Node::writes).bytes, 3 * stream / tp);
+    const graph::Node* sum = find_node(workload, "mlp_bias_dropout_residual_backward");
+    ASSERT_NE(sum, nullptr);
+    EXPECT_EQ(value(workload, sum, &graph::Node::writes).bytes, stream);
+  }
+}
+
 /// Whether the node reads a sum of parts that it does not reduce.
 bool reads_parts(const graph::Template& t, const graph::Node& node) {
   const bool reduces = node.kind == graph::Node::Kind::collective &&

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cases.h"
+#include "workload/parallel/passes.h"
 #include "workload/parallel/step_list.h"
 #include "workload/parallel/tile_steps.h"
 
@@ -145,16 +146,17 @@ TEST(OverlapTensor, TheLastPieceWaitsForNoHop) {
                           collective_step(plan::Axis::tp, graph::CollectiveKind::reduce_scatter,
                                           Bytes(16384), plan::StepPhase::forward)};
   ASSERT_TRUE(sums_product(steps[0], steps[1]));
-  steps = in_tiles(steps, plan::TensorOverlap::tracked, 3);
-  ASSERT_EQ(steps.size(), 5U);  // piece, hop, piece, hop, piece
-  StepDependencies dependencies({{}});
+  steps = in_tiles(steps, plan::TensorOverlap::tracked, 4);
+  ASSERT_EQ(steps.size(), 7U);  // piece, hop, piece, hop, piece, hop, piece
+  const std::vector<StepLane> lanes(1);
+  StepDependencies dependencies(lanes);
   std::vector<std::vector<int>> after;
   for (const Step& step : steps) {
     dependencies.next({.step = &step}, after.emplace_back());
   }
-  EXPECT_EQ(after, (std::vector<std::vector<int>>{{}, {0}, {}, {2}, {}}));
-  EXPECT_EQ(steps[3].writes, Value::flow);
-  EXPECT_EQ(steps[3].node.bytes, Bytes(16384 / 3));
+  EXPECT_EQ(after, (std::vector<std::vector<int>>{{}, {0}, {}, {2}, {}, {4}, {}}));
+  EXPECT_EQ(steps[5].writes, Value::flow);
+  EXPECT_EQ(steps[5].node.bytes, Bytes(4096));
 }
 
 }  // namespace

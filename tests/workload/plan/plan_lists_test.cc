@@ -11,9 +11,9 @@ namespace {
 using cases::small_gpt;
 
 double attention_flops(const Plan& plan) {
-  const auto blocks = block_operators(small_gpt(1), plan);
+  const auto blocks = block_graphs(small_gpt(1), plan);
   double sum = 0;
-  for (const zoo::ModelOperator& op : blocks[kFirstLayerBlock]) {
+  for (const zoo::ModelOperator& op : blocks[kFirstLayerBlock].operators) {
     sum += op.kind == graph::OperatorKind::attention ? op.forward_flops.value() : 0;
   }
   return sum;

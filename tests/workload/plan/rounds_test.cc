@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Ranks = std::vector<std::int64_t>;
 
-std::string refusal(const Plan& plan, const zoo::Model& model = small_gpt(2)) {
+std::string refusal_of_rounds(const Plan& plan, const zoo::Model& model = small_gpt(2)) {
   const Result<void> checked = check(plan, model);
   return checked ? "" : checked.error().to_string();
 }
@@ -75,24 +75,25 @@ TEST(Rounds, BytesOfEachParameter) {
 }
 
 TEST(CheckRounds, NameWhatIsMissing) {
-  EXPECT_EQ(refusal(co2(4, 12)), "");
-  EXPECT_THAT(refusal(co2(1, 12)), HasSubstr("there is one worker"));
+  EXPECT_EQ(refusal_of_rounds(co2(4, 12)), "");
+  EXPECT_THAT(refusal_of_rounds(co2(1, 12)), HasSubstr("there is one worker"));
   Plan plan{.dp = 4, .global_batch = 4, .local_steps = 12};
-  EXPECT_THAT(refusal(plan), HasSubstr("local_steps: found '12', expected 1, or data_parallel"));
-  EXPECT_THAT(refusal(co2(4, 0)), HasSubstr("a number from 1 to"));
+  EXPECT_THAT(refusal_of_rounds(plan),
+              HasSubstr("local_steps: found '12', expected 1, or data_parallel"));
+  EXPECT_THAT(refusal_of_rounds(co2(4, 0)), HasSubstr("a number from 1 to"));
   plan = co2(4, 12);
   plan.zero = 2;
   plan.shard_grads = 4;
-  EXPECT_THAT(refusal(plan), HasSubstr("those that share states are one worker"));
+  EXPECT_THAT(refusal_of_rounds(plan), HasSubstr("those that share states are one worker"));
   plan = co2(4, 12);
   plan.data_parallel_update = DataParallelUpdate::local_sgd;
   plan.shard_outer = true;
-  EXPECT_THAT(refusal(plan), HasSubstr("shard_outer"));
+  EXPECT_THAT(refusal_of_rounds(plan), HasSubstr("shard_outer"));
   plan = co2(4, 12);
   plan.offload_optimizer = Offload::cpu;
   plan.lora_rank = 4;
-  EXPECT_THAT(refusal(plan), HasSubstr("offload_optimizer or offload_params"));
-  EXPECT_THAT(refusal(plan), HasSubstr("quantized_params or lora_rank"));
+  EXPECT_THAT(refusal_of_rounds(plan), HasSubstr("offload_optimizer or offload_params"));
+  EXPECT_THAT(refusal_of_rounds(plan), HasSubstr("quantized_params or lora_rank"));
 }
 
 Plan zero3(std::int64_t dp) {
@@ -127,20 +128,23 @@ TEST(CheckLowBandwidth, NameWhatDoesNotFit) {
   Plan plan = zero3(16);
   plan.quantized_gather = plan.quantized_reduce = true;
   plan.secondary_shard = 8;
-  EXPECT_EQ(refusal(plan), "");
+  EXPECT_EQ(refusal_of_rounds(plan), "");
   plan.zero = 2;
-  EXPECT_THAT(refusal(plan), HasSubstr("quantized_gather: found 'true', expected zero of 3"));
-  EXPECT_THAT(refusal(plan), HasSubstr("secondary_shard: found '8', expected 0, or zero 3"));
+  EXPECT_THAT(refusal_of_rounds(plan),
+              HasSubstr("quantized_gather: found 'true', expected zero of 3"));
+  EXPECT_THAT(refusal_of_rounds(plan),
+              HasSubstr("secondary_shard: found '8', expected 0, or zero 3"));
   plan = zero3(16);
   plan.secondary_shard = 16;
-  EXPECT_THAT(refusal(plan), HasSubstr("a second copy over all of them is the first"));
+  EXPECT_THAT(refusal_of_rounds(plan), HasSubstr("a second copy over all of them is the first"));
   plan = zero3(16);
   plan.reduce_hop = 4;
-  EXPECT_THAT(refusal(plan), HasSubstr("reduce_hop: found '4', expected 0, or quantized_reduce"));
+  EXPECT_THAT(refusal_of_rounds(plan),
+              HasSubstr("reduce_hop: found '4', expected 0, or quantized_reduce"));
   plan = zero3(16);
   plan.quantized_gather = true;
   plan.quantized_block = 1;
-  EXPECT_THAT(refusal(plan), HasSubstr("quantized_block"));
+  EXPECT_THAT(refusal_of_rounds(plan), HasSubstr("quantized_block"));
 }
 
 TEST(CheckLowBandwidth, ASecondCopyStaysInItsNode) {
@@ -160,13 +164,14 @@ TEST(CheckLowBandwidth, ASecondCopyStaysInItsNode) {
 
 TEST(CheckFrozenType, NeedsAdaptersAndARecipeThatReadsIt) {
   Plan plan{.frozen_type = FrozenType::nf4};
-  EXPECT_THAT(refusal(plan), HasSubstr("frozen_type: found 'nf4', expected compute_type without"));
+  EXPECT_THAT(refusal_of_rounds(plan),
+              HasSubstr("frozen_type: found 'nf4', expected compute_type without"));
   plan.lora_rank = 16;
-  EXPECT_EQ(refusal(plan), "");
+  EXPECT_EQ(refusal_of_rounds(plan), "");
   plan.quantization = Quantization::fp8_delayed;
-  EXPECT_THAT(refusal(plan), HasSubstr("fp8 with a recipe of fp8"));
+  EXPECT_THAT(refusal_of_rounds(plan), HasSubstr("fp8 with a recipe of fp8"));
   plan.frozen_type = FrozenType::fp8;
-  EXPECT_EQ(refusal(plan), "");
+  EXPECT_EQ(refusal_of_rounds(plan), "");
 }
 
 }  // namespace

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+#include "base/reader.h"
+#include "workload/interop/config_paths.h"
+#include "workload/interop/framework.h"
+#include "workload/interop/framework_job.h"
+#include "workload/interop/framework_tables.h"
+#include "workload/interop/megatron.h"
+#include "workload/interop/megatron_yaml.h"
+#include "workload/interop/text.h"
+
+namespace orrery::interop {
+namespace {
+
+constexpr std::array kFormats{
+    FrameworkFormat{"accelerate", "accelerate's configuration"},
+    FrameworkFormat{"trainer", "arguments of Hugging Face's Trainer"},
+    FrameworkFormat{"nemo", "NeMo's or Megatron-Bridge's configuration"},
+    FrameworkFormat{"axolotl", "axolotl's configuration"},
+    FrameworkFormat{"llama-factory", "LLaMA-Factory's configuration"},
+    FrameworkFormat{"maxtext", "MaxText's configuration"},
+    FrameworkFormat{"primus", "Primus' configuration"},
+    FrameworkFormat{"llm-foundry", "llm-foundry's configuration"},
+};
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Collects what the keys say, then makes them one plan.
+class FrameworkImport {
+ public:
+  FrameworkImport(std::string_view framework, const ImportOptions& options)
+      : framework_(framework), job_{.framework = framework_, .plan = options.rest} {
+    plan_.attention = zoo::AttentionKernel::flash;    // torch's scaled_dot_product_attention
+    job_.checkpoints = framework == "llama-factory";  // unless it is disabled
+  }
+
+  Result<Imported> run(const ConfigNode& node, std::int64_t devices) {
+    table_ = framework_table(framework_);
+    for (const Leaf& leaf : leaves_of(node)) {
+      read(leaf);
+    }
+    settle(job_, devices);
+    if (!job_.error.empty()) {
+      return fail(std::move(job_.error));
+    }
+    Imported imported;
+    imported.plan = std::move(job_.plan);
+    imported.remarks = std::move(job_.remarks);
+    return imported;
+  }
+
+ private:
+  void note(const Leaf& leaf, std::string sentence) {
+    job_.remarks.push_back({leaf.path, std::move(sentence)});
+  }
+  void reject(const Leaf& leaf, std::string expected) {
+    job_.error.add({leaf.node->where(), leaf.path, leaf.node->shown(), std::move(expected)});
+  }
+
+  /// Whether the leaf is the key, or within the section.
+  static bool is_in(const std::string& path, std::string_view key) {
+    return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.');
+  }
+
+  void read(const Leaf& leaf) {
+    const auto row = std::ranges::find_if(
+        table_.keys, [&](const FrameworkKey& key) { return is_in(leaf.path, key.name); });
+    if (row == table_.keys.end()) {
+      unknown(leaf);
+      return;
+    }
+    const bool means_false = row->meaning == Meaning::bf16 || row->meaning == Meaning::fp16 ||
+                             row->meaning == Meaning::flash || row->meaning == Meaning::reshard ||
+                             row->meaning == Meaning::checkpointing;
+    if (is_empty(*leaf.node) && !means_false) {
+      return;  // null, false and 0 ask for nothing
+    }
+    if (row->meaning == Meaning::refused) {
+      reject(leaf, std::string(row->why));
+    } else if (row->meaning == Meaning::noted) {
+      note(leaf, std::string(row->why));
+    } else if (!number(leaf, row->meaning) && !sharding(leaf, row->meaning) &&
+               !types(leaf, row->meaning)) {
+      memory(leaf, row->meaning);
+    }
+  }
+
+  /// No row has it: without weight, or a mistake.
+  void unknown(const Leaf& leaf) {
+    std::vector<std::string> names;
+    for (const FrameworkKey& key : table_.keys) {
+      names.emplace_back(key.name);
+    }
+    for (std::string_view rest = table_.ignored; !rest.empty();) {
+      const std::string_view name = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+      if (is_in(leaf.path, name)) {
+        return;
+      }
+      names.emplace_back(name);
+    }
+    if (is_empty(*leaf.node)) {
+      note(leaf, "unknown, but " + (leaf.node->text.empty() ? "empty" : leaf.node->text));
+    } else {
+      job_.error.add(
+          {leaf.node->where(), leaf.path, {}, "unknown key" + did_you_mean(leaf.path, names)});
+    }
+  }
+
+  bool number(const Leaf& leaf, Meaning meaning) {
+    struct Count {
+      Meaning meaning;
+      double FrameworkJob::*member;
+    };
+    static constexpr auto kCounts = std::to_array<Count>({
+        {Meaning::devices, &FrameworkJob::devices},
+        {Meaning::nodes, &FrameworkJob::nodes},
+        {Meaning::devices_per_node, &FrameworkJob::per_node},
+        {Meaning::microbatch, &FrameworkJob::micro},
+        {Meaning::accumulation, &FrameworkJob::accumulation},
+        {Meaning::global_batch, &FrameworkJob::global},
+        {Meaning::sequence, &FrameworkJob::sequence},
+        {Meaning::tp, &FrameworkJob::tp},
+        {Meaning::pp, &FrameworkJob::pp},
+        {Meaning::cp, &FrameworkJob::cp},
+        {Meaning::ep, &FrameworkJob::ep},
+        {Meaning::replicas, &FrameworkJob::replicas},
+        {Meaning::shards, &FrameworkJob::shards},
+        {Meaning::batch_per_device, &FrameworkJob::per_device},
+        {Meaning::pipeline_microbatches, &FrameworkJob::pipeline_microbatches},
+        {Meaning::adapter_rank, &FrameworkJob::rank},
+    });
+    const auto* const row = std::ranges::find(kCounts, meaning, &Count::meaning);
+    if (row == kCounts.end()) {
+      return false;
+    }
+    if (leaf.node->text == "auto") {
+      note(leaf, "auto: taken from the plan's flags");
+      return true;
+    }
+    const auto value = parse_number(leaf.node->text);
+    const bool fits =
+        value && *value <= static_cast<double>(kMostDegree) && (*value > 0 || *value == -1);
+    if (!fits) {
+      reject(leaf, "a number above 0");
+      return true;
+    }
+    // Degrees of one axis multiply: ici and dcn of MaxText.
+    const bool degree = meaning >= Meaning::tp && meaning <= Meaning::shards;
+    double& member = job_.*row->member;
+    member =
+        degree && *value > 0 && member > 0 && framework_ == "maxtext" ? member * *value : *value;
+    return true;
+  }
+
+  bool sharding(const Leaf& leaf, Meaning meaning) {
+    const std::string value = lower(leaf.node->text);
+    if (meaning == Meaning::distributed_type) {
+      const std::string kind = lower(leaf.node->text);
+      if (kind == "fsdp") {
+        shard(3, true);
+      } else if (kind != "multi_gpu" && kind != "no" && kind != "deepspeed" &&
+                 kind != "multi_npu" && kind != "megatron_lm") {
+        reject(leaf, "FSDP, DEEPSPEED, MEGATRON_LM, MULTI_GPU or NO");
+      }
+    } else if (meaning == Meaning::fsdp) {
+      shard(3, true);
+    } else if (meaning == Meaning::sharding || meaning == Meaning::fsdp_words) {
+      strategy(leaf, value);
+    } else if (meaning == Meaning::reshard) {
+      if (value == "true" || value == "false") {
+        plan_.reshard_after_forward = value == "true";
+      } else {
+        strategy(leaf, value);
+      }
+    } else if (meaning == Meaning::zero_stage) {
+      const auto stage = parse_integer(value);
+      if (!stage || *stage < 0 || *stage > 3) {
+        reject(leaf, "0, 1, 2 or 3");
+        return true;
+      }
+      plan_.zero = *stage;
+      job_.stated_sharding = true;
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void shard(std::int64_t stage, bool reshard) {
+    plan_.zero = stage;
+    plan_.reshard_after_forward = reshard;
+    job_.stated_sharding = true;
+  }
+
+  /// FSDP's strategies by name or number, of one word or within several.
+  void strategy(const Leaf& leaf, const std::string& value) {
+    if (has(value, "offload")) {
+      note(leaf, "offload: parameters are counted on the devices");
+    }
+    if (has(value, "hybrid_shard_zero2") || value == "5" || has(value, "_hybrid_shard_zero2")) {
+      shard(3, false);
+      job_.hybrid = true;
+    } else if (has(value, "hybrid") || value == "4") {
+      shard(3, true);
+      job_.hybrid = true;
+    } else if (has(value, "shard_grad_op") || value == "2") {
+      shard(3, false);
+    } else if (has(value, "no_shard") || value == "3") {
+      shard(0, true);
+    } else if (has(value, "full_shard") || value == "1") {
+      shard(3, true);
+    } else if (value != "auto_wrap" && value != "offload") {
+      reject(leaf, "FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2");
+    }
+  }
+
+  bool types(const Leaf& leaf, Meaning meaning) {
+    const std::string value = lower(leaf.node->text);
+    if (meaning == Meaning::mixed_precision || meaning == Meaning::quantization) {
+      const bool fp8 = has(value, "fp8") || (leaf.path == "fp8" && value == "true");
+      plan_.quantization = fp8 ? plan::Quantization::fp8_current : plan_.quantization;
+      plan_.compute_type = has(value, "fp16") || has(value, "float16")
+                               ? (has(value, "bf") ? graph::DataType::bf16 : graph::DataType::fp16)
+                           : has(value, "bf16") || fp8 || has(value, "bfloat16")
+                               ? graph::DataType::bf16
+                           : meaning == Meaning::mixed_precision ? graph::DataType::fp32
+                                                                 : plan_.compute_type;
+      job_.stated_type = true;
+      if (meaning == Meaning::quantization && !fp8) {
+        const bool eight = value.find('8') != std::string::npos || has(leaf.path, "8bit");
+        job_.frozen = eight ? plan::FrozenType::int8 : plan::FrozenType::nf4;
+      }
+    } else if (meaning == Meaning::bf16 || meaning == Meaning::fp16) {
+      const bool on = value == "true" || value == "auto" || value == "full";
+      const auto type = meaning == Meaning::bf16 ? graph::DataType::bf16 : graph::DataType::fp16;
+      plan_.compute_type = on && value != "auto" ? type : plan_.compute_type;
+      job_.stated_type = job_.stated_type || on;
+    } else if (meaning == Meaning::master_type || meaning == Meaning::reduce_type) {
+      const auto type = has(value, "bf") || value == "pure" ? graph::DataType::bf16
+                        : has(value, "16")                  ? graph::DataType::fp16
+                                                            : graph::DataType::fp32;
+      (meaning == Meaning::master_type ? plan_.master_type : plan_.grad_reduce_type) = type;
+    } else if (meaning == Meaning::optimizer) {
+      if (has(value, "8bit")) {
+        plan_.moment_type = graph::DataType::fp8;
+        note(leaf, value + ": moments of 8 bits, without their block scales");
+      } else if (!has(value, "adam")) {
+        note(leaf, value + ": counted as Adam, with two moments per parameter");
+      }
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void memory(const Leaf& leaf, Meaning meaning) {
+    const std::string value = lower(leaf.node->text);
+    const bool on = value == "true";
+    switch (meaning) {
+      case Meaning::checkpointing:
+        job_.checkpoints = on || (!value.empty() && value != "false");
+        break;
+      case Meaning::no_checkpointing:
+        job_.checkpoints = !on && job_.checkpoints;
+        break;
+      case Meaning::remat:
+        remat(leaf, value);
+        break;
+      case Meaning::flash:
+        plan_.attention = on ? zoo::AttentionKernel::flash : plan_.attention;
+        break;
+      case Meaning::attention:
+        plan_.attention = value == "eager" || value == "disabled" || value == "dot_product"
+                              ? zoo::AttentionKernel::unfused
+                              : zoo::AttentionKernel::flash;
+        break;
+      case Meaning::compiled:
+        plan_.fused_kernels = on || value == "auto";
+        job_.compiled = true;
+        break;
+      case Meaning::offload_optimizer:
+        plan_.offload_optimizer = value == "nvme"                     ? plan::Offload::nvme
+                                  : value == "cpu" || value == "true" ? plan::Offload::cpu
+                                                                      : plan::Offload::none;
+        break;
+      case Meaning::offload_parameters:
+        if (value != "none") {
+          note(leaf, "parameters are counted on the devices; optimizer states are on the host");
+          plan_.offload_optimizer = plan::Offload::cpu;
+        }
+        break;
+      case Meaning::offload_activations:
+        plan_.offload_activations = on ? 1 : 0;
+        break;
+      case Meaning::sequence_parallel:
+        plan_.sequence_parallel = on;
+        break;
+      default:
+        adapters(leaf, meaning, value);
+    }
+  }
+
+  void remat(const Leaf& leaf, const std::string& value) {
+    job_.checkpoints = value == "full";
+    if (value.starts_with("minimal") || value.starts_with("save_")) {
+      plan_.recompute = plan::Recompute::selective;
+      note(leaf, value + ": read as selective, which recomputes the attention core alone");
+    } else if (value != "full" && value != "none" && value != "custom") {
+      note(leaf, value + ": activations are kept");
+    }
+  }
+
+  void adapters(const Leaf& leaf, Meaning meaning, const std::string& value) {
+    if (meaning == Meaning::adapter) {
+      job_.adapter = value == "lora" || value == "qlora" || value == "dora" || value == "true";
+      if (value == "qlora") {
+        job_.frozen = plan::FrozenType::nf4;
+      } else if (!job_.adapter && value != "full" && value != "none") {
+        reject(leaf, "lora, qlora or full");
+      }
+    } else if (meaning == Meaning::adapter_targets &&
+               job_.adapter_targets.find("all") == std::string::npos) {
+      const bool all = value == "all" || value == "all-linear" || has(value, "gate_proj") ||
+                       has(value, "up_proj") || has(value, "w1");
+      job_.adapter_targets = all ? "all" : "attention_qkv";
+    } else if (meaning == Meaning::adapter_everywhere) {
+      job_.adapter_targets = "all";
+    }
+  }
+
+  const std::string framework_;
+  FrameworkJob job_;
+  plan::Plan& plan_ = job_.plan;
+  FrameworkTable table_;
+};
+
+}  // namespace
+
+std::span<const FrameworkFormat> framework_formats() {
+  return kFormats;
+}
+
+Result<Imported> import_framework(std::string_view name, ConfigNode node,
+                                  const std::vector<std::string>& overrides,
+                                  const ImportOptions& options) {
+  auto prepared = with_overrides(std::move(node), overrides);
+  if (!prepared) {
+    return fail(std::move(prepared.error()));
+  }
+  if (name == "nemo" || name == "primus") {
+    return import_megatron_yaml(name, *prepared, options);
+  }
+  return FrameworkImport(name, options).run(*prepared, options.devices);
+}
+
+}  // namespace orrery::interop

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "workload/interop/framework_job.h"
+#include "workload/interop/text.h"
+
+namespace orrery::interop {
+namespace {
+
+std::int64_t whole(double value) {
+  return value > 0 ? std::llround(value) : 1;
+}
+
+std::int64_t found_devices(const FrameworkJob& job, std::int64_t devices, std::int64_t replica) {
+  if (devices > 0) {
+    return devices;
+  }
+  if (job.devices > 0) {
+    return whole(job.devices);
+  }
+  if (job.per_node > 0) {
+    return whole(job.per_node) * whole(job.nodes);
+  }
+  // A mesh whose every degree is stated.
+  const bool mesh = job.replicas > 0 && job.shards > 0;
+  return mesh ? replica * whole(job.replicas) * whole(job.shards) : 0;
+}
+
+/// MaxText's batch is that of every device, whatever its axis.
+void spread_batch(FrameworkJob& job, std::int64_t devices) {
+  const double batch = job.per_device * static_cast<double>(devices);
+  const double pieces = job.pipeline_microbatches > 0 ? job.pipeline_microbatches : 1;
+  job.micro = batch / static_cast<double>(job.plan.dp) / pieces;
+  job.global = batch * std::max(job.accumulation, 1.0);
+  if (job.micro < 1 || job.micro != std::floor(job.micro)) {
+    job.error.add(
+        {{},
+         "per_device_batch_size",
+         std::to_string(job.per_device),
+         "whole sequences for each of the dp = " + std::to_string(job.plan.dp) + " replicas"});
+    job.micro = 1;
+    job.global = static_cast<double>(job.plan.dp);
+  }
+}
+
+void settle_batch(FrameworkJob& job, std::int64_t devices) {
+  plan::Plan& plan = job.plan;
+  if (job.per_device > 0) {
+    spread_batch(job, devices);
+  }
+  plan.microbatch = job.micro > 0 ? whole(job.micro) : plan.microbatch;
+  const std::int64_t together = std::max<std::int64_t>(plan.microbatch * plan.dp, 1);
+  if (job.global > 0) {
+    plan.global_batch = whole(job.global);
+  } else if (job.micro > 0 || job.accumulation > 0) {
+    plan.global_batch = together * whole(job.accumulation);
+  } else {
+    plan.global_batch = std::max(plan.global_batch, together);
+  }
+  if (plan.global_batch % together != 0) {
+    job.error.add({{},
+                   "global batch",
+                   std::to_string(plan.global_batch),
+                   "a multiple of microbatch x dp = " + std::to_string(together)});
+  }
+}
+
+/// Ranks that share parameters where not all do; 0: all.
+std::int64_t shard_group(FrameworkJob& job) {
+  const std::int64_t ranks = job.plan.dp * job.plan.cp;
+  if (job.plan.zero != 3) {
+    return 0;
+  }
+  if (!job.hybrid) {
+    const bool split = job.replicas > 1 && ranks % whole(job.replicas) == 0;
+    return split ? ranks / whole(job.replicas) : 0;
+  }
+  constexpr std::int64_t kUsual = 8;  // devices of a node
+  const std::int64_t node = job.per_node > 0 ? whole(job.per_node)
+                            : job.nodes > 0  ? std::max<std::int64_t>(ranks / whole(job.nodes), 1)
+                                             : kUsual;
+  job.remarks.push_back(
+      {"HYBRID_SHARD", "shards stay within a node of " + std::to_string(node) + " devices"});
+  return ranks % node == 0 && node < ranks ? node : 0;
+}
+
+void settle_sharding(FrameworkJob& job) {
+  plan::Plan& plan = job.plan;
+  if (!job.stated_sharding && job.shards != 0) {
+    plan.zero = job.shards < 0 || whole(job.shards) > 1 ? 3 : 0;
+  }
+  plan.shard_params = plan.shard_grads = plan.shard_optimizer = shard_group(job);
+  plan.overlap_grad_reduce = true;
+  plan.overlap_param_gather = plan.zero == 3;
+  constexpr std::int64_t kBucket = 25;  // MiB, of torch's DDP
+  plan.bucket = plan.zero == 3 ? Bytes(0) : 1_MiB * kBucket;
+  plan.fused_grad_accumulation = false;
+}
+
+void settle_types(FrameworkJob& job) {
+  plan::Plan& plan = job.plan;
+  if (!job.stated_type && job.framework != "maxtext" && job.framework != "accelerate") {
+    plan.compute_type = graph::DataType::fp32;
+  }
+  if (plan.zero == 3 && plan.compute_type != graph::DataType::fp32 &&
+      job.framework != "llm-foundry" && job.framework != "maxtext") {
+    plan.grad_reduce_type = plan.compute_type;  // MixedPrecision(reduce_dtype) of accelerate
+  }
+}
+
+}  // namespace
+
+void settle(FrameworkJob& job, std::int64_t devices) {
+  plan::Plan& plan = job.plan;
+  plan.tp = whole(job.tp);
+  plan.pp = whole(job.pp);
+  plan.cp = whole(job.cp);
+  plan.ep = whole(job.ep);
+  const std::int64_t replica = (Bytes(plan.tp) * plan.pp * plan.cp).value();  // saturates
+  const std::int64_t found = replica > kMostDegree ? 0 : found_devices(job, devices, replica);
+  if (found == 0 || found % replica != 0) {
+    job.error.add({"--devices",
+                   {},
+                   found == 0 ? "" : std::to_string(found),
+                   found == 0 ? "missing; expected the number of devices, which the file does not "
+                                "say"
+                              : "a multiple of tp x pp x cp = " + std::to_string(replica)});
+    return;
+  }
+  plan.dp = found / replica;
+  settle_batch(job, found);
+  settle_sharding(job);
+  settle_types(job);
+  if (job.sequence > 0) {
+    plan.sequence = whole(job.sequence);
+  }
+  if (job.checkpoints) {
+    plan.recompute = plan::Recompute::full;
+  }
+  if (!job.compiled) {
+    plan.fused_kernels = job.framework == "maxtext";  // XLA fuses
+  }
+  plan.autograd = job.framework == "maxtext"       ? plan::Autograd::engine
+                  : job.framework == "llm-foundry" ? plan::Autograd::pytorch
+                                                   : plan::Autograd::hugging_face;
+  plan.frozen_type = job.adapter ? job.frozen : plan::FrozenType::compute_type;
+  constexpr std::int64_t kRank = 8;  // PEFT's default
+  plan.lora_rank = job.adapter ? (job.rank > 0 ? whole(job.rank) : kRank) : 0;
+  plan.lora_targets = job.adapter && !job.adapter_targets.empty() ? job.adapter_targets : "all";
+}
+
+}  // namespace orrery::interop

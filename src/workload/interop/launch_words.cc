@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "shell/shell.h"
+#include "workload/interop/interop.h"
+
+namespace orrery::interop {
+namespace {
+
+bool is_script(const shell::Word& word) {
+  return word.text.ends_with(".py");
+}
+
+/// Whether the command starts a program with flags of a model or its batch.
+bool trains(const shell::Command& command) {
+  constexpr std::array<std::string_view, 6> kFlags{
+      "--micro-batch-size",           "--num-layers", "--hidden-size",
+      "--tensor-model-parallel-size", "--seq-length", "--batch-size"};
+  const auto script = std::ranges::find_if(command, is_script);
+  return std::any_of(script, command.end(), [&](const shell::Word& word) {
+    std::string name = word.text.substr(0, word.text.find('='));
+    std::replace(name.begin(), name.end(), '_', '-');
+    return std::ranges::find(kFlags, name) != kFlags.end();
+  });
+}
+
+void append(LaunchWords& line, const shell::Command& command, const std::string& file) {
+  for (const shell::Word& word : command) {
+    line.words.push_back(word.text);
+    line.places.push_back(file + ":" + std::to_string(word.line));
+  }
+}
+
+LaunchWords chosen(const shell::Script& script, const std::string& file) {
+  LaunchWords line;
+  const auto& commands = script.commands;
+  const auto first = std::ranges::find_if(commands, trains);
+  if (first != commands.end()) {
+    append(line, *first, file);
+    const auto others = std::count_if(first + 1, commands.end(), trains);
+    if (others > 0) {
+      line.remarks.push_back({file, "the first of " + std::to_string(others + 1) +
+                                        " launches is read, of line " +
+                                        std::to_string(first->front().line)});
+    }
+    return line;
+  }
+  // Words pasted without `\` at the ends of lines.
+  const auto program = std::ranges::find_if(commands, [](const shell::Command& command) {
+    return std::ranges::any_of(command, is_script);
+  });
+  if (program != commands.end()) {
+    append(line, *program, file);
+  }
+  for (auto at = program == commands.end() ? commands.begin() : program + 1; at != commands.end();
+       ++at) {
+    if (at->front().text.starts_with("-")) {
+      append(line, *at, file);
+    }
+  }
+  if (line.words.empty() && !commands.empty()) {
+    append(line, commands.front(), file);
+  }
+  return line;
+}
+
+}  // namespace
+
+Result<LaunchWords> launch_words(std::string_view text, const std::string& file,
+                                 const std::vector<std::string>& given) {
+  const auto flags =
+      std::ranges::find_if(given, [](const std::string& word) { return word.starts_with("--"); });
+  const std::vector<std::string> of_script(given.begin(), flags);
+  return shell::read_script(text, file, of_script).map([&](shell::Script&& script) {
+    LaunchWords line = chosen(script, file);
+    line.words.insert(line.words.end(), flags, given.end());
+    for (std::string& sentence : script.remarks) {
+      line.remarks.push_back({"script", std::move(sentence)});
+    }
+    line.documents = std::move(script.documents);
+    return line;
+  });
+}
+
+}  // namespace orrery::interop

@@ -8,7 +8,7 @@ here=$(dirname "$0")
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 echo "four by hand, trained for three epochs"
-$orrery rank "$here/hand" --machine dgx-a100-80g --samples 32 --seeds 2 --train 3
+$orrery rank "$here/hand" --machine dgx-a100-80g --samples 32 --seeds 2 --train "${EPOCHS:-3}"
 sed "s/^count: .*/count: ${COUNT:-200}/" "$here/cells.yaml" > "$out/cells.yaml"
 echo; echo "${COUNT:-200} cells"
 $orrery rank "$out/cells.yaml" --machine dgx-a100-80g --batch 4096 --devices 8 --samples 32 --seeds 1 \

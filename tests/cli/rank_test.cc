@@ -77,7 +77,7 @@ TEST(Rank, NamesEveryMistake) {
 
 TEST(Rank, ItsExampleRuns) {
   const Folder folder;
-  const std::string command = "COUNT=6 ORRERY=" + std::string(ORRERY_BINARY) + " " +
+  const std::string command = "COUNT=6 EPOCHS=1 ORRERY=" + std::string(ORRERY_BINARY) + " " +
                               ORRERY_SOURCE_DIR + "/examples/rank/run.sh >" + folder / "out";
   ASSERT_EQ(std::system(command.c_str()), 0);
   EXPECT_THAT(content(folder / "out"), AllOf(HasSubstr("accuracy"), HasSubstr("6 cells"),

@@ -197,7 +197,7 @@ TEST(Run, ALowerPowerCapIsNeverFasterAndNeverPassed) {
   Time before{0};
   for (const double watts : {700.0, 600.0, 500.0, 400.0, 300.0}) {
     const auto capped = machine::with_power_cap(machine, Power(watts)).value();
-    const Run run = run_step(model, capped, plan, 0, {}).value();
+    const study::Run run = run_step(model, capped, plan, 0, {}).value();
     EXPECT_GE(run.timeline.step_time, before) << watts;
     EXPECT_LE(energy_of(run)->average_power(run), Power(watts)) << watts;
     EXPECT_GT(energy_of(run)->average_power(run), machine.device.idle_power) << watts;
@@ -210,9 +210,10 @@ TEST(Run, AnH200KeepsTheRateInLayersOfLlamaThatOneWasMeasuredWith) {
   // (docs/models/compute.md); no constant is fitted to it.
   plan::Plan plan;
   plan.attention = zoo::AttentionKernel::flash;
-  const Run run = run_step(zoo::load_model("llama-3-8b").value(),
-                           machine::load_machine("dgx-h200").value(), plan, 0, {.allow_oom = true})
-                      .value();
+  const study::Run run =
+      run_step(zoo::load_model("llama-3-8b").value(), machine::load_machine("dgx-h200").value(),
+               plan, 0, {.allow_oom = true})
+          .value();
   EXPECT_NEAR(run.machine.device.clock, 0.88, 0.02);
 }
 

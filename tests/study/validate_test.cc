@@ -236,7 +236,7 @@ TEST(Validate, MemoryAndVerdictsAreScoredApartFromTimes) {
 
 TEST(Validate, AnotherFileCompletesTheRows) {
   // 4 devices run 16 sequences where 2 ran 8.
-  const std::string file = testing::TempDir() + "layouts.csv";
+  const std::string file = ::testing::TempDir() + "layouts.csv";
   ASSERT_TRUE(write_file(file, "name,release,gpus,tp,batch\na,1,2,1,8\na,2,2,2,8\n"));
   ValidationProfile profile = small_profile();
   profile.columns = {{"tp", "tp", ""}, {"devices", "gpus", ""}, {"global_batch", "batch", ""}};

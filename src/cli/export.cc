@@ -37,7 +37,8 @@ constexpr const char* kExportExamples =
     "  orrery export deepspeed --plan llama-3-8b-8 > ds_config.json\n"
     "  orrery export chakra --model gpt2 --tp 2 --dp 4 --global-batch 4 --machine dgx-a100-80g \\\n"
     "                  --output trace/gpt2\n"
-    "  orrery export mpi --model gpt2 --tp 2 --pp 2 --global-batch 4 --shrink 16 --out gpt2-mpi\n";
+    "  orrery export mpi --model gpt2 --tp 2 --pp 2 --global-batch 4 --shrink 16 --out "
+    "./gpt2-mpi\n";
 
 struct ExportFormat {
   std::string_view name;

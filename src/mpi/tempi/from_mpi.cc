@@ -38,7 +38,8 @@ std::optional<Datatype> basic(MPI_Datatype type) {
                                   MPI_FLOAT_INT, MPI_2INT}) {
     if (type == pair) {
       const auto value = size - static_cast<std::int64_t>(sizeof(int));
-      const std::int64_t second = type == MPI_SHORT_INT ? alignof(int) : value;
+      const std::int64_t second =
+          type == MPI_SHORT_INT ? static_cast<std::int64_t>(alignof(int)) : value;
       return Datatype{bounds, {}, {{0, value}, {second, static_cast<std::int64_t>(sizeof(int))}}};
     }
   }

@@ -44,7 +44,7 @@ MPI_Datatype nested(int count, MPI_Aint stride, MPI_Datatype inner) {
 /// Four levels of 16 x 1 doubles, every second one of its level.
 MPI_Datatype four_levels() {
   MPI_Datatype type = vector_of(16, 1, 2, MPI_DOUBLE);
-  MPI_Aint stride = 32 * 8;
+  MPI_Aint stride = 256;  // 32 doubles
   for (int level = 0; level < 2; ++level) {
     type = nested(16, 2 * stride, type);
     stride *= 32;
@@ -161,7 +161,7 @@ MPI_Datatype random_constructor(Draw& draw, MPI_Datatype old) {
       MPI_Type_vector(draw.of(0, 4), length, length + draw.of(0, 2), old, &made);
       break;
     case 2:  // rows, forwards or backwards, or interleaved: a stride below the length
-      MPI_Type_create_hvector(draw.of(1, 4), 1, (draw.of(0, 2) - 1) * 2 * extent + extent / 2, old,
+      MPI_Type_create_hvector(draw.of(1, 4), 1, 2 * extent * (draw.of(0, 2) - 1) + extent / 2, old,
                               &made);
       break;
     case 3:
@@ -190,7 +190,7 @@ std::vector<Shape> measured_shapes() {
       {"edge_r3_128cubed", box({128, 128, 128}, {3, 122, 3}, {3, 3, 3}, MPI_DOUBLE)},
       {"y_face_r3_128cubed", box({128, 128, 128}, {128, 3, 128}, {0, 3, 0}, MPI_DOUBLE)},
       {"block_100x13x47", box({100, 256, 512}, {47, 13, 100}, {0, 3, 5}, MPI_BYTE)},
-      {"hvector_of_vector", nested(64, 64 * 4 * 4, row)},
+      {"hvector_of_vector", nested(64, 1024, row)},
       {"four_dimensions", four_levels()},
       {"transpose_256", transpose(256)},
       {"vector_of_4_floats", vector_of_quads()},

@@ -191,11 +191,9 @@ class StepTable : public RunTable {
   }
 
   void memory() {
-    line(
-        "Memory per device in GiB at each stage's fullest moment; capacity {} GiB; total as the "
-        "driver "
-        "shows it, tensors all but framework",
-        gib(run_.capacity));
+    line("Memory per device in GiB at each stage's fullest moment; capacity {} GiB",
+         gib(run_.capacity));
+    line("  (total as the driver shows it; tensors, as frameworks count, are all but framework)");
     std::string header = fmt::format("  {:>5}", "stage");
     for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
       header += fmt::format("{:>{}}", category.name, memory_column(category));

@@ -14,7 +14,7 @@ std::string validation_table(const std::vector<study::ValidationResult>& results
 
 /// One JSON object: {"tables": [...]}, each {table, title, machine, csv, rows: [{key, predicted,
 /// published, error, oom, scored, origin, problem}], scored_rows, mape, bias, median, p90, worst,
-/// goal, goal_met, groups (where the profile has groups: group and the same scores)}. `error`,
+/// goal, goal_met, groups (by name, where the profile has groups, the same scores)}. `error`,
 /// `mape`, `bias`, `median`, `p90`, `worst` and `goal` are shares (0.08 is 8 %); `error` is signed.
 /// With one table its fields also stand at the top level, the rows there only.
 std::string validation_json(const std::vector<study::ValidationResult>& results);

@@ -29,7 +29,7 @@ bool apply(const Setting& setting, T& target, Error& error) {
     if (value) {
       target.*member = std::move(*value);
     } else {
-      error.add({setting.where, setting.field, setting.value, value.error()});
+      error.add(wrong_value(setting.where, setting.field, setting.value, value.error()));
     }
   });
   return known;
@@ -134,6 +134,13 @@ std::string shipped_name(const std::string& name) {
 }
 
 }  // namespace
+
+Mistake wrong_value(std::string where, std::string field, std::string found, std::string expected) {
+  if (found.empty()) {
+    expected = "found '', expected " + expected;
+  }
+  return {std::move(where), std::move(field), std::move(found), std::move(expected)};
+}
 
 std::string without_extension(const std::string& name) {
   const std::filesystem::path path(name);

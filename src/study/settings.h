@@ -22,6 +22,10 @@ struct Setting {
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
+/// A mistake that names what was found also where that is an empty text: "found '', expected a
+/// whole number".
+Mistake wrong_value(std::string where, std::string field, std::string found, std::string expected);
+
 /// Shape of a GPT model; the sequence is a field of the plan.
 struct GptShape {
   std::int64_t layers = 0;

@@ -156,7 +156,9 @@ class TaskReader {
     for (const Setting& column : profile_.columns) {
       settings.push_back({column.field, std::string(cell(row, column.value)), table_.where(row)});
     }
+    const std::size_t flags = settings.size();
     flags_of(row, settings, mistakes);
+    const std::size_t after_flags = settings.size();
     for (const CaseColumn& column : profile_.cases) {
       std::string text;
       for (const std::string& part : column.columns()) {
@@ -168,16 +170,29 @@ class TaskReader {
         }
         append(*found);
       } else {
-        mistakes.add({table_.where(row), column.column, text, known_cases(column)});
+        mistakes.add(wrong_value(table_.where(row), column.column, text, known_cases(column)));
       }
     }
     append(measured.settings);
     append(options_.overrides);
+    divide_sequences(settings, flags, after_flags);
     return settings;
   }
 
-  /// The settings of the row's flags; "--flag" alone is true. With --tp above 1 the command leaves
-  /// sequence_parallel on (plan::complete), and so do these.
+  /// With --tp above 1 the command leaves sequence_parallel on (plan::complete), and so does a row
+  /// whose flags, settings [begin, end), name tp, unless what wins over them says tp = 1. The
+  /// row's flags and what wins over them may turn it off.
+  static void divide_sequences(std::vector<Setting>& settings, std::size_t begin, std::size_t end) {
+    const auto is_tp = [](const Setting& setting) { return setting.field == "tp"; };
+    const auto first = settings.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto last = settings.begin() + static_cast<std::ptrdiff_t>(end);
+    if (std::find_if(first, last, is_tp) != last &&
+        std::find_if(settings.rbegin(), settings.rend(), is_tp)->value != "1") {
+      settings.insert(first, {"sequence_parallel", "true", first->where});
+    }
+  }
+
+  /// The settings of the row's flags; "--flag" alone is true.
   void flags_of(const CsvRow& row, std::vector<Setting>& settings, Error& mistakes) const {
     std::vector<std::string> words;
     for (const std::string_view word : split_at(cell(row, profile_.flags), ' ')) {
@@ -195,9 +210,6 @@ class TaskReader {
       const bool alone = i + 1 == words.size() || words[i + 1].starts_with("--");
       const std::string name(plan::own_name(field));
       settings.push_back({name, alone ? "true" : words[++i], table_.where(row)});
-      if (name == "tp" && words[i] != "1") {
-        settings.push_back({"sequence_parallel", "true", table_.where(row)});
-      }
     }
   }
 
@@ -206,7 +218,8 @@ class TaskReader {
     const std::string_view text = measured.by.empty() ? "" : cell(row, measured.by);
     const std::optional<Measure> measure = measured.measure_of(text);
     if (!measure) {
-      mistakes.add({table_.where(row), measured.by, std::string(text), measured.known_texts()});
+      mistakes.add(
+          wrong_value(table_.where(row), measured.by, std::string(text), measured.known_texts()));
     }
     return measure.value_or(measured.measure);
   }
@@ -247,7 +260,7 @@ class TaskReader {
     } else if (published && *published > 0) {
       task.row.published = *published;
     } else {
-      mistakes.add({table_.where(row), measured.column, text, "a number above 0"});
+      mistakes.add(wrong_value(table_.where(row), measured.column, text, "a number above 0"));
     }
     const std::vector<Setting> settings = settings_of(row, measured, mistakes);
     if (auto run = make_case(settings)) {

@@ -191,16 +191,21 @@ TEST(Validate, AColumnOfFlagsSetsFieldsAndCasesWinOverIt) {
   profile.cases = {{.column = "name", .values = {{"b*", {{"tp", "1", ""}}}, {"*", {}}}}};
   const auto result = validated(profile,
                                 "name,settings,time_ms\na,--tp 2 --overlap-tp,4\n"
-                                "a,--tensor-model-parallel-size 2,4\nb1,--tp 2,4\nc,tp 2,4\n");
+                                "a,--tensor-model-parallel-size 2,4\nb1,--tp 2,4\nc,tp 2,4\n"
+                                "a,--sequence-parallel false --tp 2,4\n");
   ASSERT_TRUE(result) << result.error().to_string();
-  std::vector<Setting> two = small_profile().plan;
-  two.push_back({"tp", "2", ""});
+  std::vector<Setting> replicated = small_profile().plan;
+  replicated.push_back({"tp", "2", ""});
+  std::vector<Setting> two = replicated;  // as the command, which divides sequences where tp > 1
+  two.push_back({"sequence_parallel", "true", ""});
   std::vector<Setting> one = small_profile().plan;
   one.push_back({"tp", "1", ""});
   EXPECT_DOUBLE_EQ(result->rows[0].predicted, step_ms(two));
   EXPECT_DOUBLE_EQ(result->rows[1].predicted, step_ms(two));
   EXPECT_DOUBLE_EQ(result->rows[2].predicted, step_ms(one));
   EXPECT_THAT(result->rows[3].problem, HasSubstr("found 'tp', expected a flag"));
+  EXPECT_DOUBLE_EQ(result->rows[4].predicted, step_ms(replicated));  // a flag of the row wins
+  EXPECT_NE(result->rows[4].predicted, result->rows[0].predicted);
 }
 
 TEST(Validate, AColumnMayChooseTheMeasure) {
@@ -213,7 +218,7 @@ TEST(Validate, AColumnMayChooseTheMeasure) {
   const auto result = validated(profile, "name,tp,unit,value\na,2,ms,4\na,2,s,4\na,2,h,4\n");
   ASSERT_TRUE(result) << result.error().to_string();
   EXPECT_DOUBLE_EQ(result->rows[0].predicted, 1e3 * result->rows[1].predicted);
-  EXPECT_THAT(result->rows[2].problem, HasSubstr("unit: found 'h', expected one of ms and s"));
+  EXPECT_THAT(result->rows[2].problem, HasSubstr("unit: found 'h', expected one of ms, s"));
 }
 
 TEST(Validate, MemoryAndVerdictsAreScoredApartFromTimes) {
@@ -252,7 +257,7 @@ TEST(Validate, AnotherFileCompletesTheRows) {
   };
   EXPECT_DOUBLE_EQ(result->rows[0].predicted, timed("2", "4", "16"));
   EXPECT_DOUBLE_EQ(result->rows[1].predicted, timed("1", "2", "8"));  // the second list of columns
-  EXPECT_THAT(result->rows[2].problem, HasSubstr("tp: found ''"));
+  EXPECT_THAT(result->rows[2].problem, HasSubstr("tp: found '', expected a whole number"));
 }
 
 TEST(Score, IsOverAbsoluteErrors) {

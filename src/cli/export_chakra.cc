@@ -12,6 +12,7 @@
 #include "workload/chakra/statistics.h"
 #include "workload/chakra/write.h"
 #include "workload/parallel/lower.h"
+#include "workload/parallel/step_clock.h"
 #include "workload/plan/machine_check.h"
 
 namespace orrery::cli {
@@ -33,6 +34,7 @@ Result<std::optional<machine::Machine>> prepare(const ChakraExport& what) {
     auto fitted = machine::with_devices(*machine, what.plan.devices());
     if (fitted) {
       machine = std::move(*fitted);
+      parallel::set_clocks(*machine, what.model, what.plan);
     } else {
       mistakes.add(std::move(fitted.error()));
     }

@@ -11,6 +11,7 @@
 #include "report/json_writer.h"
 #include "simulate/simulate.h"
 #include "workload/parallel/lower.h"
+#include "workload/parallel/step_clock.h"
 #include "workload/plan/machine_check.h"
 
 namespace orrery::cli {
@@ -54,6 +55,7 @@ Result<Simulated> simulated(const MpiExport& what, const zoo::Model& model) {
   if (!machine) {
     return fail(machine.error());
   }
+  parallel::set_clocks(*machine, model, what.plan);
   auto workload = parallel::lower(model, what.plan, {.machine = &*machine});
   if (!workload) {
     return fail(workload.error());

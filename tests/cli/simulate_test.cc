@@ -45,8 +45,9 @@ TEST(Simulate, JsonIsOneObjectWithTheFiguresOfTheManual) {
 }
 
 TEST(Simulate, AFrameworkFillsWhatIsNotGiven) {
-  const Outcome run =
-      orrery(small("--json --framework torchtitan --pp 1 --dp 4 --overlap-param-gather false"));
+  const Outcome run = orrery(
+      "simulate --model gpt2 --machine dgx-a100-80g --tp 2 --dp 4 --global-batch 16 --json "
+      "--framework torchtitan --overlap-param-gather false");
   ASSERT_EQ(run.status, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["plan"]["zero"], 3);

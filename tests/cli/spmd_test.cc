@@ -260,9 +260,12 @@ TEST(Spmd, ProgramsOnAMeshArePlans) {
   const auto& spent = program.at("breakdown_s");
   const auto& theirs = other.at("breakdown_s");
   EXPECT_NEAR(ratio(program.at("step_time_s"), other.at("step_time_s")), 0.97, 0.03);
-  EXPECT_NEAR(ratio(spent.at("inner"), theirs.at("ep_exposed")), 1, 0.05);
-  EXPECT_NEAR(ratio(spent.at("outer").get<double>() + spent.at("all").get<double>(),
-                    theirs.at("dp_exposed")),
+  // The program may sum a gradient over both axes at once or over one after the other: what is
+  // exposed is compared as a whole, and the exchange of tokens is part of the inner axis.
+  EXPECT_GE(ratio(spent.at("inner"), theirs.at("ep_exposed")), 0.95);
+  EXPECT_NEAR(ratio(spent.at("inner").get<double>() + spent.at("outer").get<double>() +
+                        spent.at("all").get<double>(),
+                    theirs.at("ep_exposed").get<double>() + theirs.at("dp_exposed").get<double>()),
               1, 0.1);
   // Not another number of devices, nor another graph.
   EXPECT_THAT(orrery("simulate --dp 16 --plan " + plan + on).err,

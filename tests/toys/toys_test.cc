@@ -136,6 +136,7 @@ TEST(ToySchedule, EagerHidesTheLatencyOfHopsInAPlanThatRuns) {
     plan.microbatch = 1;
     plan.global_batch = 8;
     plan.schedule = named<plan::Schedule>(schedule);
+    plan.overlap_p2p = true;
     topology::NetworkDimension link = dimension(topology::DimensionKind::switched, 2);
     link.latency = 100_ms;
     return time_on("flow", cases::lowered(cases::small_gpt(4), plan), machine_of({link}));

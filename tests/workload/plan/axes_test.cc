@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <span>
+
 namespace orrery::plan {
 namespace {
 
@@ -100,7 +102,10 @@ TEST(RankLayout, NeighboursOfAStageAreItsStrideAway) {
 
 TEST(StepWorkload, EveryEnumNamesTheRowOfItsName) {
   const graph::Workload workload = step_workload(layout_2_3_4());
-  for (const Named<Axis>& axis : kNames<Axis>) {
+  // Axes from secondary on have rows where they are used, which this layout does not.
+  const auto rows = static_cast<std::size_t>(Axis::secondary);
+  ASSERT_EQ(workload.groups.size(), rows);
+  for (const Named<Axis>& axis : std::span(kNames<Axis>).first(rows)) {
     EXPECT_EQ(workload.group(axis.value).name, axis.name);
     EXPECT_EQ(workload.group_named(axis.name), graph::GroupIndex(axis.value));
     EXPECT_EQ(workload.group(axis.value).category, graph::CategoryIndex(exposed_of(axis.value)));

@@ -61,8 +61,9 @@ TEST(CheckLora, UnknownTargetsAndWhatAdaptersDoNotGoWith) {
   const Result<void> checked = check(plan, small_gpt(2));
   ASSERT_FALSE(checked);
   const std::string error = checked.error().to_string();
-  for (const char* part : {"did you mean 'attention_qkv'", "schedule", "tp_chunks",
-                           "recompute_modules: found 'mlp', expected none with lora_rank"}) {
+  for (const char* part :
+       {"did you mean 'attention_qkv'", "schedule", "tp_chunks",
+        "recompute_modules: found 'mlp', expected none, or narrow_act, with lora_rank"}) {
     EXPECT_THAT(error, HasSubstr(part));
   }
   Plan without;

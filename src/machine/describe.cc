@@ -76,6 +76,10 @@ void add_device(const compute::Device& device, const std::string& path, Fields& 
 void add_dimension(const topology::NetworkDimension& dimension, Fields& fields) {
   const std::string path = "network." + dimension.name;
   add(dimension, path, fields);
+  if (dimension.background_share == 1) {
+    std::erase_if(fields,
+                  [&](const auto& field) { return field.first == path + ".background_share"; });
+  }
   if (dimension.size == 0) {
     std::find_if(fields.begin(), fields.end(), [&](const auto& field) {
       return field.first == path + ".size";

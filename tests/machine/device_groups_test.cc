@@ -139,16 +139,24 @@ TEST(PowerCap, OfADeviceWithoutPowerModelIsAnInferredModels) {
   EXPECT_THAT(held.origins.at("device.power_model"), HasSubstr("inferred"));
 }
 
-/// A machine of one device with these further fields.
+/// A machine of two devices with these further fields.
 std::string device_with(const std::string& fields) {
   return "name: m\ndevice: {name: d, units: 1, peak: {bf16: 1 TFLOP/s}, memory: [{name: h, "
          "capacity: 1 GB, bandwidth: 1 GB/s}], " +
-         fields + "}\nnetwork: []\n";
+         fields +
+         "}\nnetwork: [{name: n, kind: switch, size: 2, bandwidth: 1 GB/s, latency: 1 us}]\n";
+}
+
+/// The share of their rate that kernels keep on it; -1: it is refused.
+double clock_with(const std::string& fields) {
+  const auto machine = parsed(device_with(fields));
+  EXPECT_TRUE(machine) << machine.error().to_string();
+  return machine ? machine->device.clock : -1;
 }
 
 TEST(PowerModel, MistakesNameTheField) {
   const std::string model = "power_model: {gemm_power: 100 W}";
-  EXPECT_TRUE(parsed(device_with("power: 100 W, idle_power: 20 W, " + model)));
+  EXPECT_GT(clock_with("power: 100 W, idle_power: 20 W, " + model), 0);
   EXPECT_THAT(parsed(device_with(model)).error().to_string(), HasSubstr("device.power: "));
   EXPECT_THAT(parsed(device_with("power: 100 W, idle_power: 99 W, " + model)).error().to_string(),
               HasSubstr("no clock is low enough"));
@@ -161,8 +169,8 @@ TEST(PowerModel, MistakesNameTheField) {
                   .error()
                   .to_string(),
               HasSubstr("device.power_model.regulated: "));
-  EXPECT_EQ(parsed(device_with("sustained_clock: 0.9"))->device.clock, 0.9);
-  EXPECT_EQ(parsed(device_with("power: 1 kW, sustained_clock: 0.9, " + model))->device.clock, 0.9);
+  EXPECT_EQ(clock_with("sustained_clock: 0.9"), 0.9);
+  EXPECT_EQ(clock_with("power: 1 kW, sustained_clock: 0.9, " + model), 0.9);
   EXPECT_FALSE(parsed(device_with("sustained_clock: 1.1")));
 }
 

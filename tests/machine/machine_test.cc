@@ -117,17 +117,28 @@ TEST(Machine, ATorusIsOneRingPerExtent) {
   EXPECT_EQ(expanded.network[0].name, "ici_0");
   EXPECT_EQ(expanded.network[1].size, 2);
   EXPECT_EQ(expanded.network[1].bandwidth, 50_GBps);
-  // Half of it is one of its rings.
+  // 25 GB/s a link. Half of it is the most compact block, 2 x 2: a line of two out of four has one
+  // of the two links, the whole axis of two both.
   const Machine half = with_devices(machine, 4).value();
-  ASSERT_EQ(half.network.size(), 1U);
-  EXPECT_EQ(half.network[0].kind, topology::DimensionKind::ring);
-  EXPECT_EQ(half.network[0].bandwidth, 50_GBps);
+  ASSERT_EQ(half.network.size(), 2U);
+  EXPECT_EQ(half.network[0].kind, topology::DimensionKind::mesh);
+  EXPECT_EQ(half.network[0].bandwidth, 25_GBps);
+  EXPECT_EQ(half.network[1].kind, topology::DimensionKind::ring);
+  EXPECT_EQ(half.network[1].bandwidth, 50_GBps);
+  // By name it is one of its rings.
+  const Machine ring = with_slice(machine, "4x1").value().machine;
+  ASSERT_EQ(ring.network.size(), 1U);
+  EXPECT_EQ(ring.network[0].kind, topology::DimensionKind::ring);
+  EXPECT_EQ(ring.network[0].bandwidth, 50_GBps);
   // Three devices of a ring of four are a line.
   const Machine line = with_devices(machine, 3).value();
+  ASSERT_EQ(line.network.size(), 1U);
   EXPECT_EQ(line.network[0].kind, topology::DimensionKind::mesh);
   EXPECT_EQ(line.network[0].bandwidth, 50_GBps);
-  // Between two devices of it there is one of the two links.
-  EXPECT_EQ(with_devices(machine, 2).value().network[0].bandwidth, 25_GBps);
+  // Two devices take the whole axis of two.
+  const Machine pair = with_devices(machine, 2).value();
+  ASSERT_EQ(pair.network.size(), 1U);
+  EXPECT_EQ(pair.network[0].bandwidth, 50_GBps);
 }
 
 TEST(Machine, PartOfAFullyConnectedNodeHasOnlyTheLinksInside) {
@@ -138,52 +149,6 @@ TEST(Machine, PartOfAFullyConnectedNodeHasOnlyTheLinksInside) {
   EXPECT_EQ(with_devices(machine, 8).value().network[0].bandwidth, 70_GBps);
   EXPECT_EQ(with_devices(machine, 4).value().network[0].bandwidth, 30_GBps);
   EXPECT_EQ(with_devices(machine, 1).value().network[0].bandwidth, 70_GBps);
-}
-
-std::vector<std::int64_t> extents(const Machine& machine) {
-  std::vector<std::int64_t> sizes;
-  for (const topology::NetworkDimension& line : machine.network) {
-    sizes.push_back(line.size);
-  }
-  return sizes;
-}
-
-TEST(Slices, AJobTakesTheBlockOfCubesThatIsMostCompact) {
-  // Google's v5p-128, v5p-512, v5p-1024 and v4-32: 4x4x4, 4x8x8, 8x8x8, 2x2x4 chips.
-  using Sizes = std::vector<std::int64_t>;
-  EXPECT_EQ(extents(with_devices(load_text("tpu-v5p"), 64).value()), (Sizes{4, 4, 4}));
-  EXPECT_EQ(extents(with_devices(load_text("tpu-v5p"), 256).value()), (Sizes{4, 8, 8}));
-  EXPECT_EQ(extents(with_devices(load_text("tpu-v5p"), 512).value()), (Sizes{8, 8, 8}));
-  EXPECT_EQ(extents(with_devices(load_text("tpu-v4"), 16).value()), (Sizes{2, 2, 4}));
-  EXPECT_EQ(extents(with_devices(load_text("tpu-v6e"), 128).value()), (Sizes{8, 16}));
-}
-
-TEST(Slices, SwitchesCloseTheAxesOfCubesAndOtherAxesAreClosedAtTheirFullLengthAlone) {
-  for (const topology::NetworkDimension& line :
-       with_devices(load_text("tpu-v5p"), 256).value().network) {
-    EXPECT_EQ(line.kind, topology::DimensionKind::ring) << line.name;
-  }
-  const Machine flat = with_devices(load_text("tpu-v6e"), 128).value();
-  EXPECT_EQ(flat.network[0].kind, topology::DimensionKind::mesh);
-  EXPECT_EQ(flat.network[1].kind, topology::DimensionKind::ring);
-}
-
-TEST(Slices, AreNamedByExtentsOrAsGoogleDoes) {
-  // v5p-512 counts cores, two a chip; v6e-64 chips.
-  const auto named = with_slice(load_text("tpu-v5p"), "v5p-512");
-  ASSERT_TRUE(named) << named.error().to_string();
-  EXPECT_EQ(named->devices, 256);
-  EXPECT_EQ(named->text, "4x8x8, 256 chips, v5p-512");
-  EXPECT_EQ(with_slice(load_text("tpu-v5p"), "8x8x4").value().text, named->text);
-  EXPECT_EQ(with_slice(load_text("tpu-v6e"), "v6e-64").value().text, "8x8, 64 chips, v6e-64");
-  EXPECT_EQ(with_devices(named->machine, 256).value().network, named->machine.network);
-}
-
-TEST(Slices, WhatIsNoneIsRefused) {
-  EXPECT_FALSE(with_slice(load_text("dgx-h100"), "2x2x2"));
-  for (const char* text : {"", "4x", "0x4", "32x32x32", "v5e-256", "v5p-", "v5p-511", "4x4x4x4"}) {
-    EXPECT_FALSE(with_slice(load_text("tpu-v5p"), text)) << text;
-  }
 }
 
 TEST(Machine, WhatIsWrittenIsReadBackEqual) {

@@ -34,9 +34,10 @@ study::Run run_of(const std::string& model, std::int64_t tp, std::int64_t sequen
   const auto shape = zoo::load_model(kFolder + model);
   EXPECT_TRUE(machine) << machine.error().to_string();
   EXPECT_TRUE(shape) << shape.error().to_string();
-  auto run = study::run_step(*shape, *machine, plan_of(tp, sequences, how), 0, {.allow_oom = true});
+  auto run = study::run_step(shape.value(), machine.value(), plan_of(tp, sequences, how), 0,
+                             {.allow_oom = true});
   EXPECT_TRUE(run) << run.error().to_string();
-  return std::move(*run);
+  return std::move(run).value();  // throws where there is none
 }
 
 bool is_sublayer(const study::OverlappedProduct& one) {
@@ -50,7 +51,7 @@ std::vector<study::OverlappedProduct> sublayers(plan::TensorOverlap how) {
   for (const std::int64_t tp : {8, 16}) {
     for (const auto& [model, sequences] : {std::pair("mega-gpt-2.json", 16), {"t-nlg.json", 8}}) {
       const auto overlap = study::overlap_of(run_of(model, tp, sequences, how));
-      for (const study::OverlappedProduct& one : overlap->products) {
+      for (const study::OverlappedProduct& one : overlap.value().products) {
         if (is_sublayer(one)) {
           all.push_back(one);
         }
@@ -102,6 +103,7 @@ TEST(T3, ProductsAndRingsTakeWhatTheFormulasSay) {
   // 0.5 us), V = 16384 x 3072 x 2 B.
   const auto all = sublayers(plan::TensorOverlap::tracked_mca);
   const auto op = std::ranges::find(all, "proj_gemm", &study::OverlappedProduct::name);
+  ASSERT_NE(op, all.end());
   const double product = 2.0 * 16384 * 3072 * 384 / (0.75 * 80 * 1.4e9 * 1024);
   const double ring = 7 * (16384.0 * 3072 * 2 / 8 / 75e9 + 500e-9);
   EXPECT_NEAR(to_seconds(op->product), product, 1e-9);

@@ -105,7 +105,15 @@ class BlockMeter {
       block_.backward_work +=
           block_.logits / 2 - widest_ + (plan_.tp > 1 ? block_.logits : Bytes(0));
       block_.weight_work = Bytes(0);
+      if (plan::gradients_come_and_go(plan_)) {  // the block's come when that of the loss has gone
+        block_.backward_work -= std::min(block_.backward_work, own_gradients());
+      }
     }
+  }
+
+  Bytes own_gradients() const {
+    const std::int64_t trained = block_.parameters - block_.frozen - block_.expert_frozen;
+    return graph::bytes_of(plan_.grad_reduce_type, trained);
   }
 
   /// Which operators' `saved` is not kept. Of several that run again one after the other the first

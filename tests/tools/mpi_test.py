@@ -62,6 +62,12 @@ class MpiCase(unittest.TestCase):
 
 
 class Programs(MpiCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.objects = pathlib.Path(folder.name)
+
     def export(self, name: str, *more: str) -> pathlib.Path:
         model, flags = PLANS[name]
         (self.path / "model.json").write_text(json.dumps(model))
@@ -76,13 +82,13 @@ class Programs(MpiCase):
     def compile(self, folder: pathlib.Path, library: str) -> pathlib.Path:
         """What no plan changes is compiled once for each library, the tables once for both."""
         for source in ("main", "trace"):
-            if not (self.path / f"{library}.{source}.o").exists():
+            if not (self.objects / f"{library}.{source}.o").exists():
                 self.good([f"mpicxx.{library}", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-std=c++20", "-Wall",
-                           "-Wextra", "-Werror", "-c", folder / f"{source}.cc", "-o", self.path / f"{library}.{source}.o"])
+                           "-Wextra", "-Werror", "-c", folder / f"{source}.cc", "-o", self.objects / f"{library}.{source}.o"])
         if not (folder / "plan.o").exists():
             self.good(["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-c", folder / "plan.cc", "-o", folder / "plan.o"])
         program = folder / f"plan_{library}"
-        self.good([f"mpicxx.{library}", self.path / f"{library}.main.o", self.path / f"{library}.trace.o",
+        self.good([f"mpicxx.{library}", self.objects / f"{library}.main.o", self.objects / f"{library}.trace.o",
                    folder / "plan.o", "-o", program])
         return program
 
@@ -135,7 +141,7 @@ class Programs(MpiCase):
 
     def test_the_folder_builds_and_tests_itself(self):
         folder = self.export("zero_1")
-        for library in LIBRARIES:
+        for library in LIBRARIES[:1]:  # programs of the others are compiled and run above
             build = folder / f"build_{library}"
             self.good(["cmake", "-S", folder, "-B", build, f"-DMPI_CXX_COMPILER={shutil.which(f'mpicxx.{library}')}",
                        f"-DMPIEXEC_EXECUTABLE={shutil.which(f'mpiexec.{library}')}", "-DMPI_CXX_SKIP_MPICXX=ON",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi_calls/check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -79,23 +81,26 @@ std::string shown_part(std::string text) {
   return text;
 }
 
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  for (const std::string_view word : split_at(text, ' ')) {
+    if (!word.empty() && word != "\n") {
+      words.emplace_back(word);
+    }
+  }
+  return words;
+}
+
 std::vector<Whereabouts> read_whereabouts(const fs::path& folder, std::int64_t ranks) {
   std::vector<Whereabouts> list;
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     Whereabouts where{rank, {}, 0, false};
     const auto text = read_file((folder / ("at." + std::to_string(rank))).string());
-    if (text) {
-      std::vector<std::string> words;
-      for (const std::string_view word : split_at(std::string_view(*text), ' ')) {
-        if (!word.empty() && word != "\n") {
-          words.emplace_back(word);
-        }
-      }
-      if (words.size() >= 4) {
-        where.line = std::strtol(words[1].c_str(), nullptr, 10);
-        where.inside = words[2] == "1";
-        where.function = on_one_line(words[3]);
-      }
+    const std::vector<std::string> words = text ? words_of(*text) : std::vector<std::string>();
+    if (words.size() >= 4) {
+      where.line = std::strtol(words[1].c_str(), nullptr, 10);
+      where.inside = words[2] == "1";
+      where.function = on_one_line(words[3]);
     }
     list.push_back(std::move(where));
   }
@@ -154,6 +159,7 @@ std::vector<CheckRow> check_with(const MpiLibrary& library, const fs::path& fold
     return {row};
   }
   std::vector<CheckRow> rows;
+  rows.reserve(options.ranks.size());
   for (const std::int64_t ranks : options.ranks) {
     rows.push_back(run_on(library, folder, ranks, options.limit));
   }
@@ -162,6 +168,7 @@ std::vector<CheckRow> check_with(const MpiLibrary& library, const fs::path& fold
 
 Error unknown_libraries(const std::vector<std::string>& names) {
   std::vector<std::string> known;
+  known.reserve(kMpiLibraries.size());
   for (const MpiLibrary& library : kMpiLibraries) {
     known.emplace_back(library.name);
   }
@@ -188,9 +195,9 @@ std::string with_notes(const std::string& program, const std::string& name) {
     }
     const std::string place =
         std::to_string(tokens[i].line + 1) + ", \"" + std::string(tokens[i].text) + "\", ";
-    noted += program.substr(at, tokens[i].begin - at) + "orrery_back(" + place + "(orrery_note(" +
-             place + "1), " +
-             program.substr(tokens[i].begin, tokens[close].end() - tokens[i].begin) + "))";
+    noted += fmt::format("{}orrery_back({}(orrery_note({}1), {}))",
+                         program.substr(at, tokens[i].begin - at), place, place,
+                         program.substr(tokens[i].begin, tokens[close].end() - tokens[i].begin));
     at = tokens[close].end();
     i = close;
   }

@@ -72,7 +72,10 @@ std::size_t Outline::declare_from(std::size_t i) {
     if (at < tokens_.size() && tokens_[at].is("(")) {
       return at;  // a function
     }
-    role = at < tokens_.size() && tokens_[at].is("[") ? type + "*" : role;
+    if (at < tokens_.size() && tokens_[at].is("[")) {
+      role = type;
+      role += "*";
+    }
     if (types_.emplace(name, role).second) {
       variables_.push_back(name);
     }

@@ -202,7 +202,7 @@ std::string find_program(const std::string& name) {
   const char* const path = std::getenv("PATH");
   const std::string folders = path == nullptr ? "/usr/bin:/bin" : path;
   for (const std::string_view folder : split_at(folders, ':')) {
-    const std::string file = std::string(folder) + "/" + name;
+    std::string file = std::string(folder) + "/" + name;
     if (::access(file.c_str(), X_OK) == 0) {
       return file;
     }

@@ -38,7 +38,7 @@ class MeanOf {
 /// Shares of one program, and what it adds to the tallies.
 class Scorer {
  public:
-  explicit Scorer(const ScoreOptions& options) : options_(options) {
+  Scorer() {
     for (const char* const name : {"sends", "receives", "collectives", "other"}) {
       groups_.push_back({name});
     }
@@ -108,7 +108,6 @@ class Scorer {
     }
   }
 
-  const ScoreOptions& options_;
   std::int64_t programs_ = 0;
   std::int64_t right_predictions_ = 0;  ///< of several calls that one answers it is one
   MeanOf location_;
@@ -203,7 +202,7 @@ Result<Score> score_records(const std::vector<Record>& truth, const std::vector<
   if (!pairs) {
     return fail(pairs.error());
   }
-  Scorer scorer(options);
+  Scorer scorer;
   for (std::size_t i = 0; i < truth.size(); ++i) {
     const bool strict = options.mode == ScoreMode::strict;
     const Record& answer = *(*pairs)[i];

@@ -70,6 +70,22 @@ std::vector<double> draw_pattern(const Shape& shape, Normal& normal) {
   return pattern;
 }
 
+/// A sample is its pattern, moved, and noise on it.
+void draw_sample(const std::vector<double>& pattern, const Task& task, Normal& normal,
+                 double* sample) {
+  const Plane plane(task.input);
+  const std::size_t down = normal.below(plane.height > 1 ? 2 : 1);
+  const std::size_t right = normal.below(plane.width > 1 ? 2 : 1);
+  for (std::size_t c = 0; c < plane.channels; ++c) {
+    for (std::size_t y = 0; y < plane.height; ++y) {
+      for (std::size_t x = 0; x < plane.width; ++x) {
+        sample[plane.at(c, y, x)] =
+            pattern[plane.at(c, y + down, x + right)] + task.noise * normal.draw();
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<double> draw_weights(const Network& network, std::uint64_t seed) {
@@ -91,24 +107,13 @@ Samples draw_samples(const Task& task, std::size_t count, std::uint64_t seed) {
   for (std::size_t i = 0; i < kPatternsPerClass * static_cast<std::size_t>(task.classes); ++i) {
     patterns.push_back(draw_pattern(task.input, of_patterns));
   }
-  const Plane plane(task.input);
   Normal normal(seed);
   Samples samples;
   samples.values.resize(count * task.input.size());
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t chosen = normal.below(patterns.size());
     samples.labels.push_back(static_cast<int>(chosen / kPatternsPerClass));
-    const std::size_t down = normal.below(plane.height > 1 ? 2 : 1);
-    const std::size_t right = normal.below(plane.width > 1 ? 2 : 1);
-    double* const sample = samples.values.data() + i * task.input.size();
-    for (std::size_t c = 0; c < plane.channels; ++c) {
-      for (std::size_t y = 0; y < plane.height; ++y) {
-        for (std::size_t x = 0; x < plane.width; ++x) {
-          sample[plane.at(c, y, x)] =
-              patterns[chosen][plane.at(c, y + down, x + right)] + task.noise * normal.draw();
-        }
-      }
-    }
+    draw_sample(patterns[chosen], task, normal, samples.values.data() + i * task.input.size());
   }
   return samples;
 }

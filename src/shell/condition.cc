@@ -70,7 +70,8 @@ class Parser {
       return Truth::unknown;
     }
     const std::string left = words_[at_++];
-    const std::string_view sign = at_ < words_.size() ? words_[at_] : "";
+    const std::string_view sign =
+        at_ < words_.size() ? std::string_view(words_[at_]) : std::string_view();
     const bool compares = sign == "=" || sign == "==" || sign == "!=" || sign == "<" ||
                           sign == ">" || sign == "=~" ||
                           (sign.size() == 3 && sign[0] == '-' && at_ + 1 < words_.size());

@@ -95,6 +95,16 @@ TEST(Validate, ARowThatCannotBeRunIsNotAnsweredAndSaysWhy) {
   EXPECT_THAT(result->rows[0].problem, HasSubstr("runs.csv:2: tp: found '3'"));
 }
 
+TEST(Validate, TheGoalOfATableOfMemoryAloneIsThatOfMemory) {
+  ValidationResult memory;
+  memory.score.lines = memory.score.answered = 1;
+  memory.score.memory_mape = 0.05;
+  memory.profile.goal = 0.08;
+  EXPECT_TRUE(memory.goal_met());
+  memory.profile.goal = 0.04;
+  EXPECT_FALSE(memory.goal_met());
+}
+
 TEST(Validate, RowsToWhichSomethingWasFittedAreShownButNotScored) {
   ValidationProfile profile = small_profile();
   profile.fitted = {{"tp", "1"}};

@@ -315,7 +315,7 @@ struct NamedTable {
   std::string_view framework;
   FrameworkTable rows;
 };
-const std::array kTables{
+constexpr std::array kTables{
     NamedTable{"accelerate", {kAccelerate, kAccelerateIgnored}},
     NamedTable{"trainer", {kTrainer, kTrainerIgnored}},
     NamedTable{"axolotl", {kAxolotl, kAxolotlIgnored}},

@@ -10,7 +10,7 @@ namespace orrery::footprint {
 namespace {
 
 /// cuBLAS takes so much for each thread that calls it, on devices of compute capability 9.0.
-constexpr Bytes kCublasWorkspace(32 * 1024 * 1024);
+constexpr Bytes kCublasWorkspace(std::int64_t{32} * 1024 * 1024);
 
 Bytes norm_bytes(const zoo::Model& model, const plan::Plan& plan, const zoo::ModelOperator& op,
                  bool later) {

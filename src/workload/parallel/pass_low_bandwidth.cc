@@ -41,22 +41,22 @@ class ChunkGathers {
   void rewrite() {
     const auto lists = backward_ ? &Block::before_backward : &Block::before_forward;
     std::vector<std::vector<Step>> before;
+    before.reserve(chunk_.blocks.size());
     for (Block& block : chunk_.blocks) {
       before.push_back(std::exchange(block.*lists, {}));
     }
     for (std::size_t b = 0; b < chunk_.blocks.size(); ++b) {
       std::vector<Step>& steps = chunk_.blocks[b].*lists;
-      const auto append_if = [&](bool wanted) {
-        for (const Step& step : before[b]) {
-          const bool own = step.gathers_block == kNone || step.gathers_block == static_cast<int>(b);
-          if (own == wanted) {
-            append(step, steps);
-          }
-        }
+      const auto is_of_another = [&](const Step& step) {
+        return step.gathers_block != kNone && step.gathers_block != static_cast<int>(b);
       };
-      append_if(true);
+      const auto others = std::ranges::stable_partition(before[b], std::not_fn(is_of_another));
+      const auto append_all = [&](auto first, auto last) {
+        std::for_each(first, last, [&](const Step& step) { append(step, steps); });
+      };
+      append_all(before[b].begin(), others.begin());
       append_arrival(static_cast<int>(b), before, steps);
-      append_if(false);
+      append_all(others.begin(), others.end());
     }
   }
 
@@ -204,7 +204,7 @@ void reduce_beside(const Reduction& reduction, ChunkDraft& chunk) {
     if (std::ranges::none_of(steps, Reduction::is_scatter)) {
       continue;
     }
-    const std::vector<std::vector<Step>> parts = reduction.parts(std::move(steps));
+    const std::vector<std::vector<Step>> parts = reduction.parts(steps);
     under_way.emplace_back(parts.begin(), parts.end());
     steps.clear();
     advance(steps);

@@ -45,10 +45,20 @@ SentPart sent(std::span<const float> values, int bits, std::int64_t block) {
   return part;
 }
 
-void add(std::vector<float>& sum, const std::vector<float>& more) {
+void add(std::vector<float>& sum, std::span<const float> more) {
   for (std::size_t i = 0; i < sum.size(); ++i) {
     sum[i] += more[i];
   }
+}
+
+/// The shards of the ranks with that place in each node, one after the other.
+std::vector<float> of_place(const std::vector<float>& values, std::size_t place, std::size_t near,
+                            std::size_t shard) {
+  std::vector<float> own;
+  for (std::size_t first = place * shard; first < values.size(); first += near * shard) {
+    own.insert(own.end(), values.data() + first, values.data() + first + shard);
+  }
+  return own;
 }
 
 }  // namespace
@@ -102,12 +112,7 @@ TwoHopSum two_hop_sum(const std::vector<std::vector<float>>& by_rank, std::size_
       std::vector<float> sum(nodes * shard);
       std::vector<float> bound(nodes * shard);
       for (std::size_t from = node * near; from < (node + 1) * near; ++from) {
-        std::vector<float> own;
-        for (std::size_t other = 0; other < nodes; ++other) {
-          const auto* const begin = by_rank[from].data() + (other * near + place) * shard;
-          own.insert(own.end(), begin, begin + shard);
-        }
-        const SentPart part = sent(own, bits, block);
+        const SentPart part = sent(of_place(by_rank[from], place, near, shard), bits, block);
         add(sum, part.values);
         add(bound, part.halves);
       }
@@ -117,9 +122,7 @@ TwoHopSum two_hop_sum(const std::vector<std::vector<float>>& by_rank, std::size_
         const SentPart part = sent(own, bits, block);
         add(result.shards[to], part.values);
         add(result.bounds[to], part.halves);
-        for (std::size_t i = 0; i < shard; ++i) {
-          result.bounds[to][i] += bound[other * shard + i];
-        }
+        add(result.bounds[to], std::span<const float>(bound.data() + other * shard, shard));
       }
     }
   }

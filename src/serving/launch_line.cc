@@ -109,7 +109,7 @@ class LineReader {
   }
 
  private:
-  void mistake(std::string name, std::string found, std::string expected) {
+  void mistake(const std::string& name, std::string found, std::string expected) {
     const bool known = at_ < places_.size();
     error_.add(
         {known ? places_[at_] : name, known ? name : "", std::move(found), std::move(expected)});

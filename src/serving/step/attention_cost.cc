@@ -134,8 +134,7 @@ Timed StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
   }
   // One launch serves both.
   const Time launch = shape.decodes > 0 ? machine_.device.kernels.attention_launch : Time(0);
-  const Timed written = kind.measured ? cache_write(rows_of(shape)) : Timed();
-  Timed all = written + decodes + prompts + ring;
+  Timed all = (kind.measured ? cache_write(rows_of(shape)) : Timed()) + decodes + prompts + ring;
   all.time -= std::min(prompts.time, launch);
   return all;
 }

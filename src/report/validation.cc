@@ -34,9 +34,14 @@ std::string goal_text(const study::ValidationResult& result) {
                      result.goal_met() ? "met" : "missed");
 }
 
-/// Returns the text of a row's remark column.
-std::string remark_of(const study::ValidationRow& row) {
+/// Returns the text of a row's remark column. Files beside `csv` are named without the folder, which
+/// differs between machines.
+std::string remark_of(const study::ValidationRow& row, const std::string& csv) {
   std::string remark = row.problem;
+  const std::string folder = csv.substr(0, csv.rfind('/') + 1);
+  for (std::size_t at = 0; !folder.empty() && (at = remark.find(folder)) != std::string::npos;) {
+    remark.erase(at, folder.size());
+  }
   const auto add = [&](bool applies, const char* text) {
     if (applies) {
       remark += (remark.empty() ? "" : "; ") + std::string(text);
@@ -69,7 +74,7 @@ void rows_as_text(std::string& text, const study::ValidationResult& result) {
   line(text, "  {:<{}} {:>10} {:>10} {:>9}  {}", "row", width, "predicted", "published", "error",
        "origin");
   for (const study::ValidationRow& row : result.rows) {
-    const std::string remark = remark_of(row);
+    const std::string remark = remark_of(row, result.csv);
     line(text, "  {:<{}} {:>10} {:>10} {:>9}  {}{}{}", row.key, width, number(row.predicted),
          number(row.published), signed_percent(row.error), row.origin, remark.empty() ? "" : "; ",
          remark);
@@ -270,7 +275,7 @@ void table_as_page(std::string& page, const study::ValidationResult& result) {
   for (const study::ValidationRow& row : result.rows) {
     line(page, "| {} | {} | {} | {} | {} | {} |", in_cell(row.key), number(row.predicted),
          number(row.published), signed_percent(row.error), in_cell(row.origin),
-         in_cell(remark_of(row)));
+         in_cell(remark_of(row, result.csv)));
   }
 }
 
@@ -312,7 +317,8 @@ std::string validation_table(const std::vector<study::ValidationResult>& results
     }
     line(text, "\nworst of {}:", result.profile.table);
     for (const study::ValidationRow* row : worst_rows(result)) {
-      line(text, "  {:>9}  {}  {}", signed_percent(row->error), row->key, remark_of(*row));
+      line(text, "  {:>9}  {}  {}", signed_percent(row->error), row->key,
+           remark_of(*row, result.csv));
     }
   }
   return text;

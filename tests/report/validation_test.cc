@@ -129,5 +129,13 @@ TEST(ValidationPage, GivesReasonsAndEscapesItsTables) {
   EXPECT_THAT(validation_page({piped}), HasSubstr("| a\\|b |"));
 }
 
+TEST(ValidationPage, IsTheSameWhereverTheTablesLie) {
+  study::ValidationResult failed = made_result("t");
+  failed.csv = "/somewhere/t.csv";
+  failed.rows[0].problem = "/somewhere/t.csv:6: tp: found '3'\n/somewhere/t.csv:6: pp: found '0'";
+  EXPECT_THAT(validation_page({failed}),
+              HasSubstr("| t.csv:6: tp: found '3'; t.csv:6: pp: found '0' |"));
+}
+
 }  // namespace
 }  // namespace orrery::report

@@ -85,9 +85,8 @@ Timed StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
   if (kind.measured && shape.queries == 1) {
     return Timed(measured_attention(shape, decode_keys));
   }
-  const std::int64_t tp = options_.degrees.tp;
-  const std::int64_t heads = model_.heads / tp;
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, model_.kv_heads / tp);
+  const std::int64_t heads = model_.heads / options_.degrees.tp;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp);
   const auto value = static_cast<double>(model_.value_dim > 0 ? model_.value_dim : model_.head_dim);
   const auto width = static_cast<double>(model_.head_dim) + value;  // of a key and its value
   const double kv_bytes = width * static_cast<double>(kv_heads) *

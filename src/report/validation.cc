@@ -34,8 +34,8 @@ std::string goal_text(const study::ValidationResult& result) {
                      result.goal_met() ? "met" : "missed");
 }
 
-/// Returns the text of a row's remark column. Files beside `csv` are named without the folder, which
-/// differs between machines.
+/// Returns the text of a row's remark column. Files beside `csv` are named without their folder,
+/// which differs between machines.
 std::string remark_of(const study::ValidationRow& row, const std::string& csv) {
   std::string remark = row.problem;
   const std::string folder = csv.substr(0, csv.rfind('/') + 1);

@@ -74,11 +74,12 @@ endfunction()
 
 # orrery_optimise(target [COLD]) sets the optimisation of release builds and the precompiled headers, which must agree
 # with it. COLD: what reads, prints and hands on spends no time that a user would see; it compiles in half of the time
-# with less. Builds that state one optimisation for all (presets check and asan) keep it, and precompile once.
+# with one step less: -O1 where the rest has -O3, -O0 where the rest has -O1 (preset check). Builds that state one
+# optimisation for all (asan) keep it, and precompile once.
 function(orrery_optimise target)
   cmake_parse_arguments(ARG "COLD" "" "" ${ARGN})
-  if(ARG_COLD AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT CMAKE_CXX_FLAGS_RELEASE MATCHES "-O1")
-    target_compile_options(${target} PRIVATE -O1)
+  if(ARG_COLD AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${target} PRIVATE $<IF:$<BOOL:${ORRERY_CLANG_TESTS}>,-O0,-O1>)
     orrery_precompile(${target} cold_modules ${orrery_common_headers})
   else()
     orrery_precompile(${target} modules ${orrery_common_headers})

@@ -7,13 +7,16 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/reader.h"
 #include "calibrate/collectives.h"
 #include "calibrate/gemm.h"
+#include "calibrate/kernel_fit.h"
 #include "cli/commands.h"
 #include "machine/comments.h"
 #include "machine/device_groups.h"
 #include "report/calibration.h"
 #include "report/collective_calibration.h"
+#include "study/kernels.h"
 
 namespace orrery::cli {
 namespace {
@@ -26,10 +29,13 @@ constexpr const char* kCalibrateExamples =
     "lines)\n"
     "or CSV with columns collective, n_gpus, bytes, time_us and, for several nodes, "
     "gpus_per_node.\n"
+    "KIND attention and KIND moe read CSV with the columns of `orrery attention --file` and\n"
+    "`orrery moe --file` and latency_us; attention.csv of tools/measure_gpu.py is one.\n"
     "Without --output the fit is only printed.\n"
     "Examples:\n"
     "  orrery calibrate gemm examples/calibrate_gemm/gemm.csv --machine dgx-h100\n"
     "  orrery calibrate gemm gemm.csv --machine dgx-h100 --type fp8 --output my-h100.yaml\n"
+    "  orrery calibrate attention attention.csv --machine dgx-h100 -o my-h100.yaml\n"
     "  orrery calibrate collectives all_reduce_perf.txt --machine dgx-h100 -o my-h100.yaml\n";
 
 class Calibrate : public Command {
@@ -116,6 +122,73 @@ class Calibrate : public Command {
         });
   }
 
+  using Calibrator = Result<calibrate::KernelCalibration> (*)(
+      machine::Machine, const std::vector<calibrate::KernelMeasurement>&, const std::string&);
+
+  /// Rows of `orrery attention --file` or `orrery moe --file` with what they took.
+  template <class Query>
+  Result<std::string> kernels(Calibrator calibrator) const {
+    Error mistakes;
+    machine::Machine machine =
+        load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
+    const auto table = load_csv(file_.value_or(""));
+    if (!table) {
+      mistakes.add(table.error());
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const auto rows = collect(read_measured<Query>(*table, machine.device), mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
+    return calibrator(std::move(machine), rows, name)
+        .and_then([&](const calibrate::KernelCalibration& fit) -> Result<std::string> {
+          if (auto written = write(fit.machine); !written) {
+            return fail(std::move(written.error()));
+          }
+          return json_ ? report::kernel_calibration_json(fit)
+                       : report::kernel_calibration_table(fit);
+        });
+  }
+  Result<std::string> attention() const {
+    return kernels<study::AttentionQuery>(calibrate::calibrate_attention);
+  }
+  Result<std::string> moe() const { return kernels<study::MoeQuery>(calibrate::calibrate_moe); }
+
+  template <class Query>
+  static Result<std::vector<calibrate::KernelMeasurement>> read_measured(
+      const CsvTable& table, const compute::Device& device) {
+    constexpr std::size_t kMostMistakes = 20;
+    Error mistakes;
+    const auto queries = collect(study::read_queries<Query>(table), mistakes);
+    const auto latency = table.column("latency_us");
+    if (!latency) {
+      mistakes.add({table.file + ":1", "header", "", "column 'latency_us' is missing"});
+    }
+    std::vector<calibrate::KernelMeasurement> rows;
+    for (std::size_t i = 0;
+         latency && i < queries.size() && mistakes.mistakes.size() < kMostMistakes; ++i) {
+      const std::string where = table.where(table.rows[i]);
+      const std::string& cell = table.rows[i].cells[*latency];
+      const auto microseconds = parse_number(cell);
+      if (!microseconds || !(*microseconds > 0) || *microseconds > 1e12) {
+        mistakes.add({where, "latency_us", cell, "a number of microseconds above 0"});
+      }
+      auto kernels = study::kernels_of(queries[i], device, where);
+      if (kernels && microseconds) {
+        rows.push_back({std::move(*kernels), from_seconds(1e-6 * *microseconds)});
+      } else if (!kernels) {
+        mistakes.add(kernels.error());
+      }
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return rows;
+  }
+
   /// With the comments of the file that the machine was read from.
   Result<void> write(const machine::Machine& machine) const {
     if (!output_) {
@@ -133,7 +206,7 @@ class Calibrate : public Command {
     std::string_view name;
     Result<std::string> (Calibrate::*run)() const;
   };
-  static const std::array<Kind, 2> kinds;
+  static const std::array<Kind, 4> kinds;
   static std::string kind_names() {
     std::string names;
     for (const Kind& kind : kinds) {
@@ -151,8 +224,10 @@ class Calibrate : public Command {
   bool json_ = false;
 };
 
-const std::array<Calibrate::Kind, 2> Calibrate::kinds{
-    {{"gemm", &Calibrate::gemm}, {"collectives", &Calibrate::collectives}}};
+const std::array<Calibrate::Kind, 4> Calibrate::kinds{{{"gemm", &Calibrate::gemm},
+                                                       {"attention", &Calibrate::attention},
+                                                       {"moe", &Calibrate::moe},
+                                                       {"collectives", &Calibrate::collectives}}};
 
 }  // namespace
 

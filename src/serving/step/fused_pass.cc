@@ -5,6 +5,7 @@
 
 #include "serving/step/pass_operators.h"
 #include "serving/step/step_cost.h"
+#include "workload/lower/choose.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::step {
@@ -27,14 +28,17 @@ StreamPrices StepCost::stream_prices(std::int64_t tokens) const {
           .send_shard = hop(shard)};
 }
 
-std::vector<zoo::ModelOperator> StepCost::operators_of(std::size_t kind,
-                                                       const plan::Plan& plan) const {
-  return zoo::layer_operators(model_, plan::shape_options(model_, plan), static_cast<int>(kind));
+StepCost::PassLayer StepCost::layer_of(std::size_t kind, const plan::Plan& plan) const {
+  zoo::ModelGraph layer =
+      zoo::layer_graph(model_, plan::shape_options(model_, plan), static_cast<int>(kind));
+  lower::Choice choice =
+      lower::choose(layer.operators, layer.tensors, model_, plan, {.tensor = true}, 1);
+  return {std::move(layer.operators), std::move(choice)};
 }
 
 Time StepCost::norm_time(std::size_t kind, const plan::Plan& plan) const {
   Part part;
-  for (const zoo::ModelOperator& op : operators_of(kind, plan)) {
+  for (const zoo::ModelOperator& op : layer_of(kind, plan).operators) {
     if (is_of_stream(op) && !is_left_out(model_, op)) {
       add_operator(part, op, plan);
     }
@@ -51,9 +55,11 @@ StreamUses StepCost::stream_uses(std::int64_t tokens) const {
     const auto layers = kinds_[kind];
     std::int64_t branches = 0;
     bool routes = false;
-    for (const zoo::ModelOperator& op : operators_of(kind, whole)) {
+    const PassLayer layer = layer_of(kind, whole);
+    for (std::size_t i = 0; i < layer.operators.size(); ++i) {
+      const zoo::ModelOperator& op = layer.operators[i];
       routes = routes || op.expert;
-      branches += ends_branch(op, routes) ? 1 : 0;
+      branches += ends_branch(op, layer.choice.operators[i], routes) ? 1 : 0;
     }
     const Time saved = norm_time(kind, whole) - norm_time(kind, shard);
     uses.norms += layers * std::max(saved, Time(0));

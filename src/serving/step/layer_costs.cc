@@ -10,6 +10,7 @@
 #include "machine/compute/spatial.h"
 #include "serving/step/pass_operators.h"
 #include "serving/step/step_cost.h"
+#include "workload/lower/choose.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::step {
@@ -252,10 +253,13 @@ void StepCost::measure_weights() {
   const plan::Plan plan = plan_for(1);
   const zoo::ShapeOptions shapes = plan::shape_options(model_, plan);
   // Of the first branch and of the rest.
-  const auto bytes_of = [&](const std::vector<zoo::ModelOperator>& operators) {
+  const auto bytes_of = [&](const zoo::ModelGraph& block) {
+    const lower::Choice choice =
+        lower::choose(block.operators, block.tensors, model_, plan, {.tensor = true}, 1);
     std::pair<Bytes, Bytes> sums{Bytes(0), Bytes(0)};
     Bytes* sum = &sums.first;
-    for (const zoo::ModelOperator& op : operators) {
+    for (std::size_t i = 0; i < block.operators.size(); ++i) {
+      const zoo::ModelOperator& op = block.operators[i];
       const zoo::ModelOperator share = plan::shard(op, plan);
       const Precision& precision = options_.precision;
       const bool narrow = is_product(share) && is_narrow(share, precision.narrow);
@@ -264,16 +268,15 @@ void StepCost::measure_weights() {
         *sum +=
             Bytes(std::llround(precision.scale_bits / 8 * static_cast<double>(share.parameters)));
       }
-      sum = ends_branch(op, false) ? &sums.second : sum;
+      sum = ends_branch(op, choice.operators[i], false) ? &sums.second : sum;
     }
     return sums;
   };
   const auto all_of = [](const std::pair<Bytes, Bytes>& sums) { return sums.first + sums.second; };
-  const Bytes embedding = all_of(bytes_of(zoo::embedding_operators(model_, shapes)));
-  const Bytes head = all_of(bytes_of(zoo::head_operators(model_, shapes)));
+  const Bytes embedding = all_of(bytes_of(zoo::embedding_graph(model_, shapes)));
+  const Bytes head = all_of(bytes_of(zoo::head_graph(model_, shapes)));
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-    const auto [first, second] =
-        bytes_of(zoo::layer_operators(model_, shapes, static_cast<int>(kind)));
+    const auto [first, second] = bytes_of(zoo::layer_graph(model_, shapes, static_cast<int>(kind)));
     first_branch_ += kinds_[kind] * first;
     second_branch_ += kinds_[kind] * second;
   }

@@ -87,7 +87,9 @@ StepCost::LayerNodes StepCost::layer_nodes(std::size_t kind, std::int64_t tokens
     node.phase = plan::StepPhase::forward;
     node.operators = {std::move(run)};
   };
-  for (const zoo::ModelOperator& op : operators_of(kind, plan)) {
+  const PassLayer of_kind = layer_of(kind, plan);
+  for (std::size_t i = 0; i < of_kind.operators.size(); ++i) {
+    const zoo::ModelOperator& op = of_kind.operators[i];
     layer.routes = layer.routes || op.expert;
     const bool expanded_apart = op.role == graph::OperatorRole::key_value_up;  // attend_latent()
     if (!is_left_out(model_, op) && !expanded_apart) {
@@ -96,7 +98,7 @@ StepCost::LayerNodes StepCost::layer_nodes(std::size_t kind, std::int64_t tokens
     if (op.kind == graph::OperatorKind::attention && !measures_attention(kind)) {
       add(cache_write_kernel(tokens));
     }
-    if (ends_branch(op, layer.routes)) {
+    if (ends_branch(op, of_kind.choice.operators[i], layer.routes)) {
       graph::Node& sum = layer.nodes.emplace_back();
       sum.kind = graph::Node::Kind::collective;
       sum.name = "all_reduce";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "serving/step/precision.h"
+#include "workload/lower/layouts.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::step {
@@ -27,11 +28,11 @@ inline bool is_of_stream(const zoo::ModelOperator& op) {
          op.role == graph::OperatorRole::residual;
 }
 
-/// Sums over the tensor-parallel group after it. The shared expert's part is summed with the routed
-/// ones'.
-inline bool ends_branch(const zoo::ModelOperator& op, bool routes) {
-  return op.boundary == zoo::TensorBoundary::leave &&
-         !(routes && op.role != graph::OperatorRole::project_out);
+/// Whether it is followed by a sum over the tensor-parallel group. The shared expert's part is
+/// summed with the routed ones'.
+inline bool ends_branch(const zoo::ModelOperator& op, const lower::OperatorLayouts& layouts,
+                        bool routes) {
+  return !layouts.writes.empty() && !(routes && op.role != graph::OperatorRole::project_out);
 }
 
 /// Says whether a matrix is in the narrow formats.

@@ -101,6 +101,7 @@
 #include "serving/step/residual_stream.h"
 #include "serving/step/timed.h"
 #include "serving/step/weight_window.h"
+#include "workload/lower/layouts.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -296,7 +297,12 @@ class StepCost {
   /// Whether experts send back shards of tokens that nothing else is summed with.
   bool exchanges_shards() const;
   StreamPrices stream_prices(std::int64_t tokens) const;
-  std::vector<zoo::ModelOperator> operators_of(std::size_t kind, const plan::Plan& plan) const;
+  /// A layer's operators, whole, and the layouts of what they read and write over tp.
+  struct PassLayer {
+    std::vector<zoo::ModelOperator> operators;
+    lower::Choice choice;
+  };
+  PassLayer layer_of(std::size_t kind, const plan::Plan& plan) const;
   /// Returns the time of what works on the residual stream of one layer of the kind.
   Time norm_time(std::size_t kind, const plan::Plan& plan) const;
   StreamUses stream_uses(std::int64_t tokens) const;

@@ -91,11 +91,8 @@ zoo::ModelOperator reduction_of(zoo::ModelOperator& base, const Plan& plan) {
   op.split = base.split;
   op.saved = base.saved;
   op.saves = base.saves;
-  if (base.boundary == zoo::TensorBoundary::enter ||
-      base.boundary == zoo::TensorBoundary::dispatch) {
-    op.boundary = std::exchange(base.boundary, zoo::TensorBoundary::none);
-    op.routed = base.routed;
-  }
+  op.all_tokens = base.gemm_split == zoo::GemmSplit::column && !base.expert;
+  op.routed = std::exchange(base.routed, Bytes(0));
   return op;
 }
 

@@ -205,7 +205,6 @@ int append_parallel(GraphBuilder& block, const Shapes& shapes, int x) {
   const Model& model = shapes.model;
   const int even = append_norm(block, shapes, "input_norm", Role::norm_branch, x);
   const int mixed = append_mixer(block, shapes, even);
-  block.operators().back().boundary = TensorBoundary::none;
   const int second =
       model.shared_norm ? even : append_norm(block, shapes, "mlp_norm", Role::norm_branch, x);
   const int fed = append_feed_forward(block, shapes, second, !model.shared_norm);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Operators of a block -> its compute steps, forward and backward.
+/// Operators of a training step -> their compute steps, forward and backward.
 ///
 ///   GEMM with a weight, C[m,n] = A[m,k] W[k,n]:
 ///     input gradient  dA[m,k] = dC[m,n] W^T        weight gradient  dW[k,n] = A^T dC
@@ -20,10 +20,25 @@
 
 #include <vector>
 
-#include "workload/parallel/draft.h"
+#include "workload/lower/kernels.h"
+#include "workload/plan/plan.h"
 
-namespace orrery::parallel {
+namespace orrery::lower {
 
-BlockSteps block_steps(const std::vector<zoo::ModelOperator>& operators, const plan::Plan& plan);
+class TrainingKernels : public Kernels {
+ public:
+  explicit TrainingKernels(const plan::Plan& plan) : plan_(plan) {}
 
-}  // namespace orrery::parallel
+  void forward(const zoo::ModelOperator& own, const OperatorLayouts& layouts, std::int64_t shards,
+               std::vector<Step>& steps) const override;
+  void backward(const zoo::ModelOperator& own, const OperatorLayouts& layouts, std::int64_t shards,
+                std::vector<Step>& steps) const override;
+  bool reads_input(const zoo::ModelOperator& own) const override;
+  Bytes on_wire(const zoo::ModelOperator& own, Bytes in_compute_type) const override;
+  Step piece(Step product, std::int64_t i, std::int64_t n) const override;
+
+ private:
+  const plan::Plan& plan_;
+};
+
+}  // namespace orrery::lower

@@ -17,10 +17,11 @@ namespace orrery::cli {
 namespace {
 
 constexpr const char* kValidateExamples =
-    "Without --table every shipped table is run.\n"
+    "Without --table every shipped table is run, with --output also those of many rows.\n"
     "Examples:\n"
     "  orrery validate --output docs/validation.md\n"
     "  orrery validate --table megatron_sc21_table1 --json\n"
+    "  orrery validate --table serving_silicon my_serving_rows.csv --json\n"
     "  orrery validate --table vtrain_a100_multi my_runs.csv --host-dispatch \"30 us\"\n"
     "  orrery validate --table vllm_requests rtx4090.csv --kernels dense.csv,attention.csv\n";
 
@@ -59,6 +60,10 @@ class Validate : public Command {
     for (const std::string& name : table_ ? std::vector{*table_} : list_configs("validation")) {
       if (mistakes.empty()) {
         tables.push_back(collect(read_table(name), mistakes));
+        if (!table_ && !output_ && tables.back().profile.is_long) {
+          tables.pop_back();
+          continue;
+        }
         if (kernels_ && tables.back().profile.kind == study::TableKind::training) {
           mistakes.add({"--kernels", {}, name, "a table of serving"});
         }

@@ -251,7 +251,7 @@ void Fleet::begin_transfers(Member& member, Time at) {
                         member.run.cache.fixed(state.spec.prompt);
     const Placement to = place_of(member, *served);
     run_.moved_bytes += bytes * to.ranks();
-    network_->begin(at, place_of(from, place.prefilled), to, bytes);
+    network_->begin(at + run_.engine.handover, place_of(from, place.prefilled), to, bytes);
     moving_.push_back(request);
   }
 }

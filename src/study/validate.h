@@ -25,6 +25,8 @@ struct ValidationRow {
   double error = 0;           ///< predicted / published - 1
   bool oom = false;           ///< a stage needs more memory than the device has
   int line = 0;               ///< of the file; 0: each is a line of its own
+  std::string metric{};       ///< MeasuredColumn::metric
+  std::int64_t devices = 0;   ///< of the run; 0: not answered, or of training
   bool memory = false;        ///< of memory, scored apart from times
   bool apart = false;         ///< scored in its group alone
   bool verdict = false;       ///< says nothing but whether the plan fits
@@ -32,6 +34,14 @@ struct ValidationRow {
   bool scored = true;         ///< false: a parameter was fitted to this row
   std::string origin;         ///< of the published figure: published-read, recalled ...
   std::string problem;        ///< why it was not read or did not run, else empty
+};
+
+/// A MetricScore is over the errors of the figures of one metric.
+struct MetricScore {
+  std::size_t rows = 0;
+  double mape = 0;
+  double median = 0;
+  double bias = 0;
 };
 
 /// A ValidationScore is over absolute errors of scored rows that have an answer; 0 when there are
@@ -47,8 +57,21 @@ struct ValidationScore {
   double worst = 0;
   std::optional<double> memory_mape{};  ///< mean of the errors of memory
   std::optional<double> oom_right{};    ///< share of lines whose verdict on memory is right
+  std::map<std::string, MetricScore> metrics{};  ///< by ValidationRow::metric
 };
 ValidationScore score_of(const std::vector<ValidationRow>& rows);
+
+/// A RankingScore counts pairs of rows, and those that the predictions put in the measured order.
+struct RankingScore {
+  std::size_t pairs = 0;
+  std::size_t right = 0;
+};
+/// A RegretScore is over groups of rows in each of which one is chosen (study/ranking.h).
+struct RegretScore {
+  std::size_t groups = 0;
+  std::size_t broken = 0;  ///< whose choice breaks the limit as measured
+  double loss = 0;         ///< mean share of the best measured rate that the others lack
+};
 
 struct ValidationResult {
   ValidationProfile profile;
@@ -57,6 +80,8 @@ struct ValidationResult {
   std::vector<ValidationRow> rows;  ///< in file order; per row the measured columns in order
   ValidationScore score;
   std::map<std::string, ValidationScore> groups;  ///< by ValidationRow::group; none without groups
+  std::map<std::string, RankingScore> ranking{};  ///< by Respect::name
+  std::map<double, RegretScore> regret{};         ///< by limit
 
   /// With an answer to every line. The goal of a table of memory alone is that of memory.
   bool goal_met() const {

@@ -24,7 +24,9 @@ plan::Plan StepCost::plan_for(std::int64_t tokens) const {
   plan::Plan plan;
   plan.tp = options_.degrees.tp;
   plan.ep = options_.degrees.ep;
-  plan.etp = options_.degrees.ep > 1 ? 1 : 0;
+  plan.etp = model_.experts > 0
+                 ? options_.degrees.tp * options_.degrees.dp / options_.degrees.ep
+                 : 0;
   plan.sequence = tokens;
   plan.attention = zoo::AttentionKernel::flash;
   plan.vocab_multiple = kVocabularyMultiple;
@@ -309,7 +311,7 @@ Bytes StepCost::activations(std::int64_t tokens, std::int64_t samples) const {
   std::int64_t most = tokens * ((gated ? 3 : 2) * widest / d.tp + 2 * model_.hidden);
   if (model_.experts > 0) {
     const bool gathers = options_.dispatch == plan::MoeDispatch::all_gather;
-    const std::int64_t inner = model_.expert.ffn / (d.ep > 1 ? 1 : d.tp);
+    const std::int64_t inner = model_.expert.ffn * d.ep / (d.tp * d.dp);
     const std::int64_t row = std::max((gated ? 2 : 1) * inner, model_.hidden) + inner;
     most = std::max(most, (gathers ? d.dp : 1) * tokens * (model_.top_k * row + 2 * model_.hidden));
   }

@@ -95,7 +95,8 @@ StepCost::LayerNodes StepCost::layer_nodes(std::size_t kind, std::int64_t tokens
     if (!is_left_out(model_, op) && !expanded_apart) {
       std::ranges::for_each(kernels_of(op, plan), add);
     }
-    if (op.kind == graph::OperatorKind::attention && !measures_attention(kind)) {
+    if (op.kind == graph::OperatorKind::attention &&
+        op.role != graph::OperatorRole::index_scores && !measures_attention(kind)) {
       add(cache_write_kernel(tokens));
     }
     if (ends_branch(op, of_kind.choice.operators[i], layer.routes)) {

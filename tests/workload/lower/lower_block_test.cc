@@ -17,27 +17,30 @@
 namespace orrery::lower {
 namespace {
 
-using testing::Each;
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
 
 using Names = std::vector<std::string>;
 
 constexpr Cuts kAll{.tensor = true, .experts = true, .context = true};
 
 /// A block of one rank.
-struct Lowered {
+class Lowered {
+ public:
   std::vector<zoo::ModelOperator> own;
   Choice choice;
   BlockSteps steps;
 
-  /// Operators with a border among what they read, or write.
-  Names with(Border OperatorLayouts::*border) const {
+  /// Operators that read tensors, or write them, otherwise than they are held over the axis.
+  Names that_read(plan::Axis axis) const { return with(&OperatorLayouts::reads, axis); }
+  Names that_write(plan::Axis axis) const { return with(&OperatorLayouts::writes, axis); }
+
+ private:
+  Names with(Border OperatorLayouts::*border, plan::Axis axis) const {
     Names names;
     for (std::size_t i = 0; i < own.size(); ++i) {
-      if (!(choice.operators[i].*border).empty()) {
+      const std::vector<AxisLayout>& axes = (choice.operators[i].*border).axes;
+      if (!axes.empty() && choice.axes[axes.front().axis].axis == axis) {
         names.push_back(own[i].name);
       }
     }
@@ -155,33 +158,32 @@ TEST(LowerBlock, OneRankConvertsNothing) {
 TEST(Choose, ColumnsTakeTheStreamInAndRowsGiveSums) {
   const plan::Plan plan{.tp = 2};
   const Lowered layer = lowered(cases::small_gpt(1), plan);
-  EXPECT_THAT(layer.with(&OperatorLayouts::reads), ElementsAre("qkv_gemm", "fc1_gemm"));
-  EXPECT_THAT(layer.with(&OperatorLayouts::writes), ElementsAre("proj_gemm", "fc2_gemm"));
+  EXPECT_THAT(layer.that_read(plan::Axis::tp), ElementsAre("qkv_gemm", "fc1_gemm"));
+  EXPECT_THAT(layer.that_write(plan::Axis::tp), ElementsAre("proj_gemm", "fc2_gemm"));
   const Lowered embedding = lowered(cases::small_gpt(1), plan, plan::kEmbeddingBlock);
-  EXPECT_THAT(embedding.with(&OperatorLayouts::reads), IsEmpty());
-  EXPECT_THAT(embedding.with(&OperatorLayouts::writes), ElementsAre("token_embedding"));
+  EXPECT_THAT(embedding.that_read(plan::Axis::tp), IsEmpty());
+  EXPECT_THAT(embedding.that_write(plan::Axis::tp), ElementsAre("token_embedding"));
   const Lowered head = lowered(cases::small_gpt(1), plan, plan::kHeadBlock);
-  EXPECT_THAT(head.with(&OperatorLayouts::reads), ElementsAre("logits_gemm"));
-  EXPECT_THAT(head.with(&OperatorLayouts::writes), IsEmpty());
+  EXPECT_THAT(head.that_read(plan::Axis::tp), ElementsAre("logits_gemm"));
+  EXPECT_THAT(head.that_write(plan::Axis::tp), IsEmpty());
 }
 
 TEST(Choose, ParallelBranchesAreAddedBeforeTheyAreSummed) {
   zoo::Model model = cases::small_gpt(1);
   model.parallel_residual = true;
   const Lowered two_norms = lowered(model, {.tp = 2});
-  EXPECT_THAT(two_norms.with(&OperatorLayouts::reads), ElementsAre("qkv_gemm", "fc1_gemm"));
-  EXPECT_THAT(two_norms.with(&OperatorLayouts::writes), ElementsAre("fc2_gemm"));
+  EXPECT_THAT(two_norms.that_read(plan::Axis::tp), ElementsAre("qkv_gemm", "fc1_gemm"));
+  EXPECT_THAT(two_norms.that_write(plan::Axis::tp), ElementsAre("fc2_gemm"));
   model.shared_norm = true;  // its result is taken in once
   const Lowered one_norm = lowered(model, {.tp = 2});
-  EXPECT_THAT(one_norm.with(&OperatorLayouts::reads), ElementsAre("qkv_gemm"));
-  EXPECT_THAT(one_norm.with(&OperatorLayouts::writes), ElementsAre("fc2_gemm"));
+  EXPECT_THAT(one_norm.that_read(plan::Axis::tp), ElementsAre("qkv_gemm"));
+  EXPECT_THAT(one_norm.that_write(plan::Axis::tp), ElementsAre("fc2_gemm"));
 }
 
 TEST(Choose, AdaptersTakeTheStreamInFrontOfTheirProductsAndLeavePartialSums) {
   const Lowered layer = lowered(cases::small_llama(1), flash({.tp = 2, .lora_rank = 4}));
-  EXPECT_THAT(layer.with(&OperatorLayouts::reads),
-              ElementsAre("qkv_gemm_lora_a", "fc1_gemm_lora_a"));
-  EXPECT_THAT(layer.with(&OperatorLayouts::writes), ElementsAre("proj_gemm", "fc2_gemm"));
+  EXPECT_THAT(layer.that_read(plan::Axis::tp), ElementsAre("qkv_gemm_lora_a", "fc1_gemm_lora_a"));
+  EXPECT_THAT(layer.that_write(plan::Axis::tp), ElementsAre("proj_gemm", "fc2_gemm"));
 }
 
 TEST(Choose, RowsOfTokensGoToTheFirstOperatorOfExpertsAndComeBackFromTheLast) {
@@ -189,8 +191,8 @@ TEST(Choose, RowsOfTokensGoToTheFirstOperatorOfExpertsAndComeBackFromTheLast) {
   // once, 4 x 16,384. On the way back the axes are converted in reverse.
   plan::Plan plan = flash({.dp = 4, .ep = 4, .global_batch = 4});
   Lowered layer = lowered(expert_llama(), plan);
-  EXPECT_THAT(layer.with(&OperatorLayouts::reads), ElementsAre("expert_fc1_gemm"));
-  EXPECT_THAT(layer.with(&OperatorLayouts::writes), ElementsAre("expert_fc2_gemm"));
+  EXPECT_THAT(layer.that_read(plan::Axis::ep), ElementsAre("expert_fc1_gemm"));
+  EXPECT_THAT(layer.that_write(plan::Axis::ep), ElementsAre("expert_fc2_gemm"));
   EXPECT_THAT(moved(layer.steps.forward),
               ElementsAre(std::pair("ep_all_to_all", 32'768), std::pair("ep_all_to_all", 32'768)));
   plan.moe_dispatch = plan::MoeDispatch::all_gather;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
+#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,6 +32,21 @@ constexpr const char* kShared = "share/orrery/configs";
 std::string given_folder() {
   const char* given = std::getenv("ORRERY_CONFIGS");
   return given == nullptr ? "" : given;
+}
+
+/// Adds the nearest folder of shared configurations in a folder above `binary`.
+void add_shared(const fs::path& binary, std::vector<std::string>& folders) {
+  std::error_code problem;
+  for (fs::path above = binary.parent_path(); above.has_relative_path();
+       above = above.parent_path()) {
+    const std::string shared = (above / kShared).string();
+    if (fs::is_directory(shared, problem)) {
+      if (std::ranges::find(folders, shared) == folders.end()) {
+        folders.push_back(shared);
+      }
+      return;
+    }
+  }
 }
 
 /// meta-llama/Llama-3.1-8B -> Llama-3.1-8B, my/dgx-h100.yaml -> dgx-h100.
@@ -141,14 +157,12 @@ std::vector<std::string> config_folders() {
     folders.push_back(given);
   }
   std::error_code problem;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", problem);
-  for (fs::path above = binary.parent_path(); above.has_relative_path();
-       above = above.parent_path()) {
-    if (fs::is_directory(above / kShared, problem)) {
-      folders.push_back((above / kShared).string());
-      break;
-    }
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&config_folders), &own) != 0 &&
+      std::string_view(own.dli_fname).find('/') != std::string_view::npos) {  // else a bare argv[0]
+    add_shared(fs::absolute(own.dli_fname, problem), folders);
   }
+  add_shared(fs::read_symlink("/proc/self/exe", problem), folders);
   folders.emplace_back(installed_configs());
   return folders;
 }

@@ -18,8 +18,8 @@ class Kernels {
   Kernels& operator=(const Kernels&) = delete;
   virtual ~Kernels() = default;
 
-  /// Appends the steps of `own`, one rank's share of an operator, in their order: of a forward or of
-  /// a backward pass. At most one is of Part::forward, or backward of Part::input_gradient:
+  /// Appends the steps of `own`, one rank's share of an operator, in their order: of a forward or
+  /// of a backward pass. At most one is of Part::forward, or backward of Part::input_gradient:
   /// conversions of layouts stand around it. What runs before it works on one of `shards` equal
   /// shards of its operand, which are gathered then.
   virtual void append(const zoo::ModelOperator& own, const OperatorLayouts& layouts,

@@ -155,17 +155,16 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
     Part first;
     Part second;
     Part sums;
-    bool ended = false;
     const LayerNodes layer = layer_nodes(kind, tokens);
     const graph::Operator* before = nullptr;
-    for (const graph::Node& node : layer.nodes) {
+    for (std::size_t i = 0; i < layer.nodes.size(); ++i) {
+      const graph::Node& node = layer.nodes[i];
       if (node.kind == graph::Node::Kind::collective) {
         add_sum(sums, before, tokens);
-        ended = true;
       }
       before = node.operators.empty() ? nullptr : &node.operators.back();
       for (const graph::Operator& op : node.operators) {
-        (ended ? second : first).add(kernel(op), op.kernels);
+        (i < layer.first_branch ? first : second).add(kernel(op), op.kernels);
       }
     }
     if (layer.routes) {
@@ -270,7 +269,7 @@ void StepCost::measure_weights() {
         *sum +=
             Bytes(std::llround(precision.scale_bits / 8 * static_cast<double>(share.parameters)));
       }
-      sum = ends_branch(op, choice.operators[i], false) ? &sums.second : sum;
+      sum = choice.operators[i].writes.empty() ? sum : &sums.second;
     }
     return sums;
   };

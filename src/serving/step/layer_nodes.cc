@@ -7,6 +7,7 @@
 
 #include "serving/step/pass_operators.h"
 #include "serving/step/step_cost.h"
+#include "workload/lower/lower_block.h"
 #include "workload/plan/axes.h"
 #include "workload/plan/shard.h"
 
@@ -77,38 +78,56 @@ Timed StepCost::cache_write(std::int64_t tokens) const {
   return kernel(cache_write_kernel(tokens));
 }
 
-StepCost::LayerNodes StepCost::layer_nodes(std::size_t kind, std::int64_t tokens) const {
-  const plan::Plan plan = plan_for(tokens);
-  LayerNodes layer;
-  const auto add = [&](graph::Operator run) {
-    run.type = run.type == graph::DataType::bf16 ? wide_type() : run.type;
-    graph::Node& node = layer.nodes.emplace_back();
-    node.name = run.name;
-    node.phase = plan::StepPhase::forward;
-    node.operators = {std::move(run)};
-  };
-  const PassLayer of_kind = layer_of(kind, plan);
-  for (std::size_t i = 0; i < of_kind.operators.size(); ++i) {
-    const zoo::ModelOperator& op = of_kind.operators[i];
-    layer.routes = layer.routes || op.expert;
+/// An engine's kernels of a layer's operators, whole; attention, which sees requests apart, writes
+/// the cache alone.
+class StepCost::PassKernels : public lower::Kernels {
+ public:
+  PassKernels(const StepCost& cost, const plan::Plan& plan, bool writes_cache)
+      : cost_(cost), plan_(plan), writes_cache_(writes_cache) {}
+
+  void append(const zoo::ModelOperator& op, const lower::OperatorLayouts& /*layouts*/,
+              plan::StepPhase /*phase*/, std::int64_t /*shards*/,
+              std::vector<lower::Step>& steps) const override {
     const bool expanded_apart = op.role == graph::OperatorRole::key_value_up;  // attend_latent()
-    if (!is_left_out(model_, op) && !expanded_apart) {
-      std::ranges::for_each(kernels_of(op, plan), add);
+    if (!is_left_out(cost_.model_, op) && !expanded_apart) {
+      for (graph::Operator& run : cost_.kernels_of(op, plan_)) {
+        push(std::move(run), steps);
+      }
+      steps.back().part = lower::Part::forward;
     }
     if (op.kind == graph::OperatorKind::attention &&
-        op.role != graph::OperatorRole::index_scores && !measures_attention(kind)) {
-      add(cache_write_kernel(tokens));
+        op.role != graph::OperatorRole::index_scores && writes_cache_) {
+      push(cost_.cache_write_kernel(plan_.sequence), steps);
     }
-    if (ends_branch(op, of_kind.choice.operators[i], layer.routes)) {
-      graph::Node& sum = layer.nodes.emplace_back();
-      sum.kind = graph::Node::Kind::collective;
-      sum.name = "all_reduce";
-      sum.group = plan::Axis::tp;
-      sum.stream = plan::stream_of(plan::Axis::tp);
-      sum.phase = plan::StepPhase::forward;
-      sum.collective = graph::CollectiveKind::all_reduce;
-      sum.bytes = summed_bytes(tokens);
+  }
+
+ private:
+  void push(graph::Operator run, std::vector<lower::Step>& steps) const {
+    run.type = run.type == graph::DataType::bf16 ? cost_.wide_type() : run.type;
+    steps.push_back(lower::compute_step(std::move(run), plan::StepPhase::forward));
+  }
+
+  const StepCost& cost_;
+  const plan::Plan& plan_;
+  bool writes_cache_;
+};
+
+StepCost::LayerNodes StepCost::layer_nodes(std::size_t kind, std::int64_t tokens) const {
+  const plan::Plan plan = plan_for(tokens);
+  const PassLayer of_kind = layer_of(kind, plan);
+  const auto first_sum = std::ranges::find_if(
+      of_kind.choice.operators, [](const auto& layouts) { return !layouts.writes.empty(); });
+  const auto last = static_cast<int>(first_sum - of_kind.choice.operators.begin());
+  LayerNodes layer;
+  layer.routes = std::ranges::any_of(of_kind.operators, [](const auto& op) { return op.expert; });
+  for (lower::Step& step :
+       lower::lower_forward(of_kind.operators, of_kind.choice,
+                            PassKernels(*this, plan, !measures_attention(kind)))) {
+    if (step.node.kind == graph::Node::Kind::collective) {
+      step.node.bytes = summed_bytes(tokens);
     }
+    layer.first_branch += step.source <= last ? 1 : 0;
+    layer.nodes.push_back(std::move(step.node));
   }
   return layer;
 }

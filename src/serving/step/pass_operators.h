@@ -3,7 +3,6 @@
 #pragma once
 
 #include "serving/step/precision.h"
-#include "workload/lower/layouts.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::step {
@@ -26,13 +25,6 @@ inline bool is_left_out(const zoo::Model& model, const zoo::ModelOperator& op) {
 inline bool is_of_stream(const zoo::ModelOperator& op) {
   return op.role == graph::OperatorRole::norm_branch || op.role == graph::OperatorRole::norm_post ||
          op.role == graph::OperatorRole::residual;
-}
-
-/// Whether it is followed by a sum over the tensor-parallel group. The shared expert's part is
-/// summed with the routed ones'.
-inline bool ends_branch(const zoo::ModelOperator& op, const lower::OperatorLayouts& layouts,
-                        bool routes) {
-  return !layouts.writes.empty() && !(routes && op.role != graph::OperatorRole::project_out);
 }
 
 /// Says whether a matrix is in the narrow formats.

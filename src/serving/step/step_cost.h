@@ -220,7 +220,8 @@ class StepCost {
   /// The nodes of a layer for T tokens.
   struct LayerNodes {
     std::vector<graph::Node> nodes;
-    bool routes = false;  ///< has routed experts
+    std::size_t first_branch = 0;  ///< number of nodes up to the first sum over tp
+    bool routes = false;           ///< has routed experts
   };
   /// Returns what a rank runs of a layer of the kind (zoo::layer_kinds), in order: kernels on the
   /// compute stream, one a node, and all-reduces over tp (workload/plan/axes.h). Attention and
@@ -307,6 +308,7 @@ class StepCost {
     lower::Choice choice;
   };
   PassLayer layer_of(std::size_t kind, const plan::Plan& plan) const;
+  class PassKernels;
   /// Returns the time of what works on the residual stream of one layer of the kind.
   Time norm_time(std::size_t kind, const plan::Plan& plan) const;
   StreamUses stream_uses(std::int64_t tokens) const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "workload/lower/attention_ring.h"
+#include "workload/plan/quantize.h"
 
 namespace orrery::lower {
 namespace {
@@ -99,11 +100,7 @@ class Passage {
   std::vector<Step> kernels_of(const zoo::ModelOperator& op, const OperatorLayouts& layouts,
                                std::int64_t shards) const {
     std::vector<Step> steps;
-    if (is_backward()) {
-      kernels_.backward(op, layouts, shards, steps);
-    } else {
-      kernels_.forward(op, layouts, shards, steps);
-    }
+    kernels_.append(op, layouts, phase_, shards, steps);
     for (Step& step : steps) {
       step.source = source_;
       if (step.part == Part::forward) {
@@ -179,7 +176,7 @@ class Passage {
         steps_.back().writes = arrival(i);
       }
       if (i > 0) {
-        steps_.push_back(kernels_.piece(product, i - 1, pieces));
+        steps_.push_back(piece(product, i - 1, pieces));
         steps_.back().reads = arrival(i - 1);
         steps_.back().writes = i == pieces ? product.writes : Value::none;
       }
@@ -190,12 +187,22 @@ class Passage {
     const std::int64_t pieces = pieces_of(product, sum);
     sum.bytes = sum.bytes / pieces;
     for (std::int64_t i = 0; i < pieces; ++i) {
-      steps_.push_back(kernels_.piece(product, i, pieces));
+      steps_.push_back(piece(product, i, pieces));
       steps_.back().writes = Value::none;
       push(sum);
       steps_.back().reads = Value::none;
       steps_.back().writes = i + 1 == pieces ? Value::flow : Value::none;
     }
+  }
+
+  /// Rows i m / n to (i+1) m / n of a product of m rows.
+  Step piece(Step product, std::int64_t i, std::int64_t n) const {
+    graph::Operator& op = product.node.operators.front();
+    const std::int64_t rows = op.gemm.m;
+    op.gemm.m = rows * (i + 1) / n - rows * i / n;
+    op.flops = graph::flops_of(op.gemm);
+    op.bytes = plan::gemm_bytes(op.gemm, op.type, kernels_.result_type());
+    return product;
   }
 
   std::int64_t pieces_of(const Step& step, const Conversion& beside) const {
@@ -276,9 +283,14 @@ class Passage {
 
 }  // namespace
 
+std::vector<Step> lower_forward(const std::vector<zoo::ModelOperator>& own, const Choice& choice,
+                                const Kernels& kernels) {
+  return Passage(own, choice, kernels, plan::StepPhase::forward).run();
+}
+
 BlockSteps lower_block(const std::vector<zoo::ModelOperator>& own, const Choice& choice,
                        const Kernels& kernels) {
-  return {.forward = Passage(own, choice, kernels, plan::StepPhase::forward).run(),
+  return {.forward = lower_forward(own, choice, kernels),
           .recompute = {},
           .backward = Passage(own, choice, kernels, plan::StepPhase::backward).run()};
 }

@@ -256,31 +256,23 @@ class OperatorSteps {
 
 }  // namespace
 
-void TrainingKernels::forward(const zoo::ModelOperator& own, const OperatorLayouts& layouts,
-                              std::int64_t shards, std::vector<Step>& steps) const {
-  OperatorSteps(own, plan_, plan::StepPhase::forward, steps).forward(layouts, shards);
-}
-
-void TrainingKernels::backward(const zoo::ModelOperator& own, const OperatorLayouts& layouts,
-                               std::int64_t shards, std::vector<Step>& steps) const {
-  OperatorSteps(own, plan_, plan::StepPhase::backward, steps).backward(layouts, shards);
+void TrainingKernels::append(const zoo::ModelOperator& own, const OperatorLayouts& layouts,
+                             plan::StepPhase phase, std::int64_t shards,
+                             std::vector<Step>& steps) const {
+  OperatorSteps of_operator(own, plan_, phase, steps);
+  if (phase == plan::StepPhase::forward) {
+    of_operator.forward(layouts, shards);
+  } else {
+    of_operator.backward(layouts, shards);
+  }
 }
 
 bool TrainingKernels::reads_input(const zoo::ModelOperator& own) const {
   return plan::is_trained(own) || !own.has_weight;
 }
 
-Bytes TrainingKernels::on_wire(const zoo::ModelOperator& own, Bytes in_compute_type) const {
-  return plan::exchanged_bytes(plan_, own, in_compute_type);
-}
-
-Step TrainingKernels::piece(Step product, std::int64_t i, std::int64_t n) const {
-  graph::Operator& op = product.node.operators.front();
-  const std::int64_t rows = op.gemm.m;
-  op.gemm.m = rows * (i + 1) / n - rows * i / n;
-  op.flops = graph::flops_of(op.gemm);
-  op.bytes = plan::gemm_bytes(op.gemm, op.type, plan_.compute_type);
-  return product;
+Bytes TrainingKernels::on_wire(const zoo::ModelOperator& own, Bytes operand) const {
+  return plan::exchanged_bytes(plan_, own, operand);
 }
 
 }  // namespace orrery::lower

@@ -29,13 +29,11 @@ class TrainingKernels : public Kernels {
  public:
   explicit TrainingKernels(const plan::Plan& plan) : plan_(plan) {}
 
-  void forward(const zoo::ModelOperator& own, const OperatorLayouts& layouts, std::int64_t shards,
-               std::vector<Step>& steps) const override;
-  void backward(const zoo::ModelOperator& own, const OperatorLayouts& layouts, std::int64_t shards,
-                std::vector<Step>& steps) const override;
+  void append(const zoo::ModelOperator& own, const OperatorLayouts& layouts, plan::StepPhase phase,
+              std::int64_t shards, std::vector<Step>& steps) const override;
   bool reads_input(const zoo::ModelOperator& own) const override;
-  Bytes on_wire(const zoo::ModelOperator& own, Bytes in_compute_type) const override;
-  Step piece(Step product, std::int64_t i, std::int64_t n) const override;
+  Bytes on_wire(const zoo::ModelOperator& own, Bytes operand) const override;
+  graph::DataType result_type() const override { return plan_.compute_type; }
 
  private:
   const plan::Plan& plan_;

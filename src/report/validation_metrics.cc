@@ -15,11 +15,10 @@ std::string share(double value) {
 /// The goals of a metric and whether they are met.
 std::string goals_of(const study::ValidationProfile& profile, const std::string& metric,
                      const study::MetricScore& score) {
-  const auto measured =
-      std::find_if(profile.measured.begin(), profile.measured.end(),
-                   [&](const study::MeasuredColumn& column) {
-                     return column.metric == metric && (column.goal || column.median_goal);
-                   });
+  const auto measured = std::find_if(
+      profile.measured.begin(), profile.measured.end(), [&](const study::MeasuredColumn& column) {
+        return column.metric == metric && (column.goal || column.median_goal);
+      });
   if (measured == profile.measured.end()) {
     return "";
   }
@@ -96,8 +95,9 @@ std::string metrics_as_text(const study::ValidationResult& result) {
     text += fmt::format("  pairs of another {}: {} of {} right\n", name, score.right, score.pairs);
   }
   for (const auto& [limit, score] : result.regret) {
-    text += fmt::format("  chosen under {:g}: breaks it in {} of {} groups, else {} below the best\n",
-                        limit, score.broken, score.groups, share(score.loss));
+    text +=
+        fmt::format("  chosen under {:g}: breaks it in {} of {} groups, else {} below the best\n",
+                    limit, score.broken, score.groups, share(score.loss));
   }
   return text;
 }

@@ -280,7 +280,8 @@ std::optional<std::vector<Setting>> CaseColumn::settings_of(std::string_view tex
     return exact->settings;
   }
   for (const Value& value : values) {
-    const bool pattern = value.text.size() > 1 && value.text.find_first_of("*?") != std::string::npos;
+    const bool pattern =
+        value.text.size() > 1 && value.text.find_first_of("*?") != std::string::npos;
     if (pattern && fnmatch(value.text.c_str(), std::string(text).c_str(), FNM_NOESCAPE) == 0) {
       return value.settings;
     }

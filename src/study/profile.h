@@ -156,8 +156,8 @@ struct MeasuredColumn {
   std::string by{};               ///< column whose text chooses the measure; "" = `measure`
   std::vector<std::pair<std::string, Measure>> measures{};  ///< by that text
   bool apart = false;                                       ///< scored under its label alone
-  std::string metric{};                ///< scored with all of this name; "" = none
-  std::optional<double> goal{};        ///< largest mean absolute error of the metric, as a share
+  std::string metric{};                 ///< scored with all of this name; "" = none
+  std::optional<double> goal{};         ///< largest mean absolute error of the metric, as a share
   std::optional<double> median_goal{};  ///< largest median of them
 
   /// The measure of a row with this text in column `by`; nothing: none has the text.

@@ -97,7 +97,7 @@ void rank_rows(const CsvTable& table, const Ranking& ranking, ValidationResult& 
 }
 
 /// A row as a choice sees it, once as published and once as predicted.
-struct Option {
+struct Choice {
   double published = 0;
   double predicted = 0;
   double published_rate = 0;
@@ -105,10 +105,10 @@ struct Option {
 };
 
 /// Adds what is chosen of a group under a limit.
-void choose(const std::vector<Option>& options, double limit, RegretScore& score) {
-  const Option* chosen = nullptr;
+void choose(const std::vector<Choice>& options, double limit, RegretScore& score) {
+  const Choice* chosen = nullptr;
   double best = 0;
-  for (const Option& option : options) {
+  for (const Choice& option : options) {
     if (option.predicted <= limit &&
         (chosen == nullptr || option.predicted_rate > chosen->predicted_rate)) {
       chosen = &option;
@@ -130,7 +130,7 @@ void measure_regret(const CsvTable& table, const Regret& regret, ValidationResul
   const auto limited = figures_of(result, regret.metric);
   const auto first = figures_of(result, regret.ttft);
   const TableColumns cells(table);
-  std::map<std::string, std::vector<Option>> groups;
+  std::map<std::string, std::vector<Choice>> groups;
   for (const CsvRow& row : table.rows) {
     const auto its = limited.find(row.line);
     const auto ttft = first.find(row.line);

@@ -100,11 +100,11 @@ struct ServedRequests {
   requests::Arrival arrival = requests::Arrival::fixed;
   double input = 0;  ///< tokens; rounded
   std::int64_t output = 0;
-  std::int64_t prompts = 0;  ///< different ones, which take turns; 0: all differ
-  std::int64_t users = 1;    ///< of each of these
+  std::int64_t prompts = 0;      ///< different ones, which take turns; 0: all differ
+  std::int64_t users = 1;        ///< of each of these
   std::int64_t concurrency = 0;  ///< requests of the client at once; 0: no limit
   double rounds = 0;             ///< count = rounds x concurrency; 0: count as it is
-  double least = 1;              ///< lengths are drawn uniformly from this share of input and output
+  double least = 1;  ///< lengths are drawn uniformly from this share of input and output
   /// A histogram of answers instead of `output`: how many in each of equal bins from low to high.
   std::string output_counts{};
   double output_low = 0;

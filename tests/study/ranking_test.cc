@@ -49,8 +49,8 @@ TEST(Ranking, CountsPairsThatDifferInOneRespectByMoreThanFivePerCent) {
 }
 
 TEST(Ranking, RegretIsWhatTheChoiceUnderALimitLacks) {
-  // Rates seats x 11 / (ttft + 10 tpot): of line 2 11/110, published and predicted; of line 3 22/130
-  // published, 22/210 predicted; of line 4 44/220 published, 44/300 predicted.
+  // Rates seats x 11 / (ttft + 10 tpot): of line 2 11/110, published and predicted; of line 3
+  // 22/130 published, 22/210 predicted; of line 4 44/220 published, 44/300 predicted.
   const auto table = parse_csv("seats,tokens\n1,11\n2,11\n4,11\n", "t.csv");
   ASSERT_TRUE(table);
   ValidationResult result = result_with({figure(2, "tpot", 10, 10), figure(2, "ttft", 10, 10),
@@ -70,9 +70,8 @@ TEST(Ranking, RegretIsWhatTheChoiceUnderALimitLacks) {
   EXPECT_NEAR(result.regret.at(15).loss, 1 - 0.1 / (22.0 / 130), 1e-12);
   EXPECT_NEAR(result.regret.at(20).loss, 0, 1e-12);
   EXPECT_NEAR(result.regret.at(30).loss, 0, 1e-12);
-  ValidationResult optimistic =
-      result_with({figure(2, "tpot", 10, 10), figure(2, "ttft", 10, 10),
-                   figure(4, "tpot", 19, 21), figure(4, "ttft", 10, 10)});
+  ValidationResult optimistic = result_with({figure(2, "tpot", 10, 10), figure(2, "ttft", 10, 10),
+                                             figure(4, "tpot", 19, 21), figure(4, "ttft", 10, 10)});
   optimistic.profile.regret = result.profile.regret;
   compare_rows(*table, optimistic);
   EXPECT_EQ(optimistic.regret.at(20).broken, 1U);

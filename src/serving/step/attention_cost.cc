@@ -264,8 +264,7 @@ Timed StepCost::attend_absorbed(std::int64_t rows, double pairs, double keys) {
   const double latent_bytes = static_cast<double>(rank + rotary) *
                               static_cast<double>(graph::bits_of(options_.precision.kv)) / 8;
   core.flops = Flops(2 * per_key * pairs);
-  core.bytes = Bytes(
-      std::llround(latent_bytes * keys + 2 * per_key * static_cast<double>(rows)));
+  core.bytes = Bytes(std::llround(latent_bytes * keys + 2 * per_key * static_cast<double>(rows)));
   return found->second + kernel(core);
 }
 
@@ -300,8 +299,8 @@ Timed StepCost::attend_expanded(const std::vector<Prompt>& prompts) {
   return kernel(expansion) + of_prompts(prompts, [&](const Prompt& prompt, std::int64_t count) {
            const std::int64_t keys = prompt.context + prompt.queries;
            graph::Operator core{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
-           core.flops = Flops(2 * width * static_cast<double>(heads * count) *
-                              visible_keys(prompt, 0));
+           core.flops =
+               Flops(2 * width * static_cast<double>(heads * count) * visible_keys(prompt, 0));
            core.bytes = Bytes(std::llround(
                2 * width * static_cast<double>(heads * count * (keys + prompt.queries))));
            core.gemm = {

@@ -24,9 +24,8 @@ plan::Plan StepCost::plan_for(std::int64_t tokens) const {
   plan::Plan plan;
   plan.tp = options_.degrees.tp;
   plan.ep = options_.degrees.ep;
-  plan.etp = model_.experts > 0
-                 ? options_.degrees.tp * options_.degrees.dp / options_.degrees.ep
-                 : 0;
+  plan.etp =
+      model_.experts > 0 ? options_.degrees.tp * options_.degrees.dp / options_.degrees.ep : 0;
   plan.sequence = tokens;
   plan.attention = zoo::AttentionKernel::flash;
   plan.vocab_multiple = kVocabularyMultiple;

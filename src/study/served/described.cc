@@ -40,9 +40,8 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -69,9 +68,8 @@ void take_format(const Format& format, serving::Engine& engine) {
 
 /// Sets the model and, where the name says one, the format.
 void take_model(const std::string& name, RowCase& row, const std::string& where, Error& error) {
-  const std::string text = lower(name.substr(name.find('/') == std::string::npos
-                                                 ? 0
-                                                 : name.find('/') + 1));
+  const std::string text =
+      lower(name.substr(name.find('/') == std::string::npos ? 0 : name.find('/') + 1));
   for (const std::string& shipped : list_configs("models")) {
     if (text.starts_with(shipped) && shipped.size() > row.model.size()) {
       row.model = shipped;
@@ -169,8 +167,8 @@ void take_flags(const std::string& text, RowCase& row, const std::string& where,
   const std::vector<std::string> arguments = arguments_of(text);
   for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
     if (!take_flag(arguments[i], arguments[i + 1], row.requests)) {
-      error.add({where, arguments[i], arguments[i + 1],
-                 "a flag of the load (study/served/described.h)"});
+      error.add(
+          {where, arguments[i], arguments[i + 1], "a flag of the load (study/served/described.h)"});
     }
   }
 }
@@ -192,10 +190,10 @@ constexpr auto kLoads = std::to_array<Load>({
 
 void take_load(const std::string& text, RowCase& row, const std::string& where, Error& error) {
   const std::size_t at = text.rfind("-c");
-  const auto seats = at == std::string::npos ? std::nullopt : parse_integer(text.substr(at + 2));
+  const auto seats = parse_integer(at == std::string::npos ? "" : text.substr(at + 2));
   const std::string name = seats ? text.substr(0, at) : text;
-  const auto load = std::find_if(kLoads.begin(), kLoads.end(),
-                                 [&](const Load& one) { return one.name == name; });
+  const auto load =
+      std::find_if(kLoads.begin(), kLoads.end(), [&](const Load& one) { return one.name == name; });
   if (load == kLoads.end()) {
     error.add({where, "load", text, "sharegpt, random-128, random-2k, random-4k or random-32k"});
     return;
@@ -203,12 +201,12 @@ void take_load(const std::string& text, RowCase& row, const std::string& where, 
   row.requests.count = load->count;
   row.requests.input = load->input;
   row.requests.output = load->output;
-  row.requests.concurrency = seats.value_or(0);
+  row.requests.concurrency = seats ? *seats : 0;
 }
 
 /// The framework of a launch line; "" for other texts.
 std::string framework_of(const std::string& text) {
-  return text.starts_with("vllm serve")                        ? "vllm"
+  return text.starts_with("vllm serve")                           ? "vllm"
          : text.find("sglang.launch_server") != std::string::npos ? "sglang"
          : text.find("trtllm-serve") != std::string::npos         ? "trtllm"
                                                                   : "";
@@ -238,7 +236,8 @@ Result<RowCase> described_case(std::string_view text, const std::string& where) 
   Error error;
   RowCase row;
   row.requests.count = 1;
-  row.requests.input = row.requests.output = 1;
+  row.requests.input = 1;
+  row.requests.output = 1;
   const bool launched = !framework_of(parts.front()).empty();
   if (parts.size() < 3) {
     error.add({where, "", std::string(text), "a model or a launch line, an engine and a machine"});

@@ -30,7 +30,8 @@ double steady_rate(const serving::Run& run, const serving::Metrics& metrics) {
     const Time from = std::max(begin, request.first);
     const Time to = std::min(end, request.last);
     if (to > from && request.output > 1) {
-      tokens += static_cast<double>(request.output - 1) * ((to - from) / (request.last - request.first));
+      tokens +=
+          static_cast<double>(request.output - 1) * ((to - from) / (request.last - request.first));
     }
     tokens += request.first > begin && request.first <= end ? 1 : 0;
   }
@@ -43,8 +44,8 @@ double power_of(const serving::Metrics& metrics) {
 
 double of_memory(study::Measure measure, const serving::Run& run) {
   constexpr double kGib = 1024.0 * 1024 * 1024;
-  const double tokens = static_cast<double>(run.kv_blocks) *
-                        static_cast<double>(run.engine.block_size);
+  const double tokens =
+      static_cast<double>(run.kv_blocks) * static_cast<double>(run.engine.block_size);
   switch (measure) {
     case study::Measure::kv_tokens:
       return tokens * static_cast<double>(run.engine.dp);

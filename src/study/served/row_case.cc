@@ -109,9 +109,9 @@ Result<RowCase> row_case(const std::vector<study::Setting>& settings) {
     apply(setting, row, error);
   }
   if (row.requests.rounds > 0) {
-    row.requests.count = std::llround(
-        std::min(static_cast<double>(kMostRequests),
-                 row.requests.rounds * static_cast<double>(row.requests.concurrency)));
+    row.requests.count =
+        std::llround(std::min(static_cast<double>(kMostRequests),
+                              row.requests.rounds * static_cast<double>(row.requests.concurrency)));
   }
   if (error.empty()) {
     check_range(row.requests, settings.empty() ? "" : settings.back().where, error);
@@ -172,19 +172,18 @@ requests::Length lengths(double longest, double least) {
 
 std::vector<requests::Request> requests_of(const study::ServedRequests& described) {
   const bool at_once = described.rate == 0;
-  std::vector<requests::Request> requests = requests::generate(
-      {.arrival = at_once ? requests::Arrival::infinite : described.arrival,
-       .rate = at_once ? 1 : described.rate,
-       .input = lengths(described.input, described.least),
-       .output = lengths(static_cast<double>(described.output), described.least),
-       .count = described.count});
+  std::vector<requests::Request> requests =
+      requests::generate({.arrival = at_once ? requests::Arrival::infinite : described.arrival,
+                          .rate = at_once ? 1 : described.rate,
+                          .input = lengths(described.input, described.least),
+                          .output = lengths(static_cast<double>(described.output), described.least),
+                          .count = described.count});
   const std::int64_t prompts = described.prompts * described.users;
   const double last = requests.empty() ? 0 : to_seconds(requests.back().arrival);
   const double scale =
       last > 0 ? static_cast<double>(described.count - 1) / (described.rate * last) : 1;
-  const std::vector<std::int64_t> answers = described.output_counts.empty()
-                                                ? std::vector<std::int64_t>()
-                                                : drawn_answers(described);
+  const std::vector<std::int64_t> answers =
+      described.output_counts.empty() ? std::vector<std::int64_t>() : drawn_answers(described);
   std::uint64_t number = 0;
   for (requests::Request& request : requests) {
     request.arrival = request.arrival * scale;

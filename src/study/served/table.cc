@@ -201,8 +201,8 @@ class Reader {
       ValidationRow figure;
       figure.line = row.line;
       figure.key = key_of(row) + (measured.label.empty() ? "" : " " + measured.label);
-      figure.metric = measured.by.empty() ? measured.metric
-                                          : metric_of(measure.value_or(measured.measure));
+      figure.metric =
+          measured.by.empty() ? measured.metric : metric_of(measure.value_or(measured.measure));
       figure.apart = is_apart(row);
       figure.group =  // figures of one metric are told apart within the group
           group_of(row, figure.metric.empty()

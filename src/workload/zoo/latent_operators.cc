@@ -64,10 +64,8 @@ int append_index(GraphBuilder& block, const Shapes& shapes, int x, int latent) {
   const int weights = block.product(
       {.name = "index_weights_gemm", .role = Role::index_project, .out = {Dim::none, index.heads}},
       {x});
-  const int raw = block.product({.name = "index_k_gemm",
-                                 .role = Role::index_project,
-                                 .out = {Dim::none, index.dim}},
-                                {x});
+  const int raw = block.product(
+      {.name = "index_k_gemm", .role = Role::index_project, .out = {Dim::none, index.dim}}, {x});
   const Bytes keys = shapes.wide(index.dim);
   const int key = block.map(streaming("index_k_norm", Role::norm_other, graph::OperatorKind::norm,
                                       {2 * keys, 1, 4 * keys, 2}),
@@ -75,9 +73,9 @@ int append_index(GraphBuilder& block, const Shapes& shapes, int x, int latent) {
   const int chosen = block.activation(
       {shapes.rows(), {Dim::none, std::min(index.chosen, shapes.options.sequence)}},
       graph::DataType::fp32);
-  block.add(token_scores(shapes), {.reads = {query, weights, key},
-                                   .writes = {chosen},
-                                   .saves = {query, weights, key, chosen}});
+  block.add(
+      token_scores(shapes),
+      {.reads = {query, weights, key}, .writes = {chosen}, .saves = {query, weights, key, chosen}});
   return chosen;
 }
 
@@ -118,8 +116,8 @@ Heads append_latent_projections(GraphBuilder& block, const Shapes& shapes, int x
   const int up = block.product(
       {.name = "kv_b_gemm", .role = Role::key_value_up, .out = {Dim::heads, expanded}}, {even});
   Heads heads{.query = block.activation({shapes.rows(), of_heads}),
-                    .key = block.activation({shapes.rows(), of_heads}),
-                    .value = block.activation({shapes.rows(), {Dim::heads, shapes.context}})};
+              .key = block.activation({shapes.rows(), of_heads}),
+              .value = block.activation({shapes.rows(), {Dim::heads, shapes.context}})};
   block.add(assembly(shapes),
             {.reads = {query, up, rotated}, .writes = heads.all(), .saves = heads.all()});
   if (chosen >= 0) {

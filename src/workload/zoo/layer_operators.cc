@@ -130,8 +130,7 @@ Heads append_projections(GraphBuilder& block, const Shapes& shapes, int x, int* 
                                      .further = model.attention_bias ? qkv : 0},
                                     {x});
   Heads heads = append_split(block, shapes, {product}, gate);
-  if (model.query_key_norm == QueryKeyNorm::scaled ||
-      model.query_key_norm == QueryKeyNorm::whole ||
+  if (model.query_key_norm == QueryKeyNorm::scaled || model.query_key_norm == QueryKeyNorm::whole ||
       (model.query_key_norm == QueryKeyNorm::plain && rotates)) {
     append_query_key_norm(block, shapes, heads);
   }

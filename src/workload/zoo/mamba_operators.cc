@@ -68,8 +68,8 @@ ModelOperator delta_rule(const Shapes& shapes) {
   const double heads = number(mamba.heads) * number(shapes.tokens);
   ModelOperator op = scan(shapes);
   op.name = "delta_rule";
-  op.forward_flops = Flops(heads * (chunk * (6 * keys + 4 * values) + 6 * keys * values +
-                                    2 * chunk * chunk / 3));
+  op.forward_flops =
+      Flops(heads * (chunk * (6 * keys + 4 * values) + 6 * keys * values + 2 * chunk * chunk / 3));
   op.backward_flops = 3 * op.forward_flops;
   op.model_flops = Flops(heads * 7 * keys * values);
   return op;
@@ -82,8 +82,8 @@ ModelOperator gated_norm(const Shapes& shapes) {
   const Bytes x = shapes.wide(mamba.inner());
   ModelOperator op = streaming("gated_norm", Role::norm_gated, graph::OperatorKind::norm,
                                {3 * x, 1, (2 * 3 + 2) * x, 3});
-  op.gemm.k = shapes.kind.mixer == MixerKind::gated_delta ? mamba.head_dim
-                                                          : mamba.inner() / mamba.groups;
+  op.gemm.k =
+      shapes.kind.mixer == MixerKind::gated_delta ? mamba.head_dim : mamba.inner() / mamba.groups;
   return op;
 }
 
@@ -101,8 +101,7 @@ int append_mamba(GraphBuilder& block, const Shapes& shapes, int x) {
        .role = Role::mamba_in,
        .out = {Dim::inner, projected},
        .further = mamba.projection_bias ? projected : 0},
-      x,
-      {{Dim::inner, mamba.inner()}, {Dim::groups, mamba.convolved()}, {Dim::heads, scalars}});
+      x, {{Dim::inner, mamba.inner()}, {Dim::groups, mamba.convolved()}, {Dim::heads, scalars}});
   const int gate = parts.front();
   const int channels = *(parts.begin() + 1);
   const int steps = *(parts.begin() + 2);

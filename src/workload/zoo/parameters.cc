@@ -14,7 +14,7 @@ std::int64_t attention(const Model& m) {
   const std::int64_t value_dim = m.value_dim > 0 ? m.value_dim : m.head_dim;
   const std::int64_t gate = m.attention_gate ? m.heads * value_dim : 0;
   const std::int64_t qkv = m.heads * m.head_dim + gate + m.kv_heads * (m.head_dim + value_dim);
-  const std::int64_t scales = m.query_key_norm == QueryKeyNorm::scaled  ? 2 * m.head_dim
+  const std::int64_t scales = m.query_key_norm == QueryKeyNorm::scaled ? 2 * m.head_dim
                               : m.query_key_norm == QueryKeyNorm::whole
                                   ? (m.heads + m.kv_heads) * m.head_dim
                                   : 0;
@@ -38,7 +38,8 @@ std::int64_t latent_attention(const Model& m) {
                                    ? 0
                                    : latent.query_rank * index.heads * index.dim +
                                          m.hidden * (index.dim + index.heads) + 2 * index.dim;
-  return indexer + queries + linear(m.hidden, latent.key_value_rank + latent.rotary, m.attention_bias) +
+  return indexer + queries +
+         linear(m.hidden, latent.key_value_rank + latent.rotary, m.attention_bias) +
          norm_parameters(m, latent.key_value_rank) + latent.key_value_rank * expanded +
          linear(m.heads * value_dim, m.hidden, m.attention_output_bias);
 }

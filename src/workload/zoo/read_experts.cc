@@ -137,8 +137,8 @@ Model read_deepseek_v3(Reader& read) {
 
 /// DeepSeek-V3.2 and GLM-5: the indexer's fields beside those of deepseek_v3.
 Model read_deepseek_v32(Reader& read) {
-  constexpr std::array<std::string_view, 4> kNoEffect{"index_rope_interleave", "indexer_rope_interleave",
-                                                      "indexer_types", "index_topk_freq"};
+  constexpr std::array<std::string_view, 4> kNoEffect{
+      "index_rope_interleave", "indexer_rope_interleave", "indexer_types", "index_topk_freq"};
   ignore_all(read, kNoEffect);
   Model m = read_deepseek(read);
   m.mtp = count(read, "num_nextn_predict_layers", kMaxPredictions);
@@ -160,11 +160,16 @@ Model read_qwen3_vl_moe(Reader& read) {
 
 /// MiniMax-M2: experts as wide as intermediate_size in every layer.
 Model read_minimax_m2(Reader& read) {
-  constexpr std::array<std::string_view, 10> kNoEffect{
-      "attn_type_list",    "layernorm_full_attention_beta", "mtp_transformer_layers",
-      "num_mtp_modules",   "qk_norm_type",                  "rotary_dim",
-      "shared_intermediate_size", "use_mtp",                "use_routing_bias",
-      "shared_moe_mode"};
+  constexpr std::array<std::string_view, 10> kNoEffect{"attn_type_list",
+                                                       "layernorm_full_attention_beta",
+                                                       "mtp_transformer_layers",
+                                                       "num_mtp_modules",
+                                                       "qk_norm_type",
+                                                       "rotary_dim",
+                                                       "shared_intermediate_size",
+                                                       "use_mtp",
+                                                       "use_routing_bias",
+                                                       "shared_moe_mode"};
   ignore_all(read, kNoEffect);
   Model m = read_decoder(read, {.head_dim = 128});
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
@@ -204,10 +209,13 @@ Model read_glm4_moe(Reader& read) {
 /// Qwen3-Next and Qwen3.5: every full_attention_interval-th layer attends, with a gate; the others
 /// are gated delta nets. Experts and a gated shared one in every layer.
 Model read_qwen3_next(Reader& read) {
-  constexpr std::array<std::string_view, 7> kNoEffect{
-      "attn_output_gate",     "intermediate_size", "mamba_ssm_dtype",
-      "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mlp_only_layers",
-      "full_attention_interval"};
+  constexpr std::array<std::string_view, 7> kNoEffect{"attn_output_gate",
+                                                      "intermediate_size",
+                                                      "mamba_ssm_dtype",
+                                                      "mtp_num_hidden_layers",
+                                                      "mtp_use_dedicated_embeddings",
+                                                      "mlp_only_layers",
+                                                      "full_attention_interval"};
   Model m = read_decoder(read, {.ffn = "moe_intermediate_size", .head_dim = 256});
   ignore_all(read, kNoEffect);
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
@@ -230,15 +238,13 @@ Model read_qwen3_next(Reader& read) {
   expect_divides(read, "linear_num_key_heads", m.mamba.groups, m.mamba.heads,
                  "number of value heads");
   const ConfigNode* interval = read.node().find("full_attention_interval");
-  const std::int64_t period =
-      interval == nullptr ? 4 : parse_integer(interval->text).value_or(0);
+  const std::int64_t period = interval == nullptr ? 4 : parse_integer(interval->text).value_or(0);
   read.require(period >= 1, "full_attention_interval", "a whole number from 1 on");
   const auto types = read.list<std::string>("layer_types");
   std::vector<LayerKind> layers;
   for (std::int64_t i = 0; i < m.layers && period >= 1; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    const bool full =
-        at < types.size() ? types[at] == "full_attention" : (i + 1) % period == 0;
+    const bool full = at < types.size() ? types[at] == "full_attention" : (i + 1) % period == 0;
     LayerKind kind = expert_layer();
     kind.name = full ? "moe_attention" : "moe_delta";
     kind.mixer = full ? MixerKind::attention : MixerKind::gated_delta;

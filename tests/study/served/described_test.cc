@@ -29,7 +29,8 @@ TEST(Described, AnEngineItsLoadAndItsMachine) {
 
 TEST(Described, ALaunchLineItsLoadAndItsMachine) {
   const auto row = described_case(
-      "vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 -tp 8 | sharegpt-c4 | dgx-h100", "t.csv:2");
+      "vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 -tp 8 | sharegpt-c4 | dgx-h100",
+      "t.csv:2");
   ASSERT_TRUE(row) << row.error().to_string();
   EXPECT_EQ(row->model, "qwen3-235b-a22b");
   EXPECT_EQ(row->engine.tp, 8);

@@ -22,10 +22,10 @@ Result<Answer> answer(std::vector<std::string> arguments);
 
 /// DeclaredOption is one option of a command as its help text has it.
 struct DeclaredOption {
-  std::string name;      ///< "global_batch"; of words without a dash "kind", in their order
-  std::string kind;      ///< "INT", "NAME|FILE", "{a,b}", "[BOOL]"; "" of a flag
-  std::string sentence;  ///< what it is, and its default
-  std::string group;     ///< heading in the help text; "" of the command's own options
+  std::string name{};      ///< "global_batch"; of words without a dash "kind", in their order
+  std::string kind{};      ///< "INT", "NAME|FILE", "{a,b}", "[BOOL]"; "" of a flag
+  std::string sentence{};  ///< what it is, and its default
+  std::string group{};     ///< heading in the help text; "" of the command's own options
   bool positional = false;
   bool flag = false;      ///< takes no value
   bool repeated = false;  ///< may be given many times

@@ -33,9 +33,9 @@ inline constexpr std::size_t kMostLine = std::size_t{1} << 20;
 /// One argument of a tool. The kind gives its JSON type:
 ///   "INT" integer, "NUMBER" number, "BOOL" boolean, "{a,b}" one of these; else text or number
 struct ToolArgument {
-  std::string name;
-  std::string kind;
-  std::string sentence;
+  std::string name{};
+  std::string kind{};
+  std::string sentence{};
   bool required = false;
   bool repeated = false;  ///< an array of such
 };
@@ -46,11 +46,11 @@ struct GivenArgument {
 };
 
 struct Tool {
-  std::string name;
-  std::string sentence;
-  std::vector<ToolArgument> arguments;
+  std::string name{};
+  std::string sentence{};
+  std::vector<ToolArgument> arguments{};
   /// Returns a JSON object as text. Names and values are not checked before.
-  std::function<Result<std::string>(const std::vector<GivenArgument>& given)> call;
+  std::function<Result<std::string>(const std::vector<GivenArgument>& given)> call{};
 };
 
 class Server {

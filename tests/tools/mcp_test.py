@@ -72,8 +72,8 @@ class Protocol(unittest.TestCase):
         self.assertEqual(answers[4]["error"]["data"], {"supported": ["2026-07-28"], "requested": "2099-01-01"})
 
     def test_mistakes_of_a_tool_are_for_the_agent_to_read(self):
-        def call(name, **arguments):
-            return request(1, "tools/call", name=name, arguments=arguments)
+        def call(tool, **arguments):
+            return request(1, "tools/call", name=tool, arguments=arguments)
         answers = self.talk(
             call("simulate", **{**STEP, "model": "gtp2"}), call("simulate", **STEP, globl_batch=8),
             call("simulate", **STEP, trace="/tmp/written"), call("simulate", **{**STEP, "model": "-"}),

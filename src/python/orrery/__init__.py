@@ -9,6 +9,8 @@ Every function is a command of `orrery` and takes its options as keywords (`glob
 `--global-batch 64`); it returns what the command prints with --json as an object with the same field
 names. Mistakes are an `orrery.Error` with the command's text. docs/python.md describes it all.
 """
+from warnings import warn as _warn
+
 from orrery._core import version as __version__
 from orrery._ask import Error, Mistake, Note, options, run
 from orrery._bounds import Bounds, bounds
@@ -18,8 +20,22 @@ from orrery.operators import Operator, Operators, capture, from_operators
 
 
 def simulate(**options):
-    """The time of one training step, where it goes, and memory: `orrery simulate`."""
-    return run("simulate", **options)
+    """The time of one training step, where it goes, and memory: `orrery simulate`.
+
+    A plan that does not fit has a result, whose `fits` is false, and a warning (orrery.Note); with
+    allow_oom=False it is an error, as it is to the command."""
+    if not {"allow_oom", "chakra", "graph", "jobs"} & options.keys():
+        options["allow_oom"] = True
+    result = run("simulate", **options)
+    if "allow_oom" in options and "fits" in result and not result.fits:
+        _warn(f"the plan does not fit: {_overflow(result)}; allow_oom=False makes that an error", Note,
+              stacklevel=2)
+    return result
+
+
+def _overflow(result):
+    fullest = max(result.memory_bytes, key=lambda stage: stage.total - stage.capacity)
+    return f"{fullest.total / 2**30:.4g} GiB of {fullest.capacity / 2**30:.4g} GiB of a device"
 
 
 def estimate(**options):

@@ -169,7 +169,7 @@ std::vector<AlgorithmRow> algorithm_files() { return {@listed@}; }
 endfunction()
 
 # orrery_texts(emit runtime_text.h kName file ...) makes `#include "emit/runtime_text.h"` of the module: the texts of
-# files of its folder runtime/, which the command writes beside a program.
+# files of its folder runtime/, or of any folder by its path from there, which the command writes.
 function(orrery_texts folder header)
   set(text "// Made by CMake.\n#pragma once\n#include <string_view>\nnamespace orrery::${folder} {\n")
   while(ARGN)

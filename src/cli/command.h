@@ -159,8 +159,8 @@ inline Error of_flag(std::string_view flag, const std::string& name, Error error
   return error;
 }
 
-/// On the error output, a line each.
-void tell_notes(const std::vector<std::string>& notes);
+/// Tells on the error output, a line each, after `mark` and a colon.
+void tell_notes(const std::vector<std::string>& notes, const char* mark = "note");
 
 /// load(name), for a name that the user gave as `flag`; tells the notes of what has some.
 template <class T>

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/split.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
 #include "cli/network_flag.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
@@ -48,6 +49,7 @@ class Compare : public Command {
                  "also plans of which a stage does not fit in memory");
     options.value_or("--networks", networks_, "MODEL,...", usual_networks(),
                      "simulate plans on each of these; default " + usual_networks());
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     options.footer(kCompareExamples);
   }
@@ -81,7 +83,8 @@ class Compare : public Command {
       return fail(std::move(mistakes));
     }
     const study::Comparison comparison = study::compare(std::move(runs));
-    return json_ ? report::comparison_json(comparison) : report::comparison_table(comparison);
+    const auto json = [&] { return report::comparison_json(comparison); };
+    return html_.beside(json_ ? json() : report::comparison_table(comparison), json);
   }
 
  private:
@@ -176,6 +179,7 @@ class Compare : public Command {
   StepFlags step_;
   std::optional<std::string> networks_;
   study::RunOptions run_;
+  HtmlFlag html_{"compare"};
   bool json_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
 #include "cli/plan_choices.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_layers.h"
@@ -103,6 +104,7 @@ class PlanCommand : public Command {
                  "choose the plan whose worst regret is least, instead of the fastest");
     options.flag("--elastic", elastic_, "also the best plan with a node less");
     vary_.declare(options);
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, true, false);
     options.footer(kPlanExamples);
@@ -205,6 +207,7 @@ class PlanCommand : public Command {
                                       {regret_, "--regret"},
                                       {minmax_regret_, "--minmax-regret"},
                                       {elastic_, "--elastic"},
+                                      {html_.given(), "--html"},
                                       {save_.has_value(), "--save"}});
     if (vary_.given() && !of_one.empty()) {
       mistakes.add({"--vary", {}, {}, "is of many machines; one machine has " + of_one});
@@ -229,8 +232,9 @@ class PlanCommand : public Command {
 
   /// Whether flags say what --table and --layer-costs say themselves.
   bool has_task() const {
-    return step_.given() || save_ || explain_ || plot_ || regret_ || minmax_regret_ || elastic_ ||
-           vary_.given() || !only_.empty() || !fix_.empty() || reserve_ || objective_;
+    return step_.given() || save_ || html_.given() || explain_ || plot_ || regret_ ||
+           minmax_regret_ || elastic_ || vary_.given() || !only_.empty() || !fix_.empty() ||
+           reserve_ || objective_;
   }
 
   Result<std::string> published(full::Options& options, Error mistakes) const {
@@ -292,8 +296,8 @@ class PlanCommand : public Command {
         return fail(written.error());
       }
     }
-    return json_ ? report::plan_search_json(task, *answer, details)
-                 : report::plan_search_table(task, *answer, details);
+    const auto json = [&] { return report::plan_search_json(task, *answer, details); };
+    return html_.beside(json_ ? json() : report::plan_search_table(task, *answer, details), json);
   }
 
   /// Computes what was asked beside the best plan.
@@ -358,6 +362,7 @@ class PlanCommand : public Command {
   StepFlags step_;
   PlanFlags plan_;
   VaryFlags vary_;
+  HtmlFlag html_{"plan"};
   std::optional<std::string> top_;
   std::optional<std::string> reserve_;
   std::optional<std::string> most_memory_;

@@ -8,8 +8,8 @@
 #include "base/beyond_time.h"
 #include "base/file.h"
 #include "base/reader.h"
-#include "base/split.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
 #include "cli/progress.h"
 #include "cli/request_flags.h"
 #include "cli/serve_examples.h"
@@ -20,6 +20,7 @@
 #include "report/serving_plans.h"
 #include "serving/plan_search.h"
 #include "serving/search.h"
+#include "web/extra.h"
 
 namespace orrery::cli {
 namespace {
@@ -62,6 +63,7 @@ class Serve : public Command {
                   "such as 'ttft=500 ms,tpot=30 ms', e2e; without --search: count who keeps them");
     options.value("--attainment", attainment_, "SHARE", "of requests within --slo; default 0.99");
     options.group("Results");
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     options.flag("--csv", csv_, "print one line of values under their names");
     options.output("--requests-out", requests_out_, "FILE", "also write a CSV row per request");
@@ -212,7 +214,7 @@ class Serve : public Command {
     } else if (!search.machines.empty()) {
       take_price(search.machines.front(), mistakes);
     }
-    search.formats = read_formats(mistakes);
+    search.formats = read_formats(formats_, mistakes);
     constexpr std::int64_t kMostDevices = 1024;
     search.devices = whole_number("--devices", devices_, 8, kMostDevices, mistakes);
     search.load = requests_.generator(mistakes);
@@ -248,38 +250,17 @@ class Serve : public Command {
         return fail(std::move(done.error()));
       }
     }
-    return json_  ? report::serving_plans_json(found, model.name)
-           : csv_ ? report::serving_plans_csv(found)
-                  : report::serving_plans_text(found, model.name);
+    const auto json = [&] { return report::serving_plans_json(found, model.name); };
+    return html_.beside(json_  ? json()
+                        : csv_ ? report::serving_plans_csv(found)
+                               : report::serving_plans_text(found, model.name),
+                        json);
   }
 
   void take_price(machine::Machine& machine, Error& mistakes) const {
     if (price_) {
       machine.device.price_per_hour = Money(positive_number("--price", price_, 1, mistakes));
     }
-  }
-
-  std::vector<serving::Format> read_formats(Error& mistakes) const {
-    std::vector<serving::Format> formats;
-    for (const std::string& name : listed(formats_)) {
-      const auto* const format = std::ranges::find(serving::kFormats, name, &serving::Format::name);
-      if (format == serving::kFormats.end()) {
-        mistakes.add(wrong_value("--formats", name, "of bf16, w8a8, w8a8kv8, w4a16, w4a4kv8"));
-      } else {
-        formats.push_back(*format);
-      }
-    }
-    return formats;
-  }
-
-  /// The parts of a list by commas.
-  static std::vector<std::string> listed(const std::optional<std::string>& text) {
-    std::vector<std::string> parts;
-    if (text) {
-      const auto names = split_at(*text, ',');
-      parts.assign(names.begin(), names.end());
-    }
-    return parts;
   }
 
   /// --devices: all tensor parallel unless the engine says otherwise.
@@ -358,9 +339,11 @@ class Serve : public Command {
         return fail(std::move(done.error()));
       }
     }
-    return json_  ? report::serving_json(run, metrics, unfused)
-           : csv_ ? report::serving_csv(run, metrics)
-                  : report::serving_text(run, metrics, unfused);
+    const auto json = [&] { return report::serving_json(run, metrics, unfused); };
+    return html_.beside(json_  ? json()
+                        : csv_ ? report::serving_csv(run, metrics)
+                               : report::serving_text(run, metrics, unfused),
+                        json, [&] { return web::serving_extra(run); });
   }
 
   std::optional<std::string> model_;
@@ -385,6 +368,7 @@ class Serve : public Command {
   NetworkFlag network_;
   PowerCapFlag cap_;
   TopologyFlag topology_;
+  HtmlFlag html_{"serve"};
   bool json_ = false;
   bool csv_ = false;
   bool fuse_ = false;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
 #include "cli/progress.h"
 #include "cli/rows_output.h"
 #include "cli/step_flags.h"
@@ -54,6 +55,7 @@ class Sweep : public Command {
     options.value("--slurm", slurm_, "TASKS", "write a job array of so many tasks and submit it");
     options.value("--slurm-options", slurm_options_, "TEXT", "options of sbatch, on one line");
     options.output("--csv", csv_, "FILE", "write the rows as comma-separated values");
+    html_.declare(options);
     options.flag("--json", json_, "print the rows as one JSON object");
     plot_.declare(options);
     options.footer(kSweepExamples);
@@ -131,7 +133,7 @@ class Sweep : public Command {
     }
     Error ignored;
     whole_number("--slurm", slurm_, 1, kMostTasks, slurm_ ? mistakes : ignored);
-    if (slurm_ && (csv_ || json_ || plot_.given())) {
+    if (slurm_ && (csv_ || json_ || html_.given() || plot_.given())) {
       mistakes.add({"--slurm", {}, {}, "only submits: there are no rows to write yet"});
     }
     if (mpi_ && !sweep::rank_of_process()) {
@@ -263,11 +265,12 @@ class Sweep : public Command {
                                 fmt::format("all {} points were refused; the first: {}", refused,
                                             std::get<std::string>(rows->rows.front().back()))}));
     }
-    if (json_) {
-      return rows_json(*rows);
-    }
-    return fmt::format("{}: {}{} of {} points there, {} refused (column error)\n", store.file(),
-                       what, rows->rows.size(), points, refused);
+    const auto json = [&] { return rows_json(*rows); };
+    return html_.beside(
+        json_ ? json()
+              : fmt::format("{}: {}{} of {} points there, {} refused (column error)\n",
+                            store.file(), what, rows->rows.size(), points, refused),
+        json);
   }
 
   std::vector<std::string> files_;
@@ -280,6 +283,7 @@ class Sweep : public Command {
   std::optional<std::string> slurm_options_;
   std::optional<std::string> csv_;
   RowsPlot plot_;
+  HtmlFlag html_{"sweep"};
   sweep::SweepOptions how_;
   bool merge_ = false;
   bool mpi_ = false;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
@@ -37,6 +38,7 @@ class Validate : public Command {
     options.output("--output", output_, "FILE",
                    "also write a Markdown page, its charts in folder validation beside it");
     options.value("--threads", threads_, "INT", "rows at once; default: one per processor");
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, false, false);
     options.footer(kValidateExamples);
@@ -94,8 +96,9 @@ class Validate : public Command {
         return fail(std::move(written.error()));
       }
     }
-    return json_ ? report::validation_json(results)
-                 : report::validation_table(results, table_.has_value());
+    const auto json = [&] { return report::validation_json(results); };
+    return html_.beside(json_ ? json() : report::validation_table(results, table_.has_value()),
+                        json);
   }
 
  private:
@@ -144,6 +147,7 @@ class Validate : public Command {
   std::optional<std::string> output_;
   std::optional<std::string> threads_;
   PlanFlags plan_;
+  HtmlFlag html_{"validate"};
   bool json_ = false;
 };
 

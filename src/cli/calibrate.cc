@@ -12,10 +12,12 @@
 #include "calibrate/gemm.h"
 #include "calibrate/kernel_fit.h"
 #include "cli/commands.h"
+#include "cli/served_model.h"
 #include "machine/comments.h"
 #include "machine/device_groups.h"
 #include "report/calibration.h"
 #include "report/collective_calibration.h"
+#include "report/host_fit.h"
 #include "study/kernels.h"
 
 namespace orrery::cli {
@@ -31,12 +33,16 @@ constexpr const char* kCalibrateExamples =
     "gpus_per_node.\n"
     "KIND attention and KIND moe read CSV with the columns of `orrery attention --file` and\n"
     "`orrery moe --file` and latency_us; attention.csv of tools/measure_gpu.py is one.\n"
+    "KIND serving reads what `orrery serve --observe URL` writes and fits the host of --engine: "
+    "its\n"
+    "front end, gap or step, and time per request; --output is an engine's file.\n"
     "Without --output the fit is only printed.\n"
     "Examples:\n"
     "  orrery calibrate gemm examples/calibrate_gemm/gemm.csv --machine dgx-h100\n"
     "  orrery calibrate gemm gemm.csv --machine dgx-h100 --type fp8 --output my-h100.yaml\n"
     "  orrery calibrate attention attention.csv --machine dgx-h100 -o my-h100.yaml\n"
-    "  orrery calibrate collectives all_reduce_perf.txt --machine dgx-h100 -o my-h100.yaml\n";
+    "  orrery calibrate collectives all_reduce_perf.txt --machine dgx-h100 -o my-h100.yaml\n"
+    "  orrery calibrate serving seen.csv --machine dgx-h100 --model llama-3.1-8b -o engine.yaml\n";
 
 class Calibrate : public Command {
  public:
@@ -44,8 +50,12 @@ class Calibrate : public Command {
     options.positional("KIND", kind_, "what was measured: " + kind_names());
     options.positional("FILE", file_, "measurements");
     options.value("--machine", machine_, "NAME|FILE", "the machine whose coefficients are fitted");
+    options.value("--model", model_, "NAME|FILE", "of serving: the model that was served");
+    options.value("--engine", engine_, "NAME|FILE",
+                  "of serving: what served it; default vllm@0.19");
     options.value("--type", type_, "NAME", "fit only this data type of the file");
-    options.output("-o,--output", output_, "FILE", "write the fitted machine");
+    options.output("-o,--output", output_, "FILE",
+                   "write the fitted machine, of serving the engine");
     options.flag("--cast", cast_, "times of 8-bit types contain a conversion of A: fit it apart");
     options.flag("--json", json_, "print one JSON object");
     options.footer(kCalibrateExamples);
@@ -68,6 +78,10 @@ class Calibrate : public Command {
     }
     if (!machine_) {
       mistakes.add({"--machine", {}, {}, "missing; expected the machine to start from"});
+    }
+    if (kind != kinds.end() && kind_ != "serving") {
+      refuse_given({{"--model", model_}, {"--engine", engine_}}, "goes with calibrate serving",
+                   mistakes);
     }
     if (kind != kinds.end() && kind_ != "gemm") {
       refuse_given({{"--type", type_}, {"--cast", cast_}}, "goes with calibrate gemm", mistakes);
@@ -189,6 +203,27 @@ class Calibrate : public Command {
     return rows;
   }
 
+  Result<std::string> serving() const {
+    Error mistakes;
+    const machine::Machine machine =
+        load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
+    const auto [model, engine] = load_served(model_, engine_, mistakes);
+    const auto measured =
+        collect(load_csv(file_.value_or("")).and_then(serving::read_measured_requests), mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return serving::fit_host(model, machine, engine, measured)
+        .and_then([&](const serving::HostFit& fit) -> Result<std::string> {
+          if (output_) {
+            if (auto done = write_file(*output_, serving::to_yaml(fit.engine)); !done) {
+              return fail(std::move(done.error()));
+            }
+          }
+          return json_ ? report::host_fit_json(fit) : report::host_fit_text(fit);
+        });
+  }
+
   /// With the comments of the file that the machine was read from.
   Result<void> write(const machine::Machine& machine) const {
     if (!output_) {
@@ -206,7 +241,7 @@ class Calibrate : public Command {
     std::string_view name;
     Result<std::string> (Calibrate::*run)() const;
   };
-  static const std::array<Kind, 4> kinds;
+  static const std::array<Kind, 5> kinds;
   static std::string kind_names() {
     std::string names;
     for (const Kind& kind : kinds) {
@@ -218,16 +253,19 @@ class Calibrate : public Command {
   std::string kind_;
   std::optional<std::string> file_;
   std::optional<std::string> machine_;
+  std::optional<std::string> model_;
+  std::optional<std::string> engine_;
   std::optional<std::string> type_;
   std::optional<std::string> output_;
   bool cast_ = false;
   bool json_ = false;
 };
 
-const std::array<Calibrate::Kind, 4> Calibrate::kinds{{{"gemm", &Calibrate::gemm},
+const std::array<Calibrate::Kind, 5> Calibrate::kinds{{{"gemm", &Calibrate::gemm},
                                                        {"attention", &Calibrate::attention},
                                                        {"moe", &Calibrate::moe},
-                                                       {"collectives", &Calibrate::collectives}}};
+                                                       {"collectives", &Calibrate::collectives},
+                                                       {"serving", &Calibrate::serving}}};
 
 }  // namespace
 

@@ -9,7 +9,8 @@
 namespace orrery::cli {
 
 ServedModel load_served(const std::optional<std::string>& model,
-                        const std::optional<std::string>& engine, Error& mistakes) {
+                        const std::optional<std::string>& engine, Error& mistakes,
+                        const std::vector<serving::StatedField>& fields) {
   ServedModel served;
   const std::string engine_name = engine.value_or("vllm@0.19");
   Error of_engine;
@@ -24,34 +25,11 @@ ServedModel load_served(const std::optional<std::string>& model,
     served.model = collect(zoo::parse_model(file.node, file.name), of_model);
   }
   if (of_model.empty() && of_engine.empty()) {
-    served.engine = collect(serving::load_engine_for(file, engine_name), of_engine);
+    served.engine = collect(serving::load_engine_with(file, engine_name, fields), of_engine);
   }
   mistakes.add(std::move(of_model));
   mistakes.add(std::move(of_engine));
   return served;
-}
-
-std::vector<std::string> listed(const std::optional<std::string>& text) {
-  std::vector<std::string> parts;
-  if (text) {
-    const auto names = split_at(*text, ',');
-    parts.assign(names.begin(), names.end());
-  }
-  return parts;
-}
-
-std::vector<serving::Format> read_formats(const std::optional<std::string>& names,
-                                          Error& mistakes) {
-  std::vector<serving::Format> formats;
-  for (const std::string& name : listed(names)) {
-    const auto* const format = std::ranges::find(serving::kFormats, name, &serving::Format::name);
-    if (format == serving::kFormats.end()) {
-      mistakes.add(wrong_value("--formats", name, "of bf16, w8a8, w8a8kv8, w4a16, w4a4kv8"));
-    } else {
-      formats.push_back(*format);
-    }
-  }
-  return formats;
 }
 
 }  // namespace orrery::cli

@@ -375,16 +375,12 @@ Result<Engine> parse_engine(const ConfigNode& node,
   return read.finish(engine);
 }
 
-namespace {
-
-Result<Engine> load_with(const std::string& name_or_path,
-                         const std::optional<step::Precision>& checkpoint) {
+Result<ConfigNode> engine_node(const std::string& name_or_path) {
   const bool path = name_or_path.find('/') != std::string::npos || name_or_path == "-" ||
                     name_or_path.ends_with(".yaml") || name_or_path.ends_with(".yml") ||
                     name_or_path.ends_with(".json");
   if (path) {
-    auto node = load_config(name_or_path);
-    return node ? parse_engine(*node, checkpoint) : fail(std::move(node.error()));
+    return load_config(name_or_path);
   }
   ConfigNode name;
   name.kind = ConfigNode::Kind::scalar;
@@ -392,8 +388,19 @@ Result<Engine> load_with(const std::string& name_or_path,
   ConfigNode root;
   root.kind = ConfigNode::Kind::map;
   root.fields.push_back({"engine", name});
-  auto engine = parse_engine(root, checkpoint);
-  if (!engine) {
+  return root;
+}
+
+namespace {
+
+Result<Engine> load_with(const std::string& name_or_path,
+                         const std::optional<step::Precision>& checkpoint) {
+  const auto node = engine_node(name_or_path);
+  if (!node) {
+    return fail(node.error());
+  }
+  auto engine = parse_engine(*node, checkpoint);
+  if (!engine && node->source == nullptr) {
     for (Mistake& mistake : engine.error().mistakes) {
       mistake.field.clear();
       mistake.where.clear();

@@ -306,6 +306,8 @@ Result<Engine> load_engine(const std::string& name_or_path);
 /// As it serves a model: formats that it does not state are those of the checkpoint, if that is
 /// quantised (step/quantization.h).
 Result<Engine> load_engine_for(const zoo::ModelFile& model, const std::string& name_or_path);
+/// The file, or what a file that only names an engine of the table would be.
+Result<ConfigNode> engine_node(const std::string& name_or_path);
 Result<Engine> parse_engine(const ConfigNode& node,
                             const std::optional<step::Precision>& checkpoint = {});
 /// Mistakes of an engine that a model and a machine show, with the places of the fields in its

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -13,7 +14,9 @@
 #include "base/names.h"
 #include "base/printable.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/outputs.h"
+#include "cli/stamp.h"
 
 namespace orrery::cli {
 namespace {
@@ -196,6 +199,7 @@ Error unknown_command(const std::string& word) {
 }
 
 int report_mistakes(const Error& mistakes) {
+  assert(!mistakes.empty() && "who fails says why");
   std::fputs((mistakes.to_string() + "\n").c_str(), stderr);
   return kBadInput;
 }
@@ -257,7 +261,9 @@ class CommandLine {
     mistakes.add(unknown_arguments(app_of(chosen), aliases_[chosen]));
     mistakes.add(mistaken_outputs(app_of(chosen), outputs_[chosen]));
     commands_[chosen]->take_rest(std::move(rest), mistakes);
-    return run(std::move(mistakes), *commands_[chosen]);
+    return run(std::move(mistakes), *commands_[chosen], [&](std::string text) {
+      return stamped(std::move(text), app_of(chosen), outputs_[chosen]);
+    });
   }
 
  private:
@@ -283,12 +289,17 @@ class CommandLine {
     return report_mistakes(Error(error.what()));
   }
 
-  static int run(Error mistakes, Command& command) {
-    const Result<std::string> text = command.run(std::move(mistakes));
+  template <class Stamp>
+  static int run(Error mistakes, Command& command, const Stamp& stamp) {
+    const Result<std::string> text = command.run(std::move(mistakes)).map(stamp);
     if (!text) {
       return report_mistakes(text.error());
     }
     const int written = write_out(*text);
+    if (!command.late().empty()) {
+      (void)report_mistakes(command.late());
+      return 1;
+    }
     return written != 0 ? written : command.status();
   }
 
@@ -324,7 +335,7 @@ int run_command_line(int argc, const char* const* argv) {
   }
   ask_for_help(arguments);
   CommandLine line(arguments);
-  return line.run(std::move(arguments), std::move(rest));
+  return Interrupt::status(line.run(std::move(arguments), std::move(rest)));
 }
 
 }  // namespace orrery::cli

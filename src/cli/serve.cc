@@ -244,9 +244,7 @@ class Serve : public Command {
       return fail(std::move(none));
     }
     if (plot_) {
-      if (auto done = write_file(*plot_, report::serving_plans_svg(found, model.name)); !done) {
-        return fail(std::move(done.error()));
-      }
+      keep(write_file(*plot_, report::serving_plans_svg(found, model.name)));
     }
     return json_  ? report::serving_plans_json(found, model.name)
            : csv_ ? report::serving_plans_csv(found)
@@ -349,14 +347,10 @@ class Serve : public Command {
     const serving::Objectives objectives = read_search(known).objectives;
     const serving::Metrics metrics = serving::metrics(run, machine, slo_ ? &objectives : nullptr);
     if (requests_out_) {
-      if (auto done = write_file(*requests_out_, report::serving_requests_csv(run)); !done) {
-        return fail(std::move(done.error()));
-      }
+      keep(write_file(*requests_out_, report::serving_requests_csv(run)));
     }
     if (trace_out_) {
-      if (auto done = write_file(*trace_out_, report::serving_trace(run)); !done) {
-        return fail(std::move(done.error()));
-      }
+      keep(write_file(*trace_out_, report::serving_trace(run)));
     }
     return json_  ? report::serving_json(run, metrics, unfused)
            : csv_ ? report::serving_csv(run, metrics)

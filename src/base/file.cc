@@ -69,8 +69,10 @@ Result<void> write_through(const std::string& path, std::string_view content) {
 }
 
 /// Reads the rest of a stream.
-Result<std::string> read_stream(std::istream& stream, const std::string& path, std::size_t limit) {
+Result<std::string> read_stream(std::istream& stream, const std::string& path, std::size_t limit,
+                                std::size_t expected = 0) {
   std::string content;
+  content.reserve(std::min(expected, limit));
   constexpr std::size_t kBlock = std::size_t{1} << 16;
   std::string block(kBlock, '\0');
   while (stream.read(block.data(), static_cast<std::streamsize>(kBlock)) || stream.gcount() > 0) {
@@ -108,7 +110,8 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   if (!stream) {
     return fail(cannot(path, "cannot be read (" + std::generic_category().message(errno) + ")"));
   }
-  return read_stream(stream, path, limit);
+  const std::uintmax_t size = fs::file_size(path, problem);
+  return read_stream(stream, path, limit, problem ? 0 : size);
 }
 
 Result<void> write_file(const std::string& path, std::string_view content) {

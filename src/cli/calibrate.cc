@@ -110,9 +110,7 @@ class Calibrate : public Command {
     if (!calibration) {
       return fail(std::move(calibration.error()));
     }
-    if (auto written = write(calibration->machine); !written) {
-      return fail(std::move(written.error()));
-    }
+    keep(write(calibration->machine));
     return json_ ? report::gemm_calibration_json(*calibration)
                  : report::gemm_calibration_table(*calibration);
   }
@@ -128,9 +126,7 @@ class Calibrate : public Command {
     const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
     return calibrate::calibrate_collectives(machine, measured, name)
         .and_then([&](const calibrate::CollectiveFit& fit) -> Result<std::string> {
-          if (auto written = write(fit.machine); !written) {
-            return fail(std::move(written.error()));
-          }
+          keep(write(fit.machine));
           return json_ ? report::collective_calibration_json(fit)
                        : report::collective_calibration_table(fit);
         });

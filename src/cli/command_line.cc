@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cassert>
 #include <cctype>
 #include <cstdio>
 #include <map>
@@ -14,7 +15,9 @@
 #include "base/names.h"
 #include "base/printable.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/outputs.h"
+#include "cli/stamp.h"
 
 namespace orrery::cli {
 namespace {
@@ -196,14 +199,24 @@ Error unknown_command(const std::string& word) {
                "; see orrery --help");
 }
 
+int report_mistakes(const Error& mistakes) {
+  assert(!mistakes.empty() && "who fails says why");
+  std::fputs((mistakes.to_string() + "\n").c_str(), stderr);
+  return kBadInput;
+}
+
 /// The only writer to standard output: what does not reach it is no success.
 int write_out(const Answer& answer) {
   const std::string& text = answer.text;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
-    return answer.status;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    std::fputs("orrery: cannot write to standard output\n", stderr);
+    return 1;
   }
-  std::fputs("orrery: cannot write to standard output\n", stderr);
-  return 1;
+  if (!answer.late.empty()) {
+    (void)report_mistakes(answer.late);
+    return 1;
+  }
+  return answer.status;
 }
 
 /// `help` is --help, `help CMD` is `CMD --help`.
@@ -264,8 +277,10 @@ class CommandLine {
     mistakes.add(mistaken_outputs(app_of(chosen), outputs_[chosen]));
     commands_[chosen]->take_rest(std::move(rest), mistakes);
     // Names come from files: none of them reaches a terminal as a control sequence.
-    return commands_[chosen]->run(std::move(mistakes)).map([&](const std::string& text) {
-      return Answer{printable(text, "\n\t"), commands_[chosen]->status()};
+    return commands_[chosen]->run(std::move(mistakes)).map([&](std::string text) {
+      text = stamped(std::move(text), app_of(chosen), outputs_[chosen]);
+      return Answer{printable(text, "\n\t"), commands_[chosen]->status(),
+                    commands_[chosen]->late()};
     });
   }
 
@@ -319,7 +334,7 @@ class CommandLine {
     }
     std::ostringstream text;
     app_.exit(error, text, text);
-    return Answer{printable(text.str(), "\n\t"), 0};
+    return Answer{printable(text.str(), "\n\t")};
   }
 
   CLI::App app_;
@@ -340,40 +355,6 @@ std::vector<DeclaredOption> declared_options(const std::string& command) {
   return CommandLine({command}).options_of(command);
 }
 
-Result<std::vector<std::string>> arguments_of(const std::string& command,
-                                              const std::vector<NamedText>& given) {
-  const std::vector<DeclaredOption> declared = declared_options(command);
-  std::vector<std::string> arguments{command};
-  Error mistakes;
-  for (const DeclaredOption& option : declared) {
-    for (const NamedText& each : given) {
-      if (!option.positional || each.name != option.name) {
-        continue;
-      }
-      if (each.text.starts_with('-')) {
-        mistakes.add(wrong_value(each.name, each.text, "a word that does not begin with a dash"));
-      }
-      arguments.push_back(each.text);
-    }
-  }
-  for (const NamedText& each : given) {
-    const auto option = std::ranges::find(declared, each.name, &DeclaredOption::name);
-    const bool known = option != declared.end();
-    if (known && option->positional) {
-      continue;
-    }
-    if (!known || !option->flag) {
-      arguments.push_back(flag_of(each.name) + "=" + each.text);
-    } else if (each.text == "true") {
-      arguments.push_back(flag_of(each.name));
-    } else if (each.text != "false") {
-      mistakes.add(wrong_value(flag_of(each.name), each.text, "true or false"));
-    }
-  }
-  return mistakes.empty() ? Result<std::vector<std::string>>(std::move(arguments))
-                          : fail(std::move(mistakes));
-}
-
 int run_command_line(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
   std::vector<std::string> rest;
@@ -387,11 +368,7 @@ int run_command_line(int argc, const char* const* argv) {
   ask_for_help(arguments);
   CommandLine line(arguments);
   const Result<Answer> answer = line.run(std::move(arguments), std::move(rest));
-  if (answer) {
-    return write_out(*answer);
-  }
-  std::fputs((answer.error().to_string() + "\n").c_str(), stderr);
-  return kBadInput;
+  return Interrupt::status(answer ? write_out(*answer) : report_mistakes(answer.error()));
 }
 
 }  // namespace orrery::cli

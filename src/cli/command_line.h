@@ -11,8 +11,9 @@ namespace orrery::cli {
 /// An Answer is what a command prints, and its exit status where it has a text: not 0 where the
 /// text says that there is none to give.
 struct Answer {
-  std::string text;
+  std::string text{};
   int status = 0;
+  Error late{};  ///< side outputs that could not be written: the status is then 1
 };
 
 /// Returns what the command prints that `arguments` name ("simulate", "--model", ...). Nothing is

@@ -68,7 +68,14 @@ class Compare : public Command {
       }
     }
     const bool plans = std::any_of(documents.begin(), documents.end(), is_plan);
-    const StepInput step = plans || step_.given() ? step_.read(mistakes) : StepInput{};
+    const StepInput step = plans ? step_.read(mistakes) : StepInput{};
+    if (!plans && mistakes.empty() && (step_.given() || networks_ || run_.allow_oom)) {
+      mistakes.add({"compare",
+                    {},
+                    {},
+                    "all of these are runs, which have been simulated: model, machine, devices, "
+                    "topology, power cap, --networks and --allow-oom are for plans"});
+    }
     std::vector<study::RunFigures> runs;
     runs.reserve(documents.size() * networks.size());
     for (const ConfigNode& document : documents) {

@@ -95,16 +95,14 @@ class FlitCommand : public Command {
                                     "or a longer --sample-period")));
     }
     if (links_) {
-      if (auto ok = write_file(*links_, report::flit_links_csv(report, graph)); !ok) {
-        return fail(ok.error());
-      }
+      keep(write_file(*links_, report::flit_links_csv(report, graph)));
     }
     if (plot_) {
-      const auto written = report::flit_plot(report).and_then(
-          [&](const report::Plot& plot) { return write_file(*plot_, report::to_svg(plot)); });
-      if (!written) {
-        return fail(written.error());
+      const auto plot = report::flit_plot(report);
+      if (!plot) {
+        return fail(plot.error());
       }
+      keep(write_file(*plot_, report::to_svg(*plot)));
     }
     const auto json = [&] { return report::flit_json(report); };
     return html_.beside(json_ ? json() : report::flit_table(report, graph), json);

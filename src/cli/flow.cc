@@ -45,7 +45,7 @@ class Flow : public Command {
   void declare(Options& options) override {
     options.value("--topology", topology_, "SPEC|FILE",
                   "a network such as fat_tree:k=8, or a file (`orrery show topology --help`)");
-    options.value("--flows", flows_, "FILE", "table of flows (CSV)");
+    options.value("--flows", flows_, "FILE", "table of flows (CSV), or htsim's connections (.cm)");
     options.value("--traffic", traffic_, "NAME", all_names<network::Traffic>());
     options.value("--bytes", bytes_, "SIZE", "of every flow of --traffic; default 1 MB");
     options.value("--stride", stride_, "INT", "of --traffic ring; default 1");

@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <sstream>
 #include <thread>
 
@@ -13,6 +11,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/html_flag.h"
+#include "cli/interrupt.h"
 #include "cli/plan_choices.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_layers.h"
@@ -26,6 +25,7 @@
 #include "planner/full/search.h"
 #include "planner/full/summary.h"
 #include "report/plan_search.h"
+#include "workload/plan/recompute.h"
 
 namespace orrery::cli {
 namespace {
@@ -51,20 +51,6 @@ constexpr const char* kPlanExamples =
 std::int64_t usual_threads() {
   return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
 }
-
-std::atomic<bool> interrupted = false;  // NOLINT: set by a signal
-
-/// Ctrl-C ends the search instead of the command while this lives.
-class Interrupt {
- public:
-  Interrupt() : before_(std::signal(SIGINT, [](int) { interrupted = true; })) {}
-  ~Interrupt() { (void)std::signal(SIGINT, before_); }
-  Interrupt(const Interrupt&) = delete;
-  Interrupt& operator=(const Interrupt&) = delete;
-
- private:
-  void (*before_)(int);
-};
 
 class PlanCommand : public Command {
  public:
@@ -152,6 +138,12 @@ class PlanCommand : public Command {
     }
     if (!task.fixed.places.contains("global_batch")) {
       mistakes.add({"--batch", {}, {}, "missing; expected sequences per step"});
+    }
+    if (task.fixed.places.contains("recompute_modules") && mistakes.empty()) {
+      // What no model has every plan would be refused for, after a whole search.
+      if (auto known = plan::check_recompute(task.fixed.plan, task.model); !known) {
+        mistakes.add(task.fixed.placed(std::move(known.error())));
+      }
     }
     options.reserve = read_reserve(reserve_, most_memory_, step.machine, mistakes);
     options.objective = objective(step.machine, mistakes);
@@ -247,18 +239,16 @@ class PlanCommand : public Command {
       return fail(std::move(mistakes));
     }
     const Interrupt interrupt;
-    interrupted = false;
-    options.go_on = [] { return !interrupted.load(); };
+    options.go_on = Interrupt::going_on;
     return compare_published(*table_, options, json_);
   }
 
   Result<std::string> search(const full::Task& task, full::Options& options) {
     ProgressBar bar("planning");
     const Interrupt interrupt;
-    interrupted = false;
     options.go_on = [&] {
       bar.update(0);  // how many plans will have to be looked at is not known
-      return !interrupted.load();
+      return Interrupt::going_on();
     };
     const auto begin = std::chrono::steady_clock::now();
     auto answer = full::search(task, options);
@@ -284,17 +274,15 @@ class PlanCommand : public Command {
     }
     ask(task, options, *answer, details);
     if (save_) {
-      if (auto saved = write_file(*save_, plan::to_yaml(answer->top.front().plan)); !saved) {
-        return fail(std::move(saved.error()));
-      }
+      keep(write_file(*save_, plan::to_yaml(answer->top.front().plan)));
     }
     if (plot_) {
-      const auto written =
-          report::frontier_plot(full::summary(answer->top.front().plan), *details.frontier)
-              .and_then([&](const std::string& svg) { return write_file(*plot_, svg); });
-      if (!written) {
-        return fail(written.error());
+      const auto svg =
+          report::frontier_plot(full::summary(answer->top.front().plan), *details.frontier);
+      if (!svg) {
+        return fail(svg.error());
       }
+      keep(write_file(*plot_, *svg));
     }
     const auto json = [&] { return report::plan_search_json(task, *answer, details); };
     return html_.beside(json_ ? json() : report::plan_search_table(task, *answer, details), json);
@@ -306,7 +294,7 @@ class PlanCommand : public Command {
     const auto part = [&](const char* what, const auto& answer_it) {
       ProgressBar bar(what);
       full::Options own = options;
-      own.go_on = [] { return !interrupted.load(); };
+      own.go_on = Interrupt::going_on;
       answer_it(own, [&](double share) { bar.update(share); });
     };
     if (regret_ || minmax_regret_) {

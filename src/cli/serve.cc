@@ -248,14 +248,10 @@ class Serve : public Command {
     const serving::Metrics metrics =
         serving::metrics(run, machine, search_.slo().empty() ? nullptr : &objectives);
     if (requests_out_) {
-      if (auto done = write_file(*requests_out_, report::serving_requests_csv(run)); !done) {
-        return fail(std::move(done.error()));
-      }
+      keep(write_file(*requests_out_, report::serving_requests_csv(run)));
     }
     if (trace_out_) {
-      if (auto done = write_file(*trace_out_, report::serving_trace(run)); !done) {
-        return fail(std::move(done.error()));
-      }
+      keep(write_file(*trace_out_, report::serving_trace(run)));
     }
     const auto json = [&] { return report::serving_json(run, metrics, unfused); };
     return html_.beside(json_  ? json()

@@ -285,15 +285,13 @@ class Simulate : public Command {
     return study::run_step(step.model, step.machine, step.plan.plan, step.devices, run_);
   }
 
-  /// The files first: when one cannot be written, nothing must be on standard output.
+  /// Writes the side outputs, then makes the text; what cannot be written does not cost the text.
   template <class Run, class Report>
   Result<std::string> write(const Run& run, Report report) const {
     if (auto ended = faults_.conclude(run, run_.faults); !ended) {
       return fail(std::move(ended.error()));
     }
-    if (auto written = trace_.write(run); !written) {
-      return fail(std::move(written.error()));
-    }
+    keep(trace_.write(run));
     return html_.beside(
         report(), [&] { return report::json_report(run); }, [&] { return web::run_extra(run); });
   }

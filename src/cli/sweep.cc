@@ -8,6 +8,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/html_flag.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/rows_output.h"
 #include "cli/step_flags.h"
@@ -170,6 +171,8 @@ class Sweep : public Command {
   }
 
   Result<std::string> run_here(const sweep::Study& study, const std::string& file) {
+    const Interrupt interrupt;
+    how_.go_on = Interrupt::going_on;
     auto store = sweep::Store::open(file, sweep::head_of(study, how_.version));
     if (!store) {
       return fail(std::move(store.error()));
@@ -246,9 +249,7 @@ class Sweep : public Command {
       return fail(std::move(ok.error()));
     }
     if (csv_) {
-      if (auto written = write_file(*csv_, rows_csv(*rows)); !written) {
-        return fail(std::move(written.error()));
-      }
+      keep(write_file(*csv_, rows_csv(*rows)));
     }
     if (plot_.given()) {
       if (auto written = plot_.write(*rows); !written) {

@@ -8,6 +8,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/html_flag.h"
+#include "cli/interrupt.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
@@ -74,8 +75,13 @@ class Validate : public Command {
     }
     ProgressBar bar("validating");
     std::size_t done = 0;
+    const Interrupt interrupt;
+    options.go_on = Interrupt::going_on;
     std::vector<study::ValidationResult> results;
     for (const Table& table : tables) {
+      if (!Interrupt::going_on()) {
+        break;
+      }
       const auto size = static_cast<double>(table.rows.rows.size());
       options.progress = [&](double share) {
         bar.update((static_cast<double>(done) + share * size) / static_cast<double>(rows));
@@ -91,10 +97,14 @@ class Validate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    if (output_) {
-      if (auto written = write_page(results); !written) {
-        return fail(std::move(written.error()));
+    if (!Interrupt::going_on()) {  // of a table that was reached, the rows that ran
+      std::erase_if(results, [](const auto& result) { return result.rows.empty(); });
+      if (results.empty()) {
+        return std::string();
       }
+    }
+    if (output_ && Interrupt::going_on()) {
+      keep(write_page(results));
     }
     const auto json = [&] { return report::validation_json(results); };
     return html_.beside(json_ ? json() : report::validation_table(results, table_.has_value()),

@@ -31,7 +31,8 @@ struct RunFigures {
   std::int64_t devices = 0;
   std::string network;  ///< "ports" where the report does not say
   std::vector<FigureGroup> groups;
-  std::vector<std::pair<std::string, std::string>> plan;  ///< field, text
+  /// Field, text: of the plan, and under "orrery." the version and inputs that made the report.
+  std::vector<std::pair<std::string, std::string>> plan;
 };
 
 /// Whether the document claims to be a run's report (it has a step time or a breakdown).
@@ -64,7 +65,8 @@ struct PlanDifference {
 
 struct Comparison {
   std::vector<RunFigures> runs;
-  std::vector<PlanDifference> plan;  ///< fields in which not all runs agree
+  /// Fields in which not all runs agree; those of version and inputs only where all runs say them.
+  std::vector<PlanDifference> plan;
   std::vector<ComparedGroup> groups;
 };
 

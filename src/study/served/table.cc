@@ -366,7 +366,14 @@ Result<study::ValidationResult> validate_serving(const study::ValidationProfile&
     task.row.engine.kernels = kernels.value_or(task.row.engine.kernels);
   }
   study::run_parallel(
-      tasks->size(), options.threads, [&](std::size_t i) { run_task((*tasks)[i], *machine); },
+      tasks->size(), options.threads,
+      [&](std::size_t i) {
+        if (!options.go_on || options.go_on()) {
+          run_task((*tasks)[i], *machine);
+        } else {
+          (*tasks)[i].figures.clear();
+        }
+      },
       options.progress);
   std::vector<ValidationRow> rows;
   for (Task& task : *tasks) {

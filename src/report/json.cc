@@ -4,6 +4,7 @@
 #include "machine/compute/clock.h"
 #include "machine/describe.h"
 #include "report/report.h"
+#include "report/trust.h"
 #include "study/energy.h"
 #include "study/tensor_overlap.h"
 
@@ -273,6 +274,9 @@ std::string json_report(const study::Run& run) {
     json.key("devices").value(run.devices);
     json.key("network").value(name_of(run.network));
     json.key("step_time_s").value(to_seconds(run.timeline.step_time));
+    write_trust(json, run.machine,
+                study::trust_in(study::causes_of(run.model, run.plan, run.machine)),
+                to_seconds(run.timeline.step_time));
     write_steps(json, run);
     json.key("tokens_per_s").value(run.tokens_per_s);
     json.key("model_flops_per_device").value(run.model_flops_per_device.value());

@@ -12,26 +12,30 @@
 #include "base/result.h"
 #include "machine/machine.h"
 #include "study/profile.h"
+#include "study/trust.h"
 
 namespace orrery::study {
 
 /// A ValidationRow is one prediction. One that cannot be read or run has prediction 0 and error
 /// -100 %, and says why. Several may be of one line of the file.
 struct ValidationRow {
-  std::string key;            ///< "tp=8 pp=2 ...", from the profile's key columns
-  std::string group;          ///< "moe 26.06", from its group columns
-  double predicted = 0;       ///< in the unit of the measured column
-  double published = 0;       ///< 0 when its cell is no number above 0
-  double error = 0;           ///< predicted / published - 1
-  bool oom = false;           ///< a stage needs more memory than the device has
-  int line = 0;               ///< of the file; 0: each is a line of its own
-  bool memory = false;        ///< of memory, scored apart from times
-  bool apart = false;         ///< scored in its group alone
-  bool verdict = false;       ///< says nothing but whether the plan fits
-  std::optional<bool> ran{};  ///< published: false had too little memory
-  bool scored = true;         ///< false: a parameter was fitted to this row
-  std::string origin;         ///< of the published figure: published-read, recalled ...
-  std::string problem;        ///< why it was not read or did not run, else empty
+  std::string key;                    ///< "tp=8 pp=2 ...", from the profile's key columns
+  std::string group;                  ///< "moe 26.06", from its group columns
+  double predicted = 0;               ///< in the unit of the measured column
+  double published = 0;               ///< 0 when its cell is no number above 0
+  double error = 0;                   ///< predicted / published - 1
+  bool oom = false;                   ///< a stage needs more memory than the device has
+  int line = 0;                       ///< of the file; 0: each is a line of its own
+  bool memory = false;                ///< of memory, scored apart from times
+  bool apart = false;                 ///< scored in its group alone
+  bool verdict = false;               ///< says nothing but whether the plan fits
+  std::optional<bool> ran{};          ///< published: false had too little memory
+  bool scored = true;                 ///< false: a parameter was fitted to this row
+  std::string origin;                 ///< of the published figure: published-read, recalled ...
+  std::string problem;                ///< why it was not read or did not run, else empty
+  Causes causes{};                    ///< of its error
+  bool rate = false;                  ///< more is faster
+  std::optional<Range> interval80{};  ///< of what is measured; nothing without an error model
 };
 
 /// A ValidationScore is over absolute errors of scored rows that have an answer; 0 when there are
@@ -47,6 +51,8 @@ struct ValidationScore {
   double worst = 0;
   std::optional<double> memory_mape{};  ///< mean of the errors of memory
   std::optional<double> oom_right{};    ///< share of lines whose verdict on memory is right
+  std::optional<double> covered{};      ///< share of times (else of memory) inside interval80
+  std::optional<double> width{};        ///< median of (most - least) / 2 / predicted, of these
 };
 ValidationScore score_of(const std::vector<ValidationRow>& rows);
 
@@ -65,7 +71,7 @@ struct ValidationResult {
   }
 };
 
-/// With the scores of all rows and of each group.
+/// With the 80 % intervals of all rows, and the scores of all and of each group.
 ValidationResult scored(const ValidationProfile& profile, const std::string& csv,
                         const std::string& machine, std::vector<ValidationRow> rows);
 

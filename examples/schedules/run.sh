@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# One model, one machine, six pipeline schedules: step time, bubble and memory of the fullest stage.
+# One model, one machine, eight pipeline schedules: step time, bubble and memory of the fullest stage.
 set -eo pipefail
 orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 
@@ -13,9 +13,9 @@ columns() {
 }
 
 printf '%-12s %8s %9s %9s\n' schedule "step ms" "bubble ms" "memory GiB"
-for schedule in gpipe 1f1b interleaved zb-h1 zb-v dualpipe; do
+for schedule in gpipe 1f1b interleaved zb-h1 zb-v v-half v-min dualpipe; do
   case $schedule in
-    interleaved | zb-v) chunks=2 ;;
+    interleaved | zb-v | v-half | v-min) chunks=2 ;;
     *) chunks=1 ;;
   esac
   "$orrery" simulate --model llama-2-70b --machine dgx-h100 --tp 8 --pp 8 --sequence-parallel true \

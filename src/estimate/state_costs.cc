@@ -71,14 +71,18 @@ class StateCosts {
         }
       }
     }
+    const bool bucketed = plan::bucket_size(plan_) > Bytes(0);
     parallel::OptimizerShare share;
     for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
       const bool dense = owner == plan::Owner::dense;
       const std::int64_t parameters = dense ? owned.dense : owned.expert;
       share.whole += parameters;
       share.local += parameters / plan::optimizer_shards(plan_, owner);
-      if (!plan_.overlap_grad_reduce || plan_.bucket > Bytes(0)) {  // one buffer is no slower
+      if (!plan_.overlap_grad_reduce || bucketed) {  // one buffer is no slower
         reduced[static_cast<std::size_t>(owner)] = reduction(owner, parameters);
+      }
+      if (bucketed && plan_.zero < 3) {
+        gathered[static_cast<std::size_t>(owner)] = gather(owner, parameters);
       }
     }
     const std::size_t busiest =

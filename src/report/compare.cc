@@ -110,6 +110,7 @@ class ComparisonText {
     if (marked_) {
       line("\n* the best run of the figure");
     }
+    rankings();
     return std::move(text_);
   }
 
@@ -148,6 +149,19 @@ class ComparisonText {
       if (differ && on(network) > 0) {
         line("   {}: {}", network.name, network.meaning);
       }
+    }
+  }
+
+  /// Says which order of step times the errors of such predictions leave open.
+  void rankings() {
+    for (std::size_t i = 1; i < runs_; ++i) {
+      const std::optional<study::Ranking> ranking = study::ranking(all_, i);
+      if (!ranking) {
+        continue;
+      }
+      line("{}{} takes {:.3f} times as long as A, 80 %: {:.3f} to {:.3f}{}", i == 1 ? "\n" : "",
+           letter_of(i), ranking->ratio, ranking->interval80.least, ranking->interval80.most,
+           ranking->open ? "; which is faster is open" : "");
     }
   }
 
@@ -261,6 +275,21 @@ std::string comparison_json(const study::Comparison& comparison) {
     }
     json.end_array();
     write_groups(json, comparison);
+    json.key("rankings").begin_array();
+    for (std::size_t i = 1; i < comparison.runs.size(); ++i) {
+      const std::optional<study::Ranking> ranking = study::ranking(comparison, i);
+      if (!ranking) {
+        json.number_text("null");
+        continue;
+      }
+      json.begin_object();
+      json.key("ratio").value(ranking->ratio);
+      json.key("interval80").begin_array();
+      json.value(ranking->interval80.least).value(ranking->interval80.most).end_array();
+      json.key("open").value(ranking->open);
+      json.end_object();
+    }
+    json.end_array();
     json.end_object();
   });
 }

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "report/json_writer.h"
+#include "report/trust.h"
 
 namespace orrery::report {
 
@@ -26,6 +27,8 @@ std::string estimate_table(const std::string& title, const study::StepEstimate& 
   text += fmt::format("  {:<34}{} of {}: {}\n", "memory of the fullest stage",
                       to_string(estimate.memory), to_string(estimate.capacity),
                       estimate.fits ? "fits" : "does not fit");
+  text += fmt::format("  {}\n", trust_line(estimate.machine, study::trust_in(estimate.causes),
+                                           estimate.time.value));
   return estimate.hypothetical.empty() ? text : text + "  " + estimate.hypothetical + "\n";
 }
 
@@ -38,6 +41,8 @@ std::string estimate_json(const study::StepEstimate& estimate) {
     json.key("step_time_s").value(to_seconds(estimate.time.value));
     json.key("lower_bound_s").value(to_seconds(estimate.time.least));
     json.key("upper_bound_s").value(to_seconds(estimate.time.most));
+    write_trust(json, estimate.machine, study::trust_in(estimate.causes),
+                to_seconds(estimate.time.value));
     json.key("compute_s").value(to_seconds(estimate.time.compute));
     json.key("exposed_s").value(to_seconds(estimate.time.exposed));
     json.key("bubble_s").value(to_seconds(estimate.time.bubble));

@@ -5,6 +5,7 @@
 #include "machine/describe.h"
 #include "report/fields.h"
 #include "report/report.h"
+#include "report/trust.h"
 #include "study/energy.h"
 #include "study/tensor_overlap.h"
 
@@ -333,6 +334,9 @@ void declare(const study::Run& run, Fields& fields) {
   fields.field("network", "model of the network; `orrery list networks`", name_of(run.network));
   fields.field("step_time_s", "seconds of a training step; of several, the mean after the warm-up",
                to_seconds(run.timeline.step_time));
+  declare_trust(fields, run.machine,
+                study::trust_in(study::causes_of(run.model, run.plan, run.machine)),
+                to_seconds(run.timeline.step_time));
   declare_steps(run, fields);
   fields.field("tokens_per_s", "of all devices", run.tokens_per_s);
   fields.field("model_flops_per_device", "FLOP/s, without recomputation",

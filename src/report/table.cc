@@ -11,6 +11,7 @@
 #include "machine/compute/clock.h"
 #include "machine/describe.h"
 #include "report/run_table.h"
+#include "report/trust.h"
 #include "study/energy.h"
 #include "study/tensor_overlap.h"
 #include "workload/plan/shard.h"
@@ -35,6 +36,10 @@ class StepTable : public RunTable {
     clock();
     energy();
     cost();
+    line("{:<18}{}", "Trust",
+         trust_line(run_.machine,
+                    study::trust_in(study::causes_of(run_.model, run_.plan, run_.machine)),
+                    run_.timeline.step_time));
     line("");
     steps();
     breakdown();

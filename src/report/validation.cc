@@ -129,6 +129,16 @@ void write_row(JsonWriter& json, const study::ValidationRow& row) {
   json.key("origin").value(row.origin);
   json.key("problem").value(row.problem);
   json.key("memory").value(row.memory);
+  json.key("kind").value(row.causes.kind);
+  json.key("framework").value(row.causes.framework);
+  json.key("coefficients").value(row.causes.origin);
+  json.key("machine").value(row.causes.machine);
+  json.key("rate").value(row.rate);
+  if (row.interval80) {
+    json.key("interval80").begin_array();
+    json.value(row.interval80->least).value(row.interval80->most);
+    json.end_array();
+  }
   json.end_object();
 }
 
@@ -144,7 +154,8 @@ void write_score(JsonWriter& json, const study::ValidationScore& score) {
   json.key("median").value(known(score.median));
   json.key("p90").value(known(score.p90));
   json.key("worst").value(known(score.worst));
-  json.key("covered").value(kUnknown);  // there are no intervals
+  json.key("covered").value(score.covered.value_or(kUnknown));
+  json.key("interval80_width").value(score.width.value_or(kUnknown));
   json.key("memory_mape").value(score.memory_mape.value_or(kUnknown));
   json.key("oom_right").value(score.oom_right.value_or(kUnknown));
   write_metrics(json, score);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -182,6 +183,31 @@ std::vector<PlanDifference> plan_differences(const std::vector<RunFigures>& runs
   return differences;
 }
 
+/// Takes what a report says of its errors; nothing of a report without it, or without an interval.
+void add_trust(Reader& read, RunFigures& run) {
+  const ConfigNode* node = read.child("trust", false);
+  if (node == nullptr || node->find("sigma") == nullptr) {
+    return;
+  }
+  Reader trust(*node);
+  run.causes = Causes{.kind = trust.required<std::string>("kind"),
+                      .framework = trust.required<std::string>("framework"),
+                      .origin = trust.required<std::string>("coefficients"),
+                      .machine = run.machine};
+  if (const ConfigNode* sigma = trust.child("sigma", true)) {
+    Reader sigmas(*sigma);
+    run.sigma = {.kind = sigmas.required<double>("kind"),
+                 .framework = sigmas.required<double>("framework"),
+                 .origin = sigmas.required<double>("origin"),
+                 .rest = sigmas.required<double>("rest")};
+    read.absorb(sigmas.finish(true));
+  }
+  for (const ConfigField& field : node->fields) {
+    trust.ignore(field.name);
+  }
+  read.absorb(trust.finish(true));
+}
+
 }  // namespace
 
 bool is_run(const ConfigNode& node) {
@@ -207,6 +233,7 @@ Result<RunFigures> parse_run(const ConfigNode& node) {
   add_map(read, "cost", false, run);
   add_plan(read, run);
   add_origin(node, run);
+  add_trust(read, run);
   return read.finish(std::move(run));
 }
 
@@ -226,6 +253,21 @@ std::optional<double> ComparedFigure::ratio(std::size_t run) const {
     return std::nullopt;
   }
   return *value / *first;
+}
+
+std::optional<Ranking> ranking(const Comparison& comparison, std::size_t run) {
+  const RunFigures& first = comparison.runs.front();
+  const RunFigures& other = comparison.runs[run];
+  if (!first.causes || !other.causes) {
+    return std::nullopt;
+  }
+  const auto time = [](const RunFigures& of) { return of.groups.front().figures.front().value; };
+  const double half =
+      kEightyPercent * joint_sigma(*first.causes, first.sigma, *other.causes, other.sigma);
+  Ranking ranking{.ratio = time(other) / time(first), .interval80 = {}};
+  ranking.interval80 = {ranking.ratio * std::exp(-half), ranking.ratio * std::exp(half)};
+  ranking.open = ranking.interval80.least <= 1 && 1 <= ranking.interval80.most;
+  return ranking;
 }
 
 Comparison compare(std::vector<RunFigures> runs) {

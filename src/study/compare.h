@@ -9,6 +9,7 @@
 
 #include "base/config_node.h"
 #include "base/result.h"
+#include "study/trust.h"
 
 namespace orrery::study {
 
@@ -33,6 +34,8 @@ struct RunFigures {
   std::vector<FigureGroup> groups;
   /// Field, text: of the plan, and under "orrery." the version and inputs that made the report.
   std::vector<std::pair<std::string, std::string>> plan;
+  std::optional<Causes> causes{};  ///< where the report has "trust"
+  Sigma sigma{};
 };
 
 /// Whether the document claims to be a run's report (it has a step time or a breakdown).
@@ -69,6 +72,18 @@ struct Comparison {
   std::vector<PlanDifference> plan;
   std::vector<ComparedGroup> groups;
 };
+
+/// Ranking says how sure it is which of two runs takes less time (trust.h): what they have in
+/// common cancels.
+///   interval  exp(+-1.2816 joint_sigma), around the ratio of their times
+///   open      1 lies in it
+struct Ranking {
+  double ratio = 1;  ///< of the run's time over the first one's
+  Range interval80;
+  bool open = false;
+};
+/// Nothing where one of them does not say how far it can be trusted. Requires run < runs.size().
+std::optional<Ranking> ranking(const Comparison& comparison, std::size_t run);
 
 /// Requires at least two runs.
 Comparison compare(std::vector<RunFigures> runs);

@@ -36,6 +36,8 @@ Result<StepEstimate> estimate_step(const zoo::Model& model, const machine::Machi
   result.capacity = fullest->capacity;
   result.fits = footprint::check_fits(*memory, own).has_value();
   result.hypothetical = plan::hypothetical_hardware(plan.overlap_tensor, own);
+  result.causes = causes_of(model, resolved, own);
+  result.machine = own;
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "estimate/estimate.h"
 #include "machine/machine.h"
+#include "study/trust.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -21,6 +22,8 @@ struct StepEstimate {
   Bytes capacity{0};
   bool fits = true;
   std::string hypothetical{};  ///< plan::hypothetical_hardware
+  machine::Machine machine{};
+  Causes causes{};  ///< of the error of `time`
 };
 
 /// `devices` 0 means plan.devices(). Mistakes: those of plan_mistakes(). A plan that does not fit

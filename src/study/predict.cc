@@ -41,7 +41,8 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure,
   }
   const double step = to_seconds(result->timeline.step_time);
   const double per_device = step * static_cast<double>(result->devices) * kTera;
-  Prediction prediction{.value = step, .oom = !result->fits};
+  Prediction prediction{
+      .value = step, .oom = !result->fits, .causes = causes_of(*model, plan, machine)};
   if (measure == Measure::step_ms) {
     prediction.value = step * kMillisecondsPerSecond;
   } else if (measure == Measure::tflops_with_recompute) {
@@ -113,7 +114,8 @@ Result<Prediction> predict_memory(const TableCase& run, Measure measure,
     return fail(stages.error());
   }
   Prediction prediction{.value = activation_gib(*stages),
-                        .oom = !footprint::check_fits(*stages, machine).has_value()};
+                        .oom = !footprint::check_fits(*stages, machine).has_value(),
+                        .causes = causes_of(*model, run.plan, machine, true)};
   if (is_memory(measure)) {
     prediction.value = held(*stages, run.plan, footprint::reserve_bytes(*model, run.plan), measure);
   } else if (measure == Measure::state_gib) {

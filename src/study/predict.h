@@ -5,12 +5,14 @@
 #include "machine/machine.h"
 #include "study/profile.h"
 #include "study/settings.h"
+#include "study/trust.h"
 
 namespace orrery::study {
 
 struct Prediction {
   double value = 0;  ///< in the unit of the measure
   bool oom = false;  ///< a stage needs more memory than the device has
+  Causes causes{};   ///< what its error may come from
 };
 
 /// The plan with the least recompute that fits: as it is; then, unless it states some, modules

@@ -148,6 +148,13 @@ constexpr bool is_memory(Measure measure) {
          measure == Measure::reserved_gib || measure == Measure::driver_gib;
 }
 
+/// Whether more of a measure is faster.
+constexpr bool is_rate(Measure measure) {
+  return measure == Measure::tflops_with_recompute || measure == Measure::model_tflops ||
+         measure == Measure::tokens_per_device || measure == Measure::mfu_percent ||
+         measure == Measure::device_tflops || measure == Measure::output_tokens_per_s;
+}
+
 struct MeasuredColumn {
   std::string column;
   Measure measure = Measure::step_s;

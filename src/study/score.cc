@@ -43,6 +43,39 @@ void score_lines(const std::vector<ValidationRow>& rows, ValidationScore& score)
   }
 }
 
+/// Gives rows with an answer their intervals, unless no error model is shipped.
+void add_intervals(std::vector<ValidationRow>& rows) {
+  const Result<ErrorModel> model = ErrorModel::load();
+  for (ValidationRow& row : rows) {
+    if (model && row.problem.empty() && !row.causes.kind.empty() && row.predicted > 0) {
+      row.interval80 = interval80(model->trust(row.causes), row.predicted, row.rate);
+    }
+  }
+}
+
+/// Counts how many of the measured figures lie inside their intervals: of memory only where there
+/// is nothing else.
+void score_intervals(const std::vector<ValidationRow>& rows, ValidationScore& score) {
+  const bool memory =
+      std::ranges::all_of(rows, [](const ValidationRow& row) { return row.memory; });
+  std::vector<double> widths;
+  double inside = 0;
+  for (const ValidationRow& row : rows) {
+    if (!row.scored || row.verdict || !row.interval80 || row.memory != memory) {
+      continue;
+    }
+    const auto& [least, most] = *row.interval80;
+    inside += least <= row.published && row.published <= most ? 1 : 0;
+    widths.push_back((most - least) / 2 / row.predicted);
+  }
+  if (widths.empty()) {
+    return;
+  }
+  score.covered = inside / static_cast<double>(widths.size());
+  std::sort(widths.begin(), widths.end());
+  score.width = (widths[(widths.size() - 1) / 2] + widths[widths.size() / 2]) / 2;
+}
+
 }  // namespace
 
 namespace {
@@ -67,6 +100,7 @@ ValidationScore score_of(const std::vector<ValidationRow>& rows) {
   std::vector<double> memory;
   ValidationScore score;
   score_lines(rows, score);
+  score_intervals(rows, score);
   std::map<std::string, std::vector<double>> metrics;
   for (const ValidationRow& row : rows) {
     if (!row.scored || !row.problem.empty() || row.verdict) {
@@ -111,6 +145,7 @@ ValidationResult scored(const ValidationProfile& profile, const std::string& csv
                           .rows = std::move(rows),
                           .score = {},
                           .groups = {}};
+  add_intervals(result.rows);
   std::map<std::string, std::vector<ValidationRow>> groups;
   std::vector<ValidationRow> own;
   for (const ValidationRow& row : result.rows) {

@@ -294,6 +294,8 @@ void run_task(Task& task, const machine::Machine& machine) {
   if (prediction && std::isfinite(prediction->value)) {
     task.row.predicted = prediction->value;
     task.row.oom = prediction->oom;
+    task.row.causes = std::move(prediction->causes);
+    task.row.rate = is_rate(task.measure);
   } else {
     Error mistakes = prediction ? Error("not a finite number") : std::move(prediction.error());
     for (Mistake& mistake : mistakes.mistakes) {

@@ -12,28 +12,32 @@
 #include "base/result.h"
 #include "machine/machine.h"
 #include "study/profile.h"
+#include "study/trust.h"
 
 namespace orrery::study {
 
 /// A ValidationRow is one prediction. One that cannot be read or run has prediction 0 and error
 /// -100 %, and says why. Several may be of one line of the file.
 struct ValidationRow {
-  std::string key;            ///< "tp=8 pp=2 ...", from the profile's key columns
-  std::string group;          ///< "moe 26.06", from its group columns
-  double predicted = 0;       ///< in the unit of the measured column
-  double published = 0;       ///< 0 when its cell is no number above 0
-  double error = 0;           ///< predicted / published - 1
-  bool oom = false;           ///< a stage needs more memory than the device has
-  int line = 0;               ///< of the file; 0: each is a line of its own
-  std::string metric{};       ///< MeasuredColumn::metric
-  std::int64_t devices = 0;   ///< of the run; 0: not answered, or of training
-  bool memory = false;        ///< of memory, scored apart from times
-  bool apart = false;         ///< scored in its group alone
-  bool verdict = false;       ///< says nothing but whether the plan fits
-  std::optional<bool> ran{};  ///< published: false had too little memory
-  bool scored = true;         ///< false: a parameter was fitted to this row
-  std::string origin;         ///< of the published figure: published-read, recalled ...
-  std::string problem;        ///< why it was not read or did not run, else empty
+  std::string key;                    ///< "tp=8 pp=2 ...", from the profile's key columns
+  std::string group;                  ///< "moe 26.06", from its group columns
+  double predicted = 0;               ///< in the unit of the measured column
+  double published = 0;               ///< 0 when its cell is no number above 0
+  double error = 0;                   ///< predicted / published - 1
+  bool oom = false;                   ///< a stage needs more memory than the device has
+  int line = 0;                       ///< of the file; 0: each is a line of its own
+  std::string metric{};               ///< MeasuredColumn::metric
+  std::int64_t devices = 0;           ///< of the run; 0: not answered, or of training
+  bool memory = false;                ///< of memory, scored apart from times
+  bool apart = false;                 ///< scored in its group alone
+  bool verdict = false;               ///< says nothing but whether the plan fits
+  std::optional<bool> ran{};          ///< published: false had too little memory
+  bool scored = true;                 ///< false: a parameter was fitted to this row
+  std::string origin;                 ///< of the published figure: published-read, recalled ...
+  std::string problem;                ///< why it was not read or did not run, else empty
+  Causes causes{};                    ///< of its error
+  bool rate = false;                  ///< more is faster
+  std::optional<Range> interval80{};  ///< of what is measured; nothing without an error model
 };
 
 /// A MetricScore is over the errors of the figures of one metric.
@@ -58,6 +62,8 @@ struct ValidationScore {
   std::optional<double> memory_mape{};  ///< mean of the errors of memory
   std::optional<double> oom_right{};    ///< share of lines whose verdict on memory is right
   std::map<std::string, MetricScore> metrics{};  ///< by ValidationRow::metric
+  std::optional<double> covered{};  ///< share of times (else of memory) inside interval80
+  std::optional<double> width{};    ///< median of (most - least) / 2 / predicted, of these
 };
 ValidationScore score_of(const std::vector<ValidationRow>& rows);
 
@@ -90,7 +96,7 @@ struct ValidationResult {
   }
 };
 
-/// With the scores of all rows and of each group.
+/// With the 80 % intervals of all rows, and the scores of all and of each group.
 ValidationResult scored(const ValidationProfile& profile, const std::string& csv,
                         const std::string& machine, std::vector<ValidationRow> rows);
 
@@ -99,7 +105,7 @@ struct ValidationOptions {
   std::optional<std::string> machine;         ///< instead of the profile's
   int threads = 0;                            ///< 0 = one per processor
   std::function<void(double)> progress = {};  ///< called now and then with the share done
-  std::function<bool()> go_on = {};           ///< asked before each row; false: the rest is left out
+  std::function<bool()> go_on = {};  ///< asked before each row; false: the rest is left out
 };
 
 /// A PublishedRun is what one row of a table ran: its model and plan, recompute_to_fit carried out.

@@ -329,8 +329,16 @@ void run_task(Task& task, const machine::Machine& machine) {
       values.push_back(value_of_measure(measure, *run, metrics));
     }
   }
+  const auto named = machine::load_machine(task.row.machine);
+  constexpr std::array kOfRequests{study::Measure::ttft_ms, study::Measure::tpot_ms,
+                                   study::Measure::latency_ms};
   for (std::size_t i = 0; i < task.figures.size(); ++i) {
     ValidationRow& figure = task.figures[i];
+    const study::Measure measure = task.of_requests
+                                       ? kOfRequests[i * kOfRequests.size() / task.figures.size()]
+                                       : task.measures[i];
+    figure.rate = study::is_rate(measure);
+    figure.causes = study::causes_of(measure, task.row.engine.name, named ? *named : machine);
     if (!problem.empty()) {
       figure.problem = fmt::format("{}: {}", task.where, problem);
     } else if (figure.problem.empty()) {

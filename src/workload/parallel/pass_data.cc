@@ -8,10 +8,10 @@
 ///   2, 3  shards every microbatch
 ///
 /// overlap_grad_reduce: buckets reduce on the dp stream as soon as their blocks' backward is done
-/// (in the last microbatch when once per step); a bucket holds whole blocks, at least `bucket`
-/// bytes. Without it buckets reduce one after the other while compute waits: at the end of the step
-/// (0 or 1) or of each backward (2 or 3); bucket 0 is then one buffer, of
-/// 5e8 elements at most for 2 and 3 (bucket_size).
+/// (in the last microbatch when once per step); a bucket holds whole blocks, at least
+/// plan::bucket_size() bytes. Without it buckets reduce one after the other while compute waits: at
+/// the end of the step (0 or 1) or of each backward (2 or 3); bucket 0 is then one buffer, of 5e8
+/// elements at most for 2 and 3 (bucket_size).
 #include <algorithm>
 
 #include "workload/parallel/passes.h"
@@ -34,11 +34,12 @@ class GradientReduction {
 
   /// Buckets beside the backward.
   void overlapped(ChunkDraft& chunk) const {
+    const Bytes least = plan::bucket_size(context_.plan);
     Bytes waiting{0};
     for (auto block = chunk.blocks.rbegin(); block != chunk.blocks.rend(); ++block) {
       waiting += bytes_of(*block);
       const bool last = std::next(block) == chunk.blocks.rend();
-      if (waiting > Bytes(0) && (last || waiting >= context_.plan.bucket)) {
+      if (waiting > Bytes(0) && (last || waiting >= least)) {
         reduce_concurrently(block->after_backward, waiting);
         waiting = Bytes(0);
       }

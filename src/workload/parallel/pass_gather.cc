@@ -14,12 +14,14 @@
 /// wait in the queue. The first chunk of a stage begins its first microbatch by queueing the
 /// gathers of all its blocks and then of the stage's second chunk; every later chunk begins by
 /// queueing those of the chunk after it. No gather waits for compute or for messages. A block of
-/// the first chunk waits for its own gathers, a later chunk for all of its own. Every pass
+/// the first chunk waits for its own gathers, a later chunk for all of its own. With buckets
+/// (plan::bucket_size) a gather is of one bucket of gradients, which holds whole blocks, the last
+/// ones first; its first block waits for it. Every pass
 /// therefore runs at most as late as if all gathers of the step had run before it: hiding them
 /// costs no more than one gather of all parameters in front of the step would. Source:
 /// Megatron-Core, schedules.py (param_sync_func of chunks 0 and 1 before the first microbatch, of
 /// chunk c + 1 when c begins) and distributed_data_parallel.py (start_param_sync queues all
-/// buckets). Megatron gathers buckets where this gathers blocks.
+/// buckets).
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -31,7 +33,7 @@
 namespace orrery::parallel {
 namespace {
 
-/// Makes the gathers of one block.
+/// Makes the gathers of blocks.
 class BlockGather {
  public:
   BlockGather(const Draft& draft, const Context& context, When when, plan::StepPhase phase)
@@ -41,23 +43,64 @@ class BlockGather {
   plan::StepPhase phase() const { return phase_; }
 
   void add(const ChunkDraft& chunk, int block, std::vector<Step>& steps) const {
-    const plan::BlockKind kind = chunk.blocks[static_cast<std::size_t>(block)].kind;
     for (const plan::Owner owner : plan::kOwners) {
-      const auto hop = plan::parameter_hop(context_.plan, owner);
-      const Bytes bytes = gathered_parameter_bytes(draft_, context_, kind, owner);
-      if (!hop || bytes == Bytes(0)) {
-        continue;
+      add(chunk, {block, block + 1, owner}, steps);
+    }
+  }
+
+  /// Gathers the buckets of a chunk in the order in which forwards need them.
+  void add_buckets(const ChunkDraft& chunk, std::vector<Step>& steps) const {
+    const Bytes least = plan::bucket_size(context_.plan);
+    std::vector<Bucket> buckets;
+    for (const plan::Owner owner : plan::kOwners) {
+      Bytes waiting{0};
+      int end = static_cast<int>(chunk.blocks.size());
+      for (int block = end - 1; block >= 0; --block) {
+        waiting +=
+            graph::bytes_of(context_.plan.grad_reduce_type,
+                            block_parameters(draft_, context_, kind_of(chunk, block), owner));
+        if (block == 0 || waiting >= least) {
+          buckets.push_back({block, end, owner});
+          end = block;
+          waiting = Bytes(0);
+        }
       }
-      Step step = collective_step(hop->axis, graph::CollectiveKind::all_gather,
-                                  bytes / hop->divisor, phase_);
-      step.reads = step.writes = Value::none;
-      step.when = when_;
-      step.gathers_block = block;
-      steps.push_back(std::move(step));
+    }
+    std::ranges::stable_sort(buckets, {}, &Bucket::first);
+    for (const Bucket& bucket : buckets) {
+      add(chunk, bucket, steps);
     }
   }
 
  private:
+  /// Blocks [first, end) of a chunk.
+  struct Bucket {
+    int first = 0;
+    int end = 0;
+    plan::Owner owner = plan::Owner::dense;
+  };
+
+  static plan::BlockKind kind_of(const ChunkDraft& chunk, int block) {
+    return chunk.blocks[static_cast<std::size_t>(block)].kind;
+  }
+
+  void add(const ChunkDraft& chunk, const Bucket& bucket, std::vector<Step>& steps) const {
+    const auto hop = plan::parameter_hop(context_.plan, bucket.owner);
+    Bytes bytes{0};
+    for (int block = bucket.first; block < bucket.end; ++block) {
+      bytes += gathered_parameter_bytes(draft_, context_, kind_of(chunk, block), bucket.owner);
+    }
+    if (!hop || bytes == Bytes(0)) {
+      return;
+    }
+    Step step =
+        collective_step(hop->axis, graph::CollectiveKind::all_gather, bytes / hop->divisor, phase_);
+    step.reads = step.writes = Value::none;
+    step.when = when_;
+    step.gathers_block = bucket.first;
+    steps.push_back(std::move(step));
+  }
+
   const Draft& draft_;
   const Context& context_;
   When when_;
@@ -133,9 +176,7 @@ class UpdatedParameters {
 
   std::vector<Step> gathers(const ChunkDraft& chunk) const {
     std::vector<Step> steps;
-    for (int block = 0; block < static_cast<int>(chunk.blocks.size()); ++block) {
-      gather_.add(chunk, block, steps);
-    }
+    gather_.add_buckets(chunk, steps);
     return steps;
   }
 

@@ -16,6 +16,14 @@
 /// adapter is quantised by a kernel of its own, not by the norm; a frozen GEMM's operands need one
 /// copy instead of two.
 ///
+/// Where the software has a matrix each for query, key, value, gate and up (autograd hugging_face:
+/// peft), each has an adapter: 3 or 2 matrices A beside each other, B of the same elements as one.
+/// peft computes them in fp32 beside weights of 16 bits, whatever reads X: a cast of X for each
+/// matrix (2 + 4 bytes an element, kept for backward as fp32), the product with s and the sum in
+/// fp32, and a cast of the result; backward the same way. The adapters' GEMMs are timed in the
+/// compute type.
+///
+///
 /// Tensor parallelism t: of a column-parallel W, every rank has the whole A and n/t columns of B;
 /// of a row-parallel W, k/t rows of A and the whole B, whose partial results join W's before the
 /// reduction that W has anyway. The gradients of the whole ones are summed over tp once per step.

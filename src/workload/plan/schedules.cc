@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "workload/plan/schedule_row.h"
+#include "workload/plan/schedule_v.h"
 
 namespace orrery::plan {
 namespace {
@@ -61,6 +62,26 @@ std::vector<ScheduleRow> shipped_schedules() {
        .most_chunks = 2,
        .folds = true,
        .least_stages = 2},
+      {.name = "v-half",
+       .sentence = "zb-v with half of its activations: a stage holds about p/2 microbatches",
+       .runs = v_half_runs,
+       .whole_backwards = false,
+       .split_backwards = true,
+       .least_chunks = 2,
+       .most_chunks = 2,
+       .folds = true,
+       .least_stages = 2,
+       .searched = false},
+      {.name = "v-min",
+       .sentence = "zb-v with a third of its activations: a stage holds about p/3 microbatches",
+       .runs = v_min_runs,
+       .whole_backwards = false,
+       .split_backwards = true,
+       .least_chunks = 2,
+       .most_chunks = 2,
+       .folds = true,
+       .least_stages = 2,
+       .searched = false},
       {.value = Schedule::dualpipe,
        .name = "dualpipe",
        .sentence = "both ends at once, two copies of every stage",

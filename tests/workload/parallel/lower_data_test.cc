@@ -56,6 +56,24 @@ TEST(LowerGradients, BucketsHoldWholeBlocks) {
             (Tally{2, 4_B * kAll}));
 }
 
+TEST(LowerGradients, BucketsMayBeGivenInParameters) {
+  // 50,000 fp32 gradients are the 200,000 bytes of the test before; 2 x 25,000 by ranks. What ZeRO
+  // gathers again are the same buckets.
+  for (const bool by_ranks : {false, true}) {
+    plan::Plan plan = data_parallel(0, true);
+    plan.bucket_parameters = by_ranks ? 1 : 50'000;
+    plan.bucket_parameters_per_rank = by_ranks ? 50'000 / plan.dp : 0;
+    EXPECT_EQ(collectives(lowered(small_gpt(2), plan), 0, plan::Axis::dp,
+                          graph::CollectiveKind::all_reduce, plan::StepPhase::backward),
+              (Tally{2, 4_B * kAll}));
+    plan.zero = 1;
+    plan.overlap_param_gather = true;
+    EXPECT_EQ(collectives(lowered(small_gpt(2), plan), 0, plan::Axis::dp,
+                          graph::CollectiveKind::all_gather, plan::StepPhase::forward),
+              (Tally{2, 2_B * kAll}));
+  }
+}
+
 TEST(LowerZero, StageOneScattersGradientsAndGathersParametersOnce) {
   const graph::Workload workload = lowered(small_gpt(2), data_parallel(1, false));
   EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::reduce_scatter,

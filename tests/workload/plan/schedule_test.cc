@@ -5,9 +5,11 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "pipeline_executor.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::plan {
 namespace {
@@ -24,10 +26,11 @@ rc::Gen<PipelineShape> any_shape() {
     PipelineShape shape;
     shape.schedule =
         *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
-                          Schedule::zb_h1, Schedule::zb_v, Schedule::dualpipe);
+                          Schedule::zb_h1, Schedule::zb_v, Schedule::dualpipe,
+                          *value_of<Schedule>("v-half"), *value_of<Schedule>("v-min"));
     const bool interleaved = shape.schedule == Schedule::interleaved;
     const bool dualpipe = shape.schedule == Schedule::dualpipe;
-    const bool two = dualpipe || shape.schedule == Schedule::zb_v;
+    const bool two = row_of(shape.schedule).folds;
     const bool one_stage =
         shape.schedule == Schedule::gpipe || shape.schedule == Schedule::one_f_one_b;
     shape.pairs =
@@ -308,6 +311,51 @@ TEST(ZeroBubble, VHoldsPWholeMicrobatches) {
   for (std::int64_t stage = 0; stage < 5; ++stage) {
     EXPECT_EQ(most_in_flight({Schedule::zb_v, 5, 2, 20}, stage), 10);
   }
+}
+
+/// Schedules that no code names.
+PipelineShape v_shape(std::string_view name, std::int64_t stages, std::int64_t microbatches) {
+  return {*value_of<Schedule>(name), stages, 2, microbatches};
+}
+
+double most_chunks_in_flight(const PipelineShape& shape) {
+  double most = 0;
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    most = std::max(most, most_in_flight(shape, stage));
+  }
+  return most;
+}
+
+RC_GTEST_PROP(ControllableMemory, HalfAndMinHoldTheMicrobatchesOfTheirPaper, ()) {
+  // Qi et al. 2024: (p+2)/2 and (p+4)/3 whole microbatches, rounded down, where 1F1B holds p; two
+  // chunks each. Bubbles of 1/2 and 2/3 of 1F1B's (p-1) (F + B + W), here 6 (p-1) passes: within
+  // one pass, at F = B = W.
+  const std::int64_t p = *rc::gen::inRange<std::int64_t>(2, 17);
+  const std::int64_t m = p + 1 + *rc::gen::inRange<std::int64_t>(0, 20);
+  RC_ASSERT(most_chunks_in_flight(v_shape("v-half", p, m)) == 2 * ((p + 2) / 2));
+  RC_ASSERT(most_chunks_in_flight(v_shape("v-min", p, m)) == 2 * ((p + 4) / 3));
+  RC_ASSERT(std::abs(bubble(v_shape("v-half", p, m), {1, 1, 1}) - 3 * (p - 1)) <= 1);
+  RC_ASSERT(std::abs(bubble(v_shape("v-min", p, m), {1, 1, 1}) - 4 * (p - 1)) <= 1);
+}
+
+TEST(ControllableMemory, MinOfTwoStagesByHand) {
+  // p = 2: F0 at s, F1 at 3 - s, B1 at 4 + s, B0 at 7 - s. Stage 0: places 0, 3, 4, 1 of a round of
+  // six; W1 takes 5, W0 (7 + 1) mod 6 = 2: F0, B0, W0, F1, B1, W1 in a round.
+  using enum Direction;
+  std::vector<std::pair<Direction, std::int64_t>> order;
+  for (const PipelineSlot& slot : all_slots(v_shape("v-min", 2, 3), 0)) {
+    order.emplace_back(slot.direction, slot.chunk);
+  }
+  using Order = std::vector<std::pair<Direction, std::int64_t>>;
+  const Order first{{forward, 0}, {forward, 1}, {input_gradient, 1}, {weight_gradient, 1}};
+  const Order round{{forward, 0}, {input_gradient, 0}, {weight_gradient, 0},
+                    {forward, 1}, {input_gradient, 1}, {weight_gradient, 1}};
+  const Order last{{input_gradient, 0}, {weight_gradient, 0}};
+  Order all = first;
+  all.insert(all.end(), round.begin(), round.end());
+  all.insert(all.end(), round.begin(), round.end());
+  all.insert(all.end(), last.begin(), last.end());
+  EXPECT_EQ(order, all);
 }
 
 RC_GTEST_PROP(DualPipe, BubbleIsThatOfItsPaper, ()) {

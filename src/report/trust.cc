@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/trust.h"
+
+#include <fmt/format.h>
+
+#include "base/format.h"
+
+namespace orrery::report {
+
+std::string trust_line(const machine::Machine& machine, const Result<study::Trust>& trust,
+                       Time time) {
+  const study::OriginCounts numbers = study::count_origins(machine);
+  std::string text =
+      fmt::format("numbers of {}: {} measured, {} fitted, {} stated, {} inferred", machine.name,
+                  numbers.measured, numbers.fitted, numbers.stated, numbers.inferred);
+  if (!trust) {
+    return text + "; no interval: " + trust.error().to_string();
+  }
+  const auto [least, most] = study::interval80(*trust, to_seconds(time));
+  text = fmt::format("80 % of such runs take {} to {}; {}", to_string(from_seconds(least)),
+                     to_string(from_seconds(most)), text);
+  for (const study::Validated& group : trust->nearest) {
+    text += fmt::format("; {} {} of {} on {}: median {} off",
+                        &group == trust->nearest.data() ? "nearest rows:" : "and", group.rows,
+                        group.table, group.causes.machine, percent(group.median));
+  }
+  return text + "; to narrow it, measure " + trust->next;
+}
+
+void declare_trust(Fields& fields, const machine::Machine& machine,
+                   const Result<study::Trust>& found, double value, bool rate) {
+  const study::Trust trust = found ? *found : study::Trust{};
+  std::vector<double> interval;
+  std::optional<std::string> problem;
+  if (found) {
+    const auto [least, most] = study::interval80(trust, value, rate);
+    interval = {least, most};
+  } else {
+    problem = found.error().to_string();
+  }
+  fields.values("interval80",
+                {"what 80 % of such runs are within; empty without an error model",
+                 "the least, then the most"},
+                interval, [](double bound) { return bound; });
+  fields.object("trust", "how far the prediction can be trusted (docs/fidelity.md)", [&] {
+    const study::OriginCounts numbers = study::count_origins(machine);
+    fields.object("numbers", "of the machine, by origin", [&] {
+      fields.field("measured", "by measurements of this device", numbers.measured);
+      fields.field("fitted", "to measurements", numbers.fitted);
+      fields.field("stated", "by data sheets and users", numbers.stated);
+      fields.field("inferred", "carried over from other machines, or assumed", numbers.inferred);
+    });
+    fields.perhaps("problem", "why there is no interval", problem);
+    fields.field("kind", "kind of run", trust.causes.kind);
+    fields.field("framework", "software of the run", trust.causes.framework);
+    fields.field("coefficients", "origin of the kernels' coefficients", trust.causes.origin);
+    fields.field("rows", "published rows that the error model was fitted to", trust.rows);
+    fields.object("sigma", "standard deviations of the logarithm of the error, by cause", [&] {
+      fields.field("kind", "of the kind of run", trust.sigma.kind);
+      fields.field("framework", "of the software", trust.sigma.framework);
+      fields.field("origin", "of the coefficients", trust.sigma.origin);
+      fields.field("rest", "of everything else", trust.sigma.rest);
+    });
+    fields.list("nearest", {"published rows that are most alike", "a group of rows"}, trust.nearest,
+                [&](const study::Validated& group) {
+                  fields.field("table", "of orrery validate", group.table);
+                  fields.field("machine", "that ran them", group.causes.machine);
+                  fields.field("framework", "that ran them", group.causes.framework);
+                  fields.field("rows", "of the group", group.rows);
+                  fields.field("median_error", "a share", group.median);
+                });
+    fields.field("measure_next", "what narrows the interval most", trust.next);
+  });
+}
+
+void write_trust(JsonWriter& json, const machine::Machine& machine,
+                 const Result<study::Trust>& trust, double value, bool rate) {
+  JsonFields fields(json);
+  declare_trust(fields, machine, trust, value, rate);
+}
+
+}  // namespace orrery::report

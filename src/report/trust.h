@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// How far a result can be trusted, as a line and as JSON.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "report/fields.h"
+#include "study/trust.h"
+
+namespace orrery::report {
+
+/// Returns "80 % of such runs take 340 ms to 402 ms; ...", for what takes `time`. Without an error
+/// model it says why there is none.
+std::string trust_line(const machine::Machine& machine, const Result<study::Trust>& trust,
+                       Time time);
+
+/// Declares interval80, in the unit of `value`, which is what is predicted, and trust. `rate`: more
+/// is faster.
+void declare_trust(Fields& fields, const machine::Machine& machine,
+                   const Result<study::Trust>& trust, double value, bool rate = false);
+
+/// Writes these as keys of the object that is open.
+void write_trust(JsonWriter& json, const machine::Machine& machine,
+                 const Result<study::Trust>& trust, double value, bool rate = false);
+
+}  // namespace orrery::report

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fits how far predictions are from published rows, by cause, and prints configs/trust/errors.yaml.
+
+    for table in $(orrery list tables --names); do orrery validate --table $table --json > out/$table.json; done
+    fit_trust.py out/*.json > configs/trust/errors.yaml
+
+Model (src/study/trust.h): e = ln(measured / predicted) of a time (of a rate with the sign changed) has four independent
+parts, each normal: kind of run, framework, origin of the coefficients, and a rest. Their variances are what maximises the
+likelihood of all rows (expectation and maximisation, 300 rounds); the rest of a kind is the variance inside groups of one
+table, machine, framework and kind. A combination of kind, framework and origin with rows of its own gets their tenth and
+ninetieth percentile, drawn towards -+1.2816 sigma by the weight 1 / (1 + F / DRAW), F its folds. A fold is one
+table, machine and first key column (mostly the model); rows of a fold weigh 1 / sqrt(rows of the fold), since they are
+wrong together.
+
+Tables in UNSTATED are left out: settings that decide their level (batch, machine, what bound the run) are not published, so
+that their errors are those of an assumption.
+
+Printed to standard error: how many rows a fit without their fold covers, in all and by table and machine. DRAW and SPREAD
+(percentiles of few folds are too narrow: they are widened by 1 + SPREAD / F) are chosen so that this is 80 %.
+"""
+import argparse
+import collections
+import json
+import math
+import sys
+
+MOST = 0.7  # of |e|: what is further off is another cause than those here
+ROUNDS = 300
+DRAW = 1.0
+SPREAD = 1.0
+FLOOR = 0.02  # identical settings of two submitters differ by 2.1 % on the median
+EIGHTY = 1.2815515655446004
+UNSTATED = ("training_primus_schedules", "training_primus_projection", "large_runs_recalled", "megatron_sc21_table2")
+CAUSES = ("kind", "framework", "origin")
+
+
+class Row:
+    def __init__(self, table, row):
+        sign = -1 if row["rate"] else 1
+        self.table = table
+        self.kind, self.framework = row["kind"], row["framework"]
+        self.origin, self.machine = row["coefficients"], row["machine"]
+        self.e = sign * math.log(row["published"] / row["predicted"])
+        self.error = abs(row["predicted"] / row["published"] - 1)
+        self.key = row["key"]
+        self.fold = (table, self.machine, row["key"].split(" ")[0])
+        self.weight = 1.0
+
+    def names(self):
+        return (self.kind, self.framework, self.origin)
+
+
+def read(paths):
+    rows = []
+    for path in paths:
+        with open(path, encoding="utf-8") as stream:
+            document = json.load(stream)
+        for table in [document] if "predictions" in document else document["tables"]:
+            if table["table"] in UNSTATED:
+                continue
+            rows += [
+                Row(table["table"], row)
+                for row in table["predictions"]
+                if row["scored"] and not row["problem"] and row["kind"] and row["predicted"] > 0 and row["published"] > 0
+            ]
+    sizes = collections.Counter(row.fold for row in rows)
+    for row in rows:
+        row.weight = 1 / math.sqrt(sizes[row.fold])
+    return rows
+
+
+def groups_of(rows):
+    groups = collections.defaultdict(list)
+    for row in rows:
+        groups[(row.table, row.machine, row.framework, row.kind)].append(row)
+    return groups
+
+
+def rests(rows):
+    """Variance inside groups, by kind; of kinds with a row each, that of all."""
+    sums = collections.defaultdict(lambda: [0.0, 0.0])
+    for (_, _, _, kind), group in groups_of(rows).items():
+        mean = sum(row.e for row in group) / len(group)
+        if len(group) > 1:
+            for name in (kind, None):
+                sums[name][0] += sum(min(MOST, abs(row.e - mean)) ** 2 for row in group)
+                sums[name][1] += len(group) - 1
+    every = sums[None][0] / max(1.0, sums[None][1])
+    return {kind: sums[kind][0] / sums[kind][1] if sums[kind][1] > 0 else every for kind in {row.kind for row in rows}}
+
+
+def variances(rows):
+    """By cause and name, with what is left inside groups held fixed."""
+    rest = rests(rows)
+    combinations = collections.defaultdict(lambda: [0.0, 0.0])  # weights and weighted squares of e
+    for row in rows:
+        combinations[row.names()][0] += row.weight
+        combinations[row.names()][1] += row.weight * min(MOST, abs(row.e)) ** 2
+    parts = {cause: {name: 0.01 for name in {row.names()[i] for row in rows}} for i, cause in enumerate(CAUSES)}
+    for _ in range(ROUNDS):
+        sums = {cause: collections.defaultdict(lambda: [0.0, 0.0]) for cause in CAUSES}
+        for names, (weight, squares) in combinations.items():
+            own = [parts[cause][name] for cause, name in zip(CAUSES, names)]
+            total = sum(own) + rest[names[0]]
+            for cause, name, part in zip(CAUSES, names, own):
+                share = part / total if total > 0 else 0
+                sums[cause][name][0] += share * share * squares + weight * part * (1 - share)
+                sums[cause][name][1] += weight
+        parts = {cause: {name: up / down for name, (up, down) in sums[cause].items()} for cause in CAUSES}
+    return parts, rest
+
+
+def percentile(rows, share):
+    """Of e, by weight."""
+    ordered = sorted(rows, key=lambda row: row.e)
+    wanted = share * sum(row.weight for row in ordered)
+    reached = 0.0
+    for row in ordered:
+        reached += row.weight
+        if reached >= wanted:
+            return row.e
+    return ordered[-1].e
+
+
+class Fit:
+    def __init__(self, rows):
+        self.parts, self.rest = variances(rows)
+        self.cells = {}
+        cells = collections.defaultdict(list)
+        for row in rows:
+            cells[row.names()].append(row)
+        for names, cell in sorted(cells.items()):
+            folds = len({row.fold for row in cell})
+            half = EIGHTY * self.sigma(names)
+            wider = 1 + SPREAD / folds
+            middle = percentile(cell, 0.5)
+            own = folds / (folds + DRAW)
+            low = own * (middle + wider * (percentile(cell, 0.1) - middle)) - (1 - own) * half
+            high = own * (middle + wider * (percentile(cell, 0.9) - middle)) + (1 - own) * half
+            self.cells[names] = (len(cell), low, high)
+
+    def sigma(self, names):
+        """What no row has is as uncertain as the most uncertain that one has."""
+        known = [self.parts[cause].get(name, max(self.parts[cause].values())) for cause, name in zip(CAUSES, names)]
+        return math.sqrt(sum(known) + self.rest.get(names[0], max(self.rest.values())))
+
+    def bounds(self, names):
+        half = EIGHTY * self.sigma(names)
+        _, low, high = self.cells.get(names, (0, -half, half))
+        return min(low, -FLOOR), max(high, FLOOR)
+
+
+def median(values):
+    values = sorted(values)
+    return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+
+
+def cross_validate(rows):
+    by_fold = collections.defaultdict(list)
+    for row in rows:
+        by_fold[row.fold].append(row)
+    inside = []  # (row, covered, half width)
+    for fold, left_out in by_fold.items():
+        fit = Fit([row for row in rows if row.fold != fold])
+        for row in left_out:
+            low, high = fit.bounds(row.names())
+            inside.append((row, low <= row.e <= high, (math.exp(high) - math.exp(low)) / 2))
+    return inside
+
+
+def report(inside):
+    def line(name, some):
+        covered = sum(hit for _, hit, _ in some) / len(some)
+        error = median([row.error for row, _, _ in some])
+        width = median([half for _, _, half in some])
+        ratio = width / error if error > 0 else math.inf
+        print(f"{name:60} {len(some):5} rows, covered {100 * covered:5.1f} %, half width {100 * width:5.1f} %, "
+              f"median error {100 * error:5.1f} %, ratio {ratio:4.2f}", file=sys.stderr)
+
+    line("all", inside)
+    for key in ("table", "kind"):
+        names = sorted({getattr(row, key) for row, _, _ in inside})
+        for name in names:
+            line(f"{key} {name}", [one for one in inside if getattr(one[0], key) == name])
+
+
+def write(rows, fit):
+    print("# SPDX-License-Identifier: Apache-2.0")
+    print("# Errors of predictions by cause: src/study/trust.h. Written by tools/fit_trust.py; do not edit.")
+    print(f"floor: {FLOOR}")
+    for cause in CAUSES:
+        print(f"{cause}s:")
+        for name, variance in sorted(fit.parts[cause].items()):
+            print(f"  {name}: {math.sqrt(variance):.3f}")
+    print("rests:")
+    for kind, variance in sorted(fit.rest.items()):
+        print(f"  {kind}: {math.sqrt(variance):.3f}")
+    print("cells:")
+    for (kind, framework, origin), (count, low, high) in fit.cells.items():
+        print(f"  - {{kind: {kind}, framework: {framework}, origin: {origin}, rows: {count}, low: {low:.3f}, high: {high:.3f}}}")
+    print("validated:")
+    for (table, machine, framework, kind), group in sorted(groups_of(rows).items()):
+        print(f"  - {{table: {table}, machine: {machine}, kind: {kind}, framework: {framework}, origin: {group[0].origin}, "
+              f"rows: {len(group)}, median: {median([row.error for row in group]):.3f}}}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", nargs="+", help="what `orrery validate --json` printed")
+    parser.add_argument("--no-check", action="store_true", help="leave out the cross-validation")
+    arguments = parser.parse_args()
+    rows = read(arguments.results)
+    if not arguments.no_check:
+        report(cross_validate(rows))
+    write(rows, Fit(rows))
+
+
+if __name__ == "__main__":
+    main()

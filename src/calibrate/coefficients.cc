@@ -26,7 +26,7 @@ constexpr bool kIsTime = std::is_same_v<Member, Time compute::KernelCoefficients
 
 }  // namespace
 
-FitError error_of(std::span<const double> predicted_over_measured) {
+FitError fit_error(std::span<const double> predicted_over_measured) {
   FitError error{.shapes = predicted_over_measured.size()};
   if (predicted_over_measured.empty()) {
     return error;

@@ -25,7 +25,7 @@ struct FitError {
   double median = 0;
   double mean = 0;
 };
-FitError error_of(std::span<const double> predicted_over_measured);
+FitError fit_error(std::span<const double> predicted_over_measured);
 
 /// One value for each of `fitted`. Requires: names of fields.
 std::vector<double> values_of(const compute::KernelCoefficients& kernels,

@@ -211,7 +211,7 @@ FitError gemm_error(const std::string& format, const std::vector<GemmMeasurement
     ratios.push_back(predicted_seconds(gemm_operator(format, measured.shape), cast, device) /
                      to_seconds(measured.time));
   }
-  return error_of(ratios);
+  return fit_error(ratios);
 }
 
 GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& measurements,

@@ -138,8 +138,8 @@ KernelFit fit(const std::string& set, const Group& group, const compute::Device&
     result.before = own->second;
   }
   compute::Device trial = device;
-  result.fitted_before = error_of(ratios_of(used, trial));
-  result.held_out_before = error_of(ratios_of(held_out, trial));
+  result.fitted_before = fit_error(ratios_of(used, trial));
+  result.held_out_before = fit_error(ratios_of(held_out, trial));
   compute::KernelCoefficients start = result.before;
   if (start.attention_tile <= 0 && group.example->kind == graph::OperatorKind::attention) {
     start.attention_tile = kUsualTile;
@@ -162,8 +162,8 @@ KernelFit fit(const std::string& set, const Group& group, const compute::Device&
                  [](double value) { return rounded(value, 4); });
   result.after = with_values(start, group.coefficients, best);
   member_of(trial, set) = result.after;
-  result.fitted_after = error_of(ratios_of(used, trial));
-  result.held_out_after = error_of(ratios_of(held_out, trial));
+  result.fitted_after = fit_error(ratios_of(used, trial));
+  result.held_out_after = fit_error(ratios_of(held_out, trial));
   return result;
 }
 

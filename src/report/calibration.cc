@@ -100,7 +100,7 @@ std::string table_of(const std::string& title, const Fit& fit) {
 }
 
 template <class Calibration>
-std::string heading(const Calibration& calibration) {
+std::string machine_heading(const Calibration& calibration) {
   return fmt::format("{} ({})\n", calibration.machine.name, calibration.machine.device.name);
 }
 
@@ -113,7 +113,7 @@ std::string warnings_of(const std::vector<std::string>& warnings) {
 }
 
 template <class Calibration>
-std::string json_of(const Calibration& calibration) {
+std::string calibration_json(const Calibration& calibration) {
   return json_text([&](JsonWriter& json) {
     json.begin_object();
     json.key("machine").value(calibration.machine.name);
@@ -137,7 +137,7 @@ std::string json_of(const Calibration& calibration) {
 }  // namespace
 
 std::string gemm_calibration_table(const calibrate::GemmCalibration& calibration) {
-  std::string text = heading(calibration);
+  std::string text = machine_heading(calibration);
   for (const calibrate::GemmFit& fit : calibration.fits) {
     text += table_of(fit.format + " GEMMs", fit);
     if (fit.cast.launch > Time(0) || fit.cast.bytes > 0) {
@@ -149,11 +149,11 @@ std::string gemm_calibration_table(const calibrate::GemmCalibration& calibration
 }
 
 std::string gemm_calibration_json(const calibrate::GemmCalibration& calibration) {
-  return json_of(calibration);
+  return calibration_json(calibration);
 }
 
 std::string kernel_calibration_table(const calibrate::KernelCalibration& calibration) {
-  std::string text = heading(calibration);
+  std::string text = machine_heading(calibration);
   for (const calibrate::KernelFit& fit : calibration.fits) {
     text += table_of("Coefficients of " + (fit.set.empty() ? "the general kernels" : fit.set), fit);
   }
@@ -161,7 +161,7 @@ std::string kernel_calibration_table(const calibrate::KernelCalibration& calibra
 }
 
 std::string kernel_calibration_json(const calibrate::KernelCalibration& calibration) {
-  return json_of(calibration);
+  return calibration_json(calibration);
 }
 
 }  // namespace orrery::report

@@ -255,7 +255,7 @@ std::optional<double> ComparedFigure::ratio(std::size_t run) const {
   return *value / *first;
 }
 
-std::optional<Ranking> ranking(const Comparison& comparison, std::size_t run) {
+std::optional<StepRanking> ranking(const Comparison& comparison, std::size_t run) {
   const RunFigures& first = comparison.runs.front();
   const RunFigures& other = comparison.runs[run];
   if (!first.causes || !other.causes) {
@@ -264,7 +264,7 @@ std::optional<Ranking> ranking(const Comparison& comparison, std::size_t run) {
   const auto time = [](const RunFigures& of) { return of.groups.front().figures.front().value; };
   const double half =
       kEightyPercent * joint_sigma(*first.causes, first.sigma, *other.causes, other.sigma);
-  Ranking ranking{.ratio = time(other) / time(first), .interval80 = {}};
+  StepRanking ranking{.ratio = time(other) / time(first), .interval80 = {}};
   ranking.interval80 = {ranking.ratio * std::exp(-half), ranking.ratio * std::exp(half)};
   ranking.open = ranking.interval80.least <= 1 && 1 <= ranking.interval80.most;
   return ranking;

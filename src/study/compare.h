@@ -73,17 +73,17 @@ struct Comparison {
   std::vector<ComparedGroup> groups;
 };
 
-/// Ranking says how sure it is which of two runs takes less time (trust.h): what they have in
+/// StepRanking says how sure it is which of two runs takes less time (trust.h): what they have in
 /// common cancels.
 ///   interval  exp(+-1.2816 joint_sigma), around the ratio of their times
 ///   open      1 lies in it
-struct Ranking {
+struct StepRanking {
   double ratio = 1;  ///< of the run's time over the first one's
   Range interval80;
   bool open = false;
 };
 /// Nothing where one of them does not say how far it can be trusted. Requires run < runs.size().
-std::optional<Ranking> ranking(const Comparison& comparison, std::size_t run);
+std::optional<StepRanking> ranking(const Comparison& comparison, std::size_t run);
 
 /// Requires at least two runs.
 Comparison compare(std::vector<RunFigures> runs);

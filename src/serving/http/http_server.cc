@@ -101,6 +101,9 @@ class Session : public Connection, public std::enable_shared_from_this<Session> 
     if (error == beast::http::error::header_limit) {
       return fail_with(431);
     }
+    if (error == beast::http::error::body_limit) {
+      return fail_with(413);  // it says so
+    }
     if (error) {
       return is_wrong(error) ? fail_with(400) : close();
     }

@@ -102,11 +102,11 @@ TEST(ConfigNode, ValuesThatTakeTwentyTimesTheirFileAreRefused) {
   }
   EXPECT_EQ(mistake_of(text + "]}", ConfigSyntax::json),
             "f:1: a file whose values take at most 64 MiB: 20 times its size, and 64 MiB to 2 GiB");
-  // Every value below a key of 4,000 bytes carries it in its path: 20,000 of them are 80 MB.
-  const std::string key(4'000, 'k');
+  // Every value below a key of 1,000 bytes carries it in its path: 70,000 of them are 70 MB.
+  const std::string key(1'000, 'k');
   std::string paths = "{\"" + key + "\": [0";
   std::string lines = key + ":\n";
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 70'000; ++i) {
     paths += ",0";
     lines += "- 0\n";
   }

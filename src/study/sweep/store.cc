@@ -124,8 +124,12 @@ Result<StoreHead> read_head(Database& database) {
       head.varied = split(value);
     } else if (name == "figures") {
       head.figures = split(value);
-    } else {
-      (name == "kind" ? head.kind : name == "version" ? head.version : head.study) = value;
+    } else if (name == "kind") {
+      head.kind = value;
+    } else if (name == "version") {
+      head.version = value;
+    } else if (name == "study") {
+      head.study = value;
     }
   }
   return head;
@@ -161,7 +165,8 @@ Result<void> Store::prepare() {
   if (!there) {
     return fail(there.error());
   }
-  const bool is_new = there->kind.empty();
+  const bool has_points = std::ranges::find(*tables, "points") != tables->end();
+  const bool is_new = there->kind.empty() && !has_points;
   if (!is_new && (there->kind != head_.kind || there->figures != head_.figures)) {
     return fail(Error(Mistake{file(),
                               {},

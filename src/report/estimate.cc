@@ -27,8 +27,8 @@ std::string estimate_table(const std::string& title, const study::StepEstimate& 
   text += fmt::format("  {:<34}{} of {}: {}\n", "memory of the fullest stage",
                       to_string(estimate.memory), to_string(estimate.capacity),
                       estimate.fits ? "fits" : "does not fit");
-  text += fmt::format("  {}\n", trust_line(estimate.machine, study::trust_in(estimate.causes),
-                                           estimate.time.value));
+  text += fmt::format("  {}\n", trust_text(estimate.machine, study::trust_in(estimate.causes),
+                                           estimate.time.value, "\n  "));
   return estimate.hypothetical.empty() ? text : text + "  " + estimate.hypothetical + "\n";
 }
 

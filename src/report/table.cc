@@ -37,9 +37,9 @@ class StepTable : public RunTable {
     energy();
     cost();
     line("{:<18}{}", "Trust",
-         trust_line(run_.machine,
+         trust_text(run_.machine,
                     study::trust_in(study::causes_of(run_.model, run_.plan, run_.machine)),
-                    run_.timeline.step_time));
+                    run_.timeline.step_time, fmt::format("\n{:18}", "")));
     line("");
     steps();
     breakdown();

@@ -3,28 +3,34 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "base/format.h"
 
 namespace orrery::report {
 
-std::string trust_line(const machine::Machine& machine, const Result<study::Trust>& trust,
-                       Time time) {
+std::string trust_text(const machine::Machine& machine, const Result<study::Trust>& trust,
+                       Time time, std::string_view between) {
+  std::vector<std::string> parts;
+  if (trust) {
+    const auto [least, most] = study::interval80(*trust, to_seconds(time));
+    parts.push_back(fmt::format("80 % of such runs take {} to {}", to_string(from_seconds(least)),
+                                to_string(from_seconds(most))));
+  } else {
+    parts.push_back("no interval: " + trust.error().to_string());
+  }
   const study::OriginCounts numbers = study::count_origins(machine);
-  std::string text =
-      fmt::format("numbers of {}: {} measured, {} fitted, {} stated, {} inferred", machine.name,
-                  numbers.measured, numbers.fitted, numbers.stated, numbers.inferred);
-  if (!trust) {
-    return text + "; no interval: " + trust.error().to_string();
+  parts.push_back(fmt::format("numbers of {}: {} measured, {} fitted, {} stated, {} inferred",
+                              machine.name, numbers.measured, numbers.fitted, numbers.stated,
+                              numbers.inferred));
+  if (trust) {
+    for (const study::Validated& group : trust->nearest) {
+      parts.push_back(fmt::format("nearest: {} rows of {} on {}, {} off", group.rows, group.table,
+                                  group.causes.machine, percent(group.median)));
+    }
+    parts.push_back("to narrow it: measure " + trust->next);
   }
-  const auto [least, most] = study::interval80(*trust, to_seconds(time));
-  text = fmt::format("80 % of such runs take {} to {}; {}", to_string(from_seconds(least)),
-                     to_string(from_seconds(most)), text);
-  for (const study::Validated& group : trust->nearest) {
-    text += fmt::format("; {} {} of {} on {}: median {} off",
-                        &group == trust->nearest.data() ? "nearest rows:" : "and", group.rows,
-                        group.table, group.causes.machine, percent(group.median));
-  }
-  return text + "; to narrow it, measure " + trust->next;
+  return fmt::format("{}", fmt::join(parts, between));
 }
 
 void declare_trust(Fields& fields, const machine::Machine& machine,

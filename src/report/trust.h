@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How far a result can be trusted, as a line and as JSON.
+/// How far a result can be trusted, as text and as JSON.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "report/fields.h"
@@ -10,10 +11,10 @@
 
 namespace orrery::report {
 
-/// Returns "80 % of such runs take 340 ms to 402 ms; ...", for what takes `time`. Without an error
-/// model it says why there is none.
-std::string trust_line(const machine::Machine& machine, const Result<study::Trust>& trust,
-                       Time time);
+/// Returns "80 % of such runs take 340 ms to 402 ms" and more, for what takes `time`, with this
+/// text between the parts. Without an error model it says why there is none.
+std::string trust_text(const machine::Machine& machine, const Result<study::Trust>& trust,
+                       Time time, std::string_view between);
 
 /// Declares interval80, in the unit of `value`, which is what is predicted, and trust. `rate`: more
 /// is faster.

@@ -233,10 +233,9 @@ Trust ErrorModel::trust(const Causes& causes) const {
               ? fmt::format("clocks and collectives of {} (`orrery calibrate`)", causes.machine)
               : fmt::format("kernels of {} (`orrery calibrate`)", causes.machine)},
       std::pair{trust.sigma.framework,
-                fmt::format("one step of {} on any machine, kernel by kernel", causes.framework)},
-      std::pair{
-          std::max(trust.sigma.kind, trust.sigma.rest),
-          fmt::format("one such run ({}; rows of your own for `orrery validate`)", causes.kind)}};
+                fmt::format("a step of {} on any machine, kernel by kernel", causes.framework)},
+      std::pair{std::max(trust.sigma.kind, trust.sigma.rest),
+                fmt::format("one such run ({}; `orrery validate` takes your rows)", causes.kind)}};
   trust.next = std::ranges::max_element(causes_by_size, {}, [](const auto& one) {
                  return one.first;
                })->second;

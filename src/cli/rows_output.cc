@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "base/printable.h"
 #include "base/reader.h"
+#include "report/cell.h"
 #include "report/json_writer.h"
 #include "report/plot.h"
 
@@ -26,18 +27,6 @@ std::string shown(const sweep::Cell& cell) {
   return std::holds_alternative<std::monostate>(cell)
              ? "-"
              : printable(shortened(sweep::to_string(cell), kWidest));
-}
-
-void write_cell(report::JsonWriter& json, const sweep::Cell& cell) {
-  if (const auto* text = std::get_if<std::string>(&cell)) {
-    json.value(*text);
-  } else if (const auto* number = std::get_if<double>(&cell)) {
-    json.value(*number);
-  } else if (const auto* integer = std::get_if<std::int64_t>(&cell)) {
-    json.value(*integer);
-  } else {
-    json.number_text("null");
-  }
 }
 
 /// Two columns as a table of texts, rows without either left out.
@@ -129,7 +118,7 @@ std::string rows_json(const sweep::Rows& rows) {
       json.begin_object();
       for (std::size_t i = 0; i < row.size(); ++i) {
         json.key(rows.columns[i]);
-        write_cell(json, row[i]);
+        report::write_cell(json, row[i]);
       }
       json.end_object();
     }

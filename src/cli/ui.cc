@@ -12,6 +12,7 @@
 #include "base/reader.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "report/cell.h"
 #include "report/json_writer.h"
 #include "report/node_json.h"
 #include "serving/engine.h"
@@ -102,18 +103,6 @@ Result<ConfigNode> read_page(const std::string& body) {
       });
 }
 
-void write_cell(report::JsonWriter& json, const sweep::Cell& cell) {
-  if (const auto* const whole = std::get_if<std::int64_t>(&cell)) {
-    json.value(*whole);
-  } else if (const auto* const number = std::get_if<double>(&cell)) {
-    json.value(*number);
-  } else if (const auto* const text = std::get_if<std::string>(&cell)) {
-    json.value(*text);
-  } else {
-    json.number_text("null");
-  }
-}
-
 /// Runs the first point of the page's study: {figures, error}.
 Result<std::string> run_point(const std::string& body) {
   return read_page(body)
@@ -132,7 +121,7 @@ Result<std::string> run_point(const std::string& body) {
           json.begin_object().key("figures").begin_object();
           for (std::size_t i = 0; i < outcome.figures.size(); ++i) {
             json.key(study.kind->figures[i]);
-            write_cell(json, outcome.figures[i]);
+            report::write_cell(json, outcome.figures[i]);
           }
           json.end_object().key("error").value(outcome.error).end_object();
         });

@@ -11,6 +11,7 @@
 
 #include "base/format.h"
 #include "base/reader.h"
+#include "report/cell.h"
 #include "report/json_writer.h"
 #include "report/plot.h"
 #include "study/sweep/kind.h"
@@ -53,18 +54,6 @@ std::optional<std::size_t> numeric_axis(const sweep::Design& design) {
     }
   }
   return std::nullopt;
-}
-
-void write_cell(JsonWriter& json, const sweep::Cell& cell) {
-  if (const auto* text = std::get_if<std::string>(&cell)) {
-    json.value(*text);
-  } else if (const auto* real = std::get_if<double>(&cell)) {
-    json.value(*real);
-  } else if (const auto* integer = std::get_if<std::int64_t>(&cell)) {
-    json.value(*integer);
-  } else {
-    json.number_text("null");
-  }
 }
 
 void write_money(JsonWriter& json, const char* name, const std::optional<Money>& money) {

@@ -127,8 +127,8 @@ class StepCost::PassKernels : public lower::Kernels {
       }
       steps.back().part = lower::Part::forward;
     }
-    if (op.kind == graph::OperatorKind::attention &&
-        op.role != graph::OperatorRole::index_scores && writes_cache_) {
+    if (op.kind == graph::OperatorKind::attention && op.role != graph::OperatorRole::index_scores &&
+        writes_cache_) {
       push(cost_.cache_write_kernel(plan_.sequence), steps);
     }
   }

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "report/json_writer.h"
+#include "study/nearest_rows.h"
 #include "web/timeline.h"
 
 namespace orrery::web {
 namespace {
 
-constexpr std::size_t kParts = 30;  // of a histogram
+constexpr std::size_t kParts = 30;   // of a histogram
+constexpr std::size_t kNearest = 5;  // published runs
 
 std::string object(const std::function<void(report::JsonWriter&)>& write) {
   std::string text;
@@ -50,6 +52,24 @@ std::string run_extra(const study::WorkloadRun& run) {
   return object([&](report::JsonWriter& json) {
     json.key("timeline");
     write_timeline(run, json);
+  });
+}
+
+std::string run_extra(const study::Run& run) {
+  return object([&](report::JsonWriter& json) {
+    json.key("timeline");
+    write_timeline(run, json);
+    json.key("nearest").begin_array();
+    for (const study::NearestRow& row : study::nearest_rows(run, kNearest)) {
+      json.begin_object();
+      json.key("table").value(row.table).key("key").value(row.key);
+      json.key("model").value(row.model).key("machine").value(row.machine);
+      json.key("devices").value(row.devices).key("measure").value(row.measure);
+      json.key("predicted").value(row.predicted).key("published").value(row.published);
+      json.key("error").value(row.error);
+      json.end_object();
+    }
+    json.end_array();
   });
 }
 

@@ -5,12 +5,15 @@
 #include <string>
 
 #include "serving/serve.h"
+#include "study/run.h"
 #include "study/workload_run.h"
 
 namespace orrery::web {
 
 /// Returns {"timeline"} of a run with record_spans (timeline.h).
 std::string run_extra(const study::WorkloadRun& run);
+/// Returns the same with {"nearest"}: published runs beside their predictions (nearest_rows.h).
+std::string run_extra(const study::Run& run);
 
 /// Returns {"histograms": [{name, from, width, counts}]}: times to the first token, per further
 /// token and to the last of all requests in 30 parts of equal width (seconds). Of no requests none.

@@ -59,13 +59,12 @@ class Embedder {
     if (skipping_ > 0) {
       return;
     }
-    for (const char c : piece) {
-      if (c == '<') {
-        text_ += "\\u003c";
-      } else {
-        text_ += c;
-      }
+    for (std::size_t mark = piece.find('<'); mark != piece.npos; mark = piece.find('<')) {
+      text_ += piece.substr(0, mark);
+      text_ += "\\u003c";
+      piece.remove_prefix(mark + 1);
     }
+    text_ += piece;
   }
 
   void value(bool outermost) {

@@ -69,15 +69,15 @@ TEST(Page, EmbedsJsonWithoutSpacesMarkupAndClocks) {
 }
 
 TEST(Page, OfAVeryLongListHoldsTheFirstItemsAndSaysSo) {
-  nlohmann::json rows = nlohmann::json::array();
-  for (int rank = 0; rank < 100'000; ++rank) {
-    rows.push_back({{"rank", rank}, {"cycles", 1'000'000 + rank}});
+  // 300 items of 4 kB are 1.2 MB; the first 100 of them fit.
+  std::string rows;
+  for (int rank = 0; rank < 300; ++rank) {
+    rows += (rows.empty() ? "\"" : ",\"") + std::string(4000, 'n') + "\"";
   }
-  const std::string page = page_text({"astra", "1", nlohmann::json{{"ranks", rows}}.dump()});
+  const std::string page = page_text({"astra", "1", "{\"ranks\": [" + rows + "]}"});
   EXPECT_LE(page.size(), kMostBytes);
-  const std::size_t shown = block(page, "result").at("ranks").size();
-  EXPECT_GE(shown, 1000U);
-  EXPECT_EQ(block(page, "about").at("cut"), shown);
+  EXPECT_EQ(block(page, "result").at("ranks").size(), 100U);
+  EXPECT_EQ(block(page, "about").at("cut"), 100);
 }
 
 TEST(Page, ShowsWithEachFieldWhatItsSchemaSays) {

@@ -64,7 +64,8 @@ TEST(Timeline, ShowsTheTimeOfKernelsThatTheBreakdownCounts) {
 TEST(Timeline, PutsRanksTogetherThatDoTheSame) {
   // Without folding 4 ranks are simulated: two stages of two replicas that do the same.
   std::map<std::int64_t, std::int64_t> like;  // by rank
-  for (const auto& lane : timeline_of(two_stages(false)).at("lanes")) {
+  const auto timeline = timeline_of(two_stages(false));
+  for (const auto& lane : timeline.at("lanes")) {
     like[lane.at("rank")] = lane.at("like");
   }
   EXPECT_EQ(like.size(), 2U);
@@ -75,8 +76,9 @@ TEST(Timeline, PutsRanksTogetherThatDoTheSame) {
 
 TEST(Timeline, OfMoreSpansThanTheLimitIsCoarser) {
   const study::Run run = two_stages(true);
-  const auto timeline = timeline_of(run, {.spans = 100});
-  EXPECT_LE(timeline.at("spans").size(), 100U);
+  ASSERT_GT(run.timeline.spans.size(), 40U);
+  const auto timeline = timeline_of(run, {.spans = 40});
+  EXPECT_LE(timeline.at("spans").size(), 40U);
   std::size_t counted = 0;
   for (const auto& span : timeline.at("spans")) {
     counted += span.at(5).get<std::size_t>();

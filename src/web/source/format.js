@@ -41,7 +41,7 @@ export function valueText(key, value) {
   if (/(^|[._])(wall_s|[a-z0-9_]*_s)([._]|$)/.test(key) && !/_per_s/.test(key)) {
     return time(value);
   }
-  if (/bytes|capacity$/.test(key) && !/per_s/.test(key)) {
+  if (/bytes|capacity$/.test(key) && !/per_s|in_flight$|\.(rank|stage)$/.test(key)) {
     return bytes(value);
   }
   if (/flops/.test(key)) {

@@ -74,7 +74,7 @@ struct ValidationOptions {
   std::optional<std::string> machine;         ///< instead of the profile's
   int threads = 0;                            ///< 0 = one per processor
   std::function<void(double)> progress = {};  ///< called now and then with the share done
-  std::function<bool()> go_on = {};           ///< asked before each row; false: the rest is left out
+  std::function<bool()> go_on = {};  ///< asked before each row; false: the rest is left out
 };
 
 /// A PublishedRun is what one row of a table ran: its model and plan, recompute_to_fit carried out.

@@ -31,16 +31,18 @@ StepShape decodes_of(const StepCost& cost, std::int64_t count, std::int64_t keys
 TEST(ExpertLayouts, CopiesHoldAnEqualPartOfTheExpertsHoweverTheseAreSplit) {
   // Whole on ranks, or each over all ranks, or in between: experts / 4 of each of 4 ranks; what is
   // not experts' is the same.
-  const Bytes whole = expert_cost_of("qwen3-30b-a3b", in_fp8({.dp = 4, .ep = 4})).weights_per_device();
-  EXPECT_EQ(expert_cost_of("qwen3-30b-a3b", in_fp8({.dp = 4, .ep = 1})).weights_per_device(), whole);
-  EXPECT_EQ(expert_cost_of("qwen3-30b-a3b", in_fp8({.dp = 4, .ep = 2})).weights_per_device(), whole);
+  const Bytes whole =
+      expert_cost_of("qwen3-30b-a3b", in_fp8({.dp = 4, .ep = 4})).weights_per_device();
+  EXPECT_EQ(expert_cost_of("qwen3-30b-a3b", in_fp8({.dp = 4, .ep = 1})).weights_per_device(),
+            whole);
+  EXPECT_EQ(expert_cost_of("qwen3-30b-a3b", in_fp8({.dp = 4, .ep = 2})).weights_per_device(),
+            whole);
 }
 
 TEST(ExpertLayouts, ThatDoNotDivideAreMistakes) {
   const auto message = [](Degrees degrees) {
-    const auto cost =
-        StepCost::make(zoo::load_model("qwen3-30b-a3b").value(),
-                       machine::load_machine("dgx-b200").value(), in_fp8(degrees));
+    const auto cost = StepCost::make(zoo::load_model("qwen3-30b-a3b").value(),
+                                     machine::load_machine("dgx-b200").value(), in_fp8(degrees));
     return cost ? "" : cost.error().to_string();
   };
   EXPECT_NE(message({.tp = 4, .ep = 3}).find("ep"), std::string::npos);
@@ -78,7 +80,8 @@ TEST(GatedDeltaNets, DecodeInTimeThatDoesNotGrowWithTheirPart) {
   const auto more = [](StepCost& of) {
     return of.time(decodes_of(of, 32, 16384)) - of.time(decodes_of(of, 32, 8192));
   };
-  // 12 layers of 1 of 2 heads of 2 x 256 elements, against 48 of 2 of 4 heads of 2 x 128: a quarter.
+  // 12 layers of 1 of 2 heads of 2 x 256 elements, against 48 of 2 of 4 heads of 2 x 128: a
+  // quarter.
   EXPECT_LT(2 * more(cost), more(attention));
 }
 

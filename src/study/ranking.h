@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What predictions are worth for choices between rows of a table.
+/// A ranking says what predictions are worth for choices between rows of a table.
 ///
-/// Pairs: two answered rows that agree in the columns `same` and in the columns of every respect but
+/// Pairs: two answered rows that agree in the columns `same` and in those of every respect but
 /// one (layout, machine, engine ...), whose published figures of the metric differ by more than
 /// 5 %: equal settings measured twice differ as much. Right: the predictions are in the same order.
 ///

@@ -35,7 +35,7 @@
 /// head, an all-reduce of the rows.
 ///
 /// Low-rank adapters (LoRA; Hu et al. 2021): every matrix k x n but routers and routed experts has
-/// factors k x r and r x n, split as it is (a k x r for each of the matrices fused into it). Both are
+/// factors k x r and r x n, split as it is (a k x r for each matrix fused into it). Both are
 /// a GEMM over the adapted tokens, batched by adapter.
 ///
 /// `fuse`: the residual stream lies in shards of ceil(T / tp) rows between sums, or stages alone
@@ -76,7 +76,7 @@
 /// `kernels`: layers, products and attention that its tables cover take their measured times
 /// (measured_kernels.h), attention of plain layers without windows, guesses and cp only.
 ///
-/// Ignores:  unequal contexts of decodes in other kernels; which ranks of experts are busy, and that
+/// Ignores:  unequal contexts of decodes in other kernels; which ranks of experts are busy, that
 /// an expert's rows differ from its neighbours'.
 /// Requires: check().
 #pragma once

@@ -25,14 +25,14 @@ namespace orrery::served {
 double value_of_measure(study::Measure measure, const serving::Run& run,
                         const serving::Metrics& metrics);
 
-/// The metric that the measure is one of: tpot, ttft, tokens_s, power_w, j_per_token, kv_tokens; the
-/// measure's own name for others.
+/// The metric that the measure is one of: tpot, ttft, tokens_s, power_w, j_per_token, kv_tokens;
+/// the measure's own name for others.
 std::string metric_of(study::Measure measure);
 
 /// Statistics by the names that tables give them.
 std::vector<std::pair<const char*, Time>> listed(const serving::Statistics& statistics);
 
-/// Those of TTFT, TPOT and latency on the engine's clock (from queued), milliseconds.
+/// Statistics of TTFT, TPOT and latency on the engine's clock (from queued), milliseconds.
 std::vector<double> predicted_statistics(const serving::Run& run);
 
 }  // namespace orrery::served

@@ -189,8 +189,8 @@ struct ExpertShape {
 };
 
 /// Layers with a recurrent state: Mamba-2 (Dao & Gu 2024, arXiv:2405.21060), or, of MixerKind
-/// gated_delta, a gated delta net (Yang et al. 2024, arXiv:2412.06464), whose `heads` of values have
-/// width head_dim and whose `groups` heads of queries and keys have width `state`.
+/// gated_delta, a gated delta net (Yang et al. 2024, arXiv:2412.06464), whose `heads` of values are
+/// of width head_dim and whose `groups` heads of queries and keys have width `state`.
 struct Mamba {
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;  ///< d_inner = heads x head_dim

@@ -30,8 +30,8 @@ ModelOperator assembly(const Shapes& shapes) {
 }
 
 /// ReLU and weighted sum over the indexer's heads are part of the product's kernel (DeepSeek-AI's
-/// lightning indexer), which writes one fp32 score per pair; the choice reads them and writes numbers
-/// of keys. Every pair under the causal mask is scored.
+/// lightning indexer), which writes one fp32 score per pair; the choice reads them and writes
+/// numbers of keys. Every pair under the causal mask is scored.
 ModelOperator token_scores(const Shapes& shapes) {
   const SparseIndex& index = shapes.model.index;
   const double pairs = visible_pairs(shapes) * static_cast<double>(shapes.options.microbatch);

@@ -57,8 +57,8 @@ ModelOperator scan(const Shapes& shapes) {
 
 /// The chunked delta rule (Yang et al. 2024, arXiv:2412.06464, section 3.3), d_k = state, d_v =
 /// head_dim: per token and head of values C (6 d_k + 4 d_v) + 6 d_k d_v + 2/3 C^2 of the products
-/// within chunks of C tokens, of the states and of the triangular inverse; backward and traffic as of
-/// scan().
+/// within chunks of C tokens, of the states and of the triangular inverse; backward and traffic as
+/// of scan().
 ModelOperator delta_rule(const Shapes& shapes) {
   const Mamba& mamba = shapes.model.mamba;
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };

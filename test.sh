@@ -50,15 +50,15 @@ python3 -B tools/check_tree.py .
 step "check: unit, property and validation tests with assertions and checked indices; install, find_package(orrery), Debian packages"
 build_and_test check "all ${odr[*]:1}" 'unit|property|validation|install' slow
 
-# Whole rooms under a sanitizer take most of an hour: with --all. Always: the parsers, for a few seconds each on mutated
-# input, and the command's main paths.
-step "asan: the fuzzed parsers and the command's main paths, unoptimised, with assertions and sanitizers"
-build_and_test asan "fuzz_targets orrery" fuzz slow
+# Whole rooms under a sanitizer take most of an hour, and the command's printing and searching double the build: with
+# --all. Always: the parsers, for a few seconds each on mutated input, and the rooms that compute, once.
+step "asan: the fuzzed parsers and the rooms that compute, unoptimised, with assertions and sanitizers"
+build_and_test asan fuzz_targets fuzz slow
 
 if $all; then
   step "release: what a user gets, slow tests"
   build_and_test release "all slow_tests" 'unit|property|validation|install|slow' none
-  step "asan: the parser of validation profiles"
+  step "asan: the parser of validation profiles, the command's main paths"
   build_and_test asan slow_fuzz_targets slow none
   step "asan and tsan: the unit tests with sanitizers"
   build_and_test asan-tests unit_tests unit slow

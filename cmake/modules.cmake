@@ -14,6 +14,9 @@ target_compile_options(orrery_options INTERFACE
 if(ORRERY_UNITY)  # names of one file's own are not another's
   target_compile_options(orrery_options INTERFACE $<BUILD_INTERFACE:-Wno-shadow>)
 endif()
+if(ORRERY_PYTHON)  # the module is a shared library; no name of ours is replaced when a program is loaded
+  target_compile_options(orrery_options INTERFACE $<BUILD_INTERFACE:-fPIC> $<BUILD_INTERFACE:-fno-semantic-interposition>)
+endif()
 target_include_directories(orrery_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/orrery>)
 target_link_libraries(orrery_options INTERFACE tl::expected)
@@ -166,7 +169,7 @@ std::vector<AlgorithmRow> algorithm_files() { return {@listed@}; }
 endfunction()
 
 # orrery_texts(emit runtime_text.h kName file ...) makes `#include "emit/runtime_text.h"` of the module: the texts of
-# files of its folder runtime/, which the command writes beside a program.
+# files of its folder runtime/, or of any folder by its path from there, which the command writes.
 function(orrery_texts folder header)
   set(text "// Made by CMake.\n#pragma once\n#include <string_view>\nnamespace orrery::${folder} {\n")
   while(ARGN)

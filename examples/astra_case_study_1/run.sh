@@ -3,11 +3,7 @@
 # ASTRA-sim 2.0, case study 1: conventional networks beside wafers, 512 NPUs, an all-reduce of 1 GiB.
 # run.sh [FOLDER] writes its chart there.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
-if ! command -v "$orrery" >/dev/null; then
-  echo "run.sh: no command '$orrery'; ORRERY=build/release/orrery names the one that was built" >&2
-  exit 1
-fi
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

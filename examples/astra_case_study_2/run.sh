@@ -4,11 +4,7 @@
 # an all-reduce takes nearly the same time whatever the dimensions. run.sh [FOLDER] writes its chart
 # there.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
-if ! command -v "$orrery" >/dev/null; then
-  echo "run.sh: no command '$orrery'; ORRERY=build/release/orrery names the one that was built" >&2
-  exit 1
-fi
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")/../astra_case_study_1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -3,11 +3,7 @@
 # ASTRA-sim 2.0, case study 3: ZeRO-Infinity beside two hierarchical memory pools, 256 GPUs, a
 # mixture-of-experts model of a trillion parameters. run.sh [FOLDER] writes its charts there.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
-if ! command -v "$orrery" >/dev/null; then
-  echo "run.sh: no command '$orrery'; ORRERY=build/release/orrery names the one that was built" >&2
-  exit 1
-fi
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 charts=${1:-$scratch}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ASTRA-sim's inputs, unchanged; then what its quirks are worth.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 
 run() {

@@ -3,7 +3,7 @@
 # Paths planned per job (C4P) beside hashed ones: bus bandwidth of all-reduces between pairs of nodes, model beside
 # published, as comma-separated values. Arguments: number of seeds of the hashes; default 5.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 seeds=${1:-5}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

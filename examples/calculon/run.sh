@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The best of 193,496 executions of 22B on 8 GPUs by Calculon's formulas, and the same plan simulated.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -3,7 +3,7 @@
 # Protocols fitted to measured collectives; then what they say about sizes that were not measured.
 set -eo pipefail
 here=$(dirname "$0")
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 

@@ -3,7 +3,7 @@
 # An H100 with the kernels of an A100 gets its own from measured GEMMs.
 set -eo pipefail
 here=$(dirname "$0")
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A training step as Chakra execution traces: what every rank computes and sends.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"

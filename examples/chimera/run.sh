@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Chimera's pairs of parallelisms: its synthetic sweep and passes of models, and the same pairs on machines of today.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Workers that step alone and average beside the next round (CO2): throughput over tau, published rows beside ours.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(cd "$(dirname "$0")" && pwd)
 
 # words GPUS FLAGS...: tokens per second of ZeRO-2 on nodes of 8 A100 joined by 80 Gbit/s of TCP/IP each.

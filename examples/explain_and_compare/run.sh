@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Why a step takes its time, and what the change that follows from it brings, in time and in money.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 cat > "$work/plan.yaml" <<'PLAN'

@@ -3,7 +3,7 @@
 # A training step while a rank computes half as fast and a NIC works at a quarter of its rate: how long it takes, and
 # whether the telemetry of the run tells. Then bare flows around a lost link, and two jobs on shared uplinks.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

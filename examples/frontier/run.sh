@@ -3,7 +3,7 @@
 # Findings of "Optimizing Distributed Training on Frontier for Large Language Models" (arXiv:2312.12705), simulated.
 #   run.sh [throughput|weak|strong|tp|pp|microbatches|microbatch|log]...     all of them without an argument
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 
 # simulate MODEL FLAGS...: GCDs, step time in s, MFU in %, TFLOP/s per GCD with recompute, memory in GiB.
 simulate() {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fully sharded data parallelism: over how many devices to split parameters, gradients and optimizer states.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 
 # run PARAMETERS GRADIENTS: states over all devices; $on says model, machine and devices.
 run() {

@@ -3,7 +3,7 @@
 # What share of its time a job of 16,384 devices keeps: by the expression, with failures by component, with few spares,
 # and what a run of 15 T tokens takes.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 $orrery goodput --devices 16384 --mtbf 50677h --checkpoint-cost 10s --restart 300s --days 54 --seeds 300
 echo; echo "by component, four spares, repairs of three days, running on without"

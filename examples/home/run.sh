@@ -3,7 +3,7 @@
 # TPI-LLM's four laptops: seconds a token beside the published ones, equal shares and shares by power.
 set -eo pipefail
 here=$(dirname "$0")
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 token() { # model machines powers
   powers=${3:+--powers $3}
   # shellcheck disable=SC2086

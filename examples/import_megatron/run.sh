@@ -3,7 +3,7 @@
 # A launch line becomes a plan and a model, the step is simulated, and one change is written back.
 set -eo pipefail
 here=$(dirname "$0")
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 

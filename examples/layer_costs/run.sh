@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The fastest strategy of every layer within less and less memory.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 
 for memory in 60GB 40GB 25GB; do

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sequences of 131,072 tokens over cp devices, with each way to exchange keys and values.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 
 # run CP EXCHANGE FLAGS...
 run() {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ZeRO-3, ZeRO++ and shards over three levels on Frontier: simulated, by bandwidth alone, and fitted, each apart.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(cd "$(dirname "$0")" && pwd)
 
 # step GCDS FLAGS...: seconds of a step of $model, and GiB.

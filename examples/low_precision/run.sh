@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # GEMMs in fewer bits: what each recipe saves, and what quantising costs.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 
 # run MACHINE RECIPE: $on says model and plan.
 run() {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two sorts of devices in one cluster: stages and shares of the batch that follow what each does.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 cluster=$(dirname "$0")/cluster.yaml
 step() {
   "$orrery" simulate --model gpt-7.5b --machine "$cluster" --global-batch 128 --sequence 2048 "$@" --json |

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Experts over devices: how they are split, and how their tokens travel.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 
 # simulate FLAGS...: step time in s, exposed and hidden token exchange in s, memory in GiB.
 simulate() {

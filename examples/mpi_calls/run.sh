@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Takes the MPI calls out of 30 programs, learns to put them back, scores what it proposes, and runs one program.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Optimizer states and activations in host memory or on storage: time against device memory.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 
 # run WHERE SHARE: optimizer states there, this share of the activations in host memory.
 run() {

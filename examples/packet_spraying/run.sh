@@ -6,7 +6,7 @@
 # the largest of the seeds. Arguments: number of seeds; default 20. A folder for the plots permutation.svg and lost_uplink.svg;
 # default none.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 seeds=${1:-20}
 plots=$2
 faults=$(mktemp)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # GPT-2 on PIM-GPT and on a T4, one request and many.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 
 "$orrery" gemm --machine pim-gpt --m 1 --n 3072 --k 768

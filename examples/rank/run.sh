@@ -3,7 +3,7 @@
 # Which of many untrained networks are worth cluster time: four by hand, trained here to see what the proxies are worth, then
 # a space of 200 cells (or $COUNT of them) with the simulated step of each, as a Pareto list and a chart.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

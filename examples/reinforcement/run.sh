@@ -3,7 +3,7 @@
 # One step of reinforcement learning on 32 H100: generate answers, score them, train on them, give
 # the new weights to the engines; on the same GPUs in turn, or on GPUs of their own side by side.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 policy="--model llama-3.1-8b --machine dgx-h100"
 answers=768
 weights=16GB  # in bf16

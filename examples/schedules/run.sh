@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One model, one machine, eight pipeline schedules: step time, bubble and memory of the fullest stage.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 
 # Columns of the CSV line by their names in the header.
 columns() {

@@ -3,7 +3,7 @@
 # Llama-3.1-8B on one H100: four engines at one rate, then the largest rate within a limit, and
 # what one or two GPUs can give a user or be made of; a long prompt on one GPU and on four.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 load="--model llama-3.1-8b --machine dgx-h100 --input 1000 --output 250 --requests 2000"
 
 printf '%-12s %10s %10s %10s %10s\n' engine "TTFT p50" "TPOT p50" "ITL p99" "tokens/s"

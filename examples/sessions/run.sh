@@ -5,7 +5,7 @@
 # computed.
 set -eo pipefail
 here=$(dirname "$0")
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 serve() { "$orrery" serve --model llama-3.1-8b --machine dgx-h100 --json "$@"; }
 values() { # name field...
   awk -F'[:,]' -v name="$1" -v fields="$2" '

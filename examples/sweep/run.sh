@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A study of 48 points: the best split for each network, and what is not run again.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # T3's published sub-layers, training and prompts beside this simulator's. Rows: a name of 34 characters, then numbers.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Faster derived datatypes for a program of MPI: a halo exchange without and with the preload library.
 set -eo pipefail
-orrery=$(command -v "${ORRERY:-orrery}")
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 here=$(cd "$(dirname "$0")" && pwd)
 libraries=$(dirname "$(readlink -f "$orrery")")
 work=$(mktemp -d)

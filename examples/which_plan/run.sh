@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What to ask a planner beside the best plan: why, what else, and what to buy.
 set -eo pipefail
-orrery=${ORRERY:-orrery}
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 job="--model gpt-7.5b --machine dgx-a100-80g --batch 64 --sequence 2048 --cp 1"

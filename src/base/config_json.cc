@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/config_tree.h"
 
@@ -77,11 +79,47 @@ std::string with_quoted_words(std::string_view text) {
   return quoted;
 }
 
+/// Returns how many values each object and array of a JSON text has, in the order in which they
+/// open.
+/// Of a text that is no JSON the numbers mean nothing.
+std::vector<std::uint32_t> sizes_of(std::string_view text) {
+  std::vector<std::uint32_t> sizes;
+  std::vector<std::size_t> open;
+  bool empty = false;  // nothing stands in the innermost one yet
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == ' ' || c == '\n' || c == '\r' || c == '\t') {
+      continue;
+    }
+    const bool opens = c == '{' || c == '[';
+    const bool closes = c == '}' || c == ']';
+    if (!open.empty() && ((empty && !closes) || c == ',')) {
+      ++sizes[open.back()];
+    }
+    empty = opens;
+    if (opens) {
+      open.push_back(sizes.size());
+      sizes.push_back(0);
+    } else if (closes && !open.empty()) {
+      open.pop_back();
+    } else if (c == '"') {
+      while (++i < text.size() && text[i] != '"') {
+        i += text[i] == '\\' ? 1 : 0;
+      }
+    }
+  }
+  return sizes;
+}
+
 /// Hands nlohmann's events to the tree.
 class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
  public:
   JsonEvents(ConfigTree& tree, std::string_view text, std::string file, const Progress& progress)
-      : tree_(tree), text_(text), file_(std::move(file)), progress_(progress) {}
+      : tree_(tree),
+        text_(text),
+        file_(std::move(file)),
+        progress_(progress),
+        sizes_(sizes_of(text)) {}
 
   std::optional<Mistake> mistake() const { return mistake_; }
 
@@ -140,7 +178,7 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool open(ConfigNode::Kind kind) {
-    if (!tree_.open(kind, progress_.line)) {
+    if (!tree_.open(kind, progress_.line, sizes_[opened_++])) {
       mistake_ = tree_.too_large(progress_.line);
       return false;
     }
@@ -186,6 +224,8 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
   std::string_view text_;
   std::string file_;
   const Progress& progress_;
+  std::vector<std::uint32_t> sizes_;  ///< of all objects and arrays
+  std::size_t opened_ = 0;
   std::optional<Mistake> mistake_;
 };
 
@@ -198,7 +238,7 @@ Result<ConfigNode> parse_json(std::string_view text, const std::string& file) {
     quoted = with_quoted_words(text);
     text = quoted;
   }
-  ConfigTree tree(file);
+  ConfigTree tree(file, text.size());
   Progress progress;
   JsonEvents events(tree, text, file, progress);
   const CountingIterator first(text.data(), &progress);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/config_tree.h"
 
+#include <algorithm>
 #include <cassert>
+#include <numeric>
 #include <utility>
 
 namespace orrery {
@@ -10,8 +12,20 @@ namespace {
 
 constexpr std::size_t kLongestKey = 4096;  // every value below carries it in its path
 constexpr std::size_t kShownOfKey = 24;
+constexpr std::size_t kFileFactor = 20;  // bytes of memory for one of a file
+
+/// Returns what a text takes beside itself: short ones lie in the string.
+std::size_t heap_of(const std::string& text) {
+  static const std::size_t kInside = std::string().capacity();
+  return text.capacity() > kInside ? text.capacity() + 1 : 0;
+}
 
 }  // namespace
+
+ConfigTree::ConfigTree(std::string file, std::size_t text_size)
+    : file_(std::make_shared<const std::string>(std::move(file))),
+      most_bytes_(std::clamp(kFileFactor * std::min(text_size, kMostConfigMemory),
+                             kLeastConfigMemory, kMostConfigMemory)) {}
 
 bool ConfigTree::wants_key() const {
   return !levels_.empty() && levels_.back().node.kind == ConfigNode::Kind::map &&
@@ -34,30 +48,72 @@ void ConfigTree::key(std::string name, int line) {
 }
 
 bool ConfigTree::value(ConfigNode::Kind kind, std::string text, bool quoted, int line) {
-  if (values_ >= kMostValues) {
-    return false;
-  }
   // A parser notices a value that is not there only at what comes next.
   const bool absent = kind == ConfigNode::Kind::null && !levels_.empty() && levels_.back().has_key;
   ConfigNode node = make(kind, absent ? levels_.back().key_line : line);
   node.text = std::move(text);
   node.quoted = quoted;
+  if (!charge(slots_for_next() + bytes_beside(node))) {
+    return false;
+  }
   add(std::move(node));
   return true;
 }
 
-bool ConfigTree::open(ConfigNode::Kind kind, int line) {
-  if (levels_.size() >= kDeepestConfig || values_ >= kMostValues) {
+bool ConfigTree::open(ConfigNode::Kind kind, int line, std::size_t size) {
+  too_deep_ = levels_.size() >= kDeepestConfig;
+  if (too_deep_) {
     return false;
   }
-  levels_.push_back({.node = make(kind, line), .key = {}, .keys = {}});
+  ConfigNode node = make(kind, line);
+  const bool map = kind == ConfigNode::Kind::map;
+  if (!charge(slots_for_next() + bytes_beside(node)) ||
+      !charge(size * (map ? sizeof(ConfigField) : sizeof(ConfigNode)))) {
+    return false;
+  }
+  levels_.push_back({.node = std::move(node), .key = {}, .key_lines = {}});
+  Level& level = levels_.back();
+  if (map) {
+    level.node.fields.reserve(size);
+    level.key_lines.reserve(size);
+  } else {
+    level.node.items.reserve(size);
+  }
   return true;
 }
 
 void ConfigTree::close() {
-  ConfigNode node = std::move(levels_.back().node);
+  Level level = std::move(levels_.back());
   levels_.pop_back();
-  add(std::move(node));
+  refuse_repeated(level);
+  add(std::move(level.node));
+}
+
+/// Returns the bytes that its parent's vector grows by for the next value: by as much as it has.
+std::size_t ConfigTree::slots_for_next() const {
+  if (levels_.empty()) {
+    return sizeof(ConfigNode);
+  }
+  const ConfigNode& parent = levels_.back().node;
+  if (parent.kind == ConfigNode::Kind::map) {
+    const std::size_t room = parent.fields.capacity();
+    return parent.fields.size() < room ? 0 : std::max<std::size_t>(room, 1) * sizeof(ConfigField);
+  }
+  const std::size_t room = parent.items.capacity();
+  return parent.items.size() < room ? 0 : std::max<std::size_t>(room, 1) * sizeof(ConfigNode);
+}
+
+/// Returns what the next value takes beside its place in a vector.
+std::size_t ConfigTree::bytes_beside(const ConfigNode& node) const {
+  return heap_of(node.text) + heap_of(node.path) +
+         (levels_.empty() ? 0 : heap_of(levels_.back().key));
+}
+
+/// Counts the bytes; false where they are beyond the most.
+bool ConfigTree::charge(std::size_t bytes) {
+  const bool fits = bytes <= most_bytes_ - bytes_;
+  bytes_ += fits ? bytes : 0;
+  return fits;
 }
 
 Result<ConfigNode> ConfigTree::take() {
@@ -68,11 +124,25 @@ Result<ConfigNode> ConfigTree::take() {
 }
 
 Mistake ConfigTree::too_large(int line) const {
-  return {*file_ + ":" + std::to_string(line),
-          {},
-          {},
-          values_ < kMostValues ? "nesting of at most " + std::to_string(kDeepestConfig) + " levels"
-                                : "a file of at most " + std::to_string(kMostValues) + " values"};
+  const std::string expected =
+      too_deep_ ? "nesting of at most " + std::to_string(kDeepestConfig) + " levels"
+                : "a file whose values take at most " + std::to_string(most_bytes_ >> 20) +
+                      " MiB: 20 times its size, and 64 MiB to 2 GiB";
+  return {*file_ + ":" + std::to_string(line), {}, {}, expected};
+}
+
+/// Returns a path of the size that it has, so that a long one takes no more than it must.
+std::string ConfigTree::path_of_next() const {
+  const Level& parent = levels_.back();
+  const std::string& path = parent.node.path;
+  const bool in_map = parent.node.kind == ConfigNode::Kind::map;
+  const std::string index = in_map ? "" : "[" + std::to_string(parent.node.items.size()) + "]";
+  const std::string& last = in_map ? parent.key : index;
+  std::string next;
+  next.reserve(path.size() + 1 + last.size());
+  next += path;
+  next += in_map && !path.empty() ? "." : "";
+  return next += last;
 }
 
 ConfigNode ConfigTree::make(ConfigNode::Kind kind, int line) const {
@@ -80,20 +150,13 @@ ConfigNode ConfigTree::make(ConfigNode::Kind kind, int line) const {
   node.kind = kind;
   node.source = file_;
   node.line = line;
-  if (levels_.empty()) {
-    return node;
-  }
-  const Level& parent = levels_.back();
-  if (parent.node.kind == ConfigNode::Kind::map) {
-    node.path = parent.node.path + (parent.node.path.empty() ? "" : ".") + parent.key;
-  } else {
-    node.path = parent.node.path + "[" + std::to_string(parent.node.items.size()) + "]";
+  if (!levels_.empty()) {
+    node.path = path_of_next();
   }
   return node;
 }
 
 void ConfigTree::add(ConfigNode node) {
-  ++values_;
   if (levels_.empty()) {
     root_ = std::move(node);
     return;
@@ -105,14 +168,33 @@ void ConfigTree::add(ConfigNode node) {
   }
   assert(parent.has_key && "a map's value follows its key");
   parent.has_key = false;
-  if (!parent.keys.insert(parent.key).second) {
-    error_.add({*file_ + ":" + std::to_string(parent.key_line),
-                node.path,
+  parent.key_lines.push_back(parent.key_line);
+  parent.node.fields.push_back({std::move(parent.key), std::move(node)});
+}
+
+/// By sorting numbers of fields: looking for each among all before it would be quadratic, and a set
+/// of names takes as much as the fields.
+void ConfigTree::refuse_repeated(Level& level) {
+  const std::vector<ConfigField>& fields = level.node.fields;
+  std::vector<std::uint32_t> order(fields.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const int names = fields[a].name.compare(fields[b].name);
+    return names != 0 ? names < 0 : a < b;
+  });
+  std::vector<std::uint32_t> repeated;
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    if (fields[order[i]].name == fields[order[i - 1]].name) {
+      repeated.push_back(order[i]);
+    }
+  }
+  std::sort(repeated.begin(), repeated.end());
+  for (const std::uint32_t field : repeated) {
+    error_.add({*file_ + ":" + std::to_string(level.key_lines[field]),
+                fields[field].value.path,
                 {},
                 "this field only once; it was given before"});
-    return;
   }
-  parent.node.fields.push_back({parent.key, std::move(node)});
 }
 
 }  // namespace orrery

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,23 +15,25 @@ namespace orrery {
 /// Deeper nesting than this is no configuration; it would exhaust the stack of whoever walks it.
 inline constexpr std::size_t kDeepestConfig = 64;
 
-/// A value takes some 150 bytes, whatever it says: a file of 10 MB can hold five million.
-inline constexpr std::size_t kMostValues = 2'000'000;
+/// Most bytes that the values of a file may take: 20 times its size, but always so many, and never
+/// more.
+inline constexpr std::size_t kLeastConfigMemory = std::size_t{64} << 20;
+inline constexpr std::size_t kMostConfigMemory = std::size_t{2} << 30;
 
 /// Requires events in document order: in a map a key before each value, a close for every open.
 class ConfigTree {
  public:
-  explicit ConfigTree(std::string file)
-      : file_(std::make_shared<const std::string>(std::move(file))) {}
+  /// `text_size`: bytes of the text whose events follow.
+  ConfigTree(std::string file, std::size_t text_size);
 
   /// The next event is a key of the innermost open map.
   bool wants_key() const;
   void key(std::string name, int line);
-  /// A null or scalar. False, and nothing is added, beyond the most values.
+  /// A null or scalar. False, and nothing is added, beyond the memory that a file may take.
   [[nodiscard]] bool value(ConfigNode::Kind kind, std::string text, bool quoted, int line);
-  /// A map or sequence. False, and nothing is opened, when it would be nested too deeply or beyond
-  /// the most values.
-  [[nodiscard]] bool open(ConfigNode::Kind kind, int line);
+  /// A map or sequence; `size`: how many it will hold, 0 if that is not known. False, and nothing
+  /// is opened, when it would be nested too deeply or beyond the memory that a file may take.
+  [[nodiscard]] bool open(ConfigNode::Kind kind, int line, std::size_t size = 0);
   void close();
 
   /// The document's root once everything is closed, or the duplicate keys.
@@ -46,14 +47,21 @@ class ConfigTree {
     std::string key;
     int key_line = 0;
     bool has_key = false;
-    std::set<std::string, std::less<>> keys;  ///< find() in a map of many fields would be quadratic
+    std::vector<int> key_lines;  ///< of the fields
   };
 
   ConfigNode make(ConfigNode::Kind kind, int line) const;
+  std::string path_of_next() const;
+  std::size_t slots_for_next() const;
+  std::size_t bytes_beside(const ConfigNode& node) const;
+  bool charge(std::size_t bytes);
   void add(ConfigNode node);
+  void refuse_repeated(Level& level);
 
   std::shared_ptr<const std::string> file_;
-  std::size_t values_ = 0;
+  std::size_t most_bytes_;
+  std::size_t bytes_ = 0;  ///< that the values so far take
+  bool too_deep_ = false;
   ConfigNode root_;
   Error error_;
   std::vector<Level> levels_;

@@ -103,7 +103,7 @@ std::optional<Mistake> feed(std::string_view text, const std::string& file, Conf
   if (!parser.HandleNextDocument(events)) {
     return Mistake{file, {}, {}, "expected a document; the file is empty"};
   }
-  ConfigTree rest(file);
+  ConfigTree rest(file, text.size());
   YamlEvents more(rest, file);
   if (parser.HandleNextDocument(more)) {
     return Mistake{file, {}, {}, "expected one document; there are several"};
@@ -114,7 +114,7 @@ std::optional<Mistake> feed(std::string_view text, const std::string& file, Conf
 }  // namespace
 
 Result<ConfigNode> parse_yaml(std::string_view text, const std::string& file) {
-  ConfigTree tree(file);
+  ConfigTree tree(file, text.size());
   try {
     if (auto mistake = feed(text, file, tree)) {
       return fail(Error(std::move(*mistake)));

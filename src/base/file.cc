@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
+#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +34,21 @@ std::string given_folder() {
   return given == nullptr ? "" : given;
 }
 
+/// Adds the nearest folder of shared configurations in a folder above `binary`.
+void add_shared(const fs::path& binary, std::vector<std::string>& folders) {
+  std::error_code problem;
+  for (fs::path above = binary.parent_path(); above.has_relative_path();
+       above = above.parent_path()) {
+    const std::string shared = (above / kShared).string();
+    if (fs::is_directory(shared, problem)) {
+      if (std::ranges::find(folders, shared) == folders.end()) {
+        folders.push_back(shared);
+      }
+      return;
+    }
+  }
+}
+
 /// meta-llama/Llama-3.1-8B -> Llama-3.1-8B, my/dgx-h100.yaml -> dgx-h100.
 std::string bare_name(const fs::path& path) {
   return (is_config(path) ? path.stem() : path.filename()).string();
@@ -53,8 +69,10 @@ Result<void> write_through(const std::string& path, std::string_view content) {
 }
 
 /// Reads the rest of a stream.
-Result<std::string> read_stream(std::istream& stream, const std::string& path, std::size_t limit) {
+Result<std::string> read_stream(std::istream& stream, const std::string& path, std::size_t limit,
+                                std::size_t expected = 0) {
   std::string content;
+  content.reserve(std::min(expected, limit));
   constexpr std::size_t kBlock = std::size_t{1} << 16;
   std::string block(kBlock, '\0');
   while (stream.read(block.data(), static_cast<std::streamsize>(kBlock)) || stream.gcount() > 0) {
@@ -92,7 +110,8 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   if (!stream) {
     return fail(cannot(path, "cannot be read (" + std::generic_category().message(errno) + ")"));
   }
-  return read_stream(stream, path, limit);
+  const std::uintmax_t size = fs::file_size(path, problem);
+  return read_stream(stream, path, limit, problem ? 0 : size);
 }
 
 Result<void> write_file(const std::string& path, std::string_view content) {
@@ -141,14 +160,12 @@ std::vector<std::string> config_folders() {
     folders.push_back(given);
   }
   std::error_code problem;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", problem);
-  for (fs::path above = binary.parent_path(); above.has_relative_path();
-       above = above.parent_path()) {
-    if (fs::is_directory(above / kShared, problem)) {
-      folders.push_back((above / kShared).string());
-      break;
-    }
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&config_folders), &own) != 0 &&
+      std::string_view(own.dli_fname).find('/') != std::string_view::npos) {  // else a bare argv[0]
+    add_shared(fs::absolute(own.dli_fname, problem), folders);
   }
+  add_shared(fs::read_symlink("/proc/self/exe", problem), folders);
   folders.emplace_back(installed_configs());
   return folders;
 }

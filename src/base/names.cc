@@ -76,10 +76,13 @@ const std::string* closest(std::string_view found, const std::vector<std::string
 }
 
 std::string did_you_mean(std::string_view found, const std::vector<std::string>& candidates) {
+  std::string plain(found);
+  std::ranges::transform(plain, plain.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
   const std::string* meant = closest(found, candidates);
-  if (meant == nullptr) {
-    meant = shortest_with(found, candidates);
-  }
+  meant = meant == nullptr ? closest(plain, candidates) : meant;
+  meant = meant == nullptr ? shortest_with(plain, candidates) : meant;
   return meant == nullptr ? "" : " (did you mean '" + *meant + "'?)";
 }
 

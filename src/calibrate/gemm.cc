@@ -20,10 +20,6 @@
 namespace orrery::calibrate {
 namespace {
 
-struct Coefficient {
-  std::string_view name;
-  Bounds bounds;  ///< times in seconds
-};
 /// GEMM times tell these coefficients, each with the range that a device can plausibly have.
 constexpr std::array kFitted{
     Coefficient{"gemm_peak_share", {0.3, 1}},      Coefficient{"gemm_memory_share", {0.3, 1}},
@@ -34,43 +30,6 @@ constexpr std::array kFitted{
 constexpr std::string_view kUnknownBesideACast = "gemm_launch";
 constexpr std::array kCastBounds{Bounds{0, 30e-6}, Bounds{0, 16}};
 constexpr double kLeastShareOfPeakTime = 0.8;
-using Values = std::array<double, kFitted.size()>;
-
-/// Visits the members of KernelCoefficients that are fitted, each with its number in kFitted.
-template <class Visit>
-void each_fitted(Visit visit) {
-  compute::KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
-    for (std::size_t i = 0; i < kFitted.size(); ++i) {
-      if (kFitted[i].name == name) {
-        visit(i, member);
-      }
-    }
-  });
-}
-
-Values values_of(const compute::KernelCoefficients& kernels) {
-  Values values{};
-  each_fitted([&](std::size_t i, auto member) {
-    if constexpr (std::is_same_v<decltype(member), Time compute::KernelCoefficients::*>) {
-      values[i] = to_seconds(kernels.*member);
-    } else {
-      values[i] = kernels.*member;
-    }
-  });
-  return values;
-}
-
-compute::KernelCoefficients with_values(compute::KernelCoefficients kernels,
-                                        std::span<const double> values) {
-  each_fitted([&](std::size_t i, auto member) {
-    if constexpr (std::is_same_v<decltype(member), Time compute::KernelCoefficients::*>) {
-      kernels.*member = from_seconds(values[i]);
-    } else {
-      kernels.*member = values[i];
-    }
-  });
-  return kernels;
-}
 
 struct Region {
   double weight;
@@ -87,18 +46,9 @@ constexpr std::array kRegions{
     Region{1, [](const graph::GemmShape&) { return true; }},
 };
 constexpr std::size_t kMostShapesPerRegion = 150;
-constexpr std::size_t kLeastShapesToHoldOut = 40;
 
-/// FNV-1a over the shape's numbers: which shapes are used does not depend on their order.
 std::uint64_t hash_of(const graph::GemmShape& shape) {
-  std::uint64_t hash = 14695981039346656037U;
-  for (const std::int64_t number : {shape.batch, shape.m, shape.n, shape.k}) {
-    for (int shift = 0; shift < 64; shift += 8) {
-      hash ^= (static_cast<std::uint64_t>(number) >> shift) & 0xFFU;
-      hash *= 1099511628211U;
-    }
-  }
-  return hash ^ (hash >> 32U);
+  return shape_hash(std::array{shape.batch, shape.m, shape.n, shape.k});
 }
 
 /// A GEMM to be predicted and what it took.
@@ -158,7 +108,7 @@ class Fit {
  public:
   Fit(const std::vector<Sample>& samples, const compute::Device& device,
       const compute::KernelCoefficients& start, bool cast)
-      : samples_(samples), trial_(with_kernels(device, start)), start_(values_of(start)) {
+      : samples_(samples), trial_(with_kernels(device, start)), start_(values_of(start, kFitted)) {
     for (std::size_t i = 0; i < kFitted.size(); ++i) {
       if (!cast || kFitted[i].name != kUnknownBesideACast) {
         free_.push_back(i);
@@ -189,11 +139,11 @@ class Fit {
 
  private:
   compute::KernelCoefficients kernels_of(std::span<const double> values) const {
-    Values all = start_;
+    std::vector<double> all = start_;
     for (std::size_t i = 0; i < free_.size(); ++i) {
       all[free_[i]] = values[i];
     }
-    return with_values(trial_.kernels, all);
+    return with_values(trial_.kernels, kFitted, all);
   }
 
   GemmCast cast_of(std::span<const double> values) const {
@@ -216,7 +166,7 @@ class Fit {
 
   const std::vector<Sample>& samples_;
   compute::Device trial_;
-  Values start_;
+  std::vector<double> start_;
   std::vector<std::size_t> free_;  ///< numbers in kFitted
   std::vector<Bounds> box_;        ///< of the free coefficients, then of the cast
   double weights_ = 0;
@@ -254,23 +204,14 @@ graph::Operator gemm_operator(const std::string& format, const graph::GemmShape&
   return op;
 }
 
-GemmError gemm_error(const std::string& format, const std::vector<GemmMeasurement>& measurements,
-                     const compute::Device& device, const GemmCast& cast) {
-  GemmError error{.shapes = measurements.size()};
-  if (measurements.empty()) {
-    return error;
-  }
-  std::vector<double> errors;
+FitError gemm_error(const std::string& format, const std::vector<GemmMeasurement>& measurements,
+                    const compute::Device& device, const GemmCast& cast) {
+  std::vector<double> ratios;
   for (const GemmMeasurement& measured : measurements) {
-    const double predicted = predicted_seconds(gemm_operator(format, measured.shape), cast, device);
-    errors.push_back(std::abs(predicted / to_seconds(measured.time) - 1));
+    ratios.push_back(predicted_seconds(gemm_operator(format, measured.shape), cast, device) /
+                     to_seconds(measured.time));
   }
-  error.mean =
-      std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
-  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
-  std::nth_element(errors.begin(), middle, errors.end());
-  error.median = *middle;
-  return error;
+  return fit_error(ratios);
 }
 
 GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& measurements,
@@ -278,12 +219,12 @@ GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& 
   assert(!measurements.empty() && "something to fit to");
   std::vector<GemmMeasurement> used, held_out;
   for (const GemmMeasurement& measured : measurements) {
-    const bool hold =
-        measurements.size() >= kLeastShapesToHoldOut && hash_of(measured.shape) % 4 == 0;
+    const bool hold = is_held_out(hash_of(measured.shape), measurements.size());
     (hold ? held_out : used).push_back(measured);
   }
   GemmFit fit;
   fit.format = format;
+  fit.coefficients = kFitted;
   fit.before = device.kernels_of(gemm_operator(format, {}));
   const graph::Operator op = gemm_operator(format, {});
   const std::vector<Sample> samples = samples_of(format, used);

@@ -8,6 +8,7 @@
 
 #include "base/csv.h"
 #include "base/result.h"
+#include "calibrate/coefficients.h"
 #include "machine/machine.h"
 
 namespace orrery::calibrate {
@@ -30,13 +31,6 @@ using GemmTable = std::map<std::string, std::vector<GemmMeasurement>>;
 Result<GemmTable> read_gemm_table(const CsvTable& csv, const std::string& default_format,
                                   const std::string& only);
 
-/// Absolute relative errors of predictions.
-struct GemmError {
-  std::size_t shapes = 0;
-  double median = 0;
-  double mean = 0;
-};
-
 /// A conversion of A that the measured times contain: launch + row * k + bytes * m * k / memory
 /// bandwidth. It belongs to the measurement, not to the machine: workloads have kernels of their
 /// own for it.
@@ -48,11 +42,12 @@ struct GemmCast {
 
 struct GemmFit {
   std::string format;
+  std::span<const Coefficient> coefficients;
   GemmCast cast;  ///< zero unless asked for
   compute::KernelCoefficients before;
   compute::KernelCoefficients after;
-  GemmError fitted_before, fitted_after;      ///< of the shapes that the fit used
-  GemmError held_out_before, held_out_after;  ///< of the rest; no shapes when there are few
+  FitError fitted_before, fitted_after;      ///< of the shapes that the fit used
+  FitError held_out_before, held_out_after;  ///< of the rest; no shapes when there are few
 };
 
 /// The coefficients with the least mean absolute log error, where each of four regions of shapes
@@ -69,8 +64,8 @@ GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& 
                  const compute::Device& device, bool cast = false);
 
 /// Predicted times against measured ones, with the device as it is.
-GemmError gemm_error(const std::string& format, const std::vector<GemmMeasurement>& measurements,
-                     const compute::Device& device, const GemmCast& cast = {});
+FitError gemm_error(const std::string& format, const std::vector<GemmMeasurement>& measurements,
+                    const compute::Device& device, const GemmCast& cast = {});
 
 /// A GEMM of a format, for kernel_time.
 graph::Operator gemm_operator(const std::string& format, const graph::GemmShape& shape);

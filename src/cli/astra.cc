@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
 #include "cli/native_flags.h"
 #include "cli/progress.h"
 #include "compat/astra/load.h"
@@ -160,6 +161,7 @@ class Astra : public Command {
     options.flag("--warn-unknown-keys", warn_unknown_,
                  "keys of the files that nothing reads are warnings, not mistakes");
     options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object instead of lines");
     options.output("--output", output_, "FILE", "also write what is printed to a file");
   }
@@ -343,13 +345,10 @@ class Astra : public Command {
     if (auto written = write_copies(lines, text); !written) {
       return fail(std::move(written.error()));
     }
-    std::string remarks;
-    for (const std::string& warning : report.warnings) {
-      remarks.append("warning: ").append(warning).append("\n");
-    }
-    remarks += report::astra_summary(report.result) + "traces: " + to_string(report.traces) + "\n";
-    std::fputs(printable(remarks, "\n").c_str(), stderr);
-    return text;
+    tell_notes(report.warnings, "warning");
+    const std::string traces = "traces: " + to_string(report.traces) + "\n";
+    std::fputs(printable(report::astra_summary(report.result) + traces, "\n").c_str(), stderr);
+    return html_.beside(std::move(text), [&] { return report::astra_json(report); });
   }
 
   Result<std::string> write_native(report::NativeReport report, const astra::Loaded& loaded) const {
@@ -359,10 +358,8 @@ class Astra : public Command {
     if (auto written = write_copies(table, text); !written) {
       return fail(std::move(written.error()));
     }
-    for (const std::string& warning : report.warnings) {
-      std::fputs((printable("warning: " + warning) + "\n").c_str(), stderr);
-    }
-    return text;
+    tell_notes(report.warnings, "warning");
+    return html_.beside(std::move(text), [&] { return report::native_json(report); });
   }
 
   std::optional<std::string> workload_;
@@ -386,6 +383,7 @@ class Astra : public Command {
   NativeFlags native_;
   bool warn_unknown_ = false;
   bool no_fold_ = false;
+  HtmlFlag html_{"astra"};
   bool json_ = false;
 };
 

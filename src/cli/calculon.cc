@@ -119,13 +119,11 @@ class Calculon : public Command {
     }
     const calculon::Found& best = found.top.front();
     if (save_) {
-      const auto saved =
-          calculon::to_plan(application, best.execution).and_then([&](const plan::Plan& plan) {
-            return write_file(*save_, plan::to_yaml(plan));
-          });
-      if (!saved) {
-        return fail(saved.error());
+      const auto plan = calculon::to_plan(application, best.execution);
+      if (!plan) {
+        return fail(plan.error());
       }
+      keep(write_file(*save_, plan::to_yaml(*plan)));
     }
     return json_ ? as_json(found) : as_text(found);
   }

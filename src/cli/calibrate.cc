@@ -7,13 +7,18 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/reader.h"
 #include "calibrate/collectives.h"
 #include "calibrate/gemm.h"
+#include "calibrate/kernel_fit.h"
 #include "cli/commands.h"
+#include "cli/served_model.h"
 #include "machine/comments.h"
 #include "machine/device_groups.h"
 #include "report/calibration.h"
 #include "report/collective_calibration.h"
+#include "report/host_fit.h"
+#include "study/kernels.h"
 
 namespace orrery::cli {
 namespace {
@@ -26,11 +31,18 @@ constexpr const char* kCalibrateExamples =
     "lines)\n"
     "or CSV with columns collective, n_gpus, bytes, time_us and, for several nodes, "
     "gpus_per_node.\n"
+    "KIND attention and KIND moe read CSV with the columns of `orrery attention --file` and\n"
+    "`orrery moe --file` and latency_us; attention.csv of tools/measure_gpu.py is one.\n"
+    "KIND serving reads what `orrery serve --observe URL` writes and fits the host of --engine: "
+    "its\n"
+    "front end, gap or step, and time per request; --output is an engine's file.\n"
     "Without --output the fit is only printed.\n"
     "Examples:\n"
     "  orrery calibrate gemm examples/calibrate_gemm/gemm.csv --machine dgx-h100\n"
     "  orrery calibrate gemm gemm.csv --machine dgx-h100 --type fp8 --output my-h100.yaml\n"
-    "  orrery calibrate collectives all_reduce_perf.txt --machine dgx-h100 -o my-h100.yaml\n";
+    "  orrery calibrate attention attention.csv --machine dgx-h100 -o my-h100.yaml\n"
+    "  orrery calibrate collectives all_reduce_perf.txt --machine dgx-h100 -o my-h100.yaml\n"
+    "  orrery calibrate serving seen.csv --machine dgx-h100 --model llama-3.1-8b -o engine.yaml\n";
 
 class Calibrate : public Command {
  public:
@@ -38,8 +50,12 @@ class Calibrate : public Command {
     options.positional("KIND", kind_, "what was measured: " + kind_names());
     options.positional("FILE", file_, "measurements");
     options.value("--machine", machine_, "NAME|FILE", "the machine whose coefficients are fitted");
+    options.value("--model", model_, "NAME|FILE", "of serving: the model that was served");
+    options.value("--engine", engine_, "NAME|FILE",
+                  "of serving: what served it; default vllm@0.19");
     options.value("--type", type_, "NAME", "fit only this data type of the file");
-    options.output("-o,--output", output_, "FILE", "write the fitted machine");
+    options.output("-o,--output", output_, "FILE",
+                   "write the fitted machine, of serving the engine");
     options.flag("--cast", cast_, "times of 8-bit types contain a conversion of A: fit it apart");
     options.flag("--json", json_, "print one JSON object");
     options.footer(kCalibrateExamples);
@@ -62,6 +78,10 @@ class Calibrate : public Command {
     }
     if (!machine_) {
       mistakes.add({"--machine", {}, {}, "missing; expected the machine to start from"});
+    }
+    if (kind != kinds.end() && kind_ != "serving") {
+      refuse_given({{"--model", model_}, {"--engine", engine_}}, "goes with calibrate serving",
+                   mistakes);
     }
     if (kind != kinds.end() && kind_ != "gemm") {
       refuse_given({{"--type", type_}, {"--cast", cast_}}, "goes with calibrate gemm", mistakes);
@@ -90,9 +110,7 @@ class Calibrate : public Command {
     if (!calibration) {
       return fail(std::move(calibration.error()));
     }
-    if (auto written = write(calibration->machine); !written) {
-      return fail(std::move(written.error()));
-    }
+    keep(write(calibration->machine));
     return json_ ? report::gemm_calibration_json(*calibration)
                  : report::gemm_calibration_table(*calibration);
   }
@@ -108,11 +126,97 @@ class Calibrate : public Command {
     const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
     return calibrate::calibrate_collectives(machine, measured, name)
         .and_then([&](const calibrate::CollectiveFit& fit) -> Result<std::string> {
+          keep(write(fit.machine));
+          return json_ ? report::collective_calibration_json(fit)
+                       : report::collective_calibration_table(fit);
+        });
+  }
+
+  using Calibrator = Result<calibrate::KernelCalibration> (*)(
+      machine::Machine, const std::vector<calibrate::KernelMeasurement>&, const std::string&);
+
+  /// Rows of `orrery attention --file` or `orrery moe --file` with what they took.
+  template <class Query>
+  Result<std::string> kernels(Calibrator calibrator) const {
+    Error mistakes;
+    machine::Machine machine =
+        load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
+    const auto table = load_csv(file_.value_or(""));
+    if (!table) {
+      mistakes.add(table.error());
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const auto rows = collect(read_measured<Query>(*table, machine.device), mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
+    return calibrator(std::move(machine), rows, name)
+        .and_then([&](const calibrate::KernelCalibration& fit) -> Result<std::string> {
           if (auto written = write(fit.machine); !written) {
             return fail(std::move(written.error()));
           }
-          return json_ ? report::collective_calibration_json(fit)
-                       : report::collective_calibration_table(fit);
+          return json_ ? report::kernel_calibration_json(fit)
+                       : report::kernel_calibration_table(fit);
+        });
+  }
+  Result<std::string> attention() const {
+    return kernels<study::AttentionQuery>(calibrate::calibrate_attention);
+  }
+  Result<std::string> moe() const { return kernels<study::MoeQuery>(calibrate::calibrate_moe); }
+
+  template <class Query>
+  static Result<std::vector<calibrate::KernelMeasurement>> read_measured(
+      const CsvTable& table, const compute::Device& device) {
+    constexpr std::size_t kMostMistakes = 20;
+    Error mistakes;
+    const auto queries = collect(study::read_queries<Query>(table), mistakes);
+    const auto latency = table.column("latency_us");
+    if (!latency) {
+      mistakes.add({table.file + ":1", "header", "", "column 'latency_us' is missing"});
+    }
+    std::vector<calibrate::KernelMeasurement> rows;
+    for (std::size_t i = 0;
+         latency && i < queries.size() && mistakes.mistakes.size() < kMostMistakes; ++i) {
+      const std::string where = table.where(table.rows[i]);
+      const std::string& cell = table.rows[i].cells[*latency];
+      const auto microseconds = parse_number(cell);
+      if (!microseconds || !(*microseconds > 0) || *microseconds > 1e12) {
+        mistakes.add({where, "latency_us", cell, "a number of microseconds above 0"});
+      }
+      auto kernels = study::kernels_of(queries[i], device, where);
+      if (kernels && microseconds) {
+        rows.push_back({std::move(*kernels), from_seconds(1e-6 * *microseconds)});
+      } else if (!kernels) {
+        mistakes.add(kernels.error());
+      }
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return rows;
+  }
+
+  Result<std::string> serving() const {
+    Error mistakes;
+    const machine::Machine machine =
+        load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
+    const auto [model, engine] = load_served(model_, engine_, mistakes);
+    const auto measured =
+        collect(load_csv(file_.value_or("")).and_then(serving::read_measured_requests), mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return serving::fit_host(model, machine, engine, measured)
+        .and_then([&](const serving::HostFit& fit) -> Result<std::string> {
+          if (output_) {
+            if (auto done = write_file(*output_, serving::to_yaml(fit.engine)); !done) {
+              return fail(std::move(done.error()));
+            }
+          }
+          return json_ ? report::host_fit_json(fit) : report::host_fit_text(fit);
         });
   }
 
@@ -133,7 +237,7 @@ class Calibrate : public Command {
     std::string_view name;
     Result<std::string> (Calibrate::*run)() const;
   };
-  static const std::array<Kind, 2> kinds;
+  static const std::array<Kind, 5> kinds;
   static std::string kind_names() {
     std::string names;
     for (const Kind& kind : kinds) {
@@ -145,14 +249,19 @@ class Calibrate : public Command {
   std::string kind_;
   std::optional<std::string> file_;
   std::optional<std::string> machine_;
+  std::optional<std::string> model_;
+  std::optional<std::string> engine_;
   std::optional<std::string> type_;
   std::optional<std::string> output_;
   bool cast_ = false;
   bool json_ = false;
 };
 
-const std::array<Calibrate::Kind, 2> Calibrate::kinds{
-    {{"gemm", &Calibrate::gemm}, {"collectives", &Calibrate::collectives}}};
+const std::array<Calibrate::Kind, 5> Calibrate::kinds{{{"gemm", &Calibrate::gemm},
+                                                       {"attention", &Calibrate::attention},
+                                                       {"moe", &Calibrate::moe},
+                                                       {"collectives", &Calibrate::collectives},
+                                                       {"serving", &Calibrate::serving}}};
 
 }  // namespace
 

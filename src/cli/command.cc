@@ -84,9 +84,9 @@ void Options::footer(const std::string& text) {
   app_.footer(text);
 }
 
-void tell_notes(const std::vector<std::string>& notes) {
+void tell_notes(const std::vector<std::string>& notes, const char* mark) {
   for (const std::string& note : notes) {
-    std::fputs(("note: " + printable(note) + "\n").c_str(), stderr);
+    std::fputs((std::string(mark) + ": " + printable(note) + "\n").c_str(), stderr);
   }
 }
 

@@ -86,6 +86,20 @@ class Command {
   virtual Result<std::string> run(Error mistakes) = 0;
   /// Exit status of a run that has a text: not 0 where the text says that there is no answer.
   virtual int status() const { return 0; }
+  /// Returns what could not be written beside the text, which is printed all the same; then the
+  /// exit status is 1.
+  const Error& late() const { return late_; }
+
+ protected:
+  /// Takes the result of writing a file beside the text.
+  void keep(const Result<void>& written) const {
+    if (!written) {
+      late_.add(written.error());
+    }
+  }
+
+ private:
+  mutable Error late_;  // files are written where the text is made, which changes nothing else
 };
 
 struct CommandEntry {
@@ -159,8 +173,8 @@ inline Error of_flag(std::string_view flag, const std::string& name, Error error
   return error;
 }
 
-/// On the error output, a line each.
-void tell_notes(const std::vector<std::string>& notes);
+/// Tells on the error output, a line each, after `mark` and a colon.
+void tell_notes(const std::vector<std::string>& notes, const char* mark = "note");
 
 /// load(name), for a name that the user gave as `flag`; tells the notes of what has some.
 template <class T>

@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cassert>
+#include <cctype>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -13,7 +15,9 @@
 #include "base/names.h"
 #include "base/printable.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/outputs.h"
+#include "cli/stamp.h"
 
 namespace orrery::cli {
 namespace {
@@ -196,8 +200,23 @@ Error unknown_command(const std::string& word) {
 }
 
 int report_mistakes(const Error& mistakes) {
+  assert(!mistakes.empty() && "who fails says why");
   std::fputs((mistakes.to_string() + "\n").c_str(), stderr);
   return kBadInput;
+}
+
+/// The only writer to standard output: what does not reach it is no success.
+int write_out(const Answer& answer) {
+  const std::string& text = answer.text;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    std::fputs("orrery: cannot write to standard output\n", stderr);
+    return 1;
+  }
+  if (!answer.late.empty()) {
+    (void)report_mistakes(answer.late);
+    return 1;
+  }
+  return answer.status;
 }
 
 /// `help` is --help, `help CMD` is `CMD --help`.
@@ -231,18 +250,18 @@ class CommandLine {
   }
 
   /// `rest`: the words after "--", which are the command's own business.
-  int run(std::vector<std::string> arguments, std::vector<std::string> rest) {
+  Result<Answer> run(std::vector<std::string> arguments, std::vector<std::string> rest) {
     Error mistakes;
     const std::size_t chosen = command_of(arguments);
     const std::string first = arguments.empty() ? "" : arguments.front();
     if (chosen == commands_.size() && !first.starts_with('-')) {
-      return report_mistakes(unknown_command(first));
+      return fail(unknown_command(first));
     }
     if (chosen < commands_.size()) {
       OwnNames names(app_of(chosen), aliases_[chosen]);
       arguments = names.of(arguments, mistakes);
       if (!names.complete()) {
-        return report_mistakes(mistakes);
+        return fail(std::move(mistakes));
       }
     }
     try {
@@ -252,12 +271,47 @@ class CommandLine {
       return stop(error);
     }
     if (chosen == commands_.size()) {
-      return report_mistakes(unknown_command(first));
+      return fail(unknown_command(first));
     }
     mistakes.add(unknown_arguments(app_of(chosen), aliases_[chosen]));
     mistakes.add(mistaken_outputs(app_of(chosen), outputs_[chosen]));
     commands_[chosen]->take_rest(std::move(rest), mistakes);
-    return run(std::move(mistakes), *commands_[chosen]);
+    // Names come from files: none of them reaches a terminal as a control sequence.
+    return commands_[chosen]->run(std::move(mistakes)).map([&](std::string text) {
+      text = stamped(std::move(text), app_of(chosen), outputs_[chosen]);
+      return Answer{printable(text, "\n\t"), commands_[chosen]->status(),
+                    commands_[chosen]->late()};
+    });
+  }
+
+  std::vector<DeclaredOption> options_of(const std::string& command) const {
+    const std::size_t chosen = command_of({command});
+    std::vector<DeclaredOption> declared;
+    if (chosen == commands_.size()) {
+      return declared;
+    }
+    for (const CLI::Option* option : app_of(chosen).get_options()) {
+      const bool positional = option->get_positional();
+      std::string name = positional ? option->get_name(true) : option->get_lnames().front();
+      if (name == kHelp) {
+        continue;
+      }
+      std::ranges::transform(name, name.begin(), [](unsigned char letter) {
+        return letter == '-' ? '_' : static_cast<char>(std::tolower(letter));
+      });
+      declared.push_back(
+          {.name = std::move(name),
+           .kind = option->get_type_name(),
+           .sentence = option->get_description(),
+           .group = option->get_group() == "Options" ? "" : option->get_group(),
+           .positional = positional,
+           .flag = option->get_items_expected_max() == 0,
+           .repeated = option->get_items_expected_max() > 1 ||
+                       option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll,
+           .output =
+               std::ranges::find(outputs_[chosen], option->get_name()) != outputs_[chosen].end()});
+    }
+    return declared;
   }
 
  private:
@@ -274,34 +328,13 @@ class CommandLine {
   }
 
   /// A request for help or the version, or arguments without or with too many values.
-  int stop(const CLI::ParseError& error) const {
-    if (error.get_exit_code() == 0) {
-      std::ostringstream text;
-      app_.exit(error, text, text);
-      return write_out(text.str());
+  Result<Answer> stop(const CLI::ParseError& error) const {
+    if (error.get_exit_code() != 0) {
+      return fail(std::string(error.what()));
     }
-    return report_mistakes(Error(error.what()));
-  }
-
-  static int run(Error mistakes, Command& command) {
-    const Result<std::string> text = command.run(std::move(mistakes));
-    if (!text) {
-      return report_mistakes(text.error());
-    }
-    const int written = write_out(*text);
-    return written != 0 ? written : command.status();
-  }
-
-  /// The only writer to standard output: what does not reach it is no success. Names come from
-  /// files: none of them reaches a terminal as a control sequence.
-  static int write_out(std::string_view raw) {
-    const std::string text = printable(raw, "\n\t");
-    const bool written =
-        std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    if (!written) {
-      std::fputs("orrery: cannot write to standard output\n", stderr);
-    }
-    return written ? 0 : 1;
+    std::ostringstream text;
+    app_.exit(error, text, text);
+    return Answer{printable(text.str(), "\n\t")};
   }
 
   CLI::App app_;
@@ -311,6 +344,16 @@ class CommandLine {
 };
 
 }  // namespace
+
+Result<Answer> answer(std::vector<std::string> arguments) {
+  std::ranges::transform(arguments, arguments.begin(), with_dashes);
+  CommandLine line(arguments);
+  return line.run(std::move(arguments), {});
+}
+
+std::vector<DeclaredOption> declared_options(const std::string& command) {
+  return CommandLine({command}).options_of(command);
+}
 
 int run_command_line(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
@@ -324,7 +367,8 @@ int run_command_line(int argc, const char* const* argv) {
   }
   ask_for_help(arguments);
   CommandLine line(arguments);
-  return line.run(std::move(arguments), std::move(rest));
+  const Result<Answer> answer = line.run(std::move(arguments), std::move(rest));
+  return Interrupt::status(answer ? write_out(*answer) : report_mistakes(answer.error()));
 }
 
 }  // namespace orrery::cli

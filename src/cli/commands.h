@@ -43,6 +43,8 @@ std::unique_ptr<Command> make_goodput();     // goodput.cc
 std::unique_ptr<Command> make_run_plan();    // run_plan.cc
 std::unique_ptr<Command> make_rank();        // rank.cc
 std::unique_ptr<Command> make_mpi();         // mpi.cc
+std::unique_ptr<Command> make_mcp();         // mcp.cc
+std::unique_ptr<Command> make_ui();          // ui.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
@@ -102,6 +104,9 @@ inline constexpr std::array kCommands{
     CommandEntry{"rank", "Which of many untrained architectures is worth cluster time", make_rank},
     CommandEntry{"mpi", "MPI calls of a C program: strip, restore, complete, score, check",
                  make_mpi},
+    CommandEntry{"mcp", "The tools of an agent: the Model Context Protocol on standard input",
+                 make_mcp},
+    CommandEntry{"ui", "A page on this machine: step time and memory while sliders move", make_ui},
     CommandEntry{"measure", "This machine under MPI: packing of datatypes, messages, collectives",
                  make_measure},
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/split.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
 #include "cli/network_flag.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
@@ -48,6 +49,7 @@ class Compare : public Command {
                  "also plans of which a stage does not fit in memory");
     options.value_or("--networks", networks_, "MODEL,...", usual_networks(),
                      "simulate plans on each of these; default " + usual_networks());
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     options.footer(kCompareExamples);
   }
@@ -66,7 +68,14 @@ class Compare : public Command {
       }
     }
     const bool plans = std::any_of(documents.begin(), documents.end(), is_plan);
-    const StepInput step = plans || step_.given() ? step_.read(mistakes) : StepInput{};
+    const StepInput step = plans ? step_.read(mistakes) : StepInput{};
+    if (!plans && mistakes.empty() && (step_.given() || networks_ || run_.allow_oom)) {
+      mistakes.add({"compare",
+                    {},
+                    {},
+                    "all of these are runs, which have been simulated: model, machine, devices, "
+                    "topology, power cap, --networks and --allow-oom are for plans"});
+    }
     std::vector<study::RunFigures> runs;
     runs.reserve(documents.size() * networks.size());
     for (const ConfigNode& document : documents) {
@@ -81,7 +90,8 @@ class Compare : public Command {
       return fail(std::move(mistakes));
     }
     const study::Comparison comparison = study::compare(std::move(runs));
-    return json_ ? report::comparison_json(comparison) : report::comparison_table(comparison);
+    const auto json = [&] { return report::comparison_json(comparison); };
+    return html_.beside(json_ ? json() : report::comparison_table(comparison), json);
   }
 
  private:
@@ -176,6 +186,7 @@ class Compare : public Command {
   StepFlags step_;
   std::optional<std::string> networks_;
   study::RunOptions run_;
+  HtmlFlag html_{"compare"};
   bool json_ = false;
 };
 

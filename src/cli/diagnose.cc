@@ -2,6 +2,7 @@
 #include "diagnose/diagnose.h"
 
 #include "cli/commands.h"
+#include "cli/html_flag.h"
 #include "report/diagnose.h"
 
 namespace orrery::cli {
@@ -24,6 +25,7 @@ class Diagnose : public Command {
                   "a collective hangs that takes longer; default 30 s");
     options.value("--window", window_, "INT",
                   "messages of a pair that count, the last; default 20");
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     options.footer(kExamples);
   }
@@ -41,9 +43,10 @@ class Diagnose : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return diagnose::load_telemetry(files_).map([&](const diagnose::Telemetry& telemetry) {
+    return diagnose::load_telemetry(files_).and_then([&](const diagnose::Telemetry& telemetry) {
       const diagnose::Diagnosis found = diagnose::diagnose(telemetry, options);
-      return json_ ? report::diagnosis_json(found) : report::diagnosis_text(found);
+      const auto json = [&] { return report::diagnosis_json(found); };
+      return html_.beside(json_ ? json() : report::diagnosis_text(found), json);
     });
   }
 
@@ -51,6 +54,7 @@ class Diagnose : public Command {
   std::vector<std::string> files_;
   std::optional<std::string> timeout_;
   std::optional<std::string> window_;
+  HtmlFlag html_{"diagnose"};
   bool json_ = false;
 };
 

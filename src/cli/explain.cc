@@ -3,11 +3,13 @@
 
 #include "cli/chakra_flags.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
 #include "cli/loop_flags.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
 #include "report/explain.h"
+#include "web/extra.h"
 
 namespace orrery::cli {
 namespace {
@@ -29,6 +31,7 @@ class Explain : public Command {
     options.flag("--no-next", no_next_, "do not look for the next bottleneck (most of the time)");
     options.value("--items", items_, "INT", "longest items to name; default 10");
     options.value("--threads", threads_, "INT", "simulations at once; default: one per processor");
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, true, true);
     options.footer(kExplainExamples);
@@ -48,8 +51,10 @@ class Explain : public Command {
     if (!explanation) {
       return fail(explanation.error());
     }
-    return json_ ? report::explanation_json(*explanation)
-                 : report::explanation_table(*explanation, static_cast<std::size_t>(items));
+    const auto json = [&] { return report::explanation_json(*explanation); };
+    return html_.beside(
+        json_ ? json() : report::explanation_table(*explanation, static_cast<std::size_t>(items)),
+        json, [&] { return web::run_extra(explanation->run); });
   }
 
  private:
@@ -85,6 +90,7 @@ class Explain : public Command {
   std::optional<std::string> items_;
   std::optional<std::string> threads_;
   LoopFlags loop_;
+  HtmlFlag html_{"explain"};
   bool no_next_ = false;
   bool json_ = false;
 };

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
 #include "cli/progress.h"
 #include "machine/device_groups.h"
 #include "machine/machine.h"
@@ -56,6 +57,7 @@ class FlitCommand : public Command {
     options.output("--plot", plot_, "FILE.svg", "draw the curve of --sweep");
     options.output("--links", links_, "FILE.csv", "write the load of every link");
     options.flag("--no-shortcuts", no_shortcuts_, "simulate idle cycles too; changes no result");
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object; cycles, flits per node and cycle");
     options.footer(kFlitExamples);
   }
@@ -93,18 +95,17 @@ class FlitCommand : public Command {
                                     "or a longer --sample-period")));
     }
     if (links_) {
-      if (auto ok = write_file(*links_, report::flit_links_csv(report, graph)); !ok) {
-        return fail(ok.error());
-      }
+      keep(write_file(*links_, report::flit_links_csv(report, graph)));
     }
     if (plot_) {
-      const auto written = report::flit_plot(report).and_then(
-          [&](const report::Plot& plot) { return write_file(*plot_, report::to_svg(plot)); });
-      if (!written) {
-        return fail(written.error());
+      const auto plot = report::flit_plot(report);
+      if (!plot) {
+        return fail(plot.error());
       }
+      keep(write_file(*plot_, report::to_svg(*plot)));
     }
-    return json_ ? report::flit_json(report) : report::flit_table(report, graph);
+    const auto json = [&] { return report::flit_json(report); };
+    return html_.beside(json_ ? json() : report::flit_table(report, graph), json);
   }
 
  private:
@@ -238,8 +239,8 @@ class FlitCommand : public Command {
       return fail(report.loop->deadlock);
     }
     report.experiment = std::move(experiment);
-    return json_ ? report::flit_loop_json(report)
-                 : report::flit_loop_table(report, *prepared.graph);
+    const auto json = [&] { return report::flit_loop_json(report); };
+    return html_.beside(json_ ? json() : report::flit_loop_table(report, *prepared.graph), json);
   }
 
   report::FlitReport simulate(flit::Experiment experiment, const flit::Prepared& prepared) const {
@@ -285,6 +286,7 @@ class FlitCommand : public Command {
   std::optional<std::string> plot_;
   std::optional<std::string> links_;
   bool no_shortcuts_ = false;
+  HtmlFlag html_{"flit"};
   bool json_ = false;
 };
 

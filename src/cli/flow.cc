@@ -5,6 +5,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/flow_output.h"
+#include "cli/html_flag.h"
 #include "cli/progress.h"
 #include "machine/network/flows.h"
 #include "machine/network/link_faults.h"
@@ -44,7 +45,7 @@ class Flow : public Command {
   void declare(Options& options) override {
     options.value("--topology", topology_, "SPEC|FILE",
                   "a network such as fat_tree:k=8, or a file (`orrery show topology --help`)");
-    options.value("--flows", flows_, "FILE", "table of flows (CSV)");
+    options.value("--flows", flows_, "FILE", "table of flows (CSV), or htsim's connections (.cm)");
     options.value("--traffic", traffic_, "NAME", all_names<network::Traffic>());
     options.value("--bytes", bytes_, "SIZE", "of every flow of --traffic; default 1 MB");
     options.value("--stride", stride_, "INT", "of --traffic ring; default 1");
@@ -82,6 +83,7 @@ class Flow : public Command {
     options.value("--seed", seed_, "INT", "of ecmp and of --traffic permutation; default 0");
     options.value("--faults", faults_, "FILE",
                   "links and nodes that break, of --network flow (docs/models/faults.md)");
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object; seconds, bytes, bytes per second");
     options.flag("--svg", svg_, "print a drawing of the network, links by the time they are used");
     options.footer(kFlowExamples);
@@ -97,10 +99,12 @@ class Flow : public Command {
       if (run.end.is_overflow()) {
         return fail(fmt::format("a flow {}", kBeyondTime));
       }
+      const auto json = [&] { return flow_json(job, router, run); };
+      Result<std::string> text = json_ ? json() : flow_table(job, router, run);
       if (svg_) {
-        return report::topology_svg(job.graph, run.load);
+        text = report::topology_svg(job.graph, run.load);
       }
-      return json_ ? flow_json(job, router, run) : flow_table(job, router, run);
+      return text.and_then([&](std::string drawn) { return html_.beside(std::move(drawn), json); });
     });
   }
 
@@ -285,6 +289,7 @@ class Flow : public Command {
   std::optional<std::string> routing_;
   std::optional<std::string> seed_;
   std::optional<std::string> faults_;
+  HtmlFlag html_{"flow"};
   bool no_fold_ = false;
   bool json_ = false;
   bool svg_ = false;

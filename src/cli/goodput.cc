@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cli/commands.h"
+#include "cli/html_flag.h"
 #include "cli/plain_fields.h"
 #include "cli/step_flags.h"
 
@@ -25,6 +26,7 @@ class Goodput : public Command {
     options.value("--devices", devices_, "INT", "of the job");
     fields_.declare(options);
     options.value("--days", days_, "NUMBER", "length of a life; default 90");
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     options.footer(kGoodputExamples);
   }
@@ -57,13 +59,15 @@ class Goodput : public Command {
           goodput::run_lives(asked->scenario, report.length,
                              Duration(std::numeric_limits<double>::infinity()), question.seeds);
     }
-    return json_ ? report::goodput_json(report) : report::goodput_table(report);
+    const auto json = [&] { return report::goodput_json(report); };
+    return html_.beside(json_ ? json() : report::goodput_table(report), json);
   }
 
  private:
   std::optional<std::string> devices_;
   std::optional<std::string> days_;
   FieldFlags<goodput::Question> fields_;
+  HtmlFlag html_{"goodput"};
   bool json_ = false;
 };
 

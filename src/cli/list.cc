@@ -52,9 +52,10 @@ Result<Rows> machines() {
 Result<Rows> models() {
   return shipped("models", [](const std::string& name) {
     return zoo::load_model(name).map([](const zoo::Model& model) {
+      const zoo::ParameterCount count = zoo::count_parameters(model);
       return fmt::format("{:.4g} billion parameters; {} layers, hidden {}, heads {}",
-                         static_cast<double>(zoo::count_parameters(model).total) / 1e9,
-                         model.layers, model.hidden, model.heads);
+                         static_cast<double>(count.total - count.mtp) / 1e9, model.layers,
+                         model.hidden, model.heads);
     });
   });
 }

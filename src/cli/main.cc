@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string_view>
 
 #include "cli/command_line.h"
 
+namespace {
+
+constexpr std::string_view kOutOfMemory = "orrery: out of memory\n";
+
+/// Ends the process without asking for more memory: an allocator that has its own `new` may abort
+/// instead of throwing, and so before any handler of exceptions.
+[[noreturn]] void end_without_memory() {
+  (void)!write(STDERR_FILENO, kOutOfMemory.data(), kOutOfMemory.size());
+  _exit(1);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  std::set_new_handler(end_without_memory);
   try {
     return orrery::cli::run_command_line(argc, argv);
   } catch (const std::bad_alloc&) {
-    std::fputs("orrery: out of memory\n", stderr);
+    std::fputs(kOutOfMemory.data(), stderr);
   } catch (const std::exception& error) {
     fmt::print(stderr, "orrery: internal error: {}\n", error.what());
   } catch (...) {

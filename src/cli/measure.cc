@@ -201,9 +201,7 @@ class Measure : public Command {
     }
     status_ = answer->status == 0 ? 0 : 1;
     if (output_) {
-      if (auto ok = write_file(*output_, answer->text); !ok) {
-        return fail(ok.error());
-      }
+      keep(write_file(*output_, answer->text));
     }
     return json_ ? as_json(*table) : as_text(*table);
   }

@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <sstream>
 #include <thread>
 
@@ -12,6 +10,8 @@
 #include "base/format.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
+#include "cli/interrupt.h"
 #include "cli/plan_choices.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_layers.h"
@@ -25,6 +25,7 @@
 #include "planner/full/search.h"
 #include "planner/full/summary.h"
 #include "report/plan_search.h"
+#include "workload/plan/recompute.h"
 
 namespace orrery::cli {
 namespace {
@@ -50,20 +51,6 @@ constexpr const char* kPlanExamples =
 std::int64_t usual_threads() {
   return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
 }
-
-std::atomic<bool> interrupted = false;  // NOLINT: set by a signal
-
-/// Ctrl-C ends the search instead of the command while this lives.
-class Interrupt {
- public:
-  Interrupt() : before_(std::signal(SIGINT, [](int) { interrupted = true; })) {}
-  ~Interrupt() { (void)std::signal(SIGINT, before_); }
-  Interrupt(const Interrupt&) = delete;
-  Interrupt& operator=(const Interrupt&) = delete;
-
- private:
-  void (*before_)(int);
-};
 
 class PlanCommand : public Command {
  public:
@@ -103,6 +90,7 @@ class PlanCommand : public Command {
                  "choose the plan whose worst regret is least, instead of the fastest");
     options.flag("--elastic", elastic_, "also the best plan with a node less");
     vary_.declare(options);
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, true, false);
     options.footer(kPlanExamples);
@@ -150,6 +138,12 @@ class PlanCommand : public Command {
     }
     if (!task.fixed.places.contains("global_batch")) {
       mistakes.add({"--batch", {}, {}, "missing; expected sequences per step"});
+    }
+    if (task.fixed.places.contains("recompute_modules") && mistakes.empty()) {
+      // What no model has every plan would be refused for, after a whole search.
+      if (auto known = plan::check_recompute(task.fixed.plan, task.model); !known) {
+        mistakes.add(task.fixed.placed(std::move(known.error())));
+      }
     }
     options.reserve = read_reserve(reserve_, most_memory_, step.machine, mistakes);
     options.objective = objective(step.machine, mistakes);
@@ -205,6 +199,7 @@ class PlanCommand : public Command {
                                       {regret_, "--regret"},
                                       {minmax_regret_, "--minmax-regret"},
                                       {elastic_, "--elastic"},
+                                      {html_.given(), "--html"},
                                       {save_.has_value(), "--save"}});
     if (vary_.given() && !of_one.empty()) {
       mistakes.add({"--vary", {}, {}, "is of many machines; one machine has " + of_one});
@@ -229,8 +224,9 @@ class PlanCommand : public Command {
 
   /// Whether flags say what --table and --layer-costs say themselves.
   bool has_task() const {
-    return step_.given() || save_ || explain_ || plot_ || regret_ || minmax_regret_ || elastic_ ||
-           vary_.given() || !only_.empty() || !fix_.empty() || reserve_ || objective_;
+    return step_.given() || save_ || html_.given() || explain_ || plot_ || regret_ ||
+           minmax_regret_ || elastic_ || vary_.given() || !only_.empty() || !fix_.empty() ||
+           reserve_ || objective_;
   }
 
   Result<std::string> published(full::Options& options, Error mistakes) const {
@@ -243,18 +239,16 @@ class PlanCommand : public Command {
       return fail(std::move(mistakes));
     }
     const Interrupt interrupt;
-    interrupted = false;
-    options.go_on = [] { return !interrupted.load(); };
+    options.go_on = Interrupt::going_on;
     return compare_published(*table_, options, json_);
   }
 
   Result<std::string> search(const full::Task& task, full::Options& options) {
     ProgressBar bar("planning");
     const Interrupt interrupt;
-    interrupted = false;
     options.go_on = [&] {
       bar.update(0);  // how many plans will have to be looked at is not known
-      return !interrupted.load();
+      return Interrupt::going_on();
     };
     const auto begin = std::chrono::steady_clock::now();
     auto answer = full::search(task, options);
@@ -280,20 +274,18 @@ class PlanCommand : public Command {
     }
     ask(task, options, *answer, details);
     if (save_) {
-      if (auto saved = write_file(*save_, plan::to_yaml(answer->top.front().plan)); !saved) {
-        return fail(std::move(saved.error()));
-      }
+      keep(write_file(*save_, plan::to_yaml(answer->top.front().plan)));
     }
     if (plot_) {
-      const auto written =
-          report::frontier_plot(full::summary(answer->top.front().plan), *details.frontier)
-              .and_then([&](const std::string& svg) { return write_file(*plot_, svg); });
-      if (!written) {
-        return fail(written.error());
+      const auto svg =
+          report::frontier_plot(full::summary(answer->top.front().plan), *details.frontier);
+      if (!svg) {
+        return fail(svg.error());
       }
+      keep(write_file(*plot_, *svg));
     }
-    return json_ ? report::plan_search_json(task, *answer, details)
-                 : report::plan_search_table(task, *answer, details);
+    const auto json = [&] { return report::plan_search_json(task, *answer, details); };
+    return html_.beside(json_ ? json() : report::plan_search_table(task, *answer, details), json);
   }
 
   /// Computes what was asked beside the best plan.
@@ -302,7 +294,7 @@ class PlanCommand : public Command {
     const auto part = [&](const char* what, const auto& answer_it) {
       ProgressBar bar(what);
       full::Options own = options;
-      own.go_on = [] { return !interrupted.load(); };
+      own.go_on = Interrupt::going_on;
       answer_it(own, [&](double share) { bar.update(share); });
     };
     if (regret_ || minmax_regret_) {
@@ -358,6 +350,7 @@ class PlanCommand : public Command {
   StepFlags step_;
   PlanFlags plan_;
   VaryFlags vary_;
+  HtmlFlag html_{"plan"};
   std::optional<std::string> top_;
   std::optional<std::string> reserve_;
   std::optional<std::string> most_memory_;

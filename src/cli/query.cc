@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.h"
 #include "cli/rows_output.h"
+#include "study/sweep/checksums.h"
 #include "study/sweep/database.h"
 
 namespace orrery::cli {
@@ -39,9 +40,8 @@ class Query : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const auto rows =
-        sweep::Database::open(store_, sweep::Database::Mode::read)
-            .and_then([&](sweep::Database store) { return store.query(sql_.value_or(kAll)); });
+    const auto rows = sweep::Database::open(store_, sweep::Database::Mode::read)
+                          .and_then([&](sweep::Database store) { return read(store); });
     if (!rows) {
       return fail(rows.error());
     }
@@ -57,6 +57,18 @@ class Query : public Command {
   }
 
  private:
+  /// The rows, of a store whose checksums are right.
+  Result<sweep::Rows> read(sweep::Database& store) const {
+    if (const auto has = sweep::has_checksums(store); has && *has) {
+      if (auto ok = sweep::verify_store(store); !ok) {
+        return fail(std::move(ok.error()));
+      }
+    } else if (has) {
+      tell_notes({store_ + ": has no checksums, so damage is not noticed"});
+    }
+    return store.query(sql_.value_or(kAll));
+  }
+
   std::string store_;
   std::optional<std::string> sql_;
   RowsPlot plot_;

@@ -77,9 +77,7 @@ class Rank : public Command {
     report.ranking = std::move(*ranking);
     report.machine = machine ? machine->name : "";
     if (plot_) {
-      if (auto written = write_file(*plot_, report::ranking_plot(report)); !written) {
-        return fail(std::move(written.error()));
-      }
+      keep(write_file(*plot_, report::ranking_plot(report)));
     }
     return json_ ? report::ranking_json(report) : report::ranking_table(report);
   }

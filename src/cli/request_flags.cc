@@ -54,7 +54,7 @@ void RequestFlags::declare(Options& options) {
   options.value(
       "--trace", trace_, "FILE",
       "requests of a trace instead of drawn ones; where it has no times, --rate says when");
-  options.value("--rate", rate_, "NUMBER", "requests per second; default 1");
+  options.value("--rate", rate_, "NUMBER", "requests per second, or inf: all at once; default 1");
   options.value("--arrival", arrival_, "NAME", "poisson (default), gamma, fixed or infinite");
   options.value("--burstiness", burstiness_, "NUMBER", "shape of gamma arrivals; default 1");
   options.value("--input", input_, "TOKENS", "length of prompts; default 1024");
@@ -71,11 +71,21 @@ void RequestFlags::declare(Options& options) {
   options.value("--adapters", adapters_, "INT",
                 "different adapters (LoRA), drawn by session; for an engine with lora slots");
   options.value("--seed", seed_, "INT", "of drawn requests; default 0");
+  options.alias("--request-rate", "--rate");  // those of vLLM's and SGLang's benchmarks
+  options.alias("--num-prompts", "--requests");
+  options.alias("--random-input-len", "--input");
+  options.alias("--random-output-len", "--output");
+  options.alias("--random-prefix-len", "--shared-prefix");
 }
 
 requests::Generator RequestFlags::generator(Error& mistakes) const {
   requests::Generator generator;
-  generator.rate = positive_number("--rate", rate_, generator.rate, mistakes);
+  const bool at_once = rate_ == "inf";
+  if (at_once && !arrival_) {
+    generator.arrival = requests::Arrival::infinite;
+  } else {
+    generator.rate = positive_number("--rate", rate_, generator.rate, mistakes);
+  }
   generator.burstiness = positive_number("--burstiness", burstiness_, 1, mistakes);
   take("--arrival", arrival_, generator.arrival, mistakes);
   const auto needs = [&](const char* flag, bool given, bool used, const char* what) {
@@ -85,7 +95,7 @@ requests::Generator RequestFlags::generator(Error& mistakes) const {
   };
   needs("--burstiness", burstiness_.has_value(), generator.arrival == requests::Arrival::gamma,
         "--arrival gamma");
-  needs("--rate", rate_.has_value(), generator.arrival != requests::Arrival::infinite,
+  needs("--rate", rate_.has_value() && !at_once, generator.arrival != requests::Arrival::infinite,
         "requests that do not come all at once");
   needs("--rate", rate_.has_value(), !stages_.has_value(), "loads without --stages");
   needs("--stages", stages_.has_value(), generator.arrival != requests::Arrival::infinite,

@@ -29,6 +29,7 @@ class RequestFlags {
   /// Returns the requests of --trace, or drawn ones as a trace of no kind.
   requests::Trace read(const requests::Generator& generator, Error& mistakes) const;
   bool has_trace() const { return trace_.has_value(); }
+  bool has_rate() const { return rate_.has_value(); }
   bool has_stages() const { return stages_.has_value(); }
   bool has_turns() const { return turns_.has_value(); }
   /// Returns the time of --think.

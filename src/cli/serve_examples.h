@@ -7,7 +7,9 @@ namespace orrery::cli {
 inline constexpr const char* kServeExamples =
     "An inference engine serves requests: those of a trace, or drawn ones. Lengths: 1000,\n"
     "'uniform(500, 1500)', 'lognormal(1000, 0.6)' (mean, sigma). Engines: `orrery list engines`,\n"
-    "`orrery show engine vllm@0.19`; a file states what differs from one of them.\n"
+    "`orrery show engine vllm@0.19`; a file or a flag of its field, also by the name of vLLM, "
+    "SGLang\n"
+    "or TensorRT-LLM, states what differs from one of them.\n"
     "Examples:\n"
     "  orrery serve --model llama-3-70b --machine dgx-h100 --devices 8 --rate 5 \\\n"
     "               --input 1000 --output 250 --requests 3000\n"
@@ -25,6 +27,12 @@ inline constexpr const char* kServeExamples =
     "  orrery serve --model llama-3.1-8b --machine rtx-4090 --rate 10 \\\n"
     "               --kernels dense.csv,per_sequence.csv,attention.csv\n"
     "  orrery serve --model llama-3-70b --machine dgx-h100,dgx-b200 --devices 8 --search plan \\\n"
-    "               --formats bf16,w8a8 --input 1000 --output 250 --plot front.svg\n";
+    "               --formats bf16,w8a8 --input 1000 --output 250 --plot front.svg\n"
+    "  orrery serve --model meta-llama/Llama-3.1-8B-Instruct --machine dgx-h100,dgx-h200 \\\n"
+    "               --search gpus --rate 50 --slo 'ttft=500 ms,tpot=30 ms' --formats fp8 --price "
+    "aws\n"
+    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --listen 127.0.0.1:8000\n"
+    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --rate 5 --requests 100 \\\n"
+    "               --observe http://127.0.0.1:8000\n";
 
 }  // namespace orrery::cli

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/served_model.h"
 
+#include <algorithm>
+
+#include "base/split.h"
 #include "cli/command.h"
 
 namespace orrery::cli {
 
 ServedModel load_served(const std::optional<std::string>& model,
-                        const std::optional<std::string>& engine, Error& mistakes) {
+                        const std::optional<std::string>& engine, Error& mistakes,
+                        const std::vector<serving::StatedField>& fields) {
   ServedModel served;
   const std::string engine_name = engine.value_or("vllm@0.19");
   Error of_engine;
@@ -21,7 +25,7 @@ ServedModel load_served(const std::optional<std::string>& model,
     served.model = collect(zoo::parse_model(file.node, file.name), of_model);
   }
   if (of_model.empty() && of_engine.empty()) {
-    served.engine = collect(serving::load_engine_for(file, engine_name), of_engine);
+    served.engine = collect(serving::load_engine_with(file, engine_name, fields), of_engine);
   }
   mistakes.add(std::move(of_model));
   mistakes.add(std::move(of_engine));

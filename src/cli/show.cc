@@ -47,6 +47,9 @@ constexpr const char* kShowExamples =
 
 void write_model(report::JsonWriter& json, const zoo::Model& model) {
   const zoo::ParameterCount count = zoo::count_parameters(model);
+  zoo::Model without = model;  // as published counts are
+  without.mtp = 0;
+  const zoo::ParameterCount published = zoo::count_parameters(without);
   json.begin_object();
   json.key("name").value(model.name);
   json.key("model_type").value(model.model_type);
@@ -78,8 +81,8 @@ void write_model(report::JsonWriter& json, const zoo::Model& model) {
   json.key("final_norm").value(count.final_norm);
   json.key("head").value(count.head);
   json.key("mtp").value(count.mtp);
-  json.key("total").value(count.total);
-  json.key("active").value(count.active);
+  json.key("total").value(published.total);
+  json.key("active").value(published.active);
   json.end_object();
   json.key("model_flops_per_sequence")
       .value(zoo::model_flops_per_sequence(model, model.max_positions).value());

@@ -9,6 +9,7 @@
 #include "cli/chakra_flags.h"
 #include "cli/commands.h"
 #include "cli/fault_flags.h"
+#include "cli/html_flag.h"
 #include "cli/jobs_flag.h"
 #include "cli/loop_flags.h"
 #include "cli/plan_flags.h"
@@ -20,6 +21,7 @@
 #include "machine/device_groups.h"
 #include "report/report.h"
 #include "study/run.h"
+#include "web/extra.h"
 #include "workload/parallel/lower.h"
 
 namespace orrery::cli {
@@ -42,7 +44,9 @@ constexpr const char* kSimulateExamples =
     "  orrery simulate --model llama-3-8b --strategy strategy.json --machine dgx-h100 --dp 16 \\\n"
     "                  --global-batch 32 --sequence 4096\n"
     "  orrery simulate --jobs jobs.yaml --machine dgx-h100 --devices 64 --network flow\n"
-    "A trace opens in https://ui.perfetto.dev.\n";
+    "  orrery simulate --model gpt2 --machine dgx-a100-80g --tp 4 --global-batch 8 --html "
+    "step.html\n"
+    "A trace opens in https://ui.perfetto.dev, a page in any browser.\n";
 
 class Simulate : public Command {
  public:
@@ -65,6 +69,7 @@ class Simulate : public Command {
                   "of one device, instead of the machine's: 2.5 or '2.5 USD'");
     options.flag("--json", json_, "print one JSON object");
     options.flag("--csv", csv_, "print a header line and a line of values");
+    html_.declare(options);
     trace_.declare(options);
     options.flag("--memory", memory_,
                  "with --chakra: also print the most bytes that the tensors of a rank take");
@@ -202,6 +207,7 @@ class Simulate : public Command {
                   {"--graph", strategy_.given()},
                   {"--trace", trace_.given()},
                   {"--telemetry-out", faults_.records()},
+                  {"--html", html_.given()},
                   {"--fuse", run_.fuse}},
                  "contradicts --jobs", mistakes);
     plan_.refuse("--jobs", mistakes);
@@ -230,7 +236,7 @@ class Simulate : public Command {
     }
   }
 
-  bool records_spans() const { return trace_.given() || faults_.records(); }
+  bool records_spans() const { return trace_.given() || faults_.records() || html_.given(); }
 
   /// Refuses flags that only a plan has.
   void check_no_plan(const char* instead, Error& mistakes) const {
@@ -279,22 +285,22 @@ class Simulate : public Command {
     return study::run_step(step.model, step.machine, step.plan.plan, step.devices, run_);
   }
 
-  /// The trace first: when it cannot be written, nothing must be on standard output.
-  template <class Report>
-  Result<std::string> write(const study::WorkloadRun& run, Report report) const {
+  /// Writes the side outputs, then makes the text; what cannot be written does not cost the text.
+  template <class Run, class Report>
+  Result<std::string> write(const Run& run, Report report) const {
     if (auto ended = faults_.conclude(run, run_.faults); !ended) {
       return fail(std::move(ended.error()));
     }
-    if (auto written = trace_.write(run); !written) {
-      return fail(std::move(written.error()));
-    }
-    return report();
+    keep(trace_.write(run));
+    return html_.beside(
+        report(), [&] { return report::json_report(run); }, [&] { return web::run_extra(run); });
   }
 
   StepFlags step_;
   ChakraFlags chakra_;
   StrategyFlags strategy_;
   TraceFlag trace_;
+  HtmlFlag html_{"simulate"};
   std::optional<std::string> price_;
   std::optional<std::string> steps_;
   std::optional<std::string> warm_;

@@ -156,9 +156,7 @@ class Spmd : public Command {
       return fail(std::move(mistakes));
     }
     if (save_graph_) {
-      if (auto saved = write_file(*save_graph_, report::graph_json(graph)); !saved) {
-        return fail(std::move(saved.error()));
-      }
+      keep(write_file(*save_graph_, report::graph_json(graph)));
     }
     return solve_spmd_mesh(std::move(graph), mesh, machine, fixed)
         .and_then([&](const report::MeshRun& run) { return print(run); });
@@ -166,27 +164,19 @@ class Spmd : public Command {
 
   Result<std::string> print(const report::MeshRun& run) const {
     if (save_) {
-      auto saved = is_plan_file(*save_) ? save_mesh_plan(run, *save_)
-                                        : write_file(*save_, report::mesh_strategy_json(run));
-      if (!saved) {
-        return fail(std::move(saved.error()));
-      }
+      keep(is_plan_file(*save_) ? save_mesh_plan(run, *save_)
+                                : write_file(*save_, report::mesh_strategy_json(run)));
     }
     return json_ ? report::mesh_json(run) : report::mesh_table(run);
   }
 
   Result<std::string> print(const report::SpmdRun& run, const spmd::Prices* prices) const {
     if (save_) {
-      auto saved = is_plan_file(*save_) ? save_spmd_plan(run, prices, *save_)
-                                        : write_file(*save_, report::strategy_json(run));
-      if (!saved) {
-        return fail(std::move(saved.error()));
-      }
+      keep(is_plan_file(*save_) ? save_spmd_plan(run, prices, *save_)
+                                : write_file(*save_, report::strategy_json(run)));
     }
     if (save_graph_) {
-      if (auto saved = write_file(*save_graph_, report::graph_json(run.graph)); !saved) {
-        return fail(std::move(saved.error()));
-      }
+      keep(write_file(*save_graph_, report::graph_json(run.graph)));
     }
     return json_ ? report::spmd_json(run) : report::spmd_table(run);
   }

@@ -7,6 +7,8 @@
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/rows_output.h"
 #include "cli/step_flags.h"
@@ -54,6 +56,7 @@ class Sweep : public Command {
     options.value("--slurm", slurm_, "TASKS", "write a job array of so many tasks and submit it");
     options.value("--slurm-options", slurm_options_, "TEXT", "options of sbatch, on one line");
     options.output("--csv", csv_, "FILE", "write the rows as comma-separated values");
+    html_.declare(options);
     options.flag("--json", json_, "print the rows as one JSON object");
     plot_.declare(options);
     options.footer(kSweepExamples);
@@ -131,7 +134,7 @@ class Sweep : public Command {
     }
     Error ignored;
     whole_number("--slurm", slurm_, 1, kMostTasks, slurm_ ? mistakes : ignored);
-    if (slurm_ && (csv_ || json_ || plot_.given())) {
+    if (slurm_ && (csv_ || json_ || html_.given() || plot_.given())) {
       mistakes.add({"--slurm", {}, {}, "only submits: there are no rows to write yet"});
     }
     if (mpi_ && !sweep::rank_of_process()) {
@@ -168,6 +171,8 @@ class Sweep : public Command {
   }
 
   Result<std::string> run_here(const sweep::Study& study, const std::string& file) {
+    const Interrupt interrupt;
+    how_.go_on = Interrupt::going_on;
     auto store = sweep::Store::open(file, sweep::head_of(study, how_.version));
     if (!store) {
       return fail(std::move(store.error()));
@@ -244,9 +249,7 @@ class Sweep : public Command {
       return fail(std::move(ok.error()));
     }
     if (csv_) {
-      if (auto written = write_file(*csv_, rows_csv(*rows)); !written) {
-        return fail(std::move(written.error()));
-      }
+      keep(write_file(*csv_, rows_csv(*rows)));
     }
     if (plot_.given()) {
       if (auto written = plot_.write(*rows); !written) {
@@ -263,11 +266,12 @@ class Sweep : public Command {
                                 fmt::format("all {} points were refused; the first: {}", refused,
                                             std::get<std::string>(rows->rows.front().back()))}));
     }
-    if (json_) {
-      return rows_json(*rows);
-    }
-    return fmt::format("{}: {}{} of {} points there, {} refused (column error)\n", store.file(),
-                       what, rows->rows.size(), points, refused);
+    const auto json = [&] { return rows_json(*rows); };
+    return html_.beside(
+        json_ ? json()
+              : fmt::format("{}: {}{} of {} points there, {} refused (column error)\n",
+                            store.file(), what, rows->rows.size(), points, refused),
+        json);
   }
 
   std::vector<std::string> files_;
@@ -280,6 +284,7 @@ class Sweep : public Command {
   std::optional<std::string> slurm_options_;
   std::optional<std::string> csv_;
   RowsPlot plot_;
+  HtmlFlag html_{"sweep"};
   sweep::SweepOptions how_;
   bool merge_ = false;
   bool mpi_ = false;

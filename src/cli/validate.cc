@@ -7,6 +7,8 @@
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/html_flag.h"
+#include "cli/interrupt.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
@@ -17,10 +19,11 @@ namespace orrery::cli {
 namespace {
 
 constexpr const char* kValidateExamples =
-    "Without --table every shipped table is run.\n"
+    "Without --table every shipped table is run, with --output also those of many rows.\n"
     "Examples:\n"
     "  orrery validate --output docs/validation.md\n"
     "  orrery validate --table megatron_sc21_table1 --json\n"
+    "  orrery validate --table serving_silicon my_serving_rows.csv --json\n"
     "  orrery validate --table vtrain_a100_multi my_runs.csv --host-dispatch \"30 us\"\n"
     "  orrery validate --table vllm_requests rtx4090.csv --kernels dense.csv,attention.csv\n";
 
@@ -36,6 +39,7 @@ class Validate : public Command {
     options.output("--output", output_, "FILE",
                    "also write a Markdown page, its charts in folder validation beside it");
     options.value("--threads", threads_, "INT", "rows at once; default: one per processor");
+    html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, false, false);
     options.footer(kValidateExamples);
@@ -59,6 +63,10 @@ class Validate : public Command {
     for (const std::string& name : table_ ? std::vector{*table_} : list_configs("validation")) {
       if (mistakes.empty()) {
         tables.push_back(collect(read_table(name), mistakes));
+        if (!table_ && !output_ && tables.back().profile.is_long) {
+          tables.pop_back();
+          continue;
+        }
         if (kernels_ && tables.back().profile.kind == study::TableKind::training) {
           mistakes.add({"--kernels", {}, name, "a table of serving"});
         }
@@ -67,8 +75,13 @@ class Validate : public Command {
     }
     ProgressBar bar("validating");
     std::size_t done = 0;
+    const Interrupt interrupt;
+    options.go_on = Interrupt::going_on;
     std::vector<study::ValidationResult> results;
     for (const Table& table : tables) {
+      if (!Interrupt::going_on()) {
+        break;
+      }
       const auto size = static_cast<double>(table.rows.rows.size());
       options.progress = [&](double share) {
         bar.update((static_cast<double>(done) + share * size) / static_cast<double>(rows));
@@ -84,13 +97,18 @@ class Validate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    if (output_) {
-      if (auto written = write_page(results); !written) {
-        return fail(std::move(written.error()));
+    if (!Interrupt::going_on()) {  // of a table that was reached, the rows that ran
+      std::erase_if(results, [](const auto& result) { return result.rows.empty(); });
+      if (results.empty()) {
+        return std::string();
       }
     }
-    return json_ ? report::validation_json(results)
-                 : report::validation_table(results, table_.has_value());
+    if (output_ && Interrupt::going_on()) {
+      keep(write_page(results));
+    }
+    const auto json = [&] { return report::validation_json(results); };
+    return html_.beside(json_ ? json() : report::validation_table(results, table_.has_value()),
+                        json);
   }
 
  private:
@@ -139,6 +157,7 @@ class Validate : public Command {
   std::optional<std::string> output_;
   std::optional<std::string> threads_;
   PlanFlags plan_;
+  HtmlFlag html_{"validate"};
   bool json_ = false;
 };
 

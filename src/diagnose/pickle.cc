@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <deque>
@@ -14,7 +15,11 @@ namespace orrery::diagnose {
 namespace {
 
 constexpr int kDeepest = 64;
-constexpr std::int64_t kMostValues = 2'000'000;
+/// Most bytes that the values of a file may take: 20 times its size, but always so many, and never
+/// more.
+constexpr std::size_t kLeastMemory = std::size_t{64} << 20;
+constexpr std::size_t kMostMemory = std::size_t{2} << 30;
+constexpr std::size_t kFileFactor = 20;
 
 /// Memoised values are referred to more than once, and may be filled after they were: even by
 /// themselves.
@@ -28,7 +33,10 @@ struct Value {
 class Unpickler {
  public:
   Unpickler(std::string_view bytes, const std::string& file)
-      : bytes_(bytes), file_(std::make_shared<const std::string>(file)) {}
+      : bytes_(bytes),
+        file_(std::make_shared<const std::string>(file)),
+        memory_left_(std::clamp(kFileFactor * std::min(bytes.size(), kMostMemory), kLeastMemory,
+                                kMostMemory)) {}
 
   Result<ConfigNode> parse() {
     while (problem_.empty() && !stopped_) {
@@ -156,7 +164,7 @@ class Unpickler {
   std::map<std::uint64_t, Value*> memo_;
   std::string problem_;
   bool stopped_ = false;
-  std::int64_t converted_ = 0;
+  std::size_t memory_left_;
 };
 
 /// False for an opcode that is not read.
@@ -276,11 +284,15 @@ bool Unpickler::step_container(int code) {
 ConfigNode Unpickler::convert(const Value& value, const std::string& path, int depth) {
   ConfigNode node;
   node.source = file_;
-  node.path = path;
-  if (depth > kDeepest || ++converted_ > kMostValues) {
-    problem_ = depth > kDeepest ? "nested too deeply" : "too many values";
+  // A text that is referred to often stands in each of its places.
+  const std::size_t memory = sizeof(ConfigField) + value.text.size() + 2 * path.size();
+  if (depth > kDeepest || memory > memory_left_) {
+    problem_ = depth > kDeepest ? "nested too deeply"
+                                : "its values take more memory than 20 times its size";
     return node;
   }
+  memory_left_ -= memory;
+  node.path = path;
   node.kind = value.kind;
   node.text = value.text;
   node.quoted = value.quoted;

@@ -12,7 +12,8 @@ namespace orrery::diagnose {
 /// None, booleans, numbers, strings, lists, tuples and dictionaries with strings as keys, of
 /// protocols 2 to 5, as the same document in JSON would be read. Refused: what would make Python
 /// import or call something (nothing is ever executed), truncated files, nesting deeper than 64,
-/// more than 2,000,000 values. Source: the opcodes of Python's pickletools.
+/// values that take more memory than 20 times the file and 64 MiB, or than 2 GiB. Source: the
+/// opcodes of Python's pickletools.
 Result<ConfigNode> parse_pickle(std::string_view bytes, const std::string& file);
 
 }  // namespace orrery::diagnose

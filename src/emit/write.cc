@@ -188,6 +188,8 @@ std::vector<File> files_of(const Program& program, const Description& descriptio
       {"trace.h", runtime(kTraceHeader)},
       {"trace.cc", runtime(kTraceSource)},
       {"work.h", runtime(kWorkHeader)},
+      {"arguments.h", runtime(kArgumentsHeader)},
+      {"telemetry.h", runtime(kTelemetryHeader)},
       {"order.txt", description.order},
       {"CMakeLists.txt", filled(kBuild)},
       {"job.sh", filled(kSlurm)},

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "calibrate/gemm.h"
+#include "calibrate/kernel_fit.h"
 
 namespace orrery::report {
 
@@ -11,9 +12,14 @@ namespace orrery::report {
 /// value.
 std::string gemm_calibration_table(const calibrate::GemmCalibration& calibration);
 
-/// One JSON object: {machine, fits: [{format, fitted: {shapes, median_before, mean_before,
-/// median_after, mean_after}, held_out: as fitted, cast_launch, cast_bytes, coefficients: [{name,
-/// before, after}]}], warnings: [text]}; times are in seconds.
+/// One JSON object: {machine, fits: [{format, cast_launch, cast_bytes, fitted: {shapes,
+/// median_before, mean_before, median_after, mean_after}, held_out: as fitted, coefficients:
+/// [{name, before, after}]}], warnings: [text]}; times are in seconds.
 std::string gemm_calibration_json(const calibrate::GemmCalibration& calibration);
+
+/// The same of attention and MoE layers, by set of coefficients; JSON: {machine, fits: [{set,
+/// fitted, held_out, coefficients}], warnings}, as above.
+std::string kernel_calibration_table(const calibrate::KernelCalibration& calibration);
+std::string kernel_calibration_json(const calibrate::KernelCalibration& calibration);
 
 }  // namespace orrery::report

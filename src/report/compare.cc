@@ -155,7 +155,7 @@ class ComparisonText {
   /// Says which order of step times the errors of such predictions leave open.
   void rankings() {
     for (std::size_t i = 1; i < runs_; ++i) {
-      const std::optional<study::Ranking> ranking = study::ranking(all_, i);
+      const std::optional<study::StepRanking> ranking = study::ranking(all_, i);
       if (!ranking) {
         continue;
       }
@@ -277,7 +277,7 @@ std::string comparison_json(const study::Comparison& comparison) {
     write_groups(json, comparison);
     json.key("rankings").begin_array();
     for (std::size_t i = 1; i < comparison.runs.size(); ++i) {
-      const std::optional<study::Ranking> ranking = study::ranking(comparison, i);
+      const std::optional<study::StepRanking> ranking = study::ranking(comparison, i);
       if (!ranking) {
         json.number_text("null");
         continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "report/fields.h"
 #include "report/json_writer.h"
 #include "study/run.h"
 
@@ -48,6 +49,14 @@ std::string json_report(const study::WorkloadRun& run);
 /// lines of several runs stack: memory_bytes is the fullest stage's, named by memory_stage and
 /// memory_moment.
 std::string csv_report(const study::Run& run);
+
+/// Declares what the JSON of a run says: the keys above, each with its sentence.
+void declare(const study::Run& run, Fields& fields);
+void declare(const study::WorkloadRun& run, Fields& fields);
+/// Declares every field of the plan, typed.
+void declare(const plan::Plan& plan, Fields& fields);
+/// Returns the JSON schema of json_report(Run): docs/schema/simulate.json.
+std::string run_schema();
 
 /// A plan as its file would state it, each field typed.
 void write_plan(JsonWriter& json, const plan::Plan& plan);

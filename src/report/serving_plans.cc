@@ -38,6 +38,8 @@ template <class Visit>
 void visit_point(const PlansFound& found, const PlanPoint& point, Visit visit) {
   visit_layout(found.layouts[point.layout], visit);
   visit("concurrency", point.concurrency);
+  visit("requests_per_s", point.metrics.requests_per_s);
+  visit("rate", point.rate);
   visit("output_tokens_per_s_per_device", point.per_device);
   visit("output_tokens_per_s_per_user", point.per_user);
   visit("ttft_p99_s", to_seconds(point.metrics.ttft.p99));
@@ -66,14 +68,15 @@ std::string serving_plans_text(const PlansFound& found, const std::string& model
   if (found.front.empty()) {
     text += "No plan keeps the limits.\n";
   } else {
-    text +=
-        fmt::format("{:<{}} {:>8} {:>10} {:>10} {:>12} {:>12} {:>9}\n", "plan", width, "requests",
-                    "tok/s/GPU", "tok/s/user", "TTFT p99 ms", "TPOT p99 ms", "$/Mtok");
+    text += fmt::format("{:<{}} {:>8} {:>10} {:>10} {:>10} {:>12} {:>12} {:>9}\n", "plan", width,
+                        "requests", "requests/s", "tok/s/GPU", "tok/s/user", "TTFT p99 ms",
+                        "TPOT p99 ms", "$/Mtok");
   }
   for (const PlanPoint& point : found.front) {
-    text += fmt::format("{:<{}} {:>8} {:>10.1f} {:>10.1f} {:>12.1f} {:>12.2f} {:>9}\n",
+    text += fmt::format("{:<{}} {:>8} {:>10.2f} {:>10.1f} {:>10.1f} {:>12.1f} {:>12.2f} {:>9}\n",
                         found.layouts[point.layout].name(), width, point.concurrency,
-                        point.per_device, point.per_user, 1e3 * to_seconds(point.metrics.ttft.p99),
+                        point.metrics.requests_per_s, point.per_device, point.per_user,
+                        1e3 * to_seconds(point.metrics.ttft.p99),
                         1e3 * to_seconds(point.metrics.tpot.p99), money(point));
   }
   if (!found.losers.empty()) {

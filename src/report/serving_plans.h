@@ -12,7 +12,8 @@ namespace orrery::report {
 std::string serving_plans_text(const serving::PlansFound& found, const std::string& model);
 
 /// One JSON object: search ("plan"), model, front and beaten (objects of machine, format, tp, pp,
-/// dp, ep, replicas, prefill, prefill_tp, devices, concurrency, output_tokens_per_s_per_device,
+/// dp, ep, replicas, prefill, prefill_tp, devices, concurrency, requests_per_s, rate (that keeps
+/// the objectives; 0: not looked for), output_tokens_per_s_per_device,
 /// output_tokens_per_s_per_user, ttft_p99_s, tpot_p99_s, cost_per_million_tokens where known,
 /// share, breaks), losers (the layout's fields, share, reason), layouts, screened, screen_error,
 /// wall_s.

@@ -33,45 +33,56 @@ std::string trust_text(const machine::Machine& machine, const Result<study::Trus
   return fmt::format("{}", fmt::join(parts, between));
 }
 
+void declare_trust(Fields& fields, const machine::Machine& machine,
+                   const Result<study::Trust>& found, double value, bool rate) {
+  const study::Trust trust = found ? *found : study::Trust{};
+  std::vector<double> interval;
+  std::optional<std::string> problem;
+  if (found) {
+    const auto [least, most] = study::interval80(trust, value, rate);
+    interval = {least, most};
+  } else {
+    problem = found.error().to_string();
+  }
+  fields.values("interval80",
+                {"what 80 % of such runs are within; empty without an error model",
+                 "the least, then the most"},
+                interval, [](double bound) { return bound; });
+  fields.object("trust", "how far the prediction can be trusted (docs/fidelity.md)", [&] {
+    const study::OriginCounts numbers = study::count_origins(machine);
+    fields.object("numbers", "of the machine, by origin", [&] {
+      fields.field("measured", "by measurements of this device", numbers.measured);
+      fields.field("fitted", "to measurements", numbers.fitted);
+      fields.field("stated", "by data sheets and users", numbers.stated);
+      fields.field("inferred", "carried over from other machines, or assumed", numbers.inferred);
+    });
+    fields.perhaps("problem", "why there is no interval", problem);
+    fields.field("kind", "kind of run", trust.causes.kind);
+    fields.field("framework", "software of the run", trust.causes.framework);
+    fields.field("coefficients", "origin of the kernels' coefficients", trust.causes.origin);
+    fields.field("rows", "published rows that the error model was fitted to", trust.rows);
+    fields.object("sigma", "standard deviations of the logarithm of the error, by cause", [&] {
+      fields.field("kind", "of the kind of run", trust.sigma.kind);
+      fields.field("framework", "of the software", trust.sigma.framework);
+      fields.field("origin", "of the coefficients", trust.sigma.origin);
+      fields.field("rest", "of everything else", trust.sigma.rest);
+    });
+    fields.list("nearest", {"published rows that are most alike", "a group of rows"}, trust.nearest,
+                [&](const study::Validated& group) {
+                  fields.field("table", "of orrery validate", group.table);
+                  fields.field("machine", "that ran them", group.causes.machine);
+                  fields.field("framework", "that ran them", group.causes.framework);
+                  fields.field("rows", "of the group", group.rows);
+                  fields.field("median_error", "a share", group.median);
+                });
+    fields.field("measure_next", "what narrows the interval most", trust.next);
+  });
+}
+
 void write_trust(JsonWriter& json, const machine::Machine& machine,
                  const Result<study::Trust>& trust, double value, bool rate) {
-  json.key("interval80");
-  if (trust) {
-    const auto [least, most] = study::interval80(*trust, value, rate);
-    json.begin_array().value(least).value(most).end_array();
-  } else {
-    json.number_text("null");
-  }
-  const study::OriginCounts numbers = study::count_origins(machine);
-  json.key("trust").begin_object();
-  json.key("numbers").begin_object();
-  json.key("measured").value(numbers.measured).key("fitted").value(numbers.fitted);
-  json.key("stated").value(numbers.stated).key("inferred").value(numbers.inferred);
-  json.end_object();
-  if (!trust) {
-    json.key("problem").value(trust.error().to_string());
-    json.end_object();
-    return;
-  }
-  json.key("kind").value(trust->causes.kind);
-  json.key("framework").value(trust->causes.framework);
-  json.key("coefficients").value(trust->causes.origin);
-  json.key("rows").value(trust->rows);
-  json.key("sigma").begin_object();
-  json.key("kind").value(trust->sigma.kind).key("framework").value(trust->sigma.framework);
-  json.key("origin").value(trust->sigma.origin).key("rest").value(trust->sigma.rest);
-  json.end_object();
-  json.key("nearest").begin_array();
-  for (const study::Validated& group : trust->nearest) {
-    json.begin_object();
-    json.key("table").value(group.table).key("machine").value(group.causes.machine);
-    json.key("framework").value(group.causes.framework);
-    json.key("rows").value(group.rows).key("median_error").value(group.median);
-    json.end_object();
-  }
-  json.end_array();
-  json.key("measure_next").value(trust->next);
-  json.end_object();
+  JsonFields fields(json);
+  declare_trust(fields, machine, trust, value, rate);
 }
 
 }  // namespace orrery::report

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "report/json_writer.h"
+#include "report/fields.h"
 #include "study/trust.h"
 
 namespace orrery::report {
@@ -16,10 +16,12 @@ namespace orrery::report {
 std::string trust_text(const machine::Machine& machine, const Result<study::Trust>& trust,
                        Time time, std::string_view between);
 
-/// Writes the keys interval80 ([least, most], or null) and trust: numbers {measured, fitted,
-/// stated, inferred}, kind, framework, coefficients, rows, sigma {kind, framework, origin, rest},
-/// nearest [{table, machine, framework, rows, median_error}], measure_next; or problem.
-/// `value`: what is predicted, in the unit of interval80.
+/// Declares interval80, in the unit of `value`, which is what is predicted, and trust. `rate`: more
+/// is faster.
+void declare_trust(Fields& fields, const machine::Machine& machine,
+                   const Result<study::Trust>& trust, double value, bool rate = false);
+
+/// Writes these as keys of the object that is open.
 void write_trust(JsonWriter& json, const machine::Machine& machine,
                  const Result<study::Trust>& trust, double value, bool rate = false);
 

@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "report/json_writer.h"
 #include "report/plot.h"
+#include "report/validation_metrics.h"
 
 namespace orrery::report {
 namespace {
@@ -118,6 +119,8 @@ std::vector<const study::ValidationRow*> worst_rows(const study::ValidationResul
 void write_row(JsonWriter& json, const study::ValidationRow& row) {
   json.begin_object();
   json.key("key").value(row.key);
+  json.key("line").value(row.line);
+  json.key("metric").value(row.metric);
   json.key("predicted").value(row.predicted);
   json.key("published").value(row.published);
   json.key("error").value(row.error);
@@ -155,6 +158,7 @@ void write_score(JsonWriter& json, const study::ValidationScore& score) {
   json.key("interval80_width").value(score.width.value_or(kUnknown));
   json.key("memory_mape").value(score.memory_mape.value_or(kUnknown));
   json.key("oom_right").value(score.oom_right.value_or(kUnknown));
+  write_metrics(json, score);
 }
 
 /// The rows without an answer, with the reason.
@@ -193,6 +197,7 @@ void write_fields(JsonWriter& json, const study::ValidationResult& result, bool 
     json.end_object();
   }
   json.end_object();
+  write_comparisons(json, result);
   if (result.profile.goal) {
     json.key("goal").value(*result.profile.goal);
     json.key("goal_met").value(result.goal_met());
@@ -280,6 +285,12 @@ void table_as_page(std::string& page, const study::ValidationResult& result) {
     line(page, "| {} | {} | {} | {} | {} |", in_cell(group), score.rows, percent(score.mape),
          signed_percent(score.bias), percent(score.median));
   }
+  const std::string metrics = metrics_as_page(result);
+  page += metrics.empty() ? "" : "\n" + metrics;
+  if (result.profile.is_long) {
+    line(page, "\nIts rows: `orrery validate --table {}`.", result.profile.table);
+    return;
+  }
   line(page, "{}| row | predicted | published | error | origin | remark |",
        result.groups.empty() ? "" : "\n");
   line(page, "|---|---:|---:|---:|---|---|");
@@ -321,6 +332,7 @@ std::string validation_table(const std::vector<study::ValidationResult>& results
     for (const auto& [group, score] : result.groups) {
       line(text, "{}", scores_as_text("  " + group, width, score));
     }
+    text += metrics_as_text(result);
   }
   for (const study::ValidationResult& result : results) {
     if (all_rows) {

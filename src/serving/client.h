@@ -31,6 +31,8 @@ class Inbox {
   virtual std::optional<Delivery> pop(Time now) = 0;
   /// Answered, or refused.
   virtual void ended(std::size_t request, Time at) = 0;
+  /// `tokens` of its answer in all are there at `at`. Of steps that are skipped nothing is said.
+  virtual void emitted(std::size_t /*request*/, Time /*at*/, std::int64_t /*tokens*/) {}
   /// Blocks of requests that have ended are free at last: a lower tier has its copy of them.
   virtual void freed(Time /*at*/) {}
 };

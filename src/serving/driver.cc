@@ -156,12 +156,17 @@ void Driver::finish() {
   }
   run_.totals.ticks = steps_;
   for (std::size_t i = 0; i < run_.requests.size(); ++i) {
-    const scheduler::RequestState& state = state_of(i);
-    Served& served = run_.requests[i];
-    served.cached = state.cached;
-    served.lost = state.lost;
-    served.preemptions = state.preemptions;
+    run_.requests[i] = served(i);
   }
+}
+
+Served Driver::served(std::size_t number) const {
+  const scheduler::RequestState& state = state_of(number);
+  Served served = run_.requests[number];
+  served.cached = state.cached;
+  served.lost = state.lost;
+  served.preemptions = state.preemptions;
+  return served;
 }
 
 void Driver::end_copies(Copy& copy, Time now) {
@@ -201,6 +206,7 @@ void Driver::enqueue(Time now) {
     copies_[copy].holders.back() = moves ? 1 : 0;
     scheduler.add(std::move(*spec));
   }
+  end_aborted(now);
 }
 
 bool Driver::schedule(Ticks& ticks) {
@@ -301,12 +307,20 @@ void Driver::complete(const Ticks& ticks, Time end) {
     }
     copy.finished.clear();
     copy.scheduler->complete(*ticks[i], copy.finished);
+    for (const scheduler::Scheduled& entry : ticks[i]->entries) {
+      if (entry.emits) {
+        const scheduler::RequestState& state = copy.scheduler->request(entry.request);
+        const Place& place = places_[copy.served[static_cast<std::size_t>(entry.request)]];
+        inbox_.emitted(place.number, end, std::min(state.emitted(), state.spec.output));
+      }
+    }
   }
   measures_.on_blocks(end, used_blocks());
   const std::size_t before = ended_;
   for (Copy& copy : copies_) {
     end_requests(copy, end);
   }
+  end_aborted(end);
   ++steps_;
   run_.duration = std::max(run_.duration, end);
   constexpr std::size_t kReportEvery = 4096;
@@ -331,6 +345,32 @@ void Driver::end_requests(Copy& copy, Time end) {
   }
 }
 
+void Driver::abort(std::size_t served, Time at) {
+  aborting_.push_back(served);
+  end_aborted(at);
+}
+
+void Driver::end_aborted(Time now) {
+  std::erase_if(aborting_, [&](std::size_t served) {
+    if (served >= places_.size()) {
+      return false;  // on its way to the queue
+    }
+    const Place& place = places_[served];
+    Copy& copy = copies_[place.copy];
+    if (copy.scheduler->request(place.index).finished) {
+      return true;  // with a token that was on the way
+    }
+    if (!copy.scheduler->abort(place.index)) {
+      return false;
+    }
+    run_.requests[served].last = now;
+    --copy.unfinished;
+    ++ended_;
+    inbox_.ended(place.number, now);
+    return true;
+  });
+}
+
 /// One who needed the blocks of a request that has ended does no longer.
 void Driver::release(Copy& copy, scheduler::RequestIndex index) {
   if (--copy.holders[static_cast<std::size_t>(index)] == 0) {
@@ -344,13 +384,17 @@ std::int64_t Driver::used_blocks() const {
       [](std::int64_t sum, const Copy& copy) { return sum + copy.scheduler->book().used(); });
 }
 
-void Driver::record(Time begin, Time end) {
+Measures::State Driver::load() const {
   Measures::State state{.blocks = used_blocks()};
   for (const Copy& copy : copies_) {
     state.running += copy.scheduler->running_size();
     state.waiting += static_cast<std::int64_t>(copy.scheduler->waiting().size());
   }
-  measures_.on_step({begin, end, shapes_.tokens(), shapes_.requests()}, state);
+  return state;
+}
+
+void Driver::record(Time begin, Time end) {
+  measures_.on_step({begin, end, shapes_.tokens(), shapes_.requests()}, load());
 }
 
 }  // namespace orrery::serving

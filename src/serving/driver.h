@@ -46,6 +46,14 @@ class Driver {
   void halt() { horizon_ = Time(0); }
   void finish();
 
+  /// Ends a request of the run, also one that will have this number, that nobody waits for: at `at`
+  /// or, where a step under way or a fetch has it, with that.
+  void abort(std::size_t served, Time at);
+  /// Returns the times of a request of the run, with what its scheduler has counted.
+  Served served(std::size_t number) const;
+  /// Requests and blocks of all copies.
+  Measures::State load() const;
+
   /// Whether a request is short enough to be served.
   bool takes(const requests::Request& request) const;
   /// Tokens of its prompt that the cache of the copy which would get it has.
@@ -90,6 +98,8 @@ class Driver {
   /// Puts what has reached the engine until `now` into a queue, and what has been fetched.
   void enqueue(Time now);
   void end_copies(Copy& copy, Time now);
+  /// Ends those of abort() that nothing has any more.
+  void end_aborted(Time now);
   std::size_t emptiest() const;
   /// A request that its scheduler has just taken.
   void add(std::size_t number, std::size_t copy, const Served& served, Time token);
@@ -140,6 +150,7 @@ class Driver {
   Time last_end_{0};            ///< of the step before; pp > 1
   std::int64_t steps_ = 0;
   std::size_t ended_ = 0;
+  std::vector<std::size_t> aborting_;  ///< numbers in the run
 };
 
 }  // namespace orrery::serving

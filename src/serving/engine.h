@@ -119,12 +119,14 @@ struct Engine {
   std::int64_t largest_graph = 512;  ///< tokens; 0: eager
   GraphSizes graph_sizes = GraphSizes::steps;
   bool whole_graphs = false;  ///< of decodes alone: attention in them, made for max_model_len
+  bool prompt_graphs = true;  ///< steps with prompts are in graphs, too
   // host
   Time front_end{0};    ///< from the client to the engine's queue
   Time step{0};         ///< of the host per step: beside the accelerator if async, else after it
   Time per_request{0};  ///< the same per request in the step
   Time gap{0};          ///< between steps, for which the accelerator waits in any case
   Time launch = 5_us;   ///< per kernel outside of graphs
+  Time handover{0};     ///< of a request between pools, before its keys and values move
   std::string all_reduce = "custom";
   bool fuse = false;
   plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
@@ -189,7 +191,7 @@ struct Engine {
     visit("parallel", "tp", &E::tp, "tensor parallel");
     visit("parallel", "pp", &E::pp, "pipeline stages, with as many batches in flight");
     visit("parallel", "dp", &E::dp, "copies of attention that share experts, in lockstep");
-    visit("parallel", "ep", &E::ep, "1, or tp x dp: experts whole on ranks");
+    visit("parallel", "ep", &E::ep, "divides tp x dp: parts of the experts");
     visit("parallel", "cp", &E::cp, "context parallel: ranks that share prompts and caches");
     visit("parallel", "dispatch", &E::dispatch, "how tokens of dp copies reach their experts");
     visit("parallel", "moe_imbalance", &E::moe_imbalance,
@@ -251,11 +253,14 @@ struct Engine {
     visit("graphs", "sizes", &E::graph_sizes, "which sizes there are: steps or powers");
     visit("graphs", "whole", &E::whole_graphs,
           "of decodes alone: with attention, made for max_model_len");
+    visit("graphs", "prompts", &E::prompt_graphs, "steps with prompts are in graphs, too");
     visit("host", "front_end", &E::front_end, "from the client to the queue");
     visit("host", "step", &E::step, "per step, beside the accelerator if async");
     visit("host", "per_request", &E::per_request, "the same per request of the step");
     visit("host", "gap", &E::gap, "accelerator idle between steps");
     visit("host", "launch", &E::launch, "per kernel outside of graphs");
+    visit("host", "handover", &E::handover,
+          "router and hand-shake between pools, before keys and values move");
     visit("kernels", "one_launch", &E::one_launch,
           "prompts and decodes attend in one launch, as vLLM V1's do");
     visit("kernels", "tables", &E::kernels,
@@ -301,6 +306,8 @@ Result<Engine> load_engine(const std::string& name_or_path);
 /// As it serves a model: formats that it does not state are those of the checkpoint, if that is
 /// quantised (step/quantization.h).
 Result<Engine> load_engine_for(const zoo::ModelFile& model, const std::string& name_or_path);
+/// The file, or what a file that only names an engine of the table would be.
+Result<ConfigNode> engine_node(const std::string& name_or_path);
 Result<Engine> parse_engine(const ConfigNode& node,
                             const std::optional<step::Precision>& checkpoint = {});
 /// Mistakes of an engine that a model and a machine show, with the places of the fields in its

@@ -38,7 +38,7 @@ void Fleet::Member::freed(Time at) {
   }
 }
 
-Fleet::Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>& requests,
+Fleet::Fleet(Run& run, const FleetParts& parts, const std::vector<requests::Request>& requests,
              Inbox& client, const ServeOptions& options)
     : run_(run),
       requests_(requests),
@@ -69,7 +69,7 @@ Fleet::Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>&
   }
 }
 
-void Fleet::add_members(const Parts& parts, bool prefill, std::int64_t count) {
+void Fleet::add_members(const FleetParts& parts, bool prefill, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     auto member = std::make_unique<Member>();
     member->fleet = this;
@@ -90,44 +90,57 @@ void Fleet::add_members(const Parts& parts, bool prefill, std::int64_t count) {
   }
 }
 
-void Fleet::go() {
+Fleet::Ahead Fleet::look(Time horizon) {
+  Ahead ahead;
+  ahead.first = members_.front().get();
+  for (std::size_t i = 1; i < members_.size(); ++i) {
+    Member& member = *members_[i];
+    if (member.driver->clock() < ahead.first->driver->clock()) {
+      ahead.second = ahead.first->driver->clock();
+      ahead.first = &member;
+    } else {
+      ahead.second = std::min(ahead.second, member.driver->clock());
+    }
+  }
+  ahead.clock = ahead.first->driver->clock();
+  ahead.event = client_.next();
+  if (coupled_ && !ends_.empty()) {
+    ahead.event = std::min(ahead.event, ends_.top().at);
+  }
+  if (network_) {
+    const Time bound = std::min({ahead.event, next_change(), ahead.clock, horizon});
+    ahead.event = std::min(ahead.event, network_->next(bound));
+    if (network_->looks_ahead()) {  // one step: it may see what comes
+      ahead.second = ahead.clock;
+    }
+  }
+  ahead.over = ahead.event.is_overflow() && ahead.clock.is_overflow();
+  ahead.event = std::min(ahead.event, next_change());
+  return ahead;
+}
+
+Time Fleet::clock() {
+  const Ahead ahead = look(kNever);
+  return std::min(ahead.clock, ahead.event);
+}
+
+void Fleet::run_until(Time horizon) {
   for (;;) {
-    Member* first = members_.front().get();
-    Time second = kNever;
-    for (std::size_t i = 1; i < members_.size(); ++i) {
-      Member& member = *members_[i];
-      if (member.driver->clock() < first->driver->clock()) {
-        second = first->driver->clock();
-        first = &member;
-      } else {
-        second = std::min(second, member.driver->clock());
-      }
+    const Ahead ahead = look(horizon);
+    if (horizon.is_overflow() ? ahead.over : std::min(ahead.clock, ahead.event) >= horizon) {
+      return;  // nobody will ask or answer any more, or not before
     }
-    const Time clock = first->driver->clock();
-    Time event = client_.next();
-    if (coupled_ && !ends_.empty()) {
-      event = std::min(event, ends_.top().at);
-    }
-    if (network_) {
-      event = std::min(event, network_->next(std::min({event, next_change(), clock})));
-      second = network_->looks_ahead() ? clock : second;  // one step: it may see what comes
-    }
-    const bool over = event.is_overflow();
-    event = std::min(event, next_change());
-    if (clock < event) {
-      first->driver->run_until(coupled_ ? std::min(event, second + Time(1)) : event);
+    if (ahead.clock < ahead.event) {
+      const Time until = std::min(ahead.event, horizon);
+      ahead.first->driver->run_until(coupled_ ? std::min(until, ahead.second + Time(1)) : until);
       continue;
     }
-    if (over && clock.is_overflow()) {  // nobody will ask or answer any more
-      break;
-    }
-    now_ = event;
-    end_transfers(event);
-    take_ends(event);
-    take_arrivals(event);
-    scale(event);
+    now_ = ahead.event;
+    end_transfers(now_);
+    take_ends(now_);
+    take_arrivals(now_);
+    scale(now_);
   }
-  join();
 }
 
 Fleet::Member& Fleet::choose(bool prefill, const requests::Request& request, std::size_t& turn) {
@@ -167,9 +180,7 @@ void Fleet::take_arrivals(Time at) {
   while (const auto delivery = client_.pop(at)) {
     const requests::Request& request = requests_[delivery->request];
     // Every pool has to be able to hold it.
-    const bool fits = std::all_of(members_.begin(), members_.end(), [&](const auto& member) {
-      return member->driver->takes(request);
-    });
+    const bool fits = takes(request);
     now_ = at;
     Member& member = choose(network_.has_value(), request, arrival_turn_);
     const std::int64_t most = run_.engine.most_requests;
@@ -178,6 +189,7 @@ void Fleet::take_arrivals(Time at) {
       client_.ended(delivery->request, at);
       continue;
     }
+    places_.resize(std::max(places_.size(), requests_.size()));  // more may have come
     Place& place = places_[delivery->request];
     (member.prefills ? place.prefill : place.member) = static_cast<std::int32_t>(member.index);
     (member.prefills ? place.prefilled : place.served) = member.numbered++;
@@ -203,8 +215,13 @@ void Fleet::take_ends(Time at) {
     --member.requests;
     member.tokens -= tokens_of(requests_[end.request]);
     if (member.prefills && answer_of(requests_[end.request], run_.engine) > 1) {
-      hand_over(end.request, end.at);
-      continue;
+      const Place& place = places_[end.request];
+      if (!place.aborted) {
+        hand_over(end.request, end.at);
+        continue;
+      }
+      member.driver->let_go(place.prefilled);
+      member.driver->poke(at);
     }
     client_.ended(end.request, end.at);
     if (!member.prefills) {
@@ -251,7 +268,8 @@ void Fleet::begin_transfers(Member& member, Time at) {
                         member.run.cache.fixed(state.spec.prompt);
     const Placement to = place_of(member, *served);
     run_.moved_bytes += bytes * to.ranks();
-    network_->begin(at, place_of(from, place.prefilled), to, bytes);
+    network_->begin(at + run_.engine.handover, place_of(from, place.prefilled), to, bytes);
+    place.moving = true;
     moving_.push_back(request);
   }
 }
@@ -261,7 +279,8 @@ void Fleet::end_transfers(Time at) {
     return;
   }
   for (const std::size_t transfer : network_->advance(at)) {
-    const Place& place = places_[moving_[transfer]];
+    Place& place = places_[moving_[transfer]];
+    place.moving = false;
     Member& from = *members_[static_cast<std::size_t>(place.prefill)];
     from.driver->let_go(place.prefilled);
     from.driver->poke(at);
@@ -269,6 +288,9 @@ void Fleet::end_transfers(Time at) {
     Served& served = to.run.requests[place.served];
     served.moved = at - served.first;
     to.driver->deliver(place.served);
+    if (place.aborted) {
+      to.driver->abort(place.served, at);
+    }
     to.driver->poke(at);
   }
 }

@@ -14,6 +14,16 @@
 
 namespace orrery::serving {
 
+/// FleetParts are what a fleet is made of: an empty run of an engine that decodes (or does all),
+/// one of an engine that computes prompts, if there are such.
+struct FleetParts {
+  const Run* one = nullptr;
+  step::StepCost* cost = nullptr;
+  const Run* prefill = nullptr;
+  step::StepCost* prefill_cost = nullptr;
+  const machine::Machine* machine = nullptr;  ///< of all of them
+};
+
 /// A step of one engine is taken when no other can still change what it sees: engines advance in
 /// the order of their clocks, to the next event of the router, the network or an answer.
 ///
@@ -30,18 +40,25 @@ namespace orrery::serving {
 /// computed again where it decodes. What that engine's prefix cache has does not move.
 class Fleet {
  public:
-  /// `one` is an empty run of an engine that decodes (or does all), `prefill` of one that computes
-  /// prompts, if there are such.
-  struct Parts {
-    const Run* one = nullptr;
-    step::StepCost* cost = nullptr;
-    const Run* prefill = nullptr;
-    step::StepCost* prefill_cost = nullptr;
-    const machine::Machine* machine = nullptr;  ///< of all of them
-  };
-  Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>& requests, Inbox& client,
-        const ServeOptions& options);
-  void go();
+  Fleet(Run& run, const FleetParts& parts, const std::vector<requests::Request>& requests,
+        Inbox& client, const ServeOptions& options);
+  /// Takes what happens before `horizon`, as Driver::run_until().
+  void run_until(Time horizon);
+  /// Returns when the next of all that may happen does; Time::max(): nothing before a request.
+  Time clock();
+  /// Makes one run of all.
+  void join();
+  /// Says that somebody acts on answers: each is told of when no engine has passed its time.
+  void couple() { coupled_ = true; }
+  /// Ends a request that nobody waits for, at once or, where its keys and values move, after that.
+  void abort(std::size_t request, Time at);
+  /// Says whether a request was neither refused nor rejected.
+  bool has(std::size_t request) const;
+  bool takes(const requests::Request& request) const;
+  /// Returns the times of a request that it has.
+  Served served(std::size_t request) const;
+  /// Requests of all engines, and the blocks that they use.
+  Measures::State load() const;
 
  private:
   /// One engine, and what the router knows of it.
@@ -65,6 +82,9 @@ class Fleet {
     std::optional<Delivery> pop(Time now) override;
     void ended(std::size_t request, Time at) override;
     void freed(Time at) override;
+    void emitted(std::size_t request, Time at, std::int64_t tokens) override {
+      fleet->client_.emitted(request, at, tokens);
+    }
   };
   /// A request ends, or without one (kFreed) blocks are free.
   struct End {
@@ -83,10 +103,22 @@ class Fleet {
     std::size_t prefilled = 0;  ///< its number there
     std::int32_t member = -1;   ///< that answers it
     std::size_t served = 0;
+    bool moving = false;   ///< its keys and values are on the network
+    bool aborted = false;  ///< nobody waits for it
   };
+  /// Ahead says what may happen next.
+  struct Ahead {
+    Member* first = nullptr;    ///< whose next step begins first
+    Time clock{0};              ///< when
+    Time second = Time::max();  ///< when that of the next one does
+    Time event{0};              ///< of the router, the network or an answer
+    bool over = false;          ///< nobody will ask or answer any more
+  };
+  /// Requires that nothing is asked for before `horizon`.
+  Ahead look(Time horizon);
 
   /// On the devices behind those of the last one.
-  void add_members(const Parts& parts, bool prefill, std::int64_t count);
+  void add_members(const FleetParts& parts, bool prefill, std::int64_t count);
   static Placement place_of(const Member& member, std::size_t served);
   /// Engines as many as wanted from `at` on.
   void scale(Time at);
@@ -104,7 +136,6 @@ class Fleet {
   void hand_over(std::size_t request, Time at);
   void begin_transfers(Member& member, Time at);
   void end_transfers(Time at);
-  void join();
 
   Run& run_;
   const std::vector<requests::Request>& requests_;

@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
 
+#include "serving/plan_load.h"
 #include "serving/steady.h"
 
 namespace orrery::serving {
@@ -32,18 +34,6 @@ void share_out(std::vector<PlanPoint*> points) {
     best = point->ahead ? point->per_device : best;
     point->share = best > 0 ? point->per_device / best : 0;
   }
-}
-
-std::string broken(const Metrics& m, const Objectives& limits, double attained, double wanted) {
-  const auto over = [&](const char* name, const Statistics& found, Time limit) {
-    return found.p99 > limit ? fmt::format("P99 {} {:.4g} ms instead of {:.4g}, ", name,
-                                           1e3 * to_seconds(found.p99), 1e3 * to_seconds(limit))
-                             : std::string();
-  };
-  return over("TTFT", m.ttft, limits.ttft) + over("TPOT", m.tpot, limits.tpot) +
-         over("E2E", m.e2e, limits.e2e) +
-         fmt::format("limits kept by {:.1f} % of requests instead of {:.1f}", 100 * attained,
-                     100 * wanted);
 }
 
 class Search {
@@ -74,7 +64,7 @@ class Search {
   void lay_out() {
     std::vector<Format> formats = search_.formats;
     if (formats.empty()) {
-      formats.push_back({"", "", engine_.weights, engine_.activations, engine_.kv});
+      formats.push_back({"", "", engine_.weights, engine_.activations, engine_.kv, 0});
     }
     for (const machine::Machine& machine : search_.machines) {
       for (const Format& format : formats) {
@@ -95,15 +85,7 @@ class Search {
         continue;
       }
       const std::int64_t rest = devices / tp;
-      Engine engine = engine_;
-      engine.weights = format.weights;
-      engine.activations = format.activations;
-      engine.kv = format.kv;
-      engine.block_scaled = engine.block_scaled && format.weights == graph::DataType::fp8;
-      if (!format.name.empty()) {  // instead of the checkpoint's
-        engine.narrow = step::Narrow::all;
-        engine.scale_bits = 0;
-      }
+      Engine engine = format.name.empty() ? engine_ : with_format(engine_, format);
       engine.tp = tp;
       engine.pp = rest;
       engine.cp = engine.dp = engine.ep = engine.replicas = 1;
@@ -262,18 +244,13 @@ class Search {
   }
 
   std::vector<PlanPoint*> all() {
-    std::vector<PlanPoint*> points(points_.size());
-    std::ranges::transform(points_, points.begin(), [](PlanPoint& point) { return &point; });
+    std::vector<PlanPoint*> points;
+    std::ranges::transform(points_, std::back_inserter(points), [](auto& point) { return &point; });
     return points;
   }
 
   void simulate() {
-    std::vector<PlanPoint*> near;
-    for (PlanPoint& point : points_) {
-      if (point.share >= kNear && point.breaks.empty()) {
-        near.push_back(&point);
-      }
-    }
+    std::vector<PlanPoint*> near = is_open(search_) ? best_of_layouts() : near_ones();
     double error = 0;
     int runs = 0;
     for (std::size_t i = 0; i < near.size(); ++i) {
@@ -290,25 +267,63 @@ class Search {
     found_.screen_error = runs == 0 ? 0 : error / runs;
   }
 
+  std::vector<PlanPoint*> near_ones() {
+    std::vector<PlanPoint*> near;
+    for (PlanPoint& point : points_) {
+      if (point.share >= kNear && point.breaks.empty()) {
+        near.push_back(&point);
+      }
+    }
+    return near;
+  }
+
+  /// Returns of each layout that may be of the front (of given requests: that may keep up) the
+  /// point with the most tokens/s of a device.
+  std::vector<PlanPoint*> best_of_layouts() {
+    std::vector<PlanPoint*> best(makers_.size());
+    for (PlanPoint& point : points_) {
+      const double tokens =
+          point.per_device * static_cast<double>(found_.layouts[point.layout].devices);
+      const bool near = search_.requests.empty() ? point.share >= kNear
+                                                 : tokens >= kNear * search_.rate * load_.output;
+      PlanPoint*& its = best[point.layout];
+      if (near && point.breaks.empty() && (its == nullptr || point.per_device > its->per_device)) {
+        its = &point;
+      }
+    }
+    std::erase(best, nullptr);
+    return best;
+  }
+
   void simulate(PlanPoint& point) {
     Server* const server = server_of(point.layout);
     if (server == nullptr) {  // pools that the machine has no room for as a whole
       point.breaks = makers_[point.layout].problem;
       return;
     }
-    requests::Generator load = search_.load;
-    load.arrival = requests::Arrival::infinite;
-    load.count = std::max(kFewestRequests, kRounds * point.concurrency);
-    const Run run = server->run(requests::generate(load), {.max_concurrency = point.concurrency});
+    Run run;
+    if (is_open(search_)) {
+      auto [open, rate] = run_open(*server, search_);
+      run = std::move(open);
+      point.rate = rate;
+      point.concurrency = run.peak_running;
+    } else {
+      requests::Generator load = search_.load;
+      load.arrival = requests::Arrival::infinite;
+      load.count = std::max(kFewestRequests, kRounds * point.concurrency);
+      run = server->run(requests::generate(load), {.max_concurrency = point.concurrency});
+    }
     point.simulated = true;
     point.metrics = metrics(run, *makers_[point.layout].machine);
     point.per_device = point.metrics.output_tokens_per_s_per_device;
     point.per_user = point.metrics.output_tokens_per_s_per_user;
     const double attained = attainment(run, search_.objectives);
     if (attained < search_.attainment) {
+      const bool alone = is_open(search_) && search_.requests.empty();
       point.breaks = run.requests.empty()
                          ? "every request is longer than the engine takes"
-                         : broken(point.metrics, search_.objectives, attained, search_.attainment);
+                         : (alone ? "alone, " : "") + broken(point.metrics, search_.objectives,
+                                                             attained, search_.attainment);
     }
   }
 
@@ -373,20 +388,6 @@ class Search {
 };
 
 }  // namespace
-
-std::string Layout::name() const {
-  std::string text = machine + (format.empty() ? "" : " " + format);
-  if (engine.prefill > 0) {
-    return text + fmt::format(" prefill {}xtp{} decode {}xtp{}", engine.prefill, engine.prefill_tp,
-                              engine.replicas, engine.tp);
-  }
-  text += fmt::format(" tp{}", engine.tp);
-  for (const auto& [letter, degree] :
-       {std::pair{"pp", engine.pp}, {"dp", engine.dp}, {"ep", engine.ep}}) {
-    text += degree > 1 ? fmt::format(" {}{}", letter, degree) : "";
-  }
-  return text;
-}
 
 PlansFound search_plans(const zoo::Model& model, const Engine& engine, const PlanSearch& search) {
   const auto begin = std::chrono::steady_clock::now();

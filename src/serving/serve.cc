@@ -10,6 +10,7 @@
 
 #include "serving/driver.h"
 #include "serving/fleet.h"
+#include "serving/intake.h"
 #include "workload/plan/tensor_overlap.h"
 
 namespace orrery::serving {
@@ -249,21 +250,52 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
   return server;
 }
 
+void Server::take_host(const Engine& from) {
+  const auto take = [&](Engine& engine) {
+    engine.front_end = from.front_end;
+    engine.step = from.step;
+    engine.per_request = from.per_request;
+    engine.gap = from.gap;
+  };
+  take(part_.empty.engine);
+  if (prefill_) {
+    take(prefill_->empty.engine);
+  }
+}
+
+bool Server::is_fleet() const {
+  const Engine& engine = part_.empty.engine;
+  return engine.replicas > 1 || engine.scales() || engine.most_requests > 0 ||
+         engine.admit_rate > 0 || prefill_;
+}
+
+FleetParts Server::parts() {
+  return {.one = &part_.empty,
+          .cost = &part_.cost,
+          .prefill = prefill_ ? &prefill_->empty : nullptr,
+          .prefill_cost = prefill_ ? &prefill_->cost : nullptr,
+          .machine = &machine_};
+}
+
 Run Server::run(const std::vector<requests::Request>& requests, const ServeOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   Run run = part_.empty;
   run.devices = devices_;
   run.max_concurrency = options.max_concurrency;
   run.rate = options.rate;
+  const auto cut = std::count_if(requests.begin(), requests.end(), [&](const auto& request) {
+    const std::int64_t answer = answer_of(request, run.engine);
+    return answer >= 1 && answer < request.output;
+  });
+  if (cut > 0) {
+    run.notes.push_back(fmt::format("{} of {} answers are cut at max_model_len, {} tokens", cut,
+                                    requests.size(), run.engine.max_model_len));
+  }
   Client client(requests, options.max_concurrency, options.think, run.engine.front_end);
-  if (run.engine.replicas > 1 || run.engine.scales() || run.engine.most_requests > 0 ||
-      run.engine.admit_rate > 0 || prefill_) {
-    const Fleet::Parts parts{.one = &part_.empty,
-                             .cost = &part_.cost,
-                             .prefill = prefill_ ? &prefill_->empty : nullptr,
-                             .prefill_cost = prefill_ ? &prefill_->cost : nullptr,
-                             .machine = &machine_};
-    Fleet(run, parts, requests, client, options).go();
+  if (is_fleet()) {
+    Fleet fleet(run, parts(), requests, client, options);
+    fleet.run_until(Time::max());
+    fleet.join();
   } else {
     Driver driver(run, part_.cost, requests, client, options);
     driver.run_until(Time::max());

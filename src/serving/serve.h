@@ -135,6 +135,8 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
 Result<Run> serve(const zoo::Model& model, const machine::Machine& machine, const Engine& engine,
                   const std::vector<requests::Request>& requests, const ServeOptions& options = {});
 
+struct FleetParts;
+
 /// As serve(), with what does not depend on the requests made before.
 class Server {
  public:
@@ -143,6 +145,8 @@ class Server {
   Run run(const std::vector<requests::Request>& requests, const ServeOptions& options = {});
 
   const Engine& engine() const { return part_.empty.engine; }
+  /// Takes over times of the host: front_end, step, per_request and gap.
+  void take_host(const Engine& from);
   std::int64_t kv_blocks() const { return part_.empty.kv_blocks; }
   step::StepCost& cost() { return part_.cost; }
 
@@ -153,6 +157,10 @@ class Server {
     Run empty;
   };
   explicit Server(Part part) : part_(std::move(part)) {}
+  friend class Live;
+  /// Whether there are, or may be, several engines or a limit before one.
+  bool is_fleet() const;
+  FleetParts parts();
   static Result<Part> make_part(const zoo::Model& model, const machine::Machine& machine,
                                 const Engine& engine);
 

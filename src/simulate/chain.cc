@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "simulate/chain_lengths.h"
+
 namespace orrery::simulate {
 namespace {
 
@@ -42,8 +44,9 @@ class Finder {
   ChainTable run() {
     ChainTable table;
     table.at.assign(shape_.nodes.size(), -1);
+    ChainLengths lengths(shape_, before_, alone_);
     for (std::uint32_t i = 0; i < shape_.nodes.size();) {
-      const std::uint32_t count = length_from(i);
+      const std::uint32_t count = lengths.from(i);
       if (count > 1) {
         table.at[i] = static_cast<std::int32_t>(table.chains.size());
         table.chains.push_back(make(i, count));
@@ -56,37 +59,9 @@ class Finder {
  private:
   const BoundNode& node(std::uint32_t i) const { return shape_.nodes[i]; }
 
-  /// Nodes of the longest chain that begins at `first`.
-  std::uint32_t length_from(std::uint32_t first) const {
-    if (!alone_[first] || node(first).stream != graph::kComputeStream) {
-      return 0;
-    }
-    std::uint32_t length = 1;
-    std::uint32_t reach = latest_dependent(first);  // of all before i
-    Chain chain = empty_chain(first);
-    append(chain, first);
-    bool lasts = takes_time(first);
-    for (std::uint32_t i = first + 1; i < shape_.nodes.size() && fits(chain, i); ++i) {
-      append(chain, i);
-      lasts = lasts || takes_time(i);
-      const bool ends = node(i).stream == graph::kComputeStream && chain.lanes[0].back().joins;
-      length = lasts && ends && reach <= i ? i - first + 1 : length;
-      reach = std::max(reach, latest_dependent(i));
-    }
-    return length;
-  }
-
   /// Waits alone, and collectives of nobody, are over before they could be an event.
   bool takes_time(std::uint32_t i) const {
     return node(i).kind == graph::Node::Kind::compute || alone_[i].value_or(Time(0)) > Time(0);
-  }
-
-  bool fits(const Chain& chain, std::uint32_t i) const {
-    const bool outside = std::any_of(before_[i].begin(), before_[i].end(),
-                                     [&](std::uint32_t b) { return b < chain.first; });
-    const auto* end = chain.streams.begin() + chain.lane_count;
-    const bool has_lane = std::find(chain.streams.begin(), end, node(i).stream) != end;
-    return alone_[i] && !outside && (has_lane || chain.lane_count < kMostLanes);
   }
 
   static Chain empty_chain(std::uint32_t first) {
@@ -134,15 +109,6 @@ class Finder {
     return static_cast<std::uint32_t>(found - lane.begin());
   }
 
-  std::uint32_t latest_dependent(std::uint32_t i) const {
-    const BoundNode& of = node(i);
-    std::uint32_t latest = 0;
-    for (std::uint32_t d = 0; d < of.dependent_count; ++d) {
-      latest = std::max(latest, shape_.dependents[of.first_dependent + d]);
-    }
-    return latest;
-  }
-
   Chain make(std::uint32_t first, std::uint32_t count) const {
     Chain chain = empty_chain(first);
     for (std::uint32_t i = first; i < first + count; ++i) {
@@ -156,22 +122,26 @@ class Finder {
         measure(chain, i, static_cast<Concurrent>(concurrent));
       }
       if (lane[i].joins) {
-        lane[i].host_before = host_work(first, lane[i].node);
-        chain.joins.insert(chain.joins.begin(), i);
+        chain.joins.push_back(i);
       }
     }
+    std::reverse(chain.joins.begin(), chain.joins.end());
+    count_host_work(chain);
     chain.slack = slack_of(chain);
     return chain;
   }
 
-  /// Returns the host's work for the nodes from `first` up to `end`; those that do nothing ask
-  /// nothing of the host.
-  Time host_work(std::uint32_t first, std::uint32_t end) const {
+  /// Sets what the host does before each step that joins; nodes that do nothing ask nothing of it.
+  void count_host_work(Chain& chain) const {
     Time sum{0};
-    for (std::uint32_t i = first; i < end; ++i) {
-      sum += takes_time(i) ? node(i).host_cost : Time(0);
+    std::uint32_t counted = chain.first;
+    for (const std::uint32_t join : chain.joins) {
+      Chain::Step& step = chain.lanes[0][join];
+      for (; counted < step.node; ++counted) {
+        sum += takes_time(counted) ? node(counted).host_cost : Time(0);
+      }
+      step.host_before = sum;
     }
-    return sum;
   }
 
   /// Whether no later step of another lane can start before this one is done.

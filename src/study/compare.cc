@@ -83,6 +83,41 @@ void add_plan(Reader& read, RunFigures& run) {
   }
 }
 
+constexpr std::string_view kOrigin = "orrery.";
+
+/// Adds what made the report, as fields beside the plan's: the version, and every input's name with
+/// the first digits of its hash.
+void add_origin(const ConfigNode& report, RunFigures& run) {
+  constexpr std::size_t kShownOfHash = 12;
+  const ConfigNode* stamp = report.find("orrery");
+  const ConfigNode* version = stamp == nullptr ? nullptr : stamp->find("version");
+  const ConfigNode* inputs = stamp == nullptr ? nullptr : stamp->find("inputs");
+  if (version == nullptr || inputs == nullptr) {
+    return;
+  }
+  run.plan.emplace_back(std::string(kOrigin) + "version", version->shown());
+  for (const ConfigNode& input : inputs->items) {
+    const auto text = [&](std::string_view field) {
+      const ConfigNode* value = input.find(field);
+      return value == nullptr ? std::string() : value->text;
+    };
+    run.plan.emplace_back(std::string(kOrigin) + "input " + text("flag"),
+                          text("name") + " " + text("hash").substr(0, kShownOfHash));
+  }
+}
+
+/// Takes the fields of add_origin() from all runs where one of them does not say what made it.
+void drop_partial_origins(std::vector<RunFigures>& runs) {
+  const auto is_origin = [](const auto& field) { return field.first.starts_with(kOrigin); };
+  if (std::ranges::all_of(
+          runs, [&](const RunFigures& run) { return std::ranges::any_of(run.plan, is_origin); })) {
+    return;
+  }
+  for (RunFigures& run : runs) {
+    std::erase_if(run.plan, is_origin);
+  }
+}
+
 /// The names in the order in which the lists first have them.
 template <class List, class NameOf>
 std::vector<std::string> union_of(const std::vector<List>& lists, const NameOf& name_of) {
@@ -197,6 +232,7 @@ Result<RunFigures> parse_run(const ConfigNode& node) {
   add_map(read, "energy", false, run);
   add_map(read, "cost", false, run);
   add_plan(read, run);
+  add_origin(node, run);
   add_trust(read, run);
   return read.finish(std::move(run));
 }
@@ -219,7 +255,7 @@ std::optional<double> ComparedFigure::ratio(std::size_t run) const {
   return *value / *first;
 }
 
-std::optional<Ranking> ranking(const Comparison& comparison, std::size_t run) {
+std::optional<StepRanking> ranking(const Comparison& comparison, std::size_t run) {
   const RunFigures& first = comparison.runs.front();
   const RunFigures& other = comparison.runs[run];
   if (!first.causes || !other.causes) {
@@ -228,13 +264,14 @@ std::optional<Ranking> ranking(const Comparison& comparison, std::size_t run) {
   const auto time = [](const RunFigures& of) { return of.groups.front().figures.front().value; };
   const double half =
       kEightyPercent * joint_sigma(*first.causes, first.sigma, *other.causes, other.sigma);
-  Ranking ranking{.ratio = time(other) / time(first), .interval80 = {}};
+  StepRanking ranking{.ratio = time(other) / time(first), .interval80 = {}};
   ranking.interval80 = {ranking.ratio * std::exp(-half), ranking.ratio * std::exp(half)};
   ranking.open = ranking.interval80.least <= 1 && 1 <= ranking.interval80.most;
   return ranking;
 }
 
 Comparison compare(std::vector<RunFigures> runs) {
+  drop_partial_origins(runs);
   std::vector<std::vector<FigureGroup>> lists;
   lists.reserve(runs.size());
   for (const RunFigures& run : runs) {

@@ -32,8 +32,9 @@ struct RunFigures {
   std::int64_t devices = 0;
   std::string network;  ///< "ports" where the report does not say
   std::vector<FigureGroup> groups;
-  std::vector<std::pair<std::string, std::string>> plan;  ///< field, text
-  std::optional<Causes> causes{};                         ///< where the report has "trust"
+  /// Field, text: of the plan, and under "orrery." the version and inputs that made the report.
+  std::vector<std::pair<std::string, std::string>> plan;
+  std::optional<Causes> causes{};  ///< where the report has "trust"
   Sigma sigma{};
 };
 
@@ -67,21 +68,22 @@ struct PlanDifference {
 
 struct Comparison {
   std::vector<RunFigures> runs;
-  std::vector<PlanDifference> plan;  ///< fields in which not all runs agree
+  /// Fields in which not all runs agree; those of version and inputs only where all runs say them.
+  std::vector<PlanDifference> plan;
   std::vector<ComparedGroup> groups;
 };
 
-/// Ranking says how sure it is which of two runs takes less time (trust.h): what they have in
+/// StepRanking says how sure it is which of two runs takes less time (trust.h): what they have in
 /// common cancels.
 ///   interval  exp(+-1.2816 joint_sigma), around the ratio of their times
 ///   open      1 lies in it
-struct Ranking {
+struct StepRanking {
   double ratio = 1;  ///< of the run's time over the first one's
   Range interval80;
   bool open = false;
 };
 /// Nothing where one of them does not say how far it can be trusted. Requires run < runs.size().
-std::optional<Ranking> ranking(const Comparison& comparison, std::size_t run);
+std::optional<StepRanking> ranking(const Comparison& comparison, std::size_t run);
 
 /// Requires at least two runs.
 Comparison compare(std::vector<RunFigures> runs);

@@ -206,6 +206,21 @@ Result<Prediction> predict(const TableCase& run, Measure measure, const machine:
     case Measure::latency_s:
     case Measure::latency_ms:
     case Measure::output_tokens_per_s:
+    case Measure::total_tokens_per_s:
+    case Measure::steady_tokens_per_s:
+    case Measure::duration_s:
+    case Measure::itl_median_ms:
+    case Measure::itl_p90_ms:
+    case Measure::itl_p99_ms:
+    case Measure::ttft_median_ms:
+    case Measure::ttft_p99_ms:
+    case Measure::tpot_median_ms:
+    case Measure::tpot_p99_ms:
+    case Measure::power_w:
+    case Measure::j_per_token:
+    case Measure::kv_tokens:
+    case Measure::kv_gib:
+    case Measure::weights_gib:
       return fail(Error("a measure of serving in a table of training"));
     case Measure::state_gib:
     case Measure::activation_gib:

@@ -96,7 +96,15 @@ MeasuredColumn read_measured(const ConfigNode& node, TableKind kind, Error& erro
                           .label = read.optional<std::string>("label", ""),
                           .settings = read_settings(read.child("plan", false), kind, error),
                           .by = by,
-                          .apart = read.optional("apart", false)};
+                          .apart = read.optional("apart", false),
+                          .metric = read.optional<std::string>("metric", ""),
+                          .goal = read.maybe<double>("goal"),
+                          .median_goal = read.maybe<double>("median_goal")};
+  for (const auto& [name, goal] :
+       {std::pair{"goal", measured.goal}, {"median_goal", measured.median_goal}}) {
+    read.require(!goal || (*goal > 0 && *goal <= 1 && !measured.metric.empty()), name,
+                 "a share above 0, at most 1, of a metric");
+  }
   for (const ColumnText& text : read_texts<ColumnText>(read.child("measures", false), error)) {
     if (const auto measure = value_of<Measure>(text.text)) {
       measured.measures.emplace_back(text.column, *measure);
@@ -156,6 +164,70 @@ std::optional<Join> read_join(const ConfigNode* node, Error& error) {
   return *result;
 }
 
+std::vector<Unanswerable> read_unanswerable(const ConfigNode* node, Error& error) {
+  std::vector<Unanswerable> rows;
+  if (node == nullptr) {
+    return rows;
+  }
+  if (!is_map(node)) {
+    error.add({node->where(), node->path, node->shown(), "a map of columns"});
+    return rows;
+  }
+  for (const ConfigField& column : node->fields) {
+    for (ColumnText& text : read_texts<ColumnText>(&column.value, error)) {
+      rows.push_back({column.name, std::move(text.column), std::move(text.text)});
+    }
+  }
+  return rows;
+}
+
+/// The part that `make` reads from the node; nothing without one.
+template <class T, class Make>
+std::optional<T> read_part(const ConfigNode* node, Error& error, Make make) {
+  if (node == nullptr) {
+    return std::nullopt;
+  }
+  Reader read(*node);
+  Result<T> result = read.finish(make(read));
+  if (!result) {
+    error.add(std::move(result.error()));
+    return std::nullopt;
+  }
+  return std::move(*result);
+}
+
+std::optional<Ranking> read_ranking(const ConfigNode* node, Error& error) {
+  return read_part<Ranking>(node, error, [&](Reader& read) {
+    Ranking ranking{.metric = read.required<std::string>("metric"),
+                    .same = read.list<std::string>("same", true),
+                    .by = {}};
+    const ConfigNode* by = read.child("by", true);
+    for (const ConfigField& respect : by == nullptr ? std::vector<ConfigField>() : by->fields) {
+      Respect& entry = ranking.by.emplace_back();
+      entry.name = respect.name;
+      for (const ConfigNode& column : respect.value.items) {
+        entry.columns.push_back(column.text);
+      }
+      if (entry.columns.empty()) {
+        error.add({respect.value.where(), respect.value.path, respect.value.shown(),
+                   "a list of columns"});
+      }
+    }
+    return ranking;
+  });
+}
+
+std::optional<Regret> read_regret(const ConfigNode* node, Error& error) {
+  return read_part<Regret>(node, error, [](Reader& read) {
+    return Regret{.metric = read.required<std::string>("metric"),
+                  .ttft = read.required<std::string>("ttft"),
+                  .limits = read.list<double>("limits", true),
+                  .within = read.list<std::string>("within", true),
+                  .seats = read.required<std::string>("seats"),
+                  .tokens = read.required<std::string>("tokens")};
+  });
+}
+
 void require_reasons(const ValidationProfile& profile, Error& error) {
   for (const Setting& setting : profile.plan) {
     const bool stated = std::any_of(profile.why.begin(), profile.why.end(),
@@ -208,7 +280,8 @@ std::optional<std::vector<Setting>> CaseColumn::settings_of(std::string_view tex
     return exact->settings;
   }
   for (const Value& value : values) {
-    const bool pattern = value.text.size() > 1 && value.text.find('*') != std::string::npos;
+    const bool pattern =
+        value.text.size() > 1 && value.text.find_first_of("*?") != std::string::npos;
     if (pattern && fnmatch(value.text.c_str(), std::string(text).c_str(), FNM_NOESCAPE) == 0) {
       return value.settings;
     }
@@ -253,6 +326,11 @@ Result<ValidationProfile> parse_profile(const ConfigNode& node) {
   profile.group = read.list<std::string>("group", false);
   profile.fitted = read_texts<ColumnText>(read.child("fitted", false), error);
   profile.goal = read.maybe<double>("goal");
+  profile.apart = read_texts<ColumnText>(read.child("apart", false), error);
+  profile.unanswerable = read_unanswerable(read.child("unanswerable", false), error);
+  profile.ranking = read_ranking(read.child("ranking", false), error);
+  profile.regret = read_regret(read.child("regret", false), error);
+  profile.is_long = read.optional("long", false);
   profile.notes = read.optional<std::string>("notes", "");
   read.require(!profile.goal || (*profile.goal > 0 && *profile.goal <= 1), "goal",
                "a share above 0, at most 1");

@@ -8,7 +8,8 @@
 ///   key                       columns that name a row
 ///   plan: {field: value}      the software profile: the same for all rows
 ///   why: {field: reason}      source or reason of every choice in `plan` and of the machine
-///   columns: {field: column}  fields of shape and plan that each row states
+///   columns: {field: column}  fields of shape and plan that each row states; of serving an empty
+///                             cell states nothing, and "a|b" is the first of these that does
 ///   cases: {column: {text: {field: value}}}   fields that follow from a text in a column; text "*"
 ///                             is any other, as value "*" the cell's; text "" also a missing column
 ///   flags                     column of command-line flags ("--tp 8 --recompute full"): fields
@@ -18,10 +19,20 @@
 ///                             {column: by}` has the column grow with `by`
 ///   measured: [{column, measure, label, plan: {field: value}}]   a prediction per row and entry;
 ///                             `measures: {text: measure}` chooses by the text in column `by`;
-///                             entries that are `apart` are scored in a group of their label alone
+///                             entries that are `apart` are scored in a group of their label alone;
+///                             those of one `metric` are scored together as well, by `goal` (mean)
+///                             and `median_goal`
 ///   outcome: {column, ok}     texts that begin with `ok` ran, others had too little memory;
 ///                             without a column every row ran
 ///   only: {column: value}     rows of the file that belong to this table; all when empty
+///   apart: {column: text}     rows with one of these texts are scored in their groups alone
+///   unanswerable: {column: {text: reason}}   rows that say too little to be run: named with the
+///                             reason, not answered
+///   ranking: {metric, same, by: {name: columns}}   pairs of rows that agree in the columns `same`
+///                             and in all of `by` but one name's (study/ranking.h)
+///   regret: {metric, ttft, limits, within, seats, tokens}   what a choice by prediction under a
+///                             limit of the metric loses (study/ranking.h)
+///   long                      true: run by name or for the page, not with all tables
 ///   group                     columns by whose texts rows are scored in groups as well
 ///   fitted: {column: value}   rows to which a parameter was fitted: shown, not scored
 ///   goal                      largest mean absolute error, as a share; none = reported only
@@ -61,7 +72,22 @@ enum class Measure : std::uint8_t {
   tpot_ms,
   latency_s,
   latency_ms,
-  output_tokens_per_s
+  output_tokens_per_s,
+  total_tokens_per_s,
+  steady_tokens_per_s,
+  duration_s,
+  itl_median_ms,
+  itl_p90_ms,
+  itl_p99_ms,
+  ttft_median_ms,
+  ttft_p99_ms,
+  tpot_median_ms,
+  tpot_p99_ms,
+  power_w,
+  j_per_token,
+  kv_tokens,
+  kv_gib,
+  weights_gib
 };
 constexpr auto named_values(Measure) {
   return std::to_array<Named<Measure>>({
@@ -95,6 +121,24 @@ constexpr auto named_values(Measure) {
       {Measure::latency_ms, "latency_ms", "serving: the same in milliseconds"},
       {Measure::output_tokens_per_s, "output_tokens_per_s",
        "serving: generated tokens per second of the whole run"},
+      {Measure::total_tokens_per_s, "total_tokens_per_s",
+       "serving: tokens of prompts and answers per second of the whole run"},
+      {Measure::steady_tokens_per_s, "steady_tokens_per_s",
+       "serving: generated tokens per second while the client has as many requests out as it may"},
+      {Measure::duration_s, "duration_s", "serving: first request sent to last token, seconds"},
+      {Measure::itl_median_ms, "itl_median_ms", "serving: median time between tokens, ms"},
+      {Measure::itl_p90_ms, "itl_p90_ms", "serving: 90th percentile of it"},
+      {Measure::itl_p99_ms, "itl_p99_ms", "serving: 99th percentile of it"},
+      {Measure::ttft_median_ms, "ttft_median_ms", "serving: median time to the first token, ms"},
+      {Measure::ttft_p99_ms, "ttft_p99_ms", "serving: 99th percentile of it"},
+      {Measure::tpot_median_ms, "tpot_median_ms", "serving: median time per further token, ms"},
+      {Measure::tpot_p99_ms, "tpot_p99_ms", "serving: 99th percentile of it"},
+      {Measure::power_w, "power_w", "serving: mean power of all devices, watts"},
+      {Measure::j_per_token, "j_per_token",
+       "serving: that power over the steady rate of generated tokens, joules"},
+      {Measure::kv_tokens, "kv_tokens", "serving: tokens that the KV cache of an engine holds"},
+      {Measure::kv_gib, "kv_gib", "serving: memory of a device for keys and values, GiB"},
+      {Measure::weights_gib, "weights_gib", "serving: weights of a device, GiB"},
   });
 }
 
@@ -119,6 +163,9 @@ struct MeasuredColumn {
   std::string by{};               ///< column whose text chooses the measure; "" = `measure`
   std::vector<std::pair<std::string, Measure>> measures{};  ///< by that text
   bool apart = false;                                       ///< scored under its label alone
+  std::string metric{};                 ///< scored with all of this name; "" = none
+  std::optional<double> goal{};         ///< largest mean absolute error of the metric, as a share
+  std::optional<double> median_goal{};  ///< largest median of them
 
   /// The measure of a row with this text in column `by`; nothing: none has the text.
   std::optional<Measure> measure_of(std::string_view text) const;
@@ -138,7 +185,8 @@ struct Join {
 };
 
 /// Fields that follow from the text in a column, or from those in several: "a/b". A text with
-/// "*" in it stands for all that match it as a file name's pattern; exact texts come first.
+/// "*" or "?" in it stands for all that match it as a file name's pattern ("[6-9]??"); exact texts
+/// come first.
 struct CaseColumn {
   struct Value {
     std::string text;
@@ -167,6 +215,32 @@ struct ColumnText {
   std::string column;
   std::string text;
 };
+/// Unanswerable names rows that say too little to be run.
+struct Unanswerable {
+  std::string column;
+  std::string text;
+  std::string reason;
+};
+/// Columns that tell rows apart in one respect ("layout").
+struct Respect {
+  std::string name;
+  std::vector<std::string> columns;
+};
+/// Ranking says which pairs of rows are compared.
+struct Ranking {
+  std::string metric;
+  std::vector<std::string> same;
+  std::vector<Respect> by;
+};
+/// Regret says among which rows a choice is made, and what limits it.
+struct Regret {
+  std::string metric;               ///< limited, in its column's unit
+  std::string ttft;                 ///< metric of the time to the first token, in the same unit
+  std::vector<double> limits;       ///< of the metric
+  std::vector<std::string> within;  ///< rows that agree in these are one group
+  std::string seats;                ///< column of requests at once
+  std::string tokens;               ///< column of an answer's tokens
+};
 struct Reason {
   std::string field;
   std::string text;
@@ -194,6 +268,11 @@ struct ValidationProfile {
   std::vector<std::string> group;
   std::optional<double> goal;
   std::string notes;
+  std::vector<ColumnText> apart{};  ///< one of them matches
+  std::vector<Unanswerable> unanswerable{};
+  std::optional<Ranking> ranking{};
+  std::optional<Regret> regret{};
+  bool is_long = false;  ///< run by name alone
 };
 
 /// Mistakes, beside types and unknown fields: fields that neither shape nor plan (of serving: what

@@ -78,15 +78,36 @@ void score_intervals(const std::vector<ValidationRow>& rows, ValidationScore& sc
 
 }  // namespace
 
+namespace {
+
+MetricScore metric_score(std::vector<double> signed_errors) {
+  MetricScore score{.rows = signed_errors.size()};
+  std::vector<double> errors;
+  for (const double error : signed_errors) {
+    errors.push_back(std::abs(error));
+    score.mape += std::abs(error) / static_cast<double>(score.rows);
+    score.bias += error / static_cast<double>(score.rows);
+  }
+  std::sort(errors.begin(), errors.end());
+  score.median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
+  return score;
+}
+
+}  // namespace
+
 ValidationScore score_of(const std::vector<ValidationRow>& rows) {
   std::vector<double> errors;
   std::vector<double> memory;
   ValidationScore score;
   score_lines(rows, score);
   score_intervals(rows, score);
+  std::map<std::string, std::vector<double>> metrics;
   for (const ValidationRow& row : rows) {
     if (!row.scored || !row.problem.empty() || row.verdict) {
       continue;
+    }
+    if (!row.metric.empty()) {
+      metrics[row.metric].push_back(row.error);
     }
     if (row.memory && !row.apart) {
       memory.push_back(std::abs(row.error));
@@ -95,6 +116,9 @@ ValidationScore score_of(const std::vector<ValidationRow>& rows) {
       score.mape += errors.back();
       score.bias += row.error;
     }
+  }
+  for (auto& [metric, its] : metrics) {
+    score.metrics[metric] = metric_score(std::move(its));
   }
   if (!memory.empty()) {
     score.memory_mape =
@@ -133,6 +157,11 @@ ValidationResult scored(const ValidationProfile& profile, const std::string& csv
     }
   }
   result.score = score_of(own);
+  if (!profile.apart.empty()) {  // apart are errors, not whether there is an answer
+    const ValidationScore all = score_of(result.rows);
+    result.score.lines = all.lines;
+    result.score.answered = all.answered;
+  }
   for (const auto& [group, its] : groups) {
     result.groups[group] = score_of(its);
   }

@@ -100,8 +100,15 @@ struct ServedRequests {
   requests::Arrival arrival = requests::Arrival::fixed;
   double input = 0;  ///< tokens; rounded
   std::int64_t output = 0;
-  std::int64_t prompts = 0;  ///< different ones, which take turns; 0: all differ
-  std::int64_t users = 1;    ///< of each of these
+  std::int64_t prompts = 0;      ///< different ones, which take turns; 0: all differ
+  std::int64_t users = 1;        ///< of each of these
+  std::int64_t concurrency = 0;  ///< requests of the client at once; 0: no limit
+  double rounds = 0;             ///< count = rounds x concurrency; 0: count as it is
+  double least = 1;  ///< lengths are drawn uniformly from this share of input and output
+  /// A histogram of answers instead of `output`: how many in each of equal bins from low to high.
+  std::string output_counts{};
+  double output_low = 0;
+  double output_high = 0;
 
   template <class V>
   static void fields(V&& visit) {
@@ -113,6 +120,14 @@ struct ServedRequests {
     visit("output", &ServedRequests::output, "tokens of an answer");
     visit("prompts", &ServedRequests::prompts, "different prompts; 0: all");
     visit("users", &ServedRequests::users, "different prompts of each of these");
+    visit("concurrency", &ServedRequests::concurrency, "of the client at once; 0: no limit");
+    visit("rounds", &ServedRequests::rounds, "count over concurrency; 0: count is stated");
+    visit("least", &ServedRequests::least,
+          "lengths are drawn uniformly from this share of input and output");
+    visit("output_counts", &ServedRequests::output_counts,
+          "numbers of answers in equal bins of lengths, instead of output");
+    visit("output_low", &ServedRequests::output_low, "tokens where the first bin begins");
+    visit("output_high", &ServedRequests::output_high, "tokens where the last bin ends");
   }
 };
 

@@ -26,6 +26,7 @@ struct Task {
   std::string where;  ///< "runs.csv:3"
   Measure measure = Measure::step_s;
   TableCase run;
+  bool left_out = false;  ///< the run was stopped before
 };
 
 /// Turns a table's rows into tasks and collects what is wrong with them.
@@ -326,11 +327,20 @@ Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTab
     return fail(std::move(tasks.error()));
   }
   run_parallel(
-      tasks->size(), options.threads, [&](std::size_t i) { run_task((*tasks)[i], *machine); },
+      tasks->size(), options.threads,
+      [&](std::size_t i) {
+        if (!options.go_on || options.go_on()) {
+          run_task((*tasks)[i], *machine);
+        } else {
+          (*tasks)[i].left_out = true;
+        }
+      },
       options.progress);
   std::vector<ValidationRow> rows;
   for (Task& task : *tasks) {
-    rows.push_back(std::move(task.row));
+    if (!task.left_out) {
+      rows.push_back(std::move(task.row));
+    }
   }
   return scored(profile, table.file, machine->name, std::move(rows));
 }

@@ -26,6 +26,8 @@ struct ValidationRow {
   double error = 0;                   ///< predicted / published - 1
   bool oom = false;                   ///< a stage needs more memory than the device has
   int line = 0;                       ///< of the file; 0: each is a line of its own
+  std::string metric{};               ///< MeasuredColumn::metric
+  std::int64_t devices = 0;           ///< of the run; 0: not answered, or of training
   bool memory = false;                ///< of memory, scored apart from times
   bool apart = false;                 ///< scored in its group alone
   bool verdict = false;               ///< says nothing but whether the plan fits
@@ -36,6 +38,14 @@ struct ValidationRow {
   Causes causes{};                    ///< of its error
   bool rate = false;                  ///< more is faster
   std::optional<Range> interval80{};  ///< of what is measured; nothing without an error model
+};
+
+/// A MetricScore is over the errors of the figures of one metric.
+struct MetricScore {
+  std::size_t rows = 0;
+  double mape = 0;
+  double median = 0;
+  double bias = 0;
 };
 
 /// A ValidationScore is over absolute errors of scored rows that have an answer; 0 when there are
@@ -51,10 +61,23 @@ struct ValidationScore {
   double worst = 0;
   std::optional<double> memory_mape{};  ///< mean of the errors of memory
   std::optional<double> oom_right{};    ///< share of lines whose verdict on memory is right
-  std::optional<double> covered{};      ///< share of times (else of memory) inside interval80
-  std::optional<double> width{};        ///< median of (most - least) / 2 / predicted, of these
+  std::map<std::string, MetricScore> metrics{};  ///< by ValidationRow::metric
+  std::optional<double> covered{};  ///< share of times (else of memory) inside interval80
+  std::optional<double> width{};    ///< median of (most - least) / 2 / predicted, of these
 };
 ValidationScore score_of(const std::vector<ValidationRow>& rows);
+
+/// A RankingScore counts pairs of rows, and those that the predictions put in the measured order.
+struct RankingScore {
+  std::size_t pairs = 0;
+  std::size_t right = 0;
+};
+/// A RegretScore is over groups of rows in each of which one is chosen (study/ranking.h).
+struct RegretScore {
+  std::size_t groups = 0;
+  std::size_t broken = 0;  ///< whose choice breaks the limit as measured
+  double loss = 0;         ///< mean share of the best measured rate that the others lack
+};
 
 struct ValidationResult {
   ValidationProfile profile;
@@ -63,6 +86,8 @@ struct ValidationResult {
   std::vector<ValidationRow> rows;  ///< in file order; per row the measured columns in order
   ValidationScore score;
   std::map<std::string, ValidationScore> groups;  ///< by ValidationRow::group; none without groups
+  std::map<std::string, RankingScore> ranking{};  ///< by Respect::name
+  std::map<double, RegretScore> regret{};         ///< by limit
 
   /// With an answer to every line. The goal of a table of memory alone is that of memory.
   bool goal_met() const {
@@ -80,6 +105,7 @@ struct ValidationOptions {
   std::optional<std::string> machine;         ///< instead of the profile's
   int threads = 0;                            ///< 0 = one per processor
   std::function<void(double)> progress = {};  ///< called now and then with the share done
+  std::function<bool()> go_on = {};  ///< asked before each row; false: the rest is left out
 };
 
 /// A PublishedRun is what one row of a table ran: its model and plan, recompute_to_fit carried out.

@@ -93,12 +93,33 @@ TEST(ConfigNode, ALongMapIsReadInLinearTime) {
   EXPECT_EQ(parse_config(text + "}", "c.json", ConfigSyntax::json)->fields.size(), 200'000U);
 }
 
-TEST(ConfigNode, MoreValuesThanFitMemoryAreRefusedWithTheLimit) {
+TEST(ConfigNode, ValuesThatTakeTwentyTimesTheirFileAreRefused) {
+  // 600,000 values of two bytes each: a node takes over 128 bytes, and 64 MiB are the least limit.
+  static_assert(sizeof(ConfigNode) > 128);
   std::string text = "{\"a\": [0";
-  for (int i = 0; i < 2'000'000; ++i) {
+  for (int i = 0; i < 600'000; ++i) {
     text += ",0";
   }
-  EXPECT_EQ(mistake_of(text + "]}", ConfigSyntax::json), "f:1: a file of at most 2000000 values");
+  EXPECT_EQ(mistake_of(text + "]}", ConfigSyntax::json),
+            "f:1: a file whose values take at most 64 MiB: 20 times its size, and 64 MiB to 2 GiB");
+  // Every value below a key of 4,000 bytes carries it in its path: 20,000 of them are 80 MB.
+  const std::string key(4'000, 'k');
+  std::string paths = "{\"" + key + "\": [0";
+  std::string lines = key + ":\n";
+  for (int i = 0; i < 20'000; ++i) {
+    paths += ",0";
+    lines += "- 0\n";
+  }
+  EXPECT_THAT(mistake_of(paths + "]}", ConfigSyntax::json), ::testing::HasSubstr("64 MiB"));
+  EXPECT_THAT(mistake_of(lines), ::testing::HasSubstr("64 MiB"));
+}
+
+TEST(ConfigNode, RepeatedFieldsAreNamedInTheOrderInWhichTheyStand) {
+  EXPECT_EQ(mistake_of("{\"b\": 1, \"a\": 2,\n\"b\": 3, \"c\": 4,\n\"a\": 5,\n\"a\": 6}",
+                       ConfigSyntax::json),
+            "f:2: b: this field only once; it was given before\n"
+            "f:3: a: this field only once; it was given before\n"
+            "f:4: a: this field only once; it was given before");
 }
 
 TEST(ConfigNode, OnlyUtf8IsText) {

@@ -357,14 +357,14 @@ TEST(Simulate, APriceGivesACostThatIsProportionalToIt) {
 }
 
 /// All but the last line, which says how long it took.
-TEST(Readme, ShowsWhatTheMainJobPrints) {
+TEST(Tour, ShowsWhatTheMainJobPrints) {
   const Outcome run =
       orrery(std::string("simulate --model gpt3-175b --machine dgx-a100-80g ") +
              "--devices 1024 --plan " + ORRERY_SOURCE_DIR + "/configs/plans/gpt3-175b-1024.yaml");
   const std::string end = "\nSimulated 8 of 1,024 ranks";
   ASSERT_NE(run.out.find(end), std::string::npos);
-  const std::string readme = content(std::string(ORRERY_SOURCE_DIR) + "/README.md");
-  EXPECT_THAT(readme, HasSubstr("```\n" + run.out.substr(0, run.out.find(end) + end.size())));
+  const std::string tour = content(std::string(ORRERY_SOURCE_DIR) + "/docs/tour.md");
+  EXPECT_THAT(tour, HasSubstr("```\n" + run.out.substr(0, run.out.find(end) + end.size())));
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ TEST(Write, AFolderHasWhatItNeeds) {
     names.push_back(file.name);
   }
   EXPECT_THAT(names, ElementsAre("plan.cc", "plan.h", "main.cc", "trace.h", "trace.cc", "work.h",
-                                 "order.txt", "CMakeLists.txt", "job.sh", "README.md"));
+                                 "arguments.h", "telemetry.h", "order.txt", "CMakeLists.txt",
+                                 "job.sh", "README.md"));
   EXPECT_THAT(files[0].text, HasSubstr("\"a _b_\""));
   EXPECT_THAT(files[2].text, HasSubstr("#include \"plan.h\""));
 }

@@ -127,6 +127,17 @@ class Programs(MpiCase):
         self.assertEqual({key: number for key, number in simulated.items() if key in made}, dict(made))
         self.assertEqual(messages, 4 * 8)  # of every rank: 4 microbatches, forwards and back
 
+    def test_a_rank_that_hangs_is_named(self):
+        folder = self.export("zero_1")
+        program = self.compile(folder, LIBRARIES[0])
+        done = subprocess.run([f"mpiexec.{LIBRARIES[0]}", "-n", "2", program, "--repeat", "2", "--telemetry",
+                               folder / "run", "--hang", "1", "1", "--limit", "1"], capture_output=True, timeout=PATIENCE,
+                              env=ENVIRONMENT)
+        self.assertNotEqual(done.returncode, 0)
+        verdict = orrery("diagnose", *map(str, folder.glob("run.*.jsonl")), "--timeout", "500 ms", "--json")
+        findings = json.loads(verdict.stdout)["findings"]
+        self.assertEqual([(finding["syndrome"], finding["ranks"]) for finding in findings], [("missing_rank", [1])])
+
     def test_a_wrong_order_and_a_wrong_number_of_ranks_are_found(self):
         folder = self.export("gpipe")
         program = self.compile(folder, LIBRARIES[0])

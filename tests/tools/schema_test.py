@@ -224,6 +224,9 @@ class Outputs(unittest.TestCase):
                 f"{m},{n},4096,{m * n * 4096 * 2 / 6e8 + 5:.1f}\n"
                 for m in (512, 1024, 4096, 8192) for n in (1024, 8192)))
             self.check("calibrate-gemm", "calibrate", "gemm", str(kernels), "--machine", "dgx-h100")
+            attention = pathlib.Path(folder) / "attention.csv"
+            attention.write_text("library,heads,head_dim,queries,cache,latency_us\ncudnn,16,128,4096,false,300\n")
+            self.check("calibrate-kernels", "calibrate", "attention", str(attention), "--machine", "dgx-h100")
             sizes = pathlib.Path(folder, "collectives.csv")
             sizes.write_text("collective,n_gpus,bytes,time_us\n" + "".join(
                 f"all_reduce,8,{4 ** i},{15 + 4 ** i / 2.5e5:.1f}\n" for i in range(6, 15)))

@@ -40,7 +40,9 @@ struct Layer {
 
 /// A topology: a header, then a layer per line; trailing commas are nothing. Products have the
 /// columns layer, M, N, K; convolutions layer, input height and width, filter height and width,
-/// channels, filters, stride. One further column "Sparsity" may say N:M.
+/// channels, filters, stride; or two strides, of height and width, which must be equal. What stands
+/// after a row's last comma and begins with # is left out. One further column "Sparsity" may say
+/// N:M.
 Result<std::vector<Layer>> parse_topology(std::string_view text, const std::string& file);
 
 /// Compatibility says whose figures count as right.

@@ -17,6 +17,7 @@ constexpr double kMostProduct = 1e18;
 constexpr std::size_t kMostMistakes = 20;
 constexpr std::size_t kProductColumns = 4;
 constexpr std::size_t kConvolutionColumns = 8;
+constexpr std::size_t kStridesColumns = 9;  // of height and of width
 
 using Cells = std::vector<std::string_view>;
 
@@ -36,6 +37,9 @@ class TopologyParser {
     for (const std::string_view row : parts_of(text, '\n')) {
       ++line;
       Cells cells = parts_of(row, ',');
+      if (cells.size() > 1 && cells.back().starts_with('#')) {
+        cells.pop_back();  // SCALE-Sim drops what stands after the last comma
+      }
       while (!cells.empty() && cells.back().empty()) {
         cells.pop_back();
       }
@@ -69,18 +73,24 @@ class TopologyParser {
     }
     sparse_ = is_sparsity(cells.back());
     columns_ = cells.size() - (sparse_ ? 1 : 0);
-    if (columns_ != kProductColumns && columns_ != kConvolutionColumns) {
+    if (!known_columns()) {
       error_.add({where(line),
                   {},
                   fmt::format("{} columns", cells.size()),
                   "a header of 4 columns (layer, M, N, K) or 8 (layer, input height and width, "
-                  "filter height and width, channels, filters, stride), and perhaps Sparsity"});
+                  "filter height and width, channels, filters, stride) or 9 (strides of height and "
+                  "width), and perhaps Sparsity"});
       error_.mistakes.resize(1);
     }
   }
 
+  bool known_columns() const {
+    return columns_ == kProductColumns || columns_ == kConvolutionColumns ||
+           columns_ == kStridesColumns;
+  }
+
   void take_layer(const Cells& cells, int line) {
-    if (columns_ != kProductColumns && columns_ != kConvolutionColumns) {
+    if (!known_columns()) {
       return;  // said once, of the header
     }
     if (cells.size() != columns_ && !(sparse_ && cells.size() == columns_ + 1)) {
@@ -138,6 +148,11 @@ class TopologyParser {
     if (columns_ == kProductColumns) {
       layer.gemm = {1, e[0], e[1], e[2]};
       return true;
+    }
+    if (columns_ == kStridesColumns && e[7] != e[6]) {
+      error_.add({where(line), names_[8], std::to_string(e[7]),
+                  fmt::format("{}, as of height: strides that differ are not read", e[6])});
+      return false;
     }
     layer.convolution = compute::Convolution{e[0], e[1], e[2], e[3], e[4], e[5], e[6]};
     if (e[2] > e[0] || e[3] > e[1]) {

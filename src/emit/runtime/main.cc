@@ -3,32 +3,40 @@
 /// messages on its communicators. Every buffer holds numbers that follow from who sends it; every
 /// element that arrives is compared with what must arrive.
 ///
-///   plan [--repeat N] [--order FILE] [--trace PREFIX] [--slow RANK FACTOR]
+///   plan [--repeat N] [--order FILE] [--trace PREFIX] [--telemetry PREFIX] [--slow RANK FACTOR]
+///        [--hang RANK STEP] [--limit S]
 ///
 /// --order    the calls that MPI has seen must be those of the file, rank by rank (order.txt)
 /// --trace    writes PREFIX.RANK.txt: seconds since the first step, and the call
+/// --telemetry  writes PREFIX.RANK.jsonl for `orrery diagnose`
 /// --slow     a rank computes everything FACTOR times
-/// Exit status 1 where anything differs.
+/// --hang     a rank stops before a step, the first being 0
+/// --limit    who waits for one exchange so long writes where it is, and ends the program after as
+///            long again; 60 unless stated
+/// Exit status 1 where anything differs, 3 after the limit.
 #include <mpi.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
 
+#include "emit/runtime/arguments.h"
 #include "emit/runtime/plan.h"
+#include "emit/runtime/telemetry.h"
 #include "emit/runtime/trace.h"
 #include "emit/runtime/work.h"
 
 namespace {
 
+using plan::Arguments;
 using plan::Call;
 using plan::Kind;
 using Buffer = std::vector<std::uint64_t>;
@@ -42,8 +50,16 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   return x ^ (x >> 31U);
 }
 
+void wait_ms(int milliseconds) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+}
+
+constexpr std::array kNames{"compute",   "all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                            "broadcast", "send_recv",  "send",       "receive"};
+
 struct Communicator {
   MPI_Comm comm = MPI_COMM_NULL;
+  std::string name;
   int size = 1;
   int place = 0;
   std::uint64_t calls = 0;
@@ -54,7 +70,9 @@ struct Exchange {
   const Communicator* group = nullptr;
   std::uint64_t number = 0;  ///< of its communicator's collectives, or of a pair's messages
   std::uint64_t key = 0;
-  int sender = 0;  ///< of a message
+  int sender = 0;    ///< of a message
+  int receiver = 0;  ///< of a message
+  double entered = 0;
   Buffer out;
   Buffer in;
   std::array<MPI_Request, 2> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
@@ -63,7 +81,8 @@ struct Exchange {
 
 class Rank {
  public:
-  explicit Rank(int number) : number_(number) {
+  Rank(int number, const Arguments& arguments)
+      : number_(number), arguments_(arguments), telemetry_(arguments.telemetry, number) {
     for (const plan::Group& group : plan::groups) {
       const auto at = static_cast<std::size_t>(number);
       Communicator made;
@@ -73,6 +92,8 @@ class Rank {
         MPI_Comm_size(made.comm, &made.size);
         MPI_Comm_rank(made.comm, &made.place);
         MPI_Comm_set_name(made.comm, group.name);
+        made.name = std::string(group.name) + "." + std::to_string(color);
+        telemetry_.communicator(made.name, made.comm);
       }
       groups_.push_back(made);
     }
@@ -99,6 +120,16 @@ class Rank {
     }
   }
 
+  /// A rank that does nothing any more; whoever waits for it ends the program.
+  [[noreturn]] void hang() {
+    wait_ms(1000 * arguments_.limit_s);
+    telemetry_.snapshot(MPI_Wtime());
+    for (;;) {
+      wait_ms(1000);
+    }
+  }
+
+  void snapshot() { telemetry_.snapshot(MPI_Wtime()); }
   long long wrong() const { return wrong_ + kernels_.wrong(); }
   long long exchanged() const { return exchanged_; }
   std::uint64_t checksum() const { return checksum_; }
@@ -112,6 +143,7 @@ class Rank {
   void start(const Call& call, Exchange& exchange) {
     exchange.kind = call.kind;
     exchange.open = true;
+    exchange.entered = MPI_Wtime();
     if (call.kind == Kind::send || call.kind == Kind::receive) {
       start_message(call, exchange);
     } else {
@@ -125,6 +157,7 @@ class Rank {
     const int sender = sends ? number_ : peer;
     const int receiver = sends ? peer : number_;
     exchange.sender = sender;
+    exchange.receiver = receiver;
     exchange.key = mixed(static_cast<std::uint64_t>(sender), static_cast<std::uint64_t>(receiver),
                          static_cast<std::uint64_t>(call.tag));
     exchange.number = messages_[{sender, receiver, call.tag}]++;
@@ -222,12 +255,23 @@ class Rank {
     if (!exchange.open) {
       return;
     }
+    const double began = MPI_Wtime();
+    bool said = false;
     for (int done = 0; done == 0;) {
       MPI_Testall(2, exchange.requests.data(), &done, MPI_STATUSES_IGNORE);
-      if (done == 0) {
-        std::this_thread::yield();
+      if (done != 0) {
+        break;
+      }
+      std::this_thread::yield();
+      const double waited = MPI_Wtime() - began;
+      if (waited > arguments_.limit_s && !said) {
+        say_where();
+        said = true;
+      } else if (waited > 2.0 * arguments_.limit_s) {
+        MPI_Abort(MPI_COMM_WORLD, 3);
       }
     }
+    note(exchange, MPI_Wtime());
     for (std::size_t i = 0; i < exchange.in.size(); ++i) {
       wrong_ += exchange.in[i] == expected(exchange, i) ? 0 : 1;
       checksum_ += exchange.in[i];
@@ -236,7 +280,34 @@ class Rank {
     exchange = Exchange{};
   }
 
+  static std::uint64_t bytes_of(const Exchange& exchange) {
+    return sizeof(std::uint64_t) * std::max(exchange.out.size(), exchange.in.size());
+  }
+
+  void note(const Exchange& exchange, double ended) {
+    if (exchange.group != nullptr) {
+      telemetry_.collective(exchange.group->name, exchange.number,
+                            kNames[static_cast<std::size_t>(exchange.kind)], bytes_of(exchange),
+                            exchange.entered, ended);
+    }
+  }
+
+  /// Everything that is open, for who looks for the rank that hangs.
+  void say_where() {
+    for (const Exchange& exchange : exchanges_) {
+      if (exchange.open && exchange.group != nullptr) {
+        note(exchange, -1);
+      } else if (exchange.open) {
+        telemetry_.open_message(exchange.sender, exchange.receiver, exchange.number,
+                                bytes_of(exchange), exchange.entered);
+      }
+    }
+    telemetry_.snapshot(MPI_Wtime());
+  }
+
   int number_;
+  const Arguments& arguments_;
+  plan::Telemetry telemetry_;
   std::vector<Communicator> groups_;
   std::vector<Exchange> exchanges_;
   std::map<std::tuple<int, int, int>, std::uint64_t> messages_;
@@ -245,65 +316,6 @@ class Rank {
   long long exchanged_ = 0;
   std::uint64_t checksum_ = 0;
 };
-
-struct Arguments {
-  int repeat = 1;
-  std::string order;
-  std::string trace;
-  int slow_rank = -1;
-  int slow_factor = 1;
-};
-
-bool read(int argc, char** argv, Arguments& arguments) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    const int left = argc - i - 1;
-    if (flag == "--repeat" && left >= 1) {
-      arguments.repeat = std::atoi(argv[++i]);
-    } else if (flag == "--order" && left >= 1) {
-      arguments.order = argv[++i];
-    } else if (flag == "--trace" && left >= 1) {
-      arguments.trace = argv[++i];
-    } else if (flag == "--slow" && left >= 2) {
-      arguments.slow_rank = std::atoi(argv[++i]);
-      arguments.slow_factor = std::atoi(argv[++i]);
-    } else {
-      return false;
-    }
-  }
-  return arguments.repeat >= 1 && arguments.slow_factor >= 1;
-}
-
-/// Lines "RANK CALL" of this rank must be its calls, once per repetition. Returns how many differ.
-long long order_differences(const Arguments& arguments, int rank) {
-  std::ifstream file(arguments.order);
-  std::vector<std::string> expected;
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t space = line.find(' ');
-    if (space != std::string::npos && std::atoi(line.c_str()) == rank) {
-      expected.push_back(line.substr(space + 1));
-    }
-  }
-  const std::vector<std::string>& found = trace::lines();
-  const std::size_t size = expected.size() * static_cast<std::size_t>(arguments.repeat);
-  long long differences = found.size() == size ? 0 : 1;
-  for (std::size_t i = 0; i < std::min(size, found.size()); ++i) {
-    if (found[i] != expected[i % expected.size()]) {
-      if (differences++ == 0) {
-        std::fprintf(stderr, "rank %d, call %zu: found '%s', expected '%s'\n", rank, i,
-                     found[i].c_str(), expected[i % expected.size()].c_str());
-      }
-    }
-  }
-  return differences;
-}
-
-void write_trace(const std::string& prefix, int rank, double begin) {
-  std::ofstream file(prefix + "." + std::to_string(rank) + ".txt");
-  for (std::size_t i = 0; i < trace::lines().size(); ++i) {
-    file << trace::starts()[i] - begin << ' ' << trace::lines()[i] << '\n';
-  }
-}
 
 int run(const Arguments& arguments) {
   int rank = 0;
@@ -316,23 +328,25 @@ int run(const Arguments& arguments) {
     }
     return 2;
   }
-  Rank self(rank);
+  Rank self(rank, arguments);
   std::vector<double> steps;
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = MPI_Wtime();
   for (int step = 0; step < arguments.repeat; ++step) {
-    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == arguments.hanging_rank && step == arguments.hanging_step) {
+      self.hang();
+    }
     const double before = MPI_Wtime();
     self.run(rank == arguments.slow_rank ? arguments.slow_factor : 1);
-    MPI_Barrier(MPI_COMM_WORLD);
     steps.push_back(MPI_Wtime() - before);
   }
+  self.snapshot();
   if (!arguments.trace.empty()) {
-    write_trace(arguments.trace, rank, begin);
+    trace::write(arguments.trace, rank, begin);
   }
   std::array<long long, 3> counts{self.wrong(), self.exchanged(), 0};
   if (!arguments.order.empty()) {
-    counts[2] = order_differences(arguments, rank);
+    counts[2] = trace::differences(arguments.order, rank, arguments.repeat);
   }
   std::uint64_t checksum = self.checksum();
   MPI_Allreduce(MPI_IN_PLACE, counts.data(), 3, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
@@ -352,9 +366,10 @@ int run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  if (!read(argc, argv, arguments)) {
+  if (!plan::read(argc, argv, arguments)) {
     std::fprintf(stderr,
-                 "usage: plan [--repeat N] [--order FILE] [--trace PREFIX] [--slow RANK FACTOR]\n");
+                 "usage: plan [--repeat N] [--order FILE] [--trace PREFIX] [--telemetry PREFIX]\n"
+                 "            [--slow RANK FACTOR] [--hang RANK STEP] [--limit S]\n");
     return 2;
   }
   MPI_Init(&argc, &argv);

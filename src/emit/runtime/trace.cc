@@ -3,7 +3,12 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <vector>
 
 namespace {
 
@@ -30,12 +35,33 @@ void note_message(const char* kind, int peer, int count) {
 
 namespace trace {
 
-const std::vector<std::string>& lines() {
-  return all_lines;
+long long differences(const std::string& file, int rank, int repeat) {
+  std::ifstream stream(file);
+  std::vector<std::string> expected;
+  for (std::string line; std::getline(stream, line);) {
+    const std::size_t space = line.find(' ');
+    if (space != std::string::npos && std::atoi(line.c_str()) == rank) {
+      expected.push_back(line.substr(space + 1));
+    }
+  }
+  const std::size_t size = expected.size() * static_cast<std::size_t>(repeat);
+  long long different = all_lines.size() == size ? 0 : 1;
+  for (std::size_t i = 0; i < std::min(size, all_lines.size()); ++i) {
+    if (all_lines[i] != expected[i % expected.size()]) {
+      if (different++ == 0) {
+        std::fprintf(stderr, "rank %d, call %zu: found '%s', expected '%s'\n", rank, i,
+                     all_lines[i].c_str(), expected[i % expected.size()].c_str());
+      }
+    }
+  }
+  return different;
 }
 
-const std::vector<double>& starts() {
-  return all_starts;
+void write(const std::string& prefix, int rank, double begin) {
+  std::ofstream file(prefix + "." + std::to_string(rank) + ".txt");
+  for (std::size_t i = 0; i < all_lines.size(); ++i) {
+    file << all_starts[i] - begin << ' ' << all_lines[i] << '\n';
+  }
 }
 
 }  // namespace trace

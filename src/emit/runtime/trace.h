@@ -3,13 +3,14 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 namespace trace {
 
-/// One line per call, in order: "all_reduce GROUP ELEMENTS", "send to PEER ELEMENTS".
-const std::vector<std::string>& lines();
-/// When each call was started, in seconds of MPI_Wtime.
-const std::vector<double>& starts();
+/// Calls of this rank that differ from the lines "RANK CALL" of a file, once per repetition. A call
+/// is "all_reduce GROUP ELEMENTS" or "send PEER ELEMENTS"; the first difference is printed.
+long long differences(const std::string& file, int rank, int repeat);
+
+/// Writes PREFIX.RANK.txt: when each call was started, in seconds since `begin` of MPI_Wtime.
+void write(const std::string& prefix, int rank, double begin);
 
 }  // namespace trace

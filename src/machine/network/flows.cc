@@ -8,9 +8,11 @@
 #include <tuple>
 
 #include "base/csv.h"
+#include "base/file.h"
 #include "base/misread.h"
 #include "base/names.h"
 #include "base/reader.h"
+#include "machine/network/connection_matrix.h"
 #include "machine/network/flow_fold.h"
 #include "machine/network/flow_loop.h"
 
@@ -244,8 +246,11 @@ Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowReques
 
 Result<std::vector<FlowRequest>> load_flows(const std::string& file,
                                             const topology::LinkGraph& graph) {
-  return load_csv(file).and_then(
-      [&](const CsvTable& table) { return FlowTable(table, graph).read(); });
+  const bool htsim = file.ends_with(".cm");
+  return (htsim ? read_file(file).and_then(
+                      [&](const std::string& text) { return parse_connections(text, file); })
+                : load_csv(file))
+      .and_then([&](const CsvTable& table) { return FlowTable(table, graph).read(); });
 }
 
 }  // namespace orrery::network

@@ -118,9 +118,10 @@ class DecoderBuilder {
 };
 
 bool is_decoder(const zoo::Model& model) {
-  return std::ranges::all_of(model.kinds, is_known) && model.input == zoo::InputKind::tokens &&
-         model.head == zoo::HeadKind::next_token && model.streams == 1 &&
-         model.norm_place != zoo::NormPlace::after;
+  return std::ranges::all_of(model.kinds, is_known) && model.index.chosen == 0 &&
+         !model.attention_gate && model.query_key_norm != zoo::QueryKeyNorm::whole &&
+         model.input == zoo::InputKind::tokens && model.head == zoo::HeadKind::next_token &&
+         model.streams == 1 && model.norm_place != zoo::NormPlace::after;
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ double twice_the_pairs(const zoo::LayerKind& kind, std::int64_t sequence) {
 bool is_known(const zoo::LayerKind& kind) {
   using zoo::FeedForwardKind;
   using zoo::MixerKind;
-  return kind.mixer != MixerKind::compressed_attention &&
+  return kind.mixer != MixerKind::compressed_attention && kind.mixer != MixerKind::gated_delta &&
          kind.feed_forward != FeedForwardKind::tower && kind.causal && !kind.cross_attention;
 }
 

@@ -94,6 +94,22 @@ void Scheduler::let_go(RequestIndex index) {
   admission_blocked_ = false;
 }
 
+bool Scheduler::abort(RequestIndex index) {
+  RequestState& request = state(index);
+  assert(!request.finished && "it has its answer");
+  request.spec.output = request.promised();
+  if (request.in_flight > 0 || request.fetching > 0) {
+    return false;
+  }
+  request.finished = true;
+  std::erase(waiting_, index);
+  std::erase(running_, index);
+  leave(request);
+  book_.release(request, false);
+  admission_blocked_ = false;
+  return true;
+}
+
 bool Scheduler::can_ever_run(const RequestSpec& spec) const {
   // The last generated token is never computed.
   return book_.blocks_of(spec, spec.prompt + spec.output - 1) <= book_.blocks() &&

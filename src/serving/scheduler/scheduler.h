@@ -138,6 +138,10 @@ class Scheduler {
   std::vector<std::uint64_t> keys_of(RequestIndex index) const;
   /// Frees the blocks of a request that has ended and keeps them.
   void let_go(RequestIndex index);
+  /// Ends a request whose answer nobody wants any more: its blocks are free, and it is in no list.
+  /// False: ticks in flight or a fetch have it. It computes nothing more, and a later call ends it
+  /// unless complete() names it among the finished. Requires that it has not finished.
+  bool abort(RequestIndex index);
   /// Whether the request fits into an engine that has nothing else to do.
   virtual bool can_ever_run(const RequestSpec& spec) const;
 

@@ -74,6 +74,25 @@ PromptWork work_of(const std::vector<Prompt>& prompts, std::int64_t window) {
   return work;
 }
 
+/// Returns one launch of several prompts: each takes its part of a launch of as many of its length,
+/// `alike(prompt, count)`.
+template <class AlikeLaunch>
+Timed of_prompts(const std::vector<Prompt>& prompts, AlikeLaunch alike) {
+  const bool equal = std::all_of(prompts.begin(), prompts.end(), [&](const Prompt& prompt) {
+    return prompt.queries == prompts.front().queries && prompt.context == prompts.front().context;
+  });
+  const auto count = static_cast<std::int64_t>(prompts.size());
+  if (equal) {
+    return alike(prompts.front(), count);
+  }
+  Timed total;
+  for (const Prompt& prompt : prompts) {
+    const Timed launch = alike(prompt, count);
+    total += {launch.time / count, launch.load * (1 / static_cast<double>(count))};
+  }
+  return total;
+}
+
 }  // namespace
 
 /// The time of prompts and decodes in one launch, as one kernel each.
@@ -115,7 +134,12 @@ Timed StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
     const auto sequences = static_cast<std::int64_t>(shape.prompts.size());
     const std::int64_t parts = sequences * options_.degrees.cp;
     const std::int64_t mean = (queries + parts - 1) / parts;
-    prompts = run(pairs / (cp * cp), keys / cp, sequences, mean);
+    prompts = of_prompts(shape.prompts, [&](const Prompt& prompt, std::int64_t count) {
+      const PromptWork work = work_of({prompt}, kind.window);
+      const auto times = static_cast<double>(count);
+      const std::int64_t rows = (prompt.queries + options_.degrees.cp - 1) / options_.degrees.cp;
+      return run(times * work.pairs / (cp * cp), times * work.keys / cp, count, rows);
+    });
     if (options_.degrees.cp > 1) {
       const Time send = moved(graph::CollectiveKind::send_recv,
                               Bytes(std::llround(kv_bytes * keys / cp)), context_group_);
@@ -220,53 +244,93 @@ Time StepCost::merge(std::int64_t rows) {
   return found->second;
 }
 
-/// Decodes: queries go into the latent space and results back by a GEMM per head, the core reads
-/// one head of latents. Prompts: keys and values of all that they see are expanded for every head.
-Timed StepCost::attend_latent(const StepShape& shape, double visible) {
+Timed StepCost::attend_absorbed(std::int64_t rows, double pairs, double keys) {
   const std::int64_t heads = model_.heads / options_.degrees.tp;
   const std::int64_t rank = model_.latent.key_value_rank;
   const std::int64_t rotary = model_.latent.rotary;
-  const std::int64_t nope = model_.head_dim - rotary;
   const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
-  const auto gemm = [&](std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto gemm = [&](std::int64_t n, std::int64_t k) {
     graph::Operator op{.name = {},
                        .kind = graph::OperatorKind::gemm,
-                       .gemm = {.batch = batch, .m = m, .n = n, .k = k}};
+                       .gemm = {.batch = heads, .m = rows, .n = n, .k = k}};
     return kernel(op);
   };
+  auto found = absorbed_.find(rows);
+  if (found == absorbed_.end()) {
+    found = absorbed_.emplace(rows, gemm(rank, model_.head_dim - rotary) + gemm(value, rank)).first;
+  }
+  graph::Operator core{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
+  const auto per_key = static_cast<double>(heads * (2 * rank + rotary));
   const double latent_bytes = static_cast<double>(rank + rotary) *
                               static_cast<double>(graph::bits_of(options_.precision.kv)) / 8;
+  core.flops = Flops(2 * per_key * pairs);
+  core.bytes = Bytes(std::llround(latent_bytes * keys + 2 * per_key * static_cast<double>(rows)));
+  return found->second + kernel(core);
+}
+
+Timed StepCost::choose_keys(double pairs, double keys) const {
+  constexpr double kKeyBytes = 4.0 / 128;  // of a scale a key of 128 fp8 elements
+  const zoo::SparseIndex& index = model_.index;
+  graph::Operator scores{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
+  const auto width = static_cast<double>(index.dim);
+  // In fp8, at twice the rate of attention's own products.
+  scores.flops = Flops(static_cast<double>(index.heads) * width * pairs);
+  scores.bytes = Bytes(std::llround(width * (1 + kKeyBytes) * keys + 4 * pairs));
+  graph::Operator choice{.name = {}, .kind = graph::OperatorKind::elementwise, .gemm = {}};
+  choice.bytes = Bytes(std::llround(4 * pairs));
+  return kernel(scores) + kernel(choice);
+}
+
+Timed StepCost::attend_expanded(const std::vector<Prompt>& prompts) {
+  const std::int64_t heads = model_.heads / options_.degrees.tp;
+  const std::int64_t rank = model_.latent.key_value_rank;
+  const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
+  const auto width = static_cast<double>(model_.head_dim + value);
+  std::int64_t all = 0;
+  for (const Prompt& prompt : prompts) {
+    all += prompt.context + prompt.queries;
+  }
+  graph::Operator expansion{.name = {},
+                            .kind = graph::OperatorKind::gemm,
+                            .gemm = {.batch = 1,
+                                     .m = all,
+                                     .n = heads * (model_.head_dim - model_.latent.rotary + value),
+                                     .k = rank}};
+  return kernel(expansion) + of_prompts(prompts, [&](const Prompt& prompt, std::int64_t count) {
+           const std::int64_t keys = prompt.context + prompt.queries;
+           graph::Operator core{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
+           core.flops =
+               Flops(2 * width * static_cast<double>(heads * count) * visible_keys(prompt, 0));
+           core.bytes = Bytes(std::llround(
+               2 * width * static_cast<double>(heads * count * (keys + prompt.queries))));
+           core.gemm = {
+               .batch = heads * count, .m = prompt.queries, .n = keys, .k = model_.head_dim};
+           return kernel(core);
+         });
+}
+
+/// Decodes are absorbed (attend_absorbed), prompts expanded; with an indexer both are absorbed and
+/// see the keys that it chooses.
+Timed StepCost::attend_latent(const StepShape& shape, double visible) {
   Timed total;
+  const std::int64_t chosen = model_.index.chosen;
+  const auto queries = static_cast<double>(shape.queries);
   if (shape.decodes > 0) {
-    const std::int64_t rows_in = shape.decodes * shape.queries;
-    auto found = absorbed_.find(rows_in);
-    if (found == absorbed_.end()) {
-      found = absorbed_
-                  .emplace(rows_in,
-                           gemm(heads, rows_in, rank, nope) + gemm(heads, rows_in, value, rank))
-                  .first;
-    }
-    total += found->second;
-    graph::Operator core{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
-    const auto per_key = static_cast<double>(heads * (2 * rank + rotary));
-    core.flops = Flops(2 * per_key * visible * static_cast<double>(shape.queries));
-    const auto rows =
-        static_cast<double>(shape.decodes * shape.queries * heads * (2 * rank + rotary));
-    core.bytes = Bytes(std::llround(latent_bytes * visible + 2 * rows));
-    total += kernel(core);
+    const auto most = static_cast<double>(shape.decodes * chosen);
+    const double seen = chosen > 0 ? std::min(visible, most) : visible;
+    total += attend_absorbed(shape.decodes * shape.queries, seen * queries, seen);
+    total += chosen > 0 ? choose_keys(visible * queries, visible) : Timed();
   }
-  for (const Prompt& prompt : shape.prompts) {
-    const std::int64_t keys = prompt.context + prompt.queries;
-    total += gemm(1, keys, heads * (nope + value), rank);
-    graph::Operator core{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
-    const auto width = static_cast<double>(model_.head_dim + value);
-    core.flops = Flops(2 * width * static_cast<double>(heads) * visible_keys(prompt, 0));
-    core.bytes =
-        Bytes(std::llround(2 * width * static_cast<double>(heads * (keys + prompt.queries))));
-    core.gemm = {.batch = heads, .m = prompt.queries, .n = keys, .k = model_.head_dim};
-    total += kernel(core);
+  if (shape.prompts.empty()) {
+    return total;
   }
-  return total;
+  if (chosen == 0) {
+    return total + attend_expanded(shape.prompts);
+  }
+  const PromptWork all = work_of(shape.prompts, 0);
+  const PromptWork seen = work_of(shape.prompts, chosen);
+  return total + attend_absorbed(all.queries, seen.pairs, all.keys) +
+         choose_keys(all.pairs, all.keys);
 }
 
 }  // namespace orrery::step

@@ -5,6 +5,7 @@
 
 #include "serving/step/pass_operators.h"
 #include "serving/step/step_cost.h"
+#include "workload/lower/choose.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::step {
@@ -27,14 +28,24 @@ StreamPrices StepCost::stream_prices(std::int64_t tokens) const {
           .send_shard = hop(shard)};
 }
 
-std::vector<zoo::ModelOperator> StepCost::operators_of(std::size_t kind,
-                                                       const plan::Plan& plan) const {
-  return zoo::layer_operators(model_, plan::shape_options(model_, plan), static_cast<int>(kind));
+StepCost::PassLayer StepCost::layer_of(std::size_t kind, const plan::Plan& plan) const {
+  zoo::ModelGraph layer =
+      zoo::layer_graph(model_, plan::shape_options(model_, plan), static_cast<int>(kind));
+  lower::Choice choice =
+      lower::choose(layer.operators, layer.tensors, model_, plan, {.tensor = true}, 1);
+  bool routes = false;
+  for (std::size_t i = 0; i < layer.operators.size(); ++i) {
+    routes = routes || layer.operators[i].expert;
+    if (routes) {  // the shared expert's part is summed with the routed ones'
+      choice.operators[i].writes = {};
+    }
+  }
+  return {std::move(layer.operators), std::move(choice)};
 }
 
 Time StepCost::norm_time(std::size_t kind, const plan::Plan& plan) const {
   Part part;
-  for (const zoo::ModelOperator& op : operators_of(kind, plan)) {
+  for (const zoo::ModelOperator& op : layer_of(kind, plan).operators) {
     if (is_of_stream(op) && !is_left_out(model_, op)) {
       add_operator(part, op, plan);
     }
@@ -49,12 +60,11 @@ StreamUses StepCost::stream_uses(std::int64_t tokens) const {
   const plan::Plan shard = plan_for((tokens + tp - 1) / tp);
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
     const auto layers = kinds_[kind];
-    std::int64_t branches = 0;
-    bool routes = false;
-    for (const zoo::ModelOperator& op : operators_of(kind, whole)) {
-      routes = routes || op.expert;
-      branches += ends_branch(op, routes) ? 1 : 0;
-    }
+    const PassLayer layer = layer_of(kind, whole);
+    const bool routes =
+        std::ranges::any_of(layer.operators, [](const auto& op) { return op.expert; });
+    const std::int64_t branches = std::ranges::count_if(
+        layer.choice.operators, [](const auto& layouts) { return !layouts.writes.empty(); });
     const Time saved = norm_time(kind, whole) - norm_time(kind, shard);
     uses.norms += layers * std::max(saved, Time(0));
     const bool sharded = routes && exchanges_shards();

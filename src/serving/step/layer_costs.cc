@@ -10,6 +10,7 @@
 #include "machine/compute/spatial.h"
 #include "serving/step/pass_operators.h"
 #include "serving/step/step_cost.h"
+#include "workload/lower/choose.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::step {
@@ -23,7 +24,8 @@ plan::Plan StepCost::plan_for(std::int64_t tokens) const {
   plan::Plan plan;
   plan.tp = options_.degrees.tp;
   plan.ep = options_.degrees.ep;
-  plan.etp = options_.degrees.ep > 1 ? 1 : 0;
+  plan.etp =
+      model_.experts > 0 ? options_.degrees.tp * options_.degrees.dp / options_.degrees.ep : 0;
   plan.sequence = tokens;
   plan.attention = zoo::AttentionKernel::flash;
   plan.vocab_multiple = kVocabularyMultiple;
@@ -152,17 +154,16 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
     Part first;
     Part second;
     Part sums;
-    bool ended = false;
     const LayerNodes layer = layer_nodes(kind, tokens);
     const graph::Operator* before = nullptr;
-    for (const graph::Node& node : layer.nodes) {
+    for (std::size_t i = 0; i < layer.nodes.size(); ++i) {
+      const graph::Node& node = layer.nodes[i];
       if (node.kind == graph::Node::Kind::collective) {
         add_sum(sums, before, tokens);
-        ended = true;
       }
       before = node.operators.empty() ? nullptr : &node.operators.back();
       for (const graph::Operator& op : node.operators) {
-        (ended ? second : first).add(kernel(op), op.kernels);
+        (i < layer.first_branch ? first : second).add(kernel(op), op.kernels);
       }
     }
     if (layer.routes) {
@@ -252,10 +253,13 @@ void StepCost::measure_weights() {
   const plan::Plan plan = plan_for(1);
   const zoo::ShapeOptions shapes = plan::shape_options(model_, plan);
   // Of the first branch and of the rest.
-  const auto bytes_of = [&](const std::vector<zoo::ModelOperator>& operators) {
+  const auto bytes_of = [&](const zoo::ModelGraph& block) {
+    const lower::Choice choice =
+        lower::choose(block.operators, block.tensors, model_, plan, {.tensor = true}, 1);
     std::pair<Bytes, Bytes> sums{Bytes(0), Bytes(0)};
     Bytes* sum = &sums.first;
-    for (const zoo::ModelOperator& op : operators) {
+    for (std::size_t i = 0; i < block.operators.size(); ++i) {
+      const zoo::ModelOperator& op = block.operators[i];
       const zoo::ModelOperator share = plan::shard(op, plan);
       const Precision& precision = options_.precision;
       const bool narrow = is_product(share) && is_narrow(share, precision.narrow);
@@ -264,16 +268,15 @@ void StepCost::measure_weights() {
         *sum +=
             Bytes(std::llround(precision.scale_bits / 8 * static_cast<double>(share.parameters)));
       }
-      sum = ends_branch(op, false) ? &sums.second : sum;
+      sum = choice.operators[i].writes.empty() ? sum : &sums.second;
     }
     return sums;
   };
   const auto all_of = [](const std::pair<Bytes, Bytes>& sums) { return sums.first + sums.second; };
-  const Bytes embedding = all_of(bytes_of(zoo::embedding_operators(model_, shapes)));
-  const Bytes head = all_of(bytes_of(zoo::head_operators(model_, shapes)));
+  const Bytes embedding = all_of(bytes_of(zoo::embedding_graph(model_, shapes)));
+  const Bytes head = all_of(bytes_of(zoo::head_graph(model_, shapes)));
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-    const auto [first, second] =
-        bytes_of(zoo::layer_operators(model_, shapes, static_cast<int>(kind)));
+    const auto [first, second] = bytes_of(zoo::layer_graph(model_, shapes, static_cast<int>(kind)));
     first_branch_ += kinds_[kind] * first;
     second_branch_ += kinds_[kind] * second;
   }
@@ -306,7 +309,7 @@ Bytes StepCost::activations(std::int64_t tokens, std::int64_t samples) const {
   std::int64_t most = tokens * ((gated ? 3 : 2) * widest / d.tp + 2 * model_.hidden);
   if (model_.experts > 0) {
     const bool gathers = options_.dispatch == plan::MoeDispatch::all_gather;
-    const std::int64_t inner = model_.expert.ffn / (d.ep > 1 ? 1 : d.tp);
+    const std::int64_t inner = model_.expert.ffn * d.ep / (d.tp * d.dp);
     const std::int64_t row = std::max((gated ? 2 : 1) * inner, model_.hidden) + inner;
     most = std::max(most, (gathers ? d.dp : 1) * tokens * (model_.top_k * row + 2 * model_.hidden));
   }

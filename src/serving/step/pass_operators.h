@@ -27,13 +27,6 @@ inline bool is_of_stream(const zoo::ModelOperator& op) {
          op.role == graph::OperatorRole::residual;
 }
 
-/// Sums over the tensor-parallel group after it. The shared expert's part is summed with the routed
-/// ones'.
-inline bool ends_branch(const zoo::ModelOperator& op, bool routes) {
-  return op.boundary == zoo::TensorBoundary::leave &&
-         !(routes && op.role != graph::OperatorRole::project_out);
-}
-
 /// Says whether a matrix is in the narrow formats.
 inline bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
   using Role = graph::OperatorRole;

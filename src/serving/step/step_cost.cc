@@ -20,6 +20,7 @@ bool generates(const zoo::Model& model) {
            const bool mixes = kind.mixer == zoo::MixerKind::attention ||
                               kind.mixer == zoo::MixerKind::latent_attention ||
                               kind.mixer == zoo::MixerKind::mamba ||
+                              kind.mixer == zoo::MixerKind::gated_delta ||
                               kind.mixer == zoo::MixerKind::none;
            return mixes && kind.causal && !kind.cross_attention;
          });
@@ -52,18 +53,24 @@ void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error
         {"", "pp", std::to_string(degrees.pp), fmt::format("at most {} layers", model.layers)});
   }
   const std::int64_t ranks = degrees.tp * degrees.dp;
-  if (degrees.ep > 1 && (degrees.ep != ranks || model.experts % degrees.ep != 0)) {
+  const bool splits = degrees.ep > 0 && ranks % degrees.ep == 0 && model.experts > 0 &&
+                      model.experts % degrees.ep == 0;
+  const bool parts = splits && model.expert.ffn % (ranks / degrees.ep) == 0;
+  if (degrees.ep > 1 ? !parts : model.experts > 0 && model.expert.ffn % ranks != 0) {
     error.add({"", "ep", std::to_string(degrees.ep),
-               model.experts == 0 ? "1: the model has no experts"
-                                  : fmt::format("1, or tp x dp = {} if it divides the {} experts",
-                                                ranks, model.experts)});
+               model.experts == 0
+                   ? "1: the model has no experts"
+                   : fmt::format("a divisor of tp x dp = {} and of the {} experts, so that its "
+                                 "groups of tp x dp / ep ranks divide an expert's width {}",
+                                 ranks, model.experts, model.expert.ffn)});
   }
-  if (degrees.dp > 1 && (degrees.ep == 1 || degrees.pp > 1)) {
+  if (degrees.dp > 1 && (model.experts == 0 || degrees.pp > 1)) {
     error.add({"", "dp", std::to_string(degrees.dp),
-               "1 without ep: copies that share nothing are engines of their own; and with pp"});
+               "1 without experts: copies that share nothing are engines of their own; and with "
+               "pp"});
   }
   const auto apart = [](const zoo::LayerKind& kind) {
-    return kind.mixer == zoo::MixerKind::latent_attention || kind.mixer == zoo::MixerKind::mamba;
+    return kind.mixer != zoo::MixerKind::attention && kind.mixer != zoo::MixerKind::none;
   };
   if (degrees.cp > 1 && (degrees.dp > 1 || degrees.pp > 1 || degrees.ep > 1 ||
                          std::any_of(model.kinds.begin(), model.kinds.end(), apart))) {
@@ -187,7 +194,7 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
   }
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
     const zoo::LayerKind kind = model_.kinds.empty() ? zoo::LayerKind{} : model_.kinds[i];
-    if (kind.mixer == zoo::MixerKind::none || kind.mixer == zoo::MixerKind::mamba) {
+    if (kind.mixer == zoo::MixerKind::none || is_recurrent(i)) {
       continue;
     }
     // A chunk is seen half on the mean: as a window of half its length.
@@ -244,11 +251,16 @@ std::int64_t StepCost::padded(std::int64_t tokens) const {
   return found == options_.captures.end() ? tokens : *found;
 }
 
-const StepCost::Alike& StepCost::alike(std::int64_t tokens, std::int64_t samples) {
-  if (alike_.tokens == tokens && alike_.samples == samples) {
+bool StepCost::is_captured(std::int64_t tokens, bool prompts) const {
+  return !options_.captures.empty() && tokens <= options_.captures.back() &&
+         !(prompts && options_.eager_prompts);
+}
+
+const StepCost::Alike& StepCost::alike(std::int64_t tokens, std::int64_t samples, bool prompts) {
+  if (alike_.tokens == tokens && alike_.samples == samples && alike_.prompts == prompts) {
     return alike_;
   }
-  const bool captured = !options_.captures.empty() && tokens <= options_.captures.back();
+  const bool captured = is_captured(tokens, prompts);
   const std::int64_t rows = captured ? padded(tokens) : tokens;
   const auto [of_rows, new_rows] = layers_.try_emplace(rows);
   if (new_rows) {
@@ -260,7 +272,11 @@ const StepCost::Alike& StepCost::alike(std::int64_t tokens, std::int64_t samples
   if (new_samples) {
     of_samples->second = head(samples);
   }
-  alike_ = {.tokens = tokens, .samples = samples, .captured = captured, .rows = of_rows->second};
+  alike_ = {.tokens = tokens,
+            .samples = samples,
+            .prompts = prompts,
+            .captured = captured,
+            .rows = of_rows->second};
   alike_.rows.all.add(of_samples->second);
   alike_.rows.outside += of_samples->second.time;
   return alike_;
@@ -279,7 +295,7 @@ std::int64_t StepCost::rows_of(const StepShape& shape) const {
 }
 
 compute::ClockPoint StepCost::run(const StepShape& shape) {
-  const Alike& fixed = alike(rows_of(shape), shape.samples);
+  const Alike& fixed = alike(rows_of(shape), shape.samples, !shape.prompts.empty());
   Part total = fixed.rows.all;
   for (const AttentionKind& kind : attention_) {
     total.add(attend(kind, shape) * kind.layers, kind.layers);
@@ -352,19 +368,6 @@ Time StepCost::interval(Time step) const {
   const std::int64_t pp = options_.degrees.pp;
   const std::int64_t most = (model_.layers + pp - 1) / pp;
   return step * (static_cast<double>(most) / static_cast<double>(model_.layers));
-}
-
-Time StepCost::through_window(const Rows& rows, Time kernels) const {
-  const Bandwidth disk = machine_.device.memory[1].bandwidth;
-  const std::int64_t layers = model_.layers;
-  const Time first = kernels - rows.outside - rows.second - rows.reducing;
-  const BlockTimes times{.attention = first / layers,
-                         .mlp = rows.second / layers,
-                         .all_reduce = rows.reducing / (2 * layers),
-                         .load_attention = first_branch_ / disk,
-                         .load_mlp = second_branch_ / disk};
-  const WeightWindow window{.layers = layers, .blocks = options_.window, .retain = options_.retain};
-  return rows.outside + stream_tokens(window, times, 2).next;
 }
 
 graph::DataType StepCost::wide_type() const {

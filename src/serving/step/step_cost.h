@@ -12,10 +12,12 @@
 /// compute::kernel_time: there is no other roofline. What differs from training: a residual sum is
 /// one kernel with the norm after it; biases are epilogues; keys and values go to a paged cache; a
 /// prompt's queries see the context before them; all decodes are one kernel whose work is the sum
-/// of their contexts, and all prompts another; of the experts those that T tokens reach are read,
+/// of their contexts, and all prompts another, in which each takes the part that it would have
+/// among as many of its own length; of the experts those that T tokens reach are read,
 /// E (1 - (1 - top_k / E)^T) of them; latent attention is absorbed for decodes (DeepSeek-AI 2024).
 ///
-/// With dp > 1 the experts, each whole on one of the tp x dp ranks, compute the tokens of all
+/// The experts are divided over ep groups of tp x dp / ep ranks, each of which has a part of their
+/// width. With dp > 1 they compute the tokens of all
 /// copies. `dispatch` all_gather: an all-gather of T dp rows before them and a reduce-scatter after
 /// (vLLM's allgather_reducescatter); all_to_all: the T / tp tokens of a rank go to their top_k
 /// experts in the type that these compute in and come back in 16 bits; hierarchical: so, but one
@@ -32,10 +34,9 @@
 /// decodes to a cp-th of the keys, whose results are merged: an all-gather of a number per row and
 /// head, an all-reduce of the rows.
 ///
-/// Low-rank adapters (LoRA; Hu et al. 2021): every matrix k x n of a layer but routers and routed
-/// experts has factors k x r and r x n, split as it is, so that a rank holds r (k + n) of its share
-/// (a k x r for each of the matrices that are fused into it: queries, keys, values; gate, up). Both
-/// are a GEMM over the adapted tokens, batched by adapter.
+/// Low-rank adapters (LoRA; Hu et al. 2021): every matrix k x n but routers and routed experts has
+/// factors k x r and r x n, split as it is (a k x r for each of the matrices fused into it). Both are
+/// a GEMM over the adapted tokens, batched by adapter.
 ///
 /// `fuse`: the residual stream lies in shards of ceil(T / tp) rows between sums, or stages alone
 /// send shards, where that is faster (residual_stream.h). Not with more than one residual stream.
@@ -60,8 +61,8 @@
 /// and alone `uneven` more than without, at least `longest`, of parts of keys that are cut for the
 /// longest context or, in graphs, for `graph_context` (compute::keys_of_part).
 ///
-/// Inside a captured graph T is padded to the next capture size; a step that is too large for one
-/// takes at least `launch` per kernel.
+/// Inside a captured graph T is padded to the next capture size; a step that is too large for one,
+/// or has prompts where these are in none (`eager_prompts`), takes at least `launch` per kernel.
 ///
 /// With `network`, and on a machine with a topology, collectives are simulated on its links, those
 /// of all groups of the engine at once (link_times.h), the engine on the first of the devices. What
@@ -75,8 +76,8 @@
 /// `kernels`: layers, products and attention that its tables cover take their measured times
 /// (measured_kernels.h), attention of plain layers without windows, guesses and cp only.
 ///
-/// Ignores:  unequal contexts of decodes in other kernels; imbalance of experts beyond `imbalance`
-/// and `spread`: which ranks are busy, and that an expert's rows differ from its neighbours'.
+/// Ignores:  unequal contexts of decodes in other kernels; which ranks of experts are busy, and that
+/// an expert's rows differ from its neighbours'.
 /// Requires: check().
 #pragma once
 
@@ -101,6 +102,7 @@
 #include "serving/step/residual_stream.h"
 #include "serving/step/timed.h"
 #include "serving/step/weight_window.h"
+#include "workload/lower/layouts.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -114,7 +116,7 @@ struct Degrees {
   std::int64_t tp = 1;
   std::int64_t pp = 1;
   std::int64_t dp = 1;  ///< copies of the attention part that share the experts, in lockstep
-  std::int64_t ep = 1;  ///< 1, or tp x dp: ranks that share the experts whole
+  std::int64_t ep = 1;  ///< divides tp x dp: parts of the experts; their widths over the others
   std::int64_t cp = 1;  ///< ranks that share prompts and caches
 };
 
@@ -142,6 +144,7 @@ struct StepOptions {
   bool fuse = false;               ///< sums become shards where that is faster (above)
   /// A sum follows the tiles of its product like this where that is faster (overlapped_sum.cc).
   plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
+  bool eager_prompts = false;     ///< steps with prompts are in no graph
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or
@@ -186,7 +189,6 @@ class StepCost {
   /// Returns time (of all pipeline stages together), clock, power and energy (of one device) of the
   /// step. Not const: remembers what depends on T and S alone.
   compute::ClockPoint run(const StepShape& shape);
-  /// Returns the time of run().
   Time time(const StepShape& shape) { return run(shape).time; }
   /// Tokens of decodes are guessed by `drafter`, or, without one, by a layer more like the model's
   /// and its output head (MTP, EAGLE): their weights and cache are added to the model's.
@@ -218,14 +220,15 @@ class StepCost {
   /// The nodes of a layer for T tokens.
   struct LayerNodes {
     std::vector<graph::Node> nodes;
-    bool routes = false;  ///< has routed experts
+    std::size_t first_branch = 0;  ///< number of nodes up to the first sum over tp
+    bool routes = false;           ///< has routed experts
   };
   /// Returns what a rank runs of a layer of the kind (zoo::layer_kinds), in order: kernels on the
   /// compute stream, one a node, and all-reduces over tp (workload/plan/axes.h). Attention and
   /// recurrences, which see requests apart, are left out, and so are the exchange of experts and
   /// the sum behind them.
   LayerNodes layer_nodes(std::size_t kind, std::int64_t tokens) const;
-  /// Returns what `fuse` makes of a step of T tokens, and of pairs that it cannot fuse why not.
+  /// Returns what `fuse` makes of a step of T tokens, and why not of pairs that it cannot fuse.
   std::vector<FusedPlace> fused_places(std::int64_t tokens) const;
   const StepOptions& options() const { return options_; }
   Power idle_power() const { return machine_.device.idle_power; }
@@ -247,6 +250,7 @@ class StepCost {
   struct Alike {
     std::int64_t tokens = -1;
     std::int64_t samples = -1;
+    bool prompts = false;
     bool captured = false;
     Rows rows;  ///< with the output head
   };
@@ -261,7 +265,9 @@ class StepCost {
   };
 
   /// Valid until the next call.
-  const Alike& alike(std::int64_t tokens, std::int64_t samples);
+  const Alike& alike(std::int64_t tokens, std::int64_t samples, bool prompts);
+  /// Whether a step of so many tokens, with prompts or without, is launched as a graph.
+  bool is_captured(std::int64_t tokens, bool prompts) const;
   /// Tokens that a rank computes.
   std::int64_t rows_of(const StepShape& shape) const;
   void measure_weights();
@@ -293,10 +299,16 @@ class StepCost {
   Result<void> check_links() const;
   /// From a stage to the next.
   Time hop(std::int64_t tokens) const;
-  /// Whether experts send back shards of tokens that nothing else is summed with.
+  /// Experts send back shards of tokens that nothing else is summed with.
   bool exchanges_shards() const;
   StreamPrices stream_prices(std::int64_t tokens) const;
-  std::vector<zoo::ModelOperator> operators_of(std::size_t kind, const plan::Plan& plan) const;
+  /// A layer's operators, whole, and the layouts of what they read and write over tp.
+  struct PassLayer {
+    std::vector<zoo::ModelOperator> operators;
+    lower::Choice choice;
+  };
+  PassLayer layer_of(std::size_t kind, const plan::Plan& plan) const;
+  class PassKernels;
   /// Returns the time of what works on the residual stream of one layer of the kind.
   Time norm_time(std::size_t kind, const plan::Plan& plan) const;
   StreamUses stream_uses(std::int64_t tokens) const;
@@ -320,7 +332,6 @@ class StepCost {
   /// device that computes them in tiles (compute/decode_tiles.h).
   Time uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
               const Launches& alone);
-  /// Decodes alone in a launch: tiles have the keys of parts (compute::keys_of_part).
   void cut_keys(compute::DecodeTiles& tiles);
   /// Says of layers of a kind whether tables have it: plain, without window and cp.
   bool measures_attention(std::size_t kind) const;
@@ -331,17 +342,24 @@ class StepCost {
   /// With cp > 1: of what every rank has found for the decodes in its part of the keys.
   Time merge(std::int64_t rows);
   Timed attend_latent(const StepShape& shape, double visible);
+  /// Returns attention in the latent space: queries go into it and results back by a GEMM per head,
+  /// the core reads one head of `keys`.
+  Timed attend_absorbed(std::int64_t rows, double pairs, double keys);
+  /// Returns what the indexer of sparse attention takes for so many pairs over so many keys.
+  Timed choose_keys(double pairs, double keys) const;
+  /// Returns prompts of latent attention whose keys and values are expanded for every head.
+  Timed attend_expanded(const std::vector<Prompt>& prompts);
   graph::Operator cache_write_kernel(std::int64_t tokens) const;
   Timed cache_write(std::int64_t tokens) const;
   bool is_recurrent(std::size_t kind) const {
-    return !model_.kinds.empty() && model_.kinds[kind].mixer == zoo::MixerKind::mamba;
+    return !model_.kinds.empty() && (model_.kinds[kind].mixer == zoo::MixerKind::mamba ||
+                                     model_.kinds[kind].mixer == zoo::MixerKind::gated_delta);
   }
   /// Returns the part of all recurrent layers.
   Part recur(const StepShape& shape);
   Part scan(std::size_t kind, std::int64_t tokens) const;
   Part update_states(std::int64_t decodes) const;
-  /// On a device, of a request.
-  Bytes state_of_layer() const;
+  Bytes state_of_layer() const;  ///< on a device, of a request
   void measure_cache();
   Timed kernel(graph::Operator op) const;
   Timed timed(const graph::Operator& op) const;

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/reader.h"
+#include "base/split.h"
 
 namespace orrery::served {
 namespace {
@@ -40,6 +42,29 @@ void apply(const study::Setting& setting, RowCase& row, Error& error) {
       });
 }
 
+void check_histogram(const study::ServedRequests& requests, const std::string& where,
+                     Error& error) {
+  if (requests.output_counts.empty()) {
+    return;
+  }
+  double all = 0;
+  bool numbers = true;
+  for (const std::string_view count : split_at(requests.output_counts, ' ')) {
+    const auto value = parse_number(count);
+    numbers = numbers && value && *value >= 0 && *value <= kMostTokens;
+    all += numbers ? *value : 0;
+  }
+  if (!numbers || all <= 0) {
+    error.add({where, "requests.output_counts", requests.output_counts,
+               "numbers from 0 on by spaces, some above 0"});
+  }
+  if (!(requests.output_low >= 0 && requests.output_high >= requests.output_low &&
+        requests.output_high <= kMostTokens)) {
+    error.add({where, "requests.output_high", std::to_string(requests.output_high),
+               "output_low to 1e9 tokens"});
+  }
+}
+
 void check_range(const study::ServedRequests& requests, const std::string& where, Error& error) {
   const auto require = [&](bool ok, const char* field, double found, const char* expected) {
     if (!ok) {
@@ -57,6 +82,13 @@ void check_range(const study::ServedRequests& requests, const std::string& where
   require(requests.prompts >= 0 && requests.prompts <= kMostRequests && requests.users >= 1 &&
               requests.users <= kMostRequests,
           "requests.prompts", static_cast<double>(requests.prompts), "0 to 10,000,000");
+  require(requests.concurrency >= 0 && requests.concurrency <= kMostRequests,
+          "requests.concurrency", static_cast<double>(requests.concurrency), "0 to 10,000,000");
+  require(requests.rounds >= 0 && requests.rounds <= 1e3, "requests.rounds", requests.rounds,
+          "0 to 1000");
+  require(requests.least > 0 && requests.least <= 1, "requests.least", requests.least,
+          "a share above 0, at most 1");
+  check_histogram(requests, where, error);
 }
 
 }  // namespace
@@ -76,6 +108,11 @@ Result<RowCase> row_case(const std::vector<study::Setting>& settings) {
   for (const study::Setting& setting : settings) {
     apply(setting, row, error);
   }
+  if (row.requests.rounds > 0) {
+    row.requests.count =
+        std::llround(std::min(static_cast<double>(kMostRequests),
+                              row.requests.rounds * static_cast<double>(row.requests.concurrency)));
+  }
   if (error.empty()) {
     check_range(row.requests, settings.empty() ? "" : settings.back().where, error);
     // As a file would be: its ranges.
@@ -92,46 +129,74 @@ Result<RowCase> row_case(const std::vector<study::Setting>& settings) {
   return row;
 }
 
+namespace {
+
+/// Answers drawn from a histogram: a bin by its number of answers, then equally within it.
+std::vector<std::int64_t> drawn_answers(const study::ServedRequests& described) {
+  std::vector<double> counts;
+  for (const std::string_view count : split_at(described.output_counts, ' ')) {
+    counts.push_back(parse_number(count).value_or(0));
+  }
+  const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
+  const double width =
+      (described.output_high - described.output_low) / static_cast<double>(counts.size());
+  std::vector<std::int64_t> answers(static_cast<std::size_t>(described.count));
+  // The k-th of n quantiles, in an order that spreads them: k steps by a share that is far from all
+  // fractions of small numbers (the golden section), so that any stretch has the whole histogram.
+  constexpr double kGolden = 0.6180339887498949;
+  double at = 0.5;
+  for (std::int64_t& answer : answers) {
+    at = std::fmod(at + kGolden, 1.0);
+    double rest = at * all;
+    std::size_t bin = 0;
+    while (bin + 1 < counts.size() && rest >= counts[bin]) {
+      rest -= counts[bin++];
+    }
+    const double within = counts[bin] > 0 ? std::min(1.0, rest / counts[bin]) : 0;
+    const double tokens = described.output_low + width * (static_cast<double>(bin) + within);
+    answer = std::max<std::int64_t>(1, std::llround(tokens));
+  }
+  return answers;
+}
+
+/// Lengths from `least` times the longest on.
+requests::Length lengths(double longest, double least) {
+  const double most = std::max(1.0, std::round(longest));
+  return least < 1 ? requests::Length{.kind = requests::Length::Kind::uniform,
+                                      .first = std::max(1.0, std::round(least * most)),
+                                      .second = most}
+                   : requests::Length{.first = most};
+}
+
+}  // namespace
+
 std::vector<requests::Request> requests_of(const study::ServedRequests& described) {
   const bool at_once = described.rate == 0;
   std::vector<requests::Request> requests =
       requests::generate({.arrival = at_once ? requests::Arrival::infinite : described.arrival,
                           .rate = at_once ? 1 : described.rate,
+                          .input = lengths(described.input, described.least),
+                          .output = lengths(static_cast<double>(described.output), described.least),
                           .count = described.count});
   const std::int64_t prompts = described.prompts * described.users;
   const double last = requests.empty() ? 0 : to_seconds(requests.back().arrival);
   const double scale =
       last > 0 ? static_cast<double>(described.count - 1) / (described.rate * last) : 1;
+  const std::vector<std::int64_t> answers =
+      described.output_counts.empty() ? std::vector<std::int64_t>() : drawn_answers(described);
   std::uint64_t number = 0;
   for (requests::Request& request : requests) {
     request.arrival = request.arrival * scale;
-    request.input = std::max<std::int64_t>(1, std::llround(described.input));
-    request.output = described.output;
+    if (!answers.empty()) {
+      request.output = answers[number];
+    }
     if (prompts > 0) {
-      request.ids = {number++ % static_cast<std::uint64_t>(prompts) + 1};
+      request.ids = {number % static_cast<std::uint64_t>(prompts) + 1};
       request.id_tokens = request.shared = request.input;
     }
+    ++number;
   }
   return requests;
-}
-
-double value_of_measure(study::Measure measure, const serving::Metrics& metrics) {
-  switch (measure) {
-    case study::Measure::ttft_s:
-      return to_seconds(metrics.ttft.mean);
-    case study::Measure::ttft_ms:
-      return 1e3 * to_seconds(metrics.ttft.mean);
-    case study::Measure::tpot_ms:
-      return 1e3 * to_seconds(metrics.tpot.mean);
-    case study::Measure::latency_s:
-      return to_seconds(metrics.e2e.mean);
-    case study::Measure::latency_ms:
-      return 1e3 * to_seconds(metrics.e2e.mean);
-    case study::Measure::output_tokens_per_s:
-      return metrics.output_tokens_per_s;
-    default:
-      return 0;
-  }
 }
 
 Result<serving::Run> serve_case(const RowCase& row, const machine::Machine& machine,
@@ -148,7 +213,8 @@ Result<serving::Run> serve_case(const RowCase& row, const machine::Machine& mach
     }
     own = std::move(*named);
   }
-  return serving::serve(*model, own, row.engine, requests);
+  return serving::serve(*model, own, row.engine, requests,
+                        {.max_concurrency = row.requests.concurrency});
 }
 
 }  // namespace orrery::served

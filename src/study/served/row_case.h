@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "serving/metrics.h"
+#include "serving/serve.h"
 #include "study/profile.h"
 
 namespace orrery::served {
@@ -20,12 +20,10 @@ struct RowCase {
 /// Applies settings in order, the engine's name first. Mistakes: values that do not parse.
 Result<RowCase> row_case(const std::vector<study::Setting>& settings);
 
-/// The requests that the case describes. Drawn gaps are scaled so that all arrive in the time that
+/// The requests that the case describes. Lengths are drawn uniformly from `least` of the stated ones
+/// on, answers of a histogram are its quantiles in an order that spreads them. Drawn gaps are scaled so that all arrive in the time that
 /// their number takes at the rate.
 std::vector<requests::Request> requests_of(const study::ServedRequests& described);
-
-/// The measure of a served run, in its unit.
-double value_of_measure(study::Measure measure, const serving::Metrics& metrics);
 
 /// Runs it.
 Result<serving::Run> serve_case(const RowCase& row, const machine::Machine& machine,

@@ -9,7 +9,11 @@
 
 #include "base/printable.h"
 #include "base/reader.h"
+#include "base/split.h"
 #include "study/parallel.h"
+#include "study/ranking.h"
+#include "study/served/described.h"
+#include "study/served/figure.h"
 #include "study/served/row_case.h"
 #include "study/table_columns.h"
 
@@ -66,7 +70,9 @@ class Reader {
       std::for_each(columns->begin(), columns->end(), [&](const auto& name) { need(name); });
     }
     for (const study::Setting& setting : profile_.columns) {
-      need(setting.value);
+      for (const std::string_view column : split_at(setting.value, '|')) {
+        need(std::string(column));
+      }
     }
     for (const study::CaseColumn& column : profile_.cases) {
       for (const std::string& part : column.columns()) {
@@ -108,10 +114,21 @@ class Reader {
 
   /// Returns the case of a row; what is wrong with the row alone goes to `problem`.
   RowCase case_of(const CsvRow& row, std::string& problem) {
+    if (!profile_.flags.empty()) {
+      auto made = described_case(cell(row, profile_.flags), table_.where(row));
+      problem = made ? "" : made.error().to_string();
+      return made ? std::move(*made) : RowCase{};
+    }
     std::vector<study::Setting> settings = profile_.plan;
     const std::string where = table_.where(row);
     for (const study::Setting& column : profile_.columns) {
-      settings.push_back({column.field, std::string(cell(row, column.value)), where});
+      for (const std::string_view name : split_at(column.value, '|')) {
+        const std::string_view text = cell(row, std::string(name));
+        if (!text.empty()) {
+          settings.push_back({column.field, std::string(text), where});
+          break;
+        }
+      }
     }
     Error of_row;
     for (const study::CaseColumn& column : profile_.cases) {
@@ -133,21 +150,44 @@ class Reader {
     return made ? std::move(*made) : RowCase{};
   }
 
+  /// Why the row cannot be run at all.
+  std::string refusal_of(const CsvRow& row) const {
+    for (const study::Unanswerable& unanswerable : profile_.unanswerable) {
+      if (cell(row, unanswerable.column) == unanswerable.text) {
+        return fmt::format("{}: {}: found '{}': {}", table_.where(row), unanswerable.column,
+                           unanswerable.text, unanswerable.reason);
+      }
+    }
+    return "";
+  }
+
+  bool is_apart(const CsvRow& row) const {
+    return std::any_of(profile_.apart.begin(), profile_.apart.end(),
+                       [&](const study::ColumnText& f) { return cell(row, f.column) == f.text; });
+  }
+
   std::string group_of(const CsvRow& row, const std::string& measure) const {
     std::string group;
     for (const std::string& column : profile_.group) {
       group += std::string(cell(row, column)) + " ";
     }
-    return group + measure;
+    if (!measure.empty()) {
+      return group + measure;
+    }
+    group.resize(group.empty() ? 0 : group.size() - 1);
+    return group;
   }
 
   void read_row(const CsvRow& row) {
     Task task{.row = {}, .requests = {}, .figures = {}, .measures = {}, .where = table_.where(row)};
-    std::string problem;
-    task.row = case_of(row, problem);
+    std::string problem = refusal_of(row);
+    if (problem.empty()) {
+      task.row = case_of(row, problem);
+    }
     if (problem.empty()) {
       task.requests = requests_of(task.row.requests);
-      if (task.requests.empty() || task.row.requests.output < 1) {
+      if (task.requests.empty() ||
+          (task.row.requests.output < 1 && task.row.requests.output_counts.empty())) {
         problem = task.where + ": no requests, or none with an answer";
       }
     }
@@ -161,7 +201,13 @@ class Reader {
       ValidationRow figure;
       figure.line = row.line;
       figure.key = key_of(row) + (measured.label.empty() ? "" : " " + measured.label);
-      figure.group = group_of(row, std::string(name_of(measure.value_or(measured.measure))));
+      figure.metric =
+          measured.by.empty() ? measured.metric : metric_of(measure.value_or(measured.measure));
+      figure.apart = is_apart(row);
+      figure.group =  // figures of one metric are told apart within the group
+          group_of(row, figure.metric.empty()
+                            ? std::string(name_of(measure.value_or(measured.measure)))
+                            : "");
       figure.origin = cell(row, "origin");
       const auto published = parse_number(text);
       figure.published = published && *published > 0 ? *published : 0;
@@ -256,37 +302,12 @@ class Reader {
     tasks_.push_back(std::move(task));
   }
 
- public:
-  static std::vector<std::pair<const char*, Time>> listed(const serving::Statistics& s) {
-    return {{"mean", s.mean}, {"median", s.median}, {"P90", s.p90}, {"P95", s.p95}, {"P99", s.p99}};
-  }
-
- private:
   const study::ValidationProfile& profile_;
   const CsvTable& table_;
   study::TableColumns columns_;
   std::vector<Task> tasks_;
   Error error_;
 };
-
-/// The engine's clock: from queued.
-std::vector<double> predicted_statistics(const serving::Run& run) {
-  std::array<std::vector<Time>, 3> times;
-  for (const serving::Served& request : run.requests) {
-    times[0].push_back(request.first - request.queued);
-    times[2].push_back(request.last - request.queued);
-    if (request.output > 1) {
-      times[1].push_back(request.tpot());
-    }
-  }
-  std::vector<double> values;
-  for (std::vector<Time>& each : times) {
-    for (const auto& [name, value] : Reader::listed(serving::statistics(std::move(each)))) {
-      values.push_back(1e3 * to_seconds(value));
-    }
-  }
-  return values;
-}
 
 void run_task(Task& task, const machine::Machine& machine) {
   if (std::all_of(task.figures.begin(), task.figures.end(),
@@ -305,7 +326,7 @@ void run_task(Task& task, const machine::Machine& machine) {
   } else {
     const serving::Metrics metrics = serving::metrics(*run, machine);
     for (const study::Measure measure : task.measures) {
-      values.push_back(value_of_measure(measure, metrics));
+      values.push_back(value_of_measure(measure, *run, metrics));
     }
   }
   const auto named = machine::load_machine(task.row.machine);
@@ -322,6 +343,7 @@ void run_task(Task& task, const machine::Machine& machine) {
       figure.problem = fmt::format("{}: {}", task.where, problem);
     } else if (figure.problem.empty()) {
       figure.predicted = values[i];
+      figure.devices = run->devices;
       figure.error = figure.predicted / figure.published - 1;
     }
   }
@@ -352,14 +374,24 @@ Result<study::ValidationResult> validate_serving(const study::ValidationProfile&
     task.row.engine.kernels = kernels.value_or(task.row.engine.kernels);
   }
   study::run_parallel(
-      tasks->size(), options.threads, [&](std::size_t i) { run_task((*tasks)[i], *machine); },
+      tasks->size(), options.threads,
+      [&](std::size_t i) {
+        if (!options.go_on || options.go_on()) {
+          run_task((*tasks)[i], *machine);
+        } else {
+          (*tasks)[i].figures.clear();
+        }
+      },
       options.progress);
   std::vector<ValidationRow> rows;
   for (Task& task : *tasks) {
     rows.insert(rows.end(), std::make_move_iterator(task.figures.begin()),
                 std::make_move_iterator(task.figures.end()));
   }
-  return study::scored(profile, table.file, machine->name, std::move(rows));
+  study::ValidationResult result =
+      study::scored(profile, table.file, machine->name, std::move(rows));
+  study::compare_rows(table, result);
+  return result;
 }
 
 }  // namespace orrery::served

@@ -4,7 +4,8 @@
 /// kind: serving           a run per row. Fields of `plan`, `columns` and `cases`: model, machine,
 ///                         engine, requests.* (study::ServedRequests), and the engine's by section
 ///                         (scheduler.max_num_seqs). A case column "a/b" is the texts of columns a
-///                         and b joined with a slash.
+///                         and b joined with a slash. `flags`: a column that describes the run in
+///                         words instead (described.h).
 /// kind: serving_requests  a request per row with the columns of configs/validation/vllm_requests
 ///                         .csv (input_tokens, output_tokens, arrival_s, queued_s, first_token_s,
 ///                         last_token_s); rows of equal key are one run, whose arrival_s are served

@@ -16,8 +16,12 @@ namespace {
 /// How long a process waits for another that writes, in milliseconds.
 constexpr int kPatience = 60'000;
 
-/// Values that a query may return.
-constexpr std::size_t kMostValuesRead = 20'000'000;
+/// Most bytes that the rows of a query may take here, as many as the command then prints from.
+constexpr std::size_t kMostBytesRead = std::size_t{256} << 20;
+/// Longest text or blob that SQLite may make for a reader.
+constexpr int kLongestValue = 16 << 20;
+/// Most bytes that SQLite itself may take for a reader, for sorting above all.
+constexpr const char* kMostHeap = "PRAGMA hard_heap_limit = 536870912";
 constexpr int kStepsAtOnce = 1'000'000;
 
 struct Finalize {
@@ -50,6 +54,28 @@ Cell cell_at(sqlite3_stmt* statement, int column) {
   const auto* const text = static_cast<const char*>(sqlite3_column_blob(statement, column));
   const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, column));
   return text == nullptr ? std::string() : std::string(text, size);
+}
+
+std::vector<Cell> row_of(sqlite3_stmt* statement) {
+  const int columns = sqlite3_column_count(statement);
+  std::vector<Cell> row;
+  row.reserve(static_cast<std::size_t>(columns));
+  for (int i = 0; i < columns; ++i) {
+    row.push_back(cell_at(statement, i));
+  }
+  return row;
+}
+
+/// Returns what a row takes once it is read.
+std::size_t bytes_of_row(sqlite3_stmt* statement) {
+  std::size_t bytes = sizeof(std::vector<Cell>);
+  for (int i = 0; i < sqlite3_column_count(statement); ++i) {
+    const int type = sqlite3_column_type(statement, i);
+    const bool is_text = type == SQLITE_TEXT || type == SQLITE_BLOB;
+    bytes +=
+        sizeof(Cell) + (is_text ? static_cast<std::size_t>(sqlite3_column_bytes(statement, i)) : 0);
+  }
+  return bytes;
 }
 
 /// Returns the flags of a mode. What a killed process has left beside its file can only be taken up
@@ -98,8 +124,13 @@ Error Database::mistake_of_statement() {
 
 Result<Database> Database::open(const std::string& file, Mode mode) {
   std::error_code ignored;
-  if (mode != Mode::create && !std::filesystem::exists(file, ignored)) {
+  const auto status = std::filesystem::status(file, ignored);
+  if (mode != Mode::create && !std::filesystem::exists(status)) {
     return fail(Error(Mistake{file, {}, {}, "no such file; expected a store of `orrery sweep`"}));
+  }
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return fail(
+        Error(Mistake{file, {}, {}, "is no regular file; expected a store of `orrery sweep`"}));
   }
   Database database;
   database.file_ = file;
@@ -115,8 +146,11 @@ Result<Database> Database::open(const std::string& file, Mode mode) {
   sqlite3_db_config(connection, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);
   sqlite3_db_config(connection, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
   if (mode == Mode::read) {
-    if (auto ok = database.run("PRAGMA query_only = ON"); !ok) {
-      return fail(std::move(ok.error()));
+    sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, kLongestValue);
+    for (const char* const rule : {"PRAGMA query_only = ON", kMostHeap}) {
+      if (auto ok = database.run(rule); !ok) {
+        return fail(std::move(ok.error()));
+      }
     }
   }
   return database;
@@ -130,14 +164,36 @@ Result<void> Database::run(const std::string& sql) {
 }
 
 Result<void> Database::run(const std::string& sql, const std::vector<Cell>& values) {
-  return step(sql, values).map([](const Rows&) {});
+  return query(sql, values).map([](const Rows&) {});
+}
+
+Result<void> Database::each_row(const std::string& sql,
+                                const std::function<void(const std::vector<Cell>&)>& visit) {
+  return step(sql, {},
+              [&](const std::vector<Cell>& row, std::size_t) {
+                visit(row);
+                return true;
+              })
+      .map([](const std::vector<std::string>&) {});
 }
 
 Result<Rows> Database::query(const std::string& sql, const std::vector<Cell>& values) {
-  return step(sql, values);
+  Rows rows;
+  std::size_t bytes_read = 0;
+  const auto keep = [&](std::vector<Cell> row, std::size_t bytes) {
+    bytes_read += bytes;
+    rows.rows.push_back(std::move(row));
+    return mode_ != Mode::read || bytes_read <= kMostBytesRead;
+  };
+  return step(sql, values, keep).map([&](std::vector<std::string> columns) {
+    rows.columns = std::move(columns);
+    return std::move(rows);
+  });
 }
 
-Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& values) {
+Result<std::vector<std::string>> Database::step(
+    const std::string& sql, const std::vector<Cell>& values,
+    const std::function<bool(std::vector<Cell> row, std::size_t bytes)>& visit) {
   sqlite3_stmt* raw = nullptr;
   const char* rest = nullptr;
   const int prepared =
@@ -165,36 +221,37 @@ Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& val
         },
         &left);
   }
-  Rows rows;
-  const int columns = sqlite3_column_count(raw);
-  for (int i = 0; i < columns; ++i) {
-    rows.columns.emplace_back(sqlite3_column_name(raw, i));
+  std::vector<std::string> columns;
+  for (int i = 0; i < sqlite3_column_count(raw); ++i) {
+    columns.emplace_back(sqlite3_column_name(raw, i));
   }
   int state = sqlite3_step(raw);
-  std::size_t values_read = 0;
   for (; state == SQLITE_ROW; state = sqlite3_step(raw)) {
-    values_read += static_cast<std::size_t>(columns);
-    if (mode_ == Mode::read && values_read > kMostValuesRead) {
+    if (!visit(row_of(raw), bytes_of_row(raw))) {
       state = SQLITE_INTERRUPT;
       break;
     }
-    std::vector<Cell>& row = rows.rows.emplace_back();
-    for (int i = 0; i < columns; ++i) {
-      row.push_back(cell_at(raw, i));
-    }
   }
   sqlite3_progress_handler(connection_.get(), 0, nullptr, nullptr);
+  if (state == SQLITE_DONE) {
+    return columns;
+  }
+  return fail(stopped(state, sql));
+}
+
+Error Database::stopped(int state, const std::string& sql) const {
   if (state == SQLITE_INTERRUPT) {
-    return fail(Error(Mistake{
-        file_,
-        {},
-        sql,
-        "a statement that ends: it went on beyond 500 million steps or twenty million values"}));
+    return Error(
+        Mistake{file_,
+                {},
+                sql,
+                "a statement that ends: it went on beyond 500 million steps or 256 MiB of rows"});
   }
-  if (state != SQLITE_DONE) {
-    return fail(mistake());
+  if (mode_ == Mode::read && (state == SQLITE_NOMEM || state == SQLITE_TOOBIG)) {
+    return Error(
+        Mistake{file_, {}, sql, "a statement of values up to 16 MiB that needs at most 512 MiB"});
   }
-  return rows;
+  return mistake();
 }
 
 std::string quoted_name(std::string_view name) {

@@ -30,6 +30,9 @@ class Database {
   Result<void> run(const std::string& sql, const std::vector<Cell>& values);
   /// The rows of one statement.
   Result<Rows> query(const std::string& sql, const std::vector<Cell>& values = {});
+  /// Runs `visit` with each row of one statement, of which none is kept.
+  Result<void> each_row(const std::string& sql,
+                        const std::function<void(const std::vector<Cell>&)>& visit);
 
   /// A query of a reader may do so much: instructions of SQLite's machine. As it is some seconds.
   static constexpr std::int64_t kMostSteps = 500'000'000;
@@ -42,7 +45,13 @@ class Database {
     void operator()(sqlite3* connection) const;
   };
 
-  Result<Rows> step(const std::string& sql, const std::vector<Cell>& values);
+  /// Runs one statement; `visit` gets each row, and says whether the next is wanted. Returns the
+  /// names of the columns.
+  Result<std::vector<std::string>> step(
+      const std::string& sql, const std::vector<Cell>& values,
+      const std::function<bool(std::vector<Cell> row, std::size_t bytes)>& visit);
+  /// Returns why a statement has not gone to its end.
+  Error stopped(int state, const std::string& sql) const;
   /// Returns what SQLite says of its last call.
   Error mistake() const;
   /// Returns the mistake of a statement, with the table or column that may be meant.

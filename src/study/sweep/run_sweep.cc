@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/sweep/run_sweep.h"
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <filesystem>
 #include <mutex>
+#include <utility>
 
 #include "study/parallel.h"
+#include "study/sweep/pool.h"
 
 namespace orrery::sweep {
 namespace {
@@ -29,6 +33,82 @@ class FirstMistake {
   std::mutex lock_;
   std::atomic<bool> failed_{false};
   Error mistakes_;
+};
+
+/// Returns the file on which sweeps of one study and store lock the points that they run.
+std::string claims_name(const Study& study, const Store& store, const std::string& version) {
+  constexpr std::size_t kHashShown = 12;
+  return store.file() + ".sweep-" + study_hash(study, version).substr(0, kHashShown);
+}
+
+/// Runs points on threads, each under its claim.
+class PointRunner {
+ public:
+  PointRunner(const Study& study, Store& store, const SweepOptions& options,
+              std::set<std::string> known, PoolFile& claims)
+      : study_(study),
+        store_(store),
+        options_(options),
+        known_(std::move(known)),
+        claims_(claims) {}
+
+  /// Returns the points that another sweep has at the time; `wait` waits for each.
+  std::vector<std::size_t> run(const std::vector<std::size_t>& points, bool wait,
+                               const std::function<void(double)>& progress) {
+    std::vector<std::size_t> held;
+    const auto work = [&](std::size_t i) {
+      if (first_.failed() || (options_.go_on && !options_.go_on())) {
+        return;
+      }
+      if (claims_.claim(points[i], wait) == PoolFile::Claim::taken) {
+        first_.take(run(points[i]));
+        claims_.release(points[i], false);
+      } else {
+        const std::lock_guard guard(lock_);
+        held.push_back(points[i]);
+      }
+    };
+    study::run_parallel(points.size(), options_.threads, work, progress);
+    std::sort(held.begin(), held.end());
+    return held;
+  }
+
+  const FirstMistake& mistake() const { return first_; }
+  std::size_t again() const { return again_; }
+  std::size_t ran() const { return ran_; }
+
+ private:
+  Result<void> run(std::size_t number) {
+    const SweepPoint point = prepare_point(study_, number, options_.version);
+    const std::vector<Cell> varied = varied_cells(study_, number);
+    const bool here = [&] {  // or run just now: points may have the same inputs
+      const std::lock_guard guard(lock_);
+      return !known_.insert(point.hash).second;
+    }();
+    const auto there = here ? Result<bool>(true) : store_.has(point.hash);
+    if (!there) {
+      return fail(there.error());
+    }
+    if (*there) {
+      ++again_;
+      return store_.put(number, point.hash, varied, nullptr);
+    }
+    ++ran_;
+    Outcome outcome = point.run(shared_);
+    outcome.figures.resize(study_.kind->figures.size());
+    return store_.put(number, point.hash, varied, &outcome);
+  }
+
+  const Study& study_;
+  Store& store_;
+  const SweepOptions& options_;
+  std::set<std::string> known_;
+  PoolFile& claims_;
+  Shared shared_;
+  std::mutex lock_;
+  FirstMistake first_;
+  std::atomic<std::size_t> again_{0};
+  std::atomic<std::size_t> ran_{0};
 };
 
 std::vector<std::size_t> missing_points(const Study& study, const std::set<std::size_t>& there,
@@ -84,7 +164,7 @@ std::vector<Cell> varied_cells(const Study& study, std::size_t point) {
 
 Result<SweepCount> run_sweep(const Study& study, Store& store, const SweepOptions& options) {
   const auto there = store.points();
-  auto known = store.done();
+  const auto known = store.done();
   if (!there || !known) {
     return fail(there ? known.error() : there.error());
   }
@@ -97,35 +177,24 @@ Result<SweepCount> run_sweep(const Study& study, Store& store, const SweepOption
   if (options.limit > 0 && missing.size() > options.limit) {
     missing.resize(options.limit);
   }
-  FirstMistake first;
-  Shared shared;
-  std::mutex lock;
-  std::atomic<std::size_t> again{0};
-  const auto work = [&](std::size_t i) {
-    if (first.failed()) {
-      return;
-    }
-    const SweepPoint point = prepare_point(study, missing[i], options.version);
-    const std::vector<Cell> varied = varied_cells(study, missing[i]);
-    const bool is_known = [&] {  // or run just now: points may have the same inputs
-      const std::lock_guard guard(lock);
-      return !known->insert(point.hash).second;
-    }();
-    if (is_known) {
-      ++again;
-      first.take(store.put(missing[i], point.hash, varied, nullptr));
-      return;
-    }
-    Outcome outcome = point.run(shared);
-    outcome.figures.resize(study.kind->figures.size());
-    first.take(store.put(missing[i], point.hash, varied, &outcome));
-  };
-  study::run_parallel(missing.size(), options.threads, work, options.progress);
-  if (first.failed()) {
-    return fail(first.mistakes());
+  auto claims = PoolFile::open(claims_name(study, store, options.version));
+  if (!claims) {
+    return fail(std::move(claims.error()));
   }
-  count.known += again;
-  count.run = missing.size() - again;
+  claims->join(study.space.count);
+  PointRunner runner(study, store, options, *known, *claims);
+  const auto held = runner.run(missing, false, options.progress);
+  (void)runner.run(held, true, {});  // each is done once its lock can be had, or its holder is dead
+  claims->leave(study.space.count);
+  if (claims->merge(study.space.count)) {
+    std::error_code ignored;
+    std::filesystem::remove(claims->name(), ignored);
+  }
+  if (runner.mistake().failed()) {
+    return fail(runner.mistake().mistakes());
+  }
+  count.known += runner.again();
+  count.run = runner.ran();
   return count;
 }
 

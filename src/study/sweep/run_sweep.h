@@ -29,6 +29,7 @@ struct SweepOptions {
   Shard shard{};                           ///< the points of this process
   std::size_t limit = 0;                   ///< runs at most so many points; 0 = all
   std::function<void(double)> progress{};  ///< share of the points that are to be run
+  std::function<bool()> go_on{};           ///< asked before each point; false: no more are begun
 };
 
 struct SweepCount {
@@ -50,7 +51,8 @@ std::vector<Cell> varied_cells(const Study& study, std::size_t point);
 
 /// Points whose inputs the store knows get its result, others are run and put into it as each
 /// finishes. The rows of the store do not depend on threads, shards, or on how often the sweep was
-/// stopped. Mistakes: those of the store.
+/// stopped. Several at a time with one store share its points: each runs what no other runs or has
+/// run, by locks on a file FILE.sweep-HASH beside it (pool.h). Mistakes: those of the store.
 Result<SweepCount> run_sweep(const Study& study, Store& store, const SweepOptions& options);
 
 }  // namespace orrery::sweep

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/names.h"
+#include "study/sweep/checksums.h"
 #include "study/sweep/config_path.h"
 #include "study/sweep/input_hash.h"
 
@@ -53,7 +54,9 @@ Result<void> write_head(Database& database, const StoreHead& head) {
       return ok;
     }
   }
-  return {};
+  return head_checksum(database).and_then([&](const std::string& checksum) {
+    return database.run("INSERT OR REPLACE INTO head VALUES ('checksum', ?)", {checksum});
+  });
 }
 
 /// Texts of a query's first column.
@@ -149,7 +152,7 @@ Result<void> Store::prepare() {
     // In one transaction, so that of two processes that find no tables one makes them.
     if (auto ok = database_.run("BEGIN IMMEDIATE; " + std::string(kHead) +
                                 "; CREATE TABLE IF NOT EXISTS results (hash TEXT PRIMARY KEY" +
-                                figure_columns() + ", error TEXT); COMMIT");
+                                figure_columns() + ", error TEXT, checksum TEXT); COMMIT");
         !ok) {
       return ok;
     }
@@ -165,12 +168,30 @@ Result<void> Store::prepare() {
                               there->kind,
                               "a store of kind " + head_.kind + " of this version; use another"}));
   }
+  if (auto ok = is_new ? Result<void>() : check(); !ok) {
+    return ok;
+  }
   // With a log beside the file a transaction needs no wait for the disk, and a power failure takes
   // at most the last of them.
   if (auto ok = database_.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"); !ok) {
     return ok;
   }
   return there->study == head_.study ? Result<void>() : make_points();
+}
+
+/// In one transaction, so that all is read as it was at one time.
+Result<void> Store::check() {
+  const auto has = has_checksums(database_);
+  if (!has || !*has) {
+    return has ? fail(Error(Mistake{file(), {}, {}, "a store with checksums; use another"}))
+               : fail(has.error());
+  }
+  if (auto ok = database_.run("BEGIN"); !ok) {
+    return ok;
+  }
+  auto verified = verify_store(database_);
+  auto ended = database_.run("COMMIT");
+  return verified ? ended : verified;
 }
 
 Result<void> Store::make_points() {
@@ -183,7 +204,7 @@ Result<void> Store::make_points() {
   auto made = database_.run(
       "DROP VIEW IF EXISTS rows; DROP TABLE IF EXISTS points; CREATE TABLE points (point INTEGER "
       "PRIMARY KEY, hash TEXT NOT NULL" +
-      varied_columns("") + "); CREATE VIEW rows AS SELECT points.point" +
+      varied_columns("") + ", checksum TEXT); CREATE VIEW rows AS SELECT points.point" +
       varied_columns("points.") + figure_columns() +
       ", error, hash FROM points JOIN results USING (hash) ORDER BY point");
   if (made) {
@@ -198,6 +219,13 @@ std::string Store::varied_columns(const std::string& prefix) const {
 
 std::string Store::figure_columns() const {
   return columns(head_.figures, "");
+}
+
+Result<bool> Store::has(const std::string& hash) const {
+  const std::lock_guard guard(*lock_);
+  return database_.query("SELECT 1 FROM results WHERE hash = ?", {hash}).map([](const Rows& rows) {
+    return !rows.rows.empty();
+  });
 }
 
 Result<std::set<std::string>> Store::done() const {
@@ -227,6 +255,7 @@ Result<void> Store::put(std::size_t point, const std::string& hash, const std::v
     }
     return "(" + text + ")";
   };
+  row = with_checksum(std::move(row));
   const std::lock_guard guard(*lock_);
   if (auto ok = database_.run("BEGIN IMMEDIATE"); !ok) {
     return ok;
@@ -236,6 +265,7 @@ Result<void> Store::put(std::size_t point, const std::string& hash, const std::v
     std::vector<Cell> result{hash};
     result.insert(result.end(), outcome->figures.begin(), outcome->figures.end());
     result.push_back(outcome->error.empty() ? Cell() : Cell(outcome->error));
+    result = with_checksum(std::move(result));
     ok = database_.run("INSERT OR REPLACE INTO results VALUES " + places(result.size()), result);
   }
   if (!ok) {
@@ -271,6 +301,9 @@ Result<void> Store::merge(const std::string& other) {
   if (head->kind != head_.kind || head->figures != head_.figures) {
     return fail(Error(
         Mistake{other, {}, head->kind, "a store of kind " + head_.kind + " of this version"}));
+  }
+  if (auto ok = verify_store(*source); !ok) {
+    return ok;
   }
   const std::string points = head->study == head_.study
                                  ? "INSERT OR REPLACE INTO points SELECT * FROM other.points; "

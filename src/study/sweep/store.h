@@ -8,6 +8,10 @@
 /// Results are never lost: they stay when the study changes, and a point whose inputs have been run
 /// before has its result. Points are those of the study that the store was last opened for. Every
 /// put() is a transaction: once it has returned, the row outlives the process, however that ends.
+///
+/// Every row of results and points has a checksum of its values, and the head one of itself and of
+/// the schema: a store of which a disk or a person has changed anything is refused when it is
+/// opened.
 #pragma once
 
 #include <mutex>
@@ -45,6 +49,8 @@ class Store {
   /// Opens or makes the file. Mistakes: a file that is no store, or one of another kind of study.
   static Result<Store> open(const std::string& file, const StoreHead& head);
 
+  /// Whether an input has a result, whichever process has put it there.
+  Result<bool> has(const std::string& hash) const;
   /// Hashes that have results.
   Result<std::set<std::string>> done() const;
   /// Numbers of the points that have results.
@@ -69,6 +75,7 @@ class Store {
         lock_(std::make_unique<std::mutex>()) {}
 
   Result<void> prepare();
+  Result<void> check();
   Result<void> make_points();
   std::string varied_columns(const std::string& prefix) const;
   std::string figure_columns() const;

@@ -187,7 +187,7 @@ class BlockMeter {
       block_.logits_work = std::max(block_.logits_work, rows * op.gemm.n);
     }
     widest_ = std::max(widest_, rows * op.gemm.k + (logits ? Bytes(0) : rows * op.gemm.n));
-    if (op.boundary == zoo::TensorBoundary::dispatch) {
+    if (op.routed > Bytes(0)) {
       expert_gradient_ = std::max(expert_gradient_, rows * op.gemm.n);
     }
     if (op.has_weight && plan::is_trained(op)) {
@@ -203,7 +203,7 @@ class BlockMeter {
     if (plan_.cp > 1 && op.key_value > Bytes(0)) {
       context_ = std::max(context_, context_buffers(op));
     }
-    if (op.boundary == zoo::TensorBoundary::dispatch) {
+    if (op.routed > Bytes(0)) {
       const std::int64_t inside = plan::expert_tensor_parallel(plan_);
       const Bytes tokens = hidden_ * (plan_.ep * inside) / plan_.tp;
       const bool gathers = plan_.moe_dispatch == plan::MoeDispatch::all_gather;

@@ -201,7 +201,7 @@ void allocate_end(const RoleDraft& role, TemplateBuilder& builder) {
 }  // namespace
 
 graph::Template built(const StepList& list, const Draft& draft, const RoleDraft& role) {
-  TemplateBuilder builder(list, draft.layout, &draft);
+  TemplateBuilder builder(list, draft.layout);
   if (list.lanes.front().chunk == nullptr) {
     allocate_end(role, builder);
     return builder.finish();

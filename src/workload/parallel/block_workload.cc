@@ -17,7 +17,7 @@ Draft draft_blocks(const zoo::Model& model, const plan::Plan& plan) {
   const Context context{.model = model, .plan = plan, .parts = {}};
   Draft draft;
   for (auto* pass : {passes::pipeline, passes::tensor, passes::expert, passes::context,
-                     passes::overlap_tensor, passes::recompute}) {
+                     passes::blocks, passes::overlap_tensor, passes::recompute}) {
     pass(draft, context);
   }
   return draft;

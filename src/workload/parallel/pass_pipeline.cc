@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "workload/parallel/block_steps.h"
 #include "workload/parallel/passes.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/schedule_row.h"
@@ -202,10 +201,10 @@ void passes::pipeline(Draft& draft, const Context& context) {
   draft.host_dispatch = eager ? context.plan.host_dispatch : Time(0);
   draft.pair_ready = wait_step("pair_ready", Value::flow, plan::StepPhase::forward);
   for (zoo::ModelGraph& block : plan::block_graphs(context.model, context.plan)) {
-    draft.steps.push_back(block_steps(block.operators, context.plan));
     draft.operators.push_back(std::move(block.operators));
     draft.tensors.push_back(std::move(block.tensors));
   }
+  draft.steps.resize(draft.operators.size());
   for (std::int64_t stage = 0; stage < std::ssize(context.parts); ++stage) {  // none: blocks alone
     RoleDraft role;
     for (std::int64_t chunk = 0; chunk < draft.shape.chunks; ++chunk) {

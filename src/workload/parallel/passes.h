@@ -11,15 +11,18 @@
 namespace orrery::parallel {
 
 namespace passes {
-/// Stages, chunks, blocks and their steps; boundary sends and receives. pass_pipeline.cc
+/// Stages, chunks, blocks and their operators; boundary sends and receives. pass_pipeline.cc
 void pipeline(parallel::Draft& draft, const parallel::Context& context);
-/// GEMMs, bytes and messages of one tp rank; collectives where operators enter or leave the split
-/// part. pass_tensor.cc
+/// Blocks are cut over tp: messages between stages, sums of gradients that tp ranks hold whole.
+/// pass_blocks.cc
 void tensor(parallel::Draft& draft, const parallel::Context& context);
-/// Experts of one rank, and the exchange of tokens with the others. pass_expert.cc
+/// Experts are cut over ep and etp. pass_blocks.cc
 void expert(parallel::Draft& draft, const parallel::Context& context);
-/// Keys and values of the other parts of the sequence. pass_context.cc
+/// Attention is cut over cp. pass_blocks.cc
 void context(parallel::Draft& draft, const parallel::Context& context);
+/// Steps of the blocks of one rank, with the collectives that convert layouts (workload/lower).
+/// pass_blocks.cc
+void blocks(parallel::Draft& draft, const parallel::Context& context);
 /// Sums over tp follow the tiles of the products before them, where asked for (tile_steps.h).
 /// pass_overlap_tensor.cc
 void overlap_tensor(parallel::Draft& draft, const parallel::Context& context);
@@ -77,14 +80,16 @@ inline constexpr std::array kPasses{
          .draft = passes::pipeline,
          .required = true},
     Pass{.name = "tensor",
-         .meaning = "work of one tensor-parallel rank and its collectives",
+         .meaning = "blocks are cut over tensor-parallel ranks",
          .draft = passes::tensor},
-    Pass{.name = "expert",
-         .meaning = "experts of one rank and the exchange of tokens",
-         .draft = passes::expert},
+    Pass{.name = "expert", .meaning = "experts are cut over their ranks", .draft = passes::expert},
     Pass{.name = "context",
-         .meaning = "exchange of keys and values between the parts of a sequence",
+         .meaning = "attention is cut over the parts of a sequence",
          .draft = passes::context},
+    Pass{.name = "blocks",
+         .meaning = "kernels of one rank, collectives where layouts differ",
+         .draft = passes::blocks,
+         .required = true},
     Pass{.name = "overlap_tensor",
          .meaning = "with overlap_tensor: tp sums follow the tiles of their products",
          .draft = passes::overlap_tensor},

@@ -36,87 +36,10 @@ void set(std::vector<graph::Sharding>& layout, const graph::Sharding& sharding) 
   layout.push_back(sharding);
 }
 
-/// A Share is what one rank's kernel makes of a tensor.
-class Share {
- public:
-  Share(const zoo::ModelOperator& op, const TensorSplit& split)
-      : op_(op), split_(split), axis_(op.expert ? plan::Axis::etp : plan::Axis::tp) {}
-
-  /// How the ranks hold it; none: whole. `sums`: every rank has a part of the sum.
-  std::optional<graph::Sharding> held(const graph::ModelTensor& tensor, bool sums) const {
-    using Kind = graph::Sharding::Kind;
-    if (ranks() > 1 && tensor.is_divided()) {
-      return graph::Sharding{.group = axis_, .kind = Kind::shard, .dimension = 1};
-    }
-    if (ranks() > 1 && sums) {
-      return graph::Sharding{.group = axis_, .kind = Kind::partial};
-    }
-    if (own_tokens()) {
-      return graph::Sharding{.group = plan::Axis::tp, .kind = Kind::shard};
-    }
-    return std::nullopt;
-  }
-
-  Bytes bytes(const graph::ModelTensor& tensor, bool sums) const {
-    const Bytes all =
-        tensor.extents.front().dim == graph::Dim::rows ? tensor.bytes() * rows() : tensor.bytes();
-    const bool divided = tensor.is_divided();
-    const bool tokens = own_tokens() && !sums && tensor.extents.front().dim != graph::Dim::rows;
-    return divided ? all / ranks() : tokens ? all / split_.tp : all;
-  }
-
- private:
-  std::int64_t ranks() const { return op_.expert ? split_.etp : split_.tp; }
-  bool own_tokens() const {
-    return !op_.expert && split_.sequence && op_.split == zoo::Split::sequence;
-  }
-  /// Experts' rows before they are sent are those of the rank's own tokens.
-  double rows() const {
-    return op_.expert ? split_.expert_rows : split_.expert_rows / static_cast<double>(split_.etp);
-  }
-
-  const zoo::ModelOperator& op_;
-  const TensorSplit& split_;
-  plan::Axis axis_;
-};
-
 }  // namespace
 
-void TemplateBuilder::set_made(const PlacedStep& placed, graph::Tensor& written) const {
-  const Step& step = *placed.step;
-  const bool gradient = step.part == Part::input_gradient;
-  if (draft_ == nullptr || placed.block == kNoBlock || step.source < 0 ||
-      !(gradient || step.part == Part::forward)) {
-    return;
-  }
-  const plan::BlockKind kind =
-      lanes_[placed.lane].chunk->blocks[static_cast<std::size_t>(placed.block)].kind;
-  const zoo::ModelOperator& op = draft_->operators[kind][static_cast<std::size_t>(step.source)];
-  // The gradient of a sum is that of all its terms.
-  const bool sums_up = op.role == graph::OperatorRole::residual ||
-                       op.role == graph::OperatorRole::shared_sum ||
-                       op.role == graph::OperatorRole::join;
-  const Share share(op, draft_->split);
-  const bool sums = op.gemm_split == (gradient ? zoo::GemmSplit::column : zoo::GemmSplit::row);
-  using Use = graph::ModelTensor::Use;
-  Bytes bytes{0};
-  std::optional<graph::Sharding> held;
-  for (const int number : gradient && !sums_up ? op.reads : op.writes) {
-    const graph::ModelTensor& tensor = draft_->tensors[kind][static_cast<std::size_t>(number)];
-    if (tensor.use != Use::parameter && tensor.use != Use::buffer) {
-      held = bytes == Bytes(0) ? share.held(tensor, sums) : held;
-      bytes += share.bytes(tensor, sums);
-    }
-  }
-  if (bytes > Bytes(0)) {
-    written.bytes = bytes;
-    written.layout = held ? std::vector{*held} : std::vector<graph::Sharding>();
-  }
-}
-
-TemplateBuilder::TemplateBuilder(const StepList& list, const plan::RankLayout& layout,
-                                 const Draft* draft)
-    : layout_(layout), draft_(draft), dependencies_(list.lanes) {
+TemplateBuilder::TemplateBuilder(const StepList& list, const plan::RankLayout& layout)
+    : layout_(layout), dependencies_(list.lanes) {
   template_.name = list.name;
   for (const StepLane& shape : list.lanes) {
     Lane& lane = lanes_.emplace_back();
@@ -125,7 +48,6 @@ TemplateBuilder::TemplateBuilder(const StepList& list, const plan::RankLayout& l
     }
     lane.gathered.resize(lane.layers.size());
     lane.moments.resize(lane.layers.size());
-    lane.chunk = shape.chunk;
     lane.tensors.fill(kNone);
     lane.backward = shape.pass != footprint::ChunkPass::forward;
   }
@@ -157,11 +79,11 @@ void TemplateBuilder::add(const PlacedStep& placed) {
   }
   if (step.gathers_block != kNoBlock) {
     lane.gathered[static_cast<std::size_t>(step.gathers_block)].push_back(
-        write(node, placed, std::nullopt));
+        write(node, step, std::nullopt));
   }
   if (step.writes != Value::none) {
     lane.tensors[static_cast<std::size_t>(step.writes)] =
-        write(node, placed, tensor == kNone ? std::nullopt : std::optional(tensor));
+        write(node, step, tensor == kNone ? std::nullopt : std::optional(tensor));
   }
   template_.nodes.push_back(std::move(node));
 }
@@ -183,7 +105,7 @@ void TemplateBuilder::read(graph::Node& node, int tensor) {
   }
 }
 
-int TemplateBuilder::write(graph::Node& node, const PlacedStep& placed, std::optional<int> read) {
+int TemplateBuilder::write(graph::Node& node, const Step& step, std::optional<int> read) {
   graph::Tensor written;
   if (read) {
     const graph::Tensor& from = template_.tensors[static_cast<std::size_t>(*read)];
@@ -202,7 +124,10 @@ int TemplateBuilder::write(graph::Node& node, const PlacedStep& placed, std::opt
       written.layout.pop_back();
     }
   }
-  set_made(placed, written);
+  if (const lower::Made& made = step.made; made.bytes > Bytes(0)) {
+    written.bytes = made.bytes;
+    written.layout = made.held ? std::vector{*made.held} : std::vector<graph::Sharding>();
+  }
   const int tensor = static_cast<int>(template_.tensors.size());
   template_.tensors.push_back(std::move(written));
   node.writes.push_back({.tensor = tensor});

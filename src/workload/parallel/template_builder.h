@@ -3,9 +3,7 @@
 /// for (step_list.h). A step reads what its lane last wrote to its value.
 ///
 ///   written by             bytes                         how ranks hold it
-///   an operator's kernel   a rank's share of what the    shards of divided columns, with SP of
-///   forward or of its      operator writes; of the       tokens; partial sums of a row-parallel
-///   input gradient         gradients of what it reads    result, of a column-parallel gradient
+///   an operator's kernel   Step::made (lower/made.h)     as said there
 ///   all-gather             the gathered buffer           whole over the group
 ///   reduce-scatter         its share of the buffer       rows over the group
 ///   all-reduce             the buffer                    whole over the group
@@ -13,9 +11,7 @@
 ///   message, copy          what is moved                 as read
 ///   anything else          as read; of nothing read: half of what the kernel moves
 ///
-/// What a reduction reads is a sum of parts, what a gather reads a part; parallelism of the batch
-/// (dp, and the tokens of cp), and of experts over ep, is in no layout of a kernel's result.
-/// Buffers that an operator keeps for its own backward are no part of a value.
+/// What a reduction reads is a sum of parts, what a gather reads a part.
 #pragma once
 
 #include <array>
@@ -30,9 +26,8 @@ namespace orrery::parallel {
 
 class TemplateBuilder {
  public:
-  /// Adds all steps. `draft`: of their operators and tensors; null: there are none.
-  TemplateBuilder(const StepList& list, const plan::RankLayout& layout,
-                  const Draft* draft = nullptr);
+  /// Adds all steps.
+  TemplateBuilder(const StepList& list, const plan::RankLayout& layout);
 
   /// Allocations of a lane.
   void allocate(const footprint::ChunkWork& work, std::size_t lane);
@@ -53,8 +48,7 @@ class TemplateBuilder {
   };
   struct Lane {
     std::vector<std::vector<int>> gathered;  ///< by block: tensors that all-gathers made
-    const ChunkDraft* chunk = nullptr;
-    std::vector<int> layers;         ///< Block::layer
+    std::vector<int> layers;                 ///< Block::layer
     std::vector<NodeRange> moments;  ///< nodes of each block, in the order in which they run
     std::array<int, kValueCount> tensors{};  ///< by Value: the last that was written
     bool backward = false;
@@ -62,13 +56,10 @@ class TemplateBuilder {
 
   void add(const PlacedStep& placed);
   void read(graph::Node& node, int tensor);
-  int write(graph::Node& node, const PlacedStep& placed, std::optional<int> read);
-  /// Sets what a kernel of an operator makes; of other steps nothing.
-  void set_made(const PlacedStep& placed, graph::Tensor& written) const;
+  int write(graph::Node& node, const Step& step, std::optional<int> read);
   void hold(const graph::Allocation& allocation, int first, int last);
 
   const plan::RankLayout& layout_;
-  const Draft* draft_;
   StepDependencies dependencies_;
   graph::Template template_;
   std::vector<Lane> lanes_;

@@ -44,11 +44,8 @@ zoo::ModelOperator adapter_gemm(const zoo::ModelOperator& base, Role role,
 
 /// Gives `first` the frozen GEMM's entry into the split part.
 void take_entry(zoo::ModelOperator& base, zoo::ModelOperator& first) {
-  if (base.boundary == zoo::TensorBoundary::enter ||
-      base.boundary == zoo::TensorBoundary::dispatch) {
-    first.boundary = std::exchange(base.boundary, zoo::TensorBoundary::none);
-    first.routed = base.routed;
-  }
+  first.all_tokens = base.gemm_split == zoo::GemmSplit::column && !base.expert;
+  first.routed += std::exchange(base.routed, Bytes(0));
 }
 
 /// X A: in front of the frozen GEMM, with its input.

@@ -134,8 +134,7 @@ zoo::ModelOperator shard(zoo::ModelOperator op, std::int64_t t, bool sequence_pa
   op.saved = op.saved / share;
   op.query = op.query / t;
   op.key_value = op.key_value / t;
-  const bool own_tokens = op.boundary == zoo::TensorBoundary::none;  // not gathered before it
-  if (op.gemm_split == zoo::GemmSplit::none && op.has_weight && own_tokens) {
+  if (op.gemm_split == zoo::GemmSplit::none && op.has_weight && !op.all_tokens) {
     op.gemm.m = (op.gemm.m + share - 1) / share;
   }
   if (op.gemm_split == zoo::GemmSplit::column || op.gemm_split == zoo::GemmSplit::row ||

@@ -58,12 +58,14 @@ constexpr auto named_values(NormPlace) {
       {NormPlace::after, "after", "one after each residual sum (post-norm, BERT)"},
   });
 }
-enum class QueryKeyNorm : std::uint8_t { none, scaled, plain };
+enum class QueryKeyNorm : std::uint8_t { none, scaled, plain, whole };
 constexpr auto named_values(QueryKeyNorm) {
   return std::to_array<Named<QueryKeyNorm>>({
       {QueryKeyNorm::none, "none", "queries and keys as they are"},
       {QueryKeyNorm::scaled, "scaled", "every head normalised, one scale per element of a head"},
       {QueryKeyNorm::plain, "plain", "every head of rotated layers normalised, no parameters"},
+      {QueryKeyNorm::whole, "whole",
+       "all heads of queries, and of keys, normalised together, a scale per element"},
   });
 }
 enum class PositionKind : std::uint8_t { learned, rotary, relative, none };
@@ -82,7 +84,8 @@ enum class MixerKind : std::uint8_t {
   latent_attention,
   compressed_attention,
   mamba,
-  none
+  none,
+  gated_delta
 };
 constexpr auto named_values(MixerKind) {
   return std::to_array<Named<MixerKind>>({
@@ -92,6 +95,8 @@ constexpr auto named_values(MixerKind) {
        "a window of keys and compressed ones before it (DeepSeek-V4)"},
       {MixerKind::mamba, "mamba", "Mamba-2: causal convolution and selective state-space scan"},
       {MixerKind::none, "none", "nothing: a layer of only an MLP"},
+      {MixerKind::gated_delta, "gated_delta",
+       "gated delta net: causal convolution and a state updated by the delta rule"},
   });
 }
 enum class FeedForwardKind : std::uint8_t { dense, experts, tower, none };
@@ -183,7 +188,9 @@ struct ExpertShape {
   bool router_bias = false;     ///< trained; not the balancing bias of DeepSeek-V3
 };
 
-/// Mamba-2 (Dao & Gu 2024, arXiv:2405.21060).
+/// Layers with a recurrent state: Mamba-2 (Dao & Gu 2024, arXiv:2405.21060), or, of MixerKind
+/// gated_delta, a gated delta net (Yang et al. 2024, arXiv:2412.06464), whose `heads` of values have
+/// width head_dim and whose `groups` heads of queries and keys have width `state`.
 struct Mamba {
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;  ///< d_inner = heads x head_dim
@@ -196,6 +203,14 @@ struct Mamba {
 
   std::int64_t inner() const { return heads * head_dim; }
   std::int64_t convolved() const { return inner() + 2 * groups * state; }
+};
+
+/// An indexer in front of latent attention (DeepSeek-AI 2025, "DeepSeek-V3.2"): `heads` low-rank
+/// queries of width `dim` score one key a token, and the head's queries see the `chosen` best ones.
+struct SparseIndex {
+  std::int64_t heads = 0;
+  std::int64_t dim = 0;
+  std::int64_t chosen = 0;
 };
 
 /// Architecture of a model. Fields that a family lacks keep their default.
@@ -265,6 +280,11 @@ struct Model {
   /// (empty: all of kind 0).
   std::vector<LayerKind> kinds;
   std::vector<int> layout;
+
+  /// Attention's result is scaled, element by element, by sigmoid(H x (heads value_dim) matrix),
+  /// which is part of the fused projection.
+  bool attention_gate = false;
+  SparseIndex index;  ///< of latent attention; chosen 0: none
 };
 
 }  // namespace orrery::zoo

@@ -76,8 +76,6 @@ struct Edges {
 ///   split        tensor: it divides what is kept of a product's input, or anything that another
 ///                operator reads or writes, or an expert's rows; none: only a lookup's table, or
 ///                there are no tokens; else sequence
-///   boundary     column: enter, if the product is the first that takes all columns of its input;
-///                row: leave; of experts dispatch and combine
 class GraphBuilder {
  public:
   explicit GraphBuilder(graph::DataType type) : type_(type) { graph_.tensors.reserve(64); }
@@ -118,11 +116,9 @@ class GraphBuilder {
   Divided divided(const ModelOperator& op) const;
   GemmSplit gemm_split(const ModelOperator& op, const Divided& divided) const;
   Split split(const ModelOperator& op, const Divided& divided) const;
-  TensorBoundary boundary(const ModelOperator& op);
 
   ModelGraph graph_;
   graph::DataType type_;
-  std::vector<int> gathered_;  ///< tensors of which a product takes all columns
 };
 
 /// Gives operators from `first` on to the branch, but for those that one has already.

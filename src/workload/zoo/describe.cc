@@ -89,12 +89,16 @@ std::string layers_note(const Model& m, const ParameterCount& count) {
 
 std::string parameters_of(const Model& m) {
   const ParameterCount count = count_parameters(m);
-  const std::int64_t active = count.active == count.total ? 0 : count.active;
+  Model without = m;  // as published counts are
+  without.mtp = 0;
+  const ParameterCount published = count_parameters(without);
+  const std::int64_t active = published.active == published.total ? 0 : published.active;
   return "parameters\n" + parameter_line("layers", count.layers, layers_note(m, count)) +
          parameter_line("embedding", count.embedding) +
          parameter_line("position table", count.position) +
          parameter_line("final norm", count.final_norm) + parameter_line("output", count.head) +
-         parameter_line("further tokens", count.mtp) + parameter_line("total", count.total) +
+         parameter_line("total", published.total) +
+         parameter_line("further tokens", count.mtp, count.mtp > 0 ? "  beside the total" : "") +
          parameter_line("active per token", active);
 }
 

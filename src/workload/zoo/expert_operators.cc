@@ -81,7 +81,7 @@ int append_expert_matrix(GraphBuilder& block, const Shapes& shapes, Matrix matri
              .k = in.size};
   op.expert = true;
   op.experts = model.experts;
-  op.routed = shapes.tensor(rows, routed_width(shapes));
+  op.routed = op.role == Role::expert_up ? block.tensor(x).bytes() : Bytes(0);
   op.has_weight = true;
   op.forward_flops = op.model_flops =
       graph::flops_of({.batch = 1, .m = rows, .n = out, .k = in.size});
@@ -222,8 +222,6 @@ int append_experts(GraphBuilder& block, const Shapes& shapes, int x) {
       block, shapes, {.name = "expert_fc2_gemm", .role = Role::expert_down, .out = width}, active);
   if (expert.bias && shapes.options.experts_apart && !shapes.options.experts_fused) {
     down = block.map(expert_bias(shapes), {down});
-    std::swap(operators.back().boundary, operators[operators.size() - 2].boundary);
-    operators.back().routed = operators[operators.size() - 2].routed;
   }
   int y = block.activation({shapes.rows(), width});
   block.add(unpermute(shapes), {.reads = {down}, .writes = {y}});

@@ -20,7 +20,7 @@ void add(Extents& extents, const std::string& what, std::int64_t extent,
 }
 
 void add_mixer(Extents& extents, const Model& model, const LayerKind& kind) {
-  if (kind.mixer == MixerKind::mamba) {
+  if (kind.mixer == MixerKind::mamba || kind.mixer == MixerKind::gated_delta) {
     add(extents, "Mamba heads", model.mamba.heads, graph::Dim::heads);
     add(extents, "Mamba groups", model.mamba.groups, graph::Dim::groups);
   } else if (kind.mixer == MixerKind::latent_attention) {

@@ -37,6 +37,14 @@ Model read_mixtral(Reader& read);
 Model read_phimoe(Reader& read);
 Model read_qwen2_moe(Reader& read);
 Model read_qwen3_moe(Reader& read);
+Model read_qwen3_next(Reader& read);
+Model read_qwen3_5(Reader& read);
+Model read_qwen3_vl(Reader& read);
+Model read_qwen3_vl_moe(Reader& read);
+Model read_minimax_m2(Reader& read);
+Model read_glm4_moe(Reader& read);
+Model read_deepseek_v32(Reader& read);
+Model read_kimi_k25(Reader& read);
 Model read_deepseek_v2(Reader& read);
 Model read_deepseek_v3(Reader& read);
 Model read_deepseek_v4(Reader& read);
@@ -71,6 +79,17 @@ inline constexpr auto kFamilies = std::to_array<Family>({
     {"qwen2_moe", "as qwen2, experts and a gated shared expert", read_qwen2_moe},
     {"qwen3", "as llama, normalised queries and keys", read_qwen3},
     {"qwen3_moe", "as qwen3, every MLP is a mixture of experts", read_qwen3_moe},
+    {"qwen3_vl_moe", "text part of Qwen3-VL with experts", read_qwen3_vl_moe},
+    {"qwen3_vl", "text part of Qwen3-VL", read_qwen3_vl},
+    {"qwen3_next", "three of four layers gated delta nets, else gated attention; experts",
+     read_qwen3_next},
+    {"qwen3_5_moe", "text part of Qwen3.5 with experts", read_qwen3_5},
+    {"qwen3_5_moe_text", "as qwen3_next", read_qwen3_next},
+    {"minimax_m2", "as qwen3_moe, all heads of queries and of keys normalised together",
+     read_minimax_m2},
+    {"glm4_moe", "as qwen3_moe with biases, dense layers first and a shared expert; GLM-4.5",
+     read_glm4_moe},
+    {"glm_moe_dsa", "as deepseek_v32; GLM-5", read_deepseek_v32},
     {"gemma", "as llama, GeLU-gated MLP, tied embedding", read_gemma},
     {"gemma2", "as gemma, norms around, windows on every second layer", read_gemma2},
     {"gemma3", "text part of Gemma 3", read_gemma3},
@@ -85,6 +104,9 @@ inline constexpr auto kFamilies = std::to_array<Family>({
     {"deepseek_v2", "latent attention, dense layers, then routed and shared experts",
      read_deepseek_v2},
     {"deepseek_v3", "as deepseek_v2, with multi-token prediction; also Kimi K2", read_deepseek_v3},
+    {"deepseek_v32", "as deepseek_v3, an indexer chooses the keys that queries see",
+     read_deepseek_v32},
+    {"kimi_k25", "text part of Kimi K2.5", read_kimi_k25},
     {"deepseek_v4", "windows and compressed keys, hyper-connections, experts", read_deepseek_v4},
     {"gpt_oss", "windows on every second layer, sinks, experts with biases", read_gpt_oss},
     {"bert", "encoder, norms after, masked-token and next-sentence heads", read_bert},

@@ -79,7 +79,6 @@ ModelOperator& GraphBuilder::add(ModelOperator op, Edges edges, std::int64_t par
   const Divided parts = divided(op);
   op.gemm_split = gemm_split(op, parts);
   op.split = split(op, parts);
-  op.boundary = boundary(op);
   return graph_.operators.emplace_back(std::move(op));
 }
 
@@ -165,24 +164,6 @@ Split GraphBuilder::split(const ModelOperator& op, const Divided& parts) const {
     return Split::tensor;  // of a table's gradient
   }
   return parts.parameter || !handles_tokens ? Split::none : Split::sequence;
-}
-
-TensorBoundary GraphBuilder::boundary(const ModelOperator& op) {
-  if (op.gemm_split == GemmSplit::row) {
-    return op.expert ? TensorBoundary::combine : TensorBoundary::leave;
-  }
-  if (op.gemm_split != GemmSplit::column) {
-    return TensorBoundary::none;
-  }
-  if (op.expert) {
-    return TensorBoundary::dispatch;
-  }
-  const int input = op.reads.front();
-  if (std::ranges::find(gathered_, input) != gathered_.end()) {
-    return TensorBoundary::none;
-  }
-  gathered_.push_back(input);
-  return TensorBoundary::enter;
 }
 
 ModelGraph GraphBuilder::finish(int output) {

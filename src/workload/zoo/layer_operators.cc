@@ -37,14 +37,17 @@ ModelOperator rotary(const Shapes& shapes) {
 
 /// Appends the root-mean-square norm of every query and key head.
 void append_query_key_norm(GraphBuilder& block, const Shapes& shapes, Heads& heads) {
-  const bool scaled = shapes.model.query_key_norm == QueryKeyNorm::scaled;
+  const QueryKeyNorm kind = shapes.model.query_key_norm;
+  const std::int64_t scales = kind == QueryKeyNorm::scaled  ? 2 * shapes.model.head_dim
+                              : kind == QueryKeyNorm::whole ? shapes.query + shapes.key
+                                                            : 0;
   ModelOperator op = norm("query_key_norm", Role::norm_heads, shapes, shapes.query + shapes.key);
-  op.gemm.k = shapes.model.head_dim;
+  op.gemm.k = kind == QueryKeyNorm::whole ? shapes.query : shapes.model.head_dim;
   const TensorList before{heads.query, heads.key};
   heads.query = block.like(heads.query);
   heads.key = block.like(heads.key);
   block.add(std::move(op), {.reads = before, .writes = {heads.query, heads.key}, .saves = before},
-            scaled ? 2 * shapes.model.head_dim : 0);
+            scales);
 }
 
 struct Residual {
@@ -90,28 +93,44 @@ int append_residual(GraphBuilder& block, const Shapes& shapes, const Residual& w
   return edges.writes.front();
 }
 
-/// Q, K and V of one product, or of two, behind it.
-Heads append_split(GraphBuilder& block, const Shapes& shapes, TensorList products) {
+/// Q, K and V of one product, or of two, behind it. `gate`: what scales attention's result, if not
+/// null.
+Heads append_split(GraphBuilder& block, const Shapes& shapes, TensorList products,
+                   int* gate = nullptr) {
   const Extent keys{Dim::key_value_heads, shapes.key};
   const Extent values{Dim::key_value_heads, shapes.value};
   const Heads heads{.query = block.activation({shapes.rows(), {Dim::heads, shapes.query}}),
                     .key = block.activation({shapes.rows(), keys}),
                     .value = block.activation({shapes.rows(), values})};
-  block.add(qkv_split(shapes), {.reads = products, .writes = heads.all(), .saves = heads.all()});
+  TensorList parts = heads.all();
+  if (gate != nullptr) {
+    *gate = block.activation({shapes.rows(), {Dim::heads, shapes.context}});
+    parts.add(*gate);
+  }
+  block.add(qkv_split(shapes), {.reads = products, .writes = parts, .saves = parts});
   return heads;
 }
 
-Heads append_projections(GraphBuilder& block, const Shapes& shapes, int x) {
+/// x sigmoid(gate): reads both, writes one; backward reads them and the gradient, writes two.
+int append_gate(GraphBuilder& block, const Shapes& shapes, int x, int gate) {
+  const Bytes size = shapes.wide(shapes.context);
+  return block.map(streaming("attention_gate", Role::none, graph::OperatorKind::elementwise,
+                             {3 * size, 1, 5 * size, 1}),
+                   {x, gate}, {x, gate});
+}
+
+Heads append_projections(GraphBuilder& block, const Shapes& shapes, int x, int* gate) {
   const Model& model = shapes.model;
-  const std::int64_t qkv = shapes.query + shapes.key + shapes.value;
+  const std::int64_t qkv =
+      shapes.query + shapes.key + shapes.value + (gate != nullptr ? shapes.context : 0);
   const bool rotates = model.position == PositionKind::rotary && shapes.kind.rotary;
   const int product = block.product({.name = "qkv_gemm",
                                      .role = Role::project_qkv,
                                      .out = {Dim::heads, qkv},
                                      .further = model.attention_bias ? qkv : 0},
                                     {x});
-  Heads heads = append_split(block, shapes, {product});
-  if (model.query_key_norm == QueryKeyNorm::scaled ||
+  Heads heads = append_split(block, shapes, {product}, gate);
+  if (model.query_key_norm == QueryKeyNorm::scaled || model.query_key_norm == QueryKeyNorm::whole ||
       (model.query_key_norm == QueryKeyNorm::plain && rotates)) {
     append_query_key_norm(block, shapes, heads);
   }
@@ -126,7 +145,7 @@ Heads append_projections(GraphBuilder& block, const Shapes& shapes, int x) {
 
 int append_mixer(GraphBuilder& block, const Shapes& shapes, int x) {
   const std::size_t first = block.operators().size();
-  if (shapes.kind.mixer == MixerKind::mamba) {
+  if (shapes.kind.mixer == MixerKind::mamba || shapes.kind.mixer == MixerKind::gated_delta) {
     const int result = append_mamba(block, shapes, x);
     mark(block.operators(), first, Branch::mamba);
     return result;
@@ -135,11 +154,15 @@ int append_mixer(GraphBuilder& block, const Shapes& shapes, int x) {
   if (shapes.kind.mixer == MixerKind::compressed_attention) {
     result = append_compressed_attention(block, shapes, x);
   } else {
-    const Heads heads = shapes.kind.mixer == MixerKind::latent_attention
-                            ? append_latent_projections(block, shapes, x)
-                            : append_projections(block, shapes, x);
+    const bool latent = shapes.kind.mixer == MixerKind::latent_attention;
+    int gate = -1;
+    int* const gates = shapes.model.attention_gate && !latent ? &gate : nullptr;
+    const Heads heads = latent ? append_latent_projections(block, shapes, x)
+                               : append_projections(block, shapes, x, gates);
+    int attended = append_attention(block, shapes, heads);
+    attended = gate < 0 ? attended : append_gate(block, shapes, attended, gate);
     result = block.product({.name = "proj_gemm", .role = Role::project_out, .out = shapes.width()},
-                           {append_attention(block, shapes, heads)});
+                           {attended});
   }
   mark(block.operators(), first, Branch::attention);
   return result;
@@ -205,7 +228,6 @@ int append_parallel(GraphBuilder& block, const Shapes& shapes, int x) {
   const Model& model = shapes.model;
   const int even = append_norm(block, shapes, "input_norm", Role::norm_branch, x);
   const int mixed = append_mixer(block, shapes, even);
-  block.operators().back().boundary = TensorBoundary::none;
   const int second =
       model.shared_norm ? even : append_norm(block, shapes, "mlp_norm", Role::norm_branch, x);
   const int fed = append_feed_forward(block, shapes, second, !model.shared_norm);
@@ -224,7 +246,8 @@ int append_layer(GraphBuilder& block, const Shapes& shapes, int x) {
   if (model.parallel_residual) {
     return append_parallel(block, shapes, x);
   }
-  const int mixer_bias = kind.mixer != MixerKind::mamba && model.attention_output_bias ? 1 : 0;
+  const bool recurs = kind.mixer == MixerKind::mamba || kind.mixer == MixerKind::gated_delta;
+  const int mixer_bias = !recurs && model.attention_output_bias ? 1 : 0;
   if (kind.mixer != MixerKind::none) {
     x = append_branch(block, shapes, {"attention", mixer_bias}, "input_norm", x,
                       [&](int even) { return append_mixer(block, shapes, even); });

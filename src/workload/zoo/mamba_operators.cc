@@ -4,6 +4,9 @@
 ///
 ///   in_proj (H x (2 d + 2 G N + heads)) -> z, x, B, C, dt; causal convolution and SiLU over x, B,
 ///   C; scan; RMSNorm(y * SiLU(z)) over each group; out_proj (d x H)
+///
+/// A gated delta net is the same with other scalars of a head (decay and strength), the delta rule
+/// instead of the scan and a norm over each head.
 #include <string>
 
 #include "workload/zoo/builder.h"
@@ -52,6 +55,26 @@ ModelOperator scan(const Shapes& shapes) {
   return op;
 }
 
+/// The chunked delta rule (Yang et al. 2024, arXiv:2412.06464, section 3.3), d_k = state, d_v =
+/// head_dim: per token and head of values C (6 d_k + 4 d_v) + 6 d_k d_v + 2/3 C^2 of the products
+/// within chunks of C tokens, of the states and of the triangular inverse; backward and traffic as of
+/// scan().
+ModelOperator delta_rule(const Shapes& shapes) {
+  const Mamba& mamba = shapes.model.mamba;
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double chunk = number(mamba.chunk);
+  const double keys = number(mamba.state);
+  const double values = number(mamba.head_dim);
+  const double heads = number(mamba.heads) * number(shapes.tokens);
+  ModelOperator op = scan(shapes);
+  op.name = "delta_rule";
+  op.forward_flops =
+      Flops(heads * (chunk * (6 * keys + 4 * values) + 6 * keys * values + 2 * chunk * chunk / 3));
+  op.backward_flops = 3 * op.forward_flops;
+  op.model_flops = Flops(heads * 7 * keys * values);
+  return op;
+}
+
 /// y * SiLU(z), then RMSNorm over d / G elements: reads y and z, writes one; backward reads both
 /// and the gradient twice, writes two. Saves y and z.
 ModelOperator gated_norm(const Shapes& shapes) {
@@ -59,7 +82,8 @@ ModelOperator gated_norm(const Shapes& shapes) {
   const Bytes x = shapes.wide(mamba.inner());
   ModelOperator op = streaming("gated_norm", Role::norm_gated, graph::OperatorKind::norm,
                                {3 * x, 1, (2 * 3 + 2) * x, 3});
-  op.gemm.k = mamba.inner() / mamba.groups;
+  op.gemm.k =
+      shapes.kind.mixer == MixerKind::gated_delta ? mamba.head_dim : mamba.inner() / mamba.groups;
   return op;
 }
 
@@ -68,14 +92,16 @@ ModelOperator gated_norm(const Shapes& shapes) {
 int append_mamba(GraphBuilder& block, const Shapes& shapes, int x) {
   const Model& model = shapes.model;
   const Mamba& mamba = model.mamba;
-  const std::int64_t projected = mamba.inner() + mamba.convolved() + mamba.heads;
+  const bool delta = shapes.kind.mixer == MixerKind::gated_delta;
+  // Steps dt of Mamba-2; decay and strength of the delta rule.
+  const std::int64_t scalars = (delta ? 2 : 1) * mamba.heads;
+  const std::int64_t projected = mamba.inner() + mamba.convolved() + scalars;
   const TensorList parts = block.products(
       {.name = "mamba_in_gemm",
        .role = Role::mamba_in,
        .out = {Dim::inner, projected},
        .further = mamba.projection_bias ? projected : 0},
-      x,
-      {{Dim::inner, mamba.inner()}, {Dim::groups, mamba.convolved()}, {Dim::heads, mamba.heads}});
+      x, {{Dim::inner, mamba.inner()}, {Dim::groups, mamba.convolved()}, {Dim::heads, scalars}});
   const int gate = parts.front();
   const int channels = *(parts.begin() + 1);
   const int steps = *(parts.begin() + 2);
@@ -83,10 +109,11 @@ int append_mamba(GraphBuilder& block, const Shapes& shapes, int x) {
       block.map(convolution(shapes), {channels}, {channels},
                 mamba.convolved() * (mamba.kernel + (mamba.convolution_bias ? 1 : 0)));
   const int scanned = block.like(gate);
-  block.add(scan(shapes),
+  block.add(delta ? delta_rule(shapes) : scan(shapes),
             {.reads = {convolved, steps}, .writes = {scanned}, .saves = {convolved, steps}},
-            3 * mamba.heads);  // A, D and the bias of dt
-  const int gated = block.map(gated_norm(shapes), {scanned, gate}, {scanned, gate}, mamba.inner());
+            (delta ? 2 : 3) * mamba.heads);  // A, the bias of dt and, of Mamba-2, D
+  const int gated = block.map(gated_norm(shapes), {scanned, gate}, {scanned, gate},
+                              delta ? mamba.head_dim : mamba.inner());
   return block.product({.name = "mamba_out_gemm",
                         .role = Role::mamba_out,
                         .out = shapes.width(),

@@ -12,6 +12,7 @@
 #include "base/reader.h"
 #include "workload/zoo/families.h"
 #include "workload/zoo/fields.h"
+#include "workload/zoo/hub_name.h"
 #include "workload/zoo/known_fields.h"
 
 namespace orrery::zoo {
@@ -140,7 +141,17 @@ Result<Model> parse_model(const ConfigNode& node, std::string name) {
 Result<ModelFile> load_model_file(const std::string& name_or_path) {
   auto file = find_config("models", name_or_path);
   if (!file) {
-    return fail(std::move(file.error()));
+    const std::string shipped = shipped_name(name_or_path);
+    auto alike = shipped == name_or_path ? file : find_config("models", shipped);
+    if (alike && !is_hub_name(name_or_path)) {
+      std::string& expected = file.error().mistakes.front().expected;
+      expected = expected.substr(0, expected.find(" (did you mean")) + " (did you mean '" +
+                 shipped + "'?)";
+    }
+    if (!alike || !is_hub_name(name_or_path)) {
+      return fail(std::move(file.error()));
+    }
+    file = std::move(alike);
   }
   std::error_code not_there;
   if (std::filesystem::is_directory(*file, not_there)) {

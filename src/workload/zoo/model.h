@@ -93,15 +93,6 @@ enum class Split : std::uint8_t {
 /// Which extent of a GEMM tensor parallelism divides.
 enum class GemmSplit : std::uint8_t { none, column, row, heads };
 
-/// Collective that sequence of operators ends or begins with, under tensor parallelism.
-enum class TensorBoundary : std::uint8_t {
-  none,
-  enter,     ///< before it: (SP) all-gather of the tokens; backward: all-reduce / reduce-scatter
-  leave,     ///< after it: all-reduce / (SP) reduce-scatter; backward: (SP) all-gather
-  dispatch,  ///< before it: `routed` goes to the ranks of the chosen experts; backward: comes back
-  combine,   ///< after it: `routed` comes back from the experts; backward: goes to them
-};
-
 /// Whether selective recompute drops an operator's saved activations and runs its forward again
 /// (full recompute does with every operator of a layer).
 enum class RecomputeGroup : std::uint8_t { never, selective };
@@ -130,7 +121,6 @@ struct ModelOperator {
   graph::GemmShape gemm;                   ///< gemm, attention: m = tokens (or S), n = out, k = in
   GemmSplit gemm_split = GemmSplit::none;  ///< column: n/t; row: k/t; heads: batch/t
   Split split = Split::none;               ///< of bytes and saved activations
-  TensorBoundary boundary = TensorBoundary::none;
   RecomputeGroup recompute = RecomputeGroup::never;
   Flops forward_flops{0};   ///< really done (causal kernels: half the square)
   Flops model_flops{0};     ///< as MFU counts: full S^2, GEMMs and logits only; forward
@@ -144,6 +134,9 @@ struct ModelOperator {
   graph::TensorList writes{};
   graph::TensorList saves{};  ///< kept for backward: `saved` is their bytes
   Weights weights = Weights::trained;
+  /// A product that nothing divides reads all tokens, not a rank's own, since what reads its result
+  /// is cut by columns.
+  bool all_tokens = false;
   bool unquantized = false;  ///< stays in the compute type in quantised plans, too
   graph::AttentionLibrary library = graph::AttentionLibrary::any;  ///< of a fused attention core
   Bytes saved{0};  ///< activations kept for backward, at t = 1
@@ -151,8 +144,8 @@ struct ModelOperator {
   /// GEMM's batch is the number of experts and its m the mean number of rows that one of them gets.
   bool expert = false;
   std::int64_t experts = 0;  ///< of the model, of a routed expert's
-  Bytes routed{0};           ///< of dispatch and combine: T top_k H elements
-  Bytes query{0};      ///< of an attention core: Q, and as much output; moved by cp (all-to-all)
+  Bytes routed{0};  ///< of the first operator of experts: rows that come to it, T top_k H elements
+  Bytes query{0};   ///< of an attention core: Q, and as much output; moved by cp (all-to-all)
   Bytes key_value{0};  ///< of an attention core: K and V; moved by cp
   /// Split by t when gemm_split is column or row, or heads of a GEMM with weights; else replicated.
   std::int64_t parameters = 0;
@@ -191,9 +184,8 @@ struct ShapeOptions {
 
 /// One transformer layer, in forward order. T = B S tokens, F = ffn, a = heads, d = head_dim:
 ///
-///   input_norm, qkv_gemm (enter), qkv_split, [rotary], attention core, proj_gemm (leave),
-///   attention residual, mlp_norm, fc1_gemm (enter), bias_gelu | silu_mul, fc2_gemm (leave),
-///   mlp residual
+///   input_norm, qkv_gemm, qkv_split, [rotary], attention core, proj_gemm, attention residual,
+///   mlp_norm, fc1_gemm, bias_gelu | silu_mul, fc2_gemm, mlp residual
 ///
 ///   attention core, unfused: score_gemm (B a of S x S x d), scale_mask_softmax,
 ///   [attention_dropout], context_gemm (B a of S x d x S), context_transpose; flash:
@@ -204,16 +196,13 @@ struct ShapeOptions {
 /// bias is the one of proj_gemm or fc2_gemm (replicated over t). Other kinds replace the mixer or
 /// the MLP (docs/models/zoo.md): experts are
 ///
-///   mlp_norm, router_gemm, routing, expert_fc1_gemm (dispatch), expert activation,
-///   expert_fc2_gemm (combine), unpermute, [shared_fc1_gemm (enter) ... shared_fc2_gemm (leave),
-///   shared_sum], mlp residual
+///   mlp_norm, router_gemm, routing, expert_fc1_gemm, expert activation, expert_fc2_gemm,
+///   unpermute, [shared_fc1_gemm ... shared_fc2_gemm, shared_sum], mlp residual
 ///
-/// The tensor that an `enter` gathers is as wide as the GEMM's k, the one that a `leave` reduces as
-/// wide as its n. Saved activations of a GPT layer
-/// with dropout in 2-byte types are exactly  B S H (10 + 24/t + 5 a S / (H t))  bytes: 10 in
-/// Split::sequence, the rest in Split::tensor (Korthikanti et al. 2022, eq. 2; eq. 4 with sequence
-/// parallelism). Requires: microbatch, sequence >= 1, microbatch x sequence < 2^40. Byte counts
-/// saturate.
+/// Saved activations of a GPT layer with dropout in 2-byte types are exactly
+/// B S H (10 + 24/t + 5 a S / (H t))  bytes: 10 in Split::sequence, the rest in Split::tensor
+/// (Korthikanti et al. 2022, eq. 2; eq. 4 with sequence parallelism). Requires: microbatch,
+/// sequence >= 1, microbatch x sequence < 2^40. Byte counts saturate.
 /// `kind` is one of layer_kinds(model).
 ModelGraph layer_graph(const Model& model, const ShapeOptions& options, int kind = 0);
 /// Returns the operators alone.
@@ -230,18 +219,18 @@ std::vector<int> prediction_layers(const Model& model);
 /// Experts of a token.
 graph::TokenRoute token_route(const Model& model);
 
-/// token_embedding (gather from a table split over the vocabulary; leave: sums the ranks' rows),
+/// token_embedding (gather from a table split over the vocabulary: partial sums of ranks' rows),
 /// embedding_gradient_zero (backward clears the table's dense gradient), [position_embedding],
 /// [embedding_dropout].
 ModelGraph embedding_graph(const Model& model, const ShapeOptions& options);
 std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOptions& options);
 
-/// final_norm, logits_gemm (enter, vocab-parallel; without parameters when tied), cross_entropy
+/// final_norm, logits_gemm (vocab-parallel; without parameters when tied), cross_entropy
 /// (in fp32; saves the fp32 probabilities, 4 T V bytes); then one block "mtp_..." per depth of
 /// multi-token prediction: token_embedding, hidden_norm, embedding_norm, combine_gemm, a layer,
 /// final_norm, logits_gemm, cross_entropy. With t > 1 cross_entropy needs three
 /// all-reduces over tp of T fp32 values each (maximum, predicted logit, sum of exponentials;
-/// Megatron-LM), which the lowering adds: no TensorBoundary stands for them.
+/// Megatron-LM), which the lowering adds.
 ModelGraph head_graph(const Model& model, const ShapeOptions& options);
 std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions& options);
 

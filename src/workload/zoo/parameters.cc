@@ -12,11 +12,15 @@ std::int64_t linear(std::int64_t rows, std::int64_t columns, bool bias) {
 
 std::int64_t attention(const Model& m) {
   const std::int64_t value_dim = m.value_dim > 0 ? m.value_dim : m.head_dim;
-  const std::int64_t qkv = m.heads * m.head_dim + m.kv_heads * (m.head_dim + value_dim);
-  const bool scaled = m.query_key_norm == QueryKeyNorm::scaled;
+  const std::int64_t gate = m.attention_gate ? m.heads * value_dim : 0;
+  const std::int64_t qkv = m.heads * m.head_dim + gate + m.kv_heads * (m.head_dim + value_dim);
+  const std::int64_t scales = m.query_key_norm == QueryKeyNorm::scaled ? 2 * m.head_dim
+                              : m.query_key_norm == QueryKeyNorm::whole
+                                  ? (m.heads + m.kv_heads) * m.head_dim
+                                  : 0;
   return linear(m.hidden, qkv, m.attention_bias) +
-         linear(m.heads * value_dim, m.hidden, m.attention_output_bias) +
-         (scaled ? 2 * m.head_dim : 0) + (m.sinks ? m.heads : 0);
+         linear(m.heads * value_dim, m.hidden, m.attention_output_bias) + scales +
+         (m.sinks ? m.heads : 0);
 }
 
 std::int64_t latent_attention(const Model& m) {
@@ -29,7 +33,13 @@ std::int64_t latent_attention(const Model& m) {
                                          norm_parameters(m, latent.query_rank) +
                                          latent.query_rank * query;
   const std::int64_t expanded = m.heads * (m.head_dim - latent.rotary + value_dim);
-  return queries + linear(m.hidden, latent.key_value_rank + latent.rotary, m.attention_bias) +
+  const SparseIndex& index = m.index;  // its keys have a LayerNorm
+  const std::int64_t indexer = index.chosen == 0
+                                   ? 0
+                                   : latent.query_rank * index.heads * index.dim +
+                                         m.hidden * (index.dim + index.heads) + 2 * index.dim;
+  return indexer + queries +
+         linear(m.hidden, latent.key_value_rank + latent.rotary, m.attention_bias) +
          norm_parameters(m, latent.key_value_rank) + latent.key_value_rank * expanded +
          linear(m.heads * value_dim, m.hidden, m.attention_output_bias);
 }
@@ -51,6 +61,13 @@ std::int64_t compressed_attention(const Model& m, const LayerKind& kind) {
                                m.hidden * c.index_heads;
   return queries + keys + output + (m.sinks ? m.heads : 0) +
          (kind.compression > 0 ? compressor(m.head_dim) : 0) + (kind.chosen > 0 ? indexer : 0);
+}
+
+std::int64_t gated_delta(const Model& m) {
+  const Mamba& s = m.mamba;
+  return linear(m.hidden, s.inner() + s.convolved() + 2 * s.heads, s.projection_bias) +
+         s.convolved() * (s.kernel + (s.convolution_bias ? 1 : 0)) + 2 * s.heads + s.head_dim +
+         linear(s.inner(), m.hidden, s.projection_bias);
 }
 
 std::int64_t mamba(const Model& m) {
@@ -87,6 +104,8 @@ std::int64_t mixer(const Model& m, const LayerKind& kind) {
       return compressed_attention(m, kind);
     case MixerKind::mamba:
       return mamba(m);
+    case MixerKind::gated_delta:
+      return gated_delta(m);
     case MixerKind::none:
       return 0;
   }

@@ -135,6 +135,132 @@ Model read_deepseek_v3(Reader& read) {
   return m;
 }
 
+/// DeepSeek-V3.2 and GLM-5: the indexer's fields beside those of deepseek_v3.
+Model read_deepseek_v32(Reader& read) {
+  constexpr std::array<std::string_view, 4> kNoEffect{
+      "index_rope_interleave", "indexer_rope_interleave", "indexer_types", "index_topk_freq"};
+  ignore_all(read, kNoEffect);
+  Model m = read_deepseek(read);
+  m.mtp = count(read, "num_nextn_predict_layers", kMaxPredictions);
+  m.index.heads = extent(read, "index_n_heads", kMaxHidden);
+  m.index.dim = extent(read, "index_head_dim", kMaxHidden);
+  m.index.chosen = extent(read, "index_topk", kMaxPositions);
+  read.require(m.latent.query_rank > 0, "q_lora_rank", "the width of what the indexer reads");
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_kimi_k25(Reader& read) {
+  return read_nested(read, read_deepseek_v3);
+}
+
+Model read_qwen3_vl_moe(Reader& read) {
+  return read_nested(read, read_qwen3_moe);
+}
+
+/// MiniMax-M2: experts as wide as intermediate_size in every layer.
+Model read_minimax_m2(Reader& read) {
+  constexpr std::array<std::string_view, 10> kNoEffect{"attn_type_list",
+                                                       "layernorm_full_attention_beta",
+                                                       "mtp_transformer_layers",
+                                                       "num_mtp_modules",
+                                                       "qk_norm_type",
+                                                       "rotary_dim",
+                                                       "shared_intermediate_size",
+                                                       "use_mtp",
+                                                       "use_routing_bias",
+                                                       "shared_moe_mode"};
+  ignore_all(read, kNoEffect);
+  Model m = read_decoder(read, {.head_dim = 128});
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  m.query_key_norm = read.optional("use_qk_norm", true) ? QueryKeyNorm::whole : QueryKeyNorm::none;
+  const double rotary = read.node().find("rotary_dim") == nullptr
+                            ? static_cast<double>(m.head_dim)
+                            : parse_number(read.node().find("rotary_dim")->text).value_or(0);
+  read.require(m.head_dim < 1 || (rotary >= 0 && rotary <= static_cast<double>(m.head_dim)),
+               "rotary_dim", "at most head_dim");
+  m.rotary_share = m.head_dim > 0 ? rotary / static_cast<double>(m.head_dim) : 1;
+  read_uniform_experts(read, m);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+/// GLM-4.5: dense layers, then experts and a shared one.
+Model read_glm4_moe(Reader& read) {
+  Model m = read_decoder(read, {.head_dim = 128});
+  m.attention_bias = read.optional("attention_bias", false);
+  m.query_key_norm =
+      read.optional("use_qk_norm", false) ? QueryKeyNorm::scaled : QueryKeyNorm::none;
+  m.rotary_share = rotary_share(read, "partial_rotary_factor", 0.5);
+  read_routing(read, m, "n_routed_experts");
+  m.expert.ffn = extent(read, "moe_intermediate_size", 8 * kMaxHidden);
+  m.expert.shared_ffn = count(read, "n_shared_experts", kMaxExperts) * m.expert.ffn;
+  const std::int64_t dense = count(read, "first_k_dense_replace", kMaxLayers);
+  m.mtp = count(read, "num_nextn_predict_layers", kMaxPredictions);
+  std::vector<LayerKind> layers;
+  for (std::int64_t i = 0; i < m.layers; ++i) {
+    layers.push_back(i < dense ? LayerKind{.name = "dense"} : expert_layer());
+  }
+  set_layers(m, layers);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+/// Qwen3-Next and Qwen3.5: every full_attention_interval-th layer attends, with a gate; the others
+/// are gated delta nets. Experts and a gated shared one in every layer.
+Model read_qwen3_next(Reader& read) {
+  constexpr std::array<std::string_view, 7> kNoEffect{"attn_output_gate",
+                                                      "intermediate_size",
+                                                      "mamba_ssm_dtype",
+                                                      "mtp_num_hidden_layers",
+                                                      "mtp_use_dedicated_embeddings",
+                                                      "mlp_only_layers",
+                                                      "full_attention_interval"};
+  Model m = read_decoder(read, {.ffn = "moe_intermediate_size", .head_dim = 256});
+  ignore_all(read, kNoEffect);
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  m.query_key_norm = QueryKeyNorm::scaled;
+  m.attention_gate = true;
+  m.rotary_share = rotary_share(read, "partial_rotary_factor", 0.25);
+  read_routing(read, m, "num_experts");
+  m.expert.ffn = m.ffn;
+  m.expert.shared_ffn = extent(read, "shared_expert_intermediate_size", 8 * kMaxHidden);
+  m.expert.shared_gate = true;
+  read.require(count(read, "decoder_sparse_step", kMaxLayers, 1) == 1, "decoder_sparse_step",
+               "1 (experts in every layer)");
+  m.mamba.heads = extent(read, "linear_num_value_heads", kMaxHidden);
+  m.mamba.head_dim = extent(read, "linear_value_head_dim", kMaxHidden);
+  m.mamba.groups = extent(read, "linear_num_key_heads", kMaxHidden);
+  m.mamba.state = extent(read, "linear_key_head_dim", kMaxHidden);
+  m.mamba.kernel = extent(read, "linear_conv_kernel_dim", kMaxHidden);
+  m.mamba.chunk = 64;  // of the kernels (flash-linear-attention)
+  m.mamba.convolution_bias = false;
+  expect_divides(read, "linear_num_key_heads", m.mamba.groups, m.mamba.heads,
+                 "number of value heads");
+  const ConfigNode* interval = read.node().find("full_attention_interval");
+  const std::int64_t period = interval == nullptr ? 4 : parse_integer(interval->text).value_or(0);
+  read.require(period >= 1, "full_attention_interval", "a whole number from 1 on");
+  const auto types = read.list<std::string>("layer_types");
+  std::vector<LayerKind> layers;
+  for (std::int64_t i = 0; i < m.layers && period >= 1; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const bool full = at < types.size() ? types[at] == "full_attention" : (i + 1) % period == 0;
+    LayerKind kind = expert_layer();
+    kind.name = full ? "moe_attention" : "moe_delta";
+    kind.mixer = full ? MixerKind::attention : MixerKind::gated_delta;
+    layers.push_back(kind);
+  }
+  read.require(types.empty() || static_cast<std::int64_t>(types.size()) == m.layers, "layer_types",
+               "an entry for each of the layers");
+  set_layers(m, layers);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_qwen3_5(Reader& read) {
+  return read_nested(read, read_qwen3_next);
+}
+
 /// Llama 4: experts on every layer or every second one; three of four layers rotate and attend
 /// within chunks, the fourth neither rotates nor is cut. One shared expert of the experts' width.
 Model read_llama4_text(Reader& read) {

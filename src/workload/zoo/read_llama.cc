@@ -65,6 +65,10 @@ Model read_qwen3(Reader& read) {
   return m;
 }
 
+Model read_qwen3_vl(Reader& read) {
+  return read_nested(read, read_qwen3);
+}
+
 /// Phi-1.5 and Phi-2: GPT-J's parallel layer with LayerNorm, biases everywhere and GeLU.
 Model read_phi(Reader& read) {
   Model m = read_decoder(read, {.function = "gelu_new", .gated = false});

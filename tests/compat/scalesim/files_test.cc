@@ -55,6 +55,17 @@ TEST(ScaleSim, ItsOwnFilesAsTheyAre) {
             2 * (54 * 54 + 3 * 256 - 2));
 }
 
+TEST(ScaleSim, NineColumnsHaveAStrideOfHeightAndOneOfWidth) {
+  // What stands after the last comma of a row is no value: the tool drops it.
+  const auto layers = parse_topology(
+      "Layer name,IFMAP Height,IFMAP Width,Filter Height,Filter Width,Channels,Num Filter,"
+      "Strides height,Strides width,\nConv1,224,224,11,11,3,96,4,4, # first\n",
+      "nine.csv");
+  ASSERT_TRUE(layers) << layers.error().to_string();
+  ASSERT_EQ(layers->size(), 1U);
+  EXPECT_EQ((*layers)[0].gemm, (graph::GemmShape{1, 54 * 54, 96, 363}));  // as with one stride of 4
+}
+
 TEST(ScaleSim, AUniqueElementCrossesMemoryOnceWhereNothingWaits) {
   const auto configuration = parse_configuration(kTpu, "google.cfg");
   const auto layers = parse_topology(kConvolutions, "alexnet.csv");
@@ -104,6 +115,9 @@ TEST(ScaleSim, EveryMistakeIsNamedWithItsLine) {
   ASSERT_FALSE(rows);
   EXPECT_THAT(rows.error().to_string(),
               AllOf(HasSubstr("bad.csv:2"), HasSubstr("bad.csv:3: M"), HasSubstr("bad.csv:3: K")));
+  const auto strides = parse_topology("Layer,H,W,h,w,C,N,Sh,Sw,\nc,8,8,3,3,1,1,2,1,\n", "s.csv");
+  ASSERT_FALSE(strides);
+  EXPECT_THAT(strides.error().to_string(), HasSubstr("s.csv:2: Sw: found '1', expected 2"));
   EXPECT_FALSE(parse_topology("a,b\n", "two.csv"));
   EXPECT_FALSE(parse_topology("", "empty.csv"));
   const auto large = parse_topology("Layer,H,W,h,w,C,N,S\nc,4,4,5,5,1,1,1\n", "large.csv");

@@ -282,6 +282,28 @@ TEST(Flows, WaysThatDoNotExistAreNamed) {
   EXPECT_THAT(run.error().to_string(), ::testing::HasSubstr("no way leads from a to b via s"));
 }
 
+TEST(Flows, AConnectionMatrixOfHtsimIsATable) {
+  // Times are in picoseconds, sizes in bytes.
+  const LinkGraph graph = made("fat_tree:k=4");
+  const std::string file = ::testing::TempDir() + "/flows.cm";
+  ASSERT_TRUE(write_file(file,
+                         "Nodes 16\nConnections 2\n3->0 id 1 start 2500000 size 2000000 prio 1\n"
+                         "\n15->4 start 0 size 64\n"));
+  const auto flows = load_flows(file, graph);
+  ASSERT_TRUE(flows) << flows.error().to_string();
+  FlowRequest first{.source = 3, .target = 0, .bytes = Bytes(2'000'000), .start = Time(2'500'000)};
+  FlowRequest second{.source = 15, .target = 4, .bytes = Bytes(64)};
+  EXPECT_EQ(*flows, (std::vector{first, second}));
+  ASSERT_TRUE(write_file(file,
+                         "Nodes 4\nConnections 9\n0->4 start 0 size 1\n0->1 start 0\n"
+                         "0->1 trigger 3 size 1\n0->1 start 0 sise 1\n"));
+  const std::string said = load_flows(file, graph).error().to_string();
+  EXPECT_THAT(said, ::testing::HasSubstr(":3: found '4', expected a host from 0 to 3"));
+  EXPECT_THAT(said, ::testing::HasSubstr(":4: found '0->1', expected a size"));
+  EXPECT_THAT(said, ::testing::HasSubstr(":5: found 'trigger', expected start"));
+  EXPECT_THAT(said, ::testing::HasSubstr("did you mean 'size'?"));
+}
+
 TEST(Flows, MistakesInATableNameTheCell) {
   const LinkGraph graph = made("fat_tree:k=4");
   const std::string file = ::testing::TempDir() + "/flows.csv";

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <optional>
 
 #include "study/sweep/pool.h"
 #include "study/sweep/run_sweep.h"
@@ -119,6 +121,80 @@ TEST_F(StoreTest, WhatIsNoStoreIsLeftAlone) {
   sweep(study(), *this / "a.db");
   EXPECT_THAT(Store::open(*this / "a.db", simulate).error().to_string(),
               HasSubstr("a store of kind simulate"));
+}
+
+TEST_F(StoreTest, EveryChangedByteThatChangesAnythingIsNoticed) {
+  const std::string whole = sweep(study("[1 KiB, 2 KiB]"), *this / "a.db");
+  std::ifstream stream(*this / "a.db", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  const StoreHead head = head_of(study("[1 KiB, 2 KiB]"), "1");
+  std::size_t noticed = 0;
+  constexpr std::size_t kStep = 397;  // prime, so that all parts of pages are met
+  for (std::size_t at = 0; at < bytes.size(); at += kStep) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(~static_cast<unsigned char>(damaged[at]));
+    std::ofstream(*this / "b.db", std::ios::binary) << damaged;
+    const auto store = Store::open(*this / "b.db", head);
+    noticed += store ? 0 : 1;
+    if (store) {  // where nothing is stored
+      EXPECT_EQ(text_of(*store), rows_of(whole) + "\n") << "byte " << at;
+    }
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+      std::filesystem::remove(*this / (std::string("b.db") + suffix));
+    }
+  }
+  EXPECT_GT(noticed, 5U);
+  auto database = Database::open(*this / "a.db", Database::Mode::write);
+  ASSERT_TRUE(database->run("UPDATE results SET error = 'x' WHERE rowid = 2"));
+  EXPECT_THAT(Store::open(*this / "a.db", head).error().to_string(),
+              HasSubstr("damaged: 1 rows of results"));
+}
+
+TEST_F(StoreTest, SweepsOfOneStoreAtATimeShareItsPoints) {
+  const Study one = study();
+  const StoreHead head = head_of(one, "1");
+  auto first = Store::open(*this / "a.db", head);
+  auto second = Store::open(*this / "a.db", head);
+  std::optional<SweepCount> others;
+  SweepOptions how{.version = "1", .threads = 1};
+  SweepOptions both = how;
+  both.go_on = [&] {  // the second begins, and ends, within the first
+    if (!others) {
+      others = SweepCount{};
+      others = *run_sweep(one, *second, how);
+    }
+    return true;
+  };
+  const auto count = run_sweep(one, *first, both);
+  ASSERT_TRUE(count);
+  EXPECT_EQ(others->run + count->run, 15U);
+  EXPECT_EQ(count->run, 0U);
+  EXPECT_EQ(count->known, 18U);
+  EXPECT_EQ(text_of(*first), rows_of(sweep(study(), *this / "b.db")) + "\n");
+  EXPECT_FALSE(std::filesystem::exists(*this / ("a.db.sweep-" + head.study.substr(0, 12))));
+}
+
+TEST_F(StoreTest, ASweepThatIsStoppedBeginsNoFurtherPoint) {
+  int asked = 0;
+  const std::string rows =
+      sweep(study(), *this / "a.db", {.threads = 1, .go_on = [&] { return ++asked <= 4; }});
+  EXPECT_THAT(rows, HasSubstr("4 run, 0 known"));
+  EXPECT_THAT(sweep(study(), *this / "a.db"), HasSubstr("11 run, 7 known"));
+}
+
+TEST_F(StoreTest, QueriesAreLimitedInBytes) {
+  sweep(study("[1 KiB]"), *this / "a.db");
+  const auto mistake = [&](const std::string& sql) {
+    return Database::open(*this / "a.db", Database::Mode::read)
+        .and_then([&](Database store) { return store.query(sql); })
+        .error()
+        .to_string();
+  };
+  EXPECT_THAT(mistake("SELECT zeroblob(20000000)"), HasSubstr("values up to 16 MiB"));
+  // 8 MB each: the 33rd row is beyond 256 MiB.
+  EXPECT_THAT(mistake("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100) "
+                      "SELECT zeroblob(8000000) FROM n"),
+              HasSubstr("256 MiB of rows"));
 }
 
 TEST_F(StoreTest, StoresOfDifferentStudiesAreNotMerged) {

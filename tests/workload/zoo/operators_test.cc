@@ -196,23 +196,23 @@ TEST(Layer, gemm_shapes_of_llama_follow_its_widths) {
             (graph::GemmShape{.batch = 1, .m = 300, .n = 512, .k = 1536}));
 }
 
-TEST(TensorParallel, columns_enter_and_rows_leave_everywhere) {
+TEST(TensorParallel, cuts_matrices_by_columns_and_then_by_rows) {
   const ShapeOptions options{.sequence = 128};
-  std::map<std::string, std::pair<GemmSplit, TensorBoundary>> weights;
+  std::map<std::string, GemmSplit> weights;
   for (const auto& list :
        {embedding_operators(small_gpt(), options), layer_operators(small_gpt(), options),
         head_operators(small_gpt(), options)}) {
     for (const ModelOperator& op : list) {
-      if (op.has_weight || op.boundary != TensorBoundary::none) {
-        weights[op.name] = {op.gemm_split, op.boundary};
+      if (op.has_weight || op.gemm_split == GemmSplit::row) {
+        weights[op.name] = op.gemm_split;
       }
     }
   }
-  const std::pair column{GemmSplit::column, TensorBoundary::enter};
-  const std::pair row{GemmSplit::row, TensorBoundary::leave};
-  const std::map<std::string, std::pair<GemmSplit, TensorBoundary>> expected{
-      {"qkv_gemm", column}, {"proj_gemm", row},       {"fc1_gemm", column},
-      {"fc2_gemm", row},    {"token_embedding", row}, {"logits_gemm", column}};
+  constexpr GemmSplit kColumn = GemmSplit::column;
+  constexpr GemmSplit kRow = GemmSplit::row;
+  const std::map<std::string, GemmSplit> expected{
+      {"qkv_gemm", kColumn}, {"proj_gemm", kRow},       {"fc1_gemm", kColumn},
+      {"fc2_gemm", kRow},    {"token_embedding", kRow}, {"logits_gemm", kColumn}};
   EXPECT_EQ(weights, expected);
 }
 

@@ -105,6 +105,14 @@ TEST(Parameters, of_mixtures_equal_the_published_counts) {
       {"deepseek-v2", 235'741'434'880},
       {"deepseek-v3", 671'026'419'200 - 58 * 256},
       {"kimi-k2", 1'026'408'232'448 - 60 * 384},
+      // By hand from the published shapes, in agreement with the published 80B, 397B, 230B and 355B
+      // (with the layer of prediction). V3.2: V3 and an indexer a layer of 1,536 x 64 x 128 +
+      // 7,168 x (128 + 64) + 2 x 128 = 13,959,424.
+      {"qwen3-next-80b-a3b", 79'674'391'296},
+      {"qwen3.5-397b-a17b", 396'346'350'336},
+      {"minimax-m2", 228'689'748'992},
+      {"glm-4.5", 352'797'814'784},
+      {"deepseek-v3.2", 671'026'419'200 - 58 * 256 + 61 * 13'959'424},
       {"gpt-oss-20b", 20'914'757'184},
       {"gpt-oss-120b", 116'829'156'672},
       {"nemotron-3-nano", 31'577'940'288 - 23 * 128},
@@ -126,20 +134,25 @@ TEST(Parameters, of_mixtures_round_to_the_published_active_counts) {
   // Model cards and reports. Active: all but the experts not chosen; gpt-oss leaves out the
   // embedding (5.1 = 5.7 - 0.58), so it is added here.
   constexpr auto kPublished = std::to_array<Rounded>({
-      {"mixtral-8x7b", 46.7, 12.9},       // Jiang et al. 2024
-      {"mixtral-8x22b", 140.6, 39.2},     // "141B, 39B active"
-      {"qwen3-30b-a3b", 30.5, 3.4},       // "30.5B in total and 3.3B activated"
-      {"qwen3-235b-a22b", 235.1, 22.2},   // "235B in total and 22B activated"
-      {"deepseek-v2", 235.7, 21.4},       // "236B, 21B activated"
-      {"deepseek-v2-lite", 15.7, 2.7},    // "15.7B, 2.4B activated" without embeddings
-      {"deepseek-v3", 671.0, 37.6},       // "671B, 37B activated"
-      {"kimi-k2", 1026.4, 32.9},          // "1T, 32B activated"
-      {"gpt-oss-20b", 20.9, 4.2},         // 3.61 + 0.58
-      {"gpt-oss-120b", 116.8, 5.7},       // 5.13 + 0.58
-      {"llama-4-scout", 107.8, 17.2},     // "17B active"; 109B with the vision tower
-      {"llama-4-maverick", 400.7, 17.2},  // "17B active, 400B total"
-      {"nemotron-3-nano", 31.6, 3.6},     // "31.6B, 3.6B active including embeddings"
-      {"nemotron-3-super", 120.7, 12.8},  // "120.6B, 12.7B active"
+      {"mixtral-8x7b", 46.7, 12.9},        // Jiang et al. 2024
+      {"mixtral-8x22b", 140.6, 39.2},      // "141B, 39B active"
+      {"qwen3-30b-a3b", 30.5, 3.4},        // "30.5B in total and 3.3B activated"
+      {"qwen3-235b-a22b", 235.1, 22.2},    // "235B in total and 22B activated"
+      {"deepseek-v2", 235.7, 21.4},        // "236B, 21B activated"
+      {"deepseek-v2-lite", 15.7, 2.7},     // "15.7B, 2.4B activated" without embeddings
+      {"deepseek-v3", 671.0, 37.6},        // "671B, 37B activated"
+      {"kimi-k2", 1026.4, 32.9},           // "1T, 32B activated"
+      {"glm-5", 743.9, 41.8},              // "744B, 40B active"
+      {"minimax-m2", 228.7, 11.0},         // "230B, 10B active"
+      {"glm-4.5", 352.8, 33.6},            // "355B, 32B active" with the layer of prediction
+      {"qwen3-next-80b-a3b", 79.7, 3.9},   // "80B, 3B activated" without embeddings
+      {"qwen3.5-397b-a17b", 396.3, 17.3},  // "397B, 17B activated"
+      {"gpt-oss-20b", 20.9, 4.2},          // 3.61 + 0.58
+      {"gpt-oss-120b", 116.8, 5.7},        // 5.13 + 0.58
+      {"llama-4-scout", 107.8, 17.2},      // "17B active"; 109B with the vision tower
+      {"llama-4-maverick", 400.7, 17.2},   // "17B active, 400B total"
+      {"nemotron-3-nano", 31.6, 3.6},      // "31.6B, 3.6B active including embeddings"
+      {"nemotron-3-super", 120.7, 12.8},   // "120.6B, 12.7B active"
   });
   const auto billions = [](std::int64_t value) {
     return std::round(static_cast<double>(value) / 1e8) / 10;

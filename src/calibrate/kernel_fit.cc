@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/kernel_fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "machine/compute/compute_model.h"
+
+namespace orrery::calibrate {
+namespace {
+
+constexpr std::array kPrompts{
+    Coefficient{"attention_share", {0.1, 1}},     Coefficient{"attention_softmax", {0, 2000}},
+    Coefficient{"attention_key_ramp", {0, 1000}}, Coefficient{"attention_tail", {0, 2}},
+    Coefficient{"attention_traffic", {0, 8}},     Coefficient{"attention_launch", {0.2e-6, 40e-6}},
+};
+constexpr std::array kBackward{
+    Coefficient{"attention_backward_share", {0.1, 1}},
+    Coefficient{"attention_softmax", {0, 2000}},
+    Coefficient{"attention_key_ramp", {0, 1000}},
+    Coefficient{"attention_tail", {0, 2}},
+    Coefficient{"attention_traffic", {0, 8}},
+    Coefficient{"attention_launch", {0.2e-6, 40e-6}},
+};
+constexpr std::array kDecodes{
+    Coefficient{"elementwise_share", {0.1, 1}},
+    Coefficient{"attention_start", {0, 40e-6}},
+    Coefficient{"attention_head_share", {0.005, 1}},
+};
+constexpr std::array kExperts{
+    Coefficient{"grouped_k_ramp", {0, 5000}},
+    Coefficient{"grouped_launch", {0, 40e-6}},
+    Coefficient{"permute_share", {0.05, 1}},
+};
+constexpr double kUsualTile = 128;        ///< queries of a tile, where the device states none
+constexpr std::int64_t kFewQueries = 16;  ///< of a sequence: below, its keys are split
+
+/// Which set of a device's coefficients a row tells, and which of them.
+struct Told {
+  std::string set;
+  std::span<const Coefficient> coefficients;
+};
+
+/// 16 bits are the general kernels'.
+std::string set_of_format(const graph::Operator& op) {
+  if (graph::bits_of(op.type) >= 16) {
+    return "";
+  }
+  return std::string(op.block_scaled && op.type == graph::DataType::fp8 ? compute::kBlockScaledFp8
+                                                                        : name_of(op.type));
+}
+
+std::optional<Told> told_by_attention(const graph::Operator& op) {
+  using graph::AttentionLibrary;
+  if (op.kind != graph::OperatorKind::attention) {
+    return std::nullopt;
+  }
+  std::string set(compute::attention_set(op.library, op.backward));
+  if (set.empty()) {
+    set = set_of_format(op);
+  }
+  if (op.gemm.m >= kFewQueries || op.gemm.n <= op.gemm.m ||
+      op.library == AttentionLibrary::trtllm) {
+    return Told{std::move(set), op.backward ? std::span<const Coefficient>(kBackward)
+                                            : std::span<const Coefficient>(kPrompts)};
+  }
+  if (op.library == AttentionLibrary::any || op.library == AttentionLibrary::cudnn) {
+    return Told{std::string(compute::kDecodeKernels), kDecodes};
+  }
+  return std::nullopt;
+}
+
+std::optional<Told> told_by_experts(const graph::Operator& op) {
+  if (op.kind != graph::OperatorKind::grouped_gemm) {
+    return std::nullopt;
+  }
+  return Told{set_of_format(op), kExperts};
+}
+
+std::uint64_t hash_of(const KernelMeasurement& row) {
+  std::vector<std::int64_t> numbers;
+  for (const graph::Operator& op : row.kernels) {
+    numbers.insert(numbers.end(),
+                   {op.gemm.batch, op.gemm.m, op.gemm.n, op.gemm.k, op.bytes.value()});
+  }
+  return shape_hash(numbers);
+}
+
+compute::KernelCoefficients& member_of(compute::Device& device, const std::string& set) {
+  return set.empty() ? device.kernels : device.format_kernels[set];
+}
+
+using Rows = std::vector<const KernelMeasurement*>;
+
+std::vector<double> ratios_of(const Rows& rows, const compute::Device& in_a_job) {
+  const compute::Device device = compute::at_boost(in_a_job);
+  std::vector<double> ratios;
+  for (const KernelMeasurement* row : rows) {
+    Time time{0};
+    for (const graph::Operator& op : row->kernels) {
+      time += compute::kernel_time(op, device).alone;
+    }
+    ratios.push_back(to_seconds(time) / to_seconds(row->time));
+  }
+  return ratios;
+}
+
+double loss_of(const std::vector<double>& ratios) {
+  double sum = 0;
+  for (const double ratio : ratios) {
+    sum += std::min(kLargestError, std::abs(std::log(ratio)));
+  }
+  return sum / static_cast<double>(ratios.size());
+}
+
+struct Group {
+  std::span<const Coefficient> coefficients;
+  const graph::Operator* example = nullptr;
+  Rows rows;
+};
+
+KernelFit fit(const std::string& set, const Group& group, const compute::Device& device) {
+  KernelFit result;
+  result.set = set;
+  result.coefficients = group.coefficients;
+  Rows used, held_out;
+  for (const KernelMeasurement* row : group.rows) {
+    (is_held_out(hash_of(*row), group.rows.size()) ? held_out : used).push_back(row);
+  }
+  result.before = device.kernels_of(*group.example);
+  if (const auto own = device.format_kernels.find(set); own != device.format_kernels.end()) {
+    result.before = own->second;
+  }
+  compute::Device trial = device;
+  result.fitted_before = fit_error(ratios_of(used, trial));
+  result.held_out_before = fit_error(ratios_of(held_out, trial));
+  compute::KernelCoefficients start = result.before;
+  if (start.attention_tile <= 0 && group.example->kind == graph::OperatorKind::attention) {
+    start.attention_tile = kUsualTile;
+  }
+  std::vector<Bounds> box;
+  std::vector<double> from = values_of(start, group.coefficients);
+  for (std::size_t i = 0; i < group.coefficients.size(); ++i) {
+    box.push_back(group.coefficients[i].bounds);
+    from[i] = std::clamp(from[i], box[i].low, box[i].high);
+  }
+  std::vector<double> best = minimize(
+                                 [&](std::span<const double> values) {
+                                   member_of(trial, set) =
+                                       with_values(start, group.coefficients, values);
+                                   return loss_of(ratios_of(used, trial));
+                                 },
+                                 box, from)
+                                 .at;
+  std::transform(best.begin(), best.end(), best.begin(),
+                 [](double value) { return rounded(value, 4); });
+  result.after = with_values(start, group.coefficients, best);
+  member_of(trial, set) = result.after;
+  result.fitted_after = fit_error(ratios_of(used, trial));
+  result.held_out_after = fit_error(ratios_of(held_out, trial));
+  return result;
+}
+
+Result<KernelCalibration> calibrate(machine::Machine machine,
+                                    const std::vector<KernelMeasurement>& rows,
+                                    const std::string& source,
+                                    std::optional<Told> (*told)(const graph::Operator&)) {
+  std::map<std::string, Group> groups;
+  std::size_t unused = 0;
+  for (const KernelMeasurement& row : rows) {
+    std::optional<Told> found;
+    for (auto op = row.kernels.begin(); op != row.kernels.end() && !found; ++op) {
+      if ((found = told(*op))) {
+        Group& group = groups[found->set];
+        group.coefficients = found->coefficients;
+        group.example = &*op;
+        group.rows.push_back(&row);
+      }
+    }
+    unused += found ? 0 : 1;
+  }
+  if (groups.empty()) {
+    return fail(source + ": found no row whose coefficients are fitted");
+  }
+  KernelCalibration result{.machine = std::move(machine), .fits = {}, .warnings = {}};
+  const compute::Device base = result.machine.device;
+  for (const auto& [set, group] : groups) {
+    result.fits.push_back(fit(set, group, base));
+    member_of(result.machine.device, set) = result.fits.back().after;
+    if (group.rows.size() < group.coefficients.size()) {
+      result.warnings.push_back(fmt::format(
+          "{}: {} rows do not determine {} coefficients; what they leave open is of no meaning",
+          set.empty() ? "general kernels" : set, group.rows.size(), group.coefficients.size()));
+    }
+    for (const Coefficient& coefficient : group.coefficients) {
+      const std::string path = set.empty() ? "device.kernels" : "device.kernels." + set;
+      result.machine.origins[fmt::format("{}.{}", path, coefficient.name)] = "measured: " + source;
+    }
+  }
+  if (unused > 0) {
+    result.warnings.push_back(fmt::format(
+        "{} rows are not used: nothing is fitted to kernels of their library and shape", unused));
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<KernelCalibration> calibrate_attention(machine::Machine machine,
+                                              const std::vector<KernelMeasurement>& rows,
+                                              const std::string& source) {
+  return calibrate(std::move(machine), rows, source, told_by_attention);
+}
+
+Result<KernelCalibration> calibrate_moe(machine::Machine machine,
+                                        const std::vector<KernelMeasurement>& rows,
+                                        const std::string& source) {
+  return calibrate(std::move(machine), rows, source, told_by_experts);
+}
+
+}  // namespace orrery::calibrate

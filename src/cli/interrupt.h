@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <csignal>
+
+namespace orrery::cli {
+
+/// While an Interrupt lives, SIGINT and SIGTERM end the work instead of the process: what takes
+/// long asks going_on() between its pieces, and prints what there is. The same signal once more
+/// ends the process. One at a time.
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  /// Whether no such signal has come. From any thread.
+  static bool going_on();
+  /// Returns the exit status of a process that a signal has ended, 128 and the signal's number (130
+  /// for SIGINT, 143 for SIGTERM); `otherwise` if none has come.
+  static int status(int otherwise);
+
+ private:
+  std::array<struct sigaction, 2> before_{};  ///< by place in kSignals
+};
+
+}  // namespace orrery::cli

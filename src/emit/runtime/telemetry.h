@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Communication of this rank as `orrery diagnose` reads it: one JSON object a line.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace plan {
+
+class Telemetry {
+ public:
+  /// Writes PREFIX.RANK.jsonl; nothing if the prefix is empty.
+  Telemetry(const std::string& prefix, int rank) : rank_(rank) {
+    if (!prefix.empty()) {
+      file_.open(prefix + "." + std::to_string(rank) + ".jsonl");
+      file_.precision(9);
+      file_ << std::fixed;
+    }
+  }
+
+  bool on() const { return file_.is_open(); }
+
+  /// The members of a communicator, by its first: each is written once.
+  void communicator(const std::string& name, MPI_Comm comm) {
+    MPI_Group world = MPI_GROUP_NULL;
+    MPI_Group group = MPI_GROUP_NULL;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Comm_group(comm, &group);
+    int size = 0;
+    int place = 0;
+    MPI_Group_size(group, &size);
+    MPI_Comm_rank(comm, &place);
+    std::vector<int> places;
+    for (int i = 0; i < size; ++i) {
+      places.push_back(i);
+    }
+    std::vector<int> ranks(places.size());
+    MPI_Group_translate_ranks(group, size, places.data(), world, ranks.data());
+    if (on() && place == 0) {
+      file_ << R"({"type": "communicator", "name": ")" << name << R"(", "ranks": [)";
+      for (std::size_t i = 0; i < ranks.size(); ++i) {
+        file_ << (i == 0 ? "" : ", ") << ranks[i];
+      }
+      file_ << "]}" << std::endl;  // a process that hangs is killed
+    }
+    MPI_Group_free(&group);
+    MPI_Group_free(&world);
+  }
+
+  /// `ended` below 0: it has not.
+  void collective(const std::string& name, std::uint64_t sequence, const char* operation,
+                  std::uint64_t bytes, double entered, double ended) {
+    if (!on()) {
+      return;
+    }
+    file_ << R"({"type": "collective", "communicator": ")" << name << R"(", "rank": )" << rank_
+          << R"(, "sequence": )" << sequence << R"(, "operation": ")" << operation
+          << R"(", "bytes": )" << bytes << R"(, "entered_s": )" << entered;
+    if (ended >= 0) {
+      file_ << R"(, "ended_s": )" << ended;
+    }
+    file_ << "}" << std::endl;
+  }
+
+  /// A message that has not arrived, as a collective of its two ranks that this one has entered.
+  void open_message(int source, int target, std::uint64_t number, std::uint64_t bytes,
+                    double entered) {
+    const std::string name = "messages." + std::to_string(source) + "." + std::to_string(target);
+    if (on()) {
+      file_ << R"({"type": "communicator", "name": ")" << name << R"(", "ranks": [)" << source
+            << ", " << target << "]}" << std::endl;
+    }
+    collective(name, number, "send_recv", bytes, entered, -1);
+  }
+
+  void snapshot(double time) {
+    if (on()) {
+      file_ << R"({"type": "snapshot", "rank": )" << rank_ << R"(, "time_s": )" << time << "}"
+            << std::endl;
+    }
+  }
+
+ private:
+  int rank_;
+  std::ofstream file_;
+};
+
+}  // namespace plan

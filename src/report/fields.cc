@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <set>
+
+namespace orrery::report {
+
+void JsonFields::leaf(const Declared& field, const Leaf& value) {
+  if (!field.name.empty()) {
+    json_.key(field.name);
+  }
+  std::visit([&](const auto& plain) { json_.value(plain); }, value);
+}
+
+void JsonFields::begin(const Declared& field, Shape shape) {
+  if (!field.name.empty()) {
+    json_.key(field.name);
+  }
+  if (shape == Shape::object || shape == Shape::map) {
+    json_.begin_object();
+  } else {
+    json_.begin_array();
+  }
+}
+
+void JsonFields::end(Shape shape) {
+  if (shape == Shape::object || shape == Shape::map) {
+    json_.end_object();
+  } else {
+    json_.end_array();
+  }
+}
+
+void FlatFields::leaf(const Declared& field, const Leaf& value) {
+  if (lists_ == 0) {
+    values_.push_back(
+        {prefix_ + std::string(field.name),
+         std::visit([](const auto& plain) { return fmt::format("{}", plain); }, value)});
+  }
+}
+
+void FlatFields::begin(const Declared& field, Shape shape) {
+  if (shape == Shape::list || shape == Shape::row) {
+    ++lists_;
+  }
+  lengths_.push_back(prefix_.size());
+  prefix_ += std::string(field.name) + '.';
+}
+
+void FlatFields::end(Shape shape) {
+  if (shape == Shape::list || shape == Shape::row) {
+    --lists_;
+  }
+  prefix_.resize(lengths_.back());
+  lengths_.pop_back();
+}
+
+SchemaFields::SchemaFields(std::string_view title, std::string_view sentence)
+    : title_(title),
+      open_{Node{.name = {},
+                 .sentence = std::string(sentence),
+                 .choices = {},
+                 .shape = Shape::object,
+                 .type = {},
+                 .inner = {}}} {}
+
+void SchemaFields::leaf(const Declared& field, const Leaf& value) {
+  constexpr std::array<const char*, 4> kTypes{"boolean", "integer", "number", "string"};
+  open_.back().inner.push_back({.name = std::string(field.name),
+                                .sentence = std::string(field.sentence),
+                                .optional = field.optional,
+                                .choices = {field.choices.begin(), field.choices.end()},
+                                .shape = {},
+                                .type = kTypes[value.index()],
+                                .inner = {}});
+}
+
+void SchemaFields::begin(const Declared& field, Shape shape) {
+  open_.push_back({.name = std::string(field.name),
+                   .sentence = std::string(field.sentence),
+                   .optional = field.optional,
+                   .choices = {},
+                   .shape = shape,
+                   .type = {},
+                   .inner = {}});
+}
+
+void SchemaFields::end(Shape shape) {
+  assert(open_.back().shape == shape && open_.size() > 1 && "begin and end belong together");
+  (void)shape;
+  Node closed = std::move(open_.back());
+  open_.pop_back();
+  open_.back().inner.push_back(std::move(closed));
+}
+
+std::string SchemaFields::schema() const {
+  assert(open_.size() == 1 && "begin and end belong together");
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    json.key("$schema").value("https://json-schema.org/draft/2020-12/schema");
+    json.key("$comment").value("SPDX-License-Identifier: Apache-2.0");
+    json.key("title").value(title_);
+    write(json, open_.front());
+    json.end_object();
+  });
+}
+
+void SchemaFields::write(JsonWriter& json, const Node& node) {
+  const bool list = node.shape == Shape::list || node.shape == Shape::row;
+  json.key("type").value(!node.shape ? node.type : list ? "array" : "object");
+  if (!node.sentence.empty()) {
+    json.key("description").value(node.sentence);
+  }
+  if (!node.choices.empty()) {
+    json.key("enum").begin_array();
+    for (const std::string& choice : node.choices) {
+      json.value(choice);
+    }
+    json.end_array();
+  }
+  if (node.shape) {
+    write_inner(json, node);
+  }
+}
+
+void SchemaFields::write_inner(JsonWriter& json, const Node& node) {
+  if (node.shape == Shape::row) {
+    std::set<std::string> types;
+    for (const Node& item : node.inner) {
+      types.insert(item.type);
+    }
+    json.key("items").begin_object().key("type").begin_array();
+    for (const std::string& type : types) {
+      json.value(type);
+    }
+    json.end_array().end_object();
+    return;
+  }
+  if (node.shape != Shape::object) {
+    json.key(node.shape == Shape::map ? "additionalProperties" : "items").begin_object();
+    write(json, node.inner.front());
+    json.end_object();
+    return;
+  }
+  json.key("properties").begin_object();
+  for (const Node& field : node.inner) {
+    json.key(field.name).begin_object();
+    write(json, field);
+    json.end_object();
+  }
+  json.end_object();
+  json.key("required").begin_array();
+  for (const Node& field : node.inner) {
+    if (!field.optional) {
+      json.value(field.name);
+    }
+  }
+  json.end_array();
+  json.key("additionalProperties").value(false);
+}
+
+}  // namespace orrery::report

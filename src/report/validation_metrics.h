@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Parts of the report of a table whose figures are of several metrics, whose rows are ranked, or
+/// among whose rows a choice is made. Internal to this folder.
+#pragma once
+
+#include <string>
+
+#include "report/json_writer.h"
+#include "study/validate.h"
+
+namespace orrery::report {
+
+/// Fields `tpot: {rows, mape, median, bias}` and so on of an object that is open.
+void write_metrics(JsonWriter& json, const study::ValidationScore& score);
+
+/// Fields `ranking: {layout: {pairs, right}, ...}` and `regret: {"20": {groups, broken, loss}, ...}`,
+/// of the profiles that ask for them.
+void write_comparisons(JsonWriter& json, const study::ValidationResult& result);
+
+/// Lines for a terminal; empty where the table has none of it.
+std::string metrics_as_text(const study::ValidationResult& result);
+
+/// Markdown tables of metrics, by group as well, of pairs and of choices; empty where there are none.
+std::string metrics_as_page(const study::ValidationResult& result);
+
+}  // namespace orrery::report

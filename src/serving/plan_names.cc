@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Layouts and formats by their names.
+#include <fmt/format.h>
+
+#include "serving/plan_search.h"
+
+namespace orrery::serving {
+
+std::string Layout::name() const {
+  std::string text = machine + (format.empty() ? "" : " " + format);
+  if (engine.prefill > 0) {
+    return text + fmt::format(" prefill {}xtp{} decode {}xtp{}", engine.prefill, engine.prefill_tp,
+                              engine.replicas, engine.tp);
+  }
+  text += fmt::format(" tp{}", engine.tp);
+  for (const auto& [letter, degree] :
+       {std::pair{"pp", engine.pp}, {"dp", engine.dp}, {"ep", engine.ep}}) {
+    text += degree > 1 ? fmt::format(" {}{}", letter, degree) : "";
+  }
+  return text;
+}
+
+std::string format_names() {
+  std::string names;
+  for (const Format& format : kFormats) {
+    names += (names.empty() ? "" : ", ") + std::string(format.name);
+  }
+  return names;
+}
+
+Engine with_format(Engine engine, const Format& format) {
+  engine.weights = format.weights;
+  engine.activations = format.activations;
+  engine.kv = format.kv;
+  engine.block_scaled = engine.block_scaled && format.weights == graph::DataType::fp8;
+  engine.narrow = step::Narrow::all;
+  engine.scale_bits = format.scale_bits;
+  return engine;
+}
+
+}  // namespace orrery::serving

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/served/figure.h"
+
+#include <algorithm>
+#include <array>
+
+namespace orrery::served {
+namespace {
+
+double milliseconds(Time time) {
+  return 1e3 * to_seconds(time);
+}
+
+double steady_rate(const serving::Run& run, const serving::Metrics& metrics) {
+  const auto seats = static_cast<std::size_t>(std::max<std::int64_t>(0, run.max_concurrency));
+  if (seats == 0 || run.requests.size() < 2 * seats) {
+    return metrics.output_tokens_per_s;
+  }
+  Time begin{0};
+  Time end{0};
+  for (std::size_t i = 0; i < run.requests.size(); ++i) {
+    begin = i < seats ? std::max(begin, run.requests[i].first) : begin;
+    end = std::max(end, run.requests[i].sent);
+  }
+  if (end <= begin) {
+    return metrics.output_tokens_per_s;
+  }
+  double tokens = 0;
+  for (const serving::Served& request : run.requests) {
+    const Time from = std::max(begin, request.first);
+    const Time to = std::min(end, request.last);
+    if (to > from && request.output > 1) {
+      tokens +=
+          static_cast<double>(request.output - 1) * ((to - from) / (request.last - request.first));
+    }
+    tokens += request.first > begin && request.first <= end ? 1 : 0;
+  }
+  return tokens / to_seconds(end - begin);
+}
+
+double power_of(const serving::Metrics& metrics) {
+  return metrics.energy ? serving::mean_power(metrics).value() : 0;
+}
+
+double of_memory(study::Measure measure, const serving::Run& run) {
+  constexpr double kGib = 1024.0 * 1024 * 1024;
+  const double tokens =
+      static_cast<double>(run.kv_blocks) * static_cast<double>(run.engine.block_size);
+  switch (measure) {
+    case study::Measure::kv_tokens:
+      return tokens * static_cast<double>(run.engine.dp);
+    case study::Measure::kv_gib:
+      return tokens * static_cast<double>(run.cache.per_token.value()) / kGib;
+    case study::Measure::weights_gib:
+      return static_cast<double>(run.weights.value()) / kGib;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+double value_of_measure(study::Measure measure, const serving::Run& run,
+                        const serving::Metrics& metrics) {
+  using study::Measure;
+  switch (measure) {
+    case Measure::ttft_s:
+      return to_seconds(metrics.ttft.mean);
+    case Measure::ttft_ms:
+      return milliseconds(metrics.ttft.mean);
+    case Measure::ttft_median_ms:
+      return milliseconds(metrics.ttft.median);
+    case Measure::ttft_p99_ms:
+      return milliseconds(metrics.ttft.p99);
+    case Measure::tpot_ms:
+      return milliseconds(metrics.tpot.mean);
+    case Measure::tpot_median_ms:
+      return milliseconds(metrics.tpot.median);
+    case Measure::tpot_p99_ms:
+      return milliseconds(metrics.tpot.p99);
+    case Measure::itl_median_ms:
+      return milliseconds(metrics.itl.median);
+    case Measure::itl_p90_ms:
+      return milliseconds(metrics.itl.p90);
+    case Measure::itl_p99_ms:
+      return milliseconds(metrics.itl.p99);
+    case Measure::latency_s:
+      return to_seconds(metrics.e2e.mean);
+    case Measure::latency_ms:
+      return milliseconds(metrics.e2e.mean);
+    case Measure::duration_s:
+      return to_seconds(metrics.duration);
+    case Measure::output_tokens_per_s:
+      return metrics.output_tokens_per_s;
+    case Measure::total_tokens_per_s:
+      return metrics.total_tokens_per_s;
+    case Measure::steady_tokens_per_s:
+      return steady_rate(run, metrics);
+    case Measure::power_w:
+      return power_of(metrics);
+    case Measure::j_per_token: {
+      const double rate = steady_rate(run, metrics);
+      return rate > 0 ? power_of(metrics) / rate : 0;
+    }
+    default:
+      return of_memory(measure, run);
+  }
+}
+
+std::string metric_of(study::Measure measure) {
+  using study::Measure;
+  switch (measure) {
+    case Measure::ttft_s:
+    case Measure::ttft_ms:
+    case Measure::ttft_median_ms:
+    case Measure::ttft_p99_ms:
+      return "ttft";
+    case Measure::tpot_ms:
+    case Measure::tpot_median_ms:
+    case Measure::tpot_p99_ms:
+    case Measure::itl_median_ms:
+      return "tpot";
+    case Measure::output_tokens_per_s:
+    case Measure::total_tokens_per_s:
+    case Measure::steady_tokens_per_s:
+      return "tokens_s";
+    default:
+      return std::string(name_of(measure));
+  }
+}
+
+std::vector<std::pair<const char*, Time>> listed(const serving::Statistics& s) {
+  return {{"mean", s.mean}, {"median", s.median}, {"P90", s.p90}, {"P95", s.p95}, {"P99", s.p99}};
+}
+
+std::vector<double> predicted_statistics(const serving::Run& run) {
+  std::array<std::vector<Time>, 3> times;
+  for (const serving::Served& request : run.requests) {
+    times[0].push_back(request.first - request.queued);
+    times[2].push_back(request.last - request.queued);
+    if (request.output > 1) {
+      times[1].push_back(request.tpot());
+    }
+  }
+  std::vector<double> values;
+  for (std::vector<Time>& each : times) {
+    for (const auto& [name, value] : listed(serving::statistics(std::move(each)))) {
+      values.push_back(milliseconds(value));
+    }
+  }
+  return values;
+}
+
+}  // namespace orrery::served

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Figures of a served run as tables publish them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "serving/metrics.h"
+#include "study/profile.h"
+
+namespace orrery::served {
+
+/// The measure of a served run, in its unit; 0 where the run has none (power of a machine without).
+///
+///   steady_tokens_per_s   of the tokens of each answer, equally spread between its first and last,
+///                         those from the first token of the client's last first request to its
+///                         last request, over that time: as many requests are out as may be. Of
+///                         fewer than two rounds: of the whole run
+///   power_w               energy of the run over its time: as long as the rate is steady, and a
+///                         little low for the rest
+///   kv_tokens             KV blocks x tokens of one, of all copies (dp) of an engine
+///
+/// Requires `run` to be that of `metrics`.
+double value_of_measure(study::Measure measure, const serving::Run& run,
+                        const serving::Metrics& metrics);
+
+/// The metric that the measure is one of: tpot, ttft, tokens_s, power_w, j_per_token, kv_tokens; the
+/// measure's own name for others.
+std::string metric_of(study::Measure measure);
+
+/// Statistics by the names that tables give them.
+std::vector<std::pair<const char*, Time>> listed(const serving::Statistics& statistics);
+
+/// Those of TTFT, TPOT and latency on the engine's clock (from queued), milliseconds.
+std::vector<double> predicted_statistics(const serving::Run& run);
+
+}  // namespace orrery::served

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/gpu_search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/file.h"
+#include "serving/cloud_prices.h"
+#include "serving/host_fit.h"
+#include "serving/search.h"
+#include "serving/stated_fields.h"
+
+namespace orrery::serving {
+namespace {
+
+using testing::HasSubstr;
+
+zoo::Model small_model() {
+  return zoo::load_model("llama-3.2-1b").value();
+}
+machine::Machine node_of(const char* name) {
+  return machine::load_machine(name).value();
+}
+
+PlanSearch search_of(double rate) {
+  PlanSearch search;
+  search.machines = {node_of("dgx-h100")};
+  search.devices = 1;
+  search.load.rate = rate;
+  search.load.input.first = 2000;
+  search.load.output.first = 40;
+  search.load.count = 300;
+  search.objectives.ttft = 200_ms;
+  return search;
+}
+
+TEST(SearchGpus, OneEngineFewerBreaksTheLimits) {
+  PlanSearch search = search_of(200);
+  search.requests = requests::generate(search.load);
+  search.rate = 200;
+  const Engine engine = load_engine("vllm@0.19").value();
+  const GpusFound found = search_gpus(small_model(), engine, search);
+  ASSERT_EQ(found.choices.size(), 1U);
+  const GpuChoice& best = found.choices.front();
+  ASSERT_GT(best.layout.devices, 1);
+  EXPECT_GE(best.attained, search.attainment);
+  for (const std::int64_t fewer : {0, 1}) {
+    Engine again = best.layout.engine;
+    again.replicas = best.layout.devices - fewer;
+    const Run run = serve(small_model(), search.machines[0], again, search.requests).value();
+    EXPECT_EQ(attainment(run, search.objectives) >= search.attainment, fewer == 0);
+  }
+}
+
+TEST(SearchPlans, WithLimitsALayoutHasTheRateThatSearchRateFinds) {
+  const PlanSearch search = search_of(1);
+  const Engine engine = load_engine("vllm@0.19").value();
+  const PlansFound found = search_plans(small_model(), engine, search);
+  ASSERT_EQ(found.front.size(), 1U);
+  Server server = Server::make(small_model(), search.machines[0], engine).value();
+  const RateFound rate = search_rate(server, search.load, {.objectives = search.objectives});
+  EXPECT_EQ(found.front[0].rate, rate.rate);
+  EXPECT_EQ(found.front[0].per_device,
+            metrics(rate.run, search.machines[0]).output_tokens_per_s_per_device);
+}
+
+TEST(WhatFits, AModelThatDoesNotFitSaysWhatItNeeds) {
+  // Llama 3 70B: 141 GB in bf16. Of 80 GB cards one holds at most 72: 4 of tensor parallel degree 2
+  // would have 70.6 each and no room to compute in, so 4; in fp8 72 GB, 2; in 4 bits 37 GB, 1.
+  EXPECT_EQ(what_fits(zoo::load_model("llama-3-70b").value(), node_of("dgx-h100"),
+                      load_engine("vllm@0.19").value()),
+            "it fits 4 in bf16, 2 in fp8, 1 in awq (devices of dgx-h100)");
+}
+
+TEST(CloudPrices, EachHasADateASourceAndMachinesThatExist) {
+  const auto prices = load_cloud_prices();
+  ASSERT_TRUE(prices.has_value()) << prices.error().to_string();
+  std::set<std::string> clouds;
+  for (const CloudPrice& price : *prices) {
+    clouds.insert(price.cloud);
+    EXPECT_EQ(price.date.size(), 10U) << price.name();
+    EXPECT_FALSE(price.source.empty());
+    for (const std::string& machine : price.machines) {
+      EXPECT_TRUE(machine::load_machine(machine).has_value()) << machine;
+    }
+  }
+  EXPECT_EQ(clouds, (std::set<std::string>{"aws", "azure", "gcp"}));
+}
+
+TEST(StatedFields, AFlagStandsInsteadOfTheFilesField) {
+  const zoo::ModelFile model = zoo::load_model_file("meta-llama/Llama-3.1-8B-Instruct").value();
+  EXPECT_EQ(model.name, "llama-3.1-8b");
+  const auto engine = load_engine_with(
+      model, "vllm@0.19", {{"parallel", "tp", "2", "--tp"}, {"host", "gap", "1 ms", "--host-gap"}});
+  ASSERT_TRUE(engine.has_value()) << engine.error().to_string();
+  EXPECT_EQ(engine->tp, 2);
+  EXPECT_EQ(engine->gap, 1_ms);
+  const auto wrong = load_engine_with(
+      model, "vllm@0.19",
+      {{"parallel", "tp", "two", "--tp"}, {"cache", "block_size", "0", "--block-size"}});
+  ASSERT_FALSE(wrong.has_value());
+  EXPECT_THAT(wrong.error().to_string(), HasSubstr("--tp: found 'two'"));
+  const bool has = std::ranges::any_of(foreign_flags(), [](const ForeignFlag& flag) {
+    return flag.flag == "--mem-fraction-static" && flag.own == "--memory-utilization";
+  });
+  EXPECT_TRUE(has);
+}
+
+TEST(FitHost, FindsTheTimesThatARunWasMadeWith) {
+  // A synchronous engine with 1 ms a step and 7 ms of front end: what it serves says so.
+  Engine truth = load_engine("vllm@0.10").value();
+  truth.step = 1_ms;
+  truth.per_request = 20_us;
+  truth.front_end = 7_ms;
+  requests::Generator load;
+  load.rate = 30;
+  load.input = {.kind = requests::Length::Kind::uniform, .first = 50, .second = 600};
+  load.output = {.kind = requests::Length::Kind::uniform, .first = 10, .second = 60};
+  load.count = 60;
+  const auto sent = requests::generate(load);
+  const Run run = serve(small_model(), node_of("dgx-h100"), truth, sent).value();
+  std::vector<MeasuredRequest> measured;
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    measured.push_back({sent[i], run.requests[i].ttft(), run.requests[i].tpot()});
+  }
+  Engine start = truth;
+  start.step = start.per_request = start.front_end = Time(0);
+  const HostFit fit = fit_host(small_model(), node_of("dgx-h100"), start, measured).value();
+  EXPECT_GT(fit.before.tpot, 0.3);
+  EXPECT_LT(fit.after.tpot, 0.01);
+  EXPECT_LT(fit.after.ttft, 0.01);
+  EXPECT_NEAR(to_seconds(fit.engine.front_end), 7e-3, 0.2e-3);
+  EXPECT_NEAR(to_seconds(fit.engine.step), 1e-3, 0.1e-3);
+}
+
+TEST(FitHost, AWrongTableIsNamed) {
+  const auto read = [](const char* text) {
+    return parse_csv(text, "seen.csv").and_then(read_measured_requests);
+  };
+  EXPECT_THAT(read("input_tokens,sent_s\n1,2\n").error().to_string(),
+              HasSubstr("seen.csv:1: ttft_s: missing"));
+  EXPECT_THAT(
+      read("input_tokens,output_tokens,sent_s,ttft_s,tpot_s\n10,5,0,x,0.1\n").error().to_string(),
+      HasSubstr("seen.csv:2: ttft_s: found 'x'"));
+}
+
+}  // namespace
+}  // namespace orrery::serving

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Layers of 2025's and 2026's models in a step, and experts in any layout.
+#include <gtest/gtest.h>
+
+#include "serving/step/step_cost.h"
+
+namespace orrery::step {
+namespace {
+
+StepCost expert_cost_of(const char* model, const StepOptions& options = {}) {
+  return StepCost::make(zoo::load_model(model).value(), machine::load_machine("dgx-b200").value(),
+                        options)
+      .value();
+}
+
+StepOptions in_fp8(Degrees degrees) {
+  StepOptions options;
+  options.degrees = degrees;
+  options.precision.weights = options.precision.activations = graph::DataType::fp8;
+  return options;
+}
+
+StepShape decodes_of(const StepCost& cost, std::int64_t count, std::int64_t keys) {
+  return {.tokens = count,
+          .samples = count,
+          .prompts = {},
+          .decodes = count,
+          .visible = std::vector<double>(cost.windows().size(), static_cast<double>(count * keys))};
+}
+
+TEST(ExpertLayouts, CopiesHoldAnEqualPartOfTheExpertsHoweverTheseAreSplit) {
+  // Whole on ranks, or each over all ranks, or in between: experts / 4 of each of 4 ranks; what is
+  // not experts' is the same.
+  const Bytes whole = expert_cost_of("qwen3-30b-a3b", in_fp8({.dp = 4, .ep = 4})).weights_per_device();
+  EXPECT_EQ(expert_cost_of("qwen3-30b-a3b", in_fp8({.dp = 4, .ep = 1})).weights_per_device(), whole);
+  EXPECT_EQ(expert_cost_of("qwen3-30b-a3b", in_fp8({.dp = 4, .ep = 2})).weights_per_device(), whole);
+}
+
+TEST(ExpertLayouts, ThatDoNotDivideAreMistakes) {
+  const auto message = [](Degrees degrees) {
+    const auto cost =
+        StepCost::make(zoo::load_model("qwen3-30b-a3b").value(),
+                       machine::load_machine("dgx-b200").value(), in_fp8(degrees));
+    return cost ? "" : cost.error().to_string();
+  };
+  EXPECT_NE(message({.tp = 4, .ep = 3}).find("ep"), std::string::npos);
+  EXPECT_NE(message({.tp = 2, .ep = 8}).find("ep"), std::string::npos);
+  EXPECT_EQ(message({.tp = 4, .ep = 2}), "");
+}
+
+TEST(SparseAttention, ReadsTheChosenKeysAndAnIndexOfAll) {
+  const StepOptions options = in_fp8({.tp = 8});
+  StepCost dense = expert_cost_of("deepseek-v3", options);
+  StepCost sparse = expert_cost_of("deepseek-v3.2", options);
+  const auto more = [](StepCost& cost, std::int64_t keys) {
+    return cost.time(decodes_of(cost, 64, 2 * keys)) - cost.time(decodes_of(cost, 64, keys));
+  };
+  // From 32,768 keys on a token more costs 128 + 4 bytes of the index and 8 of scores instead of
+  // 1,152 of the latent: less than a third.
+  EXPECT_LT(3 * more(sparse, 32768), more(dense, 32768));
+  EXPECT_GT(more(sparse, 32768), Time(0));
+}
+
+TEST(GatedDeltaNets, KeepAStateAndTheKeysOfOneLayerInFour) {
+  // 45 layers of 64 x 128 x 128 elements of 4 bytes and 3 x (64 + 2 x 16) x 128 of 2; 15 layers of
+  // 2 x 2 heads x 256 elements of 2 bytes.
+  StepOptions options;
+  options.degrees.tp = 1;
+  options.precision.state = graph::DataType::fp32;
+  const StepCost cost = expert_cost_of("qwen3.5-397b-a17b", options);
+  EXPECT_EQ(cost.cache().state, Bytes(45 * (64 * 128 * 128 * 4 + 3 * 96 * 128 * 2)));
+  EXPECT_EQ(cost.kv_bytes_per_token(), Bytes(30720));
+}
+
+TEST(GatedDeltaNets, DecodeInTimeThatDoesNotGrowWithTheirPart) {
+  StepCost cost = expert_cost_of("qwen3-next-80b-a3b", in_fp8({.tp = 2}));
+  StepCost attention = expert_cost_of("qwen3-30b-a3b", in_fp8({.tp = 2}));
+  const auto more = [](StepCost& of) {
+    return of.time(decodes_of(of, 32, 16384)) - of.time(decodes_of(of, 32, 8192));
+  };
+  // 12 layers of 1 of 2 heads of 2 x 256 elements, against 48 of 2 of 4 heads of 2 x 128: a quarter.
+  EXPECT_LT(2 * more(cost), more(attention));
+}
+
+TEST(Prompts, OfUnequalLengthsTakeMoreThanOnesOfTheirMean) {
+  StepCost cost = expert_cost_of("llama-3.1-8b");
+  const auto of = [&](const std::vector<Prompt>& prompts) {
+    StepShape shape{.tokens = 8192,
+                    .samples = 8,
+                    .prompts = prompts,
+                    .decodes = 0,
+                    .visible = std::vector<double>(cost.windows().size(), 0)};
+    return cost.time(shape);
+  };
+  std::vector<Prompt> unequal(7, {.queries = 64, .context = 0});
+  unequal.push_back({.queries = 8192 - 7 * 64, .context = 0});
+  const std::vector<Prompt> equal(8, {.queries = 1024, .context = 0});
+  // 7,744^2 / 2 pairs of the longest alone are 7.1 times the 8 x 1,024^2 / 2 of equal ones.
+  EXPECT_GT(of(unequal), of(equal));
+}
+
+TEST(Prompts, OutsideGraphsTakeTheHostsTimeForEveryKernel) {
+  StepOptions options;
+  options.captures = {1, 2, 4, 8, 16};
+  options.launch = 20_us;
+  StepCost inside = expert_cost_of("llama-3.1-8b", options);
+  options.eager_prompts = true;
+  StepCost outside = expert_cost_of("llama-3.1-8b", options);
+  StepShape prompt{.tokens = 16,
+                   .samples = 1,
+                   .prompts = {{.queries = 16, .context = 0}},
+                   .decodes = 0,
+                   .visible = std::vector<double>(inside.windows().size(), 0)};
+  // At least 32 layers of 9 kernels.
+  EXPECT_GT(outside.time(prompt), 32 * 9 * 20_us);
+  EXPECT_GT(outside.time(prompt), inside.time(prompt));
+  EXPECT_EQ(outside.time(decodes_of(outside, 8, 100)), inside.time(decodes_of(inside, 8, 100)));
+}
+
+}  // namespace
+}  // namespace orrery::step

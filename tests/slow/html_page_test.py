@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""HTML reports as headless Chromium shows them: elements, no console error, no request. Skipped without chromium."""
+import html
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BINARY = os.environ.get("ORRERY_BINARY")
+STEP = ["--model", "gpt2", "--machine", "dgx-a100-80g", "--tp", "2", "--pp", "2", "--global-batch", "8"]
+
+
+@unittest.skipUnless(BINARY, "run by ctest, which names the binary")
+@unittest.skipUnless(CHROMIUM, "no chromium here")
+class Pages(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def page(self, *words: str) -> pathlib.Path:
+        file = self.folder / "page.html"
+        run = subprocess.run([BINARY, *words, "--html", str(file)], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertLessEqual(file.stat().st_size, 1_000_000)
+        return file
+
+    def shown(self, file: pathlib.Path) -> str:
+        """The elements once the script has run; a console error and a request but for the file are failures."""
+        log = self.folder / "net.json"
+        run = subprocess.run(
+            [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
+             f"--user-data-dir={self.folder}/profile", "--disable-background-networking", "--disable-component-update",
+             f"--log-net-log={log}", "--enable-logging=stderr", "--dump-dom", file.as_uri()],
+            capture_output=True, text=True, timeout=300)
+        console = [line for line in run.stderr.splitlines() if "CONSOLE" in line]
+        self.assertEqual(console, [])
+        asked = set(re.findall(r'"url":"((?:https?|wss?|data):[^"]*)"', log.read_text()))
+        self.assertEqual([url for url in asked if "google" not in url], [])  # the browser's own services
+        self.assertIn('data-ready="yes"', run.stdout)
+        return run.stdout
+
+    def titles(self, dom: str) -> list[str]:
+        return [html.unescape(title) for title in re.findall(r"<h2[^>]*>(.*?)</h2>", dom)]
+
+    def test_a_step_has_its_figures_with_formula_and_table(self):
+        dom = self.shown(self.page("simulate", *STEP))
+        self.assertIn("gpt2 on 4 × dgx-a100-80g", dom)
+        titles = " ".join(self.titles(dom))
+        for title in ("Where the time goes", "Timeline", "Memory over the step", "Memory at the fullest", "Every field"):
+            self.assertIn(title, titles)
+        self.assertRegex(dom, r'<canvas class="timeline" tabindex="0" role="application" aria-label="Timeline of \d+ lanes')
+        self.assertIn("docs/models/simulate.md", dom)
+        self.assertIn("model FLOPs utilisation, a share", dom)  # the schema's sentence
+        figures = re.findall(r'<section class="figure" aria-labelledby', dom)
+        self.assertEqual(len(re.findall(r'<details class="formula"', dom)) >= len(figures), True)
+
+    def test_a_name_never_becomes_markup(self):
+        model = json.loads((ROOT / "configs/models/gpt2.json").read_text())
+        file = self.folder / "<img src=x onerror=document.title=1>.json"
+        file.write_text(json.dumps(model))
+        dom = self.shown(self.page("simulate", "--model", str(file), *STEP[2:]))
+        self.assertNotIn("<img", dom)
+        self.assertIn("&lt;img src=x onerror", dom)
+
+    def test_every_command_has_a_page(self):
+        study = self.folder / "study.yaml"
+        study.write_text("model: gpt2\nmachine: dgx-a100-80g\nvary: {plan.tp: [2, 4]}\n")
+        astra = ROOT / "examples/astra_quickstart"
+        commands = {
+            "explain": (STEP, "critical path"),
+            "plan": (["--model", "gpt2", "--machine", "dgx-a100-80g", "--batch", "16", "--devices", "4"], "Plans: step time"),
+            "serve": (["--model", "llama-3.1-8b", "--machine", "dgx-h100", "--requests", "20"], "TTFT: histogram of 20"),
+            "flow": (["--topology", "leaf_spine:leaves=2,spines=2,hosts=2", "--traffic", "shift"], "Busiest links"),
+            "flit": (["--topology", "mesh:4x4", "--rate", "0.1"], "Packet latency"),
+            "goodput": (["--devices", "64", "--job-mtbf", "3h", "--seeds", "5"], "Where the time of the job goes"),
+            "validate": (["--table", "korthikanti2022_table5"], "error of every row"),
+            "diagnose": ([str(ROOT / "tests/fuzz/seeds/telemetry/lines.jsonl")], "Undecided"),
+            "sweep": ([str(study), "--store", str(self.folder / "study.db")], "of every point"),
+            "compare": (["llama-3-8b-8", "--model", "llama-3-8b", "--machine", "dgx-h100", "--networks", "ports,fifo"],
+                        "Side by side"),
+            "astra": ([f"--{name}-configuration={astra / file}" for name, file in
+                       {"workload": "trace", "system": "system.json", "network": "network.yml",
+                        "remote-memory": "memory.json"}.items()], "Cycles of every rank"),
+        }
+        for command, (words, title) in commands.items():
+            with self.subTest(command=command):
+                self.assertIn(title, " ".join(self.titles(self.shown(self.page(command, *words)))))
+
+
+class Formulas(unittest.TestCase):
+    def test_the_pages_that_figures_name_are_there(self):
+        for page in re.findall(r"'docs/([^']+)'", (ROOT / "src/web/source/formulas.js").read_text()):
+            name, _, anchor = page.partition("#")
+            text = (ROOT / "docs" / name).read_text()
+            anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+                       for heading in re.findall(r"^#+ (.*)$", text, re.M)}
+            self.assertTrue(not anchor or anchor in anchors, f"{page}: {sorted(anchors)}")
+
+
+if __name__ == "__main__":
+    unittest.main()

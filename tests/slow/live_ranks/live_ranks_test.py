@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emitted programs on live ranks, 20 times each: the rank that hangs or is slow is named, a clean run blames nobody."""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from mpi_test import ENVIRONMENT, GPT, LIBRARIES, PATIENCE, MpiCase, orrery  # noqa: E402
+
+RUNS = 20
+WIDE = {**GPT, "n_layer": 1, "n_embd": 256, "n_head": 4}  # computes long enough for a factor of three to be seen
+
+
+class LiveRanks(MpiCase):
+    def program(self, library: str) -> pathlib.Path:
+        (self.path / "model.json").write_text(json.dumps(WIDE))
+        folder = self.path / "plan"
+        done = orrery("export", "mpi", "--model", str(self.path / "model.json"), "--sequence", "64", "--dp", "4",
+                      "--global-batch", "4", "--out", str(folder))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.good([f"mpicxx.{library}", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-O1", "-std=c++20",
+                   *folder.glob("*.cc"), "-o", folder / "plan"])
+        return folder / "plan"
+
+    def verdicts(self, library: str, program: pathlib.Path, *flags: str) -> set:
+        """(syndrome, rank) of all that `orrery diagnose` blames after a run."""
+        for old in self.path.glob("run.*.jsonl"):
+            old.unlink()
+        subprocess.run([f"mpiexec.{library}", "-n", "4", program, "--repeat", "8", "--limit", "2", "--telemetry",
+                        self.path / "run", *flags], capture_output=True, timeout=PATIENCE, env=ENVIRONMENT)
+        done = orrery("diagnose", *map(str, sorted(self.path.glob("run.*.jsonl"))), "--timeout", "1 s", "--json")
+        self.assertNotEqual(done.stdout, "", done.stderr)
+        findings = json.loads(done.stdout)["findings"]
+        return {(finding["syndrome"], rank) for finding in findings for rank in finding["ranks"]}
+
+    def test_the_rank_at_fault_is_named_and_nobody_else(self):
+        for library in LIBRARIES:
+            program = self.program(library)
+            for run in range(RUNS):
+                rank = run % 4
+                with self.subTest(library=library, run=run):
+                    self.assertEqual(self.verdicts(library, program), set())
+                    self.assertEqual(self.verdicts(library, program, "--slow", str(rank), "3"), {("straggler", rank)})
+                    self.assertEqual(self.verdicts(library, program, "--hang", str(rank), "3"), {("missing_rank", rank)})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/lower/lower_block.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../plan/cases.h"
+#include "workload/lower/choose.h"
+#include "workload/lower/training_kernels.h"
+#include "workload/plan/shard.h"
+
+namespace orrery::lower {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Names = std::vector<std::string>;
+
+constexpr Cuts kAll{.tensor = true, .experts = true, .context = true};
+
+/// A block of one rank.
+class Lowered {
+ public:
+  std::vector<zoo::ModelOperator> own;
+  Choice choice;
+  BlockSteps steps;
+
+  /// Operators that read tensors, or write them, otherwise than they are held over the axis.
+  Names that_read(plan::Axis axis) const { return with(&OperatorLayouts::reads, axis); }
+  Names that_write(plan::Axis axis) const { return with(&OperatorLayouts::writes, axis); }
+
+ private:
+  Names with(Border OperatorLayouts::*border, plan::Axis axis) const {
+    Names names;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const std::vector<AxisLayout>& axes = (choice.operators[i].*border).axes;
+      if (!axes.empty() && choice.axes[axes.front().axis].axis == axis) {
+        names.push_back(own[i].name);
+      }
+    }
+    return names;
+  }
+};
+
+Lowered lowered(const zoo::Model& model, const plan::Plan& plan,
+                plan::BlockKind kind = plan::kFirstLayerBlock) {
+  const zoo::ModelGraph block = plan::block_graphs(model, plan)[kind];
+  Lowered result;
+  for (const zoo::ModelOperator& op : block.operators) {
+    result.own.push_back(plan::shard(op, plan));
+  }
+  result.choice = choose(result.own, block.tensors, model, plan, kAll, plan.tp_chunks);
+  result.steps = lower_block(result.own, result.choice, TrainingKernels(plan));
+  return result;
+}
+
+Names names_of(const std::vector<Step>& steps) {
+  Names names;
+  for (const Step& step : steps) {
+    names.push_back(step.node.name);
+  }
+  return names;
+}
+
+/// Names of collectives alone, with their bytes.
+std::vector<std::pair<std::string, std::int64_t>> moved(const std::vector<Step>& steps) {
+  std::vector<std::pair<std::string, std::int64_t>> moves;
+  for (const Step& step : steps) {
+    if (step.node.kind == graph::Node::Kind::collective) {
+      moves.emplace_back(step.node.name, step.node.bytes.value());
+    }
+  }
+  return moves;
+}
+
+zoo::Model plain_gpt() {
+  zoo::Model model = cases::small_gpt(1);
+  model.dropout = model.attention_dropout = model.embedding_dropout = 0;
+  return model;
+}
+
+/// 8 experts of 32, 2 a token.
+zoo::Model expert_llama() {
+  zoo::Model model = cases::small_llama(1);
+  model.experts = 8;
+  model.top_k = 2;
+  model.expert.ffn = 32;
+  zoo::LayerKind kind;
+  kind.name = "moe";
+  kind.feed_forward = zoo::FeedForwardKind::experts;
+  model.kinds = {kind};
+  return model;
+}
+
+plan::Plan flash(plan::Plan plan) {
+  plan.attention = zoo::AttentionKernel::flash;
+  return plan;
+}
+
+TEST(LowerBlock, OfAGptLayerGathersAndScattersTheStreamAroundItsBranches) {
+  // Between branches the tokens lie in shards. Columns take all tokens, rows give partial sums.
+  const Lowered layer = lowered(plain_gpt(), flash({.tp = 2, .sequence_parallel = true}));
+  EXPECT_THAT(names_of(layer.steps.forward),
+              ElementsAre("input_norm", "tp_all_gather", "qkv_gemm", "qkv_split", "flash_attention",
+                          "proj_gemm", "tp_reduce_scatter", "attention_bias_residual", "mlp_norm",
+                          "tp_all_gather", "fc1_gemm", "bias_gelu", "fc2_gemm", "tp_reduce_scatter",
+                          "mlp_bias_residual"));
+}
+
+TEST(LowerBlock, OfAGptLayerGathersWhatIsKeptBesideInputGradients) {
+  const Lowered layer = lowered(plain_gpt(), flash({.tp = 2, .sequence_parallel = true}));
+  EXPECT_THAT(
+      names_of(layer.steps.backward),
+      ElementsAre("mlp_bias_residual_backward", "mlp_bias_residual_accumulate",
+                  "tp_all_gather",  // of the gradient of fc2's result
+                  "fc2_gemm_input_gradient", "fc2_gemm_weight_gradient", "fc2_gemm_accumulate",
+                  "bias_gelu_backward",
+                  "tp_all_gather",  // of fc1's input, for its weight gradient
+                  "fc1_gemm_input_gradient", "tp_reduce_scatter", "fc1_gemm_weight_gradient",
+                  "fc1_gemm_accumulate", "mlp_norm_backward", "mlp_norm_accumulate",
+                  "attention_bias_residual_backward", "attention_bias_residual_accumulate",
+                  "tp_all_gather",  // of the gradient of proj's result
+                  "proj_gemm_input_gradient", "proj_gemm_weight_gradient", "proj_gemm_accumulate",
+                  "flash_attention_backward", "qkv_split_backward",
+                  "tp_all_gather",  // of qkv's input
+                  "qkv_gemm_input_gradient", "tp_reduce_scatter", "qkv_gemm_weight_gradient",
+                  "qkv_gemm_accumulate", "input_norm_backward", "input_norm_accumulate"));
+  for (std::size_t i = 0; i < layer.steps.backward.size(); ++i) {
+    const Step& step = layer.steps.backward[i];
+    const bool kept = step.node.name == "tp_all_gather" && step.reads == Value::none;
+    const bool enters = step.node.name == "fc1_gemm_weight_gradient" ||
+                        step.node.name == "qkv_gemm_weight_gradient";
+    EXPECT_EQ(step.writes == Value::input, kept) << step.node.name;
+    EXPECT_EQ(step.reads == Value::input, enters) << step.node.name;
+  }
+}
+
+TEST(LowerBlock, WithoutSequenceParallelismSumsTheStreamAlone) {
+  // (R, R): P -> R after rows forward, and of the gradients of what columns read backward.
+  const Lowered layer = lowered(plain_gpt(), flash({.tp = 2}));
+  const std::pair<std::string, std::int64_t> sum{"tp_all_reduce", cases::kBoundary.value()};
+  EXPECT_THAT(moved(layer.steps.forward), ElementsAre(sum, sum));
+  EXPECT_THAT(moved(layer.steps.backward), ElementsAre(sum, sum));
+}
+
+TEST(LowerBlock, OneRankConvertsNothing) {
+  const Lowered layer = lowered(expert_llama(), flash({}));
+  EXPECT_THAT(moved(layer.steps.forward), IsEmpty());
+  EXPECT_THAT(moved(layer.steps.backward), IsEmpty());
+}
+
+TEST(Choose, ColumnsTakeTheStreamInAndRowsGiveSums) {
+  const plan::Plan plan{.tp = 2};
+  const Lowered layer = lowered(cases::small_gpt(1), plan);
+  EXPECT_THAT(layer.that_read(plan::Axis::tp), ElementsAre("qkv_gemm", "fc1_gemm"));
+  EXPECT_THAT(layer.that_write(plan::Axis::tp), ElementsAre("proj_gemm", "fc2_gemm"));
+  const Lowered embedding = lowered(cases::small_gpt(1), plan, plan::kEmbeddingBlock);
+  EXPECT_THAT(embedding.that_read(plan::Axis::tp), IsEmpty());
+  EXPECT_THAT(embedding.that_write(plan::Axis::tp), ElementsAre("token_embedding"));
+  const Lowered head = lowered(cases::small_gpt(1), plan, plan::kHeadBlock);
+  EXPECT_THAT(head.that_read(plan::Axis::tp), ElementsAre("logits_gemm"));
+  EXPECT_THAT(head.that_write(plan::Axis::tp), IsEmpty());
+}
+
+TEST(Choose, ParallelBranchesAreAddedBeforeTheyAreSummed) {
+  zoo::Model model = cases::small_gpt(1);
+  model.parallel_residual = true;
+  const Lowered two_norms = lowered(model, {.tp = 2});
+  EXPECT_THAT(two_norms.that_read(plan::Axis::tp), ElementsAre("qkv_gemm", "fc1_gemm"));
+  EXPECT_THAT(two_norms.that_write(plan::Axis::tp), ElementsAre("fc2_gemm"));
+  model.shared_norm = true;  // its result is taken in once
+  const Lowered one_norm = lowered(model, {.tp = 2});
+  EXPECT_THAT(one_norm.that_read(plan::Axis::tp), ElementsAre("qkv_gemm"));
+  EXPECT_THAT(one_norm.that_write(plan::Axis::tp), ElementsAre("fc2_gemm"));
+}
+
+TEST(Choose, AdaptersTakeTheStreamInFrontOfTheirProductsAndLeavePartialSums) {
+  const Lowered layer = lowered(cases::small_llama(1), flash({.tp = 2, .lora_rank = 4}));
+  EXPECT_THAT(layer.that_read(plan::Axis::tp), ElementsAre("qkv_gemm_lora_a", "fc1_gemm_lora_a"));
+  EXPECT_THAT(layer.that_write(plan::Axis::tp), ElementsAre("proj_gemm", "fc2_gemm"));
+}
+
+TEST(Choose, RowsOfTokensGoToTheFirstOperatorOfExpertsAndComeBackFromTheLast) {
+  // 128 tokens, 2 rows each of 64 elements of 2 bytes: 32,768 bytes; of all 4 ranks' tokens, each
+  // once, 4 x 16,384. On the way back the axes are converted in reverse.
+  plan::Plan plan = flash({.dp = 4, .ep = 4, .global_batch = 4});
+  Lowered layer = lowered(expert_llama(), plan);
+  EXPECT_THAT(layer.that_read(plan::Axis::ep), ElementsAre("expert_fc1_gemm"));
+  EXPECT_THAT(layer.that_write(plan::Axis::ep), ElementsAre("expert_fc2_gemm"));
+  EXPECT_THAT(moved(layer.steps.forward),
+              ElementsAre(std::pair("ep_all_to_all", 32'768), std::pair("ep_all_to_all", 32'768)));
+  plan.moe_dispatch = plan::MoeDispatch::all_gather;
+  EXPECT_THAT(moved(lowered(expert_llama(), plan).steps.forward),
+              ElementsAre(std::pair("ep_all_gather", 4 * 16'384),
+                          std::pair("ep_reduce_scatter", 4 * 16'384)));
+}
+
+TEST(Choose, AxesOfOneTensorNest) {
+  // tp 2 halves the tokens: rows of 16,384 bytes. Both ranks of etp need what comes to either.
+  plan::Plan plan = flash({.tp = 2, .dp = 2, .ep = 2, .sequence_parallel = true});
+  plan.etp = 2;
+  plan.global_batch = 2;
+  const auto all = moved(lowered(expert_llama(), plan).steps.forward);
+  std::vector<std::pair<std::string, std::int64_t>> experts;
+  std::ranges::copy_if(all, std::back_inserter(experts),
+                       [](const auto& move) { return !move.first.starts_with("tp_"); });
+  EXPECT_THAT(
+      experts,
+      ElementsAre(std::pair("ep_all_to_all", 16'384), std::pair("etp_all_gather", 32'768),
+                  std::pair("etp_reduce_scatter", 32'768), std::pair("ep_all_to_all", 16'384)));
+}
+
+TEST(LowerBlock, OnlyAttentionItselfWaitsForKeys) {
+  // Two ranks: one step of the ring forward, one backward; the gradients of the sinks, parameters
+  // of the kernel, are added up once.
+  zoo::Model model = cases::small_llama(1);
+  model.sinks = true;
+  const Lowered layer = lowered(model, flash({.cp = 2}));
+  const auto count = [](const std::vector<Step>& steps, const std::string& name) {
+    return std::ranges::count_if(
+        steps, [&](const Step& step) { return step.node.name.starts_with(name); });
+  };
+  EXPECT_EQ(count(layer.steps.forward, "cp_send_recv"), 1);
+  EXPECT_EQ(count(layer.steps.backward, "cp_send_recv"), 1);
+  EXPECT_EQ(count(layer.steps.backward, "flash_attention_backward"), 2);
+  EXPECT_EQ(count(layer.steps.backward, "flash_attention_accumulate"), 1);
+}
+
+}  // namespace
+}  // namespace orrery::lower

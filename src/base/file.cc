@@ -49,6 +49,15 @@ void add_shared(const fs::path& binary, std::vector<std::string>& folders) {
   }
 }
 
+/// Returns the program or shared library that this code is in; "" where that is a bare argv[0].
+fs::path own_file() {
+  Dl_info own{};
+  std::error_code problem;
+  const bool found = dladdr(reinterpret_cast<const void*>(&config_folders), &own) != 0 &&
+                     std::string_view(own.dli_fname).find('/') != std::string_view::npos;
+  return found ? fs::absolute(own.dli_fname, problem) : fs::path();
+}
+
 /// meta-llama/Llama-3.1-8B -> Llama-3.1-8B, my/dgx-h100.yaml -> dgx-h100.
 std::string bare_name(const fs::path& path) {
   return (is_config(path) ? path.stem() : path.filename()).string();
@@ -160,11 +169,8 @@ std::vector<std::string> config_folders() {
     folders.push_back(given);
   }
   std::error_code problem;
-  Dl_info own{};
-  if (dladdr(reinterpret_cast<const void*>(&config_folders), &own) != 0 &&
-      std::string_view(own.dli_fname).find('/') != std::string_view::npos) {  // else a bare argv[0]
-    add_shared(fs::absolute(own.dli_fname, problem), folders);
-  }
+  static const fs::path own = own_file();
+  add_shared(own, folders);
   add_shared(fs::read_symlink("/proc/self/exe", problem), folders);
   folders.emplace_back(installed_configs());
   return folders;

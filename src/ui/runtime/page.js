@@ -315,6 +315,13 @@ class Column {
     return this.state.kind === 'simulate' ? this.figures?.step_time_s : this.figures?.e2e_mean_s;
   }
 
+  // By how much column B's figure differs from A's: of steps of different batches the fair comparison.
+  share(other, name) {
+    const [own, before] = [this.figures?.[name], other?.figures?.[name]];
+    if (this.letter !== 'B' || own == null || before == null || own === before) return '';
+    return ` (${own > before ? '+' : '−'}${number(Math.abs(own / before - 1) * 100)} %)`;
+  }
+
   show(other) {
     const figures = this.figures || {};
     const time = this.find('.time');
@@ -328,7 +335,7 @@ class Column {
     const parts = [];
     const add = (name, text) => { if (figures[name] != null) parts.push(text(figures[name])); };
     add('total_devices', (value) => `${number(value, 6)} devices`);
-    add('tokens_per_s', (value) => `${number(value)} tokens/s`);
+    add('tokens_per_s', (value) => `${number(value)} tokens/s${this.share(other, 'tokens_per_s')}`);
     add('mfu', (value) => `MFU ${number(value * 100)} %`);
     add('output_tokens_per_s', (value) => `${number(value)} output tokens/s`);
     add('ttft_mean_s', (value) => `first token ${seconds(value)}`);

@@ -74,9 +74,10 @@ Result<void> check_texts(const Plan& plan) {
   add(parse_order(plan));
   add(stated_layers(plan));
   add(documents_of(plan));
-  if (const auto known = framework_fields(plan.framework);
-      !plan.framework.empty() && !known.has_value()) {
-    error.add({{}, "framework", plan.framework, known.error().to_string()});
+  if (!plan.framework.empty()) {  // else no file is looked for
+    if (const auto known = framework_fields(plan.framework); !known) {
+      error.add({{}, "framework", plan.framework, known.error().to_string()});
+    }
   }
   for (const auto& [field, text] : {std::pair("recompute_modules", &plan.recompute_modules),
                                     {"unquantized_modules", &plan.unquantized_modules}}) {

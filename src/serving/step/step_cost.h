@@ -13,16 +13,16 @@
 /// one kernel with the norm after it; biases are epilogues; keys and values go to a paged cache; a
 /// prompt's queries see the context before them; all decodes are one kernel whose work is the sum
 /// of their contexts, and all prompts another, in which each takes the part that it would have
-/// among as many of its own length; of the experts those that T tokens reach are read,
-/// E (1 - (1 - top_k / E)^T) of them; latent attention is absorbed for decodes (DeepSeek-AI 2024).
+/// among as many of its own length; of the experts those that T tokens reach are read, E (1 - (1 -
+/// top_k / E)^T) of them; latent attention is absorbed for decodes (DeepSeek-AI 2024).
 ///
 /// The experts are divided over ep groups of tp x dp / ep ranks, each of which has a part of their
-/// width. With dp > 1 they compute the tokens of all
-/// copies. `dispatch` all_gather: an all-gather of T dp rows before them and a reduce-scatter after
-/// (vLLM's allgather_reducescatter); all_to_all: the T / tp tokens of a rank go to their top_k
-/// experts in the type that these compute in and come back in 16 bits; hierarchical: so, but one
-/// copy to a node and to a rank (DeepEP; collective/token_exchange.h). What comes back is gathered
-/// over tp, or, with a shared expert, summed with its part.
+/// width. With dp > 1 they compute the tokens of all copies. `dispatch` all_gather: an all-gather
+/// of T dp rows before them and a reduce-scatter after (vLLM's allgather_reducescatter);
+/// all_to_all: the T / tp tokens of a rank go to their top_k experts in the type that these compute
+/// in and come back in 16 bits; hierarchical: so, but one copy to a node and to a rank (DeepEP;
+/// collective/token_exchange.h). What comes back is gathered over tp, or, with a shared expert,
+/// summed with its part.
 ///
 /// With cp > 1 a prompt's tokens are split over ranks that all have the weights, and so are the
 /// keys and values of every request; decodes are computed by all of them. Rows of a rank:
@@ -35,8 +35,8 @@
 /// head, an all-reduce of the rows.
 ///
 /// Low-rank adapters (LoRA; Hu et al. 2021): every matrix k x n but routers and routed experts has
-/// factors k x r and r x n, split as it is (a k x r for each matrix fused into it). Both are
-/// a GEMM over the adapted tokens, batched by adapter.
+/// factors k x r and r x n, split as it is (a k x r for each matrix fused into it). Both are a GEMM
+/// over the adapted tokens, batched by adapter.
 ///
 /// `fuse`: the residual stream lies in shards of ceil(T / tp) rows between sums, or stages alone
 /// send shards, where that is faster (residual_stream.h). Not with more than one residual stream.
@@ -90,7 +90,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/names.h"
 #include "base/result.h"
 #include "collective/cost.h"
 #include "collective/gateway.h"
@@ -100,6 +99,7 @@
 #include "serving/step/measured_kernels.h"
 #include "serving/step/precision.h"
 #include "serving/step/residual_stream.h"
+#include "serving/step/step_options.h"
 #include "serving/step/timed.h"
 #include "serving/step/weight_window.h"
 #include "workload/lower/layouts.h"
@@ -111,70 +111,6 @@ struct DecodeTiles;
 }
 
 namespace orrery::step {
-
-struct Degrees {
-  std::int64_t tp = 1;
-  std::int64_t pp = 1;
-  std::int64_t dp = 1;  ///< copies of the attention part that share the experts, in lockstep
-  std::int64_t ep = 1;  ///< divides tp x dp: parts of the experts; their widths over the others
-  std::int64_t cp = 1;  ///< ranks that share prompts and caches
-};
-
-/// All-reduces of devices behind gateways.
-enum class Gateway : std::uint8_t { none, fastest, star, tree, ring };
-constexpr auto named_values(Gateway) {
-  return std::to_array<Named<Gateway>>({
-      {Gateway::none, "none", "devices have no gateways"},
-      {Gateway::fastest, "fastest", "of star, tree and ring, for each size"},
-      {Gateway::star, "star", "to the master and back"},
-      {Gateway::tree, "tree", "two levels up and down"},
-      {Gateway::ring, "ring", "reduce-scatter and all-gather around a ring"},
-  });
-}
-
-struct StepOptions {
-  Degrees degrees;
-  Precision precision;
-  std::vector<std::int64_t> captures;  ///< sizes of graphs, ascending; empty: eager
-  collective::CollectiveAlgorithm all_reduce = collective::CollectiveAlgorithm::custom;
-  plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
-  bool one_launch = false;         ///< prompts and decodes attend in one launch
-  std::int64_t graph_context = 0;  ///< keys that graphs of decodes are made for; 0: the longest's
-  bool whole_windows = false;      ///< layers with windows keep all keys and values
-  bool fuse = false;               ///< sums become shards where that is faster (above)
-  /// A sum follows the tiles of its product like this where that is faster (overlapped_sum.cc).
-  plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
-  bool eager_prompts = false;     ///< steps with prompts are in no graph
-  Time launch = 5_us;             ///< host time per kernel outside a graph
-  std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
-  double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or
-  double spread = 0;              ///< of experts' loads (plan::expert_load)
-  std::string kernels{};          ///< files of measured kernels; empty: none
-  Gateway gateway = Gateway::none;
-  std::int64_t window = 0;  ///< blocks of weights in memory; 0: all stay there
-  std::int64_t retain = 0;  ///< with a window: the MLP of every so many-th layer stays; 0: none
-  /// Collectives go over this network; none: closed forms of the dimensions, on a topology flow.
-  std::optional<simulate::NetworkModel> network{};
-};
-
-/// A chunk of a prompt.
-struct Prompt {
-  std::int64_t queries = 0;
-  std::int64_t context = 0;  ///< tokens before it
-};
-
-struct StepShape {
-  std::int64_t tokens = 0;   ///< T
-  std::int64_t samples = 0;  ///< S: requests
-  std::vector<Prompt> prompts;
-  std::int64_t decodes = 0;
-  std::int64_t queries = 1;   ///< of a decode: itself and guesses that are verified with it
-  std::int64_t adapted = 0;   ///< of the tokens, those whose requests have an adapter
-  std::int64_t adapters = 0;  ///< different ones
-  /// Decodes see these keys with their tokens, in layers of StepCost::windows()[i].
-  std::vector<double> visible;
-  double longest = 0;  ///< keys of the decode that sees most; 0: all see as many
-};
 
 class StepCost {
  public:

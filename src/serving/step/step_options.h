@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/// StepOptions are how an engine runs its steps, StepShape what is in one of them (step_cost.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "base/units.h"
+#include "collective/cost.h"
+#include "serving/step/link_times.h"
+#include "serving/step/precision.h"
+#include "workload/plan/plan.h"
+
+namespace orrery::step {
+
+struct Degrees {
+  std::int64_t tp = 1;
+  std::int64_t pp = 1;
+  std::int64_t dp = 1;  ///< copies of the attention part that share the experts, in lockstep
+  std::int64_t ep = 1;  ///< divides tp x dp: parts of the experts; their widths over the others
+  std::int64_t cp = 1;  ///< ranks that share prompts and caches
+};
+
+/// All-reduces of devices behind gateways.
+enum class Gateway : std::uint8_t { none, fastest, star, tree, ring };
+constexpr auto named_values(Gateway) {
+  return std::to_array<Named<Gateway>>({
+      {Gateway::none, "none", "devices have no gateways"},
+      {Gateway::fastest, "fastest", "of star, tree and ring, for each size"},
+      {Gateway::star, "star", "to the master and back"},
+      {Gateway::tree, "tree", "two levels up and down"},
+      {Gateway::ring, "ring", "reduce-scatter and all-gather around a ring"},
+  });
+}
+
+struct StepOptions {
+  Degrees degrees;
+  Precision precision;
+  std::vector<std::int64_t> captures;  ///< sizes of graphs, ascending; empty: eager
+  collective::CollectiveAlgorithm all_reduce = collective::CollectiveAlgorithm::custom;
+  plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
+  bool one_launch = false;         ///< prompts and decodes attend in one launch
+  std::int64_t graph_context = 0;  ///< keys that graphs of decodes are made for; 0: the longest's
+  bool whole_windows = false;      ///< layers with windows keep all keys and values
+  bool fuse = false;               ///< sums become shards where that is faster (above)
+  /// A sum follows the tiles of its product like this where that is faster (overlapped_sum.cc).
+  plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
+  bool eager_prompts = false;     ///< steps with prompts are in no graph
+  Time launch = 5_us;             ///< host time per kernel outside a graph
+  std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
+  double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or
+  double spread = 0;              ///< of experts' loads (plan::expert_load)
+  std::string kernels{};          ///< files of measured kernels; empty: none
+  Gateway gateway = Gateway::none;
+  std::int64_t window = 0;  ///< blocks of weights in memory; 0: all stay there
+  std::int64_t retain = 0;  ///< with a window: the MLP of every so many-th layer stays; 0: none
+  /// Collectives go over this network; none: closed forms of the dimensions, on a topology flow.
+  std::optional<simulate::NetworkModel> network{};
+};
+
+/// A chunk of a prompt.
+struct Prompt {
+  std::int64_t queries = 0;
+  std::int64_t context = 0;  ///< tokens before it
+};
+
+struct StepShape {
+  std::int64_t tokens = 0;   ///< T
+  std::int64_t samples = 0;  ///< S: requests
+  std::vector<Prompt> prompts;
+  std::int64_t decodes = 0;
+  std::int64_t queries = 1;   ///< of a decode: itself and guesses that are verified with it
+  std::int64_t adapted = 0;   ///< of the tokens, those whose requests have an adapter
+  std::int64_t adapters = 0;  ///< different ones
+  /// Decodes see these keys with their tokens, in layers of StepCost::windows()[i].
+  std::vector<double> visible;
+  double longest = 0;  ///< keys of the decode that sees most; 0: all see as many
+};
+
+}  // namespace orrery::step

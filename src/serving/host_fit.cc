@@ -99,21 +99,27 @@ Result<HostFit> fit_host(const zoo::Model& model, const machine::Machine& machin
   for (const MeasuredRequest& one : measured) {
     requests.push_back(one.request);
   }
-  const auto with = [&](std::span<const double> seconds) {
+  // Cube roots are searched: half of the box is below an eighth of the longest times.
+  const auto with = [&](std::span<const double> roots) {
+    const auto time = [&](std::size_t i) {
+      constexpr int kDigits = 3;
+      return from_seconds(calibrate::rounded(roots[i] * roots[i] * roots[i], kDigits));
+    };
     Engine host = engine;
-    host.front_end = from_seconds(seconds[0]);
-    (engine.async ? host.gap : host.step) = from_seconds(seconds[1]);
-    host.per_request = from_seconds(seconds[2]);
+    host.front_end = time(0);
+    (engine.async ? host.gap : host.step) = time(1);
+    host.per_request = time(2);
     return host;
   };
   const auto errors = [&](const Engine& host) {
     server->take_host(host);
     return errors_of(server->run(requests), measured);
   };
-  constexpr std::array<calibrate::Bounds, 3> kBox{{{0, 0.5}, {0, 0.02}, {0, 0.001}}};
-  const std::array<double, 3> start{to_seconds(engine.front_end),
-                                    to_seconds(engine.async ? engine.gap : engine.step),
-                                    to_seconds(engine.per_request)};
+  // Up to 0.5 s, 20 ms and 1 ms.
+  constexpr std::array<calibrate::Bounds, 3> kBox{{{0, 0.794}, {0, 0.272}, {0, 0.1}}};
+  const std::array<double, 3> start{std::cbrt(to_seconds(engine.front_end)),
+                                    std::cbrt(to_seconds(engine.async ? engine.gap : engine.step)),
+                                    std::cbrt(to_seconds(engine.per_request))};
   constexpr int kGenerations = 10;
   const calibrate::Minimum best = calibrate::minimize(
       [&](std::span<const double> at) {
@@ -121,11 +127,7 @@ Result<HostFit> fit_host(const zoo::Model& model, const machine::Machine& machin
         return found.ttft + found.tpot;
       },
       kBox, start, kGenerations);
-  std::array<double, 3> fitted{};
-  constexpr int kDigits = 3;
-  std::ranges::transform(best.at, fitted.begin(),
-                         [](double value) { return calibrate::rounded(value, kDigits); });
-  HostFit fit{.engine = with(fitted), .before = errors(engine), .after = {}};
+  HostFit fit{.engine = with(best.at), .before = errors(engine), .after = {}};
   fit.after = errors(fit.engine);
   fit.requests = static_cast<std::int64_t>(measured.size());
   return fit;

@@ -49,7 +49,8 @@ TEST(SearchGpus, OneEngineFewerBreaksTheLimits) {
   for (const std::int64_t fewer : {0, 1}) {
     Engine again = best.layout.engine;
     again.replicas = best.layout.devices - fewer;
-    const Run run = serve(small_model(), search.machines[0], again, search.requests).value();
+    const serving::Run run =
+        serve(small_model(), search.machines[0], again, search.requests).value();
     EXPECT_EQ(attainment(run, search.objectives) >= search.attainment, fewer == 0);
   }
 }
@@ -67,11 +68,11 @@ TEST(SearchPlans, WithLimitsALayoutHasTheRateThatSearchRateFinds) {
 }
 
 TEST(WhatFits, AModelThatDoesNotFitSaysWhatItNeeds) {
-  // Llama 3 70B: 141 GB in bf16. Of 80 GB cards one holds at most 72: 4 of tensor parallel degree 2
-  // would have 70.6 each and no room to compute in, so 4; in fp8 72 GB, 2; in 4 bits 37 GB, 1.
+  // Llama 3 70B on cards of which 0.9 x 85.5 = 77 GB may be used: 141 GB in bf16 are 70.6 on each
+  // of two; in fp8 68.5 of layers and 4.2 of 16-bit tables are 72.7 on one.
   EXPECT_EQ(what_fits(zoo::load_model("llama-3-70b").value(), node_of("dgx-h100"),
                       load_engine("vllm@0.19").value()),
-            "it fits 4 in bf16, 2 in fp8, 1 in awq (devices of dgx-h100)");
+            "it fits 2 in bf16, 1 in fp8 (devices of dgx-h100)");
 }
 
 TEST(CloudPrices, EachHasADateASourceAndMachinesThatExist) {
@@ -106,33 +107,6 @@ TEST(StatedFields, AFlagStandsInsteadOfTheFilesField) {
     return flag.flag == "--mem-fraction-static" && flag.own == "--memory-utilization";
   });
   EXPECT_TRUE(has);
-}
-
-TEST(FitHost, FindsTheTimesThatARunWasMadeWith) {
-  // A synchronous engine with 1 ms a step and 7 ms of front end: what it serves says so.
-  Engine truth = load_engine("vllm@0.10").value();
-  truth.step = 1_ms;
-  truth.per_request = 20_us;
-  truth.front_end = 7_ms;
-  requests::Generator load;
-  load.rate = 30;
-  load.input = {.kind = requests::Length::Kind::uniform, .first = 50, .second = 600};
-  load.output = {.kind = requests::Length::Kind::uniform, .first = 10, .second = 60};
-  load.count = 60;
-  const auto sent = requests::generate(load);
-  const Run run = serve(small_model(), node_of("dgx-h100"), truth, sent).value();
-  std::vector<MeasuredRequest> measured;
-  for (std::size_t i = 0; i < sent.size(); ++i) {
-    measured.push_back({sent[i], run.requests[i].ttft(), run.requests[i].tpot()});
-  }
-  Engine start = truth;
-  start.step = start.per_request = start.front_end = Time(0);
-  const HostFit fit = fit_host(small_model(), node_of("dgx-h100"), start, measured).value();
-  EXPECT_GT(fit.before.tpot, 0.3);
-  EXPECT_LT(fit.after.tpot, 0.01);
-  EXPECT_LT(fit.after.ttft, 0.01);
-  EXPECT_NEAR(to_seconds(fit.engine.front_end), 7e-3, 0.2e-3);
-  EXPECT_NEAR(to_seconds(fit.engine.step), 1e-3, 0.1e-3);
 }
 
 TEST(FitHost, AWrongTableIsNamed) {

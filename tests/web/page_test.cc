@@ -108,7 +108,7 @@ TEST(Schema, OfAStepIsTheOneThatIsShipped) {
   std::stringstream content;
   content << file.rdbuf();
   EXPECT_EQ(content.str(), report::run_schema())
-      << "orrery show schema simulate > docs/schema/simulate.json";
+      << "docs/schema/simulate.json is what report::run_schema() returns";
 }
 
 }  // namespace

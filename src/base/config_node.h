@@ -47,7 +47,7 @@ enum class ConfigSyntax : std::uint8_t { yaml, json };
 /// Parses one document. JSON must be strict JSON, but for Infinity, -Infinity and NaN, which Python
 /// writes and no reader of numbers accepts. Refused, each with its line: syntax errors,
 /// duplicate keys, keys longer than 4 KiB, several documents, YAML anchors, aliases and tags,
-/// nesting deeper than 64, more than 2,000,000 values, bytes that are not UTF-8 text.
+/// nesting deeper than 64, values of over 20 times the text and 64 MiB, bytes that are not UTF-8.
 Result<ConfigNode> parse_config(std::string_view text, const std::string& file,
                                 ConfigSyntax syntax);
 

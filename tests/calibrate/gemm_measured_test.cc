@@ -61,7 +61,7 @@ TEST(GemmMeasured, ShippedCoefficientsPredictKernelsOfEachDeviceAndFormat) {
       device.kernels.gemm_peak_share = bound.own_share;
     }
     const auto measured = sample(bound.device, bound.format);
-    const GemmError error = gemm_error(bound.format, measured, device, bound.cast);
+    const FitError error = gemm_error(bound.format, measured, device, bound.cast);
     EXPECT_EQ(error.shapes, 60U);
     EXPECT_LE(error.median, bound.median) << bound.device << " " << bound.format;
     EXPECT_LE(error.mean, bound.mean) << bound.device << " " << bound.format;

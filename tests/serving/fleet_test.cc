@@ -82,7 +82,9 @@ RC_GTEST_PROP(Fleet, OfOneIsTheEngineAlone, ()) {
   const serving::Run empty = server->run({});
   serving::Run run = empty;
   Client client(requests, options.max_concurrency, options.think, engine.front_end);
-  Fleet(run, {.one = &empty, .cost = &server->cost()}, requests, client, options).go();
+  Fleet fleet(run, {.one = &empty, .cost = &server->cost()}, requests, client, options);
+  fleet.run_until(Time::max());
+  fleet.join();
   RC_ASSERT(same_times(run, alone));
   RC_ASSERT(run.samples.size() == alone.samples.size());
 }

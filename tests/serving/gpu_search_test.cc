@@ -15,9 +15,9 @@
 namespace orrery::serving {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-zoo::Model small_model() {
+zoo::Model searched_model() {
   return zoo::load_model("llama-3.2-1b").value();
 }
 machine::Machine node_of(const char* name) {
@@ -41,7 +41,7 @@ TEST(SearchGpus, OneEngineFewerBreaksTheLimits) {
   search.requests = requests::generate(search.load);
   search.rate = 200;
   const Engine engine = load_engine("vllm@0.19").value();
-  const GpusFound found = search_gpus(small_model(), engine, search);
+  const GpusFound found = search_gpus(searched_model(), engine, search);
   ASSERT_EQ(found.choices.size(), 1U);
   const GpuChoice& best = found.choices.front();
   ASSERT_GT(best.layout.devices, 1);
@@ -50,7 +50,7 @@ TEST(SearchGpus, OneEngineFewerBreaksTheLimits) {
     Engine again = best.layout.engine;
     again.replicas = best.layout.devices - fewer;
     const serving::Run run =
-        serve(small_model(), search.machines[0], again, search.requests).value();
+        serve(searched_model(), search.machines[0], again, search.requests).value();
     EXPECT_EQ(attainment(run, search.objectives) >= search.attainment, fewer == 0);
   }
 }
@@ -58,9 +58,9 @@ TEST(SearchGpus, OneEngineFewerBreaksTheLimits) {
 TEST(SearchPlans, WithLimitsALayoutHasTheRateThatSearchRateFinds) {
   const PlanSearch search = search_of(1);
   const Engine engine = load_engine("vllm@0.19").value();
-  const PlansFound found = search_plans(small_model(), engine, search);
+  const PlansFound found = search_plans(searched_model(), engine, search);
   ASSERT_EQ(found.front.size(), 1U);
-  Server server = Server::make(small_model(), search.machines[0], engine).value();
+  Server server = Server::make(searched_model(), search.machines[0], engine).value();
   const RateFound rate = search_rate(server, search.load, {.objectives = search.objectives});
   EXPECT_EQ(found.front[0].rate, rate.rate);
   EXPECT_EQ(found.front[0].per_device,

@@ -12,7 +12,7 @@
 namespace orrery::study {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(PlanBounds, ARowIsThePlanThatTheCommandWouldCompleteAndNoRunIsFaster) {
   const zoo::Model model = *zoo::load_model("gpt2");

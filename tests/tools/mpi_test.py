@@ -135,6 +135,7 @@ class Programs(MpiCase):
                               env=ENVIRONMENT)
         self.assertNotEqual(done.returncode, 0)
         verdict = orrery("diagnose", *map(str, folder.glob("run.*.jsonl")), "--timeout", "500 ms", "--json")
+        self.assertNotEqual(verdict.stdout, "", verdict.stderr)
         findings = json.loads(verdict.stdout)["findings"]
         self.assertEqual([(finding["syndrome"], finding["ranks"]) for finding in findings], [("missing_rank", [1])])
 

@@ -24,23 +24,21 @@ class Telemetry {
 
   bool on() const { return file_.is_open(); }
 
-  /// The members of a communicator, by its first: each is written once.
+  /// The members of a communicator, from each of them: files are read in any order.
   void communicator(const std::string& name, MPI_Comm comm) {
     MPI_Group world = MPI_GROUP_NULL;
     MPI_Group group = MPI_GROUP_NULL;
     MPI_Comm_group(MPI_COMM_WORLD, &world);
     MPI_Comm_group(comm, &group);
     int size = 0;
-    int place = 0;
     MPI_Group_size(group, &size);
-    MPI_Comm_rank(comm, &place);
     std::vector<int> places;
     for (int i = 0; i < size; ++i) {
       places.push_back(i);
     }
     std::vector<int> ranks(places.size());
     MPI_Group_translate_ranks(group, size, places.data(), world, ranks.data());
-    if (on() && place == 0) {
+    if (on()) {
       file_ << R"({"type": "communicator", "name": ")" << name << R"(", "ranks": [)";
       for (std::size_t i = 0; i < ranks.size(); ++i) {
         file_ << (i == 0 ? "" : ", ") << ranks[i];

@@ -73,8 +73,8 @@ class Compare : public Command {
       mistakes.add({"compare",
                     {},
                     {},
-                    "all of these are runs, which have been simulated: model, machine, devices, "
-                    "topology, power cap, --networks and --allow-oom are for plans"});
+                    "all of these are runs, which have been simulated: --model, --machine, "
+                    "--devices, --topology, --power-cap, --networks and --allow-oom are for plans"});
     }
     std::vector<study::RunFigures> runs;
     runs.reserve(documents.size() * networks.size());

@@ -55,6 +55,7 @@ enum class OperatorRole : std::uint8_t {
   score_dropout,
   context,
   transpose_context,
+  gate_context,  ///< of attention's result, times the sigmoid of its gate
   attend,
   project_groups,
   project_out,

@@ -375,14 +375,4 @@ std::string json_report(const study::Run& run) {
   return json_of(run);
 }
 
-std::string run_schema() {
-  SchemaFields fields(
-      "orrery simulate --json",
-      "One training step. --csv has the same fields as columns, names of nested ones joined with "
-      "dots (plan.tp); memory_bytes.* are of the fullest stage, named by memory_stage and "
-      "memory_moment.");
-  declare(study::Run{}, fields);
-  return fields.schema();
-}
-
 }  // namespace orrery::report

@@ -39,18 +39,21 @@ TEST(Schedules, TheExampleShowsWhatEachSavesAndCosts) {
     words >> name;
     words >> rows[name].step >> rows[name].bubble >> rows[name].memory;
   }
-  ASSERT_EQ(rows.size(), 6U);
+  ASSERT_EQ(rows.size(), 8U);
   EXPECT_GT(rows["gpipe"].memory, rows["1f1b"].memory);
   EXPECT_LT(rows["interleaved"].bubble, rows["1f1b"].bubble);
   EXPECT_LT(rows["zb-h1"].step, rows["1f1b"].step);
   EXPECT_LT(rows["zb-v"].step, rows["zb-h1"].step);
   EXPECT_LT(rows["dualpipe"].bubble, rows["1f1b"].bubble);
   EXPECT_GT(rows["dualpipe"].memory, rows["zb-h1"].memory);
+  EXPECT_LT(rows["v-half"].memory, rows["zb-v"].memory);
+  EXPECT_LT(rows["v-min"].memory, rows["v-half"].memory);
+  EXPECT_LT(rows["v-half"].bubble, rows["v-min"].bubble);
 }
 
 TEST(Schedules, HelpAndMistakesNameThem) {
   EXPECT_THAT(orrery("simulate --help").out,
-              HasSubstr("{gpipe,1f1b,interleaved,zb-h1,zb-v,dualpipe}"));
+              HasSubstr("{gpipe,1f1b,interleaved,zb-h1,zb-v,dualpipe,v-half,v-min}"));
   const Outcome odd = orrery(
       "simulate --model llama-3-8b --machine dgx-h100 --tp 2 --pp 1 --schedule dualpipe "
       "--global-batch 4");

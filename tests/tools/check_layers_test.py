@@ -106,7 +106,7 @@ class CheckLayers(unittest.TestCase):
         layers = check_layers.read_layers((ROOT / "docs/architecture.md").read_text())
         self.assertEqual(layers["base"], 1)
         self.assertGreater(layers["machine"], layers["machine/network"])
-        self.assertEqual(max(layers.values()), layers["cli"])
+        self.assertEqual(max(layers.values()), layers["python"])
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ Heads append_split(GraphBuilder& block, const Shapes& shapes, TensorList product
 /// x sigmoid(gate): reads both, writes one; backward reads them and the gradient, writes two.
 int append_gate(GraphBuilder& block, const Shapes& shapes, int x, int gate) {
   const Bytes size = shapes.wide(shapes.context);
-  return block.map(streaming("attention_gate", Role::none, graph::OperatorKind::elementwise,
+  return block.map(streaming("attention_gate", Role::gate_context, graph::OperatorKind::elementwise,
                              {3 * size, 1, 5 * size, 1}),
                    {x, gate}, {x, gate});
 }

@@ -118,8 +118,9 @@ struct Engine {
   // graphs
   std::int64_t largest_graph = 512;  ///< tokens; 0: eager
   GraphSizes graph_sizes = GraphSizes::steps;
-  bool whole_graphs = false;  ///< of decodes alone: attention in them, made for max_model_len
-  bool prompt_graphs = true;  ///< steps with prompts are in graphs, too
+  bool whole_graphs = false;     ///< of decodes alone: attention in them, made for max_model_len
+  bool prompt_graphs = true;     ///< steps with prompts are in graphs, too
+  bool streamed_experts = true;  ///< 4-bit experts of few tokens have kernels of their own
   // host
   Time front_end{0};    ///< from the client to the engine's queue
   Time step{0};         ///< of the host per step: beside the accelerator if async, else after it
@@ -263,6 +264,8 @@ struct Engine {
           "router and hand-shake between pools, before keys and values move");
     visit("kernels", "one_launch", &E::one_launch,
           "prompts and decodes attend in one launch, as vLLM V1's do");
+    visit("kernels", "streamed_experts", &E::streamed_experts,
+          "4-bit experts of up to 512 tokens have kernels that stream their weights");
     visit("kernels", "tables", &E::kernels,
           "CSV files, by commas, of kernels measured on the card (measured_kernels.h)");
     visit("speculation", "method", &E::speculation, "who guesses tokens");

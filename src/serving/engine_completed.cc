@@ -116,6 +116,7 @@ step::StepOptions step_options(const Engine& engine) {
       .fuse = engine.fuse,
       .overlap_tensor = engine.overlap_tensor,
       .eager_prompts = !engine.prompt_graphs,
+      .streamed_experts = engine.streamed_experts,
       .launch = engine.launch,
       .adapter_rank = engine.adapter_slots > 0 && !engine.whole_adapters ? engine.adapter_rank : 0,
       .imbalance = engine.moe_imbalance,

@@ -72,11 +72,14 @@ void trtllm(Engine& engine) {
   engine.all_reduce = "custom_trtllm";
   engine.largest_graph = 2048;
   engine.graph_sizes = GraphSizes::powers;
+  engine.streamed_experts = false;  // CUTLASS' are the default backend of experts
 }
-/// The PyTorch backend, which launches prompts eagerly. The sampler takes 6 to 14 us a request on
-/// the host (published: NVIDIA/TensorRT-LLM pull request 11983).
+/// The PyTorch backend with the backend of experts that recipes of it name (TRTLLM), which launches
+/// prompts eagerly. The sampler takes 6 to 14 us a request on the host (published:
+/// NVIDIA/TensorRT-LLM pull request 11983).
 void trtllm_pytorch(Engine& engine) {
   trtllm(engine);
+  engine.streamed_experts = true;
   engine.prompt_graphs = false;
   engine.launch = kEagerLaunch;
   engine.front_end = 4_ms;

@@ -19,17 +19,21 @@ namespace {
 ///
 ///   start + max(bytes / (0.75 memory bandwidth), FLOPs / (0.2 peak in fp4))
 ///
-/// Zero where the operands are wider than 8 bits or the device does not compute in fp4. Fitted to
-/// the 1,316 balanced rows of up to 512 tokens of TensorRT-LLM's moe_torch_flow_min_latency on B200
-/// and GB200 (ai-dynamo/aiconfigurator@095f58a: both products with what is between them 25 us and
-/// these shares; median error 24 %): 16 tokens of DeepSeek-R1 on 8 ranks take 55 us where CUTLASS'
+/// Zero where the operands are wider than 8 bits, the device does not compute in fp4, or a step has
+/// more than the 512 tokens that the table ends at. Fitted to the 1,316 balanced rows of up to 512
+/// tokens of TensorRT-LLM's moe_torch_flow_min_latency on B200 and GB200
+/// (ai-dynamo/aiconfigurator@095f58a: both products with what is between them 25 us and these
+/// shares; median error 24 %): 16 tokens of DeepSeek-R1 on 8 ranks take 55 us where CUTLASS'
 /// kernels take 186. SGLang and vLLM call the same kernels (FlashInfer).
-Time streamed_experts(const graph::Operator& product, const compute::Device& device) {
+Time streamed_experts(const graph::Operator& product, std::int64_t tokens,
+                      const compute::Device& device) {
+  constexpr std::int64_t kMostTokens = 512;
   constexpr Time kStart = 6_us;
   constexpr double kMemoryShare = 0.75;
   constexpr double kPeakShare = 0.2;
   const FlopRate peak = device.peak[static_cast<std::size_t>(graph::DataType::fp4)];
-  if (product.stored_bits != 4 || graph::bits_of(product.type) > 8 || peak == FlopRate(0)) {
+  if (tokens > kMostTokens || product.stored_bits != 4 || graph::bits_of(product.type) > 8 ||
+      peak == FlopRate(0)) {
     return Time(0);
   }
   constexpr double kBits = 4.5;  // with a scale of 8 for every 16
@@ -77,7 +81,9 @@ std::vector<graph::Operator> StepCost::gemm_kernels(const zoo::ModelOperator& op
     run.duration =
         measured_->product(run.type, run.gemm.m, run.gemm.n, run.gemm.k).value_or(Time(0));
   }
-  const Time streamed = op.expert ? streamed_experts(run, machine_.device) : Time(0);
+  const Time streamed = op.expert && options_.streamed_experts
+                            ? streamed_experts(run, plan.sequence, machine_.device)
+                            : Time(0);
   if (streamed > Time(0) && streamed < kernel(run).time) {
     run.duration = streamed;
   }

@@ -50,6 +50,7 @@ struct StepOptions {
   /// A sum follows the tiles of its product like this where that is faster (overlapped_sum.cc).
   plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
   bool eager_prompts = false;     ///< steps with prompts are in no graph
+  bool streamed_experts = true;   ///< 4-bit experts of few tokens (layer_nodes.cc)
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or

@@ -63,7 +63,7 @@ class Validate : public Command {
     for (const std::string& name : table_ ? std::vector{*table_} : list_configs("validation")) {
       if (mistakes.empty()) {
         tables.push_back(collect(read_table(name), mistakes));
-        if (!table_ && !output_ && tables.back().profile.is_long) {
+        if (!table_ && tables.back().profile.is_long) {
           tables.pop_back();
           continue;
         }

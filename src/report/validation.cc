@@ -129,6 +129,8 @@ published, is declared fitted and judged on scaling only. No constant belongs to
 
 MAPE is the mean absolute error of the scored rows, bias the mean signed error. A row that cannot be
 run has no error; its table misses its goal. What the largest errors have in common is in [fidelity](fidelity.md).
+Tables of thousands of served runs (serving_silicon, serving_ml_energy, serving_mlperf_v5_1, serving_logs) run by name alone:
+`orrery validate --table serving_logs`.
 
 )";
 

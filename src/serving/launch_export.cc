@@ -36,8 +36,7 @@ std::string special_flags(const std::string& framework, const Engine& engine,
 
 Result<LaunchLine> export_engine(const std::string& framework, const Engine& engine,
                                  const std::string& model) {
-  const bool of_a_release = engine.name.starts_with(framework + "@");
-  auto defaults = load_engine(of_a_release ? engine.name : framework);
+  auto defaults = load_engine(framework);
   if (!defaults) {
     return fail(std::move(defaults.error()));
   }

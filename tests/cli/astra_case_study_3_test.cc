@@ -37,20 +37,22 @@ std::map<std::pair<std::string, int>, Row> case_study_rows_of(const std::string&
   return rows;
 }
 
+/// The example runs once for all.
 class AstraCaseStudy3 : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const std::string out = folder_ / "out";
+  static void SetUpTestSuite() {
+    const Folder folder;
+    const std::string out = folder / "out";
     const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
-                                "/examples/astra_case_study_3/run.sh " + (folder_ / "") + " >" +
-                                out;
+                                "/examples/astra_case_study_3/run.sh " + (folder / "") + " >" + out;
     ASSERT_EQ(std::system(command.c_str()), 0);
     rows = case_study_rows_of(content(out));
+    chart = content(folder / "speedup.svg");
     ASSERT_EQ(rows.size(), 21U);
   }
 
-  Folder folder_;
-  std::map<std::pair<std::string, int>, Row> rows;
+  static inline std::map<std::pair<std::string, int>, Row> rows;
+  static inline std::string chart;
 };
 
 TEST_F(AstraCaseStudy3, ThePoolsBaselineIsNearZeroInfinityAndItsOptimumFarFromIt) {
@@ -84,7 +86,6 @@ TEST_F(AstraCaseStudy3, NeitherLinkAloneIsTheOptimum) {
 }
 
 TEST_F(AstraCaseStudy3, TheChartHasALinePerSystemAndMeasure) {
-  const std::string chart = content(folder_ / "speedup.svg");
   EXPECT_THAT(chart, HasSubstr("HierMem (opt), exposed"));
   std::size_t lines = 0;
   for (auto at = chart.find("<polyline"); at != std::string::npos;

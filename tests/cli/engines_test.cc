@@ -86,7 +86,7 @@ TEST(Engines, EnginesBecomeLaunchLines) {
   const Folder folder;
   const std::string file =
       folder.write("e.yaml",
-                   "engine: vllm@0.19\nparallel: {tp: 4}\ncache: {prefix: false}\n"
+                   "engine: vllm@0.20\nparallel: {tp: 4}\ncache: {prefix: false}\n"
                    "precision: {kv: fp8}\nhost: {step: 1 ms}\n");
   const Outcome run = orrery("export vllm --model m --engine " + file);
   ASSERT_EQ(run.status, 0) << run.err;

@@ -71,7 +71,8 @@ Time time_on(std::string_view network, const graph::Workload& workload,
 TEST(Toys, StandAtTheEndOfTheNamesThatHelpTextsAndMistakesTell) {
   EXPECT_TRUE(all_names<CollectiveAlgorithm>().ends_with("custom_trtllm, star"));
   EXPECT_EQ(all_names<NetworkModel>(), "ports, fifo, flow, flit, packet, ideal");
-  EXPECT_THAT(all_names<plan::Schedule>(), ::testing::EndsWith("v-min, eager-1f1b"));
+  EXPECT_THAT(all_names<plan::Schedule>(),
+              ::testing::EndsWith("dualpipe, eager-1f1b, v-half, v-min"));  // by name
   const auto plan = plan::parse_plan(*parse_config(
       "pp: 2\nschedule: eager-1f1b\ndp_algorithm: star\n", "plan.yaml", ConfigSyntax::yaml));
   ASSERT_TRUE(plan) << plan.error().to_string();

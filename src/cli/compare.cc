@@ -70,11 +70,12 @@ class Compare : public Command {
     const bool plans = std::any_of(documents.begin(), documents.end(), is_plan);
     const StepInput step = plans ? step_.read(mistakes) : StepInput{};
     if (!plans && mistakes.empty() && (step_.given() || networks_ || run_.allow_oom)) {
-      mistakes.add({"compare",
-                    {},
-                    {},
-                    "all of these are runs, which have been simulated: --model, --machine, "
-                    "--devices, --topology, --power-cap, --networks and --allow-oom are for plans"});
+      mistakes.add(
+          {"compare",
+           {},
+           {},
+           "all of these are runs, which have been simulated: --model, --machine, "
+           "--devices, --topology, --power-cap, --networks and --allow-oom are for plans"});
     }
     std::vector<study::RunFigures> runs;
     runs.reserve(documents.size() * networks.size());

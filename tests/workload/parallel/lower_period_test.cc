@@ -61,7 +61,8 @@ RC_GTEST_PROP(LowerPeriod, AfterAPeriodTheSameTemplatesComeBackForLaterMicrobatc
 plan::Plan overlapped(plan::Schedule schedule, std::int64_t microbatches) {
   const bool one = schedule == plan::Schedule::gpipe || schedule == plan::Schedule::one_f_one_b;
   const bool chunks = schedule != plan::Schedule::zb_h1 && schedule != plan::Schedule::dualpipe;
-  plan::Plan plan{.pp = one ? 1 : 2, .dp = 2, .schedule = schedule, .chunks = !one && chunks ? 2 : 1};
+  plan::Plan plan{
+      .pp = one ? 1 : 2, .dp = 2, .schedule = schedule, .chunks = !one && chunks ? 2 : 1};
   plan.global_batch = plan.dp * microbatches;
   plan.zero = 1;
   plan.overlap_grad_reduce = plan.overlap_param_gather = true;

@@ -16,8 +16,8 @@ constexpr std::size_t kFileFactor = 20;  // bytes of memory for one of a file
 
 /// Returns what a text takes beside itself: short ones lie in the string.
 std::size_t heap_of(const std::string& text) {
-  static const std::size_t kInside = std::string().capacity();
-  return text.capacity() > kInside ? text.capacity() + 1 : 0;
+  static const std::size_t inside = std::string().capacity();
+  return text.capacity() > inside ? text.capacity() + 1 : 0;
 }
 
 }  // namespace

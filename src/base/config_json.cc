@@ -81,7 +81,7 @@ std::string with_quoted_words(std::string_view text) {
 
 /// Returns how many values each object and array of a JSON text has, in the order in which they
 /// open.
-/// Of a text that is no JSON the numbers mean nothing.
+/// The numbers mean nothing where the text is no JSON.
 std::vector<std::uint32_t> sizes_of(std::string_view text) {
   std::vector<std::uint32_t> sizes;
   std::vector<std::size_t> open;

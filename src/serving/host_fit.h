@@ -40,7 +40,7 @@ struct HostFit {
 ///   minimise  mean |ln(TTFT simulated / measured)| + mean |ln(TPOT simulated / measured)|
 ///
 /// over runs of serve() with the measured requests, each logarithm at most 1 (calibrate::minimize).
-/// What the accelerator takes is the model's: its error goes into what is fitted. A load at which
+/// The accelerator's time is the model's: its error goes into what is fitted. A load at which
 /// few requests run at once leaves per_request uncertain.
 /// Mistakes: those of Server::make.
 Result<HostFit> fit_host(const zoo::Model& model, const machine::Machine& machine,

@@ -29,7 +29,7 @@ struct NearestRow {
 ///
 ///   distance = |log2(parameters / the run's)| + |log2(devices / the run's)|
 ///
-/// Of a table with many rows those whose cells name the run's model are looked at, and some at
+/// In a table with many rows those whose cells name the run's model are looked at, and some at
 /// equal distances in the table (kLooked in all), so that a report takes no second longer. Rows
 /// that cannot be read or run are left out. A row is predicted as `orrery validate` predicts it.
 std::vector<NearestRow> nearest_rows(const Run& run, std::size_t most);

@@ -24,7 +24,7 @@ struct TimelineLimits {
 ///   spans       [[lane, begin, length, name, category, count]], ns, indices of the tables
 ///   note        what is left out or put together
 ///
-/// Of more spans than the limit those that begin in the same part of a lane's time are one, from
+/// Where spans exceed the limit, those that begin in the same part of a lane's time are one, from
 /// the begin of the first to the end of the last, named after the longest. Of more classes of ranks
 /// the critical rank's, the first and evenly many of the others are shown.
 void write_timeline(const study::WorkloadRun& run, report::JsonWriter& json,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Attention whose keys and values come in a ring.
 ///
-/// Of r ranks each has 1/r of the keys. The kernel becomes r pieces, each over 1/r of the keys, and
+/// Each of r ranks has 1/r of the keys. The kernel becomes r pieces, each over 1/r of the keys, and
 /// step i of r - 1 brings those of another rank beside piece i - 1; piece i waits for it. Backward
 /// the same with keys, values and their gradients, twice the bytes.
 ///

@@ -11,7 +11,7 @@
 ///   message, copy          what is moved                 as read
 ///   anything else          as read; of nothing read: half of what the kernel moves
 ///
-/// What a reduction reads is a sum of parts, what a gather reads a part.
+/// A reduction reads a sum of parts, a gather reads a part.
 #pragma once
 
 #include <array>

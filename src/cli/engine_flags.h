@@ -25,7 +25,6 @@ class EngineFlags {
   void refuse_fleet(const std::string& reason, Error& mistakes) const;
 
   bool fuses() const { return fuse_; }
-  bool has_kernels() const { return kernels_.has_value(); }
   const std::optional<std::string>& devices() const { return devices_; }
 
  private:

@@ -104,7 +104,7 @@ class FlitCommand : public Command {
       }
       keep(write_file(*plot_, report::to_svg(*plot)));
     }
-    const auto json = [&] { return report::flit_json(report); };
+    const auto json = [&] { return report::json_of(report); };
     return html_.beside(json_ ? json() : report::flit_table(report, graph), json);
   }
 
@@ -239,7 +239,10 @@ class FlitCommand : public Command {
       return fail(report.loop->deadlock);
     }
     report.experiment = std::move(experiment);
-    const auto json = [&] { return report::flit_loop_json(report); };
+    const auto json = [&] {
+      return report::json_object(
+          [&](report::Fields& fields) { report::declare_loop(report, fields); });
+    };
     return html_.beside(json_ ? json() : report::flit_loop_table(report, *prepared.graph), json);
   }
 

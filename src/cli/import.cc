@@ -287,8 +287,7 @@ class Import : public Command {
       for (const interop::Remark& remark : imported.remarks) {
         fmt::print(stderr, "{}\n", printable(remark.about + ": " + remark.sentence));
       }
-      return report::json_text(
-          [&](report::JsonWriter& json) { report::write_plan(json, imported.plan); });
+      return report::json_of(imported.plan);
     }
     std::string text =
         fmt::format("# From {}, for {} devices.\n", format.title, imported.plan.devices());

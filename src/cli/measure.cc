@@ -5,18 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/names.h"
+#include "base/process.h"
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/step_flags.h"
 #include "report/json_writer.h"
-#include "study/sweep/slurm.h"
 
 namespace orrery::cli {
 namespace {
@@ -48,6 +47,7 @@ struct Measured {
 };
 constexpr std::array kMeasured{Measured{"pack", 1}, Measured{"send", 2}, Measured{"profile", 2},
                                Measured{"p2p", 2}, Measured{"collectives", 0}};
+constexpr Duration kPatience{86400};
 constexpr std::array<std::string_view, 2> kLibraries{"openmpi", "mpich"};
 
 std::vector<std::string> names_of_measured() {
@@ -75,26 +75,6 @@ std::optional<std::string> program_of(std::string_view library) {
     }
   }
   return std::nullopt;
-}
-
-struct Answer {
-  std::string text;
-  int status = 0;
-};
-
-Result<Answer> answer_of(const std::string& command) {
-  std::FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) {
-    return fail("cannot start a shell for mpiexec");
-  }
-  Answer answer;
-  std::array<char, 4096> piece{};
-  while (std::fgets(piece.data(), static_cast<int>(piece.size()), pipe) != nullptr) {
-    answer.text += piece.data();
-  }
-  const int raw = pclose(pipe);
-  answer.status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 1;
-  return answer;
 }
 
 /// The geometric mean of library / ours over rows that have both; 0 where there are none.
@@ -181,27 +161,34 @@ class Measure : public Command {
   }
 
   /// OpenMPI asks twice before it runs as root, and before there are more ranks than cores.
-  std::string command_of(const std::string& program, std::int64_t rounds) const {
-    const std::string root =
-        geteuid() == 0 ? "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " : "";
-    return fmt::format("{}OMPI_MCA_rmaps_base_oversubscribe=1 mpiexec.{} -n {} {} {} {}{}", root,
-                       *library_, ranks_used_, sweep::shell_word(program), what_, rounds,
-                       profile_ ? " " + sweep::shell_word(*profile_) : "");
+  Result<ProcessRun> run_program(const std::string& program, std::int64_t rounds) const {
+    std::vector<std::string> command{
+        "mpiexec." + *library_, "-n", std::to_string(ranks_used_), program, what_,
+        std::to_string(rounds)};
+    if (profile_) {
+      command.push_back(*profile_);
+    }
+    std::vector<std::string> environment{"OMPI_MCA_rmaps_base_oversubscribe=1"};
+    if (geteuid() == 0) {
+      environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT=1");
+      environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+    }
+    return run_process(command, {.environment = environment, .limit = kPatience});
   }
 
   Result<std::string> measure(const std::string& program, std::int64_t rounds) {
-    const auto answer = answer_of(command_of(program, rounds));
+    const auto answer = run_program(program, rounds);
     if (!answer) {
       return fail(answer.error());
     }
-    const auto table = parse_csv(answer->text, "orrery-measure");
+    const auto table = parse_csv(answer->output, "orrery-measure");
     if (!table || table->rows.empty()) {
-      return fail(fmt::format("mpiexec.{} ended with exit status {} and no rows", *library_,
-                              answer->status));
+      return fail(fmt::format("mpiexec.{} ended with exit status {} and no rows\n{}", *library_,
+                              answer->status, answer->errors));
     }
     status_ = answer->status == 0 ? 0 : 1;
     if (output_) {
-      keep(write_file(*output_, answer->text));
+      keep(write_file(*output_, answer->output));
     }
     return json_ ? as_json(*table) : as_text(*table);
   }

@@ -116,7 +116,7 @@ class Simulate : public Command {
       return write(*run, [&] { return report::csv_report(*run); });
     }
     return write(*run, [&] {
-      return json_ ? report::json_report(*run) : report::table_report(*run, {.verbose = verbose_});
+      return json_ ? report::json_of(*run) : report::table_report(*run, {.verbose = verbose_});
     });
   }
 
@@ -182,7 +182,7 @@ class Simulate : public Command {
       return fail(run.error());
     }
     return write(*run, [&] {
-      return json_ ? report::json_report(*run)
+      return json_ ? report::json_of(*run)
                    : report::table_report(*run, {.verbose = verbose_}) + remarks;
     });
   }
@@ -293,7 +293,7 @@ class Simulate : public Command {
     }
     keep(trace_.write(run));
     return html_.beside(
-        report(), [&] { return report::json_report(run); }, [&] { return web::run_extra(run); });
+        report(), [&] { return report::json_of(run); }, [&] { return web::run_extra(run); });
   }
 
   StepFlags step_;

@@ -8,9 +8,9 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/split.h"
 #include "mpi_calls/c_tokens.h"
-#include "mpi_calls/process.h"
 
 namespace orrery::mpi_calls {
 namespace {

@@ -283,16 +283,6 @@ void declare_simulator(const study::WorkloadRun& run, Fields& fields) {
   });
 }
 
-template <class Result>
-std::string json_of(const Result& result) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    JsonFields fields(json);
-    declare(result, fields);
-    json.end_object();
-  });
-}
-
 }  // namespace
 
 Bytes capacity_of(const study::WorkloadRun& run) {
@@ -365,14 +355,6 @@ void write_plan(JsonWriter& json, const plan::Plan& plan) {
   JsonFields fields(json);
   declare(plan, fields);
   json.end_object();
-}
-
-std::string json_report(const study::WorkloadRun& run) {
-  return json_of(run);
-}
-
-std::string json_report(const study::Run& run) {
-  return json_of(run);
 }
 
 }  // namespace orrery::report

@@ -79,10 +79,4 @@ void declare_trust(Fields& fields, const machine::Machine& machine,
   });
 }
 
-void write_trust(JsonWriter& json, const machine::Machine& machine,
-                 const Result<study::Trust>& trust, double value, bool rate) {
-  JsonFields fields(json);
-  declare_trust(fields, machine, trust, value, rate);
-}
-
 }  // namespace orrery::report

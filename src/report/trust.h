@@ -21,8 +21,4 @@ std::string trust_text(const machine::Machine& machine, const Result<study::Trus
 void declare_trust(Fields& fields, const machine::Machine& machine,
                    const Result<study::Trust>& trust, double value, bool rate = false);
 
-/// Writes these as keys of the object that is open.
-void write_trust(JsonWriter& json, const machine::Machine& machine,
-                 const Result<study::Trust>& trust, double value, bool rate = false);
-
 }  // namespace orrery::report

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "report/json_writer.h"
-#include "report/report.h"
+#include "report/schemas.h"
 #include "web/bundle_text.h"
 #include "web/schema_text.h"
 
@@ -139,22 +139,17 @@ struct KeptSchema {
   std::string_view text;
 };
 constexpr auto kKept = std::to_array<KeptSchema>({
-    {"explain", kExplainSchema},
-    {"compare", kCompareSchema},
     {"plan", kPlanSchema},
     {"sweep", kRowsSchema},
     {"validate", kValidateSchema},
-    {"serve", kServeSchema},
     {"flow", kFlowSchema},
-    {"flit", kFlitSchema},
     {"astra", kAstraSchema},
-    {"diagnose", kDiagnoseSchema},
-    {"goodput", kGoodputSchema},
 });
 
 std::string schema_of(std::string_view command) {
-  if (command == "simulate") {
-    return report::run_schema();
+  std::string declared = report::declared_schema(command);
+  if (!declared.empty()) {
+    return declared;
   }
   const auto* const kept = std::ranges::find(kKept, command, &KeptSchema::command);
   return kept == kKept.end() ? "null" : std::string(kept->text);

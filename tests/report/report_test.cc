@@ -67,7 +67,7 @@ TEST(Table, SaysWhenAMachineStatesNothingOfItsFramework) {
   EXPECT_THAT(table_report(run), Not(HasSubstr("states no")));
   EXPECT_THAT(table_report(run), ContainsRegex("logits +framework +total"));
   EXPECT_THAT(table_report(run), ContainsRegex("\n +0 +4.00 [^\n]*1.00 +8.00 +80 %\n"));
-  EXPECT_THAT(json_report(run), HasSubstr("\"framework\""));
+  EXPECT_THAT(json_of(run), HasSubstr("\"framework\""));
 }
 
 TEST(Table, LongPipelinesShowFirstLastAndFullest) {
@@ -96,7 +96,7 @@ TEST(Table, IsAtMostAHundredColumnsWide) {
 }
 
 TEST(Json, HasEveryFigureWithItsUnitInTheKey) {
-  const auto json = nlohmann::json::parse(json_report(made_run()));
+  const auto json = nlohmann::json::parse(json_of(made_run()));
   EXPECT_EQ(json["model"], "tiny");
   EXPECT_EQ(json["machine"], "two-boxes");
   EXPECT_EQ(json["devices"], 4);
@@ -118,7 +118,7 @@ TEST(Json, HasEveryFigureWithItsUnitInTheKey) {
 }
 
 TEST(Json, BreakdownSumsToTheStepTime) {
-  const auto json = nlohmann::json::parse(json_report(made_run()));
+  const auto json = nlohmann::json::parse(json_of(made_run()));
   double sum = 0;
   for (const auto& seconds : json["breakdown_s"]) {
     sum += seconds.get<double>();
@@ -130,7 +130,7 @@ TEST(Json, BreakdownSumsToTheStepTime) {
 }
 
 TEST(Json, MemoryIsAListByStage) {
-  const auto memory = nlohmann::json::parse(json_report(made_run()))["memory_bytes"];
+  const auto memory = nlohmann::json::parse(json_of(made_run()))["memory_bytes"];
   ASSERT_EQ(memory.size(), 2U);
   EXPECT_EQ(memory[0]["parameters"], 4LL << 30);
   EXPECT_EQ(memory[0]["total"], 7LL << 30);
@@ -157,7 +157,7 @@ TEST(Json, PlanHasEveryFieldAndReadsBackEqual) {
 
 TEST(Json, EnergyAndCostAreThereWhenTheMachineStatesThem) {
   auto run = made_run();
-  const auto without = nlohmann::json::parse(json_report(run));
+  const auto without = nlohmann::json::parse(json_of(run));
   EXPECT_FALSE(without.contains("energy"));
   EXPECT_FALSE(without.contains("cost"));
   // 4 devices for 0.1 s: idle 40 J; 1024 tokens; 4 * 0.1 s / 3600 s * 9 dollars = 0.001.
@@ -167,7 +167,7 @@ TEST(Json, EnergyAndCostAreThereWhenTheMachineStatesThem) {
   run.machine.device.price_per_hour = Money(9);
   run.workload.roles.clear();
   run.workload.ranks = 0;
-  const auto with = nlohmann::json::parse(json_report(run));
+  const auto with = nlohmann::json::parse(json_of(run));
   EXPECT_DOUBLE_EQ(with.at("energy").at("per_step_j"), 40);
   EXPECT_DOUBLE_EQ(with.at("energy").at("per_token_j"), 40.0 / 1024);
   EXPECT_DOUBLE_EQ(with.at("energy").at("tokens_per_j"), 1024 / 40.0);

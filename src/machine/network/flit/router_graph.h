@@ -76,6 +76,12 @@ struct RouterGraph {
   /// Whether ports of nodes come before those of channels in a router's turns, or after them.
   bool nodes_first = true;
   std::vector<std::string> router_names;  ///< of a graph read from a file; else empty
+
+  /// Returns a router's name, or its number where it has none.
+  std::string router_name(std::int32_t router) const {
+    return router_names.empty() ? std::to_string(router)
+                                : router_names[static_cast<std::size_t>(router)];
+  }
 };
 
 /// Digits of nodes and routers are counted from the lowest weight. Channels are numbered by source,

@@ -4,15 +4,10 @@
 
 namespace orrery::flit {
 
-std::span<const std::uint32_t> Routing::nearer(std::uint32_t router, std::uint32_t goal) const {
-  const std::size_t at = std::size_t{router} * static_cast<std::size_t>(graph_->routers) + goal;
-  return std::span(nearer_).subspan(nearer_begin_[at], nearer_begin_[at + 1] - nearer_begin_[at]);
-}
-
 Candidate Routing::tree_hop(const RouteState& state, std::uint32_t router,
                             std::uint32_t draw) const {
   if (graph_->shape == Shape::tree) {
-    return {nearer(router, eject_router(state))[draw], all_};
+    return {nearer_.of(router, eject_router(state))[draw], all_};
   }
   if (graph_->shape == Shape::switch_clusters) {
     const auto links = static_cast<std::uint32_t>(graph_->extents[1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi_calls/process.h"
+#include "base/process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 
 #include "base/split.h"
 
-namespace orrery::mpi_calls {
+namespace orrery {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -238,4 +238,4 @@ Result<ProcessRun> run_process(const std::vector<std::string>& command,
   return run;
 }
 
-}  // namespace orrery::mpi_calls
+}  // namespace orrery

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/// Runs other programs.
 #pragma once
 
 #include <functional>
@@ -8,7 +9,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace orrery::mpi_calls {
+namespace orrery {
 
 struct ProcessOptions {
   std::string input{};                     ///< on its standard input
@@ -36,4 +37,4 @@ Result<ProcessRun> run_process(const std::vector<std::string>& command,
 /// Where $PATH has the program; "" where it has not.
 std::string find_program(const std::string& name);
 
-}  // namespace orrery::mpi_calls
+}  // namespace orrery

@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "report/trust.h"
 #include "workload/plan/tensor_overlap.h"
 
 namespace orrery::report {
@@ -44,6 +45,10 @@ class ExplanationText {
     }
     line("Step time {}; the last rank to finish is {}", to_string(run.timeline.step_time),
          run.timeline.critical_rank);
+    if (all_.causes) {
+      line("{}",
+           trust_text(run.machine, study::trust_in(*all_.causes), run.timeline.step_time, "\n"));
+    }
     if (const auto steps = std::ssize(run.timeline.step_ends); steps > 1) {
       line("(the mean of {} steps; the path below is that of all {}, which take {})",
            steps - run.warm_steps, steps, to_string(total_));
@@ -205,6 +210,10 @@ std::string explanation_json(const study::Explanation& explanation) {
           .value(plan::hypothetical_hardware(explanation.plan->overlap_tensor, run.machine));
     }
     json.key("step_time_s").value(to_seconds(run.timeline.step_time));
+    if (explanation.causes) {
+      write_trust(json, run.machine, study::trust_in(*explanation.causes),
+                  to_seconds(run.timeline.step_time));
+    }
     write_path(json, explanation.path);
     json.key("sensitivity").begin_array();
     for (const study::Sensitivity& effect : explanation.sensitivities) {

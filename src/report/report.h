@@ -2,6 +2,7 @@
 /// One run in the forms in which people and programs read it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "report/fields.h"
 #include "report/json_writer.h"
 #include "study/run.h"
+#include "study/run_plan.h"
 
 namespace orrery::report {
 
@@ -37,7 +39,8 @@ std::string table_report(const study::WorkloadRun& run, const TableOptions& opti
 /// power: energy {per_step_j, per_step_kwh, average_device_power_w, per_token_j, tokens_per_j, and
 /// the parts of study/energy.h}; its price: cost {price_per_hour, per_step, per_million_tokens} in
 /// dollars.
-std::string json_report(const study::Run& run);
+/// With `whole` also whole_run: tokens, steps, days, energy_j, money, price_source.
+std::string json_report(const study::Run& run, const std::optional<study::RunPlan>& whole = {});
 /// Returns the JSON of a run that comes from no plan: name, and the keys above from machine to
 /// step_time_s, critical_rank, breakdown_s, hidden_s, memory_bytes (where the run has peaks: a list
 /// by simulated rank: rank, kinds of memory at its fullest moment, total, capacity, fits,
@@ -53,6 +56,8 @@ std::string csv_report(const study::Run& run);
 /// Declares what the JSON of a run says: the keys above, each with its sentence.
 void declare(const study::Run& run, Fields& fields);
 void declare(const study::WorkloadRun& run, Fields& fields);
+/// Declares a whole training run of such steps, where one was asked for.
+void declare(const std::optional<study::RunPlan>& whole, Fields& fields);
 /// Declares every field of the plan, typed.
 void declare(const plan::Plan& plan, Fields& fields);
 /// Returns the JSON schema of json_report(Run): docs/schema/simulate.json.

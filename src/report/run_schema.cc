@@ -31,6 +31,7 @@ std::string run_schema() {
       "memory_moment.");
   declare_stamp(fields);
   declare(study::Run{}, fields);
+  declare(std::optional<study::RunPlan>(), fields);
   return fields.schema();
 }
 

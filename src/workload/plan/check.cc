@@ -172,10 +172,6 @@ class Checker {
 
   void optimizer() {
     const std::string_view name = name_of(plan_.optimizer);
-    const bool own_type =
-        plan_.optimizer == Optimizer::adamw_8bit || plan_.optimizer == Optimizer::adafactor;
-    require(!own_type || plan_.moment_type == graph::DataType::fp32, "moment_type",
-            name_of(plan_.moment_type), "fp32 (the default): {} has moments of its own type", name);
     require(plan_.optimizer == Optimizer::adam || plan_.offload_optimizer == Offload::none,
             "optimizer", name, "adam with offload_optimizer: hosts have kernels of Adam alone");
     require(plan_.optimizer != Optimizer::muon || plan_.zero < 3, "optimizer", name,

@@ -14,8 +14,9 @@
 ///                                                    products of 5 (4 m^2 n + 2 m^3) FLOPs for each
 ///                                                    matrix of n columns and m <= n rows
 ///
-/// adamw_8bit has an fp32 scale for each block of 256; adafactor no first moment, its second as the
-/// sums of rows and columns, and reads gradients once for these, once for the size of the update and
+/// adamw_8bit and adafactor have types of their own, whatever moment_type says: the former 8 bits and
+/// an fp32 scale for each block of 256; the latter fp32, no first moment, its second as the
+/// sums of rows and columns, and it reads gradients once for these, once for the size of the update and
 /// once for the update; muon five Newton-Schulz steps in bf16, and Adam for what is no matrix of a
 /// layer. States are shared by shard_optimizer as Adam's are. Muon's matrices are a rank's
 /// tensor-parallel parts, orthogonalised apart (Megatron's blockwise mode) by the rank that has most

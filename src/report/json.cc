@@ -283,12 +283,12 @@ void declare_simulator(const study::WorkloadRun& run, Fields& fields) {
   });
 }
 
-template <class Result>
-std::string json_of(const Result& result) {
+template <class... Results>
+std::string json_of(const Results&... results) {
   return json_text([&](JsonWriter& json) {
     json.begin_object();
     JsonFields fields(json);
-    declare(result, fields);
+    (declare(results, fields), ...);
     json.end_object();
   });
 }
@@ -360,23 +360,6 @@ void declare(const study::Run& run, Fields& fields) {
                 [&] { declare(run.plan, fields); });
 }
 
-void declare(const std::optional<study::RunPlan>& whole, Fields& fields) {
-  fields.part("whole_run", "a run of so many tokens (--tokens)", whole,
-              [&](const study::RunPlan& plan) {
-                fields.field("tokens", "to train on", plan.tokens);
-                fields.field("steps", "tokens over those of a step", plan.steps);
-                fields.field("days", "of work alone, without stops", plan.days.mean);
-                const auto number = [](const auto& quantity) {
-                  return quantity ? std::optional(quantity->value()) : std::nullopt;
-                };
-                fields.perhaps("energy_j", "of all devices; missing without their power",
-                               number(plan.energy));
-                fields.perhaps("money", "dollars; missing without a price", number(plan.money));
-                fields.field("price_source", "where the price is from, or why there is none",
-                             plan.price_source);
-              });
-}
-
 void write_plan(JsonWriter& json, const plan::Plan& plan) {
   json.begin_object();
   JsonFields fields(json);
@@ -389,13 +372,7 @@ std::string json_report(const study::WorkloadRun& run) {
 }
 
 std::string json_report(const study::Run& run, const std::optional<study::RunPlan>& whole) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    JsonFields fields(json);
-    declare(run, fields);
-    declare(whole, fields);
-    json.end_object();
-  });
+  return json_of(run, whole);
 }
 
 }  // namespace orrery::report

@@ -144,7 +144,7 @@ TEST(Energy, LiesBetweenIdleAndFullPowerAndFoldingDoesNotChangeIt) {
   for (const std::int64_t tp : {1, 2, 4}) {
     for (const std::int64_t dp : {1, 2, 4}) {
       for (const std::int64_t pp : {1, 2, 4}) {
-        SCOPED_TRACE(testing::Message() << "tp " << tp << ", dp " << dp << ", pp " << pp);
+        SCOPED_TRACE(::testing::Message() << "tp " << tp << ", dp " << dp << ", pp " << pp);
         expect_between_idle_and_full_power(tp, dp, pp);
       }
     }

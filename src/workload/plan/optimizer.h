@@ -5,25 +5,25 @@
 ///   products) of rows and columns f in sum; O of them in layers; u bytes of moment_type; M of
 ///   master_type; g of a gradient
 ///
-///   optimizer    states beside the master            moved by the update
-///   adam         2 u N                               (g + 2 M) N + twice the states
-///   adamw_8bit   2 (1 + 4/256) N                     the same
-///   lion, sgd    u N                                 the same
-///   adafactor    4 f + 4 (N - F)                     (3 g + 2 M) N + twice the states
-///   muon         u O + 2 u (N - O)                   (g + 2 M) N + twice the states + 4 O, and
-///                                                    products of 5 (4 m^2 n + 2 m^3) FLOPs for each
-///                                                    matrix of n columns and m <= n rows
+///   optimizer    states beside the master     moved by the update
+///   adam         2 u N                        (g + 2 M) N + twice the states
+///   adamw_8bit   2 (1 + 4/256) N              the same
+///   lion, sgd    u N                          the same
+///   adafactor    4 f + 4 (N - F)              (3 g + 2 M) N + twice the states
+///   muon         u O + 2 u (N - O)            (g + 2 M) N + twice the states + 4 O, and products
+///                                             of 5 (4 m^2 n + 2 m^3) FLOPs for each matrix of
+///                                             n columns and m <= n rows
 ///
-/// adamw_8bit and adafactor have types of their own, whatever moment_type says: the former 8 bits and
-/// an fp32 scale for each block of 256; the latter fp32, no first moment, its second as the
-/// sums of rows and columns, and it reads gradients once for these, once for the size of the update and
-/// once for the update; muon five Newton-Schulz steps in bf16, and Adam for what is no matrix of a
-/// layer. States are shared by shard_optimizer as Adam's are. Muon's matrices are a rank's
-/// tensor-parallel parts, orthogonalised apart (Megatron's blockwise mode) by the rank that has most
-/// of one: 1/s of the FLOPs on s ranks, and at least one matrix.
+/// adamw_8bit and adafactor have types of their own, whatever moment_type says: the former 8 bits
+/// and an fp32 scale for each block of 256; the latter fp32, no first moment, its second as sums of
+/// rows and columns, and it reads gradients once for these, once for the size of the update and
+/// once for the update. muon takes five Newton-Schulz steps in bf16, and Adam for what is no matrix
+/// of a layer. States are shared by shard_optimizer as Adam's are. Muon's matrices are a rank's
+/// tensor-parallel parts, orthogonalised apart (Megatron's blockwise mode) by the rank that has
+/// most of one: 1/s of the FLOPs on s ranks, and at least one matrix.
 ///
 /// Ignores:  that bitsandbytes keeps tensors below 4,096 elements in fp32; the sums of an embedding
-///           table's rows and columns; the exchange of matrices that the bounds of Muon's shards cut.
+///           table's rows and columns; the exchange of matrices that the bounds of shards cut.
 /// Source:   Dettmers et al. 2022 (arXiv:2110.02861); Chen et al. 2023 (arXiv:2302.06675); Shazeer
 ///           and Stern 2018 (arXiv:1804.04235); Jordan et al. 2024 (Muon); Liu et al. 2025
 ///           (arXiv:2502.16982, section 2.3: its states over ranks).

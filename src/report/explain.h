@@ -16,8 +16,8 @@ std::string explanation_table(const study::Explanation& explanation, std::size_t
 /// One JSON object: model, machine, devices, step_time_s, interval80 and trust (trust.h); path:
 /// {kinds_s, kernels_s (by bound), categories and items: [{kind, name, time_s, share, count}]};
 /// sensitivity: [{resource, kind, change_of_resource, step_time_s, change, elasticity, anomaly}],
-/// strongest first; next_bottleneck: {resource, factor, next, step_time_s} or null; plan. Of what comes from no
-/// plan: name instead of model, and no plan.
+/// strongest first; next_bottleneck: {resource, factor, next, step_time_s} or null; plan. Of what
+/// comes from no plan: name instead of model, and no plan.
 std::string explanation_json(const study::Explanation& explanation);
 
 }  // namespace orrery::report

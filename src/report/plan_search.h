@@ -14,7 +14,7 @@ namespace orrery::report {
 std::string plan_search_table(const full::Task& task, const full::Answer& answer,
                               const PlanDetails& details);
 
-/// Keys: model, machine, devices, best {plan, step_time_s, estimate_s, memory_bytes, mfu,
+/// Keys: model, machine, devices, fastest (as best; null: best is), best {plan, step_time_s, estimate_s, memory_bytes, mfu,
 /// tokens_per_s}, bound_s, gap, proved, complete, stopped, estimate_error, candidates {all,
 /// by_bound, by_memory, by_family, invalid, estimated, left, simulated}, top (as best, with lost),
 /// wall_s. Where nothing fits, best is null, and least_memory {bytes, plan} says what the most

@@ -102,6 +102,8 @@ struct SearchState {
   /// can say.
   Candidate* estimate(const plan::Plan& plan, Time bound, Bytes memory);
   bool valid(const plan::Plan& plan);
+  /// Whether the task's launcher can run it, too.
+  bool runs(const plan::Plan& plan);
   /// How many plans a group stands for.
   std::uint64_t count_of(const plan::Plan& group) const;
   /// Before a question about one variant of `open` below `limit`: the next such of those that
@@ -144,6 +146,9 @@ void certify(SearchState& search);
 /// schedule, exchange or saving of memory. Bounds and estimates choose, the simulation decides;
 /// ends where no neighbour is better. What the expectations of explore() passed over is found here.
 void local_search(SearchState& search);
+/// Where the best plan has unusual means: estimates plans of its degrees with fewer, and simulates
+/// the simplest of all that may be within the options' share of it.
+void simplify(SearchState& search);
 /// Raises the bound of all plans: of those with the least bounds the memory and a tighter bound
 /// (estimate/estimate.h), then the simulation, until no bound leaves a plan faster by more than
 /// the margin. As many bounds as the options allow estimates, and the simulations that are left.

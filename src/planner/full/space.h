@@ -55,6 +55,8 @@ struct Task {
   plan::PlacedPlan fixed;  ///< fields with a place keep their value
   /// By field: the values to try, as a plan file would state them.
   std::map<std::string, std::vector<std::string>, std::less<>> only{};
+  /// Whose capabilities (workload/interop/capabilities.h) limit the space: "megatron"; "" = none.
+  std::string launcher{};
 };
 
 /// Sets one field from its text. Mistakes: unknown fields, with "did you mean", and bad values.
@@ -100,7 +102,8 @@ class Space {
   /// A group's plainest plan, for what depends on its kernels alone.
   static plan::Plan plainest(plan::Plan group);
 
-  /// Returns the mistakes of the plan that the fixed fields and the defaults make.
+  /// Returns the mistakes of the plan that the fixed fields and the defaults make, and of fixed
+  /// fields what the launcher cannot run.
   Error base_mistakes() const;
 
   /// The plan with one other field changed that is neither fixed nor part of shapes and variants:
@@ -138,6 +141,9 @@ class Space {
   void split_stages(plan::Plan plan, std::vector<plan::Plan>& groups) const;
   void split_batch(const plan::Plan& plan, std::vector<plan::Plan>& groups) const;
   void split_experts(const plan::Plan& plan, std::vector<plan::Plan>& groups) const;
+  /// Gives open fields what the launcher decides itself.
+  void impose(plan::Plan& plan) const;
+  bool can_launch(const plan::Plan& plan) const;
   void share_batch(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
   void exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
   std::vector<std::string> layer_splits(plan::Plan plan) const;

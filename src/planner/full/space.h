@@ -12,7 +12,7 @@
 ///                  pp: at least a layer a stage
 ///   ep, etp        divisors of the experts; an expert whole or cut as the rest of the layer
 ///   microbatch     divisors of a replica's sequences, up to 65,536 tokens of a rank
-///   schedule       1f1b, interleaved, zb-h1, zb-v, dualpipe
+///   schedule       1f1b, interleaved, zb-h1, zb-v, v-half, v-min, dualpipe
 ///   stage_layers, batch_shares   even; on a machine of several sorts of devices also in proportion
 ///                  to what they do (workload/parallel/proportion.h)
 ///   chunks         divisors of a stage's layers, and powers of two up to 16; layers even, and auto
@@ -23,11 +23,12 @@
 ///   recompute      none; of modules; all of the first n layers of each chunk, for the least n that
 ///                  fits (fewer are never slower)
 ///   zero           0 to 3;  offload_optimizer: none, cpu;  offload_activations: 0, 0.5, 1
+///   tp_chunks, fused_cross_entropy   1 and tp; true: on the best plans found (changes())
 ///   local_steps    of co2, where data_parallel_update is that: the fewest that hide its all-reduce
 ///                  (search_rounds.cc)
 ///
 /// Not tried unless `only` names them: what changes results (types, quantization, capacity), what a
-/// kernel library may lack (tp_chunks, fused_*, overlap_tensor cu_split), gpipe (1F1B runs the same
+/// kernel library may lack (fused_kernels, overlap_tensor cu_split), gpipe (1F1B runs the same
 /// kernels and keeps no more). Always on where the plan allows it and nothing is fixed:
 /// overlap_p2p, overlap_grad_reduce, overlap_param_gather, sequence_parallel.
 #pragma once

@@ -159,45 +159,8 @@ class PlanCommand : public Command {
     } else if (export_) {
       mistakes.add({"--export", {}, {}, "goes with --framework " + interop::launcher_names()});
     }
-    hold_power(task, mistakes);
+    hold_power(power_budget_, task, mistakes);
     return task;
-  }
-
-  /// Gives every device its share of --power-budget.
-  void hold_power(full::Task& task, Error& mistakes) const {
-    if (!power_budget_) {
-      return;
-    }
-    const auto budget = parse_value<Power>(*power_budget_);
-    if (!budget || *budget <= Power(0)) {
-      mistakes.add(wrong_value("--power-budget", *power_budget_,
-                               budget ? "a power above 0, such as 20 kW" : budget.error()));
-    } else if (task.devices > 0 && mistakes.empty()) {
-      const Power share = *budget / static_cast<double>(task.devices);
-      auto held = machine::with_power_cap(task.machine, share);
-      if (held) {
-        task.machine = std::move(*held);
-        return;
-      }
-      for (const Mistake& mistake : held.error().mistakes) {
-        mistakes.add(
-            wrong_value("--power-budget", *power_budget_,
-                        fmt::format("for each of {} devices {}", task.devices, mistake.expected)));
-      }
-    }
-  }
-
-  /// "--save and --top": those that were given.
-  static std::string given(const std::vector<std::pair<bool, std::string>>& flags) {
-    std::vector<std::string> names;
-    for (const auto& [is_given, name] : flags) {
-      if (is_given) {
-        names.push_back(name);
-      }
-    }
-    const std::string last = names.empty() ? "" : names.back();
-    names.resize(names.empty() ? 0 : names.size() - 1);
-    return fmt::format("{}{}{}", fmt::join(names, ", "), names.empty() ? "" : " and ", last);
   }
 
   /// Refuses, for machines of several sorts of devices, what is asked of one sort only.
@@ -216,21 +179,21 @@ class PlanCommand : public Command {
     if (plot_ && !explain_ && !vary_.given()) {
       mistakes.add({"--plot", {}, {}, "goes with --explain or --vary"});
     }
-    const std::string of_one = given({{explain_, "--explain"},
-                                      {regret_, "--regret"},
-                                      {minmax_regret_, "--minmax-regret"},
-                                      {elastic_, "--elastic"},
-                                      {html_.given(), "--html"},
-                                      {save_.has_value(), "--save"},
-                                      {export_.has_value(), "--export"},
-                                      {power_budget_.has_value(), "--power-budget"}});
+    const std::string of_one = listed_flags({{explain_, "--explain"},
+                                             {regret_, "--regret"},
+                                             {minmax_regret_, "--minmax-regret"},
+                                             {elastic_, "--elastic"},
+                                             {html_.given(), "--html"},
+                                             {save_.has_value(), "--save"},
+                                             {export_.has_value(), "--export"},
+                                             {power_budget_.has_value(), "--power-budget"}});
     if (vary_.given() && !of_one.empty()) {
       mistakes.add({"--vary", {}, {}, "is of many machines; one machine has " + of_one});
     }
-    const std::string limits = given({{limits_.has_top(), "--top"},
-                                      {limits_.has_simulations(), "--simulations"},
-                                      {limits_.has_bounds(), "--bounds"},
-                                      {limits_.is_exhaustive(), "--exhaustive"}});
+    const std::string limits = listed_flags({{limits_.has_top(), "--top"},
+                                             {limits_.has_simulations(), "--simulations"},
+                                             {limits_.has_bounds(), "--bounds"},
+                                             {limits_.is_exhaustive(), "--exhaustive"}});
     if (vary_.given() && !limits.empty()) {
       mistakes.add({"--vary", {}, {}, "goes without " + limits});
     }

@@ -16,6 +16,10 @@ constexpr std::size_t kRefined = 3;   // of the best plans, whose other fields a
 constexpr std::size_t kChanges = 4;   // simulations of changes of one of them
 constexpr std::size_t kFills = 4;     // estimates for each plan that the answer lacks
 
+Time simple_below(const Answer& answer, const Options& options) {
+  return answer.top.front().score * (1 + options.simple_within);
+}
+
 class Certifier {
  public:
   explicit Certifier(SearchState& search) : search_(search) {}
@@ -29,7 +33,7 @@ class Certifier {
     raise_bounds(search_);
     finish();
     fuse();
-    put_simple_first();
+    put_simple_first(search_.answer, search_.options);
   }
 
  private:
@@ -112,16 +116,13 @@ class Certifier {
     }
   }
 
-  Time simple_below() const {
-    return search_.answer.top.front().score * (1 + search_.options.simple_within);
-  }
-
   /// As many as are asked for, and the simplest that is as good.
   void keep_best() {
     std::vector<Found>& top = search_.answer.top;
+    const Time below = simple_below(search_.answer, search_.options);
     const auto simplest = std::ranges::min_element(top, [&](const Found& a, const Found& b) {
-      const bool in_a = a.score <= simple_below();
-      return in_a != (b.score <= simple_below()) ? in_a : in_a && is_simpler(a.plan, b.plan);
+      const bool in_a = a.score <= below;
+      return in_a != (b.score <= below) ? in_a : in_a && is_simpler(a.plan, b.plan);
     });
     const auto at = static_cast<std::size_t>(simplest - top.begin());
     if (at >= search_.options.top && search_.options.simple_within > 0) {
@@ -133,50 +134,29 @@ class Certifier {
     }
   }
 
-  void put_simple_first() {
-    std::vector<Found>& top = search_.answer.top;
-    if (top.empty() || search_.options.simple_within <= 0) {
-      return;
-    }
-    std::size_t simplest = 0;
-    for (std::size_t i = 1; i < top.size() && top[i].score <= simple_below(); ++i) {
-      simplest = is_simpler(top[i].plan, top[simplest].plan) ? i : simplest;
-    }
-    if (simplest > 0) {
-      search_.answer.fastest = top.front();
-      const auto place = top.begin() + static_cast<std::ptrdiff_t>(simplest);
-      std::rotate(top.begin(), place, place + 1);
-    }
-    top.resize(std::min(top.size(), search_.options.top));
-  }
-
-  /// Only where stages send sums of tensor-parallel ranks can there be anything to fuse: with
-  /// sequence parallelism they send slices.
-  void fuse() {
-    for (Found& found : search_.answer.top) {
-      plan::Plan plan = found.plan;
-      if (plan.tp < 2 || plan.pp < 2 || plan.sequence_parallel || search_.stop()) {
-        continue;
-      }
-      plan.fuse_communication = true;
-      const auto with = search_.estimator.simulate(plan);
-      if (with && with->score < found.score) {
-        found.unfused = found.step_time;
-        found.plan = std::move(plan);
-        static_cast<Simulated&>(found) = *with;
-      }
-    }
-    std::stable_sort(search_.answer.top.begin(), search_.answer.top.end(),
-                     [](const Found& a, const Found& b) { return a.score < b.score; });
-    if (!search_.answer.top.empty()) {
-      search_.answer.bound = std::min(search_.answer.bound, search_.answer.top.front().score);
-    }
-  }
-
   SearchState& search_;
 };
 
 }  // namespace
+
+void put_simple_first(Answer& answer, const Options& options) {
+  std::vector<Found>& top = answer.top;
+  answer.fastest.reset();
+  if (top.empty() || options.simple_within <= 0) {
+    return;
+  }
+  const Time below = simple_below(answer, options);
+  std::size_t simplest = 0;
+  for (std::size_t i = 1; i < top.size() && top[i].score <= below; ++i) {
+    simplest = is_simpler(top[i].plan, top[simplest].plan) ? i : simplest;
+  }
+  if (simplest > 0) {
+    answer.fastest = top.front();
+    const auto place = top.begin() + static_cast<std::ptrdiff_t>(simplest);
+    std::rotate(top.begin(), place, place + 1);
+  }
+  top.resize(std::min(top.size(), options.top));
+}
 
 void simulate(SearchState& search, Candidate& candidate) {
   if (candidate.simulated) {

@@ -125,6 +125,17 @@ struct SearchState {
 /// all as they are and backwards).
 Result<Answer> search_device_groups(const Task& task, const Options& options, Knowledge& known);
 
+/// Adds the answer of another part of the space. The fastest is first then.
+void merge(Answer& all, Answer one, const Options& options);
+
+/// Where Options::simple_within asks for it: the simplest of the plans that are as good before the
+/// fastest. Requires plans in the order of their scores.
+void put_simple_first(Answer& answer, const Options& options);
+
+/// Whether `only` has several values of data_parallel_update; the search of each (search_rounds.cc).
+bool has_several_updates(const Task& task);
+Result<Answer> search_updates(const Task& task, const Options& options, Knowledge& known);
+
 /// Whether workers step alone and nobody says for how many steps; the search that says it
 /// (search_rounds.cc).
 bool leaves_rounds_open(const Task& task);

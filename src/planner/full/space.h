@@ -25,7 +25,7 @@
 ///   zero           0 to 3;  offload_optimizer: none, cpu;  offload_activations: 0, 0.5, 1
 ///   tp_chunks, fused_cross_entropy   1 and tp; true: on the best plans found (changes())
 ///   local_steps    of co2, where data_parallel_update is that: the fewest that hide its all-reduce
-///                  (search_rounds.cc)
+///                  (search_rounds.cc); so with --only data_parallel_update=every_step,co2
 ///
 /// Not tried unless `only` names them: what changes results (types, quantization, capacity), what a
 /// kernel library may lack (fused_kernels, overlap_tensor cu_split), gpipe (1F1B runs the same

@@ -41,7 +41,7 @@ constexpr const char* kExportExamples =
 
 std::vector<std::string> export_names() {
   std::vector<std::string> names;
-  for (const interop::Launcher& launcher : interop::launchers()) {
+  for (const interop::LaunchFormat& launcher : interop::launchers()) {
     names.emplace_back(launcher.name);
   }
   names.emplace_back("chakra");
@@ -90,7 +90,7 @@ class Export : public Command {
     }
     refuse_given({{"--output", output_}, {"--most-files", most_files_}},
                  "is for chakra; other formats go to standard output", mistakes);
-    const interop::Launcher* format = interop::launcher_named(format_);
+    const interop::LaunchFormat* format = interop::launcher_named(format_);
     if (format == nullptr) {
       mistakes.add(wrong_value(
           "export", format_,
@@ -242,7 +242,7 @@ class Export : public Command {
     }
   }
 
-  Result<std::string> write(const interop::Launcher& format,
+  Result<std::string> write(const interop::LaunchFormat& format,
                             const interop::Exported& exported) const {
     if (json_) {
       return as_json(exported);

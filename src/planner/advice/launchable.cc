@@ -11,7 +11,7 @@
 namespace orrery::advice {
 namespace {
 
-std::string file_in(const std::string& path, const interop::Launcher& launcher) {
+std::string file_in(const std::string& path, const interop::LaunchFormat& launcher) {
   std::error_code ignored;
   const bool folder = path.ends_with('/') || std::filesystem::is_directory(path, ignored);
   return folder ? (std::filesystem::path(path) / launcher.file).string() : path;
@@ -28,7 +28,7 @@ std::string flag_of_field(std::string_view field) {
 
 std::vector<Launchable> launchable(const plan::Plan& plan, const zoo::Model& model) {
   std::vector<Launchable> all;
-  for (const interop::Launcher& launcher : interop::launchers()) {
+  for (const interop::LaunchFormat& launcher : interop::launchers()) {
     all.push_back({std::string(launcher.name), interop::incapable(launcher.name, plan, &model)});
   }
   std::ranges::stable_partition(all, [](const Launchable& one) { return one.lacks.empty(); });
@@ -37,7 +37,7 @@ std::vector<Launchable> launchable(const plan::Plan& plan, const zoo::Model& mod
 
 Result<Launch> launch(const full::Task& task, const plan::Plan& plan, const std::string& model_name,
                       const std::string& path) {
-  const interop::Launcher* launcher = interop::launcher_named(task.launcher);
+  const interop::LaunchFormat* launcher = interop::launcher_named(task.launcher);
   interop::ExportOptions options{.model = &task.model};
   const auto& network = task.machine.network;
   options.devices_per_node = network.empty() ? 0 : network.front().size;

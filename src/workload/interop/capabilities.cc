@@ -11,7 +11,7 @@
 namespace orrery::interop {
 namespace {
 
-constexpr auto kLaunchers = std::to_array<Launcher>({
+constexpr auto kLaunchers = std::to_array<LaunchFormat>({
     {"megatron", "launch.sh", true, export_megatron},
     {"nemo", "nemo.yaml", true, export_nemo},
     {"torchtitan", "job.toml", true, export_torchtitan},
@@ -20,19 +20,19 @@ constexpr auto kLaunchers = std::to_array<Launcher>({
 
 }  // namespace
 
-std::span<const Launcher> launchers() {
+std::span<const LaunchFormat> launchers() {
   return kLaunchers;
 }
 
-const Launcher* launcher_named(std::string_view framework) {
+const LaunchFormat* launcher_named(std::string_view framework) {
   const auto* const found =
-      std::ranges::find(kLaunchers, framework.substr(0, framework.find('@')), &Launcher::name);
+      std::ranges::find(kLaunchers, framework.substr(0, framework.find('@')), &LaunchFormat::name);
   return found == kLaunchers.end() ? nullptr : &*found;
 }
 
 std::string launcher_names() {
   std::vector<std::string> names;
-  for (const Launcher& launcher : kLaunchers) {
+  for (const LaunchFormat& launcher : kLaunchers) {
     names.emplace_back(launcher.name);
   }
   return enumerated(names);

@@ -25,17 +25,17 @@
 
 namespace orrery::interop {
 
-/// A Launcher is a framework whose runs plans can be exported to.
-struct Launcher {
+/// A LaunchFormat is a framework whose runs plans can be exported to.
+struct LaunchFormat {
   std::string_view name;     ///< as in `orrery export` and configs/frameworks
   std::string_view file;     ///< "launch.sh", what an export is called
   bool has_comments = true;  ///< of the format
   Result<Exported> (*write)(const plan::Plan& plan, const ExportOptions& options) = nullptr;
 };
-std::span<const Launcher> launchers();
+std::span<const LaunchFormat> launchers();
 
 /// Returns the launcher of "NAME" or "NAME@RELEASE"; null: none has that name.
-const Launcher* launcher_named(std::string_view framework);
+const LaunchFormat* launcher_named(std::string_view framework);
 
 /// "megatron, nemo, torchtitan or deepspeed".
 std::string launcher_names();

@@ -69,7 +69,7 @@ bool is_of_script(const std::string& launcher, const std::string& field) {
 RC_GTEST_PROP(Capabilities, WhatTheTableAllowsSurvivesExportAndImport, ()) {
   static const zoo::Model model = *zoo::load_model("gpt2");
   const auto all = interop::launchers();
-  const interop::Launcher& launcher = all[*rc::gen::inRange<std::size_t>(0, all.size())];
+  const interop::LaunchFormat& launcher = all[*rc::gen::inRange<std::size_t>(0, all.size())];
   plan::Plan plan = any_strategy(std::string(launcher.name));
   if (coin()) {
     interop::impose(launcher.name, plan, [](std::string_view) { return true; });
@@ -87,7 +87,7 @@ RC_GTEST_PROP(Capabilities, WhatTheTableAllowsSurvivesExportAndImport, ()) {
 TEST(Capabilities, NoFrameworkRunsDualpipeAndTheReasonSaysWhatRuns) {
   plan::Plan plan{.pp = 2, .global_batch = 4};
   plan.schedule = plan::Schedule::dualpipe;
-  for (const interop::Launcher& launcher : interop::launchers()) {
+  for (const interop::LaunchFormat& launcher : interop::launchers()) {
     SCOPED_TRACE(launcher.name);
     const auto lacks = interop::incapable(launcher.name, plan, nullptr);
     EXPECT_THAT(fields_of(lacks), ::testing::Contains("schedule"));

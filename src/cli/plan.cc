@@ -109,7 +109,6 @@ class PlanCommand : public Command {
     full::Task task = read_task(mistakes);
     options.reserve = read_reserve(reserve_, most_memory_, task.machine, mistakes);
     options.objective = objective(task.machine, mistakes);
-    options.simple_within = kSimpleWithin;
     check_parts(task.machine, mistakes);
     check_combinations(options, mistakes);
     if (!mistakes.empty()) {
@@ -237,7 +236,9 @@ class PlanCommand : public Command {
       return Interrupt::going_on();
     };
     const auto begin = std::chrono::steady_clock::now();
-    auto answer = full::search(task, options);
+    full::Options simple_first = options;
+    simple_first.simple_within = kSimpleWithin;
+    auto answer = full::search(task, simple_first);
     report::PlanDetails details;
     if (task.machine.parts.empty() && (!answer || answer->fits_nowhere())) {
       ProgressBar looking("what would help");

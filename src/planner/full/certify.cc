@@ -134,6 +134,29 @@ class Certifier {
     }
   }
 
+  /// Only where stages send sums of tensor-parallel ranks can there be anything to fuse: with
+  /// sequence parallelism they send slices.
+  void fuse() {
+    for (Found& found : search_.answer.top) {
+      plan::Plan plan = found.plan;
+      if (plan.tp < 2 || plan.pp < 2 || plan.sequence_parallel || search_.stop()) {
+        continue;
+      }
+      plan.fuse_communication = true;
+      const auto with = search_.estimator.simulate(plan);
+      if (with && with->score < found.score) {
+        found.unfused = found.step_time;
+        found.plan = std::move(plan);
+        static_cast<Simulated&>(found) = *with;
+      }
+    }
+    std::stable_sort(search_.answer.top.begin(), search_.answer.top.end(),
+                     [](const Found& a, const Found& b) { return a.score < b.score; });
+    if (!search_.answer.top.empty()) {
+      search_.answer.bound = std::min(search_.answer.bound, search_.answer.top.front().score);
+    }
+  }
+
   SearchState& search_;
 };
 

@@ -117,7 +117,8 @@ class LocalSearch {
       const bool gains = std::ranges::none_of(search_.answer.top, [&](const Found& found) {
         return found.score <= limit && !is_simpler(search_.candidates[i].plan, found.plan);
       });
-      if (gains && left > 0 && !search_.stop()) {
+      const bool may = search_.answer.counts.simulated < search_.options.most_simulations;
+      if (gains && may && left > 0 && !search_.stop()) {
         simulate(search_, search_.candidates[i]);
         --left;
       }

@@ -113,7 +113,7 @@ void forget_unused_shards(plan::Plan& plan) {
     plan.bucket = Bytes(0);  // those count
   }
   if (ranks == 1) {
-    plan.overlap_grad_reduce = false;
+    plan.overlap_grad_reduce = plan.overlap_param_gather = false;
     plan.bucket = Bytes(0);
   }
 }

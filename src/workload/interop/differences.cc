@@ -7,6 +7,7 @@
 #include "workload/interop/text.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/model_parts.h"
+#include "workload/plan/schedule.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::interop {
@@ -59,13 +60,16 @@ std::string canonical_layers(std::string layers) {
 /// "auto" as the numbers that it stands for; where the model does not divide, as it is.
 std::string counted_layers(const plan::Plan& plan, const zoo::Model& model) {
   const auto split = plan::split_layers(model, plan);
-  if (plan.stage_layers != "auto" || !split || split->empty()) {
+  if (plan.stage_layers != "auto" || !split) {
     return plan.stage_layers;
   }
-  std::vector<std::int64_t> counts;
-  for (std::size_t chunk = 0; chunk < split->front().size(); ++chunk) {
-    for (const auto& stage : *split) {
-      counts.push_back(stage[chunk]);
+  const plan::PipelineShape shape{plan.schedule, plan.pp, plan::chunks_of(plan), 1};
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(plan::part_count(shape)));
+  for (std::size_t stage = 0; stage < split->size(); ++stage) {
+    for (std::size_t chunk = 0; chunk < (*split)[stage].size(); ++chunk) {
+      const std::int64_t part =
+          plan::part_of(shape, static_cast<std::int64_t>(stage), static_cast<std::int64_t>(chunk));
+      counts[static_cast<std::size_t>(part)] = (*split)[stage][chunk];
     }
   }
   return comma_list(counts);

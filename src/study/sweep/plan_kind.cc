@@ -9,6 +9,7 @@
 #include "study/sweep/config_path.h"
 #include "study/sweep/kind.h"
 #include "study/sweep/step.h"
+#include "workload/interop/capabilities.h"
 
 namespace orrery::sweep {
 namespace {
@@ -64,6 +65,9 @@ Result<PlanSearch> read_search(const ConfigNode& description) {
                  .devices = step.devices,
                  .fixed = std::move(step.plan),
                  .only = {}};
+  if (interop::launcher_named(search.task.fixed.plan.framework) != nullptr) {
+    search.task.launcher = search.task.fixed.plan.framework;
+  }
   read_only(read, search.task);
   return read.finish(std::move(search));
 }

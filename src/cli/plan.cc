@@ -131,7 +131,7 @@ class PlanCommand : public Command {
   /// Plans within so much of the fastest are as fast: identical settings differ by more.
   static constexpr double kSimpleWithin = 0.005;
 
-  /// What is asked for.
+  /// Reads what is asked for.
   full::Task read_task(Error& mistakes) const {
     const StepInput step = step_.read(mistakes);
     full::Task task{.model = step.model,

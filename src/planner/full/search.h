@@ -51,8 +51,8 @@ struct Options {
   bool exhaustive = false;  ///< bounds alone decide what is not estimated
   Bytes reserve{0};         ///< of the device's memory, not to be used
   Objective objective = Objective::time;
-  /// Of plans whose score is above the least by at most this share the simplest (unusual.h) is
-  /// first; 0: the best is.
+  /// Plans whose score is above the least by at most this share are as good: the simplest of them
+  /// (unusual.h) is first. 0: the best is.
   double simple_within = 0;
   /// Called now and then; false: stop with what there is.
   std::function<bool()> go_on{};

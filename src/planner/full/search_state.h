@@ -132,7 +132,7 @@ void merge(Answer& all, Answer one, const Options& options);
 /// fastest. Requires plans in the order of their scores.
 void put_simple_first(Answer& answer, const Options& options);
 
-/// Whether `only` has several values of data_parallel_update; the search of each (search_rounds.cc).
+/// Whether `only` has values of data_parallel_update; the search of each (search_rounds.cc).
 bool has_several_updates(const Task& task);
 Result<Answer> search_updates(const Task& task, const Options& options, Knowledge& known);
 

@@ -56,7 +56,7 @@ struct Task {
   plan::PlacedPlan fixed;  ///< fields with a place keep their value
   /// By field: the values to try, as a plan file would state them.
   std::map<std::string, std::vector<std::string>, std::less<>> only{};
-  /// Whose capabilities (workload/interop/capabilities.h) limit the space: "megatron"; "" = none.
+  /// The framework whose capabilities (workload/interop/capabilities.h) limit the space; "" = none.
   std::string launcher{};
 };
 

@@ -54,8 +54,8 @@ void impose(std::string_view launcher, plan::Plan& plan,
 void give_reasons(std::string_view launcher, const plan::Plan& plan, const zoo::Model* model,
                   std::vector<Remark>& lost);
 
-/// Returns a plan with what its framework (plan/framework.h) has and nothing else: what an import of its
-/// launch begins with. Of none: a plain plan.
+/// Returns a plan with what its framework (plan/framework.h) has and nothing else, with which an
+/// import of its launch begins; without a framework a plain plan.
 plan::Plan rest_of(const std::string& framework);
 
 }  // namespace orrery::interop

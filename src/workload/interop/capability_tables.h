@@ -10,7 +10,7 @@
 
 namespace orrery::interop {
 
-/// What a rule reads: the plan and its model, which may be null.
+/// Run is what a rule reads: the plan and its model, which may be null.
 struct Run {
   const plan::Plan& plan;
   const zoo::Model* model;

@@ -326,8 +326,8 @@ TEST(Elastic, WithANodeLessTheBatchOrTheDevicesGiveWay) {
   EXPECT_EQ(found.fallbacks.back().devices, 8);
 }
 
-/// What plans of one model, framework and machine have in common cancels: the ratio of two has the
-/// spread of two rests, exp(+-1.2816 sqrt(2) rest).
+/// Plans of one model, framework and machine share all causes but the rest: the ratio of two has
+/// the spread of two rests, exp(+-1.2816 sqrt(2) rest).
 TEST(Ties, AreOpenWhereTheRestsOfBothAreWider) {
   const full::Task of = small_task();
   full::Answer answer;
@@ -348,7 +348,7 @@ TEST(Ties, AreOpenWhereTheRestsOfBothAreWider) {
   EXPECT_FALSE((*found)[2].open);
 }
 
-/// Of plans that take at most 5 % more than the fastest the one that holds least.
+/// The limit is 1,050; of the plans below it the first holds less.
 TEST(MostFree, HoldsLeastOfThoseWithinFivePercent) {
   std::vector<full::Found> frontier(3);
   frontier[0].score = Time(1'060);

@@ -16,7 +16,7 @@ namespace {
 
 using testing::task;
 
-/// What an import of the launch reads; `script` are the fields that a training script says itself.
+/// Returns what an import of the launch reads, with the fields that a training script says itself.
 Result<plan::Plan> read_back(const Task& task, const plan::Plan& plan) {
   const interop::LaunchFormat& launcher = *interop::launcher_named(task.launcher);
   const auto exported = launcher.write(plan, {.model = &task.model, .devices_per_node = 8});

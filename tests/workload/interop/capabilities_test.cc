@@ -73,7 +73,7 @@ void mend(std::string_view launcher, plan::Plan& plan, const zoo::Model& model) 
   interop::impose(launcher, plan, [](std::string_view) { return true; });
 }
 
-/// What ds_config.json leaves to the training script, which `orrery import` takes as flags.
+/// Whether ds_config.json leaves the field to the training script: `orrery import` takes a flag.
 bool is_of_script(const std::string& launcher, const std::string& field) {
   return launcher == "deepspeed" && (field == "sequence" || field == "recompute");
 }

@@ -22,4 +22,11 @@ Bytes read_reserve(const std::optional<std::string>& reserve,
                    const std::optional<std::string>& most_memory, const machine::Machine& machine,
                    Error& mistakes);
 
+/// Gives every device of the task its share of --power-budget. Mistakes: what is no power, and what
+/// the machine's devices cannot be held to.
+void hold_power(const std::optional<std::string>& power_budget, full::Task& task, Error& mistakes);
+
+/// "--save and --top": those that were given.
+std::string listed_flags(const std::vector<std::pair<bool, std::string>>& flags);
+
 }  // namespace orrery::cli

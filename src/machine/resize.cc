@@ -161,9 +161,13 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
       dimension.size = usable_part(dimension, rest);
     }
     if (!open && rest > dimension.size && rest % dimension.size != 0) {
+      const std::int64_t whole = inside * dimension.size;
+      const std::int64_t below = devices / whole * whole;
       return fail(cannot_have(
-          devices, fmt::format("at most {} or a multiple of that, as {} is made ({})",
-                               inside * dimension.size, machine.name, dimension_sizes(machine))));
+          devices,
+          fmt::format("at most {} or a multiple of that, as {} is made ({}); nearest: {} "
+                      "and {}",
+                      whole, machine.name, dimension_sizes(machine), below, below + whole)));
     }
     const std::int64_t count = open ? rest : std::min(rest, dimension.size);
     inside *= count;

@@ -5,6 +5,7 @@
 
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "planner/full/summary.h"
@@ -12,6 +13,7 @@
 #include "report/json_writer.h"
 #include "report/report.h"
 #include "workload/plan/shard.h"
+#include "workload/zoo/visible_share.h"
 
 namespace orrery::report {
 namespace {
@@ -71,8 +73,11 @@ class SearchText {
     const full::Found& best = answer_.top.front();
     line("");
     line("Best plan: {}", full::summary(best.plan));
-    line("  step time    {:.6f} s (simulated), {:.1f} % MFU, {:.0f} tokens/s",
-         to_seconds(best.step_time), 100 * best.mfu, best.tokens_per_s);
+    const double causal = zoo::visible_share(task_.model, tokens());
+    line("  step time    {:.6f} s (simulated), {:.1f} % MFU{}, {:.0f} tokens/s",
+         to_seconds(best.step_time), 100 * best.mfu,
+         causal < 1 ? fmt::format(" ({:.1f} % by causal pairs)", 100 * best.mfu * causal) : "",
+         best.tokens_per_s);
     if (best.unfused) {
       line(
           "  fused        {:.6f} s without fused communication, {:.2f} % more; the bound is theirs",
@@ -134,6 +139,13 @@ class SearchText {
                   : fmt::format("+{:.2f} %", 100 * (found.score / answer_.top.front().score - 1)),
            fmt::format("{:.1f} %", 100 * found.mfu), to_string(found.memory),
            lost(found, answer_.top.front()), told_apart(i));
+    }
+    std::vector<plan::Plan> plans;
+    for (const full::Found& found : answer_.top) {
+      plans.push_back(found.plan);
+    }
+    for (const std::string& words : full::meanings(plans)) {
+      line("  {}", words);
     }
     line("");
   }

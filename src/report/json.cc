@@ -347,7 +347,7 @@ void declare(const study::Run& run, Fields& fields) {
                run.hardware_flops_per_device.value());
   fields.field("peak_type", "data type whose peak mfu and hfu refer to", name_of(run.peak_type));
   fields.field("mfu", "model FLOPs utilisation, attention as the whole square, a share", run.mfu);
-  fields.field("mfu_causal",
+  fields.field("causal_mfu",
                "the same where attention counts only the pairs that its masks leave, a share",
                run.mfu * zoo::visible_share(run.model, plan::sequence_of(run.model, run.plan)));
   fields.field("hfu", "hardware FLOPs utilisation, a share", run.hfu);

@@ -28,7 +28,7 @@ std::string table_report(const study::WorkloadRun& run, const TableOptions& opti
 
 /// One JSON object, indented, newline at the end. Keys: model, machine, devices, network, plan,
 /// step_time_s, tokens_per_s, model_flops_per_device, hardware_flops_per_device (FLOP/s), mfu,
-/// mfu_causal, hfu, breakdown_s (by category), hidden_s (by axis), memory_bytes (a list by stage:
+/// causal_mfu, hfu, breakdown_s (by category), hidden_s (by axis), memory_bytes (a list by stage:
 /// categories at the fullest moment, total, capacity, fits, moment, host, storage), memory_timeline
 /// (of the stages that the table lists: points [piece of work, most bytes while it ran]), fold,
 /// events, wall_s, events_per_s, passes_s. When the machine says what its kernels draw: clock

@@ -76,7 +76,7 @@ std::string csv_report(const study::Run& run) {
   columns.take({"model", "machine", "devices", "network"});
   columns.take_all("plan.");
   columns.take({"step_time_s", "tokens_per_s", "model_flops_per_device",
-                "hardware_flops_per_device", "peak_type", "mfu", "hfu"});
+                "hardware_flops_per_device", "peak_type", "mfu", "causal_mfu", "hfu"});
   columns.take_all("breakdown_s.");
   columns.take_all("hidden_s.");
   add_memory(columns, run);

@@ -8,6 +8,8 @@
 #include "report/trust.h"
 #include "study/energy.h"
 #include "study/tensor_overlap.h"
+#include "workload/plan/shard.h"
+#include "workload/zoo/visible_share.h"
 
 namespace orrery::report {
 namespace {
@@ -334,7 +336,10 @@ void declare(const study::Run& run, Fields& fields) {
   fields.field("hardware_flops_per_device", "FLOP/s, with recomputation",
                run.hardware_flops_per_device.value());
   fields.field("peak_type", "data type whose peak mfu and hfu refer to", name_of(run.peak_type));
-  fields.field("mfu", "model FLOPs utilisation, a share", run.mfu);
+  fields.field("mfu", "model FLOPs utilisation, attention as the whole square, a share", run.mfu);
+  fields.field("causal_mfu",
+               "the same where attention counts only the pairs that its masks leave, a share",
+               run.mfu * zoo::visible_share(run.model, plan::sequence_of(run.model, run.plan)));
   fields.field("hfu", "hardware FLOPs utilisation, a share", run.hfu);
   fields.field("critical_rank", "the rank that finishes last", run.timeline.critical_rank);
   declare_breakdown(run, fields);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "planner/full/summary.h"
@@ -14,6 +15,7 @@
 #include "report/json_writer.h"
 #include "report/report.h"
 #include "workload/plan/shard.h"
+#include "workload/zoo/visible_share.h"
 
 namespace orrery::report {
 namespace {
@@ -73,8 +75,11 @@ class SearchText {
     const full::Found& best = answer_.top.front();
     line("");
     line("Best plan: {}", full::summary(best.plan));
-    line("  step time    {:.6f} s (simulated), {:.1f} % MFU, {:.0f} tokens/s",
-         to_seconds(best.step_time), 100 * best.mfu, best.tokens_per_s);
+    const double causal = zoo::visible_share(task_.model, tokens());
+    line("  step time    {:.6f} s (simulated), {:.1f} % MFU{}, {:.0f} tokens/s",
+         to_seconds(best.step_time), 100 * best.mfu,
+         causal < 1 ? fmt::format(" ({:.1f} % by causal pairs)", 100 * best.mfu * causal) : "",
+         best.tokens_per_s);
     if (best.unfused) {
       line(
           "  fused        {:.6f} s without fused communication, {:.2f} % more; the bound is theirs",
@@ -181,6 +186,13 @@ class SearchText {
     }
     if (std::ranges::count(details_.ties, true, &advice::Tie::open) > 1) {  // the first is itself
       line("=  cannot be told from 1: published runs differ by more from what is predicted");
+    }
+    std::vector<plan::Plan> plans;
+    for (const full::Found& found : answer_.top) {
+      plans.push_back(found.plan);
+    }
+    for (const std::string& words : full::meanings(plans)) {
+      line("  {}", words);
     }
     line("");
   }

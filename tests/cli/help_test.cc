@@ -68,6 +68,34 @@ TEST(Help, SlowExamplesOfSearchesRun) {
   EXPECT_GE(examples_run({"estimate", "plan", "astra", "spmd"}), 4);
 }
 
+TEST(CommandLine, AloneItSaysWhatToAsk) {
+  const Outcome alone = orrery("");
+  EXPECT_EQ(alone.status, 2);
+  for (const char* command : {"simulate", "plan", "serve", "list models", "machine detect"}) {
+    EXPECT_THAT(alone.err, HasSubstr(std::string("orrery ") + command));
+  }
+}
+
+TEST(CommandLine, MachinesAreDetectedFromRecordedOutputs) {
+  const Folder folder;
+  const std::string recorded = "machine detect --from " + folder / "" + " ";
+  const Outcome nothing = orrery(recorded);
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("neither nvidia-smi nor rocm-smi names an accelerator"));
+  std::string devices;
+  for (int i = 0; i < 8; ++i) {
+    devices += "NVIDIA H200, 143771, 700.00\n";
+  }
+  folder.write("nvidia-smi.csv", devices);
+  const std::string file = folder / "mine.yaml";
+  const Outcome written = orrery(recorded + "--output " + file);
+  ASSERT_EQ(written.status, 0) << written.err;
+  EXPECT_THAT(written.out, HasSubstr("mine (like dgx-h200)"));
+  const Outcome shown = orrery("show machine " + file);
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_THAT(orrery("machine find").err, HasSubstr("machine: found 'find', expected detect"));
+}
+
 TEST(CommandLine, EveryOptionWithoutItsValueIsNamed) {
   // The word after it is an option of its own, or there is none.
   EXPECT_EQ(orrery("simulate --model --machine dgx-h100 --plan").err,

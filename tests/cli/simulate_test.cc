@@ -157,6 +157,29 @@ TEST(Simulate, UnknownOptionsAreNamedWithAGuess) {
   EXPECT_THAT(run.err, HasSubstr("unexpected argument 'stray'"));
 }
 
+TEST(Simulate, FlagsOfOtherToolsSayWhatStandsForThem) {
+  const Outcome run = orrery(small("--gpus 8 --fsdp full --bf16 --gradient_checkpointing"));
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err,
+            "unknown option --gpus: here --devices is the number of all accelerators together; "
+            "see orrery simulate --help\n"
+            "unknown option --fsdp: here --zero 3 shards parameters too (FULL_SHARD), --zero 2 is "
+            "SHARD_GRAD_OP; see orrery simulate --help\n"
+            "unknown option --bf16: here --compute-type bf16 (the default), fp16, tf32 or fp32; "
+            "see orrery simulate --help\n"
+            "unknown option --gradient-checkpointing: here --recompute full, or selective for the "
+            "attention cores alone; see orrery simulate --help\n");
+  // What a command does not have it does not name.
+  EXPECT_THAT(orrery("list models --gpus 8").err, Not(HasSubstr("--devices")));
+}
+
+TEST(Simulate, ASequenceFarAboveCommonUseIsSaid) {
+  EXPECT_THAT(orrery("estimate --model gpt2 --machine dgx-h100 --devices 8").err, IsEmpty());
+  const Outcome longest =
+      orrery("estimate --model qwen2.5-7b --machine dgx-h100 --devices 8 --tp 8");
+  EXPECT_THAT(longest.err, HasSubstr("note: --sequence: 131072 tokens, the longest that"));
+}
+
 TEST(Simulate, AnUnknownOptionHidesNoOtherMistake) {
   const Outcome run = orrery(
       "simulate --model gpt2 --machine dgx-a100-80g --devices 8 --tp 5 --gloabl-batch 16 --dp 3 "

@@ -31,9 +31,9 @@ void take_half_where_needed(Engine& engine, const compute::Device& device) {
   }
 }
 
-/// Checkpoints of 8 and 4 bits on a device that does not compute in them are weights alone (Marlin's
-/// kernels), whose products have operands of 16 bits: formats of the file's activations, and those
-/// that --quantization says.
+/// Checkpoints of 8 and 4 bits on a device that does not compute in them are weights alone
+/// (Marlin's kernels), whose products have operands of 16 bits; so are formats that --quantization
+/// says, but not activations that a file states.
 void take_weights_alone(Engine& engine, const compute::Device& device) {
   const auto computes = [&](graph::DataType type) {
     return device.peak[static_cast<std::size_t>(type)] > FlopRate(0);

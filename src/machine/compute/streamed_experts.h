@@ -16,13 +16,13 @@ namespace orrery::compute {
 /// TensorRT-LLM's generated kernels, which vLLM and SGLang call through FlashInfer.
 inline constexpr std::string_view kStreamedFp4 = "streamed_fp4";
 inline constexpr std::string_view kStreamedFp8Block = "streamed_fp8_block";
-/// Products of experts of 4 bits under operands of 16 (Marlin, Triton), which start later: of this
-/// set only grouped_launch counts.
+/// Products of experts of 4 bits under operands of 16 (Marlin, Triton), which start later: of
+/// this set only grouped_launch counts.
 inline constexpr std::string_view kMixedExperts = "experts_w4a16";
 inline constexpr std::array kExpertSets{kStreamedFp4, kStreamedFp8Block, kMixedExperts};
 
-/// Returns what such a product takes of a step of T `tokens`, whose weights have `scale_bits` beside
-/// their own:
+/// Returns what such a product takes of a step of T `tokens`, whose weights have `scale_bits`
+/// beside their own:
 ///
 ///   gemm_launch + max(bytes of weights / (gemm_memory_share bandwidth),
 ///                     FLOPs / (gemm_peak_share peak))            at the peak of the stored format
@@ -32,8 +32,8 @@ inline constexpr std::array kExpertSets{kStreamedFp4, kStreamedFp8Block, kMixedE
 Time streamed_experts(const graph::Operator& product, double scale_bits, std::int64_t tokens,
                       const Device& device);
 
-/// Returns how much later than a grouped product of its type one with kMixedExperts starts; zero for
-/// other products and devices without the set.
+/// Returns how much later than a grouped product of its type one with kMixedExperts starts; zero
+/// for other products and devices without the set.
 Time mixed_experts_launch(const graph::Operator& product, const Device& device);
 
 }  // namespace orrery::compute

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "machine/compute/spatial.h"
 #include "machine/compute/streamed_experts.h"
 #include "serving/step/pass_operators.h"
 #include "serving/step/step_cost.h"
@@ -59,9 +60,13 @@ std::vector<graph::Operator> StepCost::gemm_kernels(const zoo::ModelOperator& op
   if (streamed > Time(0) && streamed < kernel(run).time) {
     run.duration = streamed;
   }
-  if (const Time later = compute::mixed_experts_launch(run, machine_.device);
-      op.expert && later > Time(0)) {
-    run.duration = kernel(run).time + later;
+  const Time later = op.expert ? compute::mixed_experts_launch(run, machine_.device) : Time(0);
+  if (later > Time(0)) {
+    kernels.push_back({.name = "experts_start",
+                       .kind = graph::OperatorKind::opaque,
+                       .gemm = {},
+                       .duration = later});
+    kernels.back().kernels = 0;
   }
   kernels.push_back(std::move(run));
   return kernels;
@@ -144,6 +149,31 @@ StepCost::LayerNodes StepCost::layer_nodes(std::size_t kind, std::int64_t tokens
     layer.nodes.push_back(std::move(step.node));
   }
   return layer;
+}
+
+graph::DataType StepCost::wide_type() const {
+  for (const graph::DataType type : {graph::DataType::bf16, graph::DataType::fp16}) {
+    if (machine_.device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
+      return type;
+    }
+  }
+  return graph::DataType::fp32;
+}
+
+Timed StepCost::kernel(graph::Operator op) const {
+  if (op.duration > Time(0)) {
+    return Timed(op.duration);  // measured
+  }
+  op.type = op.type == graph::DataType::bf16 ? wide_type() : op.type;
+  return timed(op);
+}
+
+Timed StepCost::timed(const graph::Operator& op) const {
+  if (compute::fuses(machine_.device)) {
+    return Timed(compute::fused_time({&op, 1}, machine_.device));
+  }
+  const compute::Load load = compute::load_of(op, machine_.device);
+  return {from_seconds(load.seconds), load};
 }
 
 }  // namespace orrery::step

@@ -384,29 +384,4 @@ Time StepCost::interval(Time step) const {
   return step * (static_cast<double>(most) / static_cast<double>(model_.layers));
 }
 
-graph::DataType StepCost::wide_type() const {
-  for (const graph::DataType type : {graph::DataType::bf16, graph::DataType::fp16}) {
-    if (machine_.device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
-      return type;
-    }
-  }
-  return graph::DataType::fp32;
-}
-
-Timed StepCost::kernel(graph::Operator op) const {
-  if (op.duration > Time(0)) {
-    return Timed(op.duration);  // measured
-  }
-  op.type = op.type == graph::DataType::bf16 ? wide_type() : op.type;
-  return timed(op);
-}
-
-Timed StepCost::timed(const graph::Operator& op) const {
-  if (compute::fuses(machine_.device)) {
-    return Timed(compute::fused_time({&op, 1}, machine_.device));
-  }
-  const compute::Load load = compute::load_of(op, machine_.device);
-  return {from_seconds(load.seconds), load};
-}
-
 }  // namespace orrery::step

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Models of layers of several kinds. Nemotron-H and Nemotron 3 (NVIDIA 2025, arXiv:2504.03624,
-/// arXiv:2512.20848): every layer is one of a Mamba-2 mixer, attention without positions, an MLP, or
-/// experts.
+/// Models of layers of several kinds: Granite 4.0, Nemotron-H and Nemotron 3 (NVIDIA 2025,
+/// arXiv:2504.03624, arXiv:2512.20848), whose layers are each one of a Mamba-2 mixer, attention
+/// without positions, an MLP, or experts.
 #include <algorithm>
 #include <array>
 #include <optional>

@@ -38,9 +38,9 @@ TEST(StreamedExperts, TakeTheBytesOfTheirWeights) {
 }
 
 TEST(StreamedExperts, OfFourBitsUnderSixteenStartLater) {
-  Device device = device_with(kMixedExperts, {.grouped_launch = 19.8_us});
-  device.kernels.grouped_launch = 7.3_us;
-  EXPECT_EQ(mixed_experts_launch(ten_experts(graph::DataType::bf16), device), 12.5_us);
+  Device device = device_with(kMixedExperts, {.grouped_launch = 19'800_ns});
+  device.kernels.grouped_launch = 7'300_ns;
+  EXPECT_EQ(mixed_experts_launch(ten_experts(graph::DataType::bf16), device), 12'500_ns);
   EXPECT_EQ(mixed_experts_launch(ten_experts(graph::DataType::fp4), device), Time(0));
 }
 

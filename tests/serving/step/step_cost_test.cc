@@ -106,8 +106,8 @@ TEST(StepCost, TheBusiestRankOfExpertsDecides) {
   options.imbalance = 1;
   const Time split = time(4096);
   options.spread = 0;
-  // (1 + 1.36^2 x 256)^(-1 / 1.36^2) = 3.6 % of the experts are not reached: the others' 276 rows are
-  // no whole tiles of 256.
+  // (1 + 1.36^2 x 256)^(-1 / 1.36^2) = 3.6 % of the experts are not reached: the others' 276 rows
+  // are no whole tiles of 256.
   EXPECT_NEAR(split / time(4096), 1, 0.06);
 }
 

@@ -2,6 +2,8 @@
 /// Pass operators are what a pass does with an operator of a model's layer.
 #pragma once
 
+#include <cmath>
+
 #include "serving/step/precision.h"
 #include "workload/zoo/model.h"
 
@@ -25,6 +27,18 @@ inline bool is_left_out(const zoo::Model& model, const zoo::ModelOperator& op) {
 inline bool is_of_stream(const zoo::ModelOperator& op) {
   return op.role == graph::OperatorRole::norm_branch || op.role == graph::OperatorRole::norm_post ||
          op.role == graph::OperatorRole::residual;
+}
+
+/// Returns how many of E experts are reached by T tokens that choose k each, where an expert's
+/// chance to be chosen has the standard deviation s over its mean (a gamma distribution):
+///
+///   E (1 - (1 + s^2 k T / E)^(-1 / s^2)),   without spread E (1 - (1 - k / E)^T)
+inline double reached_experts(double experts, double chosen, double tokens, double spread) {
+  const double variance = spread * spread;
+  const double missed = variance > 0
+                            ? std::pow(1 + variance * chosen * tokens / experts, -1 / variance)
+                            : std::pow(1 - chosen / experts, tokens);
+  return experts * (1 - missed);
 }
 
 /// Says whether a matrix is in the narrow formats.

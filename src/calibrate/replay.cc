@@ -102,10 +102,10 @@ class ReplayFitter {
       return fail(std::move(made.error()));
     }
     const auto& rows = measured_.products.begin()->second;
-    const auto error = [&](const machine::Machine& machine) {
-      return gemm_error(std::string(kFormat), rows, machine.device).median;
-    };
-    take("products", rows.size(), error(fit_.machine), error(made->machine), std::move(*made));
+    const double before = gemm_error(std::string(kFormat), rows, fit_.machine.device).median;
+    const double after = gemm_error(std::string(kFormat), rows, made->machine.device).median;
+    fit_.classes.push_back({"products", rows.size(), before, after});
+    take(std::move(*made));
     return {};
   }
 
@@ -118,8 +118,9 @@ class ReplayFitter {
       return fail(std::move(made.error()));
     }
     const KernelFit& only = made->fits.front();
-    take("streams", measured_.streams.size(), only.fitted_before.median, only.fitted_after.median,
-         std::move(*made));
+    fit_.classes.push_back(
+        {"streams", measured_.streams.size(), only.fitted_before.median, only.fitted_after.median});
+    take(std::move(*made));
     return {};
   }
 
@@ -131,8 +132,9 @@ class ReplayFitter {
     if (!made) {
       return fail(std::move(made.error()));
     }
-    take("collectives", measured_.collectives.size(), made->before.median, made->after.median,
-         std::move(*made));
+    fit_.classes.push_back(
+        {"collectives", measured_.collectives.size(), made->before.median, made->after.median});
+    take(std::move(*made));
     return {};
   }
 
@@ -153,8 +155,7 @@ class ReplayFitter {
 
  private:
   template <class Made>
-  void take(std::string_view name, std::size_t rows, double before, double after, Made made) {
-    fit_.classes.push_back({name, rows, before, after});
+  void take(Made made) {
     fit_.machine = std::move(made.machine);
     fit_.warnings.insert(fit_.warnings.end(), made.warnings.begin(), made.warnings.end());
   }

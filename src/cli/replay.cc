@@ -69,10 +69,11 @@ class Replay : public Command {
     if (!mistakes.empty() || library == nullptr) {
       return fail(std::move(mistakes));
     }
-    report::Replay replay{.name = run_.value_or(model_.value_or("")),
-                          .mpi = std::string(library->name),
-                          .ranks = workload->ranks,
-                          .repeat = repeat};
+    report::Replay replay;
+    replay.name = run_.value_or(model_.value_or(""));
+    replay.mpi = library->name;
+    replay.ranks = workload->ranks;
+    replay.repeat = repeat;
     MpiProgram program;
     auto measured = measure(*workload, machine, *library, program, replay);
     if (!measured) {

@@ -74,11 +74,12 @@ graph::Operator gemm_operator(const std::string& format, const graph::GemmShape&
 /// device's general `kernels`; other formats become entries of format_kernels. Origins of the
 /// fitted coefficients say "measured: `source`". Mistakes: formats without a peak in the machine,
 /// times below 80 % of what the peak rate allows (a device may clock a little above its data
-/// sheet).
+/// sheet). A peak of which no product of its format reaches 0.3 becomes the fastest product's
+/// rate over 0.9, which a warning says.
 struct GemmCalibration {
   machine::Machine machine;
   std::vector<GemmFit> fits;
-  std::vector<std::string> warnings;  ///< formats with fewer shapes than coefficients
+  std::vector<std::string> warnings;  ///< formats with fewer shapes than coefficients; peaks
 };
 Result<GemmCalibration> calibrate_gemm(machine::Machine machine, const GemmTable& table,
                                        const std::string& source, bool cast = false);

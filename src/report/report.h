@@ -30,8 +30,8 @@ std::string table_report(const study::WorkloadRun& run, const TableOptions& opti
 /// step_time_s, tokens_per_s, model_flops_per_device, hardware_flops_per_device (FLOP/s), mfu, hfu,
 /// breakdown_s (by category), hidden_s (by axis), memory_bytes (a list by stage: categories at the
 /// fullest moment, total, capacity, fits, moment, host, storage), memory_timeline (of the stages
-/// that the table lists: points [piece of work, most bytes while it ran]), fold, events, wall_s,
-/// events_per_s, passes_s. When the machine says what its kernels draw: clock {of_full_clock,
+/// that the table lists: points [piece of work, most bytes while it ran]), fold, events, timing
+/// {wall_s, events_per_s, passes_s}, which differs from run to run. When the machine says what its kernels draw: clock {of_full_clock,
 /// of_kernel_tables (the rate that is left of the kernel tables'), power_cap_w, limited_by (power
 /// or nothing), origin (of the power model: measured, fitted, inferred ...)}. When it states its
 /// power: energy {per_step_j, per_step_kwh, average_device_power_w, per_token_j, tokens_per_j, and
@@ -41,7 +41,7 @@ std::string json_report(const study::Run& run);
 /// Returns the JSON of a run that comes from no plan: name, and the keys above from machine to
 /// step_time_s, critical_rank, breakdown_s, hidden_s, memory_bytes (where the run has peaks: a list
 /// by simulated rank: rank, kinds of memory at its fullest moment, total, capacity, fits,
-/// moment_s), fold to passes_s.
+/// moment_s), fold to timing.
 std::string json_report(const study::WorkloadRun& run);
 
 /// CSV (RFC 4180): one header line, one line of values. Nested keys of the JSON report are joined

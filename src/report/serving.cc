@@ -14,6 +14,7 @@
 #include "base/format.h"
 #include "report/json_writer.h"
 #include "report/node_json.h"
+#include "report/timing.h"
 #include "serving/breakdown.h"
 
 namespace orrery::report {
@@ -165,7 +166,6 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
   if (m.cost_per_million_tokens) {
     scalar("cost_per_million_tokens", m.cost_per_million_tokens->value());
   }
-  scalar("wall_s", run.wall_s);
 }
 
 template <class Visit>
@@ -357,6 +357,7 @@ std::string serving_json(const serving::Run& run, const serving::Metrics& m,
       json.value(note);
     }
     json.end_array();
+    write_timing(json, run.wall_s);
     json.end_object();
   });
 }
@@ -376,6 +377,8 @@ std::string serving_csv(const serving::Run& run, const serving::Metrics& m) {
           values.push_back(fmt::format("{}", value));
         });
       });
+  names.emplace_back("timing.wall_s");
+  values.push_back(fmt::format("{}", run.wall_s));
   return csv_line(names) + csv_line(values);
 }
 

@@ -9,6 +9,8 @@
 
 #include "collective/algorithm.h"
 #include "collective/cost.h"
+#include "collective/group_extents.h"
+#include "simulate/wiring.h"
 
 namespace orrery::simulate {
 namespace {
@@ -102,6 +104,72 @@ std::optional<std::string> asymmetric_collective(const graph::Workload& workload
   return std::nullopt;
 }
 
+/// Looks at all that unfolded ranks send, for digits that straddle dimensions.
+class Mirrors {
+ public:
+  Mirrors(const graph::Workload& workload, const machine::Machine& machine, const Binding& bound)
+      : workload_(workload),
+        machine_(machine),
+        wiring_(workload, bound, fold_by({}, {}, workload.ranks)),
+        links_(machine.network) {}
+
+  /// Whether no two ranks share a link.
+  bool have_own_links() const {
+    for (int d = 0; d < std::ssize(links_.dimensions()); ++d) {
+      if (links_.dimensions()[static_cast<std::size_t>(d)].kind !=
+              topology::DimensionKind::switched ||
+          links_.has_node(d)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool map(const graph::Digit& atom) const {
+    return std::ranges::all_of(wiring_.routes(),
+                               [&](const FlowRoute& route) { return maps(route, atom); }) &&
+           maps_groups(atom);
+  }
+
+ private:
+  bool maps(const FlowRoute& route, const graph::Digit& atom) const {
+    const std::int64_t from = shifted(atom, route.from);
+    const std::int64_t to = shifted(atom, route.to);
+    if (to - from != route.to - route.from) {
+      return false;
+    }
+    const topology::Route here = links_.message(route.from, route.to);
+    topology::Route there = links_.message(from, to);
+    for (topology::LinkUse& use : there.links) {
+      use.link = links_.same_of(use.link, shifted(atom, links_.first_owner(use.link), -1));
+    }
+    return std::ranges::is_permutation(here.links, there.links) && here.latency == there.latency &&
+           here.overhead == there.overhead && here.seconds_per_byte == there.seconds_per_byte &&
+           here.dimension == there.dimension;
+  }
+
+  /// Whether communicators by lists are mapped onto such on the same dimensions; those by digits
+  /// lie alike (Binding::phases).
+  bool maps_groups(const graph::Digit& atom) const {
+    return std::ranges::all_of(workload_.groups, [&](const graph::Group& group) {
+      const graph::Members& members = group.members;
+      return (members.by_digits() && members.only.empty()) ||
+             std::ranges::all_of(wiring_.ranks(), [&](std::int64_t rank) {
+               const std::int64_t image = shifted(atom, rank);
+               return !members.holds(rank) ||
+                      (members.holds(image) &&
+                       collective::group_extents(members, rank, machine_) ==
+                           collective::group_extents(members, image, machine_));
+             });
+    });
+  }
+
+  const graph::Workload& workload_;
+  const machine::Machine& machine_;
+  Wiring wiring_;
+  topology::LinkMap links_;
+};
+
 /// Digits whose ranks are alike; reasons for the others.
 std::vector<graph::Digit> foldable(const graph::Workload& workload, const machine::Machine& machine,
                                    Binding& bound, std::vector<std::string>& reasons) {
@@ -113,15 +181,20 @@ std::vector<graph::Digit> foldable(const graph::Workload& workload, const machin
   std::vector<graph::Digit> all = *digits;
   const std::vector<graph::Digit>& roles = workload.role_map.digits;
   all.insert(all.end(), roles.begin(), roles.end());
-  for (const graph::Digit& digit : all) {  // one irregular digit moves every other coordinate
-    if (auto reason = irregular(names_of(workload, digit), digit, machine)) {
-      reasons.push_back(std::move(*reason));
-      return {};
-    }
+  std::optional<std::string> straddles;  // one irregular digit moves every other coordinate
+  for (const graph::Digit& digit : all) {
+    straddles = straddles ? straddles : irregular(names_of(workload, digit), digit, machine);
+  }
+  std::optional<Mirrors> mirrors;
+  if (straddles && !mirrors.emplace(workload, machine, bound).have_own_links()) {
+    reasons.push_back(std::move(*straddles));
+    return {};
   }
   std::vector<graph::Digit> folded;
   for (const graph::Digit& atom : *digits) {
-    auto reason = asymmetric_dimension(names_of(workload, atom), atom, machine);
+    auto reason = !mirrors ? asymmetric_dimension(names_of(workload, atom), atom, machine)
+                  : mirrors->map(atom) ? std::nullopt
+                                       : straddles;
     if (!reason) {
       reason = asymmetric_collective(workload, atom, bound);
     }

@@ -31,12 +31,12 @@ std::string table_report(const study::WorkloadRun& run, const TableOptions& opti
 /// breakdown_s (by category), hidden_s (by axis), memory_bytes (a list by stage: categories at the
 /// fullest moment, total, capacity, fits, moment, host, storage), memory_timeline (of the stages
 /// that the table lists: points [piece of work, most bytes while it ran]), fold, events, timing
-/// {wall_s, events_per_s, passes_s}, which differs from run to run. When the machine says what its kernels draw: clock {of_full_clock,
-/// of_kernel_tables (the rate that is left of the kernel tables'), power_cap_w, limited_by (power
-/// or nothing), origin (of the power model: measured, fitted, inferred ...)}. When it states its
-/// power: energy {per_step_j, per_step_kwh, average_device_power_w, per_token_j, tokens_per_j, and
-/// the parts of study/energy.h}; its price: cost {price_per_hour, per_step, per_million_tokens} in
-/// dollars.
+/// {wall_s, events_per_s, passes_s}, which differs from run to run. When the machine says what its
+/// kernels draw: clock {of_full_clock, of_kernel_tables (the rate that is left of the kernel
+/// tables'), power_cap_w, limited_by (power or nothing), origin (of the power model: measured,
+/// fitted, inferred ...)}. When it states its power: energy {per_step_j, per_step_kwh,
+/// average_device_power_w, per_token_j, tokens_per_j, and the parts of study/energy.h}; its price:
+/// cost {price_per_hour, per_step, per_million_tokens} in dollars.
 std::string json_report(const study::Run& run);
 /// Returns the JSON of a run that comes from no plan: name, and the keys above from machine to
 /// step_time_s, critical_rank, breakdown_s, hidden_s, memory_bytes (where the run has peaks: a list

@@ -9,7 +9,6 @@
 
 #include "collective/algorithm.h"
 #include "collective/cost.h"
-#include "collective/group_extents.h"
 #include "simulate/wiring.h"
 
 namespace orrery::simulate {
@@ -107,9 +106,9 @@ std::optional<std::string> asymmetric_collective(const graph::Workload& workload
 /// Looks at all that unfolded ranks send, for digits that straddle dimensions.
 class Mirrors {
  public:
-  Mirrors(const graph::Workload& workload, const machine::Machine& machine, const Binding& bound)
+  Mirrors(const graph::Workload& workload, const machine::Machine& machine, Binding& bound)
       : workload_(workload),
-        machine_(machine),
+        bound_(bound),
         wiring_(workload, bound, fold_by({}, {}, workload.ranks)),
         links_(machine.network) {}
 
@@ -125,7 +124,7 @@ class Mirrors {
     return true;
   }
 
-  bool map(const graph::Digit& atom) const {
+  bool map(const graph::Digit& atom) {
     return std::ranges::all_of(wiring_.routes(),
                                [&](const FlowRoute& route) { return maps(route, atom); }) &&
            maps_groups(atom);
@@ -148,24 +147,40 @@ class Mirrors {
            here.dimension == there.dimension;
   }
 
-  /// Whether communicators by lists are mapped onto such on the same dimensions; those by digits
-  /// lie alike (Binding::phases).
-  bool maps_groups(const graph::Digit& atom) const {
-    return std::ranges::all_of(workload_.groups, [&](const graph::Group& group) {
-      const graph::Members& members = group.members;
-      return (members.by_digits() && members.only.empty()) ||
-             std::ranges::all_of(wiring_.ranks(), [&](std::int64_t rank) {
-               const std::int64_t image = shifted(atom, rank);
-               return !members.holds(rank) ||
-                      (members.holds(image) &&
-                       collective::group_extents(members, rank, machine_) ==
-                           collective::group_extents(members, image, machine_));
-             });
-    });
+  /// Whether communicators by lists are mapped onto such with the same phases; those by digits lie
+  /// alike (Binding::phases).
+  bool maps_groups(const graph::Digit& atom) {
+    for (int i = 0; i < std::ssize(bound_.collectives()); ++i) {
+      const BoundCollective& collective = bound_.collective(i);
+      const graph::Members& members = workload_.group(collective.group).members;
+      const bool by_list = !members.by_digits() || !members.only.empty();
+      const auto differs = [&](std::int64_t rank) {
+        const std::int64_t image = shifted(atom, rank);
+        return members.holds(rank) &&
+               (!members.holds(image) ||
+                !std::ranges::equal(bound_.phases(i, rank), bound_.phases(i, image), same_phase));
+      };
+      if (!collective.is_copy && by_list && std::ranges::any_of(wiring_.ranks(), differs)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// On switches; where the members lie on them does not matter.
+  static bool same_phase(const collective::CollectivePhase& a,
+                         const collective::CollectivePhase& b) {
+    const auto same_port = [](const collective::PortUse& x, const collective::PortUse& y) {
+      return x.extent.dimension == y.extent.dimension && x.extent.count == y.extent.count &&
+             x.serialisation == y.serialisation && x.through == y.through;
+    };
+    return a.kind == b.kind && a.algorithm == b.algorithm && a.size == b.size &&
+           a.latency == b.latency && a.serialisation == b.serialisation &&
+           std::ranges::equal(a.ports, b.ports, same_port);
   }
 
   const graph::Workload& workload_;
-  const machine::Machine& machine_;
+  Binding& bound_;
   Wiring wiring_;
   topology::LinkMap links_;
 };

@@ -91,7 +91,7 @@ class JobReader {
     return devices;
   }
 
-  /// What a field names; nothing where that is no name.
+  /// Returns what a field names; nothing where that is no name.
   template <class T>
   T load(std::string_view field, Result<T> (*load_named)(const std::string&)) {
     const auto name = read_.required<std::string>(field);

@@ -103,8 +103,8 @@ struct Waiting {
 /// which moves past what it won; of those who ask for one VC a pointer of the output chooses, and
 /// so for the switch. At the source a packet takes the next VC with a credit, round robin. Nodes
 /// take what arrives at once and return its credit. What is at random is drawn where a packet
-/// leaves its node, by node, then as heads pass the switch, by router: at each for the next. With
-/// routing_delay it is drawn when that ends, by router, after what nodes draw.
+/// leaves its node, by node, then as heads pass the switch, by router: at each for the next; with
+/// routing_delay when that ends, by router.
 ///
 /// Sources: Dally & Towles, Principles and Practices of Interconnection Networks (2004), ch. 16-20;
 /// the cycle rules are those of BookSim 2 (Jiang et al., ISPASS 2013; docs/models/flit.md).
@@ -227,11 +227,6 @@ class Engine {
     bool counts_credits = true;   ///< not of a node with room for a round trip
     std::uint64_t flits = 0;
   };
-  /// A head whose routing_delay ends in cycle `when`.
-  struct Unrouted {
-    Cycle when = 0;
-    std::uint32_t vc = 0;
-  };
   struct SwitchInput {
     std::uint32_t vc = 0;        ///< first in turn
     std::uint32_t held = kNone;  ///< input VC that keeps the switch
@@ -286,7 +281,6 @@ class Engine {
   void look_ahead(Packet& packet, std::int32_t router);
   void order_grants();
   void update_ready(std::uint32_t vc);
-
   int steps_of_cycle() const;
   void allocate();
   Cycle arrival_after(OutPort& port) const;
@@ -373,7 +367,7 @@ class Engine {
   std::vector<std::uint32_t> free_packets_;
   std::vector<std::vector<std::uint32_t>> parked_;  ///< by output port: heads that wait for a VC
 
-  std::vector<Unrouted> unrouted_;  ///< soonest first
+  std::vector<std::pair<Cycle, std::uint32_t>> unrouted_;  ///< ends of routing_delay and heads' VCs
 
   BitSet ready_;    ///< input ports with a ready VC
   BitSet heads_;    ///< input VCs whose head asks for an output VC

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// This part of the engine asks the routing where heads go.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "machine/network/flit/engine.h"
@@ -66,18 +67,28 @@ void Engine::route_head(std::uint32_t vc) {
 }
 
 /// Routes the heads whose routing_delay ends now, router by router in the order in which they
-/// became the first of their VCs.
+/// became the first of their VCs. They come before those that were routed earlier and have no VC
+/// yet.
 void Engine::route_heads() {
   std::size_t due = 0;
-  while (due < unrouted_.size() && unrouted_[due].when <= now_) {
+  while (due < unrouted_.size() && unrouted_[due].first <= now_) {
     ++due;
   }
   const auto end = unrouted_.begin() + static_cast<std::ptrdiff_t>(due);
-  std::sort(unrouted_.begin(), end, [&](const Unrouted& a, const Unrouted& b) {
-    return std::pair(in_[port_of(a.vc)].router, in_vcs_[a.vc].turn) <
-           std::pair(in_[port_of(b.vc)].router, in_vcs_[b.vc].turn);
-  });
-  std::for_each(unrouted_.begin(), end, [&](const Unrouted& head) { route_head(head.vc); });
+  const auto order = [&](const auto& head) {
+    const InVc& in = in_vcs_[head.second];
+    return std::tuple(in_[port_of(head.second)].router, in.turn.asked, in.turn.place);
+  };
+  std::sort(unrouted_.begin(), end,
+            [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  std::uint32_t place = 0;
+  for (auto head = unrouted_.begin(); head != end; ++head) {
+    route_head(head->second);
+    if (settings_.speculation == Speculation::none) {
+      in_vcs_[head->second].turn.asked = -2 * step_;
+      in_vcs_[head->second].turn.place = place++;
+    }
+  }
   unrouted_.erase(unrouted_.begin(), end);
 }
 

@@ -117,7 +117,7 @@ void check_speculation(const RouterSettings& router, Error& mistakes) {
   }
 }
 
-/// Of mistakes about fields, those that are stated somewhere say where.
+/// Mistakes about fields that are stated somewhere say where.
 Error placed(Error mistakes, const Experiment& experiment) {
   for (Mistake& mistake : mistakes.mistakes) {
     const auto stated = experiment.stated_at.find(mistake.where);

@@ -45,9 +45,9 @@ TEST(FlitExperiment, WhatABookSimFileDoesNotStateIsBookSimsDefault) {
   EXPECT_EQ(parse_booksim("use_noc_latency = 0;", "file")->link_latency, 0);
 }
 
-/// BookSim 2 itself: 33.7 and 113.2 cycles. Origin: runs of booksim/booksim2 (28f4329), seed 0. What
-/// is drawn on the way, where routing takes a cycle, comes in the order of its routers; a dragonfly
-/// draws the VC of every try to leave a node.
+/// BookSim 2 itself: 33.7 and 113.2 cycles. Origin: runs of booksim/booksim2 (28f4329), seed 0.
+/// What is drawn on the way, where routing takes a cycle, comes in the order of its routers; a
+/// dragonfly draws the VC of every try to leave a node.
 TEST(FlitExperiment, FilesOfBookSimTakeItsTime) {
   for (const auto& [text, cycles] :
        {std::pair("topology = torus;\nk = 8;\nn = 2;\nrouting_function = dim_order;\n"

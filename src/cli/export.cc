@@ -119,12 +119,15 @@ class Export : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return write(*format, *exported);
+    return write(*exported);
   }
+
+  /// 1 where the format does not state all.
+  int status() const override { return is_whole_ ? 0 : 1; }
 
  private:
   /// A launch line; what it does not state stands above it, as a comment.
-  Result<std::string> run_engine(Error mistakes) const {
+  Result<std::string> run_engine(Error mistakes) {
     refuse_given({{"--machine", machine_},
                   {"--devices", devices_},
                   {"--output", output_},
@@ -156,7 +159,7 @@ class Export : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return json_ ? as_json(exported) : exported.text;
+    return write(exported);
   }
 
   Result<std::string> run_chakra(Error mistakes) {
@@ -242,17 +245,12 @@ class Export : public Command {
     }
   }
 
-  Result<std::string> write(const interop::LaunchFormat& format,
-                            const interop::Exported& exported) const {
-    if (json_) {
-      return as_json(exported);
+  std::string write(const interop::Exported& exported) {
+    is_whole_ = exported.lost.empty();
+    for (const interop::Remark& remark : exported.lost) {
+      fmt::print(stderr, "not stated: {}\n", printable(remark.about + ": " + remark.sentence));
     }
-    if (!format.has_comments) {
-      for (const interop::Remark& remark : exported.lost) {
-        fmt::print(stderr, "not stated: {}\n", printable(remark.about + ": " + remark.sentence));
-      }
-    }
-    return exported.text;
+    return json_ ? as_json(exported) : exported.text;
   }
 
   static std::string as_json(const interop::Exported& exported) {
@@ -282,6 +280,7 @@ class Export : public Command {
   PlanFlags plan_;
   bool strict_ = false;
   bool json_ = false;
+  bool is_whole_ = true;  ///< the text states all of the plan or engine
 };
 
 }  // namespace

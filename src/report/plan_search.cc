@@ -14,6 +14,7 @@
 #include "report/found_plan.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "report/timing.h"
 #include "workload/plan/shard.h"
 #include "workload/zoo/visible_share.h"
 
@@ -273,7 +274,7 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer,
     }
     json.end_array();
     write_plan_details(json, details, answer.top.empty() ? nullptr : &answer.top.front());
-    json.key("wall_s").value(answer.wall_s);
+    write_timing(json, answer.wall_s);
     json.end_object();
   }
   return text + "\n";

@@ -12,10 +12,10 @@ namespace orrery::interop {
 namespace {
 
 constexpr auto kLaunchers = std::to_array<LaunchFormat>({
-    {"megatron", "launch.sh", true, export_megatron},
-    {"nemo", "nemo.yaml", true, export_nemo},
-    {"torchtitan", "job.toml", true, export_torchtitan},
-    {"deepspeed", "ds_config.json", false, export_deepspeed},
+    {"megatron", "launch.sh", export_megatron},
+    {"nemo", "nemo.yaml", export_nemo},
+    {"torchtitan", "job.toml", export_torchtitan},
+    {"deepspeed", "ds_config.json", export_deepspeed},
 });
 
 }  // namespace

@@ -29,7 +29,6 @@ namespace orrery::interop {
 struct LaunchFormat {
   std::string_view name;     ///< as in `orrery export` and configs/frameworks
   std::string_view file;     ///< "launch.sh", what an export is called
-  bool has_comments = true;  ///< of the format
   Result<Exported> (*write)(const plan::Plan& plan, const ExportOptions& options) = nullptr;
 };
 std::span<const LaunchFormat> launchers();

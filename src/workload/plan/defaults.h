@@ -32,6 +32,7 @@ struct OpenField {
   std::string_view before;  ///< "" as today
 };
 inline constexpr auto kOpenFields = std::to_array<OpenField>({
+    {"compute_type", "bf16, or fp16 where the device does not compute in it", ""},
     {"attention", "flash where the device computes in bf16", "unfused"},
     {"sequence_parallel", "true with tp > 1", "false"},
     {"zero", "1 with more than one replica (dp x cp > 1)", "0"},

@@ -34,7 +34,9 @@ void read_qwen_window(Reader& read, Model& m) {
 }  // namespace
 
 Model read_llama(Reader& read) {
-  Model m = read_decoder(read);
+  // The first Llamas' name of their positions.
+  Model m = read_decoder(
+      read, {.positions = optional_extent(read, "max_sequence_length", kMaxPositions)});
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
   m.mlp_bias = read.optional("mlp_bias", false);
   check_size(read, m, kLayers);

@@ -146,6 +146,9 @@ class PlanCommand : public Command {
       mistakes.add({"--devices", {}, {}, "missing; expected how many accelerators to plan for"});
     }
     if (!task.fixed.places.contains("global_batch")) {
+      if (vary_.varies("devices")) {
+        mistakes.add({"--batch", {}, {}, "missing; --vary devices wants sequences per step"});
+      }
       use_default_batch(task, mistakes);
     }
     if (task.fixed.places.contains("recompute_modules") && mistakes.empty()) {
@@ -161,21 +164,6 @@ class PlanCommand : public Command {
     }
     hold_power(power_budget_, task, mistakes);
     return task;
-  }
-
-  /// Takes the batch that `orrery simulate` has with the same flags, and says so.
-  void use_default_batch(full::Task& task, Error& mistakes) const {
-    if (vary_.varies("devices")) {
-      mistakes.add({"--batch", {}, {}, "missing; --vary devices wants sequences per step"});
-    }
-    if (!mistakes.empty()) {
-      return;
-    }
-    const std::int64_t batch =
-        plan::complete(task.fixed, &task.model, &task.machine, task.devices).global_batch;
-    task.fixed.plan.global_batch = batch;
-    task.fixed.places["global_batch"] = "--batch";
-    tell_notes({fmt::format("--batch: {} sequences per step, as simulate takes", batch)});
   }
 
   /// Refuses, for machines of several sorts of devices, what is asked of one sort only.

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "machine/device_groups.h"
 #include "workload/plan/aliases.h"
+#include "workload/plan/defaults.h"
 #include "workload/plan/plan_lists.h"
 
 namespace orrery::cli {
@@ -158,6 +159,17 @@ std::string listed_flags(const std::vector<std::pair<bool, std::string>>& flags)
   const std::string last = names.empty() ? "" : names.back();
   names.resize(names.empty() ? 0 : names.size() - 1);
   return fmt::format("{}{}{}", fmt::join(names, ", "), names.empty() ? "" : " and ", last);
+}
+
+void use_default_batch(full::Task& task, const Error& mistakes) {
+  if (!mistakes.empty()) {
+    return;
+  }
+  const std::int64_t batch =
+      plan::complete(task.fixed, &task.model, &task.machine, task.devices).global_batch;
+  task.fixed.plan.global_batch = batch;
+  task.fixed.places["global_batch"] = "--batch";
+  tell_notes({fmt::format("--batch: {} sequences per step, as simulate takes", batch)});
 }
 
 }  // namespace orrery::cli

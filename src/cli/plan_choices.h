@@ -29,4 +29,8 @@ void hold_power(const std::optional<std::string>& power_budget, full::Task& task
 /// "--save and --top": those that were given.
 std::string listed_flags(const std::vector<std::pair<bool, std::string>>& flags);
 
+/// Takes the batch that `orrery simulate` has with the same flags, and says so. With mistakes it
+/// does nothing.
+void use_default_batch(full::Task& task, const Error& mistakes);
+
 }  // namespace orrery::cli

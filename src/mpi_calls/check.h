@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/names.h"
+#include "base/process.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "base/process.h"
 
 namespace orrery::mpi_calls {
 

@@ -17,10 +17,10 @@ namespace {
 struct Card {
   const char* name;
   const char* machine;
-  double power;         ///< W
-  double gemm_power;    ///< W
-  double bandwidth;     ///< TB/s
-  double low;           ///< clocks of published runs
+  double power;       ///< W
+  double gemm_power;  ///< W
+  double bandwidth;   ///< TB/s
+  double low;         ///< clocks of published runs
   double high;
 };
 constexpr Card kCards[] = {{"B200 fp8", "dgx-b200", 1000, 1740, 8, 0.75, 0.82},

@@ -27,8 +27,8 @@ namespace orrery::interop {
 
 /// A LaunchFormat is a framework whose runs plans can be exported to.
 struct LaunchFormat {
-  std::string_view name;     ///< as in `orrery export` and configs/frameworks
-  std::string_view file;     ///< "launch.sh", what an export is called
+  std::string_view name;  ///< as in `orrery export` and configs/frameworks
+  std::string_view file;  ///< "launch.sh", what an export is called
   Result<Exported> (*write)(const plan::Plan& plan, const ExportOptions& options) = nullptr;
 };
 std::span<const LaunchFormat> launchers();

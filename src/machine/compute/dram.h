@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Times of rows of a DRAM channel whose banks multiply: each command as early as the timings allow.
+/// Times of rows of a DRAM channel whose banks multiply, each command as early as it may be.
 ///
 ///   ACT(b)   t_rp after PRE, t_rfc after REF; t_rrd after the last ACT, t_faw after the fourth
 ///            last; without banks_in_turn one ACT opens all banks and neither counts

@@ -57,7 +57,7 @@ struct Measured {
 };
 constexpr std::array kMeasured{Measured{"pack", 1}, Measured{"send", 2}, Measured{"profile", 2},
                                Measured{"p2p", 2}, Measured{"collectives", 0}};
-constexpr Duration kPatience{86400};
+constexpr Duration kMeasurePatience{86400};
 constexpr std::array<std::string_view, 2> kLibraries{"openmpi", "mpich"};
 
 std::vector<std::string> names_of_measured() {
@@ -203,7 +203,7 @@ class Measure : public Command {
       environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT=1");
       environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
     }
-    return run_process(command, {.environment = environment, .limit = kPatience});
+    return run_process(command, {.environment = environment, .limit = kMeasurePatience});
   }
 
   Result<std::string> measure(const std::string& program, std::int64_t rounds) {

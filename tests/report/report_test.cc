@@ -4,10 +4,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <vector>
 
 #include "made_run.h"
+#include "report/diagnose.h"
+#include "report/explain.h"
+#include "report/flit.h"
+#include "report/goodput.h"
+#include "report/schemas.h"
+#include "report/serving.h"
 
 namespace orrery::report {
 namespace {
@@ -219,6 +228,85 @@ TEST(Csv, EveryValueStandsUnderItsName) {
   EXPECT_EQ(row["memory_bytes.total"], std::to_string(12LL << 30));
   EXPECT_EQ(row["fits"], "false");
   EXPECT_FALSE(std::getline(text, line)) << "two lines only";
+}
+
+/// Requires that `value` has all required fields of `schema`, no others than its own, and their
+/// types.
+void expect_described(const nlohmann::json& value, const nlohmann::json& schema,
+                      const std::string& at) {
+  const std::map<std::string, bool> is{{"object", value.is_object()},
+                                       {"array", value.is_array()},
+                                       {"string", value.is_string()},
+                                       {"boolean", value.is_boolean()},
+                                       {"integer", value.is_number_integer()},
+                                       {"number", value.is_number()},
+                                       {"null", value.is_null()}};
+  const auto types = schema.at("type").is_array()
+                         ? schema.at("type").get<std::vector<std::string>>()
+                         : std::vector{schema.at("type").get<std::string>()};
+  EXPECT_TRUE(std::ranges::any_of(types, [&](const auto& type) { return is.at(type); })) << at;
+  for (const auto& name : schema.value("required", nlohmann::json::array())) {
+    EXPECT_TRUE(value.is_null() || value.contains(name)) << at << " lacks " << name;
+  }
+  if (value.is_object()) {
+    for (const auto& [name, inner] : value.items()) {
+      const bool own = schema.contains("properties") && schema["properties"].contains(name);
+      ASSERT_TRUE(own || schema.at("additionalProperties").is_object()) << at << "." << name;
+      expect_described(inner, own ? schema["properties"][name] : schema["additionalProperties"],
+                       at + "." + name);
+    }
+  }
+  if (value.is_array() && schema.at("items").contains("type") &&
+      !schema["items"]["type"].is_array()) {
+    for (const auto& inner : value) {
+      expect_described(inner, schema["items"], at + "[]");
+    }
+  }
+}
+
+template <class... Parts>
+void expect_schema(std::string_view name, const Parts&... parts) {
+  auto schema = nlohmann::json::parse(declared_schema(name));
+  std::erase(schema["required"].get_ref<nlohmann::json::array_t&>(), "orrery");  // of the command
+  expect_described(nlohmann::json::parse(json_of(parts...)), schema, std::string(name));
+}
+
+TEST(Schemas, DescribeWhatResultsSay) {
+  const study::Run run = made_run();
+  expect_schema("simulate", run);
+  goodput::Asked asked;
+  expect_schema("goodput", GoodputReport{.asked = asked, .lives = {}});
+  expect_schema("run-plan", run, study::RunPlan{}, asked, 1.0);
+  asked.scenario.components.push_back(
+      {.name = "device", .mtbf = Duration(1e6), .detection = Duration(60)});
+  asked.scenario.checkpoint.cost.holds = Duration(60);
+  goodput::Lives lives;
+  lives.stops_by_component = {1};
+  expect_schema(
+      "goodput",
+      GoodputReport{.asked = asked, .length = Duration(86400), .seeds = 2, .lives = lives});
+  serving::Run served;
+  serving::Metrics metrics;
+  const serving::Metrics* const nothing = nullptr;
+  expect_schema("serve", served, metrics, nothing);
+  served.rate = 2;
+  served.engine.prefill = 1;
+  served.fused.emplace_back();
+  metrics.energy = Energy(3);
+  metrics.goodput = 1;
+  expect_schema("serve", served, metrics, static_cast<const serving::Metrics*>(&metrics));
+  FlitReport flit;
+  expect_schema("flit", flit);
+  flit.saturation.emplace();
+  flit.curve.resize(1);
+  flit.curve[0].classes.resize(2);
+  expect_schema("flit", flit);
+  diagnose::Diagnosis diagnosis;
+  diagnosis.findings.emplace_back();
+  expect_schema("diagnose", diagnosis);
+  study::Explanation explanation;
+  explanation.run = run;
+  expect_schema("explain", explanation);
 }
 
 }  // namespace

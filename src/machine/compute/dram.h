@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Times of rows of a DRAM channel whose banks multiply: each command as early as the timings
-/// allow.
+/// Times of rows of a DRAM channel whose banks multiply, each command as early as it may be.
 ///
-/// ACT(b)   t_rp after PRE, t_rfc after REF; t_rrd after the last ACT, t_faw after the fourth last;
-/// without banks_in_turn one ACT opens all banks and neither counts MAC      t_rcd after every
-/// bank's ACT, a column (t_ccd) after the last MAC; all banks at once PRE      all banks: t_ras
-/// after every ACT, a column after the last MAC REF      t_rp after PRE
+///   ACT(b)   t_rp after PRE, t_rfc after REF; t_rrd after the last ACT, t_faw after the fourth
+///            last; without banks_in_turn one ACT opens all banks and neither counts
+///   MAC      t_rcd after every bank's ACT, a column (t_ccd) after the last MAC; all banks at once
+///   PRE      all banks: t_ras after every ACT, a column after the last MAC
+///   REF      t_rp after PRE
 ///
 /// Ignores:  write recovery, read to precharge, bank groups (MAC is one column apart in all banks).
 /// Source:   JEDEC GDDR6 (JESD250) for what the timings mean; the commands are those of SK hynix's
-/// AiM: ACTAB, MACAB, PREAB (Lee et al., ISSCC 2022).
+///           AiM: ACTAB, MACAB, PREAB (Lee et al., ISSCC 2022).
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace orrery::sweep {
 namespace {
 
-constexpr Duration kPatience{600};  // with a scheduler that is busy
+constexpr Duration kSlurmPatience{600};  // with a scheduler that is busy
 
 }  // namespace
 
@@ -57,7 +57,7 @@ Result<std::string> submit(const std::string& script) {
   if (find_program("sbatch").empty()) {
     return std::string();
   }
-  return run_process({"sbatch", script}, {.limit = kPatience})
+  return run_process({"sbatch", script}, {.limit = kSlurmPatience})
       .and_then([&](const ProcessRun& run) -> Result<std::string> {
         std::string answer = run.output + run.errors;
         if (run.status == 0) {

@@ -77,7 +77,7 @@ TEST(PlanCommand, ALaunchIsReadBackByItsCommand) {
     }
   }
   EXPECT_THAT(orrery("plan" + step + "--batch 32 --framework fsdp --export x").err,
-              HasSubstr("--export: goes with --framework megatron, nemo, torchtitan or deepspeed"));
+              HasSubstr("--export: goes with --framework megatron, nemo, torchtitan, deepspeed"));
 }
 
 /// 2,400 W of 8 devices are 300 W of each.

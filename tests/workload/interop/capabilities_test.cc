@@ -71,6 +71,7 @@ void mend(std::string_view launcher, plan::Plan& plan, const zoo::Model& model) 
     plan.chunks = lack.about == "schedule" ? 1 : plan.chunks;
   }
   interop::impose(launcher, plan, [](std::string_view) { return true; });
+  plan.stage_layers = model.layers % (plan.pp * plan.chunks) == 0 ? "" : "auto";
 }
 
 /// Whether ds_config.json leaves the field to the training script: `orrery import` takes a flag.

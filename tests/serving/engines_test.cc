@@ -37,7 +37,7 @@ TEST(Engines, ACheckpointOfEightBitsIsWeightsAloneWhereTheCardDoesNotComputeInTh
   const machine::Machine a100 = machine::load_machine("dgx-a100-80g").value();
   const std::vector<requests::Request> three = requests::generate({.rate = 20, .count = 3});
   Engine engine = load_engine("vllm@0.19").value();
-  const Run wide = serve(model, a100, engine, three).value();
+  const auto wide = serve(model, a100, engine, three).value();
   engine.weights = engine.activations = graph::DataType::fp8;
   const auto run = serve(model, a100, engine, three);
   ASSERT_TRUE(run) << run.error().to_string();

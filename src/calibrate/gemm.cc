@@ -187,7 +187,8 @@ void check_rates(const std::string& format, const std::vector<GemmMeasurement>& 
 }
 
 bool is_general(const std::string& format, const GemmTable& table) {
-  return format == "bf16" || (format == "fp16" && !table.contains("bf16"));
+  return format == "bf16" || (format == "fp16" && !table.contains("bf16")) ||
+         (format == "fp32" && !table.contains("bf16") && !table.contains("fp16"));
 }
 
 }  // namespace

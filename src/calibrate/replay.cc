@@ -228,7 +228,8 @@ Result<ReplayFit> calibrate_replay(const machine::Machine& machine, const graph:
   fit.before = *before;
   ReplayFitter fitter(fit, measured, source);
   Error mistakes;
-  for (auto part : {&ReplayFitter::products, &ReplayFitter::streams, &ReplayFitter::collectives,
+  // Both of the first two are of the general kernels.
+  for (auto part : {&ReplayFitter::streams, &ReplayFitter::products, &ReplayFitter::collectives,
                     &ReplayFitter::messages}) {
     if (auto ok = (fitter.*part)(); !ok) {
       mistakes.add(std::move(ok.error()));

@@ -58,14 +58,14 @@ Result<void> MpiProgram::make(const emit::Program& program, const emit::Descript
   std::vector<std::string> command{compiler_of(library), "-std=c++20", "-O3", "-march=native"};
   command.insert(command.end(), {"-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "main.cc", "trace.cc",
                                  "plan.cc", "-o", "plan"});
-  std::vector<std::string> with_blas = command;
-  with_blas.insert(with_blas.end(), {"-DPLAN_CBLAS", "-lopenblas"});
   const ProcessOptions options{.folder = folder_, .limit = kCompileLimit};
-  auto made = run_process(with_blas, options);
-  blas_ = made && made->status == 0;
-  if (!blas_) {
-    made = run_process(command, options);
+  const auto blas =
+      run_process({command.front(), "-print-file-name=libopenblas.so"}, options);
+  blas_ = blas && blas->output.find('/') != std::string::npos;  // a name alone: not found
+  if (blas_) {
+    command.insert(command.end(), {"-DPLAN_CBLAS", "-lopenblas"});
   }
+  const auto made = run_process(command, options);
   if (!made) {
     return fail(made.error());
   }

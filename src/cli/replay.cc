@@ -61,6 +61,7 @@ class Replay : public Command {
     limit_s_ = whole_number("--limit", limit_, 300, 86400, mistakes);
     if (shrink_by_ < 1) {
       mistakes.add(wrong_value("--shrink", *shrink_, "a whole number above 0"));
+      shrink_by_ = 1;  // for what else is wrong
     }
     const mpi_calls::MpiLibrary* const library = find_mpi(library_, mistakes);
     machine::Machine machine =

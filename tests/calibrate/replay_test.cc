@@ -14,12 +14,12 @@ using ::testing::HasSubstr;
 
 constexpr const char* kHeader = "what,members,batch,m,n,k,bytes,seconds\n";
 
-Result<ReplayTable> read(const std::string& rows) {
+Result<ReplayTable> table_of(const std::string& rows) {
   return parse_csv(kHeader + rows, "measured.csv").and_then(read_replay);
 }
 
 TEST(Replay, EachRowIsItsSort) {
-  const auto table = read(
+  const auto table = table_of(
                          "step,2,0,0,0,0,0,0.5\ngemm,1,2,3,4,5,0,0.1\nstream,1,0,0,0,0,64,0."
                          "2\nloop,1,0,0,0,0,0,1\n"
                          "all_gather,2,0,0,0,0,4096,0.3\nmessage,2,0,0,0,0,8,0.4\n")
@@ -33,10 +33,10 @@ TEST(Replay, EachRowIsItsSort) {
 }
 
 TEST(Replay, EveryBadRowIsNamed) {
-  EXPECT_THAT(read("step,2,0,0,0,0,0,-1\nsteps,2,0,0,0,0,x,1\n").error().to_string(),
+  EXPECT_THAT(table_of("step,2,0,0,0,0,0,-1\nsteps,2,0,0,0,0,x,1\n").error().to_string(),
               AllOf(HasSubstr("measured.csv:2"), HasSubstr("'-1'"), HasSubstr("measured.csv:3"),
                     HasSubstr("'x'"), HasSubstr("'steps'")));
-  EXPECT_THAT(read("gemm,1,2,3,4,5,0,0.1\n").error().to_string(), HasSubstr("a row 'step'"));
+  EXPECT_THAT(table_of("gemm,1,2,3,4,5,0,0.1\n").error().to_string(), HasSubstr("a row 'step'"));
   EXPECT_THAT(parse_csv("what,seconds\nstep,1\n", "f").and_then(read_replay).error().to_string(),
               AllOf(HasSubstr("a column bytes"), HasSubstr("a column members")));
 }
@@ -62,7 +62,7 @@ TEST(Replay, CoefficientsThatMadeATableAreFoundAgain) {
     rows += "message,2,0,0,0,0," + std::to_string(bytes) + "," +
             std::to_string(size / 2.5e9 + 2e-6) + "\n";
   }
-  const ReplayTable table = read(rows).value();
+  const ReplayTable table = table_of(rows).value();
   const auto fit = calibrate_replay(machine, step_of(table), table, "test").value();
   EXPECT_NEAR(fit.machine.device.kernels.elementwise_share, 0.1, 0.005);
   EXPECT_NEAR(fit.machine.network[0].send_efficiency, 0.1, 0.005);

@@ -59,8 +59,7 @@ Result<void> MpiProgram::make(const emit::Program& program, const emit::Descript
   command.insert(command.end(), {"-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "main.cc", "trace.cc",
                                  "plan.cc", "-o", "plan"});
   const ProcessOptions options{.folder = folder_, .limit = kCompileLimit};
-  const auto blas =
-      run_process({command.front(), "-print-file-name=libopenblas.so"}, options);
+  const auto blas = run_process({command.front(), "-print-file-name=libopenblas.so"}, options);
   blas_ = blas && blas->output.find('/') != std::string::npos;  // a name alone: not found
   if (blas_) {
     command.insert(command.end(), {"-DPLAN_CBLAS", "-lopenblas"});

@@ -180,7 +180,7 @@ class SearchText {
       line(
           "{:<3}{:>12.6f}{:>9}{:>7}{:>12}  {:<20}{}", i + 1, to_seconds(found.step_time),
           i == 0 ? ""
-                 : fmt::format("+{:.2f} %", 100 * (found.score / answer_.top.front().score - 1)),
+                 : fmt::format("{:+.2f} %", 100 * (found.score / answer_.top.front().score - 1)),
           fmt::format("{:.1f} %", 100 * found.mfu), to_string(found.memory),
           lost(found, answer_.top.front()),
           (i > 0 && i < details_.ties.size() && details_.ties[i].open ? "= " : "") + told_apart(i));

@@ -8,8 +8,16 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/configs)
   install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/orrery COMPONENT runtime)
 endif()
 install(DIRECTORY docs/schema DESTINATION ${CMAKE_INSTALL_DATADIR}/orrery COMPONENT runtime)
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
-install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime PATTERN *.in EXCLUDE)
+# Shipped descriptions name their schema for editors, by a path that holds in a checkout too.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/links)
+file(CREATE_LINK ../schema ${PROJECT_BINARY_DIR}/links/schema SYMBOLIC)
+install(FILES ${PROJECT_BINARY_DIR}/links/schema DESTINATION ${CMAKE_INSTALL_DATADIR}/orrery/docs COMPONENT runtime)
+install(FILES README.md CITATION.cff DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")  # Debian has it in /usr/share/common-licenses
+  install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+endif()
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime USE_SOURCE_PERMISSIONS
+        PATTERN *.in EXCLUDE PATTERN site EXCLUDE)
 
 # A program that links the installed library looks for configurations under the prefix it was found in.
 set(shared $<INSTALL_PREFIX>/${CMAKE_INSTALL_DATADIR}/orrery)

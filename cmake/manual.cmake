@@ -14,7 +14,15 @@ add_custom_command(OUTPUT ${manual_files}
   DEPENDS orrery ${PROJECT_SOURCE_DIR}/tools/make_manual.py ${PROJECT_SOURCE_DIR}/docs/orrery.1.in
   COMMENT "Man page and shell completions" VERBATIM)
 add_custom_target(manual ALL DEPENDS ${manual_files})
-install(FILES ${ORRERY_MANUAL_FOLDER}/orrery.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT runtime)
+set(manual_page ${ORRERY_MANUAL_FOLDER}/orrery.1)
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")  # as Debian wants it; gzip -n names no date
+  set(manual_page ${ORRERY_MANUAL_FOLDER}/orrery.1.gz)
+  add_custom_command(OUTPUT ${manual_page} COMMAND gzip -n9c ${ORRERY_MANUAL_FOLDER}/orrery.1 > ${manual_page}
+                     DEPENDS ${ORRERY_MANUAL_FOLDER}/orrery.1)
+  add_custom_target(manual_compressed ALL DEPENDS ${manual_page})
+  add_dependencies(manual_compressed manual)
+endif()
+install(FILES ${manual_page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT runtime)
 install(FILES ${ORRERY_MANUAL_FOLDER}/orrery.bash RENAME orrery
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT runtime)
 install(FILES ${ORRERY_MANUAL_FOLDER}/_orrery

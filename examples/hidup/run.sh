@@ -3,7 +3,8 @@
 # HiDup's experiments: each a study, its rows as CSV, a table and a figure. Arguments: which of them; none: all.
 # OUT: where NAME.csv and NAME.svg go; default: a new folder.
 set -eo pipefail
-orrery=$(realpath "$(command -v "$(bash "$(dirname "$0")/../find_orrery.sh")")")
+orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
+orrery=$(realpath "$orrery")
 out=$(realpath "${OUT:-$(mktemp -d)}")
 cd "$(dirname "$0")"
 

@@ -195,6 +195,18 @@ Started prepare(std::vector<std::string>& command, std::vector<std::string>& env
 
 }  // namespace
 
+TemporaryFolder::TemporaryFolder() {
+  std::error_code ignored;
+  std::string name = (std::filesystem::temp_directory_path(ignored) / "orrery_XXXXXX").string();
+  made_ = mkdtemp(name.data()) != nullptr;
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     return ::access(name.c_str(), X_OK) == 0 ? name : "";

@@ -2,6 +2,7 @@
 /// Runs other programs.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -33,6 +34,22 @@ struct ProcessRun {
 /// Mistakes: a program that cannot be started.
 Result<ProcessRun> run_process(const std::vector<std::string>& command,
                                const ProcessOptions& options);
+
+/// A TemporaryFolder is gone, with what is in it, when it is destroyed.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  bool made() const { return made_; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  bool made_ = false;
+};
 
 /// Where $PATH has the program; "" where it has not.
 std::string find_program(const std::string& name);

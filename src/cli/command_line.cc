@@ -16,6 +16,7 @@
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/other_flags.h"
 #include "cli/outputs.h"
 #include "cli/stamp.h"
 
@@ -34,6 +35,19 @@ constexpr const char* kOrreryExamples =
     "  orrery list machines\n"
     "  orrery show model gpt3-175b\n"
     "  orrery help simulate\n";
+
+/// The answer to `orrery` alone.
+constexpr const char* kQuestions =
+    "which command? Ask, for example:\n"
+    "  how long does a training step take, and does it fit?\n"
+    "    orrery simulate --model llama-3-8b --machine dgx-h100 --devices 8\n"
+    "  which parallelisation is fastest?\n"
+    "    orrery plan --model llama-3-8b --machine dgx-h100 --devices 16 --batch 128\n"
+    "  what will an inference engine deliver?\n"
+    "    orrery serve --model llama-3-70b --machine dgx-h100 --devices 8 --rate 5\n"
+    "  what is shipped, and what is my own machine?\n"
+    "    orrery list models; orrery list machines; orrery machine detect\n"
+    "all commands: orrery --help; one of them: orrery help simulate";
 
 /// Option names are declared with dashes; --global_batch means --global-batch.
 std::string with_dashes(std::string argument) {
@@ -60,10 +74,21 @@ std::vector<std::string> option_names(const CLI::App& app, const Aliases& aliase
   return names;
 }
 
+/// Returns what the command has in place of a flag of other tools; "" of any other flag.
+std::string_view hint_for(const CLI::App& app, const std::string& name) {
+  const auto* const row = std::ranges::find_if(kOtherFlags, [&](const OtherFlags& flags) {
+    return name.starts_with("--") && has_flag(flags, name) &&
+           app.get_option_no_throw(std::string(flags.own)) != nullptr;
+  });
+  return row == kOtherFlags.end() ? "" : row->hint;
+}
+
 Error unknown_option(const CLI::App& app, const std::string& name,
                      const std::vector<std::string>& known) {
-  return Error("unknown option " + name + did_you_mean(name, known) + "; see orrery " +
-               app.get_name() + " --help");
+  const std::string_view hint = hint_for(app, name);
+  const std::string instead =
+      hint.empty() ? did_you_mean(name, known) : ": here " + std::string(hint);
+  return Error("unknown option " + name + instead + "; see orrery " + app.get_name() + " --help");
 }
 
 /// Options of one command by the names under which they were declared. A misspelt one is a mistake,
@@ -118,7 +143,7 @@ class OwnNames {
       once(*own, name, mistakes);
       return *own;
     }
-    const std::string* meant = closest(name, known_);
+    const std::string* meant = hint_for(app_, name).empty() ? closest(name, known_) : nullptr;
     std::string own = meant == nullptr ? "" : declared(*meant).value_or("");
     const CLI::Option* option = own.empty() ? nullptr : app_.get_option_no_throw(own);
     if (option == nullptr || stated_.contains(own) ||
@@ -191,7 +216,7 @@ Error unknown_command(const std::string& word) {
     names.emplace_back(entry.name);
   }
   if (word.empty()) {
-    return Error("which command? see orrery --help");
+    return Error(kQuestions);
   }
   return Error((word.front() == '-'
                     ? "unknown option " + word

@@ -34,6 +34,8 @@ std::unique_ptr<Command> make_export();      // export.cc
 std::unique_ptr<Command> make_compare();     // compare.cc
 std::unique_ptr<Command> make_astra();       // astra.cc
 std::unique_ptr<Command> make_measure();     // measure.cc
+std::unique_ptr<Command> make_machine();     // machine.cc
+std::unique_ptr<Command> make_replay();      // replay.cc
 std::unique_ptr<Command> make_plot();        // plot.cc
 std::unique_ptr<Command> make_flit();        // flit.cc
 std::unique_ptr<Command> make_sweep();       // sweep.cc
@@ -107,8 +109,12 @@ inline constexpr std::array kCommands{
     CommandEntry{"mcp", "The tools of an agent: the Model Context Protocol on standard input",
                  make_mcp},
     CommandEntry{"ui", "A page on this machine: step time and memory while sliders move", make_ui},
+    CommandEntry{"machine", "A machine file from what the tools of this node say", make_machine},
     CommandEntry{"measure", "This machine under MPI: packing of datatypes, messages, collectives",
                  make_measure},
+    CommandEntry{"replay",
+                 "A plan or trace on real ranks of MPI here, and a machine file fitted to it",
+                 make_replay},
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},
 };
 

@@ -24,9 +24,9 @@ namespace {
 
 constexpr const char* kCompareExamples =
     "A run is a file that `orrery simulate --json` wrote, or a plan (a file, or a name of\n"
-    "`orrery list plans`), which is simulated with --model and --machine. With --networks one "
-    "plan\n"
-    "is enough: every plan is simulated on each of them.\n"
+    "`orrery list plans`), which is simulated with --model and --machine. With --networks or "
+    "two\n"
+    "--machine one plan is enough: every plan is simulated on each of them.\n"
     "Examples:\n"
     "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --plan gpt3-175b-1024 --json > "
     "a.json\n"
@@ -34,6 +34,7 @@ constexpr const char* kCompareExamples =
     "                  --recompute full --json > b.json\n"
     "  orrery compare a.json b.json\n"
     "  orrery compare one.yaml two.yaml three.yaml --model llama-3-8b --machine dgx-h100 --json\n"
+    "  orrery compare llama-3-8b-8 --model llama-3-8b --machine dgx-h100 --machine dgx-h200\n"
     "  orrery compare llama-3-8b-8 --model llama-3-8b --machine dgx-h100 --networks\n"
     "  orrery compare one.yaml --model gpt2 --machine dgx-a100-80g --networks ports,flow\n";
 
@@ -42,8 +43,9 @@ class Compare : public Command {
   void declare(Options& options) override {
     options.positionals(
         "RUN", runs_,
-        "two or more: reports or plans (also of `orrery list plans`); with --networks one or more");
-    step_.declare(options);
+        "two or more: reports or plans (also of `orrery list plans`); with --networks or several "
+        "--machine one or more");
+    step_.declare_each(options);
     step_.declare_topology(options);
     options.flag("--allow-oom", run_.allow_oom,
                  "also plans of which a stage does not fit in memory");
@@ -56,7 +58,7 @@ class Compare : public Command {
 
   Result<std::string> run(Error mistakes) override {
     const std::vector<simulate::NetworkModel> networks = read_networks(mistakes);
-    if (runs_.empty() || runs_.size() * networks.size() < 2) {
+    if (runs_.empty() || runs_.size() * networks.size() * step_.machines() < 2) {
       mistakes.add({"compare", {}, {}, "expected two or more runs to compare"});
     }
     std::vector<ConfigNode> documents;
@@ -68,7 +70,8 @@ class Compare : public Command {
       }
     }
     const bool plans = std::any_of(documents.begin(), documents.end(), is_plan);
-    const StepInput step = plans ? step_.read(mistakes) : StepInput{};
+    const std::vector<StepInput> steps =
+        plans ? step_.read_each(mistakes) : std::vector<StepInput>(1);
     if (!plans && mistakes.empty() && (step_.given() || networks_ || run_.allow_oom)) {
       mistakes.add(
           {"compare",
@@ -78,12 +81,12 @@ class Compare : public Command {
            "--devices, --topology, --power-cap, --networks and --allow-oom are for plans"});
     }
     std::vector<study::RunFigures> runs;
-    runs.reserve(documents.size() * networks.size());
     for (const ConfigNode& document : documents) {
-      for (const simulate::NetworkModel network : networks) {
-        if (network == networks.front() || is_plan(document)) {
-          run_.network = network;
-          runs.push_back(figures_of(document, step, mistakes));
+      const std::size_t machines = is_plan(document) ? steps.size() : 1;
+      for (std::size_t i = 0; i < machines * networks.size(); ++i) {
+        if (i == 0 || is_plan(document)) {
+          run_.network = networks[i % networks.size()];
+          runs.push_back(figures_of(document, steps[i / networks.size()], mistakes));
         }
       }
     }

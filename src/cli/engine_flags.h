@@ -48,6 +48,7 @@ class EngineFlags {
   std::optional<std::string> quantization_;
   std::vector<FieldFlag> fields_;
   bool fuse_ = false;
+  bool ideal_host_ = false;
   bool eager_ = false;
   bool all_experts_ = false;
 };

@@ -163,6 +163,7 @@ class FlitCommand : public Command {
         }
         using Value = std::remove_reference_t<decltype(value.*member)>;
         const auto parsed = parse_value<Value>(*text);
+        experiment.stated_at[std::string(name)] = {flag_of(name), {}};
         if (parsed) {
           value.*member = *parsed;
         } else {

@@ -14,6 +14,8 @@
 #include "base/process.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/measure_kernels.h"
+#include "cli/mpi_program.h"
 #include "cli/step_flags.h"
 #include "report/json_writer.h"
 
@@ -34,12 +36,20 @@ constexpr const char* kMeasureExamples =
     "  profile      the tables of that model, for TEMPI_PROFILE and --profile\n"
     "  p2p          one way of plain bytes between two ranks\n"
     "  collectives  time of each collective by size\n"
+    "  gemm, memory, attention\n"
+    "               kernels on one core, by a program that is compiled here with mpicxx, with "
+    "OpenBLAS\n"
+    "               where it is installed\n"
+    "`orrery calibrate` reads the rows of the last four by the same names, collectives also of "
+    "p2p.\n"
     "Examples:\n"
     "  orrery measure pack --json\n"
     "  orrery measure pack --mpi mpich\n"
     "  orrery measure profile --output profile.csv\n"
     "  orrery measure send --profile profile.csv\n"
-    "  orrery measure collectives --ranks 2 --output collectives.csv\n";
+    "  orrery measure collectives --ranks 2 --output collectives.csv\n"
+    "  orrery measure gemm --output gemm.csv\n"
+    "  orrery calibrate gemm gemm.csv --machine localhost --output mine.yaml\n";
 
 struct Measured {
   std::string_view name;
@@ -54,6 +64,7 @@ std::vector<std::string> names_of_measured() {
   std::vector<std::string> names;
   std::ranges::transform(kMeasured, std::back_inserter(names),
                          [](const Measured& what) { return std::string(what.name); });
+  names.insert(names.end(), kMeasuredKernels.begin(), kMeasuredKernels.end());
   return names;
 }
 
@@ -107,6 +118,9 @@ class Measure : public Command {
 
   Result<std::string> run(Error mistakes) override {
     const auto* const what = std::ranges::find(kMeasured, what_, &Measured::name);
+    if (std::ranges::find(kMeasuredKernels, what_) != kMeasuredKernels.end()) {
+      return run_kernels(std::move(mistakes));
+    }
     if (what == kMeasured.end()) {
       mistakes.add(wrong_value(
           "measure", what_,
@@ -133,6 +147,22 @@ class Measure : public Command {
   int status() const override { return status_; }
 
  private:
+  Result<std::string> run_kernels(Error mistakes) {
+    refuse_given({{"--ranks", ranks_}}, "is for collectives", mistakes);
+    refuse_given({{"--profile", profile_}}, "is for send", mistakes);
+    const std::int64_t rounds = whole_number("--rounds", rounds_, 10, 100000, mistakes);
+    const mpi_calls::MpiLibrary* const library = find_mpi(library_, mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    library_ = library->name;
+    return measure_kernels(what_, *library, rounds).and_then([&](const std::string& rows) {
+      ProcessRun run;
+      run.output = rows;
+      return tell(run);
+    });
+  }
+
   /// Sets library_ to the one whose program is found.
   std::string find_program(Error& mistakes) {
     if (library_ && std::ranges::find(kLibraries, *library_) == kLibraries.end()) {
@@ -181,14 +211,18 @@ class Measure : public Command {
     if (!answer) {
       return fail(answer.error());
     }
-    const auto table = parse_csv(answer->output, "orrery-measure");
+    return tell(*answer);
+  }
+
+  Result<std::string> tell(const ProcessRun& answer) {
+    const auto table = parse_csv(answer.output, "orrery-measure");
     if (!table || table->rows.empty()) {
       return fail(fmt::format("mpiexec.{} ended with exit status {} and no rows\n{}", *library_,
-                              answer->status, answer->errors));
+                              answer.status, answer.errors));
     }
-    status_ = answer->status == 0 ? 0 : 1;
+    status_ = answer.status == 0 ? 0 : 1;
     if (output_) {
-      keep(write_file(*output_, answer->output));
+      keep(write_file(*output_, answer.output));
     }
     return json_ ? as_json(*table) : as_text(*table);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plan_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "workload/plan/aliases.h"
 #include "workload/plan/defaults.h"
 #include "workload/plan/plan_lists.h"
+#include "workload/plan/shard.h"
 
 namespace orrery::cli {
 namespace {
@@ -135,6 +138,17 @@ plan::Plan PlanFlags::over(plan::Plan base, Error& mistakes) const {
   return plan;
 }
 
+void tell_long_sequence(const zoo::Model& model, const plan::Plan& plan) {
+  constexpr std::int64_t kCommon = 16'384;  // pre-training takes 2,048 to 8,192, some models 16,384
+  const std::int64_t tokens = plan::sequence_of(model, plan);
+  if (plan.sequence == 0 && tokens > kCommon) {
+    tell_notes(
+        {fmt::format("--sequence: {} tokens, the longest that {} takes; pre-training "
+                     "commonly has 4096 or 8192",
+                     tokens, model.name)});
+  }
+}
+
 PlannedStep read_planned_step(const StepFlags& step, const PlanFlags& plan, Error& mistakes) {
   Error unread;
   PlannedStep planned{step.read(unread), plan.placed_plan(unread)};
@@ -143,6 +157,7 @@ PlannedStep read_planned_step(const StepFlags& step, const PlanFlags& plan, Erro
         plan::complete(planned.plan, &planned.model, &planned.machine, planned.devices);
     unread = planned.plan.placed(
         study::plan_mistakes(planned.model, planned.machine, planned.plan.plan, planned.devices));
+    tell_long_sequence(planned.model, planned.plan.plan);
   }
   mistakes.add(std::move(unread));
   return planned;

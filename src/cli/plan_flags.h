@@ -49,6 +49,10 @@ class PlanFlags {
   std::map<std::string, std::optional<std::string>, std::less<>> given_;  ///< text by field name
 };
 
+/// Notes a sequence that nobody gave and that is longer than pre-training commonly takes: the
+/// longest of the model.
+void tell_long_sequence(const zoo::Model& model, const plan::Plan& plan);
+
 /// A step and the plan by which it runs.
 struct PlannedStep : StepInput {
   plan::PlacedPlan plan;

@@ -10,6 +10,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/plan_flags.h"
+#include "cli/show_schema.h"
 #include "cli/show_topology.h"
 #include "machine/describe.h"
 #include "machine/machine.h"
@@ -34,6 +35,8 @@ constexpr const char* kShowExamples =
     "  plan                            a name of `orrery list plans`, or a file; the defaults\n"
     "                                  without any\n"
     "  topology                        a network such as fat_tree:k=8, or a file\n"
+    "  schema                          JSON schema of a command's --json, or of a file that you\n"
+    "                                  write: machine-file, plan-file, engine-file\n"
     "Examples:\n"
     "  orrery show topology fat_tree:k=8\n"
     "  orrery show topology dragonfly:hosts=2,routers=4,globals=2 --svg > dragonfly.svg\n"
@@ -43,6 +46,7 @@ constexpr const char* kShowExamples =
     "  orrery show plan gpt3-175b-1024 --recompute selective > my-plan.yaml\n"
     "  orrery show plan\n"
     "  orrery show engine vllm@0.19 > my-engine.yaml\n"
+    "  orrery show schema simulate\n"
     "A plan flag wins over the plan's file; both files can be edited and read back.\n";
 
 void write_model(report::JsonWriter& json, const zoo::Model& model) {
@@ -117,7 +121,7 @@ Result<MachineFile> load_machine_file(const std::string& name) {
 class Show : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("KIND", kind_, "machine, model, engine, plan or topology");
+    options.positional("KIND", kind_, "machine, model, engine, plan, topology or schema");
     options.positional("NAME", name_, "a name of `orrery list`, or a file");
     options.flag("--json", json_, "print one JSON object");
     options.flag("--yaml", yaml_, "print a machine as its file (a plan always is)");
@@ -134,6 +138,7 @@ class Show : public Command {
     Result<std::string> text = kind_ == "model"      ? show_model(mistakes)
                                : kind_ == "machine"  ? show_machine(mistakes)
                                : kind_ == "engine"   ? show_engine(mistakes)
+                               : kind_ == "schema"   ? show_schema(name_)
                                : kind_ == "topology" ? show_topology(name_, json_, svg_, mistakes)
                                                      : show_plan(mistakes);
     if (!mistakes.empty()) {
@@ -144,11 +149,12 @@ class Show : public Command {
 
  private:
   void check_words(Error& mistakes) const {
-    const std::vector<std::string> kinds = {"machine", "model", "engine", "plan", "topology"};
+    const std::vector<std::string> kinds = {"machine", "model",    "engine",
+                                            "plan",    "topology", "schema"};
     if (std::find(kinds.begin(), kinds.end(), kind_) == kinds.end()) {
       mistakes.add(wrong_value(
           "show", kind_,
-          "one of machine, model, engine, plan, topology" + did_you_mean(kind_, kinds)));
+          "one of machine, model, engine, plan, topology, schema" + did_you_mean(kind_, kinds)));
     }
     if (kind_ != "plan") {
       plan_.refuse("show " + kind_, mistakes);
@@ -164,7 +170,8 @@ class Show : public Command {
       mistakes.add({"show",
                     {},
                     {},
-                    kind_ == "topology"
+                    kind_ == "schema" ? std::string("which schema? a command's name, or plan-file")
+                    : kind_ == "topology"
                         ? std::string("which topology? a network such as fat_tree:k=8 or a file")
                         : fmt::format("which {0}? a name of `orrery list {0}s` or a file", kind_)});
     }

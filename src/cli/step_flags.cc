@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/reader.h"
 #include "machine/device_groups.h"
 #include "machine/slice.h"
@@ -52,10 +54,28 @@ void PowerCapFlag::hold(machine::Machine& machine, Error& mistakes) const {
   }
 }
 
+namespace {
+
+constexpr const char* kModelSentence =
+    "a name of `orrery list models`, or a Hugging Face config.json";
+constexpr const char* kMachineSentence = "a name of `orrery list machines`, or a file";
+
+}  // namespace
+
 void StepFlags::declare(Options& options) {
-  options.value("--model", model_, "NAME|FILE",
-                "a name of `orrery list models`, or a Hugging Face config.json");
-  options.value("--machine", machine_, "NAME|FILE", "a name of `orrery list machines`, or a file");
+  options.value("--model", model_, "NAME|FILE", kModelSentence);
+  options.value("--machine", machine_, "NAME|FILE", kMachineSentence);
+  declare_rest(options);
+}
+
+void StepFlags::declare_each(Options& options) {
+  options.value("--model", model_, "NAME|FILE", kModelSentence);
+  options.values("--machine", machines_, "NAME|FILE",
+                 std::string(kMachineSentence) + "; may be repeated");
+  declare_rest(options);
+}
+
+void StepFlags::declare_rest(Options& options) {
   options.value("--devices", devices_, "INT", "accelerators; default: what the plan needs");
   cap_.declare(options);
   options.value("--slice", slice_, "EXTENTS|NAME",
@@ -65,12 +85,31 @@ void StepFlags::declare(Options& options) {
 StepInput StepFlags::read(Error& mistakes) const {
   StepInput step;
   step.model = required("--model", model_, zoo::load_model, mistakes);
-  step.machine = required("--machine", machine_, machine::load_machine, mistakes);
+  step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
+  read_machine_named(machine_, step, mistakes);
+  return step;
+}
+
+std::vector<StepInput> StepFlags::read_each(Error& mistakes) const {
+  std::vector<StepInput> steps(1);
+  steps.front().model = required("--model", model_, zoo::load_model, mistakes);
+  steps.front().devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
+  steps.resize(std::max<std::size_t>(1, machines_.size()), steps.front());
+  if (machines_.empty()) {
+    read_machine_named(std::nullopt, steps.front(), mistakes);
+  }
+  for (std::size_t i = 0; i < machines_.size(); ++i) {
+    read_machine_named(machines_[i], steps[i], mistakes);
+  }
+  return steps;
+}
+
+void StepFlags::read_machine_named(const std::optional<std::string>& name, StepInput& step,
+                                   Error& mistakes) const {
+  step.machine = required("--machine", name, machine::load_machine, mistakes);
   topology_.lay(step.machine, mistakes);
   cap_.hold(step.machine, mistakes);
-  step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
   cut(step, mistakes);
-  return step;
 }
 
 StepInput StepFlags::read_machine(const std::string& other, Error& mistakes) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/command.h"
@@ -38,9 +39,14 @@ struct StepInput {
 class StepFlags {
  public:
   void declare(Options& options);
+  /// The same with a --machine that may be repeated: read_each() has a step for each.
+  void declare_each(Options& options);
   /// --topology, of commands that simulate: what they read is laid on it.
   void declare_topology(Options& options) { topology_.declare(options); }
-  bool given() const { return model_ || machine_ || devices_ || topology_.given() || cap_.given(); }
+  bool given() const {
+    return model_ || machine_ || !machines_.empty() || devices_ || topology_.given() ||
+           cap_.given();
+  }
   /// Names are those of model and machine, as they were given; "" where not.
   struct Names {
     std::string model;
@@ -49,12 +55,22 @@ class StepFlags {
   Names names() const { return {model_.value_or(""), machine_.value_or("")}; }
   /// Missing ones are mistakes, except --devices.
   StepInput read(Error& mistakes) const;
+  /// Returns how many machines are named, at least 1.
+  std::size_t machines() const { return machines_.empty() ? 1 : machines_.size(); }
+  /// A step for each of them.
+  std::vector<StepInput> read_each(Error& mistakes) const;
   /// Without a model, which is a mistake beside `other`.
   StepInput read_machine(const std::string& other, Error& mistakes) const;
 
  private:
+  void declare_rest(Options& options);
+  /// The machine of that name as the other flags want it.
+  void read_machine_named(const std::optional<std::string>& name, StepInput& step,
+                          Error& mistakes) const;
+
   std::optional<std::string> model_;
   std::optional<std::string> machine_;
+  std::vector<std::string> machines_;  ///< of declare_each()
   std::optional<std::string> devices_;
   PowerCapFlag cap_;
   /// The machine cut to --slice, whose devices are those of the step unless --devices are given.

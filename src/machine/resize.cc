@@ -108,6 +108,22 @@ void close_ports(Machine& machine, compute::Device& device) {
   }
 }
 
+/// The mistake of devices that do not fill whole blocks of `block`, with the nearest numbers that
+/// do.
+Error no_whole_number(const Machine& machine, std::int64_t devices, std::int64_t block) {
+  Bytes most(1);  // saturates
+  for (const topology::NetworkDimension& dimension : machine.network) {
+    most = dimension.size == 0 ? Bytes(kMostDevices) : most * dimension.size;
+  }
+  const std::int64_t below = devices / block * block;
+  const std::string above =
+      below + block <= most.value() ? fmt::format(" and {}", below + block) : "";
+  return cannot_have(devices,
+                     fmt::format("at most {} or a multiple of that, as {} is made ({}); nearest: "
+                                 "{}{}",
+                                 block, machine.name, dimension_sizes(machine), below, above));
+}
+
 }  // namespace
 
 Machine expand_shapes(Machine machine) {
@@ -161,9 +177,7 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
       dimension.size = usable_part(dimension, rest);
     }
     if (!open && rest > dimension.size && rest % dimension.size != 0) {
-      return fail(cannot_have(
-          devices, fmt::format("at most {} or a multiple of that, as {} is made ({})",
-                               inside * dimension.size, machine.name, dimension_sizes(machine))));
+      return fail(no_whole_number(machine, devices, inside * dimension.size));
     }
     const std::int64_t count = open ? rest : std::min(rest, dimension.size);
     inside *= count;

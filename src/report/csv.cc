@@ -76,13 +76,13 @@ std::string csv_report(const study::Run& run) {
   columns.take({"model", "machine", "devices", "network"});
   columns.take_all("plan.");
   columns.take({"step_time_s", "tokens_per_s", "model_flops_per_device",
-                "hardware_flops_per_device", "peak_type", "mfu", "hfu"});
+                "hardware_flops_per_device", "peak_type", "mfu", "causal_mfu", "hfu"});
   columns.take_all("breakdown_s.");
   columns.take_all("hidden_s.");
   add_memory(columns, run);
   columns.take({"overlap_tensor.hypothetical", "overlap_tensor.unfused_bytes.total",
                 "overlap_tensor.fused_bytes.total", "energy.per_step_j", "cost.per_step", "events",
-                "wall_s", "events_per_s"});
+                "timing.wall_s", "timing.events_per_s"});
   return columns.text();
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "report/report.h"
+#include "report/trust.h"
 #include "workload/plan/tensor_overlap.h"
 
 namespace orrery::report {
@@ -43,6 +44,10 @@ class ExplanationText {
     }
     line("Step time {}; the last rank to finish is {}", to_string(run.timeline.step_time),
          run.timeline.critical_rank);
+    if (all_.causes) {
+      line("{}",
+           trust_text(run.machine, study::trust_in(*all_.causes), run.timeline.step_time, "\n"));
+    }
     if (const auto steps = std::ssize(run.timeline.step_ends); steps > 1) {
       line("(the mean of {} steps; the path below is that of all {}, which take {})",
            steps - run.warm_steps, steps, to_string(total_));
@@ -188,6 +193,7 @@ void declare(const study::Explanation& explanation, Fields& fields) {
       tracked, "hypothetical", kHypothetical,
       tracked ? plan::hypothetical_hardware(plan->overlap_tensor, run.machine) : std::string());
   fields.field("step_time_s", "seconds of a training step", run.timeline.step_time);
+  declare_known_trust(fields, run.machine, explanation.causes, run.timeline.step_time);
   declare_path(explanation.path, fields);
   fields.list("sensitivity",
               {"what more of each resource brings, the most helpful first", "one resource"},

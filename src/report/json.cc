@@ -8,6 +8,8 @@
 #include "report/trust.h"
 #include "study/energy.h"
 #include "study/tensor_overlap.h"
+#include "workload/plan/shard.h"
+#include "workload/zoo/visible_share.h"
 
 namespace orrery::report {
 namespace {
@@ -274,12 +276,14 @@ void declare_simulator(const study::WorkloadRun& run, Fields& fields) {
                   [](const std::string& reason) { return reason; });
   });
   fields.field("events", "node completions", run.timeline.events);
-  fields.field("wall_s", "seconds that the simulation took", run.wall_s);
-  fields.field("events_per_s", "per second of wall_s", events_per_second(run));
-  fields.map<double>("passes_s", {"seconds of each pass", "seconds"}, [&](const auto& add) {
-    for (const study::PassTime& pass : run.passes) {
-      add(pass.name, pass.seconds);
-    }
+  fields.object("timing", "of this computer: differs from run to run", [&] {
+    fields.field("wall_s", "seconds that the simulation took", run.wall_s);
+    fields.field("events_per_s", "per second of wall_s", events_per_second(run));
+    fields.map<double>("passes_s", {"seconds of each pass", "seconds"}, [&](const auto& add) {
+      for (const study::PassTime& pass : run.passes) {
+        add(pass.name, pass.seconds);
+      }
+    });
   });
 }
 
@@ -334,7 +338,10 @@ void declare(const study::Run& run, Fields& fields) {
   fields.field("hardware_flops_per_device", "FLOP/s, with recomputation",
                run.hardware_flops_per_device.value());
   fields.field("peak_type", "data type whose peak mfu and hfu refer to", name_of(run.peak_type));
-  fields.field("mfu", "model FLOPs utilisation, a share", run.mfu);
+  fields.field("mfu", "model FLOPs utilisation, attention as the whole square, a share", run.mfu);
+  fields.field("causal_mfu",
+               "the same where attention counts only the pairs that its masks leave, a share",
+               run.mfu * zoo::visible_share(run.model, plan::sequence_of(run.model, run.plan)));
   fields.field("hfu", "hardware FLOPs utilisation, a share", run.hfu);
   fields.field("critical_rank", "the rank that finishes last", run.timeline.critical_rank);
   declare_breakdown(run, fields);

@@ -2,6 +2,7 @@
 /// One run in the forms in which people and programs read it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -11,6 +12,7 @@
 #include "report/fields.h"
 #include "report/json_writer.h"
 #include "study/run.h"
+#include "study/run_plan.h"
 
 namespace orrery::report {
 
@@ -38,6 +40,8 @@ std::string csv_report(const study::Run& run);
 /// simulated rank; memory_timeline is of the stages that the table lists.
 void declare(const study::Run& run, Fields& fields);
 void declare(const study::WorkloadRun& run, Fields& fields);
+/// Declares a run and, with --tokens, a whole training run of such steps (whole_run).
+void declare(const study::Run& run, const std::optional<study::RunPlan>& whole, Fields& fields);
 /// Declares every field of the plan, typed.
 void declare(const plan::Plan& plan, Fields& fields);
 /// The sentence of a field that says what unsold hardware a result rests on.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "report/compare.h"
 #include "report/diagnose.h"
@@ -85,7 +86,7 @@ constexpr auto kSchemas = std::to_array<DeclaredSchema>({
      "One training step. --csv has the same fields as columns, names of nested ones joined with "
      "dots (plan.tp); memory_bytes.* are of the fullest stage, named by memory_stage and "
      "memory_moment.",
-     declare_empty<study::Run>},
+     declare_empty<study::Run, std::optional<study::RunPlan>>},
     {"simulate-jobs", "orrery simulate --jobs --json",
      "Several jobs on one machine. Times in seconds.", declare_empty<study::JobsRun>},
 });

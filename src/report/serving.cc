@@ -370,7 +370,8 @@ void declare(const serving::Run& run, const serving::Metrics& m, const serving::
   declare_kinds(run, fields);
   declare_totals(run, m, fields);
   declare_energy(m, fields);
-  fields.field("wall_s", "seconds that the simulation took", run.wall_s);
+  fields.object("timing", "of this computer: differs from run to run",
+                [&] { fields.field("wall_s", "seconds that the simulation took", run.wall_s); });
   if (unfused != nullptr) {
     declare_fused(run, *unfused, fields);
   }

@@ -16,6 +16,7 @@
 #include "study/tensor_overlap.h"
 #include "workload/plan/shard.h"
 #include "workload/plan/tensor_overlap.h"
+#include "workload/zoo/visible_share.h"
 
 namespace orrery::report {
 namespace {
@@ -161,10 +162,17 @@ class StepTable : public RunTable {
     step_time();
     line("{:<18}{:>14}   {} per device", "Tokens/s", grouped(std::llround(run_.tokens_per_s)),
          scaled(run_.tokens_per_s / devices));
-    line("{:<18}{:>14}   per device, MFU {} of the {} peak", "Model FLOP/s",
-         to_string(run_.model_flops_per_device), percent(run_.mfu), name_of(run_.peak_type));
+    line("{:<18}{:>14}   per device, MFU {} of the {} peak{}", "Model FLOP/s",
+         to_string(run_.model_flops_per_device), percent(run_.mfu), name_of(run_.peak_type),
+         causal_mfu());
     line("{:<18}{:>14}   per device, HFU {} (with recompute)", "Hardware FLOP/s",
          to_string(run_.hardware_flops_per_device), percent(run_.hfu));
+  }
+
+  /// Returns " (48.1 % by causal pairs)": the MFU where attention does not count the whole square.
+  std::string causal_mfu() const {
+    const double share = zoo::visible_share(run_.model, plan::sequence_of(run_.model, run_.plan));
+    return share < 1 ? fmt::format(" ({} by causal pairs)", percent(run_.mfu * share)) : "";
   }
 
   void clock() {

@@ -36,6 +36,23 @@ TEST(CompareCommand, ReportsAndPlansGiveTheSame) {
                    step.at("values")[1].get<double>() / step.at("values")[0].get<double>());
 }
 
+TEST(CompareCommand, OnePlanOnTwoMachines) {
+  const Folder folder;
+  const std::string plan = folder.write("one.yaml", "tp: 2\nglobal_batch: 8\n");
+  const Outcome run =
+      orrery("compare --json " + plan + " --model gpt2 --machine dgx-a100-80g --machine dgx-h100");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto runs = nlohmann::json::parse(run.out).at("runs");
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(runs.at(0).at("machine"), "dgx-a100-80g");
+  EXPECT_EQ(runs.at(1).at("machine"), "dgx-h100");
+  const std::string alone =
+      orrery("simulate --json --plan " + plan + " --model gpt2 --machine dgx-h100").out;
+  EXPECT_EQ(
+      nlohmann::json::parse(run.out).at("groups").at("step").at("step_time_s").at("values")[1],
+      nlohmann::json::parse(alone).at("step_time_s"));
+}
+
 TEST(CompareCommand, TheTableHasDifferenceAndRatio) {
   const Folder folder;
   const std::string plan = folder.write("one.yaml", "tp: 2\nglobal_batch: 8\n");

@@ -73,6 +73,7 @@ TEST(Sweep, EveryMistakeAtOnce) {
   EXPECT_THAT(text, HasSubstr("--max: found '1', expected at least --min"));
   EXPECT_THAT(text, HasSubstr("--factor: found '1'"));
   EXPECT_THAT(text, HasSubstr("--devices: found '12', expected at most 8 or a multiple of that"));
+  EXPECT_THAT(text, HasSubstr("nearest: 8 and 16"));
   EXPECT_FALSE(sweep_collective(cluster_of(8, 4), {.devices = 1}));
   EXPECT_FALSE(sweep_collective(cluster_of(8, 4), {.devices = 64}));
 }

@@ -118,12 +118,12 @@ TEST(Json, HasEveryFigureWithItsUnitInTheKey) {
   EXPECT_EQ(json["hfu"], 0.5);
   EXPECT_EQ(json["hidden_s"]["dp"], 0.005);
   EXPECT_EQ(json["events"], 2000);
-  EXPECT_EQ(json["wall_s"], 0.001);
-  EXPECT_EQ(json["events_per_s"], 2e6);
+  EXPECT_EQ(json["timing"]["wall_s"], 0.001);
+  EXPECT_EQ(json["timing"]["events_per_s"], 2e6);
   EXPECT_EQ(json["fold"]["ranks"], 4);
   EXPECT_EQ(json["fold"]["simulated"], 2);
   EXPECT_EQ(json["fold"]["reasons"][0], "dp: the ring is partial");
-  EXPECT_EQ(json["passes_s"]["simulate"], 0.0005);
+  EXPECT_EQ(json["timing"]["passes_s"]["simulate"], 0.0005);
 }
 
 TEST(Json, BreakdownSumsToTheStepTime) {

@@ -105,6 +105,11 @@ class Outputs(unittest.TestCase):
     def test_tiles(self):
         self.check("tiles", "tiles", "--ranks", "2", "--rows", "16", "--columns", "8", "--inner", "8", "--repeat", "1")
 
+    def test_machine(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "nvidia-smi.csv").write_text("NVIDIA L40S, 46068, 350.00\n" * 8)
+            self.check("machine", "machine", "detect", "--from", folder)
+
     def test_patches(self):
         self.check("patches", "patches", "--devices", "4")
 

@@ -3,9 +3,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "workload/plan/tensor_overlap.h"
 
 namespace orrery::full {
+
+std::vector<std::string> meanings(const std::vector<plan::Plan>& plans) {
+  std::vector<std::string> lines;
+  const auto say = [&](const std::string& line) {
+    if (std::ranges::find(lines, line) == lines.end()) {
+      lines.push_back(line);
+    }
+  };
+  for (const plan::Plan& plan : plans) {
+    if (plan.recompute != plan::Recompute::none && plan.recompute_layers > 0) {
+      say(fmt::format("{} {}: recomputation in the first {} layers of every chunk",
+                      name_of(plan.recompute), plan.recompute_layers, plan.recompute_layers));
+    } else if (plan.recompute != plan::Recompute::none) {
+      say(fmt::format("{}: recomputation in every layer", name_of(plan.recompute)));
+    }
+    if (plan.offload_optimizer != plan::Offload::none) {
+      say(fmt::format("states {}: optimizer states are kept there (offload_optimizer)",
+                      name_of(plan.offload_optimizer)));
+    }
+    if (plan.offload_activations > 0) {
+      say(fmt::format("{:.0f} % to host: of the activations (offload_activations)",
+                      100 * plan.offload_activations));
+    }
+  }
+  return lines;
+}
 
 std::string summary(const plan::Plan& plan) {
   std::string text = fmt::format("tp {}", plan.tp);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "operators_of.h"
 #include "workload/zoo/model.h"
+#include "workload/zoo/visible_share.h"
 
 namespace orrery::zoo {
 namespace {
@@ -372,6 +373,16 @@ TEST(Roles, EveryOperatorOfEveryModelHasOne) {
       }
     }
   }
+}
+
+// 128 tokens, H = 512: a layer has 100,663,296 (queries, keys, values) + 67,108,864 (output) +
+// 603,979,776 (SwiGLU) + 33,554,432 (attention, whole square) FLOPs forward; two of them and the
+// head's 131,072,000 are 1,741,684,736. The mask leaves half of both layers' attention.
+TEST(VisibleShare, AMaskLeavesHalfOfTheSquare) {
+  zoo::Model model = small_llama();
+  EXPECT_DOUBLE_EQ(zoo::visible_share(model, 128), 1 - 33'554'432.0 / 1'741'684'736.0);
+  model.kinds = {zoo::LayerKind{.causal = false}};
+  EXPECT_EQ(zoo::visible_share(model, 128), 1);
 }
 
 }  // namespace

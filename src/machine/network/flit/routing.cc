@@ -189,8 +189,11 @@ Candidate Routing::torus_hop(RouteState& state, std::uint32_t router, std::uint3
   return {kNoChannel, 0};
 }
 
+/// Three virtual channels are one each, whatever the routing needs, as BookSim has them.
 VcMask Routing::dragonfly_vcs(unsigned group) const {
-  return class_of(all_, static_cast<int>(group), classes_of(*graph_, algorithm_));
+  constexpr int kGroups = 3;
+  return class_of(all_, static_cast<int>(group),
+                  std::popcount(all_) == kGroups ? kGroups : classes_of(*graph_, algorithm_));
 }
 
 bool Routing::on_detour(const RouteState& state, std::uint32_t router) const {
@@ -209,6 +212,10 @@ std::uint32_t Routing::goal(RouteState& state, std::uint32_t router) const {
     state.dimension = -1;
   }
   return by_waypoint && state.phase == 0 ? state.via : eject_router(state);
+}
+
+bool Routing::draws_at_start() const {
+  return routes_ == nullptr && has_two_phases(algorithm_);
 }
 
 std::uint32_t Routing::draws(const RouteState& state, std::uint32_t router) const {

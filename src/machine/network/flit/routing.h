@@ -120,6 +120,15 @@ class Routing {
     return routes_ == nullptr && (algorithm_ == Algorithm::nca || graph_->shape == Shape::torus);
   }
 
+  /// Whether start() may draw.
+  bool draws_at_start() const;
+  /// Whether every try to leave a node is for one virtual channel that is drawn (BookSim's
+  /// dragonflies), and not for the next in turn.
+  bool draws_first_vc() const {
+    return routes_ == nullptr && graph_->shape == Shape::dragonfly &&
+           (algorithm_ == Algorithm::min || algorithm_ == Algorithm::ugal);
+  }
+
   /// Whether next() depends on router and target only.
   bool is_fixed() const {
     return routes_ == nullptr &&

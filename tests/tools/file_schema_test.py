@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/schema/*-file.json describe what shipped descriptions say, and are what tools/make_schemas.py makes."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import schema_test
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MACHINES = ["dgx-h100", "tpu-v5p", "pim-gpt", "hiermem-opt", "rtx4080-pcie4-8"]
+
+
+@unittest.skipUnless(os.environ.get("ORRERY_BINARY"), "run by ctest, which names the binary")
+class FileSchemas(unittest.TestCase):
+    def ask(self, *words: str) -> str:
+        run = subprocess.run([os.environ["ORRERY_BINARY"], *words], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout
+
+    def test_they_are_what_the_command_declares(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-B", ROOT / "tools/make_schemas.py", os.environ["ORRERY_BINARY"], folder],
+                           check=True)
+            for file in pathlib.Path(folder).iterdir():
+                self.assertEqual(file.read_text(), (ROOT / "docs/schema" / file.name).read_text(),
+                                 f"{file.name}: run tools/make_schemas.py BINARY docs/schema")
+
+    def test_shipped_descriptions_fit(self):
+        for name in MACHINES:
+            shown = json.loads(self.ask("show", "machine", name, "--json"))
+            self.assertEqual(schema_test.mistakes(shown, schema_test.schema("machine-file")), [], name)
+        plan = json.loads(self.ask("show", "plan", "gpt3-175b-1024", "--json"))
+        self.assertEqual(schema_test.mistakes(plan, schema_test.schema("plan-file")), [])
+
+    def test_every_shipped_description_names_its_schema(self):
+        for kind in ("machine", "plan"):
+            for file in (ROOT / f"configs/{kind}s").glob("*.yaml"):
+                path = file.read_text().split("# yaml-language-server: $schema=")[1].splitlines()[0]
+                self.assertTrue((file.parent / path).resolve().samefile(ROOT / f"docs/schema/{kind}-file.json"), file)
+
+    def test_show_prints_a_schema(self):
+        self.assertEqual(self.ask("show", "schema", "plan-file"), (ROOT / "docs/schema/plan-file.json").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -22,18 +22,15 @@ if $all; then seed=0; else export RC_PARAMS="${RC_PARAMS-seed=1 max_success=60}"
 
 step() { echo; echo "== $* (after $SECONDS s)"; }
 fuzz_seconds=2
-odr=(OFF)
 tidy=(--quick --budget 60)
 if $all; then
   fuzz_seconds=20
-  odr=(ON odr)
   tidy=(--all)
 fi
 
-# build_and_test PRESET TARGETS LABELS EXCLUDED_LABELS
+# build_and_test PRESET TARGETS LABELS EXCLUDED_LABELS [OPTIONS...]
 build_and_test() {
-  cmake --preset "$1" -DORRERY_FUZZ_SEED=$seed -DORRERY_FUZZ_SECONDS=$fuzz_seconds \
-        -DORRERY_ODR=${odr[0]} --log-level=NOTICE
+  cmake --preset "$1" -DORRERY_FUZZ_SEED=$seed -DORRERY_FUZZ_SECONDS=$fuzz_seconds --log-level=NOTICE "${@:5}"
   cmake --build --preset "$1" --target $2
   ctest --preset "$1" --parallel "$(nproc)" --label-regex "$3" --label-exclude "$4"
 }
@@ -49,17 +46,17 @@ python3 -B tools/check_layers.py .
 python3 -B tools/check_tree.py .
 
 step "check: unit, property and validation tests with assertions and checked indices; install, find_package(orrery), Debian packages"
-build_and_test check "all ${odr[*]:1}" 'unit|property|validation|install' slow
+build_and_test check all 'unit|property|validation|install' slow
 
-# Whole rooms under a sanitizer take most of an hour, and the command's printing and searching double the build: with
-# --all. Always: the parsers, for a few seconds each on mutated input, and the rooms that compute, once.
-step "asan: the fuzzed parsers and the rooms that compute, unoptimised, with assertions and sanitizers"
+# Whole rooms under a sanitizer take most of an hour: with --all. Always: the parsers that stand on few rooms, for a few
+# seconds each on mutated input.
+step "asan: the fuzzed parsers, unoptimised, with assertions and sanitizers"
 build_and_test asan fuzz_targets fuzz slow
 
 if $all; then
   step "release: what a user gets, slow tests"
-  build_and_test release "all slow_tests" 'unit|property|validation|install|slow' none
-  step "asan: the parser of validation profiles, the command's main paths"
+  build_and_test release "all slow_tests odr" 'unit|property|validation|install|slow' none -DORRERY_ODR=ON
+  step "asan: the parsers that stand on many rooms, the rooms that compute, the command's main paths"
   build_and_test asan slow_fuzz_targets slow none
   step "asan and tsan: the unit tests with sanitizers"
   build_and_test asan-tests unit_tests unit slow

@@ -11,7 +11,7 @@ set -euo pipefail
 build=(g++ cmake ninja-build ccache python3
        libboost-dev libcli11-dev libexpected-dev libfmt-dev libyaml-cpp-dev nlohmann-json3-dev
        libpugixml-dev libprotobuf-dev protobuf-compiler libsqlite3-dev libmimalloc-dev
-       libcpp-httplib-dev pybind11-dev python3-dev python3-numpy)
+       pybind11-dev python3-dev python3-numpy)
 test=(git ca-certificates libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev coinor-libcbc-dev
       libopenmpi-dev openmpi-bin libmpich-dev mpich clang-16 libclang-rt-16-dev clang-format-16 clang-tidy-16 lld-16 dpkg-dev file
       slurm-wlm munge)

@@ -4,11 +4,13 @@
 # busiest link between leaves and spines; then, with one of the uplinks of leaf 0 lost at half of the time and known
 # to be lost 10 us later, the finish of the last flow (colour_again: all are then coloured again). Of ecmp the median and
 # the largest of the seeds. Arguments: number of seeds; default 20. A folder for the plots permutation.svg and lost_uplink.svg;
-# default none.
+# default none. Shapes, LEAVES,SPINES,HOSTS; default those of the README.
 set -eo pipefail
 orrery=$(bash "$(dirname "$0")/../find_orrery.sh")
 seeds=${1:-20}
 plots=$2
+shapes=${3:-16,16,16 16,8,8 32,8,32 8,8,6 12,8,10}
+lossy_shapes=${3:-16,16,16 16,8,8 8,8,6}
 faults=$(mktemp)
 table=$(mktemp)
 trap 'rm -f "$faults" "$table"' EXIT
@@ -36,7 +38,7 @@ busiest() {
 }
 
 echo "leaves,spines,hosts,traffic,ecmp_median,ecmp_max,greedy,adaptive,source_rule,pair_split,colour" | tee "$table"
-for shape in 16,16,16 16,8,8 32,8,32 8,8,6 12,8,10; do
+for shape in $shapes; do
   leaves=${shape%%,*}; rest=${shape#*,}; spines=${rest%%,*}; hosts=${rest#*,}
   topology="leaf_spine:leaves=$leaves,spines=$spines,hosts=$hosts"
   exchange=$([ $((leaves * hosts)) -le 256 ] && echo all_to_all || true)  # of 1,024 hosts a million flows
@@ -65,7 +67,7 @@ finish() {
 echo
 echo "leaves,spines,hosts,traffic with a lost uplink,spray,ecmp_median,ecmp_max,greedy,pair_split,colour,colour_again" |
   tee "$table"
-for shape in 16,16,16 16,8,8 8,8,6; do
+for shape in $lossy_shapes; do
   leaves=${shape%%,*}; rest=${shape#*,}; spines=${rest%%,*}; hosts=${rest#*,}
   topology="leaf_spine:leaves=$leaves,spines=$spines,hosts=$hosts"
   for traffic in permutation shift; do

@@ -4,7 +4,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kGuesses = 100;  // more mistakes than a message shows
+constexpr std::size_t kMostUnknown = 100;  // more mistakes than a message shows
 
 /// Which of `known` a name may mean; where none is near and there are few, all of them.
 std::string meant(const std::string& name, const std::vector<std::string>& known) {
@@ -99,12 +99,17 @@ std::vector<std::string> Reader::pass_unknown(bool (*harmless)(std::string_view 
 
 void Reader::check_unknown_fields() {
   const std::vector<std::string> known(known_.begin(), known_.end());
+  std::size_t unknown = 0;  // a mistake for each of a flood takes more than the file, unseen
   for (const auto& [name, node] : node_.fields) {
-    if (!known_.contains(name)) {
-      // A guess for each of a flood takes seconds, and nobody sees it.
-      const bool seen = error_.mistakes.size() < kGuesses;
-      error_.add({node.where(), node.path, {}, "unknown field" + (seen ? meant(name, known) : "")});
+    if (!known_.contains(name) && ++unknown <= kMostUnknown) {
+      error_.add({node.where(), node.path, {}, "unknown field" + meant(name, known)});
     }
+  }
+  if (unknown > kMostUnknown) {
+    error_.add({node_.where(),
+                node_.path,
+                {},
+                std::to_string(unknown - kMostUnknown) + " more unknown fields"});
   }
 }
 

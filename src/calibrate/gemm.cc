@@ -187,7 +187,8 @@ void check_rates(const std::string& format, const std::vector<GemmMeasurement>& 
 }
 
 bool is_general(const std::string& format, const GemmTable& table) {
-  return format == "bf16" || (format == "fp16" && !table.contains("bf16"));
+  return format == "bf16" || (format == "fp16" && !table.contains("bf16")) ||
+         (format == "fp32" && !table.contains("bf16") && !table.contains("fp16"));
 }
 
 }  // namespace
@@ -239,6 +240,37 @@ GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& 
   return fit;
 }
 
+namespace {
+
+FlopRate fastest_of(const std::vector<GemmMeasurement>& measurements) {
+  double fastest = 0;
+  for (const GemmMeasurement& measured : measurements) {
+    fastest =
+        std::max(fastest, graph::flops_of(measured.shape).value() / to_seconds(measured.time));
+  }
+  return FlopRate(fastest);
+}
+
+/// Lowers a peak that no product comes near: a machine file that only assumes one, as localhost.
+void lower_peak(const std::string& format, const std::vector<GemmMeasurement>& measurements,
+                const std::string& source, GemmCalibration& result) {
+  constexpr double kUsualShare = 0.9;
+  FlopRate& peak =
+      result.machine.device.peak[static_cast<std::size_t>(gemm_operator(format, {}).type)];
+  const FlopRate fastest = fastest_of(measurements);
+  if (fastest.value() >= kFitted.front().bounds.low * peak.value()) {
+    return;
+  }
+  const FlopRate lowered(rounded(fastest.value() / kUsualShare, 3));
+  result.warnings.push_back(
+      fmt::format("{}: no product reaches {} of the peak of {}: it becomes {}", format,
+                  kFitted.front().bounds.low, to_string(peak), to_string(lowered)));
+  peak = lowered;
+  result.machine.origins["device.peak"] = "measured: " + source;
+}
+
+}  // namespace
+
 Result<GemmCalibration> calibrate_gemm(machine::Machine machine, const GemmTable& table,
                                        const std::string& source, bool cast) {
   Error error;
@@ -259,6 +291,9 @@ Result<GemmCalibration> calibrate_gemm(machine::Machine machine, const GemmTable
     return fail(std::move(error));
   }
   GemmCalibration result{.machine = std::move(machine), .fits = {}, .warnings = {}};
+  for (const auto& [format, measurements] : table) {
+    lower_peak(format, measurements, source, result);
+  }
   compute::Device& device = result.machine.device;
   const compute::Device base = device;
   for (const auto& [format, measurements] : table) {

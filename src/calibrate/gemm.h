@@ -70,15 +70,16 @@ FitError gemm_error(const std::string& format, const std::vector<GemmMeasurement
 /// A GEMM of a format, for kernel_time.
 graph::Operator gemm_operator(const std::string& format, const graph::GemmShape& shape);
 
-/// Fits every format of the table to the machine's device. The fit of bf16 (else fp16) becomes the
-/// device's general `kernels`; other formats become entries of format_kernels. Origins of the
-/// fitted coefficients say "measured: `source`". Mistakes: formats without a peak in the machine,
-/// times below 80 % of what the peak rate allows (a device may clock a little above its data
-/// sheet).
+/// Fits every format of the table to the machine's device. The fit of bf16 (else fp16, else fp32)
+/// becomes the device's general `kernels`; other formats become entries of format_kernels. Origins
+/// of the fitted coefficients say "measured: `source`". Mistakes: formats without a peak in the
+/// machine, times below 80 % of what the peak rate allows (a device may clock a little above its
+/// data sheet). A peak of which no product of its format reaches 0.3 becomes the fastest product's
+/// rate over 0.9, which a warning says.
 struct GemmCalibration {
   machine::Machine machine;
   std::vector<GemmFit> fits;
-  std::vector<std::string> warnings;  ///< formats with fewer shapes than coefficients
+  std::vector<std::string> warnings;  ///< formats with fewer shapes than coefficients; peaks
 };
 Result<GemmCalibration> calibrate_gemm(machine::Machine machine, const GemmTable& table,
                                        const std::string& source, bool cast = false);

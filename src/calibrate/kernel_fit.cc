@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/reader.h"
 #include "machine/compute/compute_model.h"
 
 namespace orrery::calibrate {
@@ -37,6 +38,10 @@ constexpr std::array kExperts{
     Coefficient{"grouped_k_ramp", {0, 5000}},
     Coefficient{"grouped_launch", {0, 40e-6}},
     Coefficient{"permute_share", {0.05, 1}},
+};
+constexpr std::array kStreams{
+    Coefficient{"elementwise_share", {0.02, 1}},
+    Coefficient{"stream_launch", {0, 40e-6}},
 };
 constexpr double kUsualTile = 128;        ///< queries of a tile, where the device states none
 constexpr std::int64_t kFewQueries = 16;  ///< of a sequence: below, its keys are split
@@ -81,6 +86,13 @@ std::optional<Told> told_by_experts(const graph::Operator& op) {
     return std::nullopt;
   }
   return Told{set_of_format(op), kExperts};
+}
+
+std::optional<Told> told_by_streams(const graph::Operator& op) {
+  if (op.kind != graph::OperatorKind::elementwise) {
+    return std::nullopt;
+  }
+  return Told{set_of_format(op), kStreams};
 }
 
 std::uint64_t hash_of(const KernelMeasurement& row) {
@@ -222,6 +234,47 @@ Result<KernelCalibration> calibrate_moe(machine::Machine machine,
                                         const std::vector<KernelMeasurement>& rows,
                                         const std::string& source) {
   return calibrate(std::move(machine), rows, source, told_by_experts);
+}
+
+Result<std::vector<KernelMeasurement>> read_streams(const CsvTable& csv) {
+  constexpr std::size_t kMostMistakes = 20;
+  Error mistakes;
+  const auto bytes_column = csv.column("bytes");
+  const auto time_column = csv.column("latency_us");
+  for (const auto& [name, column] :
+       {std::pair("bytes", bytes_column), std::pair("latency_us", time_column)}) {
+    if (!column) {
+      mistakes.add({csv.file + ":1", "header", "", fmt::format("column '{}' is missing", name)});
+    }
+  }
+  std::vector<KernelMeasurement> rows;
+  for (const CsvRow& row : csv.rows) {
+    if (!bytes_column || !time_column || mistakes.mistakes.size() >= kMostMistakes) {
+      break;
+    }
+    const auto bytes = parse_value<std::int64_t>(row.cells[*bytes_column]);
+    const auto time = parse_number(row.cells[*time_column]);
+    if (!bytes || *bytes < 1) {
+      mistakes.add({csv.where(row), "bytes", row.cells[*bytes_column], "a whole number above 0"});
+    }
+    if (!time || !(*time > 0) || *time > 1e12) {
+      mistakes.add({csv.where(row), "latency_us", row.cells[*time_column],
+                    "a number of microseconds above 0"});
+    }
+    if (bytes && time) {
+      graph::Operator op{.name = "stream", .type = graph::DataType::fp32};
+      op.bytes = Bytes(*bytes);
+      rows.push_back({{std::move(op)}, from_seconds(1e-6 * *time)});
+    }
+  }
+  return mistakes.empty() ? Result<std::vector<KernelMeasurement>>(std::move(rows))
+                          : fail(std::move(mistakes));
+}
+
+Result<KernelCalibration> calibrate_streams(machine::Machine machine,
+                                            const std::vector<KernelMeasurement>& rows,
+                                            const std::string& source) {
+  return calibrate(std::move(machine), rows, source, told_by_streams);
 }
 
 }  // namespace orrery::calibrate

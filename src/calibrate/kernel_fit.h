@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Measured times of fused attention and of MoE layers -> the coefficients of a device that they
-/// tell (machine/compute/compute_model.h).
+/// Measured times of fused attention, of MoE layers and of kernels that stream -> the coefficients
+/// of a device that they tell (machine/compute/compute_model.h).
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "base/csv.h"
 #include "base/result.h"
 #include "calibrate/coefficients.h"
 #include "graph/operator.h"
@@ -45,6 +46,7 @@ struct KernelCalibration {
 ///   are not used: a warning.
 /// - MoE layers of a number format: grouped_k_ramp, grouped_launch, permute_share; the products'
 ///   other coefficients stay (calibrate gemm).
+/// - kernels that stream (elementwise): elementwise_share, stream_launch.
 ///
 /// Origins of the fitted coefficients say "measured: `source`". A set that the machine lacks is
 /// added. Mistakes: no row that a set is fitted to.
@@ -54,5 +56,11 @@ Result<KernelCalibration> calibrate_attention(machine::Machine machine,
 Result<KernelCalibration> calibrate_moe(machine::Machine machine,
                                         const std::vector<KernelMeasurement>& rows,
                                         const std::string& source);
+/// Reads rows of kernels that stream: columns bytes (read and written, above 0) and latency_us;
+/// others are not read. Mistakes: at most 20, with their lines.
+Result<std::vector<KernelMeasurement>> read_streams(const CsvTable& csv);
+Result<KernelCalibration> calibrate_streams(machine::Machine machine,
+                                            const std::vector<KernelMeasurement>& rows,
+                                            const std::string& source);
 
 }  // namespace orrery::calibrate

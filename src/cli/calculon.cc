@@ -10,6 +10,7 @@
 #include "cli/step_flags.h"
 #include "compat/calculon/search.h"
 #include "compat/calculon/to_plan.h"
+#include "report/timing.h"
 
 namespace orrery::cli {
 namespace {
@@ -149,7 +150,7 @@ class Calculon : public Command {
       json.key("executions").value(found.executions);
       json.key("distinct").value(found.distinct);
       json.key("feasible").value(found.feasible);
-      json.key("wall_s").value(wall_s_);
+      report::write_timing(json, wall_s_);
       json.key("top").begin_array();
       for (const calculon::Found& one : found.top) {
         json.begin_object();

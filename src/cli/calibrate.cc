@@ -31,6 +31,8 @@ constexpr const char* kCalibrateExamples =
     "lines)\n"
     "or CSV with columns collective, n_gpus, bytes, time_us and, for several nodes, "
     "gpus_per_node.\n"
+    "KIND memory reads CSV with columns bytes (read and written) and latency_us: kernels that "
+    "stream.\n"
     "KIND attention and KIND moe read CSV with the columns of `orrery attention --file` and\n"
     "`orrery moe --file` and latency_us; attention.csv of tools/measure_gpu.py is one.\n"
     "KIND serving reads what `orrery serve --observe URL` writes and fits the host of --engine: "
@@ -153,15 +155,32 @@ class Calibrate : public Command {
       return fail(std::move(mistakes));
     }
     const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
-    return calibrator(std::move(machine), rows, name)
-        .and_then([&](const calibrate::KernelCalibration& fit) -> Result<std::string> {
-          if (auto written = write(fit.machine); !written) {
-            return fail(std::move(written.error()));
-          }
-          return json_ ? report::kernel_calibration_json(fit)
-                       : report::kernel_calibration_table(fit);
-        });
+    return tell(calibrator(std::move(machine), rows, name));
   }
+  /// Rows of bytes that a kernel reads and writes.
+  Result<std::string> memory() const {
+    Error mistakes;
+    machine::Machine machine =
+        load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
+    const auto rows =
+        collect(load_csv(file_.value_or("")).and_then(calibrate::read_streams), mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
+    return tell(calibrate::calibrate_streams(std::move(machine), rows, name));
+  }
+
+  Result<std::string> tell(const Result<calibrate::KernelCalibration>& fit) const {
+    if (!fit) {
+      return fail(fit.error());
+    }
+    if (auto written = write(fit->machine); !written) {
+      return fail(std::move(written.error()));
+    }
+    return json_ ? report::kernel_calibration_json(*fit) : report::kernel_calibration_table(*fit);
+  }
+
   Result<std::string> attention() const {
     return kernels<study::AttentionQuery>(calibrate::calibrate_attention);
   }
@@ -237,7 +256,7 @@ class Calibrate : public Command {
     std::string_view name;
     Result<std::string> (Calibrate::*run)() const;
   };
-  static const std::array<Kind, 5> kinds;
+  static const std::array<Kind, 6> kinds;
   static std::string kind_names() {
     std::string names;
     for (const Kind& kind : kinds) {
@@ -257,7 +276,8 @@ class Calibrate : public Command {
   bool json_ = false;
 };
 
-const std::array<Calibrate::Kind, 5> Calibrate::kinds{{{"gemm", &Calibrate::gemm},
+const std::array<Calibrate::Kind, 6> Calibrate::kinds{{{"gemm", &Calibrate::gemm},
+                                                       {"memory", &Calibrate::memory},
                                                        {"attention", &Calibrate::attention},
                                                        {"moe", &Calibrate::moe},
                                                        {"collectives", &Calibrate::collectives},

@@ -35,6 +35,7 @@ std::unique_ptr<Command> make_compare();     // compare.cc
 std::unique_ptr<Command> make_astra();       // astra.cc
 std::unique_ptr<Command> make_measure();     // measure.cc
 std::unique_ptr<Command> make_machine();     // machine.cc
+std::unique_ptr<Command> make_replay();      // replay.cc
 std::unique_ptr<Command> make_plot();        // plot.cc
 std::unique_ptr<Command> make_flit();        // flit.cc
 std::unique_ptr<Command> make_sweep();       // sweep.cc
@@ -111,6 +112,9 @@ inline constexpr std::array kCommands{
     CommandEntry{"machine", "A machine file from what the tools of this node say", make_machine},
     CommandEntry{"measure", "This machine under MPI: packing of datatypes, messages, collectives",
                  make_measure},
+    CommandEntry{"replay",
+                 "A plan or trace on real ranks of MPI here, and a machine file fitted to it",
+                 make_replay},
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},
 };
 

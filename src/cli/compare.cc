@@ -94,7 +94,7 @@ class Compare : public Command {
       return fail(std::move(mistakes));
     }
     const study::Comparison comparison = study::compare(std::move(runs));
-    const auto json = [&] { return report::comparison_json(comparison); };
+    const auto json = [&] { return report::json_of(comparison); };
     return html_.beside(json_ ? json() : report::comparison_table(comparison), json);
   }
 
@@ -181,7 +181,7 @@ class Compare : public Command {
     run_.progress = [&](double share, std::uint64_t events) { bar.update(share, events); };
     return study::run_step(step.model, step.machine, plan, step.devices, run_)
         .and_then([&](const study::Run& run) {
-          return parse_config(report::json_report(run), source, ConfigSyntax::json);
+          return parse_config(report::json_of(run), source, ConfigSyntax::json);
         })
         .and_then(study::parse_run);
   }

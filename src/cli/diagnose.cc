@@ -45,7 +45,7 @@ class Diagnose : public Command {
     }
     return diagnose::load_telemetry(files_).and_then([&](const diagnose::Telemetry& telemetry) {
       const diagnose::Diagnosis found = diagnose::diagnose(telemetry, options);
-      const auto json = [&] { return report::diagnosis_json(found); };
+      const auto json = [&] { return report::json_of(found); };
       return html_.beside(json_ ? json() : report::diagnosis_text(found), json);
     });
   }

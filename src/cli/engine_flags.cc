@@ -29,6 +29,8 @@ void EngineFlags::declare(Options& options) {
   options.value("--router", router_, "NAME",
                 "round_robin (default), least_requests, least_tokens or prefix_aware");
   options.flag("--fuse", fuse_, "with tp: sums become slices where faster; says the gain");
+  options.flag("--ideal-host", ideal_host_,
+               "the best case: no time of the host, of the front end and of launches");
   options.value("--overlap-tensor", overlap_tensor_, "NAME", "a plan's, where that is faster");
   declare_fields(options);
 }
@@ -121,6 +123,10 @@ ServedModel EngineFlags::read(const std::optional<std::string>& model, Error& mi
   ServedModel served = load_served(model, engine_, of_files, stated(mistakes));
   serving::Engine& engine = served.engine;
   engine.fuse = engine.fuse || fuse_;
+  if (ideal_host_) {
+    engine.front_end = engine.step = engine.per_request = engine.gap = engine.launch = Time(0);
+    engine.handover = Time(0);
+  }
   engine.ep = all_experts_ ? engine.tp * engine.dp : engine.ep;
   take("--overlap-tensor", overlap_tensor_, engine.overlap_tensor, mistakes);
   engine.kernels = kernels_.value_or(engine.kernels);

@@ -25,7 +25,6 @@ class EngineFlags {
   void refuse_fleet(const std::string& reason, Error& mistakes) const;
 
   bool fuses() const { return fuse_; }
-  bool has_kernels() const { return kernels_.has_value(); }
   const std::optional<std::string>& devices() const { return devices_; }
 
  private:
@@ -49,6 +48,7 @@ class EngineFlags {
   std::optional<std::string> quantization_;
   std::vector<FieldFlag> fields_;
   bool fuse_ = false;
+  bool ideal_host_ = false;
   bool eager_ = false;
   bool all_experts_ = false;
 };

@@ -38,7 +38,7 @@ class Estimate : public Command {
     if (!estimate) {
       return fail(step.plan.placed(estimate.error()));
     }
-    return json_ ? report::estimate_json(*estimate)
+    return json_ ? report::json_of(*estimate)
                  : report::estimate_table(
                        fmt::format("{} on {} x {} ({})", step.model.name, estimate->devices,
                                    step.machine.device.name, step.machine.name),

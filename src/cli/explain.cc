@@ -51,7 +51,7 @@ class Explain : public Command {
     if (!explanation) {
       return fail(explanation.error());
     }
-    const auto json = [&] { return report::explanation_json(*explanation); };
+    const auto json = [&] { return report::json_of(*explanation); };
     return html_.beside(
         json_ ? json() : report::explanation_table(*explanation, static_cast<std::size_t>(items)),
         json, [&] { return web::run_extra(explanation->run); });

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "base/names.h"
@@ -16,7 +15,7 @@
 #include "machine/machine.h"
 #include "report/json_writer.h"
 #include "serving/launch_line.h"
-#include "workload/interop/interop.h"
+#include "workload/interop/capabilities.h"
 
 namespace orrery::cli {
 namespace {
@@ -40,23 +39,10 @@ constexpr const char* kExportExamples =
     "  orrery export mpi --model gpt2 --tp 2 --pp 2 --global-batch 4 --shrink 16 --out "
     "./gpt2-mpi\n";
 
-struct ExportFormat {
-  std::string_view name;
-  bool has_comments;
-  Result<interop::Exported> (*write)(const plan::Plan& plan, const interop::ExportOptions& options);
-};
-
-constexpr std::array kExportFormats{
-    ExportFormat{"megatron", true, interop::export_megatron},
-    ExportFormat{"deepspeed", false, interop::export_deepspeed},
-    ExportFormat{"torchtitan", true, interop::export_torchtitan},
-};
-
 std::vector<std::string> export_names() {
   std::vector<std::string> names;
-  names.reserve(kExportFormats.size());
-  for (const ExportFormat& format : kExportFormats) {
-    names.emplace_back(format.name);
+  for (const interop::LaunchFormat& launcher : interop::launchers()) {
+    names.emplace_back(launcher.name);
   }
   names.emplace_back("chakra");
   names.emplace_back("mpi");
@@ -70,7 +56,7 @@ class Export : public Command {
   void declare(Options& options) override {
     options.positional(
         "FORMAT", format_,
-        "megatron, deepspeed, torchtitan, chakra or mpi; of engines vllm, sglang, trtllm");
+        "megatron, nemo, torchtitan, deepspeed, chakra or mpi; of engines vllm, sglang, trtllm");
     options.value("--engine", engine_, "NAME|FILE", "of `orrery serve`, for its launch line");
     options.value("--model", model_, "NAME|FILE", "also its arguments, where the format has them");
     options.value("--machine", machine_, "NAME|FILE",
@@ -104,10 +90,8 @@ class Export : public Command {
     }
     refuse_given({{"--output", output_}, {"--most-files", most_files_}},
                  "is for chakra; other formats go to standard output", mistakes);
-    const auto* const format =
-        std::find_if(kExportFormats.begin(), kExportFormats.end(),
-                     [&](const ExportFormat& f) { return f.name == format_; });
-    if (format == kExportFormats.end()) {
+    const interop::LaunchFormat* format = interop::launcher_named(format_);
+    if (format == nullptr) {
       mistakes.add(wrong_value(
           "export", format_,
           "one of " + enumerated(export_names()) + did_you_mean(format_, export_names())));
@@ -135,12 +119,15 @@ class Export : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return write(*format, *exported);
+    return write(*exported);
   }
+
+  /// 1 where the format does not state all.
+  int status() const override { return is_whole_ ? 0 : 1; }
 
  private:
   /// A launch line; what it does not state stands above it, as a comment.
-  Result<std::string> run_engine(Error mistakes) const {
+  Result<std::string> run_engine(Error mistakes) {
     refuse_given({{"--machine", machine_},
                   {"--devices", devices_},
                   {"--output", output_},
@@ -172,7 +159,7 @@ class Export : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return json_ ? as_json(exported) : exported.text;
+    return write(exported);
   }
 
   Result<std::string> run_chakra(Error mistakes) {
@@ -258,16 +245,12 @@ class Export : public Command {
     }
   }
 
-  Result<std::string> write(const ExportFormat& format, const interop::Exported& exported) const {
-    if (json_) {
-      return as_json(exported);
+  std::string write(const interop::Exported& exported) {
+    is_whole_ = exported.lost.empty();
+    for (const interop::Remark& remark : exported.lost) {
+      fmt::print(stderr, "not stated: {}\n", printable(remark.about + ": " + remark.sentence));
     }
-    if (!format.has_comments) {
-      for (const interop::Remark& remark : exported.lost) {
-        fmt::print(stderr, "not stated: {}\n", printable(remark.about + ": " + remark.sentence));
-      }
-    }
-    return exported.text;
+    return json_ ? as_json(exported) : exported.text;
   }
 
   static std::string as_json(const interop::Exported& exported) {
@@ -297,6 +280,7 @@ class Export : public Command {
   PlanFlags plan_;
   bool strict_ = false;
   bool json_ = false;
+  bool is_whole_ = true;  ///< the text states all of the plan or engine
 };
 
 }  // namespace

@@ -29,62 +29,13 @@ zoo::Model fewer_layers(zoo::Model model, const plan::Plan& plan, std::int64_t s
   return model;
 }
 
-struct Simulated {
-  graph::Workload workload;
-  simulate::Timeline timeline;
-};
-
-Result<Simulated> simulated(const MpiExport& what, const zoo::Model& model) {
-  Error mistakes;
-  if (auto ok = plan::check(what.plan, model); !ok) {
-    mistakes.add(std::move(ok.error()));
-  }
-  if (auto ok = plan::check_machine(what.plan, what.machine); !ok) {
-    mistakes.add(std::move(ok.error()));
-  }
-  if (what.plan.devices() > kMostProgramRanks) {
-    mistakes.add({"--plan",
-                  {},
-                  fmt::format("{} devices", what.plan.devices()),
-                  fmt::format("at most {} ranks of a program", kMostProgramRanks)});
-  }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  auto machine = machine::with_devices(what.machine, what.plan.devices());
-  if (!machine) {
-    return fail(machine.error());
-  }
-  parallel::set_clocks(*machine, model, what.plan);
-  auto workload = parallel::lower(model, what.plan, {.machine = &*machine});
-  if (!workload) {
-    return fail(workload.error());
-  }
-  auto timeline = simulate::simulate(*workload, *machine,
-                                     {.fold = false, .record_spans = true, .shortcuts = false});
-  if (!timeline) {
-    return fail(timeline.error());
-  }
-  return Simulated{std::move(*workload), std::move(*timeline)};
-}
-
-std::int64_t calls_of(const emit::Program& program) {
-  std::int64_t calls = 0;
-  for (const std::size_t list : program.list_of) {
-    calls += std::ranges::count_if(program.lists[list], [](const emit::Call& call) {
-      return call.kind != emit::Call::Kind::compute;
-    });
-  }
-  return calls;
-}
-
 std::string report(const MpiExport& what, const emit::Program& program,
                    const std::vector<emit::File>& files, std::int64_t layers) {
   if (!what.json) {
     return fmt::format(
         "{}: {} ranks, {} layers, {} calls of MPI, {} different lists, in the order of {}\n"
         "cmake -S {} -B {}/build && cmake --build {}/build && ctest --test-dir {}/build\n",
-        what.folder, program.ranks, layers, calls_of(program), program.lists.size(),
+        what.folder, program.ranks, layers, emit::exchanges_of(program), program.lists.size(),
         what.machine.name, what.folder, what.folder, what.folder, what.folder);
   }
   return report::json_text([&](report::JsonWriter& json) {
@@ -93,7 +44,7 @@ std::string report(const MpiExport& what, const emit::Program& program,
     json.key("machine").value(what.machine.name);
     json.key("ranks").value(program.ranks);
     json.key("layers").value(layers);
-    json.key("calls").value(calls_of(program));
+    json.key("calls").value(emit::exchanges_of(program));
     json.key("lists").value(program.lists.size());
     json.key("files").begin_array();
     for (const emit::File& file : files) {
@@ -105,13 +56,52 @@ std::string report(const MpiExport& what, const emit::Program& program,
 
 }  // namespace
 
+Result<graph::Workload> step_for_program(zoo::Model& model, const plan::Plan& plan,
+                                         machine::Machine& machine, std::int64_t shrink) {
+  Error mistakes;
+  model = fewer_layers(std::move(model), plan, shrink);
+  if (auto ok = plan::check(plan, model); !ok) {
+    mistakes.add(std::move(ok.error()));
+  }
+  if (auto ok = plan::check_machine(plan, machine); !ok) {
+    mistakes.add(std::move(ok.error()));
+  }
+  if (plan.devices() > kMostProgramRanks) {
+    mistakes.add({"--plan",
+                  {},
+                  fmt::format("{} devices", plan.devices()),
+                  fmt::format("at most {} ranks of a program", kMostProgramRanks)});
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  auto fitted = machine::with_devices(machine, plan.devices());
+  if (!fitted) {
+    return fail(fitted.error());
+  }
+  machine = std::move(*fitted);
+  parallel::set_clocks(machine, model, plan);
+  return parallel::lower(model, plan, {.machine = &machine});
+}
+
+Result<simulate::Timeline> run_every_rank(const graph::Workload& workload,
+                                          const machine::Machine& machine) {
+  return simulate::simulate(workload, machine,
+                            {.fold = false, .record_spans = true, .shortcuts = false});
+}
+
 Result<std::string> export_mpi(const MpiExport& what) {
-  const zoo::Model model = fewer_layers(what.model, what.plan, what.shrink);
-  const auto step = simulated(what, model);
+  zoo::Model model = what.model;
+  machine::Machine machine = what.machine;
+  const auto step = step_for_program(model, what.plan, machine, what.shrink);
   if (!step) {
     return fail(step.error());
   }
-  const auto program = emit::program_of(step->workload, step->timeline, what.shrink);
+  const auto timeline = run_every_rank(*step, machine);
+  if (!timeline) {
+    return fail(timeline.error());
+  }
+  const auto program = emit::program_of(*step, *timeline, what.shrink);
   if (!program) {
     return fail(program.error());
   }
@@ -122,7 +112,7 @@ Result<std::string> export_mpi(const MpiExport& what) {
                             what.shrink > 1 ? fmt::format(", shrunk by {}", what.shrink) : ""),
        .command = what.command,
        .machine = what.machine.name,
-       .order = emit::simulated_order(step->workload, step->timeline, what.shrink)});
+       .order = emit::simulated_order(*step, *timeline, what.shrink)});
   if (auto ok = emit::write_files(files, what.folder); !ok) {
     return fail(ok.error());
   }

@@ -6,7 +6,9 @@
 #include <string>
 
 #include "base/result.h"
+#include "graph/workload.h"
 #include "machine/machine.h"
+#include "simulate/timeline.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -24,6 +26,16 @@ struct MpiExport {
 
 /// The machine of the order where none is given, which the answer says.
 inline constexpr const char* kOrderMachine = "dgx-a100-80g";
+
+/// Returns the step of a plan, of a model with that many times fewer layers, as many as the stages
+/// need at least. `model` gets them, `machine` its devices and the clock of the step. Mistakes:
+/// those of the plan against model and machine, too many ranks.
+Result<graph::Workload> step_for_program(zoo::Model& model, const plan::Plan& plan,
+                                         machine::Machine& machine, std::int64_t shrink);
+
+/// Runs every rank of a workload for emit::program_of, on a machine of as many devices.
+Result<simulate::Timeline> run_every_rank(const graph::Workload& workload,
+                                          const machine::Machine& machine);
 
 /// Writes an MPI program of one step (emit/write.h) and returns what was written, as a table or
 /// JSON. With `shrink` the model has that many times fewer layers, as many as the stages need at

@@ -104,7 +104,7 @@ class FlitCommand : public Command {
       }
       keep(write_file(*plot_, report::to_svg(*plot)));
     }
-    const auto json = [&] { return report::flit_json(report); };
+    const auto json = [&] { return report::json_of(report); };
     return html_.beside(json_ ? json() : report::flit_table(report, graph), json);
   }
 
@@ -163,6 +163,7 @@ class FlitCommand : public Command {
         }
         using Value = std::remove_reference_t<decltype(value.*member)>;
         const auto parsed = parse_value<Value>(*text);
+        experiment.stated_at[std::string(name)] = {flag_of(name), {}};
         if (parsed) {
           value.*member = *parsed;
         } else {
@@ -239,7 +240,10 @@ class FlitCommand : public Command {
       return fail(report.loop->deadlock);
     }
     report.experiment = std::move(experiment);
-    const auto json = [&] { return report::flit_loop_json(report); };
+    const auto json = [&] {
+      return report::json_object(
+          [&](report::Fields& fields) { report::declare_loop(report, fields); });
+    };
     return html_.beside(json_ ? json() : report::flit_loop_table(report, *prepared.graph), json);
   }
 

@@ -59,7 +59,7 @@ class Goodput : public Command {
           goodput::run_lives(asked->scenario, report.length,
                              Duration(std::numeric_limits<double>::infinity()), question.seeds);
     }
-    const auto json = [&] { return report::goodput_json(report); };
+    const auto json = [&] { return report::json_of(report); };
     return html_.beside(json_ ? json() : report::goodput_table(report), json);
   }
 

@@ -17,6 +17,7 @@
 #include "serving/launch_line.h"
 #include "workload/interop/framework.h"
 #include "workload/interop/interop.h"
+#include "workload/plan/framework.h"
 
 namespace orrery::cli {
 namespace {
@@ -176,8 +177,7 @@ class Import : public Command {
       format_ = plain(name) == plain(format_) ? name : format_;
     }
     const ImportFormat* format = find_format(mistakes);
-    interop::ImportOptions options{.devices = parse_devices(mistakes),
-                                   .rest = plan_.placed_plan(mistakes).plan};
+    interop::ImportOptions options{.devices = parse_devices(mistakes), .rest = rest(mistakes)};
     zoo::Model model;
     if (model_) {
       model = load_named("--model", *model_, zoo::load_model, mistakes);
@@ -202,6 +202,13 @@ class Import : public Command {
   }
 
  private:
+  /// The flags, and what their framework has.
+  plan::Plan rest(Error& mistakes) const {
+    plan::PlacedPlan rest = plan_.placed_plan(mistakes);
+    plan::apply_framework(rest);
+    return rest.plan;
+  }
+
   /// An engine of `orrery serve`.
   Result<std::string> run_engine(Error mistakes) const {
     refuse_given({{"--devices", devices_}, {"--model", model_}, {"--model-out", model_out_}},
@@ -287,8 +294,7 @@ class Import : public Command {
       for (const interop::Remark& remark : imported.remarks) {
         fmt::print(stderr, "{}\n", printable(remark.about + ": " + remark.sentence));
       }
-      return report::json_text(
-          [&](report::JsonWriter& json) { report::write_plan(json, imported.plan); });
+      return report::json_of(imported.plan);
     }
     std::string text =
         fmt::format("# From {}, for {} devices.\n", format.title, imported.plan.devices());

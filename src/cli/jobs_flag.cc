@@ -20,7 +20,7 @@ Result<std::string> JobsFlag::run(const StepInput& step, simulate::SimulateOptio
         return study::run_jobs(file, step.machine, step.devices, options);
       })
       .map([&](const study::JobsRun& run) {
-        return json ? report::jobs_json(run) : report::jobs_table(run);
+        return json ? report::json_of(run) : report::jobs_table(run);
       });
 }
 

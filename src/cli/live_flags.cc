@@ -71,6 +71,7 @@ Result<serving::Run> LiveFlags::listen(serving::Server& server,
   constexpr std::int64_t kMostClients = 20'000;
   options.clients = whole_number("--clients", clients_, 1, kMostClients, mistakes);
   if (served_name_) {
+    std::erase(models, *served_name_);
     models.insert(models.begin(), *served_name_);
   }
   options.models = std::move(models);

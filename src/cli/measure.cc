@@ -5,18 +5,19 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/names.h"
+#include "base/process.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/measure_kernels.h"
+#include "cli/mpi_program.h"
 #include "cli/step_flags.h"
 #include "report/json_writer.h"
-#include "study/sweep/slurm.h"
 
 namespace orrery::cli {
 namespace {
@@ -35,12 +36,20 @@ constexpr const char* kMeasureExamples =
     "  profile      the tables of that model, for TEMPI_PROFILE and --profile\n"
     "  p2p          one way of plain bytes between two ranks\n"
     "  collectives  time of each collective by size\n"
+    "  gemm, memory, attention\n"
+    "               kernels on one core, by a program that is compiled here with mpicxx, with "
+    "OpenBLAS\n"
+    "               where it is installed\n"
+    "`orrery calibrate` reads the rows of the last four by the same names, collectives also of "
+    "p2p.\n"
     "Examples:\n"
     "  orrery measure pack --json\n"
     "  orrery measure pack --mpi mpich\n"
     "  orrery measure profile --output profile.csv\n"
     "  orrery measure send --profile profile.csv\n"
-    "  orrery measure collectives --ranks 2 --output collectives.csv\n";
+    "  orrery measure collectives --ranks 2 --output collectives.csv\n"
+    "  orrery measure gemm --output gemm.csv\n"
+    "  orrery calibrate gemm gemm.csv --machine localhost --output mine.yaml\n";
 
 struct Measured {
   std::string_view name;
@@ -48,12 +57,14 @@ struct Measured {
 };
 constexpr std::array kMeasured{Measured{"pack", 1}, Measured{"send", 2}, Measured{"profile", 2},
                                Measured{"p2p", 2}, Measured{"collectives", 0}};
+constexpr Duration kMeasurePatience{86400};
 constexpr std::array<std::string_view, 2> kLibraries{"openmpi", "mpich"};
 
 std::vector<std::string> names_of_measured() {
   std::vector<std::string> names;
   std::ranges::transform(kMeasured, std::back_inserter(names),
                          [](const Measured& what) { return std::string(what.name); });
+  names.insert(names.end(), kMeasuredKernels.begin(), kMeasuredKernels.end());
   return names;
 }
 
@@ -75,26 +86,6 @@ std::optional<std::string> program_of(std::string_view library) {
     }
   }
   return std::nullopt;
-}
-
-struct Answer {
-  std::string text;
-  int status = 0;
-};
-
-Result<Answer> answer_of(const std::string& command) {
-  std::FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) {
-    return fail("cannot start a shell for mpiexec");
-  }
-  Answer answer;
-  std::array<char, 4096> piece{};
-  while (std::fgets(piece.data(), static_cast<int>(piece.size()), pipe) != nullptr) {
-    answer.text += piece.data();
-  }
-  const int raw = pclose(pipe);
-  answer.status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 1;
-  return answer;
 }
 
 /// The geometric mean of library / ours over rows that have both; 0 where there are none.
@@ -127,6 +118,9 @@ class Measure : public Command {
 
   Result<std::string> run(Error mistakes) override {
     const auto* const what = std::ranges::find(kMeasured, what_, &Measured::name);
+    if (std::ranges::find(kMeasuredKernels, what_) != kMeasuredKernels.end()) {
+      return run_kernels(std::move(mistakes));
+    }
     if (what == kMeasured.end()) {
       mistakes.add(wrong_value(
           "measure", what_,
@@ -153,6 +147,22 @@ class Measure : public Command {
   int status() const override { return status_; }
 
  private:
+  Result<std::string> run_kernels(Error mistakes) {
+    refuse_given({{"--ranks", ranks_}}, "is for collectives", mistakes);
+    refuse_given({{"--profile", profile_}}, "is for send", mistakes);
+    const std::int64_t rounds = whole_number("--rounds", rounds_, 10, 100000, mistakes);
+    const mpi_calls::MpiLibrary* const library = find_mpi(library_, mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    library_ = library->name;
+    return measure_kernels(what_, *library, rounds).and_then([&](const std::string& rows) {
+      ProcessRun run;
+      run.output = rows;
+      return tell(run);
+    });
+  }
+
   /// Sets library_ to the one whose program is found.
   std::string find_program(Error& mistakes) {
     if (library_ && std::ranges::find(kLibraries, *library_) == kLibraries.end()) {
@@ -181,27 +191,38 @@ class Measure : public Command {
   }
 
   /// OpenMPI asks twice before it runs as root, and before there are more ranks than cores.
-  std::string command_of(const std::string& program, std::int64_t rounds) const {
-    const std::string root =
-        geteuid() == 0 ? "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " : "";
-    return fmt::format("{}OMPI_MCA_rmaps_base_oversubscribe=1 mpiexec.{} -n {} {} {} {}{}", root,
-                       *library_, ranks_used_, sweep::shell_word(program), what_, rounds,
-                       profile_ ? " " + sweep::shell_word(*profile_) : "");
+  Result<ProcessRun> run_program(const std::string& program, std::int64_t rounds) const {
+    std::vector<std::string> command{
+        "mpiexec." + *library_, "-n", std::to_string(ranks_used_), program, what_,
+        std::to_string(rounds)};
+    if (profile_) {
+      command.push_back(*profile_);
+    }
+    std::vector<std::string> environment{"OMPI_MCA_rmaps_base_oversubscribe=1"};
+    if (geteuid() == 0) {
+      environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT=1");
+      environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+    }
+    return run_process(command, {.environment = environment, .limit = kMeasurePatience});
   }
 
   Result<std::string> measure(const std::string& program, std::int64_t rounds) {
-    const auto answer = answer_of(command_of(program, rounds));
+    const auto answer = run_program(program, rounds);
     if (!answer) {
       return fail(answer.error());
     }
-    const auto table = parse_csv(answer->text, "orrery-measure");
+    return tell(*answer);
+  }
+
+  Result<std::string> tell(const ProcessRun& answer) {
+    const auto table = parse_csv(answer.output, "orrery-measure");
     if (!table || table->rows.empty()) {
-      return fail(fmt::format("mpiexec.{} ended with exit status {} and no rows", *library_,
-                              answer->status));
+      return fail(fmt::format("mpiexec.{} ended with exit status {} and no rows\n{}", *library_,
+                              answer.status, answer.errors));
     }
-    status_ = answer->status == 0 ? 0 : 1;
+    status_ = answer.status == 0 ? 0 : 1;
     if (output_) {
-      keep(write_file(*output_, answer->text));
+      keep(write_file(*output_, answer.output));
     }
     return json_ ? as_json(*table) : as_text(*table);
   }

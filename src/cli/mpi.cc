@@ -3,10 +3,10 @@
 #include <array>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/split.h"
 #include "cli/commands.h"
 #include "cli/step_flags.h"
-#include "mpi_calls/process.h"
 #include "mpi_calls/rules.h"
 #include "report/mpi_calls.h"
 
@@ -127,8 +127,7 @@ class Mpi : public Command {
     for (mpi_calls::Record& record : records) {
       record.places.clear();
       if (command_) {
-        const auto run =
-            mpi_calls::run_process({"/bin/sh", "-c", *command_}, {.input = record.code});
+        const auto run = run_process({"/bin/sh", "-c", *command_}, {.input = record.code});
         if (!run || run->stopped || run->status != 0) {
           return fail(Error(Mistake{"--command", record.program, *command_,
                                     "a program that ends with status 0 within 20 s" +

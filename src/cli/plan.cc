@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <sstream>
-#include <thread>
 
 #include "base/file.h"
 #include "base/format.h"
@@ -15,16 +14,20 @@
 #include "cli/plan_choices.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_layers.h"
+#include "cli/plan_limits.h"
 #include "cli/plan_published.h"
 #include "cli/plan_vary.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
 #include "machine/device_groups.h"
+#include "planner/advice/launchable.h"
 #include "planner/advice/memory_frontier.h"
 #include "planner/advice/probe.h"
+#include "planner/advice/ties.h"
 #include "planner/full/search.h"
 #include "planner/full/summary.h"
 #include "report/plan_search.h"
+#include "workload/interop/capabilities.h"
 #include "workload/plan/recompute.h"
 
 namespace orrery::cli {
@@ -45,40 +48,35 @@ constexpr const char* kPlanExamples =
     "              --vary network.1.bandwidth=25GB/s..100GB/s --vary devices=32,64 \\\n"
     "              --vary device.price_per_hour=2.5 --price network.1.bandwidth=0.01/GB/s "
     "--budget 150\n"
+    "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 16 --batch 64 \\\n"
+    "              --framework torchtitan --export ./\n"
     "  orrery plan --table megatron_sc21_table2 --estimates 300\n";
-
-/// More find too little to do ahead of the search.
-std::int64_t usual_threads() {
-  return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
-}
 
 class PlanCommand : public Command {
  public:
   void declare(Options& options) override {
     step_.declare(options);
-    options.value("--top", top_, "INT", "plans to print; default 5");
+    limits_.declare(options);
     options.values("--only", only_, "FIELD=VALUE,...",
                    "values to try of a field; may be repeated; 'stage_layers=5,3;4,4' has two");
     options.values("--fix", fix_, "FIELD=VALUE", "a field's value, as the flags below");
     options.value("--reserve", reserve_, "BYTES",
                   "of a device's memory to leave free; default 2 GiB");
     options.value("--max-memory", most_memory_, "BYTES", "of a device to use at the most");
-    options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 1500");
-    options.value("--bounds", bounds_, "INT",
-                  "of plans and shapes to compute at the most; default 400000");
-    options.value("--simulations", simulations_, "INT", "to simulate at the most; default 128");
-    options.value("--threads", threads_, "INT",
-                  "default: one per processor, at most 16; the answer is the same with any number");
-    options.value("--objective", objective_, "{time,tokens_per_joule,cost}",
-                  "what the best plan has least of: time, energy or money per token; default time");
-    options.flag("--exhaustive", exhaustive_,
-                 "estimate every plan whose bound does not rule it out");
+    options.value("--objective", objective_, "{time,tokens_per_joule,cost,headroom}",
+                  "what the best plan has least of: time, energy or money per token, or memory of "
+                  "those within 5 % of the fastest; default time");
+    options.value("--power-budget", power_budget_, "POWER",
+                  "what all devices may draw together: each is held to its share");
     options.value("--table", table_, "NAME|FILE",
                   "every row of a table of published runs (`orrery list tables`) beside the best "
                   "plan for its work; without model and machine");
     options.value("--layer-costs", layer_costs_, "FILE",
                   "what each layer takes under each strategy: the fastest within --max-memory");
     options.output("--save", save_, "FILE", "write the best plan");
+    options.output("--export", export_, "FILE|DIR",
+                   "write the best plan as --framework starts it: launch.sh, nemo.yaml, job.toml "
+                   "or ds_config.json");
     options.flag("--explain", explain_,
                  "also time against memory, and what every other choice would cost");
     options.output(
@@ -97,57 +95,21 @@ class PlanCommand : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    constexpr std::int64_t kTop = 5;
-    constexpr std::int64_t kEstimates = 1500;
-    constexpr std::int64_t kSimulations = 128;
-    constexpr std::int64_t kFewBounds = 20'000;  // of very few estimates
-    full::Options options;
-    options.top = static_cast<std::size_t>(whole_number("--top", top_, kTop, INT32_MAX, mistakes));
-    options.most_estimates = static_cast<std::size_t>(
-        whole_number("--estimates", estimates_, kEstimates, INT32_MAX, mistakes));
-    options.most_simulations = static_cast<std::size_t>(
-        whole_number("--simulations", simulations_, kSimulations, INT32_MAX, mistakes));
-    const auto estimates = static_cast<std::int64_t>(options.most_estimates);
-    constexpr auto kMostBounds = static_cast<std::int64_t>(full::kMostBounds);
-    const std::int64_t usual_bounds =
-        std::clamp(kMostBounds / kEstimates * estimates, kFewBounds, kMostBounds);
-    options.most_bounds = static_cast<std::size_t>(
-        whole_number("--bounds", bounds_, usual_bounds, INT32_MAX, mistakes));
-    options.exhaustive = exhaustive_;
-    options.threads = thread_count(threads_, usual_threads(), mistakes);
+    full::Options options = limits_.read(mistakes);
     if (table_) {
       return published(options, std::move(mistakes));
     }
     if (layer_costs_) {
       plan_.refuse("--layer-costs", mistakes);
-      if (has_task() || top_ || estimates_ || bounds_ || simulations_ || exhaustive_ || threads_) {
+      if (has_task() || limits_.given()) {
         mistakes.add({"--layer-costs", {}, {}, "goes with --max-memory and --json alone"});
       }
       return plan_layers(*layer_costs_, most_memory_, json_, std::move(mistakes));
     }
-    const StepInput step = step_.read(mistakes);
-    full::Task task{.model = step.model,
-                    .machine = step.machine,
-                    .devices = step.devices,
-                    .fixed = plan_.placed_plan(mistakes)};
-    read_choices(fix_, only_, task, mistakes);
-    if (step.devices == 0 && step_.given() && !vary_.varies("devices") &&
-        std::ranges::find(mistakes.mistakes, "--devices", &Mistake::where) ==
-            mistakes.mistakes.end()) {
-      mistakes.add({"--devices", {}, {}, "missing; expected how many accelerators to plan for"});
-    }
-    if (!task.fixed.places.contains("global_batch")) {
-      use_default_batch(task, mistakes);
-    }
-    if (task.fixed.places.contains("recompute_modules") && mistakes.empty()) {
-      // What no model has every plan would be refused for, after a whole search.
-      if (auto known = plan::check_recompute(task.fixed.plan, task.model); !known) {
-        mistakes.add(task.fixed.placed(std::move(known.error())));
-      }
-    }
-    options.reserve = read_reserve(reserve_, most_memory_, step.machine, mistakes);
-    options.objective = objective(step.machine, mistakes);
-    check_parts(step.machine, mistakes);
+    full::Task task = read_task(mistakes);
+    options.reserve = read_reserve(reserve_, most_memory_, task.machine, mistakes);
+    options.objective = objective(task.machine, mistakes);
+    check_parts(task.machine, mistakes);
     check_combinations(options, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
@@ -167,32 +129,41 @@ class PlanCommand : public Command {
   int status() const override { return status_; }
 
  private:
-  /// "--save and --top": those that were given.
-  static std::string given(const std::vector<std::pair<bool, std::string>>& flags) {
-    std::vector<std::string> names;
-    for (const auto& [is_given, name] : flags) {
-      if (is_given) {
-        names.push_back(name);
+  /// Plans within so much of the fastest are as fast: identical settings differ by more.
+  static constexpr double kSimpleWithin = 0.005;
+
+  /// Reads what is asked for.
+  full::Task read_task(Error& mistakes) const {
+    const StepInput step = step_.read(mistakes);
+    full::Task task{.model = step.model,
+                    .machine = step.machine,
+                    .devices = step.devices,
+                    .fixed = plan_.placed_plan(mistakes)};
+    read_choices(fix_, only_, task, mistakes);
+    if (step.devices == 0 && step_.given() && !vary_.varies("devices") &&
+        std::ranges::find(mistakes.mistakes, "--devices", &Mistake::where) ==
+            mistakes.mistakes.end()) {
+      mistakes.add({"--devices", {}, {}, "missing; expected how many accelerators to plan for"});
+    }
+    if (!task.fixed.places.contains("global_batch")) {
+      if (vary_.varies("devices")) {
+        mistakes.add({"--batch", {}, {}, "missing; --vary devices wants sequences per step"});
+      }
+      use_default_batch(task, mistakes);
+    }
+    if (task.fixed.places.contains("recompute_modules") && mistakes.empty()) {
+      // What no model has every plan would be refused for, after a whole search.
+      if (auto known = plan::check_recompute(task.fixed.plan, task.model); !known) {
+        mistakes.add(task.fixed.placed(std::move(known.error())));
       }
     }
-    const std::string last = names.empty() ? "" : names.back();
-    names.resize(names.empty() ? 0 : names.size() - 1);
-    return fmt::format("{}{}{}", fmt::join(names, ", "), names.empty() ? "" : " and ", last);
-  }
-
-  /// Takes the batch that `orrery simulate` has with the same flags, and says so.
-  void use_default_batch(full::Task& task, Error& mistakes) const {
-    if (vary_.varies("devices")) {
-      mistakes.add({"--batch", {}, {}, "missing; --vary devices wants sequences per step"});
+    if (interop::launcher_named(task.fixed.plan.framework) != nullptr) {
+      task.launcher = task.fixed.plan.framework;
+    } else if (export_) {
+      mistakes.add({"--export", {}, {}, "goes with --framework " + interop::launcher_names()});
     }
-    if (!mistakes.empty()) {
-      return;
-    }
-    const std::int64_t batch =
-        plan::complete(task.fixed, &task.model, &task.machine, task.devices).global_batch;
-    task.fixed.plan.global_batch = batch;
-    task.fixed.places["global_batch"] = "--batch";
-    tell_notes({fmt::format("--batch: {} sequences per step, as simulate takes", batch)});
+    hold_power(power_budget_, task, mistakes);
+    return task;
   }
 
   /// Refuses, for machines of several sorts of devices, what is asked of one sort only.
@@ -211,19 +182,21 @@ class PlanCommand : public Command {
     if (plot_ && !explain_ && !vary_.given()) {
       mistakes.add({"--plot", {}, {}, "goes with --explain or --vary"});
     }
-    const std::string of_one = given({{explain_, "--explain"},
-                                      {regret_, "--regret"},
-                                      {minmax_regret_, "--minmax-regret"},
-                                      {elastic_, "--elastic"},
-                                      {html_.given(), "--html"},
-                                      {save_.has_value(), "--save"}});
+    const std::string of_one = listed_flags({{explain_, "--explain"},
+                                             {regret_, "--regret"},
+                                             {minmax_regret_, "--minmax-regret"},
+                                             {elastic_, "--elastic"},
+                                             {html_.given(), "--html"},
+                                             {save_.has_value(), "--save"},
+                                             {export_.has_value(), "--export"},
+                                             {power_budget_.has_value(), "--power-budget"}});
     if (vary_.given() && !of_one.empty()) {
       mistakes.add({"--vary", {}, {}, "is of many machines; one machine has " + of_one});
     }
-    const std::string limits = given({{top_.has_value(), "--top"},
-                                      {simulations_.has_value(), "--simulations"},
-                                      {bounds_.has_value(), "--bounds"},
-                                      {exhaustive_, "--exhaustive"}});
+    const std::string limits = listed_flags({{limits_.has_top(), "--top"},
+                                             {limits_.has_simulations(), "--simulations"},
+                                             {limits_.has_bounds(), "--bounds"},
+                                             {limits_.is_exhaustive(), "--exhaustive"}});
     if (vary_.given() && !limits.empty()) {
       mistakes.add({"--vary", {}, {}, "goes without " + limits});
     }
@@ -242,12 +215,12 @@ class PlanCommand : public Command {
   bool has_task() const {
     return step_.given() || save_ || html_.given() || explain_ || plot_ || regret_ ||
            minmax_regret_ || elastic_ || vary_.given() || !only_.empty() || !fix_.empty() ||
-           reserve_ || objective_;
+           reserve_ || objective_ || export_ || power_budget_;
   }
 
   Result<std::string> published(full::Options& options, Error mistakes) const {
     plan_.refuse("--table", mistakes);
-    if (has_task() || top_ || most_memory_ || layer_costs_) {
+    if (has_task() || limits_.has_top() || most_memory_ || layer_costs_) {
       mistakes.add(
           {"--table", {}, {}, "gives the work itself; only how long to search may be said"});
     }
@@ -267,7 +240,9 @@ class PlanCommand : public Command {
       return Interrupt::going_on();
     };
     const auto begin = std::chrono::steady_clock::now();
-    auto answer = full::search(task, options);
+    full::Options simple_first = options;
+    simple_first.simple_within = kSimpleWithin;
+    auto answer = full::search(task, simple_first);
     report::PlanDetails details;
     if (task.machine.parts.empty() && (!answer || answer->fits_nowhere())) {
       ProgressBar looking("what would help");
@@ -289,6 +264,9 @@ class PlanCommand : public Command {
       return nothing_found(task, *answer, details);
     }
     ask(task, options, *answer, details);
+    if (auto launched = say_how_to_launch(task, *answer, details); !launched) {
+      return fail(std::move(launched.error()));
+    }
     if (save_) {
       keep(write_file(*save_, plan::to_yaml(answer->top.front().plan)));
     }
@@ -302,6 +280,27 @@ class PlanCommand : public Command {
     }
     const auto json = [&] { return report::plan_search_json(task, *answer, details); };
     return html_.beside(json_ ? json() : report::plan_search_table(task, *answer, details), json);
+  }
+
+  /// Which frameworks run the best plan, its launch where one is asked for, and which of the others
+  /// cannot be told from it.
+  Result<void> say_how_to_launch(const full::Task& task, const full::Answer& answer,
+                                 report::PlanDetails& details) {
+    const plan::Plan& best = answer.top.front().plan;
+    details.frameworks = advice::launchable(best, task.model);
+    if (auto ties = advice::ties(task, answer)) {
+      details.ties = std::move(*ties);
+    } else {
+      return fail(std::move(ties.error()));
+    }
+    if (!export_) {
+      return {};
+    }
+    return advice::launch(task, best, step_.names().model, *export_)
+        .map([&](advice::Launch launch) {
+          keep(write_file(launch.file, launch.text));
+          details.launch = std::move(launch);
+        });
   }
 
   /// Computes what was asked beside the best plan.
@@ -321,13 +320,18 @@ class PlanCommand : public Command {
     if (minmax_regret_) {
       advice::choose(answer, details.regret->plans.front().plan);
     }
-    if (explain_) {
+    if (explain_ || options.objective == full::Objective::headroom) {
       part("memory", [&](const full::Options& own, const advice::Progress& progress) {
         details.frontier = advice::memory_frontier(task, own, answer, progress);
       });
+    }
+    if (explain_) {
       part("choices", [&](const full::Options& own, const advice::Progress& progress) {
         details.decisions = advice::decisions(task, own, answer, progress);
       });
+    }
+    if (options.objective == full::Objective::headroom) {
+      advice::choose(answer, advice::most_free(*details.frontier));
     }
     if (elastic_) {
       details.elastic = advice::elastic(task, options, answer);
@@ -366,22 +370,19 @@ class PlanCommand : public Command {
   StepFlags step_;
   PlanFlags plan_;
   VaryFlags vary_;
+  PlanLimits limits_;
   HtmlFlag html_{"plan"};
-  std::optional<std::string> top_;
   std::optional<std::string> reserve_;
   std::optional<std::string> most_memory_;
-  std::optional<std::string> estimates_;
-  std::optional<std::string> bounds_;
-  std::optional<std::string> simulations_;
-  std::optional<std::string> threads_;
   std::optional<std::string> save_;
+  std::optional<std::string> export_;
+  std::optional<std::string> power_budget_;
   std::optional<std::string> table_;
   std::optional<std::string> layer_costs_;
   std::optional<std::string> objective_;
   std::vector<std::string> only_;
   std::vector<std::string> fix_;
   std::optional<std::string> plot_;
-  bool exhaustive_ = false;
   bool explain_ = false;
   bool regret_ = false;
   bool minmax_regret_ = false;

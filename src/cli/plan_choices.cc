@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plan_choices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +11,7 @@
 #include "cli/command.h"
 #include "machine/device_groups.h"
 #include "workload/plan/aliases.h"
+#include "workload/plan/defaults.h"
 #include "workload/plan/plan_lists.h"
 
 namespace orrery::cli {
@@ -119,6 +122,54 @@ Bytes read_reserve(const std::optional<std::string>& reserve,
         wrong_value("--reserve", *reserve, "less than the device's " + to_string(capacity)));
   }
   return most_memory ? std::max(Bytes(0), capacity - most) : free;
+}
+
+void hold_power(const std::optional<std::string>& power_budget, full::Task& task, Error& mistakes) {
+  if (!power_budget) {
+    return;
+  }
+  const auto budget = parse_value<Power>(*power_budget);
+  if (!budget || *budget <= Power(0)) {
+    mistakes.add(wrong_value("--power-budget", *power_budget,
+                             budget ? "a power above 0, such as 20 kW" : budget.error()));
+    return;
+  }
+  if (task.devices == 0 || !mistakes.empty()) {
+    return;
+  }
+  auto held = machine::with_power_cap(task.machine, *budget / static_cast<double>(task.devices));
+  if (held) {
+    task.machine = std::move(*held);
+    return;
+  }
+  for (const Mistake& mistake : held.error().mistakes) {
+    mistakes.add(
+        wrong_value("--power-budget", *power_budget,
+                    fmt::format("for each of {} devices {}", task.devices, mistake.expected)));
+  }
+}
+
+std::string listed_flags(const std::vector<std::pair<bool, std::string>>& flags) {
+  std::vector<std::string> names;
+  for (const auto& [is_given, name] : flags) {
+    if (is_given) {
+      names.push_back(name);
+    }
+  }
+  const std::string last = names.empty() ? "" : names.back();
+  names.resize(names.empty() ? 0 : names.size() - 1);
+  return fmt::format("{}{}{}", fmt::join(names, ", "), names.empty() ? "" : " and ", last);
+}
+
+void use_default_batch(full::Task& task, const Error& mistakes) {
+  if (!mistakes.empty()) {
+    return;
+  }
+  const std::int64_t batch =
+      plan::complete(task.fixed, &task.model, &task.machine, task.devices).global_batch;
+  task.fixed.plan.global_batch = batch;
+  task.fixed.places["global_batch"] = "--batch";
+  tell_notes({fmt::format("--batch: {} sequences per step, as simulate takes", batch)});
 }
 
 }  // namespace orrery::cli

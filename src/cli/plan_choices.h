@@ -22,4 +22,15 @@ Bytes read_reserve(const std::optional<std::string>& reserve,
                    const std::optional<std::string>& most_memory, const machine::Machine& machine,
                    Error& mistakes);
 
+/// Gives every device of the task its share of --power-budget. Mistakes: what is no power, and what
+/// the machine's devices cannot be held to.
+void hold_power(const std::optional<std::string>& power_budget, full::Task& task, Error& mistakes);
+
+/// "--save and --top": those that were given.
+std::string listed_flags(const std::vector<std::pair<bool, std::string>>& flags);
+
+/// Takes the batch that `orrery simulate` has with the same flags, and says so. With mistakes it
+/// does nothing.
+void use_default_batch(full::Task& task, const Error& mistakes);
+
 }  // namespace orrery::cli

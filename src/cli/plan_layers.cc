@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "planner/layerwise/fastest.h"
 #include "report/json_writer.h"
+#include "report/timing.h"
 
 namespace orrery::cli {
 namespace {
@@ -27,7 +28,7 @@ std::string as_json(const LayeredPlan& plan) {
     json.key("bound_s").value(to_seconds(plan.found.bound));
     json.key("memory_bytes").value(plan.found.memory.value());
     json.key("max_memory_bytes").value(plan.limit.value());
-    json.key("wall_s").value(plan.wall_s);
+    report::write_timing(json, plan.wall_s);
     json.key("layers").begin_array();
     for (std::size_t i = 0; i < plan.found.strategies.size(); ++i) {
       json.begin_object();

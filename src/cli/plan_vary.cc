@@ -79,7 +79,7 @@ std::string study_text(const StepFlags::Names& step, const full::Task& task,
   // All of them, so that a new one is not forgotten: a study has it, or PlanCommand refuses its
   // flag.
   [[maybe_unused]] const auto& [top, estimates, simulations, bounds, threads, exhaustive, reserve,
-                                objective, go_on] = options;
+                                objective, simple_within, go_on] = options;
   std::string text = fmt::format(
       "kind: plan\nmodel: {}\nmachine: {}\ndevices: {}\nreserve: {}\nestimates: {}\nobjective: "
       "{}\n",

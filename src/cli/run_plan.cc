@@ -64,7 +64,7 @@ class RunPlanned : public Command {
     if (!plan) {
       return fail(named(plan.error()));
     }
-    return json_ ? report::run_plan_json(*run, *plan, *asked, pue)
+    return json_ ? report::json_of(*run, *plan, *asked, pue)
                  : report::run_plan_table(*run, *plan, *asked, pue);
   }
 

@@ -253,7 +253,7 @@ class Serve : public Command {
     if (trace_out_) {
       keep(write_file(*trace_out_, report::serving_trace(run)));
     }
-    const auto json = [&] { return report::serving_json(run, metrics, unfused); };
+    const auto json = [&] { return report::json_of(run, metrics, unfused); };
     return html_.beside(json_  ? json()
                         : csv_ ? report::serving_csv(run, metrics)
                                : report::serving_text(run, metrics, unfused),

@@ -207,8 +207,7 @@ class Show : public Command {
     const plan::PlacedPlan placed =
         plan_.placed_plan(mistakes, name_.empty() ? std::nullopt : std::optional(name_));
     if (json_) {
-      return report::json_text(
-          [&](report::JsonWriter& json) { report::write_plan(json, placed.plan); });
+      return report::json_of(placed.plan);
     }
     return name_.empty() ? with_rules(placed) : plan::to_yaml(placed.plan);
   }

@@ -19,6 +19,7 @@
 #include "cli/trace_flag.h"
 #include "collective/layout/fuse_workload.h"
 #include "machine/device_groups.h"
+#include "report/goodput.h"
 #include "report/report.h"
 #include "study/run.h"
 #include "web/extra.h"
@@ -67,6 +68,9 @@ class Simulate : public Command {
                   "the first so many of --steps are the warm-up, which no mean counts; default: 0");
     options.value("--price-per-hour", price_, "MONEY",
                   "of one device, instead of the machine's: 2.5 or '2.5 USD'");
+    options.value("--tokens", tokens_, "COUNT",
+                  "also the whole run on so many: 15T, 300B or 1.5e12 (`orrery run-plan` knows of "
+                  "failures)");
     options.flag("--json", json_, "print one JSON object");
     options.flag("--csv", csv_, "print a header line and a line of values");
     html_.declare(options);
@@ -105,6 +109,7 @@ class Simulate : public Command {
     PlannedStep step = read_planned_step(step_, plan_, mistakes);
     set_price(step.machine, mistakes);
     check_skips(mistakes);
+    const double tokens = read_tokens(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -112,12 +117,44 @@ class Simulate : public Command {
     if (!run) {
       return fail(step.plan.placed(run.error()));
     }
+    std::optional<study::RunPlan> whole;
+    if (tokens_) {
+      auto planned = study::plan_run(*run, tokens, {}, 1, 1);
+      if (!planned) {
+        return fail(at_flag(planned.error()));
+      }
+      whole = std::move(*planned);
+    }
     if (csv_) {
       return write(*run, [&] { return report::csv_report(*run); });
     }
     return write(*run, [&] {
-      return json_ ? report::json_report(*run) : report::table_report(*run, {.verbose = verbose_});
+      return json_ ? report::json_of(*run, whole)
+                   : report::table_report(*run, {.verbose = verbose_}) +
+                         (whole ? "\n" + report::run_plan_table(*run, *whole, {}, 1) : "");
     });
+  }
+
+  double read_tokens(Error& mistakes) const {
+    if (!tokens_) {
+      return 1;
+    }
+    if (csv_) {
+      mistakes.add({"--tokens", {}, {}, "contradicts --csv, whose columns are those of a step"});
+    }
+    const auto tokens = study::parse_tokens(*tokens_);
+    if (!tokens) {
+      mistakes.add(wrong_value("--tokens", *tokens_, tokens.error()));
+    }
+    return tokens.value_or(1);
+  }
+
+  static Error at_flag(Error error) {
+    for (Mistake& mistake : error.mistakes) {
+      mistake.where = mistake.field == "tokens" ? "--tokens" : mistake.where;
+      mistake.field = mistake.field == "tokens" ? "" : mistake.field;
+    }
+    return error;
   }
 
   Result<std::string> run_traces(Error mistakes) {
@@ -182,7 +219,7 @@ class Simulate : public Command {
       return fail(run.error());
     }
     return write(*run, [&] {
-      return json_ ? report::json_report(*run)
+      return json_ ? report::json_of(*run)
                    : report::table_report(*run, {.verbose = verbose_}) + remarks;
     });
   }
@@ -245,6 +282,7 @@ class Simulate : public Command {
                   {"--steps", steps_},
                   {"--warm", warm_},
                   {"--price-per-hour", price_},
+                  {"--tokens", tokens_},
                   {"--csv", csv_}},
                  std::string("contradicts ") + instead + ", which has no plan", mistakes);
   }
@@ -293,7 +331,7 @@ class Simulate : public Command {
     }
     keep(trace_.write(run));
     return html_.beside(
-        report(), [&] { return report::json_report(run); }, [&] { return web::run_extra(run); });
+        report(), [&] { return report::json_of(run); }, [&] { return web::run_extra(run); });
   }
 
   StepFlags step_;
@@ -302,6 +340,7 @@ class Simulate : public Command {
   TraceFlag trace_;
   HtmlFlag html_{"simulate"};
   std::optional<std::string> price_;
+  std::optional<std::string> tokens_;
   std::optional<std::string> steps_;
   std::optional<std::string> warm_;
   std::vector<std::string> skip_;

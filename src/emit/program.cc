@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/names.h"
+#include "emit/sizes.h"
 
 namespace orrery::emit {
 namespace {
@@ -26,42 +27,9 @@ InstanceKey key_of(const graph::Instance& instance) {
   return {instance.template_index, instance.chunk, instance.microbatch, instance.step};
 }
 
-std::int64_t shrunk(std::int64_t value, std::int64_t by) {
-  return std::max<std::int64_t>(value / by, 1);
-}
-
-/// Elements of a rank's buffer, or of a member's shard where the size is of the gathered buffer.
-std::int64_t elements_of(const Node& node, std::int64_t members, std::int64_t shrink) {
-  const bool gathered = node.collective == graph::CollectiveKind::all_gather ||
-                        node.collective == graph::CollectiveKind::reduce_scatter ||
-                        node.collective == graph::CollectiveKind::all_to_all;
-  const std::int64_t parts = node.kind == Node::Kind::collective && gathered ? members : 1;
-  return shrunk(node.bytes.value() / parts, shrink * kElementBytes);
-}
-
 bool is_alone(const graph::Workload& workload, const Node& node, std::int64_t rank) {
   const graph::Members& members = workload.group(node.group).members;
   return !members.holds(rank) || members.group(rank).size() < 2;
-}
-
-std::vector<Work> works_of(const Node& node, std::int64_t shrink) {
-  std::vector<Work> works;
-  for (const graph::Operator& op : node.operators) {
-    const bool is_product = op.kind == graph::OperatorKind::gemm ||
-                            op.kind == graph::OperatorKind::grouped_gemm ||
-                            op.kind == graph::OperatorKind::attention;
-    if (is_product && op.gemm.batch > 0 && op.gemm.m > 0 && op.gemm.n > 0 && op.gemm.k > 0) {
-      works.push_back({{shrunk(op.gemm.batch, shrink), shrunk(op.gemm.m, shrink),
-                        shrunk(op.gemm.n, shrink), shrunk(op.gemm.k, shrink)},
-                       Bytes(0)});
-    } else if (op.bytes > Bytes(0)) {
-      works.push_back({{.batch = 0}, Bytes(shrunk(op.bytes.value(), shrink))});
-    }
-  }
-  if (node.kind == Node::Kind::copy) {
-    works.push_back({{.batch = 0}, Bytes(shrunk(node.bytes.value(), shrink))});
-  }
-  return works;
 }
 
 /// A RankBuilder makes the list of one rank.
@@ -278,6 +246,15 @@ Result<Program> program_of(const graph::Workload& workload, const simulate::Time
   take_groups(workload, lists, program);
   take_lists(std::move(lists), program);
   return program;
+}
+
+std::int64_t exchanges_of(const Program& program) {
+  std::int64_t calls = 0;
+  for (const std::size_t list : program.list_of) {
+    calls += std::ranges::count_if(
+        program.lists[list], [](const Call& call) { return call.kind != Call::Kind::compute; });
+  }
+  return calls;
 }
 
 std::string simulated_order(const graph::Workload& workload, const simulate::Timeline& timeline,

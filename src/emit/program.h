@@ -12,10 +12,12 @@
 
 namespace orrery::emit {
 
-/// Work is a product, batch times; or, with batch 0, bytes that are read and written.
+/// Work is a product, batch times; or, with batch 0, bytes that are read and written; or, without
+/// bytes, a loop that lasts as long as a trace says.
 struct Work {
   graph::GemmShape gemm{.batch = 0};
   Bytes bytes{0};
+  Time duration{0};
 
   friend bool operator==(const Work&, const Work&) = default;
 };
@@ -41,6 +43,8 @@ struct Family {
   std::string name;
   std::vector<int> colors;
   std::vector<int> keys;
+
+  friend bool operator==(const Family&, const Family&) = default;
 };
 
 struct Program {
@@ -48,7 +52,12 @@ struct Program {
   std::vector<Family> groups;            ///< those that collectives use
   std::vector<std::vector<Call>> lists;  ///< distinct ones
   std::vector<std::size_t> list_of;      ///< by rank
+
+  friend bool operator==(const Program&, const Program&) = default;
 };
+
+/// Collectives and messages, each counted by every rank that takes part.
+std::int64_t exchanges_of(const Program& program);
 
 /// Bytes of an element of a buffer: unsigned 64-bit numbers, whose sums are exact in any order.
 inline constexpr std::int64_t kElementBytes = 8;
@@ -61,10 +70,17 @@ inline constexpr std::int64_t kElementBytes = 8;
 /// `shrink` divides every dimension of a product, streamed bytes and every message, to no less than
 /// 1, or one element a member; kinds and order of calls stay.
 ///
+/// A kernel that is no product, and whose duration is known, is a loop.
+///
 /// Requires the timeline of that workload with spans, of every rank (no fold, no shortcuts), one
 /// step, no faults; shrink >= 1. Mistakes: messages that MPI's counts cannot say.
 Result<Program> program_of(const graph::Workload& workload, const simulate::Timeline& timeline,
                            std::int64_t shrink);
+
+/// Returns the workload that the program executes, to be simulated on the machine that it runs on:
+/// products in fp32, and kernels that stream, of the program's sizes; copies and work of the host
+/// are kernels of the rank, which is one thread; communication of its sizes.
+graph::Workload executed(graph::Workload workload, std::int64_t shrink);
 
 /// Returns the communication of every rank in the order of the simulation, a line "RANK CALL" each,
 /// as the emitted program notes what MPI is asked. Read from the spans alone, not from a Program:

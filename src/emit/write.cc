@@ -53,8 +53,9 @@ std::string list_text(const std::vector<Call>& list, std::size_t number) {
       waits += fmt::format("{}, ", earlier);
     }
     for (const Work& work : call.works) {
-      works += fmt::format("    {{{}, {}, {}, {}, {}}},\n", work.gemm.batch, work.gemm.m,
-                           work.gemm.n, work.gemm.k, work.bytes.value());
+      works += fmt::format("    {{{}, {}, {}, {}, {}, {}}},\n", work.gemm.batch, work.gemm.m,
+                           work.gemm.n, work.gemm.k, work.bytes.value(),
+                           work.duration.value() / 1_ns .value());
     }
     calls += fmt::format(
         "    {{Kind::{}, {}, {}, {}, {}, {}, part(kWaits{}, {}, {}), part(kWorks{}, {}, {})}},\n",
@@ -159,7 +160,8 @@ With another library of MPI: `cmake -B build -DMPI_CXX_COMPILER=mpicxx.mpich -DM
 Under Slurm: `sbatch job.sh`.
 
 - `plan.cc`: the tables: communicators, and the calls of every rank.
-- `main.cc`: runs them; `--repeat N`, `--trace PREFIX`, `--slow RANK FACTOR`.
+- `main.cc`: runs them; `--repeat N`, `--trace PREFIX`, `--slow RANK FACTOR`, `--unchecked`.
+- `measure.h`: `--measure FILE`, what each work and exchange takes alone.
 - `trace.cc`: what MPI is asked.
 - `job.sh`: a job of Slurm.
 )";
@@ -188,6 +190,8 @@ std::vector<File> files_of(const Program& program, const Description& descriptio
       {"trace.h", runtime(kTraceHeader)},
       {"trace.cc", runtime(kTraceSource)},
       {"work.h", runtime(kWorkHeader)},
+      {"exchange.h", runtime(kExchangeHeader)},
+      {"measure.h", runtime(kMeasureHeader)},
       {"arguments.h", runtime(kArgumentsHeader)},
       {"telemetry.h", runtime(kTelemetryHeader)},
       {"order.txt", description.order},

@@ -78,6 +78,8 @@ class StateCosts {
       const std::int64_t parameters = dense ? owned.dense : owned.expert;
       share.whole += parameters;
       share.local += parameters / plan::optimizer_shards(plan_, owner);
+      share.matrices +=
+          (dense ? owned.matrices : owned.expert_matrices) / plan::optimizer_shards(plan_, owner);
       if (!plan_.overlap_grad_reduce || bucketed) {  // one buffer is no slower
         reduced[static_cast<std::size_t>(owner)] = reduction(owner, parameters);
       }

@@ -10,6 +10,7 @@
 
 #include "machine/compute/clock.h"
 #include "machine/compute/decode_tiles.h"
+#include "machine/compute/streamed_experts.h"
 #include "machine/read_bounds.h"
 #include "machine/read_model.h"
 
@@ -51,6 +52,7 @@ void read_kernels(Reader& read_device, compute::Device& device) {
   std::vector<std::string> sets = names_of<graph::DataType>();
   sets.insert(sets.end(), compute::kOtherKernelSets.begin(), compute::kOtherKernelSets.end());
   sets.emplace_back(compute::kDecodeTiles);
+  sets.insert(sets.end(), compute::kExpertSets.begin(), compute::kExpertSets.end());
   for (const std::string& format : sets) {
     if (const ConfigNode* own = read.child(format, false)) {
       Reader nested(*own);

@@ -8,9 +8,9 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/split.h"
 #include "mpi_calls/c_tokens.h"
-#include "mpi_calls/process.h"
 
 namespace orrery::mpi_calls {
 namespace {
@@ -51,29 +51,6 @@ static int orrery_back(int line, const char *name, int result) {
 }
 )";
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code ignored;
-    std::string name = (fs::temp_directory_path(ignored) / "orrery_mpi_XXXXXX").string();
-    made_ = mkdtemp(name.data()) != nullptr;
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  bool made() const { return made_; }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-  bool made_ = false;
-};
-
 std::string shown_part(std::string text) {
   if (text.size() > kMostShown) {
     text = text.substr(0, kMostShown) + "...";
@@ -110,22 +87,13 @@ std::vector<Whereabouts> read_whereabouts(const fs::path& folder, std::int64_t r
 CheckRow run_on(const MpiLibrary& library, const fs::path& folder, std::int64_t ranks,
                 Duration limit) {
   CheckRow row{std::string(library.name), ranks};
-  std::vector<std::string> command{std::string(library.launcher)};
-  if (library.name == "openmpi") {
-    command.emplace_back("--oversubscribe");
-  }
-  command.insert(command.end(), {"-n", std::to_string(ranks), (folder / "program").string()});
   const auto notes = folder / (std::string(library.name) + std::to_string(ranks));
   std::error_code ignored;
   fs::create_directory(notes, ignored);
   ProcessOptions options{
-      .folder = folder.string(),
-      .environment = {"ORRERY_NOTES=" + notes.string(), "OMPI_ALLOW_RUN_AS_ROOT=1",
-                      "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
-                      "OMPI_MCA_mpi_yield_when_idle=1"},
-      .limit = limit};
+      .folder = folder.string(), .environment = {"ORRERY_NOTES=" + notes.string()}, .limit = limit};
   options.on_limit = [&] { row.whereabouts = read_whereabouts(notes, ranks); };
-  const auto run = run_process(command, options);
+  const auto run = run_ranks(library, ranks, {(folder / "program").string()}, std::move(options));
   if (!run) {
     row.result = CheckResult::no_library;
     row.output = run.error().to_string();
@@ -182,6 +150,21 @@ Error unknown_libraries(const std::vector<std::string>& names) {
 }
 
 }  // namespace
+
+Result<ProcessRun> run_ranks(const MpiLibrary& library, std::int64_t ranks,
+                             const std::vector<std::string>& program, ProcessOptions options) {
+  std::vector<std::string> command{std::string(library.launcher)};
+  if (library.name == "openmpi") {
+    command.emplace_back("--oversubscribe");
+  }
+  command.insert(command.end(), {"-n", std::to_string(ranks)});
+  command.insert(command.end(), program.begin(), program.end());
+  options.environment.insert(
+      options.environment.end(),
+      {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+       "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_mpi_yield_when_idle=1"});
+  return run_process(command, options);
+}
 
 std::string with_notes(const std::string& program, const std::string& name) {
   const std::vector<Token> tokens = tokens_of(program);

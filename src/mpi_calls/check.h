@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/names.h"
+#include "base/process.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -69,6 +70,11 @@ struct CheckOptions {
 /// Mistakes: a folder that cannot be made; unknown libraries.
 Result<std::vector<CheckRow>> check_program(const std::string& program,
                                             const CheckOptions& options);
+
+/// Runs a program and its arguments on that many ranks of this host, more than it has cores if need
+/// be. Mistakes: a launcher that cannot be started.
+Result<ProcessRun> run_ranks(const MpiLibrary& library, std::int64_t ranks,
+                             const std::vector<std::string>& program, ProcessOptions options);
 
 /// The program with those notes.
 std::string with_notes(const std::string& program, const std::string& name);

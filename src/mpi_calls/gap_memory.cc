@@ -6,8 +6,6 @@
 #include <cmath>
 #include <set>
 
-#include "mpi_calls/rules.h"
-
 namespace orrery::mpi_calls {
 namespace {
 
@@ -159,9 +157,8 @@ std::pair<std::size_t, double> GapMemory::nearest_of(const Features& features,
   return {nearest, best};
 }
 
-std::vector<Label> assemble(const Record& record, const std::vector<Proposal>& proposals,
+std::vector<Label> assemble(std::vector<Label> labels, const std::vector<Proposal>& proposals,
                             double threshold) {
-  std::vector<Label> labels = complete_by_rules(record);
   for (const Proposal& proposal : proposals) {
     if (proposal.likeness < threshold) {
       continue;

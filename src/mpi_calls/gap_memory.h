@@ -39,9 +39,9 @@ class GapMemory {
   std::map<std::uint64_t, std::vector<std::size_t>> owners_;
 };
 
-/// Returns what the rules say and what is proposed with at least that likeness, in the order of
-/// lines.
-std::vector<Label> assemble(const Record& record, const std::vector<Proposal>& proposals,
+/// Returns `labels`, which the rules say, and what is proposed with at least that likeness, in the
+/// order of lines.
+std::vector<Label> assemble(std::vector<Label> labels, const std::vector<Proposal>& proposals,
                             double threshold);
 
 }  // namespace orrery::mpi_calls

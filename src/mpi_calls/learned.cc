@@ -16,7 +16,8 @@ Completer::Completer(const Model& model)
 Completer::~Completer() = default;
 
 std::vector<Label> Completer::complete(const Record& record) const {
-  return assemble(record, memory_->propose(record, GapMemory::kNone), threshold_);
+  return assemble(complete_by_rules(record), memory_->propose(record, GapMemory::kNone),
+                  threshold_);
 }
 
 namespace {
@@ -48,8 +49,10 @@ struct Trial {
 std::vector<Trial> trials_of(const std::vector<Record>& programs) {
   const GapMemory memory(programs);
   std::vector<std::vector<Proposal>> proposals;
+  std::vector<std::vector<Label>> by_rules;
   for (std::size_t k = 0; k < programs.size(); ++k) {
     proposals.push_back(memory.propose(programs[k], k));
+    by_rules.push_back(complete_by_rules(programs[k]));
   }
   std::vector<Trial> trials;
   for (int i = 0; i < kThresholds; ++i) {
@@ -58,7 +61,7 @@ std::vector<Trial> trials_of(const std::vector<Record>& programs) {
       trial.predictions.push_back(
           {programs[k].program,
            programs[k].code,
-           labels_text(assemble(programs[k], proposals[k], trial.threshold)),
+           labels_text(assemble(by_rules[k], proposals[k], trial.threshold)),
            {}});
       trial.tallies.push_back(messages_of(programs[k], trial.predictions.back()));
     }

@@ -10,7 +10,6 @@
 #include <iterator>
 #include <optional>
 
-#include "report/json_writer.h"
 #include "simulate/network_model.h"
 
 namespace orrery::report {
@@ -216,31 +215,35 @@ class ComparisonText {
   bool marked_ = false;
 };
 
-void write_values(JsonWriter& json, std::string_view key, std::size_t runs,
-                  const std::function<std::optional<double>(std::size_t)>& value_of_run) {
-  json.key(key).begin_array();
-  for (std::size_t i = 0; i < runs; ++i) {
-    const std::optional<double> value = value_of_run(i);
-    value ? json.value(*value) : json.number_text("null");
+void declare_figure(const study::ComparedFigure& figure, Fields& fields) {
+  std::vector<std::optional<double>> differences;
+  std::vector<std::optional<double>> ratios;
+  for (std::size_t i = 0; i < figure.values.size(); ++i) {
+    differences.push_back(figure.difference(i));
+    ratios.push_back(figure.ratio(i));
   }
-  json.end_array();
+  fields.values("values", {"of the runs", "of a run"}, figure.values);
+  fields.values("differences", {"minus the first run's", "of a run"}, differences);
+  fields.values("ratios", {"over the first run's", "of a run"}, ratios);
 }
 
-void write_groups(JsonWriter& json, const study::Comparison& comparison) {
-  const std::size_t runs = comparison.runs.size();
-  json.key("groups").begin_object();
-  for (const study::ComparedGroup& group : comparison.groups) {
-    json.key(group.name).begin_object();
-    for (const study::ComparedFigure& figure : group.figures) {
-      json.key(figure.name).begin_object();
-      write_values(json, "values", runs, [&](std::size_t i) { return figure.values[i]; });
-      write_values(json, "differences", runs, [&](std::size_t i) { return figure.difference(i); });
-      write_values(json, "ratios", runs, [&](std::size_t i) { return figure.ratio(i); });
-      json.end_object();
-    }
-    json.end_object();
+void declare_rankings(const study::Comparison& comparison, Fields& fields) {
+  std::vector<std::optional<study::StepRanking>> rankings;
+  for (std::size_t i = 1; i < comparison.runs.size(); ++i) {
+    rankings.push_back(study::ranking(comparison, i));
   }
-  json.end_object();
+  fields.list("rankings",
+              {"of every run but the first: how sure its order is; null where one of them has no "
+               "trust",
+               "of a run"},
+              rankings, [&](const study::StepRanking& ranking) {
+                fields.field("ratio", "step time over the first run's", ranking.ratio);
+                fields.values(
+                    "interval80",
+                    {"of that ratio, least and most; what both runs share cancels", "a ratio"},
+                    std::vector{ranking.interval80.least, ranking.interval80.most});
+                fields.field("open", "1 lies in it: which is faster is open", ranking.open);
+              });
 }
 
 }  // namespace
@@ -249,49 +252,36 @@ std::string comparison_table(const study::Comparison& comparison) {
   return ComparisonText(comparison).write();
 }
 
-std::string comparison_json(const study::Comparison& comparison) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("runs").begin_array();
-    for (const study::RunFigures& run : comparison.runs) {
-      json.begin_object();
-      json.key("source").value(run.source);
-      json.key("model").value(run.model);
-      json.key("machine").value(run.machine);
-      json.key("devices").value(run.devices);
-      json.key("network").value(run.network);
-      json.end_object();
-    }
-    json.end_array();
-    json.key("plan").begin_array();
-    for (const study::PlanDifference& difference : comparison.plan) {
-      json.begin_object();
-      json.key("field").value(difference.field);
-      json.key("values").begin_array();
-      for (const std::string& value : difference.values) {
-        json.value(value);
-      }
-      json.end_array().end_object();
-    }
-    json.end_array();
-    write_groups(json, comparison);
-    json.key("rankings").begin_array();
-    for (std::size_t i = 1; i < comparison.runs.size(); ++i) {
-      const std::optional<study::StepRanking> ranking = study::ranking(comparison, i);
-      if (!ranking) {
-        json.number_text("null");
-        continue;
-      }
-      json.begin_object();
-      json.key("ratio").value(ranking->ratio);
-      json.key("interval80").begin_array();
-      json.value(ranking->interval80.least).value(ranking->interval80.most).end_array();
-      json.key("open").value(ranking->open);
-      json.end_object();
-    }
-    json.end_array();
-    json.end_object();
-  });
+void declare(const study::Comparison& comparison, Fields& fields) {
+  fields.list(
+      "runs", {"what is compared", "one run"}, comparison.runs, [&](const study::RunFigures& run) {
+        fields.field("source", "file or plan", run.source);
+        fields.field("model", "name of the model", run.model);
+        fields.field("machine", "name of the machine", run.machine);
+        fields.field("devices", "accelerators", run.devices);
+        fields.field("network", "model of the network; `orrery list networks`", run.network);
+      });
+  fields.list("plan", {"fields in which not all plans agree", "one field"}, comparison.plan,
+              [&](const study::PlanDifference& difference) {
+                fields.field("field", "its name", difference.field);
+                fields.values("values",
+                              {"as the plans state them; - where one has no such field", "a value"},
+                              difference.values);
+              });
+  fields.objects(
+      "groups",
+      {"groups of figures by the report's keys: step, breakdown_s, hidden_s, memory_bytes (of the "
+       "fullest stage), energy, cost; their units are those of simulate.json",
+       "figures of a group"},
+      comparison.groups, &study::ComparedGroup::name,
+      [&](const study::ComparedGroup& group) {
+        fields.entries("one figure; null where a run does not have it", group.figures,
+                       &study::ComparedFigure::name, [&](const study::ComparedFigure& figure) {
+                         declare_figure(figure, fields);
+                       });
+      },
+      Shape::map);
+  declare_rankings(comparison, fields);
 }
 
 }  // namespace orrery::report

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "report/fields.h"
 #include "study/compare.h"
 
 namespace orrery::report {
@@ -13,9 +14,7 @@ namespace orrery::report {
 /// B / A (of more than two runs: the ratio of each to A).
 std::string comparison_table(const study::Comparison& comparison);
 
-/// One JSON object: {runs: [{source, model, machine, devices, network}], plan: [{field, values}],
-/// groups: {group: {figure: {values, differences, ratios}}}}; lists in the order of the runs, null
-/// where a run does not have the figure (or the first one's is 0, of ratios).
-std::string comparison_json(const study::Comparison& comparison);
+/// Declares docs/schema/compare.json; lists are in the order of the runs.
+void declare(const study::Comparison& comparison, Fields& fields);
 
 }  // namespace orrery::report

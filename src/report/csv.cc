@@ -82,7 +82,7 @@ std::string csv_report(const study::Run& run) {
   add_memory(columns, run);
   columns.take({"overlap_tensor.hypothetical", "overlap_tensor.unfused_bytes.total",
                 "overlap_tensor.fused_bytes.total", "energy.per_step_j", "cost.per_step", "events",
-                "wall_s", "events_per_s"});
+                "timing.wall_s", "timing.events_per_s"});
   return columns.text();
 }
 

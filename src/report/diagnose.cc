@@ -6,7 +6,6 @@
 #include "base/format.h"
 #include "base/printable.h"
 #include "diagnose/syndromes.h"
-#include "report/json_writer.h"
 
 namespace orrery::report {
 namespace {
@@ -42,49 +41,34 @@ std::string diagnosis_text(const diagnose::Diagnosis& diagnosis) {
   return text;
 }
 
-std::string diagnosis_json(const diagnose::Diagnosis& diagnosis) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("ranks").value(diagnosis.ranks);
-    json.key("operations").value(diagnosis.operations);
-    json.key("messages").value(diagnosis.messages);
-    json.key("pairs").value(diagnosis.pairs);
-    json.key("findings").begin_array();
-    for (const diagnose::Finding& finding : diagnosis.findings) {
-      json.begin_object();
-      json.key("syndrome").value(name_of(finding.syndrome));
-      json.key("ranks").begin_array();
-      for (const std::int64_t rank : finding.ranks) {
-        json.value(rank);
-      }
-      json.end_array();
-      if (!finding.communicator.empty()) {
-        json.key("communicator").value(finding.communicator);
-      }
-      if (finding.sequence) {
-        json.key("sequence").value(*finding.sequence);
-      }
-      json.key("lost_s").value(to_seconds(finding.lost));
-      json.key("slowdown").value(finding.slowdown);
-      if (finding.sigmas) {
-        json.key("sigmas").value(*finding.sigmas);
-      }
-      json.key("because").value(finding.because);
-      json.end_object();
-    }
-    json.end_array();
-    json.key("undecided").begin_array();
-    for (const std::string& sentence : diagnosis.undecided) {
-      json.value(sentence);
-    }
-    json.end_array();
-    json.key("skipped").begin_array();
-    for (const std::string& sentence : diagnosis.skipped) {
-      json.value(sentence);
-    }
-    json.end_array();
-    json.end_object();
-  });
+void declare(const diagnose::Diagnosis& diagnosis, Fields& fields) {
+  fields.field("ranks", "of communicators and messages", diagnosis.ranks);
+  fields.field("operations", "calls of collectives that were read", diagnosis.operations);
+  fields.field("messages", "messages that were read", diagnosis.messages);
+  fields.field("pairs", "pairs of ranks with messages", diagnosis.pairs);
+  fields.list(
+      "findings", {"what is wrong and whose fault it is", "a finding"}, diagnosis.findings,
+      [&](const diagnose::Finding& finding) {
+        fields.field("syndrome", "a name of docs/diagnose.md, such as missing_rank",
+                     name_of(finding.syndrome));
+        fields.values("ranks", {"at fault; of a link its source and target", "a rank"},
+                      finding.ranks);
+        fields.when(!finding.communicator.empty(), "communicator",
+                    "in which it shows; absent for messages", finding.communicator);
+        fields.perhaps("sequence", "of a hang or mismatch: the communicator's collective",
+                       finding.sequence);
+        fields.field("lost_s", "hang: seconds by now; straggler: seconds that others waited",
+                     finding.lost);
+        fields.field("slowdown", "of slow messages: times as long as others", finding.slowdown);
+        fields.perhaps("sigmas", "how far beyond the noise; absent where there is none",
+                       finding.sigmas);
+        fields.field("because", "one sentence", finding.because);
+      });
+  fields.values("undecided",
+                {"what is wrong without it being clear whose fault it is, and why", "a sentence"},
+                diagnosis.undecided);
+  fields.values("skipped", {"a sentence for what was in the files and not looked at", "a sentence"},
+                diagnosis.skipped);
 }
 
 }  // namespace orrery::report

@@ -5,12 +5,13 @@
 #include <string>
 
 #include "diagnose/diagnose.h"
+#include "report/fields.h"
 
 namespace orrery::report {
 
 /// For a terminal: a paragraph per finding, then what could not be decided.
 std::string diagnosis_text(const diagnose::Diagnosis& diagnosis);
-/// docs/schema/diagnose.json.
-std::string diagnosis_json(const diagnose::Diagnosis& diagnosis);
+/// Declares docs/schema/diagnose.json.
+void declare(const diagnose::Diagnosis& diagnosis, Fields& fields);
 
 }  // namespace orrery::report

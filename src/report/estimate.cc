@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "base/format.h"
-#include "report/json_writer.h"
+#include "report/report.h"
 #include "report/trust.h"
 
 namespace orrery::report {
@@ -32,30 +32,24 @@ std::string estimate_table(const std::string& title, const study::StepEstimate& 
   return estimate.hypothetical.empty() ? text : text + "  " + estimate.hypothetical + "\n";
 }
 
-std::string estimate_json(const study::StepEstimate& estimate) {
-  std::string text;
-  {
-    JsonWriter json([&](std::string_view piece) { text += piece; }, JsonWriter::Layout::indented);
-    json.begin_object();
-    json.key("devices").value(estimate.devices);
-    json.key("step_time_s").value(to_seconds(estimate.time.value));
-    json.key("lower_bound_s").value(to_seconds(estimate.time.least));
-    json.key("upper_bound_s").value(to_seconds(estimate.time.most));
-    write_trust(json, estimate.machine, study::trust_in(estimate.causes),
-                to_seconds(estimate.time.value));
-    json.key("compute_s").value(to_seconds(estimate.time.compute));
-    json.key("exposed_s").value(to_seconds(estimate.time.exposed));
-    json.key("bubble_s").value(to_seconds(estimate.time.bubble));
-    json.key("tail_s").value(to_seconds(estimate.time.tail));
-    json.key("memory_bytes").value(estimate.memory.value());
-    json.key("capacity_bytes").value(estimate.capacity.value());
-    json.key("fits").value(estimate.fits);
-    if (!estimate.hypothetical.empty()) {
-      json.key("hypothetical").value(estimate.hypothetical);
-    }
-    json.end_object();
-  }
-  return text + "\n";
+void declare(const study::StepEstimate& estimate, Fields& fields) {
+  const estimate::Interval& time = estimate.time;
+  fields.field("devices", "accelerators of the plan", estimate.devices);
+  fields.field("step_time_s", "seconds, estimated", time.value);
+  fields.field("lower_bound_s", "seconds; no simulated run is faster", time.least);
+  fields.field("upper_bound_s", "seconds; the value times a measured band, not proved", time.most);
+  declare_trust(fields, estimate.machine, study::trust_in(estimate.causes), to_seconds(time.value));
+  fields.field("compute_s", "part of step_time_s: kernels of the busiest stage", time.compute);
+  fields.field("exposed_s",
+               "part of step_time_s: its exposed communication, waits for the host, slower kernels",
+               time.exposed);
+  fields.field("bubble_s", "part of step_time_s: pipeline fill and drain, waits for messages",
+               time.bubble);
+  fields.field("tail_s", "part of step_time_s: after the last pass", time.tail);
+  fields.field("memory_bytes", "of the fullest stage, per device", estimate.memory);
+  fields.field("capacity_bytes", "of a device's own memory", estimate.capacity);
+  fields.field("fits", "whether every stage fits, in lower tiers too", estimate.fits);
+  fields.when(!estimate.hypothetical.empty(), "hypothetical", kHypothetical, estimate.hypothetical);
 }
 
 }  // namespace orrery::report

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/format.h"
-#include "report/json_writer.h"
 #include "report/report.h"
+#include "report/trust.h"
 #include "workload/plan/tensor_overlap.h"
 
 namespace orrery::report {
@@ -44,6 +44,10 @@ class ExplanationText {
     }
     line("Step time {}; the last rank to finish is {}", to_string(run.timeline.step_time),
          run.timeline.critical_rank);
+    if (all_.causes) {
+      line("{}",
+           trust_text(run.machine, study::trust_in(*all_.causes), run.timeline.step_time, "\n"));
+    }
     if (const auto steps = std::ssize(run.timeline.step_ends); steps > 1) {
       line("(the mean of {} steps; the path below is that of all {}, which take {})",
            steps - run.warm_steps, steps, to_string(total_));
@@ -127,63 +131,47 @@ class ExplanationText {
   std::string text_;
 };
 
-void write_entries(JsonWriter& json, const std::vector<study::PathEntry>& entries, Time total) {
-  json.begin_array();
-  for (const study::PathEntry& entry : entries) {
-    json.begin_object();
-    json.key("kind").value(name_of(entry.kind));
-    json.key("name").value(entry.name);
-    json.key("time_s").value(to_seconds(entry.time));
-    json.key("share").value(entry.time / total);
-    json.key("count").value(entry.count);
-    json.end_object();
-  }
-  json.end_array();
+void declare_entries(std::string_view name, const std::vector<study::PathEntry>& entries,
+                     Time total, Fields& fields) {
+  fields.list(name, {"longest first", "what the path consists of"}, entries,
+              [&](const study::PathEntry& entry) {
+                fields.field("kind", "kernel, collective, message, copy, host ...",
+                             name_of(entry.kind));
+                fields.field("name", "of the operators or communication", entry.name);
+                fields.field("time_s", "seconds on the path", entry.time);
+                fields.field("share", "of the step", entry.time / total);
+                fields.field("count", "how often", entry.count);
+              });
 }
 
-void write_path(JsonWriter& json, const study::CriticalPath& path) {
-  json.key("path").begin_object();
-  json.key("kinds_s").begin_object();
-  for (const Named<study::PathKind>& kind : kNames<study::PathKind>) {
-    json.key(kind.name).value(to_seconds(path[kind.value]));
-  }
-  json.end_object();
-  json.key("kernels_s").begin_object();
-  for (const Named<study::Bound>& bound : kNames<study::Bound>) {
-    json.key(bound.name).value(to_seconds(path.kernels[static_cast<std::size_t>(bound.value)]));
-  }
-  json.end_object();
-  json.key("categories");
-  write_entries(json, path.categories, path.step_time);
-  json.key("items");
-  write_entries(json, path.items, path.step_time);
-  json.end_object();
+void declare_path(const study::CriticalPath& path, Fields& fields) {
+  fields.object("path", "the critical path, which sums to the step", [&] {
+    fields.map<double>("kinds_s", {"seconds by kind of event", "seconds"}, [&](const auto& add) {
+      for (const Named<study::PathKind>& kind : kNames<study::PathKind>) {
+        add(kind.name, to_seconds(path[kind.value]));
+      }
+    });
+    fields.map<double>(
+        "kernels_s", {"seconds of kernels by what bounds them", "seconds"}, [&](const auto& add) {
+          for (const Named<study::Bound>& bound : kNames<study::Bound>) {
+            add(bound.name, to_seconds(path.kernels[static_cast<std::size_t>(bound.value)]));
+          }
+        });
+    declare_entries("categories", path.categories, path.step_time, fields);
+    declare_entries("items", path.items, path.step_time, fields);
+  });
 }
 
-void write_sensitivity(JsonWriter& json, const study::Sensitivity& effect) {
-  json.begin_object();
-  json.key("resource").value(effect.resource.name);
-  json.key("kind").value(name_of(effect.resource.kind));
-  json.key("change_of_resource").value(applied_change(effect.resource));
-  json.key("step_time_s").value(to_seconds(effect.step_time));
-  json.key("change").value(effect.change);
-  json.key("elasticity").value(effect.elasticity);
-  json.key("anomaly").value(effect.anomaly());
-  json.end_object();
-}
-
-void write_next(JsonWriter& json, const study::Explanation& all) {
-  json.key("next_bottleneck");
-  if (!all.next) {
-    json.number_text("null");
-    return;
-  }
-  json.begin_object();
-  json.key("resource").value(all.sensitivities.front().resource.name);
-  json.key("factor").value(all.next->factor);
-  json.key("next").value(all.next->resource.name);
-  json.key("step_time_s").value(to_seconds(all.next->step_time));
-  json.end_object();
+void declare_sensitivity(const study::Sensitivity& effect, Fields& fields) {
+  fields.field("resource", "its name", effect.resource.name);
+  fields.field("kind", "its kind", name_of(effect.resource.kind));
+  fields.field("change_of_resource", "share by which it was raised",
+               applied_change(effect.resource));
+  fields.field("step_time_s", "seconds then", effect.step_time);
+  fields.field("change", "of the step time, a share", effect.change);
+  fields.field("elasticity", "change of the step's logarithm over the resource's",
+               effect.elasticity);
+  fields.field("anomaly", "more of it makes the step longer", effect.anomaly());
 }
 
 }  // namespace
@@ -192,32 +180,38 @@ std::string explanation_table(const study::Explanation& explanation, std::size_t
   return ExplanationText(explanation, items).write();
 }
 
-std::string explanation_json(const study::Explanation& explanation) {
-  return json_text([&](JsonWriter& json) {
-    const study::WorkloadRun& run = explanation.run;
-    json.begin_object();
-    json.key(explanation.plan ? "model" : "name").value(run.name);
-    json.key("machine").value(run.machine.name);
-    json.key("devices").value(run.devices);
-    json.key("network").value(name_of(run.network));
-    if (explanation.plan && plan::is_tracked(explanation.plan->overlap_tensor)) {
-      json.key("hypothetical")
-          .value(plan::hypothetical_hardware(explanation.plan->overlap_tensor, run.machine));
-    }
-    json.key("step_time_s").value(to_seconds(run.timeline.step_time));
-    write_path(json, explanation.path);
-    json.key("sensitivity").begin_array();
-    for (const study::Sensitivity& effect : explanation.sensitivities) {
-      write_sensitivity(json, effect);
-    }
-    json.end_array();
-    write_next(json, explanation);
-    if (explanation.plan) {
-      json.key("plan");
-      write_plan(json, *explanation.plan);
-    }
-    json.end_object();
-  });
+void declare(const study::Explanation& explanation, Fields& fields) {
+  const study::WorkloadRun& run = explanation.run;
+  const std::optional<plan::Plan>& plan = explanation.plan;
+  fields.when(plan.has_value(), "model", "name of the model", run.name);
+  fields.when(!plan, "name", "instead of model, with --chakra", run.name);
+  fields.field("machine", "name of the machine", run.machine.name);
+  fields.field("devices", "accelerators", run.devices);
+  fields.field("network", "model of the network; `orrery list networks`", name_of(run.network));
+  const bool tracked = plan && plan::is_tracked(plan->overlap_tensor);
+  fields.when(
+      tracked, "hypothetical", kHypothetical,
+      tracked ? plan::hypothetical_hardware(plan->overlap_tensor, run.machine) : std::string());
+  fields.field("step_time_s", "seconds of a training step", run.timeline.step_time);
+  declare_known_trust(fields, run.machine, explanation.causes, run.timeline.step_time);
+  declare_path(explanation.path, fields);
+  fields.list("sensitivity",
+              {"what more of each resource brings, the most helpful first", "one resource"},
+              explanation.sensitivities,
+              [&](const study::Sensitivity& effect) { declare_sensitivity(effect, fields); });
+  fields.nullable_part(
+      "next_bottleneck",
+      "when the most helpful resource stops being it; null: not within what was tried",
+      explanation.next, [&](const study::NextBottleneck& next) {
+        const auto& all = explanation.sensitivities;
+        fields.field("resource", "the most helpful",
+                     all.empty() ? std::string() : all.front().resource.name);
+        fields.field("factor", "of it", next.factor);
+        fields.field("next", "resource that is the most helpful then", next.resource.name);
+        fields.field("step_time_s", "seconds then", next.step_time);
+      });
+  fields.part("plan", "every field of the plan, open ones filled in", plan,
+              [&](const plan::Plan& its) { declare(its, fields); });
 }
 
 }  // namespace orrery::report

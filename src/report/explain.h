@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "report/fields.h"
 #include "study/explain.h"
 
 namespace orrery::report {
@@ -13,11 +14,7 @@ namespace orrery::report {
 /// and the next bottleneck, in at most 100 columns.
 std::string explanation_table(const study::Explanation& explanation, std::size_t items);
 
-/// One JSON object: model, machine, devices, step_time_s; path: {kinds_s, kernels_s (by bound),
-/// categories and items: [{kind, name, time_s, share, count}]}; sensitivity: [{resource, kind,
-/// change_of_resource, step_time_s, change, elasticity, anomaly}], strongest first;
-/// next_bottleneck: {resource, factor, next, step_time_s} or null; plan. Of what comes from no
-/// plan: name instead of model, and no plan.
-std::string explanation_json(const study::Explanation& explanation);
+/// Declares docs/schema/explain.json. What comes from no plan has a name instead of a model.
+void declare(const study::Explanation& explanation, Fields& fields);
 
 }  // namespace orrery::report

@@ -9,11 +9,28 @@
 
 namespace orrery::report {
 
+std::string json_object(const std::function<void(Fields&)>& declare) {
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    JsonFields fields(json);
+    declare(fields);
+    json.end_object();
+  });
+}
+
 void JsonFields::leaf(const Declared& field, const Leaf& value) {
   if (!field.name.empty()) {
     json_.key(field.name);
   }
-  std::visit([&](const auto& plain) { json_.value(plain); }, value);
+  std::visit(
+      [&]<class Plain>(const Plain& plain) {
+        if constexpr (std::is_same_v<Plain, std::monostate>) {
+          json_.number_text("null");
+        } else {
+          json_.value(plain);
+        }
+      },
+      value);
 }
 
 void JsonFields::begin(const Declared& field, Shape shape) {
@@ -37,9 +54,16 @@ void JsonFields::end(Shape shape) {
 
 void FlatFields::leaf(const Declared& field, const Leaf& value) {
   if (lists_ == 0) {
-    values_.push_back(
-        {prefix_ + std::string(field.name),
-         std::visit([](const auto& plain) { return fmt::format("{}", plain); }, value)});
+    values_.push_back({prefix_ + std::string(field.name),
+                       std::visit(
+                           []<class Plain>(const Plain& plain) {
+                             if constexpr (std::is_same_v<Plain, std::monostate>) {
+                               return std::string();
+                             } else {
+                               return fmt::format("{}", plain);
+                             }
+                           },
+                           value)});
   }
 }
 
@@ -59,42 +83,42 @@ void FlatFields::end(Shape shape) {
   lengths_.pop_back();
 }
 
-SchemaFields::SchemaFields(std::string_view title, std::string_view sentence)
-    : title_(title),
-      open_{Node{.name = {},
-                 .sentence = std::string(sentence),
-                 .choices = {},
-                 .shape = Shape::object,
-                 .type = {},
-                 .inner = {}}} {}
-
-void SchemaFields::leaf(const Declared& field, const Leaf& value) {
-  constexpr std::array<const char*, 4> kTypes{"boolean", "integer", "number", "string"};
-  open_.back().inner.push_back({.name = std::string(field.name),
-                                .sentence = std::string(field.sentence),
-                                .optional = field.optional,
-                                .choices = {field.choices.begin(), field.choices.end()},
-                                .shape = {},
-                                .type = kTypes[value.index()],
-                                .inner = {}});
+SchemaFields::SchemaFields(std::string_view title, std::string_view sentence) : title_(title) {
+  add({{}, sentence}, Shape::object, "object");
 }
 
-void SchemaFields::begin(const Declared& field, Shape shape) {
+void SchemaFields::add(const Declared& field, std::optional<Shape> shape, std::string type) {
   open_.push_back({.name = std::string(field.name),
                    .sentence = std::string(field.sentence),
                    .optional = field.optional,
-                   .choices = {},
+                   .nullable = field.nullable,
+                   .choices = {field.choices.begin(), field.choices.end()},
                    .shape = shape,
-                   .type = {},
+                   .type = std::move(type),
                    .inner = {}});
+}
+
+void SchemaFields::leaf(const Declared& field, const Leaf& value) {
+  constexpr std::array<const char*, 5> kTypes{"boolean", "integer", "number", "string", "null"};
+  add(field, {}, kTypes[value.index()]);
+  close();
+}
+
+void SchemaFields::begin(const Declared& field, Shape shape) {
+  const bool list = shape == Shape::list || shape == Shape::row;
+  add(field, shape, list ? "array" : "object");
+}
+
+void SchemaFields::close() {
+  Node closed = std::move(open_.back());
+  open_.pop_back();
+  open_.back().inner.push_back(std::move(closed));
 }
 
 void SchemaFields::end(Shape shape) {
   assert(open_.back().shape == shape && open_.size() > 1 && "begin and end belong together");
   (void)shape;
-  Node closed = std::move(open_.back());
-  open_.pop_back();
-  open_.back().inner.push_back(std::move(closed));
+  close();
 }
 
 std::string SchemaFields::schema() const {
@@ -110,8 +134,12 @@ std::string SchemaFields::schema() const {
 }
 
 void SchemaFields::write(JsonWriter& json, const Node& node) {
-  const bool list = node.shape == Shape::list || node.shape == Shape::row;
-  json.key("type").value(!node.shape ? node.type : list ? "array" : "object");
+  json.key("type");
+  if (node.nullable) {
+    json.begin_array().value(node.type).value("null").end_array();
+  } else {
+    json.value(node.type);
+  }
   if (!node.sentence.empty()) {
     json.key("description").value(node.sentence);
   }

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -25,17 +26,23 @@
 #include <variant>
 #include <vector>
 
+#include "base/units.h"
 #include "report/json_writer.h"
 
 namespace orrery::report {
 
-using Leaf = std::variant<bool, std::int64_t, double, std::string_view>;
+/// A Leaf is one value; the last of its types is null.
+using Leaf = std::variant<bool, std::int64_t, double, std::string_view, std::monostate>;
 
-/// Returns a number, truth or text as a leaf.
+/// Returns a number, truth or text as a leaf; a Time in seconds, other quantities in their unit.
 template <class T>
 Leaf leaf_of(const T& value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value;
+  } else if constexpr (std::is_same_v<T, Time>) {
+    return to_seconds(value);
+  } else if constexpr (requires { value.value(); }) {
+    return leaf_of(value.value());
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<double>(value);
   } else if constexpr (std::is_integral_v<T>) {
@@ -45,12 +52,18 @@ Leaf leaf_of(const T& value) {
   }
 }
 
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+
 /// A Declared is how a field is announced to a visitor. Items of lists have no name.
 struct Declared {
   std::string_view name;
   std::string_view sentence;
   bool optional = false;                       ///< left out where there is nothing to say
   std::vector<std::string_view> choices = {};  ///< all texts that it may have; empty: any
+  bool nullable = false;                       ///< null where there is nothing to say
 };
 
 /// A Shape is what a field is made of. The items of a `row` are not of one type; the keys of a
@@ -76,9 +89,19 @@ class Fields {
   /// A number, truth or text that may be missing.
   template <class T>
   void perhaps(std::string_view name, std::string_view sentence, const std::optional<T>& value) {
-    if (value || declares_all()) {
-      leaf({name, sentence, true}, leaf_of(value.value_or(T{})));
+    when(value.has_value(), name, sentence, value.value_or(T{}));
+  }
+  /// A number, truth or text that is left out unless `said`.
+  template <class T>
+  void when(bool said, std::string_view name, std::string_view sentence, const T& value) {
+    if (said || declares_all()) {
+      leaf({name, sentence, true}, leaf_of(value));
     }
+  }
+  /// A number, truth or text, null where it is not known.
+  template <class T>
+  void nullable(std::string_view name, std::string_view sentence, const std::optional<T>& value) {
+    known({name, sentence}, value);
   }
   /// An object that is always there: `write()` declares its fields.
   template <class Write>
@@ -93,7 +116,14 @@ class Fields {
       within({name, sentence, true}, Shape::object, [&] { write(value ? *value : T{}); });
     }
   }
-  /// A list of objects: `write(item)`. `optional`: left out when there are none.
+  /// An object, null where there is none: `write(value)`.
+  template <class T, class Write>
+  void nullable_part(std::string_view name, std::string_view sentence,
+                     const std::optional<T>& value, const Write& write) {
+    known_part({name, sentence}, value, write);
+  }
+  /// A list of objects: `write(item)`; null for items that are an empty optional. `optional`: left
+  /// out when there are none.
   template <class T, class Write>
   void list(std::string_view name, std::pair<std::string_view, std::string_view> sentences,
             const std::vector<T>& items, const Write& write, bool optional = false) {
@@ -102,18 +132,52 @@ class Fields {
     }
     within({name, sentences.first, optional}, Shape::list, [&] {
       each(items, [&](const T& item) {
-        within({{}, sentences.second}, Shape::object, [&] { write(item); });
+        if constexpr (kIsOptional<T>) {
+          known_part({{}, sentences.second}, item, write);
+        } else {
+          within({{}, sentences.second}, Shape::object, [&] { write(item); });
+        }
       });
     });
   }
-  /// A list of numbers or texts: those that `of` makes of the items.
-  template <class T, class Of>
+  /// A list of numbers or texts, those that `of` makes of the items; null for an empty optional.
+  template <class T, class Of = std::identity>
   void values(std::string_view name, std::pair<std::string_view, std::string_view> sentences,
-              const std::vector<T>& items, const Of& of) {
+              const std::vector<T>& items, const Of& of = {}) {
     within({name, sentences.first}, Shape::list, [&] {
       each(items, [&](const T& item) {
         const auto value = of(item);
-        leaf({{}, sentences.second}, leaf_of(value));
+        if constexpr (kIsOptional<std::remove_cvref_t<decltype(value)>>) {
+          known({{}, sentences.second}, value);
+        } else {
+          leaf({{}, sentences.second}, leaf_of(value));
+        }
+      });
+    });
+  }
+  /// A list of numbers or texts that is left out where it is empty.
+  template <class T>
+  void perhaps_values(std::string_view name,
+                      std::pair<std::string_view, std::string_view> sentences,
+                      const std::vector<T>& items) {
+    if (!items.empty() || declares_all()) {
+      within({name, sentences.first, true}, Shape::list, [&] {
+        each(items, [&](const T& item) { leaf({{}, sentences.second}, leaf_of(item)); });
+      });
+    }
+  }
+  /// A list of numbers or texts, null where there is none.
+  template <class T>
+  void nullable_values(std::string_view name,
+                       std::pair<std::string_view, std::string_view> sentences,
+                       const std::optional<std::vector<T>>& items) {
+    if (!items && !declares_all()) {
+      known<T>({name, sentences.first}, std::nullopt);
+      return;
+    }
+    within({name, sentences.first, false, {}, true}, Shape::list, [&] {
+      each(items.value_or(std::vector<T>()), [&](const T& item) {
+        leaf({{}, sentences.second}, leaf_of(item));
       });
     });
   }
@@ -146,6 +210,24 @@ class Fields {
       }
     });
   }
+  /// An object whose keys are names of the result and whose values are objects, or maps by `shape`:
+  /// `write(item)` declares what stands at `key(item)`.
+  template <class T, class Key, class Write>
+  void objects(std::string_view name, std::pair<std::string_view, std::string_view> sentences,
+               const std::vector<T>& items, const Key& key, const Write& write,
+               Shape shape = Shape::object) {
+    within({name, sentences.first}, Shape::map,
+           [&] { entries(sentences.second, items, key, write, shape); });
+  }
+  /// Writes what objects() has between the braces, for a map that is open.
+  template <class T, class Key, class Write>
+  void entries(std::string_view sentence, const std::vector<T>& items, const Key& key,
+               const Write& write, Shape shape = Shape::object) {
+    each(items, [&](const T& item) {
+      const std::string name(std::invoke(key, item));
+      within({name, sentence}, shape, [&] { write(item); });
+    });
+  }
 
   /// Whether the visitor asks for every field, of an empty result.
   virtual bool declares_all() const { return false; }
@@ -156,6 +238,21 @@ class Fields {
   virtual void end(Shape shape) = 0;
 
  private:
+  template <class T>
+  void known(Declared field, const std::optional<T>& value) {
+    field.nullable = true;
+    const T there = value.value_or(T{});
+    leaf(field, value || declares_all() ? leaf_of(there) : Leaf(std::monostate{}));
+  }
+  template <class T, class Write>
+  void known_part(Declared field, const std::optional<T>& value, const Write& write) {
+    field.nullable = true;
+    if (value || declares_all()) {
+      within(field, Shape::object, [&] { write(value ? *value : T{}); });
+    } else {
+      leaf(field, std::monostate{});
+    }
+  }
   template <class Write>
   void within(const Declared& field, Shape shape, const Write& write) {
     begin(field, shape);
@@ -186,6 +283,15 @@ class JsonFields : public Fields {
 
   JsonWriter& json_;
 };
+
+/// Returns the JSON object that `declare` fills: indented, newline at the end.
+std::string json_object(const std::function<void(Fields&)>& declare);
+
+/// Returns a result, of one or several parts, as JSON: what its declare(parts..., fields) declares.
+template <class... Parts>
+std::string json_of(const Parts&... parts) {
+  return json_object([&](Fields& fields) { declare(parts..., fields); });
+}
 
 /// Collects numbers, truths and texts by dotted names ("breakdown_s.forward"), in the order of the
 /// report. Lists are left out.
@@ -223,15 +329,18 @@ class SchemaFields : public Fields {
     std::string name;
     std::string sentence;
     bool optional = false;
+    bool nullable = false;
     std::vector<std::string> choices;
     std::optional<Shape> shape;  ///< nothing: a leaf
-    std::string type;            ///< of a leaf
+    std::string type;
     std::vector<Node> inner;
   };
 
   void leaf(const Declared& field, const Leaf& value) override;
   void begin(const Declared& field, Shape shape) override;
   void end(Shape shape) override;
+  void add(const Declared& field, std::optional<Shape> shape, std::string type);
+  void close();
   static void write(JsonWriter& json, const Node& node);
   static void write_inner(JsonWriter& json, const Node& node);
 

@@ -8,17 +8,11 @@
 #include <numeric>
 
 #include "base/csv.h"
-#include "report/json_writer.h"
 
 namespace orrery::report {
 namespace {
 
 constexpr std::size_t kBusiest = 5;  // channels that the table shows
-
-std::string router_of(const flit::RouterGraph& graph, std::int32_t router) {
-  return graph.router_names.empty() ? std::to_string(router)
-                                    : graph.router_names[static_cast<std::size_t>(router)];
-}
 
 std::string_view freedom_of(const flit::DependencyCheck& check) {
   switch (check.freedom) {
@@ -44,46 +38,56 @@ std::string freedom_text(const flit::DependencyCheck& check) {
   return {};
 }
 
-void write_run(JsonWriter& json, const flit::OpenLoopResult& run) {
-  json.key("offered_load").value(run.offered);
-  json.key("stable").value(run.stable);
-  json.key("reason").value(run.reason);
-  json.key("packet_latency_mean").value(run.packet_latency);
-  const auto percentile = [&](const char* key, flit::Cycle latency) {
-    if (run.packets > 0) {
-      json.key(key).value(latency);
-    } else {
-      json.key(key).value(run.packet_latency);  // as of the mean: no packet has arrived
-    }
+void declare_run(const flit::OpenLoopResult& run, Fields& fields) {
+  fields.field("offered_load", "flits that each node offers per cycle", run.offered);
+  fields.field("stable", "it reached a steady state below the latency limit", run.stable);
+  fields.field("reason", "why not; empty: it did", run.reason);
+  fields.nullable("packet_latency_mean",
+                  "cycles from creation to the tail's arrival; null: no packet arrived",
+                  std::optional(run.packet_latency));
+  const auto percentile = [&](std::string_view name, std::string_view sentence,
+                              flit::Cycle latency) {
+    fields.nullable(name, sentence, run.packets > 0 ? std::optional(latency) : std::nullopt);
   };
-  percentile("packet_latency_p50", run.latency_p50);
-  percentile("packet_latency_p90", run.latency_p90);
-  percentile("packet_latency_p99", run.latency_p99);
-  percentile("packet_latency_max", run.latency_max);
-  json.key("network_latency_mean").value(run.network_latency);
-  json.key("flit_latency_mean").value(run.flit_latency);
-  json.key("hops_mean").value(run.hops);
-  json.key("injected_load").value(run.injected);
-  json.key("accepted_load").value(run.accepted);
-  json.key("packets").value(run.packets);
-  json.key("cycles").value(run.cycles);
-  json.key("flit_hops").value(run.flit_hops);
-  if (run.classes.size() < 2) {
-    return;
-  }
-  json.key("classes").begin_array();
-  for (const flit::ClassResult& of : run.classes) {
-    json.begin_object();
-    json.key("packet_latency_mean").value(of.packet_latency);
-    json.key("network_latency_mean").value(of.network_latency);
-    json.key("flit_latency_mean").value(of.flit_latency);
-    json.key("hops_mean").value(of.hops);
-    json.key("injected_load").value(of.injected);
-    json.key("accepted_load").value(of.accepted);
-    json.key("packets").value(of.packets);
-    json.end_object();
-  }
-  json.end_array();
+  percentile("packet_latency_p50", "cycles that half do not exceed", run.latency_p50);
+  percentile("packet_latency_p90", "cycles", run.latency_p90);
+  percentile("packet_latency_p99", "cycles", run.latency_p99);
+  percentile("packet_latency_max", "cycles", run.latency_max);
+  fields.nullable("network_latency_mean",
+                  "cycles from the head leaving its node to the tail's arrival",
+                  std::optional(run.network_latency));
+  fields.nullable("flit_latency_mean", "cycles of a flit from leaving its node to arrival",
+                  std::optional(run.flit_latency));
+  fields.field("hops_mean", "routers visited", run.hops);
+  fields.field("injected_load", "flits per node and cycle in the periods that count", run.injected);
+  fields.field("accepted_load", "the same, arrived", run.accepted);
+  fields.field("packets", "that count", run.packets);
+  fields.field("cycles", "simulated", run.cycles);
+  fields.field("flit_hops", "flits that passed a switch", run.flit_hops);
+  fields.list(
+      "classes", {"by class, where there are several; the means are of its packets", "one class"},
+      run.classes.size() < 2 ? std::vector<flit::ClassResult>() : run.classes,
+      [&](const flit::ClassResult& of) {
+        fields.field("packet_latency_mean", "cycles, source queue included", of.packet_latency);
+        fields.field("network_latency_mean", "cycles in the network", of.network_latency);
+        fields.field("flit_latency_mean", "cycles, by flit", of.flit_latency);
+        fields.field("hops_mean", "routers visited", of.hops);
+        fields.field("injected_load", "flits per node and cycle", of.injected);
+        fields.field("accepted_load", "the same, arrived", of.accepted);
+        fields.field("packets", "that count", of.packets);
+      },
+      true);
+}
+
+void declare_network(const FlitReport& report, Fields& fields) {
+  fields.field("topology", "as given", report.experiment.topology);
+  fields.field("nodes", "that send and receive", report.nodes);
+  fields.field("routers", "routers", report.routers);
+  fields.field("routing", "algorithm taken", report.routing);
+}
+
+void declare_notes(const FlitReport& report, Fields& fields) {
+  fields.values("notes", {"what a reader should know", "a sentence"}, report.notes);
 }
 
 std::string classes_text(const flit::OpenLoopResult& run) {
@@ -166,7 +170,7 @@ std::string flit_table(const FlitReport& report, const flit::RouterGraph& graph)
     const flit::Channel& channel = graph.channels[order[i]];
     text += fmt::format("  {}  {:.3f} flits per cycle, router {} to {}\n",
                         i == 0 ? "busiest links  " : "               ", run.channel_load[order[i]],
-                        router_of(graph, channel.source), router_of(graph, channel.target));
+                        graph.router_name(channel.source), graph.router_name(channel.target));
   }
   if (report.saturation) {
     text += fmt::format("  saturation       {:.4f} offered, {:.4f} accepted\n",
@@ -179,42 +183,27 @@ std::string flit_table(const FlitReport& report, const flit::RouterGraph& graph)
   return text;
 }
 
-std::string flit_json(const FlitReport& report) {
+void declare(const FlitReport& report, Fields& fields) {
   const flit::Experiment& experiment = report.experiment;
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("topology").value(experiment.topology);
-    json.key("nodes").value(report.nodes);
-    json.key("routers").value(report.routers);
-    json.key("routing").value(report.routing);
-    json.key("pattern").value(experiment.pattern);
-    json.key("vcs").value(experiment.router.vcs);
-    json.key("buffer").value(experiment.router.buffer);
-    json.key("packet").value(experiment.load.packet);
-    json.key("seed").value(experiment.load.seed);
-    json.key("deadlock").value(freedom_of(report.dependencies));
-    json.key("deadlock_circle").value(report.dependencies.circle);
-    write_run(json, report.point);
-    if (report.saturation) {
-      json.key("saturation_load").value(report.saturation->offered);
-      json.key("saturation_accepted").value(report.saturation->accepted);
-    } else {
-      json.key("saturation_load").number_text("null");
-      json.key("saturation_accepted").number_text("null");
-    }
-    json.key("curve").begin_array();
-    for (const flit::OpenLoopResult& run : report.curve) {
-      json.begin_object();
-      write_run(json, run);
-      json.end_object();
-    }
-    json.end_array();
-    json.key("notes").begin_array();
-    for (const std::string& note : report.notes) {
-      json.value(note);
-    }
-    json.end_array().end_object();
-  });
+  declare_network(report, fields);
+  fields.field("pattern", "who sends to whom", experiment.pattern);
+  fields.field("vcs", "virtual channels of a port", experiment.router.vcs);
+  fields.field("buffer", "flits of a virtual channel", experiment.router.buffer);
+  fields.field("packet", "flits of a packet", experiment.load.packet);
+  fields.field("seed", "of everything at random", experiment.load.seed);
+  fields.choice("deadlock", "dependencies of channels", {"free", "circular", "not_checked"},
+                freedom_of(report.dependencies));
+  fields.field("deadlock_circle", "channels that may wait for each other",
+               report.dependencies.circle);
+  declare_run(report.point, fields);
+  const auto& found = report.saturation;
+  fields.nullable("saturation_load", "highest stable offered load; null without --sweep",
+                  found ? std::optional(found->offered) : std::nullopt);
+  fields.nullable("saturation_accepted", "accepted load there",
+                  found ? std::optional(found->accepted) : std::nullopt);
+  fields.list("curve", {"by load, with --sweep", "one load"}, report.curve,
+              [&](const flit::OpenLoopResult& run) { declare_run(run, fields); });
+  declare_notes(report, fields);
 }
 
 std::string flit_loop_table(const FlitReport& report, const flit::RouterGraph& graph) {
@@ -235,36 +224,27 @@ std::string flit_loop_table(const FlitReport& report, const flit::RouterGraph& g
   return text;
 }
 
-std::string flit_loop_json(const FlitReport& report) {
-  const flit::LoopResult& loop = *report.loop;
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("topology").value(report.experiment.topology);
-    json.key("nodes").value(report.nodes);
-    json.key("routers").value(report.routers);
-    json.key("routing").value(report.routing);
-    json.key("events").value(loop.ends.size());
-    json.key("cycles").value(loop.end);
-    json.key("cycles_simulated").value(loop.cycles_simulated);
-    json.key("messages_alone").value(loop.alone);
-    json.key("ends").begin_object();
-    for (std::size_t i = 0; i < report.names.size(); ++i) {
-      json.key(report.names[i]).value(loop.ends[i]);
-    }
-    json.end_object();
-    json.key("notes").begin_array();
-    for (const std::string& note : report.notes) {
-      json.value(note);
-    }
-    json.end_array().end_object();
-  });
+void declare_loop(const FlitReport& report, Fields& fields) {
+  const flit::LoopResult loop = report.loop.value_or(flit::LoopResult{});
+  declare_network(report, fields);
+  fields.field("events", "messages, packets of a batch, and pieces of work", loop.ends.size());
+  fields.field("cycles", "until all are done", loop.end);
+  fields.field("cycles_simulated", "flit by flit; the rest by closed form", loop.cycles_simulated);
+  fields.field("messages_alone", "that met no other and took the closed form", loop.alone);
+  fields.map<std::int64_t>("ends", {"of --messages: cycle in which each is done, by name", "cycle"},
+                           [&](const auto& add) {
+                             for (std::size_t i = 0; i < report.names.size(); ++i) {
+                               add(report.names[i], loop.ends[i]);
+                             }
+                           });
+  declare_notes(report, fields);
 }
 
 std::string flit_links_csv(const FlitReport& report, const flit::RouterGraph& graph) {
   std::string text = csv_line({"source", "target", "load"});
   for (std::size_t i = 0; i < graph.channels.size(); ++i) {
-    text += csv_line({router_of(graph, graph.channels[i].source),
-                      router_of(graph, graph.channels[i].target),
+    text += csv_line({graph.router_name(graph.channels[i].source),
+                      graph.router_name(graph.channels[i].target),
                       fmt::format("{}", report.point.channel_load[i])});
   }
   return text;

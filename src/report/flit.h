@@ -9,6 +9,7 @@
 #include "machine/network/flit/closed_loop.h"
 #include "machine/network/flit/deadlock.h"
 #include "machine/network/flit/experiment.h"
+#include "report/fields.h"
 #include "report/plot.h"
 
 namespace orrery::report {
@@ -28,10 +29,12 @@ struct FlitReport {
 };
 
 std::string flit_table(const FlitReport& report, const flit::RouterGraph& graph);
-std::string flit_json(const FlitReport& report);
+/// Declares docs/schema/flit.json.
+void declare(const FlitReport& report, Fields& fields);
 /// Returns the text of a batch or of messages: when all is done, and each of a file's.
 std::string flit_loop_table(const FlitReport& report, const flit::RouterGraph& graph);
-std::string flit_loop_json(const FlitReport& report);
+/// Declares docs/schema/flit-loop.json, of a report with a loop.
+void declare_loop(const FlitReport& report, Fields& fields);
 /// Columns source, target, load: flits per cycle over each channel.
 std::string flit_links_csv(const FlitReport& report, const flit::RouterGraph& graph);
 /// Mean packet and network latency over offered load.

@@ -5,9 +5,11 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
-#include "report/json_writer.h"
 #include "report/run_table.h"
 
 namespace orrery::report {
@@ -119,58 +121,56 @@ std::string fit_lines(const GoodputReport& report) {
   return text.empty() ? text : "\nRates of the log\n" + text;
 }
 
-void write_band(JsonWriter& json, std::string_view key, const goodput::Band& band) {
-  json.key(key).begin_array().value(band.low).value(band.high).end_array();
+std::vector<double> ends(const goodput::Band& band) {
+  return {band.low, band.high};
 }
 
-void write_components(JsonWriter& json, const GoodputReport& report) {
+/// A component with the stops that it brings.
+struct ComponentRow {
+  goodput::Component component;
+  Duration mtbf_of_job{0};
+  double failures = 0;
+  std::optional<goodput::FittedRate> fit;
+};
+
+std::vector<ComponentRow> component_rows(const GoodputReport& report) {
   const goodput::Scenario& scenario = report.asked.scenario;
   const auto kinds = scenario.stops();
-  json.key("components").begin_array();
+  std::vector<ComponentRow> rows;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const goodput::Component& each = scenario.components[i];
-    json.begin_object();
-    json.key("name").value(each.name);
-    json.key("mtbf_s").value(each.mtbf.value());
-    json.key("per").value(name_of(each.per));
-    json.key("mtbf_job_s").value(kinds[i].mtbf.value());
-    json.key("down_s").value(each.down().value());
-    json.key("failures").value(report.lives.stops_by_component[i]);
+    rows.push_back(
+        {scenario.components[i], kinds[i].mtbf, report.lives.stops_by_component[i], std::nullopt});
     if (i < report.asked.fitted.size()) {
-      const goodput::FittedRate& fit = report.asked.fitted[i];
-      json.key("log_stops").value(fit.stops);
-      json.key("mtbf80_s").begin_array();
-      json.value(fit.mtbf_low.value()).value(fit.mtbf_high.value()).end_array();
+      rows.back().fit = report.asked.fitted[i];
     }
-    json.end_object();
   }
-  json.end_array();
+  return rows;
 }
 
-void write_answer(JsonWriter& json, const GoodputReport& report) {
-  const goodput::Scenario& scenario = report.asked.scenario;
-  const Duration mtbf = mtbf_of_job(report);
-  const Duration holds = scenario.checkpoint.cost.holds;
-  json.key("mtbf_job_s").value(mtbf.value());
-  json.key("goodput").value(goodput_of(report));
-  json.key("expected_goodput")
-      .value(goodput::expected_goodput(scenario.stops(), scenario.checkpoint.cost,
-                                       scenario.interval()));
-  json.key("simulated_goodput").value(report.lives.goodput.mean);
-  write_band(json, "interval80", report.lives.goodput);
-  json.key("best_interval_s").value(goodput::best_interval(mtbf, scenario.checkpoint.cost).value());
-  json.key("young_interval_s").value(goodput::young_interval(mtbf, holds).value());
-  json.key("daly_interval_s").value(goodput::daly_interval(mtbf, holds).value());
-  json.key("interval_s").value(scenario.interval().value());
-  json.key("failures").value(report.length / mtbf);
-  write_band(json, "failures80", report.lives.stops);
-  json.key("checkpoints").value(report.lives.checkpoints.mean);
-  json.key("time_s").begin_object();
-  goodput::JobTime::fields([&](std::string_view name, auto member, std::string_view) {
-    json.key(name).value((report.lives.time.*member).value() / static_cast<double>(report.seeds));
+void declare_component(const ComponentRow& row, Fields& fields) {
+  fields.field("name", "of the component", row.component.name);
+  fields.field("mtbf_s", "of one unit", row.component.mtbf);
+  fields.field("per", "unit: device, node or job", name_of(row.component.per));
+  fields.field("mtbf_job_s", "of the job, by this component", row.mtbf_of_job);
+  fields.field("down_s", "detection, diagnosis and restart", row.component.down());
+  fields.field("failures", "of a mean life", row.failures);
+  const goodput::FittedRate fit = row.fit.value_or(goodput::FittedRate{});
+  fields.when(row.fit.has_value(), "log_stops", "in the log", fit.stops);
+  fields.perhaps_values(
+      "mtbf80_s", {"80 % interval of the fitted rate", "seconds"},
+      row.fit ? std::vector{fit.mtbf_low, fit.mtbf_high} : std::vector<Duration>());
+}
+
+void declare_break_even(const GoodputReport& report, Fields& fields) {
+  std::vector<std::pair<double, Duration>> rows;
+  for (const double share : kBreakEvenShares) {
+    rows.emplace_back(share, break_even(report, share));
+  }
+  fields.list("break_even", {"what reaches a goodput", "one goodput"}, rows, [&](const auto& row) {
+    fields.field("goodput", "share of time", row.first);
+    fields.field("mtbf_device_s", "of a device, with which the job reaches it at the best interval",
+                 row.second);
   });
-  json.end_object();
-  write_components(json, report);
 }
 
 }  // namespace
@@ -206,33 +206,54 @@ std::string goodput_table(const GoodputReport& report) {
   return text;
 }
 
-std::string goodput_json(const GoodputReport& report) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("devices").value(report.asked.scenario.devices);
-    json.key("days").value(report.length.value() / 86400);
-    json.key("seeds").value(report.seeds);
-    if (has_rates(report)) {
-      write_answer(json, report);
-    } else {
-      for (const char* key : {"goodput", "interval80", "best_interval_s", "failures"}) {
-        json.key(key).number_text("null");
-      }
-    }
-    json.key("break_even").begin_array();
-    for (const double share : kBreakEvenShares) {
-      json.begin_object();
-      json.key("goodput").value(share);
-      json.key("mtbf_device_s").value(break_even(report, share).value());
-      json.end_object();
-    }
-    json.end_array();
-    json.key("assumed").begin_array();
-    for (const std::string& sentence : report.asked.assumed) {
-      json.value(sentence);
-    }
-    json.end_array().end_object();
-  });
+void declare(const GoodputReport& report, Fields& fields) {
+  const goodput::Scenario& scenario = report.asked.scenario;
+  const goodput::CheckpointCost& cost = scenario.checkpoint.cost;
+  const bool rated = has_rates(report);
+  const Duration mtbf = rated ? mtbf_of_job(report) : Duration(0);
+  const auto known = [&](const auto& of) { return rated ? std::optional(of()) : std::nullopt; };
+  fields.field("devices", "of the job", scenario.devices);
+  fields.field("days", "length of a life", report.length.value() / 86400);
+  fields.field("seeds", "simulated lives", report.seeds);
+  fields.when(rated, "mtbf_job_s", "mean time between stops of the job", mtbf);
+  fields.nullable(
+      "goodput",
+      "share of time that is work which is kept; the expression where it says all, else "
+      "the mean of the lives; null without a rate",
+      known([&] { return goodput_of(report); }));
+  fields.perhaps("expected_goodput", "the expression, at the interval", known([&] {
+                   return goodput::expected_goodput(scenario.stops(), cost, scenario.interval());
+                 }));
+  fields.when(rated, "simulated_goodput", "mean of the lives", report.lives.goodput.mean);
+  fields.nullable_values("interval80", {"80 % of the lives keep between these shares", "a share"},
+                         known([&] { return ends(report.lives.goodput); }));
+  fields.nullable("best_interval_s",
+                  "work between two checkpoints with which the expression is largest",
+                  known([&] { return goodput::best_interval(mtbf, cost); }));
+  fields.perhaps("young_interval_s", "sqrt(2 delta M)",
+                 known([&] { return goodput::young_interval(mtbf, cost.holds); }));
+  fields.perhaps("daly_interval_s", "Daly's higher order",
+                 known([&] { return goodput::daly_interval(mtbf, cost.holds); }));
+  fields.perhaps("interval_s", "the one used", known([&] { return scenario.interval(); }));
+  fields.nullable("failures", "stops expected in a life",
+                  known([&] { return report.length / mtbf; }));
+  fields.perhaps_values("failures80", {"80 % of the lives meet between so many stops", "stops"},
+                        rated ? ends(report.lives.stops) : std::vector<double>());
+  fields.when(rated, "checkpoints", "of a mean life", report.lives.checkpoints.mean);
+  fields.part(
+      "time_s", "parts of a mean life, in seconds",
+      rated ? std::optional(report.lives.time) : std::nullopt, [&](const goodput::JobTime& time) {
+        const auto lives = static_cast<double>(report.seeds);
+        goodput::JobTime::fields([&](std::string_view name, auto member, std::string_view meaning) {
+          fields.field(name, meaning, (time.*member).value() / lives);
+        });
+      });
+  fields.list(
+      "components", {"what fails", "a component"}, component_rows(report),
+      [&](const ComponentRow& row) { declare_component(row, fields); }, true);
+  declare_break_even(report, fields);
+  fields.values("assumed", {"a sentence for each number that nobody stated", "a sentence"},
+                report.asked.assumed);
 }
 
 }  // namespace orrery::report

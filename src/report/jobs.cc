@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "report/json_writer.h"
 
 namespace orrery::report {
 namespace {
@@ -50,32 +49,21 @@ std::string jobs_table(const study::JobsRun& run) {
   return text;
 }
 
-std::string jobs_json(const study::JobsRun& run) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("machine").value(run.machine.name);
-    json.key("devices").value(run.devices);
-    json.key("network").value(name_of(run.network));
-    json.key("end_s").value(to_seconds(run.end));
-    json.key("events").value(run.events);
-    json.key("jobs").begin_array();
-    for (const study::JobResult& job : run.jobs) {
-      json.begin_object();
-      json.key("name").value(job.name);
-      json.key("start_s").value(to_seconds(job.start));
-      json.key("finish_s").value(to_seconds(job.finish));
-      json.key("alone_s").value(to_seconds(job.alone));
-      json.key("slowdown").value(job.slowdown);
-      json.key("devices").begin_array();
-      for (const std::int64_t device : job.ranks) {
-        json.value(device);
-      }
-      json.end_array();
-      json.end_object();
-    }
-    json.end_array();
-    json.end_object();
-  });
+void declare(const study::JobsRun& run, Fields& fields) {
+  fields.field("machine", "its name", run.machine.name);
+  fields.field("devices", "of the machine", run.devices);
+  fields.field("network", "network model", name_of(run.network));
+  fields.field("end_s", "when the last job is over", run.end);
+  fields.field("events", "node completions of the run together", run.events);
+  fields.list(
+      "jobs", {"in the order of the file", "a job"}, run.jobs, [&](const study::JobResult& job) {
+        fields.field("name", "of the job", job.name);
+        fields.field("start_s", "when it begins", job.start);
+        fields.field("finish_s", "when its last rank is done", job.finish);
+        fields.field("alone_s", "what it takes on the same devices without the others", job.alone);
+        fields.field("slowdown", "(finish - start) / alone", job.slowdown);
+        fields.values("devices", {"by rank", "a device"}, job.ranks);
+      });
 }
 
 }  // namespace orrery::report

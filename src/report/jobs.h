@@ -3,12 +3,14 @@
 
 #include <string>
 
+#include "report/fields.h"
 #include "study/jobs.h"
 
 namespace orrery::report {
 
 /// `orrery simulate --jobs`.
 std::string jobs_table(const study::JobsRun& run);
-std::string jobs_json(const study::JobsRun& run);
+/// Declares docs/schema/simulate-jobs.json.
+void declare(const study::JobsRun& run, Fields& fields);
 
 }  // namespace orrery::report

@@ -276,22 +276,14 @@ void declare_simulator(const study::WorkloadRun& run, Fields& fields) {
                   [](const std::string& reason) { return reason; });
   });
   fields.field("events", "node completions", run.timeline.events);
-  fields.field("wall_s", "seconds that the simulation took", run.wall_s);
-  fields.field("events_per_s", "per second of wall_s", events_per_second(run));
-  fields.map<double>("passes_s", {"seconds of each pass", "seconds"}, [&](const auto& add) {
-    for (const study::PassTime& pass : run.passes) {
-      add(pass.name, pass.seconds);
-    }
-  });
-}
-
-template <class Result>
-std::string json_of(const Result& result) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    JsonFields fields(json);
-    declare(result, fields);
-    json.end_object();
+  fields.object("timing", "of this computer: differs from run to run", [&] {
+    fields.field("wall_s", "seconds that the simulation took", run.wall_s);
+    fields.field("events_per_s", "per second of wall_s", events_per_second(run));
+    fields.map<double>("passes_s", {"seconds of each pass", "seconds"}, [&](const auto& add) {
+      for (const study::PassTime& pass : run.passes) {
+        add(pass.name, pass.seconds);
+      }
+    });
   });
 }
 
@@ -370,14 +362,6 @@ void write_plan(JsonWriter& json, const plan::Plan& plan) {
   JsonFields fields(json);
   declare(plan, fields);
   json.end_object();
-}
-
-std::string json_report(const study::WorkloadRun& run) {
-  return json_of(run);
-}
-
-std::string json_report(const study::Run& run) {
-  return json_of(run);
 }
 
 }  // namespace orrery::report

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "report/json_writer.h"
+#include "report/timing.h"
 
 namespace orrery::report {
 namespace {
@@ -182,7 +183,7 @@ std::string check_json(const std::vector<CheckRow>& rows) {
       json.key("ranks").value(row.ranks);
       json.key("result").value(name_of(row.result));
       json.key("status").value(row.status);
-      json.key("wall_s").value(row.wall.value());
+      write_timing(json, row.wall.value());
       json.key("output").value(row.output);
       json.key("whereabouts").begin_array();
       for (const mpi_calls::Whereabouts& where : row.whereabouts) {

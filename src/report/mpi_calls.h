@@ -29,7 +29,8 @@ std::string training_json(const mpi_calls::Training& training, const mpi_calls::
 std::string training_table(const mpi_calls::Training& training, const mpi_calls::Score& rules,
                            const mpi_calls::Score& learned);
 
-/// rows: mpi, ranks, result, status, wall_s, output, whereabouts (rank, function, line, inside).
+/// rows: mpi, ranks, result, status, timing {wall_s}, output, whereabouts (rank, function, line,
+/// inside).
 std::string check_json(const std::vector<mpi_calls::CheckRow>& rows);
 std::string check_table(const std::vector<mpi_calls::CheckRow>& rows);
 

@@ -190,6 +190,45 @@ void write_regret(JsonWriter& json, const advice::RegretTable& table) {
   json.end_array().end_object();
 }
 
+void write_frameworks(JsonWriter& json, const std::vector<advice::Launchable>& frameworks) {
+  json.key("frameworks").begin_array();
+  for (const advice::Launchable& one : frameworks) {
+    json.begin_object();
+    json.key("name").value(one.framework);
+    json.key("runs").value(one.lacks.empty());
+    json.key("lacks").begin_array();
+    for (const interop::Remark& remark : one.lacks) {
+      json.begin_object();
+      json.key("field").value(remark.about);
+      json.key("why").value(remark.sentence);
+      json.end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
+void write_launch(JsonWriter& json, const advice::Launch& launch) {
+  json.key("launch").begin_object();
+  json.key("file").value(launch.file);
+  json.key("text").value(launch.text);
+  json.key("read_back").value(launch.command);
+  json.end_object();
+}
+
+void write_ties(JsonWriter& json, const std::vector<advice::Tie>& ties) {
+  json.key("ties").begin_array();
+  for (const advice::Tie& tie : ties) {
+    json.begin_object();
+    json.key("interval80").begin_array();
+    json.value(tie.interval80.least).value(tie.interval80.most);
+    json.end_array();
+    json.key("open").value(tie.open);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_elastic(JsonWriter& json, const advice::Elastic& elastic) {
   json.key("elastic").begin_object();
   json.key("node_devices").value(elastic.node);
@@ -248,6 +287,13 @@ void write_plan_details(JsonWriter& json, const PlanDetails& details, const full
   if (best == nullptr) {
     write_remedies(json, details.remedies);
     return;
+  }
+  if (!details.frameworks.empty()) {
+    write_frameworks(json, details.frameworks);
+    write_ties(json, details.ties);
+  }
+  if (details.launch) {
+    write_launch(json, *details.launch);
   }
   if (details.frontier) {
     json.key("frontier").begin_array();

@@ -8,8 +8,10 @@
 
 #include "planner/advice/decisions.h"
 #include "planner/advice/elastic.h"
+#include "planner/advice/launchable.h"
 #include "planner/advice/regret.h"
 #include "planner/advice/remedies.h"
+#include "planner/advice/ties.h"
 #include "report/json_writer.h"
 
 namespace orrery::report {
@@ -20,6 +22,9 @@ struct PlanDetails {
   std::optional<std::vector<full::Found>> frontier;  ///< time against memory
   std::optional<advice::RegretTable> regret;
   std::optional<advice::Elastic> elastic;
+  std::vector<advice::Launchable> frameworks;  ///< that run the best plan or do not
+  std::optional<advice::Launch> launch;        ///< where one is asked for
+  std::vector<advice::Tie> ties;               ///< of every plan of the answer
 };
 
 /// One line each: "devices: 2 -> 48 (24.0 times): 12.3 s a step, tp 8 pp 6, ...".

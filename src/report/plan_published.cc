@@ -8,6 +8,7 @@
 
 #include "planner/full/summary.h"
 #include "report/report.h"
+#include "report/timing.h"
 
 namespace orrery::report {
 
@@ -66,9 +67,9 @@ void write_published_plan(JsonWriter& json, const full::PublishedComparison& row
     json.key("gain").value(row.gain());
     json.key("bound_s").value(to_seconds(row.answer.bound));
     json.key("best").value(full::summary(best.plan));
-    json.key("wall_s").value(row.answer.wall_s);
+    write_timing(json, row.answer.wall_s);
   } else {
-    for (const char* key : {"best_s", "best_mfu", "gain", "bound_s", "best", "wall_s"}) {
+    for (const char* key : {"best_s", "best_mfu", "gain", "bound_s", "best", "timing"}) {
       json.key(key).number_text("null");
     }
   }

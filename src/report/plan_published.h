@@ -17,8 +17,8 @@ std::string published_plan_text(const full::PublishedComparison& row);
 std::string published_plans_summary(const std::vector<full::PublishedComparison>& rows);
 
 /// An object: {key, machine, plan, devices, published_s, published_mfu, fits, problem, refused,
-/// best_s, best_mfu, gain, bound_s, best, wall_s}; best_s to wall_s are null where nothing is
-/// compared.
+/// best_s, best_mfu, gain, bound_s, best, timing {wall_s}}; best_s to timing are null where
+/// nothing is compared.
 void write_published_plan(JsonWriter& json, const full::PublishedComparison& row);
 
 }  // namespace orrery::report

@@ -3,15 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 #include <vector>
 
 #include "base/format.h"
 #include "planner/full/summary.h"
+#include "planner/full/unusual.h"
 #include "report/found_plan.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "report/timing.h"
 #include "workload/plan/shard.h"
 #include "workload/zoo/visible_share.h"
 
@@ -104,7 +107,47 @@ class SearchText {
                             : "not all promising plans were looked at",
          100 * answer_.estimate_error);
     line("  fields       {}", fields(best.plan));
+    frameworks();
+    if (answer_.fastest) {
+      const full::Found& fastest = *answer_.fastest;
+      line("Fastest:   {}", full::summary(fastest.plan));
+      line("  step time    {:.6f} s, {:.2f} % less, with {}", to_seconds(fastest.step_time),
+           100 * (1 - fastest.step_time / best.step_time), means(fastest.plan));
+    }
     line("");
+  }
+
+  static std::string means(const plan::Plan& plan) {
+    std::string text;
+    for (const full::UnusualMean& mean : full::unusual_means(plan)) {
+      text += (text.empty() ? "" : ", ") + std::string(mean.name);
+    }
+    return text;
+  }
+
+  /// Which of them run the plan, and for the others the fields that they do not.
+  void frameworks() {
+    std::string runs;
+    std::string others;
+    for (const advice::Launchable& one : details_.frameworks) {
+      std::string lacks;
+      for (const interop::Remark& remark : one.lacks) {
+        lacks += (lacks.empty() ? "" : ", ") + remark.about;
+      }
+      std::string& list = lacks.empty() ? runs : others;
+      list += (list.empty()    ? ""
+               : lacks.empty() ? ", "
+                               : "; ") +
+              one.framework + (lacks.empty() ? "" : " (" + lacks + ")");
+    }
+    line("  runs on      {}", runs.empty() ? "no framework with an export" : runs);
+    if (!others.empty()) {
+      line("  not on       {}", others);
+    }
+    if (details_.launch) {
+      line("  launch       {}; read back by:", details_.launch->file);
+      line("               {}", details_.launch->command);
+    }
   }
 
   /// Returns the fields of a plan that are not as in another.
@@ -134,11 +177,16 @@ class SearchText {
          "loses most in", "plan");
     for (std::size_t i = 0; i < answer_.top.size(); ++i) {
       const full::Found& found = answer_.top[i];
-      line("{:<3}{:>12.6f}{:>9}{:>7}{:>12}  {:<20}{}", i + 1, to_seconds(found.step_time),
-           i == 0 ? ""
-                  : fmt::format("+{:.2f} %", 100 * (found.score / answer_.top.front().score - 1)),
-           fmt::format("{:.1f} %", 100 * found.mfu), to_string(found.memory),
-           lost(found, answer_.top.front()), told_apart(i));
+      line(
+          "{:<3}{:>12.6f}{:>9}{:>7}{:>12}  {:<20}{}", i + 1, to_seconds(found.step_time),
+          i == 0 ? ""
+                 : fmt::format("{:+.2f} %", 100 * (found.score / answer_.top.front().score - 1)),
+          fmt::format("{:.1f} %", 100 * found.mfu), to_string(found.memory),
+          lost(found, answer_.top.front()),
+          (i > 0 && i < details_.ties.size() && details_.ties[i].open ? "= " : "") + told_apart(i));
+    }
+    if (std::ranges::count(details_.ties, true, &advice::Tie::open) > 1) {  // the first is itself
+      line("=  cannot be told from 1: published runs differ by more from what is predicted");
     }
     std::vector<plan::Plan> plans;
     for (const full::Found& found : answer_.top) {
@@ -191,6 +239,12 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer,
     } else {
       write_found(json, answer.top.front());
     }
+    json.key("fastest");
+    if (answer.fastest) {
+      write_found(json, *answer.fastest);
+    } else {
+      json.number_text("null");
+    }
     const bool of_time =
         answer.top.empty() || answer.top.front().score == answer.top.front().step_time;
     json.key("bound_s");
@@ -220,7 +274,7 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer,
     }
     json.end_array();
     write_plan_details(json, details, answer.top.empty() ? nullptr : &answer.top.front());
-    json.key("wall_s").value(answer.wall_s);
+    write_timing(json, answer.wall_s);
     json.end_object();
   }
   return text + "\n";

@@ -2,7 +2,9 @@
 /// One run in the forms in which people and programs read it.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "report/fields.h"
 #include "report/json_writer.h"
 #include "study/run.h"
+#include "study/run_plan.h"
 
 namespace orrery::report {
 
@@ -26,37 +29,25 @@ std::string table_report(const study::Run& run, const TableOptions& options = {}
 /// memory by rank where the run has peaks, what was simulated.
 std::string table_report(const study::WorkloadRun& run, const TableOptions& options = {});
 
-/// One JSON object, indented, newline at the end. Keys: model, machine, devices, network, plan,
-/// step_time_s, tokens_per_s, model_flops_per_device, hardware_flops_per_device (FLOP/s), mfu,
-/// causal_mfu, hfu, breakdown_s (by category), hidden_s (by axis), memory_bytes (a list by stage:
-/// categories at the fullest moment, total, capacity, fits, moment, host, storage), memory_timeline
-/// (of the stages that the table lists: points [piece of work, most bytes while it ran]), fold,
-/// events, wall_s, events_per_s, passes_s. When the machine says what its kernels draw: clock
-/// {of_full_clock, of_kernel_tables (the rate that is left of the kernel tables'), power_cap_w,
-/// limited_by (power or nothing), origin (of the power model: measured, fitted, inferred ...)}.
-/// When it states its power: energy {per_step_j, per_step_kwh, average_device_power_w, per_token_j,
-/// tokens_per_j, and the parts of study/energy.h}; its price: cost {price_per_hour, per_step,
-/// per_million_tokens} in dollars.
-std::string json_report(const study::Run& run);
-/// Returns the JSON of a run that comes from no plan: name, and the keys above from machine to
-/// step_time_s, critical_rank, breakdown_s, hidden_s, memory_bytes (where the run has peaks: a list
-/// by simulated rank: rank, kinds of memory at its fullest moment, total, capacity, fits,
-/// moment_s), fold to passes_s.
-std::string json_report(const study::WorkloadRun& run);
-
 /// CSV (RFC 4180): one header line, one line of values. Nested keys of the JSON report are joined
 /// with dots ("breakdown_s.forward", "plan.tp"). The columns do not depend on the plan, so that
 /// lines of several runs stack: memory_bytes is the fullest stage's, named by memory_stage and
 /// memory_moment.
 std::string csv_report(const study::Run& run);
 
-/// Declares what the JSON of a run says: the keys above, each with its sentence.
+/// Declares docs/schema/simulate.json, and of a run that comes from no plan
+/// docs/schema/simulate-chakra.json. memory_bytes is a list by stage, of a run without a plan by
+/// simulated rank; memory_timeline is of the stages that the table lists.
 void declare(const study::Run& run, Fields& fields);
 void declare(const study::WorkloadRun& run, Fields& fields);
+/// Declares a run and, with --tokens, a whole training run of such steps (whole_run).
+void declare(const study::Run& run, const std::optional<study::RunPlan>& whole, Fields& fields);
 /// Declares every field of the plan, typed.
 void declare(const plan::Plan& plan, Fields& fields);
-/// Returns the JSON schema of json_report(Run): docs/schema/simulate.json.
-std::string run_schema();
+/// The sentence of a field that says what unsold hardware a result rests on.
+inline constexpr std::string_view kHypothetical =
+    "with overlap_tensor tracked and tracked_mca: what hardware that is not sold the result rests "
+    "on";
 
 /// A plan as its file would state it, each field typed.
 void write_plan(JsonWriter& json, const plan::Plan& plan);

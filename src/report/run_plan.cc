@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The run-plan half of report/goodput.h.
+/// The run-plan half of report/goodput.h, and the whole run beside a step (report/report.h).
 #include <fmt/format.h>
+
+#include <optional>
+#include <vector>
 
 #include "base/format.h"
 #include "report/goodput.h"
-#include "report/json_writer.h"
+#include "report/report.h"
 
 namespace orrery::report {
 namespace {
@@ -18,23 +21,41 @@ constexpr const char* kNoFailures =
     "work "
     "alone";
 
-void write_range(JsonWriter& json, std::string_view key, const goodput::Band& band) {
-  json.key(key).begin_array().value(band.low).value(band.high).end_array();
+std::vector<double> bounds(const goodput::Band& band) {
+  return {band.low, band.high};
 }
 
-void write_price(JsonWriter& json, const study::Run& run, const study::RunPlan& plan) {
-  json.key("money");
-  plan.money ? json.value(plan.money->value()) : json.number_text("null");
-  json.key("price").begin_object();
-  json.key("per_hour");
-  plan.money ? json.value(run.machine.device.price_per_hour.value()) : json.number_text("null");
-  json.key("currency").value("USD");
-  json.key("boundary").value("one device with its share of the node; energy is not added");
-  json.key("source").value(plan.price_source);
-  json.end_object();
+void declare_price(const study::Run& run, const study::RunPlan& plan, Fields& fields) {
+  fields.nullable("money", "dollars; null where no price is known", plan.money);
+  fields.object("price", "what the money rests on", [&] {
+    fields.nullable("per_hour", "of one device",
+                    plan.money ? std::optional(run.machine.device.price_per_hour) : std::nullopt);
+    fields.field("currency", "USD", "USD");
+    fields.field("boundary", "what the price covers",
+                 "one device with its share of the node; energy is not added");
+    fields.field("source", "where it comes from, or why there is none", plan.price_source);
+  });
 }
 
 }  // namespace
+
+void declare(const study::Run& run, const std::optional<study::RunPlan>& whole, Fields& fields) {
+  declare(run, fields);
+  fields.part("whole_run", "a run of so many tokens (--tokens)", whole,
+              [&](const study::RunPlan& plan) {
+                fields.field("tokens", "to train on", plan.tokens);
+                fields.field("steps", "tokens over those of a step", plan.steps);
+                fields.field("days", "of work alone, without stops", plan.days.mean);
+                const auto number = [](const auto& quantity) {
+                  return quantity ? std::optional(quantity->value()) : std::nullopt;
+                };
+                fields.perhaps("energy_j", "of all devices; missing without their power",
+                               number(plan.energy));
+                fields.perhaps("money", "dollars; missing without a price", number(plan.money));
+                fields.field("price_source", "where the price is from, or why there is none",
+                             plan.price_source);
+              });
+}
 
 std::string run_plan_table(const study::Run& run, const study::RunPlan& plan,
                            const goodput::Asked& asked, double pue) {
@@ -69,38 +90,28 @@ std::string run_plan_table(const study::Run& run, const study::RunPlan& plan,
   return text;
 }
 
-std::string run_plan_json(const study::Run& run, const study::RunPlan& plan,
-                          const goodput::Asked& asked, double pue) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("model").value(run.model.name);
-    json.key("machine").value(run.machine.name);
-    json.key("devices").value(run.devices);
-    json.key("tokens").value(plan.tokens);
-    json.key("steps").value(plan.steps);
-    json.key("step_time_s").value(to_seconds(run.timeline.step_time));
-    json.key("days").value(plan.days.mean);
-    write_range(json, "days80", plan.days);
-    json.key("goodput").value(plan.goodput);
-    json.key("failures");
-    has_failures(asked) ? json.value(plan.failures.mean) : json.number_text("null");
-    write_range(json, "failures80", plan.failures);
-    json.key("checkpoints").value(plan.checkpoints.mean);
-    json.key("interval_s").value(plan.interval.value());
-    json.key("energy_j");
-    plan.energy ? json.value(plan.energy->value()) : json.number_text("null");
-    json.key("pue").value(pue);
-    write_price(json, run, plan);
-    json.key("assumed").begin_array();
-    if (!has_failures(asked)) {
-      json.value(kNoFailures);
-    } else {
-      for (const std::string& sentence : asked.assumed) {
-        json.value(sentence);
-      }
-    }
-    json.end_array().end_object();
-  });
+void declare(const study::Run& run, const study::RunPlan& plan, const goodput::Asked& asked,
+             double pue, Fields& fields) {
+  const bool fails = has_failures(asked);
+  fields.field("model", "name", run.model.name);
+  fields.field("machine", "name", run.machine.name);
+  fields.field("devices", "of the job", run.devices);
+  fields.field("tokens", "to train on", plan.tokens);
+  fields.field("steps", "of the plan's batch", plan.steps);
+  fields.field("step_time_s", "of one step", run.timeline.step_time);
+  fields.field("days", "until the tokens are trained on, mean of the lives", plan.days.mean);
+  fields.values("days80", {"80 % of the lives end between these", "days"}, bounds(plan.days));
+  fields.field("goodput", "work alone / days", plan.goodput);
+  fields.nullable("failures", "mean of the lives; null without a rate",
+                  fails ? std::optional(plan.failures.mean) : std::nullopt);
+  fields.values("failures80", {"80 % of the lives", "stops"}, bounds(plan.failures));
+  fields.field("checkpoints", "mean of the lives; 0 without a rate", plan.checkpoints.mean);
+  fields.field("interval_s", "work between two checkpoints", plan.interval);
+  fields.nullable("energy_j", "null where the machine states no power", plan.energy);
+  fields.field("pue", "energy of the site for each joule of the devices", pue);
+  declare_price(run, plan, fields);
+  fields.values("assumed", {"a sentence for each number that nobody stated", "a sentence"},
+                fails ? asked.assumed : std::vector<std::string>{kNoFailures});
 }
 
 }  // namespace orrery::report

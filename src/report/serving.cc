@@ -5,15 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "base/csv.h"
 #include "base/format.h"
-#include "report/json_writer.h"
-#include "report/node_json.h"
 #include "serving/breakdown.h"
 
 namespace orrery::report {
@@ -65,117 +63,158 @@ std::string part_lines(const std::string& title, const std::array<serving::TimeP
   return text;
 }
 
-/// Where the time goes, and what only some engines have.
-template <class Scalar>
-void visit_parts(const serving::Run& run, Scalar scalar) {
-  if (run.engine.network) {
-    scalar("network", name_of(*run.engine.network));
+void declare_times(const serving::Statistics& times, Fields& fields) {
+  fields.field("mean", "seconds", times.mean);
+  fields.field("median", "seconds", times.median);
+  fields.field("std", "standard deviation, seconds", times.deviation);
+  fields.field("p90", "seconds", times.p90);
+  fields.field("p95", "seconds", times.p95);
+  fields.field("p99", "seconds", times.p99);
+}
+
+void declare_parts(std::string_view of, const std::array<serving::TimePart, 4>& parts,
+                   const std::array<std::string_view, 4>& sentences, Fields& fields) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    fields.field(fmt::format("{}_{}_s", of, parts[i].name), sentences[i], parts[i].mean);
+    fields.field(fmt::format("{}_{}_slowest_s", of, parts[i].name),
+                 "the same of the slowest hundredth", parts[i].slowest);
   }
+}
+
+void declare_rates(const serving::Run& run, const serving::Metrics& m, Fields& fields) {
+  fields.when(run.rate > 0, "request_rate",
+              "requests per second sent; of --search rate the one found; left out of traces, "
+              "stages and all at once",
+              run.rate);
+  fields.field("duration_s", "first request sent to last token", m.duration);
+  fields.field("input_tokens", "of prompts", m.input_tokens);
+  fields.field("output_tokens", "generated", m.output_tokens);
+  fields.field("requests_per_s", "over duration_s", m.requests_per_s);
+  fields.field("output_tokens_per_s", "over duration_s", m.output_tokens_per_s);
+  fields.field("total_tokens_per_s", "those of prompts, too", m.total_tokens_per_s);
+  fields.field("peak_output_tokens_per_s", "of the seconds from the first request on",
+               m.peak_tokens_per_s);
+  fields.field("peak_concurrent_requests", "sent and not answered", m.peak_concurrent);
+  fields.perhaps("goodput_requests_per_s", "that keep --slo, if given", m.goodput);
+  fields.field("output_tokens_per_s_per_device", "over duration_s",
+               m.output_tokens_per_s_per_device);
+  fields.field("output_tokens_per_s_per_user", "1 / mean TPOT", m.output_tokens_per_s_per_user);
+}
+
+void declare_latencies(const serving::Run& run, const serving::Metrics& m, Fields& fields) {
+  const auto times = [&](std::string_view name, std::string_view sentence,
+                         const serving::Statistics& statistics) {
+    fields.object(name, sentence, [&] { declare_times(statistics, fields); });
+  };
+  times("ttft_s", "time to first token", m.ttft);
+  times("tpot_s", "time per output token after the first", m.tpot);
+  times("itl_s", "time between two tokens", m.itl);
+  times("e2e_s", "sent to last token", m.e2e);
+  times("queue_s", "in the engine's queue to scheduled", m.queue);
+  const bool prefill = run.engine.prefill > 0;
+  fields.part("moved_s",
+              "with prefill: from a request's first token until its keys and values are where it "
+              "decodes",
+              prefill ? std::optional(m.moved) : std::nullopt,
+              [&](const serving::Statistics& moved) { declare_times(moved, fields); });
+  fields.when(prefill, "moved_bytes", "with prefill", run.moved_bytes);
+  fields.when(run.engine.network.has_value(), "network",
+              "--network: how collectives and transfers share links",
+              run.engine.network ? std::string(name_of(*run.engine.network)) : std::string());
   const serving::Breakdown where = serving::breakdown(run);
-  for (const auto& [of, all] : {std::pair{"ttft", &where.ttft}, {"tpot", &where.tpot}}) {
-    for (const serving::TimePart& part : *all) {
-      scalar(fmt::format("{}_{}_s", of, part.name), to_seconds(part.mean));
-      scalar(fmt::format("{}_{}_slowest_s", of, part.name), to_seconds(part.slowest));
-    }
-  }
-  if (run.engine.scales()) {
-    scalar("engines_started", run.started);
-    scalar("engine_seconds", to_seconds(run.held));
-  }
-  if (!run.kv_tiers.empty()) {
-    scalar("fetched_tokens", run.totals.fetched_tokens);
-    scalar("written_blocks", run.written_blocks);
-  }
-  if (run.engine.adapter_slots > 0) {
-    scalar("adapter_bytes", run.adapter.value());
-    scalar("copied_adapters", run.totals.copied_adapters);
-    scalar("copying_s", to_seconds(run.copying));
-  }
+  declare_parts("ttft", where.ttft,
+                {"from the client to the queue; mean", "waiting for lower KV tiers; mean",
+                 "until a step computes some of it; mean", "until the first token; mean"},
+                fields);
+  declare_parts("tpot", where.tpot,
+                {"per token: KV on its way to where it decodes; mean",
+                 "per token: from a preemption to the next token; mean",
+                 "per token: in steps that compute prompts, too; mean",
+                 "per token: in steps of decodes alone; mean"},
+                fields);
 }
 
-template <class Scalar>
-void visit_totals(const serving::Run& run, Scalar scalar) {
-  scalar("preemptions", run.totals.preemptions);
-  scalar("cached_tokens", run.totals.cached_tokens);
-  scalar("lost_tokens", run.totals.lost_tokens);
-  scalar("scheduled_tokens", run.totals.scheduled_tokens);
-  if (run.engine.drafts() > 0) {
-    scalar("drafted_tokens", run.totals.drafted_tokens);
-    scalar("accepted_tokens", run.totals.accepted_tokens);
-  }
+/// Declares what only some engines have.
+void declare_kinds(const serving::Run& run, Fields& fields) {
+  const bool scales = run.engine.scales();
+  fields.when(scales, "engines_started", "beside the first ones; of a fleet that scales",
+              run.started);
+  fields.when(scales, "engine_seconds", "engines x time held; of a fleet that scales", run.held);
+  const bool tiers = !run.kv_tiers.empty();
+  fields.when(tiers, "fetched_tokens", "of the cached ones, those of lower tiers; with tiers",
+              run.totals.fetched_tokens);
+  fields.when(tiers, "written_blocks", "KV blocks written to lower tiers; with tiers",
+              run.written_blocks);
+  const bool adapters = run.engine.adapter_slots > 0;
+  fields.when(adapters, "adapter_bytes", "of an adapter on a device; with lora", run.adapter);
+  fields.when(adapters, "copied_adapters", "to the memory of the accelerators; with lora",
+              run.totals.copied_adapters);
+  fields.when(adapters, "copying_s", "steps waited for adapters; with lora", run.copying);
 }
 
-/// Calls scalar(name, value) and statistics(name, value) for everything that programs read.
-template <class Scalar, class Times>
-void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar,
-               Times statistics) {
-  scalar("model", run.model);
-  scalar("machine", run.machine);
-  scalar("devices", run.devices);
-  scalar("engine", run.engine.name);
-  scalar("requests", m.completed);
-  scalar("refused", run.refused);
-  scalar("rejected", run.rejected);
-  scalar("replicas", run.engine.replicas);
-  scalar("prefill", run.engine.prefill);
-  scalar("kv_blocks", run.kv_blocks);
-  if (run.rate > 0) {
-    scalar("request_rate", run.rate);
-  }
-  scalar("duration_s", to_seconds(m.duration));
-  scalar("input_tokens", m.input_tokens);
-  scalar("output_tokens", m.output_tokens);
-  scalar("requests_per_s", m.requests_per_s);
-  scalar("output_tokens_per_s", m.output_tokens_per_s);
-  scalar("total_tokens_per_s", m.total_tokens_per_s);
-  scalar("peak_output_tokens_per_s", m.peak_tokens_per_s);
-  scalar("peak_concurrent_requests", m.peak_concurrent);
-  if (m.goodput) {
-    scalar("goodput_requests_per_s", *m.goodput);
-  }
-  scalar("output_tokens_per_s_per_device", m.output_tokens_per_s_per_device);
-  scalar("output_tokens_per_s_per_user", m.output_tokens_per_s_per_user);
-  statistics("ttft_s", m.ttft);
-  statistics("tpot_s", m.tpot);
-  statistics("itl_s", m.itl);
-  statistics("e2e_s", m.e2e);
-  statistics("queue_s", m.queue);
-  if (run.engine.prefill > 0) {
-    statistics("moved_s", m.moved);
-    scalar("moved_bytes", run.moved_bytes.value());
-  }
-  visit_parts(run, scalar);
-  visit_totals(run, scalar);
-  scalar("steps", run.totals.ticks);
-  scalar("busy_s", to_seconds(run.busy));
-  scalar("mean_kv_use", m.mean_kv_use);
-  scalar("peak_kv_use", run.peak_kv_use);
-  scalar("peak_running", m.peak_running);
-  scalar("weights_bytes", run.weights.value());
-  scalar("kv_bytes_per_token", run.cache.per_token.value());
-  scalar("state_bytes", run.cache.state.value());
-  if (m.energy) {
-    scalar("energy_j", m.energy->value());
-    scalar("power_w", serving::mean_power(m).value());
-    scalar("energy_per_output_token_j",
-           m.output_tokens > 0 ? m.energy->value() / static_cast<double>(m.output_tokens) : 0);
-    scalar("output_tokens_per_j",
-           m.energy->value() > 0 ? static_cast<double>(m.output_tokens) / m.energy->value() : 0);
-  }
-  if (m.cost_per_million_tokens) {
-    scalar("cost_per_million_tokens", m.cost_per_million_tokens->value());
-  }
-  scalar("wall_s", run.wall_s);
+void declare_totals(const serving::Run& run, const serving::Metrics& m, Fields& fields) {
+  const scheduler::Totals& totals = run.totals;
+  fields.field("preemptions", "of requests whose blocks others needed", totals.preemptions);
+  fields.field("cached_tokens", "found in the prefix cache", totals.cached_tokens);
+  fields.field("lost_tokens", "computed, then dropped by preemptions", totals.lost_tokens);
+  fields.field("scheduled_tokens", "computed by steps", totals.scheduled_tokens);
+  const bool drafts = run.engine.drafts() > 0;
+  fields.when(drafts, "drafted_tokens", "with speculation: guesses that were computed",
+              totals.drafted_tokens);
+  fields.when(drafts, "accepted_tokens", "with speculation: guesses that were right",
+              totals.accepted_tokens);
+  fields.field("steps", "of all engines", totals.ticks);
+  fields.field("busy_s", "of the accelerators", run.busy);
+  fields.field("mean_kv_use", "share of blocks, over the duration", m.mean_kv_use);
+  fields.field("peak_kv_use", "share of blocks", run.peak_kv_use);
+  fields.field("peak_running", "requests in a step of an engine, or of all engines once per second",
+               m.peak_running);
+  fields.field("weights_bytes", "of a device", run.weights);
+  fields.field("kv_bytes_per_token", "of a device", run.cache.per_token);
+  fields.field("state_bytes", "recurrent, of a request on a device", run.cache.state);
 }
 
-template <class Visit>
-void visit_statistics(const serving::Statistics& statistics, Visit visit) {
-  visit("mean", to_seconds(statistics.mean));
-  visit("median", to_seconds(statistics.median));
-  visit("std", to_seconds(statistics.deviation));
-  visit("p90", to_seconds(statistics.p90));
-  visit("p95", to_seconds(statistics.p95));
-  visit("p99", to_seconds(statistics.p99));
+void declare_energy(const serving::Metrics& m, Fields& fields) {
+  const bool known = m.energy.has_value();
+  const double joules = known ? m.energy->value() : 0;
+  const auto tokens = static_cast<double>(m.output_tokens);
+  fields.perhaps("energy_j", "where the machine states its power", m.energy);
+  fields.when(known, "power_w",
+              "watts of all devices, mean over duration_s; where the machine states its power",
+              known ? serving::mean_power(m) : Power(0));
+  fields.when(known, "energy_per_output_token_j",
+              "joules of all devices; where the machine states its power",
+              tokens > 0 ? joules / tokens : 0);
+  fields.when(known, "output_tokens_per_j", "tokens; where the machine states its power",
+              joules > 0 ? tokens / joules : 0);
+  fields.perhaps("cost_per_million_tokens", "dollars, where it states a price",
+                 m.cost_per_million_tokens);
+}
+
+void declare_fused(const serving::Run& run, const serving::Metrics& unfused, Fields& fields) {
+  fields.list(
+      "fused",
+      {"with fused communication: kinds of places of a step of max_num_batched_tokens",
+       "a kind of place"},
+      run.fused,
+      [&](const step::FusedPlace& one) {
+        fields.field("pair", "of parallelisms; cp: attention over shared prompts", one.pair);
+        fields.field("places", "in a step", one.places);
+        fields.field("before", "collectives without fusion", one.before);
+        fields.field("after", "with it", one.after);
+        fields.field("time_before_s", "of one place, alone, norms between excluded",
+                     one.time_before);
+        fields.field("time_after_s", "with fusion", one.time_after);
+        fields.field("reason", "why not; empty: fused", one.reason);
+      },
+      true);
+  fields.part("unfused", "the same requests on the engine without fused communication; means",
+              std::optional(unfused), [&](const serving::Metrics& m) {
+                fields.field("ttft_s", "time to first token", m.ttft.mean);
+                fields.field("tpot_s", "time per output token", m.tpot.mean);
+                fields.field("e2e_s", "sent to last token", m.e2e.mean);
+                fields.field("output_tokens_per_s", "over the duration", m.output_tokens_per_s);
+              });
 }
 
 std::string speculation_lines(const scheduler::Totals& totals) {
@@ -263,28 +302,6 @@ std::string fused_lines(const serving::Run& run, const serving::Metrics& m,
   return text;
 }
 
-void write_fused(const serving::Run& run, const serving::Metrics& unfused, JsonWriter& json) {
-  json.key("fused").begin_array();
-  for (const step::FusedPlace& one : run.fused) {
-    json.begin_object();
-    json.key("pair").value(one.pair).key("places").value(one.places);
-    json.key("before").value(one.before).key("after").value(one.after);
-    json.key("time_before_s").value(to_seconds(one.time_before));
-    json.key("time_after_s").value(to_seconds(one.time_after));
-    json.key("reason").value(one.reason);
-    json.end_object();
-  }
-  json.end_array();
-  json.key("unfused").begin_object();
-  for (const auto& [name, value] : {std::pair{"ttft_s", to_seconds(unfused.ttft.mean)},
-                                    {"tpot_s", to_seconds(unfused.tpot.mean)},
-                                    {"e2e_s", to_seconds(unfused.e2e.mean)},
-                                    {"output_tokens_per_s", unfused.output_tokens_per_s}}) {
-    json.key(name).value(value);
-  }
-  json.end_object();
-}
-
 }  // namespace
 
 std::string rate_headline(const serving::RateFound& found, const std::string& limits) {
@@ -336,46 +353,40 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& m,
   return text;
 }
 
-std::string serving_json(const serving::Run& run, const serving::Metrics& m,
-                         const serving::Metrics* unfused) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    visit_run(
-        run, m, [&](std::string_view name, const auto& value) { json.key(name).value(value); },
-        [&](std::string_view name, const serving::Statistics& statistics) {
-          json.key(name).begin_object();
-          visit_statistics(statistics, [&](std::string_view which, double value) {
-            json.key(which).value(value);
-          });
-          json.end_object();
-        });
-    if (unfused != nullptr) {
-      write_fused(run, *unfused, json);
-    }
-    json.key("notes").begin_array();
-    for (const std::string& note : run.notes) {
-      json.value(note);
-    }
-    json.end_array();
-    json.end_object();
-  });
+void declare(const serving::Run& run, const serving::Metrics& m, const serving::Metrics* unfused,
+             Fields& fields) {
+  fields.field("model", "its name", run.model);
+  fields.field("machine", "its name", run.machine);
+  fields.field("devices", "accelerators", run.devices);
+  fields.field("engine", "name and version of its defaults", run.engine.name);
+  fields.field("requests", "served", m.completed);
+  fields.field("refused", "longer than the engine takes", run.refused);
+  fields.field("rejected", "by the router's limit", run.rejected);
+  fields.field("replicas", "engines alike; with prefill those that decode", run.engine.replicas);
+  fields.field("prefill", "engines that compute prompts only", run.engine.prefill);
+  fields.field("kv_blocks", "for requests, of a device", run.kv_blocks);
+  declare_rates(run, m, fields);
+  declare_latencies(run, m, fields);
+  declare_kinds(run, fields);
+  declare_totals(run, m, fields);
+  declare_energy(m, fields);
+  fields.object("timing", "of this computer: differs from run to run",
+                [&] { fields.field("wall_s", "seconds that the simulation took", run.wall_s); });
+  if (unfused != nullptr) {
+    declare_fused(run, *unfused, fields);
+  }
+  fields.values("notes", {"what was chosen where nothing was stated", "a sentence"}, run.notes);
 }
 
 std::string serving_csv(const serving::Run& run, const serving::Metrics& m) {
+  FlatFields flat;
+  declare(run, m, nullptr, flat);
   std::vector<std::string> names;
   std::vector<std::string> values;
-  visit_run(
-      run, m,
-      [&](std::string_view name, const auto& value) {
-        names.emplace_back(name);
-        values.push_back(fmt::format("{}", value));
-      },
-      [&](std::string_view name, const serving::Statistics& statistics) {
-        visit_statistics(statistics, [&](std::string_view which, double value) {
-          names.push_back(fmt::format("{}.{}", name, which));
-          values.push_back(fmt::format("{}", value));
-        });
-      });
+  for (const FlatFields::Value& value : flat.flat()) {
+    names.push_back(value.name);
+    values.push_back(value.text);
+  }
   return csv_line(names) + csv_line(values);
 }
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "report/fields.h"
 #include "serving/metrics.h"
 #include "serving/search.h"
 
@@ -16,18 +17,10 @@ std::string rate_headline(const serving::RateFound& found, const std::string& li
 std::string serving_text(const serving::Run& run, const serving::Metrics& metrics,
                          const serving::Metrics* unfused = nullptr);
 
-/// One JSON object: model, machine, devices, engine, requests, refused, rejected, replicas,
-/// prefill, kv_blocks, duration_s, requests_per_s, output_tokens_per_s, total_tokens_per_s,
-/// output_tokens_per_s_per_device, output_tokens_per_s_per_user, ttft_s, tpot_s, itl_s, e2e_s,
-/// queue_s, moved_s of prefill pools (each mean, median, std, p90, p95, p99), moved_bytes of these,
-/// preemptions, cached_tokens, lost_tokens, drafted_tokens and accepted_tokens of speculation,
-/// steps, mean_kv_use, peak_kv_use, peak_running, weights_bytes, kv_bytes_per_token, energy_j,
-/// power_w (of all devices), energy_per_output_token_j, output_tokens_per_j and
-/// cost_per_million_tokens where known, wall_s; of an engine that fuses communication `fused`, a
-/// list of places of a step of max_num_batched_tokens (pair, places, before, after, time_before_s,
-/// time_after_s, reason), and of `unfused` the mean ttft_s, tpot_s, e2e_s and output_tokens_per_s.
-std::string serving_json(const serving::Run& run, const serving::Metrics& metrics,
-                         const serving::Metrics* unfused = nullptr);
+/// Declares docs/schema/serve.json; `unfused` (the same requests without fused communication) may
+/// be null.
+void declare(const serving::Run& run, const serving::Metrics& metrics,
+             const serving::Metrics* unfused, Fields& fields);
 /// The same keys, joined with dots, as one header line and one line of values.
 std::string serving_csv(const serving::Run& run, const serving::Metrics& metrics);
 

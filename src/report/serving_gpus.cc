@@ -8,6 +8,7 @@
 
 #include "base/csv.h"
 #include "report/json_writer.h"
+#include "report/timing.h"
 #include "serving/launch_line.h"
 
 namespace orrery::report {
@@ -147,7 +148,7 @@ std::string serving_gpus_json(const GpusFound& found, const std::string& model,
     }
     json.end_array();
     write("runs", found.runs);
-    write("wall_s", found.wall_s);
+    write_timing(json, found.wall_s);
     json.end_object();
   });
 }

@@ -16,7 +16,7 @@ std::string serving_gpus_text(const serving::GpusFound& found, const std::string
 /// One JSON object: search ("gpus"), model, rate, fewest and cheapest (missing without prices;
 /// objects of machine, format, tp, dp, ep, replicas, gpus, usd_per_hour (0: unknown), attainment,
 /// ttft_p99_s, tpot_p99_s, output_tokens_per_s, cost_per_million_tokens where known, launch: {vllm,
-/// sglang, trtllm}), choices, losers (machine, format, tp, reason), runs, wall_s.
+/// sglang, trtllm}), choices, losers (machine, format, tp, reason), runs, timing {wall_s}.
 std::string serving_gpus_json(const serving::GpusFound& found, const std::string& model,
                               const serving::PlanSearch& search);
 /// The choices, one per line under the names of JSON.

@@ -10,6 +10,7 @@
 #include "base/csv.h"
 #include "report/json_writer.h"
 #include "report/plot.h"
+#include "report/timing.h"
 
 namespace orrery::report {
 namespace {
@@ -125,7 +126,7 @@ std::string serving_plans_json(const PlansFound& found, const std::string& model
     json.key("layouts").value(static_cast<std::int64_t>(found.layouts.size()));
     json.key("screened").value(found.screened);
     json.key("screen_error").value(found.screen_error);
-    json.key("wall_s").value(found.wall_s);
+    write_timing(json, found.wall_s);
     json.end_object();
   });
 }

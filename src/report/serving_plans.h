@@ -16,7 +16,7 @@ std::string serving_plans_text(const serving::PlansFound& found, const std::stri
 /// the objectives; 0: not looked for), output_tokens_per_s_per_device,
 /// output_tokens_per_s_per_user, ttft_p99_s, tpot_p99_s, cost_per_million_tokens where known,
 /// share, breaks), losers (the layout's fields, share, reason), layouts, screened, screen_error,
-/// wall_s.
+/// timing {wall_s}.
 std::string serving_plans_json(const serving::PlansFound& found, const std::string& model);
 /// The points of the front, one per line under the names of JSON.
 std::string serving_plans_csv(const serving::PlansFound& found);

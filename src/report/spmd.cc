@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "report/json_writer.h"
+#include "report/timing.h"
 
 namespace orrery::report {
 namespace {
@@ -266,7 +267,7 @@ std::string spmd_json(const SpmdRun& run) {
       json.key("gap").value(gap(run));
     }
     write_asked(json, run);
-    json.key("search_s").value(run.search_seconds);
+    write_timing(json, run.search_seconds);
     json.key("states").value(run.counts.states);
     json.key("skipped_periods").value(run.counts.skipped_periods);
     json.key("compute_s").value(to_seconds(run.strategy_cost.compute));

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "planner/spmd/saved.h"
 #include "report/json_writer.h"
+#include "report/timing.h"
 
 namespace orrery::report {
 namespace {
@@ -187,7 +188,7 @@ std::string mesh_json(const MeshRun& run) {
     }
     json.end_object();
     json.key("optimizer_s").value(to_seconds(run.cost.optimizer));
-    json.key("search_s").value(run.search_seconds);
+    write_timing(json, run.search_seconds);
     json.key("states").value(run.solution.counts.states);
     json.key("skipped_periods").value(run.solution.counts.skipped_periods);
     json.key("program").begin_array();

@@ -3,11 +3,56 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/format.h"
 
 namespace orrery::report {
+
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> kIntervalSentences{
+    "what 80 % of such runs are within; empty without an error model", "the least, then the most"};
+constexpr std::string_view kTrustSentence =
+    "how far the prediction can be trusted (docs/fidelity.md)";
+
+void declare_parts(Fields& fields, const machine::Machine& machine,
+                   const Result<study::Trust>& found) {
+  const study::Trust trust = found ? *found : study::Trust{};
+  const std::optional<std::string> problem =
+      found ? std::nullopt : std::optional(found.error().to_string());
+  const study::OriginCounts numbers = study::count_origins(machine);
+  fields.object("numbers", "of the machine, by origin", [&] {
+    fields.field("measured", "by measurements of this device", numbers.measured);
+    fields.field("fitted", "to measurements", numbers.fitted);
+    fields.field("stated", "by data sheets and users", numbers.stated);
+    fields.field("inferred", "carried over from other machines, or assumed", numbers.inferred);
+  });
+  fields.perhaps("problem", "why there is no interval", problem);
+  fields.field("kind", "kind of run", trust.causes.kind);
+  fields.field("framework", "software of the run", trust.causes.framework);
+  fields.field("coefficients", "origin of the kernels' coefficients", trust.causes.origin);
+  fields.field("rows", "published rows that the error model was fitted to", trust.rows);
+  fields.object("sigma", "standard deviations of the logarithm of the error, by cause", [&] {
+    fields.field("kind", "of the kind of run", trust.sigma.kind);
+    fields.field("framework", "of the software", trust.sigma.framework);
+    fields.field("origin", "of the coefficients", trust.sigma.origin);
+    fields.field("rest", "of everything else", trust.sigma.rest);
+  });
+  fields.list("nearest", {"published rows that are most alike", "a group of rows"}, trust.nearest,
+              [&](const study::Validated& group) {
+                fields.field("table", "of orrery validate", group.table);
+                fields.field("machine", "that ran them", group.causes.machine);
+                fields.field("framework", "that ran them", group.causes.framework);
+                fields.field("rows", "of the group", group.rows);
+                fields.field("median_error", "a share", group.median);
+              });
+  fields.field("measure_next", "what narrows the interval most", trust.next);
+}
+
+}  // namespace
 
 std::string trust_text(const machine::Machine& machine, const Result<study::Trust>& trust,
                        Time time, std::string_view between) {
@@ -35,54 +80,26 @@ std::string trust_text(const machine::Machine& machine, const Result<study::Trus
 
 void declare_trust(Fields& fields, const machine::Machine& machine,
                    const Result<study::Trust>& found, double value, bool rate) {
-  const study::Trust trust = found ? *found : study::Trust{};
   std::vector<double> interval;
-  std::optional<std::string> problem;
   if (found) {
-    const auto [least, most] = study::interval80(trust, value, rate);
+    const auto [least, most] = study::interval80(*found, value, rate);
     interval = {least, most};
-  } else {
-    problem = found.error().to_string();
   }
-  fields.values("interval80",
-                {"what 80 % of such runs are within; empty without an error model",
-                 "the least, then the most"},
-                interval, [](double bound) { return bound; });
-  fields.object("trust", "how far the prediction can be trusted (docs/fidelity.md)", [&] {
-    const study::OriginCounts numbers = study::count_origins(machine);
-    fields.object("numbers", "of the machine, by origin", [&] {
-      fields.field("measured", "by measurements of this device", numbers.measured);
-      fields.field("fitted", "to measurements", numbers.fitted);
-      fields.field("stated", "by data sheets and users", numbers.stated);
-      fields.field("inferred", "carried over from other machines, or assumed", numbers.inferred);
-    });
-    fields.perhaps("problem", "why there is no interval", problem);
-    fields.field("kind", "kind of run", trust.causes.kind);
-    fields.field("framework", "software of the run", trust.causes.framework);
-    fields.field("coefficients", "origin of the kernels' coefficients", trust.causes.origin);
-    fields.field("rows", "published rows that the error model was fitted to", trust.rows);
-    fields.object("sigma", "standard deviations of the logarithm of the error, by cause", [&] {
-      fields.field("kind", "of the kind of run", trust.sigma.kind);
-      fields.field("framework", "of the software", trust.sigma.framework);
-      fields.field("origin", "of the coefficients", trust.sigma.origin);
-      fields.field("rest", "of everything else", trust.sigma.rest);
-    });
-    fields.list("nearest", {"published rows that are most alike", "a group of rows"}, trust.nearest,
-                [&](const study::Validated& group) {
-                  fields.field("table", "of orrery validate", group.table);
-                  fields.field("machine", "that ran them", group.causes.machine);
-                  fields.field("framework", "that ran them", group.causes.framework);
-                  fields.field("rows", "of the group", group.rows);
-                  fields.field("median_error", "a share", group.median);
-                });
-    fields.field("measure_next", "what narrows the interval most", trust.next);
-  });
+  fields.values("interval80", kIntervalSentences, interval, [](double bound) { return bound; });
+  fields.object("trust", kTrustSentence, [&] { declare_parts(fields, machine, found); });
 }
 
-void write_trust(JsonWriter& json, const machine::Machine& machine,
-                 const Result<study::Trust>& trust, double value, bool rate) {
-  JsonFields fields(json);
-  declare_trust(fields, machine, trust, value, rate);
+void declare_known_trust(Fields& fields, const machine::Machine& machine,
+                         const std::optional<study::Causes>& causes, Time time) {
+  const Result<study::Trust> found = study::trust_in(causes.value_or(study::Causes{}));
+  std::vector<double> interval;
+  if (causes && found) {
+    const auto [least, most] = study::interval80(*found, to_seconds(time));
+    interval = {least, most};
+  }
+  fields.perhaps_values("interval80", kIntervalSentences, interval);
+  fields.part("trust", kTrustSentence, causes,
+              [&](const study::Causes&) { declare_parts(fields, machine, found); });
 }
 
 }  // namespace orrery::report

@@ -2,6 +2,7 @@
 /// How far a result can be trusted, as text and as JSON.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,8 +22,8 @@ std::string trust_text(const machine::Machine& machine, const Result<study::Trus
 void declare_trust(Fields& fields, const machine::Machine& machine,
                    const Result<study::Trust>& trust, double value, bool rate = false);
 
-/// Writes these as keys of the object that is open.
-void write_trust(JsonWriter& json, const machine::Machine& machine,
-                 const Result<study::Trust>& trust, double value, bool rate = false);
+/// Declares them for what takes `time`, left out where the causes of its error are not known.
+void declare_known_trust(Fields& fields, const machine::Machine& machine,
+                         const std::optional<study::Causes>& causes, Time time);
 
 }  // namespace orrery::report

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 30;
 constexpr double kMostImbalance = 1e3;
+constexpr std::int64_t kMostRedundant = 1024;
 
 /// Collects what is wrong with the values of fields, each with its path and value.
 class Ranges {
@@ -100,6 +101,7 @@ Error check(const Engine& engine) {
   ranges.from("parallel.cp", engine.cp, 1);
   ranges.from("parallel.moe_imbalance", engine.moe_imbalance, 1, kMostImbalance);
   ranges.from("parallel.moe_spread", engine.moe_spread, 0, kMostImbalance);
+  ranges.from("parallel.redundant_experts", engine.redundant_experts, 0, kMostRedundant);
   ranges.require(engine.moe_imbalance == 1 || engine.moe_spread == 0, "parallel.moe_spread",
                  "0 with moe_imbalance");
   ranges.require(value_of<collective::CollectiveAlgorithm>(engine.all_reduce).has_value(),
@@ -214,6 +216,12 @@ Result<Engine> parse_engine(const ConfigNode& node,
     if (child != nullptr) {
       read.absorb(read_section(section, *child, engine));
     }
+  }
+  const auto states = [&](std::string_view field) {
+    return std::ranges::any_of(engine.stated, [&](const auto& one) { return one.first == field; });
+  };
+  if (states("parallel.moe_imbalance") && !states("parallel.moe_spread")) {
+    engine.moe_spread = 0;  // a release's own
   }
   if (read.ok()) {
     read.absorb(checked_ranges(engine, node));

@@ -78,6 +78,7 @@ struct Engine {
   plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
   double moe_imbalance = 1;  ///< tokens of the busiest expert rank over the mean; or
   double moe_spread = 0;     ///< of experts' loads (plan::expert_load)
+  std::int64_t redundant_experts = 0;
   step::Gateway gateway = step::Gateway::none;
   // precision
   graph::DataType weights = graph::DataType::bf16;
@@ -120,7 +121,8 @@ struct Engine {
   GraphSizes graph_sizes = GraphSizes::steps;
   bool whole_graphs = false;     ///< of decodes alone: attention in them, made for max_model_len
   bool prompt_graphs = true;     ///< steps with prompts are in graphs, too
-  bool streamed_experts = true;  ///< 4-bit experts of few tokens have kernels of their own
+  bool streamed_experts = true;  ///< narrow experts of few tokens have kernels of their own
+  bool fused_casts = false;      ///< kernels before 8-bit products write 8 bits
   // host
   Time front_end{0};    ///< from the client to the engine's queue
   Time step{0};         ///< of the host per step: beside the accelerator if async, else after it
@@ -199,6 +201,8 @@ struct Engine {
           "tokens of the busiest expert rank over the mean");
     visit("parallel", "moe_spread", &E::moe_spread,
           "standard deviation of experts' loads over their mean, instead: imbalance grows with ep");
+    visit("parallel", "redundant_experts", &E::redundant_experts,
+          "copies of busy experts in a layer; ep divides experts and copies together");
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
     visit("parallel", "gateway", &E::gateway,
           "all-reduces of devices at home: none, fastest, star, tree or ring");
@@ -265,7 +269,9 @@ struct Engine {
     visit("kernels", "one_launch", &E::one_launch,
           "prompts and decodes attend in one launch, as vLLM V1's do");
     visit("kernels", "streamed_experts", &E::streamed_experts,
-          "4-bit experts of up to 512 tokens have kernels that stream their weights");
+          "narrow experts of up to 512 tokens have kernels that stream their weights");
+    visit("kernels", "fused_casts", &E::fused_casts,
+          "kernels before 8-bit products without scales of blocks write their operands");
     visit("kernels", "tables", &E::kernels,
           "CSV files, by commas, of kernels measured on the card (measured_kernels.h)");
     visit("speculation", "method", &E::speculation, "who guesses tokens");

@@ -31,6 +31,23 @@ void take_half_where_needed(Engine& engine, const compute::Device& device) {
   }
 }
 
+/// Checkpoints of 8 and 4 bits on a device that does not compute in them are weights alone
+/// (Marlin's kernels), whose products have operands of 16 bits; so are formats that --quantization
+/// says, but not activations that a file states.
+void take_weights_alone(Engine& engine, const compute::Device& device) {
+  const auto computes = [&](graph::DataType type) {
+    return device.peak[static_cast<std::size_t>(type)] > FlopRate(0);
+  };
+  const bool stated = std::ranges::any_of(engine.stated, [](const auto& field) {
+    return field.first == "precision.activations" && field.second != "--quantization";
+  });
+  if (!stated && graph::bits_of(engine.activations) < 16 && !computes(engine.activations) &&
+      graph::bits_of(engine.weights) <= graph::bits_of(engine.activations)) {
+    engine.activations = graph::DataType::bf16;
+    engine.block_scaled = false;
+  }
+}
+
 }  // namespace
 
 std::vector<std::int64_t> capture_sizes(std::int64_t largest, GraphSizes which) {
@@ -65,6 +82,7 @@ Engine completed(Engine engine, const machine::Machine& machine, std::int64_t mo
   constexpr Bytes kLarge = 70_GiB;
   const bool large = machine.device.memory.front().capacity >= kLarge &&
                      machine.device.name.find("A100") == std::string::npos;
+  take_weights_alone(engine, machine.device);
   take_half_where_needed(engine, machine.device);
   if (engine.max_model_len == 0) {
     engine.max_model_len = model_positions;
@@ -92,6 +110,7 @@ Engine Engine::for_prompts() const {
     one.*degree = own > 0 ? own : one.*degree;
   }
   const bool shares = ep > 1 || one.dp > 1;
+  one.redundant_experts = 0;
   one.ep = prefill_ep > 0 ? prefill_ep : shares ? one.tp * one.dp : 1;
   return one;
 }
@@ -117,10 +136,12 @@ step::StepOptions step_options(const Engine& engine) {
       .overlap_tensor = engine.overlap_tensor,
       .eager_prompts = !engine.prompt_graphs,
       .streamed_experts = engine.streamed_experts,
+      .fused_casts = engine.fused_casts,
       .launch = engine.launch,
       .adapter_rank = engine.adapter_slots > 0 && !engine.whole_adapters ? engine.adapter_rank : 0,
       .imbalance = engine.moe_imbalance,
       .spread = engine.moe_spread,
+      .redundant = engine.redundant_experts,
       .kernels = engine.kernels,
       .gateway = engine.gateway,
       .window = engine.weight_window,

@@ -9,6 +9,7 @@
 
 #include "collective/algorithm.h"
 #include "collective/cost.h"
+#include "simulate/wiring.h"
 
 namespace orrery::simulate {
 namespace {
@@ -102,6 +103,88 @@ std::optional<std::string> asymmetric_collective(const graph::Workload& workload
   return std::nullopt;
 }
 
+/// Looks at all that unfolded ranks send, for digits that straddle dimensions.
+class Mirrors {
+ public:
+  Mirrors(const graph::Workload& workload, const machine::Machine& machine, Binding& bound)
+      : workload_(workload),
+        bound_(bound),
+        wiring_(workload, bound, fold_by({}, {}, workload.ranks)),
+        links_(machine.network) {}
+
+  /// Whether no two ranks share a link.
+  bool have_own_links() const {
+    for (int d = 0; d < std::ssize(links_.dimensions()); ++d) {
+      if (links_.dimensions()[static_cast<std::size_t>(d)].kind !=
+              topology::DimensionKind::switched ||
+          links_.has_node(d)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool map(const graph::Digit& atom) {
+    return std::ranges::all_of(wiring_.routes(),
+                               [&](const FlowRoute& route) { return maps(route, atom); }) &&
+           maps_groups(atom);
+  }
+
+ private:
+  bool maps(const FlowRoute& route, const graph::Digit& atom) const {
+    const std::int64_t from = shifted(atom, route.from);
+    const std::int64_t to = shifted(atom, route.to);
+    if (to - from != route.to - route.from) {
+      return false;
+    }
+    const topology::Route here = links_.message(route.from, route.to);
+    topology::Route there = links_.message(from, to);
+    for (topology::LinkUse& use : there.links) {
+      use.link = links_.same_of(use.link, shifted(atom, links_.first_owner(use.link), -1));
+    }
+    return std::ranges::is_permutation(here.links, there.links) && here.latency == there.latency &&
+           here.overhead == there.overhead && here.seconds_per_byte == there.seconds_per_byte &&
+           here.dimension == there.dimension;
+  }
+
+  /// Whether communicators by lists are mapped onto such with the same phases; those by digits lie
+  /// alike (Binding::phases).
+  bool maps_groups(const graph::Digit& atom) {
+    for (int i = 0; i < std::ssize(bound_.collectives()); ++i) {
+      const BoundCollective& collective = bound_.collective(i);
+      const graph::Members& members = workload_.group(collective.group).members;
+      const bool by_list = !members.by_digits() || !members.only.empty();
+      const auto differs = [&](std::int64_t rank) {
+        const std::int64_t image = shifted(atom, rank);
+        return members.holds(rank) &&
+               (!members.holds(image) ||
+                !std::ranges::equal(bound_.phases(i, rank), bound_.phases(i, image), same_phase));
+      };
+      if (!collective.is_copy && by_list && std::ranges::any_of(wiring_.ranks(), differs)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// On switches; where the members lie on them does not matter.
+  static bool same_phase(const collective::CollectivePhase& a,
+                         const collective::CollectivePhase& b) {
+    const auto same_port = [](const collective::PortUse& x, const collective::PortUse& y) {
+      return x.extent.dimension == y.extent.dimension && x.extent.count == y.extent.count &&
+             x.serialisation == y.serialisation && x.through == y.through;
+    };
+    return a.kind == b.kind && a.algorithm == b.algorithm && a.size == b.size &&
+           a.latency == b.latency && a.serialisation == b.serialisation &&
+           std::ranges::equal(a.ports, b.ports, same_port);
+  }
+
+  const graph::Workload& workload_;
+  Binding& bound_;
+  Wiring wiring_;
+  topology::LinkMap links_;
+};
+
 /// Digits whose ranks are alike; reasons for the others.
 std::vector<graph::Digit> foldable(const graph::Workload& workload, const machine::Machine& machine,
                                    Binding& bound, std::vector<std::string>& reasons) {
@@ -113,15 +196,20 @@ std::vector<graph::Digit> foldable(const graph::Workload& workload, const machin
   std::vector<graph::Digit> all = *digits;
   const std::vector<graph::Digit>& roles = workload.role_map.digits;
   all.insert(all.end(), roles.begin(), roles.end());
-  for (const graph::Digit& digit : all) {  // one irregular digit moves every other coordinate
-    if (auto reason = irregular(names_of(workload, digit), digit, machine)) {
-      reasons.push_back(std::move(*reason));
-      return {};
-    }
+  std::optional<std::string> straddles;  // one irregular digit moves every other coordinate
+  for (const graph::Digit& digit : all) {
+    straddles = straddles ? straddles : irregular(names_of(workload, digit), digit, machine);
+  }
+  std::optional<Mirrors> mirrors;
+  if (straddles && !mirrors.emplace(workload, machine, bound).have_own_links()) {
+    reasons.push_back(std::move(*straddles));
+    return {};
   }
   std::vector<graph::Digit> folded;
   for (const graph::Digit& atom : *digits) {
-    auto reason = asymmetric_dimension(names_of(workload, atom), atom, machine);
+    auto reason = !mirrors ? asymmetric_dimension(names_of(workload, atom), atom, machine)
+                  : mirrors->map(atom) ? std::nullopt
+                                       : straddles;
     if (!reason) {
       reason = asymmetric_collective(workload, atom, bound);
     }

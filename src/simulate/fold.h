@@ -39,7 +39,9 @@ struct LinkMirrors {
 /// A digit of the rank number (atoms() of the workload; roles run different programs) folds to 0
 /// when shifting it maps the machine and all messages onto themselves:
 ///   1. every digit lies on whole extents of dimensions (strides and sizes divide one another), so
-///      the shift keeps every other coordinate;
+///      the shift keeps every other coordinate; or, where one straddles dimensions, no two ranks
+///      share a link (switches without links of nodes) and the shift maps the route of every
+///      message onto that of its image, which is looked up message by message;
 ///   2. each dimension it touches is a switch or fully connected (any permutation maps links onto
 ///      links), or a ring of which it is the outermost part: shifting it rotates the whole ring,
 ///      and groups that are lines in the ring onto each other. Never a mesh or an inner part of a
@@ -63,6 +65,12 @@ struct Fold {
     return rank;
   }
 };
+
+/// Returns the rank whose digit is `by` above that of `rank`, around its size.
+inline std::int64_t shifted(const graph::Digit& digit, std::int64_t rank, std::int64_t by = 1) {
+  const std::int64_t value = digit.of(rank);
+  return rank + ((value + by + digit.size) % digit.size - value) * digit.stride;
+}
 
 /// The ranks whose folded digits are all 0.
 Fold fold_by(std::vector<graph::Digit> folded, std::vector<std::string> reasons,

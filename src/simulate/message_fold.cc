@@ -47,11 +47,6 @@ bool may_run_apart(const PhasePlan& phase) {
   return true;
 }
 
-std::int64_t shifted(const graph::Digit& digit, std::int64_t rank) {
-  const std::int64_t value = digit.of(rank);
-  return rank + ((value + 1) % digit.size - value) * digit.stride;
-}
-
 /// The images of links, one to one, as messages show them.
 class LinkImages {
  public:

@@ -200,8 +200,13 @@ Result<Explanation> explain(const zoo::Model& model, const machine::Machine& mac
       return again.timeline.step_time;
     });
   };
-  Explanation result{
-      .run = std::move(*run), .plan = plan, .path = {}, .sensitivities = {}, .next = {}};
+  Explanation result{.run = std::move(*run),
+                     .plan = plan,
+                     .causes = {},
+                     .path = {},
+                     .sensitivities = {},
+                     .next = {}};
+  result.causes = causes_of(model, plan, result.run.machine);
   return explain_run(std::move(result), step_time, options);
 }
 
@@ -227,8 +232,12 @@ Result<Explanation> explain(const std::string& name, const graph::Workload& work
       return again.step_time;
     });
   };
-  Explanation result{
-      .run = std::move(*run), .plan = {}, .path = {}, .sensitivities = {}, .next = {}};
+  Explanation result{.run = std::move(*run),
+                     .plan = {},
+                     .causes = {},
+                     .path = {},
+                     .sensitivities = {},
+                     .next = {}};
   return explain_run(std::move(result), step_time, options);
 }
 

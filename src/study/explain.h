@@ -11,6 +11,7 @@
 #include "study/critical_path.h"
 #include "study/resource.h"
 #include "study/run.h"
+#include "study/trust.h"
 
 namespace orrery::study {
 
@@ -51,6 +52,7 @@ struct ExplainOptions {
 struct Explanation {
   WorkloadRun run;                 ///< with its spans
   std::optional<plan::Plan> plan;  ///< none: what comes from no plan
+  std::optional<Causes> causes;    ///< of the step time's error; none without a plan
   CriticalPath path;
   std::vector<Sensitivity> sensitivities;  ///< strongest first; ties in the order of resources_of
   /// None when nothing matters or nothing else takes over up to kLargestFactor.

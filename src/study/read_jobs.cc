@@ -91,9 +91,17 @@ class JobReader {
     return devices;
   }
 
+  /// Returns what a field names; nothing where that is no name.
+  template <class T>
+  T load(std::string_view field, Result<T> (*load_named)(const std::string&)) {
+    const auto name = read_.required<std::string>(field);
+    read_.require(!name.empty() || !read_.ok(), field, "a name or a file");
+    return name.empty() ? T() : read_.absorb(load_named(name));
+  }
+
   void read_plan() {
-    const auto model = read_.absorb(zoo::load_model(read_.required<std::string>("model")));
-    const auto placed = read_.absorb(plan::load_placed_plan(read_.required<std::string>("plan")));
+    const auto model = load("model", zoo::load_model);
+    const auto placed = load("plan", plan::load_placed_plan);
     const std::int64_t count = devices(false);
     if (!read_.ok()) {
       return;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/server.h"
 
-#include <httplib.h>
+#include <fmt/format.h>
 #include <sys/random.h>
 
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <optional>
 #include <utility>
 
+#include "http/connection.h"
+#include "http/transport.h"
 #include "ui/page_text.h"
 
 namespace orrery::ui {
@@ -16,11 +19,10 @@ namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr const char* kJson = "application/json";
-constexpr int kSeconds = 10;  // that a client may take to send or read
+constexpr Time kPatience = 10_s;  // that a client may take to send or read
 constexpr std::size_t kMostUrl = 2048;
 
 enum Status { kOk = 200, kUnauthorized = 401, kForbidden = 403, kNotFound = 404 };
-constexpr int kTooLarge = 413;
 constexpr int kOtherType = 415;
 constexpr int kMistaken = 422;
 constexpr int kBroken = 500;
@@ -69,77 +71,96 @@ std::string quoted(std::string_view text) {
   return json + "\"";
 }
 
-void set_safe_headers(httplib::Response& response) {
-  response.set_header(
-      "Content-Security-Policy",
-      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-      "img-src 'self' data:; base-uri 'none'; form-action 'none'; "
-      "frame-ancestors 'none'");
-  response.set_header("X-Content-Type-Options", "nosniff");
-  response.set_header("X-Frame-Options", "DENY");
-  response.set_header("Referrer-Policy", "no-referrer");
-  response.set_header("Cross-Origin-Resource-Policy", "same-origin");
-  response.set_header("Cross-Origin-Opener-Policy", "same-origin");
-  response.set_header("Cache-Control", "no-store");
+/// Lines of the header of every answer.
+constexpr const char* kSafeFields =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "X-Frame-Options: DENY\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "Cross-Origin-Opener-Policy: same-origin\r\n"
+    "Cache-Control: no-store\r\n";
+
+/// Returns the value of ?token=; nothing where there is none.
+std::optional<std::string_view> token_of(std::string_view query) {
+  constexpr std::string_view kName = "token=";
+  while (!query.empty()) {
+    const std::string_view one = query.substr(0, query.find('&'));
+    if (one.starts_with(kName)) {
+      return one.substr(kName.size());
+    }
+    query.remove_prefix(std::min(one.size() + 1, query.size()));
+  }
+  return std::nullopt;
 }
 
-void refuse(httplib::Response& response, int status, std::string_view why) {
-  response.status = status;
-  response.set_content("{\"error\": " + quoted(why) + "}", kJson);
+struct Reply {
+  int status = kOk;
+  std::string body;
+};
+
+Reply refusal(int status, std::string_view why) {
+  return {status, "{\"error\": " + quoted(why) + "}"};
+}
+
+Reply answer(const Question& question, const std::string& body) {
+  try {
+    const Result<std::string> text = question.answer(body);
+    return text ? Reply{kOk, *text} : refusal(kMistaken, text.error().to_string());
+  } catch (const std::exception&) {
+    return refusal(kBroken, "internal error");
+  }
 }
 
 }  // namespace
 
-class Server::Http {
+class Server::Http : private http::Handler {
  public:
   Http(int port, std::string token, std::vector<Question> questions)
-      : port_(port), token_(std::move(token)), questions_(std::move(questions)) {
-    server_.set_payload_max_length(kMostBody);
-    server_.set_read_timeout(kSeconds);
-    server_.set_write_timeout(kSeconds);
-    server_.set_pre_routing_handler(
-        [this](const httplib::Request& request, httplib::Response& response) {
-          set_safe_headers(response);
-          return admits(request, response) ? httplib::Server::HandlerResponse::Unhandled
-                                           : httplib::Server::HandlerResponse::Handled;
-        });
-    server_.set_exception_handler(
-        [](const httplib::Request&, httplib::Response& response, const std::exception_ptr&) {
-          refuse(response, kBroken, "internal error");
-        });
-    for (const Page& page : pages()) {
-      server_.Get(std::string(page.path), [this, page](const httplib::Request& request,
-                                                       httplib::Response& response) {
-        if (request.has_param("token")) {
-          response.set_header("Set-Cookie",
-                              cookie_name() + "=" + token_ + "; HttpOnly; SameSite=Strict; Path=/");
-        }
-        response.set_content(page.text.data(), page.text.size(), std::string(page.type));
-      });
-    }
-    for (const Question& question : questions_) {
-      server_.Post(question.path,
-                   [&question](const httplib::Request& request, httplib::Response& response) {
-                     answer(question, request, response);
-                   });
-    }
-  }
+      : port_(port), token_(std::move(token)), questions_(std::move(questions)) {}
 
   Result<int> bind() {
-    const int bound = port_ == 0                               ? server_.bind_to_any_port(kLoopback)
-                      : server_.bind_to_port(kLoopback, port_) ? port_
-                                                               : -1;
-    if (bound <= 0) {
+    const http::Limits limits{
+        .body = Bytes(kMostBody), .idle = kPatience, .signals = false, .fields = kSafeFields};
+    auto server = http::HttpServer::listen(fmt::format("{}:{}", kLoopback, port_), limits, *this);
+    if (!server) {
       return fail(Error(Mistake{"--port", {}, std::to_string(port_), "a port that is free"}));
     }
-    port_ = bound;
-    return bound;
+    server_ = std::move(*server);
+    port_ = http::parse_address(server_->address()).value().port;
+    return port_;
   }
 
-  void run() { server_.listen_after_bind(); }
-  void stop() { server_.stop(); }
+  void run() { server_->run(); }
+  void stop() { server_->stop(); }
 
  private:
+  void asked(http::HttpRequest request, std::shared_ptr<http::Answer> way) override {
+    if (const std::optional<Reply> reply = refused(request)) {
+      way->send(reply->status, kJson, reply->body);
+      return;
+    }
+    if (request.method == "GET") {
+      const Page& page = *std::ranges::find(pages(), request.path, &Page::path);
+      way->send(kOk, page.type, std::string(page.text),
+                token_of(request.query)
+                    ? fmt::format("Set-Cookie: {}={}; HttpOnly; SameSite=Strict; Path=/\r\n",
+                                  cookie_name(), token_)
+                    : std::string());
+      return;
+    }
+    server_->work([this, way = std::move(way), request = std::move(request)] {
+      const auto question = std::ranges::find(questions_, request.path, &Question::path);
+      const Reply reply = answer(*question, request.body);
+      return [way, status = reply.status, body = reply.body] { way->send(status, kJson, body); };
+    });
+  }
+  void left(std::uint64_t) override {}
+  void closed(std::uint64_t) override {}
+  void woken() override {}
+
   std::string cookie_name() const { return "orrery_" + std::to_string(port_); }
 
   bool is_own(std::string_view host) const {
@@ -147,68 +168,50 @@ class Server::Http {
     return host == kLoopback + port || host == "localhost" + port;
   }
 
-  bool has_token(const httplib::Request& request) const {
-    const std::string bearer = request.get_header_value("Authorization");
-    const std::string cookies = request.get_header_value("Cookie");
-    const std::string asked = request.get_param_value("token");
+  bool has_token(const http::HttpRequest& request) const {
+    const std::string_view bearer = request.header("authorization");
     constexpr std::string_view kBearer = "Bearer ";
-    return equal_in_constant_time(cookie_of(cookies, cookie_name()), token_) ||
-           equal_in_constant_time(asked, token_) ||
+    return equal_in_constant_time(cookie_of(request.header("cookie"), cookie_name()), token_) ||
+           equal_in_constant_time(token_of(request.query).value_or(""), token_) ||
            (bearer.starts_with(kBearer) &&
-            equal_in_constant_time(std::string_view(bearer).substr(kBearer.size()), token_));
+            equal_in_constant_time(bearer.substr(kBearer.size()), token_));
   }
 
-  /// Whether the request is looked at; else `response` says why not.
-  bool admits(const httplib::Request& request, httplib::Response& response) const {
-    const std::string origin = request.get_header_value("Origin");
+  /// Returns why the request is not looked at; nothing where it is.
+  std::optional<Reply> refused(const http::HttpRequest& request) const {
+    const std::string_view origin = request.header("origin");
     constexpr std::string_view kScheme = "http://";
-    if (request.get_header_value_count("Host") != 1 || !is_own(request.get_header_value("Host"))) {
-      refuse(response, kForbidden, "Host: expected 127.0.0.1 or localhost with the port");
-    } else if (request.get_header_value_count("Origin") > 1 ||
-               (!origin.empty() && (!origin.starts_with(kScheme) ||
-                                    !is_own(std::string_view(origin).substr(kScheme.size()))))) {
-      refuse(response, kForbidden, "Origin: expected this page's own");
-    } else if (!has_token(request)) {
-      refuse(response, kUnauthorized, "the token that orrery ui has printed is missing");
-    } else if (request.target.size() > kMostUrl || !is_known(request)) {
-      refuse(response, kNotFound, "there is nothing here");
-    } else if (request.method == "POST" &&
-               !request.get_header_value("Content-Type").starts_with(kJson)) {
-      refuse(response, kOtherType, "Content-Type: expected application/json");
-    } else {
-      return true;
+    if (request.count("host") != 1 || !is_own(request.header("host"))) {
+      return refusal(kForbidden, "Host: expected 127.0.0.1 or localhost with the port");
     }
-    return false;
+    if (request.count("origin") > 1 ||
+        (!origin.empty() &&
+         (!origin.starts_with(kScheme) || !is_own(origin.substr(kScheme.size()))))) {
+      return refusal(kForbidden, "Origin: expected this page's own");
+    }
+    if (!has_token(request)) {
+      return refusal(kUnauthorized, "the token that orrery ui has printed is missing");
+    }
+    if (request.path.size() + request.query.size() > kMostUrl || !is_known(request)) {
+      return refusal(kNotFound, "there is nothing here");
+    }
+    if (request.method == "POST" && !request.header("content-type").starts_with(kJson)) {
+      return refusal(kOtherType, "Content-Type: expected application/json");
+    }
+    return std::nullopt;
   }
 
-  bool is_known(const httplib::Request& request) const {
-    if (request.method == "GET") {
-      return std::ranges::any_of(pages(),
-                                 [&](const Page& page) { return page.path == request.path; });
-    }
-    return request.method == "POST" &&
-           std::ranges::any_of(
-               questions_, [&](const Question& question) { return question.path == request.path; });
-  }
-
-  static void answer(const Question& question, const httplib::Request& request,
-                     httplib::Response& response) {
-    if (request.body.size() > kMostBody) {
-      refuse(response, kTooLarge, "the body is too large");
-      return;
-    }
-    const Result<std::string> text = question.answer(request.body);
-    if (text) {
-      response.set_content(*text, kJson);
-    } else {
-      refuse(response, kMistaken, text.error().to_string());
-    }
+  bool is_known(const http::HttpRequest& request) const {
+    const auto at = [&](const auto& row) { return row.path == request.path; };
+    return request.method == "GET"
+               ? std::ranges::any_of(pages(), at)
+               : request.method == "POST" && std::ranges::any_of(questions_, at);
   }
 
   int port_;
   std::string token_;
   std::vector<Question> questions_;
-  httplib::Server server_;
+  std::unique_ptr<http::HttpServer> server_;
 };
 
 const std::vector<Page>& pages() {

@@ -9,7 +9,7 @@
 ///   Host     127.0.0.1:PORT or localhost:PORT: no other name that leads here; 403
 ///   Origin   where there is one, this page's own; 403
 ///   path     one of the fixed texts or questions, letter by letter; no file is looked for; 404
-///   body     at most kMostBody bytes of application/json; 413, 415
+///   body     at most kMostBody bytes of application/json; 413 (before all else), 415
 ///
 /// Every answer forbids frames, other sources than this one and guesses at types.
 #pragma once

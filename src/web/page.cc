@@ -9,15 +9,15 @@
 
 #include "base/file.h"
 #include "report/json_writer.h"
-#include "report/report.h"
+#include "report/schemas.h"
 #include "web/bundle_text.h"
 #include "web/schema_text.h"
 
 namespace orrery::web {
 namespace {
 
-/// Fields that differ from run to run of one input.
-constexpr std::array<std::string_view, 3> kClocked{"wall_s", "events_per_s", "passes_s"};
+/// The field that differs from run to run of one input.
+constexpr std::string_view kClocked = "\"timing\"";
 
 /// Copies JSON value by value.
 class Embedder {
@@ -89,8 +89,7 @@ class Embedder {
     bool first = true;
     while (peek() == '"') {
       const std::string_view key = quoted();
-      const bool left_out =
-          outermost && std::ranges::find(kClocked, key.substr(1, key.size() - 2)) != kClocked.end();
+      const bool left_out = outermost && key == kClocked;
       skipping_ += left_out ? 1 : 0;
       put(first ? "" : ",");
       put(key);
@@ -139,22 +138,17 @@ struct KeptSchema {
   std::string_view text;
 };
 constexpr auto kKept = std::to_array<KeptSchema>({
-    {"explain", kExplainSchema},
-    {"compare", kCompareSchema},
     {"plan", kPlanSchema},
     {"sweep", kRowsSchema},
     {"validate", kValidateSchema},
-    {"serve", kServeSchema},
     {"flow", kFlowSchema},
-    {"flit", kFlitSchema},
     {"astra", kAstraSchema},
-    {"diagnose", kDiagnoseSchema},
-    {"goodput", kGoodputSchema},
 });
 
 std::string schema_of(std::string_view command) {
-  if (command == "simulate") {
-    return report::run_schema();
+  std::string declared = report::declared_schema(command);
+  if (!declared.empty()) {
+    return declared;
   }
   const auto* const kept = std::ranges::find(kKept, command, &KeptSchema::command);
   return kept == kKept.end() ? "null" : std::string(kept->text);

@@ -25,7 +25,7 @@ inline constexpr std::size_t kMostBytes = 1'000'000;
 /// blocks alone, where every '<' is "\u003c": no name becomes markup. A Content-Security-Policy
 /// allows the page's own script and style by their hashes, and nothing else: no request leaves.
 ///
-/// Left out of the result, so that equal inputs give equal bytes: wall_s, events_per_s, passes_s.
+/// Left out of the result, so that equal inputs give equal bytes: timing.
 /// Where the page would be larger than kMostBytes, the lists of the result end after their first
 /// items, and the page says so.
 std::string page_text(const Page& page);

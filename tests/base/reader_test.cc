@@ -18,6 +18,20 @@ struct Device {
   std::int64_t units = 0;
 };
 
+TEST(Reader, AFloodOfUnknownFieldsIsCounted) {
+  // A mistake of each of 1,000,000 fields would take more memory than 20 times the file.
+  std::string text = "{";
+  for (int i = 0; i < 250; ++i) {
+    text += "\"field" + std::to_string(i) + "\": 1, ";
+  }
+  const auto node = parse_config(text + "\"last\": 1}", "flood.json", ConfigSyntax::json);
+  Reader read(*node);
+  const auto result = read.finish(0);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().mistakes.size(), 101U);
+  EXPECT_EQ(result.error().mistakes.back().expected, "151 more unknown fields");
+}
+
 TEST(Reader, ReportsEveryMistakeAtOnceWithPlaceFieldFoundAndExpected) {
   const ConfigNode node = yaml_file("bandwidth: 400 Gb\nunits: many\nbandwith: 1 GB/s\n");
   Reader read(node);

@@ -54,7 +54,7 @@ std::map<std::string, std::vector<double>> rows_of(const std::string& example, s
   return rows;
 }
 
-TEST(AstraCaseStudies, OneDimensionWithMoreBandwidthIsBestAndFourStillStrong) {
+TEST(AstraCaseStudies, SlowOneDimensionWithMoreBandwidthIsBestAndFourStillStrong) {
   // GB/s, ASTRA-sim ms, native ms, share of the bound, times W-1D 600; twice six systems.
   auto rows = rows_of("astra_case_study_1", 10, 5, "all_reduce.svg");
   ASSERT_EQ(rows.size(), 12U);
@@ -91,7 +91,7 @@ TEST(AstraCaseStudies, ThemisMakesEqualBandwidthEqual) {
   }
 }
 
-TEST(AstraCaseStudies, NativeThemisCountsAllLinksOfAFullyConnectedDimension) {
+TEST(AstraCaseStudies, SlowNativeThemisCountsAllLinksOfAFullyConnectedDimension) {
   // The second table: natural, ASTRA-sim's, native.
   auto rows = rows_of("astra_case_study_2", 10, 3, "themis.svg");
   EXPECT_GT(rows["Conv-3D 2"][1], rows["Conv-3D 2"][0]);

@@ -89,7 +89,7 @@ TEST(Engines, EnginesBecomeLaunchLines) {
                    "engine: vllm@0.20\nparallel: {tp: 4}\ncache: {prefix: false}\n"
                    "precision: {kv: fp8}\nhost: {step: 1 ms}\n");
   const Outcome run = orrery("export vllm --model m --engine " + file);
-  ASSERT_EQ(run.status, 0) << run.err;
+  ASSERT_EQ(run.status, 1) << run.err;
   EXPECT_EQ(run.out,
             "# host.step: no flag states it\nvllm serve m --kv-cache-dtype fp8 "
             "--tensor-parallel-size 4 --no-enable-prefix-caching\n");

@@ -71,7 +71,8 @@ TEST(Import, TorchtitanFilesAreToml) {
   EXPECT_EQ(nlohmann::json::parse(run.out)["zero"], 3);
   EXPECT_EQ(nlohmann::json::parse(run.out)["global_batch"], 16);
   const Outcome back = orrery("export torchtitan --plan llama-3-8b-8 --model llama-3-8b");
-  ASSERT_EQ(back.status, 0) << back.err;
+  ASSERT_EQ(back.status, 1) << back.err;
+  EXPECT_THAT(back.err, HasSubstr("not stated: recompute: the plan has selective"));
   EXPECT_THAT(back.out, HasSubstr("data_parallel_shard_degree = 8\n"));
   EXPECT_THAT(back.out, HasSubstr("#   recompute: the plan has selective; read back it is none\n"));
 }
@@ -111,7 +112,7 @@ TEST(Export, APlanGoesThroughEveryFormat) {
 
 TEST(Export, LossesAreNamedAndStrictRefusesThem) {
   const Outcome run = orrery("export deepspeed --plan llama-3-8b-8");
-  ASSERT_EQ(run.status, 0) << run.err;
+  ASSERT_EQ(run.status, 1) << run.err;
   EXPECT_TRUE(nlohmann::json::accept(run.out));
   EXPECT_THAT(run.err, HasSubstr("not stated: attention: the plan has flash"));
   const Outcome strict = orrery("export deepspeed --plan llama-3-8b-8 --strict");

@@ -50,6 +50,49 @@ TEST(PlanCommand, FusedCommunicationIsWhatSimulateSays) {
               HasSubstr("--fuse-communication: nothing: the search tries it"));
 }
 
+/// The command that the answer names reads the launch back, and that plan takes the same step.
+TEST(PlanCommand, ALaunchIsReadBackByItsCommand) {
+  const Folder folder;
+  const std::string step = " --model gpt2 --machine dgx-a100-80g --devices 8 ";
+  for (const char* framework : {"megatron", "deepspeed"}) {
+    SCOPED_TRACE(framework);
+    const Outcome run = orrery("plan" + step +
+                               "--batch 32 --top 1 --estimates 10 --simulations 3 --json "
+                               "--framework " +
+                               framework + " --export " + folder / "");
+    ASSERT_EQ(run.status, 0) << run.err;
+    const auto json = nlohmann::json::parse(run.out);
+    const std::string command = json.at("launch").at("read_back");
+    ASSERT_TRUE(command.starts_with("orrery import "));
+    const Outcome again = orrery(command.substr(7));
+    ASSERT_EQ(again.status, 0) << again.err;
+    const Outcome simulated =
+        orrery("simulate" + step + "--json --plan " + folder.write("again.yaml", again.out));
+    ASSERT_EQ(simulated.status, 0) << simulated.err;
+    EXPECT_EQ(nlohmann::json::parse(simulated.out).at("step_time_s"),
+              json.at("best").at("step_time_s"));
+    for (const auto& one : json.at("frameworks")) {
+      EXPECT_EQ(one.at("runs"), one.at("lacks").empty());
+      EXPECT_TRUE(one.at("name") != framework || one.at("runs"));
+    }
+  }
+  EXPECT_THAT(orrery("plan" + step + "--batch 32 --framework fsdp --export x").err,
+              HasSubstr("--export: goes with --framework megatron, nemo, torchtitan, deepspeed"));
+}
+
+/// 2,400 W of 8 devices are 300 W of each.
+TEST(PlanCommand, APowerBudgetIsShared) {
+  const std::string command =
+      "plan --model gpt2 --machine dgx-a100-80g --devices 8 --batch 32 --only pp=1 --only tp=1 "
+      "--only cp=1 --estimates 4 --simulations 2 --top 1 --json --power-";
+  const Outcome budget = orrery(command + "budget 2400W");
+  const Outcome cap = orrery(command + "cap 300W");
+  ASSERT_EQ(budget.status + cap.status, 0) << budget.err << cap.err;
+  EXPECT_EQ(nlohmann::json::parse(budget.out).at("best"),
+            nlohmann::json::parse(cap.out).at("best"));
+  EXPECT_THAT(orrery(command + "budget none").err, HasSubstr("--power-budget: found 'none'"));
+}
+
 TEST(PlanCommand, AnEstimateIsNearItsSimulation) {
   const Outcome estimated = orrery(
       "estimate --model gpt2 --machine dgx-a100-80g --tp 2 --pp 2 --dp 2 --global-batch 16 --json");

@@ -111,6 +111,27 @@ TEST(Program, ShrinkingDividesEveryDimensionToNoLessThanOne) {
   EXPECT_EQ(names_of_calls(list), names_of_calls(emitted(workload).program.lists[0]));
 }
 
+// What the program executes, shrunk by 4: 16 x 8 x 4 in fp32; a kernel of 1 ms is a loop of 250 us;
+// 8000 bytes of a shard and its neighbour's are 125 elements each, 2000 bytes.
+TEST(Executed, HasTheSizesOfTheProgram) {
+  graph::Node product = compute_node("product", 1_ms);
+  product.operators[0].kind = graph::OperatorKind::gemm;
+  product.operators[0].gemm = {.batch = 1, .m = 64, .n = 32, .k = 16};
+  graph::Node gather = collective_node("gather", plan::Axis::tp, Bytes(8000), {1});
+  gather.collective = graph::CollectiveKind::all_gather;
+  graph::Node loop = compute_node("loop", 1_ms, {0});
+  loop.operators[0].duration = 1_ms;
+  const graph::Workload workload = workload_of(kPair, {{product, loop, gather}});
+  const graph::Workload made = executed(workload, 4);
+  const std::vector<graph::Node>& nodes = made.programs[0].templates[0].nodes;
+  EXPECT_EQ(nodes[0].operators[0].gemm, (graph::GemmShape{.batch = 1, .m = 16, .n = 8, .k = 4}));
+  EXPECT_EQ(nodes[0].operators[0].type, graph::DataType::fp32);
+  EXPECT_EQ(nodes[0].operators[0].duration, Time(0));
+  EXPECT_EQ(nodes[1].operators[0].duration, 250_us);
+  EXPECT_EQ(nodes[2].bytes, Bytes(2000));
+  EXPECT_EQ(emitted(workload, 4).program, emitted(made).program);
+}
+
 TEST(Write, AFolderHasWhatItNeeds) {
   const Emitted made = emitted(workload_of(kPair, {{compute_node("a \"b\\", 1_ms)}}));
   const std::vector<File> files = files_of(made.program, {"title", "command", "machine", ""});
@@ -119,8 +140,8 @@ TEST(Write, AFolderHasWhatItNeeds) {
     names.push_back(file.name);
   }
   EXPECT_THAT(names, ElementsAre("plan.cc", "plan.h", "main.cc", "trace.h", "trace.cc", "work.h",
-                                 "arguments.h", "telemetry.h", "order.txt", "CMakeLists.txt",
-                                 "job.sh", "README.md"));
+                                 "exchange.h", "measure.h", "arguments.h", "telemetry.h",
+                                 "order.txt", "CMakeLists.txt", "job.sh", "README.md"));
   EXPECT_THAT(files[0].text, HasSubstr("\"a _b_\""));
   EXPECT_THAT(files[2].text, HasSubstr("#include \"plan.h\""));
 }

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "base/file.h"
-#include "mpi_calls/process.h"
+#include "base/process.h"
 
 namespace orrery::mpi_calls {
 namespace {
@@ -26,6 +28,7 @@ TEST(Check, NotesEveryCallAndNothingElse) {
 }
 
 TEST(Check, TellsWhatPassesWhatFailsAndWhatHangsWhere) {
+  bool first = true;  // of the libraries: how a refusal and a failure are told is no library's
   const std::string head =
       "#include <mpi.h>\nint main(int argc, char **argv) {\n  int rank, x;\n"
       "  MPI_Init(&argc, &argv);\n"
@@ -40,20 +43,22 @@ TEST(Check, TellsWhatPassesWhatFailsAndWhatHangsWhere) {
         .libraries = {std::string(library.name)}, .ranks = {2}, .limit = Duration(60)};
     const auto passed = check_program(head + tail, options).value().front();
     EXPECT_EQ(passed.result, CheckResult::passed) << library.name << passed.output;
-    const auto failed =
-        check_program(head + "  if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 3);\n" + tail, options)
-            .value()
-            .front();
-    EXPECT_EQ(failed.result, CheckResult::failed) << library.name;
-    const auto refused = check_program(head + "  nonsense\n" + tail, options).value().front();
-    EXPECT_EQ(refused.result, CheckResult::not_compiled);
-    EXPECT_THAT(refused.output, HasSubstr("program.c:"));
+    if (std::exchange(first, false)) {
+      const auto failed =
+          check_program(head + "  if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 3);\n" + tail, options)
+              .value()
+              .front();
+      EXPECT_EQ(failed.result, CheckResult::failed) << library.name;
+      const auto refused = check_program(head + "  nonsense\n" + tail, options).value().front();
+      EXPECT_EQ(refused.result, CheckResult::not_compiled);
+      EXPECT_THAT(refused.output, HasSubstr("program.c:"));
+    }
     // Both ranks wait in line 6 for a message that nobody sends, long after they have begun.
     const auto hung =
         check_program(
             head + "  MPI_Recv(&x, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);\n" +
                 tail,
-            {options.libraries, {2}, Duration(1) + passed.wall * 4})
+            {options.libraries, {2}, Duration(1) + passed.wall * 3})
             .value()
             .front();
     EXPECT_EQ(hung.result, CheckResult::hung) << library.name;

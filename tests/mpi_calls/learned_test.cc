@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "mpi_calls/process.h"
+#include "base/process.h"
 
 namespace orrery::mpi_calls {
 namespace {

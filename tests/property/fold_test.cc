@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folding is exact: on random machines and workloads the timeline of a simulated rank equals, to
 // the picosecond, that of every rank it stands for when all ranks are simulated.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -261,6 +262,35 @@ TEST(Shortcuts, TimelinesEqualThoseOfEveryNodeRun) {
     events += taken->events;
   }));
   EXPECT_GT(events, 0U);
+}
+
+TEST(Fold, DigitsThatStraddleSwitchesFoldWhereRanksShareNoLink) {
+  // 2 x 3 x 2 ranks in blocks of 4: dp has stride 2, so its three values straddle the blocks.
+  // Stages are 6 ranks apart: every message leaves its block, and all ranks of a stage send alike.
+  const plan::RankLayout layout{{{plan::Axis::tp, 2}, {plan::Axis::dp, 3}, {plan::Axis::pp, 2}}};
+  const graph::Workload workload = workload_of(
+      layout, {{compute_node("work", 1_ms), collective_node("reduce", plan::Axis::dp, 1_MiB, {0}),
+                send("out", plan::Channel::forward, 1_MiB, {0})},
+               {receive("in", plan::Channel::forward), compute_node("work", 2_ms, {0}),
+                collective_node("reduce", plan::Axis::dp, 2_MiB, {1})}});
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 4),
+                                         dimension(topology::DimensionKind::switched, 3)});
+  simulate::SimulateOptions options;
+  const auto folded = simulate::simulate(workload, machine, options).value();
+  EXPECT_EQ(folded.fold.simulated, 2);
+  EXPECT_TRUE(folded.fold.reasons.empty());
+  options.fold = false;
+  const auto all = simulate::simulate(workload, machine, options).value();
+  EXPECT_EQ(folded.step_time, all.step_time);
+  for (std::size_t rank = 0; rank < all.ranks.size(); ++rank) {
+    EXPECT_EQ(all.finish[rank], folded.finish[rank / 6]);
+  }
+  options.fold = true;
+  machine.network[1].node_bandwidth =
+      2_GBps;  // a link of 4 ranks, of two stages in the second block
+  const auto shared = simulate::simulate(workload, machine, options).value();
+  EXPECT_EQ(shared.fold.simulated, 12);
+  EXPECT_THAT(shared.fold.reasons, ::testing::ElementsAre(::testing::HasSubstr("straddles")));
 }
 
 TEST(Fold, RefusalsSayWhy) {

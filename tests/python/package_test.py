@@ -18,7 +18,7 @@ import run_notebook
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEP = {"model": "gpt2", "machine": "dgx-a100-80g", "devices": 8, "global_batch": 64}
-WALL = ("wall_s", "passes_s", "events_per_s")  # of the computer, not of the step
+WALL = ("timing",)  # of the computer, not of the step
 
 
 def command(*words):

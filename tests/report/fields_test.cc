@@ -83,5 +83,61 @@ TEST(Fields, MakeTheSchemaOfAnEmptyResult) {
   EXPECT_EQ(schema.at("additionalProperties"), false);
 }
 
+struct Shelf {
+  std::optional<double> height;
+  std::optional<Wheel> best;
+  std::vector<std::optional<double>> widths;
+  std::vector<std::optional<Wheel>> spares;
+  std::vector<Cart> carts;
+};
+
+void declare(const Shelf& shelf, Fields& fields) {
+  fields.nullable("height", "metres", shelf.height);
+  const auto size = [&](const Wheel& wheel) { fields.field("size", "metres", wheel.size); };
+  fields.nullable_part("best", "a wheel", shelf.best, size);
+  fields.values("widths", {"by board", "metres"}, shelf.widths);
+  fields.list("spares", {"by board", "a wheel"}, shelf.spares, size);
+  fields.nullable_values(
+      "ends", {"from, to", "metres"},
+      shelf.height ? std::optional(std::vector{0.0, *shelf.height}) : std::nullopt);
+  fields.perhaps_values("empty", {"nothing", "nothing"}, std::vector<double>());
+  fields.when(shelf.height > 1, "high", "it is", true);
+  fields.objects("carts", {"by name", "a cart"}, shelf.carts, &Cart::name,
+                 [&](const Cart& cart) { fields.field("wheels", "how many", cart.wheels.size()); });
+  fields.field("took", "seconds", 1500_ms);
+}
+
+TEST(Fields, WhatIsNotKnownIsNullOrLeftOut) {
+  const auto compact = [](const Shelf& shelf) {
+    return nlohmann::ordered_json::parse(json_of(shelf)).dump();
+  };
+  EXPECT_EQ(compact({}),
+            R"({"height":null,"best":null,"widths":[],"spares":[],"ends":null,"carts":{},)"
+            R"("took":1.5})");
+  EXPECT_EQ(compact({.height = 2,
+                     .best = Wheel{1},
+                     .widths = {1, std::nullopt},
+                     .spares = {std::nullopt, Wheel{3}},
+                     .carts = {{.name = "a", .spare = {}, .weight = {}, .wheels = {{1}}}}}),
+            R"({"height":2.0,"best":{"size":1.0},"widths":[1.0,null],)"
+            R"("spares":[null,{"size":3.0}],"ends":[0.0,2.0],"high":true,)"
+            R"("carts":{"a":{"wheels":1}},"took":1.5})");
+}
+
+TEST(Fields, ASchemaSaysWhatMayBeNull) {
+  SchemaFields fields("shelves", "A shelf.");
+  declare(Shelf{}, fields);
+  const auto schema = nlohmann::json::parse(fields.schema());
+  const auto& of = schema.at("properties");
+  EXPECT_EQ(of.at("height").at("type"), nlohmann::json({"number", "null"}));
+  EXPECT_EQ(of.at("best").at("type"), nlohmann::json({"object", "null"}));
+  EXPECT_EQ(of.at("ends").at("type"), nlohmann::json({"array", "null"}));
+  EXPECT_EQ(of.at("widths").at("items").at("type"), nlohmann::json({"number", "null"}));
+  EXPECT_EQ(of.at("carts").at("additionalProperties").at("properties").at("wheels").at("type"),
+            "integer");
+  EXPECT_EQ(schema.at("required"),
+            nlohmann::json({"height", "best", "widths", "spares", "ends", "carts", "took"}));
+}
+
 }  // namespace
 }  // namespace orrery::report

@@ -4,10 +4,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <vector>
 
 #include "made_run.h"
+#include "report/diagnose.h"
+#include "report/explain.h"
+#include "report/flit.h"
+#include "report/goodput.h"
+#include "report/schemas.h"
+#include "report/serving.h"
 
 namespace orrery::report {
 namespace {
@@ -67,7 +76,7 @@ TEST(Table, SaysWhenAMachineStatesNothingOfItsFramework) {
   EXPECT_THAT(table_report(run), Not(HasSubstr("states no")));
   EXPECT_THAT(table_report(run), ContainsRegex("logits +framework +total"));
   EXPECT_THAT(table_report(run), ContainsRegex("\n +0 +4.00 [^\n]*1.00 +8.00 +80 %\n"));
-  EXPECT_THAT(json_report(run), HasSubstr("\"framework\""));
+  EXPECT_THAT(json_of(run), HasSubstr("\"framework\""));
 }
 
 TEST(Table, LongPipelinesShowFirstLastAndFullest) {
@@ -96,7 +105,7 @@ TEST(Table, IsAtMostAHundredColumnsWide) {
 }
 
 TEST(Json, HasEveryFigureWithItsUnitInTheKey) {
-  const auto json = nlohmann::json::parse(json_report(made_run()));
+  const auto json = nlohmann::json::parse(json_of(made_run()));
   EXPECT_EQ(json["model"], "tiny");
   EXPECT_EQ(json["machine"], "two-boxes");
   EXPECT_EQ(json["devices"], 4);
@@ -109,16 +118,16 @@ TEST(Json, HasEveryFigureWithItsUnitInTheKey) {
   EXPECT_EQ(json["hfu"], 0.5);
   EXPECT_EQ(json["hidden_s"]["dp"], 0.005);
   EXPECT_EQ(json["events"], 2000);
-  EXPECT_EQ(json["wall_s"], 0.001);
-  EXPECT_EQ(json["events_per_s"], 2e6);
+  EXPECT_EQ(json["timing"]["wall_s"], 0.001);
+  EXPECT_EQ(json["timing"]["events_per_s"], 2e6);
   EXPECT_EQ(json["fold"]["ranks"], 4);
   EXPECT_EQ(json["fold"]["simulated"], 2);
   EXPECT_EQ(json["fold"]["reasons"][0], "dp: the ring is partial");
-  EXPECT_EQ(json["passes_s"]["simulate"], 0.0005);
+  EXPECT_EQ(json["timing"]["passes_s"]["simulate"], 0.0005);
 }
 
 TEST(Json, BreakdownSumsToTheStepTime) {
-  const auto json = nlohmann::json::parse(json_report(made_run()));
+  const auto json = nlohmann::json::parse(json_of(made_run()));
   double sum = 0;
   for (const auto& seconds : json["breakdown_s"]) {
     sum += seconds.get<double>();
@@ -130,7 +139,7 @@ TEST(Json, BreakdownSumsToTheStepTime) {
 }
 
 TEST(Json, MemoryIsAListByStage) {
-  const auto memory = nlohmann::json::parse(json_report(made_run()))["memory_bytes"];
+  const auto memory = nlohmann::json::parse(json_of(made_run()))["memory_bytes"];
   ASSERT_EQ(memory.size(), 2U);
   EXPECT_EQ(memory[0]["parameters"], 4LL << 30);
   EXPECT_EQ(memory[0]["total"], 7LL << 30);
@@ -157,7 +166,7 @@ TEST(Json, PlanHasEveryFieldAndReadsBackEqual) {
 
 TEST(Json, EnergyAndCostAreThereWhenTheMachineStatesThem) {
   auto run = made_run();
-  const auto without = nlohmann::json::parse(json_report(run));
+  const auto without = nlohmann::json::parse(json_of(run));
   EXPECT_FALSE(without.contains("energy"));
   EXPECT_FALSE(without.contains("cost"));
   // 4 devices for 0.1 s: idle 40 J; 1024 tokens; 4 * 0.1 s / 3600 s * 9 dollars = 0.001.
@@ -167,7 +176,7 @@ TEST(Json, EnergyAndCostAreThereWhenTheMachineStatesThem) {
   run.machine.device.price_per_hour = Money(9);
   run.workload.roles.clear();
   run.workload.ranks = 0;
-  const auto with = nlohmann::json::parse(json_report(run));
+  const auto with = nlohmann::json::parse(json_of(run));
   EXPECT_DOUBLE_EQ(with.at("energy").at("per_step_j"), 40);
   EXPECT_DOUBLE_EQ(with.at("energy").at("per_token_j"), 40.0 / 1024);
   EXPECT_DOUBLE_EQ(with.at("energy").at("tokens_per_j"), 1024 / 40.0);
@@ -219,6 +228,85 @@ TEST(Csv, EveryValueStandsUnderItsName) {
   EXPECT_EQ(row["memory_bytes.total"], std::to_string(12LL << 30));
   EXPECT_EQ(row["fits"], "false");
   EXPECT_FALSE(std::getline(text, line)) << "two lines only";
+}
+
+/// Requires that `value` has all required fields of `schema`, no others than its own, and their
+/// types.
+void expect_described(const nlohmann::json& value, const nlohmann::json& schema,
+                      const std::string& at) {
+  const std::map<std::string, bool> is{{"object", value.is_object()},
+                                       {"array", value.is_array()},
+                                       {"string", value.is_string()},
+                                       {"boolean", value.is_boolean()},
+                                       {"integer", value.is_number_integer()},
+                                       {"number", value.is_number()},
+                                       {"null", value.is_null()}};
+  const auto types = schema.at("type").is_array()
+                         ? schema.at("type").get<std::vector<std::string>>()
+                         : std::vector{schema.at("type").get<std::string>()};
+  EXPECT_TRUE(std::ranges::any_of(types, [&](const auto& type) { return is.at(type); })) << at;
+  for (const auto& name : schema.value("required", nlohmann::json::array())) {
+    EXPECT_TRUE(value.is_null() || value.contains(name)) << at << " lacks " << name;
+  }
+  if (value.is_object()) {
+    for (const auto& [name, inner] : value.items()) {
+      const bool own = schema.contains("properties") && schema["properties"].contains(name);
+      ASSERT_TRUE(own || schema.at("additionalProperties").is_object()) << at << "." << name;
+      expect_described(inner, own ? schema["properties"][name] : schema["additionalProperties"],
+                       at + "." + name);
+    }
+  }
+  if (value.is_array() && schema.at("items").contains("type") &&
+      !schema["items"]["type"].is_array()) {
+    for (const auto& inner : value) {
+      expect_described(inner, schema["items"], at + "[]");
+    }
+  }
+}
+
+template <class... Parts>
+void expect_schema(std::string_view name, const Parts&... parts) {
+  auto schema = nlohmann::json::parse(declared_schema(name));
+  std::erase(schema["required"].get_ref<nlohmann::json::array_t&>(), "orrery");  // of the command
+  expect_described(nlohmann::json::parse(json_of(parts...)), schema, std::string(name));
+}
+
+TEST(Schemas, DescribeWhatResultsSay) {
+  const study::Run run = made_run();
+  expect_schema("simulate", run);
+  goodput::Asked asked;
+  expect_schema("goodput", GoodputReport{.asked = asked, .lives = {}});
+  expect_schema("run-plan", run, study::RunPlan{}, asked, 1.0);
+  asked.scenario.components.push_back(
+      {.name = "device", .mtbf = Duration(1e6), .detection = Duration(60)});
+  asked.scenario.checkpoint.cost.holds = Duration(60);
+  goodput::Lives lives;
+  lives.stops_by_component = {1};
+  expect_schema(
+      "goodput",
+      GoodputReport{.asked = asked, .length = Duration(86400), .seeds = 2, .lives = lives});
+  serving::Run served;
+  serving::Metrics metrics;
+  const serving::Metrics* const nothing = nullptr;
+  expect_schema("serve", served, metrics, nothing);
+  served.rate = 2;
+  served.engine.prefill = 1;
+  served.fused.emplace_back();
+  metrics.energy = Energy(3);
+  metrics.goodput = 1;
+  expect_schema("serve", served, metrics, static_cast<const serving::Metrics*>(&metrics));
+  FlitReport flit;
+  expect_schema("flit", flit);
+  flit.saturation.emplace();
+  flit.curve.resize(1);
+  flit.curve[0].classes.resize(2);
+  expect_schema("flit", flit);
+  diagnose::Diagnosis diagnosis;
+  diagnosis.findings.emplace_back();
+  expect_schema("diagnose", diagnosis);
+  study::Explanation explanation;
+  explanation.run = run;
+  expect_schema("explain", explanation);
 }
 
 }  // namespace

@@ -32,6 +32,33 @@ TEST(Engines, ACardWithoutBf16ServesInFp16UnlessTheFileAsksForIt) {
   EXPECT_THAT(asked.error().to_string(), ::testing::HasSubstr("a type that T4"));
 }
 
+TEST(Engines, ACheckpointOfEightBitsIsWeightsAloneWhereTheCardDoesNotComputeInThem) {
+  const zoo::Model model = zoo::load_model("llama-3.1-8b").value();
+  const machine::Machine a100 = machine::load_machine("dgx-a100-80g").value();
+  const std::vector<requests::Request> three = requests::generate({.rate = 20, .count = 3});
+  Engine engine = load_engine("vllm@0.19").value();
+  const auto wide = serve(model, a100, engine, three).value();
+  engine.weights = engine.activations = graph::DataType::fp8;
+  const auto run = serve(model, a100, engine, three);
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_EQ(run->engine.activations, graph::DataType::bf16);
+  EXPECT_EQ(run->engine.weights, graph::DataType::fp8);
+  EXPECT_THAT(run->notes, ::testing::ElementsAre(::testing::HasSubstr("in bf16")));
+  // 16.06 GB of weights in 16 bits, of which 128,256 x 4,096 twice stay so.
+  EXPECT_NEAR(static_cast<double>(run->weights.value()), (16.06e9 - 2.1e9) / 2 + 2.1e9, 0.05e9);
+  EXPECT_LT(run->requests[0].last, wide.requests[0].last);
+  engine.stated.emplace_back("precision.activations", "e.yaml:2");
+  EXPECT_FALSE(serve(model, a100, engine, three));
+}
+
+TEST(Engines, ImbalanceThatAFileStatesIsInPlaceOfAReleasesSpread) {
+  const auto node = parse_config("{engine: vllm@0.20, parallel: {moe_imbalance: 1.5}}", "e.yaml",
+                                 ConfigSyntax::yaml);
+  const Engine engine = parse_engine(node.value()).value();
+  EXPECT_EQ(engine.moe_imbalance, 1.5);
+  EXPECT_EQ(engine.moe_spread, 0);
+}
+
 TEST(Engines, EveryOneIsReadBackEqual) {
   for (const EngineDefaults& row : engines()) {
     const Engine engine = load_engine(std::string(row.name)).value();

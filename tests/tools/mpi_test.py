@@ -12,10 +12,9 @@ import unittest
 
 from schema_test import mistakes, schema
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("ORRERY_BINARY", "")
 BUILD = pathlib.Path(BINARY).parent
-LIBRARIES = [name for name in ("openmpi", "mpich") if shutil.which(f"mpicxx.{name}") and shutil.which(f"mpiexec.{name}")]
+LIBRARIES = [name for name in ("openmpi", "mpich") if (BUILD / "mpi" / name / "mpi_plain").exists()]
 # OpenMPI asks twice before it runs as root, and before there are more ranks than cores.
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
@@ -26,9 +25,12 @@ EXPERTS = {"model_type": "mixtral", "hidden_act": "silu", "num_hidden_layers": 2
            "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 64, "vocab_size": 256,
            "max_position_embeddings": 64, "num_local_experts": 4, "num_experts_per_tok": 2,
            "tie_word_embeddings": False, "rms_norm_eps": 1e-5, "rope_theta": 1e6}
-# Schedules, tp, pp, dp, ep, ZeRO: model, flags.
+# Schedules, tp, pp, dp, ep, ZeRO: model, flags. Two make every kind of call; tests/slow/live_ranks runs all of them.
 PLANS = {
     "tp_pp": (GPT, "--tp 2 --pp 2 --global-batch 4"),
+    "ep_zero_3": (EXPERTS, "--dp 2 --ep 2 --zero 3 --global-batch 2"),
+}
+MORE_PLANS = {
     "gpipe": (GPT, "--pp 2 --schedule gpipe --global-batch 4"),
     "interleaved": (GPT, "--pp 2 --chunks 2 --schedule interleaved --global-batch 4"),
     "zb_v": (GPT, "--pp 2 --chunks 2 --schedule zb-v --global-batch 4"),
@@ -44,7 +46,7 @@ def orrery(*arguments: str) -> subprocess.CompletedProcess:
 
 
 @unittest.skipUnless(BINARY, "run by ctest, which names the binary")
-@unittest.skipUnless(LIBRARIES, "no library of MPI (Debian: libopenmpi-dev openmpi-bin, libmpich-dev mpich)")
+@unittest.skipUnless(LIBRARIES, "built without MPI (Debian: libopenmpi-dev openmpi-bin, libmpich-dev mpich)")
 class MpiCase(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -61,50 +63,47 @@ class MpiCase(unittest.TestCase):
         return self.good([f"mpiexec.{library}", "-n", ranks, *command], env=env or {})
 
 
-class Programs(MpiCase):
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.objects = pathlib.Path(folder.name)
-
+class PlanCase(MpiCase):
     def export(self, name: str, *more: str) -> pathlib.Path:
-        model, flags = PLANS[name]
+        model, flags = {**PLANS, **MORE_PLANS}[name]
         (self.path / "model.json").write_text(json.dumps(model))
         folder = self.path / name
         done = orrery("export", "mpi", "--model", str(self.path / "model.json"), "--sequence", "64", *flags.split(),
                       "--out", str(folder), "--json", *more)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.exported = json.loads(done.stdout)
-        self.assertEqual(mistakes(self.exported, schema("export")), [])
         return folder
 
     def compile(self, folder: pathlib.Path, library: str) -> pathlib.Path:
-        """What no plan changes is compiled once for each library, the tables once for both."""
-        for source in ("main", "trace"):
-            if not (self.objects / f"{library}.{source}.o").exists():
-                self.good([f"mpicxx.{library}", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-std=c++20", "-Wall",
-                           "-Wextra", "-Werror", "-c", folder / f"{source}.cc", "-o", self.objects / f"{library}.{source}.o"])
+        """What no plan changes is built with Orrery; the tables are compiled once for both libraries."""
         if not (folder / "plan.o").exists():
             self.good(["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-c", folder / "plan.cc", "-o", folder / "plan.o"])
         program = folder / f"plan_{library}"
-        self.good([f"mpicxx.{library}", self.objects / f"{library}.main.o", self.objects / f"{library}.trace.o",
-                   folder / "plan.o", "-o", program])
+        self.good([f"mpicxx.{library}", folder / "plan.o", BUILD / "mpi" / library / "libplan_runtime.a", "-o", program])
         return program
 
+    def assert_order(self, name: str) -> pathlib.Path:
+        """Every rank makes the simulated calls in the simulated order, and both libraries compute the same."""
+        folder = self.export(name)
+        said = set()
+        for library in LIBRARIES:
+            with self.subTest(plan=name, library=library):
+                text = self.mpi(library, self.exported["ranks"], self.compile(folder, library),
+                                "--order", folder / "order.txt", "--trace", folder / library)
+                said.add(re.sub(r"step .*", "", text))
+                self.assertIn(f"{self.exported['calls']} exchanges, 0 wrong elements, 0 calls out of order", text)
+        self.assertEqual(len(said), 1, "the libraries disagree about elements")
+        return folder
+
+
+class Programs(PlanCase):
     def test_every_rank_makes_the_simulated_calls_in_the_simulated_order(self):
-        for name in PLANS:
-            folder = self.export(name)
-            said = set()
-            for library in LIBRARIES:
-                with self.subTest(plan=name, library=library):
-                    text = self.mpi(library, self.exported["ranks"], self.compile(folder, library),
-                                    "--order", folder / "order.txt", "--trace", folder / library)
-                    said.add(re.sub(r"step .*", "", text))
-                    self.assertIn(f"{self.exported['calls']} exchanges, 0 wrong elements, 0 calls out of order", text)
-            self.assertEqual(len(said), 1, "the libraries disagree about elements")
-            if name == "tp_pp":
-                self.assert_as_in_the_trace(folder)
+        self.assert_order("ep_zero_3")
+        folder = self.assert_order("tp_pp")
+        self.assertEqual(mistakes(self.exported, schema("export")), [])
+        self.assert_as_in_the_trace(folder)
+        self.assert_a_rank_that_hangs_is_named(folder)
+        self.assert_a_wrong_order_and_a_wrong_number_of_ranks_are_found(folder)
 
     def assert_as_in_the_trace(self, folder: pathlib.Path):
         """Beside another view of the run: `orrery simulate --trace`, group by group and rank by rank."""
@@ -127,29 +126,46 @@ class Programs(MpiCase):
         self.assertEqual({key: number for key, number in simulated.items() if key in made}, dict(made))
         self.assertEqual(messages, 4 * 8)  # of every rank: 4 microbatches, forwards and back
 
-    def test_a_rank_that_hangs_is_named(self):
-        folder = self.export("zero_1")
-        program = self.compile(folder, LIBRARIES[0])
-        done = subprocess.run([f"mpiexec.{LIBRARIES[0]}", "-n", "2", program, "--repeat", "2", "--telemetry",
-                               folder / "run", "--hang", "1", "1", "--limit", "1"], capture_output=True, timeout=PATIENCE,
+    def assert_a_rank_that_hangs_is_named(self, folder: pathlib.Path):
+        done = subprocess.run([f"mpiexec.{LIBRARIES[0]}", "-n", "4", folder / f"plan_{LIBRARIES[0]}", "--telemetry",
+                               folder / "run", "--hang", "1", "0", "--limit", "1"], capture_output=True, timeout=PATIENCE,
                               env=ENVIRONMENT)
         self.assertNotEqual(done.returncode, 0)
         verdict = orrery("diagnose", *map(str, folder.glob("run.*.jsonl")), "--timeout", "500 ms", "--json")
         self.assertNotEqual(verdict.stdout, "", verdict.stderr)
         findings = json.loads(verdict.stdout)["findings"]
-        self.assertEqual([(finding["syndrome"], finding["ranks"]) for finding in findings], [("missing_rank", [1])])
+        self.assertEqual({(finding["syndrome"], *finding["ranks"]) for finding in findings}, {("missing_rank", 1)})
 
-    def test_a_wrong_order_and_a_wrong_number_of_ranks_are_found(self):
-        folder = self.export("gpipe")
-        program = self.compile(folder, LIBRARIES[0])
+    def assert_a_wrong_order_and_a_wrong_number_of_ranks_are_found(self, folder: pathlib.Path):
         lines = (folder / "order.txt").read_text().splitlines(keepends=True)
         lines[0] = lines[0].rstrip("\n") + "9\n"  # ten times as many elements
         (folder / "wrong.txt").write_text("".join(lines))
-        for ranks, order in ((2, "wrong.txt"), (3, "order.txt")):
-            done = subprocess.run([f"mpiexec.{LIBRARIES[0]}", "-n", str(ranks), program, "--order", folder / order],
-                                  capture_output=True, text=True, timeout=PATIENCE, env=ENVIRONMENT)
+        for ranks, order in ((4, "wrong.txt"), (3, "order.txt")):
+            done = subprocess.run([f"mpiexec.{LIBRARIES[0]}", "-n", str(ranks), folder / f"plan_{LIBRARIES[0]}", "--order",
+                                   folder / order], capture_output=True, text=True, timeout=PATIENCE, env=ENVIRONMENT)
             self.assertNotEqual(done.returncode, 0)
-            self.assertRegex(done.stdout + done.stderr, "expected '|found 3 ranks, expected 2")
+            self.assertRegex(done.stdout + done.stderr, "expected '|found 3 ranks, expected 4")
+
+    def test_a_plan_is_replayed_and_its_machine_fitted(self):
+        (self.path / "model.json").write_text(json.dumps(GPT))
+        done = orrery("replay", "--model", str(self.path / "model.json"), "--sequence", "64", "--tp", "2", "--global-batch",
+                      "1", "-n", "2", "--repeat", "3", "--output", str(self.path / "mine.yaml"), "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        self.assertEqual(mistakes(said, schema("replay")), [])
+        self.assertEqual([each["name"] for each in said["classes"]], ["streams", "products", "collectives"])
+        self.assertGreater(said["measured_s"], 0)
+        shown = orrery("show", "machine", str(self.path / "mine.yaml"))
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("measured: orrery replay", shown.stdout)
+
+    def test_what_cannot_be_replayed_is_a_mistake(self):
+        for arguments, found in ((["--tp", "2"], "--model"), (["--model", "gpt2", "--mpi", "lam"], "openmpi or mpich"),
+                                 (["--model", "gpt2", "--tp", "2", "-n", "3"], "-n"), (["--model", "gpt2", "--shrink", "0"], "--shrink"),
+                                 (["no-such-plan", "--model", "gpt2"], "no-such-plan")):
+            done = orrery("replay", *arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+            self.assertIn(found, done.stderr)
 
     def test_the_folder_builds_and_tests_itself(self):
         folder = self.export("zero_1")
@@ -177,8 +193,7 @@ class Datatypes(MpiCase):
         for name, seconds in (("always", 1e-9), ("never", 1)):
             (self.path / name).write_text(PROFILE.format(pack=seconds))
         for library in LIBRARIES:
-            program = self.path / library
-            self.good([f"mpicxx.{library}", "-std=c++20", ROOT / "tests/mpi/plain.cc", "-o", program])
+            program = BUILD / "mpi" / library / "mpi_plain"
             alone = self.mpi(library, 2, program)
             self.assertRegex(alone, r"^[0-9a-f]{16} [0-9a-f]{16}\n$")
             for profile, sends in ((None, 0), ("always", 12), ("never", 0)):
@@ -193,8 +208,7 @@ class Datatypes(MpiCase):
     def test_a_profile_that_is_none_is_named_and_sends_stay_the_librarys(self):
         (self.path / "profile").write_text("kind,bytes\n")
         library = LIBRARIES[0]
-        program = self.path / library
-        self.good([f"mpicxx.{library}", "-std=c++20", ROOT / "tests/mpi/plain.cc", "-o", program])
+        program = BUILD / "mpi" / library / "mpi_plain"
         text = self.mpi(library, 2, "env", f"LD_PRELOAD={BUILD / f'libtempi_{library}.so'}", "TEMPI_REPORT=1",
                         f"TEMPI_PROFILE={self.path / 'profile'}", program)
         self.assertIn("profile:1: expected the header kind,bytes,block,seconds; sends are the library's", text)

@@ -16,20 +16,20 @@ namespace {
 
 struct Card {
   const char* name;
-  const char* machine;  ///< shipped, or the nearest of it
-  double power;         ///< W
-  double gemm_power;    ///< W
-  double bandwidth;     ///< TB/s
-  double low;           ///< clocks of published runs
+  const char* machine;
+  double power;       ///< W
+  double gemm_power;  ///< W
+  double bandwidth;   ///< TB/s
+  double low;         ///< clocks of published runs
   double high;
 };
 constexpr Card kCards[] = {{"B200 fp8", "dgx-b200", 1000, 1740, 8, 0.75, 0.82},
                            {"GB200 fp8", "gb200-nvl72", 1200, 1900, 8, 0.84, 0.90},
                            {"B300", "dgx-b300", 1100, 1740, 8, 0.81, 0.81},
                            {"MI300X", "mi300x", 750, 1520, 5.3, 0.60, 0.66},
-                           {"MI325X", "mi300x", 1000, 1520, 6.0, 0.73, 0.82},
-                           {"MI350X", "mi300x", 1000, 1780, 8, 0.70, 0.77},
-                           {"MI355X", "mi300x", 1400, 2090, 8, 0.79, 0.89}};
+                           {"MI325X", "mi325x", 1000, 1520, 6.0, 0.73, 0.82},
+                           {"MI350X", "mi350x", 1000, 1780, 8, 0.70, 0.77},
+                           {"MI355X", "mi355x", 1400, 2090, 8, 0.79, 0.89}};
 
 double clock_of(const Card& card) {
   compute::Device device = machine::load_machine(card.machine)->device;

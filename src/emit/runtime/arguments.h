@@ -14,6 +14,8 @@ struct Arguments {
   std::string order;
   std::string trace;
   std::string telemetry;
+  std::string measure;
+  bool checked = true;
   int slow_rank = -1;
   int slow_factor = 1;
   int hanging_rank = -1;
@@ -24,7 +26,8 @@ struct Arguments {
 inline bool read(int argc, char** argv, Arguments& arguments) {
   const std::map<std::string, std::string*> texts{{"--order", &arguments.order},
                                                   {"--trace", &arguments.trace},
-                                                  {"--telemetry", &arguments.telemetry}};
+                                                  {"--telemetry", &arguments.telemetry},
+                                                  {"--measure", &arguments.measure}};
   const std::map<std::string, std::vector<int*>> numbers{
       {"--repeat", {&arguments.repeat}},
       {"--limit", {&arguments.limit_s}},
@@ -33,7 +36,9 @@ inline bool read(int argc, char** argv, Arguments& arguments) {
   for (int i = 1; i < argc; ++i) {
     const auto text = texts.find(argv[i]);
     const auto number = numbers.find(argv[i]);
-    if (text != texts.end() && i + 1 < argc) {
+    if (std::string(argv[i]) == "--unchecked") {
+      arguments.checked = false;
+    } else if (text != texts.end() && i + 1 < argc) {
       *text->second = argv[++i];
     } else if (number != numbers.end() && i + static_cast<int>(number->second.size()) < argc) {
       for (int* value : number->second) {

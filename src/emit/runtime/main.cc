@@ -4,13 +4,15 @@
 /// element that arrives is compared with what must arrive.
 ///
 ///   plan [--repeat N] [--order FILE] [--trace PREFIX] [--telemetry PREFIX] [--slow RANK FACTOR]
-///        [--hang RANK STEP] [--limit S]
+///        [--hang RANK STEP] [--limit S] [--unchecked] [--measure FILE]
 ///
 /// --order    the calls that MPI has seen must be those of the file, rank by rank (order.txt)
 /// --trace    writes PREFIX.RANK.txt: seconds since the first step, and the call
 /// --telemetry  writes PREFIX.RANK.jsonl for `orrery diagnose`
 /// --slow     a rank computes everything FACTOR times
 /// --hang     a rank stops before a step, the first being 0
+/// --unchecked  buffers are filled once and nothing is compared: what is timed is the plan's work
+/// --measure  writes FILE: a step's time, and that of each work and exchange alone (measure.h)
 /// --limit    who waits for one exchange so long writes where it is, and ends the program after as
 ///            long again; 60 unless stated
 /// Exit status 1 where anything differs, 3 after the limit.
@@ -29,6 +31,8 @@
 #include <vector>
 
 #include "emit/runtime/arguments.h"
+#include "emit/runtime/exchange.h"
+#include "emit/runtime/measure.h"
 #include "emit/runtime/plan.h"
 #include "emit/runtime/telemetry.h"
 #include "emit/runtime/trace.h"
@@ -37,47 +41,18 @@
 namespace {
 
 using plan::Arguments;
+using plan::Buffer;
 using plan::Call;
+using plan::Communicator;
+using plan::Exchange;
 using plan::Kind;
-using Buffer = std::vector<std::uint64_t>;
-constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
-
-/// Numbers that differ for each exchange and sender (splitmix64).
-std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
-  std::uint64_t x = (a * 0x100000001b3 + b) * 0x100000001b3 + c + kStep;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31U);
-}
-
+using plan::mixed;
 void wait_ms(int milliseconds) {
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
 }
 
 constexpr std::array kNames{"compute",   "all_reduce", "all_gather", "reduce_scatter", "all_to_all",
                             "broadcast", "send_recv",  "send",       "receive"};
-
-struct Communicator {
-  MPI_Comm comm = MPI_COMM_NULL;
-  std::string name;
-  int size = 1;
-  int place = 0;
-  std::uint64_t calls = 0;
-};
-
-struct Exchange {
-  Kind kind = Kind::compute;
-  const Communicator* group = nullptr;
-  std::uint64_t number = 0;  ///< of its communicator's collectives, or of a pair's messages
-  std::uint64_t key = 0;
-  int sender = 0;    ///< of a message
-  int receiver = 0;  ///< of a message
-  double entered = 0;
-  Buffer out;
-  Buffer in;
-  std::array<MPI_Request, 2> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-  bool open = false;
-};
 
 class Rank {
  public:
@@ -102,7 +77,7 @@ class Rank {
   /// `factor`: how often everything is computed.
   void run(int factor) {
     const auto calls = plan::calls_of(number_);
-    exchanges_.assign(calls.size(), Exchange{});
+    exchanges_.resize(calls.size());
     for (std::size_t i = 0; i < calls.size(); ++i) {
       for (const int earlier : calls[i].waits) {
         finish(exchanges_[static_cast<std::size_t>(earlier)]);
@@ -120,6 +95,17 @@ class Rank {
     }
   }
 
+  /// Does one work, or one collective, alone.
+  void compute(const plan::Work& work) { kernels_.run({&work, 1}); }
+  void exchange(const Call& call) {
+    start(call, alone_);
+    finish(alone_);
+  }
+  int size_of(int group) const {
+    const Communicator& made = groups_[static_cast<std::size_t>(group)];
+    return made.comm == MPI_COMM_NULL ? 0 : made.size;
+  }
+
   /// A rank that does nothing any more; whoever waits for it ends the program.
   [[noreturn]] void hang() {
     wait_ms(1000 * arguments_.limit_s);
@@ -135,11 +121,6 @@ class Rank {
   std::uint64_t checksum() const { return checksum_; }
 
  private:
-  // Filling and checking: element i of what `sender` gives to exchange `number` of `key`.
-  static std::uint64_t value(const Exchange& exchange, int sender, std::size_t i) {
-    return mixed(exchange.key, exchange.number, static_cast<std::uint64_t>(sender)) + i * kStep;
-  }
-
   void start(const Call& call, Exchange& exchange) {
     exchange.kind = call.kind;
     exchange.open = true;
@@ -162,10 +143,12 @@ class Rank {
                          static_cast<std::uint64_t>(call.tag));
     exchange.number = messages_[{sender, receiver, call.tag}]++;
     Buffer& buffer = sends ? exchange.out : exchange.in;
-    buffer.resize(static_cast<std::size_t>(call.elements));
+    const bool is_new = resize(buffer, static_cast<std::size_t>(call.elements));
     const int count = static_cast<int>(call.elements);
     if (sends) {
-      fill(exchange, number_);
+      if (is_new) {
+        fill(exchange, number_);
+      }
       MPI_Isend(buffer.data(), count, MPI_UINT64_T, peer, call.tag, MPI_COMM_WORLD,
                 exchange.requests.data());
     } else {
@@ -184,9 +167,10 @@ class Rank {
     const int count = static_cast<int>(call.elements);
     const bool from_all = call.kind == Kind::reduce_scatter || call.kind == Kind::all_to_all;
     const bool to_all = call.kind == Kind::all_gather || call.kind == Kind::all_to_all;
-    exchange.out.resize(from_all ? all : one);
-    exchange.in.resize(to_all ? all : one);
-    fill(exchange, group.place);
+    if (resize(exchange.out, from_all ? all : one)) {
+      fill(exchange, group.place);
+    }
+    resize(exchange.in, to_all ? all : one);
     std::uint64_t* const out = exchange.out.data();
     std::uint64_t* const in = exchange.in.data();
     MPI_Request* const request = exchange.requests.data();
@@ -217,37 +201,11 @@ class Rank {
     }
   }
 
-  static void fill(Exchange& exchange, int sender) {
-    for (std::size_t i = 0; i < exchange.out.size(); ++i) {
-      exchange.out[i] = value(exchange, sender, i);
-    }
-  }
-
-  std::uint64_t expected(const Exchange& exchange, std::size_t i) const {
-    if (exchange.group == nullptr) {
-      return value(exchange, exchange.sender, i);
-    }
-    const Communicator& group = *exchange.group;
-    const std::size_t one = exchange.in.size() / static_cast<std::size_t>(group.size);
-    const auto place = static_cast<std::size_t>(group.place);
-    std::uint64_t sum = 0;
-    switch (exchange.kind) {
-      case Kind::all_gather:
-        return value(exchange, static_cast<int>(i / one), i % one);
-      case Kind::all_to_all:
-        return value(exchange, static_cast<int>(i / one), place * one + i % one);
-      case Kind::broadcast:
-        return value(exchange, 0, i);
-      case Kind::ring_shift:
-        return value(exchange, (group.place + group.size - 1) % group.size, i);
-      default:
-        for (int member = 0; member < group.size; ++member) {
-          const std::size_t shard =
-              exchange.kind == Kind::reduce_scatter ? place * exchange.in.size() : 0;
-          sum += value(exchange, member, shard + i);
-        }
-        return sum;
-    }
+  /// Whether the buffer has to be filled: what is checked differs each time.
+  bool resize(Buffer& buffer, std::size_t size) const {
+    const bool same = buffer.size() == size;
+    buffer.resize(size);
+    return arguments_.checked || !same;
   }
 
   /// Gives the core to others while it waits: there may be more ranks than cores.
@@ -272,11 +230,15 @@ class Rank {
       }
     }
     note(exchange, MPI_Wtime());
+    ++exchanged_;
+    exchange.open = false;
+    if (!arguments_.checked) {
+      return;
+    }
     for (std::size_t i = 0; i < exchange.in.size(); ++i) {
       wrong_ += exchange.in[i] == expected(exchange, i) ? 0 : 1;
       checksum_ += exchange.in[i];
     }
-    ++exchanged_;
     exchange = Exchange{};
   }
 
@@ -310,6 +272,7 @@ class Rank {
   plan::Telemetry telemetry_;
   std::vector<Communicator> groups_;
   std::vector<Exchange> exchanges_;
+  Exchange alone_;
   std::map<std::tuple<int, int, int>, std::uint64_t> messages_;
   plan::Kernels kernels_;
   long long wrong_ = 0;
@@ -336,28 +299,36 @@ int run(const Arguments& arguments) {
     if (rank == arguments.hanging_rank && step == arguments.hanging_step) {
       self.hang();
     }
+    if (!arguments.checked) {
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
     const double before = MPI_Wtime();
     self.run(rank == arguments.slow_rank ? arguments.slow_factor : 1);
     steps.push_back(MPI_Wtime() - before);
   }
   self.snapshot();
+  MPI_Allreduce(MPI_IN_PLACE, steps.data(), arguments.repeat, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  std::sort(steps.begin(), steps.end());
+  const double median = steps[steps.size() / 2];
   if (!arguments.trace.empty()) {
     trace::write(arguments.trace, rank, begin);
   }
-  std::array<long long, 3> counts{self.wrong(), self.exchanged(), 0};
+  std::array<long long, 3> counts{0, self.exchanged(), 0};
   if (!arguments.order.empty()) {
     counts[2] = trace::differences(arguments.order, rank, arguments.repeat);
   }
+  if (!arguments.measure.empty()) {
+    plan::Measurements(self, arguments.measure, rank).write(median, arguments.repeat);
+  }
+  counts[0] = self.wrong();
   std::uint64_t checksum = self.checksum();
   MPI_Allreduce(MPI_IN_PLACE, counts.data(), 3, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(MPI_IN_PLACE, &checksum, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) {
-    std::sort(steps.begin(), steps.end());
     std::printf("%d ranks, %lld exchanges, %lld wrong elements, %lld calls out of order, ", ranks,
                 counts[1], counts[0], counts[2]);
     std::printf("checksum %016llx, step %.6f s (median of %d)\n",
-                static_cast<unsigned long long>(checksum), steps[steps.size() / 2],
-                arguments.repeat);
+                static_cast<unsigned long long>(checksum), median, arguments.repeat);
   }
   return counts[0] == 0 && counts[2] == 0 ? 0 : 1;
 }
@@ -369,7 +340,8 @@ int main(int argc, char** argv) {
   if (!plan::read(argc, argv, arguments)) {
     std::fprintf(stderr,
                  "usage: plan [--repeat N] [--order FILE] [--trace PREFIX] [--telemetry PREFIX]\n"
-                 "            [--slow RANK FACTOR] [--hang RANK STEP] [--limit S]\n");
+                 "            [--slow RANK FACTOR] [--hang RANK STEP] [--limit S] [--unchecked]\n"
+                 "            [--measure FILE]\n");
     return 2;
   }
   MPI_Init(&argc, &argv);

@@ -7,13 +7,17 @@
 
 namespace plan {
 
-/// C[m, n] = A[m, k] B[k, n], `batch` times; or, with batch 0, `bytes` that are read and written.
+/// C[m, n] = A[m, k] B[k, n], `batch` times; or, with batch 0, `bytes` that are read and written,
+/// or else `nanoseconds` that a loop lasts.
 struct Work {
   std::int64_t batch;
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
   std::int64_t bytes;
+  std::int64_t nanoseconds;
+
+  friend bool operator==(const Work&, const Work&) = default;
 };
 
 enum class Kind : std::uint8_t {

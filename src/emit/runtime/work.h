@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "emit/runtime/plan.h"
@@ -18,8 +19,10 @@ class Kernels {
     for (const Work& work : works) {
       if (work.batch > 0) {
         multiply(work);
-      } else {
+      } else if (work.bytes > 0) {
         stream(work.bytes);
+      } else {
+        last(std::chrono::nanoseconds(work.nanoseconds));
       }
     }
   }
@@ -63,6 +66,12 @@ class Kernels {
       for (std::size_t i = 0; i < part; ++i) {
         streamed_[i] += 1.0F;
       }
+    }
+  }
+
+  static void last(std::chrono::nanoseconds time) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < time) {
     }
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Commands of one DRAM channel whose banks multiply, each as early as the timings allow.
+/// Times of rows of a DRAM channel whose banks multiply, each command as early as it may be.
 ///
 ///   ACT(b)   t_rp after PRE, t_rfc after REF; t_rrd after the last ACT, t_faw after the fourth
 ///            last; without banks_in_turn one ACT opens all banks and neither counts
@@ -13,42 +13,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "base/names.h"
 #include "base/units.h"
 #include "machine/compute/pim_device.h"
 
 namespace orrery::compute {
-
-enum class DramCommand : std::uint8_t { activate, multiply, precharge, refresh };
-constexpr auto named_values(DramCommand) {
-  return std::to_array<Named<DramCommand>>({
-      {DramCommand::activate, "ACT", "opens a row"},
-      {DramCommand::multiply, "MAC", "a column of every bank's row into its units"},
-      {DramCommand::precharge, "PRE", "closes the rows of all banks"},
-      {DramCommand::refresh, "REF", "of all banks"},
-  });
-}
-
-inline constexpr std::int64_t kAllBanks = -1;
-struct IssuedCommand {
-  DramCommand command = DramCommand::activate;
-  std::int64_t bank = kAllBanks;
-  Time at{0};
-};
-
-/// All commands of a product whose banks each multiply `columns` columns from rows of
-/// `columns_per_row`, rows one after the other; a refresh before the first row that begins t_refi
-/// or more after the last one. The last command is a PRE.
-/// Requires: columns >= 1, columns_per_row >= 1.
-std::vector<IssuedCommand> dram_commands(const PimDevice& device, Time column, std::int64_t columns,
-                                         std::int64_t columns_per_row);
-
-/// Every rule that a trace breaks, as a sentence: "ACT of bank 4 at 12 ns: 4 ns after ...".
-std::vector<std::string> broken_timings(const std::vector<IssuedCommand>& trace,
-                                        const PimDevice& device, Time column);
 
 /// From the first to the last ACT of a row: 0 unless banks_in_turn.
 Time activate_spread(const PimDevice& device);

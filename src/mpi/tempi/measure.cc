@@ -250,14 +250,14 @@ bool measure_profile(int rounds) {
 
 bool measure_p2p(int rounds) {
   if (rank_of_this() == 0) {
-    std::printf("bytes,seconds,bandwidth\n");
+    std::printf("collective,n_gpus,bytes,time_us,bandwidth\n");
   }
   constexpr int kLargest = 24;
   for (int i = 0; i <= kLargest; i += 2) {
     const std::int64_t bytes = std::int64_t{1} << i;
     const double seconds = plain_one_way(bytes, rounds);
     if (rank_of_this() == 0) {
-      std::printf("%lld,%.4g,%.4g\n", static_cast<long long>(bytes), seconds,
+      std::printf("send_recv,2,%lld,%.4f,%.4g\n", static_cast<long long>(bytes), seconds * 1e6,
                   static_cast<double>(bytes) / seconds);
     }
   }
@@ -285,7 +285,7 @@ bool measure_collectives(int rounds) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const bool prints = rank_of_this() == 0;
   if (prints) {
-    std::printf("collective,ranks,bytes,seconds\n");
+    std::printf("collective,n_gpus,bytes,time_us\n");
   }
   constexpr int kLargest = 22;
   for (int i = 10; i <= kLargest; i += 2) {
@@ -313,7 +313,7 @@ bool measure_collectives(int rounds) {
         })};
     constexpr std::array kNames{"all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
     for (std::size_t c = 0; prints && c < kNames.size(); ++c) {
-      std::printf("%s,%d,%d,%.4g\n", kNames[c], ranks, shard * ranks * 4, seconds[c]);
+      std::printf("%s,%d,%d,%.4f\n", kNames[c], ranks, shard * ranks * 4, seconds[c] * 1e6);
     }
   }
   return true;

@@ -51,4 +51,12 @@ std::vector<full::Found> memory_frontier(const full::Task& task, const full::Opt
   return unbeaten(std::move(plans));
 }
 
+full::Found most_free(const std::vector<full::Found>& frontier) {
+  constexpr double kSlower = 1.05;
+  const Time limit = std::ranges::min(frontier, {}, &full::Found::score).score * kSlower;
+  return *std::ranges::min_element(frontier, {}, [&](const full::Found& found) {
+    return found.score <= limit ? found.memory : Bytes::max();
+  });
+}
+
 }  // namespace orrery::advice

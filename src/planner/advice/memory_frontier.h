@@ -18,4 +18,8 @@ namespace orrery::advice {
 std::vector<full::Found> memory_frontier(const full::Task& task, const full::Options& options,
                                          const full::Answer& answer, const Progress& progress);
 
+/// Returns the plan with the most memory free of those that take at most 5 % more than the fastest.
+/// Requires a plan.
+full::Found most_free(const std::vector<full::Found>& frontier);
+
 }  // namespace orrery::advice

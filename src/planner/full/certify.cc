@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/full/search_state.h"
+#include "planner/full/unusual.h"
 #include "workload/memory/footprint.h"
 
 namespace orrery::full {
@@ -15,6 +16,10 @@ constexpr std::size_t kRefined = 3;   // of the best plans, whose other fields a
 constexpr std::size_t kChanges = 4;   // simulations of changes of one of them
 constexpr std::size_t kFills = 4;     // estimates for each plan that the answer lacks
 
+Time simple_below(const Answer& answer, const Options& options) {
+  return answer.top.front().score * (1 + options.simple_within);
+}
+
 class Certifier {
  public:
   explicit Certifier(SearchState& search) : search_(search) {}
@@ -24,9 +29,11 @@ class Certifier {
     local_search(search_);
     refine();
     fill();
+    simplify(search_);
     raise_bounds(search_);
     finish();
     fuse();
+    put_simple_first(search_.answer, search_.options);
   }
 
  private:
@@ -36,7 +43,7 @@ class Certifier {
       const Found best = search_.answer.top[i];
       const std::size_t first = search_.candidates.size();
       for (const plan::Plan& change : search_.space.changes(best.plan)) {
-        const auto bound = search_.valid(change) ? search_.least(change) : Time::max();
+        const auto bound = search_.runs(change) ? search_.least(change) : Time::max();
         if (!bound || *bound >= best.score * (1 - kWorthwhile) ||
             search_.candidate(change) != nullptr) {
           continue;
@@ -105,7 +112,25 @@ class Certifier {
     }
     if (!search_.answer.top.empty()) {
       search_.answer.bound = search_.left;
-      search_.answer.top.resize(std::min(search_.answer.top.size(), search_.options.top));
+      keep_best();
+    }
+  }
+
+  /// As many as are asked for, and the simplest that is as good.
+  void keep_best() {
+    std::vector<Found>& top = search_.answer.top;
+    const Time below = simple_below(search_.answer, search_.options);
+    const auto simplest = std::ranges::min_element(top, [&](const Found& a, const Found& b) {
+      const bool in_a = a.score <= below;
+      return in_a != (b.score <= below) ? in_a : in_a && is_simpler(a.plan, b.plan);
+    });
+    const auto at = static_cast<std::size_t>(simplest - top.begin());
+    if (at >= search_.options.top && search_.options.simple_within > 0) {
+      std::rotate(top.begin() + static_cast<std::ptrdiff_t>(search_.options.top), simplest,
+                  simplest + 1);
+      top.resize(search_.options.top + 1);
+    } else {
+      top.resize(std::min(top.size(), search_.options.top));
     }
   }
 
@@ -136,6 +161,25 @@ class Certifier {
 };
 
 }  // namespace
+
+void put_simple_first(Answer& answer, const Options& options) {
+  std::vector<Found>& top = answer.top;
+  answer.fastest.reset();
+  if (top.empty() || options.simple_within <= 0) {
+    return;
+  }
+  const Time below = simple_below(answer, options);
+  std::size_t simplest = 0;
+  for (std::size_t i = 1; i < top.size() && top[i].score <= below; ++i) {
+    simplest = is_simpler(top[i].plan, top[simplest].plan) ? i : simplest;
+  }
+  if (simplest > 0) {
+    answer.fastest = top.front();
+    const auto place = top.begin() + static_cast<std::ptrdiff_t>(simplest);
+    std::rotate(top.begin(), place, place + 1);
+  }
+  top.resize(std::min(top.size(), options.top));
+}
 
 void simulate(SearchState& search, Candidate& candidate) {
   if (candidate.simulated) {

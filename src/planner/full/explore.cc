@@ -166,7 +166,7 @@ class Explorer {
          saving = savings->next(search_.space)) {
       --search_.answer.counts.by_bound;
       plan::Plan variant = savings->plan(search_.space, saving);
-      if (!search_.valid(variant)) {
+      if (!search_.runs(variant)) {
         ++search_.answer.counts.invalid;
         savings->fail(saving);
         continue;

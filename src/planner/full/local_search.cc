@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/full/search_state.h"
+#include "planner/full/unusual.h"
 
 namespace orrery::full {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 constexpr int kRounds = 6;
 constexpr std::size_t kTries = 64;       // estimates of a round
 constexpr std::size_t kCertified = 4;    // simulations of a round
+constexpr std::size_t kSimple = 6;       // simulations of simpler plans
+constexpr double kUnsure = 1.01;         // of the limit, by which estimates may be off
 constexpr std::int64_t kWideStep = 4;    // of one degree alone
 constexpr std::int64_t kNarrowStep = 3;  // of two degrees at once
 
@@ -64,17 +67,67 @@ class LocalSearch {
     }
   }
 
+  void simplify() {
+    const Found best = search_.answer.top.front();
+    const Time limit = best.score * (1 + search_.options.simple_within);
+    left_ = kTries / 2;
+    std::vector<Neighbour> near;
+    for (const plan::Plan& group : groups_) {
+      if (same_degrees(group, best.plan)) {
+        for (const plan::Plan& shape : search_.space.shapes(group)) {
+          add_variants(shape, best, limit, near);
+        }
+      }
+    }
+    std::stable_sort(near.begin(), near.end(), by_expectation);
+    for (Neighbour& one : near) {
+      if (is_simpler(search_.space.with_saving(one.savings.variant(), 0), best.plan) && left_ > 0 &&
+          !search_.stop()) {
+        estimate_lightest(search_, one.savings, limit, left_);
+      }
+    }
+    simulate_simplest(limit);
+  }
+
  private:
   struct Neighbour {
     Time expected{0};
     Savings savings;
   };
+  static bool by_expectation(const Neighbour& a, const Neighbour& b) {
+    return a.expected < b.expected;
+  }
+
+  /// The simplest first, of those that are simpler than any simulated one below the limit.
+  void simulate_simplest(Time limit) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < search_.candidates.size(); ++i) {
+      if (!search_.candidates[i].simulated && search_.candidates[i].value <= limit * kUnsure) {
+        order.push_back(i);
+      }
+    }
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+      const Candidate& one = search_.candidates[a];
+      const Candidate& other = search_.candidates[b];
+      const bool simpler = is_simpler(one.plan, other.plan);
+      return simpler != is_simpler(other.plan, one.plan) ? simpler : one.value < other.value;
+    });
+    std::size_t left = kSimple;
+    for (const std::size_t i : order) {
+      const bool gains = std::ranges::none_of(search_.answer.top, [&](const Found& found) {
+        return found.score <= limit && !is_simpler(search_.candidates[i].plan, found.plan);
+      });
+      const bool may = search_.answer.counts.simulated < search_.options.most_simulations;
+      if (gains && may && left > 0 && !search_.stop()) {
+        simulate(search_, search_.candidates[i]);
+        --left;
+      }
+    }
+  }
 
   void step(const Found& best) {
     std::vector<Neighbour> near = neighbours(best);
-    std::stable_sort(near.begin(), near.end(), [](const Neighbour& a, const Neighbour& b) {
-      return a.expected < b.expected;
-    });
+    std::stable_sort(near.begin(), near.end(), by_expectation);
     const std::size_t first = search_.candidates.size();
     const std::size_t enough = left_ > kTries ? left_ - kTries : 0;
     for (Neighbour& one : near) {
@@ -95,14 +148,15 @@ class LocalSearch {
       const bool same = same_degrees(group, best.plan);
       for (const plan::Plan& shape : search_.space.shapes(group)) {
         if (same || exchanges_alike(shape, best.plan)) {
-          add_variants(shape, best, near);
+          add_variants(shape, best, best.score, near);
         }
       }
     }
     return near;
   }
 
-  void add_variants(const plan::Plan& shape, const Found& best, std::vector<Neighbour>& near) {
+  void add_variants(const plan::Plan& shape, const Found& best, Time limit,
+                    std::vector<Neighbour>& near) {
     const bool same = same_degrees(shape, best.plan) && shape.schedule == best.plan.schedule &&
                       shape.chunks == best.plan.chunks;
     const std::vector<std::int64_t> zeros = search_.space.zeros(shape);
@@ -111,11 +165,11 @@ class LocalSearch {
       const bool alike = variant.offload_optimizer == best.plan.offload_optimizer &&
                          (variant.zero == best.plan.zero || !has_zero);
       const plan::Plan lightest = search_.space.with_saving(variant, 0);
-      if ((!same && !alike) || !search_.valid(lightest)) {
+      if ((!same && !alike) || !search_.runs(lightest)) {
         continue;
       }
       const auto bound = search_.least(lightest);
-      if (bound && *bound < best.score) {
+      if (bound && *bound < limit) {
         near.push_back(
             {search_.open.expected(*bound, lightest), Savings(search_.space, std::move(variant))});
       }
@@ -139,7 +193,7 @@ void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::s
   for (std::size_t i = savings.next(space); i < space.savings() && left > 0;
        i = savings.next(space)) {
     plan::Plan plan = savings.plan(space, i);
-    const auto memory = search.valid(plan) ? fit(search, plan) : std::nullopt;
+    const auto memory = search.runs(plan) ? fit(search, plan) : std::nullopt;
     if (!memory) {
       savings.fail(i);
       continue;
@@ -155,6 +209,13 @@ void estimate_lightest(SearchState& search, Savings& savings, Time limit, std::s
 
 void local_search(SearchState& search) {
   LocalSearch(search).run();
+}
+
+void simplify(SearchState& search) {
+  if (search.options.simple_within > 0 && !search.answer.top.empty() &&
+      !unusual_means(search.answer.top.front().plan).empty()) {
+    LocalSearch(search).simplify();
+  }
 }
 
 }  // namespace orrery::full

@@ -13,6 +13,8 @@
 ///                      since communication, links and lower memory only add to it: a bound where T
 ///                      and K are bounds. Without a power model K is (P - P0) times the mean time
 ///                      of a device's kernels
+///   headroom           T; of the plans that take at most 5 % more than the fastest the one with
+///                      most memory free is chosen afterwards (advice/memory_frontier.h)
 ///
 /// Requires: of cost the machine's price, of energy its power.
 #pragma once
@@ -27,12 +29,14 @@
 
 namespace orrery::full {
 
-enum class Objective : std::uint8_t { time, tokens_per_joule, cost };
+enum class Objective : std::uint8_t { time, tokens_per_joule, cost, headroom };
 constexpr auto named_values(Objective) {
   return std::to_array<Named<Objective>>({
       {Objective::time, "time", "the shortest step"},
       {Objective::tokens_per_joule, "tokens_per_joule", "the least energy per token"},
       {Objective::cost, "cost", "the least money per token"},
+      {Objective::headroom, "headroom",
+       "the most free memory of plans that are at most 5 % slower"},
   });
 }
 

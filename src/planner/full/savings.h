@@ -31,6 +31,8 @@ class Savings {
     return states_.size();
   }
 
+  const plan::Plan& variant() const { return variant_; }
+
   plan::Plan plan(const Space& space, std::size_t saving) const {
     return space.with_saving(variant_, saving);
   }

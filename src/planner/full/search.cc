@@ -10,6 +10,7 @@
 #include "base/beyond_time.h"
 #include "machine/device_groups.h"
 #include "planner/full/search_state.h"
+#include "workload/interop/capabilities.h"
 #include "workload/plan/machine_check.h"
 
 namespace orrery::full {
@@ -80,6 +81,19 @@ bool SearchState::valid(const plan::Plan& plan) {
     first_mistakes = std::move(checked.error());
   }
   return checked.has_value();
+}
+
+bool SearchState::runs(const plan::Plan& plan) {
+  if (!valid(plan)) {
+    return false;
+  }
+  const bool can = task.launcher.empty() || interop::can_run(task.launcher, plan, &task.model);
+  if (!can && first_mistakes.empty()) {
+    for (interop::Remark& remark : interop::incapable(task.launcher, plan, &task.model)) {
+      first_mistakes.add({{}, remark.about, {}, std::move(remark.sentence)});
+    }
+  }
+  return can;
 }
 
 std::uint64_t SearchState::count_of(const plan::Plan& group) const {
@@ -246,6 +260,9 @@ Result<Answer> search(const Task& task, const Options& options) {
 }
 
 Result<Answer> search(const Task& task, const Options& options, Knowledge& known) {
+  if (has_several_updates(task)) {
+    return search_updates(task, options, known);
+  }
   if (leaves_rounds_open(task)) {
     return search_rounds(task, options, known);
   }

@@ -51,6 +51,9 @@ struct Options {
   bool exhaustive = false;  ///< bounds alone decide what is not estimated
   Bytes reserve{0};         ///< of the device's memory, not to be used
   Objective objective = Objective::time;
+  /// Plans whose score is above the least by at most this share are as good: the simplest of them
+  /// (unusual.h) is first. 0: the best is.
+  double simple_within = 0;
   /// Called now and then; false: stop with what there is.
   std::function<bool()> go_on{};
 };
@@ -92,8 +95,9 @@ struct Counts {
 };
 
 struct Answer {
-  std::vector<Found> top;  ///< fastest first; empty: nothing fits
-  Time bound{0};           ///< no plan of the space simulates with a lower score
+  std::vector<Found> top;        ///< fastest first, but for a simpler one; empty: nothing fits
+  std::optional<Found> fastest;  ///< where the first is a simpler plan
+  Time bound{0};                 ///< no plan of the space simulates with a lower score
   bool proved = false;
   bool complete = false;  ///< no limit was reached
   bool stopped = false;   ///< by the user

@@ -64,7 +64,16 @@ Task on_parts(const Task& task, const machine::Machine& machine,
   return one;
 }
 
+}  // namespace
+
 void merge(Answer& all, Answer one, const Options& options) {
+  for (Answer* answer : {&all, &one}) {
+    if (answer->fastest &&
+        std::ranges::find(answer->top, answer->fastest->plan, &Found::plan) == answer->top.end()) {
+      answer->top.push_back(*answer->fastest);
+    }
+    answer->fastest.reset();
+  }
   const auto add = [](std::uint64_t& sum, std::uint64_t count) { sum += count; };
   add(all.counts.all, one.counts.all);
   add(all.counts.by_bound, one.counts.by_bound);
@@ -91,6 +100,8 @@ void merge(Answer& all, Answer one, const Options& options) {
   all.estimate_error = std::max(all.estimate_error, one.estimate_error);
   all.wall_s += one.wall_s;
 }
+
+namespace {
 
 /// Returns what a step second of the task costs, by how little one is worth: of devices that are
 /// not used nothing is paid. 1 where money does not count.
@@ -174,6 +185,8 @@ Result<Answer> search_device_groups(const Task& task, const Options& options, Kn
     return fail(std::move(*mistakes));
   }
   as_of_best(*all, all->top.empty() ? 1 : rates.at(all->top.front().plan.parts));
+  std::ranges::stable_sort(all->top, {}, &Found::score);
+  put_simple_first(*all, options);
   return std::move(*all);
 }
 

@@ -3,7 +3,10 @@
 /// cost in loss no time tells: of co2 the fewest whose compute hides the all-reduce of a round, for
 /// the plan that is best with so many. The plan that is best where averages hardly count says how
 /// many it needs; the search is done again with as many, until its answer needs that number.
+/// Updates that change results differently are searched one after the other.
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "estimate/estimate.h"
@@ -20,6 +23,40 @@ constexpr std::int64_t kFirst = 64;  // local steps of the first search
 bool leaves_rounds_open(const Task& task) {
   return task.fixed.plan.data_parallel_update != plan::DataParallelUpdate::every_step &&
          !task.fixed.places.contains("local_steps") && !task.only.contains("local_steps");
+}
+
+bool has_several_updates(const Task& task) {
+  return task.only.contains("data_parallel_update") && !task.only.contains("local_steps");
+}
+
+Result<Answer> search_updates(const Task& task, const Options& options, Knowledge& known) {
+  std::optional<Answer> all;
+  std::optional<Error> mistakes;
+  for (const std::string& update : task.only.at("data_parallel_update")) {
+    Task one = task;
+    one.only.erase("data_parallel_update");
+    one.fixed.places["data_parallel_update"] = "--only";
+    if (auto set = set_field(one.fixed.plan, "data_parallel_update", update, "--only"); !set) {
+      return fail(std::move(set.error()));
+    }
+    auto answer = search(one, options, known);
+    if (task.only.at("data_parallel_update").size() == 1) {
+      return answer;
+    }
+    if (!answer) {
+      mistakes = std::move(answer.error());
+    } else if (all) {
+      merge(*all, std::move(*answer), options);
+    } else {
+      all = std::move(*answer);
+    }
+  }
+  if (!all) {
+    return fail(mistakes ? std::move(*mistakes) : Error("no value of data_parallel_update"));
+  }
+  std::ranges::stable_sort(all->top, {}, &Found::score);
+  put_simple_first(*all, options);
+  return std::move(*all);
 }
 
 Result<Answer> search_rounds(const Task& task, const Options& options, Knowledge& known) {

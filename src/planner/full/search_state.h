@@ -102,6 +102,8 @@ struct SearchState {
   /// can say.
   Candidate* estimate(const plan::Plan& plan, Time bound, Bytes memory);
   bool valid(const plan::Plan& plan);
+  /// Whether the task's launcher can run it, too.
+  bool runs(const plan::Plan& plan);
   /// How many plans a group stands for.
   std::uint64_t count_of(const plan::Plan& group) const;
   /// Before a question about one variant of `open` below `limit`: the next such of those that
@@ -122,6 +124,17 @@ struct SearchState {
 /// together, in every order in which ranks may fill them (of more than three parts: each alone, and
 /// all as they are and backwards).
 Result<Answer> search_device_groups(const Task& task, const Options& options, Knowledge& known);
+
+/// Adds the answer of another part of the space. The fastest is first then.
+void merge(Answer& all, Answer one, const Options& options);
+
+/// Where Options::simple_within asks for it: the simplest of the plans that are as good before the
+/// fastest. Requires plans in the order of their scores.
+void put_simple_first(Answer& answer, const Options& options);
+
+/// Whether `only` has values of data_parallel_update; the search of each (search_rounds.cc).
+bool has_several_updates(const Task& task);
+Result<Answer> search_updates(const Task& task, const Options& options, Knowledge& known);
 
 /// Whether workers step alone and nobody says for how many steps; the search that says it
 /// (search_rounds.cc).
@@ -144,6 +157,9 @@ void certify(SearchState& search);
 /// schedule, exchange or saving of memory. Bounds and estimates choose, the simulation decides;
 /// ends where no neighbour is better. What the expectations of explore() passed over is found here.
 void local_search(SearchState& search);
+/// Where the best plan has unusual means: estimates plans of its degrees with fewer, and simulates
+/// the simplest of all that may be within the options' share of it.
+void simplify(SearchState& search);
 /// Raises the bound of all plans: of those with the least bounds the memory and a tighter bound
 /// (estimate/estimate.h), then the simulation, until no bound leaves a plan faster by more than
 /// the margin. As many bounds as the options allow estimates, and the simulations that are left.

@@ -232,6 +232,7 @@ std::vector<plan::Plan> Space::variants_to_save(const plan::Plan& shape) const {
       if (is_open("overlap_param_gather")) {
         next.overlap_param_gather = zero >= 1 && shape.dp * shape.cp > 1;
       }
+      impose(next);
       add_others(next, variants);
     }
   }
@@ -340,8 +341,13 @@ std::vector<plan::Plan> Space::changes(const plan::Plan& plan) const {
   change("overlap_param_gather", &plan::Plan::overlap_param_gather, !plan.overlap_param_gather);
   change("pipeline_send", &plan::Plan::pipeline_send, plan::PipelineSend::scatter_gather);
   change("sequence_parallel", &plan::Plan::sequence_parallel, !plan.sequence_parallel);
+  change("fused_cross_entropy", &plan::Plan::fused_cross_entropy, true);
+  if (plan.tp > 1 && plan.sequence_parallel && plan.overlap_tensor == plan::TensorOverlap::none) {
+    change("tp_chunks", &plan::Plan::tp_chunks, plan.tp_chunks > 1 ? 1 : plan.tp);
+  }
+  const bool counted = plan.bucket_parameters > 0 || plan.bucket_parameters_per_rank > 0;
   for (const Bytes bucket : {40_MiB, 160_MiB, 640_MiB}) {
-    change("bucket", &plan::Plan::bucket, bucket);
+    change("bucket", &plan::Plan::bucket, counted ? plan.bucket : bucket);
   }
   return changes;
 }

@@ -12,7 +12,7 @@
 ///                  pp: at least a layer a stage
 ///   ep, etp        divisors of the experts; an expert whole or cut as the rest of the layer
 ///   microbatch     divisors of a replica's sequences, up to 65,536 tokens of a rank
-///   schedule       1f1b, interleaved, zb-h1, zb-v, dualpipe
+///   schedule       1f1b, interleaved, zb-h1, zb-v, v-half, v-min, dualpipe
 ///   stage_layers, batch_shares   even; on a machine of several sorts of devices also in proportion
 ///                  to what they do (workload/parallel/proportion.h)
 ///   chunks         divisors of a stage's layers, and powers of two up to 16; layers even, and auto
@@ -23,11 +23,12 @@
 ///   recompute      none; of modules; all of the first n layers of each chunk, for the least n that
 ///                  fits (fewer are never slower)
 ///   zero           0 to 3;  offload_optimizer: none, cpu;  offload_activations: 0, 0.5, 1
+///   tp_chunks, fused_cross_entropy   1 and tp; true: on the best plans found (changes())
 ///   local_steps    of co2, where data_parallel_update is that: the fewest that hide its all-reduce
-///                  (search_rounds.cc)
+///                  (search_rounds.cc); so with --only data_parallel_update=every_step,co2
 ///
 /// Not tried unless `only` names them: what changes results (types, quantization, capacity), what a
-/// kernel library may lack (tp_chunks, fused_*, overlap_tensor cu_split), gpipe (1F1B runs the same
+/// kernel library may lack (fused_kernels, overlap_tensor cu_split), gpipe (1F1B runs the same
 /// kernels and keeps no more). Always on where the plan allows it and nothing is fixed:
 /// overlap_p2p, overlap_grad_reduce, overlap_param_gather, sequence_parallel.
 #pragma once
@@ -55,6 +56,8 @@ struct Task {
   plan::PlacedPlan fixed;  ///< fields with a place keep their value
   /// By field: the values to try, as a plan file would state them.
   std::map<std::string, std::vector<std::string>, std::less<>> only{};
+  /// The framework whose capabilities (workload/interop/capabilities.h) limit the space; "" = none.
+  std::string launcher{};
 };
 
 /// Sets one field from its text. Mistakes: unknown fields, with "did you mean", and bad values.
@@ -100,7 +103,8 @@ class Space {
   /// A group's plainest plan, for what depends on its kernels alone.
   static plan::Plan plainest(plan::Plan group);
 
-  /// Returns the mistakes of the plan that the fixed fields and the defaults make.
+  /// Returns the mistakes of the plan that the fixed fields and the defaults make, and of fixed
+  /// fields what the launcher cannot run.
   Error base_mistakes() const;
 
   /// The plan with one other field changed that is neither fixed nor part of shapes and variants:
@@ -138,6 +142,9 @@ class Space {
   void split_stages(plan::Plan plan, std::vector<plan::Plan>& groups) const;
   void split_batch(const plan::Plan& plan, std::vector<plan::Plan>& groups) const;
   void split_experts(const plan::Plan& plan, std::vector<plan::Plan>& groups) const;
+  /// Gives open fields what the launcher decides itself.
+  void impose(plan::Plan& plan) const;
+  bool can_launch(const plan::Plan& plan) const;
   void share_batch(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
   void exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
   std::vector<std::string> layer_splits(plan::Plan plan) const;

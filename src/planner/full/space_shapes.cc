@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "planner/full/space.h"
+#include "workload/interop/capabilities.h"
 #include "workload/plan/machine_check.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/rounds.h"
@@ -105,7 +106,24 @@ Error Space::base_mistakes() const {
   if (auto checked = plan::check_machine(base_, task_.machine); !checked) {
     mistakes.add(std::move(checked.error()));
   }
+  for (interop::Remark& remark : task_.launcher.empty()
+                                     ? std::vector<interop::Remark>()
+                                     : interop::incapable(task_.launcher, base_, &task_.model)) {
+    if (!is_open(remark.about)) {
+      mistakes.add({{}, remark.about, {}, std::move(remark.sentence)});
+    }
+  }
   return mistakes;
+}
+
+void Space::impose(plan::Plan& plan) const {
+  if (!task_.launcher.empty()) {
+    interop::impose(task_.launcher, plan, [&](std::string_view field) { return is_open(field); });
+  }
+}
+
+bool Space::can_launch(const plan::Plan& plan) const {
+  return task_.launcher.empty() || interop::can_run(task_.launcher, plan, &task_.model);
 }
 
 void Space::split_batch(const plan::Plan& plan, std::vector<plan::Plan>& groups) const {
@@ -313,6 +331,9 @@ void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) c
   std::vector<plan::OverlapExperts> besides{plan::OverlapExperts::off};
   if (plan.ep > 1) {
     besides = {plan::OverlapExperts::shared, plan::OverlapExperts::microbatch};
+    if (!task_.launcher.empty()) {  // which may have neither
+      besides.insert(besides.begin(), plan::OverlapExperts::off);
+    }
   }
   plan::Plan usual = plan;
   usual.recompute = plan::Recompute::none;
@@ -329,7 +350,13 @@ void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) c
   all = with_each(all, &plan::Plan::overlap_ep,
                   values("overlap_ep", &plan::Plan::overlap_ep, besides));
   all = with_each(all, &plan::Plan::overlap_tensor, tensor_overlaps(plan));
-  shapes.insert(shapes.end(), all.begin(), all.end());
+  for (plan::Plan& shape : all) {
+    impose(shape);
+    const bool known = !task_.launcher.empty() && std::ranges::find(shapes, shape) != shapes.end();
+    if (can_launch(shape) && !known) {
+      shapes.push_back(std::move(shape));
+    }
+  }
 }
 
 std::vector<std::int64_t> Space::zeros(const plan::Plan& shape) const {
@@ -339,7 +366,18 @@ std::vector<std::int64_t> Space::zeros(const plan::Plan& shape) const {
   if (plan::worker_ranks(sharded) > 1) {
     usual = {0, 1, 2, 3};
   }
-  return values("zero", &plan::Plan::zero, usual);
+  std::vector<std::int64_t> zeros = values("zero", &plan::Plan::zero, usual);
+  if (!task_.launcher.empty() && zeros.size() > 1) {
+    const std::vector<std::int64_t> all = zeros;
+    std::erase_if(zeros, [&](std::int64_t zero) {
+      plan::Plan with = shape;
+      with.zero = zero;
+      impose(with);
+      return !can_launch(with);
+    });
+    zeros = zeros.empty() ? all : zeros;
+  }
+  return zeros;
 }
 
 std::vector<plan::Offload> Space::optimizer_places() const {

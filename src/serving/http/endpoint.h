@@ -21,10 +21,10 @@
 #include <utility>
 #include <vector>
 
+#include "http/transport.h"
 #include "serving/http/client_clock.h"
 #include "serving/http/openai.h"
 #include "serving/http/prometheus.h"
-#include "serving/http/transport.h"
 #include "serving/live.h"
 
 namespace orrery::http {

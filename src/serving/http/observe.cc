@@ -16,7 +16,7 @@
 #include <cstdlib>
 
 #include "base/csv.h"
-#include "serving/http/connection.h"
+#include "http/connection.h"
 #include "serving/scheduler/request.h"
 
 namespace orrery::http {

@@ -8,14 +8,7 @@
 namespace orrery::scheduler {
 
 KvBook::KvBook(std::int64_t blocks, std::int64_t block_size, bool prefix_cache)
-    : block_size_(block_size), prefix_cache_(prefix_cache) {
-  pool_.resize(static_cast<std::size_t>(blocks));
-  keys_.resize(prefix_cache ? pool_.size() : 0);
-  queue_.resize(2 * pool_.size() + 1);
-  for (BlockIndex block = 0; block < static_cast<BlockIndex>(blocks); ++block) {
-    push_free(block);
-  }
-}
+    : blocks_(blocks), block_size_(block_size), prefix_cache_(prefix_cache), free_(blocks) {}
 
 void KvBook::push_free(BlockIndex block) {
   if (queued_ == queue_.size()) {
@@ -29,27 +22,38 @@ void KvBook::push_free(BlockIndex block) {
 }
 
 void KvBook::compact() {
-  std::size_t to = head_;
-  std::size_t from = head_;
-  for (std::size_t left = queued_; left > 0; --left, from = after(from)) {
-    if (const BlockIndex block = queue_[from]; block != kTaken) {
-      queue_[to] = block;
-      at(block).place = static_cast<std::int32_t>(to);
-      to = after(to);
+  constexpr std::size_t kLeast = 64;
+  std::vector<BlockIndex> kept;
+  for (std::size_t left = queued_; left > 0; --left, head_ = after(head_)) {
+    if (const BlockIndex block = queue_[head_]; block != kTaken) {
+      at(block).place = static_cast<std::int32_t>(kept.size());
+      kept.push_back(block);
     }
   }
-  tail_ = to;
-  queued_ = static_cast<std::size_t>(free_);
+  head_ = 0;
+  tail_ = queued_ = kept.size();
+  kept.resize(std::max(kLeast, 2 * kept.size()));
+  queue_ = std::move(kept);
 }
 
 BlockIndex KvBook::pop_free() {
+  --free_;
+  if (queued_ == 0 || (prefix_cache_ && std::ssize(pool_) < blocks_)) {
+    pool_.emplace_back();
+    keys_.resize(prefix_cache_ ? pool_.size() : 0);
+    return static_cast<BlockIndex>(pool_.size() - 1);
+  }
+  if (!prefix_cache_) {
+    tail_ = before(tail_);
+    --queued_;
+    return queue_[tail_];
+  }
   BlockIndex block = kTaken;
   while (block == kTaken) {
     block = queue_[head_];
     head_ = after(head_);
     --queued_;
   }
-  --free_;
   if (keyed_ > 0 && key_at(block) != 0) {
     const std::uint64_t key = std::exchange(key_at(block), 0);
     --keyed_;
@@ -204,7 +208,7 @@ bool KvBook::consistent() const {
                                    [](const Block& block) { return block.references >= 0; });
   const auto held = std::count_if(pool_.begin(), pool_.end(),
                                   [](const Block& block) { return block.references > 0; });
-  return counted && queued == free_ && queued + held == blocks() && place == tail_;
+  return counted && queued + held == std::ssize(pool_) && held + free_ == blocks_ && place == tail_;
 }
 
 }  // namespace orrery::scheduler

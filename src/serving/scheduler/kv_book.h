@@ -14,7 +14,10 @@ namespace orrery::scheduler {
 /// ends gives its blocks back last block first, so that the beginning of a sequence stays longest.
 /// A free block keeps its content until it is given out again, and a request that begins with this
 /// content takes it back (prefix cache). Only full blocks are found, and never a request's last
-/// token, which must be computed.
+/// token, which must be computed. Without a cache nothing tells free blocks apart, and the last one
+/// freed is given out first.
+///
+/// Blocks that were never given out are a number: a book takes memory for those in use only.
 ///
 /// Every operation is exact and without order of hashing: the map is only looked up.
 class KvBook {
@@ -22,7 +25,7 @@ class KvBook {
   /// Requires blocks >= 0, block_size >= 1.
   KvBook(std::int64_t blocks, std::int64_t block_size, bool prefix_cache);
 
-  std::int64_t blocks() const { return static_cast<std::int64_t>(pool_.size()); }
+  std::int64_t blocks() const { return blocks_; }
   std::int64_t block_size() const { return block_size_; }
   std::int64_t free() const { return free_; }
   std::int64_t used() const { return blocks() - free_; }
@@ -83,6 +86,7 @@ class KvBook {
   const Block& at(BlockIndex block) const { return pool_[static_cast<std::size_t>(block)]; }
   std::uint64_t& key_at(BlockIndex block) { return keys_[static_cast<std::size_t>(block)]; }
   std::size_t after(std::size_t place) const { return place + 1 == queue_.size() ? 0 : place + 1; }
+  std::size_t before(std::size_t place) const { return (place == 0 ? queue_.size() : place) - 1; }
   bool grow(RequestState& request, RequestIndex index, std::int64_t tokens);
   /// A free block with one holder.
   BlockIndex give(RequestIndex owner, std::size_t position);
@@ -90,13 +94,14 @@ class KvBook {
   void push_free(BlockIndex block);
   BlockIndex pop_free();
   void take(BlockIndex block);
-  /// Removes places of blocks that were taken, when the queue is full of them.
+  /// Removes places of blocks that were taken, and makes as many more as there are free blocks.
   void compact();
 
+  std::int64_t blocks_;
   std::int64_t block_size_;
   bool prefix_cache_;
   std::int64_t free_ = 0;
-  std::vector<Block> pool_;
+  std::vector<Block> pool_;          ///< those that were given out once
   std::vector<std::uint64_t> keys_;  ///< by block, of shared content; 0: none
   std::int64_t keyed_ = 0;           ///< blocks that have one
   /// Free blocks from head_ on, around: a walk through memory in order, where links from block to

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The kernels of a pass, and the nodes of a layer that they make.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numbers>
 #include <string_view>
 #include <utility>
 
+#include "machine/compute/spatial.h"
+#include "machine/compute/streamed_experts.h"
 #include "serving/step/pass_operators.h"
 #include "serving/step/step_cost.h"
 #include "workload/lower/lower_block.h"
@@ -12,38 +16,31 @@
 #include "workload/plan/shard.h"
 
 namespace orrery::step {
-namespace {
 
-/// Returns what a product of 4-bit experts takes with kernels made for few rows, which stream the
-/// weights of the experts that are reached:
-///
-///   start + max(bytes / (0.75 memory bandwidth), FLOPs / (0.2 peak in fp4))
-///
-/// Zero where the operands are wider than 8 bits, the device does not compute in fp4, or a step has
-/// more than the 512 tokens that the table ends at. Fitted to the 1,316 balanced rows of up to 512
-/// tokens of TensorRT-LLM's moe_torch_flow_min_latency on B200 and GB200
-/// (ai-dynamo/aiconfigurator@095f58a: both products with what is between them 25 us and these
-/// shares; median error 24 %): 16 tokens of DeepSeek-R1 on 8 ranks take 55 us where CUTLASS'
-/// kernels take 186. SGLang and vLLM call the same kernels (FlashInfer).
-Time streamed_experts(const graph::Operator& product, std::int64_t tokens,
-                      const compute::Device& device) {
-  constexpr std::int64_t kMostTokens = 512;
-  constexpr Time kStart = 6_us;
-  constexpr double kMemoryShare = 0.75;
-  constexpr double kPeakShare = 0.2;
-  const FlopRate peak = device.peak[static_cast<std::size_t>(graph::DataType::fp4)];
-  if (tokens > kMostTokens || product.stored_bits != 4 || graph::bits_of(product.type) > 8 ||
-      peak == FlopRate(0)) {
-    return Time(0);
+double reached_experts(double experts, double chosen, double tokens, double spread) {
+  if (spread == 0) {
+    return experts * (1 - std::pow(1 - chosen / experts, tokens));
   }
-  constexpr double kBits = 4.5;  // with a scale of 8 for every 16
-  const auto weights = static_cast<double>(product.gemm.batch * product.gemm.n) *
-                       static_cast<double>(product.gemm.k) * kBits / 8;
-  const Time read = Bytes(std::llround(weights / kMemoryShare)) / device.memory.front().bandwidth;
-  return kStart + std::max(read, Flops(product.flops.value() / kPeakShare) / peak);
+  // Gauss-Hermite, seven points: within 0.0005 of the integral up to a deviation of 1.4.
+  struct Point {
+    double place;
+    double weight;
+  };
+  constexpr std::array<Point, 4> kPoints{{{0, 0.8102646175568073},
+                                          {0.816287882858965, 0.4256072526101278},
+                                          {1.673551628767471, 0.0545155828191270},
+                                          {2.651961356835233, 0.0009717812450995}}};
+  const double variance = std::log(1 + spread * spread);
+  const double mean = chosen * tokens / experts;
+  double missed = 0;
+  for (const Point& point : kPoints) {
+    const double away = std::sqrt(2 * variance) * point.place;
+    const double above = std::exp(-mean * std::exp(away - variance / 2));
+    const double below = std::exp(-mean * std::exp(-away - variance / 2));
+    missed += point.weight * (point.place == 0 ? above : above + below);
+  }
+  return experts * (1 - missed / std::sqrt(std::numbers::pi));
 }
-
-}  // namespace
 
 std::vector<graph::Operator> StepCost::gemm_kernels(const zoo::ModelOperator& op,
                                                     const plan::Plan& plan) const {
@@ -53,12 +50,11 @@ std::vector<graph::Operator> StepCost::gemm_kernels(const zoo::ModelOperator& op
   const bool narrow = is_narrow(op, precision.narrow);
   if (op.expert) {
     // Of all ranks' experts those that the tokens reach, each with an equal part of their rows.
-    const auto experts = static_cast<double>(model_.experts);
-    const double miss = 1 - static_cast<double>(model_.top_k) / experts;
+    const auto chosen = static_cast<double>(model_.top_k);
     const auto tokens = static_cast<double>(plan.sequence * options_.degrees.dp);
-    const double reached = experts * (1 - std::pow(miss, tokens));
-    const double rows =
-        tokens * static_cast<double>(model_.top_k) * plan::expert_load(plan, model_.experts);
+    const double reached =
+        reached_experts(static_cast<double>(model_.experts), chosen, tokens, options_.spread);
+    const double rows = tokens * chosen * plan::expert_load(plan, model_.experts);
     run.gemm.batch = std::clamp<std::int64_t>(std::llround(reached / static_cast<double>(plan.ep)),
                                               1, op.gemm.batch);
     run.gemm.m = static_cast<std::int64_t>(std::ceil(rows / std::max(reached, 1.0)));
@@ -67,9 +63,12 @@ std::vector<graph::Operator> StepCost::gemm_kernels(const zoo::ModelOperator& op
     run.type = precision.activations;
     run.stored_bits = graph::bits_of(precision.weights);
     run.block_scaled = precision.block_scaled;
-    if (graph::bits_of(run.type) < 16) {  // operands are cast in a kernel of their own
+    const int bits = static_cast<int>(graph::bits_of(run.type));
+    const bool fused = options_.fused_casts && bits == 8 && !run.block_scaled;
+    if (bits < 16 && !fused) {  // operands are cast in a kernel of their own
       graph::Operator& casting = kernels.emplace_back();
       casting = {.name = "cast", .kind = graph::OperatorKind::elementwise, .gemm = {}};
+      casting.type = run.type;
       casting.bytes = graph::bytes_of(graph::DataType::bf16, op.gemm.m * op.gemm.k) +
                       graph::bytes_of(run.type, op.gemm.m * op.gemm.k);
     }
@@ -81,11 +80,20 @@ std::vector<graph::Operator> StepCost::gemm_kernels(const zoo::ModelOperator& op
     run.duration =
         measured_->product(run.type, run.gemm.m, run.gemm.n, run.gemm.k).value_or(Time(0));
   }
-  const Time streamed = op.expert && options_.streamed_experts
-                            ? streamed_experts(run, plan.sequence, machine_.device)
-                            : Time(0);
+  const Time streamed =
+      op.expert && options_.streamed_experts
+          ? compute::streamed_experts(run, precision.scale_bits, plan.sequence, machine_.device)
+          : Time(0);
   if (streamed > Time(0) && streamed < kernel(run).time) {
     run.duration = streamed;
+  }
+  const Time later = op.expert ? compute::mixed_experts_launch(run, machine_.device) : Time(0);
+  if (later > Time(0)) {
+    kernels.push_back({.name = "experts_start",
+                       .kind = graph::OperatorKind::opaque,
+                       .gemm = {},
+                       .duration = later});
+    kernels.back().kernels = 0;
   }
   kernels.push_back(std::move(run));
   return kernels;
@@ -168,6 +176,31 @@ StepCost::LayerNodes StepCost::layer_nodes(std::size_t kind, std::int64_t tokens
     layer.nodes.push_back(std::move(step.node));
   }
   return layer;
+}
+
+graph::DataType StepCost::wide_type() const {
+  for (const graph::DataType type : {graph::DataType::bf16, graph::DataType::fp16}) {
+    if (machine_.device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
+      return type;
+    }
+  }
+  return graph::DataType::fp32;
+}
+
+Timed StepCost::kernel(graph::Operator op) const {
+  if (op.duration > Time(0)) {
+    return Timed(op.duration);  // measured
+  }
+  op.type = op.type == graph::DataType::bf16 ? wide_type() : op.type;
+  return timed(op);
+}
+
+Timed StepCost::timed(const graph::Operator& op) const {
+  if (compute::fuses(machine_.device)) {
+    return Timed(compute::fused_time({&op, 1}, machine_.device));
+  }
+  const compute::Load load = compute::load_of(op, machine_.device);
+  return {from_seconds(load.seconds), load};
 }
 
 }  // namespace orrery::step

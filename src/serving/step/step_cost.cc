@@ -26,6 +26,12 @@ bool generates(const zoo::Model& model) {
          });
 }
 
+/// Says how many copies of experts would make them as many as parts of `ep`.
+std::string with_copies(std::int64_t experts, std::int64_t ep) {
+  const std::int64_t more = (ep - experts % ep) % ep;
+  return more == 0 ? "" : fmt::format(", or redundant_experts {} more", more);
+}
+
 void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error) {
   for (const auto& [name, value] : {std::pair{"tp", degrees.tp},
                                     {"pp", degrees.pp},
@@ -60,9 +66,10 @@ void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error
     error.add({"", "ep", std::to_string(degrees.ep),
                model.experts == 0
                    ? "1: the model has no experts"
-                   : fmt::format("a divisor of tp x dp = {} and of the {} experts, so that its "
+                   : fmt::format("a divisor of tp x dp = {} and of the {} experts{}, so that its "
                                  "groups of tp x dp / ep ranks divide an expert's width {}",
-                                 ranks, model.experts, model.expert.ffn)});
+                                 ranks, model.experts, with_copies(model.experts, degrees.ep),
+                                 model.expert.ffn)});
   }
   if (degrees.dp > 1 && (model.experts == 0 || degrees.pp > 1)) {
     error.add({"", "dp", std::to_string(degrees.dp),
@@ -135,7 +142,13 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
     error.add({"", "model", model.name,
                "a decoder of attention (also latent or windowed), Mamba layers, MLPs and experts"});
   }
-  check_degrees(model, options.degrees, error);
+  zoo::Model with_redundant = model;
+  with_redundant.experts += options.redundant;
+  if (options.redundant > 0 && model.experts == 0) {
+    error.add({"", "redundant_experts", std::to_string(options.redundant),
+               "0: the model has no experts"});
+  }
+  check_degrees(with_redundant, options.degrees, error);
   const graph::DataType type = options.precision.activations;
   if (machine.device.peak[static_cast<std::size_t>(type)] == FlopRate(0)) {
     error.add({"", "activations", std::string(name_of(type)),
@@ -184,6 +197,7 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
       windows_{0},
       measured_(std::move(measured)) {
   model_.mtp = 0;
+  model_.experts += options_.redundant;
   if (machine_.device.power_model.known()) {
     machine_.device.clock = 1;  // every step finds its own
   }
@@ -368,31 +382,6 @@ Time StepCost::interval(Time step) const {
   const std::int64_t pp = options_.degrees.pp;
   const std::int64_t most = (model_.layers + pp - 1) / pp;
   return step * (static_cast<double>(most) / static_cast<double>(model_.layers));
-}
-
-graph::DataType StepCost::wide_type() const {
-  for (const graph::DataType type : {graph::DataType::bf16, graph::DataType::fp16}) {
-    if (machine_.device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
-      return type;
-    }
-  }
-  return graph::DataType::fp32;
-}
-
-Timed StepCost::kernel(graph::Operator op) const {
-  if (op.duration > Time(0)) {
-    return Timed(op.duration);  // measured
-  }
-  op.type = op.type == graph::DataType::bf16 ? wide_type() : op.type;
-  return timed(op);
-}
-
-Timed StepCost::timed(const graph::Operator& op) const {
-  if (compute::fuses(machine_.device)) {
-    return Timed(compute::fused_time({&op, 1}, machine_.device));
-  }
-  const compute::Load load = compute::load_of(op, machine_.device);
-  return {from_seconds(load.seconds), load};
 }
 
 }  // namespace orrery::step

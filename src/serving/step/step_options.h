@@ -50,11 +50,13 @@ struct StepOptions {
   /// A sum follows the tiles of its product like this where that is faster (overlapped_sum.cc).
   plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
   bool eager_prompts = false;     ///< steps with prompts are in no graph
-  bool streamed_experts = true;   ///< 4-bit experts of few tokens (layer_nodes.cc)
+  bool streamed_experts = true;   ///< of few tokens (compute/streamed_experts.h)
+  bool fused_casts = false;       ///< operands of 8 bits with one scale are written as such
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or
   double spread = 0;              ///< of experts' loads (plan::expert_load)
+  std::int64_t redundant = 0;     ///< copies of experts, each as an expert more
   std::string kernels{};          ///< files of measured kernels; empty: none
   Gateway gateway = Gateway::none;
   std::int64_t window = 0;  ///< blocks of weights in memory; 0: all stay there

@@ -9,6 +9,7 @@
 #include "study/sweep/config_path.h"
 #include "study/sweep/kind.h"
 #include "study/sweep/step.h"
+#include "workload/interop/capabilities.h"
 
 namespace orrery::sweep {
 namespace {
@@ -52,6 +53,8 @@ Result<PlanSearch> read_search(const ConfigNode& description) {
   read.require(estimates > 0 && estimates <= kMost, "estimates", "a number from 1 to 1000000");
   search.options.most_estimates = static_cast<std::size_t>(std::max<std::int64_t>(estimates, 1));
   search.options.objective = read.optional("objective", full::Objective::time);
+  read.require(search.options.objective != full::Objective::headroom, "objective",
+               "time, tokens_per_joule or cost: headroom is a choice of `orrery plan` afterwards");
   if (auto stated = full::check_objective(search.options.objective, step.machine); !stated) {
     read.reject("objective", stated.error().mistakes.front().expected);
   }
@@ -64,6 +67,9 @@ Result<PlanSearch> read_search(const ConfigNode& description) {
                  .devices = step.devices,
                  .fixed = std::move(step.plan),
                  .only = {}};
+  if (interop::launcher_named(search.task.fixed.plan.framework) != nullptr) {
+    search.task.launcher = search.task.fixed.plan.framework;
+  }
   read_only(read, search.task);
   return read.finish(std::move(search));
 }

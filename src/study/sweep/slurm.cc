@@ -4,14 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cstdio>
+
+#include "base/process.h"
 
 namespace orrery::sweep {
 namespace {
 
-constexpr int kNoCommand = 127;  // what a shell says to a command that it does not find
+constexpr Duration kSlurmPatience{600};  // with a scheduler that is busy
 
 }  // namespace
 
@@ -54,24 +54,17 @@ std::string merge_command(const SlurmJob& job) {
 }
 
 Result<std::string> submit(const std::string& script) {
-  const std::string command = "sbatch " + shell_word(script) + " 2>&1";
-  std::FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) {
-    return fail("cannot start a shell for sbatch");
-  }
-  std::string answer;
-  std::array<char, 256> piece{};
-  while (std::fgets(piece.data(), static_cast<int>(piece.size()), pipe) != nullptr) {
-    answer += piece.data();
-  }
-  const int raw = pclose(pipe);
-  if (raw == 0) {
-    return answer;
-  }
-  if ((raw >> 8) == kNoCommand) {
+  if (find_program("sbatch").empty()) {
     return std::string();
   }
-  return fail(Error(Mistake{"sbatch", {}, {}, "refused " + script + ": " + answer}));
+  return run_process({"sbatch", script}, {.limit = kSlurmPatience})
+      .and_then([&](const ProcessRun& run) -> Result<std::string> {
+        std::string answer = run.output + run.errors;
+        if (run.status == 0) {
+          return answer;
+        }
+        return fail(Error(Mistake{"sbatch", {}, {}, "refused " + script + ": " + answer}));
+      });
 }
 
 }  // namespace orrery::sweep

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "workload/interop/interop.h"
+#include "workload/interop/capabilities.h"
 #include "workload/interop/text.h"
 
 namespace orrery::interop {
@@ -113,11 +113,13 @@ Result<Exported> export_deepspeed(const plan::Plan& plan, const ExportOptions& o
     return fail(node.error());
   }
   // No key states cp: the ranks that share a sequence count once.
-  const auto again = import_deepspeed(*node, {.devices = plan.devices() / plan.cp});
+  const auto again = import_deepspeed(
+      *node, {.devices = plan.devices() / plan.cp, .rest = rest_of(plan.framework)});
   if (!again) {
     return fail(again.error());
   }
   exported.lost = differences(plan, again->plan, options.model);
+  give_reasons("deepspeed", plan, options.model, exported.lost);
   return exported;
 }
 

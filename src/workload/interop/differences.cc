@@ -4,7 +4,10 @@
 
 #include "base/format.h"
 #include "workload/interop/interop.h"
+#include "workload/interop/text.h"
 #include "workload/plan/layout.h"
+#include "workload/plan/model_parts.h"
+#include "workload/plan/schedule.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::interop {
@@ -54,6 +57,24 @@ std::string canonical_layers(std::string layers) {
   return rest.empty() ? "" : layers;
 }
 
+/// "auto" as the numbers that it stands for; where the model does not divide, as it is.
+std::string counted_layers(const plan::Plan& plan, const zoo::Model& model) {
+  const auto split = plan::split_layers(model, plan);
+  if (plan.stage_layers != "auto" || !split) {
+    return plan.stage_layers;
+  }
+  const plan::PipelineShape shape{plan.schedule, plan.pp, plan::chunks_of(plan), 1};
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(plan::part_count(shape)));
+  for (std::size_t stage = 0; stage < split->size(); ++stage) {
+    for (std::size_t chunk = 0; chunk < (*split)[stage].size(); ++chunk) {
+      const std::int64_t part =
+          plan::part_of(shape, static_cast<std::int64_t>(stage), static_cast<std::int64_t>(chunk));
+      counts[static_cast<std::size_t>(part)] = (*split)[stage][chunk];
+    }
+  }
+  return comma_list(counts);
+}
+
 void forget_unused_axes(plan::Plan& plan) {
   const plan::Plan plain;
   if (plan.tp == 1) {
@@ -92,6 +113,13 @@ void forget_unused_shards(plan::Plan& plan) {
   if (plan.zero == 0) {
     plan.overlap_param_gather = false;
   }
+  if (plan.bucket_parameters > 0 || plan.bucket_parameters_per_rank > 0) {
+    plan.bucket = Bytes(0);  // those count
+  }
+  if (ranks == 1) {
+    plan.overlap_grad_reduce = plan.overlap_param_gather = false;
+    plan.bucket = Bytes(0);
+  }
 }
 
 }  // namespace
@@ -101,7 +129,8 @@ plan::Plan canonical(plan::Plan plan, const zoo::Model* model) {
   forget_unused_shards(plan);
   plan.etp = plan.etp == plan.tp ? 0 : plan.etp;
   plan.order = canonical_order(plan);
-  plan.stage_layers = canonical_layers(plan.stage_layers);
+  plan.stage_layers =
+      canonical_layers(model == nullptr ? plan.stage_layers : counted_layers(plan, *model));
   if (plan.recompute == plan::Recompute::none && plan.recompute_modules.empty()) {
     plan.recompute_layers = 0;
   }

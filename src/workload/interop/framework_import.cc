@@ -227,6 +227,22 @@ class FrameworkImport {
     }
   }
 
+  void read_optimizer(const Leaf& leaf, const std::string& value) {
+    using plan::Optimizer;
+    const bool narrow = has(value, "8bit");
+    plan_.optimizer = narrow && has(value, "adam") ? Optimizer::adamw_8bit
+                      : has(value, "adafactor")    ? Optimizer::adafactor
+                      : has(value, "lion")         ? Optimizer::lion
+                      : has(value, "muon")         ? Optimizer::muon
+                      : has(value, "sgd")          ? Optimizer::sgd
+                                                   : Optimizer::adam;
+    if (narrow && plan_.optimizer != Optimizer::adamw_8bit) {
+      note(leaf, value + ": its moments are counted in moment_type");
+    } else if (plan_.optimizer == Optimizer::adam && !has(value, "adam")) {
+      note(leaf, value + ": counted as Adam, with two moments per parameter");
+    }
+  }
+
   bool types(const Leaf& leaf, Meaning meaning) {
     const std::string value = lower(leaf.node->text);
     if (meaning == Meaning::mixed_precision || meaning == Meaning::quantization) {
@@ -254,12 +270,7 @@ class FrameworkImport {
                                                             : graph::DataType::fp32;
       (meaning == Meaning::master_type ? plan_.master_type : plan_.grad_reduce_type) = type;
     } else if (meaning == Meaning::optimizer) {
-      if (has(value, "8bit")) {
-        plan_.moment_type = graph::DataType::fp8;
-        note(leaf, value + ": moments of 8 bits, without their block scales");
-      } else if (!has(value, "adam")) {
-        note(leaf, value + ": counted as Adam, with two moments per parameter");
-      }
+      read_optimizer(leaf, value);
     } else {
       return false;
     }

@@ -101,10 +101,12 @@ struct Exported {
 Result<Exported> export_megatron(const plan::Plan& plan, const ExportOptions& options);
 Result<Exported> export_deepspeed(const plan::Plan& plan, const ExportOptions& options);
 Result<Exported> export_torchtitan(const plan::Plan& plan, const ExportOptions& options);
+/// As YAML of NeMo and Megatron-Bridge: Megatron-LM's arguments under their names there.
+Result<Exported> export_nemo(const plan::Plan& plan, const ExportOptions& options);
 
 /// The plan that means the same with every redundant field in one form: degrees that are the
 /// default by another name become 0, switches of axes with one rank become the default.
-/// `model`: for its default sequence; may be null.
+/// `model`: for its default sequence, and for layers that are split automatically; may be null.
 plan::Plan canonical(plan::Plan plan, const zoo::Model* model = nullptr);
 
 /// The fields in which `read_back` differs from `plan`, both made canonical.

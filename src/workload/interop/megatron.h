@@ -37,4 +37,13 @@ Result<std::string> read_megatron_model(Arguments& arguments, std::int64_t seque
 std::vector<std::string> megatron_model_words(const zoo::Model& model,
                                               std::vector<Remark>& remarks);
 
+/// MegatronWords are the arguments of a plan, with those of its model, and what they do not say.
+struct MegatronWords {
+  std::vector<std::string> words;
+  std::vector<Remark> lost;
+};
+/// `framework`: whose capabilities give the reasons. Mistakes: as export_megatron().
+Result<MegatronWords> megatron_words(std::string_view framework, const plan::Plan& plan,
+                                     const ExportOptions& options);
+
 }  // namespace orrery::interop

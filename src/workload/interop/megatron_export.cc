@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "base/split.h"
+#include "workload/interop/capabilities.h"
 #include "workload/interop/megatron.h"
 #include "workload/interop/text.h"
 #include "workload/plan/unquantized.h"
@@ -291,14 +292,15 @@ std::string comments(const std::vector<Remark>& lost) {
 
 }  // namespace
 
-Result<Exported> export_megatron(const plan::Plan& plan, const ExportOptions& options) {
+Result<MegatronWords> megatron_words(std::string_view framework, const plan::Plan& plan,
+                                     const ExportOptions& options) {
   if (auto fits = check_degrees(plan); !fits) {
     return fail(std::move(fits.error()));
   }
-  Exported exported;
-  const std::vector<std::string> launch = launcher(plan, options);
-  std::vector<std::string> words = MegatronExport(plan, options).run();
-  ImportOptions back{.devices = plan.devices()};
+  MegatronWords exported;
+  std::vector<std::string>& words = exported.words;
+  words = MegatronExport(plan, options).run();
+  const ImportOptions back{.devices = plan.devices(), .rest = rest_of(plan.framework)};
   std::vector<std::string> read = words;
   if (plan.sequence == 0 && options.model == nullptr) {
     read.insert(read.end(), {"--seq-length", "1"});  // required; the loss is named below
@@ -317,8 +319,16 @@ Result<Exported> export_megatron(const plan::Plan& plan, const ExportOptions& op
       exported.lost.push_back(std::move(remark));
     }
   }
-  exported.text = comments(exported.lost) + command_text(launch, words);
+  give_reasons(framework, plan, options.model, exported.lost);
   return exported;
+}
+
+Result<Exported> export_megatron(const plan::Plan& plan, const ExportOptions& options) {
+  return megatron_words("megatron", plan, options).map([&](const MegatronWords& exported) {
+    return Exported{
+        .text = comments(exported.lost) + command_text(launcher(plan, options), exported.words),
+        .lost = exported.lost};
+  });
 }
 
 }  // namespace orrery::interop

@@ -230,6 +230,7 @@ constexpr auto kIgnored = std::to_array<std::string_view>({
 // What is modelled instead.
 constexpr auto kNoted = std::to_array<Flag>({
     {"--attention-softmax-in-fp32", "a fused softmax streams elements of the compute type"},
+    {"--contiguous-checkpointing", "kept activations stand where they are made"},
     {"--cpu-offloading", "activations of --cpu-offloading-num-layers layers"},
     {"--cross-entropy-fusion-impl", "a fused loss is Transformer Engine's"},
     {"--cuda-graph-modules", "layers are captured but for routed experts"},
@@ -251,6 +252,8 @@ constexpr auto kNoted = std::to_array<Flag>({
     {"--disable-tp-comm-overlap-rs", "tp messages overlap as --tp-comm-overlap alone makes them"},
     {"--disable-tp-comm-split-ag", "tp messages overlap as --tp-comm-overlap alone makes them"},
     {"--disable-tp-comm-split-rs", "tp messages overlap as --tp-comm-overlap alone makes them"},
+    {"--distribute-saved-activations",
+     "every tp rank keeps the inputs of its layers whole: more than the run keeps"},
     {"--embed-layernorm", "a norm of the embedding is the model's"},
     {"--empty-unused-memory-level", "fragmentation of memory is not modelled"},
     {"--enable-expert-tensor-parallelism", "whether experts are split is the plan's etp"},
@@ -294,6 +297,8 @@ constexpr auto kNoted = std::to_array<Flag>({
     {"--overlap-param-gather-with-optimizer-step", "gathers overlap with the forward pass"},
     {"--pad-vocab-size-to", "the vocabulary is padded to a multiple of vocab_multiple x tp"},
     {"--padded-vocab-size", "the vocabulary is padded to a multiple of vocab_multiple x tp"},
+    {"--partition-activations",
+     "every tp rank keeps the inputs of its layers whole: more than the run keeps"},
     {"--pipeline-model-parallel-comm-backend", "messages run at the machine's bandwidth"},
     {"--pp-partition-method", "layers are spread evenly; embedding and loss stand beside them"},
     {"--reset-attention-mask", "packed sequences are the plan's documents"},
@@ -314,17 +319,12 @@ constexpr auto kNoted = std::to_array<Flag>({
 
 // What a plan can state instead.
 constexpr auto kRefused = std::to_array<Flag>({
-    {"--contiguous-checkpointing", "kept activations where they are made"},
     {"--ddp-num-buckets", "--ddp-bucket-size: the number of parameters per bucket"},
     {"--decoder-num-layers", "a decoder-only model: --num-layers"},
     {"--decoder-seq-length", "a decoder-only model: --seq-length"},
-    {"--distribute-saved-activations",
-     "every tp rank keeps the inputs of its layers whole (or use --sequence-parallel)"},
     {"--expert-interval", "experts on the layers that --moe-layer-freq names"},
     {"--fp32-residual-connection", "a residual stream in the compute type"},
     {"--memory-centric-tiled-linear", "whole GEMMs"},
-    {"--partition-activations",
-     "every tp rank keeps the inputs of its layers whole (or use --sequence-parallel)"},
     {"--perform-rl-step", "a training step"},
     {"--random-ltd", "all tokens in every layer"},
     {"--yaml-cfg", "flags: a YAML configuration is not read"},

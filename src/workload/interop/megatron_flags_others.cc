@@ -219,6 +219,7 @@ constexpr auto kRenamed = std::to_array<RenamedFlag>({
     {"--activations-checkpoint-num-layers", "--recompute-num-layers"},
     {"--batch-size", "--micro-batch-size"},
     {"--checkpoint-num-layers", "--recompute-num-layers"},
+    {"--contigious-checkpointing", "--contiguous-checkpointing"},
     {"--cpu-optimizer", "--optimizer-cpu-offload"},
     {"--distribute-checkpointed-activations", "--distribute-saved-activations"},
     {"--ds-sequence-parallel-size", "--context-parallel-size"},

@@ -175,6 +175,7 @@ constexpr auto kWeightlessKeys = std::to_array<std::string_view>({
     "memory_efficient_layer_norm",
     "min_lr",
     "min_loss_scale",
+    "mixed_precision",
     "model_type",
     "moe_aux_loss_coeff",
     "moe_z_loss_coeff",

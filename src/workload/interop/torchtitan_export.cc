@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "workload/interop/interop.h"
+#include "workload/interop/capabilities.h"
 #include "workload/interop/text.h"
 #include "workload/plan/schedule_row.h"
 
@@ -159,12 +159,14 @@ Result<Exported> export_torchtitan(const plan::Plan& plan, const ExportOptions& 
     return fail(std::move(fits.error()));
   }
   const std::string text = TorchtitanExport(plan, options).run();
-  const auto again =
-      import_torchtitan(text, "job.toml", {.devices = plan.devices(), .model = options.model});
+  const auto again = import_torchtitan(
+      text, "job.toml",
+      {.devices = plan.devices(), .model = options.model, .rest = rest_of(plan.framework)});
   if (!again) {
     return fail(again.error());
   }
   Exported exported{.lost = differences(plan, again->plan, options.model)};
+  give_reasons("torchtitan", plan, options.model, exported.lost);
   for (const Remark& remark : exported.lost) {
     exported.text += fmt::format("#   {}: {}\n", remark.about, remark.sentence);
   }

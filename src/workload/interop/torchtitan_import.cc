@@ -320,7 +320,9 @@ class TorchtitanImport {
 
   /// Settles the fields that follow from several tables.
   void settle() {
-    plan_.attention = zoo::AttentionKernel::flash;
+    if (plan_.attention == zoo::AttentionKernel::unfused) {  // else its framework says which
+      plan_.attention = zoo::AttentionKernel::flash;
+    }
     plan_.fused_kernels = !eager_;
     plan_.fused_grad_accumulation = false;
     plan_.global_batch = global_ > 0 ? global_ : local_ * plan_.dp;

@@ -145,6 +145,7 @@ class BlockMeter {
     block_.parameters += op.parameters;
     block_.expert_parameters += op.expert ? op.parameters : 0;
     (op.expert ? block_.expert_frozen : block_.frozen) += plan::is_trained(op) ? 0 : op.parameters;
+    (op.expert ? block_.expert_matrices : block_.matrices) += plan::matrices_of(op, kind_);
     const std::int64_t weights = plan::weight_elements(op);
     if (plan::is_packed(plan_, op)) {
       (op.expert ? block_.expert_packed : block_.packed) += weights;

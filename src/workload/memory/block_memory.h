@@ -45,6 +45,7 @@
 
 #include "base/units.h"
 #include "workload/plan/model_parts.h"
+#include "workload/plan/optimizer.h"
 #include "workload/plan/plan.h"
 #include "workload/plan/plan_key.h"
 #include "workload/zoo/model.h"
@@ -60,8 +61,10 @@ struct BlockMemory {
   std::int64_t expert_quantized = 0;   ///< the same of routed experts
   std::int64_t packed = 0;             ///< dense weights stored in frozen_type; not in quantized
   std::int64_t expert_packed = 0;      ///< the same of routed experts
-  Bytes kept{0};                       ///< per microbatch, without logits
-  Bytes logits{0};                     ///< per microbatch
+  plan::Matrices matrices{};           ///< dense
+  plan::Matrices expert_matrices{};
+  Bytes kept{0};    ///< per microbatch, without logits
+  Bytes logits{0};  ///< per microbatch
   Bytes logits_work{0};
   Bytes recomputed{0};
   Bytes held{0};            ///< per microbatch
@@ -91,7 +94,7 @@ class BlockMemoryTable {
  private:
   using Fields = plan::AllFieldsBut<
       &plan::Plan::pp, &plan::Plan::dp, &plan::Plan::schedule, &plan::Plan::chunks,
-      &plan::Plan::global_batch, &plan::Plan::overlap_ep, &plan::Plan::zero,
+      &plan::Plan::global_batch, &plan::Plan::overlap_ep, &plan::Plan::zero, &plan::Plan::optimizer,
       &plan::Plan::shard_params, &plan::Plan::shard_grads, &plan::Plan::shard_optimizer,
       &plan::Plan::reshard_after_forward, &plan::Plan::recompute_layers,
       &plan::Plan::offload_optimizer, &plan::Plan::offload_params, &plan::Plan::offload_activations,

@@ -92,6 +92,17 @@ void add_outer(const plan::Plan& plan, const OwnedParameters& owned, std::int64_
   state.update = each.passing * own;
 }
 
+/// Moments of the optimizer, which `dense` and `expert` ranks share.
+Bytes moments(const plan::Plan& plan, const OwnedParameters& owned, std::int64_t dense,
+              std::int64_t expert) {
+  if (plan.optimizer == plan::Optimizer::adam) {
+    return 2 * shared(plan.moment_type, owned, dense, expert);
+  }
+  return plan::moment_bytes(plan, owned.dense - owned.frozen, owned.matrices) / dense +
+         plan::moment_bytes(plan, owned.expert - owned.expert_frozen, owned.expert_matrices) /
+             expert;
+}
+
 /// Nothing, unless PyTorch runs the step.
 Bytes beyond_context(const plan::Plan& plan) {
   return plan.autograd == plan::Autograd::engine ? Bytes(0) : Bytes(944) * (1024 * 1024);
@@ -143,7 +154,9 @@ OwnedParameters owned_parameters(const BlockMemories& model, const plan::Plan& p
           block.frozen + (plan.lora_rank > 0 ? copy : 0),
           block.expert_frozen,
           block.packed,
-          block.expert_packed};
+          block.expert_packed,
+          block.matrices,
+          block.expert_matrices};
 }
 
 Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
@@ -210,7 +223,7 @@ StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, B
   } else {
     state.lower[graph::kRemoteLower] = resident_bytes(plan, owned) + gradients;
   }
-  const Bytes states = 2 * of(plan.moment_type, degrees.optimizer, 1) +
+  const Bytes states = moments(plan, owned, degrees.optimizer, plan.zero >= 1 ? experts : 1) +
                        (has_master(plan) ? of(plan.master_type, degrees.optimizer, 1) : Bytes(0));
   add_outer(plan, owned, degrees.optimizer, state);
   const bool narrow = graph::bits_of(plan.grad_type) < graph::bits_of(graph::DataType::fp32);

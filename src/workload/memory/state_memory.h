@@ -11,7 +11,7 @@
 ///               Frozen weights in frozen_type (lora.h) are there once, in that type.
 ///   gradients   g P / s_g; these and what follows of trained parameters alone (lora.h)
 ///   optimizer   (w + 2 u) P / s_o; no master (w) when its type is the compute type or fp32 compute
-///               has it already
+///               has it already; of others than Adam what plan/optimizer.h says in place of 2 u P
 ///   update      4 P / s_o: an fp32 copy of gradients that are narrower than a master of fp32,
 ///               while a device runs the optimizer
 ///   free_gradients: with one microbatch and no sharding gradients grow during backward and are
@@ -62,6 +62,8 @@ struct OwnedParameters {
   std::int64_t expert_frozen = 0;     ///< of expert
   std::int64_t packed = 0;            ///< of frozen, weights in frozen_type; not in quantized
   std::int64_t expert_packed = 0;     ///< of expert_frozen
+  plan::Matrices matrices{};          ///< of dense
+  plan::Matrices expert_matrices{};   ///< of expert
 
   std::int64_t trained() const { return dense - frozen + expert - expert_frozen; }
 
@@ -74,13 +76,16 @@ struct OwnedParameters {
     expert_frozen += other.expert_frozen;
     packed += other.packed;
     expert_packed += other.expert_packed;
+    matrices += other.matrices;
+    expert_matrices += other.expert_matrices;
     return *this;
   }
   friend OwnedParameters operator*(OwnedParameters one, std::int64_t times) {
     return {one.dense * times,     one.expert * times,
             one.quantized * times, one.expert_quantized * times,
             one.frozen * times,    one.expert_frozen * times,
-            one.packed * times,    one.expert_packed * times};
+            one.packed * times,    one.expert_packed * times,
+            one.matrices * times,  one.expert_matrices * times};
   }
 };
 /// Returns the parameters of a block, with the head's copy of a table that stands on another stage.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "workload/parallel/step_list.h"
+#include "workload/plan/optimizer.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -52,9 +53,10 @@ std::vector<std::vector<graph::Operator>> block_kernels(const zoo::Model& model,
 
 /// OptimizerShare is what one rank's optimizer updates.
 struct OptimizerShare {
-  std::int64_t whole = 0;  ///< parameters before ZeRO
-  std::int64_t local = 0;  ///< E
-  Bytes copies{0};         ///< of the local ones as the device stores them
+  std::int64_t whole = 0;     ///< parameters before ZeRO
+  std::int64_t local = 0;     ///< E
+  Bytes copies{0};            ///< of the local ones as the device stores them
+  plan::Matrices matrices{};  ///< of the local ones
 };
 
 /// The device's kernels at the end of the step: norm, update unless that is elsewhere, clear

@@ -65,6 +65,20 @@ std::int64_t role_parameters(const Draft& draft, const Context& context, const R
   return sum;
 }
 
+plan::Matrices role_matrices(const Draft& draft, const RoleDraft& role, plan::Owner owner) {
+  plan::Matrices sum;
+  for (const ChunkDraft& chunk : role.chunks) {
+    for (const Block& block : chunk.blocks) {
+      for (const zoo::ModelOperator& op : draft.operators[block.kind]) {
+        if (op.expert == (owner == plan::Owner::expert)) {
+          sum += plan::matrices_of(op, block.kind);
+        }
+      }
+    }
+  }
+  return sum;
+}
+
 Bytes role_parameter_bytes(const Draft& draft, const Context& context, const RoleDraft& role,
                            plan::Owner owner) {
   Bytes sum{0};

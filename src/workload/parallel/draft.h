@@ -23,6 +23,7 @@
 #include "workload/plan/axes.h"
 #include "workload/plan/data_axes.h"
 #include "workload/plan/model_parts.h"
+#include "workload/plan/optimizer.h"
 #include "workload/plan/plan.h"
 #include "workload/plan/schedule.h"
 #include "workload/zoo/model.h"
@@ -111,6 +112,8 @@ std::int64_t block_parameters(const Draft& draft, const Context& context, plan::
                               plan::Owner owner);
 std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role,
                              plan::Owner owner);
+/// Returns the matrices among them.
+plan::Matrices role_matrices(const Draft& draft, const RoleDraft& role, plan::Owner owner);
 
 /// The same parameters as the compute copies are stored and gathered (quantized_params); for ZeRO 3
 /// those of a block that the optimizer does not update as well.

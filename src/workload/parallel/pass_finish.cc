@@ -9,7 +9,8 @@
 ///   gradient norm   reads E gradients; one fp32 value is summed over tp, pp and (sharded) dp
 ///   clip            reads and writes E gradients
 ///   Adam            reads the gradient g; reads and writes parameter M and two moments m:
-///                   g + 2 M + 4 m bytes each (master_type, moment_type; all fp32: 28)
+///                   g + 2 M + 4 m bytes each (master_type, moment_type; all fp32: 28); other
+///                   optimizers by plan/optimizer.h
 ///   cast            mixed precision: reads the master's parameters, writes the compute copies
 ///   offload_optimizer: clip, Adam and cast run on the host (offload.h), or, with states in remote
 ///                   memory, on the device in pieces between their loads and stores (remote.h)
@@ -52,6 +53,7 @@ OptimizerShare share_of(const Draft& draft, const Context& context, const RoleDr
     share.whole += parameters;
     share.local += (parameters + shards - 1) / shards;
     share.copies += role_parameter_bytes(draft, context, role, owner) / shards;
+    share.matrices += role_matrices(draft, role, owner) / shards;
   }
   return share;
 }
@@ -68,9 +70,18 @@ Step optimizer_step(std::string name, Bytes bytes, graph::DataType type = graph:
 /// The device's own update.
 void append_update(std::vector<Step>& steps, const plan::Plan& plan, const OptimizerShare& share) {
   const Bytes gradient = optimizer_gradient(plan);
-  const Bytes states = 2 * graph::size_of(plan.master_type) + 4 * graph::size_of(plan.moment_type);
   steps.push_back(optimizer_step("clip_gradients", 2 * gradient * share.local));
-  steps.push_back(optimizer_step("adam", (gradient + states) * share.local, plan.moment_type));
+  if (plan.optimizer == plan::Optimizer::muon) {
+    steps.push_back(compute_step({.name = "orthogonalize",
+                                  .kind = graph::OperatorKind::opaque,
+                                  .type = graph::DataType::bf16,
+                                  .gemm = {},
+                                  .flops = Flops(static_cast<double>(share.matrices.flops))},
+                                 plan::StepPhase::optimizer));
+  }
+  steps.push_back(optimizer_step(std::string(name_of(plan.optimizer)),
+                                 plan::update_bytes(plan, gradient, share.local, share.matrices),
+                                 plan.moment_type));
   if (has_master(plan)) {
     steps.push_back(optimizer_step("cast_parameters",
                                    graph::size_of(plan.master_type) * share.local + share.copies));

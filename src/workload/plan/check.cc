@@ -167,6 +167,15 @@ class Checker {
             "a type at least as wide as compute_type");
     require(plan_.moment_type != graph::DataType::fp4 && plan_.moment_type != graph::DataType::tf32,
             "moment_type", name_of(plan_.moment_type), "fp32, bf16, fp16 or fp8");
+    optimizer();
+  }
+
+  void optimizer() {
+    const std::string_view name = name_of(plan_.optimizer);
+    require(plan_.optimizer == Optimizer::adam || plan_.offload_optimizer == Offload::none,
+            "optimizer", name, "adam with offload_optimizer: hosts have kernels of Adam alone");
+    require(plan_.optimizer != Optimizer::muon || plan_.zero < 3, "optimizer", name,
+            "another with zero 3, whose shards are parts of the matrices that muon needs whole");
   }
 
   void experts() {

@@ -135,6 +135,18 @@ constexpr auto named_values(Offload) {
       {Offload::remote, "remote", "in the machine's remote memory"},
   });
 }
+/// Optimizer names the rule that updates parameters (workload/plan/optimizer.h).
+enum class Optimizer : std::uint8_t { adam, adamw_8bit, adafactor, lion, muon, sgd };
+constexpr auto named_values(Optimizer) {
+  return std::to_array<Named<Optimizer>>({
+      {Optimizer::adam, "adam", "two moments in moment_type; AdamW moves as much"},
+      {Optimizer::adamw_8bit, "adamw_8bit", "two moments of 8 bits with scales (bitsandbytes)"},
+      {Optimizer::adafactor, "adafactor", "sums of rows and columns of squared gradients"},
+      {Optimizer::lion, "lion", "one moment, whose sign is the update"},
+      {Optimizer::muon, "muon", "one moment, orthogonalised, of layers' matrices; else adam"},
+      {Optimizer::sgd, "sgd", "one moment: momentum"},
+  });
+}
 /// DataParallelUpdate says how data-parallel workers come to one model (workload/plan/rounds.h).
 enum class DataParallelUpdate : std::uint8_t { every_step, local_sgd, slow_mo, diloco, co2 };
 constexpr auto named_values(DataParallelUpdate) {

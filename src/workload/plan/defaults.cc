@@ -31,9 +31,12 @@ class Completion {
     if (is_open("global_batch") && even && batch > 0) {
       plan_.global_batch = batch;
     }
+    choose("compute_type", &Plan::compute_type, graph::DataType::fp16,
+           !computes_in(graph::DataType::bf16) && computes_in(graph::DataType::fp16));
     const bool usual = plan_.strategy.empty() && (plan_.as_of == 0 || plan_.as_of >= kYear);
     if (usual) {
-      choose("attention", &Plan::attention, zoo::AttentionKernel::flash, has_flash());
+      choose("attention", &Plan::attention, zoo::AttentionKernel::flash,
+             computes_in(graph::DataType::bf16));
       choose("sequence_parallel", &Plan::sequence_parallel, true, plan_.tp > 1);
       choose("zero", &Plan::zero, 1, plan_.dp > 1 || plan_.cp > 1);
       choose("stage_layers", &Plan::stage_layers, "auto", !layers_divide());
@@ -45,9 +48,9 @@ class Completion {
  private:
   bool is_open(std::string_view field) const { return !places_.contains(field); }
 
-  bool has_flash() const {
-    constexpr auto kBf16 = static_cast<std::size_t>(graph::DataType::bf16);
-    return machine_ == nullptr || machine_->device.peak[kBf16] > FlopRate(0);
+  bool computes_in(graph::DataType type) const {
+    return machine_ == nullptr ||
+           machine_->device.peak[static_cast<std::size_t>(type)] > FlopRate(0);
   }
 
   bool layers_divide() const {

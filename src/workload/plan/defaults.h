@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Defaults fill what a plan leaves open: with what an engineer would choose, or would have in the
-/// year of Plan::as_of (kOpenFields), and otherwise with the value that Plan's declaration gives.
-/// None is chosen that the plan contradicts: sequence parallelism, for one, not where tp x cp does
-/// not divide the sequence.
+/// year of Plan::as_of (kOpenFields; of a framework the releases up to it), and otherwise with the
+/// value that Plan's declaration gives. None is chosen that the plan contradicts: sequence
+/// parallelism, for one, not where tp x cp does not divide the sequence.
 ///
 /// Sources of the year: FlashAttention (Dao et al. 2022; its kernels need the matrix units of
 /// Ampere and later, the first with bf16), sequence parallelism (Korthikanti et al., May 2022) and
@@ -32,6 +32,7 @@ struct OpenField {
   std::string_view before;  ///< "" as today
 };
 inline constexpr auto kOpenFields = std::to_array<OpenField>({
+    {"compute_type", "bf16, or fp16 where the device does not compute in it", ""},
     {"attention", "flash where the device computes in bf16", "unfused"},
     {"sequence_parallel", "true with tp > 1", "false"},
     {"zero", "1 with more than one replica (dp x cp > 1)", "0"},

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/reader.h"
+#include "workload/plan/defaults.h"
 
 namespace orrery::plan {
 namespace {
@@ -52,8 +53,17 @@ bool set_field(Plan& plan, const FrameworkField& field, Error& mistakes) {
   return known;
 }
 
+/// The year that a release is named after ("2024-12", "25.09"); 0: after none.
+std::int64_t year_of(const std::vector<std::int64_t>& numbers) {
+  constexpr std::int64_t kCentury = 2000;
+  constexpr std::int64_t kShort = 17;  // the first year of this century that kFirstYear allows
+  const std::int64_t first = numbers.empty() ? 0 : numbers.front();
+  return first >= kFirstYear ? first : first >= kShort && first < 100 ? kCentury + first : 0;
+}
+
 struct Release {
   std::vector<std::int64_t> from;
+  std::int64_t year = 0;
   std::vector<FrameworkField> fields;
 };
 struct File {
@@ -97,8 +107,11 @@ Result<File> read_framework(const ConfigNode& node) {
   for (const ConfigNode* item : read.take_items("releases", false)) {
     Reader release(*item);
     const std::string from = release.required<std::string>("from");
+    const std::vector<std::int64_t> numbers = release_numbers(from);
+    const auto year = release.optional("year", year_of(numbers));
     file.releases.push_back(
-        {release_numbers(from), read_plan(release.child("plan", true), reasons, mistakes)});
+        {numbers, year, read_plan(release.child("plan", true), reasons, mistakes)});
+    release.require(year >= kFirstYear, "year", "the year in which the release came out");
     const std::size_t count = file.releases.size();
     release.require(!file.releases.back().from.empty() &&
                         (count < 2 || file.releases[count - 2].from < file.releases.back().from),
@@ -125,7 +138,8 @@ Result<File> load_framework(const std::string& name) {
 
 }  // namespace
 
-Result<std::vector<FrameworkField>> framework_fields(const std::string& framework) {
+Result<std::vector<FrameworkField>> framework_fields(const std::string& framework,
+                                                     std::int64_t as_of) {
   const std::size_t at = framework.find('@');
   const std::string name = framework.substr(0, at);
   const std::string release = at == std::string::npos ? "" : framework.substr(at + 1);
@@ -139,7 +153,7 @@ Result<std::vector<FrameworkField>> framework_fields(const std::string& framewor
   }
   std::vector<FrameworkField> fields = std::move(file->fields);
   for (const Release& later : file->releases) {
-    if (!wanted.empty() && wanted < later.from) {
+    if (wanted.empty() ? as_of != 0 && as_of < later.year : wanted < later.from) {
       break;
     }
     for (const FrameworkField& field : later.fields) {
@@ -158,7 +172,7 @@ void apply_framework(PlacedPlan& placed) {
   if (placed.plan.framework.empty()) {
     return;
   }
-  const auto fields = framework_fields(placed.plan.framework);
+  const auto fields = framework_fields(placed.plan.framework, placed.plan.as_of);
   for (const FrameworkField& field : fields ? *fields : std::vector<FrameworkField>{}) {
     Error none;  // values parse: framework_fields() has tried them
     if (placed.places.emplace(field.name, "framework " + placed.plan.framework).second) {

@@ -48,6 +48,7 @@ struct Plan {
   std::int64_t shard_params = 0;
   std::int64_t shard_grads = 0;
   std::int64_t shard_optimizer = 0;
+  Optimizer optimizer = Optimizer::adam;
   DataParallelUpdate data_parallel_update = DataParallelUpdate::every_step;
   std::int64_t local_steps = 1;         ///< tau, steps of a round
   bool shard_outer = false;             ///< workers share the outer optimizer's states
@@ -203,6 +204,7 @@ struct Plan {
   }
   template <class V>
   static void update_fields(V& visit) {
+    visit("optimizer", &Plan::optimizer, "what updates parameters, and what it keeps for that");
     visit("data_parallel_update", &Plan::data_parallel_update,
           "how data-parallel workers come to one model");
     visit("local_steps", &Plan::local_steps, "steps of a worker between two averages (tau)");
@@ -229,7 +231,7 @@ struct Plan {
           "comma-separated modules of layers that stay in compute_type");
     visit("quantized_params", &Plan::quantized_params, "gather ZeRO parameters in that type");
     visit("master_type", &Plan::master_type, "data type of the optimizer's parameters");
-    visit("moment_type", &Plan::moment_type, "data type of Adam's moments");
+    visit("moment_type", &Plan::moment_type, "data type of the optimizer's moments");
     visit("lora_rank", &Plan::lora_rank, "rank of LoRA adapters, all else frozen; 0 = train all");
     visit("frozen_type", &Plan::frozen_type, "in what frozen parameters are stored");
     visit("lora_targets", &Plan::lora_targets, "matrices with adapters, comma-separated, or all");

@@ -19,11 +19,13 @@ Model read_gptj(Reader& read);
 Model read_opt(Reader& read);
 Model read_bloom(Reader& read);
 Model read_falcon(Reader& read);
+Model read_mpt(Reader& read);
 
 Model read_llama(Reader& read);
 Model read_mistral(Reader& read);
 Model read_qwen2(Reader& read);
 Model read_qwen3(Reader& read);
+Model read_olmo2(Reader& read);
 Model read_phi(Reader& read);
 Model read_phi3(Reader& read);
 Model read_palm(Reader& read);
@@ -52,6 +54,7 @@ Model read_gpt_oss(Reader& read);
 Model read_llama4_text(Reader& read);
 Model read_llama4(Reader& read);
 Model read_nemotron_h(Reader& read);
+Model read_granite_hybrid(Reader& read);
 
 Model read_bert(Reader& read);
 Model read_t5(Reader& read);
@@ -70,6 +73,7 @@ inline constexpr auto kFamilies = std::to_array<Family>({
     {"opt", "as gpt2 with ReLU", read_opt},
     {"bloom", "as gpt2 with ALiBi and a norm on the embedding", read_bloom},
     {"falcon", "parallel attention and MLP, one or few key-value heads", read_falcon},
+    {"mpt", "as gpt2 with ALiBi, without biases", read_mpt},
     {"llama", "rotary positions, RMSNorm, SwiGLU MLP, grouped queries", read_llama},
     {"llama4", "text part of Llama 4", read_llama4},
     {"llama4_text", "experts, chunked attention, layers without positions", read_llama4_text},
@@ -97,7 +101,12 @@ inline constexpr auto kFamilies = std::to_array<Family>({
      read_gemma3_text},
     {"nemotron", "as llama, LayerNorm, squared ReLU", read_nemotron},
     {"nemotron_h", "layers of Mamba-2, attention, MLP or experts", read_nemotron_h},
+    {"granitemoehybrid", "layers of Mamba-2 or attention, each with experts; Granite 4.0",
+     read_granite_hybrid},
     {"palm", "parallel attention and SwiGLU MLP after one norm (fields as llama)", read_palm},
+    {"olmo2", "as llama, norms after, all heads of queries and of keys normalised together",
+     read_olmo2},
+    {"olmo3", "as olmo2, windows on three of four layers", read_olmo2},
     {"phi", "parallel attention and MLP after one norm, biases", read_phi},
     {"phi3", "as llama; Phi-3 and Phi-4", read_phi3},
     {"phimoe", "as mixtral, LayerNorm and biases around attention", read_phimoe},

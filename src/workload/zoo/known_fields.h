@@ -137,6 +137,18 @@ inline constexpr auto kWeightlessBegins = std::to_array<std::string_view>({
     "z_loss",
 });
 
+/// Names that published files have beside their class's own, which change neither sizes nor times:
+/// others' names of fields that are there too, and how prompts beyond the trained length attend.
+inline constexpr auto kWeightlessNames = std::to_array<std::string_view>({
+    "activation",
+    "conversational",
+    "custom_pipelines",
+    "dual_chunk_attention_config",
+    "ff_factor",
+    "rotary",
+    "sliding_window_size",
+});
+
 /// Beside the text part of a multimodal model; its other parts are not modelled.
 inline constexpr auto kIgnoredMultimodal = std::to_array<std::string_view>({
     "boi_token_id",

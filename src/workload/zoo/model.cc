@@ -63,7 +63,9 @@ bool is_weightless(std::string_view name, const ConfigNode& node) {
       name == "layer_types" && std::ranges::all_of(node.items, [](const ConfigNode& layer) {
         return layer.text == "full_attention";
       });
-  return nothing || usual_layers || std::ranges::any_of(kWeightlessEnds, ends) ||
+  return nothing || usual_layers ||
+         std::ranges::find(kWeightlessNames, name) != kWeightlessNames.end() ||
+         std::ranges::any_of(kWeightlessEnds, ends) ||
          std::ranges::any_of(kWeightlessBegins, begins);
 }
 

@@ -154,7 +154,7 @@ Model read_vit(Reader& read) {
   const ConfigNode* labels = read.node().find("id2label");
   const auto named =
       labels == nullptr ? std::int64_t{0} : static_cast<std::int64_t>(labels->fields.size());
-  m.vocab = named > 0 ? named : extent(read, "num_labels", kMaxVocab);
+  m.vocab = named > 0 ? named : extent(read, "num_labels", kMaxVocab, 2);  // ViTConfig's default
   m.tied_embedding = false;
   m.head_bias = true;
   m.attention_bias = read.optional("qkv_bias", true);

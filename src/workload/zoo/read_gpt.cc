@@ -209,4 +209,54 @@ Model read_falcon(Reader& read) {
   return m;
 }
 
+namespace {
+
+/// Attention of MPT, in a map of its own: ALiBi, and fewer key-value heads where it says so.
+void read_mpt_attention(Reader& read, Model& m) {
+  const ConfigNode* node = read.child("attn_config", false);
+  if (node == nullptr) {
+    m.position = PositionKind::relative;
+    return;
+  }
+  constexpr std::array<std::string_view, 16> kNoEffect{
+      "alibi_bias_max", "attn_impl",  "attn_type",  "attn_uses_sequence_id",
+      "clip_qkv",       "model_type", "prefix_lm",  "rope_dail_config",
+      "rope_hf_config", "rope_impl",  "rope_theta", "sliding_window_size",
+      "softmax_scale",  "fused_qkv",  "qk_gn",      "kv_dim"};
+  Reader own(*node);
+  ignore_all(own, kNoEffect);
+  const bool rotary = own.optional("rope", false);
+  m.position = own.optional("alibi", !rotary) ? PositionKind::relative
+               : rotary                       ? PositionKind::rotary
+                                              : PositionKind::learned;
+  m.attention_dropout = probability(own, "attn_pdrop", 0);
+  m.kv_heads = optional_extent(own, "kv_n_heads", kMaxHidden).value_or(m.heads);
+  expect_false(own, "qk_ln");
+  read.absorb(own.finish(0));
+}
+
+}  // namespace
+
+/// MPT (MosaicML 2023) as its checkpoints say it: without biases norms have no shift either.
+Model read_mpt(Reader& read) {
+  constexpr std::array<std::string_view, 14> kNoEffect{
+      "embedding_fraction", "fc_type",     "ffn_config",         "init_config", "init_device",
+      "learned_pos_emb",    "logit_scale", "layer_norm_epsilon", "norm_eps",    "norm_type",
+      "tokenizer_name",     "use_cache",   "use_pad_tok_in_ffn", "verbose"};
+  constexpr ShapeNames kNames{"n_layers", "d_model", "n_heads", "max_seq_len"};
+  ignore_all(read, kNoEffect);
+  Model m;
+  read_shape(read, kNames, m);
+  m.ffn = extent(read, "expansion_ratio", kMaxHidden, 4) * m.hidden;
+  m.mlp = MlpKind::gelu;
+  m.tied_embedding = read.optional("tie_word_embeddings", true);
+  const bool biases = !read.optional("no_bias", true);
+  m.attention_bias = m.attention_output_bias = m.mlp_bias = biases;
+  m.norm = biases ? NormKind::layer_norm : NormKind::rms_norm;
+  m.dropout = probability(read, "resid_pdrop", 0);
+  m.embedding_dropout = probability(read, "emb_pdrop", 0);
+  read_mpt_attention(read, m);
+  return shape_checked(read, kNames, m);
+}
+
 }  // namespace orrery::zoo

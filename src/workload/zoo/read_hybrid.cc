@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Nemotron-H and Nemotron 3 (NVIDIA 2025, arXiv:2504.03624, arXiv:2512.20848): every layer is one
-/// of a Mamba-2 mixer, attention without positions, an MLP, or experts.
+/// Models of layers of several kinds: Granite 4.0, Nemotron-H and Nemotron 3 (NVIDIA 2025,
+/// arXiv:2504.03624, arXiv:2512.20848), whose layers are each one of a Mamba-2 mixer, attention
+/// without positions, an MLP, or experts.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -199,6 +200,69 @@ Model read_nemotron_h(Reader& read) {
     set_prediction(m, prediction);
   }
   check_size(read, m, "num_hidden_layers");
+  return m;
+}
+
+namespace {
+
+void read_granite_mamba(Reader& read, Model& m) {
+  m.mamba.heads = extent(read, "mamba_n_heads", kMaxHidden);
+  m.mamba.head_dim = extent(read, "mamba_d_head", kMaxHidden);
+  m.mamba.groups = extent(read, "mamba_n_groups", kMaxHidden, 1);
+  m.mamba.state = extent(read, "mamba_d_state", kMaxHidden);
+  m.mamba.kernel = extent(read, "mamba_d_conv", kMaxHidden, 4);
+  m.mamba.chunk = optional_extent(read, "mamba_chunk_size", kMaxPositions).value_or(256);
+  m.mamba.convolution_bias = read.optional("mamba_conv_bias", true);
+  m.mamba.projection_bias = read.optional("mamba_proj_bias", false);
+  expect_divides(read, "mamba_n_groups", m.mamba.groups, m.mamba.heads, "number of Mamba heads");
+}
+
+}  // namespace
+
+/// Granite 4.0 (IBM 2025): every layer is a Mamba-2 mixer or attention, and experts with a shared
+/// one, or that one alone.
+Model read_granite_hybrid(Reader& read) {
+  constexpr std::array<std::string_view, 11> kNoEffect{
+      "attention_multiplier", "embedding_multiplier",  "init_method",
+      "logits_scaling",       "mamba_expand",          "normalization_function",
+      "residual_multiplier",  "shared_expert_overlap", "time_step_limit",
+      "time_step_max",        "time_step_min"};
+  ignore_all(read, kNoEffect);
+  ignore_all(read, kIgnoredRouter);
+  Model m = read_decoder(read, {.ffn = "shared_intermediate_size"});
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  m.position = read.optional("position_embedding_type", std::string("rope")) == "rope"
+                   ? PositionKind::rotary
+                   : PositionKind::none;
+  m.experts = count(read, "num_local_experts", kMaxExperts);
+  m.top_k = count(read, "num_experts_per_tok", kMaxExperts);
+  const std::int64_t width = extent(read, "intermediate_size", 8 * kMaxHidden, m.ffn);
+  if (m.experts > 0) {
+    m.expert.ffn = width;
+    m.expert.shared_ffn = m.ffn;
+    read.require(m.top_k >= 1 && m.top_k <= m.experts, "num_experts_per_tok",
+                 "1 to the number of experts, " + std::to_string(m.experts));
+  } else {
+    m.top_k = 0;
+  }
+  std::vector<LayerKind> layers;
+  for (const std::string& name : read.list<std::string>("layer_types", true)) {
+    read.require(name == "mamba" || name == "attention", "layer_types",
+                 "entries mamba or attention; found '" + name + "'");
+    layers.push_back(
+        {.name = name,
+         .mixer = name == "mamba" ? MixerKind::mamba : MixerKind::attention,
+         .feed_forward = m.experts > 0 ? FeedForwardKind::experts : FeedForwardKind::dense});
+  }
+  read.require(layers.empty() || static_cast<std::int64_t>(layers.size()) == m.layers,
+               "layer_types", "one entry for each of the " + std::to_string(m.layers) + " layers");
+  if (has(layers, MixerKind::mamba)) {
+    read_granite_mamba(read, m);
+  }
+  if (read.ok()) {
+    set_layers(m, layers);
+  }
+  check_size(read, m, kLayers);
   return m;
 }
 

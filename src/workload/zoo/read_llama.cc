@@ -34,7 +34,9 @@ void read_qwen_window(Reader& read, Model& m) {
 }  // namespace
 
 Model read_llama(Reader& read) {
-  Model m = read_decoder(read);
+  // The first Llamas' name of their positions.
+  Model m = read_decoder(
+      read, {.positions = optional_extent(read, "max_sequence_length", kMaxPositions)});
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
   m.mlp_bias = read.optional("mlp_bias", false);
   check_size(read, m, kLayers);
@@ -67,6 +69,23 @@ Model read_qwen3(Reader& read) {
 
 Model read_qwen3_vl(Reader& read) {
   return read_nested(read, read_qwen3);
+}
+
+/// OLMo 2 and 3 (Ai2 2024, 2025): a branch's result is normalised before it is added, which is
+/// counted and timed as a norm after the sum; all heads of queries, and of keys, are normalised
+/// together. OLMo 3 has windows on three of four layers.
+Model read_olmo2(Reader& read) {
+  Model m = read_decoder(read);
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  m.norm_place = NormPlace::after;
+  m.query_key_norm = QueryKeyNorm::whole;
+  const std::int64_t window = count(read, "sliding_window", kMaxPositions);
+  const std::vector<std::string> types = layer_types(read, m);
+  if (window > 0 && !types.empty()) {
+    set_windows(m, types, window);
+  }
+  check_size(read, m, kLayers);
+  return m;
 }
 
 /// Phi-1.5 and Phi-2: GPT-J's parallel layer with LayerNorm, biases everywhere and GeLU.

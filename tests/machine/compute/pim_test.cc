@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "dram_trace.h"
 #include "machine/compute/compute_model.h"
 #include "machine/compute/dram.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "planner/advice/memory_frontier.h"
 #include "planner/advice/regret.h"
 #include "planner/advice/remedies.h"
+#include "planner/advice/ties.h"
 #include "planner/full/space.h"
 #include "study/run.h"
 
@@ -322,6 +324,40 @@ TEST(Elastic, WithANodeLessTheBatchOrTheDevicesGiveWay) {
   EXPECT_GE(found.fallbacks.front().best.tokens_per_s, found.fallbacks.back().best.tokens_per_s);
   EXPECT_EQ(found.fallbacks.front().batch, 32);
   EXPECT_EQ(found.fallbacks.back().devices, 8);
+}
+
+/// Plans of one model, framework and machine share all causes but the rest: the ratio of two has
+/// the spread of two rests, exp(+-1.2816 sqrt(2) rest).
+TEST(Ties, AreOpenWhereTheRestsOfBothAreWider) {
+  const full::Task of = small_task();
+  full::Answer answer;
+  answer.top.resize(3);
+  answer.top[0].step_time = Time(1'000'000);
+  answer.top[1].step_time = Time(1'010'000);
+  answer.top[2].step_time = Time(9'000'000);
+  const auto found = ties(of, answer);
+  ASSERT_TRUE(found) << found.error().to_string();
+  const auto errors = study::ErrorModel::load();
+  const double rest =
+      errors->trust(study::causes_of(of.model, answer.top[0].plan, of.machine)).sigma.rest;
+  const double half = 1.2815515655 * std::sqrt(2.0) * rest;
+  ASSERT_GT(half, 0.01);
+  EXPECT_TRUE((*found)[1].open);
+  EXPECT_NEAR((*found)[1].interval80.most, 1.01 * std::exp(half), 1e-6);
+  EXPECT_NEAR((*found)[1].interval80.least, 1.01 * std::exp(-half), 1e-6);
+  EXPECT_FALSE((*found)[2].open);
+}
+
+/// The limit is 1,050; of the plans below it the first holds less.
+TEST(MostFree, HoldsLeastOfThoseWithinFivePercent) {
+  std::vector<full::Found> frontier(3);
+  frontier[0].score = Time(1'060);
+  frontier[0].memory = Bytes(10);
+  frontier[1].score = Time(1'049);
+  frontier[1].memory = Bytes(20);
+  frontier[2].score = Time(1'000);
+  frontier[2].memory = Bytes(30);
+  EXPECT_EQ(most_free(frontier).memory, Bytes(20));
 }
 
 }  // namespace

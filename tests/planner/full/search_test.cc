@@ -131,40 +131,6 @@ TEST(PlanSearch, IsTheBestOfASpaceSmallEnoughToSimulate) {
   EXPECT_LE(answer->bound, best);
 }
 
-/// No random plan of the space is faster than the best, or than the bound.
-void compare_with_random(const Task& task, int wanted, std::uint64_t seed) {
-  const auto answer = search(task, {});
-  ASSERT_TRUE(answer) << answer.error().to_string();
-  ASSERT_FALSE(answer->top.empty());
-  const Time best = answer->top.front().step_time;
-  const auto space = Space::of(task);
-  const std::vector<plan::Plan> groups = space->groups();
-  std::mt19937_64 random(seed);
-  Time fastest = Time::max();
-  for (int found = 0, tried = 0; found < wanted && tried < 40 * wanted; ++tried) {
-    const std::vector<plan::Plan> shapes = space->shapes(groups[random() % groups.size()]);
-    const std::vector<plan::Plan> variants = space->variants(shapes[random() % shapes.size()]);
-    const plan::Plan plan = variants[random() % variants.size()];
-    if (const auto time = simulated(task, plan)) {
-      fastest = std::min(fastest, *time);
-      EXPECT_LE(best, *time * 1.005) << plan::to_yaml(plan);
-      EXPECT_LE(answer->bound, *time) << plan::to_yaml(plan);
-      ++found;
-    }
-  }
-  fmt::print("{} x {}: best {:.4f} s, bound {:.4f} s, fastest random plan {:.4f} s\n",
-             task.model.name, task.devices, to_seconds(best), to_seconds(answer->bound),
-             to_seconds(fastest));
-}
-
-TEST(PlanSearch, IsNoSlowerThanRandomPlans) {
-  compare_with_random(task("gpt-7.5b", "dgx-a100-80g", 16, 64, 2048), 60, 1);
-  compare_with_random(task("llama-3-8b", "dgx-h100", 8, 32, 4096), 60, 2);
-  compare_with_random(task("deepseek-v2-lite", "dgx-h100", 8, 32, 2048), 40, 3);
-  compare_with_random(task("llama-2-13b", "l40s", 8, 16, 2048), 40, 4);
-  compare_with_random(task("llama-3-8b", "tpu-v4", 16, 32, 4096), 30, 5);
-}
-
 TEST(PlanSearch, EveryCandidateIsCounted) {
   const auto answer = search(task("gpt2", "dgx-a100-80g", 6, 12, 1024), {});
   ASSERT_TRUE(answer);

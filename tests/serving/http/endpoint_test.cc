@@ -25,7 +25,8 @@ class FakeWall : public Wall {
 };
 
 struct FakeAnswer : Answer {
-  void send(int code, std::string_view /*type*/, std::string body) override {
+  void send(int code, std::string_view /*type*/, std::string body,
+            std::string_view /*fields*/) override {
     status = code;
     text = std::move(body);
     over = true;

@@ -12,7 +12,7 @@
 #include <random>
 #include <thread>
 
-#include "serving/http/connection.h"
+#include "http/connection.h"
 #include "serving/http/endpoint.h"
 #include "serving/http/observe.h"
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emitted programs on live ranks, 20 times each: the rank that hangs or is slow is named, a clean run blames nobody."""
+"""Emitted programs on live ranks, 20 times each: the rank that hangs or is slow is named, a clean run blames nobody.
+Every kind of plan once: its calls stand in the simulated order."""
 import json
 import pathlib
 import subprocess
@@ -7,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-from mpi_test import ENVIRONMENT, GPT, LIBRARIES, PATIENCE, MpiCase, orrery  # noqa: E402
+from mpi_test import ENVIRONMENT, GPT, LIBRARIES, MORE_PLANS, PATIENCE, MpiCase, PlanCase, mistakes, orrery, schema  # noqa: E402
 
 RUNS = 20
 WIDE = {**GPT, "n_layer": 1, "n_embd": 256, "n_head": 4}  # computes long enough for a factor of three to be seen
@@ -44,6 +45,21 @@ class LiveRanks(MpiCase):
                     self.assertEqual(self.verdicts(library, program), set())
                     self.assertEqual(self.verdicts(library, program, "--slow", str(rank), "3"), {("straggler", rank)})
                     self.assertEqual(self.verdicts(library, program, "--hang", str(rank), "3"), {("missing_rank", rank)})
+
+
+class EveryPlan(PlanCase):
+    def test_every_rank_makes_the_simulated_calls_in_the_simulated_order(self):
+        for name in MORE_PLANS:
+            self.assert_order(name)
+
+    def test_kernels_are_measured_in_the_columns_that_calibrate_reads(self):
+        rows = self.path / "memory.csv"
+        done = orrery("measure", "memory", "--rounds", "1", "--output", str(rows), "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(mistakes(json.loads(done.stdout), schema("measure")), [])
+        done = orrery("calibrate", "memory", str(rows), "--machine", "localhost", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(json.loads(done.stdout)["fits"][0]["fitted"]["mean_after"], 1)
 
 
 if __name__ == "__main__":

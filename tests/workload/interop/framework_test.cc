@@ -75,7 +75,7 @@ TEST(Framework, FineTunersStateBatchesAndAdapters) {
                                      {.devices = 4});
   EXPECT_EQ(axolotl.lora_rank, 32);
   EXPECT_EQ(axolotl.frozen_type, plan::FrozenType::nf4);
-  EXPECT_EQ(axolotl.moment_type, graph::DataType::fp8);
+  EXPECT_EQ(axolotl.optimizer, plan::Optimizer::adamw_8bit);
   EXPECT_EQ(axolotl.global_batch, 32);
   // LLaMA-Factory recomputes every layer unless told not to.
   const std::string factory =

@@ -269,6 +269,11 @@ TEST(MegatronImport, FlagsWithoutWeightAreNotesAndPlacesAreNamed) {
   EXPECT_EQ(import_megatron_line("--deterministic-mode")->remarks.at(0).about,
             "--deterministic-mode");
   EXPECT_TRUE(import_megatron_line("--override-lr-scheduler --train-tokens 9")->remarks.empty());
+  // Old scripts of BigScience: with their spelling.
+  const auto old = import_megatron_line("--partition-activations --contigious-checkpointing");
+  ASSERT_EQ(old->remarks.size(), 2U);
+  EXPECT_THAT(old->remarks[1].sentence + old->remarks[0].sentence,
+              HasSubstr("keeps the inputs of its layers whole"));
   const auto line = interop::launch_words(
       "ARGS=(\n  --micro-batch-size 1\n  --seq-length x\n)\n"
       "torchrun --nproc_per_node 8 pretrain_gpt.py ${ARGS[@]}",

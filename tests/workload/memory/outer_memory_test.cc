@@ -18,6 +18,21 @@ double gigabytes_of_states(plan::Plan plan, double parameters) {
   return static_cast<double>(state_memory(plan, owned, Bytes(0)).device.total().value()) / 1e9;
 }
 
+TEST(OptimizerMemory, IsSharedAsAdamsIs) {
+  // 1,024 parameters over 4 ranks: fp32 masters (bf16 compute) 1,024 bytes a rank; of moments Adam
+  // has 2,048, Lion 1,024, AdamW in 8 bits 2 (1,024 + 4 x 4) / 4 = 520.
+  OwnedParameters owned;
+  owned.dense = 1024;
+  plan::Plan plan{.dp = 4, .global_batch = 4, .zero = 1};
+  const auto states = [&](plan::Optimizer optimizer) {
+    plan.optimizer = optimizer;
+    return state_memory(plan, owned, Bytes(0)).device[plan::MemoryCategory::optimizer];
+  };
+  EXPECT_EQ(states(plan::Optimizer::adam), Bytes(1024 + 2048));
+  EXPECT_EQ(states(plan::Optimizer::lion), Bytes(1024 + 1024));
+  EXPECT_EQ(states(plan::Optimizer::adamw_8bit), Bytes(1024 + 520));
+}
+
 TEST(LowBandwidthMemory, FollowsTheTableOfTenToFortyBillionParameters) {
   // ZeRO-3 16 P / n; a second copy adds 2 P / 8; over pairs, nodes and all: P + P/4 + 12 P / n.
   // Derived for arXiv:2501.04266, in GB with one decimal, the last digit rounded either way.

@@ -26,6 +26,14 @@ TEST(Defaults, AreWhatIsUsualToday) {
   EXPECT_EQ(completed("{tp: 8, pp: 6, dp: 2, global_batch: 2}").stage_layers, "");
 }
 
+TEST(Defaults, ADeviceWithoutBf16ComputesInFp16) {
+  EXPECT_EQ(completed("{tp: 8, global_batch: 2}", 0, "dgx-v100").compute_type,
+            graph::DataType::fp16);
+  EXPECT_EQ(completed("{tp: 8, global_batch: 2, compute_type: bf16}", 0, "dgx-v100").compute_type,
+            graph::DataType::bf16);
+  EXPECT_EQ(completed("{tp: 8, global_batch: 2}").compute_type, graph::DataType::bf16);
+}
+
 TEST(Defaults, OfOneDeviceHaveNothingToSplit) {
   const Plan plan = completed("{global_batch: 2}");
   EXPECT_FALSE(plan.sequence_parallel);

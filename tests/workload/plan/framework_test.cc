@@ -59,6 +59,42 @@ TEST(Frameworks, LaterReleasesAddToEarlierOnes) {
   EXPECT_EQ(zero(""), std::pair(std::int64_t{2}, Bytes(1'000'000)));
 }
 
+TEST(Frameworks, AYearChoosesReleases) {
+  const std::string file = testing::TempDir() + "dated.yaml";
+  ASSERT_TRUE(write_file(file,
+                         "name: dated\ndescription: d\nplan: {zero: 1}\nwhy: {zero: s}\n"
+                         "releases:\n  - {from: \"0.7\", year: 2024, plan: {zero: 2}}\n"
+                         "  - {from: \"25.09\", plan: {zero: 3}}\n"));
+  const auto zero = [&](const std::string& release, std::int64_t year) {
+    PlacedPlan open = placed(file + release);
+    open.plan.as_of = year;
+    apply_framework(open);
+    return open.plan.zero;
+  };
+  EXPECT_EQ(zero("", 2023), 1);
+  EXPECT_EQ(zero("", 2024), 2);
+  EXPECT_EQ(zero("", 2025), 3);
+  EXPECT_EQ(zero("", 0), 3);
+  EXPECT_EQ(zero("@0.7", 2023), 2);  // a release that is named wins over the year
+  const std::string bad = testing::TempDir() + "undated.yaml";
+  ASSERT_TRUE(write_file(bad,
+                         "name: undated\ndescription: d\nplan: {zero: 1}\nwhy: {zero: s}\n"
+                         "releases:\n  - {from: \"0.7\", plan: {zero: 2}}\n"));
+  const auto read = framework_fields(bad);
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().to_string(), HasSubstr("the year in which the release came out"));
+}
+
+TEST(Frameworks, TheTritonKernelOfLlmFoundryEndsIn2023) {
+  PlacedPlan open = placed("llm-foundry");
+  open.plan.as_of = 2023;
+  apply_framework(open);
+  EXPECT_EQ(open.plan.attention, zoo::AttentionKernel::triton);
+  open = placed("llm-foundry");
+  apply_framework(open);
+  EXPECT_EQ(open.plan.attention, zoo::AttentionKernel::flash2);
+}
+
 TEST(Frameworks, MistakesNameWhatIsWrong) {
   const std::string file = testing::TempDir() + "wrong.yaml";
   ASSERT_TRUE(write_file(

@@ -335,5 +335,49 @@ TEST(LoadShippedModel, unknown_name_suggests_a_shipped_one) {
   EXPECT_THAT(m.error().to_string(), HasSubstr("gpt3-175b"));
 }
 
+TEST(ParseModel, MptIsReadAsItsCheckpointsSay) {
+  // 50,432 x 4,096 + 32 x (12 x 4,096^2 + 2 x 4,096) + 4,096 parameters, as published for MPT-7B.
+  const Fields fields{{"model_type", "\"mpt\""},
+                      {"d_model", "4096"},
+                      {"n_heads", "32"},
+                      {"n_layers", "32"},
+                      {"expansion_ratio", "4"},
+                      {"max_seq_len", "2048"},
+                      {"vocab_size", "50432"},
+                      {"no_bias", "true"},
+                      {"learned_pos_emb", "true"},
+                      {"attn_config", R"({"alibi": true, "attn_pdrop": 0, "qk_ln": false})"}};
+  const Model model = parse(json(fields)).value();
+  EXPECT_EQ(count_parameters(model).total, 6'649'286'656);
+  EXPECT_EQ(model.position, PositionKind::relative);
+  Fields wrong = fields;
+  wrong["attn_config"] = R"({"qk_ln": true})";
+  EXPECT_THAT(parse(json(wrong)).error().to_string(), HasSubstr("qk_ln"));
+}
+
+TEST(ParseModel, GraniteHybridNamesEveryLayer) {
+  const Fields fields{{"model_type", "\"granitemoehybrid\""},
+                      {"hidden_size", "64"},
+                      {"num_hidden_layers", "2"},
+                      {"num_attention_heads", "4"},
+                      {"num_key_value_heads", "2"},
+                      {"vocab_size", "128"},
+                      {"max_position_embeddings", "64"},
+                      {"shared_intermediate_size", "96"},
+                      {"mamba_n_heads", "2"},
+                      {"mamba_d_head", "64"},
+                      {"mamba_d_state", "16"},
+                      {"position_embedding_type", "\"nope\""},
+                      {"layer_types", R"(["mamba", "attention"])"}};
+  const Model model = parse(json(fields)).value();
+  ASSERT_EQ(model.kinds.size(), 2U);
+  EXPECT_EQ(model.kinds[0].mixer, MixerKind::mamba);
+  EXPECT_EQ(model.kinds[1].feed_forward, FeedForwardKind::dense);  // no num_local_experts
+  EXPECT_EQ(model.position, PositionKind::none);
+  Fields wrong = fields;
+  wrong["layer_types"] = R"(["mamba", "window"])";
+  EXPECT_THAT(parse(json(wrong)).error().to_string(), HasSubstr("found 'window'"));
+}
+
 }  // namespace
 }  // namespace orrery::zoo

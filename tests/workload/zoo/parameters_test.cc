@@ -69,6 +69,7 @@ TEST(Parameters, of_other_dense_families_equal_the_published_counts) {
       {"gemma-3-1b", 999'885'952},
       {"qwen2.5-7b", 7'615'616'512},
       {"qwen2.5-72b", 72'706'203'648},
+      {"olmo-2-7b", 7'298'617'344},
       {"qwen3-0.6b", 596'049'920},
       {"qwen3-1.7b", 1'720'574'976},
       {"qwen3-4b", 4'022'468'096},
@@ -113,6 +114,10 @@ TEST(Parameters, of_mixtures_equal_the_published_counts) {
       {"minimax-m2", 228'689'748'992},
       {"glm-4.5", 352'797'814'784},
       {"deepseek-v3.2", 671'026'419'200 - 58 * 256 + 61 * 13'959'424},
+      // 411,041,792 of the table, 36 x 102,286,976 of Mamba-2, 4 x 41,943,040 of attention, 40 x
+      // 698,654,720 of experts and norms ("32B"); "7B" alike.
+      {"granite-4.0-h-small", 32'207'337'984},
+      {"granite-4.0-h-tiny", 6'939'037'248},
       {"gpt-oss-20b", 20'914'757'184},
       {"gpt-oss-120b", 116'829'156'672},
       {"nemotron-3-nano", 31'577'940'288 - 23 * 128},
@@ -147,6 +152,7 @@ TEST(Parameters, of_mixtures_round_to_the_published_active_counts) {
       {"glm-4.5", 352.8, 33.6},            // "355B, 32B active" with the layer of prediction
       {"qwen3-next-80b-a3b", 79.7, 3.9},   // "80B, 3B activated" without embeddings
       {"qwen3.5-397b-a17b", 396.3, 17.3},  // "397B, 17B activated"
+      {"granite-4.0-h-small", 32.2, 8.8},  // "32B, 9B active"
       {"gpt-oss-20b", 20.9, 4.2},          // 3.61 + 0.58
       {"gpt-oss-120b", 116.8, 5.7},        // 5.13 + 0.58
       {"llama-4-scout", 107.8, 17.2},      // "17B active"; 109B with the vision tower

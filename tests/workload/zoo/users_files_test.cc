@@ -46,6 +46,34 @@ TEST(UsersFiles, UnknownFieldsThatWeighNothingAreNotes) {
   EXPECT_THAT(odd.error().to_string(), ::testing::Not(::testing::HasSubstr("some_token_id")));
 }
 
+/// The parameters of a small llama with these fields, and what was said of them.
+std::pair<std::int64_t, std::vector<std::string>> small_llama(const std::string& fields) {
+  const auto node = parse_config(
+      R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 100,
+          "num_attention_heads": 4, "intermediate_size": 128, )" +
+          fields + "}",
+      "config.json", ConfigSyntax::json);
+  const auto model = parse_model(*node, "user");
+  EXPECT_TRUE(model) << model.error().to_string();
+  return model ? std::pair(count_parameters(*model).total, model->notes)
+               : std::pair(std::int64_t{0}, std::vector<std::string>());
+}
+
+/// Published beside the fields of the class: Falcon3's `activation`, Qwen2.5-1M's map of chunks,
+/// and the positions of the first Llamas under their own name.
+TEST(UsersFiles, OthersNamesOfFieldsAreNotes) {
+  const auto [plain, silent] = small_llama(R"("max_position_embeddings": 64)");
+  EXPECT_THAT(silent, ::testing::IsEmpty());
+  const auto [more, notes] = small_llama(
+      R"("max_position_embeddings": 64, "activation": "swiglu",
+         "dual_chunk_attention_config": {"chunk_size": 16})");
+  EXPECT_EQ(more, plain);
+  EXPECT_THAT(notes, ::testing::ElementsAre(
+                         ::testing::HasSubstr("activation: unknown field, ignored"),
+                         ::testing::HasSubstr("dual_chunk_attention_config: unknown field")));
+  EXPECT_EQ(small_llama(R"("max_sequence_length": 64)").first, plain);
+}
+
 TEST(UsersFiles, ModelOptsFileBesideTheConfigurationIsRead) {
   const auto file = load_model_file(std::string(ORRERY_SOURCE_DIR) +
                                     "/tests/workload/zoo/inputs/hf_modelopt_fp8/config.json");

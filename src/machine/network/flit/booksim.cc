@@ -42,6 +42,12 @@ class BookSimReader : BookSimFile {
       return fail(mistakes());
     }
     result_.notes = notes();
+    for (const auto& [key, entry] : entries()) {
+      const auto* const ours =
+          std::ranges::find(kOurNames, key, &std::pair<std::string_view, std::string_view>::first);
+      result_.stated_at[ours == kOurNames.end() ? key : std::string(ours->second)] = {
+          fmt::format("{}:{}", file(), entry.line), key};
+    }
     return std::move(result_);
   }
 

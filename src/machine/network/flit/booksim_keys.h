@@ -2,9 +2,12 @@
 /// Settings of BookSim 2 that do nothing here, or have one value.
 #pragma once
 
+#include <array>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace orrery::flit {
@@ -75,5 +78,21 @@ inline const std::map<std::string, std::vector<std::string>, std::less<>> only_v
     {"vc_alloc_arb_type", {"round_robin"}},
     {"sw_alloc_arb_type", {"round_robin"}},
     {"include_queuing", {"1"}}};
+
+/// Keys that other fields than those of their names have (settings.h, open_loop.h, experiment.h).
+inline constexpr auto kOurNames = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"num_vcs", "vcs"},
+    {"vc_buf_size", "buffer"},
+    {"routing_function", "routing"},
+    {"traffic", "pattern"},
+    {"packet_size", "packet"},
+    {"injection_rate", "rate"},
+    {"latency_thres", "latency_limit"},
+    {"stopping_thres", "stopping_threshold"},
+    {"acc_stopping_thres", "throughput_threshold"},
+    {"batch_size", "batch"},
+    {"max_outstanding_requests", "outstanding"},
+    {"arb_type", "vc_arbiter"},
+});
 
 }  // namespace orrery::flit

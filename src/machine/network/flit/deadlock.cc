@@ -67,11 +67,6 @@ class CircleSearch {
   std::vector<std::uint32_t> circle_;
 };
 
-std::string router_name(const RouterGraph& graph, std::int32_t router) {
-  return graph.router_names.empty() ? std::to_string(router)
-                                    : graph.router_names[static_cast<std::size_t>(router)];
-}
-
 std::string vcs_text(VcMask vcs) {
   const int first = std::countr_zero(vcs);
   const int last = 63 - std::countl_zero(vcs);
@@ -99,8 +94,8 @@ class Dependencies {
         const auto& [channel, vcs] = resources_[circle[i]];
         result.circle +=
             fmt::format("{}router {} to router {} ({})", i > 0 ? ", " : "",
-                        router_name(graph_, graph_.channels[channel].source),
-                        router_name(graph_, graph_.channels[channel].target), vcs_text(vcs));
+                        graph_.router_name(graph_.channels[channel].source),
+                        graph_.router_name(graph_.channels[channel].target), vcs_text(vcs));
       }
     }
     if (circle.size() > kShownOfCircle) {

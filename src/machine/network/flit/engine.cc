@@ -16,6 +16,7 @@ void Engine::step() {
   if (sending_.any()) {
     inject();
   }
+  route_heads();
   const int steps = has_speedup_ ? steps_of_cycle() : 1;
   for (int step = 1; step <= steps; ++step) {
     is_last_step_ = step == steps;
@@ -223,21 +224,6 @@ void Engine::eject(std::uint32_t id) {
   free_packets_.push_back(id);
 }
 
-void Engine::look_ahead(Packet& packet, std::int32_t router) {
-  if (next_port_.empty()) {
-    next_hop(packet, static_cast<std::uint32_t>(router));
-    packet.ahead = candidates_.list[0];
-    return;
-  }
-  std::uint32_t& port =
-      next_port_[static_cast<std::size_t>(router) * graph_.nodes.size() + packet.route.target];
-  if (port == kNone) {
-    next_hop(packet, static_cast<std::uint32_t>(router));
-    port = candidates_.list[0].port;
-  }
-  packet.ahead = {port, routing_.all_vcs()};
-}
-
 /// The front packet of a VC asks for an output VC from `when` + routing_delay on; `when` is this
 /// cycle or the next.
 void Engine::show_head(std::uint32_t vc, Cycle when) {
@@ -245,23 +231,16 @@ void Engine::show_head(std::uint32_t vc, Cycle when) {
   Packet& packet = packets_[in.front];
   in.left = packet.flits;
   in.begins = true;
-  if (routing_.compares() && packet.hops == 0) {
-    choose_route(packet, in_[port_of(vc)].router);
-  }
   in.priority = settings_.priority == Priority::hop_count ? packet.hops : packet.priority;
   if (orders_grants_ && settings_.speculation == Speculation::none) {
     const bool behind = when > now_;
     in.turn.asked = 2 * step_ + (behind ? 1 : 0);
     in.turn.place = behind ? grants_++ : port_of(vc);
   }
-  if (!routing_.is_adaptive()) {
-    if (!looks_ahead_) {
-      look_ahead(packet, static_cast<std::int32_t>(in_[port_of(vc)].router));
-    }
-    in.port = packet.ahead.port;
-    in.vcs = packet.ahead.vcs;
-    in.interval = packet.ahead.interval;
-    in.wire = cycle_of(in.interval) - 1;
+  if (draws_at_routers_) {
+    unrouted_.push_back({when + settings_.routing_delay - 1, vc});
+  } else {
+    route_head(vc);
   }
   when += settings_.routing_delay;
   if (when == now_) {

@@ -103,7 +103,8 @@ struct Waiting {
 /// which moves past what it won; of those who ask for one VC a pointer of the output chooses, and
 /// so for the switch. At the source a packet takes the next VC with a credit, round robin. Nodes
 /// take what arrives at once and return its credit. What is at random is drawn where a packet
-/// leaves its node, by node, then as heads pass the switch, by router: at each for the next.
+/// leaves its node, by node, then as heads pass the switch, by router: at each for the next; with
+/// routing_delay when that ends, by router.
 ///
 /// Sources: Dally & Towles, Principles and Practices of Interconnection Networks (2004), ch. 16-20;
 /// the cycle rules are those of BookSim 2 (Jiang et al., ISPASS 2013; docs/models/flit.md).
@@ -258,7 +259,8 @@ class Engine {
   }
   std::uint32_t vc_of(std::uint32_t vc) const { return vc & ((1U << shift_) - 1); }
   bool is_busy() const {
-    return ready_.any() || heads_.any() || sending_.any() || !holding_.empty();
+    return ready_.any() || heads_.any() || sending_.any() || !holding_.empty() ||
+           !unrouted_.empty();
   }
 
   void take_events();
@@ -273,10 +275,12 @@ class Engine {
   std::int64_t wait_ahead(RouteState route, std::uint32_t router);
   void choose_route(Packet& packet, std::uint32_t router);
   void show_head(std::uint32_t vc, Cycle when);
+  void route_head(std::uint32_t vc);
+  void route_heads();
+  void start(Packet& packet);
   void look_ahead(Packet& packet, std::int32_t router);
   void order_grants();
   void update_ready(std::uint32_t vc);
-
   int steps_of_cycle() const;
   void allocate();
   Cycle arrival_after(OutPort& port) const;
@@ -340,14 +344,16 @@ class Engine {
   std::uint32_t channels_ = 0;
   std::uint32_t ports_ = 0;  ///< channels and one per node
   unsigned shift_ = 0;
-  bool plain_vc_ = true;        ///< separable input first, one iteration, no priorities
-  bool plain_switch_ = true;    ///< so, one switch input and output of a port, nothing held
-  bool has_speedup_ = false;    ///< outputs may get more than a flit a cycle
-  bool is_last_step_ = true;    ///< of this cycle's allocations
-  bool looks_ahead_ = true;     ///< a head's output is known when it comes to a router
-  bool needs_room_ = false;     ///< a head takes a VC only with credits
-  bool parks_ = true;           ///< heads that find no VC rest until one is free
-  bool orders_grants_ = false;  ///< the order in which heads draw theirs matters
+  bool plain_vc_ = true;           ///< separable input first, one iteration, no priorities
+  bool plain_switch_ = true;       ///< so, one switch input and output of a port, nothing held
+  bool has_speedup_ = false;       ///< outputs may get more than a flit a cycle
+  bool is_last_step_ = true;       ///< of this cycle's allocations
+  bool looks_ahead_ = true;        ///< a head's output is known when it comes to a router
+  bool needs_room_ = false;        ///< a head takes a VC only with credits
+  bool parks_ = true;              ///< heads that find no VC rest until one is free
+  bool orders_grants_ = false;     ///< the order in which heads draw theirs matters
+  bool draws_first_vc_ = false;    ///< a node draws the VC of each try
+  bool draws_at_routers_ = false;  ///< with routing_delay, where it ends
   Cycle hop_delay_ = 0;
   Cycle longest_delay_ = 0;
   Cycle now_ = 0;
@@ -360,6 +366,8 @@ class Engine {
   std::vector<Packet> packets_;
   std::vector<std::uint32_t> free_packets_;
   std::vector<std::vector<std::uint32_t>> parked_;  ///< by output port: heads that wait for a VC
+
+  std::vector<std::pair<Cycle, std::uint32_t>> unrouted_;  ///< ends of routing_delay and heads' VCs
 
   BitSet ready_;    ///< input ports with a ready VC
   BitSet heads_;    ///< input VCs whose head asks for an output VC

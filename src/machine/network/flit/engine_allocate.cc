@@ -69,26 +69,6 @@ void Engine::grant(std::uint32_t vc, std::uint32_t out_port) {
   send(vc);
 }
 
-/// Flits that have left for a port's next buffers and may still be there, times the hops ahead.
-std::int64_t Engine::wait_ahead(RouteState route, std::uint32_t router) {
-  const std::int64_t hops = routing_.channels_ahead(route, router);
-  routing_.next(route, router, random_, candidates_);
-  const std::uint32_t port = candidates_.list[0].port;
-  std::int64_t queue = 0;
-  for (std::uint32_t vc = 0; port < channels_ && vc < static_cast<std::uint32_t>(settings_.vcs);
-       ++vc) {
-    queue += settings_.buffer - out_vcs_[in_vc(port, vc)].credits;
-  }
-  return queue * hops;
-}
-
-void Engine::choose_route(Packet& packet, std::uint32_t router) {
-  const RouteState minimal = Routing::minimal(packet.route, router);
-  if (wait_ahead(minimal, router) <= wait_ahead(packet.route, router)) {
-    packet.route = minimal;
-  }
-}
-
 /// Returns those of the candidate's VCs that a packet may have now.
 VcMask Engine::open_vcs(const Candidate& candidate, std::uint32_t flits) const {
   VcMask open = out_[candidate.port].free & candidate.vcs;

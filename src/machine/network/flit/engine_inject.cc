@@ -44,6 +44,12 @@ void Engine::offer(std::uint32_t source, const Offer& offer) {
   counts.created_in_flight += offer.created * offer.flits;
 }
 
+/// Draws what a packet decides at its source.
+void Engine::start(Packet& packet) {
+  const Routing& routing = kinds_.empty() ? routing_ : *kinds_[packet.kind].routing;
+  packet.route = routing.start(packet.source, packet.route.target, packet.route.via, random_);
+}
+
 /// The output at `router` (several, where routing is adaptive), in the VCs of the packet's kind.
 void Engine::next_hop(Packet& packet, std::uint32_t router) {
   if (kinds_.empty()) {
@@ -73,6 +79,10 @@ bool Engine::find_vc(std::uint32_t source) {
     vcs = kinds_[packets_[from.packet].kind].vcs;
   }
   const std::uint32_t port = ports_ + node_of(source);
+  if (draws_first_vc_) {
+    first += random_.below(vcs);
+    vcs = 1;
+  }
   const bool is_in = from.last_vc >= first && from.last_vc < first + vcs;
   for (std::uint32_t i = 1; i <= (is_in ? vcs : 1); ++i) {  // else only the first, as there
     const std::uint32_t vc = is_in ? first + (from.last_vc - first + i) % vcs : first;
@@ -94,8 +104,9 @@ void Engine::send_from(std::uint32_t source) {
   const bool begins = from.left == packet.flits;
   if (begins) {
     packet.injected = now_;
-    const Routing& routing = kinds_.empty() ? routing_ : *kinds_[packet.kind].routing;
-    packet.route = routing.start(packet.source, packet.route.target, packet.route.via, random_);
+    if (!draws_at_routers_) {
+      start(packet);
+    }
     if (looks_ahead_) {
       look_ahead(packet, graph_.nodes[packet.source].inject);
     }
@@ -126,7 +137,7 @@ bool Engine::inject_flit(std::uint32_t source) {
     return false;  // calendar.sources brings it back
   }
   if (!find_vc(source) || out_vcs_[in_vc(ports_ + source, from.vc)].credits == 0) {
-    return false;
+    return draws_first_vc_ && from.vc == kNone;
   }
   send_from(source);
   if (from.interval > kEveryCycle) {

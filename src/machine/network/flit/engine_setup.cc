@@ -47,7 +47,11 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
     longest += Cycle{settings.vcs} * settings.buffer;
   }
   looks_ahead_ = settings.routing_delay == 0 && !routing.is_adaptive() && !routing.compares();
-  orders_grants_ = (looks_ahead_ && routing.draws_en_route()) || settings.output_speedup > 1;
+  draws_at_routers_ =
+      settings.routing_delay > 0 && (routing.draws_en_route() || routing.draws_at_start());
+  draws_first_vc_ = routing.draws_first_vc();
+  orders_grants_ = (looks_ahead_ && routing.draws_en_route()) || draws_at_routers_ ||
+                   settings.output_speedup > 1;
   parks_ = !routing.is_adaptive() &&  // which may find room at another port any time
            (settings.speculation == Speculation::none || settings.spec_check_vc);
   if (const std::size_t ports = static_cast<std::size_t>(graph.routers) * nodes;

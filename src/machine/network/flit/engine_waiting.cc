@@ -79,17 +79,13 @@ std::vector<Waiting> Engine::waiting() const {
 }
 
 std::string Engine::name_of_vc(std::uint32_t in_vc) const {
-  const auto name = [&](std::int32_t router) {
-    return graph_.router_names.empty() ? std::to_string(router)
-                                       : graph_.router_names[static_cast<std::size_t>(router)];
-  };
   const InPort& port = in_[port_of(in_vc)];
   const auto router = static_cast<std::int32_t>(port.router);
   const std::string from = port.from < channels_
-                               ? "router " + name(graph_.channels[port.from].source)
+                               ? "router " + graph_.router_name(graph_.channels[port.from].source)
                                : fmt::format("node {}", port.from - ports_);
-  return fmt::format("router {} from {}, VC {}: {} flits", name(router), from, vc_of(in_vc),
-                     in_vcs_[in_vc].count);
+  return fmt::format("router {} from {}, VC {}: {} flits", graph_.router_name(router), from,
+                     vc_of(in_vc), in_vcs_[in_vc].count);
 }
 
 }  // namespace orrery::flit

@@ -17,10 +17,8 @@ namespace orrery::flit {
 namespace {
 
 constexpr Cycle kLongestLink = 1'000'000;
-constexpr int kBisections = 6;
 constexpr int kMostPacket = 1'000'000;
 constexpr double kMostSpeedup = 16;
-constexpr double kRateDigits = 1e4;  // loads of four digits, as the public cases were run with
 constexpr int kMostBatch = 1'000'000;
 constexpr Bytes kMostPacketBytes{1 << 24};
 constexpr std::int64_t kMostPackets = 20'000'000;
@@ -119,6 +117,18 @@ void check_speculation(const RouterSettings& router, Error& mistakes) {
   }
 }
 
+/// Mistakes about fields that are stated somewhere say where.
+Error placed(Error mistakes, const Experiment& experiment) {
+  for (Mistake& mistake : mistakes.mistakes) {
+    const auto stated = experiment.stated_at.find(mistake.where);
+    if (stated != experiment.stated_at.end() && mistake.field.empty()) {
+      mistake.where = stated->second.where;
+      mistake.field = stated->second.name;
+    }
+  }
+  return mistakes;
+}
+
 }  // namespace
 
 Result<Algorithm> algorithm_named(std::string_view name) {
@@ -146,6 +156,9 @@ Result<Experiment> parse_experiment(const ConfigNode& node) {
   for (const char* field :
        {"sample_period", "warmup_periods", "max_samples", "latency_limit", "stopping_threshold"}) {
     experiment.states_periods |= node.find(field) != nullptr;
+  }
+  for (const ConfigField& field : node.fields) {
+    experiment.stated_at[field.name] = {field.value.where(), field.value.path};
   }
   return read.finish(std::move(experiment));
 }
@@ -201,7 +214,7 @@ Result<void> check(const Experiment& experiment) {
                   fmt::format("at least the {} flits of a packet, with cut_through", load.packet)});
   }
   if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
+    return fail(placed(std::move(mistakes), experiment));
   }
   return {};
 }
@@ -274,7 +287,7 @@ static void add_classes(const Experiment& experiment, Algorithm algorithm, Prepa
   }
 }
 
-Result<Prepared> prepare(const Experiment& experiment) {
+static Result<Prepared> build(const Experiment& experiment) {
   Error mistakes;
   if (auto ok = check(experiment); !ok) {
     mistakes.add(std::move(ok.error()));
@@ -334,6 +347,12 @@ Result<Prepared> prepare(const Experiment& experiment) {
   return prepared;
 }
 
+Result<Prepared> prepare(const Experiment& experiment) {
+  return build(experiment).map_error([&](Error mistakes) {
+    return placed(std::move(mistakes), experiment);
+  });
+}
+
 Network Prepared::network(const Experiment& experiment) const {
   Network made{*graph, routing, experiment.router, experiment.classes, {&traffic}, {}};
   if (made.classes.empty()) {
@@ -348,38 +367,6 @@ Network Prepared::network(const Experiment& experiment) const {
                           static_cast<std::uint32_t>(last - first + 1)});
   }
   return made;
-}
-
-Saturation find_saturation(const Experiment& experiment, const Prepared& prepared,
-                           const RunOptions& options) {
-  OpenLoopSettings load = experiment.load;
-  if (!experiment.states_periods) {
-    load.sample_period = 500;
-    load.warmup_periods = 2;
-    load.max_samples = 8;
-    load.latency_limit = 200;
-    load.stopping_threshold = 0.1;
-  }
-  Saturation saturation;
-  double high = 1;
-  for (int i = 0; i < kBisections; ++i) {
-    const double middle = (saturation.offered + high) / 2;
-    load.rate = std::nearbyint(middle * kRateDigits) / kRateDigits;
-    const RunOptions part{options.skip, [&](double share) {
-                            if (options.progress) {
-                              options.progress((i + share) / kBisections);
-                            }
-                          }};
-    OpenLoopResult run = run_open_loop(prepared.network(experiment), load, part);
-    if (run.stable) {
-      saturation.offered = middle;
-      saturation.accepted = run.accepted;
-    } else {
-      high = middle;
-    }
-    saturation.runs.push_back(std::move(run));
-  }
-  return saturation;
 }
 
 }  // namespace orrery::flit

@@ -2,6 +2,8 @@
 /// One description of a network, its routers and its load, from YAML, flags or a BookSim file.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +29,12 @@ struct Distances {
   Cycle along = 1;
 };
 
+/// StatedAt is where a field is stated, and its name there.
+struct StatedAt {
+  std::string where;  ///< "run.yaml:3", "--vcs"
+  std::string name;   ///< empty: `where` says it
+};
+
 struct Experiment {
   std::string topology = "mesh:8x8";
   std::string routing;  ///< empty: default_algorithm()
@@ -44,6 +52,7 @@ struct Experiment {
   /// First and last VC of the packets of requests and replies, by Purpose; used if a class
   /// transacts.
   std::array<std::pair<int, int>, kPurposes> purpose_vcs{};
+  std::map<std::string, StatedAt, std::less<>> stated_at;  ///< by field
   bool states_periods = false;     ///< a field of the measurement itself is given
   std::vector<std::string> notes;  ///< what a file asks for that changes nothing here
 
@@ -73,7 +82,7 @@ Result<Experiment> parse_experiment(const ConfigNode& node);
 /// that change nothing here.
 Result<Experiment> parse_booksim(std::string_view text, const std::string& file);
 
-/// Mistakes of fields that are out of range, all at once.
+/// Mistakes of fields that are out of range, all at once, where they are stated.
 Result<void> check(const Experiment& experiment);
 
 /// Ready to run. `graph` stays where it is.

@@ -63,9 +63,7 @@ class FlitNetwork {
   bool handle(const engine::EventQueue::Event& event, engine::EventQueue& queue);
   void settle(engine::EventQueue& queue);
 
-  /// Cycles that were simulated, and messages that needed none.
   std::uint64_t cycles_simulated() const { return cycles_; }
-  std::uint64_t messages_alone() const { return alone_; }
   Time cycle() const { return cycle_; }
 
  private:
@@ -146,7 +144,6 @@ class FlitNetwork {
   std::vector<std::uint32_t> by_id_;      ///< message; kNone: one that takes no time
   std::vector<network::TransferId> free_;
   std::uint64_t cycles_ = 0;
-  std::uint64_t alone_ = 0;
 };
 
 }  // namespace orrery::flit

@@ -48,7 +48,6 @@ network::TransferId FlitNetwork::start(Bytes bytes, std::span<const topology::Ho
   for (const std::uint32_t port : laid.ports) {
     busy_until_[port] = end;
   }
-  ++alone_;
   tell(message, end, queue);
   return id;
 }

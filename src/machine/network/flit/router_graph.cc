@@ -245,17 +245,15 @@ RouterGraph make_dragonfly(std::int32_t p, std::int32_t a, std::int32_t h) {
   graph.name = fmt::format("dragonfly:p={},a={},h={}", p, a, h);
   graph.shape = Shape::dragonfly;
   graph.extents = {a, h};
-  const std::int32_t links = a * h;
-  const std::int32_t groups = links + 1;
-  graph.routers = groups * a;
+  graph.routers = (a * h + 1) * a;
   for (std::int32_t router = 0; router < graph.routers; ++router) {
     const std::int32_t group = router / a;
     const std::int32_t i = router % a;
     link_line(graph, router, i, a, 1);
     for (std::int32_t link = i * h; link < (i + 1) * h; ++link) {
-      const std::int32_t back = links - 1 - link;  // of the other group
-      const std::int32_t target = (group + link + 1) % groups;
-      graph.channels.push_back({router, target * a + back / h, 1});
+      const std::int32_t target = link + (link < group ? 0 : 1);
+      const std::int32_t back = group - (group < target ? 0 : 1);       // link of the other group
+      graph.channels.push_back({router, target * a + back / h, 1, 1});  // behind those of the group
     }
   }
   add_nodes(graph, 0, graph.routers, p);

@@ -76,6 +76,12 @@ struct RouterGraph {
   /// Whether ports of nodes come before those of channels in a router's turns, or after them.
   bool nodes_first = true;
   std::vector<std::string> router_names;  ///< of a graph read from a file; else empty
+
+  /// Returns a router's name, or its number where it has none.
+  std::string router_name(std::int32_t router) const {
+    return router_names.empty() ? std::to_string(router)
+                                : router_names[static_cast<std::size_t>(router)];
+  }
 };
 
 /// Digits of nodes and routers are counted from the lowest weight. Channels are numbered by source,
@@ -96,8 +102,8 @@ struct RouterGraph {
 ///                 stage n-1 at router j / k
 ///   flattened butterfly   c nodes per router; in two dimensions with c = s*s the nodes of router
 ///                 (x, y) are an s x s tile of the grid of nodes (BookSim's numbering)
-///   dragonfly     group g's router i has global links i*h .. i*h+h-1; link l goes to group
-///                 (g + l + 1) mod groups (Kim et al. 2008)
+///   dragonfly     group g's router i has global links i*h .. i*h+h-1; link l goes to group l, from
+///                 l = g on to l + 1 (Kim et al. 2008; BookSim's numbering)
 RouterGraph make_grid(Shape shape, std::vector<std::int32_t> extents);
 /// Express channels: two equal and even extents.
 RouterGraph make_concentrated_mesh(std::vector<std::int32_t> extents, std::int32_t per_router,

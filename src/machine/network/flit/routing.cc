@@ -98,7 +98,7 @@ Algorithm default_algorithm(Shape shape) {
 }
 
 Routing::Routing(const RouterGraph& graph, Algorithm algorithm, int vcs)
-    : graph_(&graph), algorithm_(algorithm), vcs_(vcs), all_(lowest(vcs)) {
+    : graph_(&graph), algorithm_(algorithm), all_(lowest(vcs)) {
   low_ = half_of(all_, 0);
   high_ = half_of(all_, 1);
 }
@@ -189,8 +189,11 @@ Candidate Routing::torus_hop(RouteState& state, std::uint32_t router, std::uint3
   return {kNoChannel, 0};
 }
 
+/// Three virtual channels are one each, whatever the routing needs, as BookSim has them.
 VcMask Routing::dragonfly_vcs(unsigned group) const {
-  return class_of(all_, static_cast<int>(group), classes_of(*graph_, algorithm_));
+  constexpr int kGroups = 3;
+  return class_of(all_, static_cast<int>(group),
+                  std::popcount(all_) == kGroups ? kGroups : classes_of(*graph_, algorithm_));
 }
 
 bool Routing::on_detour(const RouteState& state, std::uint32_t router) const {
@@ -211,9 +214,13 @@ std::uint32_t Routing::goal(RouteState& state, std::uint32_t router) const {
   return by_waypoint && state.phase == 0 ? state.via : eject_router(state);
 }
 
+bool Routing::draws_at_start() const {
+  return routes_ == nullptr && has_two_phases(algorithm_);
+}
+
 std::uint32_t Routing::draws(const RouteState& state, std::uint32_t router) const {
   if (algorithm_ == Algorithm::nca && graph_->shape == Shape::tree) {
-    return static_cast<std::uint32_t>(nearer(router, eject_router(state)).size());
+    return static_cast<std::uint32_t>(nearer_.of(router, eject_router(state)).size());
   }
   if (algorithm_ == Algorithm::nca && graph_->shape == Shape::fat_tree) {
     return goes_down(state, router) ? 1U : static_cast<std::uint32_t>(graph_->extents[0]);
@@ -281,11 +288,8 @@ Candidate Routing::single(RouteState& state, std::uint32_t router, std::uint32_t
     }
     case Algorithm::min:
     case Algorithm::up_down: {
-      const auto routers = static_cast<std::size_t>(graph_->routers);
-      const std::uint32_t port = table_[(state.phase * routers + router) * routers + to];
-      if (algorithm_ == Algorithm::up_down) {
-        state.phase = coordinates_[port] == 0 ? 1 : state.phase;  // down
-      }
+      const std::uint32_t port = table_.channel(state.phase, router, to);
+      state.phase = table_.is_down(port) ? 1 : state.phase;
       return {port, all_};
     }
   }

@@ -5,11 +5,11 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "base/names.h"
 #include "base/result.h"
+#include "machine/network/flit/hop_table.h"
 #include "machine/network/flit/random.h"
 #include "machine/network/flit/router_graph.h"
 
@@ -120,6 +120,15 @@ class Routing {
     return routes_ == nullptr && (algorithm_ == Algorithm::nca || graph_->shape == Shape::torus);
   }
 
+  /// Whether start() may draw.
+  bool draws_at_start() const;
+  /// Whether every try to leave a node is for one virtual channel that is drawn (BookSim's
+  /// dragonflies), and not for the next in turn.
+  bool draws_first_vc() const {
+    return routes_ == nullptr && graph_->shape == Shape::dragonfly &&
+           (algorithm_ == Algorithm::min || algorithm_ == Algorithm::ugal);
+  }
+
   /// Whether next() depends on router and target only.
   bool is_fixed() const {
     return routes_ == nullptr &&
@@ -158,10 +167,6 @@ class Routing {
  private:
   Routing(const RouterGraph& graph, Algorithm algorithm, int vcs);
   Result<void> prepare();
-  Result<void> make_shortest();
-  Result<void> make_up_down();
-  void make_nearer();
-  Result<void> all_reached(std::span<const std::uint32_t> first_hop) const;
 
   std::int32_t coordinate(std::uint32_t router, std::size_t dimension) const {
     return coordinates_[router * dimensions_ + dimension];
@@ -188,8 +193,6 @@ class Routing {
   std::uint32_t fat_tree_goal(const RouteState& state) const;
   std::uint32_t weight_below(std::uint32_t router) const;
   bool goes_down(const RouteState& state, std::uint32_t router) const;
-  /// The channels of a tree that lead nearer to a router.
-  std::span<const std::uint32_t> nearer(std::uint32_t router, std::uint32_t goal) const;
   std::uint32_t express_channel(std::uint32_t router, std::size_t d, std::int32_t ahead) const;
   VcMask dragonfly_vcs(unsigned group) const;
   Candidate dragonfly_hop(RouteState& state, std::uint32_t router) const;
@@ -205,7 +208,6 @@ class Routing {
   const RouterGraph* graph_;
   const std::vector<Candidate>* routes_ = nullptr;
   Algorithm algorithm_;
-  int vcs_;
   VcMask all_ = 0;
   VcMask low_ = 0;
   VcMask high_ = 0;
@@ -213,9 +215,8 @@ class Routing {
   std::size_t radix_ = 0;
   std::vector<std::int32_t> coordinates_;  ///< by router and dimension
   std::vector<std::uint32_t> ports_;       ///< by router and port: channel
-  std::vector<std::uint32_t> nearer_;      ///< of trees: channels by router and goal
-  std::vector<std::size_t> nearer_begin_;
-  std::vector<std::uint32_t> table_;  ///< by phase, router and router: channel of min and up_down
+  NearerChannels nearer_;                  ///< of trees
+  HopTable table_;                         ///< of min and up_down
 };
 
 }  // namespace orrery::flit

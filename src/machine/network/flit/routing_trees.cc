@@ -4,15 +4,10 @@
 
 namespace orrery::flit {
 
-std::span<const std::uint32_t> Routing::nearer(std::uint32_t router, std::uint32_t goal) const {
-  const std::size_t at = std::size_t{router} * static_cast<std::size_t>(graph_->routers) + goal;
-  return std::span(nearer_).subspan(nearer_begin_[at], nearer_begin_[at + 1] - nearer_begin_[at]);
-}
-
 Candidate Routing::tree_hop(const RouteState& state, std::uint32_t router,
                             std::uint32_t draw) const {
   if (graph_->shape == Shape::tree) {
-    return {nearer(router, eject_router(state))[draw], all_};
+    return {nearer_.of(router, eject_router(state))[draw], all_};
   }
   if (graph_->shape == Shape::switch_clusters) {
     const auto links = static_cast<std::uint32_t>(graph_->extents[1]);
@@ -49,23 +44,21 @@ bool Routing::goes_down(const RouteState& state, std::uint32_t router) const {
   return router % wide / weight == fat_tree_goal(state) / weight;
 }
 
-/// A class of VCs for every group that the route touches.
+/// A class of VCs for every group that the route touches, with the link that leads to it.
 Candidate Routing::dragonfly_hop(RouteState& state, std::uint32_t router) const {
   const auto a = static_cast<std::uint32_t>(graph_->extents[0]);
   const auto h = static_cast<std::uint32_t>(graph_->extents[1]);
-  const std::uint32_t groups = a * h + 1;
   const std::uint32_t goal = on_detour(state, router) ? state.via : eject_router(state);
   const std::uint32_t group = router / a;
-  const VcMask vcs = dragonfly_vcs(state.phase);
   if (group == goal / a) {
-    return {channel(router, goal % a), vcs};
+    return {channel(router, goal % a), dragonfly_vcs(state.phase)};
   }
-  const std::uint32_t link = (goal / a + groups - group - 1) % groups;
+  const std::uint32_t link = goal / a - (goal / a > group ? 1 : 0);
   if (link / h != router % a) {
-    return {channel(router, link / h), vcs};
+    return {channel(router, link / h), dragonfly_vcs(state.phase)};
   }
   ++state.phase;
-  return {channel(router, a + link % h), vcs};
+  return {channel(router, a + link % h), dragonfly_vcs(state.phase)};
 }
 
 }  // namespace orrery::flit

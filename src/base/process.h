@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+/// Runs other programs.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -8,7 +10,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace orrery::mpi_calls {
+namespace orrery {
 
 struct ProcessOptions {
   std::string input{};                     ///< on its standard input
@@ -33,7 +35,23 @@ struct ProcessRun {
 Result<ProcessRun> run_process(const std::vector<std::string>& command,
                                const ProcessOptions& options);
 
+/// A TemporaryFolder is gone, with what is in it, when it is destroyed.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  bool made() const { return made_; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  bool made_ = false;
+};
+
 /// Where $PATH has the program; "" where it has not.
 std::string find_program(const std::string& name);
 
-}  // namespace orrery::mpi_calls
+}  // namespace orrery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpi_calls/process.h"
+#include "base/process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 
 #include "base/split.h"
 
-namespace orrery::mpi_calls {
+namespace orrery {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -195,6 +195,18 @@ Started prepare(std::vector<std::string>& command, std::vector<std::string>& env
 
 }  // namespace
 
+TemporaryFolder::TemporaryFolder() {
+  std::error_code ignored;
+  std::string name = (std::filesystem::temp_directory_path(ignored) / "orrery_XXXXXX").string();
+  made_ = mkdtemp(name.data()) != nullptr;
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     return ::access(name.c_str(), X_OK) == 0 ? name : "";
@@ -238,4 +250,4 @@ Result<ProcessRun> run_process(const std::vector<std::string>& command,
   return run;
 }
 
-}  // namespace orrery::mpi_calls
+}  // namespace orrery

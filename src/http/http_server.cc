@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -17,8 +18,8 @@
 #include <csignal>
 #include <optional>
 
-#include "serving/http/connection.h"
-#include "serving/http/transport.h"
+#include "http/connection.h"
+#include "http/transport.h"
 
 namespace orrery::http {
 namespace {
@@ -78,6 +79,7 @@ class Session : public Connection, public std::enable_shared_from_this<Session> 
   bool is_old() const override { return parser_->get().version() < 11; }
   bool keeps() const override { return keeps_; }
   void end_with_connection() override { keeps_ = false; }
+  std::string_view fields() const override { return shared_.limits.fields; }
   void write(std::string_view text) override {
     waiting_ += text;
     const auto buffered = waiting_.size() + writing_.size() - written_;
@@ -147,14 +149,13 @@ class Session : public Connection, public std::enable_shared_from_this<Session> 
     request.method = view(message.method_string());
     const std::string_view target = view(message.target());
     request.path = target.substr(0, target.find('?'));
+    request.query = target.substr(std::min(request.path.size() + 1, target.size()));
     for (const auto& field : message.base()) {
       std::string name(view(field.name_string()));
       std::transform(name.begin(), name.end(), name.begin(), [](char letter) {
         return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
       });
-      if (name.starts_with("x-")) {
-        request.headers.emplace_back(std::move(name), view(field.value()));
-      }
+      request.headers.emplace_back(std::move(name), view(field.value()));
     }
     request.body = std::move(message.body());
     shared_.handler->asked(std::move(request), answer());
@@ -229,7 +230,7 @@ class Session : public Connection, public std::enable_shared_from_this<Session> 
   void fail_with(int status) {
     reserve(0);
     keeps_ = false;
-    write(response_head(status, "text/plain", 0, false));
+    write(response_head(*this, {.status = status, .type = "text/plain", .length = 0}));
     end();
   }
 
@@ -293,9 +294,8 @@ class BeastServer : public HttpServer {
     if (!error) {
       acceptor_.bind(endpoint, error);
     }
-    constexpr int kBacklog = 4096;
     if (!error) {
-      acceptor_.listen(kBacklog, error);
+      acceptor_.listen(tcp::acceptor::max_listen_connections, error);
     }
     return error;
   }
@@ -322,6 +322,12 @@ class BeastServer : public HttpServer {
     shared_.io.run();
   }
   void stop() override { shared_.io.stop(); }
+  void work(std::function<std::function<void()>()> job) override {
+    if (!workers_) {
+      workers_.emplace(kWorkers);
+    }
+    asio::post(*workers_, [this, job = std::move(job)] { asio::post(shared_.io, job()); });
+  }
 
   Time now() const override {
     const auto passed = std::chrono::steady_clock::now() - begin_;
@@ -357,6 +363,8 @@ class BeastServer : public HttpServer {
   asio::signal_set signals_;
   std::optional<asio::steady_timer> retry_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  static constexpr std::size_t kWorkers = 4;
+  std::optional<asio::thread_pool> workers_;  ///< goes first: jobs post to what stands above
 };
 
 void raise_open_files() {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "serving/http/transport.h"
+#include "http/transport.h"
 
 namespace orrery::http {
 
@@ -22,6 +22,8 @@ class Connection {
   /// Whether it goes on after the answer.
   virtual bool keeps() const = 0;
   virtual void end_with_connection() = 0;
+  /// Lines of the header of every answer.
+  virtual std::string_view fields() const = 0;
   virtual void write(std::string_view text) = 0;
   virtual void end() = 0;
 };
@@ -29,10 +31,16 @@ class Connection {
 std::shared_ptr<Answer> make_answer(const std::shared_ptr<Connection>& connection,
                                     std::uint64_t exchange);
 
-/// Returns the status line and the fields of a whole answer of `length` bytes; without one, of a
-/// stream, in chunks or up to the end of the connection.
-std::string response_head(int status, std::string_view type, std::optional<std::size_t> length,
-                          bool keeps, bool chunked = false);
+/// A ResponseHead is what an answer says before its body.
+struct ResponseHead {
+  int status = 200;
+  std::string_view type;
+  std::optional<std::size_t> length = {};  ///< none: a stream
+  bool chunked = false;                    ///< else a stream ends with the connection
+  std::string_view fields = {};            ///< further lines, beside the connection's
+};
+/// Returns the status line and the fields of an answer.
+std::string response_head(const Connection& connection, const ResponseHead& head);
 
 struct Place {
   std::string host;  ///< an IP address

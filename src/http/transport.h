@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The seam between an endpoint and the network: requests in, answers out, a clock of the world.
+/// The seam between what answers and the network: requests in, answers out, a clock of the world.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,21 +19,27 @@ struct HttpRequest {
   std::uint64_t exchange = 0;    ///< number of this request, of all connections
   std::uint64_t connection = 0;  ///< that it came on
   std::string method;
-  std::string path;  ///< without its query
-  /// Headers whose names begin with "x-", names in lower case.
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::string path;                                          ///< without its query
+  std::string query;                                         ///< what follows "?"
+  std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
   std::string body;
 
-  /// Returns the value of a header; empty: there is none.
+  /// Returns the value of the first header of a name; empty: there is none.
   std::string_view header(std::string_view name) const;
+  /// Returns how often a header stands there.
+  std::int64_t count(std::string_view name) const;
 };
 
 /// An Answer is the way back to one client. All calls after the client has left do nothing.
 class Answer {
  public:
   virtual ~Answer() = default;
-  /// Sends all at once.
-  virtual void send(int status, std::string_view type, std::string body) = 0;
+  /// Sends all at once. `fields`: further lines of the header, each with its CRLF.
+  virtual void send(int status, std::string_view type, std::string body,
+                    std::string_view fields) = 0;
+  void send(int status, std::string_view type, std::string body) {
+    send(status, type, std::move(body), {});
+  }
   /// Begins a stream of pieces, which end() ends.
   virtual void begin(std::string_view type) = 0;
   virtual void piece(std::string_view text) = 0;
@@ -68,7 +75,8 @@ struct Limits {
   Bytes buffered = 16_MiB;  ///< of a stream, not yet read by its client; beyond it is closed
   Time idle = 30_s;
   std::int64_t connections = 20'000;
-  bool signals = true;  ///< SIGINT and SIGTERM stop it
+  bool signals = true;      ///< SIGINT and SIGTERM stop it
+  std::string fields = {};  ///< lines of the header of every answer, each with its CRLF
 };
 
 /// An HTTP/1.1 server on one thread. A client that is slow, leaves, or sends what is no request
@@ -81,6 +89,8 @@ class HttpServer : public Wall {
                                                     const Limits& limits, Handler& handler);
   /// Where it listens, with its port.
   virtual std::string address() const = 0;
+  /// Runs `job` on a thread of its own and what that returns on the server's.
+  virtual void work(std::function<std::function<void()>()> job) = 0;
   /// Until stop() or a signal.
   virtual void run() = 0;
   /// From any thread.

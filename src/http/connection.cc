@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/http/connection.h"
+#include "http/connection.h"
 
 #include <fmt/format.h>
 
@@ -12,12 +12,16 @@ namespace orrery::http {
 namespace {
 
 std::string_view reason_of(int status) {
-  constexpr std::array<std::pair<int, std::string_view>, 10> kReasons{
+  constexpr std::array<std::pair<int, std::string_view>, 14> kReasons{
       {{200, "OK"},
        {400, "Bad Request"},
+       {401, "Unauthorized"},
+       {403, "Forbidden"},
        {404, "Not Found"},
        {405, "Method Not Allowed"},
        {413, "Payload Too Large"},
+       {415, "Unsupported Media Type"},
+       {422, "Unprocessable Entity"},
        {429, "Too Many Requests"},
        {431, "Request Header Fields Too Large"},
        {500, "Internal Server Error"},
@@ -33,9 +37,12 @@ class ConnectionAnswer : public Answer {
   ConnectionAnswer(const std::shared_ptr<Connection>& connection, std::uint64_t exchange)
       : connection_(connection), exchange_(exchange) {}
 
-  void send(int status, std::string_view type, std::string body) override {
+  void send(int status, std::string_view type, std::string body, std::string_view fields) override {
     if (const auto connection = open()) {
-      connection->write(response_head(status, type, body.size(), connection->keeps()) + body);
+      connection->write(
+          response_head(*connection,
+                        {.status = status, .type = type, .length = body.size(), .fields = fields}) +
+          body);
       connection->end();
     }
   }
@@ -45,7 +52,7 @@ class ConnectionAnswer : public Answer {
       if (!chunks_) {
         connection->end_with_connection();
       }
-      connection->write(response_head(200, type, {}, connection->keeps(), chunks_));
+      connection->write(response_head(*connection, {.type = type, .chunked = chunks_}));
     }
   }
   void piece(std::string_view text) override {
@@ -81,18 +88,23 @@ std::shared_ptr<Answer> make_answer(const std::shared_ptr<Connection>& connectio
   return std::make_shared<ConnectionAnswer>(connection, exchange);
 }
 
-std::string response_head(int status, std::string_view type, std::optional<std::size_t> length,
-                          bool keeps, bool chunked) {
-  const std::string size = length    ? fmt::format("Content-Length: {}\r\n", *length)
-                           : chunked ? "Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n"
-                                     : "Cache-Control: no-cache\r\n";
-  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n{}Connection: {}\r\n\r\n", status,
-                     reason_of(status), type, size, keeps ? "keep-alive" : "close");
+std::string response_head(const Connection& connection, const ResponseHead& head) {
+  const std::string size = head.length ? fmt::format("Content-Length: {}\r\n", *head.length)
+                           : head.chunked
+                               ? "Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n"
+                               : "Cache-Control: no-cache\r\n";
+  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n{}{}{}Connection: {}\r\n\r\n",
+                     head.status, reason_of(head.status), head.type, size, connection.fields(),
+                     head.fields, connection.keeps() ? "keep-alive" : "close");
 }
 
 std::string_view HttpRequest::header(std::string_view name) const {
   const auto found = std::ranges::find(headers, name, &std::pair<std::string, std::string>::first);
   return found == headers.end() ? std::string_view() : std::string_view(found->second);
+}
+
+std::int64_t HttpRequest::count(std::string_view name) const {
+  return std::ranges::count(headers, name, &std::pair<std::string, std::string>::first);
 }
 
 Result<Place> parse_address(const std::string& address) {

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/replay.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "base/names.h"
+#include "base/reader.h"
+#include "calibrate/minimize.h"
+#include "machine/device_groups.h"
+#include "simulate/simulate.h"
+
+namespace orrery::calibrate {
+namespace {
+
+constexpr std::size_t kMostReplayMistakes = 20;
+constexpr std::string_view kFormat = "fp32";  // of the products of emitted programs
+constexpr std::array<std::string_view, 8> kColumns{"what", "members", "batch", "m",
+                                                   "n",    "k",       "bytes", "seconds"};
+
+struct Row {
+  std::string what;
+  std::map<std::string_view, std::int64_t> numbers;
+  Time time{0};
+};
+
+/// The sorts of rows; false for one that is none.
+bool take_row(const Row& row, ReplayTable& table) {
+  const Bytes bytes(row.numbers.at("bytes"));
+  if (row.what == "step") {
+    table.step = row.time;
+  } else if (row.what == "gemm") {
+    table.products[std::string(kFormat)].push_back(
+        {{row.numbers.at("batch"), row.numbers.at("m"), row.numbers.at("n"), row.numbers.at("k")},
+         row.time});
+  } else if (row.what == "stream") {
+    graph::Operator op{.name = "stream", .type = graph::DataType::fp32};
+    op.bytes = bytes;
+    table.streams.push_back({{std::move(op)}, row.time});
+  } else if (row.what == "message") {
+    table.messages.push_back({bytes, row.time});
+  } else if (const auto kind = value_of<graph::CollectiveKind>(row.what)) {
+    table.collectives.push_back(
+        {.kind = *kind, .members = row.numbers.at("members"), .bytes = bytes, .time = row.time});
+  } else {
+    return row.what == "loop";  // it lasts as long as it is told to
+  }
+  return true;
+}
+
+double seconds_of(const topology::NetworkDimension& dimension, const MessageMeasurement& message) {
+  return to_seconds(dimension.latency + dimension.message_overhead) +
+         static_cast<double>(message.bytes.value()) /
+             (dimension.bandwidth.value() * dimension.send_efficiency);
+}
+
+double median_error(const topology::NetworkDimension& dimension,
+                    const std::vector<MessageMeasurement>& messages) {
+  std::vector<double> ratios;
+  for (const MessageMeasurement& message : messages) {
+    ratios.push_back(seconds_of(dimension, message) / to_seconds(message.time));
+  }
+  return fit_error(ratios).median;
+}
+
+void fit_messages(topology::NetworkDimension& dimension,
+                  const std::vector<MessageMeasurement>& messages) {
+  const topology::NetworkDimension given = dimension;
+  const auto with = [&](std::span<const double> values) {
+    topology::NetworkDimension made = given;
+    made.message_overhead = from_seconds(values[0]);
+    made.send_efficiency = values[1];
+    return made;
+  };
+  const auto loss = [&](std::span<const double> values) {
+    const topology::NetworkDimension trial = with(values);
+    double sum = 0;
+    for (const MessageMeasurement& message : messages) {
+      sum += std::abs(std::log(seconds_of(trial, message) / to_seconds(message.time)));
+    }
+    return sum;
+  };
+  const std::array box{Bounds{0, 1e-3}, Bounds{0.01, 1}};
+  const std::array from{to_seconds(given.message_overhead), given.send_efficiency};
+  dimension = with(minimize(loss, {box.begin(), box.end()}, {from.begin(), from.end()}).at);
+}
+
+/// Fits one sort after the other, each to the machine that the last has left.
+class ReplayFitter {
+ public:
+  ReplayFitter(ReplayFit& fit, const ReplayTable& measured, const std::string& source)
+      : fit_(fit), measured_(measured), source_(source) {}
+
+  Result<void> products() {
+    if (measured_.products.empty()) {
+      return {};
+    }
+    auto made = calibrate_gemm(fit_.machine, measured_.products, source_);
+    if (!made) {
+      return fail(std::move(made.error()));
+    }
+    const auto& rows = measured_.products.begin()->second;
+    const double before = gemm_error(std::string(kFormat), rows, fit_.machine.device).median;
+    const double after = gemm_error(std::string(kFormat), rows, made->machine.device).median;
+    fit_.classes.push_back({"products", rows.size(), before, after});
+    take(std::move(*made));
+    return {};
+  }
+
+  Result<void> streams() {
+    if (measured_.streams.empty()) {
+      return {};
+    }
+    auto made = calibrate_streams(fit_.machine, measured_.streams, source_);
+    if (!made) {
+      return fail(std::move(made.error()));
+    }
+    const KernelFit& only = made->fits.front();
+    fit_.classes.push_back(
+        {"streams", measured_.streams.size(), only.fitted_before.median, only.fitted_after.median});
+    take(std::move(*made));
+    return {};
+  }
+
+  Result<void> collectives() {
+    if (measured_.collectives.empty()) {
+      return {};
+    }
+    auto made = calibrate_collectives(fit_.machine, measured_.collectives, source_);
+    if (!made) {
+      return fail(std::move(made.error()));
+    }
+    fit_.classes.push_back(
+        {"collectives", measured_.collectives.size(), made->before.median, made->after.median});
+    take(std::move(*made));
+    return {};
+  }
+
+  Result<void> messages() {
+    if (measured_.messages.empty()) {
+      return {};
+    }
+    topology::NetworkDimension& innermost = fit_.machine.network.front();
+    const double before = median_error(innermost, measured_.messages);
+    fit_messages(innermost, measured_.messages);
+    for (const char* const field : {"message_overhead", "send_efficiency"}) {
+      fit_.machine.origins["network." + innermost.name + "." + field] = "measured: " + source_;
+    }
+    fit_.classes.push_back({"messages", measured_.messages.size(), before,
+                            median_error(innermost, measured_.messages)});
+    return {};
+  }
+
+ private:
+  template <class Made>
+  void take(Made made) {
+    fit_.machine = std::move(made.machine);
+    fit_.warnings.insert(fit_.warnings.end(), made.warnings.begin(), made.warnings.end());
+  }
+
+  ReplayFit& fit_;
+  const ReplayTable& measured_;
+  const std::string& source_;
+};
+
+Result<Time> step_on(const machine::Machine& machine, const graph::Workload& executed) {
+  const auto timeline = simulate::simulate(executed, machine, {});
+  return timeline ? Result<Time>(timeline->step_time) : fail(timeline.error());
+}
+
+}  // namespace
+
+Result<ReplayTable> read_replay(const CsvTable& csv) {
+  Error mistakes;
+  std::map<std::string_view, std::size_t> columns;
+  for (const std::string_view name : kColumns) {
+    if (const auto column = csv.column(name)) {
+      columns[name] = *column;
+    } else {
+      mistakes.add({csv.file + ":1", "header", "", "a column " + std::string(name)});
+    }
+  }
+  ReplayTable table;
+  for (const CsvRow& line : csv.rows) {
+    if (columns.size() < kColumns.size() || mistakes.mistakes.size() >= kMostReplayMistakes) {
+      break;
+    }
+    const auto cell = [&](std::string_view name) { return line.cells[columns[name]]; };
+    Row row{.what = cell("what"), .numbers = {}};
+    for (const std::string_view name : {"members", "batch", "m", "n", "k", "bytes"}) {
+      const auto number = parse_value<std::int64_t>(cell(name));
+      if (!number || *number < 0) {
+        mistakes.add({csv.where(line), std::string(name), cell(name), "a whole number"});
+      }
+      row.numbers[name] = number.value_or(0);
+    }
+    const auto seconds = parse_number(cell("seconds"));
+    if (!seconds || !(*seconds > 0) || *seconds > 1e6) {
+      mistakes.add({csv.where(line), "seconds", cell("seconds"), "a number above 0"});
+      continue;
+    }
+    row.time = from_seconds(*seconds);
+    if (!take_row(row, table)) {
+      mistakes.add({csv.where(line), "what", row.what,
+                    "step, gemm, stream, loop, message or the name of a collective"});
+    }
+  }
+  if (mistakes.empty() && table.step <= Time(0)) {
+    mistakes.add({csv.file, "what", "", "a row 'step'"});
+  }
+  return mistakes.empty() ? Result<ReplayTable>(std::move(table)) : fail(std::move(mistakes));
+}
+
+Result<ReplayFit> calibrate_replay(const machine::Machine& machine, const graph::Workload& executed,
+                                   const ReplayTable& measured, const std::string& source) {
+  auto fitted = machine::with_devices(machine, executed.ranks);
+  if (!fitted) {
+    return fail(fitted.error());
+  }
+  ReplayFit fit{
+      .machine = std::move(*fitted), .measured = measured.step, .classes = {}, .warnings = {}};
+  const auto before = step_on(fit.machine, executed);
+  if (!before) {
+    return fail(before.error());
+  }
+  fit.before = *before;
+  ReplayFitter fitter(fit, measured, source);
+  Error mistakes;
+  // Both of the first two are of the general kernels.
+  for (auto part : {&ReplayFitter::streams, &ReplayFitter::products, &ReplayFitter::collectives,
+                    &ReplayFitter::messages}) {
+    if (auto ok = (fitter.*part)(); !ok) {
+      mistakes.add(std::move(ok.error()));
+    }
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  const auto after = step_on(fit.machine, executed);
+  if (!after) {
+    return fail(after.error());
+  }
+  fit.after = *after;
+  return fit;
+}
+
+}  // namespace orrery::calibrate

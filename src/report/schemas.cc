@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/schemas.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "report/compare.h"
+#include "report/diagnose.h"
+#include "report/estimate.h"
+#include "report/explain.h"
+#include "report/fields.h"
+#include "report/flit.h"
+#include "report/goodput.h"
+#include "report/jobs.h"
+#include "report/report.h"
+#include "report/serving.h"
+
+namespace orrery::report {
+namespace {
+
+/// Declares what the command puts in front of what --json prints (cli/stamp.h).
+void declare_stamp(Fields& fields) {
+  fields.object("orrery", "what made this", [&] {
+    fields.field("version", "of orrery", std::string());
+    fields.list("inputs", {"files that arguments name, shipped configurations too", "one of them"},
+                std::vector<std::string>(), [&](const std::string& none) {  // of a schema alone
+                  fields.field("flag", "that names it", none);
+                  fields.field("name", "of the file or configuration", none);
+                  fields.field("hash", "of its bytes", none);
+                });
+  });
+}
+
+/// Declares a result of parts that hold nothing.
+template <class... Parts>
+void declare_empty(Fields& fields) {
+  declare(Parts{}..., fields);
+}
+
+void declare_goodput(Fields& fields) {
+  const goodput::Asked nothing;
+  declare(GoodputReport{.asked = nothing, .lives = {}}, fields);
+}
+
+void declare_run_plan(Fields& fields) {
+  declare(study::Run{}, study::RunPlan{}, goodput::Asked{}, 1, fields);
+}
+
+void declare_serving(Fields& fields) {
+  const serving::Metrics nothing;
+  declare(serving::Run{}, nothing, &nothing, fields);
+}
+
+struct DeclaredSchema {
+  std::string_view name;
+  std::string_view title;
+  std::string_view sentence;
+  void (*declare)(Fields&);
+};
+
+constexpr auto kSchemas = std::to_array<DeclaredSchema>({
+    {"compare", "orrery compare --json",
+     "Runs side by side; every list is in the order of the runs.",
+     declare_empty<study::Comparison>},
+    {"diagnose", "orrery diagnose --json", "What is wrong with a running job, from its telemetry.",
+     declare_empty<diagnose::Diagnosis>},
+    {"estimate", "orrery estimate --json", "Time of a training step without events.",
+     declare_empty<study::StepEstimate>},
+    {"explain", "orrery explain --json", "Why a step takes as long as it does.",
+     declare_empty<study::Explanation>},
+    {"flit", "orrery flit --json",
+     "A network of routers under load; cycles, flits per node and cycle.",
+     declare_empty<FlitReport>},
+    {"flit-loop", "orrery flit --json, with --messages or --batch",
+     "Messages and work that wait for one another; cycles.",
+     [](Fields& fields) { declare_loop(FlitReport{}, fields); }},
+    {"goodput", "orrery goodput --json",
+     "Goodput of a long job with failures, checkpoints and restarts.", declare_goodput},
+    {"run-plan", "orrery run-plan --json", "A whole training run from one simulated step.",
+     declare_run_plan},
+    {"serve", "orrery serve --json",
+     "An inference engine serving requests. Times in seconds on the client's clock.",
+     declare_serving},
+    {"simulate", "orrery simulate --json",
+     "One training step. --csv has the same fields as columns, names of nested ones joined with "
+     "dots (plan.tp); memory_bytes.* are of the fullest stage, named by memory_stage and "
+     "memory_moment.",
+     declare_empty<study::Run, std::optional<study::RunPlan>>},
+    {"simulate-jobs", "orrery simulate --jobs --json",
+     "Several jobs on one machine. Times in seconds.", declare_empty<study::JobsRun>},
+});
+
+}  // namespace
+
+std::vector<std::string_view> declared_schemas() {
+  std::vector<std::string_view> names;
+  for (const DeclaredSchema& schema : kSchemas) {
+    names.push_back(schema.name);
+  }
+  return names;
+}
+
+std::string declared_schema(std::string_view name) {
+  const auto* const schema = std::ranges::find(kSchemas, name, &DeclaredSchema::name);
+  if (schema == kSchemas.end()) {
+    return {};
+  }
+  SchemaFields fields(schema->title, schema->sentence);
+  declare_stamp(fields);
+  schema->declare(fields);
+  return fields.schema();
+}
+
+}  // namespace orrery::report

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cctype>
 #include <cstdio>
@@ -19,6 +18,7 @@
 #include "cli/interrupt.h"
 #include "cli/other_flags.h"
 #include "cli/outputs.h"
+#include "cli/questions.h"
 #include "cli/stamp.h"
 
 namespace orrery::cli {
@@ -36,20 +36,6 @@ constexpr const char* kOrreryExamples =
     "  orrery list machines\n"
     "  orrery show model gpt3-175b\n"
     "  orrery help simulate\n";
-
-/// The answer to `orrery` alone, line by line.
-constexpr std::array kQuestions{
-    "which command? Ask, for example:",
-    "  how long does a training step take, and does it fit?",
-    "    orrery simulate --model llama-3-8b --machine dgx-h100 --devices 8",
-    "  which parallelisation is fastest?",
-    "    orrery plan --model llama-3-8b --machine dgx-h100 --devices 16 --batch 128",
-    "  what will an inference engine deliver?",
-    "    orrery serve --model llama-3-70b --machine dgx-h100 --devices 8 --rate 5",
-    "  what is shipped, and what is my own machine?",
-    "    orrery list models; orrery list machines; orrery machine detect",
-    "all commands: orrery --help; one of them: orrery help simulate",
-};
 
 /// Option names are declared with dashes; --global_batch means --global-batch.
 std::string with_dashes(std::string argument) {

@@ -21,7 +21,7 @@ LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[\w-]+)?\)")
 BEGIN = """<!doctype html><meta charset="utf-8"><title>Orrery</title>
 <meta http-equiv="refresh" content="0; url=docs/README.html"><a href="docs/README.html">Documentation</a>
 """
-TREE = "```{{toctree}}\n:hidden:\n:caption: "{}"\n\n{}\n```\n"
+TREE = "```{{toctree}}\n:hidden:\n:caption: '{}'\n\n{}\n```\n"
 
 
 def pages() -> list[pathlib.Path]:

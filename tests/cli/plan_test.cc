@@ -111,7 +111,7 @@ TEST(PlanCommand, EveryMistakeIsNamed) {
       "plan --model gpt2 --machine dgx-a100-80g --only zeroo=1 --fix tp --reserve x --max-memory "
       "1GiB");
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, AllOf(HasSubstr("--devices"), HasSubstr("--batch"), HasSubstr("--reserve"),
+  EXPECT_THAT(run.err, AllOf(HasSubstr("--devices"), HasSubstr("--reserve"),
                              HasSubstr("--fix: found 'tp'"), HasSubstr("did you mean 'zero'")));
 }
 

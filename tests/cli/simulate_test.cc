@@ -175,7 +175,7 @@ TEST(Simulate, FlagsOfOtherToolsSayWhatStandsForThem) {
 TEST(Simulate, ASequenceFarAboveCommonUseIsSaid) {
   EXPECT_THAT(orrery("estimate --model gpt2 --machine dgx-h100 --devices 8").err, IsEmpty());
   const Outcome longest =
-      orrery("estimate --model qwen2.5-7b --machine dgx-h100 --devices 8 --tp 8");
+      orrery("estimate --model qwen2.5-7b --machine dgx-h100 --devices 8 --tp 4");
   EXPECT_THAT(longest.err, HasSubstr("note: --sequence: 131072 tokens, the longest that"));
 }
 

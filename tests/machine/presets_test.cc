@@ -140,7 +140,7 @@ TEST(Presets, MemoryTiersGetLargerSlowerAndAreOfferedByEveryServer) {
   for (const std::string& name : list_configs("machines")) {
     const Machine machine = load(name);
     const std::vector<compute::MemoryTier>& tiers = machine.device.memory;
-    if (!machine.remote_memory.exists()) {
+    if (!machine.remote_memory.exists() && name != "localhost") {  // whose devices are the host
       ASSERT_GE(tiers.size(), 2U) << name;
       EXPECT_EQ(tiers[1].name, "host") << name;
     }

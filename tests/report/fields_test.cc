@@ -119,8 +119,8 @@ TEST(Fields, WhatIsNotKnownIsNullOrLeftOut) {
                      .widths = {1, std::nullopt},
                      .spares = {std::nullopt, Wheel{3}},
                      .carts = {{.name = "a", .spare = {}, .weight = {}, .wheels = {{1}}}}}),
-            R"({"height":2.0,"best":{"size":1.0},"widths":[1.0,null],)"
-            R"("spares":[null,{"size":3.0}],"ends":[0.0,2.0],"high":true,)"
+            R"({"height":2,"best":{"size":1},"widths":[1,null],)"
+            R"("spares":[null,{"size":3}],"ends":[0,2],"high":true,)"
             R"("carts":{"a":{"wheels":1}},"took":1.5})");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Closed forms of phases: by hand, and equal to the run message by message.
-#include "compat/astra/phase_time.h"
+#include "phase_time.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -69,23 +69,5 @@ TEST(ServedGoals, ThroughputOfTensorRtLlm) {
   EXPECT_LE(experts[experts.size() / 2], 0.30);
 }
 
-TEST(ServedGoals, ThroughputOfALaterTensorRtLlm) {
-  // Rows that nothing was chosen with, but for the memory of experts' rows
-  // (docs/models/serving.md).
-  const study::ValidationResult result = table_of("trtllm_v1_1_throughput");
-  const auto dense = errors_of(result, {"model=Llama-3."});
-  auto experts = errors_of(result, {"model=Qwen3-"});
-  for (const char* model : {"model=Llama-4-", "model=DeepSeek-"}) {
-    const auto more = errors_of(result, {model});
-    experts.insert(experts.end(), more.begin(), more.end());
-  }
-  std::sort(experts.begin(), experts.end());
-  ASSERT_EQ(dense.size() + experts.size(), result.rows.size());
-  fmt::print("dense {:.1f} %, experts' median {:.1f} %\n", 100 * mean(dense),
-             100 * experts[experts.size() / 2]);
-  EXPECT_LE(mean(dense), 0.12);
-  EXPECT_LE(experts[experts.size() / 2], 0.12);
-}
-
 }  // namespace
 }  // namespace orrery::served

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compat/astra/phase_time.h"
+/// Closed forms: how long a phase takes when all its NPUs start together and no message delays
+/// another.
+#pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
-namespace orrery::astra {
-namespace {
+#include "base/units.h"
+#include "compat/astra/phase.h"
 
-Time reductions(const Phase& phase) {
+namespace orrery::astra {
+
+inline Time reductions(const Phase& phase) {
   if (phase.pattern == Pattern::chain) {
     return phase.reducing == 0 ? Time(0) : phase.reductions[0] * phase.reducing;
   }
@@ -18,7 +23,7 @@ Time reductions(const Phase& phase) {
   return sum;
 }
 
-std::optional<Time> direct_time(const Phase& phase) {
+inline std::optional<Time> direct_time(const Phase& phase) {
   const auto farther = [](const Step& a, const Step& b) { return a.transfer < b.transfer; };
   const auto [nearest, farthest] =
       std::minmax_element(phase.steps.begin(), phase.steps.end(), farther);
@@ -89,9 +94,20 @@ class TreeTimes {
   std::uint32_t root_ = 0;
 };
 
-}  // namespace
-
-std::optional<Time> phase_time(const Phase& phase, const Wires& wires) {
+/// Returns the time of the phase on the slowest NPU. With T_k the time of message k, d the delay,
+/// r_k reductions:
+///
+///   ring                          d + n (T + d) + sum r              n messages
+///   halving-doubling, cyclic      d + sum over k (T_k + d) + sum r_k
+///   direct, all at once           d + T + d + r, T of the farthest peer; all-reduce: twice T + d
+///   tree, up                      a leaf sends after d, others d + r after the last of their
+///                                 children
+///   tree, down                    a node sends d (+ r) after its parent's message came, a leaf
+///                                 ends
+///
+/// Nothing where messages overtake each other so that no simple form holds: direct with a smaller
+/// window, or an all-reduce to peers at different distances; axes that are not uniform.
+inline std::optional<Time> phase_time(const Phase& phase, const Wires& wires) {
   if (!phase.axis.uniform) {
     return std::nullopt;
   }

@@ -83,7 +83,21 @@ void fit_messages(topology::NetworkDimension& dimension,
     return sum;
   };
   const std::array box{Bounds{0, 1e-3}, Bounds{0.01, 1}};
-  const std::array from{to_seconds(given.message_overhead), given.send_efficiency};
+  // From where the largest message says the bandwidth and the smallest what is left: of such
+  // different scales a search finds neither alone.
+  const auto size = [](const MessageMeasurement& message) { return message.bytes; };
+  const MessageMeasurement& most = *std::ranges::max_element(messages, {}, size);
+  const MessageMeasurement& least = *std::ranges::min_element(messages, {}, size);
+  const double per_byte = least.bytes < most.bytes
+                              ? to_seconds(most.time - least.time) /
+                                    static_cast<double>((most.bytes - least.bytes).value())
+                              : 1 / (given.bandwidth.value() * given.send_efficiency);
+  const std::array from{
+      std::clamp(to_seconds(least.time - given.latency) -
+                     static_cast<double>(least.bytes.value()) * per_byte,
+                 box[0].low, box[0].high),
+      per_byte > 0 ? std::clamp(1 / (per_byte * given.bandwidth.value()), box[1].low, box[1].high)
+                   : box[1].high};
   dimension = with(minimize(loss, {box.begin(), box.end()}, {from.begin(), from.end()}).at);
 }
 

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import tempfile
 import unittest
@@ -167,16 +166,6 @@ class Programs(PlanCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
             self.assertIn(found, done.stderr)
 
-    def test_the_folder_builds_and_tests_itself(self):
-        folder = self.export("zero_1")
-        for library in LIBRARIES[:1]:  # programs of the others are compiled and run above
-            build = folder / f"build_{library}"
-            self.good(["cmake", "-S", folder, "-B", build, f"-DMPI_CXX_COMPILER={shutil.which(f'mpicxx.{library}')}",
-                       f"-DMPIEXEC_EXECUTABLE={shutil.which(f'mpiexec.{library}')}", "-DMPI_CXX_SKIP_MPICXX=ON",
-                       "-DCMAKE_BUILD_TYPE=Debug"])
-            self.good(["cmake", "--build", build])
-            self.assertIn("100% tests passed", self.good(["ctest", "--test-dir", build]))
-
     def test_shrinking_keeps_kinds_and_order(self):
         kinds = []
         for shrink in ("1", "4"):
@@ -233,7 +222,7 @@ class Datatypes(MpiCase):
             chunks = -(-row["bytes"] // (256 << 10))  # one chunk is packed; several overlap
             self.assertEqual(row["chosen"], "packed" if chunks == 1 else "pipelined", row["type"])
             self.assertAlmostEqual(row["regret"], row["chosen_us"] / min(row[f"{m}_us"] for m in (
-                "library", "packed", "pipelined")) - 1, delta=0.01)
+                "library", "packed", "pipelined")) - 1, delta=0.01 * (1 + row["regret"]))  # times are rounded
 
     def test_what_cannot_be_measured_is_a_mistake(self):
         for arguments, found in ((["measure", "park"], "pack"), (["measure", "pack", "--mpi", "lam"], "openmpi or mpich"),

@@ -3,6 +3,7 @@
 Every kind of plan once: its calls stand in the simulated order."""
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -51,6 +52,16 @@ class EveryPlan(PlanCase):
     def test_every_rank_makes_the_simulated_calls_in_the_simulated_order(self):
         for name in MORE_PLANS:
             self.assert_order(name)
+
+    def test_the_folder_builds_and_tests_itself(self):
+        folder = self.export("zero_1")
+        for library in LIBRARIES[:1]:  # programs of the others are compiled and run above
+            build = folder / f"build_{library}"
+            self.good(["cmake", "-S", folder, "-B", build, f"-DMPI_CXX_COMPILER={shutil.which(f'mpicxx.{library}')}",
+                       f"-DMPIEXEC_EXECUTABLE={shutil.which(f'mpiexec.{library}')}", "-DMPI_CXX_SKIP_MPICXX=ON",
+                       "-DCMAKE_BUILD_TYPE=Debug"])
+            self.good(["cmake", "--build", build])
+            self.assertIn("100% tests passed", self.good(["ctest", "--test-dir", build]))
 
     def test_kernels_are_measured_in_the_columns_that_calibrate_reads(self):
         rows = self.path / "memory.csv"

@@ -129,9 +129,8 @@ class MachineCommand : public Command {
     for (const std::string& line : detected.kept) {
       text += "  " + line + "\n";
     }
-    return text +
-           fmt::format("next: orrery simulate --model llama-3-8b --machine {} --devices {}\n",
-                       *output_, detected.devices);
+    return text + fmt::format("next: orrery simulate --model gpt2 --machine {} --devices {}\n",
+                              *output_, detected.devices);
   }
 
   static std::string as_json(const machine::Detected& detected) {

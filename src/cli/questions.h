@@ -9,7 +9,7 @@ namespace orrery::cli {
 inline constexpr std::array kQuestions{
     "which command? Ask, for example:",
     "  how long does a training step take, and does it fit?",
-    "    orrery simulate --model llama-3-8b --machine dgx-h100 --devices 8",
+    "    orrery simulate --model llama-3-8b --machine dgx-h100 --devices 8 --zero 2",
     "  which parallelisation is fastest?",
     "    orrery plan --model llama-3-8b --machine dgx-h100 --devices 16 --batch 128",
     "  what will an inference engine deliver?",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A later table of TensorRT-LLM, with whose rows nothing was chosen but the memory of experts' rows
-/// (docs/models/serving.md).
+/// A later table of TensorRT-LLM, with whose rows nothing was chosen but the memory of experts'
+/// rows (docs/models/serving.md).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -98,7 +98,8 @@ TEST(Engines, EnginesBecomeLaunchLines) {
   EXPECT_EQ(orrery("export vllm --engine vllm --devices 8 --tp 4").err,
             "--devices: is for plans; vllm takes an engine\n"
             "--tp: contradicts vllm, which wants no plan\n");
-  EXPECT_THAT(orrery("export").err, HasSubstr("torchtitan, deepspeed, chakra, mpi, vllm, sglang, trtllm"));
+  EXPECT_THAT(orrery("export").err,
+              HasSubstr("torchtitan, deepspeed, chakra, mpi, vllm, sglang, trtllm"));
 }
 
 }  // namespace

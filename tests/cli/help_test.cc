@@ -45,8 +45,11 @@ int examples_run(const std::vector<std::string>& commands) {
   for (const std::string& command : commands) {
     for (std::string example : examples_of(orrery(command + " --help").out)) {
       example = std::regex_replace(example, std::regex(" > \\S+$"), "");
-      example =
-          std::regex_replace(example, std::regex("--output trace/"), "--output " + folder / "");
+      // What it writes goes into a folder that is gone afterwards.
+      for (const std::string flag : {"--output ", "--html "}) {
+        example =
+            std::regex_replace(example, std::regex(flag + "(trace/)?(?=\\w)"), flag + folder / "");
+      }
       if (stands_alone(example)) {
         const Outcome outcome = orrery(example);
         const bool loses =

@@ -23,7 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostOutput = std::size_t{1} << 20;
 constexpr auto kGrace = std::chrono::seconds(2);
 constexpr int kPollMs = 50;
 
@@ -99,8 +98,8 @@ struct Started {
 /// Moves bytes between the pipes and the texts until the program has ended or the limit has passed.
 class Talk {
  public:
-  Talk(Pipe& in, Pipe& out, Pipe& err, const std::string& input)
-      : in_(in), out_(out), err_(err), input_(input) {
+  Talk(Pipe& in, Pipe& out, Pipe& err, const ProcessOptions& options)
+      : in_(in), out_(out), err_(err), input_(options.input), most_(options.most_output) {
     for (const int end : {in.end(1), out.end(0), err.end(0)}) {
       ::fcntl(end, F_SETFL, O_NONBLOCK);
     }
@@ -122,7 +121,7 @@ class Talk {
   }
 
  private:
-  static void drain(Pipe& pipe, std::string& text) {
+  void drain(Pipe& pipe, std::string& text) const {
     std::array<char, 4096> part{};
     while (pipe.end(0) >= 0) {
       const ssize_t got = ::read(pipe.end(0), part.data(), part.size());
@@ -132,7 +131,7 @@ class Talk {
       if (got <= 0) {
         return;
       }
-      text.append(part.data(), std::min(static_cast<std::size_t>(got), kMostOutput - text.size()));
+      text.append(part.data(), std::min(static_cast<std::size_t>(got), most_ - text.size()));
     }
   }
 
@@ -140,6 +139,7 @@ class Talk {
   Pipe& out_;
   Pipe& err_;
   const std::string& input_;
+  std::size_t most_;
   std::size_t sent_ = 0;
 };
 
@@ -245,7 +245,7 @@ Result<ProcessRun> run_process(const std::vector<std::string>& command,
   out.close_end(1);
   err.close_end(1);
   ProcessRun run;
-  Talk talk(in, out, err, options.input);
+  Talk talk(in, out, err, options);
   wait_for(child, talk, options, run);
   return run;
 }

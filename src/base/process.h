@@ -17,6 +17,7 @@ struct ProcessOptions {
   std::string folder{};                    ///< its working folder; "": this one's
   std::vector<std::string> environment{};  ///< "NAME=value", beside what is there
   Duration limit{20};
+  std::size_t most_output = std::size_t{1} << 20;  ///< bytes kept of each of its outputs
   /// Called when the limit has passed, before the first signal.
   std::function<void()> on_limit{};
 };
@@ -25,7 +26,7 @@ struct ProcessRun {
   int status = 0;        ///< exit status; 128 + signal
   bool stopped = false;  ///< at the limit
   Duration wall{0};
-  std::string output;  ///< standard output and standard error, at most the first MiB of each
+  std::string output;  ///< standard output and standard error, the first most_output of each
   std::string errors;
 };
 

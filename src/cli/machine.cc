@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/file.h"
+#include "base/process.h"
+#include "base/split.h"
 #include "cli/commands.h"
 #include "machine/detect.h"
 #include "report/json_writer.h"
@@ -27,19 +29,14 @@ constexpr const char* kMachineCalls =
 
 constexpr std::size_t kMostOutput = std::size_t{1} << 24;  // Slurm prints 1 KiB a node
 
-/// Returns what a command prints within 20 s; "" where it is not there or fails.
+/// Returns what a command of words prints; "" where it is not there or fails.
 std::string output_of(std::string_view command) {
-  const std::string line = fmt::format("timeout 20 {} 2>/dev/null", command);
-  FILE* const pipe = popen(line.c_str(), "r");
-  if (pipe == nullptr) {
-    return "";
+  std::vector<std::string> words;
+  for (const std::string_view word : split_at(command, ' ')) {
+    words.emplace_back(word);
   }
-  std::string text;
-  std::array<char, 4096> piece{};
-  for (std::size_t read = 0; (read = std::fread(piece.data(), 1, piece.size(), pipe)) > 0;) {
-    text.append(piece.data(), std::min(read, kMostOutput - text.size()));
-  }
-  return pclose(pipe) == 0 ? text : "";
+  const auto run = run_process(words, {.most_output = kMostOutput});
+  return run && run->status == 0 ? run->output : "";
 }
 
 class MachineCommand : public Command {

@@ -93,11 +93,11 @@ std::optional<std::string> PlanFlags::take(std::string_view field) {
   return std::exchange(given_.find(field)->second, std::nullopt);
 }
 
-plan::PlacedPlan PlanFlags::placed_plan(Error& mistakes,
-                                        const std::optional<std::string>& name) const {
+plan::PlacedPlan PlanFlags::placed_plan(Error& mistakes, const std::optional<std::string>& name,
+                                        const std::string& where) const {
   plan::PlacedPlan placed;
   if (name) {
-    placed = load_named("show plan", *name, plan::load_placed_plan, mistakes);
+    placed = load_named(where, *name, plan::load_placed_plan, mistakes);
   } else if (file_) {
     placed = load_named("--plan", *file_, plan::load_placed_plan, mistakes);
   }

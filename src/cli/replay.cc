@@ -119,7 +119,7 @@ class Replay : public Command {
     Error unread;
     zoo::Model model = load_named("--model", *model_, zoo::load_model, unread);
     machine::Machine machine = load_named("--machine", kOrderMachine, machine::load_alike, unread);
-    plan::PlacedPlan placed = plan_.placed_plan(unread, run_);
+    plan::PlacedPlan placed = plan_.placed_plan(unread, run_, "RUN");
     if (!unread.empty()) {
       return fail(std::move(unread));
     }

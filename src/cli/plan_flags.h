@@ -32,8 +32,8 @@ class PlanFlags {
   /// The text of a field's flag, as if it had not been given.
   std::optional<std::string> take(std::string_view field);
 
-  /// The file's plan (`name`, which mistakes call `where`; else --plan, else nothing) with the flags
-  /// over it.
+  /// The file's plan (`name`, which mistakes call `where`; else --plan, else nothing) with the
+  /// flags over it.
   plan::PlacedPlan placed_plan(Error& mistakes,
                                const std::optional<std::string>& name = std::nullopt,
                                const std::string& where = "show plan") const;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "machine/network/flows.h"
-#include "machine/network/packet.h"
+#include "machine/network/packets/packet.h"
 #include "machine/network/traffic.h"
 #include "machine/topology/makers.h"
 
@@ -60,7 +60,7 @@ void packets(benchmark::State& state) {
       network::make_traffic({.kind = Traffic::permutation, .bytes = Bytes(2'000'000)}, graph.hosts);
   for (auto _ : state) {
     topology::Router router(graph, Routing::ecmp, 1);
-    benchmark::DoNotOptimize(run_packets(router, traffic, {}));
+    benchmark::DoNotOptimize(packets::run_packets(router, traffic, {}));
   }
 }
 BENCHMARK(packets);
@@ -73,7 +73,7 @@ void ring_of_packets(benchmark::State& state, double steady) {
       network::make_traffic({.kind = Traffic::ring, .bytes = Bytes(100'000'000)}, graph.hosts);
   for (auto _ : state) {
     topology::Router router(graph, Routing::ecmp, 1);
-    benchmark::DoNotOptimize(run_packets(router, traffic, {.steady = steady}));
+    benchmark::DoNotOptimize(packets::run_packets(router, traffic, {.steady = steady}));
   }
 }
 BENCHMARK_CAPTURE(ring_of_packets, all, 0.0);

@@ -9,7 +9,7 @@
 #include "cli/progress.h"
 #include "machine/network/flows.h"
 #include "machine/network/link_faults.h"
-#include "machine/network/packet.h"
+#include "machine/network/packets/packet.h"
 #include "machine/network/traffic.h"
 #include "machine/read_fabric.h"
 #include "machine/topology/read.h"
@@ -142,8 +142,8 @@ class Flow : public Command {
     }
     ProgressBar bar;
     const auto tell = [&](double share, std::uint64_t events) { bar.update(share, events); };
-    return network::run_packets(router, job.flows, job.options, tell)
-        .map([](network::PacketRun&& packets) {
+    return packets::run_packets(router, job.flows, job.options, tell)
+        .map([](packets::PacketRun&& packets) {
           network::FlowRun run;
           run.finish = std::move(packets.finish);
           run.load = std::move(packets.load);

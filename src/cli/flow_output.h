@@ -8,7 +8,7 @@
 
 #include "machine/network/flows.h"
 #include "machine/network/link_faults.h"
-#include "machine/network/packet.h"
+#include "machine/network/packet_options.h"
 
 namespace orrery::cli {
 

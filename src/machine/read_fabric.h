@@ -4,7 +4,7 @@
 
 #include "base/reader.h"
 #include "machine/network/flit/fabric.h"
-#include "machine/network/packet.h"
+#include "machine/network/packet_options.h"
 
 namespace orrery::machine {
 

@@ -8,7 +8,7 @@
 #include "machine/network/fair.h"
 #include "machine/network/fifo.h"
 #include "machine/network/flit/network.h"
-#include "machine/network/packet_links.h"
+#include "machine/network/packets/packet_links.h"
 
 namespace orrery::serving {
 namespace {
@@ -60,11 +60,11 @@ struct KvTransfers::LinksOf : Links {
   }
   bool looks_ahead() const override {
     return std::is_same_v<Network, flit::FlitNetwork> ||
-           std::is_same_v<Network, network::PacketLinks>;
+           std::is_same_v<Network, packets::PacketLinks>;
   }
   network::TransferId start(const topology::FlowEnds& message, std::span<const topology::Hop> route,
                             engine::EventQueue& queue) override {
-    if constexpr (std::is_same_v<Network, network::PacketLinks>) {
+    if constexpr (std::is_same_v<Network, packets::PacketLinks>) {
       return network.start(message, route, queue);
     } else {
       return network.start(message.bytes, route, queue);
@@ -92,7 +92,7 @@ KvTransfers::KvTransfers(const machine::Machine& machine,
       links_ = std::make_unique<LinksOf<flit::FlitNetwork>>(map_, machine.flit, true);
       break;
     case NetworkModel::packet:
-      links_ = std::make_unique<LinksOf<network::PacketLinks>>(map_, packets);
+      links_ = std::make_unique<LinksOf<packets::PacketLinks>>(map_, packets);
       break;
     case NetworkModel::ports:
     case NetworkModel::flow:

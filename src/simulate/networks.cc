@@ -2,7 +2,7 @@
 #include "machine/network/fair.h"
 #include "machine/network/fifo.h"
 #include "machine/network/flit/network.h"
-#include "machine/network/packet_links.h"
+#include "machine/network/packets/packet_links.h"
 #include "simulate/run.h"
 
 namespace orrery::simulate {
@@ -33,7 +33,7 @@ std::vector<NetworkRow> shipped_networks() {
            .sentence = "every message of every collective is packets of flits through "
                        "virtual-channel routers with finite buffers, cycle by cycle; in closed "
                        "form while messages do not meet"}),
-      message_network<network::PacketLinks>(
+      message_network<packets::PacketLinks>(
           {.value = NetworkModel::packet,
            .name = "packet",
            .sentence = "every message of every collective is packets in queues of the links that "

@@ -10,7 +10,7 @@
 #include "machine/network/fair.h"
 #include "machine/network/fifo.h"
 #include "machine/network/flit/network.h"
-#include "machine/network/packet_links.h"
+#include "machine/network/packets/packet_links.h"
 
 namespace orrery::astra {
 namespace {
@@ -83,7 +83,7 @@ class LinkedNetwork::ModelOf : public Model {
 
  private:
   static constexpr bool kFlits = std::is_same_v<Links, flit::FlitNetwork>;
-  static constexpr bool kPackets = std::is_same_v<Links, network::PacketLinks>;
+  static constexpr bool kPackets = std::is_same_v<Links, packets::PacketLinks>;
   static constexpr bool kWhole = kFlits || kPackets;  ///< ends when it has passed the last link
   static constexpr std::uint32_t kClock = 0;
   static_assert(kClock < network::AnalyticalNetwork::kFirstEvent);
@@ -144,7 +144,7 @@ Result<void> LinkedNetwork::check(Backend backend, const std::vector<Dimension>&
                                   const topology::Wires& wires) {
   if (backend == Backend::packet) {
     const topology::LinkMap map = link_map(network, wires);
-    return network::PacketLinks(map, {}).check();
+    return packets::PacketLinks(map, {}).check();
   }
   if (backend != Backend::flit) {
     return {};
@@ -162,7 +162,7 @@ LinkedNetwork::LinkedNetwork(Backend backend, const std::vector<Dimension>& netw
   if (backend == Backend::flit) {
     model_ = std::make_unique<ModelOf<flit::FlitNetwork>>(std::move(map), wires.seed);
   } else if (backend == Backend::packet) {
-    model_ = std::make_unique<ModelOf<network::PacketLinks>>(std::move(map), wires.seed);
+    model_ = std::make_unique<ModelOf<packets::PacketLinks>>(std::move(map), wires.seed);
   } else if (backend == Backend::flow) {
     model_ = std::make_unique<ModelOf<network::FairNetwork>>(std::move(map), wires.seed);
   } else {

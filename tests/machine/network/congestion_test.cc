@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "machine/network/flows.h"
-#include "machine/network/packet.h"
 #include "machine/network/traffic.h"
 #include "machine/topology/makers.h"
 

@@ -5,12 +5,13 @@
 
 #include <algorithm>
 
-#include "machine/network/packet.h"
+#include "machine/network/packets/packet.h"
 #include "machine/network/traffic.h"
 #include "machine/topology/makers.h"
 #include "machine/topology/read.h"
+#include "packet_runs.h"
 
-namespace orrery::network {
+namespace orrery::packets {
 namespace {
 
 using topology::LinkGraph;
@@ -45,7 +46,8 @@ TEST(PacketPorts, SprayedOnesUseAllPortsOfAHost) {
       "  - {from: b, to: r, bandwidth: 100 Gbit/s, latency: 1 us}\n",
       "ports.yaml");
   ASSERT_TRUE(graph) << graph.error().to_string();
-  const auto flows = make_traffic({.kind = Traffic::ring, .bytes = Bytes(10'000'000)}, 2);
+  const auto flows =
+      network::make_traffic({.kind = network::Traffic::ring, .bytes = Bytes(10'000'000)}, 2);
   for (const Protocol protocol : {Protocol::eqds, Protocol::ndp, Protocol::roce, Protocol::hpcc,
                                   Protocol::dcqcn, Protocol::swift}) {
     Router both(*graph, Routing::spray, 1);
@@ -82,12 +84,12 @@ TEST(PacketPorts, RefusesWhatNeverEnds) {
   // 15 flows of 100 TB are 3.7e11 packets over 2 to 6 links.
   const LinkGraph graph = *topology::parse_topology("fat_tree:k=4", "test");
   Router router(graph, Routing::ecmp, 1);
-  const auto flows =
-      make_traffic({.kind = Traffic::incast, .bytes = Bytes(100'000'000'000'000)}, 16);
+  const auto flows = network::make_traffic(
+      {.kind = network::Traffic::incast, .bytes = Bytes(100'000'000'000'000)}, 16);
   const auto run = run_packets(router, flows, {});
   ASSERT_FALSE(run);
   EXPECT_NE(run.error().to_string().find("packets pass links about"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::packets

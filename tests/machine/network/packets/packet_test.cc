@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine/network/packet.h"
+#include "machine/network/packets/packet.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -12,7 +12,7 @@
 #include "machine/network/traffic.h"
 #include "packet_runs.h"
 
-namespace orrery::network {
+namespace orrery::packets {
 namespace {
 
 using topology::LinkGraph;
@@ -48,8 +48,8 @@ struct Ratios {
 
 /// Returns the ratios of our run's finish times to csg-htsim's.
 Ratios against_htsim(const HtsimCase& given) {
-  const auto table = load_csv(std::string(ORRERY_SOURCE_DIR) + "/tests/machine/network/htsim/" +
-                              given.name + ".csv");
+  const auto table = load_csv(std::string(ORRERY_SOURCE_DIR) +
+                              "/tests/machine/network/packets/htsim/" + given.name + ".csv");
   EXPECT_TRUE(table);
   const LinkGraph graph = tree(given.k, given.rate);
   Router router(graph, Routing::ecmp, 1);
@@ -160,7 +160,8 @@ TEST(Packets, OneFlowIsItsClosedForm) {
 
 TEST(Packets, TellHowFarTheyAre) {
   const LinkGraph graph = tree(4, "100Gbit/s");
-  const auto flows = make_traffic({.kind = Traffic::permutation, .bytes = Bytes(50'000'000)}, 16);
+  const auto flows = network::make_traffic(
+      {.kind = network::Traffic::permutation, .bytes = Bytes(50'000'000)}, 16);
   Router router(graph, Routing::ecmp, 3);
   std::vector<double> shares;
   const auto told = run_packets(router, flows, {.protocol = Protocol::roce},
@@ -176,7 +177,8 @@ TEST(Packets, TellHowFarTheyAre) {
 
 TEST(Packets, SprayedOnesTakeAWayByHashEach) {
   const LinkGraph graph = tree(4, "100Gbit/s");
-  const auto flows = make_traffic({.kind = Traffic::permutation, .bytes = Bytes(64'000)}, 16);
+  const auto flows =
+      network::make_traffic({.kind = network::Traffic::permutation, .bytes = Bytes(64'000)}, 16);
   Router hashed(graph, Routing::ecmp, 3);
   Router sprayed(graph, Routing::spray, 3);
   EXPECT_EQ(run_packets(hashed, flows, {})->finish, run_packets(sprayed, flows, {})->finish);
@@ -207,7 +209,8 @@ TEST(Packets, IncastKeepsTheLastLinkBusy) {
   // the first that can be there (one switch away: s + d); host 0's farthest sender ends last:
   // + d + 6 (a/C + d).
   const LinkGraph graph = tree(4, "100Gbit/s");
-  const auto flows = make_traffic({.kind = Traffic::incast, .bytes = Bytes(90'000)}, 16);
+  const auto flows =
+      network::make_traffic({.kind = network::Traffic::incast, .bytes = Bytes(90'000)}, 16);
   const PacketRun run = run_packets_on(graph, flows, {.protocol = Protocol::roce});
   EXPECT_GE(to_seconds(run.end), (150 * 725.12 + 2000) * 1e-9);
   EXPECT_NEAR(to_seconds(run.end), (151 * 725.12 + 2000 + 6 * 1005.12) * 1e-9, 3e-6);
@@ -297,7 +300,8 @@ TEST(Packets, SwiftSendsAWindowARoundTrip) {
 TEST(Packets, SwiftSendsAgainWhatFullQueuesDrop) {
   // 15 windows of 15 packets meet in a queue of 20: most of what comes is lost, and comes again.
   const LinkGraph graph = tree(4, "100Gbit/s");
-  const auto flows = make_traffic({.kind = Traffic::incast, .bytes = Bytes(200'000)}, 16);
+  const auto flows =
+      network::make_traffic({.kind = network::Traffic::incast, .bytes = Bytes(200'000)}, 16);
   const PacketRun run = run_packets_on(graph, flows, {.protocol = Protocol::swift, .queue = 20});
   EXPECT_GT(run.resent, 15U);
   EXPECT_EQ(run.pauses, 0U);
@@ -347,4 +351,4 @@ TEST(Packets, FlowsThatShareNothingDoNotTouch) {
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::packets

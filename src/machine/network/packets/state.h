@@ -1,35 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Packets of packet.h and their ends are made of these values. Private to the folder.
+/// Packets of packet.h, their ports and their flows are made of these values. Private to the
+/// folder.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <vector>
 
-#include "machine/network/packet.h"
+#include "machine/network/packet_options.h"
 
-namespace orrery::network::packets {
+namespace orrery::packets {
 
 inline constexpr std::uint32_t kNone = UINT32_MAX;
 inline constexpr double kCalibratedRate =
-    12.5e9;                                    // 100 Gbit/s, of which counts of packets are given
-inline constexpr std::int64_t kLeastRoom = 2;  // packets: one is sent, one waits
-inline constexpr Bytes kPull{4096};            // wire bytes of one credit
-inline constexpr double kPacerShare = 0.99;
-inline constexpr Bytes kFraming{38};            // preamble and gap, that only the pacer counts
-inline constexpr std::int64_t kUntold = 16384;  // bytes that eqds acknowledges together
+    12.5e9;  // 100 Gbit/s, of which counts of packets are given
 
 /// Queues trim packets of these.
-constexpr bool trims(Protocol protocol) {
-  return protocol == Protocol::eqds || protocol == Protocol::ndp;
+constexpr bool trims(network::Protocol protocol) {
+  return protocol == network::Protocol::eqds || protocol == network::Protocol::ndp;
 }
-/// Packets at 100 Gbit/s, as csg-htsim's runs have them.
-constexpr std::int64_t usual_queue(Protocol protocol) {
-  return protocol == Protocol::eqds ? 35 : protocol == Protocol::swift ? 50 : 15;
-}
-constexpr std::int64_t usual_window(Protocol protocol) {
-  return protocol == Protocol::eqds ? 50 : protocol == Protocol::swift ? 15 : 20;
-}
+
+/// Rules are the options with their protocol's defaults filled in, and what follows from them.
+class Rules {
+ public:
+  explicit Rules(const network::PacketOptions& options);
+
+  const network::PacketOptions& options() const { return options_; }
+  bool is(network::Protocol protocol) const { return options_.protocol == protocol; }
+  bool trims() const { return packets::trims(options_.protocol); }
+  bool is_paced() const { return is(network::Protocol::hpcc) || is(network::Protocol::dcqcn); }
+  bool pauses() const { return !trims() && !is(network::Protocol::swift); }
+  /// Bytes on the wire of a full packet.
+  std::int64_t wire() const { return options_.wire.value(); }
+  std::int64_t payload() const { return payload_; }
+  /// Packets that a sender on a line sends at first.
+  std::uint32_t window(Bandwidth line) const;
+  /// Bytes that a queue before a link may hold.
+  std::int64_t room(Bandwidth rate) const;
+
+ private:
+  network::PacketOptions options_;
+  std::int64_t payload_ = 0;
+};
 
 enum Event : std::uint32_t {
   start,
@@ -56,7 +68,7 @@ struct Packet {
   std::uint32_t flow = 0;
   std::uint32_t number = 0;
   std::uint32_t wire = 0;
-  std::uint32_t route = 0;     ///< first of its links in routes_
+  std::uint32_t route = 0;     ///< place of its first link
   std::uint32_t next = kNone;  ///< in a queue
   std::uint16_t hop = 0;
   std::uint16_t hops = 0;
@@ -64,62 +76,6 @@ struct Packet {
   bool ack = false;
   bool marked = false;
   bool asks = false;  ///< to be acknowledged at once (eqds)
-};
-
-/// A Report is what a switch port says of itself when a packet leaves it (hpcc).
-struct Report {
-  std::int64_t queued = 0;  ///< bytes, with the packet's
-  std::int64_t passed = 0;  ///< bytes before it
-  Time at{0};
-};
-
-/// Pace is the state of a sender that paces its packets.
-struct Pace {
-  Time spacing{0};            ///< of its packets
-  Time last{0};               ///< when it might last send
-  std::uint32_t turn = 0;     ///< generation of the event that is due
-  std::uint32_t granted = 0;  ///< packets handed to the host's port
-  // hpcc
-  std::int64_t window = 0;  ///< bytes of payload
-  std::int64_t flight = 0;
-  std::int64_t updated = 0;  ///< payload sent when the window last counted
-  int stage = 0;
-  double use = 0;             ///< U of packet.h
-  std::vector<Report> first;  ///< of the first acknowledgement's route
-  // dcqcn
-  double rate = 0;  ///< bytes per second
-  double target = 0;
-  double alpha = 1;
-  int timed = 0;  ///< increases since the last cut, by time and by bytes
-  int counted = 0;
-  std::int64_t sent = 0;     ///< bytes towards the next increase
-  std::uint32_t cuts = 0;    ///< generation of timers
-  bool cut = false;          ///< ever: timers run
-  Time told{INT64_MIN / 2};  ///< when the receiver last told of marks
-};
-
-/// Delay is the state of a sender with a window after delays (swift). Packets are counted from 0 to
-/// the number given.
-struct Delay {
-  std::uint32_t acknowledged = 0;  ///< all before have come
-  std::uint32_t recover = 0;       ///< acknowledging this ends the recovery
-  std::uint32_t repeated = 0;      ///< acknowledgements of nothing new, one after another
-  std::uint32_t expired = 0;       ///< time-outs without an acknowledgement
-  std::uint32_t in_nic = 0;        ///< packets handed to the host's port, not yet sent
-  std::uint32_t turn = 0;          ///< generation of the paced packet that is due
-  bool recovering = false;
-  bool pacing = false;
-  std::int64_t window = 0;   ///< bytes, as the next two
-  std::int64_t before = 0;   ///< the window before the latest acknowledgement
-  std::int64_t inflate = 0;  ///< what the recovery adds to it
-  Time trip{0};              ///< smoothed
-  Time deviation{0};
-  Time patience{0};  ///< of the time-out
-  Time expires{0};   ///< 0: nothing is in flight
-  Time last_cut{0};
-  Time last_sent{0};
-  Time spacing{0};          ///< of packets while the window is less than one, else 0
-  std::vector<bool> ahead;  ///< of the receiver: packets that came before an earlier one
 };
 
 /// The sending end of a link. What every packet touches is one line of the cache.
@@ -210,32 +166,4 @@ class ByFlow {
   std::size_t first_ = 0;
 };
 
-/// Mark is what is known of a flow's rate.
-struct Mark {
-  std::uint32_t received = 0;  ///< at the beginning of the window
-  Time heard{0};
-  double first = 0;            ///< packets per second, in the first window of those that are alike
-  double sum = 0;              ///< in all of them
-  std::uint32_t since = 0;     ///< received before the first of them
-  std::int64_t in_flight = 0;  ///< then
-};
-
-/// How steady a part of the network is.
-struct Steadiness {
-  std::vector<std::uint32_t> flows;  ///< in flight
-  std::vector<Mark> marks;           ///< of these
-  Time window{0};
-  Time since{0};           ///< beginning of the windows that are alike
-  int windows = 0;         ///< that are alike
-  std::uint32_t turn = 0;  ///< generation of the end of the window
-};
-
-/// A Receiver is what a host pulls from.
-struct Receiver {
-  std::deque<std::uint32_t> flows;
-  std::deque<std::uint32_t> urgent;
-  Time next{0};
-  bool ticking = false;
-};
-
-}  // namespace orrery::network::packets
+}  // namespace orrery::packets

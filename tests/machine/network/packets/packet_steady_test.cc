@@ -7,7 +7,7 @@
 
 #include "packet_runs.h"
 
-namespace orrery::network {
+namespace orrery::packets {
 namespace {
 
 using topology::LinkGraph;
@@ -71,4 +71,4 @@ RC_GTEST_PROP(PacketSteady, SkippingIsOffByAPercent, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::packets

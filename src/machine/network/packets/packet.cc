@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine/network/packet.h"
+#include "machine/network/packets/packet.h"
 
 #include <fmt/format.h>
 
@@ -8,15 +8,16 @@
 #include <optional>
 #include <utility>
 
-#include "machine/network/packet_network.h"
+#include "machine/network/packets/packet_network.h"
 
-namespace orrery::network {
+namespace orrery::packets {
 namespace {
 
 constexpr double kMostPasses = 2e10;
 
 /// The links of a route by hash; nothing: none leads there.
-std::optional<std::vector<std::int32_t>> links_of(topology::Router& router, const FlowRequest& flow,
+std::optional<std::vector<std::int32_t>> links_of(topology::Router& router,
+                                                  const network::FlowRequest& flow,
                                                   std::uint64_t key) {
   std::vector<topology::Hop> hops;
   const bool found = flow.via.empty()
@@ -34,10 +35,10 @@ std::optional<std::vector<std::int32_t>> links_of(topology::Router& router, cons
 }
 
 /// Acknowledgements among packets have a hash of their own, as flows the other way.
-void lay_return_routes(packets::PacketNetwork& network, topology::Router& router,
-                       const std::vector<FlowRequest>& flows) {
-  for (std::size_t f = 0; f < flows.size() && !network.trims(); ++f) {
-    const FlowRequest back{.source = flows[f].target, .target = flows[f].source};
+void lay_return_routes(PacketNetwork& network, topology::Router& router,
+                       const std::vector<network::FlowRequest>& flows) {
+  for (std::size_t f = 0; f < flows.size() && !network.rules().trims(); ++f) {
+    const network::FlowRequest back{.source = flows[f].target, .target = flows[f].source};
     if (const auto links =
             links_of(router, back, topology::mixed(~static_cast<std::uint64_t>(f)))) {
       network.add_return_route(f, *links);
@@ -46,12 +47,12 @@ void lay_return_routes(packets::PacketNetwork& network, topology::Router& router
 }
 
 /// Packets times links of all flows.
-double passes(const packets::PacketNetwork& network, const std::vector<FlowRequest>& flows,
+double passes(const PacketNetwork& network, const std::vector<network::FlowRequest>& flows,
               const std::vector<std::size_t>& links) {
   double sum = 0;
   for (std::size_t f = 0; f < flows.size(); ++f) {
     sum += std::ceil(static_cast<double>(flows[f].bytes.value()) /
-                     static_cast<double>(network.payload_of_packet())) *
+                     static_cast<double>(network.rules().payload())) *
            static_cast<double>(links[f]);
   }
   return sum;
@@ -59,10 +60,11 @@ double passes(const packets::PacketNetwork& network, const std::vector<FlowReque
 
 }  // namespace
 
-PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRequest>& flows,
+PacketRun run_packets(const topology::LinkGraph& graph,
+                      const std::vector<network::FlowRequest>& flows,
                       const std::vector<std::vector<std::int32_t>>& routes,
-                      const PacketOptions& options) {
-  packets::PacketNetwork network(graph, flows, options);
+                      const network::PacketOptions& options) {
+  PacketNetwork network(graph, flows, options);
   for (std::size_t f = 0; f < flows.size(); ++f) {
     network.add_path(f, routes[f]);
   }
@@ -73,15 +75,16 @@ PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRe
   return run;
 }
 
-Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,
-                              const PacketOptions& options, PacketProgress progress) {
-  packets::PacketNetwork network(router.graph(), flows, options);
+Result<PacketRun> run_packets(topology::Router& router,
+                              const std::vector<network::FlowRequest>& flows,
+                              const network::PacketOptions& options, PacketProgress progress) {
+  PacketNetwork network(router.graph(), flows, options);
   // A sprayed route is all routes at once; a packet takes one.
   const bool sprays = router.routing() == topology::Routing::spray;
   topology::Router by_hash(router.graph(), topology::Routing::ecmp, router.seed());
   topology::Router& of_packets = sprays ? by_hash : router;
-  const bool many = sprays || (packets::trims(options.protocol) &&
-                               router.routing() != topology::Routing::shortest);
+  const bool many =
+      sprays || (trims(options.protocol) && router.routing() != topology::Routing::shortest);
   const std::int64_t usual = options.paths > 0 ? options.paths : many ? 64 : 1;
   std::vector<std::size_t> length(flows.size());
   for (std::size_t f = 0; f < flows.size(); ++f) {
@@ -117,4 +120,4 @@ Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRe
   return run;
 }
 
-}  // namespace orrery::network
+}  // namespace orrery::packets

@@ -13,7 +13,7 @@
 #include "machine/network/packet_options.h"
 #include "machine/topology/routing.h"
 
-namespace orrery::network {
+namespace orrery::packets {
 
 struct PacketRun {
   std::vector<Time> finish;  ///< by flow: the sender has the last acknowledgement
@@ -33,7 +33,7 @@ struct PacketRun {
 ///             rate after it has begun to, and is at the next node the link's latency later
 ///   queues    first in, first out at every port; one that would hold more than `queue` packets
 ///             trims one to its header: eqds the arriving one, ndp this or the newest, by chance
-///   routes    of a flow that states one (FlowRequest::via) that; else packet i of a flow takes
+///   routes    of a flow that states one (its `via`) that; else packet i of a flow takes
 ///             path id i-th of a permutation of `paths` ids, new in every round; an id is a choice
 ///             by hash at every fork (Router, ecmp)
 ///   control   acknowledgements, credits, headers of trimmed packets: links * (header / rate +
@@ -102,12 +102,14 @@ struct PacketRun {
 ///
 /// `progress` is called now and then with the share of the work done and the events so far.
 using PacketProgress = std::function<void(double share, std::uint64_t events)>;
-Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,
-                              const PacketOptions& options, PacketProgress progress = {});
+Result<PacketRun> run_packets(topology::Router& router,
+                              const std::vector<network::FlowRequest>& flows,
+                              const network::PacketOptions& options, PacketProgress progress = {});
 
 /// The same with one given route per flow; acknowledgements among packets go by hash of the seed.
-PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRequest>& flows,
+PacketRun run_packets(const topology::LinkGraph& graph,
+                      const std::vector<network::FlowRequest>& flows,
                       const std::vector<std::vector<std::int32_t>>& routes,
-                      const PacketOptions& options);
+                      const network::PacketOptions& options);
 
-}  // namespace orrery::network
+}  // namespace orrery::packets

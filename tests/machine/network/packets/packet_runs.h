@@ -5,10 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "machine/network/packet.h"
+#include "machine/network/packets/packet.h"
 #include "machine/topology/makers.h"
 
-namespace orrery::network {
+namespace orrery::packets {
+
+using network::FlowRequest;
+using network::PacketOptions;
+using network::Protocol;
 
 inline topology::LinkGraph tree(int k, const std::string& rate) {
   return *topology::parse_topology("fat_tree:k=" + std::to_string(k) + ",bandwidth=" + rate,
@@ -22,4 +26,4 @@ inline PacketRun run_packets_on(const topology::LinkGraph& graph,
   return *run_packets(router, flows, options);
 }
 
-}  // namespace orrery::network
+}  // namespace orrery::packets

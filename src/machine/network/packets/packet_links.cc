@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine/network/packet_links.h"
+#include "machine/network/packets/packet_links.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "machine/network/packet_network.h"
+#include "machine/network/packets/packet_network.h"
 #include "machine/topology/steps.h"
 
-namespace orrery::network {
+namespace orrery::packets {
 namespace {
 
 constexpr std::size_t kMostLinksOfPackets = std::size_t{1} << 22;
 
 /// Several routes by hash of the message's packets.
-std::int64_t paths_of(const topology::LinkMap& map, const PacketOptions& options,
+std::int64_t paths_of(const topology::LinkMap& map, const network::PacketOptions& options,
                       topology::Routing routing) {
   const bool hashes = routing == topology::Routing::ecmp;
-  const bool many =
-      map.sprays() || (hashes && (packets::trims(options.protocol) || options.paths > 1));
+  const bool many = map.sprays() || (hashes && (trims(options.protocol) || options.paths > 1));
   constexpr std::int64_t kUsualPaths = 64;
   return !many ? 1 : options.paths > 0 ? options.paths : kUsualPaths;
 }
 
 }  // namespace
 
-PacketLinks::PacketLinks(const topology::LinkMap& map, const PacketOptions& options)
+PacketLinks::PacketLinks(const topology::LinkMap& map, const network::PacketOptions& options)
     : map_(map), options_(options), graph_(map.graph()) {
   if (map.links() > kMostLinksOfPackets) {
     own_ = std::make_unique<topology::LinkGraph>();
@@ -44,7 +43,7 @@ PacketLinks::PacketLinks(const topology::LinkMap& map, const PacketOptions& opti
     latency_.push_back(link.latency);
   }
   options_.steady = 0;
-  network_ = std::make_unique<packets::PacketNetwork>(*graph_, no_flows_, options_);
+  network_ = std::make_unique<PacketNetwork>(*graph_, no_flows_, options_);
 }
 
 PacketLinks::PacketLinks(PacketLinks&&) noexcept = default;
@@ -103,8 +102,7 @@ std::vector<topology::Hop> PacketLinks::back(const topology::FlowEnds& ends) con
   return hops;
 }
 
-void PacketLinks::lay_by_hash(const topology::FlowEnds& ends, double efficiency,
-                              packets::Course& course) {
+void PacketLinks::lay_by_hash(const topology::FlowEnds& ends, double efficiency, Course& course) {
   const auto pair = static_cast<std::uint64_t>(ends.source) << 32U |
                     static_cast<std::uint64_t>(static_cast<std::uint32_t>(ends.target));
   std::vector<topology::Hop> hops;
@@ -124,7 +122,7 @@ PacketLinks::LaidRoute PacketLinks::lay_route(const topology::FlowEnds& ends,
                                               std::span<const topology::Hop> route) {
   LaidRoute laid;
   laid.hops.assign(route.begin(), route.end());
-  laid.course = std::make_unique<packets::Course>();
+  laid.course = std::make_unique<Course>();
   Time stated{0};
   Time latencies{0};
   double seconds = 0;  // a byte's on the first link, or on the first links of a sprayed route
@@ -141,7 +139,8 @@ PacketLinks::LaidRoute PacketLinks::lay_route(const topology::FlowEnds& ends,
     // A sprayed route counts the latencies of the first of its routes.
     latencies = Time(0);
     for (std::uint16_t h = 0; h < laid.course->hops.front(); ++h) {
-      latencies += latency_[network_->link_at(laid.course->routes.front() + h)];
+      latencies += latency_[static_cast<std::size_t>(
+          network_->routes().at(laid.course->routes.front() + h))];
     }
   } else {
     laid.course->routes.push_back(network_->lay(route));
@@ -149,7 +148,7 @@ PacketLinks::LaidRoute PacketLinks::lay_route(const topology::FlowEnds& ends,
   }
   laid.links = laid.course->hops.front();
   laid.after = std::max(Time(0), stated - latencies);
-  if (!packets::trims(options_.protocol)) {
+  if (!trims(options_.protocol)) {
     std::vector<topology::Hop> hops = back(ends);
     for (topology::Hop& hop : hops) {
       hop.bandwidth = graph_->links[hop.link].bandwidth;
@@ -171,18 +170,19 @@ const PacketLinks::LaidRoute& PacketLinks::laid_route(const topology::FlowEnds& 
   return routes_.back();
 }
 
-TransferId PacketLinks::new_id() {
+network::TransferId PacketLinks::new_id() {
   if (free_.empty()) {
     return ids_++;
   }
-  const TransferId id = free_.back();
+  const network::TransferId id = free_.back();
   free_.pop_back();
   return id;
 }
 
-TransferId PacketLinks::start(const topology::FlowEnds& message,
-                              std::span<const topology::Hop> route, engine::EventQueue& queue) {
-  const TransferId id = new_id();
+network::TransferId PacketLinks::start(const topology::FlowEnds& message,
+                                       std::span<const topology::Hop> route,
+                                       engine::EventQueue& queue) {
+  const network::TransferId id = new_id();
   if (route.empty()) {
     queue.push(queue.now(), kArrive, id);
     return id;
@@ -214,7 +214,7 @@ void PacketLinks::settle(engine::EventQueue& queue) {
 }
 
 double PacketLinks::passes(Bytes bytes, std::size_t links) const {
-  const std::int64_t payload = network_->payload_of_packet();
+  const std::int64_t payload = network_->rules().payload();
   const std::int64_t packets = std::max<std::int64_t>(1, (bytes.value() + payload - 1) / payload);
   return static_cast<double>(packets) * static_cast<double>(links);
 }
@@ -233,4 +233,4 @@ std::optional<std::string> PacketLinks::stall() const {
       in_flight_.size(), name_of(options_.protocol));
 }
 
-}  // namespace orrery::network
+}  // namespace orrery::packets

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Senders with windows after delays: swift of packet.h.
-#include "machine/network/packet_network.h"
+#include "machine/network/packets/delayed.h"
 
-namespace orrery::network::packets {
+#include <algorithm>
+#include <cmath>
+
+namespace orrery::packets {
 namespace {
 
 // Swift, Kumar et al., SIGCOMM 2020: algorithms 1 and 2, equations of section 3.1, with the
@@ -22,35 +24,26 @@ constexpr std::uint32_t kExpiredToLeast = 5;  // time-outs
 constexpr Time kLeastPatience = 100_us;
 constexpr Time kFirstPatience = 1_ms;
 constexpr Time kScan = 10_ms;  // when time-outs are looked at
-// Queues of htsim (RandomQueue): within three packets of the end one packet of ten is dropped.
-constexpr std::int64_t kNearlyFull = 3;
-constexpr double kDropChance = 0.1;
 
 }  // namespace
 
-void PacketNetwork::begin_delayed(std::uint32_t f) {
+Delayed::Delayed(Fabric& fabric, std::size_t flows) : fabric_(fabric), rules_(fabric.rules()) {
+  if (rules_.is(network::Protocol::swift)) {
+    delays_.resize(flows);
+  }
+}
+
+void Delayed::begin(std::uint32_t f) {
   Delay& delay = delays_[f];
-  delay.window = std::int64_t{window(streams_[f])} * payload();
+  delay.window = std::int64_t{rules_.window(fabric_.stream(f).line)} * rules_.payload();
   delay.patience = kFirstPatience;
-  delay.last_sent = queue_.now();
-  queue_.push((queue_.now() / kScan + 1) * kScan, Event::scan, f);
+  delay.last_sent = fabric_.now();
+  fabric_.queue().push((fabric_.now() / kScan + 1) * kScan, Event::scan, f);
   fill_window(f);
 }
 
-bool PacketNetwork::overflows(const Port& port, const Packet& packet) {
-  const std::int64_t holds = holding(port) + packet.wire;
-  if (holds > port.room) {
-    return true;
-  }
-  if (holds <= port.room - kNearlyFull * options_.wire.value()) {
-    return false;
-  }
-  random_ = topology::mixed(random_);
-  return static_cast<double>(random_ >> 11U) * 0x1p-53 < kDropChance;
-}
-
-std::uint32_t PacketNetwork::receive(std::uint32_t f, std::uint32_t number) {
-  Stream& stream = streams_[f];
+std::uint32_t Delayed::receive(std::uint32_t f, std::uint32_t number) {
+  Stream& stream = fabric_.stream(f);
   std::vector<bool>& ahead = delays_[f].ahead;
   if (number > stream.received) {
     ahead.resize(stream.count + 1);
@@ -64,8 +57,8 @@ std::uint32_t PacketNetwork::receive(std::uint32_t f, std::uint32_t number) {
   return stream.received;
 }
 
-Time PacketNetwork::target_of(const Delay& delay) const {
-  const std::int64_t packets = delay.window / payload();
+Time Delayed::target_of(const Delay& delay) const {
+  const std::int64_t packets = delay.window / rules_.payload();
   if (packets == 0) {
     return kBaseTarget + kScalingRange;
   }
@@ -74,9 +67,9 @@ Time PacketNetwork::target_of(const Delay& delay) const {
   return kBaseTarget + kScalingRange * std::clamp(share, 0.0, 1.0);
 }
 
-void PacketNetwork::set_window(std::uint32_t f, std::uint32_t number, Time found) {
+void Delayed::set_window(std::uint32_t f, std::uint32_t number, Time found) {
   Delay& delay = delays_[f];
-  const bool may_cut = queue_.now() - delay.last_cut >= delay.trip;
+  const bool may_cut = fabric_.now() - delay.last_cut >= delay.trip;
   if (delay.trip == Time(0)) {
     delay.trip = found;
     delay.deviation = found / 2;
@@ -90,9 +83,10 @@ void PacketNetwork::set_window(std::uint32_t f, std::uint32_t number, Time found
   delay.before = delay.window;
   const Time target = target_of(delay);
   const std::int64_t fresh =
-      std::int64_t{number - std::min(number, delay.acknowledged)} * payload();
+      std::int64_t{number - std::min(number, delay.acknowledged)} * rules_.payload();
   if (found < target) {
-    delay.window += delay.window >= payload() ? payload() * fresh / delay.window : fresh;
+    delay.window +=
+        delay.window >= rules_.payload() ? rules_.payload() * fresh / delay.window : fresh;
   } else if (may_cut) {
     const double excess = to_seconds(found - target) / to_seconds(found);
     delay.window = static_cast<std::int64_t>(static_cast<double>(delay.window) *
@@ -100,48 +94,49 @@ void PacketNetwork::set_window(std::uint32_t f, std::uint32_t number, Time found
   }
 }
 
-void PacketNetwork::limit_window(Delay& delay) const {
-  delay.window = std::clamp(delay.window, kLeastWindow, kMostWindow * payload());
+void Delayed::limit_window(Delay& delay) const {
+  delay.window = std::clamp(delay.window, kLeastWindow, kMostWindow * rules_.payload());
   if (delay.window < delay.before) {
-    delay.last_cut = queue_.now();
+    delay.last_cut = fabric_.now();
   }
-  delay.spacing = delay.window < payload() ? delay.trip * payload() / delay.window : Time(0);
+  delay.spacing =
+      delay.window < rules_.payload() ? delay.trip * rules_.payload() / delay.window : Time(0);
 }
 
-void PacketNetwork::hear(std::uint32_t f, std::uint32_t number, Time sent) {
+bool Delayed::hear(std::uint32_t f, std::uint32_t number, Time sent) {
   Delay& delay = delays_[f];
-  Stream& stream = streams_[f];
+  Stream& stream = fabric_.stream(f);
   if (number < delay.acknowledged || delay.acknowledged == stream.count) {
-    return;
+    return false;
   }
-  set_window(f, number, queue_.now() - sent);
+  set_window(f, number, fabric_.now() - sent);
   const bool again = number > delay.acknowledged ? advance(f, number) : repeat(f);
   if (delay.acknowledged == stream.count) {
-    end(f);
-    return;
+    return true;
   }
   if (again) {
-    ++run_.resent;
+    ++fabric_.counted().resent;
     hand_over(f, delay.acknowledged);
   }
   limit_window(delay);
   fill_window(f);
+  return false;
 }
 
-bool PacketNetwork::advance(std::uint32_t f, std::uint32_t number) {
+bool Delayed::advance(std::uint32_t f, std::uint32_t number) {
   Delay& delay = delays_[f];
-  Stream& stream = streams_[f];
-  const std::int64_t fresh = std::int64_t{number - delay.acknowledged} * payload();
-  const bool may_cut = queue_.now() - delay.last_cut >= delay.trip;
+  Stream& stream = fabric_.stream(f);
+  const std::int64_t fresh = std::int64_t{number - delay.acknowledged} * rules_.payload();
+  const bool may_cut = fabric_.now() - delay.last_cut >= delay.trip;
   delay.acknowledged = number;
   delay.repeated = 0;
   stream.fresh = std::max(stream.fresh, number);
-  delay.expires = number == stream.fresh ? Time(0) : queue_.now() + delay.patience;
+  delay.expires = number == stream.fresh ? Time(0) : fabric_.now() + delay.patience;
   if (!delay.recovering) {
     return false;
   }
   if (number < delay.recover) {
-    delay.inflate = std::max<std::int64_t>(0, delay.inflate - fresh) + payload();
+    delay.inflate = std::max<std::int64_t>(0, delay.inflate - fresh) + rules_.payload();
     return true;
   }
   delay.recovering = false;
@@ -149,37 +144,37 @@ bool PacketNetwork::advance(std::uint32_t f, std::uint32_t number) {
   if (may_cut) {
     delay.window =
         static_cast<std::int64_t>(static_cast<double>(delay.window) * (1 - kMostDecrease));
-    delay.last_cut = queue_.now();
+    delay.last_cut = fabric_.now();
   }
   return false;
 }
 
-bool PacketNetwork::repeat(std::uint32_t f) {
+bool Delayed::repeat(std::uint32_t f) {
   Delay& delay = delays_[f];
   if (delay.recovering) {
-    delay.inflate = std::min(delay.inflate + payload(), delay.window);
+    delay.inflate = std::min(delay.inflate + rules_.payload(), delay.window);
     return false;
   }
   if (++delay.repeated != kFirstLoss || delay.acknowledged < delay.recover) {
     return false;
   }
   delay.recovering = true;
-  delay.recover = streams_[f].fresh;
+  delay.recover = fabric_.stream(f).fresh;
   return true;
 }
 
-void PacketNetwork::fill_window(std::uint32_t f) {
+void Delayed::fill_window(std::uint32_t f) {
   Delay& delay = delays_[f];
-  Stream& stream = streams_[f];
+  Stream& stream = fabric_.stream(f);
   const std::int64_t room = delay.window + delay.inflate;
-  if (room < payload()) {
+  if (room < rules_.payload()) {
     if (!delay.pacing) {
       space(f);
     }
     return;
   }
   while (stream.fresh < stream.count &&
-         std::int64_t{stream.fresh + 1 - delay.acknowledged} * payload() <= room) {
+         std::int64_t{stream.fresh + 1 - delay.acknowledged} * rules_.payload() <= room) {
     if (delay.pacing) {
       delay.pacing = false;
       ++delay.turn;
@@ -191,29 +186,37 @@ void PacketNetwork::fill_window(std::uint32_t f) {
   }
 }
 
-void PacketNetwork::hand_over(std::uint32_t f, std::uint32_t number) {
+void Delayed::left(std::uint32_t f) {
+  --delays_[f].in_nic;
+  fill_window(f);
+}
+
+void Delayed::hand_over(std::uint32_t f, std::uint32_t number) {
   Delay& delay = delays_[f];
-  Stream& stream = streams_[f];
+  Stream& stream = fabric_.stream(f);
   ++delay.in_nic;
-  delay.last_sent = queue_.now();
+  delay.last_sent = fabric_.now();
   if (delay.expires == Time(0)) {
-    delay.expires = queue_.now() + delay.patience;
+    delay.expires = fabric_.now() + delay.patience;
   }
   stream.again.push_back(number);
-  stream.credit += options_.wire.value();
-  offer(f);
+  stream.credit += rules_.wire();
+  fabric_.offer(f);
 }
 
-void PacketNetwork::space(std::uint32_t f) {
+void Delayed::space(std::uint32_t f) {
   Delay& delay = delays_[f];
   delay.pacing = true;
-  queue_.push(std::max(queue_.now(), delay.last_sent + delay.spacing), Event::paced, f,
-              ++delay.turn);
+  fabric_.queue().push(std::max(fabric_.now(), delay.last_sent + delay.spacing), Event::paced, f,
+                       ++delay.turn);
 }
 
-void PacketNetwork::send_spaced(std::uint32_t f) {
+void Delayed::tick(std::uint32_t f, std::uint32_t generation) {
   Delay& delay = delays_[f];
-  Stream& stream = streams_[f];
+  if (delay.turn != generation) {
+    return;
+  }
+  Stream& stream = fabric_.stream(f);
   delay.pacing = false;
   if (stream.fresh == stream.count) {
     return;
@@ -221,36 +224,36 @@ void PacketNetwork::send_spaced(std::uint32_t f) {
   if (delay.in_nic <= kMostInNic) {
     hand_over(f, stream.fresh++);
   }
-  delay.last_sent = queue_.now();
+  delay.last_sent = fabric_.now();
   if (delay.spacing > Time(0)) {
     space(f);
   }
 }
 
-void PacketNetwork::expire(std::uint32_t f) {
+void Delayed::expire(std::uint32_t f) {
   Delay& delay = delays_[f];
-  Stream& stream = streams_[f];
+  Stream& stream = fabric_.stream(f);
   if (delay.acknowledged == stream.count) {
     return;
   }
-  queue_.push(queue_.now() + kScan, Event::scan, f);
-  if (delay.expires == Time(0) || queue_.now() <= delay.expires) {
+  fabric_.push_in(kScan, Event::scan, f);
+  if (delay.expires == Time(0) || fabric_.now() <= delay.expires) {
     return;
   }
   delay.patience = delay.patience * 2;
-  delay.expires = queue_.now() + delay.patience;
+  delay.expires = fabric_.now() + delay.patience;
   delay.recovering = false;
   delay.recover = stream.fresh;
   delay.repeated = 0;
   stream.fresh = delay.acknowledged + 1;
   if (++delay.expired >= kExpiredToLeast) {
     delay.window = kLeastWindow;
-  } else if (queue_.now() - delay.last_cut >= delay.trip) {
+  } else if (fabric_.now() - delay.last_cut >= delay.trip) {
     delay.window =
         static_cast<std::int64_t>(static_cast<double>(delay.window) * (1 - kMostDecrease));
   }
-  ++run_.resent;
+  ++fabric_.counted().resent;
   hand_over(f, delay.acknowledged);
 }
 
-}  // namespace orrery::network::packets
+}  // namespace orrery::packets

@@ -12,16 +12,14 @@
 #include "base/result.h"
 #include "engine/event_queue.h"
 #include "machine/network/analytical.h"
-#include "machine/network/packet.h"
+#include "machine/network/packets/packet.h"
 #include "machine/topology/assign.h"
 #include "machine/topology/link_map.h"
 
-namespace orrery::network {
+namespace orrery::packets {
 
-namespace packets {
 class PacketNetwork;
 struct Course;
-}  // namespace packets
 
 /// Network model "packet": every message is a flow of packet.h, which begins when the message does.
 ///
@@ -43,12 +41,13 @@ struct Course;
 /// Ignores what packet.h does; steady phases are not skipped. Interface as AnalyticalNetwork.
 class PacketLinks {
  public:
-  static constexpr LinksTraits kTraits{.looks_ahead = true, .holds = true, .by_byte = true};
+  static constexpr network::LinksTraits kTraits{
+      .looks_ahead = true, .holds = true, .by_byte = true};
   static constexpr std::uint32_t kFirstEvent = 150;
   static constexpr std::uint32_t kArrive = kFirstEvent;
 
   /// `map` must outlive it.
-  PacketLinks(const topology::LinkMap& map, const PacketOptions& options);
+  PacketLinks(const topology::LinkMap& map, const network::PacketOptions& options);
   PacketLinks(PacketLinks&&) noexcept;
   ~PacketLinks();
 
@@ -56,8 +55,8 @@ class PacketLinks {
   Result<void> check() const;
 
   /// At queue.now(). `route` must stay valid until the message arrives; empty: arrives at once.
-  TransferId start(const topology::FlowEnds& message, std::span<const topology::Hop> route,
-                   engine::EventQueue& queue);
+  network::TransferId start(const topology::FlowEnds& message, std::span<const topology::Hop> route,
+                            engine::EventQueue& queue);
   /// True when the last byte of message event.subject has arrived; its id is then free again.
   bool handle(const engine::EventQueue::Event& event, engine::EventQueue& queue);
   /// Packets move until something else is due.
@@ -74,36 +73,36 @@ class PacketLinks {
  private:
   struct LaidRoute {
     std::vector<topology::Hop> hops;  ///< as given, to know it again
-    std::unique_ptr<packets::Course> course;
+    std::unique_ptr<Course> course;
     Time after{0};  ///< beyond the links' latencies
     std::size_t links = 0;
   };
   void read_dimensions();
   const LaidRoute& laid_route(const topology::FlowEnds& ends, std::span<const topology::Hop> route);
   LaidRoute lay_route(const topology::FlowEnds& ends, std::span<const topology::Hop> route);
-  void lay_by_hash(const topology::FlowEnds& ends, double efficiency, packets::Course& course);
+  void lay_by_hash(const topology::FlowEnds& ends, double efficiency, Course& course);
   std::vector<topology::Hop> back(const topology::FlowEnds& ends) const;
-  TransferId new_id();
+  network::TransferId new_id();
 
   const topology::LinkMap& map_;
-  PacketOptions options_;
+  network::PacketOptions options_;
   std::unique_ptr<topology::LinkGraph> own_;  ///< of the dimensions
   const topology::LinkGraph* graph_ = nullptr;
   std::vector<Time> latency_;  ///< by link
   std::int64_t paths_ = 1;
   std::unique_ptr<topology::Router> by_hash_;  ///< where there are several
-  std::vector<FlowRequest> no_flows_;
-  std::unique_ptr<packets::PacketNetwork> network_;
+  std::vector<network::FlowRequest> no_flows_;
+  std::unique_ptr<PacketNetwork> network_;
   std::vector<LaidRoute> routes_;
   std::unordered_map<const topology::Hop*, std::uint32_t> known_;  ///< only looked up
-  std::vector<TransferId> free_;
-  TransferId ids_ = 0;
+  std::vector<network::TransferId> free_;
+  network::TransferId ids_ = 0;
   struct Sent {
-    TransferId id = 0;
+    network::TransferId id = 0;
     Time after{0};
   };
   std::unordered_map<std::uint32_t, Sent> in_flight_;  ///< by message; only looked up
   double passed_ = 0;
 };
 
-}  // namespace orrery::network
+}  // namespace orrery::packets

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Senders with clocks of their own: hpcc and dcqcn of packet.h.
-#include "machine/network/packet_network.h"
+#include "machine/network/packets/paced.h"
 
-namespace orrery::network::packets {
+#include <algorithm>
+
+namespace orrery::packets {
 namespace {
 
 // HPCC, Li et al., SIGCOMM 2019, with the constants of csg-htsim's runs.
@@ -26,52 +27,63 @@ constexpr double kMostChance = 0.2;
 
 }  // namespace
 
-void PacketNetwork::begin_paced(std::uint32_t f) {
+Paced::Paced(Fabric& fabric, std::size_t flows) : fabric_(fabric), rules_(fabric.rules()) {
+  if (rules_.is_paced()) {
+    paces_.resize(flows);
+    by_port_.resize(fabric.routes().graph().links.size());
+  }
+}
+
+void Paced::begin(std::uint32_t f) {
   Pace& pace = paces_[f];
-  const Stream& stream = streams_[f];
+  const Stream& stream = fabric_.stream(f);
   pace.rate = stream.line.value();
   pace.target = pace.rate;
   pace.use = kTargetUse;
   pace.window = static_cast<std::int64_t>(pace.rate * to_seconds(kBaseRoundTrip));
-  pace.spacing = options_.wire / stream.line;
-  pace.last = queue_.now() - pace.spacing;
-  paced_[stream.nic].push_back(f);
+  pace.spacing = rules_.options().wire / stream.line;
+  pace.last = fabric_.now() - pace.spacing;
+  by_port_[stream.nic].push_back(f);
   this->pace(f);
 }
 
-void PacketNetwork::pace(std::uint32_t f) {
-  Stream& stream = streams_[f];
+void Paced::pace(std::uint32_t f) {
+  Stream& stream = fabric_.stream(f);
   Pace& pace = paces_[f];
-  if (pace.granted == stream.count || ports_[stream.nic].paused) {
+  if (pace.granted == stream.count || fabric_.port(stream.nic).paused) {
     return;
   }
-  if (queue_.now() - pace.last >= pace.spacing) {
-    pace.last = queue_.now();
-    if (!is(Protocol::hpcc) || pace.flight + payload() <= pace.window) {
-      pace.flight += payload();
+  if (fabric_.now() - pace.last >= pace.spacing) {
+    pace.last = fabric_.now();
+    if (!rules_.is(network::Protocol::hpcc) || pace.flight + rules_.payload() <= pace.window) {
+      pace.flight += rules_.payload();
       ++pace.granted;
-      stream.credit += options_.wire.value();
-      offer(f);
-      pace.sent += pace.cut ? options_.wire.value() : 0;
+      stream.credit += rules_.wire();
+      fabric_.offer(f);
+      pace.sent += pace.cut ? rules_.wire() : 0;
     }
   }
   if (pace.sent >= kCountedBytes) {
     pace.sent -= kCountedBytes;
     raise(f, false);
   }
-  queue_.push(pace.last + pace.spacing, Event::paced, f, ++pace.turn);
+  fabric_.queue().push(pace.last + pace.spacing, Event::paced, f, ++pace.turn);
 }
 
-void PacketNetwork::resume(std::uint32_t number) {
-  if (is_paced()) {
-    for (const std::uint32_t f : paced_[number]) {
-      pace(f);
-    }
+void Paced::resume(std::uint32_t port) {
+  for (const std::uint32_t f : by_port_[port]) {
+    pace(f);
+  }
+}
+
+void Paced::tick(std::uint32_t f, std::uint32_t generation) {
+  if (paces_[f].turn == generation) {
+    pace(f);
   }
 }
 
 /// Reports of packets in flight keep their places.
-void PacketNetwork::make_room_for_reports(std::size_t hops) {
+void Paced::make_room_for_reports(std::size_t hops) {
   if (hops <= report_stride_) {
     return;
   }
@@ -83,23 +95,22 @@ void PacketNetwork::make_room_for_reports(std::size_t hops) {
   report_stride_ = hops;
 }
 
-/// Writes the port's report into the packet; what comes at the instant at which a packet leaves is
-/// not yet in the queue.
-void PacketNetwork::report(std::uint32_t id, Port& port) {
-  const Packet& packet = packets_[id];
+void Paced::report(std::uint32_t id, Port& port) {
+  const Packet& packet = fabric_.packet(id);
   port.passed += packet.wire;
   if (packet.hop == 0 || packet.ack) {
     return;
   }
-  if (reports_.size() < packets_.size() * report_stride_) {
-    reports_.resize(packets_.size() * report_stride_);
+  if (reports_.size() < fabric_.places() * report_stride_) {
+    reports_.resize(fabric_.places() * report_stride_);
   }
-  const std::int64_t just = port.came == queue_.now() ? port.just_came : 0;
+  const std::int64_t just = port.came == fabric_.now() ? port.just_came : 0;
   reports_[id * report_stride_ + packet.hop - 1] = {port.queued + packet.wire - just,
-                                                    port.passed - packet.wire, queue_.now()};
+                                                    port.passed - packet.wire, fabric_.now()};
 }
 
-double PacketNetwork::use_of(const Pace& pace, const Stream& stream, const Report* now) const {
+double Paced::use_of(const Pace& pace, const Stream& stream, const Report* now) const {
+  const Routes& routes = fabric_.routes();
   double use = 0;
   Time since{0};
   for (std::size_t h = 0; h < pace.first.size(); ++h) {
@@ -108,7 +119,7 @@ double PacketNetwork::use_of(const Pace& pace, const Stream& stream, const Repor
     if (elapsed <= Time(0)) {
       continue;
     }
-    const double rate = link(routes_[stream.routes.front() + h + 1]).bandwidth.value();
+    const double rate = routes.link(routes.at(stream.routes.front() + h + 1)).bandwidth.value();
     const auto queued = static_cast<double>(std::min(now[h].queued, then.queued));
     const auto passed = static_cast<double>(now[h].passed - then.passed);
     const double here =
@@ -121,12 +132,12 @@ double PacketNetwork::use_of(const Pace& pace, const Stream& stream, const Repor
   return since >= kBaseRoundTrip ? use : pace.use;
 }
 
-void PacketNetwork::adapt(std::uint32_t id) {
-  const std::uint32_t f = packets_[id].flow;
-  Stream& stream = streams_[f];
+bool Paced::adapt(std::uint32_t id) {
+  const std::uint32_t f = fabric_.packet(id).flow;
+  Stream& stream = fabric_.stream(f);
   Pace& pace = paces_[f];
   ++stream.acknowledged;
-  pace.flight -= payload();
+  pace.flight -= rules_.payload();
   const std::size_t switches = stream.hops.front() - 1U;
   const Report* const now = switches == 0 ? nullptr : &reports_[id * report_stride_];
   if (pace.first.empty()) {
@@ -135,65 +146,61 @@ void PacketNetwork::adapt(std::uint32_t id) {
     pace.use = use_of(pace, stream, now);
   }
   count_window(f);
-  if (stream.acknowledged == stream.count) {
-    end(f);
-  }
+  return stream.acknowledged == stream.count;
 }
 
-void PacketNetwork::count_window(std::uint32_t f) {
-  const Stream& stream = streams_[f];
+void Paced::count_window(std::uint32_t f) {
+  const Stream& stream = fabric_.stream(f);
   Pace& pace = paces_[f];
-  const bool counts = stream.acknowledged * payload() > pace.updated;
+  const bool counts = stream.acknowledged * rules_.payload() > pace.updated;
   if (pace.use >= kTargetUse || pace.stage >= kMostStages) {
     pace.window =
         static_cast<std::int64_t>(static_cast<double>(pace.window) / (pace.use / kTargetUse)) +
-        payload();
+        rules_.payload();
     pace.stage = counts ? 0 : pace.stage;
   } else {
-    pace.window += payload();
+    pace.window += rules_.payload();
     pace.stage += counts ? 1 : 0;
   }
   if (counts) {
-    pace.updated = pace.granted * payload();
+    pace.updated = pace.granted * rules_.payload();
   }
-  const double share =
-      static_cast<double>(options_.wire.value()) / static_cast<double>(pace.window);
+  const double share = static_cast<double>(rules_.wire()) / static_cast<double>(pace.window);
   pace.spacing = std::max(Time(1), kBaseRoundTrip * share);
 }
 
-void PacketNetwork::mark(Packet& packet, const Port& port, std::int32_t over) {
+void Paced::mark(Packet& packet, const Port& port, Bandwidth rate) {
   if (packet.hop == 0 || packet.ack) {
     return;
   }
-  const double scale = link(over).bandwidth.value() / kCalibratedRate;
+  const double scale = rate.value() / kCalibratedRate;
   const double queued = static_cast<double>(port.queued) / scale;
   if (queued <= kLeastQueue) {
     return;
   }
   const double chance =
       queued >= kMostQueue ? 1 : kMostChance * (queued - kLeastQueue) / (kMostQueue - kLeastQueue);
-  random_ = topology::mixed(random_);
-  if (static_cast<double>(random_ >> 11U) * 0x1p-53 < chance && !packet.marked) {
+  if (fabric_.chance() < chance && !packet.marked) {
     packet.marked = true;
-    ++run_.marks;
+    ++fabric_.counted().marks;
   }
 }
 
-void PacketNetwork::notify(std::uint32_t f) {
+void Paced::notify(std::uint32_t f) {
   Pace& pace = paces_[f];
-  if (queue_.now() - pace.told >= kTellsEvery) {
-    pace.told = queue_.now();
-    control(f, Event::notified, 0);
+  if (fabric_.now() - pace.told >= kTellsEvery) {
+    pace.told = fabric_.now();
+    fabric_.control(f, Event::notified, 0);
   }
 }
 
-void PacketNetwork::set_rate(std::uint32_t f, double rate) {
+void Paced::set_rate(std::uint32_t f, double rate) {
   Pace& pace = paces_[f];
-  pace.rate = std::clamp(rate, kLeastRate, streams_[f].line.value());
-  pace.spacing = options_.wire / Bandwidth(pace.rate);
+  pace.rate = std::clamp(rate, kLeastRate, fabric_.stream(f).line.value());
+  pace.spacing = rules_.options().wire / Bandwidth(pace.rate);
 }
 
-void PacketNetwork::cut(std::uint32_t f) {
+void Paced::cut(std::uint32_t f) {
   Pace& pace = paces_[f];
   pace.target = pace.rate;
   set_rate(f, pace.rate * (1 - pace.alpha / 2));
@@ -203,13 +210,13 @@ void PacketNetwork::cut(std::uint32_t f) {
   pace.sent = 0;
   pace.cut = true;
   ++pace.cuts;
-  queue_.push(queue_.now() + kTimer, Event::decay, f, pace.cuts);
-  queue_.push(queue_.now() + kTimer, Event::increase, f, pace.cuts);
+  fabric_.push_in(kTimer, Event::decay, f, pace.cuts);
+  fabric_.push_in(kTimer, Event::increase, f, pace.cuts);
 }
 
-void PacketNetwork::recover(std::uint32_t f, bool increases) {
+void Paced::recover(std::uint32_t f, std::uint32_t generation, bool increases) {
   Pace& pace = paces_[f];
-  if (pace.granted == streams_[f].count) {
+  if (pace.cuts != generation || pace.granted == fabric_.stream(f).count) {
     return;
   }
   if (increases) {
@@ -217,10 +224,10 @@ void PacketNetwork::recover(std::uint32_t f, bool increases) {
   } else {
     pace.alpha *= 1 - kGain;
   }
-  queue_.push(queue_.now() + kTimer, increases ? Event::increase : Event::decay, f, pace.cuts);
+  fabric_.push_in(kTimer, increases ? Event::increase : Event::decay, f, pace.cuts);
 }
 
-void PacketNetwork::raise(std::uint32_t f, bool by_time) {
+void Paced::raise(std::uint32_t f, bool by_time) {
   Pace& pace = paces_[f];
   ++(by_time ? pace.timed : pace.counted);
   if (std::min(pace.timed, pace.counted) > kFastRecovery) {
@@ -228,8 +235,8 @@ void PacketNetwork::raise(std::uint32_t f, bool by_time) {
   } else if (std::max(pace.timed, pace.counted) > kFastRecovery) {
     pace.target += kStep;
   }
-  pace.target = std::min(pace.target, streams_[f].line.value());
+  pace.target = std::min(pace.target, fabric_.stream(f).line.value());
   set_rate(f, (pace.rate + pace.target) / 2);
 }
 
-}  // namespace orrery::network::packets
+}  // namespace orrery::packets

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine/network/packet_links.h"
+#include "machine/network/packets/packet_links.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <map>
 
+#include "../run_messages.h"
 #include "machine/network/fair.h"
 #include "machine/topology/makers.h"
-#include "run_messages.h"
+#include "packet_runs.h"
 
-namespace orrery::network {
+namespace orrery::packets {
 namespace {
 
 using orrery::testing::arrivals;
@@ -203,4 +204,4 @@ TEST(PacketLinks, LinksThatNobodySharesAreRefused) {
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::packets

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "compat/astra/chunk_queues.h"
+#include "compat/astra/collective_table.h"
 #include "compat/astra/communicators.h"
 #include "compat/astra/endpoints.h"
 #include "compat/astra/event.h"
 #include "compat/astra/planner.h"
 #include "compat/astra/population.h"
 #include "compat/astra/queue_turns.h"
+#include "compat/astra/sequence.h"
 #include "compat/astra/shared_bus.h"
 #include "compat/astra/streams.h"
 #include "compat/astra/traffic.h"
@@ -31,10 +33,7 @@ namespace orrery::astra {
 template <class Network>
 class Collectives {
  public:
-  struct Finished {
-    std::uint32_t rank;
-    std::uint32_t node;
-  };
+  using Finished = Issuer;
   struct Options {
     ChunkQueues::Rules rules;
     QueueTurns turns;
@@ -52,16 +51,14 @@ class Collectives {
   Collectives(const Population& population, Communicators& communicators, Planner& planner,
               Network& network, Events& events, const Options& options)
       : population_(population),
-        communicators_(communicators),
         planner_(planner),
         network_(network),
         events_(events),
+        table_(population, communicators, planner, options.turns),
         queues_(population.count(), options.rules),
-        turns_(options.turns),
         endpoints_(population.count(), options.memory_bus ? std::nullopt : options.bus),
         rendezvous_(options.rendezvous),
-        traffic_(options.traffic),
-        states_(planner.has_state() ? population.count() : 0) {
+        traffic_(options.traffic) {
     if (options.bus && options.bus->shared && options.memory_bus) {
       memory_bus_.emplace(population.count(), *options.bus);
     }
@@ -101,7 +98,7 @@ class Collectives {
   /// Starts chunks beyond the limit, for when nothing else can happen: ranks that take chunks in
   /// different orders would wait for each other for ever. False when there are none.
   bool relieve() {
-    const std::vector<std::uint32_t> streams = queues_.take_from_all(streams_);
+    const std::vector<std::uint32_t> streams = queues_.take_from_all(table_.streams());
     for (std::uint32_t stream : streams) {
       start(stream);
     }
@@ -114,53 +111,19 @@ class Collectives {
   std::uint64_t messages() const { return messages_; }
 
  private:
-  static constexpr std::uint32_t kBitsPerWord = 64;
   static constexpr std::uint64_t kFromParent = std::uint64_t{1} << 32;
   /// A TreeStep says which way a message in a tree goes. Upwards: from which child of its receiver,
   /// shifted by one.
   enum TreeStep : std::uint32_t { kUp = 0, kDown = 1 };
 
-  /// Where a stream stands on the axis of one of its phases.
-  struct Place {
-    std::uint32_t origin;
-    std::uint32_t spacing;
-    std::uint32_t position;
-    bool anticlockwise;
-  };
-
   // streams
-  const ChunkPlan& plan_of(std::uint32_t stream) const {
-    return *instances_[streams_[stream].instance].plan->chunks[chunk_of(stream)];
-  }
-  std::uint32_t chunk_of(std::uint32_t stream) const {
-    const Instance& instance = instances_[streams_[stream].instance];
-    return (stream - instance.streams) % instance.chunks();
-  }
-  QueueTurns::Turn turn_of(std::uint32_t stream, const Phase& phase) const {
-    const Stream& at = streams_[stream];
-    const Member& member = members_[instances_[at.instance].first_member + at.local];
-    return turns_.of(member.turns, phase, chunk_of(stream));
-  }
-  Place place_of(std::uint32_t stream, const Phase& phase) const;
-  std::uint32_t first_word(std::uint32_t stream) const {
-    const Instance& instance = instances_[streams_[stream].instance];
-    return instance.words + (stream - instance.streams) * instance.plan->words;
-  }
-  bool in_phase(const Stream& stream, std::uint16_t phase) const {
-    return stream.phase_index == phase && !stream.waiting;
-  }
-  std::uint32_t instance_for(const Finished& issuer, const Communicators::Membership& membership,
-                             const CollectiveRequest& request);
-  const CollectivePlan& plan_for(std::uint32_t rank, std::uint32_t instance, const Shape& shape,
-                                 const CollectiveRequest& request);
-  void close(std::uint32_t instance);
   void enter(std::uint32_t stream);
   void refill(std::size_t queue);
   void start(std::uint32_t stream);
   void finish(std::uint32_t stream) { ended_.push_back(stream); }
   void leave(std::uint32_t stream);
   /// Whether its collective is over at its member.
-  bool member_finished(std::uint32_t stream);
+  bool end_at_member(std::uint32_t stream);
 
   static Event processed_event(std::uint32_t stream, TreeStep step = kUp) {
     return {stream, 0, static_cast<std::uint16_t>(step), Event::Kind::processed};
@@ -179,23 +142,6 @@ class Collectives {
   template <Pattern pattern>
   void post(std::uint32_t stream, Stream& at, const Phase& phase);
   void receive(std::uint32_t stream, std::uint32_t message);
-  bool take_mark(std::uint32_t word, Pattern pattern, std::uint32_t message);
-  void leave_mark(std::uint32_t word, Pattern pattern, std::uint32_t message);
-  /// A number of a direct phase's message that sender and receiver agree on, whichever way round
-  /// each counts: that of the sender if it runs clockwise. Others keep theirs.
-  static std::uint32_t agreed(Pattern pattern, const Phase& phase, bool anticlockwise,
-                              std::uint32_t message) {
-    if (pattern != Pattern::direct || !anticlockwise) {
-      return message;
-    }
-    const auto others = static_cast<std::uint32_t>(phase.steps.size());
-    return message < others ? others - 1 - message : 3 * others - 1 - message;
-  }
-  /// `pattern`: the phase's.
-  static std::uint32_t receiver(Pattern pattern, const Phase& phase, const Place& place,
-                                std::uint32_t message);
-  static std::uint32_t sender(const Phase& phase, const Place& place, std::uint32_t message);
-
   // trees
   void start_tree(std::uint32_t stream);
   void begin_tree(std::uint32_t stream);
@@ -213,41 +159,23 @@ class Collectives {
   void pass_in(std::uint32_t stream, std::uint32_t reception);
 
   // messages
-  std::int64_t destination(std::uint32_t from, std::uint32_t to, Event arrival) const;
   void send(Pattern pattern, std::uint32_t stream, std::uint32_t number, std::uint32_t to);
   void send_to_colours(std::uint32_t stream, const Phase& phase, std::uint32_t message);
   void transmit(std::uint32_t from, std::uint32_t to, const Step& step, bool uniform,
                 Event arrival);
   void announce(std::uint32_t receiver, std::uint32_t sender, const Step& step, bool uniform,
                 Event arrival);
-  std::int64_t npu(std::uint32_t stream) const {
-    const Stream& at = streams_[stream];
-    return communicators_.rank_of(instances_[at.instance].communicator, at.local);
-  }
 
   const Population& population_;
-  Communicators& communicators_;
   Planner& planner_;
   Network& network_;
   Events& events_;
+  CollectiveTable table_;
   ChunkQueues queues_;
-  QueueTurns turns_;
   Endpoints endpoints_;
   std::optional<SharedBus> memory_bus_;
   bool rendezvous_;
   Traffic* traffic_;
-  std::vector<PlannerState> states_;        ///< by rank; empty when plans have no state
-  std::vector<PlannerState> states_after_;  ///< by instance
-  Blocks<Stream> streams_;
-  Blocks<std::uint64_t> words_;
-  Blocks<Member> members_;
-  std::vector<Instance> instances_;
-  std::vector<std::uint32_t> unused_instances_;
-  struct OpenInstances {
-    std::uint32_t first = 0;  ///< sequence number of the first
-    std::vector<std::uint32_t> instances;
-  };
-  std::vector<OpenInstances> open_;  ///< by communicator
   std::vector<Finished> finished_;
   std::vector<std::uint32_t> ended_;  ///< streams whose phase has ended at this instant
   std::vector<std::size_t> vacated_;  ///< queues of the last chunks of collectives

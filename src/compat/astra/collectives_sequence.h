@@ -8,54 +8,12 @@
 namespace orrery::astra {
 
 template <class Network>
-[[gnu::always_inline]] inline std::uint32_t Collectives<Network>::receiver(Pattern pattern,
-                                                                           const Phase& phase,
-                                                                           const Place& place,
-                                                                           std::uint32_t message) {
-  const auto size = static_cast<std::uint32_t>(phase.axis.size);
-  std::uint32_t to = place.position;
-  switch (pattern) {
-    case Pattern::chain:
-      to += place.anticlockwise ? size - 1 : 1;
-      break;
-    case Pattern::direct: {
-      const std::uint32_t distance = (message < size - 1 ? message : message - (size - 1)) + 1;
-      to += place.anticlockwise ? size - distance : distance;
-      break;
-    }
-    case Pattern::halving:
-      to = partner(to, static_cast<std::uint32_t>(phase.steps[message].distance));
-      break;
-    case Pattern::cyclic:
-      to += static_cast<std::uint32_t>(phase.steps[message].distance);
-      break;
-    case Pattern::tree:
-      break;
-  }
-  return place.origin + (to >= size ? to - size : to) * place.spacing;
-}
-
-template <class Network>
-std::uint32_t Collectives<Network>::sender(const Phase& phase, const Place& place,
-                                           std::uint32_t message) {
-  const auto size = static_cast<std::uint32_t>(phase.axis.size);
-  if (phase.pattern == Pattern::halving) {
-    return receiver(phase.pattern, phase, place, message);
-  }
-  // Distance to the receiver; as far behind is the sender.
-  const std::uint32_t next =
-      receiver(phase.pattern, phase, {0, 1, 0, place.anticlockwise}, message);
-  const std::uint32_t from = place.position + size - next;
-  return place.origin + (from >= size ? from - size : from) * place.spacing;
-}
-
-template <class Network>
 void Collectives<Network>::begin(std::uint32_t stream) {
-  if (!streams_[stream].phase->sequence()) {
+  if (!table_.streams()[stream].phase->sequence()) {
     begin_tree(stream);
     return;
   }
-  const std::uint32_t window = streams_[stream].phase->window;
+  const std::uint32_t window = table_.streams()[stream].phase->window;
   for (std::uint32_t i = 0; i < window; ++i) {
     processed(processed_event(stream));
   }
@@ -63,7 +21,7 @@ void Collectives<Network>::begin(std::uint32_t stream) {
 
 template <class Network>
 void Collectives<Network>::processed(const Event& event) {
-  switch (streams_[event.subject].phase->pattern) {
+  switch (table_.streams()[event.subject].phase->pattern) {
     case Pattern::chain:
       return advance<Pattern::chain>(event.subject);
     case Pattern::direct:
@@ -81,7 +39,7 @@ void Collectives<Network>::processed(const Event& event) {
 template <class Network>
 template <Pattern pattern>
 void Collectives<Network>::advance(std::uint32_t stream) {
-  Stream& at = streams_[stream];
+  Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   ++at.processed;
   std::uint32_t sends = 1;
@@ -109,14 +67,14 @@ template <Pattern pattern>
   if (!rendezvous_) {
     send(pattern, stream, number, receiver(pattern, phase, place, message));
   } else {
-    if (take_mark(at.word + phase.words, pattern, number)) {
+    if (table_.marks().take(at.word + phase.words, pattern, number)) {
       events_.push(events_.now(), {stream, number, at.phase_index, Event::Kind::ready});
     }
     const std::uint32_t from = sender(phase, place, message);
     announce(stream, from, phase.step(message), phase.axis.uniform,
              {from, number, at.phase_index, Event::Kind::ready});
   }
-  if (take_mark(at.word, pattern, number)) {
+  if (table_.marks().take(at.word, pattern, number)) {
     events_.push(events_.now(), {stream, number, at.phase_index, Event::Kind::arrive});
   }
 }
@@ -124,7 +82,7 @@ template <Pattern pattern>
 template <class Network>
 [[gnu::always_inline]] inline void Collectives<Network>::receive(std::uint32_t stream,
                                                                  std::uint32_t message) {
-  Stream& at = streams_[stream];
+  Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   const std::uint32_t reception = at.received++;
   if (on_memory_bus(phase)) {
@@ -141,7 +99,7 @@ template <class Network>
 /// A message of a phase's beginning goes out over the shared bus; `then` when it is through.
 template <class Network>
 void Collectives<Network>::pass_out(std::uint32_t stream, Bytes bytes, Event::Kind then) {
-  const Stream& at = streams_[stream];
+  const Stream& at = table_.streams()[stream];
   memory_bus_->to_memory(events_, at.rank, {.bytes = bytes, .then = {stream, 0, 0, then}});
 }
 
@@ -149,7 +107,7 @@ void Collectives<Network>::pass_out(std::uint32_t stream, Bytes bytes, Event::Ki
 /// a turn, back; after each turn a window of them to memory.
 template <class Network>
 void Collectives<Network>::pass_in(std::uint32_t stream, std::uint32_t reception) {
-  const Stream& at = streams_[stream];
+  const Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   const std::uint32_t place = reception % (phase.up_in_turn + phase.window);
   const bool up = place < phase.up_in_turn;
@@ -164,8 +122,8 @@ void Collectives<Network>::pass_in(std::uint32_t stream, std::uint32_t reception
 
 template <class Network>
 void Collectives<Network>::arrive(const Event& event) {
-  const Stream& at = streams_[event.subject];
-  if (in_phase(at, event.phase)) {
+  const Stream& at = table_.streams()[event.subject];
+  if (at.is_in(event.phase)) {
     const Phase& phase = *at.phase;
     const std::uint32_t number = phase.pattern == Pattern::chain
                                      ? at.received
@@ -174,16 +132,16 @@ void Collectives<Network>::arrive(const Event& event) {
       phase.sequence() ? receive(event.subject, number)
                        : receive_in_tree(event.subject, static_cast<TreeStep>(event.step));
     } else {
-      leave_mark(at.word, phase.pattern, event.step);
+      table_.marks().leave(at.word, phase.pattern, event.step);
     }
     return;
   }
-  const Phase& phase = plan_of(event.subject).phases[event.phase];
-  const std::uint32_t word = first_word(event.subject) + phase.first_word;
+  const Phase& phase = table_.plan_of(event.subject).phases[event.phase];
+  const std::uint32_t word = table_.first_word(event.subject) + phase.first_word;
   if (phase.sequence()) {
-    leave_mark(word, phase.pattern, event.step);
+    table_.marks().leave(word, phase.pattern, event.step);
   } else {
-    words_[word] += event.step == kDown ? kFromParent : 1;
+    table_.marks().word(word) += event.step == kDown ? kFromParent : 1;
   }
 }
 
@@ -191,20 +149,19 @@ void Collectives<Network>::arrive(const Event& event) {
 template <class Network>
 void Collectives<Network>::ready(const Event& event) {
   const std::uint32_t stream = event.subject;
-  const Stream& at = streams_[stream];
-  const Phase& phase = plan_of(stream).phases[event.phase];
-  const Place place = place_of(stream, phase);
-  const std::uint32_t word = first_word(stream) + phase.first_word + phase.words;
+  const Stream& at = table_.streams()[stream];
+  const Phase& phase = table_.plan_of(stream).phases[event.phase];
+  const Place place = table_.place_of(stream, phase);
+  const std::uint32_t word = table_.first_word(stream) + phase.first_word + phase.words;
   if (!phase.sequence()) {
     ready_in_tree(event);
     return;
   }
   // Ready messages of a chain come in order, so that a count would do; the number says it too.
   const std::uint32_t message = agreed(phase.pattern, phase, place.anticlockwise, event.step);
-  const bool due =
-      at.phase_index > event.phase || (in_phase(at, event.phase) && message < at.posted);
+  const bool due = at.phase_index > event.phase || (at.is_in(event.phase) && message < at.posted);
   if (!due) {
-    leave_mark(word, phase.pattern, event.step);
+    table_.marks().leave(word, phase.pattern, event.step);
     return;
   }
   const std::uint32_t to = receiver(phase.pattern, phase, place, message);
@@ -212,49 +169,12 @@ void Collectives<Network>::ready(const Event& event) {
            {to, event.step, event.phase, Event::Kind::arrive});
 }
 
-template <class Network>
-[[gnu::always_inline]] inline bool Collectives<Network>::take_mark(std::uint32_t word,
-                                                                   Pattern pattern,
-                                                                   std::uint32_t message) {
-  const bool counts = pattern == Pattern::chain;
-  std::uint64_t& marks = words_[counts ? word : word + message / kBitsPerWord];
-  const std::uint64_t mark = counts ? 1 : std::uint64_t{1} << (message % kBitsPerWord);
-  const bool marked = counts ? marks > 0 : (marks & mark) != 0;
-  if (marked) {
-    marks -= mark;
-  }
-  return marked;
-}
-
-template <class Network>
-void Collectives<Network>::leave_mark(std::uint32_t word, Pattern pattern, std::uint32_t message) {
-  if (pattern == Pattern::chain) {
-    ++words_[word];
-  } else {
-    words_[word + message / kBitsPerWord] |= std::uint64_t{1} << (message % kBitsPerWord);
-  }
-}
-
-/// NPU of stream `to`. When one NPU stands for all, the one that would be there: it has coordinate
-/// 0 in every dimension of its line.
-template <class Network>
-std::int64_t Collectives<Network>::destination(std::uint32_t from, std::uint32_t to,
-                                               Event arrival) const {
-  if (!population_.single()) {
-    return npu(to);
-  }
-  const Phase& phase = plan_of(from).phases[arrival.phase];
-  const std::uint32_t position = receiver(phase.pattern, phase, {0, 1, 0, false}, arrival.step);
-  return communicators_.rank_of(instances_[streams_[from].instance].communicator,
-                                position * phase.axis.local_stride);
-}
-
 /// Message of a sequence, by its agreed number, to the stream of its receiver.
 template <class Network>
 [[gnu::always_inline]] inline void Collectives<Network>::send(Pattern pattern, std::uint32_t stream,
                                                               std::uint32_t number,
                                                               std::uint32_t to) {
-  const Stream& at = streams_[stream];
+  const Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   if (population_.quotient() != nullptr) {
     send_to_colours(stream, phase, number);
@@ -268,9 +188,9 @@ template <class Network>
 template <class Network>
 void Collectives<Network>::send_to_colours(std::uint32_t stream, const Phase& phase,
                                            std::uint32_t message) {
-  const Stream& at = streams_[stream];
-  const Instance& instance = instances_[at.instance];
-  const std::uint32_t chunk = chunk_of(stream);
+  const Stream& at = table_.streams()[stream];
+  const Instance& instance = table_.instance(at.instance);
+  const std::uint32_t chunk = table_.chunk_of(stream);
   std::uint32_t number = message;
   if (phase.pattern == Pattern::chain) {
     number = 0;
@@ -301,13 +221,16 @@ template <class Network>
                                                                   Event arrival) {
   ++messages_;
   if (traffic_ != nullptr) {
-    traffic_->add(npu(from), destination(from, to, arrival), step.bytes);
+    traffic_->add(table_.npu(from), table_.destination(from, to, arrival.phase, arrival.step),
+                  step.bytes);
   }
   if constexpr (Network::kStateless) {
-    const Time taken = uniform ? step.transfer : network_.delay(npu(from), npu(to), step.bytes);
+    const Time taken =
+        uniform ? step.transfer : network_.delay(table_.npu(from), table_.npu(to), step.bytes);
     events_.push(events_.now() + taken, arrival);
   } else {
-    network_.send(events_, npu(from), destination(from, to, arrival), step.bytes, arrival);
+    network_.send(events_, table_.npu(from),
+                  table_.destination(from, to, arrival.phase, arrival.step), step.bytes, arrival);
   }
 }
 
@@ -316,14 +239,15 @@ template <class Network>
 void Collectives<Network>::announce(std::uint32_t receiver, std::uint32_t sender, const Step& step,
                                     bool uniform, Event arrival) {
   if (traffic_ != nullptr) {
-    traffic_->add(npu(receiver), npu(sender), kReadyMessage);
+    traffic_->add(table_.npu(receiver), table_.npu(sender), kReadyMessage);
   }
   if constexpr (Network::kStateless) {
     const Time taken =
-        uniform ? step.ready : network_.delay(npu(receiver), npu(sender), kReadyMessage);
+        uniform ? step.ready
+                : network_.delay(table_.npu(receiver), table_.npu(sender), kReadyMessage);
     events_.push(events_.now() + taken, arrival);
   } else {
-    network_.send(events_, npu(receiver), npu(sender), kReadyMessage, arrival);
+    network_.send(events_, table_.npu(receiver), table_.npu(sender), kReadyMessage, arrival);
   }
 }
 

@@ -14,167 +14,62 @@ void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
   if (population_.rank(rank) == 0) {
     planner_.begin(events_.now());
   }
-  const std::uint32_t index = instance_for({rank, node}, membership, request);
-  if (!states_.empty()) {
-    states_[rank] = states_after_[index];
-  }
-  const Instance instance = instances_[index];
+  const std::uint32_t index = table_.open({rank, node}, membership, request);
+  const Instance instance = table_.instance(index);
   if (instance.request.type != request.type || instance.request.size != request.size) {
     mismatch_ = Mismatch{{instance.first_rank, instance.first_node}, {rank, node}};
     return;
   }
   const std::uint32_t local = population_.single() ? 0 : membership.local;
   ++membership.sequence;
-  members_[instance.first_member + local] = {
-      instance.chunks(),
-      rank,
-      node,
-      turns_.begin(rank, instance.plan->chunks[0]->phases, instance.chunks()),
-      priority.first,
-      priority.second};
+  table_.join(index, local, {rank, node}, priority);
   for (std::uint32_t chunk = 0; chunk < instance.chunks(); ++chunk) {
     const std::uint32_t stream = instance.streams + local * instance.chunks() + chunk;
-    streams_[stream].rank = rank;
+    table_.streams()[stream].rank = rank;
     if (instance.plan->chunks[chunk]->phases.empty()) {
-      member_finished(stream);
+      end_at_member(stream);
     } else {
       enter(stream);
-      refill(queues_.of(streams_[stream]));
+      refill(queues_.of(table_.streams()[stream]));
     }
   }
-}
-
-/// The first member to issue a collective opens it for all.
-template <class Network>
-std::uint32_t Collectives<Network>::instance_for(const Finished& issuer,
-                                                 const Communicators::Membership& membership,
-                                                 const CollectiveRequest& request) {
-  if (open_.size() <= membership.communicator) {
-    open_.resize(population_.communicators());
-  }
-  OpenInstances& open = open_[membership.communicator];
-  const std::uint32_t place = membership.sequence - open.first;
-  if (place < open.instances.size()) {
-    return open.instances[place];
-  }
-  if (unused_instances_.empty()) {
-    unused_instances_.push_back(static_cast<std::uint32_t>(instances_.size()));
-    instances_.emplace_back();
-  }
-  const std::uint32_t index = unused_instances_.back();
-  unused_instances_.pop_back();
-  const Shape& shape = population_.shape_of(membership.communicator);
-  Instance& made = instances_[index];
-  made.request = request;
-  made.first_rank = issuer.rank;
-  made.first_node = issuer.node;
-  made.plan = &plan_for(issuer.rank, index, shape, request);
-  made.communicator = membership.communicator;
-  made.sequence = membership.sequence;
-  made.members = made.unfinished = population_.members(membership.communicator);
-  const std::size_t streams = std::size_t{made.members} * made.chunks();
-  made.streams = streams_.allocate(streams);
-  made.words = words_.allocate(streams * made.plan->words);
-  made.first_member = members_.allocate(made.members);
-  for (std::uint32_t i = 0; i < streams; ++i) {
-    streams_[made.streams + i].instance = index;
-    streams_[made.streams + i].local = i / made.chunks();
-  }
-  open.instances.push_back(index);
-  return index;
-}
-
-template <class Network>
-const CollectivePlan& Collectives<Network>::plan_for(std::uint32_t rank, std::uint32_t instance,
-                                                     const Shape& shape,
-                                                     const CollectiveRequest& request) {
-  if (states_.empty()) {
-    PlannerState none;
-    return planner_.plan(shape, request, none);
-  }
-  const CollectivePlan& plan = planner_.plan(shape, request, states_[rank]);
-  states_after_.resize(instances_.size());
-  states_after_[instance] = states_[rank];
-  return plan;
-}
-
-template <class Network>
-void Collectives<Network>::close(std::uint32_t index) {
-  const Instance& instance = instances_[index];
-  const std::size_t streams = std::size_t{instance.members} * instance.chunks();
-  for (std::uint32_t member = 0; member < instance.members; ++member) {
-    turns_.end(members_[instance.first_member + member].turns);
-  }
-  streams_.free(instance.streams, streams);
-  words_.free(instance.words, streams * instance.plan->words);
-  members_.free(instance.first_member, instance.members);
-  unused_instances_.push_back(index);
-  OpenInstances& open = open_[instance.communicator];
-  open.instances[instance.sequence - open.first] = kNone;
-  std::size_t closed = 0;
-  while (closed < open.instances.size() && open.instances[closed] == kNone) {
-    ++closed;
-  }
-  open.instances.erase(open.instances.begin(),
-                       open.instances.begin() + static_cast<std::ptrdiff_t>(closed));
-  open.first += static_cast<std::uint32_t>(closed);
-}
-
-template <class Network>
-typename Collectives<Network>::Place Collectives<Network>::place_of(std::uint32_t stream,
-                                                                    const Phase& phase) const {
-  const bool anticlockwise = turn_of(stream, phase).anticlockwise;
-  if (population_.single()) {
-    return {stream, 0, 0, anticlockwise};
-  }
-  const Stream& at = streams_[stream];
-  const Axis& axis = phase.axis;
-  if (population_.quotient() != nullptr) {
-    const std::uint32_t of = instances_[at.instance].communicator;
-    return {stream, 0, population_.quotient()->position(of, at.local, axis), anticlockwise};
-  }
-  const auto position = static_cast<std::uint32_t>(at.local / axis.local_stride %
-                                                   static_cast<std::uint64_t>(axis.size));
-  const std::uint32_t spacing = axis.local_stride * instances_[at.instance].chunks();
-  return {stream - position * spacing, spacing, position, anticlockwise};
 }
 
 /// Into the queue of its present phase.
 template <class Network>
 void Collectives<Network>::enter(std::uint32_t stream) {
-  Stream& entering = streams_[stream];
-  const std::vector<Phase>& phases = plan_of(stream).phases;
+  Stream& entering = table_.streams()[stream];
+  const std::vector<Phase>& phases = table_.plan_of(stream).phases;
   const Phase& phase = phases[entering.phase_index];
-  const Place place = place_of(stream, phase);
+  const Place place = table_.place_of(stream, phase);
   entering.phase = &phase;
   entering.waiting = true;
   entering.origin = place.origin;
   entering.spacing = place.spacing;
   entering.position = place.position;
-  entering.queue = turn_of(stream, phase).queue;
+  entering.queue = table_.turn_of(stream, phase).queue;
   entering.anticlockwise = place.anticlockwise;
   entering.posted = entering.received = entering.processed = 0;
-  entering.word = first_word(stream) + phase.first_word;
+  entering.word = table_.first_word(stream) + phase.first_word;
   const auto about = [this](std::uint32_t other) -> ChunkQueues::Waiting {
-    const Stream& waiting = streams_[other];
-    const Instance& instance = instances_[waiting.instance];
-    return {*waiting.phase, members_[instance.first_member + waiting.local].priority,
-            waiting.phase_index + 2U == plan_of(other).phases.size()};
+    const Stream& waiting = table_.streams()[other];
+    return {*waiting.phase, table_.member_of(waiting).priority,
+            waiting.phase_index + 2U == table_.plan_of(other).phases.size()};
   };
-  queues_.insert(streams_, queues_.of(entering), stream, about);
+  queues_.insert(table_.streams(), queues_.of(entering), stream, about);
 }
 
 template <class Network>
 void Collectives<Network>::refill(std::size_t queue) {
-  for (std::uint32_t stream = queues_.take(streams_, queue); stream != kNone;
-       stream = queues_.take(streams_, queue)) {
+  for (std::uint32_t stream = queues_.take(table_.streams(), queue); stream != kNone;
+       stream = queues_.take(table_.streams(), queue)) {
     start(stream);
   }
 }
 
 template <class Network>
 void Collectives<Network>::start(std::uint32_t stream) {
-  Stream& starting = streams_[stream];
+  Stream& starting = table_.streams()[stream];
   const Phase& phase = *starting.phase;
   starting.waiting = false;
   if (!phase.sequence()) {
@@ -206,13 +101,12 @@ void Collectives<Network>::start(std::uint32_t stream) {
 template <class Network>
 void Collectives<Network>::settle() {
   const auto order = [this](std::uint32_t stream) {
-    const Stream& at = streams_[stream];
+    const Stream& at = table_.streams()[stream];
     const Phase& phase = *at.phase;
     const std::uint32_t last = phase.sequence() ? phase.messages - 1 : 0;
     const Time processing = phase.sequence() ? phase.reduction(last) + phase.delay : phase.delay;
-    const Instance& instance = instances_[at.instance];
     return std::tuple(-processing.value(), -phase.step(last).transfer.value(),
-                      members_[instance.first_member + at.local].number, chunk_of(stream));
+                      table_.member_of(at).number, table_.chunk_of(stream));
   };
   std::vector<std::pair<decltype(order(0)), std::uint32_t>> ended;
   ended.reserve(ended_.size());
@@ -229,11 +123,11 @@ void Collectives<Network>::settle() {
 /// The present phase is over: into the next queue, then both queues take their next.
 template <class Network>
 void Collectives<Network>::leave(std::uint32_t stream) {
-  Stream& done = streams_[stream];
+  Stream& done = table_.streams()[stream];
   const std::size_t old_queue = queues_.of(done);
   ++done.phase_index;
   done.waiting = true;
-  if (done.phase_index < plan_of(stream).phases.size()) {
+  if (done.phase_index < table_.plan_of(stream).phases.size()) {
     queues_.finished(old_queue);
     enter(stream);
     const std::size_t new_queue = queues_.of(done);
@@ -241,7 +135,7 @@ void Collectives<Network>::leave(std::uint32_t stream) {
     refill(new_queue);
     return;
   }
-  if (member_finished(stream)) {
+  if (end_at_member(stream)) {
     vacated_.push_back(old_queue);
     return;
   }
@@ -258,18 +152,12 @@ void Collectives<Network>::release() {
 }
 
 template <class Network>
-bool Collectives<Network>::member_finished(std::uint32_t stream) {
-  const std::uint32_t index = streams_[stream].instance;
-  Instance& instance = instances_[index];
-  Member& member = members_[instance.first_member + streams_[stream].local];
-  if (--member.unfinished > 0) {
-    return false;
+bool Collectives<Network>::end_at_member(std::uint32_t stream) {
+  const std::optional<Issuer> finished = table_.end(stream);
+  if (finished) {
+    finished_.push_back(*finished);
   }
-  finished_.push_back({member.rank, member.node});
-  if (--instance.unfinished == 0) {
-    close(index);
-  }
-  return true;
+  return finished.has_value();
 }
 
 }  // namespace orrery::astra

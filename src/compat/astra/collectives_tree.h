@@ -29,7 +29,7 @@ inline std::uint32_t parent(const Phase& phase, std::uint32_t node) {
 /// `posted` counts what this node has to send: 1 up, 2 down.
 template <class Network>
 void Collectives<Network>::start_tree(std::uint32_t stream) {
-  Stream& at = streams_[stream];
+  Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   const bool starts =
       phase.up ? tree::children(phase, at.position) == 0 : tree::is_root(phase, at.position);
@@ -54,7 +54,7 @@ void Collectives<Network>::start_tree(std::uint32_t stream) {
       announce_to_parent(stream);
     }
   }
-  const std::uint64_t early = std::exchange(words_[at.word], 0);
+  const std::uint64_t early = std::exchange(table_.marks().word(at.word), 0);
   for (std::uint64_t i = 0; i < (early & (kFromParent - 1)); ++i) {
     receive_in_tree(stream, kUp);
   }
@@ -66,7 +66,7 @@ void Collectives<Network>::start_tree(std::uint32_t stream) {
 /// The parent may send down: its message will be received.
 template <class Network>
 void Collectives<Network>::announce_to_parent(std::uint32_t stream) {
-  const Stream& at = streams_[stream];
+  const Stream& at = table_.streams()[stream];
   const std::uint32_t above = at.origin + tree::parent(*at.phase, at.position) * at.spacing;
   announce(stream, above, at.phase->steps[0], false,
            {above, at.phase->tree.child_ordinal[at.position], at.phase_index, Event::Kind::ready});
@@ -74,7 +74,7 @@ void Collectives<Network>::announce_to_parent(std::uint32_t stream) {
 
 template <class Network>
 void Collectives<Network>::begin_tree(std::uint32_t stream) {
-  if (streams_[stream].phase->up) {
+  if (table_.streams()[stream].phase->up) {
     send_up(stream);
   } else {
     send_down(stream);
@@ -83,7 +83,7 @@ void Collectives<Network>::begin_tree(std::uint32_t stream) {
 
 template <class Network>
 void Collectives<Network>::receive_in_tree(std::uint32_t stream, TreeStep step) {
-  Stream& at = streams_[stream];
+  Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   const bool leaf = tree::children(phase, at.position) == 0;
   const bool reduces = step == kUp || (phase.reduces_down && !leaf);
@@ -105,7 +105,7 @@ void Collectives<Network>::receive_in_tree(std::uint32_t stream, TreeStep step) 
 
 template <class Network>
 void Collectives<Network>::processed_in_tree(std::uint32_t stream, TreeStep step) {
-  Stream& at = streams_[stream];
+  Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   if (step == kDown) {
     send_down(stream);
@@ -125,7 +125,7 @@ void Collectives<Network>::processed_in_tree(std::uint32_t stream, TreeStep step
 
 template <class Network>
 void Collectives<Network>::send_up(std::uint32_t stream) {
-  Stream& at = streams_[stream];
+  Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   at.posted |= 1;
   at.in_flight = 1;
@@ -134,7 +134,7 @@ void Collectives<Network>::send_up(std::uint32_t stream) {
   }
   if (population_.quotient() != nullptr) {
     send_to_colours(stream, phase, kUp);
-  } else if (!rendezvous_ || (words_[at.word + phase.words] & 1) != 0) {
+  } else if (!rendezvous_ || (table_.marks().word(at.word + phase.words) & 1) != 0) {
     send_in_tree(stream, at.phase_index, kNone);
   }
   if (!phase.down && !phase.holds_senders) {
@@ -144,7 +144,7 @@ void Collectives<Network>::send_up(std::uint32_t stream) {
 
 template <class Network>
 void Collectives<Network>::send_down(std::uint32_t stream) {
-  Stream& at = streams_[stream];
+  Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   at.posted |= 2;
   if (population_.quotient() != nullptr) {
@@ -154,7 +154,7 @@ void Collectives<Network>::send_down(std::uint32_t stream) {
   }
   at.in_flight = tree::children(phase, at.position);
   for (std::uint32_t i = 0; i < at.in_flight; ++i) {
-    if (!rendezvous_ || take_mark(at.word + phase.words, phase.pattern, i + 1)) {
+    if (!rendezvous_ || table_.marks().take(at.word + phase.words, phase.pattern, i + 1)) {
       send_in_tree(stream, at.phase_index, i);
     }
   }
@@ -166,13 +166,13 @@ void Collectives<Network>::send_down(std::uint32_t stream) {
 /// A message is there: its sender is done when it was the last of them.
 template <class Network>
 void Collectives<Network>::deliver(const Event& event) {
-  const Phase& phase = plan_of(event.subject).phases[event.phase];
-  const Place place = place_of(event.subject, phase);
+  const Phase& phase = table_.plan_of(event.subject).phases[event.phase];
+  const Place place = table_.place_of(event.subject, phase);
   const bool down = (event.step & 1U) == kDown;
   const std::uint32_t from = down ? tree::parent(phase, place.position)
                                   : tree::child(phase, place.position, event.step >> 1U);
   const std::uint32_t sender = place.origin + from * place.spacing;
-  if (--streams_[sender].in_flight == 0) {
+  if (--table_.streams()[sender].in_flight == 0) {
     finish(sender);
   }
   arrive({event.subject, down ? kDown : kUp, event.phase, Event::Kind::arrive});
@@ -181,16 +181,16 @@ void Collectives<Network>::deliver(const Event& event) {
 /// The parent (`which` == kNone) or a child is ready.
 template <class Network>
 void Collectives<Network>::ready_in_tree(const Event& event) {
-  const Stream& at = streams_[event.subject];
-  const Phase& phase = plan_of(event.subject).phases[event.phase];
+  const Stream& at = table_.streams()[event.subject];
+  const Phase& phase = table_.plan_of(event.subject).phases[event.phase];
   const std::uint32_t bit = event.step == kNone ? 1 : 2;
   const bool due =
-      at.phase_index > event.phase || (in_phase(at, event.phase) && (at.posted & bit) != 0);
+      at.phase_index > event.phase || (at.is_in(event.phase) && (at.posted & bit) != 0);
   if (due) {
     send_in_tree(event.subject, event.phase, event.step);
   } else {
-    leave_mark(first_word(event.subject) + phase.first_word + phase.words, phase.pattern,
-               event.step == kNone ? 0 : event.step + 1);
+    table_.marks().leave(table_.first_word(event.subject) + phase.first_word + phase.words,
+                         phase.pattern, event.step == kNone ? 0 : event.step + 1);
   }
 }
 
@@ -198,8 +198,8 @@ void Collectives<Network>::ready_in_tree(const Event& event) {
 template <class Network>
 void Collectives<Network>::send_in_tree(std::uint32_t stream, std::uint16_t phase_index,
                                         std::uint32_t which) {
-  const Phase& phase = plan_of(stream).phases[phase_index];
-  const Place place = place_of(stream, phase);
+  const Phase& phase = table_.plan_of(stream).phases[phase_index];
+  const Place place = table_.place_of(stream, phase);
   const bool up = which == kNone;
   const std::uint32_t node =
       up ? tree::parent(phase, place.position) : tree::child(phase, place.position, which);

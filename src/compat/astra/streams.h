@@ -35,6 +35,8 @@ struct alignas(64) Stream {
   std::uint16_t phase_index = 0;
   bool waiting = true;  ///< in a queue, or before its first phase
   bool anticlockwise = false;
+
+  bool is_in(std::uint16_t number) const { return phase_index == number && !waiting; }
 };
 static_assert(sizeof(Stream) == 64);
 

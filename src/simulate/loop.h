@@ -12,11 +12,13 @@
 #include "graph/workload.h"
 #include "machine/faults/faults.h"
 #include "simulate/bind.h"
+#include "simulate/chain_tables.h"
 #include "simulate/progress.h"
 #include "simulate/rank_state.h"
+#include "simulate/rendezvous.h"
+#include "simulate/span_recorder.h"
 #include "simulate/timeline.h"
 #include "simulate/transport.h"
-#include "simulate/waiting_line.h"
 #include "simulate/wiring.h"
 
 namespace orrery::simulate {
@@ -32,7 +34,7 @@ class Loop {
 
   /// Nodes one by one, with their spans. Shortcuts: chains of nodes are one event (chain.h), and
   /// the steady state is jumped (steady.h).
-  void record_spans() { record_spans_ = true; }
+  void record_spans() { spans_.begin(); }
   void take_shortcuts() { take_shortcuts_ = true; }
   /// Ranks and links change as it says; it must outlive the run. Without shortcuts.
   void strike(const faults::Schedule& faults) { faults_ = &faults; }
@@ -44,9 +46,7 @@ class Loop {
   void run();
 
   std::uint64_t events() const { return completions_; }
-  std::vector<Span> take_spans() { return std::move(spans_); }
-  /// Returns what each role has issued; empty unless spans are recorded.
-  std::vector<std::vector<graph::Instance>> take_instances() { return std::move(issued_); }
+  SpanRecorder& spans() { return spans_; }
   const TimeCategories& categories() const { return rows_.categories; }
   Time finish(std::size_t rank) const { return ranks_[rank].ledger.last(); }
   /// When all ranks have ended each step, of a run of several.
@@ -72,20 +72,6 @@ class Loop {
     kReroute
   };
 
-  /// The members that have come to the collective of a communicator.
-  struct Meeting {
-    std::vector<RunningId> arrived;
-  };
-  /// Moving is what the transport moves.
-  struct Moving {
-    bool message = false;
-    std::vector<RunningId> nodes;  ///< a collective's members; a message's send; a copy
-  };
-  struct Mailbox {
-    WaitingLine<std::uint32_t> arrived;  ///< not yet received: the receiver's spans (if recorded)
-    WaitingLine<RunningId> waiting;      ///< receives
-  };
-
   /// A node that was to start, or a collective to be entered, on a rank that is gone.
   struct Held {
     RunningId node = kNoRunning;
@@ -104,7 +90,6 @@ class Loop {
   void drain();
   void try_start(RankIndex rank, graph::StreamIndex stream);
   void try_start_ready(RankIndex rank, graph::StreamIndex stream);
-  RunningId post(const Running& running);
   void start(RunningId id);
   void start_compute(RunningId id);
   void start_collective(RunningId id);
@@ -119,8 +104,6 @@ class Loop {
   /// `cause`: the node's span or, where it takes no time, what let it begin.
   void release(const Running& done, std::uint32_t cause);
 
-  const ChainTable& chains_of(std::size_t program, int template_index);
-  std::optional<Time> time_alone(std::size_t program, const BoundNode& node);
   bool begin_chain(RankIndex rank, std::int64_t instance, const Chain& chain);
   bool streams_stand_at(RankIndex rank, std::int64_t instance, const Chain& chain);
   template <class Book>
@@ -139,9 +122,6 @@ class Loop {
   void set_contention(RankIndex rank);
   void finish_compute(RankIndex rank);
   void take_host(RankState& rank, std::uint32_t span, Time cost);
-  Activity new_activity(bool message);
-  std::uint32_t open_span(const Running& running);
-  void close_span(std::uint32_t span, Time stall);
   void ask_again();
   void note_step(RankIndex rank, std::int64_t instance);
   void end_step();
@@ -155,17 +135,12 @@ class Loop {
   LedgerRows rows_;
   std::unique_ptr<graph::Source> source_;
   std::vector<RankState> ranks_;
-  std::vector<Meeting> meetings_;  ///< by communicator
-  std::vector<Mailbox> mailboxes_;
-  std::vector<Moving> moving_;  ///< by Activity
-  std::vector<Activity> free_activities_;
-  std::vector<Running> running_;
-  std::vector<RunningId> free_running_;
+  Rendezvous rendezvous_;
+  RunningNodes running_;
   std::vector<std::pair<RankIndex, graph::StreamIndex>> work_;
   std::vector<RankIndex> touched_;  ///< in this instant: the speed of their kernels may change
-  std::vector<std::vector<std::unique_ptr<ChainTable>>> chains_;  ///< [program][template]
-  std::vector<Span> spans_;
-  std::vector<std::vector<graph::Instance>> issued_;
+  ChainTables<Transport> chains_;
+  SpanRecorder spans_;
   const faults::Schedule* faults_ = nullptr;
   std::size_t next_fault_ = 0;  ///< of faults_->changes
   std::vector<Held> held_;
@@ -179,7 +154,6 @@ class Loop {
   std::size_t behind_ = 0;  ///< ranks that have not ended step number step_ends_.size()
   std::vector<Breakdown> booked_warm_;
   std::vector<Breakdown> booked_steps_;
-  bool record_spans_ = false;
   bool take_shortcuts_ = false;
 
   template <class L>

@@ -12,45 +12,6 @@
 namespace orrery::simulate {
 
 template <class Transport>
-const ChainTable& Loop<Transport>::chains_of(std::size_t program, int template_index) {
-  std::vector<std::unique_ptr<ChainTable>>& tables = chains_[program];
-  const auto number = static_cast<std::size_t>(template_index);
-  if (number >= tables.size()) {
-    tables.resize(number + 1);
-  }
-  if (tables[number] == nullptr) {
-    const std::vector<bool> serial =
-        serial_streams(workload_.programs[program].templates, workload_.streams.size());
-    const auto undisturbed = [&](const BoundNode& node) { return time_alone(program, node); };
-    tables[number] = std::make_unique<ChainTable>(
-        find_chains(bound_.shape(program, template_index), rows_, serial, undisturbed));
-  }
-  return *tables[number];
-}
-
-/// Returns the time of a collective that nothing can disturb on any rank of the program; 0 where it
-/// does nothing.
-template <class Transport>
-std::optional<Time> Loop<Transport>::time_alone(std::size_t program, const BoundNode& node) {
-  std::optional<Time> same;
-  for (RankIndex rank = 0; rank < ranks_.size(); ++rank) {
-    if (ranks_[rank].program != program) {
-      continue;
-    }
-    const CommunicatorIndex communicator = wiring_.communicator_of(rank, node.group);
-    const bool idle = communicator == Wiring::kNone ||
-                      bound_.phases(node.collective, ranks_[rank].number).empty();
-    const std::optional<Time> alone =
-        idle ? std::optional(Time(0)) : transport_.undisturbed(communicator, node.collective);
-    if (!alone || (!idle && *alone == Time(0)) || (same && *same != *alone)) {
-      return std::nullopt;
-    }
-    same = alone;
-  }
-  return same;
-}
-
-template <class Transport>
 bool Loop<Transport>::begin_chain(RankIndex index, std::int64_t instance, const Chain& chain) {
   if (!streams_stand_at(index, instance, chain)) {
     return false;

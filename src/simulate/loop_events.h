@@ -10,7 +10,6 @@
 #include "simulate/loop_chain.h"
 #include "simulate/loop_faults.h"
 #include "simulate/loop_issue.h"
-#include "simulate/loop_spans.h"
 #include "simulate/loop_steps.h"
 #include "simulate/loop_transfer.h"
 #include "simulate/steady.h"
@@ -28,10 +27,9 @@ Loop<Transport>::Loop(const graph::Workload& workload, Binding& bound, const Wir
       queue_(queue),
       rows_(workload),
       source_(workload.source->restart()),
-      meetings_(wiring.communicator_count()),
-      mailboxes_(wiring.mailbox_count()),
-      chains_(workload.programs.size()),
-      issued_(workload.roles.size()) {
+      rendezvous_(wiring),
+      chains_(workload, bound, wiring, transport),
+      spans_(workload.roles.size()) {
   ranks_.reserve(wiring.ranks().size());
   for (const std::int64_t number : wiring.ranks()) {
     RankState& rank = ranks_.emplace_back(rows_, workload.streams.size());
@@ -190,8 +188,8 @@ void Loop<Transport>::try_start(RankIndex index, graph::StreamIndex stream) {
     return;
   }
   cursor.busy = true;
-  cursor.running =
-      post({.rank = index, .node = *number, .instance = cursor.instance, .cause = cursor.trigger});
+  cursor.running = running_.add(
+      {.rank = index, .node = *number, .instance = cursor.instance, .cause = cursor.trigger});
   start(cursor.running);
 }
 
@@ -205,23 +203,11 @@ void Loop<Transport>::try_start_ready(RankIndex index, graph::StreamIndex stream
     }
     const StreamState::Ready next = state.ready.pop();
     state.busy = alone;
-    const RunningId id =
-        post({.rank = index, .node = next.node, .instance = next.instance, .cause = next.cause});
+    const RunningId id = running_.add(
+        {.rank = index, .node = next.node, .instance = next.instance, .cause = next.cause});
     state.running = id;
     start(id);
   }
-}
-
-template <class Transport>
-RunningId Loop<Transport>::post(const Running& running) {
-  if (free_running_.empty()) {
-    running_.push_back(running);
-    return static_cast<RunningId>(running_.size() - 1);
-  }
-  const RunningId id = free_running_.back();
-  free_running_.pop_back();
-  running_[id] = running;
-  return id;
 }
 
 template <class Transport>
@@ -250,7 +236,7 @@ void Loop<Transport>::start(RunningId id) {
 template <class Transport>
 void Loop<Transport>::complete(RunningId id) {
   const Running done = running_[id];
-  free_running_.push_back(id);
+  running_.remove(id);
   StreamState& state = ranks_[done.rank].stream(ranks_[done.rank].node(done).stream);
   if (state.busy && state.running == id) {
     state.busy = false;
@@ -290,15 +276,8 @@ void Loop<Transport>::release(const Running& done, std::uint32_t cause) {
 
 template <class Transport>
 void Loop<Transport>::take_host(RankState& rank, std::uint32_t span, Time cost) {
-  if (record_spans_) {
-    spans_[span].host_begin = rank.host;
-    spans_[span].host_cause = rank.host_cause;
-    spans_[span].host_waited = rank.host_waited;
-  }
+  spans_.issue(span, rank, cost);
   rank.host += cost;
-  if (record_spans_) {
-    spans_[span].host_end = rank.host;
-  }
   if (cost > Time(0)) {
     rank.host_cause = span;
     rank.host_waited = false;
@@ -311,7 +290,7 @@ void Loop<Transport>::start_compute(RunningId id) {
   RankState& rank = ranks_[running.rank];
   const BoundNode& node = rank.node(running);
   const Time now = queue_.now();
-  running.span = open_span(running);
+  running.span = spans_.open(running, rank, now);
   const Time host_end = rank.host + node.host_span;
   take_host(rank, running.span, node.host_cost);
   rank.ledger.begin_compute(now, node.phase);
@@ -327,7 +306,7 @@ void Loop<Transport>::finish_compute(RankIndex index) {
   const Time stall = rank.job.stall(queue_.now());
   rank.ledger.end_compute(queue_.now(), stall);
   const RunningId id = rank.stream(graph::kComputeStream).running;
-  close_span(running_[id].span, stall);
+  spans_.close(running_[id].span, queue_.now(), stall);
   complete(id);
 }
 

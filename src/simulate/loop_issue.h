@@ -39,15 +39,12 @@ bool Loop<Transport>::issue_one(RankIndex index, std::uint32_t cause) {
     return false;
   }
   const BoundTemplate& shape = bound_.shape(rank.program, next.instance.template_index);
-  if (record_spans_) {
-    auto& issued = issued_[static_cast<std::size_t>(rank.role)];
-    if (rank.window.issued() == std::ssize(issued)) {
-      issued.push_back(next.instance);
-    }
-  }
   const std::int64_t number = rank.window.issued();
+  spans_.note_issued(rank.role, number, next.instance);
   InstanceSlot& slot = rank.window.push(next.instance, shape);
-  slot.chains = take_shortcuts_ ? &chains_of(rank.program, next.instance.template_index) : nullptr;
+  slot.chains = take_shortcuts_
+                    ? &chains_.of(rank.program, next.instance.template_index, rows_, ranks_)
+                    : nullptr;
   for (const graph::StreamIndex stream : shape.streams) {
     if (!rank.stream(stream).busy) {
       enqueue(index, stream, cause);

@@ -31,19 +31,6 @@ void Loop<Transport>::communication_ended(RankIndex index, const BoundNode& node
 }
 
 template <class Transport>
-Activity Loop<Transport>::new_activity(bool message) {
-  if (free_activities_.empty()) {
-    free_activities_.push_back(static_cast<Activity>(moving_.size()));
-    moving_.emplace_back();
-  }
-  const Activity activity = free_activities_.back();
-  free_activities_.pop_back();
-  moving_[activity].message = message;
-  moving_[activity].nodes.clear();
-  return activity;
-}
-
-template <class Transport>
 void Loop<Transport>::start_collective(RunningId id) {
   Running& running = running_[id];
   RankState& rank = ranks_[running.rank];
@@ -53,7 +40,7 @@ void Loop<Transport>::start_collective(RunningId id) {
     complete(id);
     return;
   }
-  running.span = open_span(running);
+  running.span = spans_.open(running, rank, queue_.now());
   if (rank.chain.chain != nullptr) {
     walk_chain(running.rank, queue_.now());  // its nodes take the host before this one
   }
@@ -75,29 +62,19 @@ void Loop<Transport>::arrive(RunningId id) {
   }
   const BoundNode& node = ranks_[running.rank].node(running);
   if (node.kind == graph::Node::Kind::copy || node.kind == graph::Node::Kind::host) {
-    const Activity activity = new_activity(false);
-    moving_[activity].nodes.push_back(id);
-    if (record_spans_) {
-      spans_[running.span].begin = queue_.now();
-      spans_[running.span].last_member = running.span;
-    }
+    const Activity activity = rendezvous_.begin(id, false);
+    spans_.move(running.span, queue_.now(), running.span);
     communication_began(running.rank, node);
     transport_.begin_copy(activity, running.rank, node.collective);
     return;
   }
   const CommunicatorIndex number = wiring_.communicator_of(running.rank, node.group);
-  std::vector<RunningId>& arrived = meetings_[static_cast<std::size_t>(number)].arrived;
-  arrived.push_back(id);
-  if (arrived.size() < wiring_.communicator(number).members.size()) {
+  if (!rendezvous_.join(number, id)) {
     return;
   }
-  const Activity activity = new_activity(false);
-  moving_[activity].nodes.swap(arrived);
-  for (const RunningId member : moving_[activity].nodes) {
-    if (record_spans_) {
-      spans_[running_[member].span].begin = queue_.now();
-      spans_[running_[member].span].last_member = running.span;
-    }
+  const Activity activity = rendezvous_.begin_collective(number);
+  for (const RunningId member : rendezvous_.nodes(activity)) {
+    spans_.move(running_[member].span, queue_.now(), running.span);
     communication_began(running_[member].rank, node);
   }
   transport_.begin_collective(activity, number, node.collective);
@@ -107,7 +84,7 @@ template <class Transport>
 void Loop<Transport>::start_copy(RunningId id) {
   Running& running = running_[id];
   RankState& rank = ranks_[running.rank];
-  running.span = open_span(running);
+  running.span = spans_.open(running, rank, queue_.now());
   if (rank.chain.chain != nullptr) {
     walk_chain(running.rank, queue_.now());
   }
@@ -124,33 +101,28 @@ void Loop<Transport>::start_send(RunningId id) {
   Running& running = running_[id];
   const BoundNode& node = ranks_[running.rank].node(running);
   const FlowRoute& route = wiring_.route_of(running.rank, node.flow);
-  running.span = open_span(running);
+  running.span = spans_.open(running, ranks_[running.rank], queue_.now());
   communication_began(running.rank, node);
   communication_began(route.target, node);
-  const Activity activity = new_activity(true);
-  moving_[activity].nodes.push_back(id);
-  transport_.begin_message(activity, route, node.bytes);
+  transport_.begin_message(rendezvous_.begin(id, true), route, node.bytes);
 }
 
 template <class Transport>
 void Loop<Transport>::finish_transport(Activity activity) {
-  std::vector<RunningId> nodes;
-  nodes.swap(moving_[activity].nodes);
-  free_activities_.push_back(activity);
-  if (moving_[activity].message) {
-    const Running& send = running_[nodes.front()];
+  Rendezvous::Moving moved = rendezvous_.end(activity);
+  if (moved.message) {
+    const Running& send = running_[moved.nodes.front()];
     const FlowRoute& route = wiring_.route_of(send.rank, ranks_[send.rank].node(send).flow);
-    finish_message(route, nodes.front());
+    finish_message(route, moved.nodes.front());
   } else {
-    for (const RunningId member : nodes) {
+    for (const RunningId member : moved.nodes) {
       const Running& running = running_[member];
       communication_ended(running.rank, ranks_[running.rank].node(running));
-      close_span(running.span, Time(0));
+      spans_.close(running.span, queue_.now(), Time(0));
       complete(member);
     }
   }
-  nodes.clear();
-  moving_[activity].nodes.swap(nodes);  // keeps its memory
+  rendezvous_.give_back(activity, std::move(moved));
 }
 
 template <class Transport>
@@ -159,17 +131,10 @@ void Loop<Transport>::finish_message(const FlowRoute& route, RunningId send) {
   const BoundNode& node = ranks_[running.rank].node(running);
   communication_ended(route.source, node);
   communication_ended(route.target, node);
-  close_span(running.span, Time(0));
-  if (record_spans_) {  // the same message on the receiver's side
-    Span& received = spans_[running.span + 1];
-    received = spans_[running.span];
-    received.rank = ranks_[route.target].number;
-    received.kind = graph::Node::Kind::receive;
-    received.cause = running.span;
-  }
+  spans_.close(running.span, queue_.now(), Time(0));
+  const std::uint32_t received = spans_.receive(running.span, ranks_[route.target].number);
   complete(send);
-  Mailbox& mailbox = mailboxes_[route.mailbox];
-  const std::uint32_t received = record_spans_ ? running.span + 1 : Span::kNone;
+  Rendezvous::Mailbox& mailbox = rendezvous_.mailbox(route.mailbox);
   if (mailbox.waiting.empty()) {
     mailbox.arrived.push(received);
     return;
@@ -182,10 +147,8 @@ void Loop<Transport>::finish_message(const FlowRoute& route, RunningId send) {
 /// Receive and message have met: the receiver's span of it is on the stream that waited for it.
 template <class Transport>
 void Loop<Transport>::take_message(RunningId receive, std::uint32_t span) {
-  if (record_spans_) {
-    const Running& running = running_[receive];
-    spans_[span].stream = ranks_[running.rank].node(running).stream;
-  }
+  const Running& running = running_[receive];
+  spans_.set_stream(span, ranks_[running.rank].node(running).stream);
   complete(receive);
 }
 
@@ -193,7 +156,7 @@ template <class Transport>
 void Loop<Transport>::start_receive(RunningId id) {
   const Running& running = running_[id];
   const BoundNode& node = ranks_[running.rank].node(running);
-  Mailbox& mailbox = mailboxes_[wiring_.mailbox_of(running.rank, node.flow)];
+  Rendezvous::Mailbox& mailbox = rendezvous_.mailbox(wiring_.mailbox_of(running.rank, node.flow));
   if (mailbox.arrived.empty()) {
     mailbox.waiting.push(id);
   } else {

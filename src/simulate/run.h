@@ -42,8 +42,8 @@ template <class Transport>
 Timeline finish(Timeline timeline, Loop<Transport>& loop, std::int64_t warm_steps) {
   timeline.categories = loop.categories();
   timeline.events = loop.events();
-  timeline.spans = loop.take_spans();
-  timeline.instances = loop.take_instances();
+  timeline.spans = loop.spans().take_spans();
+  timeline.instances = loop.spans().take_instances();
   std::size_t critical = 0;
   for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
     timeline.finish.push_back(loop.finish(i));

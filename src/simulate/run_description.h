@@ -127,13 +127,13 @@ class RunDescription {
   }
 
   void describe_meetings() {
-    for (const auto& meeting : loop_.meetings_) {
+    for (const auto& meeting : loop_.rendezvous_.meetings()) {
       put(-1);
       for (const RunningId id : meeting.arrived) {
         put(name_of(id));
       }
     }
-    for (const auto& mailbox : loop_.mailboxes_) {
+    for (const auto& mailbox : loop_.rendezvous_.mailboxes()) {
       put(static_cast<std::int64_t>(mailbox.arrived.size()));
       put(static_cast<std::int64_t>(mailbox.waiting.size()));
     }
@@ -141,17 +141,19 @@ class RunDescription {
 
   void describe_network() {
     std::vector<Activity> live;
-    for (Activity id = 0; id < loop_.moving_.size(); ++id) {
-      if (!loop_.moving_[id].nodes.empty()) {
+    for (Activity id = 0; id < loop_.rendezvous_.moving().size(); ++id) {
+      if (!loop_.rendezvous_.moving()[id].nodes.empty()) {
         live.push_back(id);
       }
     }
-    const auto first = [&](Activity id) { return name_of(loop_.moving_[id].nodes.front()); };
+    const auto first = [&](Activity id) {
+      return name_of(loop_.rendezvous_.moving()[id].nodes.front());
+    };
     std::sort(live.begin(), live.end(),
               [&](Activity a, Activity b) { return first(a) < first(b); });
     for (const Activity id : live) {
       put(-1);
-      for (const RunningId node : loop_.moving_[id].nodes) {
+      for (const RunningId node : loop_.rendezvous_.moving()[id].nodes) {
         put(name_of(node));
       }
     }

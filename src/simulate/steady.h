@@ -258,7 +258,7 @@ class SteadyState {
       rank.chain.end += by;
       rank.ledger.shift(by, before.booked[i], now.booked[i], times);
     }
-    for (Running& running : loop_.running_) {
+    for (Running& running : loop_.running_.places()) {
       running.instance += cycles * period_of(watch, running.rank).length;
     }
     loop_.completions_ +=

@@ -108,48 +108,31 @@ class ReplayFitter {
       : fit_(fit), measured_(measured), source_(source) {}
 
   Result<void> products() {
-    if (measured_.products.empty()) {
-      return {};
-    }
-    auto made = calibrate_gemm(fit_.machine, measured_.products, source_);
-    if (!made) {
-      return fail(std::move(made.error()));
-    }
-    const auto& rows = measured_.products.begin()->second;
-    const double before = gemm_error(std::string(kFormat), rows, fit_.machine.device).median;
-    const double after = gemm_error(std::string(kFormat), rows, made->machine.device).median;
-    fit_.classes.push_back({"products", rows.size(), before, after});
-    take(std::move(*made));
-    return {};
+    const auto& measured = measured_.products;
+    const std::size_t rows = measured.empty() ? 0 : measured.begin()->second.size();
+    const auto calibrate = [](const auto&... given) { return calibrate_gemm(given...); };
+    return fit("products", rows, measured, calibrate, [&](const auto& made) {
+      const auto error = [&](const machine::Machine& machine) {
+        return gemm_error(std::string(kFormat), measured.begin()->second, machine.device).median;
+      };
+      return std::pair{error(fit_.machine), error(made.machine)};
+    });
   }
 
   Result<void> streams() {
-    if (measured_.streams.empty()) {
-      return {};
-    }
-    auto made = calibrate_streams(fit_.machine, measured_.streams, source_);
-    if (!made) {
-      return fail(std::move(made.error()));
-    }
-    const KernelFit& only = made->fits.front();
-    fit_.classes.push_back(
-        {"streams", measured_.streams.size(), only.fitted_before.median, only.fitted_after.median});
-    take(std::move(*made));
-    return {};
+    const auto& measured = measured_.streams;
+    return fit("streams", measured.size(), measured, calibrate_streams, [](const auto& made) {
+      const KernelFit& only = made.fits.front();
+      return std::pair{only.fitted_before.median, only.fitted_after.median};
+    });
   }
 
   Result<void> collectives() {
-    if (measured_.collectives.empty()) {
-      return {};
-    }
-    auto made = calibrate_collectives(fit_.machine, measured_.collectives, source_);
-    if (!made) {
-      return fail(std::move(made.error()));
-    }
-    fit_.classes.push_back(
-        {"collectives", measured_.collectives.size(), made->before.median, made->after.median});
-    take(std::move(*made));
-    return {};
+    const auto& measured = measured_.collectives;
+    return fit("collectives", measured.size(), measured, calibrate_collectives,
+               [](const auto& made) {
+                 return std::pair{made.before.median, made.after.median};
+               });
   }
 
   Result<void> messages() {
@@ -168,10 +151,22 @@ class ReplayFitter {
   }
 
  private:
-  template <class Made>
-  void take(Made made) {
-    fit_.machine = std::move(made.machine);
-    fit_.warnings.insert(fit_.warnings.end(), made.warnings.begin(), made.warnings.end());
+  /// Nothing where no row is `measured`. `errors`: before and after.
+  template <class Measured, class Calibrate, class Errors>
+  Result<void> fit(const char* sort, std::size_t rows, const Measured& measured,
+                   Calibrate calibrate, Errors errors) {
+    if (rows == 0) {
+      return {};
+    }
+    auto made = calibrate(fit_.machine, measured, source_);
+    if (!made) {
+      return fail(std::move(made.error()));
+    }
+    const auto [before, after] = errors(*made);
+    fit_.classes.push_back({sort, rows, before, after});
+    fit_.machine = std::move(made->machine);
+    fit_.warnings.insert(fit_.warnings.end(), made->warnings.begin(), made->warnings.end());
+    return {};
   }
 
   ReplayFit& fit_;

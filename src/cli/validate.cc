@@ -58,20 +58,10 @@ class Validate : public Command {
     if (kernels_ && !table_) {
       mistakes.add({"--table", {}, {}, "missing; expected the table of serving for --kernels"});
     }
-    std::vector<Table> tables;
+    const std::vector<Table> tables = read_tables(mistakes);
     std::size_t rows = 0;
-    for (const std::string& name : table_ ? std::vector{*table_} : list_configs("validation")) {
-      if (mistakes.empty()) {
-        tables.push_back(collect(read_table(name), mistakes));
-        if (!table_ && tables.back().profile.is_long) {
-          tables.pop_back();
-          continue;
-        }
-        if (kernels_ && tables.back().profile.kind == study::TableKind::training) {
-          mistakes.add({"--kernels", {}, name, "a table of serving"});
-        }
-        rows += tables.back().rows.rows.size();
-      }
+    for (const Table& table : tables) {
+      rows += table.rows.rows.size();
     }
     ProgressBar bar("validating");
     std::size_t done = 0;
@@ -137,6 +127,23 @@ class Validate : public Command {
     study::ValidationProfile profile;
     CsvTable rows;
   };
+
+  /// The table that is asked for, or all that do not take long.
+  std::vector<Table> read_tables(Error& mistakes) const {
+    std::vector<Table> tables;
+    for (const std::string& name : table_ ? std::vector{*table_} : list_configs("validation")) {
+      if (mistakes.empty()) {
+        Table table = collect(read_table(name), mistakes);
+        if (kernels_ && table.profile.kind == study::TableKind::training) {
+          mistakes.add({"--kernels", {}, name, "a table of serving"});
+        }
+        if (table_ || !table.profile.is_long) {
+          tables.push_back(std::move(table));
+        }
+      }
+    }
+    return tables;
+  }
 
   Result<Table> read_table(const std::string& name) const {
     Result<study::ValidationProfile> profile = study::load_profile(name);

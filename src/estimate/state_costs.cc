@@ -32,6 +32,16 @@ struct KindState {
   std::array<Lanes, 2> gathered;
 };
 
+void add(Lanes& sum, const Lanes& more) {
+  sum.once += more.once;
+  sum.always += more.always;
+  sum.apart += more.apart;
+  sum.kernels_once += more.kernels_once;
+  sum.kernels_always += more.kernels_always;
+  add_ports(sum.once_ports, more.once_ports);
+  add_ports(sum.always_ports, more.always_ports);
+}
+
 class StateCosts {
  public:
   StateCosts(const zoo::Model& model, const plan::Plan& plan,
@@ -53,15 +63,6 @@ class StateCosts {
     footprint::OwnedParameters owned;
     std::array<Lanes, 2> reduced{};
     std::array<Lanes, 2> gathered{};
-    const auto add = [](Lanes& sum, const Lanes& more) {
-      sum.once += more.once;
-      sum.always += more.always;
-      sum.apart += more.apart;
-      sum.kernels_once += more.kernels_once;
-      sum.kernels_always += more.kernels_always;
-      add_ports(sum.once_ports, more.once_ports);
-      add_ports(sum.always_ports, more.always_ports);
-    };
     for (const plan::ModelPart& part : stage) {
       for (const plan::BlockKind kind : plan::blocks_of(model_, plan_, part)) {
         owned += kinds_[kind].owned;

@@ -213,7 +213,23 @@ void write_node(JsonWriter& json, const spmd::Node& node, std::size_t id) {
     write_list(json, signature.outputs);
     json.end_array();
   }
-  json.end_array().end_object();
+  json.end_array();
+  if (node.experts) {
+    json.key("experts").value(true);
+  }
+  if (node.kernel) {
+    const spmd::NodeKernel& kernel = *node.kernel;
+    json.key("kernel").begin_object();
+    json.key("kind").value(name_of(kernel.kind));
+    write_list(json.key("gemm"),
+               std::vector{kernel.gemm.batch, kernel.gemm.m, kernel.gemm.n, kernel.gemm.k});
+    json.key("flops").value(kernel.flops.value());
+    json.key("bytes").value(kernel.bytes.value());
+    json.key("kernels").value(kernel.kernels);
+    json.key("parts").value(kernel.parts);
+    json.end_object();
+  }
+  json.end_object();
 }
 
 /// Writes what only some runs have.
@@ -307,15 +323,6 @@ std::string graph_json(const spmd::OperatorGraph& graph) {
     json.key("gpus").value(graph.devices);
     json.key("layers").value(graph.layers);
     json.key("bytes_per_element").value(graph.element);
-    json.key("heads").value(graph.heads);
-    if (graph.kv_heads > 0) {
-      json.key("kv_heads").value(graph.kv_heads);
-    }
-    if (graph.scan != spmd::ScanShape{}) {
-      json.key("scan_groups").value(graph.scan.groups);
-      json.key("scan_state").value(graph.scan.state);
-      json.key("scan_chunk").value(graph.scan.chunk);
-    }
     json.key("tensors").begin_array();
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
       write_tensor(json, graph.tensors[i], i);

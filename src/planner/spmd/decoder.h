@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Operator graphs of the zoo's decoders, so that the search sees the models that plans are for.
 ///
-/// Embedding; layers (decoder_layers.h): attention, also MLA, of windows or chunks and with sinks,
-/// or Mamba-2, an MLP or experts; norm, logits, log-softmax, loss. Then for each depth of
-/// multi-token prediction: the embedding of tokens further on, a norm of that and one of what the
-/// layers made, both side by side projected to one, layers, norm, logits, loss: the same table and
-/// head again. Every expert gets top_k S / E rows of a sequence. Tensors have 2 bytes an element.
-/// Heads may be sliced where the devices divide the key-value heads, Mamba-2 where they divide its
-/// groups, and samples where they divide half of the batch.
+/// Nodes are the zoo's operators (workload/zoo) of the whole batch, with flash attention and fused
+/// kernels, their FLOPs, bytes and parameters; views and operators without a forward kernel are
+/// none. Tensors of tokens are (b, s, columns), rows of experts (b, E, C, columns) with room C for
+/// top_k s / E of a sequence, rounded up. Tensors have 2 bytes an element.
 ///
-/// Ignores: biases, dropout, position tables; norms of heads; the clamp before an activation, and
-/// which function it is; a gate of the shared expert; experts with more tokens than others; a tied
-/// embedding is two tables.
+/// Signatures are those of decoder_signatures.h. Heads are cut where the devices divide the
+/// key-value heads, Mamba-2 and the delta rule where they divide its groups, and samples where they
+/// divide half of the batch. For prices as published, products count 3/2 of their FLOPs and others
+/// one for each element of their results.
+///
+/// Ignores: experts with more tokens than others.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct DecoderSize {
   bool mesh = false;          ///< which slices are whole is for the prices of a mesh to say
 };
 
-/// Mistakes: models whose layers are not pre-norm, causal and of these operators, that predict no
-/// tokens, or with several residual streams; extents below 1 or too large to count.
+/// Mistakes: models that predict no tokens of a text, with several residual streams, encoders, or
+/// attention to chosen or compressed keys; extents below 1 or too large to count.
 Result<OperatorGraph> decoder_graph(const zoo::Model& model, const DecoderSize& size);
 
 }  // namespace orrery::spmd

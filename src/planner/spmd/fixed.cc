@@ -11,11 +11,11 @@ bool loads_as(const Signature& signature, Form form) {
 }
 
 bool is_expert_weight(const Node& node) {
-  return node.name.ends_with("_w1") || node.name.ends_with("_w2") || node.name.ends_with("_w3");
+  return node.experts || node.name.ends_with("_w1") || node.name.ends_with("_w2");
 }
 
 bool is_of_experts(const Node& node) {
-  return node.op.starts_with("einsum") || node.op == "dispatch" || node.op == "combine";
+  return node.experts || node.op.starts_with("einsum");
 }
 
 bool sliced_on_batch(const Signature& signature) {

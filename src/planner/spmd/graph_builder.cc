@@ -53,19 +53,12 @@ std::vector<int> GraphBuilder::apply(const Work& work, const std::vector<int>& i
   for (const int input : inputs) {
     form.inputs.push_back(shape(input));
   }
-  std::vector<int> made;
-  made.reserve(outputs.size());
-  for (const Shape& extents : outputs) {
-    made.push_back(tensor(extents));
-  }
-  graph_.nodes.push_back({.kind = NodeKind::op,
-                          .op = work.op,
-                          .name = numbered(name),
-                          .flops = Flops(work.flops),
-                          .inputs = inputs,
-                          .outputs = made,
-                          .signatures = signatures_of(form)});
-  return made;
+  return add({.op = work.op,
+              .name = numbered(name),
+              .flops = Flops(work.flops),
+              .inputs = inputs,
+              .signatures = signatures_of(form)},
+             outputs);
 }
 
 int GraphBuilder::apply(const Work& work, const std::vector<int>& inputs, const Shape& output) {
@@ -83,6 +76,13 @@ int GraphBuilder::transpose(int x, int axis, int other) {
   Shape extents = shape(x);
   std::swap(extents[static_cast<std::size_t>(axis)], extents[static_cast<std::size_t>(other)]);
   return apply({"transpose", elements(extents), axis, other}, {x}, extents);
+}
+
+std::vector<int> GraphBuilder::add(Node node, const std::vector<Shape>& outputs) {
+  for (const Shape& extents : outputs) {
+    node.outputs.push_back(tensor(extents));
+  }
+  return graph_.nodes.emplace_back(std::move(node)).outputs;
 }
 
 void GraphBuilder::output(int loss) {

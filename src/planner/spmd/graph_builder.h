@@ -52,6 +52,8 @@ class GraphBuilder {
   /// Output shaped as the first input.
   int elementwise(const std::string& op, const std::vector<int>& inputs, double flops_each = 1);
   int transpose(int x, int axis, int other);
+  /// Appends a node and the tensors that it makes, of which it returns the numbers.
+  std::vector<int> add(Node node, const std::vector<Shape>& outputs);
   /// The last node: the loss is summands.
   void output(int loss);
 

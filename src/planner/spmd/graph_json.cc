@@ -2,6 +2,8 @@
 // Reads an operator graph from JSON, every mistake with its line.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/reader.h"
 #include "planner/spmd/operator_graph.h"
 
@@ -12,7 +14,8 @@ constexpr std::string_view kGraphFormat = "annotated-graph/1";
 /// The header has these facts about the model, which the nodes imply.
 constexpr std::array kFacts{"batch",         "sequence",   "hidden",          "ffn",
                             "experts",       "capacity",   "capacity_factor", "parameters",
-                            "forward_flops", "vocabulary", "classes",         "tokens"};
+                            "forward_flops", "vocabulary", "classes",         "tokens",
+                            "heads"};
 
 Mistake wrong(const ConfigNode& node, std::string expected) {
   return {node.where(), node.path, node.shown(), std::move(expected)};
@@ -66,6 +69,26 @@ Result<Tensor> read_tensor(const ConfigNode& item, std::size_t id) {
   return read.finish(std::move(tensor));
 }
 
+Result<NodeKernel> read_kernel(const ConfigNode& item) {
+  Reader read(item);
+  const auto gemm = read.list<std::int64_t>("gemm", true);
+  NodeKernel kernel{.kind = read.required<graph::OperatorKind>("kind"),
+                    .flops = Flops(read.required<double>("flops")),
+                    .bytes = Bytes(read.required<std::int64_t>("bytes")),
+                    .kernels = read.required<int>("kernels"),
+                    .parts = read.optional("parts", std::int64_t{0})};
+  read.require(gemm.size() == 4 && std::ranges::all_of(gemm, [](auto e) { return e >= 0; }), "gemm",
+               "batch, m, n and k");
+  if (gemm.size() == 4) {
+    kernel.gemm = {gemm[0], gemm[1], gemm[2], gemm[3]};
+  }
+  read.require(kernel.flops >= Flops(0), "flops", "a count");
+  read.require(kernel.bytes >= Bytes(0), "bytes", "a count");
+  read.require(kernel.kernels >= 1, "kernels", "at least 1");
+  read.require(kernel.parts >= 0, "parts", "a count");
+  return read.finish(std::move(kernel));
+}
+
 Result<Node> read_node(const ConfigNode& item, std::size_t id) {
   Reader read(item);
   expect_id(read, id);
@@ -77,7 +100,11 @@ Result<Node> read_node(const ConfigNode& item, std::size_t id) {
             .flops = Flops(read.required<double>("flops")),
             .inputs = read.list<int>("inputs"),
             .outputs = read.list<int>("outputs"),
-            .signatures = read_signatures(read.take_items("signatures", true), mistakes)};
+            .signatures = read_signatures(read.take_items("signatures", true), mistakes),
+            .experts = read.optional("experts", false)};
+  if (const ConfigNode* kernel = read.child("kernel", false)) {
+    node.kernel = read.absorb(read_kernel(*kernel));
+  }
   read.require(node.flops >= Flops(0), "flops", "a count");
   if (!mistakes.empty()) {
     read.absorb(Result<int>(fail(std::move(mistakes))));
@@ -112,19 +139,9 @@ Result<OperatorGraph> load_graph(const std::string& file) {
                       .devices = read.optional("gpus", std::int64_t{0}),
                       .layers = read.optional("layers", std::int64_t{0}),
                       .element = read.optional("bytes_per_element", std::int64_t{4}),
-                      .heads = read.optional("heads", std::int64_t{0}),
-                      .kv_heads = read.optional("kv_heads", std::int64_t{0}),
-                      .scan = {.groups = read.optional("scan_groups", std::int64_t{0}),
-                               .state = read.optional("scan_state", std::int64_t{0}),
-                               .chunk = read.optional("scan_chunk", std::int64_t{0})},
                       .tensors = read_all<Tensor>(read, "tensors", read_tensor),
                       .nodes = read_all<Node>(read, "nodes", read_node)};
   read.require(graph.element >= 1 && graph.element <= 16, "bytes_per_element", "1 to 16");
-  read.require(graph.heads >= 0, "heads", "a count");
-  read.require(graph.kv_heads >= 0, "kv_heads", "a count");
-  read.require(graph.scan.groups >= 0, "scan_groups", "a count");
-  read.require(graph.scan.state >= 0, "scan_state", "a count");
-  read.require(graph.scan.chunk >= 0, "scan_chunk", "a count");
   if (read.ok()) {
     if (auto sound = verify(graph); !sound) {
       for (Mistake& mistake : sound.error().mistakes) {

@@ -108,28 +108,52 @@ constexpr std::array kStreaming{
     Streaming{"log_softmax", OperatorKind::softmax},
     Streaming{"embedding", OperatorKind::embedding},
     Streaming{"nll_loss", OperatorKind::loss},
-    Streaming{"causal_convolution", OperatorKind::convolution},
-    Streaming{"state_space_scan", OperatorKind::scan},
     Streaming{"attention", OperatorKind::opaque},
     Streaming{"top_1_gating", OperatorKind::opaque},
     Streaming{"top_2_gating", OperatorKind::opaque},
-    Streaming{"top_k_gating", OperatorKind::opaque},
 };
 
-KernelShape attention_shape(const OperatorGraph& graph, const Node& node, const Shape& query) {
-  if (graph.heads == 0 || query.size() != 3) {
-    return {OperatorKind::opaque, {}};
+/// Returns the share of a kernel of the zoo's: of products by the forms of the weight, (n, k) or of
+/// experts (batch, k, n); of attention and scans by their heads.
+KernelShape share_of(const OperatorGraph& graph, const Node& node, const std::vector<Cut>& cuts,
+                     std::int64_t batches) {
+  KernelShape shape{node.kernel->kind, node.kernel->gemm};
+  GemmShape& gemm = shape.gemm;
+  const bool product = is_product(shape.kind);
+  const bool experts = shape.kind == OperatorKind::grouped_gemm;
+  const auto divide = [](std::int64_t& extent, std::int64_t parts) {
+    extent = std::max<std::int64_t>(1, extent / parts);
+  };
+  const auto weight = static_cast<std::size_t>(graph.weight_of(node));
+  if (product) {
+    divide(gemm.m, batches);
+  } else if (gemm.batch > 1) {
+    divide(gemm.batch, batches);
   }
-  const std::int64_t width = std::max<std::int64_t>(
-      1, graph.tensors[static_cast<std::size_t>(node.inputs[0])].shape[2] / graph.heads);
-  const std::int64_t heads = std::max<std::int64_t>(1, query[2] / width);
-  return {OperatorKind::attention, {query[0] * heads, query[1], query[1], width}};
+  for (const Cut& cut : cuts) {
+    const Form form = product ? cut.signature->inputs[weight] : Form::full();
+    if (!cut.signature->divides_work()) {
+      continue;
+    }
+    if (form.is_gather()) {
+      std::int64_t* const extents[] = {experts ? &gemm.batch : &gemm.n, &gemm.k, &gemm.n};
+      divide(*extents[form.dimension()], cut.devices);
+    } else if (product) {
+      divide(gemm.m, cut.devices);
+    } else if (gemm.batch > 1) {
+      divide(gemm.batch, cut.devices);
+    }
+  }
+  return shape;
 }
 
 }  // namespace
 
 KernelShape kernel_shape(const OperatorGraph& graph, const Node& node, const std::vector<Cut>& cuts,
                          std::int64_t batches) {
+  if (node.kernel) {
+    return share_of(graph, node, cuts, batches);
+  }
   const auto input = [&](std::size_t k) {
     return k < node.inputs.size() ? local_shape(graph, node, k, cuts, batches) : Shape{};
   };
@@ -143,15 +167,8 @@ KernelShape kernel_shape(const OperatorGraph& graph, const Node& node, const std
       return {row.kind, row.gemm(a, b)};
     }
   }
-  if (node.op == "causal_attention" || node.op == "local_attention") {
-    return attention_shape(graph, node, a);
-  }
-  if (node.op == "layer_norm" || node.op == "rms_norm") {
+  if (node.op == "layer_norm") {
     return {OperatorKind::norm, {.k = a.empty() ? 0 : a.back()}};
-  }
-  if (node.op == "gated_norm" && a.size() == 3) {
-    const std::int64_t whole = graph.tensor(node.outputs.front()).shape.back();
-    return {OperatorKind::norm, {.k = whole / std::max<std::int64_t>(1, graph.scan.groups)}};
   }
   for (const Streaming& row : kStreaming) {
     if (row.op == node.op) {

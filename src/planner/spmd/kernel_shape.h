@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which kernel computes an operator's part on one device, and its extents.
+/// Which kernel computes an operator's part on one device, and its extents: a share of the node's
+/// own (operator_graph.h), or by the name of the operator
 ///
 ///   linear, conv2d, bmm, matmul, einsum     gemm, batched over experts or samples
-///   causal_attention, local_attention       attention, where the graph says how many heads
-///   layer_norm, rms_norm, gated_norm        norm; the latter of a group
-///   causal_convolution, state_space_scan    convolution, scan
+///   layer_norm                              norm
 ///   softmax, log_softmax                    softmax
 ///   embedding, nll_loss                     embedding, loss
 ///   attention (with projections), gating    opaque
@@ -29,6 +28,10 @@ struct Cut {
   const Signature* signature = nullptr;
   std::int64_t devices = 1;
 };
+
+constexpr bool is_product(graph::OperatorKind kind) {
+  return kind == graph::OperatorKind::gemm || kind == graph::OperatorKind::grouped_gemm;
+}
 
 /// Returns the shape of one device's part by every cut, of one of `batches` equal parts of the
 /// batch. Extents are rounded down, but at least 1. Requires a node that computes.

@@ -34,18 +34,6 @@ double extent(const OperatorGraph& graph, const Node& node, std::size_t input,
   return dimension < shape.size() ? static_cast<double>(shape[dimension]) : 1;
 }
 
-/// Returns the bytes that a scan writes and reads twice beside its operands: states of each chunk
-/// in fp32, d x N (as workload/zoo counts them).
-Bytes states_of(const OperatorGraph& graph, const Node& node) {
-  constexpr std::int64_t kPasses = 4;
-  const std::vector<std::int64_t>& shape = graph.tensor(node.outputs.front()).shape;
-  if (node.op != "state_space_scan" || graph.scan.chunk == 0 || shape.size() != 3) {
-    return Bytes(0);
-  }
-  const std::int64_t chunks = (shape[0] * shape[1] + graph.scan.chunk - 1) / graph.scan.chunk;
-  return kPasses * graph::size_of(graph::DataType::fp32) * chunks * shape[2] * graph.scan.state;
-}
-
 }  // namespace
 
 Result<MachinePrices> MachinePrices::make(const machine::Machine& machine, std::int64_t devices,
@@ -78,8 +66,10 @@ MachinePrices::MachinePrices(machine::Machine machine, std::int64_t devices, Ove
 
 Flops MachinePrices::flops_of(const OperatorGraph& graph, int node) {
   const Node& n = graph.nodes[static_cast<std::size_t>(node)];
-  constexpr std::array<std::string_view, 5> kProducts{"linear", "bmm", "matmul", "conv2d",
-                                                      "state_space_scan"};
+  if (n.kernel) {
+    return n.kernel->flops;
+  }
+  constexpr std::array<std::string_view, 4> kProducts{"linear", "bmm", "matmul", "conv2d"};
   if (n.op.starts_with("einsum") ||
       std::find(kProducts.begin(), kProducts.end(), n.op) != kProducts.end()) {
     return n.flops * 2 / 3;  // the graph counts a copy as a third one
@@ -88,9 +78,6 @@ Flops MachinePrices::flops_of(const OperatorGraph& graph, int node) {
     const double tokens = extent(graph, n, 0, 0) * extent(graph, n, 0, 1);
     const double width = extent(graph, n, 0, 2);
     return Flops(4 * tokens * extent(graph, n, 1, 0) * width + 8 * tokens * width * width);
-  }
-  if (n.op == "causal_attention" || n.op == "local_attention") {
-    return n.flops / 3;  // 6 a pair that is seen
   }
   if (n.op.ends_with("_gating")) {
     return Flops(2 * extent(graph, n, 0, 0) * extent(graph, n, 0, 1) * extent(graph, n, 0, 2) *
@@ -114,7 +101,13 @@ graph::Operator MachinePrices::kernel_of(const OperatorGraph& graph, int node,
     shares *= cut.signature->divides_work() ? cut.devices : 1;
   }
   op.flops = flops_of(graph, node) / static_cast<double>(shares);
-  op.bytes = states_of(graph, n) / shares;
+  if (n.kernel) {
+    op.kernels = n.kernel->kernels;
+    if (!is_product(op.kind)) {
+      op.bytes = n.kernel->bytes / shares;
+      return op;
+    }
+  }
   const auto add = [&](int tensor, const auto& form_of) {
     std::int64_t parts = is_constant(kind_of(graph, tensor)) ? 1 : batches;
     for (const Cut& cut : cuts) {

@@ -2,11 +2,10 @@
 /// Our own cost: what the published one (prices.h) leaves out or counts twice, on a machine file.
 ///
 ///   compute     of a half-batch: the kernel of its share (kernel_shape.h, machine/compute)
-///               flops  linear, einsum, bmm, matmul, conv2d 2 M N K ; attention 4 L S n d and
-///                      projections 8 L n d^2 ; causal_attention half of it, without projections ;
-///                      gating 2 b s d E ; others none
-///               bytes  inputs and outputs in their forms; activations and inputs half; of a scan
-///                      its chunks' states four times
+///               flops  the node's own, or linear, einsum, bmm, matmul, conv2d 2 M N K ; attention
+///                      4 L S n d and projections 8 L n d^2 ; gating 2 b s d E ; others none
+///               bytes  the node's own but of products, or inputs and outputs in their forms;
+///                      activations and inputs half
 ///   collective  closed forms of the collective library over all devices by group and bytes, which
 ///               of an all-to-all are a device's slice
 ///   activations  half the bytes for each half; what an input becomes has no gradient

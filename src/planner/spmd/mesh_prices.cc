@@ -27,15 +27,10 @@ bool has_gradient(const OperatorGraph& graph, int tensor) {
   return producer.kind != NodeKind::input && producer.kind != NodeKind::buffer && !is_mask;
 }
 
-/// Whether devices have whole heads of what consists of heads, and groups of what does of groups.
-bool keeps_parts(const OperatorGraph& graph, const Node& node, const MeshForm& output,
-                 const Mesh& mesh) {
-  constexpr int kParts = 2;  // dimension
-  const std::int64_t heads = graph.kv_heads > 0 ? graph.kv_heads : graph.heads;
-  const std::int64_t parts = consists_of_heads(node.op)    ? heads
-                             : consists_of_groups(node.op) ? graph.scan.groups
-                                                           : 0;
-  return parts % output.parts(mesh, kParts) == 0;
+/// Whether devices have whole heads or groups of what consists of them.
+bool keeps_parts(const Node& node, const MeshForm& output, const Mesh& mesh) {
+  constexpr int kColumns = 2;
+  return !node.kernel || node.kernel->parts % output.parts(mesh, kColumns) == 0;
 }
 
 }  // namespace
@@ -67,7 +62,7 @@ bool MeshPrices::allows(const OperatorGraph& graph, int node,
   for (std::size_t i = 0; allowed && i < n.outputs.size(); ++i) {
     const MeshForm form{signature[0].outputs[i], signature[1].outputs[i]};
     allowed = cuts_evenly(graph.tensors[static_cast<std::size_t>(n.outputs[i])], form, mesh_) &&
-              keeps_parts(graph, n, form, mesh_);
+              keeps_parts(n, form, mesh_);
   }
   return allowed;
 }
@@ -85,7 +80,7 @@ std::vector<graph::Operator> MeshPrices::backward(const OperatorGraph& graph, in
   }
   const std::vector<int>& inputs = graph.node(node).inputs;
   std::size_t kernels = 2;
-  if (forward.kind == graph::OperatorKind::gemm) {
+  if (is_product(forward.kind)) {
     kernels -=
         static_cast<std::size_t>(std::count_if(inputs.begin(), inputs.begin() + 2, [&](int tensor) {
           return !has_gradient(graph, tensor);

@@ -63,7 +63,6 @@ class Builder : private GraphBuilder {
     graph().model = name_of(model);
     graph().devices = size.devices;
     graph().layers = size.layers;
-    graph().heads = is_wide(model) ? 4 : 12;
   }
 
   OperatorGraph build() {

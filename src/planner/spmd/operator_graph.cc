@@ -71,6 +71,9 @@ class Verifier {
         (!node.inputs.empty() || node.outputs.size() != 1)) {
       mistake(node, fmt::format("{} with inputs, or not with one output", name_of(node.kind)));
     }
+    if (node.kernel && !has_weight(node)) {
+      mistake(node, "a product without a parameter of rank 2, or 3 of experts");
+    }
     if (node.signatures.empty()) {
       mistake(node, "has no signature");
     }
@@ -81,6 +84,15 @@ class Verifier {
                                   to_string(signature), node.inputs.size(), node.outputs.size()));
       }
     }
+  }
+
+  bool has_weight(const Node& node) const {
+    const bool experts = node.kernel->kind == graph::OperatorKind::grouped_gemm;
+    const int weight = graph_.weight_of(node);
+    return (!experts && node.kernel->kind != graph::OperatorKind::gemm) ||
+           (weight >= 0 &&
+            graph_.tensor(node.inputs[static_cast<std::size_t>(weight)]).shape.size() ==
+                (experts ? 3U : 2U));
   }
 
   bool fits(const std::vector<Form>& forms, const std::vector<int>& tensors) const {
@@ -102,6 +114,13 @@ class Verifier {
 };
 
 }  // namespace
+
+int OperatorGraph::weight_of(const Node& node) const {
+  const auto found = std::ranges::find_if(node.inputs, [&](int one) {
+    return producer(one).kind == NodeKind::parameter && tensor(one).shape.size() > 1;
+  });
+  return found == node.inputs.end() ? -1 : static_cast<int>(found - node.inputs.begin());
+}
 
 Flops OperatorGraph::forward_flops() const {
   return std::accumulate(nodes.begin(), nodes.end(), Flops(0),

@@ -5,12 +5,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/names.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "graph/operator.h"
 #include "planner/spmd/form.h"
 
 namespace orrery::spmd {
@@ -33,6 +35,17 @@ struct Tensor {
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
+/// A NodeKernel runs a node of the zoo's operators, for the whole batch.
+struct NodeKernel {
+  graph::OperatorKind kind = graph::OperatorKind::elementwise;
+  graph::GemmShape gemm{};
+  Flops flops{0};
+  Bytes bytes{0};
+  int kernels = 1;
+  std::int64_t parts = 0;  ///< heads or groups that slices of its columns hold whole; 0: none
+  friend bool operator==(const NodeKernel&, const NodeKernel&) = default;
+};
+
 struct Node {
   NodeKind kind = NodeKind::op;
   std::string op{};            ///< "linear", "einsum bsd,bsec->becd"; empty unless an operator
@@ -41,27 +54,18 @@ struct Node {
   std::vector<int> inputs{};   ///< tensors; one used twice is there once
   std::vector<int> outputs{};  ///< tensors
   std::vector<Signature> signatures{};
+  std::optional<NodeKernel> kernel{};  ///< nothing: it follows from `op` (kernel_shape.h)
+  bool experts = false;                ///< moves rows of experts or computes them, or their weights
 
   bool is_load() const { return kind == NodeKind::parameter || kind == NodeKind::buffer; }
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-/// A ScanShape is that of state-space scans; 0: none.
-struct ScanShape {
-  std::int64_t groups = 0;  ///< of heads that share B and C
-  std::int64_t state = 0;   ///< elements of a channel's state
-  std::int64_t chunk = 0;   ///< tokens whose products are computed together
-  friend bool operator==(const ScanShape&, const ScanShape&) = default;
-};
-
 struct OperatorGraph {
-  std::string model;          ///< name, for reports
-  std::int64_t devices = 0;   ///< for which it was made; 0: not known
-  std::int64_t layers = 0;    ///< 0: not known
-  std::int64_t element = 4;   ///< bytes of one of a tensor
-  std::int64_t heads = 0;     ///< of attention; 0: not known
-  std::int64_t kv_heads = 0;  ///< of its keys; 0: as many
-  ScanShape scan{};
+  std::string model;         ///< name, for reports
+  std::int64_t devices = 0;  ///< for which it was made; 0: not known
+  std::int64_t layers = 0;   ///< 0: not known
+  std::int64_t element = 4;  ///< bytes of one of a tensor
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;  ///< in execution order
 
@@ -69,6 +73,9 @@ struct OperatorGraph {
   const Tensor& tensor(int i) const { return tensors[static_cast<std::size_t>(i)]; }
   /// The node that makes the tensor.
   const Node& producer(int i) const { return node(tensor(i).producer); }
+  /// The place among a node's inputs of the parameter that is a matrix, or one for each expert;
+  /// -1: none.
+  int weight_of(const Node& node) const;
   Flops forward_flops() const;
   /// Elements of all parameters.
   std::int64_t parameters() const;
@@ -82,9 +89,9 @@ struct OperatorGraph {
 Result<void> verify(const OperatorGraph& graph);
 
 /// Reads "annotated-graph/1": an object of `tensors` ({id, producer, shape, bytes}) and `nodes`
-/// ({id, kind, op, name, flops, inputs, outputs, signatures: [[input forms], [output forms]]}), ids
-/// from 0 in order; other fields of the header are described in docs/models/spmd.md. The graph is
-/// verified.
+/// ({id, kind, op, name, flops, inputs, outputs, signatures: [[input forms], [output forms]],
+/// kernel, experts}), ids from 0 in order; other fields of the header are described in
+/// docs/models/spmd.md. The graph is verified.
 Result<OperatorGraph> load_graph(const std::string& file);
 
 }  // namespace orrery::spmd

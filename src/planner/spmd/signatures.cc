@@ -164,28 +164,6 @@ Signatures attention(const OperatorShape& shape) {
   return found;
 }
 
-/// q, k, v (b, s, heads x width), or also a sink of each head (heads).
-Signatures attention_core(const OperatorShape& shape) {
-  Signatures found;
-  for (const int d : {0, 2}) {
-    found.push_back({std::vector<Form>(3, Form::gather(d)), {Form::gather(d)}});
-    if (shape.inputs.size() > 3) {
-      found.back().inputs.push_back(d == 0 ? kFull : Form::gather(0));
-    }
-  }
-  return found;
-}
-
-/// Depthwise along tokens: x (b, s, c), weight (c, kernel), or also a bias (c).
-Signatures convolution(const OperatorShape& shape) {
-  Signatures found;
-  for (const int d : {0, 2}) {
-    found.push_back({{Form::gather(d)}, {Form::gather(d)}});
-    found.back().inputs.resize(shape.inputs.size(), d == 0 ? kFull : Form::gather(0));
-  }
-  return found;
-}
-
 /// "0 F > 0": a digit is a sliced dimension, F full, R reduce.
 Form form_of(char letter) {
   return letter == 'F' ? kFull : letter == 'R' ? kReduce : Form::gather(letter - '0');
@@ -219,8 +197,6 @@ constexpr std::array kRows{
     Row{"sigmoid", unary, {}},
     Row{"sqrt", unary, {}},
     Row{"dropout", unary, {}},
-    Row{"gelu", unary, {}},
-    Row{"swiglu", sum_of_tensors, {}},
     Row{"contiguous", unary_and_sums, {}},
     Row{"clone", unary_and_sums, {}},
     Row{"add", sum_of_tensors, {}},
@@ -232,7 +208,6 @@ constexpr std::array kRows{
     Row{"softmax", but_axis, {}},
     Row{"log_softmax", but_axis, {}},
     Row{"layer_norm", layer_norm, {}},
-    Row{"rms_norm", layer_norm, {}},
     Row{"transpose", transpose, {}},
     Row{"chunk", chunk, {}},
     Row{"view", nullptr, "R>R"},
@@ -240,20 +215,9 @@ constexpr std::array kRows{
     Row{"embedding", nullptr, "0F>0; 1F>1; F1>2"},
     Row{"conv2d", nullptr, "0FF>0; F00>1"},
     Row{"attention", attention, {}},
-    Row{"causal_attention", attention_core, {}},        // of whole heads
-    Row{"local_attention", attention_core, {}},         // of whole heads
-    Row{"append_rotary", nullptr, "00>0; 11>1; 2F>2"},  // of whole heads
     Row{"top_1_gating", nullptr, "0F>00"},
     Row{"top_2_gating", nullptr, "0F>00"},
-    Row{"causal_convolution", convolution, {}},
-    Row{"state_space_scan", nullptr, "00F>0; 220>2"},   // of whole groups
-    Row{"gated_norm", nullptr, "00F>0; 11F>1; 220>2"},  // of whole groups
-    Row{"concatenate", nullptr, "00>0; 11>1"},
-    Row{"sum_of_losses", nullptr, "RR>R"},
     Row{"regroup", nullptr, "0>0; 2>2"},
-    Row{"top_k_gating", nullptr, "0F>0"},
-    Row{"dispatch", nullptr, "00>0; 2F>3; F1>1; F2>2"},
-    Row{"combine", nullptr, "00>0; 11>R; 22>R; 3F>2"},
     Row{"einsum bsd,bsec->becd", nullptr, "00>0; 11>R; 2F>3; F2>1; F3>2"},
     Row{"einsum edh,becd->bech", nullptr, "01>1; 13>R; 2F>3; F0>0; F2>2"},
     Row{"einsum ehd,bech->becd", nullptr, "01>1; 13>R; 2F>3; F0>0; F2>2"},
@@ -313,14 +277,6 @@ bool is_sound(std::string_view op, const Signature& signature) {
     const Signatures wrong = parse(row.list);
     return row.op == op && std::find(wrong.begin(), wrong.end(), signature) != wrong.end();
   });
-}
-
-bool consists_of_heads(std::string_view op) {
-  return op == "causal_attention" || op == "local_attention" || op == "append_rotary";
-}
-
-bool consists_of_groups(std::string_view op) {
-  return op == "state_space_scan" || op == "gated_norm";
 }
 
 std::vector<std::string> known_operators() {

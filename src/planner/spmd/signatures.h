@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which forms each operator accepts, from one table: op -> rule or list of signatures.
+/// Which forms each operator of HiDup's graphs accepts, from one table: op -> rule or list of
+/// signatures.
 ///
 /// Every operator can also run whole on every device (all full); inputs are sliced on the batch or
 /// whole, parameters and buffers replicated or sliced along any dimension, the loss is summands.
@@ -31,23 +32,9 @@ struct OperatorShape {
   int normalised = 1;   ///< layer_norm: trailing dimensions
 };
 
-/// In the order of the published search, all full last. Ours are gelu, swiglu, rms_norm and
-///   causal_attention  q, k, v (b, s, heads x width) -> (b, s, heads x width of v)
-///   local_attention   the same where a query sees the keys of its window or chunk; both with a
-///                     learned logit for each head in its softmax as a fourth input (heads)
-///   append_rotary     keys (b, s, heads x width), one part for all heads (b, s, w) -> wider keys
+/// In the order of the published search, all full last; ours is
 ///   regroup           (b, s, d) -> (g, b s / g, d) and back, the same elements in their order
-///   top_k_gating      x (b, s, d), W (d, E) -> slots (b, E, C): which token each holds, its weight
-///   dispatch          x (b, s, d), slots -> rows of the slots (b, E, C, d)
-///   combine           rows (b, E, C, d), slots -> weighted sums (b, s, d)
-///   causal_convolution  of each channel along the tokens, with SiLU: x (b, s, c), weight (c, k)
-///   state_space_scan  x, B, C by group (b, s, c), dt (b, s, heads), scalars (heads, 3) -> (b, s,
-///                     heads x width)
-///   gated_norm        y SiLU(z) of each group by its root mean square: y, z, weight
-///   concatenate       (b, s, d), (b, s, d) -> (b, s, 2 d)
-///   sum_of_losses     of the losses of several predictions: scalars
-/// of which slices of heads x width must hold whole heads, of groups whole groups. Empty for an
-/// operator that the table does not know or that has another number of inputs.
+/// Empty for an operator that the table does not know or that has another number of inputs.
 std::vector<Signature> signatures_of(const OperatorShape& shape);
 
 /// Returns the signatures of a load or input of this rank.
@@ -60,11 +47,6 @@ std::vector<Signature> input_signatures();
 ///   as of the first, one too many; einsum becd,bsec->bsd, full gather_2 -> gather_1: slices
 ///   experts of one operand only, where gather_1, tokens, would do.
 bool is_sound(std::string_view op, const Signature& signature);
-
-/// Operators whose result's last dimension is heads of a width, or groups of heads: slices of it
-/// must hold whole ones.
-bool consists_of_heads(std::string_view op);
-bool consists_of_groups(std::string_view op);
 
 /// Operators of the table, in its order.
 std::vector<std::string> known_operators();

@@ -11,6 +11,16 @@ std::int64_t behind(const PipelineShape& shape, std::int64_t stage) {
   return shape.stages - 1 - stage;
 }
 
+/// Two chunks per device in a V, whose weight gradients fill the bubbles.
+ScheduleRow in_a_v(ScheduleRow row) {
+  row.whole_backwards = false;
+  row.split_backwards = true;
+  row.least_chunks = row.most_chunks = 2;
+  row.folds = true;
+  row.least_stages = 2;
+  return row;
+}
+
 }  // namespace
 
 std::vector<ScheduleRow> shipped_schedules() {
@@ -51,35 +61,18 @@ std::vector<ScheduleRow> shipped_schedules() {
        .whole_backwards = false,
        .split_backwards = true,
        .least_stages = 2},
-      {.value = Schedule::zb_v,
-       .name = "zb-v",
-       .sentence = "two chunks per device in a V, weight gradients fill the bubbles",
-       .torchtitan = "ZBVZeroBubble",
-       .runs = zb_v_runs,
-       .whole_backwards = false,
-       .split_backwards = true,
-       .least_chunks = 2,
-       .most_chunks = 2,
-       .folds = true,
-       .least_stages = 2},
-      {.name = "v-half",
-       .sentence = "zb-v with half of its activations: a stage holds about p/2 microbatches",
-       .runs = v_half_runs,
-       .whole_backwards = false,
-       .split_backwards = true,
-       .least_chunks = 2,
-       .most_chunks = 2,
-       .folds = true,
-       .least_stages = 2},
-      {.name = "v-min",
-       .sentence = "zb-v with a third of its activations: a stage holds about p/3 microbatches",
-       .runs = v_min_runs,
-       .whole_backwards = false,
-       .split_backwards = true,
-       .least_chunks = 2,
-       .most_chunks = 2,
-       .folds = true,
-       .least_stages = 2},
+      in_a_v({.value = Schedule::zb_v,
+              .name = "zb-v",
+              .sentence = "two chunks per device in a V, weight gradients fill the bubbles",
+              .torchtitan = "ZBVZeroBubble",
+              .runs = zb_v_runs}),
+      in_a_v({.name = "v-half",
+              .sentence = "zb-v with half of its activations: a stage holds about p/2 microbatches",
+              .runs = v_half_runs}),
+      in_a_v(
+          {.name = "v-min",
+           .sentence = "zb-v with a third of its activations: a stage holds about p/3 microbatches",
+           .runs = v_min_runs}),
       {.value = Schedule::dualpipe,
        .name = "dualpipe",
        .sentence = "both ends at once, two copies of every stage",

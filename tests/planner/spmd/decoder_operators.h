@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The operators of the zoo's decoders (planner/spmd/decoder_layers.h) on small arrays, the plain
-/// way.
+/// The operators of the zoo's decoders (planner/spmd/decoder.h) on small arrays, the plain way:
+/// heads of two elements; a product's result that several tensors share holds for every head or
+/// group what each has of it.
 #pragma once
 
 #include <algorithm>
@@ -11,23 +12,6 @@
 #include "array.h"
 
 namespace orrery::spmd {
-
-/// By the root of the mean square of the last dimension.
-inline std::optional<Arrays> rms_norm(const Arrays& in) {
-  const std::int64_t width = in[0].shape.back();
-  if (in[1].extent(0) != width) {
-    return std::nullopt;
-  }
-  return Arrays{make(in[0].shape, [&](Shape index) {
-    const double x = in[0].at(index);
-    const double scale = in[1].at({index.back()});
-    double squares = 0;
-    for (index.back() = 0; index.back() < width; ++index.back()) {
-      squares += in[0].at(index) * in[0].at(index);
-    }
-    return x * scale / std::sqrt(squares / static_cast<double>(width) + 0.1);
-  })};
-}
 
 /// Heads of two elements; a query sees its own key and the `window` - 1 before it. A fourth input
 /// is one logit more for each head, without a value.
@@ -53,13 +37,6 @@ inline std::optional<Arrays> windowed_attention(const Arrays& in, std::int64_t w
     return sum / weights;
   })};
 }
-inline std::optional<Arrays> causal_attention(const Arrays& in) {
-  return windowed_attention(in, in[0].extent(1));
-}
-inline std::optional<Arrays> local_attention(const Arrays& in) {
-  return windowed_attention(in, 2);
-}
-
 inline double silu(double x) {
   return x / (1 + std::exp(-x));
 }
@@ -123,66 +100,147 @@ inline std::optional<Arrays> gated_norm(const Arrays& in) {
   })};
 }
 
-inline std::optional<Arrays> concatenate_rows(const Arrays& in) {
-  if (in[0].shape != in[1].shape) {
+/// Returns columns `first` to `first` + `count` of every group of `width`.
+inline Array columns_of(const Array& x, std::int64_t width, std::int64_t first,
+                        std::int64_t count) {
+  return make({x.extent(0), x.extent(1), x.extent(2) / width * count}, [&](const Shape& i) {
+    return x.at({i[0], i[1], i[2] / count * width + first + i[2] % count});
+  });
+}
+
+/// Inputs with alternating columns, times a weight (out, in), plus a bias.
+inline std::optional<Arrays> product_of(const Arrays& in, std::size_t weight) {
+  const auto count = static_cast<std::int64_t>(weight);
+  const Array& w = in[weight];
+  if (w.extent(1) != count * in[0].shape.back() ||
+      (in.size() > weight + 1 && in[weight + 1].extent(0) != w.extent(0))) {
     return std::nullopt;
   }
-  return Arrays{concatenate(in, 2)};
-}
-
-/// Heads of two elements, each followed by the same two.
-inline std::optional<Arrays> append_rotary(const Arrays& in) {
-  if (in[0].extent(0) != in[1].extent(0) || in[0].extent(1) != in[1].extent(1)) {
-    return std::nullopt;
-  }
-  return Arrays{make({in[0].extent(0), in[0].extent(1), 2 * in[0].extent(2)}, [&](const Shape& i) {
-    const std::int64_t place = i[2] % 4;
-    return place < 2 ? in[0].at({i[0], i[1], i[2] / 4 * 2 + place})
-                     : in[1].at({i[0], i[1], place - 2});
-  })};
-}
-
-/// Slots (b, E, C) are numbers that say both: which of kTokens tokens a slot holds, and by how much
-/// it counts. Values of the tests lie no closer to where the token changes than 0.0006.
-inline constexpr std::int64_t kTokens = 4;
-inline std::int64_t token_of(double slot) {
-  return std::clamp(static_cast<std::int64_t>(std::floor((slot + 1.2463) * 1.6)), std::int64_t{0},
-                    kTokens - 1);
-}
-
-/// The two best experts of a token: what each of an expert's slots counts for.
-inline std::optional<Arrays> top_k_gating(const Arrays& in) {
-  const Array counts = gating(in[0], in[1], 2, kTokens)[1];
-  return Arrays{make({counts.extent(0), counts.extent(2), kTokens}, [&](const Shape& i) {
-    double sum = 0;
-    for (std::int64_t token = 0; token < counts.extent(1); ++token) {
-      sum += counts.at({i[0], token, i[1], i[2]});
+  Shape shape = in[0].shape;
+  shape.back() = w.extent(0);
+  return Arrays{make(shape, [&](Shape i) {
+    const std::int64_t out = i.back();
+    double sum = in.size() > weight + 1 ? in[weight + 1].at({out}) : 0;
+    for (std::int64_t k = 0; k < w.extent(1); ++k) {
+      i.back() = k / count;
+      sum += in[static_cast<std::size_t>(k % count)].at(i) * w.at({out, k});
     }
     return sum;
   })};
 }
 
-inline std::optional<Arrays> dispatch(const Arrays& in) {
-  const Shape& slots = in[1].shape;
-  if (in[0].extent(0) != slots[0] || in[0].extent(1) != kTokens) {
+/// Weights (experts, in, out), perhaps a bias for each expert's columns, rows (b, experts, room,
+/// in).
+inline std::optional<Arrays> experts_of(const Arrays& in) {
+  const Array& w = in[0];
+  const Array& x = in.back();
+  if (x.extent(1) != w.extent(0) || x.extent(3) != w.extent(1) ||
+      (in.size() > 2 && in[1].extent(0) != w.extent(0) * w.extent(2))) {
     return std::nullopt;
   }
-  return Arrays{make({slots[0], slots[1], slots[2], in[0].extent(2)}, [&](const Shape& i) {
-    return in[0].at({i[0], token_of(in[1].at({i[0], i[1], i[2]})), i[3]});
+  return Arrays{make({x.extent(0), x.extent(1), x.extent(2), w.extent(2)}, [&](const Shape& i) {
+    double sum = in.size() > 2 ? in[1].at({i[1] * w.extent(2) + i[3]}) : 0;
+    for (std::int64_t k = 0; k < w.extent(1); ++k) {
+      sum += x.at({i[0], i[1], i[2], k}) * w.at({i[1], k, i[3]});
+    }
+    return sum;
   })};
 }
 
-inline std::optional<Arrays> combine(const Arrays& in) {
-  const Shape& rows = in[0].shape;
-  if (in[1].shape != Shape{rows[0], rows[1], rows[2]}) {
+/// All rows of three dimensions, and what a vector has for a column of them.
+inline std::optional<Arrays> sum_with_biases(const Arrays& in) {
+  const std::int64_t columns = in[0].shape.back();
+  const std::int64_t each = in.back().rank() == 1 ? in.back().extent(0) / columns : 0;
+  return Arrays{make(in[0].shape, [&](const Shape& i) {
+    double sum = 0;
+    for (const Array& one : in) {
+      sum += one.rank() == 1 ? 0 : one.at(i);
+    }
+    for (std::int64_t k = 0; k < each; ++k) {
+      sum += in.back().at({i.back() * each + k});
+    }
+    return sum;
+  })};
+}
+
+/// By the root of the mean square of `width` columns each, of the first so many; a vector scales
+/// them, its second half is added.
+inline Array norm_of(const Array& x, std::int64_t width, const Array* vector) {
+  return make(x.shape, [&](Shape i) {
+    const std::int64_t column = i.back() % width;
+    const std::int64_t first = i.back() - column;
+    const double own = x.at(i) * (vector == nullptr ? 1 : vector->at({column}));
+    const bool shifts = vector != nullptr && vector->extent(0) == 2 * width;
+    double squares = 0;
+    for (i.back() = first; i.back() < first + width; ++i.back()) {
+      squares += x.at(i) * x.at(i);
+    }
+    return own / std::sqrt(squares / static_cast<double>(width) + 0.1) +
+           (shifts ? vector->at({width + column}) : 0);
+  });
+}
+
+/// Two columns make one: SiLU of the first times the second.
+inline std::optional<Arrays> gated_activation(const Arrays& in) {
+  Shape shape = in[0].shape;
+  shape.back() /= 2;
+  return Arrays{make(shape, [&](Shape i) {
+    i.back() *= 2;
+    const double gate = in[0].at(i);
+    ++i.back();
+    return silu(gate) * in[0].at(i);
+  })};
+}
+
+/// `where` (experts, room) says which token a slot holds.
+inline std::optional<Arrays> routed(const Array& x, const Array& where) {
+  return Arrays{
+      make({x.extent(0), where.extent(0), where.extent(1), x.extent(2)}, [&](const Shape& i) {
+        const auto token = static_cast<std::int64_t>(where.at({i[1], i[2]}));
+        return x.at({i[0], token, i[3]});
+      })};
+}
+inline std::optional<Arrays> unpermuted(const Array& rows, const Array& where,
+                                        std::int64_t tokens) {
+  if (where.extent(0) != rows.extent(1) || where.extent(1) != rows.extent(2)) {
     return std::nullopt;
   }
-  Array sums({rows[0], kTokens, rows[3]});
-  for_each_index(rows, [&](const Shape& i) {
-    const double slot = in[1].at({i[0], i[1], i[2]});
-    sums.at({i[0], token_of(slot), i[3]}) += slot * in[0].at(i);
+  Array sums({rows.extent(0), tokens, rows.extent(3)});
+  for_each_index(rows.shape, [&](const Shape& i) {
+    sums.at({i[0], static_cast<std::int64_t>(where.at({i[1], i[2]})), i[3]}) += rows.at(i);
   });
   return Arrays{sums};
+}
+
+/// Rows of a table whose lines have these numbers.
+inline std::optional<Arrays> looked_up(const Array& tokens, const Array& table,
+                                       const Array& numbers) {
+  if (numbers.extent(0) != table.extent(0)) {
+    return std::nullopt;
+  }
+  return Arrays{make({tokens.extent(0), tokens.extent(1), table.extent(1)}, [&](const Shape& i) {
+    double sum = 0;
+    for (std::int64_t line = 0; line < table.extent(0); ++line) {
+      sum += numbers.at({line}) == tokens.at({i[0], i[1]}) ? table.at({line, i[2]}) : 0;
+    }
+    return sum;
+  })};
+}
+
+inline std::optional<Arrays> token_loss(const Arrays& in) {
+  if (in[0].extent(0) != in[1].extent(0) || in[0].extent(1) != in[1].extent(1)) {
+    return std::nullopt;
+  }
+  Array loss;
+  for_each_index(in[1].shape, [&](const Shape& i) {
+    double sum = 0;
+    for (std::int64_t word = 0; word < in[0].extent(2); ++word) {
+      sum += std::exp(in[0].at({i[0], i[1], word}));
+    }
+    const auto label = static_cast<std::int64_t>(in[1].at(i));
+    loss.values[0] += std::log(sum) - in[0].at({i[0], i[1], label});
+  });
+  return Arrays{loss};
 }
 
 }  // namespace orrery::spmd

@@ -10,6 +10,7 @@
 
 #include <random>
 
+#include "decoder_cases.h"
 #include "operator_cases.h"
 
 namespace orrery::spmd {
@@ -31,7 +32,7 @@ bool runs_alike(const Case& op, const Signature& signature, std::mt19937& random
   std::vector<Arrays> local(kHalves);
   for (std::size_t k = 0; k < op.shape.inputs.size(); ++k) {
     whole.push_back(random_array(op.shape.inputs[k], random));
-    if (k == op.indices) {
+    if (op.is_index(k)) {
       whole.back() = map(whole.back(), [&](double) {
         return static_cast<double>(random() % static_cast<unsigned>(op.below));
       });
@@ -62,7 +63,7 @@ bool runs_alike(const Case& op, const Signature& signature, std::mt19937& random
     local_weights[1].push_back(parts[1]);
   }
   for (std::size_t k = 0; k < whole.size(); ++k) {
-    if (k != op.indices &&
+    if (!op.is_index(k) &&
         !is_whole({gradient(op.execute, local[0], k, local_weights[0]),
                    gradient(op.execute, local[1], k, local_weights[1])},
                   dual(signature.inputs[k]), gradient(op.execute, whole, k, weights))) {
@@ -91,6 +92,20 @@ TEST(Signatures, GiveWholeResultsAndGradientsButForTheUnsound) {
   EXPECT_TRUE(left.empty()) << left.front() << " is not executed";
   // Head-parallel attention with and without mask, three of matmul, one of the last einsum.
   EXPECT_EQ(unsound, 6);
+}
+
+TEST(Signatures, OfTheZoosOperatorsGiveWholeResultsAndGradients) {
+  std::mt19937 random(2);  // NOLINT(cert-msc51-cpp): the same tensors in every run
+  int executed = 0;
+  for (const Case& op : decoder_cases()) {
+    ASSERT_TRUE(op.execute) << op.shape.op;
+    EXPECT_EQ(op.own.front().outputs.front().is_gather(), !op.shape.outputs.front().empty());
+    for (const Signature& signature : op.own) {
+      EXPECT_TRUE(runs_alike(op, signature, random)) << op.shape.op << ": " << to_string(signature);
+      ++executed;
+    }
+  }
+  EXPECT_GT(executed, 200);
 }
 
 TEST(Signatures, TheSumOfSummandsIsMissingThoughItWouldBeSound) {

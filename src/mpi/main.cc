@@ -53,7 +53,7 @@ CLI::App* declare_rounds(CLI::App& app, RoundRun& rounds, int processes) {
                    ? ""
                    : "expected a multiple of the processes: " + text;
       });
-  command->add_option("--steps", task.steps, "of each worker; default 2400")
+  command->add_option("--steps", task.steps, "of each worker; default 960")
       ->check(CLI::Range(Count{1}, Count{10'000'000}));
   command->add_option("--tau", rounds.taus, "steps of a round; default 4,24,48")
       ->delimiter(',')
@@ -64,7 +64,7 @@ CLI::App* declare_rounds(CLI::App& app, RoundRun& rounds, int processes) {
       ->check(CLI::Range(0.0, 100.0));
   command->add_option("--beta", rounds.beta, "outer momentum; default 0.5")
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--noise", task.noise, "deviation of samples; default 1.5")
+  command->add_option("--noise", task.noise, "deviation of samples; default 2")
       ->check(CLI::Range(0.0, 100.0));
   command->add_option("--hidden", task.hidden, "width of the network's hidden layer; default 32")
       ->check(CLI::Range(Count{1}, Count{100'000}));

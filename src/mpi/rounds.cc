@@ -21,7 +21,7 @@ using plan::DataParallelUpdate;
 constexpr double kGrid = 0x1p-32;
 constexpr std::int64_t kFeatures = 20;
 constexpr std::int64_t kClasses = 5;
-constexpr std::size_t kSamplesOfWorker = 256;
+constexpr std::size_t kSamplesOfWorker = 1024;
 constexpr std::size_t kTestSamples = 1000;
 constexpr std::size_t kRunsOfWorker = 2;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Collectives of ZeRO where networks between nodes are slow (workload/plan/low_bandwidth.h), really
-/// run over sub-communicators of an MPI job: `near` consecutive processes are a node.
+/// Collectives of ZeRO where networks between nodes are slow (workload/plan/low_bandwidth.h) run
+/// over sub-communicators of an MPI job: `near` consecutive processes are a node.
 ///
 ///   reduce   each rank's n values summed, rank r keeps the r-th part. Two hops: all-to-all in the
 ///            node of what the ranks with each place in their nodes get, added up in the order of

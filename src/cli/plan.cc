@@ -12,6 +12,7 @@
 #include "cli/html_flag.h"
 #include "cli/interrupt.h"
 #include "cli/plan_choices.h"
+#include "cli/plan_examples.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_layers.h"
 #include "cli/plan_limits.h"
@@ -19,6 +20,7 @@
 #include "cli/plan_vary.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
+#include "cli/tokens_flag.h"
 #include "machine/device_groups.h"
 #include "planner/advice/launchable.h"
 #include "planner/advice/memory_frontier.h"
@@ -32,25 +34,6 @@
 
 namespace orrery::cli {
 namespace {
-
-constexpr const char* kPlanExamples =
-    "The fastest plan for so many devices: of all plans that the fields below leave open, by "
-    "branch\n"
-    "and bound, judged by simulation. Fields that are given stay as they are; --only tries the\n"
-    "values it names. Ctrl-C ends the search with the best plan so far.\n"
-    "Examples:\n"
-    "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 8 --batch 64 --sequence 8192\n"
-    "  orrery plan --model gpt-22b --machine dgx-a100-80g --devices 64 --batch 128 --pp 1 \\\n"
-    "              --only tp=2,4,8 --only zero=1,3 --top 3 --json\n"
-    "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 16 --batch 64 --explain \\\n"
-    "              --plot memory.svg --minmax-regret --elastic\n"
-    "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 64 --batch 256 \\\n"
-    "              --vary network.1.bandwidth=25GB/s..100GB/s --vary devices=32,64 \\\n"
-    "              --vary device.price_per_hour=2.5 --price network.1.bandwidth=0.01/GB/s "
-    "--budget 150\n"
-    "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 16 --batch 64 \\\n"
-    "              --framework torchtitan --export ./\n"
-    "  orrery plan --table megatron_sc21_table2 --estimates 300\n";
 
 class PlanCommand : public Command {
  public:
@@ -87,6 +70,7 @@ class PlanCommand : public Command {
     options.flag("--minmax-regret", minmax_regret_,
                  "choose the plan whose worst regret is least, instead of the fastest");
     options.flag("--elastic", elastic_, "also the best plan with a node less");
+    tokens_.declare(options, "also days, money and energy of training on so many: 15T, 300B");
     vary_.declare(options);
     html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
@@ -111,6 +95,7 @@ class PlanCommand : public Command {
     options.objective = objective(task.machine, mistakes);
     check_parts(task.machine, mistakes);
     check_combinations(options, mistakes);
+    tokens_.read(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -189,7 +174,8 @@ class PlanCommand : public Command {
                                              {html_.given(), "--html"},
                                              {save_.has_value(), "--save"},
                                              {export_.has_value(), "--export"},
-                                             {power_budget_.has_value(), "--power-budget"}});
+                                             {power_budget_.has_value(), "--power-budget"},
+                                             {tokens_.given(), "--tokens"}});
     if (vary_.given() && !of_one.empty()) {
       mistakes.add({"--vary", {}, {}, "is of many machines; one machine has " + of_one});
     }
@@ -215,7 +201,7 @@ class PlanCommand : public Command {
   bool has_task() const {
     return step_.given() || save_ || html_.given() || explain_ || plot_ || regret_ ||
            minmax_regret_ || elastic_ || vary_.given() || !only_.empty() || !fix_.empty() ||
-           reserve_ || objective_ || export_ || power_budget_;
+           reserve_ || objective_ || export_ || power_budget_ || tokens_.given();
   }
 
   Result<std::string> published(full::Options& options, Error mistakes) const {
@@ -264,6 +250,11 @@ class PlanCommand : public Command {
       return nothing_found(task, *answer, details);
     }
     ask(task, options, *answer, details);
+    const auto whole = tokens_.whole_run(task, answer->top.front().plan);
+    if (!whole) {
+      return fail(whole.error());
+    }
+    details.whole_run = whole->plan;
     if (auto launched = say_how_to_launch(task, *answer, details); !launched) {
       return fail(std::move(launched.error()));
     }
@@ -279,7 +270,8 @@ class PlanCommand : public Command {
       keep(write_file(*plot_, *svg));
     }
     const auto json = [&] { return report::plan_search_json(task, *answer, details); };
-    return html_.beside(json_ ? json() : report::plan_search_table(task, *answer, details), json);
+    return html_.beside(json_ ? json() : report::plan_search_table(task, *answer, details) + *whole,
+                        json);
   }
 
   /// Which frameworks run the best plan, its launch where one is asked for, and which of the others
@@ -371,6 +363,7 @@ class PlanCommand : public Command {
   PlanFlags plan_;
   VaryFlags vary_;
   PlanLimits limits_;
+  TokensFlag tokens_;
   HtmlFlag html_{"plan"};
   std::optional<std::string> reserve_;
   std::optional<std::string> most_memory_;

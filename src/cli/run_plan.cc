@@ -5,6 +5,7 @@
 #include "cli/plain_fields.h"
 #include "cli/plan_flags.h"
 #include "cli/step_flags.h"
+#include "cli/tokens_flag.h"
 #include "report/goodput.h"
 
 namespace orrery::cli {
@@ -21,7 +22,7 @@ constexpr const char* kRunPlanExamples =
 class RunPlanned : public Command {
  public:
   void declare(Options& options) override {
-    options.value("--tokens", tokens_, "COUNT", "to train on: 15T, 300B or 1.5e12");
+    tokens_.declare(options, "to train on: 15T, 300B or 1.5e12");
     step_.declare(options);
     options.value("--price-per-hour", price_, "MONEY",
                   "of one device, instead of the machine's: 2.5 or '2.5 USD'");
@@ -36,7 +37,10 @@ class RunPlanned : public Command {
 
   Result<std::string> run(Error mistakes) override {
     PlannedStep step = read_planned_step(step_, plan_, mistakes);
-    const double tokens = read_tokens(mistakes);
+    if (!tokens_.given()) {
+      mistakes.add({"--tokens", {}, {}, "missing; expected a number such as 15T or 300B"});
+    }
+    const double tokens = tokens_.read(mistakes);
     take("--price-per-hour", price_, step.machine.device.price_per_hour, mistakes);
     if (price_) {
       step.machine.origins["device.price_per_hour"] = "stated on the command line";
@@ -62,39 +66,17 @@ class RunPlanned : public Command {
     }
     const auto plan = study::plan_run(*run, tokens, *asked, question.seeds, pue);
     if (!plan) {
-      return fail(named(plan.error()));
+      return fail(fields_.placed(TokensFlag::placed(plan.error())));
     }
     return json_ ? report::json_of(*run, *plan, *asked, pue)
                  : report::run_plan_table(*run, *plan, *asked, pue);
   }
 
  private:
-  double read_tokens(Error& mistakes) const {
-    if (!tokens_) {
-      mistakes.add({"--tokens", {}, {}, "missing; expected a number such as 15T or 300B"});
-      return 1;
-    }
-    const auto tokens = study::parse_tokens(*tokens_);
-    if (!tokens) {
-      mistakes.add(wrong_value("--tokens", *tokens_, tokens.error()));
-    }
-    return tokens.value_or(1);
-  }
-
-  Error named(Error error) const {
-    for (Mistake& mistake : error.mistakes) {
-      if (mistake.field == "tokens") {
-        mistake.where = "--tokens";
-        mistake.field.clear();
-      }
-    }
-    return fields_.placed(std::move(error));
-  }
-
   StepFlags step_;
   PlanFlags plan_;
   FieldFlags<goodput::Question> fields_;
-  std::optional<std::string> tokens_;
+  TokensFlag tokens_;
   std::optional<std::string> price_;
   std::optional<std::string> pue_;
   bool json_ = false;

@@ -16,6 +16,7 @@
 #include "cli/progress.h"
 #include "cli/step_flags.h"
 #include "cli/strategy_flags.h"
+#include "cli/tokens_flag.h"
 #include "cli/trace_flag.h"
 #include "collective/layout/fuse_workload.h"
 #include "machine/device_groups.h"
@@ -68,9 +69,10 @@ class Simulate : public Command {
                   "the first so many of --steps are the warm-up, which no mean counts; default: 0");
     options.value("--price-per-hour", price_, "MONEY",
                   "of one device, instead of the machine's: 2.5 or '2.5 USD'");
-    options.value("--tokens", tokens_, "COUNT",
-                  "also the whole run on so many: 15T, 300B or 1.5e12 (`orrery run-plan` knows of "
-                  "failures)");
+    tokens_.declare(
+        options,
+        "also the whole run on so many: 15T, 300B or 1.5e12 (`orrery run-plan` knows of "
+        "failures)");
     options.flag("--json", json_, "print one JSON object");
     options.flag("--csv", csv_, "print a header line and a line of values");
     html_.declare(options);
@@ -109,7 +111,10 @@ class Simulate : public Command {
     PlannedStep step = read_planned_step(step_, plan_, mistakes);
     set_price(step.machine, mistakes);
     check_skips(mistakes);
-    const double tokens = read_tokens(mistakes);
+    if (tokens_.given() && csv_) {
+      mistakes.add({"--tokens", {}, {}, "contradicts --csv, whose columns are those of a step"});
+    }
+    const double tokens = tokens_.read(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -118,10 +123,10 @@ class Simulate : public Command {
       return fail(step.plan.placed(run.error()));
     }
     std::optional<study::RunPlan> whole;
-    if (tokens_) {
+    if (tokens_.given()) {
       auto planned = study::plan_run(*run, tokens, {}, 1, 1);
       if (!planned) {
-        return fail(at_flag(planned.error()));
+        return fail(TokensFlag::placed(planned.error()));
       }
       whole = std::move(*planned);
     }
@@ -133,28 +138,6 @@ class Simulate : public Command {
                    : report::table_report(*run, {.verbose = verbose_}) +
                          (whole ? "\n" + report::run_plan_table(*run, *whole, {}, 1) : "");
     });
-  }
-
-  double read_tokens(Error& mistakes) const {
-    if (!tokens_) {
-      return 1;
-    }
-    if (csv_) {
-      mistakes.add({"--tokens", {}, {}, "contradicts --csv, whose columns are those of a step"});
-    }
-    const auto tokens = study::parse_tokens(*tokens_);
-    if (!tokens) {
-      mistakes.add(wrong_value("--tokens", *tokens_, tokens.error()));
-    }
-    return tokens.value_or(1);
-  }
-
-  static Error at_flag(Error error) {
-    for (Mistake& mistake : error.mistakes) {
-      mistake.where = mistake.field == "tokens" ? "--tokens" : mistake.where;
-      mistake.field = mistake.field == "tokens" ? "" : mistake.field;
-    }
-    return error;
   }
 
   Result<std::string> run_traces(Error mistakes) {
@@ -282,7 +265,7 @@ class Simulate : public Command {
                   {"--steps", steps_},
                   {"--warm", warm_},
                   {"--price-per-hour", price_},
-                  {"--tokens", tokens_},
+                  {"--tokens", tokens_.text()},
                   {"--csv", csv_}},
                  std::string("contradicts ") + instead + ", which has no plan", mistakes);
   }
@@ -340,7 +323,7 @@ class Simulate : public Command {
   TraceFlag trace_;
   HtmlFlag html_{"simulate"};
   std::optional<std::string> price_;
-  std::optional<std::string> tokens_;
+  TokensFlag tokens_;
   std::optional<std::string> steps_;
   std::optional<std::string> warm_;
   std::vector<std::string> skip_;

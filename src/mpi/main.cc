@@ -1,173 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
-/// orrery-mpi: the six pairs, base against fused, on the processes of an MPI job.
-#include <fmt/format.h>
+/// orrery-mpi: what Orrery models of messages, really run on the processes of an MPI job.
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstring>
-#include <limits>
-#include <random>
+#include <bit>
 
-#include "collective/layout/convert.h"
-#include "collective/layout/pairs.h"
-#include "mpi/exchange.h"
+#include "mpi/pairs.h"
+#include "mpi/rounds.h"
+#include "mpi/two_hop.h"
 
 namespace orrery::mpi {
 namespace {
 
-struct Sizes {
-  std::int64_t tokens = 1024;
-  std::int64_t width = 1024;
-  std::int64_t copies = 2;
-  std::int64_t dp = 2;
-  int repeat = 20;
-  bool json = false;
-};
+using Count = std::int64_t;
 
-/// An expert layer's gate: reads the whole token, depends on the order of its parts, not linear.
-double gate(const std::array<std::int64_t, layout::Shape::kMost>& at,
-            std::span<const double> token) {
-  double sum = static_cast<double>(at[1]);
-  for (const double value : token) {
-    sum += value * value;
-  }
-  return sum * token[static_cast<std::size_t>(at[1]) % token.size()];
+void declare_pairs(CLI::App& app, PairRun& pairs) {
+  constexpr Count kMost = 1 << 16;
+  app.add_option("--tokens", pairs.tokens, "of a dp group; default 1024")
+      ->check(CLI::Range(Count{1}, kMost));
+  app.add_option("--width", pairs.width, "doubles of a token; default 1024")
+      ->check(CLI::Range(Count{1}, kMost));
+  app.add_option("--top-k", pairs.copies, "experts of a token; default 2")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--dp-groups", pairs.dp, "of a stage where they divide its ranks; default 2")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--repeat", pairs.repeat, "rounds, of which the fastest; default 20")
+      ->check(CLI::Range(1, 100000));
 }
 
-/// The same in a few steps, for what is measured: the other one takes a token's length for each of
-/// its elements, minutes of a run beside seconds of messages.
-double quick_gate(const std::array<std::int64_t, layout::Shape::kMost>& at,
-                  std::span<const double> token) {
-  return (token.front() + token.back()) * token[static_cast<std::size_t>(at[1]) % token.size()];
+/// Whether a number is a power of two, as the sums of rounds.h want.
+std::string power_of_two(const std::string& text) {
+  double value = 0;
+  int exponent = 0;
+  const bool number = CLI::detail::lexical_cast(text, value) && value > 0;
+  return number && std::frexp(value, &exponent) == 0.5 ? "" : "expected a power of two: " + text;
 }
 
-/// Returns what every rank holds first; the same numbers in every process.
-std::vector<layout::Part> start(const layout::Problem& problem) {
-  std::mt19937_64 random(2025);
-  std::uniform_real_distribution<double> uniform(-1, 1);
-  const bool sums = std::any_of(
-      problem.from.begin(), problem.from.end(),
-      [](const layout::Placement& p) { return p.kind == layout::Placement::Kind::partial; });
-  const std::int64_t elements = problem.shape.bytes().value() / problem.shape.element.value();
-  std::vector<std::vector<double>> partial_sums(
-      sums ? static_cast<std::size_t>(problem.mesh.ranks()) : 1);
-  for (std::vector<double>& values : partial_sums) {
-    std::generate_n(std::back_inserter(values), elements, [&] { return uniform(random); });
-  }
-  return layout::scattered(problem.shape, problem.mesh, problem.from, partial_sums);
+CLI::App* declare_rounds(CLI::App& app, RoundRun& rounds, int processes) {
+  CLI::App* const command =
+      app.add_subcommand("rounds",
+                         "workers that step alone: every_step, local_sgd, slow_mo, diloco and co2 "
+                         "on a small network.\n"
+                         "Example: mpirun -np 2 orrery-mpi rounds --tau 4,48");
+  RoundTask& task = rounds.task;
+  command
+      ->add_option("--workers", task.workers, "a power of two, at least the processes; default 8")
+      ->check(CLI::Range(Count{1}, Count{1024}))
+      ->check(power_of_two)
+      ->check([processes](const std::string& text) {
+        Count workers = 0;
+        return CLI::detail::lexical_cast(text, workers) && workers % processes == 0
+                   ? ""
+                   : "expected a multiple of the processes: " + text;
+      });
+  command->add_option("--steps", task.steps, "of each worker; default 960")
+      ->check(CLI::Range(Count{1}, Count{10'000'000}));
+  command->add_option("--tau", rounds.taus, "steps of a round; default 4,24,48")
+      ->delimiter(',')
+      ->check(CLI::Range(Count{1}, Count{1'000'000}));
+  command->add_option("--rate", task.rate, "of a step, a power of two; default 0.0625")
+      ->check(power_of_two);
+  command->add_option("--alpha", rounds.alpha, "rate of the outer step; default 1")
+      ->check(CLI::Range(0.0, 100.0));
+  command->add_option("--beta", rounds.beta, "outer momentum; default 0.5")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--noise", task.noise, "deviation of samples; default 2")
+      ->check(CLI::Range(0.0, 100.0));
+  command->add_option("--hidden", task.hidden, "width of the network's hidden layer; default 32")
+      ->check(CLI::Range(Count{1}, Count{100'000}));
+  command->add_option("--minibatch", task.minibatch, "samples of a step; default 8")
+      ->check(CLI::Range(Count{1}, Count{4096}));
+  command->add_option("--padding", task.padding, "doubles that a sum carries besides; default 0")
+      ->check(CLI::Range(Count{0}, Count{1} << 27));
+  command->add_option("--seed", task.seed, "of samples and weights; default 1");
+  command->add_flag("--overlap", rounds.overlap, "times of local_sgd and of co2, polled and not");
+  return command;
 }
 
-bool equal_bits(const layout::Part& a, const layout::Part& b) {
-  return a.values.size() == b.values.size() &&
-         std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(double)) == 0;
-}
-
-bool on_all_ranks(bool mine) {
-  int good = mine ? 1 : 0;
-  MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
-  return good != 0;
-}
-
-/// Base and fused sequence of a pair.
-struct Both {
-  layout::Problem problem;
-  std::vector<layout::Step> base;
-  std::vector<layout::Step> fused;
-
-  Both(layout::Pair pair, const layout::PairSizes& sizes) {
-    layout::PairCase one = pair_case(pair, sizes);
-    fused = layout::cheapest(one.problem, layout::byte_cost(one.problem.mesh)).value_or(one.base);
-    problem = std::move(one.problem);
-    base = std::move(one.base);
-  }
-};
-
-/// Checks both sequences against the reference executor, at extents that divide by nothing.
-bool equals_reference(layout::Pair pair, layout::PairSizes sizes, int rank) {
-  sizes.tokens = 13;
-  sizes.width = 7;
-  const Both both(pair, sizes);
-  const std::vector<layout::Part> ranks = start(both.problem);
-  const auto mine = static_cast<std::size_t>(rank);
-  bool equal = true;
-  for (const auto* steps : {&both.base, &both.fused}) {
-    const auto expected = move(ranks, *steps, both.problem, gate);
-    const Exchange exchange(both.problem, *steps, rank);
-    const layout::Part moved = exchange.run(ranks[mine], gate).held;
-    equal = equal && expected && equal_bits(moved, (*expected)[mine]);
-  }
-  return on_all_ranks(equal);
-}
-
-struct Times {
-  double base = 0;
-  double fused = 0;
-  bool equal = true;
-};
-
-/// The least, over the repetitions, of the slowest rank's time: what else a host does only adds to
-/// it. Both in turn, after one round each.
-Times measure(const Both& both, int repeat, int rank) {
-  const layout::Part mine = start(both.problem)[static_cast<std::size_t>(rank)];
-  const Exchange base(both.problem, both.base, rank);
-  const Exchange fused(both.problem, both.fused, rank);
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  Times times{.base = kNever, .fused = kNever};
-  for (int round = 0; round <= repeat; ++round) {
-    const Exchange::Result before = base.run(mine, quick_gate);
-    const Exchange::Result after = fused.run(mine, quick_gate);
-    times.equal = times.equal && equal_bits(before.held, after.held);
-    std::array<double, 2> slowest{before.seconds, after.seconds};
-    MPI_Allreduce(MPI_IN_PLACE, slowest.data(), 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    if (round > 0) {
-      times.base = std::min(times.base, slowest[0]);
-      times.fused = std::min(times.fused, slowest[1]);
-    }
-  }
-  times.equal = on_all_ranks(times.equal);
-  return times;
-}
-
-/// False if a result differs.
-bool run_pair(const Named<layout::Pair>& pair, const Sizes& sizes, int rank, int processes) {
-  const bool stages = pair.value == layout::Pair::tp_pp || pair.value == layout::Pair::pp_ep ||
-                      pair.value == layout::Pair::sp_pp;
-  const std::int64_t ranks = stages ? processes / 2 : processes;
-  const auto say = [&](const std::string& text) {
-    if (rank == 0) {
-      fmt::print("{}\n", text);
-      std::fflush(stdout);
-    }
-  };
-  if (stages && processes % 2 != 0) {
-    say(sizes.json ? fmt::format(R"({{"pair": "{}", "reason": "two stages need an even number"}})",
-                                 pair.name)
-                   : fmt::format("{:<7}two stages need an even number of processes", pair.name));
-    return true;
-  }
-  const layout::PairSizes of{.ranks = ranks,
-                             .dp = ranks % sizes.dp == 0 ? sizes.dp : 1,
-                             .tokens = sizes.tokens,
-                             .width = sizes.width,
-                             .copies = sizes.copies,
-                             .element = Bytes(sizeof(double))};
-  const bool right = equals_reference(pair.value, of, rank);
-  const Both both(pair.value, of);
-  const Times times = measure(both, sizes.repeat, rank);
-  const layout::Cost cost = layout::byte_cost(both.problem.mesh);
-  const double before = total_cost(both.problem, both.base, cost);
-  const double after = total_cost(both.problem, both.fused, cost);
-  const bool equal = right && times.equal;
-  say(fmt::format(
-      fmt::runtime(sizes.json
-                       ? R"({{"pair": "{}", "processes": {}, "base_bytes": {:.0f}, "fused_bytes": )"
-                         R"({:.0f}, "base_s": {:.9f}, "fused_s": {:.9f}, "speedup": {:.4f}, )"
-                         R"("equal": {}}})"
-                       : "{:<7}{:>3}{:>12.0f}{:>12.0f}{:>12.6f}{:>12.6f}{:>9.3f}  {}"),
-      pair.name, processes, before, after, times.base, times.fused, times.base / times.fused,
-      equal));
-  return equal;
+CLI::App* declare_two_hop(CLI::App& app, TwoHopRun& hops, int processes) {
+  CLI::App* const command = app.add_subcommand(
+      "two-hop",
+      "quantised collectives over two levels of processes, beside flat ones of floats.\n"
+      "Example: mpirun -np 8 orrery-mpi two-hop --near 4");
+  command->add_option("--near", hops.near, "processes of a node; default half of them")
+      ->check([processes](const std::string& text) {
+        int near = 0;
+        return CLI::detail::lexical_cast(text, near) && near > 0 && processes % near == 0
+                   ? ""
+                   : "expected a divisor of the processes: " + text;
+      });
+  command->add_option("--elements", hops.elements, "floats of a rank; default 65536")
+      ->check(CLI::Range(Count{processes}, Count{1} << 26));
+  command->add_option("--block", hops.block, "elements of a scale; default 256")
+      ->check(CLI::Range(Count{1}, Count{1} << 20));
+  command->add_option("--repeat", hops.repeat, "runs, of which the fastest; default 5")
+      ->check(CLI::Range(1, 100000));
+  return command;
 }
 
 int run(int argc, char** argv) {
@@ -175,36 +103,36 @@ int run(int argc, char** argv) {
   int processes = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &processes);
-  Sizes sizes;
   CLI::App app{
-      "Fused operators against published sequences, as MPI messages.\n"
+      "Fused operators against published sequences, as MPI messages; of its commands, what they "
+      "name.\n"
       "Example: mpirun -np 4 orrery-mpi --tokens 2048"};
-  constexpr std::int64_t kMost = 1 << 16;
-  app.add_option("--tokens", sizes.tokens, "of a dp group; default 1024")
-      ->check(CLI::Range(std::int64_t{1}, kMost));
-  app.add_option("--width", sizes.width, "doubles of a token; default 1024")
-      ->check(CLI::Range(std::int64_t{1}, kMost));
-  app.add_option("--top-k", sizes.copies, "experts of a token; default 2")
-      ->check(CLI::Range(1, 64));
-  app.add_option("--dp-groups", sizes.dp, "of a stage where they divide its ranks; default 2")
-      ->check(CLI::Range(1, 64));
-  app.add_option("--repeat", sizes.repeat, "rounds, of which the fastest; default 20")
-      ->check(CLI::Range(1, 100000));
-  app.add_flag("--json", sizes.json, "one JSON object a line");
+  PairRun pairs;
+  RoundRun rounds;
+  TwoHopRun hops;
+  bool json = false;
+  declare_pairs(app, pairs);
+  CLI::App* const of_rounds = declare_rounds(app, rounds, processes);
+  CLI::App* const of_hops = declare_two_hop(app, hops, processes);
+  const char* const lines = "one JSON object a line";
+  for (CLI::App* const command : {of_rounds, of_hops}) {
+    command->add_flag("--json", json, lines);
+    for (CLI::Option* const option :
+         app.get_options([](const CLI::Option* one) { return !one->check_name("--help"); })) {
+      command->excludes(option);
+    }
+  }
+  app.add_flag("--json", json, lines);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return rank == 0 ? app.exit(error) : error.get_exit_code();
   }
-  if (rank == 0 && !sizes.json) {
-    fmt::print("{:<7}{:>3}{:>12}{:>12}{:>12}{:>12}{:>9}  {}\n", "pair", "np", "base_bytes",
-               "fused_bytes", "base_s", "fused_s", "speedup", "equal");
-  }
-  bool equal = true;
-  for (const Named<layout::Pair>& pair : kNames<layout::Pair>) {
-    equal = run_pair(pair, sizes, rank, processes) && equal;
-  }
-  return equal ? 0 : 1;
+  pairs.json = rounds.json = hops.json = json;
+  const bool right = of_rounds->parsed() ? run_rounds(rounds)
+                     : of_hops->parsed() ? run_two_hop(hops)
+                                         : run_pairs(pairs);
+  return right ? 0 : 1;
 }
 
 }  // namespace

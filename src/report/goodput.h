@@ -35,6 +35,9 @@ void declare(const GoodputReport& report, Fields& fields);
 std::string run_plan_table(const study::Run& run, const study::RunPlan& plan,
                            const goodput::Asked& asked, double pue);
 
+/// Declares what a step says of a whole run of work alone (`whole_run`).
+void declare(const study::RunPlan& plan, Fields& fields);
+
 /// Declares docs/schema/run-plan.json.
 void declare(const study::Run& run, const study::RunPlan& plan, const goodput::Asked& asked,
              double pue, Fields& fields);

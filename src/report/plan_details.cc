@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "planner/full/summary.h"
 #include "report/found_plan.h"
+#include "report/goodput.h"
 #include "report/plot.h"
 #include "report/report.h"
 
@@ -310,6 +311,12 @@ void write_plan_details(JsonWriter& json, const PlanDetails& details, const full
   }
   if (details.elastic) {
     write_elastic(json, *details.elastic);
+  }
+  if (details.whole_run) {
+    json.key("whole_run").begin_object();
+    JsonFields fields(json);
+    declare(*details.whole_run, fields);
+    json.end_object();
   }
 }
 

@@ -13,6 +13,7 @@
 #include "planner/advice/remedies.h"
 #include "planner/advice/ties.h"
 #include "report/json_writer.h"
+#include "study/run_plan.h"
 
 namespace orrery::report {
 
@@ -25,6 +26,7 @@ struct PlanDetails {
   std::vector<advice::Launchable> frameworks;  ///< that run the best plan or do not
   std::optional<advice::Launch> launch;        ///< where one is asked for
   std::vector<advice::Tie> ties;               ///< of every plan of the answer
+  std::optional<study::RunPlan> whole_run;     ///< of so many tokens by the best plan
 };
 
 /// One line each: "devices: 2 -> 48 (24.0 times): 12.3 s a step, tp 8 pp 6, ...".
@@ -33,7 +35,7 @@ std::vector<std::string> remedy_lines(const std::vector<advice::Remedy>& remedie
 /// Returns the details that there are, as tables behind that of the search.
 std::string plan_details_table(const PlanDetails& details, const full::Found& best);
 
-/// Keys, each where it was asked for: remedies, frontier, decisions, regret, elastic, as
+/// Keys, each where it was asked for: remedies, frontier, decisions, regret, elastic, whole_run, as
 /// docs/schema/plan.json says.
 void write_plan_details(JsonWriter& json, const PlanDetails& details, const full::Found* best);
 

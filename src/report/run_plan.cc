@@ -42,19 +42,19 @@ void declare_price(const study::Run& run, const study::RunPlan& plan, Fields& fi
 void declare(const study::Run& run, const std::optional<study::RunPlan>& whole, Fields& fields) {
   declare(run, fields);
   fields.part("whole_run", "a run of so many tokens (--tokens)", whole,
-              [&](const study::RunPlan& plan) {
-                fields.field("tokens", "to train on", plan.tokens);
-                fields.field("steps", "tokens over those of a step", plan.steps);
-                fields.field("days", "of work alone, without stops", plan.days.mean);
-                const auto number = [](const auto& quantity) {
-                  return quantity ? std::optional(quantity->value()) : std::nullopt;
-                };
-                fields.perhaps("energy_j", "of all devices; missing without their power",
-                               number(plan.energy));
-                fields.perhaps("money", "dollars; missing without a price", number(plan.money));
-                fields.field("price_source", "where the price is from, or why there is none",
-                             plan.price_source);
-              });
+              [&](const study::RunPlan& plan) { declare(plan, fields); });
+}
+
+void declare(const study::RunPlan& plan, Fields& fields) {
+  fields.field("tokens", "to train on", plan.tokens);
+  fields.field("steps", "tokens over those of a step", plan.steps);
+  fields.field("days", "of work alone, without stops", plan.days.mean);
+  const auto number = [](const auto& quantity) {
+    return quantity ? std::optional(quantity->value()) : std::nullopt;
+  };
+  fields.perhaps("energy_j", "of all devices; missing without their power", number(plan.energy));
+  fields.perhaps("money", "dollars; missing without a price", number(plan.money));
+  fields.field("price_source", "where the price is from, or why there is none", plan.price_source);
 }
 
 std::string run_plan_table(const study::Run& run, const study::RunPlan& plan,

@@ -128,7 +128,7 @@ TileAccesses& TileAccesses::operator+=(const TileAccesses& other) {
 
 std::optional<StepOverlap> overlap_of(const Run& run) {
   const plan::Plan& plan = run.plan;
-  if (plan.overlap_tensor == plan::TensorOverlap::none || plan.tp == 1 || !plan.strategy.empty()) {
+  if (!plan::follows_tiles(plan.overlap_tensor) || plan.tp == 1 || !plan.strategy.empty()) {
     return std::nullopt;
   }
   StepOverlap overlap{.how = plan.overlap_tensor,

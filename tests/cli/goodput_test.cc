@@ -89,5 +89,18 @@ TEST(RunPlan, FailuresMakeItLonger) {
               HasSubstr("--tokens: found '15Q'"));
 }
 
+TEST(RunPlan, ASearchSaysItOfItsBestPlan) {
+  // 1e10 tokens in steps of 8 x 1,024.
+  const std::string words = "plan --model gpt2 --machine dgx-a100-80g --devices 1 --batch 8 ";
+  const auto found = nlohmann::json::parse(orrery(words + "--tokens 10B --json").out);
+  const auto& whole = found.at("whole_run");
+  EXPECT_NEAR(whole.at("steps").get<double>(), 1e10 / 8192, 1e-3);
+  EXPECT_NEAR(whole.at("days").get<double>() * 86400 /
+                  (1e10 / found.at("best").at("tokens_per_s").get<double>()),
+              1, 1e-6);
+  EXPECT_THAT(whole.at("price_source").get<std::string>(), HasSubstr("states no price"));
+  EXPECT_THAT(orrery(words + "--tokens 10").err, HasSubstr("--tokens: found '10'"));
+}
+
 }  // namespace
 }  // namespace orrery::testing

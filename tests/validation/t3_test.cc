@@ -137,7 +137,7 @@ TEST(T3, StepsGainAndTheIntervalHoldsThem) {
   // Published: training gains 7 % in the mean and 9 % at most with T3, 10 % and 12 % with T3-MCA.
   const auto machine = machine::load_machine(kFolder + "machine.yaml").value();
   const auto model = zoo::load_model(kFolder + "t-nlg.json").value();
-  std::array<Time, 4> times{};
+  std::array<Time, kNames<plan::TensorOverlap>.size()> times{};
   for (const auto& how : kNames<plan::TensorOverlap>) {
     const Time simulated = run_of("t-nlg.json", 8, 8, how.value).timeline.step_time;
     const auto estimate = study::estimate_step(model, machine, plan_of(8, 8, how.value), 0);

@@ -96,6 +96,9 @@ void check_overlap(const machine::Machine& machine, const StepOptions& options, 
                  std::string(expected)});
     }
   };
+  refuse(options.overlap_tensor == plan::TensorOverlap::chunked,
+         "none, cu_split, tracked or tracked_mca: pieces with kernels of their own are those of a "
+         "training step");
   refuse(options.degrees.tp == 1, "none with tp 1: no product's result is summed over ranks");
   refuse(options.gateway != Gateway::none,
          "none with a gateway: its all-reduces are no rings whose steps could follow tiles");

@@ -8,6 +8,7 @@
 
 #include "base/split.h"
 #include "workload/plan/schedule_row.h"
+#include "workload/plan/tensor_overlap.h"
 
 namespace orrery::interop {
 namespace {
@@ -18,8 +19,8 @@ using plan::Plan;
 
 constexpr auto kCommon = std::to_array<Capability>({
     {"overlap_tensor",
-     [](const Run& run) { return run.plan.overlap_tensor == plan::TensorOverlap::none; },
-     "none: kernels that move finished tiles are no framework's"},
+     [](const Run& run) { return !plan::follows_tiles(run.plan.overlap_tensor); },
+     "none or chunked: kernels that move finished tiles are no framework's"},
     {"fuse_communication", [](const Run& run) { return !run.plan.fuse_communication; },
      "false: stages send what their last operator makes"},
     {"offload_params",
@@ -94,8 +95,8 @@ constexpr auto kMegatron = std::to_array<Capability>({
      "tp-cp-dp-pp or tp-cp-pp-dp (--use-tp-pp-dp-mapping)"},
     {"tp_chunks",
      [](const Run& run) {
-       return run.plan.tp_chunks == 1 ||
-              (run.plan.tp_chunks == run.plan.tp && run.plan.sequence_parallel);
+       return plan::tensor_pieces(run.plan) == 1 ||
+              (plan::tensor_pieces(run.plan) == run.plan.tp && run.plan.sequence_parallel);
      },
      "1, or tp with sequence_parallel (--tp-comm-overlap)"},
     {"overlap_ep", megatron_experts,
@@ -173,8 +174,8 @@ constexpr auto kTorchtitan = std::to_array<Capability>({
      "tp-cp-dp-pp: stages are the outermost axis of its mesh"},
     {"tp_chunks",
      [](const Run& run) {
-       return run.plan.tp_chunks == 1 ||
-              (run.plan.tp_chunks == run.plan.tp && run.plan.fused_kernels);
+       return plan::tensor_pieces(run.plan) == 1 ||
+              (plan::tensor_pieces(run.plan) == run.plan.tp && run.plan.fused_kernels);
      },
      "1, or tp with fused_kernels: asynchronous tensor parallelism is compiled"},
     {"cp_exchange",
@@ -270,7 +271,7 @@ constexpr auto kDeepSpeed = std::to_array<Capability>({
      "tp-cp-dp-pp: stages are the outermost axis of its topology"},
     {"sequence_parallel", [](const Run& run) { return !run.plan.sequence_parallel; },
      "false: its tensor parallelism keeps activations whole"},
-    {"tp_chunks", [](const Run& run) { return run.plan.tp_chunks == 1; }, "1"},
+    {"tp_chunks", [](const Run& run) { return plan::tensor_pieces(run.plan) == 1; }, "1"},
     {"overlap_p2p", [](const Run& run) { return !run.plan.overlap_p2p || run.plan.pp == 1; },
      "false: stages wait for their messages"},
     {"overlap_ep",

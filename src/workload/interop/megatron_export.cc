@@ -10,6 +10,7 @@
 #include "workload/interop/capabilities.h"
 #include "workload/interop/megatron.h"
 #include "workload/interop/text.h"
+#include "workload/plan/tensor_overlap.h"
 #include "workload/plan/unquantized.h"
 
 namespace orrery::interop {
@@ -241,7 +242,7 @@ class MegatronExport {
     flag("--no-persist-layer-norm", !plan_.persistent_norm);
     flag("--cross-entropy-loss-fusion", plan_.fused_cross_entropy);
     flag("--no-async-tensor-model-parallel-allreduce", !plan_.overlap_tp);
-    flag("--tp-comm-overlap", plan_.tp_chunks > 1 && plan_.sequence_parallel);
+    flag("--tp-comm-overlap", plan::tensor_pieces(plan_) > 1 && plan_.sequence_parallel);
     add_unless("--make-vocab-size-divisible-by", plan_.vocab_multiple, 128);
     if (plan_.host_sync) {
       add("--timing-log-level", 2);

@@ -4,6 +4,7 @@
 #include "workload/interop/capabilities.h"
 #include "workload/interop/text.h"
 #include "workload/plan/schedule_row.h"
+#include "workload/plan/tensor_overlap.h"
 
 namespace orrery::interop {
 namespace {
@@ -59,7 +60,7 @@ class TorchtitanExport {
 
   void others() {
     field("tensor_parallel_degree", plan_.tp);
-    if (plan_.tp_chunks > 1) {
+    if (plan::tensor_pieces(plan_) > 1) {
       raw("enable_async_tensor_parallel", "true");
     }
     field("context_parallel_degree", plan_.cp);

@@ -15,6 +15,7 @@
 #include "workload/parallel/passes.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/shard.h"
+#include "workload/plan/tensor_overlap.h"
 
 namespace orrery::parallel {
 namespace {
@@ -92,7 +93,7 @@ void passes::blocks(Draft& draft, const Context& context) {
       const bool cut = op.expert ? draft.cuts.experts : draft.cuts.tensor;
       op = cut ? plan::shard(std::move(op), plan) : std::move(op);
     }
-    const std::int64_t chunks = kind >= plan::kFirstLayerBlock ? plan.tp_chunks : 1;
+    const std::int64_t chunks = kind >= plan::kFirstLayerBlock ? plan::tensor_pieces(plan) : 1;
     const lower::Choice choice = lower::choose(draft.operators[kind], draft.tensors[kind],
                                                context.model, plan, draft.cuts, chunks);
     draft.steps[kind] = lower::lower_block(draft.operators[kind], choice, kernels);

@@ -5,6 +5,7 @@
 #include "workload/parallel/passes.h"
 #include "workload/parallel/pieces.h"
 #include "workload/parallel/tile_steps.h"
+#include "workload/plan/tensor_overlap.h"
 
 namespace orrery::parallel {
 namespace {
@@ -17,6 +18,7 @@ graph::Tracking tracking_of(plan::TensorOverlap how) {
       return graph::Tracking::first;
     case plan::TensorOverlap::none:
     case plan::TensorOverlap::cu_split:
+    case plan::TensorOverlap::chunked:
       break;
   }
   return graph::Tracking::none;
@@ -117,7 +119,7 @@ std::vector<SummedProduct> summed_products(const zoo::Model& model, const plan::
 
 void passes::overlap_tensor(Draft& draft, const Context& context) {
   const plan::Plan& plan = context.plan;
-  if (plan.overlap_tensor == plan::TensorOverlap::none || plan.tp == 1) {
+  if (!plan::follows_tiles(plan.overlap_tensor) || plan.tp == 1) {
     return;
   }
   for (BlockSteps& block : draft.steps) {

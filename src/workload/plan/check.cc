@@ -18,6 +18,7 @@
 #include "workload/plan/schedule_row.h"
 #include "workload/plan/shard.h"
 #include "workload/plan/shares.h"
+#include "workload/plan/tensor_overlap.h"
 #include "workload/plan/unquantized.h"
 
 namespace orrery::plan {
@@ -145,11 +146,12 @@ class Checker {
     require(plan_.overlap_tensor == TensorOverlap::none || plan_.tp > 1, "overlap_tensor",
             name_of(plan_.overlap_tensor),
             "none without tensor parallelism: no product's result is summed over tp");
-    require(plan_.overlap_tensor == TensorOverlap::none || plan_.tp_chunks == 1, "overlap_tensor",
+    require(!follows_tiles(plan_.overlap_tensor) || plan_.tp_chunks == 1, "overlap_tensor",
             name_of(plan_.overlap_tensor),
-            "none with tp_chunks above 1, which cuts the same products into kernels of their own");
-    require(plan_.tp_chunks <= kMostChunks, "tp_chunks", plan_.tp_chunks, "at most {} pieces",
-            kMostChunks);
+            "none or chunked with tp_chunks above 1, which cuts the same products into kernels of "
+            "their own");
+    require(tensor_pieces(plan_) <= kMostChunks, "tp_chunks", tensor_pieces(plan_),
+            "at most {} pieces", kMostChunks);
   }
 
   void number_formats() {

@@ -104,8 +104,8 @@ constexpr auto named_values(Quantization) {
       {Quantization::nvfp4, "nvfp4", "4-bit, an fp8 scale per 16 elements"},
   });
 }
-/// TensorOverlap says what a ring reduction over tp does while the product before it still runs.
-enum class TensorOverlap : std::uint8_t { none, cu_split, tracked, tracked_mca };
+/// TensorOverlap says what a collective over tp does while the product beside it still runs.
+enum class TensorOverlap : std::uint8_t { none, cu_split, tracked, tracked_mca, chunked };
 constexpr auto named_values(TensorOverlap) {
   return std::to_array<Named<TensorOverlap>>({
       {TensorOverlap::none, "none", "it waits for the whole product"},
@@ -114,6 +114,9 @@ constexpr auto named_values(TensorOverlap) {
        "T3: a tracker in memory has engines move finished tiles; hypothetical hardware"},
       {TensorOverlap::tracked_mca, "tracked_mca",
        "T3-MCA: the same, and memory serves the product first; hypothetical hardware"},
+      {TensorOverlap::chunked, "chunked",
+       "products and their gathers and sums in tp_chunks pieces, tp unless stated: userbuffers, "
+       "async TP"},
   });
 }
 /// Autograd says which software keeps tensors from forward to backward (block_memory.h).

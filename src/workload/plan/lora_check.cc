@@ -82,7 +82,6 @@ class LoraChecker {
                 plan_.quantization == Quantization::none || eight_bits,
             "frozen_type", name_of(plan_.frozen_type),
             "compute_type, or fp8 with a recipe of fp8, or quantization none");
-    require(plan_.tp_chunks == 1, "tp_chunks", plan_.tp_chunks, "1 with lora_rank");
     require(plan_.recompute_modules.empty() || plan_.recompute_modules == "narrow_act",
             "recompute_modules", plan_.recompute_modules, "none, or narrow_act, with lora_rank");
     require(plan_.overlap_ep == OverlapExperts::off, "overlap_ep", name_of(plan_.overlap_ep),

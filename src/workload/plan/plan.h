@@ -191,7 +191,7 @@ struct Plan {
     visit("pipeline_send", &Plan::pipeline_send, "how stage boundaries are sent");
     visit("tp_chunks", &Plan::tp_chunks, "pieces of a tp collective that run beside its GEMM");
     visit("overlap_tensor", &Plan::overlap_tensor,
-          "what tp reductions do while their product still runs");
+          "what tp collectives do while their product still runs");
     visit("overlap_tp", &Plan::overlap_tp, "tp reductions run beside weight-gradient GEMMs");
     visit("overlap_p2p", &Plan::overlap_p2p, "compute does not wait for its own sends");
     visit("overlap_grad_reduce", &Plan::overlap_grad_reduce, "reduce gradients during backward");

@@ -156,6 +156,8 @@ TEST(LayerNodes, OverlapIsRefusedByFieldWhereNothingOverlaps) {
   options.degrees.tp = 1;
   EXPECT_NE(message(options).find("overlap_tensor"), std::string::npos);
   EXPECT_NE(message(options).find("none with tp 1"), std::string::npos);
+  options.overlap_tensor = plan::TensorOverlap::chunked;
+  EXPECT_NE(message(options).find("those of a training step"), std::string::npos);
 }
 
 }  // namespace

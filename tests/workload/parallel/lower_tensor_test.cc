@@ -192,6 +192,21 @@ TEST(LowerTensor, APieceOfAGemmWaitsForItsPieceOfTheGatherOnly) {
   EXPECT_EQ(nodes[static_cast<std::size_t>(gemms[2])].operators[0].gemm.m, 43);
 }
 
+TEST(LowerTensor, ChunkedIsTpChunksOfAsManyPiecesAsRanks) {
+  plan::Plan plan{.tp = 4, .sequence_parallel = true, .tp_chunks = 4};
+  const graph::Workload stated = lowered(small_gpt(1), plan);
+  plan.tp_chunks = 1;
+  plan.overlap_tensor = plan::TensorOverlap::chunked;
+  const graph::Workload chunked = lowered(small_gpt(1), plan);
+  for (const plan::StepPhase phase : {plan::StepPhase::forward, plan::StepPhase::backward}) {
+    for (const auto kind :
+         {graph::CollectiveKind::all_gather, graph::CollectiveKind::reduce_scatter}) {
+      EXPECT_EQ(collectives(chunked, 0, plan::Axis::tp, kind, phase),
+                collectives(stated, 0, plan::Axis::tp, kind, phase));
+    }
+  }
+}
+
 TEST(LowerTensor, ChunksWithoutTensorParallelismAreRefused) {
   const Result<void> checked = plan::check({.tp_chunks = 2}, small_gpt(1));
   ASSERT_FALSE(checked);

@@ -5,6 +5,7 @@
 
 #include "cases.h"
 #include "workload/plan/plan.h"
+#include "workload/plan/tensor_overlap.h"
 
 namespace orrery::plan {
 namespace {
@@ -50,19 +51,31 @@ TEST(CheckOverlapTensor, WantsTensorParallelismAndNoOtherPieces) {
   plan.tp_chunks = 2;
   const Result<void> cut = check(plan, small_gpt(2));
   ASSERT_FALSE(cut);
-  EXPECT_THAT(cut.error().to_string(), HasSubstr("none with tp_chunks above 1"));
+  EXPECT_THAT(cut.error().to_string(), HasSubstr("none or chunked with tp_chunks above 1"));
+}
+
+TEST(CheckOverlapTensor, ChunkedCutsIntoTpPiecesUnlessTpChunksSaysOtherwise) {
+  Plan plan;
+  plan.overlap_tensor = TensorOverlap::chunked;
+  ASSERT_FALSE(check(plan, small_gpt(2)));
+  plan.tp = 4;
+  EXPECT_TRUE(check(plan, small_gpt(2)));
+  EXPECT_EQ(tensor_pieces(plan), 4);
+  plan.tp_chunks = 2;
+  EXPECT_TRUE(check(plan, small_gpt(2)));
+  EXPECT_EQ(tensor_pieces(plan), 2);
 }
 
 TEST(CheckLora, UnknownTargetsAndWhatAdaptersDoNotGoWith) {
   Plan plan{.lora_rank = 4, .lora_targets = "attention_qkw"};
   plan.schedule = Schedule::zb_h1;
-  plan.pp = plan.tp = plan.tp_chunks = plan.global_batch = 2;
+  plan.pp = plan.tp = plan.global_batch = 2;
   plan.recompute_modules = "mlp";
   const Result<void> checked = check(plan, small_gpt(2));
   ASSERT_FALSE(checked);
   const std::string error = checked.error().to_string();
   for (const char* part :
-       {"did you mean 'attention_qkv'", "schedule", "tp_chunks",
+       {"did you mean 'attention_qkv'", "schedule",
         "recompute_modules: found 'mlp', expected none, or narrow_act, with lora_rank"}) {
     EXPECT_THAT(error, HasSubstr(part));
   }

@@ -10,10 +10,12 @@
 #include "base/split.h"
 #include "cli/commands.h"
 #include "cli/html_flag.h"
+#include "cli/measured_files.h"
 #include "cli/network_flag.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
 #include "report/compare.h"
+#include "report/measured.h"
 #include "report/report.h"
 #include "study/run.h"
 #include "workload/plan/aliases.h"
@@ -27,6 +29,8 @@ constexpr const char* kCompareExamples =
     "`orrery list plans`), which is simulated with --model and --machine. With --networks or "
     "two\n"
     "--machine one plan is enough: every plan is simulated on each of them.\n"
+    "With --measured one plan is simulated beside what devices did: where they differ by class of\n"
+    "work, and what to calibrate.\n"
     "Examples:\n"
     "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --plan gpt3-175b-1024 --json > "
     "a.json\n"
@@ -36,7 +40,8 @@ constexpr const char* kCompareExamples =
     "  orrery compare one.yaml two.yaml three.yaml --model llama-3-8b --machine dgx-h100 --json\n"
     "  orrery compare llama-3-8b-8 --model llama-3-8b --machine dgx-h100 --machine dgx-h200\n"
     "  orrery compare llama-3-8b-8 --model llama-3-8b --machine dgx-h100 --networks\n"
-    "  orrery compare one.yaml --model gpt2 --machine dgx-a100-80g --networks ports,flow\n";
+    "  orrery compare one.yaml --model gpt2 --machine dgx-a100-80g --networks ports,flow\n"
+    "  orrery compare one.yaml --model gpt2 --machine dgx-a100-80g --measured 'rank*.json'\n";
 
 class Compare : public Command {
  public:
@@ -51,6 +56,10 @@ class Compare : public Command {
                  "also plans of which a stage does not fit in memory");
     options.value_or("--networks", networks_, "MODEL,...", usual_networks(),
                      "simulate plans on each of these; default " + usual_networks());
+    options.value("--measured", measured_, "FILES",
+                  "beside traces of torch.profiler or databases of Nsight Systems, several by *");
+    options.value("--measured-steps", measured_steps_, "INT",
+                  "that each has; default: as its annotations say");
     html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     options.footer(kCompareExamples);
@@ -58,6 +67,10 @@ class Compare : public Command {
 
   Result<std::string> run(Error mistakes) override {
     const std::vector<simulate::NetworkModel> networks = read_networks(mistakes);
+    if (measured_) {
+      return beside_measured(networks.front(), std::move(mistakes));
+    }
+    refuse_given({{"--measured-steps", measured_steps_}}, "goes with --measured", mistakes);
     if (runs_.empty() || runs_.size() * networks.size() * step_.machines() < 2) {
       mistakes.add({"compare", {}, {}, "expected two or more runs to compare"});
     }
@@ -99,6 +112,42 @@ class Compare : public Command {
   }
 
  private:
+  Result<std::string> beside_measured(simulate::NetworkModel network, Error mistakes) {
+    refuse_given({{"--networks", networks_}}, "contradicts --measured: one network", mistakes);
+    if (html_.given()) {
+      mistakes.add({"--html", {}, {}, "contradicts --measured, which has no page"});
+    }
+    const std::int64_t steps =
+        whole_number("--measured-steps", measured_steps_, 0, 1'000'000, mistakes);
+    if (runs_.size() != 1 || step_.machines() > 1) {
+      mistakes.add({"compare", {}, {}, "--measured goes with one plan and one --machine"});
+      return fail(std::move(mistakes));
+    }
+    const auto ranks = collect(read_measured(*measured_), mistakes);
+    const std::vector<StepInput> input = step_.read_each(mistakes);
+    plan::PlacedPlan plan =
+        collect(load(runs_.front()).and_then(plan::parse_placed_plan), mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const StepInput& step = input.front();
+    plan.plan = plan::complete(plan, &step.model, &step.machine, step.devices);
+    run_.network = network;
+    run_.record_spans = true;
+    const auto run = study::run_step(step.model, step.machine, plan.plan, step.devices, run_);
+    if (!run) {
+      return fail(plan.placed(run.error()));
+    }
+    study::MeasuredComparison comparison =
+        study::compare_measured(study::times_of(ranks, steps), study::times_of(*run));
+    comparison.model = run->model.name;
+    comparison.machine = run->machine.name;
+    for (const study::RankActivities& rank : ranks) {
+      comparison.files.push_back(rank.file);
+    }
+    return json_ ? report::json_of(comparison) : report::measured_table(comparison);
+  }
+
   /// All but packets: minutes for a plan that the others run in milliseconds.
   static std::string usual_networks() {
     std::string text;
@@ -189,6 +238,8 @@ class Compare : public Command {
   std::vector<std::string> runs_;
   StepFlags step_;
   std::optional<std::string> networks_;
+  std::optional<std::string> measured_;
+  std::optional<std::string> measured_steps_;
   study::RunOptions run_;
   HtmlFlag html_{"compare"};
   bool json_ = false;

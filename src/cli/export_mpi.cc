@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "emit/program.h"
-#include "emit/write.h"
 #include "machine/device_groups.h"
 #include "report/json_writer.h"
 #include "simulate/simulate.h"
@@ -90,7 +89,7 @@ Result<simulate::Timeline> run_every_rank(const graph::Workload& workload,
                             {.fold = false, .record_spans = true, .shortcuts = false});
 }
 
-Result<std::string> export_mpi(const MpiExport& what) {
+Result<PlannedProgram> planned_program(const MpiExport& what) {
   zoo::Model model = what.model;
   machine::Machine machine = what.machine;
   const auto step = step_for_program(model, what.plan, machine, what.shrink);
@@ -101,22 +100,33 @@ Result<std::string> export_mpi(const MpiExport& what) {
   if (!timeline) {
     return fail(timeline.error());
   }
-  const auto program = emit::program_of(*step, *timeline, what.shrink);
+  auto program = emit::program_of(*step, *timeline, what.shrink);
   if (!program) {
     return fail(program.error());
   }
-  const auto files = emit::files_of(
-      *program,
-      {.title = fmt::format("{} on {} ranks: tp {}, pp {}, dp {}{}", model.name, program->ranks,
-                            what.plan.tp, what.plan.pp, what.plan.dp,
-                            what.shrink > 1 ? fmt::format(", shrunk by {}", what.shrink) : ""),
-       .command = what.command,
-       .machine = what.machine.name,
-       .order = emit::simulated_order(*step, *timeline, what.shrink)});
+  const std::string title =
+      fmt::format("{} on {} ranks: tp {}, pp {}, dp {}{}", model.name, program->ranks, what.plan.tp,
+                  what.plan.pp, what.plan.dp,
+                  what.shrink > 1 ? fmt::format(", shrunk by {}", what.shrink) : "");
+  return PlannedProgram{
+      .program = std::move(*program),
+      .description = {.title = title,
+                      .command = what.command,
+                      .machine = what.machine.name,
+                      .order = emit::simulated_order(*step, *timeline, what.shrink)},
+      .layers = model.layers};
+}
+
+Result<std::string> export_mpi(const MpiExport& what) {
+  const auto made = planned_program(what);
+  if (!made) {
+    return fail(made.error());
+  }
+  const auto files = emit::files_of(made->program, made->description);
   if (auto ok = emit::write_files(files, what.folder); !ok) {
     return fail(ok.error());
   }
-  return report(what, *program, files, model.layers);
+  return report(what, made->program, files, made->layers);
 }
 
 }  // namespace orrery::cli

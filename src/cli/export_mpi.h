@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "emit/write.h"
 #include "graph/workload.h"
 #include "machine/machine.h"
 #include "simulate/timeline.h"
@@ -36,6 +37,15 @@ Result<graph::Workload> step_for_program(zoo::Model& model, const plan::Plan& pl
 /// Runs every rank of a workload for emit::program_of, on a machine of as many devices.
 Result<simulate::Timeline> run_every_rank(const graph::Workload& workload,
                                           const machine::Machine& machine);
+
+struct PlannedProgram {
+  emit::Program program;
+  emit::Description description;
+  std::int64_t layers = 0;
+};
+
+/// Returns the program of one step. Mistakes: those of step_for_program, of sizes beyond MPI's.
+Result<PlannedProgram> planned_program(const MpiExport& what);
 
 /// Writes an MPI program of one step (emit/write.h) and returns what was written, as a table or
 /// JSON. With `shrink` the model has that many times fewer layers, as many as the stages need at

@@ -6,7 +6,12 @@
 #include "base/process.h"
 #include "base/split.h"
 #include "cli/commands.h"
+#include "cli/export_mpi.h"
+#include "cli/plan_flags.h"
 #include "cli/step_flags.h"
+#include "emit/listing.h"
+#include "machine/device_groups.h"
+#include "mpi_calls/align.h"
 #include "mpi_calls/rules.h"
 #include "report/mpi_calls.h"
 
@@ -17,7 +22,7 @@ constexpr const char* kMpiExamples =
     "Actions (docs/mpi_calls.md):\n"
     "  strip FILE.c|DIR                the program without its MPI calls, and the calls, as JSON\n"
     "  restore RECORD                  the program again\n"
-    "  complete FILE|RECORD            proposes calls: by rules, --model or --command\n"
+    "  complete FILE|RECORD            proposes calls: by rules, --model, --plan or --command\n"
     "  train DIR --out MODEL           learns from a folder of programs, beside the rules\n"
     "  score TRUTH PREDICTION          how near proposed calls are to the program's\n"
     "  check FILE.c|RECORD             compiles and runs it with OpenMPI and MPICH\n"
@@ -26,6 +31,7 @@ constexpr const char* kMpiExamples =
     "  orrery mpi strip examples/mpi_calls/corpus > truth.jsonl\n"
     "  orrery mpi train examples/mpi_calls/corpus --out model.json\n"
     "  orrery mpi complete truth.jsonl --model model.json > predicted.jsonl\n"
+    "  orrery mpi complete listing-without.json --plan plan.yaml --model gpt2 --shrink 64\n"
     "  orrery mpi score truth.jsonl predicted.jsonl --tolerance 2 --json\n"
     "  orrery mpi check examples/mpi_calls/corpus/ring.c --ranks 2,4\n";
 
@@ -35,7 +41,10 @@ class Mpi : public Command {
     options.positional("ACTION", action_, action_names());
     options.positionals("FILE", files_, "what the action reads");
     options.group("Complete and train");
-    options.value("--model", model_, "FILE", "as train has written it");
+    options.value("--model", model_, "FILE", "as train has written it; with --plan, its model");
+    options.value("--plan", plan_, "NAME|FILE", "the code is that of this plan's program");
+    options.value("--machine", machine_, "NAME|FILE", "of --plan, as for orrery export mpi");
+    options.value("--shrink", shrink_, "INT", "of --plan, likewise");
     options.value("--command", command_, "COMMAND",
                   "a completer: code on its standard input, labels on its output");
     options.output("--out", out_, "FILE",
@@ -70,6 +79,9 @@ class Mpi : public Command {
     }
     for (const auto& [flag, of] : {std::pair(GivenFlag("--model", model_), "complete"),
                                    {{"--command", command_}, "complete"},
+                                   {{"--plan", plan_}, "complete"},
+                                   {{"--machine", machine_}, "complete"},
+                                   {{"--shrink", shrink_}, "complete"},
                                    {{"--tolerance", tolerance_}, "score"},
                                    {{"--calls", calls_}, "score"},
                                    {{"--compat", compat_}, "score"},
@@ -115,6 +127,10 @@ class Mpi : public Command {
 
   Result<std::string> complete(Error mistakes) {
     Records records = load(0, mpi_calls::RecordUse::code, mistakes);
+    if (plan_) {
+      return complete_by_plan(std::move(records), std::move(mistakes));
+    }
+    refuse_given({{"--machine", machine_}, {"--shrink", shrink_}}, "goes with --plan", mistakes);
     std::optional<mpi_calls::Model> model;
     if (model_) {
       model = collect(mpi_calls::load_model(*model_), mistakes);
@@ -138,6 +154,43 @@ class Mpi : public Command {
         record.mpi_labels = mpi_calls::labels_text(
             completer ? completer->complete(record) : mpi_calls::complete_by_rules(record));
       }
+    }
+    return report::records_json(records);
+  }
+
+  /// The calls of `orrery export mpi`'s listing of the plan, where the code is that listing's.
+  Result<std::string> complete_by_plan(Records records, Error mistakes) {
+    refuse_given({{"--command", command_}}, "contradicts --plan", mistakes);
+    MpiExport what;
+    if (!model_) {
+      mistakes.add({"--model", {}, {}, "missing; a plan needs a model"});
+    } else {
+      what.model = load_named("--model", *model_, zoo::load_model, mistakes);
+    }
+    what.machine =
+        load_named("--machine", machine_.value_or(kOrderMachine), machine::load_alike, mistakes);
+    what.shrink = whole_number("--shrink", shrink_, 1, 1'000'000, mistakes);
+    const plan::PlacedPlan placed = PlanFlags().placed_plan(mistakes, plan_, "--plan");
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    what.plan = plan::complete(placed, &what.model, &what.machine, 0);
+    const auto made = planned_program(what);
+    if (!made) {
+      return fail(made.error());
+    }
+    const mpi_calls::Record whole =
+        mpi_calls::strip("listing.c", emit::listing_of(made->program, made->description.title));
+    for (mpi_calls::Record& record : records) {
+      const std::vector<mpi_calls::Label> labels = mpi_calls::complete_like(whole, record);
+      if (labels.empty()) {
+        return fail(Error(Mistake{files_.front(),
+                                  record.program,
+                                  {},
+                                  "code of which a line stands in the plan's listing.c"}));
+      }
+      record.mpi_labels = mpi_calls::labels_text(labels);
+      record.places.clear();
     }
     return report::records_json(records);
   }
@@ -255,6 +308,9 @@ class Mpi : public Command {
   std::vector<std::string> files_;
   std::optional<std::string> model_;
   std::optional<std::string> command_;
+  std::optional<std::string> plan_;
+  std::optional<std::string> machine_;
+  std::optional<std::string> shrink_;
   std::optional<std::string> out_;
   std::optional<std::string> tolerance_;
   std::optional<std::string> calls_;

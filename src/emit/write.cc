@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/names.h"
+#include "emit/listing.h"
 #include "emit/runtime_text.h"
 
 namespace orrery::emit {
@@ -163,6 +164,7 @@ Under Slurm: `sbatch job.sh`.
 - `main.cc`: runs them; `--repeat N`, `--trace PREFIX`, `--slow RANK FACTOR`, `--unchecked`.
 - `measure.h`: `--measure FILE`, what each work and exchange takes alone.
 - `trace.cc`: what MPI is asked.
+- `listing.c`: the same step in C without tables, a call a line, to be read (`mpicc listing.c`).
 - `job.sh`: a job of Slurm.
 )";
 
@@ -194,6 +196,8 @@ std::vector<File> files_of(const Program& program, const Description& descriptio
       {"measure.h", runtime(kMeasureHeader)},
       {"arguments.h", runtime(kArgumentsHeader)},
       {"telemetry.h", runtime(kTelemetryHeader)},
+      {"probe.h", runtime(kProbeHeader)},
+      {"listing.c", listing_of(program, description.title)},
       {"order.txt", description.order},
       {"CMakeLists.txt", filled(kBuild)},
       {"job.sh", filled(kSlurm)},

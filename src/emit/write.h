@@ -23,7 +23,8 @@ struct Description {
 };
 
 /// Returns the files of a folder that builds and runs by itself: plan.cc (the tables), main.cc,
-/// trace.cc, headers, order.txt, CMakeLists.txt with a test, a job script of Slurm, README.
+/// trace.cc, headers, order.txt, listing.c (listing.h), CMakeLists.txt with a test, a job script of
+/// Slurm, README.
 std::vector<File> files_of(const Program& program, const Description& description);
 
 /// Writes them into the folder, which is made; files of the same names are replaced.

@@ -13,6 +13,7 @@
 #include "report/flit.h"
 #include "report/goodput.h"
 #include "report/jobs.h"
+#include "report/measured.h"
 #include "report/report.h"
 #include "report/serving.h"
 
@@ -63,6 +64,9 @@ constexpr auto kSchemas = std::to_array<DeclaredSchema>({
     {"compare", "orrery compare --json",
      "Runs side by side; every list is in the order of the runs.",
      declare_empty<study::Comparison>},
+    {"compare-measured", "orrery compare --measured --json",
+     "A measured step beside the simulated one, by class of work. Times in seconds.",
+     declare_empty<study::MeasuredComparison>},
     {"diagnose", "orrery diagnose --json", "What is wrong with a running job, from its telemetry.",
      declare_empty<diagnose::Diagnosis>},
     {"estimate", "orrery estimate --json", "Time of a training step without events.",

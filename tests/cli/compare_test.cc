@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "study/sweep/database.h"
 
 namespace orrery::testing {
 namespace {
@@ -117,6 +118,49 @@ TEST(CompareCommand, TheExampleRuns) {
   EXPECT_THAT(text, HasSubstr("Bottleneck: compute peak"));
   EXPECT_THAT(text, ::testing::ContainsRegex("overlap_grad_reduce +false +true"));
   EXPECT_THAT(text, ::testing::ContainsRegex("per_million_tokens[^\n]* 0.90"));
+}
+
+// Two ranks of one kernel of 2 ms each, from torch.profiler, and the same as Nsight Systems'
+// tables: the comparison reads both alike.
+TEST(CompareCommand, AMeasuredStepBesideThePlan) {
+  const Folder folder;
+  const std::string plan = folder.write("one.yaml", "dp: 2\nglobal_batch: 2\n");
+  for (const char* const name : {"rank0.json", "rank1.json"}) {
+    folder.write(name, R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "a_gemm", )"
+                       R"("ts": 5, "dur": 2000, "args": {}}]})");
+  }
+  auto database =
+      sweep::Database::open(folder / "run.sqlite", sweep::Database::Mode::create).value();
+  for (const char* const sql :
+       {"CREATE TABLE StringIds (id INTEGER, value TEXT)",
+        "INSERT INTO StringIds VALUES (1, 'a_gemm')",
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (deviceId INTEGER, start INTEGER, end INTEGER, "
+        "demangledName INTEGER)",
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 5000, 2005000, 1), (1, 7000, 2007000, "
+        "1)"}) {
+    ASSERT_TRUE(database.run(sql).has_value()) << sql;
+  }
+  nlohmann::json classes;
+  for (const char* const files : {"rank*.json", "run.sqlite"}) {
+    const Outcome run =
+        orrery("compare " + plan + kComparedStep + " --json --measured '" + folder / files + "'");
+    ASSERT_EQ(run.status, 0) << run.err;
+    const auto json = nlohmann::json::parse(run.out);
+    EXPECT_EQ(json.at("files").size(), 2U);
+    EXPECT_NEAR(json.at("measured").at("step_s").get<double>(), 2e-3, 1e-12);
+    classes = json.at("classes");
+    const auto product = std::find_if(classes.begin(), classes.end(), [](const auto& each) {
+      return each.at("name") == "product";
+    });
+    EXPECT_NEAR(product->at("measured_s").get<double>(), 2e-3, 1e-12);
+    EXPECT_GT(product->at("simulated_s"), 2e-3);
+    EXPECT_THAT(product->at("advice").get<std::string>(), HasSubstr("calibrate gemm"));
+  }
+  const Outcome none = orrery("compare " + plan + kComparedStep + " --measured '" +
+                              folder / "none*.json" + "' --html " + folder / "x.html");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("--measured: found"));
+  EXPECT_THAT(none.err, HasSubstr("--html"));
 }
 
 }  // namespace

@@ -95,6 +95,15 @@ TEST(MpiCalls, NamesEveryMistake) {
                                HasSubstr("--ranks: goes with orrery mpi check")));
   EXPECT_THAT(orrery("mpi complete " + kCorpus + "/ring.c --command false").err,
               HasSubstr("--command"));
+  EXPECT_THAT(orrery("mpi complete " + kCorpus + "/ring.c --plan llama-3-8b-8 --shrink 0").err,
+              AllOf(HasSubstr("--model: missing"), HasSubstr("--shrink: found '0'")));
+  EXPECT_THAT(orrery("mpi complete " + kCorpus + "/ring.c --shrink 2").err,
+              HasSubstr("--shrink: goes with --plan"));
+  EXPECT_THAT(orrery("mpi complete " + kCorpus +
+                     "/ring.c --plan llama-3-8b-8 --model llama-3-8b"
+                     " --shrink 1000")
+                  .err,
+              HasSubstr("a line stands in the plan's listing.c"));
   EXPECT_THAT(orrery("mpi check " + kCorpus + "/ring.c --library lam --ranks 0").err,
               HasSubstr("--ranks: found '0'"));
   EXPECT_THAT(orrery("mpi check " + kCorpus + "/ring.c --library mpic").err,

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "../simulate/builder.h"
+#include "emit/listing.h"
 #include "emit/write.h"
 #include "simulate/simulate.h"
 
@@ -139,9 +140,10 @@ TEST(Write, AFolderHasWhatItNeeds) {
   for (const File& file : files) {
     names.push_back(file.name);
   }
-  EXPECT_THAT(names, ElementsAre("plan.cc", "plan.h", "main.cc", "trace.h", "trace.cc", "work.h",
-                                 "exchange.h", "measure.h", "arguments.h", "telemetry.h",
-                                 "order.txt", "CMakeLists.txt", "job.sh", "README.md"));
+  EXPECT_THAT(names,
+              ElementsAre("plan.cc", "plan.h", "main.cc", "trace.h", "trace.cc", "work.h",
+                          "exchange.h", "measure.h", "arguments.h", "telemetry.h", "probe.h",
+                          "listing.c", "order.txt", "CMakeLists.txt", "job.sh", "README.md"));
   EXPECT_THAT(files[0].text, HasSubstr("\"a _b_\""));
   EXPECT_THAT(files[2].text, HasSubstr("#include \"plan.h\""));
 }
@@ -150,6 +152,25 @@ TEST(Write, AFolderThatCannotBeMadeIsAMistake) {
   const auto written = write_files({{"plan.cc", ""}}, "/dev/null/folder");
   ASSERT_FALSE(written.has_value());
   EXPECT_THAT(written.error().to_string(), HasSubstr("/dev/null/folder/plan.cc"));
+}
+
+// The listing of the first test's step: its all-reduce is call 1 and the first exchange of group 0
+// (key 0); it is awaited, and its 1000 elements compared, before kernel c.
+TEST(Listing, HasACallALineInTheOrderOfTheSimulation) {
+  const Emitted made = emitted(workload_of(
+      kPair, {{compute_node("a", 1_ms), collective_node("sum", plan::Axis::tp, Bytes(8000), {0}),
+               compute_node("b", 2_ms), compute_node("c", 1_ms, {1, 2})}}));
+  const std::string text = listing_of(made.program, "a step");
+  EXPECT_THAT(text, HasSubstr("/* a step\n"));
+  EXPECT_THAT(text,
+              HasSubstr("  /* 0 a */\n  stream(1000000);\n"
+                        "  prepare(1, 1000, 1000, 0, place[0]);\n"
+                        "  MPI_Iallreduce(out[1], in[1], 1000, MPI_UINT64_T, MPI_SUM, group[0], "
+                        "request[1]);\n"
+                        "  /* 2 b */\n  stream(2000000);\n"
+                        "  MPI_Waitall(2, request[1], MPI_STATUSES_IGNORE);\n"
+                        "  added(1, 1000, 0, size[0], 0);\n"
+                        "  /* 3 c */\n  stream(1000000);\n}\n"));
 }
 
 }  // namespace

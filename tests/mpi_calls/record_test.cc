@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "mpi_calls/align.h"
 #include "mpi_calls/rules.h"
 
 namespace orrery::mpi_calls {
@@ -144,6 +145,44 @@ TEST(Rules, PutTheBoilerplateWhereItGoes) {
             " (3 1,   MPI_Init(&argc, &argv);) (3 2,   MPI_Comm_rank(MPI_COMM_WORLD, &myid);)"
             " (3 3,   MPI_Comm_size(MPI_COMM_WORLD, &nprocs);) (5 1,   MPI_Finalize();)");
   EXPECT_TRUE(complete_by_rules(strip("none.c", "void f() { int rank; }\n")).empty());
+}
+
+/// Calls behind "x" and within "double t": the other program lacks "y", has a line more in front,
+/// and is indented otherwise. So x is line 3 of it, the barrier behind y goes behind x too, as the
+/// second; the line of t is its line 4.
+TEST(CompleteLike, CallsGoBehindTheSameLines) {
+  const Record whole = strip("whole.c",
+                             "int main() {\n  x();\n  MPI_Init(0, 0);\n  y();\n"
+                             "  MPI_Barrier(MPI_COMM_WORLD);\n  double t = MPI_Wtime();\n}\n");
+  const Record code = strip("code.c", "// edited\nint main() {\n    x();\n    double t = ;\n}\n");
+  EXPECT_EQ(labels_text(complete_like(whole, code)),
+            " (3 1,   MPI_Init(0, 0);) (3 2,   MPI_Barrier(MPI_COMM_WORLD);) (4 0, MPI_Wtime();)");
+}
+
+/// Lines that stand twice are told apart by their neighbours: the second "f();" of each.
+TEST(CompleteLike, EqualLinesAreThoseBesideTheSameLine) {
+  const Record whole = strip("whole.c", "f();\na();\nf();\nMPI_Finalize();\nb();\n");
+  const Record code = strip("code.c", "f();\nf();\na();\nf();\nb();\n");
+  EXPECT_EQ(labels_text(complete_like(whole, code)), " (4 1, MPI_Finalize();)");
+}
+
+TEST(CompleteLike, AnExpressionWithoutItsLineIsLeftOutAndNothingAlikeIsEmpty) {
+  const Record whole = strip("whole.c", "a();\nt = MPI_Wtime();\nMPI_Finalize();\n");
+  EXPECT_EQ(labels_text(complete_like(whole, strip("code.c", "a();\n"))),
+            " (1 1, MPI_Finalize();)");
+  EXPECT_TRUE(complete_like(whole, strip("code.c", "b();\n")).empty());
+}
+
+RC_GTEST_PROP(CompleteLike, TheSameCodeGetsItsCallsBack, ()) {
+  std::string program;
+  for (const int line : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 6))) {
+    program +=
+        line == 0 ? "  MPI_Barrier(MPI_COMM_WORLD);\n" : "  f(" + std::to_string(line) + ");\n";
+  }
+  const Record whole = strip("same.c", program + "once();\n");
+  Record code = whole;
+  code.mpi_labels = labels_text(complete_like(whole, code));
+  RC_ASSERT(restore(code) == program + "once();\n");
 }
 
 }  // namespace

@@ -73,6 +73,17 @@ class PlanCase(MpiCase):
         self.exported = json.loads(done.stdout)
         return folder
 
+    def assert_calls_come_back_from_the_plan(self, folder: pathlib.Path, plan: str):
+        """Plan, program, the program without its calls, the calls from the plan alone: the same program."""
+        listing = folder / "listing.c"
+        (folder / "plan.yaml").write_text(plan)
+        record = json.loads(self.good([BINARY, "mpi", "strip", listing]))
+        self.assertNotRegex(record["code"], r"MPI_I\w+ *\(")
+        (folder / "serial.json").write_text(json.dumps({"program": "listing.c", "code": record["code"]}))
+        (folder / "whole.json").write_text(self.good([BINARY, "mpi", "complete", folder / "serial.json", "--plan",
+                                                      folder / "plan.yaml", "--model", self.path / "model.json"]))
+        self.assertEqual(self.good([BINARY, "mpi", "restore", folder / "whole.json"]), listing.read_text())
+
     def compile(self, folder: pathlib.Path, library: str) -> pathlib.Path:
         """What no plan changes is built with Orrery; the tables are compiled once for both libraries."""
         if not (folder / "plan.o").exists():
@@ -99,6 +110,7 @@ class Programs(PlanCase):
     def test_every_rank_makes_the_simulated_calls_in_the_simulated_order(self):
         self.assert_order("ep_zero_3")
         folder = self.assert_order("tp_pp")
+        self.assert_calls_come_back_from_the_plan(folder, "tp: 2\npp: 2\nglobal_batch: 4\nsequence: 64\n")
         self.assertEqual(mistakes(self.exported, schema("export")), [])
         self.assert_as_in_the_trace(folder)
         self.assert_a_rank_that_hangs_is_named(folder)

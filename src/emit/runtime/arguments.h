@@ -21,6 +21,10 @@ struct Arguments {
   int hanging_rank = -1;
   int hanging_step = 0;
   int limit_s = 60;
+  int probes = 0;
+  int delayed_source = -1;
+  int delayed_target = -1;
+  int delay_us = 0;
 };
 
 inline bool read(int argc, char** argv, Arguments& arguments) {
@@ -31,6 +35,8 @@ inline bool read(int argc, char** argv, Arguments& arguments) {
   const std::map<std::string, std::vector<int*>> numbers{
       {"--repeat", {&arguments.repeat}},
       {"--limit", {&arguments.limit_s}},
+      {"--probe", {&arguments.probes}},
+      {"--delay", {&arguments.delayed_source, &arguments.delayed_target, &arguments.delay_us}},
       {"--slow", {&arguments.slow_rank, &arguments.slow_factor}},
       {"--hang", {&arguments.hanging_rank, &arguments.hanging_step}}};
   for (int i = 1; i < argc; ++i) {

@@ -4,7 +4,8 @@
 /// element that arrives is compared with what must arrive.
 ///
 ///   plan [--repeat N] [--order FILE] [--trace PREFIX] [--telemetry PREFIX] [--slow RANK FACTOR]
-///        [--hang RANK STEP] [--limit S] [--unchecked] [--measure FILE]
+///        [--hang RANK STEP] [--limit S] [--unchecked] [--measure FILE] [--probe N]
+///        [--delay SOURCE TARGET US]
 ///
 /// --order    the calls that MPI has seen must be those of the file, rank by rank (order.txt)
 /// --trace    writes PREFIX.RANK.txt: seconds since the first step, and the call
@@ -13,6 +14,8 @@
 /// --hang     a rank stops before a step, the first being 0
 /// --unchecked  buffers are filled once and nothing is compared: what is timed is the plan's work
 /// --measure  writes FILE: a step's time, and that of each work and exchange alone (measure.h)
+/// --probe    after the steps, N messages between every pair of ranks, for --telemetry (probe.h)
+/// --delay    those from SOURCE come to TARGET so many microseconds late
 /// --limit    who waits for one exchange so long writes where it is, and ends the program after as
 ///            long again; 60 unless stated
 /// Exit status 1 where anything differs, 3 after the limit.
@@ -34,6 +37,7 @@
 #include "emit/runtime/exchange.h"
 #include "emit/runtime/measure.h"
 #include "emit/runtime/plan.h"
+#include "emit/runtime/probe.h"
 #include "emit/runtime/telemetry.h"
 #include "emit/runtime/trace.h"
 #include "emit/runtime/work.h"
@@ -57,7 +61,10 @@ constexpr std::array kNames{"compute",   "all_reduce", "all_gather", "reduce_sca
 class Rank {
  public:
   Rank(int number, const Arguments& arguments)
-      : number_(number), arguments_(arguments), telemetry_(arguments.telemetry, number) {
+      : number_(number),
+        arguments_(arguments),
+        telemetry_(arguments.telemetry, number),
+        kernels_(!arguments.checked) {
     for (const plan::Group& group : plan::groups) {
       const auto at = static_cast<std::size_t>(number);
       Communicator made;
@@ -115,6 +122,7 @@ class Rank {
     }
   }
 
+  void probe(int ranks) { plan::Probe(telemetry_, arguments_, number_, ranks).run(); }
   void snapshot() { telemetry_.snapshot(MPI_Wtime()); }
   long long wrong() const { return wrong_ + kernels_.wrong(); }
   long long exchanged() const { return exchanged_; }
@@ -306,6 +314,9 @@ int run(const Arguments& arguments) {
     self.run(rank == arguments.slow_rank ? arguments.slow_factor : 1);
     steps.push_back(MPI_Wtime() - before);
   }
+  if (arguments.probes > 0) {
+    self.probe(ranks);
+  }
   self.snapshot();
   MPI_Allreduce(MPI_IN_PLACE, steps.data(), arguments.repeat, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   std::sort(steps.begin(), steps.end());
@@ -341,7 +352,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "usage: plan [--repeat N] [--order FILE] [--trace PREFIX] [--telemetry PREFIX]\n"
                  "            [--slow RANK FACTOR] [--hang RANK STEP] [--limit S] [--unchecked]\n"
-                 "            [--measure FILE]\n");
+                 "            [--measure FILE] [--probe N] [--delay SOURCE TARGET US]\n");
     return 2;
   }
   MPI_Init(&argc, &argv);

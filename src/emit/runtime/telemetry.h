@@ -64,6 +64,14 @@ class Telemetry {
     file_ << "}" << std::endl;
   }
 
+  void message(int source, int target, std::uint64_t bytes, double begin, double end) {
+    if (on()) {
+      file_ << R"({"type": "message", "source": )" << source << R"(, "target": )" << target
+            << R"(, "bytes": )" << bytes << R"(, "begin_s": )" << begin << R"(, "end_s": )" << end
+            << "}" << std::endl;
+    }
+  }
+
   /// A message that has not arrived, as a collective of its two ranks that this one has entered.
   void open_message(int source, int target, std::uint64_t number, std::uint64_t bytes,
                     double entered) {

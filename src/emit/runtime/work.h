@@ -12,9 +12,36 @@
 
 namespace plan {
 
+/// A Ring is memory that is used part after part. Where it is larger than caches, weights and
+/// activations come from memory each time, and a kernel takes as long alone as within a step.
+class Ring {
+ public:
+  /// `floats`: that it grows to, or to the largest part.
+  explicit Ring(std::size_t floats) : most_(floats) {}
+
+  float* next(std::size_t floats, float value) {
+    if (at_ + floats > all_.size()) {
+      at_ = all_.size() < most_ ? at_ : 0;
+      const std::size_t grown = std::min(2 * all_.size(), most_);
+      all_.resize(std::max({all_.size(), grown, at_ + floats}), value);
+    }
+    float* const begin = all_.data() + at_;
+    at_ += floats;
+    return begin;
+  }
+
+ private:
+  std::size_t most_;
+  std::vector<float> all_;
+  std::size_t at_ = 0;
+};
+
 /// Kernels do a plan's work on matrices of ones and halves, whose products are exact.
 class Kernels {
  public:
+  /// `timed`: operands come from memory.
+  explicit Kernels(bool timed) : halves_(timed ? kLarge : kPart), ones_(timed ? kLarge : kPart) {}
+
   void run(std::span<const Work> works) {
     for (const Work& work : works) {
       if (work.batch > 0) {
@@ -36,36 +63,52 @@ class Kernels {
     const auto n = static_cast<std::size_t>(work.n);
     const auto k = static_cast<std::size_t>(work.k);
     a_.resize(std::max(a_.size(), m * k), 1.0F);
-    b_.resize(std::max(b_.size(), k * n), 0.5F);
     c_.resize(std::max(c_.size(), m * n));
     for (std::int64_t time = 0; time < work.batch; ++time) {
+      const float* const b = halves_.next(k * n, 0.5F);
 #ifdef PLAN_CBLAS
       cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(m),
-                  static_cast<int>(n), static_cast<int>(k), 1.0F, a_.data(), static_cast<int>(k),
-                  b_.data(), static_cast<int>(n), 0.0F, c_.data(), static_cast<int>(n));
+                  static_cast<int>(n), static_cast<int>(k), 1.0F, a_.data(), static_cast<int>(k), b,
+                  static_cast<int>(n), 0.0F, c_.data(), static_cast<int>(n));
 #else
-      std::fill_n(c_.begin(), m * n, 0.0F);
-      for (std::size_t i = 0; i < m; ++i) {
-        for (std::size_t l = 0; l < k; ++l) {
-          for (std::size_t j = 0; j < n; ++j) {
-            c_[i * n + j] += a_[i * k + l] * b_[l * n + j];
-          }
-        }
-      }
+      multiply(m, n, k, b);
 #endif
       wrong_ += c_[0] == 0.5F * static_cast<float>(k) ? 0 : 1;  // exact: a sum of halves
     }
   }
 
-  void stream(std::int64_t bytes) {
-    const std::size_t most = 1U << 22U;
-    const auto floats = static_cast<std::size_t>(bytes) / (2 * sizeof(float));  // read and written
-    streamed_.resize(std::max(streamed_.size(), std::min(floats, most)));
-    for (std::size_t done = 0; done < floats; done += most) {
-      const std::size_t part = std::min(most, floats - done);
-      for (std::size_t i = 0; i < part; ++i) {
-        streamed_[i] += 1.0F;
+  /// In blocks of B that stay in a cache while all rows of A pass them.
+  void multiply(std::size_t m, std::size_t n, std::size_t k, const float* b) {
+    constexpr std::size_t kDeep = 64;
+    constexpr std::size_t kWide = 512;
+    std::fill_n(c_.begin(), m * n, 0.0F);
+    for (std::size_t block = 0; block < k; block += kDeep) {
+      const std::size_t deep = std::min(k, block + kDeep);
+      for (std::size_t first = 0; first < n; first += kWide) {
+        const std::size_t wide = std::min(n - first, kWide);
+        for (std::size_t i = 0; i < m; ++i) {
+          float* const to = c_.data() + i * n + first;
+          for (std::size_t l = block; l < deep; ++l) {
+            const float factor = a_[i * k + l];
+            const float* const from = b + l * n + first;
+            for (std::size_t j = 0; j < wide; ++j) {
+              to[j] += factor * from[j];
+            }
+          }
+        }
       }
+    }
+  }
+
+  void stream(std::int64_t bytes) {
+    auto floats = static_cast<std::size_t>(bytes) / (2 * sizeof(float));  // read and written
+    while (floats > 0) {
+      const std::size_t part = std::min(floats, kPart);
+      float* const at = ones_.next(part, 1.0F);
+      for (std::size_t i = 0; i < part; ++i) {
+        at[i] += 1.0F;
+      }
+      floats -= part;
     }
   }
 
@@ -75,10 +118,14 @@ class Kernels {
     }
   }
 
+  static constexpr std::size_t kPart = std::size_t{1} << 18U;
+  /// 64 MiB, beyond the share of a last-level cache that one core has.
+  static constexpr std::size_t kLarge = std::size_t{1} << 24U;
+
   std::vector<float> a_;
-  std::vector<float> b_;
+  Ring halves_;
   std::vector<float> c_;
-  std::vector<float> streamed_;
+  Ring ones_;
   long long wrong_ = 0;
 };
 

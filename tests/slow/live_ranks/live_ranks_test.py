@@ -9,7 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-from mpi_test import ENVIRONMENT, GPT, LIBRARIES, MORE_PLANS, PATIENCE, MpiCase, PlanCase, mistakes, orrery, schema  # noqa: E402
+from mpi_test import BINARY, ENVIRONMENT, GPT, LIBRARIES, MORE_PLANS, PATIENCE, MpiCase, PlanCase, mistakes, orrery, schema  # noqa: E402
 
 RUNS = 20
 WIDE = {**GPT, "n_layer": 1, "n_embd": 256, "n_head": 4}  # computes long enough for a factor of three to be seen
@@ -51,7 +51,9 @@ class LiveRanks(MpiCase):
 class EveryPlan(PlanCase):
     def test_every_rank_makes_the_simulated_calls_in_the_simulated_order(self):
         for name in MORE_PLANS:
-            self.assert_order(name)
+            listing = self.assert_order(name) / "listing.c"
+            checked = json.loads(self.good([BINARY, "mpi", "check", listing, "--ranks", str(self.exported["ranks"]), "--json"]))
+            self.assertEqual({row["result"] for row in checked["rows"]}, {"passed"}, name)
 
     def test_the_folder_builds_and_tests_itself(self):
         folder = self.export("zero_1")

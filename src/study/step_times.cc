@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/step_times.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/reader.h"
+#include "machine/compute/compute_model.h"
+#include "machine/device_groups.h"
+
+namespace orrery::study {
+namespace {
+
+constexpr double kMicrosecond = 1e-6;
+constexpr double kPicosecond = 1e-12;
+constexpr double kNotable = 0.1;  // relative difference from which a class gets an advice
+
+struct Part {
+  std::string_view text;  ///< in small letters
+  WorkClass of;
+};
+/// The first that a name has counts: names of attention kernels also have "gemm".
+constexpr auto kExchangeParts = std::to_array<Part>({
+    {"reducescatter", WorkClass::reduce_scatter},
+    {"reduce_scatter", WorkClass::reduce_scatter},
+    {"allreduce", WorkClass::all_reduce},
+    {"all_reduce", WorkClass::all_reduce},
+    {"allgather", WorkClass::all_gather},
+    {"all_gather", WorkClass::all_gather},
+    {"alltoall", WorkClass::all_to_all},
+    {"all_to_all", WorkClass::all_to_all},
+    {"broadcast", WorkClass::broadcast},
+    {"send", WorkClass::message},
+    {"recv", WorkClass::message},
+});
+constexpr auto kKernelParts = std::to_array<Part>({
+    {"flash", WorkClass::attention},
+    {"fmha", WorkClass::attention},
+    {"attention", WorkClass::attention},
+    {"attn", WorkClass::attention},
+    {"adam", WorkClass::optimizer},
+    {"multi_tensor_apply", WorkClass::optimizer},
+    {"multitensorapply", WorkClass::optimizer},
+    {"lamb", WorkClass::optimizer},
+    {"optimizer", WorkClass::optimizer},
+    {"memcpy", WorkClass::copy},
+    {"memset", WorkClass::copy},
+    {"gemm", WorkClass::product},
+    {"gemv", WorkClass::product},
+    {"nvjet", WorkClass::product},
+    {"cutlass", WorkClass::product},
+    {"xmma", WorkClass::product},
+    {"matmul", WorkClass::product},
+    {"splitk", WorkClass::product},
+    {"cijk_", WorkClass::product},
+});
+
+std::string small(std::string_view text) {
+  std::string letters(text);
+  std::ranges::transform(letters, letters.begin(), [](unsigned char c) { return std::tolower(c); });
+  return letters;
+}
+
+template <std::size_t kSize>
+const Part* part_of(const std::array<Part, kSize>& parts, const std::string& name) {
+  const auto* const found = std::ranges::find_if(
+      parts, [&](const Part& part) { return name.find(part.text) != std::string::npos; });
+  return found == parts.end() ? nullptr : found;
+}
+
+WorkClass class_of(const graph::Operator& op) {
+  switch (op.kind) {
+    case graph::OperatorKind::gemm:
+    case graph::OperatorKind::grouped_gemm:
+      return WorkClass::product;
+    case graph::OperatorKind::attention:
+      return WorkClass::attention;
+    case graph::OperatorKind::optimizer:
+      return WorkClass::optimizer;
+    default:
+      return WorkClass::stream;
+  }
+}
+
+WorkClass class_of(graph::CollectiveKind kind) {
+  switch (kind) {
+    case graph::CollectiveKind::all_reduce:
+      return WorkClass::all_reduce;
+    case graph::CollectiveKind::all_gather:
+      return WorkClass::all_gather;
+    case graph::CollectiveKind::reduce_scatter:
+      return WorkClass::reduce_scatter;
+    case graph::CollectiveKind::all_to_all:
+      return WorkClass::all_to_all;
+    case graph::CollectiveKind::broadcast:
+      return WorkClass::broadcast;
+    case graph::CollectiveKind::send_recv:
+      return WorkClass::message;
+  }
+  return WorkClass::message;
+}
+
+std::string advice_for(WorkClass of) {
+  switch (of) {
+    case WorkClass::product:
+      return "products by shape: tools/measure_gpu.py, orrery calibrate gemm";
+    case WorkClass::attention:
+      return "attention by shape: tools/measure_gpu.py, orrery calibrate attention";
+    case WorkClass::optimizer:
+    case WorkClass::stream:
+      return "kernels that stream: orrery calibrate memory; with many more of them than simulated, "
+             "the plan's fusion";
+    case WorkClass::copy:
+      return "memory tiers of the machine file; what the plan offloads";
+    case WorkClass::message:
+      return "messages: orrery calibrate collectives with send_recv; waits for a late rank count "
+             "too";
+    default:
+      return "collectives by size: nccl-tests, orrery calibrate collectives; waits for a late rank "
+             "count too";
+  }
+}
+
+/// Sums one rank's activities.
+class RankSum {
+ public:
+  void add(WorkClass of, const std::string& name, double begin, double end, double seconds) {
+    const auto row = static_cast<std::size_t>(of);
+    busy_[row] += seconds;
+    names_[row][name] += seconds;
+    intervals_.emplace_back(begin, end);
+  }
+
+  /// The mean of `ranks` ranks is a sum of shares.
+  void give(StepTimes& times, double share,
+            std::array<std::map<std::string, double>, kWorkClasses>& names) {
+    std::ranges::sort(intervals_);
+    double covered = 0;
+    double end = intervals_.empty() ? 0 : intervals_.front().first;
+    const double first = end;
+    for (const auto& [from, to] : intervals_) {
+      covered += std::max(0.0, to - std::max(from, end));
+      end = std::max(end, to);
+    }
+    times.step_s += share * (end - first);
+    times.idle_s += share * (end - first - covered);
+    for (std::size_t row = 0; row < kWorkClasses; ++row) {
+      times.busy_s[row] += share * busy_[row];
+      for (const auto& [name, seconds] : names_[row]) {
+        names[row][name] += seconds;
+      }
+    }
+  }
+
+ private:
+  std::array<double, kWorkClasses> busy_{};
+  std::array<std::map<std::string, double>, kWorkClasses> names_;
+  std::vector<std::pair<double, double>> intervals_;
+};
+
+StepTimes mean_of(std::vector<RankSum>& sums, std::int64_t steps) {
+  StepTimes times{.steps = steps, .ranks = sums.size()};
+  std::array<std::map<std::string, double>, kWorkClasses> names;
+  for (RankSum& sum : sums) {
+    sum.give(times, 1 / static_cast<double>(sums.size()) / static_cast<double>(steps), names);
+  }
+  for (std::size_t row = 0; row < kWorkClasses; ++row) {
+    const auto most =
+        std::ranges::max_element(names[row], {}, [](const auto& name) { return name.second; });
+    times.longest[row] = most == names[row].end() ? "" : most->first;
+  }
+  return times;
+}
+
+void add_kernels(const Run& run, const simulate::Span& span, const graph::Node& node,
+                 RankSum& sum) {
+  const machine::Machine& machine = run.machine;
+  const compute::Device& device =
+      machine.parts.empty() ? machine.device
+                            : machine.parts[machine::device_group_of(machine, span.rank)].device;
+  double alone = 0;
+  for (const graph::Operator& op : node.operators) {
+    alone += to_seconds(compute::lone_kernel_time(op, device));
+  }
+  const double begin = to_seconds(span.begin);
+  const double length = to_seconds(span.end - span.begin);
+  for (const graph::Operator& op : node.operators) {
+    const double part = to_seconds(compute::lone_kernel_time(op, device));
+    sum.add(class_of(op), op.name, begin, begin + length, alone > 0 ? length * part / alone : 0);
+  }
+}
+
+}  // namespace
+
+WorkClass class_of(std::string_view kernel, std::string_view collective) {
+  const std::string name = small(kernel);
+  if (!collective.empty() || name.starts_with("nccl") || name.starts_with("rccl")) {
+    const Part* const named = part_of(kExchangeParts, small(collective));
+    const Part* const part = named != nullptr ? named : part_of(kExchangeParts, name);
+    return part != nullptr ? part->of : WorkClass::message;
+  }
+  const Part* const part = part_of(kKernelParts, name);
+  return part != nullptr ? part->of : WorkClass::stream;
+}
+
+Result<RankActivities> read_kineto_activities(const ConfigNode& trace) {
+  Error mistakes;
+  RankActivities rank{.file = trace.file(), .activities = {}};
+  std::set<std::string> steps;
+  double origin = 0;  // times since 1970 in microseconds leave no room for fractions
+  const ConfigNode* const events = trace.find("traceEvents");
+  const auto text_of = [](const ConfigNode* node) { return node != nullptr ? node->text : ""; };
+  for (const ConfigNode& event : events != nullptr ? events->items : std::vector<ConfigNode>()) {
+    const std::string category = small(text_of(event.find("cat")));
+    const std::string name = text_of(event.find("name"));
+    if (name.starts_with("ProfilerStep")) {
+      steps.insert(name);
+    }
+    const bool copies = category == "gpu_memcpy" || category == "gpu_memset" ||
+                        category == "memcpy" || category == "memset";
+    if (!copies && category != "kernel") {
+      continue;
+    }
+    const auto begin = parse_number(text_of(event.find("ts")));
+    const auto length = parse_number(text_of(event.find("dur")));
+    if (!begin || !length || !(*length >= 0) || !std::isfinite(*begin + *length)) {
+      if (mistakes.empty()) {
+        mistakes.add({event.where(), "ts, dur", text_of(event.find("dur")),
+                      "microseconds of '" + name + "'"});
+      }
+      continue;
+    }
+    const ConfigNode* const args = event.find("args");
+    const std::string collective =
+        args != nullptr ? text_of(args->find("Collective name")) : std::string();
+    origin = rank.activities.empty() ? *begin : origin;
+    rank.activities.push_back({name, copies ? WorkClass::copy : class_of(name, collective),
+                               kMicrosecond * (*begin - origin),
+                               kMicrosecond * (*begin - origin + *length)});
+  }
+  rank.steps = static_cast<std::int64_t>(steps.size());
+  if (mistakes.empty() && rank.activities.empty()) {
+    mistakes.add({trace.file(),
+                  "traceEvents",
+                  {},
+                  "activities of a device (cat kernel, gpu_memcpy or gpu_memset), as "
+                  "torch.profiler writes them with ProfilerActivity.CUDA"});
+  }
+  return mistakes.empty() ? Result<RankActivities>(std::move(rank)) : fail(std::move(mistakes));
+}
+
+StepTimes times_of(const std::vector<RankActivities>& ranks, std::int64_t steps) {
+  std::vector<RankSum> sums(ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    for (const Activity& each : ranks[i].activities) {
+      sums[i].add(each.of, each.name, each.begin_s, each.end_s, each.end_s - each.begin_s);
+    }
+  }
+  return mean_of(sums, steps > 0 ? steps : std::max<std::int64_t>(ranks.front().steps, 1));
+}
+
+StepTimes times_of(const Run& run) {
+  std::map<std::int64_t, RankSum> by_rank;
+  for (const simulate::Span& span : run.timeline.spans) {
+    const bool receives = span.kind == graph::Node::Kind::receive;
+    const simulate::Span& own = receives ? run.timeline.spans[span.cause] : span;
+    const graph::Node& node =
+        run.workload.shape(run.workload.role_of(own.rank), {.template_index = own.template_index})
+            .nodes[static_cast<std::size_t>(own.node)];
+    RankSum& sum = by_rank[span.rank];
+    if (span.kind == graph::Node::Kind::compute) {
+      add_kernels(run, span, node, sum);
+    } else if (span.kind != graph::Node::Kind::wait && span.kind != graph::Node::Kind::host) {
+      const bool copies = span.kind == graph::Node::Kind::copy;
+      const bool gathers = span.kind == graph::Node::Kind::collective;
+      const double begin = to_seconds(gathers ? std::min(span.ready, span.begin) : span.begin);
+      const double end = to_seconds(span.end);
+      const WorkClass of = copies    ? WorkClass::copy
+                           : gathers ? class_of(node.collective)
+                                     : WorkClass::message;
+      sum.add(of, node.name, begin, end, end - begin);
+    }
+  }
+  std::vector<RankSum> sums;
+  for (auto& [rank, sum] : by_rank) {
+    sums.push_back(std::move(sum));
+  }
+  StepTimes times = mean_of(sums, 1);
+  times.idle_s += to_seconds(run.timeline.step_time) - times.step_s;
+  times.idle_s = times.idle_s > kPicosecond ? times.idle_s : 0;  // sums of doubles
+  times.step_s = to_seconds(run.timeline.step_time);
+  return times;
+}
+
+MeasuredComparison compare_measured(StepTimes measured, StepTimes simulated) {
+  MeasuredComparison all{.measured = std::move(measured), .simulated = std::move(simulated)};
+  const auto add = [&](std::string_view name, double before, double after, std::string longest,
+                       std::string advice) {
+    if (before > 0 || after > 0) {
+      if (before <= 0) {
+        advice = "the plan has what the run has not, or its kernels' names do not tell";
+      } else if (after <= 0) {
+        advice = "the run has what the plan has not";
+      } else if (std::abs(after - before) <= kNotable * before) {
+        advice.clear();
+      }
+      all.classes.push_back(
+          {name, before, after, std::abs(after - before), std::move(longest), std::move(advice)});
+    }
+  };
+  for (std::size_t row = 0; row < kWorkClasses; ++row) {
+    const auto of = static_cast<WorkClass>(row);
+    add(name_of(of), all.measured.busy_s[row], all.simulated.busy_s[row], all.measured.longest[row],
+        advice_for(of));
+  }
+  add("idle", all.measured.idle_s, all.simulated.idle_s, "",
+      "the host: host_dispatch of the machine file; bubbles: the schedule and its microbatches");
+  double sum = 0;
+  for (const ClassDifference& each : all.classes) {
+    sum += each.share;
+  }
+  for (ClassDifference& each : all.classes) {
+    each.share = sum > 0 ? each.share / sum : 0;
+  }
+  std::ranges::stable_sort(all.classes, std::greater<>(), &ClassDifference::share);
+  return all;
+}
+
+}  // namespace orrery::study

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The time of a step by classes of work: measured on devices, and simulated, side by side.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/config_node.h"
+#include "base/names.h"
+#include "base/result.h"
+#include "study/run.h"
+
+namespace orrery::study {
+
+enum class WorkClass : std::uint8_t {
+  product,
+  attention,
+  optimizer,
+  stream,
+  copy,
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  broadcast,
+  message
+};
+constexpr auto named_values(WorkClass) {
+  return std::to_array<Named<WorkClass>>({
+      {WorkClass::product, "product", "GEMMs, grouped ones too"},
+      {WorkClass::attention, "attention", "fused attention"},
+      {WorkClass::optimizer, "optimizer", "updates of parameters"},
+      {WorkClass::stream, "stream", "norms, activations, sums, casts: all other kernels"},
+      {WorkClass::copy, "copy", "copies between memories, and what sets memory"},
+      {WorkClass::all_reduce, "all_reduce", "sums of all members at all members"},
+      {WorkClass::all_gather, "all_gather", "shards of all members at all members"},
+      {WorkClass::reduce_scatter, "reduce_scatter", "sums, a shard at each member"},
+      {WorkClass::all_to_all, "all_to_all", "a piece of each member at each member"},
+      {WorkClass::broadcast, "broadcast", "one member's buffer at all members"},
+      {WorkClass::message, "message", "sends and receives between two ranks"},
+  });
+}
+inline constexpr std::size_t kWorkClasses = kNames<WorkClass>.size();
+
+/// An Activity is one kernel, copy or exchange of a device.
+struct Activity {
+  std::string name;
+  WorkClass of = WorkClass::stream;
+  double begin_s = 0;
+  double end_s = 0;
+};
+
+/// The activities of one rank. `steps`: that the trace says it has; 0: it does not say.
+struct RankActivities {
+  std::string file;
+  std::vector<Activity> activities;
+  std::int64_t steps = 0;
+};
+
+/// The class of a kernel by its name: first NCCL's (`nccl...AllReduce`), then the table of
+/// step_times.cc, whose texts are parts of the names of cuBLAS, cuDNN, CUTLASS, FlashAttention,
+/// Triton and PyTorch. `collective`: "Collective name" of PyTorch's profiler, if known, which tells
+/// an all-to-all from a message.
+WorkClass class_of(std::string_view kernel, std::string_view collective = {});
+
+/// Reads the device's activities of a Kineto trace (torch.profiler's export_chrome_trace), kernels
+/// of CUDA graphs too, and counts its steps by ProfilerStep annotations. Mistakes: no activities of
+/// a device, times that are none.
+Result<RankActivities> read_kineto_activities(const ConfigNode& trace);
+
+/// Seconds of one step on one rank, means over steps and ranks.
+struct StepTimes {
+  double step_s = 0;                                ///< first begin to last end, over the steps
+  double idle_s = 0;                                ///< step_s less what the activities cover
+  std::array<double, kWorkClasses> busy_s{};        ///< by class; what overlaps counts in each
+  std::array<std::string, kWorkClasses> longest{};  ///< the name that takes most of each class
+  std::int64_t steps = 1;
+  std::size_t ranks = 0;
+};
+
+/// Requires a rank, and activities of each. `steps` 0: as the first rank says, else 1.
+StepTimes times_of(const std::vector<RankActivities>& ranks, std::int64_t steps);
+
+/// The same of a run with spans. A kernel's span is shared among its operators by the time that
+/// each takes alone. An exchange counts from when its rank was ready, as a kernel of NCCL's runs
+/// while it waits for the others.
+StepTimes times_of(const Run& run);
+
+struct ClassDifference {
+  std::string_view name;  ///< of the class, or "idle"
+  double measured_s = 0;
+  double simulated_s = 0;
+  double share = 0;  ///< of the sum of absolute differences
+  std::string longest_measured;
+  std::string advice;  ///< what to calibrate where it differs by over a tenth; else ""
+};
+
+/// Classes that either has, the largest difference first. Classes overlap, so their differences do
+/// not add up to the step's.
+struct MeasuredComparison {
+  std::string model;
+  std::string machine;
+  StepTimes measured;
+  StepTimes simulated;
+  std::vector<std::string> files;
+  std::vector<ClassDifference> classes;
+};
+
+MeasuredComparison compare_measured(StepTimes measured, StepTimes simulated);
+
+}  // namespace orrery::study

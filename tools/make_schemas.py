@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the JSON schemas of files that people write, for editors: plan, machine and engine.
+"""Writes the JSON schemas of files that people write, for editors: plan, machine, engine and study.
 
     tools/make_schemas.py BINARY docs/schema
 
 Fields of a plan and an engine are those that the command declares (`orrery mcp` lists types and sentences, `orrery show`
-the structure), fields of a machine those of docs/models/machine_fields.md, which a test holds to the reader.
+the structure), fields of a machine those of docs/models/machine_fields.md, which a test holds to the reader; fields of a
+study's kind are those of the table of kinds in docs/sweep.md.
 """
 import json
 import pathlib
@@ -113,9 +114,50 @@ def machine(_: str) -> dict:
             **schema, "required": ["name", "network"]}
 
 
+NAMED = {"model": "model", "machine": "machine", "plan": "plan", "engine": "engine"}
+VALUES = {"description": "a list, one value, or a range {from, to, step} or {from, to, factor}"}
+SPACE = {
+    "vary": {"type": "object", "description": "names and their values; all combinations, the last name fastest",
+             "additionalProperties": VALUES},
+    "random": {"type": "object", "description": "so many points instead of all combinations", "required": ["samples"],
+               "properties": {"samples": {"type": "integer"}, "seed": {"type": "integer"}}, "additionalProperties": False},
+    "list": {"type": "array", "description": "points as they stand; with vary, each of them with all of it",
+             "items": {"type": "object"}},
+    "skip_invalid": {"type": "boolean", "description": "true: a point that is refused is a row with its error"},
+}
+
+
+def kind_of_study(kind: str, fields: str, figures: str) -> dict:
+    """The alternative of one row of the table: `name`, `name: {inner, inner}`, and texts between them."""
+    properties = {"kind": {"type": "string", "enum": [kind], "description": "its rows: " + figures.replace("`", "")}}
+    inside: list[str] = []  # names that are fields of another one
+    for text in re.findall(r"`([^`]*)`", re.sub(r"\([^)]*\)", "", fields)):
+        name, _, inner = text.partition(": ")
+        if not re.fullmatch(r"[a-z_]+", name) or name in inside:
+            continue
+        if name in NAMED:
+            properties[name] = {"type": ["string", "object"], "description": f"a name, a file, or the fields of a {NAMED[name]}"}
+        elif inner:
+            names = re.findall(r"(\w+)(?:: \[[^]]*\])?", inner.strip("{}"))
+            inside += names
+            properties[name] = {"type": "object", "description": "fields: " + ", ".join(names) if len(names) > 1 else "by name"}
+        else:
+            properties[name] = {"description": f"as --{name.replace('_', '-')}"}
+    return {"title": f"study of kind {kind}", "type": "object", "properties": {**properties, **SPACE},
+            "required": [] if kind == "simulate" else ["kind"], "additionalProperties": False}
+
+
+def study(_: str) -> dict:
+    page = (ROOT / "docs/sweep.md").read_text()
+    table_of_kinds = page.partition("| kind | description | figures |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \| ([^|]*) \|$", table_of_kinds, re.M)
+    return {**head("study of orrery", "one description and what of it is varied (docs/sweep.md)"),
+            "oneOf": [kind_of_study(*row) for row in rows]}
+
+
 def main() -> None:
     binary, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    for name, make in (("plan", plan), ("engine", engine), ("machine", machine)):
+    for name, make in (("plan", plan), ("engine", engine), ("machine", machine), ("study", study)):
         (folder / f"{name}-file.json").write_text(json.dumps(make(binary), indent=2, ensure_ascii=False) + "\n")
 
 

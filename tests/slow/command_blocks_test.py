@@ -14,12 +14,12 @@ class Pages(unittest.TestCase):
     def test_every_command_of_every_page_runs(self):
         count = 0
         for page in command_blocks.pages():
-            folder = command_blocks.Folder(os.environ["ORRERY_BINARY"])  # a page's commands follow each other
-            for mark, command in command_blocks.commands_of(page):
-                if not mark.startswith("not run"):
-                    with self.subTest(page=str(page), command=command):
-                        self.assertEqual(folder.mistake(command, 900), "")
-                        count += 1
+            with command_blocks.Folder(os.environ["ORRERY_BINARY"]) as folder:  # a page's commands follow each other
+                for mark, command in command_blocks.commands_of(page):
+                    if not mark.startswith("not run"):
+                        with self.subTest(page=str(page), command=command):
+                            self.assertEqual(folder.mistake(command, 900), "")
+                            count += 1
         self.assertGreater(count, 90)
 
 

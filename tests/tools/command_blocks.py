@@ -58,6 +58,12 @@ class Folder:
         self.environment = dict(os.environ, PATH=f"{self.path / 'bin'}:{os.environ['PATH']}",
                                 ORRERY_CONFIGS=str(ROOT / "configs"))
 
+    def __enter__(self) -> "Folder":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.made.cleanup()
+
     def mistake(self, command: str, seconds: float) -> str:
         """What is wrong with a command, "" where nothing is."""
         missing = [word for word in FILE.findall(command) if not (self.path / word).exists()]

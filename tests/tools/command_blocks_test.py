@@ -27,6 +27,7 @@ class Reader(unittest.TestCase):
 class Sample(unittest.TestCase):
     def setUp(self):
         self.folder = command_blocks.Folder(os.environ["ORRERY_BINARY"])
+        self.addCleanup(self.folder.made.cleanup)
 
     def test_a_sample_of_the_commands_of_pages_runs(self):
         count = 0

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,30 @@ class FileSchemas(unittest.TestCase):
             for file in (ROOT / f"configs/{kind}s").glob("*.yaml"):
                 path = file.read_text().split("# yaml-language-server: $schema=")[1].splitlines()[0]
                 self.assertTrue((file.parent / path).resolve().samefile(ROOT / f"docs/schema/{kind}-file.json"), file)
+
+    def test_a_study_of_every_kind_fits_and_other_fields_do_not(self):
+        study = schema_test.schema("study-file")
+        run = subprocess.run([os.environ["ORRERY_BINARY"], "sweep", "-", "--store", "none.db"], capture_output=True,
+                             input="kind: no_such\nvary: {a: [1]}\n", text=True)
+        known = set(re.findall(r"\w+", run.stderr.partition("one of ")[2].splitlines()[0]))
+        kinds = {one["properties"]["kind"]["enum"][0] for one in study["oneOf"]}
+        self.assertEqual(kinds - known, set(), run.stderr)
+        for good in ({"model": "gpt2", "machine": "dgx-h100", "vary": {"plan.tp": [1, 2]}},
+                     {"kind": "plan", "model": "gpt2", "machine": "dgx-h100", "only": {"tp": [1]}, "list": [{"devices": 8}]}):
+            self.assertEqual(schema_test.mistakes(good, study), [])
+        for wrong in ({"kind": "no_such"}, {"modle": "gpt2"}, {"kind": "collective", "model": "gpt2"}, {"random": {"seed": 1}}):
+            self.assertNotEqual(schema_test.mistakes(wrong, study), [], wrong)
+
+    def test_examples_name_their_schema_and_studies_fit_it(self):
+        found = {"study": 0, "machine": 0, "engine": 0}
+        for file in (ROOT / "examples").rglob("*.yaml"):
+            head = re.search(r"^# yaml-language-server: \$schema=(\S*/(\w+)-file\.json)$", file.read_text(), re.M)
+            if head:
+                self.assertTrue((file.parent / head[1]).resolve().samefile(ROOT / f"docs/schema/{head[2]}-file.json"), file)
+                found[head[2]] += 1
+            else:  # a study of its own has one
+                self.assertNotRegex(file.read_text(), r"(?m)^(vary|list|random|kind):", file)
+        self.assertGreaterEqual(min(found.values()), 5, found)
 
     def test_show_prints_a_schema(self):
         self.assertEqual(self.ask("show", "schema", "plan-file"), (ROOT / "docs/schema/plan-file.json").read_text())

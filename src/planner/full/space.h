@@ -24,6 +24,8 @@
 ///                  the least n that fits (fewer are never slower)
 ///   zero           0 to 3;  offload_optimizer: none, cpu;  offload_activations: 0, 0.5, 1
 ///   tp_chunks, fused_cross_entropy   1 and tp; true: on the best plans found (changes())
+///   framework      the given one; of --only framework=nemo,torchtitan each with what it runs, its
+///                  kernels and costs (search_rounds.cc)
 ///   local_steps    of co2, where data_parallel_update is that: the fewest that hide its all-reduce
 ///                  (search_rounds.cc); so with --only data_parallel_update=every_step,co2
 ///

@@ -42,6 +42,7 @@ std::unique_ptr<Command> make_sweep();       // sweep.cc
 std::unique_ptr<Command> make_query();       // query.cc
 std::unique_ptr<Command> make_diagnose();    // diagnose.cc
 std::unique_ptr<Command> make_goodput();     // goodput.cc
+std::unique_ptr<Command> make_reinforce();   // reinforce.cc
 std::unique_ptr<Command> make_run_plan();    // run_plan.cc
 std::unique_ptr<Command> make_rank();        // rank.cc
 std::unique_ptr<Command> make_mpi();         // mpi.cc
@@ -55,6 +56,8 @@ inline constexpr std::array kCommands{
     CommandEntry{"plan", "The fastest plan for a number of devices, and what bounds it", make_plan},
     CommandEntry{"serve", "An inference engine serving requests: latencies, throughput, KV use",
                  make_serve},
+    CommandEntry{"reinforce", "A step of reinforcement learning: who generates and who trains",
+                 make_reinforce},
     CommandEntry{"compose", "Many whole models behind a router: switching, memory, machines needed",
                  make_compose},
     CommandEntry{"home", "A large model on small devices at home: weights streamed from disk",

@@ -51,9 +51,7 @@ class PlanCommand : public Command {
                   "those within 5 % of the fastest; default time");
     options.value("--power-budget", power_budget_, "POWER",
                   "what all devices may draw together: each is held to its share");
-    options.value("--table", table_, "NAME|FILE",
-                  "every row of a table of published runs (`orrery list tables`) beside the best "
-                  "plan for its work; without model and machine");
+    published_.declare(options);
     options.value("--layer-costs", layer_costs_, "FILE",
                   "what each layer takes under each strategy: the fastest within --max-memory");
     options.output("--save", save_, "FILE", "write the best plan");
@@ -80,7 +78,8 @@ class PlanCommand : public Command {
 
   Result<std::string> run(Error mistakes) override {
     full::Options options = limits_.read(mistakes);
-    if (table_) {
+    published_.check(mistakes);
+    if (published_.given()) {
       return published(options, std::move(mistakes));
     }
     if (layer_costs_) {
@@ -204,7 +203,7 @@ class PlanCommand : public Command {
            reserve_ || objective_ || export_ || power_budget_ || tokens_.given();
   }
 
-  Result<std::string> published(full::Options& options, Error mistakes) const {
+  Result<std::string> published(const full::Options& options, Error mistakes) const {
     plan_.refuse("--table", mistakes);
     if (has_task() || limits_.has_top() || most_memory_ || layer_costs_) {
       mistakes.add(
@@ -213,9 +212,7 @@ class PlanCommand : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const Interrupt interrupt;
-    options.go_on = Interrupt::going_on;
-    return compare_published(*table_, options, json_);
+    return published_.run(options, json_);
   }
 
   Result<std::string> search(const full::Task& task, full::Options& options) {
@@ -364,13 +361,13 @@ class PlanCommand : public Command {
   VaryFlags vary_;
   PlanLimits limits_;
   TokensFlag tokens_;
+  PublishedFlags published_;
   HtmlFlag html_{"plan"};
   std::optional<std::string> reserve_;
   std::optional<std::string> most_memory_;
   std::optional<std::string> save_;
   std::optional<std::string> export_;
   std::optional<std::string> power_budget_;
-  std::optional<std::string> table_;
   std::optional<std::string> layer_costs_;
   std::optional<std::string> objective_;
   std::vector<std::string> only_;

@@ -7,18 +7,32 @@
 #include <optional>
 
 #include "base/printable.h"
-#include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "planner/full/published.h"
 #include "report/plan_published.h"
 
 namespace orrery::cli {
 
-Result<std::string> compare_published(const std::string& table, const full::Options& given,
-                                      bool json) {
-  const auto profile = study::load_profile(table);
+void PublishedFlags::declare(Options& options) {
+  options.value("--table", table_, "NAME|FILE",
+                "every row of a table of published runs (`orrery list tables`) beside the best "
+                "plan for its work; without model and machine");
+  options.flag("--suspects", suspects_,
+               "with --table: simulate wins of more than 15 % again, messages sharing links (as "
+               "--network flow does) and one node 10 % slow");
+}
+
+void PublishedFlags::check(Error& mistakes) const {
+  if (suspects_ && !table_) {
+    mistakes.add({"--suspects", {}, {}, "goes with --table"});
+  }
+}
+
+Result<std::string> PublishedFlags::run(const full::Options& given, bool json) const {
+  const auto profile = study::load_profile(*table_);
   if (!profile) {
-    return fail(of_flag("--table", table, profile.error()));
+    return fail(of_flag("--table", *table_, profile.error()));
   }
   const auto runs = load_csv(profile->csv).and_then([&](const CsvTable& rows) {
     return study::published_runs(*profile, rows);
@@ -35,13 +49,14 @@ Result<std::string> compare_published(const std::string& table, const full::Opti
   };
   std::vector<full::PublishedComparison> rows;
   full::Options options = given;
+  const Interrupt interrupt;
   std::optional<ProgressBar> bar;
   options.go_on = [&] {
     bar->update(0);
-    stopped = stopped || !given.go_on();
+    stopped = stopped || !Interrupt::going_on();
     return !stopped;
   };
-  full::PublishedPlans plans(options);
+  full::PublishedPlans plans(options, suspects_);
   report::JsonWriter writer(print, report::JsonWriter::Layout::indented);
   if (json) {
     writer.begin_object().key("table").value(profile->table).key("rows").begin_array();

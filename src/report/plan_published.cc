@@ -34,6 +34,13 @@ std::string published_plan_text(const full::PublishedComparison& row) {
   const full::Found& best = row.answer.top.front();
   line("  best      {:>12.6f} s  {:>5.1f} % MFU  {}  ({:+.1f} %)", to_seconds(best.step_time),
        100 * best.mfu, full::summary(best.plan), 100 * (row.gain() - 1));
+  if (row.again) {
+    line("  on shared links, a node {:.0f} % slow: {:.6f} s and {:.6f} s  ({:+.1f} %)",
+         100 * (full::kStragglerFactor - 1), to_seconds(row.again->published),
+         to_seconds(row.again->best), 100 * (row.again->gain() - 1));
+  } else if (!row.again_problem.empty()) {
+    line("  on shared links it cannot run: {}", row.again_problem);
+  }
   return text;
 }
 
@@ -41,10 +48,11 @@ std::string published_plans_summary(const std::vector<full::PublishedComparison>
   const auto count = [&](const auto& is) { return std::count_if(rows.begin(), rows.end(), is); };
   using Row = full::PublishedComparison;
   return fmt::format(
-      "{} rows: {} compared, {} with a published plan faster than the best found, {} refused, {} "
-      "published plans do not fit\n",
+      "{} rows: {} compared, {} with a published plan faster than the best found, {} with a best "
+      "found more than {:.0f} % faster, {} refused, {} published plans do not fit\n",
       rows.size(), count([](const Row& row) { return row.compared(); }),
       count([](const Row& row) { return row.compared() && row.fits && row.gain() < 1; }),
+      count([](const Row& row) { return row.gain() > full::kSuspect; }), 100 * (full::kSuspect - 1),
       count([](const Row& row) { return row.problem.empty() && !row.refused.empty(); }),
       count([](const Row& row) { return row.problem.empty() && !row.fits; }));
 }
@@ -67,9 +75,20 @@ void write_published_plan(JsonWriter& json, const full::PublishedComparison& row
     json.key("gain").value(row.gain());
     json.key("bound_s").value(to_seconds(row.answer.bound));
     json.key("best").value(full::summary(best.plan));
+    json.key("again");
+    if (row.again) {
+      json.begin_object();
+      json.key("published_s").value(to_seconds(row.again->published));
+      json.key("best_s").value(to_seconds(row.again->best));
+      json.key("gain").value(row.again->gain()).end_object();
+    } else {
+      json.number_text("null");
+    }
+    json.key("again_problem").value(row.again_problem);
     write_timing(json, row.answer.wall_s);
   } else {
-    for (const char* key : {"best_s", "best_mfu", "gain", "bound_s", "best", "timing"}) {
+    for (const char* key :
+         {"best_s", "best_mfu", "gain", "bound_s", "best", "again", "again_problem", "timing"}) {
       json.key(key).number_text("null");
     }
   }

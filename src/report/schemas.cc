@@ -14,6 +14,7 @@
 #include "report/goodput.h"
 #include "report/jobs.h"
 #include "report/measured.h"
+#include "report/reinforcement.h"
 #include "report/report.h"
 #include "report/serving.h"
 
@@ -81,6 +82,8 @@ constexpr auto kSchemas = std::to_array<DeclaredSchema>({
      [](Fields& fields) { declare_loop(FlitReport{}, fields); }},
     {"goodput", "orrery goodput --json",
      "Goodput of a long job with failures, checkpoints and restarts.", declare_goodput},
+    {"reinforce", "orrery reinforce --json", "How a step of reinforcement learning is divided.",
+     declare_empty<ReinforcementReport>},
     {"run-plan", "orrery run-plan --json", "A whole training run from one simulated step.",
      declare_run_plan},
     {"serve", "orrery serve --json",

@@ -260,8 +260,8 @@ Result<Answer> search(const Task& task, const Options& options) {
 }
 
 Result<Answer> search(const Task& task, const Options& options, Knowledge& known) {
-  if (has_several_updates(task)) {
-    return search_updates(task, options, known);
+  if (const std::string field = searched_apart(task); !field.empty()) {
+    return search_each(task, field, options, known);
   }
   if (leaves_rounds_open(task)) {
     return search_rounds(task, options, known);

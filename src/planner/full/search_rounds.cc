@@ -3,7 +3,8 @@
 /// cost in loss no time tells: of co2 the fewest whose compute hides the all-reduce of a round, for
 /// the plan that is best with so many. The plan that is best where averages hardly count says how
 /// many it needs; the search is done again with as many, until its answer needs that number.
-/// Updates that change results differently are searched one after the other.
+/// Updates that change results differently, and frameworks, whose kernels, costs and capabilities
+/// differ, are searched one after the other.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "estimate/estimate.h"
 #include "planner/full/search_state.h"
+#include "workload/interop/capabilities.h"
 
 namespace orrery::full {
 namespace {
@@ -25,22 +27,34 @@ bool leaves_rounds_open(const Task& task) {
          !task.fixed.places.contains("local_steps") && !task.only.contains("local_steps");
 }
 
-bool has_several_updates(const Task& task) {
-  return task.only.contains("data_parallel_update") && !task.only.contains("local_steps");
+std::string searched_apart(const Task& task) {
+  if (task.only.contains("framework")) {
+    return "framework";
+  }
+  const bool updates =
+      task.only.contains("data_parallel_update") && !task.only.contains("local_steps");
+  return updates ? "data_parallel_update" : "";
 }
 
-Result<Answer> search_updates(const Task& task, const Options& options, Knowledge& known) {
+Result<Answer> search_each(const Task& task, const std::string& field, const Options& options,
+                           Knowledge& known) {
+  if (const auto place = task.fixed.places.find(field); place != task.fixed.places.end()) {
+    return fail(Error({"--only", field, {}, "contradicts " + place->second + "; choose one"}));
+  }
   std::optional<Answer> all;
   std::optional<Error> mistakes;
-  for (const std::string& update : task.only.at("data_parallel_update")) {
+  for (const std::string& value : task.only.at(field)) {
     Task one = task;
-    one.only.erase("data_parallel_update");
-    one.fixed.places["data_parallel_update"] = "--only";
-    if (auto set = set_field(one.fixed.plan, "data_parallel_update", update, "--only"); !set) {
+    one.only.erase(field);
+    one.fixed.places[field] = "--only";
+    if (auto set = set_field(one.fixed.plan, field, value, "--only"); !set) {
       return fail(std::move(set.error()));
     }
+    if (field == "framework" && interop::launcher_named(value) != nullptr) {
+      one.launcher = value;
+    }
     auto answer = search(one, options, known);
-    if (task.only.at("data_parallel_update").size() == 1) {
+    if (task.only.at(field).size() == 1) {
       return answer;
     }
     if (!answer) {
@@ -52,7 +66,7 @@ Result<Answer> search_updates(const Task& task, const Options& options, Knowledg
     }
   }
   if (!all) {
-    return fail(mistakes ? std::move(*mistakes) : Error("no value of data_parallel_update"));
+    return fail(mistakes ? std::move(*mistakes) : Error("no value of " + field));
   }
   std::ranges::stable_sort(all->top, {}, &Found::score);
   put_simple_first(*all, options);

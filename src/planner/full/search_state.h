@@ -132,9 +132,11 @@ void merge(Answer& all, Answer one, const Options& options);
 /// fastest. Requires plans in the order of their scores.
 void put_simple_first(Answer& answer, const Options& options);
 
-/// Whether `only` has values of data_parallel_update; the search of each (search_rounds.cc).
-bool has_several_updates(const Task& task);
-Result<Answer> search_updates(const Task& task, const Options& options, Knowledge& known);
+/// Returns the field of `only` each of whose values is a space of its own, framework or
+/// data_parallel_update; "": none. The search of each (search_rounds.cc).
+std::string searched_apart(const Task& task);
+Result<Answer> search_each(const Task& task, const std::string& field, const Options& options,
+                           Knowledge& known);
 
 /// Whether workers step alone and nobody says for how many steps; the search that says it
 /// (search_rounds.cc).

@@ -175,15 +175,7 @@ void Space::fill_recompute() {
     const bool modules = parts && recompute != plan::Recompute::full;
     std::vector<std::string> usual{""};
     if (modules && whole) {
-      usual = {"",
-               "layernorm",
-               "mlp",
-               "layernorm,mlp",
-               "moe_act",
-               "moe",
-               "layernorm,moe_act",
-               "mla_up_proj",
-               "layernorm,mla_up_proj,moe_act"};
+      usual.assign(kModulesAgain.begin(), kModulesAgain.end());
     }
     for (const std::string& names :
          parts&& recompute == plan::Recompute::full

@@ -20,10 +20,12 @@
 ///   cp_exchange    p2p, all_gather, a2a;  moe_dispatch: alltoall, hierarchical (ep > 1)
 ///   overlap_ep     true; microbatch where the schedule can
 ///   overlap_tensor none; tracked_mca where the device states a tracker (tp > 1)
-///   recompute      none; of modules; all of the first n layers of each chunk, for the least n that
-///                  fits (fewer are never slower)
+///   recompute      none; of modules (kModulesAgain); all of the first n layers of each chunk, for
+///                  the least n that fits (fewer are never slower)
 ///   zero           0 to 3;  offload_optimizer: none, cpu;  offload_activations: 0, 0.5, 1
 ///   tp_chunks, fused_cross_entropy   1 and tp; true: on the best plans found (changes())
+///   framework      the given one; of --only framework=nemo,torchtitan each with what it runs, its
+///                  kernels and costs (search_rounds.cc)
 ///   local_steps    of co2, where data_parallel_update is that: the fewest that hide its all-reduce
 ///                  (search_rounds.cc); so with --only data_parallel_update=every_step,co2
 ///
@@ -33,11 +35,13 @@
 /// overlap_p2p, overlap_grad_reduce, overlap_param_gather, sequence_parallel.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/reader.h"
@@ -48,6 +52,11 @@
 #include "workload/zoo/model.h"
 
 namespace orrery::full {
+
+/// Lists of modules that are tried where recompute and recompute_modules are open.
+inline constexpr auto kModulesAgain = std::to_array<std::string_view>(
+    {"", "layernorm", "mlp", "layernorm,mlp", "moe_act", "moe", "layernorm,moe_act", "mla_up_proj",
+     "layernorm,mla_up_proj,moe_act"});
 
 struct Task {
   zoo::Model model;

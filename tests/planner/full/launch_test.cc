@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "../task.h"
@@ -135,6 +136,34 @@ TEST(PlanSearch, ASimplerPlanThatIsAsFastIsFirst) {
     EXPECT_FALSE(found.score <= simple->fastest->score * 1.2 && is_simpler(found.plan, first.plan));
   }
   EXPECT_LE(simple->top.size(), 4U);
+}
+
+/// Of several frameworks each has plans that it runs, by its own kernels and costs; the best of all
+/// is the better of the two answers.
+TEST(PlanLaunch, EachOfSeveralFrameworksIsSearchedAlone) {
+  Task of = task("gpt2", "dgx-a100-80g", 2, 8, 512);
+  const Options options{.top = 8, .most_estimates = 60, .most_simulations = 8};
+  Time best = Time::max();
+  for (const char* framework : {"torchtitan", "megatron"}) {
+    Task alone = of;
+    alone.launcher = alone.fixed.plan.framework = framework;
+    alone.fixed.places["framework"] = "--framework";
+    const auto answer = search(alone, options);
+    ASSERT_TRUE(answer) << answer.error().to_string();
+    best = std::min(best, answer->top.front().step_time);
+  }
+  of.only["framework"] = {"torchtitan", "megatron"};
+  const auto both = search(of, options);
+  ASSERT_TRUE(both) << both.error().to_string();
+  EXPECT_EQ(both->top.front().step_time, best);
+  for (const Found& found : both->top) {
+    EXPECT_TRUE(interop::can_run(found.plan.framework, found.plan, &of.model))
+        << plan::to_yaml(found.plan);
+  }
+  of.fixed.places["framework"] = "--framework";
+  const auto twice = search(of, options);
+  ASSERT_FALSE(twice);
+  EXPECT_THAT(twice.error().to_string(), ::testing::HasSubstr("contradicts --framework"));
 }
 
 }  // namespace

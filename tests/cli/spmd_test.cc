@@ -183,7 +183,8 @@ TEST(Spmd, DecodersOfTheZooAreSavedAsGraphs) {
   EXPECT_EQ(nlohmann::json::parse(run.out).at("step_time_s"), found.at("simulated_s"));
   EXPECT_THAT(orrery("spmd --graph Rmoe --batch 8 --profile nvl8").err,
               HasSubstr("--batch: goes with"));
-  EXPECT_THAT(orrery("spmd --graph deepseek-v4-flash --profile nvl8").err, HasSubstr("one residual stream"));
+  EXPECT_THAT(orrery("spmd --graph deepseek-v4-flash --profile nvl8").err,
+              HasSubstr("one residual stream"));
 }
 
 TEST(Spmd, HybridsAreSavedAsGraphsAndAsPlans) {

@@ -112,8 +112,8 @@ struct Placement {
 struct Sizing {
   std::vector<Placement> placements;  ///< fastest first, those that do not run last
   std::int64_t answers = 0;
-  double tokens = 0;                 ///< of a prompt and its answer, on the mean
-  std::int64_t sequence = 0;         ///< of training
+  double tokens = 0;          ///< of a prompt and its answer, on the mean
+  std::int64_t sequence = 0;  ///< of training
   bool runs() const { return !placements.empty() && placements.front().runs(); }
 };
 

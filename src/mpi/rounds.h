@@ -42,7 +42,7 @@ struct RoundTask {
   std::int64_t hidden = 32;
   std::int64_t minibatch = 8;
   double rate = 0.0625;      ///< gamma
-  double noise = 2;        ///< deviation of the samples from their class's patterns
+  double noise = 2;          ///< deviation of the samples from their class's patterns
   std::int64_t padding = 0;  ///< elements that every sum carries beside the network's
   std::uint64_t seed = 1;
 };

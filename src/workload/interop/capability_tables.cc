@@ -18,8 +18,7 @@ using plan::Plan;
 // --- of all frameworks
 
 constexpr auto kCommon = std::to_array<Capability>({
-    {"overlap_tensor",
-     [](const Run& run) { return !plan::follows_tiles(run.plan.overlap_tensor); },
+    {"overlap_tensor", [](const Run& run) { return !plan::follows_tiles(run.plan.overlap_tensor); },
      "none or chunked: kernels that move finished tiles are no framework's"},
     {"fuse_communication", [](const Run& run) { return !run.plan.fuse_communication; },
      "false: stages send what their last operator makes"},

@@ -267,8 +267,8 @@ class PlanCommand : public Command {
       keep(write_file(*plot_, *svg));
     }
     const auto json = [&] { return report::plan_search_json(task, *answer, details); };
-    return html_.beside(json_ ? json() : report::plan_search_table(task, *answer, details) + *whole,
-                        json);
+    return html_.beside(
+        json_ ? json() : report::plan_search_table(task, *answer, details) + whole->table, json);
   }
 
   /// Which frameworks run the best plan, its launch where one is asked for, and which of the others

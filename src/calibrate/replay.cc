@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 
+#include "base/format.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "calibrate/minimize.h"
@@ -149,6 +152,7 @@ class ReplayFitter {
     fit_.classes.push_back(
         {"collectives", measured_.collectives.size(), made->before.median, made->after.median});
     take(std::move(*made));
+    warn_of_others();
     return {};
   }
 
@@ -168,6 +172,19 @@ class ReplayFitter {
   }
 
  private:
+  /// One rate serves all kinds of collectives, and a library may be slow at one of them.
+  void warn_of_others() {
+    constexpr double kFar = 0.5;
+    for (const CollectiveMeasurement& each : measured_.collectives) {
+      if (collective_error({each}, fit_.machine).median > kFar) {
+        fit_.warnings.push_back(fmt::format(
+            "{} of {} took {}, far from what the other collectives say: their rate does not hold "
+            "for it, and the step is off by as much",
+            name_of(each.kind), to_string(each.bytes), to_string(each.time)));
+      }
+    }
+  }
+
   template <class Made>
   void take(Made made) {
     fit_.machine = std::move(made.machine);

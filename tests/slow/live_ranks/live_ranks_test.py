@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 from mpi_test import BINARY, ENVIRONMENT, GPT, LIBRARIES, MORE_PLANS, PATIENCE, MpiCase, PlanCase, mistakes, orrery, schema  # noqa: E402
 
 RUNS = 20
-WIDE = {**GPT, "n_layer": 1, "n_embd": 256, "n_head": 4}  # computes long enough for a factor of three to be seen
+WIDE = {**GPT, "n_layer": 1, "n_embd": 384, "n_head": 4}  # computes long enough for a factor of three to be seen
 
 
 class LiveRanks(MpiCase):

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 
+#include "base/format.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "calibrate/minimize.h"
@@ -129,10 +132,14 @@ class ReplayFitter {
 
   Result<void> collectives() {
     const auto& measured = measured_.collectives;
-    return fit("collectives", measured.size(), measured, calibrate_collectives,
-               [](const auto& made) {
-                 return std::pair{made.before.median, made.after.median};
-               });
+    auto fitted =
+        fit("collectives", measured.size(), measured, calibrate_collectives, [](const auto& made) {
+          return std::pair{made.before.median, made.after.median};
+        });
+    if (fitted) {
+      warn_of_others();
+    }
+    return fitted;
   }
 
   Result<void> messages() {
@@ -151,6 +158,19 @@ class ReplayFitter {
   }
 
  private:
+  /// One rate serves all kinds of collectives, and a library may be slow at one of them.
+  void warn_of_others() {
+    constexpr double kFar = 0.5;
+    for (const CollectiveMeasurement& each : measured_.collectives) {
+      if (collective_error({each}, fit_.machine).median > kFar) {
+        fit_.warnings.push_back(fmt::format(
+            "{} of {} took {}, far from what the other collectives say: their rate does not hold "
+            "for it, and the step is off by as much",
+            name_of(each.kind), to_string(each.bytes), to_string(each.time)));
+      }
+    }
+  }
+
   /// Nothing where no row is `measured`. `errors`: before and after.
   template <class Measured, class Calibrate, class Errors>
   Result<void> fit(const char* sort, std::size_t rows, const Measured& measured,

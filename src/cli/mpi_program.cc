@@ -72,7 +72,7 @@ Result<void> MpiProgram::make(const emit::Program& program, const emit::Descript
 }
 
 Result<std::string> MpiProgram::run(const std::vector<std::string>& flags, Duration limit) const {
-  std::vector<std::string> program{folder_ + "/plan"};
+  std::vector<std::string> program{"./plan"};  // in its folder, whose name may be relative
   program.insert(program.end(), flags.begin(), flags.end());
   const auto run = mpi_calls::run_ranks(
       *library_, ranks_, program,

@@ -12,7 +12,8 @@
 /// --telemetry  writes PREFIX.RANK.jsonl for `orrery diagnose`
 /// --slow     a rank computes everything FACTOR times
 /// --hang     a rank stops before a step, the first being 0
-/// --unchecked  buffers are filled once and nothing is compared: what is timed is the plan's work
+/// --unchecked  buffers are filled once and nothing is compared: what is timed is the plan's work,
+///            after two steps that do not count
 /// --measure  writes FILE: a step's time, and that of each work and exchange alone (measure.h)
 /// --probe    after the steps, N messages between every pair of ranks, for --telemetry (probe.h)
 /// --delay    those from SOURCE come to TARGET so many microseconds late
@@ -104,9 +105,11 @@ class Rank {
 
   /// Does one work, or one collective, alone.
   void compute(const plan::Work& work) { kernels_.run({&work, 1}); }
-  void exchange(const Call& call) {
-    start(call, alone_);
-    finish(alone_);
+  /// `place`: of the call in the list, whose buffers serve; -1: others.
+  void exchange(const Call& call, int place) {
+    Exchange& exchange = place < 0 ? alone_ : exchanges_[static_cast<std::size_t>(place)];
+    start(call, exchange);
+    finish(exchange);
   }
   int size_of(int group) const {
     const Communicator& made = groups_[static_cast<std::size_t>(group)];
@@ -303,7 +306,8 @@ int run(const Arguments& arguments) {
   std::vector<double> steps;
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = MPI_Wtime();
-  for (int step = 0; step < arguments.repeat; ++step) {
+  const int warm = arguments.checked ? 0 : 2;  // pages of buffers, connections that MPI opens
+  for (int step = -warm; step < arguments.repeat; ++step) {
     if (rank == arguments.hanging_rank && step == arguments.hanging_step) {
       self.hang();
     }
@@ -312,7 +316,9 @@ int run(const Arguments& arguments) {
     }
     const double before = MPI_Wtime();
     self.run(rank == arguments.slow_rank ? arguments.slow_factor : 1);
-    steps.push_back(MPI_Wtime() - before);
+    if (step >= 0) {
+      steps.push_back(MPI_Wtime() - before);
+    }
   }
   if (arguments.probes > 0) {
     self.probe(ranks);
@@ -326,7 +332,7 @@ int run(const Arguments& arguments) {
   }
   std::array<long long, 3> counts{0, self.exchanged(), 0};
   if (!arguments.order.empty()) {
-    counts[2] = trace::differences(arguments.order, rank, arguments.repeat);
+    counts[2] = trace::differences(arguments.order, rank, warm + arguments.repeat);
   }
   if (!arguments.measure.empty()) {
     plan::Measurements(self, arguments.measure, rank).write(median, arguments.repeat);

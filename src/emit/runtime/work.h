@@ -16,31 +16,33 @@ namespace plan {
 /// activations come from memory each time, and a kernel takes as long alone as within a step.
 class Ring {
  public:
-  /// `floats`: that it grows to, or to the largest part.
-  explicit Ring(std::size_t floats) : most_(floats) {}
+  /// `floats`: that it has, or those of the largest part.
+  explicit Ring(std::size_t floats) : least_(floats) {}
 
   float* next(std::size_t floats, float value) {
-    if (at_ + floats > all_.size()) {
-      at_ = all_.size() < most_ ? at_ : 0;
-      const std::size_t grown = std::min(2 * all_.size(), most_);
-      all_.resize(std::max({all_.size(), grown, at_ + floats}), value);
+    if (all_.size() < std::max(floats, least_)) {
+      all_.resize(std::max(floats, least_), value);
     }
+    at_ = at_ + floats > all_.size() ? 0 : at_;
     float* const begin = all_.data() + at_;
     at_ += floats;
     return begin;
   }
 
  private:
-  std::size_t most_;
+  std::size_t least_;
   std::vector<float> all_;
   std::size_t at_ = 0;
 };
 
-/// Kernels do a plan's work on matrices of ones and halves, whose products are exact.
+/// Kernels do a plan's work on matrices of halves, whose products are exact.
 class Kernels {
  public:
   /// `timed`: operands come from memory.
-  explicit Kernels(bool timed) : halves_(timed ? kLarge : kPart), ones_(timed ? kLarge : kPart) {}
+  explicit Kernels(bool timed)
+      : halves_(timed ? kLarge : kPart),
+        results_(timed ? kLarge : kPart),
+        ones_(timed ? kLarge : kPart) {}
 
   void run(std::span<const Work> works) {
     for (const Work& work : works) {
@@ -62,34 +64,37 @@ class Kernels {
     const auto m = static_cast<std::size_t>(work.m);
     const auto n = static_cast<std::size_t>(work.n);
     const auto k = static_cast<std::size_t>(work.k);
-    a_.resize(std::max(a_.size(), m * k), 1.0F);
-    c_.resize(std::max(c_.size(), m * n));
     for (std::int64_t time = 0; time < work.batch; ++time) {
-      const float* const b = halves_.next(k * n, 0.5F);
+      const float* const a = halves_.next(m * k + k * n, 0.5F);
+      const float* const b = a + m * k;
+      float* const c = results_.next(m * n, 0.0F);
 #ifdef PLAN_CBLAS
       cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(m),
-                  static_cast<int>(n), static_cast<int>(k), 1.0F, a_.data(), static_cast<int>(k), b,
-                  static_cast<int>(n), 0.0F, c_.data(), static_cast<int>(n));
+                  static_cast<int>(n), static_cast<int>(k), 1.0F, a, static_cast<int>(k), b,
+                  static_cast<int>(n), 0.0F, c, static_cast<int>(n));
 #else
-      multiply(m, n, k, b);
+      multiply(work, a, b, c);
 #endif
-      wrong_ += c_[0] == 0.5F * static_cast<float>(k) ? 0 : 1;  // exact: a sum of halves
+      wrong_ += c[0] == 0.25F * static_cast<float>(k) ? 0 : 1;  // exact: a sum of quarters
     }
   }
 
   /// In blocks of B that stay in a cache while all rows of A pass them.
-  void multiply(std::size_t m, std::size_t n, std::size_t k, const float* b) {
+  static void multiply(const Work& work, const float* a, const float* b, float* c) {
+    const auto m = static_cast<std::size_t>(work.m);
+    const auto n = static_cast<std::size_t>(work.n);
+    const auto k = static_cast<std::size_t>(work.k);
     constexpr std::size_t kDeep = 64;
     constexpr std::size_t kWide = 512;
-    std::fill_n(c_.begin(), m * n, 0.0F);
+    std::fill_n(c, m * n, 0.0F);
     for (std::size_t block = 0; block < k; block += kDeep) {
       const std::size_t deep = std::min(k, block + kDeep);
       for (std::size_t first = 0; first < n; first += kWide) {
         const std::size_t wide = std::min(n - first, kWide);
         for (std::size_t i = 0; i < m; ++i) {
-          float* const to = c_.data() + i * n + first;
+          float* const to = c + i * n + first;
           for (std::size_t l = block; l < deep; ++l) {
-            const float factor = a_[i * k + l];
+            const float factor = a[i * k + l];
             const float* const from = b + l * n + first;
             for (std::size_t j = 0; j < wide; ++j) {
               to[j] += factor * from[j];
@@ -122,9 +127,8 @@ class Kernels {
   /// 64 MiB, beyond the share of a last-level cache that one core has.
   static constexpr std::size_t kLarge = std::size_t{1} << 24U;
 
-  std::vector<float> a_;
   Ring halves_;
-  std::vector<float> c_;
+  Ring results_;
   Ring ones_;
   long long wrong_ = 0;
 };

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emitted programs on live ranks, 20 times each: the rank that hangs or is slow is named, a clean run blames nobody.
+"""Emitted programs on live ranks, 20 times each: the rank that hangs or is slow and the link that is late are named,
+a clean run blames nobody.
 Every kind of plan once: its calls stand in the simulated order."""
 import json
 import pathlib
@@ -12,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 from mpi_test import BINARY, ENVIRONMENT, GPT, LIBRARIES, MORE_PLANS, PATIENCE, MpiCase, PlanCase, mistakes, orrery, schema  # noqa: E402
 
 RUNS = 20
-WIDE = {**GPT, "n_layer": 1, "n_embd": 256, "n_head": 4}  # computes long enough for a factor of three to be seen
+WIDE = {**GPT, "n_layer": 1, "n_embd": 384, "n_head": 4}  # computes long enough for a factor of three to be seen
 
 
 class LiveRanks(MpiCase):
@@ -43,7 +44,10 @@ class LiveRanks(MpiCase):
             for run in range(RUNS):
                 rank = run % 4
                 with self.subTest(library=library, run=run):
-                    self.assertEqual(self.verdicts(library, program), set())
+                    self.assertEqual(self.verdicts(library, program, "--probe", "20"), set())
+                    late = (rank + 1) % 4
+                    self.assertEqual(self.verdicts(library, program, "--probe", "20", "--delay", str(rank), str(late), "20000"),
+                                     {("slow_link", rank), ("slow_link", late)})
                     self.assertEqual(self.verdicts(library, program, "--slow", str(rank), "3"), {("straggler", rank)})
                     self.assertEqual(self.verdicts(library, program, "--hang", str(rank), "3"), {("missing_rank", rank)})
 

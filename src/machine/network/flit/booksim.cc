@@ -52,7 +52,7 @@ class BookSimReader : BookSimFile {
   }
 
  private:
-  /// What a setting may mean; of a flood's later ones, which no message shows, nothing.
+  /// Returns what a setting may mean; nothing of a flood's later ones, which no message shows.
   std::string meant(const std::string& key) const {
     constexpr std::size_t kMostMeant = 100;
     return mistakes().mistakes.size() < kMostMeant ? did_you_mean(key, names()) : "";

@@ -44,12 +44,14 @@ struct Source {
   std::optional<std::string> file;
 };
 
+constexpr std::size_t kLargestLaunch = std::size_t{1} << 20;  // words take more than their file
+
 Result<interop::Imported> from_megatron(std::string_view /*name*/, const Source& source,
                                         const interop::ImportOptions& options) {
   if (!source.file) {
     return interop::import_megatron(source.words, options);
   }
-  return read_file(*source.file)
+  return read_file(*source.file, kLargestLaunch)
       .and_then([&](const std::string& text) {
         return interop::launch_words(text, *source.file, source.words);
       })
@@ -69,7 +71,7 @@ Result<interop::Imported> from_deepspeed(std::string_view /*name*/, const Source
 
 Result<interop::Imported> from_torchtitan(std::string_view /*name*/, const Source& source,
                                           const interop::ImportOptions& options) {
-  return read_file(*source.file).and_then([&](const std::string& text) {
+  return read_file(*source.file, kLargestLaunch).and_then([&](const std::string& text) {
     return interop::import_torchtitan(text, *source.file, options);
   });
 }
@@ -218,7 +220,7 @@ class Import : public Command {
     if (!file_ && words_.empty()) {
       mistakes.add({"import", {}, {}, "what? expected arguments after --, or a FILE of them"});
     } else if (file_) {
-      line = collect(read_file(*file_).and_then([&](const std::string& text) {
+      line = collect(read_file(*file_, kLargestLaunch).and_then([&](const std::string& text) {
         return serving::launch_of(format_, text, *file_, words_);
       }),
                      mistakes);

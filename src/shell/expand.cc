@@ -208,7 +208,7 @@ class Expansion {
     if (mark != std::string::npos) {
       fields_.add(filled.substr(mark, filled.find(kEnd, mark) - mark + 1));
     } else {
-      fields_.add(kUnknown + std::string("(arithmetic)") + kEnd);
+      fields_.add(kUnknown + std::string("arithmetic") + kEnd);
     }
   }
 

@@ -74,7 +74,9 @@ std::string lines_text(std::vector<int> lines) {
 }
 
 bool is_program(const Command& command) {
-  return std::ranges::any_of(command, [](const Word& word) { return word.text.ends_with(".py"); });
+  return std::ranges::any_of(command, [](const Word& word) {
+    return word.text.ends_with(".py") || word.text == "megatron";
+  });
 }
 
 }  // namespace
@@ -125,6 +127,11 @@ Result<Script> read_script(std::string_view text, const std::string& file,
   }
   if (!run.error.empty()) {
     return fail(std::move(run.error));
+  }
+  for (const std::string name : {"NPROC_PER_NODE", "NNODES"}) {
+    if (const Value* value = run.scope.find(name); value != nullptr && !value->items.empty()) {
+      run.script.processes[name] = value->items[0].text;
+    }
   }
   if (!run.unknowns.empty()) {
     run.script.remarks.push_back(

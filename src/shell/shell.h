@@ -33,11 +33,13 @@ struct Script {
   std::vector<Command> commands;  ///< without assignments, redirections and builtins
   std::vector<std::string> remarks;
   std::map<std::string, std::string> documents;  ///< here-documents by the file they are written to
+  std::map<std::string, std::string> processes;  ///< NPROC_PER_NODE and NNODES, where they are set
 };
 
 /// `given`: NAME=value is a variable's value whatever the script sets it to; other words are $1, $2
 /// ... Mistakes, each with file:line: open quotes and braces; words of grammar without their end; a
-/// script that leaves by `exit` before it runs a command named *.py; more than 100,000 steps.
+/// script that leaves by `exit` before it runs a command *.py or `megatron`; more than 100,000
+/// steps.
 Result<Script> read_script(std::string_view text, const std::string& file,
                            const std::vector<std::string>& given = {});
 

@@ -161,7 +161,11 @@ Result<JobsFile> read_jobs(const ConfigNode& root, const machine::Machine& machi
   std::set<std::string> names;
   for (const ConfigNode* item : read.take_items("jobs", true)) {
     file.jobs.push_back(read.absorb(JobReader(*item, placement, machine).read()));
-    read.require(names.insert(file.jobs.back().name).second, "jobs", "a name of its own for each");
+    const ConfigNode* name = item->find("name");
+    if (name != nullptr && !name->text.empty() && !names.insert(name->text).second) {
+      read.absorb(Result<int>(
+          fail(Error(Mistake{name->where(), name->path, name->text, "a name of its own"}))));
+    }
   }
   read.require(!file.jobs.empty(), "jobs", "at least one job");
   return read.finish(std::move(file));

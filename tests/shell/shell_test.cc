@@ -60,7 +60,7 @@ TEST(Shell, Arithmetic) {
               ElementsAre("p", "24", "3", "2", "1024", "1", "-3"));
   // An unknown operand stays unknown, by its name.
   EXPECT_THAT(words_of("p --x $(( $GPUS * 2 )) $((1/0))"),
-              ElementsAre("p", "--x", "$GPUS", "$((arithmetic)...)"));
+              ElementsAre("p", "--x", "$GPUS", "$(arithmetic...)"));
 }
 
 TEST(Shell, ConditionsChooseBranches) {

@@ -175,6 +175,7 @@ jobs:
   EXPECT_THAT(text, HasSubstr("devices"));
   EXPECT_THAT(text, HasSubstr("`chakra` or `collective`"));
   EXPECT_THAT(text, HasSubstr("did you mean 'placement'"));
+  EXPECT_THAT(text, HasSubstr("jobs.yaml:4: jobs[1].name: found 'a', expected a name of its own"));
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 namespace orrery::interop {
 namespace {
 
+constexpr std::size_t kMostMeant = 100;  // more mistakes than a message shows
+
 /// "-1" and "-0.5" are values, not flags.
 bool is_flag(const std::string& word) {
   return word.size() > 2 && word.starts_with("--");
@@ -72,8 +74,13 @@ bool Arguments::has(std::string_view name) {
 
 bool Arguments::flag(std::string_view name) {
   const auto* values = find(name);
+  if (values != nullptr && values->size() == 1) {
+    if (const auto said = parse_bool(values->front())) {
+      return *said;
+    }
+  }
   if (values != nullptr && !values->empty() && !shell::unresolved(values->front())) {
-    reject(name, "no value: it is a switch");
+    reject(name, "no value, true or false: it is a switch");
   }
   return values != nullptr;
 }
@@ -158,9 +165,11 @@ Error Arguments::take_mistakes() {
 
 Error Arguments::finish() {
   const std::vector<std::string> names(known_.begin(), known_.end());
+  std::size_t unknown = 0;
   for (const auto& [name, values] : given_) {
     if (!known_.contains(name)) {
-      const std::string sentence = "unknown flag" + did_you_mean(name, names);
+      const bool shown = ++unknown <= kMostMeant;
+      const std::string sentence = "unknown flag" + (shown ? did_you_mean(name, names) : "");
       if (passes_unknown_ && !places_[name].starts_with("override")) {
         note(name, sentence + ": left out");
       } else {

@@ -25,6 +25,33 @@ bool trains(const shell::Command& command) {
   });
 }
 
+/// Whether the command is ms-swift's `megatron sft ...`.
+bool is_swift(const shell::Command& command) {
+  return command.size() > 1 && command[0].text == "megatron" && !command[1].text.starts_with("-");
+}
+
+/// The line that ms-swift's `megatron sft ...` becomes: torchrun with the processes that variables
+/// state, and its own defaults before the flags. Source: ms-swift 3, swift/cli/_megatron/main.py
+/// and swift/megatron/argument/megatron_args.py.
+shell::Command swift_line(const shell::Command& command, const shell::Script& script) {
+  const int at = command.front().line;
+  shell::Command line{{"torchrun", at}};
+  for (const auto& [variable, flag] :
+       {std::pair{"NPROC_PER_NODE", "--nproc-per-node"}, std::pair{"NNODES", "--nnodes"}}) {
+    if (const auto stated = script.processes.find(variable); stated != script.processes.end()) {
+      line.insert(line.end(), {{flag, at}, {stated->second, at}});
+    }
+  }
+  line.push_back({command[1].text + ".py", at});
+  for (const char* word :
+       {"--micro-batch-size", "1", "--global-batch-size", "16", "--bf16", "--recompute-granularity",
+        "selective", "--use-distributed-optimizer", "--expert-tensor-parallel-size", "1"}) {
+    line.push_back({word, at});
+  }
+  line.insert(line.end(), command.begin() + 2, command.end());
+  return line;
+}
+
 void append(LaunchWords& line, const shell::Command& command, const std::string& file) {
   for (const shell::Word& word : command) {
     line.words.push_back(word.text);
@@ -73,7 +100,19 @@ Result<LaunchWords> launch_words(std::string_view text, const std::string& file,
       std::ranges::find_if(given, [](const std::string& word) { return word.starts_with("--"); });
   const std::vector<std::string> of_script(given.begin(), flags);
   return shell::read_script(text, file, of_script).map([&](shell::Script&& script) {
+    bool swift = false;
+    for (shell::Command& command : script.commands) {
+      if (is_swift(command)) {
+        command = swift_line(command, script);
+        swift = true;
+      }
+    }
     LaunchWords line = chosen(script, file);
+    if (swift) {
+      line.remarks.push_back({"megatron",
+                              "states --bf16, --use-distributed-optimizer, selective "
+                              "recompute and batches of 1 and 16 unless the line does"});
+    }
     line.words.insert(line.words.end(), flags, given.end());
     for (std::string& sentence : script.remarks) {
       line.remarks.push_back({"script", std::move(sentence)});

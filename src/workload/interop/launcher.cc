@@ -26,7 +26,7 @@ class Launcher {
     if (const auto per_node = count({"--ntasks-per-node"})) {
       return *per_node * count({"--nodes", "-N"}).value_or(1);
     }
-    return count({"--ntasks", "-n", "-np", "--np"}).value_or(0);
+    return count({"--ntasks", "-n", "-np", "--np", "--worker-num"}).value_or(0);
   }
   Error& mistakes() { return error_; }
 

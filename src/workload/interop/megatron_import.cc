@@ -61,6 +61,10 @@ class MegatronImport {
     plan_.cp = degree("--context-parallel-size");
     plan_.ep = degree("--expert-model-parallel-size");
     plan_.etp = arguments_.number_or("--expert-tensor-parallel-size", 0);
+    if (arguments_.flag("--moe-tp-extend-ep")) {  // MindSpeed: experts are spread over tp, too
+      plan_.ep = std::min(plan_.ep * plan_.tp, kMostDegree);
+      plan_.etp = 1;
+    }
     const std::int64_t replica = plan_.tp * plan_.pp * plan_.cp;
     if (devices == 0) {
       arguments_.reject(
@@ -95,7 +99,7 @@ class MegatronImport {
     const std::vector<std::string> kinds = given.empty() ? std::vector<std::string>{"p2p"} : given;
     const bool alike = std::all_of(kinds.begin(), kinds.end(),
                                    [&](const std::string& kind) { return kind == kinds.front(); });
-    const std::string& kind = kinds.front();
+    const std::string kind = exchange_of(kinds.front());
     const auto exchange =
         value_of<plan::ContextExchange>(kind == "allgather" ? std::string("all_gather") : kind);
     arguments_.require(alike, "--cp-comm-type", "the same for all layers");
@@ -107,6 +111,15 @@ class MegatronImport {
     if (plan_.cp_exchange == plan::ContextExchange::a2a_p2p) {
       read_levels(levels);
     }
+  }
+
+  /// Returns the kind of exchange, by MindSpeed's name for it where the line has one.
+  std::string exchange_of(const std::string& kind) {
+    const auto algorithm = arguments_.word("--context-parallel-algo");
+    const bool known =
+        !algorithm || *algorithm == "megatron_cp_algo" || *algorithm == "ulysses_cp_algo";
+    arguments_.require(known, "--context-parallel-algo", "megatron_cp_algo or ulysses_cp_algo");
+    return !algorithm ? kind : *algorithm == "ulysses_cp_algo" ? "a2a" : "p2p";
   }
 
   /// The inner level exchanges by all-to-all, the outer one is the ring.
@@ -283,9 +296,17 @@ class MegatronImport {
 }  // namespace
 
 Result<Imported> import_megatron(const LaunchWords& words, const ImportOptions& options) {
-  const auto line = split_launch_line(words, options.devices);
+  auto line = split_launch_line(words, options.devices);
   if (!line) {
     return fail(line.error());
+  }
+  const bool shaped = std::ranges::any_of(line->arguments, [](const std::string& word) {
+    const std::string name = word.substr(0, word.find('='));
+    return name == "--num-layers" || name == "--num_layers" || name == "--encoder-num-layers";
+  });
+  if (options.model != nullptr && !shaped) {  // a checkpoint's own configuration states them
+    line->arguments.insert(line->arguments.end(),
+                           {"--num-layers", std::to_string(options.model->layers)});
   }
   const bool stated = options.devices != 0;
   auto imported =

@@ -57,8 +57,12 @@ void read_offload(Arguments& arguments, plan::Plan& plan) {
   plan.offload_optimizer =
       arguments.flag("--optimizer-cpu-offload") ? plan::Offload::cpu : plan::Offload::none;
   const double share = arguments.real("--optimizer-offload-fraction").value_or(1);
-  arguments.require(share == 1 || plan.offload_optimizer == plan::Offload::none,
-                    "--optimizer-offload-fraction", "1: a plan offloads all states or none");
+  if (share != 1 && plan.offload_optimizer != plan::Offload::none) {
+    arguments.require(share >= 0 && share <= 1, "--optimizer-offload-fraction", "0 to 1");
+    plan.offload_optimizer = share > 0 ? plan::Offload::cpu : plan::Offload::none;
+    arguments.note("--optimizer-offload-fraction", "a plan offloads all states or none: read as " +
+                                                       std::string(share > 0 ? "all" : "none"));
+  }
   arguments.flag("--use-torch-optimizer-for-cpu-offload");
   arguments.flag("--no-pin-cpu-grads");
   arguments.flag("--no-pin-cpu-params");

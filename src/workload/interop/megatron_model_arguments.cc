@@ -139,7 +139,9 @@ void read_experts(Arguments& arguments, ModelArguments& m) {
   m.expert_groups = arguments.number_or("--moe-router-num-groups", 1);
   m.chosen_groups = arguments.number_or("--moe-router-group-topk", m.expert_groups);
   m.expert_ffn = arguments.number_or("--moe-ffn-hidden-size", m.ffn);
-  m.shared_ffn = arguments.number("--moe-shared-expert-intermediate-size").value_or(0);
+  m.shared_ffn =
+      arguments.number_or("--moe-shared-expert-intermediate-size",
+                          arguments.number("--num-shared-experts").value_or(0) * m.expert_ffn);
   const std::string pattern = arguments.word("--moe-layer-freq").value_or("1");
   constexpr std::int64_t kMostLayers = std::int64_t{1} << 16;
   auto layers = parse_layer_pattern(pattern, std::min(m.layers, kMostLayers));
@@ -147,6 +149,8 @@ void read_experts(Arguments& arguments, ModelArguments& m) {
     arguments.reject("--moe-layer-freq", layers.error().mistakes.front().expected);
   } else {
     m.expert_layers = std::move(*layers);
+    const auto dense = arguments.number("--first-k-dense-replace").value_or(0);
+    std::fill_n(m.expert_layers.begin(), std::min(dense, std::ssize(m.expert_layers)), false);
   }
   m.predictions = arguments.number("--mtp-num-layers").value_or(0);
 }

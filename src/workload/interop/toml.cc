@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/reader.h"
@@ -131,28 +133,25 @@ class TomlParser {
     Path so_far;
     for (const std::string& name : path) {
       so_far.push_back(name);
-      auto field = std::find_if(at->fields.begin(), at->fields.end(),
-                                [&](const ConfigField& f) { return f.name == name; });
-      if (field == at->fields.end()) {
+      const auto [place, is_new] = places_.emplace(so_far, at->fields.size());
+      if (is_new) {
         at->fields.push_back({name, node(Kind::map)});
         at->fields.back().value.path = joined(so_far);
-        field = std::prev(at->fields.end());
       }
-      if (field->value.kind != Kind::map) {
+      at = &at->fields[place->second].value;
+      if (at->kind != Kind::map) {
         return nullptr;
       }
-      at = &field->value;
     }
     return at;
   }
 
   void open(const Path& path) {
     table_ = path;
-    const bool again = std::find(opened_.begin(), opened_.end(), path) != opened_.end();
+    const bool again = !opened_.insert(path).second;
     if (descend(path) == nullptr || again) {
       mistake("a table that was not given before: " + joined(path));
     }
-    opened_.push_back(path);
   }
 
   void assign(const Path& key) {
@@ -166,7 +165,8 @@ class TomlParser {
     const std::string name = path.back();
     path.pop_back();
     ConfigNode* map = descend(path);
-    if (map == nullptr || map->find(name) != nullptr) {
+    path.push_back(name);
+    if (map == nullptr || !places_.emplace(std::move(path), map->fields.size()).second) {
       return mistake("this field only once: " + made->path);
     }
     map->fields.push_back({name, std::move(*made)});
@@ -255,7 +255,8 @@ class TomlParser {
   int line_ = 1;
   ConfigNode root_;
   Path table_;
-  std::vector<Path> opened_;
+  std::set<Path> opened_;
+  std::map<Path, std::size_t> places_;  ///< index of every field among those of its map
   Error error_;
 };
 

@@ -97,10 +97,12 @@ Error PlacedPlan::placed(Error mistakes) const {
   return mistakes;
 }
 
-Result<PlacedPlan> parse_placed_plan(const ConfigNode& node) {
+namespace {
+
+/// Values keep the path that the user wrote; their fields get our names.
+Result<PlacedPlan> placed_of(ConfigNode own) {
   PlacedPlan result;
   Error mistakes;
-  ConfigNode own = node;  // values keep the path that the user wrote
   for (ConfigField& field : own.fields) {
     field.name = own_name(field.name);
     const auto [first, is_new] = result.places.emplace(field.name, field.value.where());
@@ -131,6 +133,12 @@ Result<PlacedPlan> parse_placed_plan(const ConfigNode& node) {
   return result;
 }
 
+}  // namespace
+
+Result<PlacedPlan> parse_placed_plan(const ConfigNode& node) {
+  return placed_of(node);
+}
+
 Result<Plan> parse_plan(const ConfigNode& node) {
   return parse_placed_plan(node).map([](const PlacedPlan& placed) { return placed.plan; });
 }
@@ -140,11 +148,7 @@ Result<PlacedPlan> load_placed_plan(const std::string& name_or_path) {
   if (!path) {
     return fail(path.error());
   }
-  const Result<ConfigNode> node = load_config(*path);
-  if (!node) {
-    return fail(node.error());
-  }
-  return parse_placed_plan(*node);
+  return load_config(*path).and_then([](ConfigNode node) { return placed_of(std::move(node)); });
 }
 
 Result<Plan> load_plan(const std::string& name_or_path) {

@@ -23,6 +23,7 @@ Model read_mpt(Reader& read);
 
 Model read_llama(Reader& read);
 Model read_mistral(Reader& read);
+Model read_mistral3(Reader& read);
 Model read_qwen2(Reader& read);
 Model read_qwen3(Reader& read);
 Model read_olmo2(Reader& read);
@@ -73,11 +74,14 @@ inline constexpr auto kFamilies = std::to_array<Family>({
     {"opt", "as gpt2 with ReLU", read_opt},
     {"bloom", "as gpt2 with ALiBi and a norm on the embedding", read_bloom},
     {"falcon", "parallel attention and MLP, one or few key-value heads", read_falcon},
+    {"RefinedWeb", "falcon under its first name, with grouped keys", read_falcon},
+    {"RefinedWebModel", "falcon under its first name", read_falcon},
     {"mpt", "as gpt2 with ALiBi, without biases", read_mpt},
     {"llama", "rotary positions, RMSNorm, SwiGLU MLP, grouped queries", read_llama},
     {"llama4", "text part of Llama 4", read_llama4},
     {"llama4_text", "experts, chunked attention, layers without positions", read_llama4_text},
     {"mistral", "as llama, with a sliding window", read_mistral},
+    {"mistral3", "text part of Mistral Small 3.1 and later", read_mistral3},
     {"mixtral", "as mistral, every MLP is a mixture of experts", read_mixtral},
     {"qwen2", "as llama, biases on Q, K, V", read_qwen2},
     {"qwen2_moe", "as qwen2, experts and a gated shared expert", read_qwen2_moe},

@@ -158,7 +158,11 @@ inline constexpr auto kIgnoredMultimodal = std::to_array<std::string_view>({
     "image_token_id",
     "image_token_index",
     "mm_tokens_per_image",
+    "multimodal_projector_bias",
+    "projector_hidden_act",
+    "spatial_merge_size",
     "vision_config",
+    "vision_feature_layer",
 });
 
 }  // namespace orrery::zoo

@@ -71,8 +71,13 @@ bool is_weightless(std::string_view name, const ConfigNode& node) {
 
 /// The mistake about `model_type` alone: without it, no other field can be judged.
 Error unsupported(const ConfigNode& node) {
-  ConfigNode alone = node;
-  std::erase_if(alone.fields, [](const ConfigField& field) { return field.name != "model_type"; });
+  ConfigNode alone;
+  alone.kind = node.kind;
+  alone.source = node.source;
+  alone.line = node.line;
+  if (const ConfigNode* type = node.find("model_type")) {
+    alone.fields.push_back({"model_type", *type});
+  }
   Reader read(alone);
   const std::string found = read.required<std::string>("model_type");
   if (read.ok()) {

@@ -50,6 +50,10 @@ Model read_mistral(Reader& read) {
   return m;
 }
 
+Model read_mistral3(Reader& read) {
+  return read_nested(read, read_mistral);
+}
+
 Model read_qwen2(Reader& read) {
   Model m = read_decoder(read);
   m.attention_bias = read.optional("qkv_bias", true);

@@ -288,6 +288,49 @@ TEST(MegatronImport, FlagsWithoutWeightAreNotesAndPlacesAreNamed) {
               HasSubstr("--nnodes: found '$N'"));
 }
 
+TEST(MegatronImport, FlagsOfMindSpeedAndPai) {
+  // Experts over tp, too: 2 x 4 ranks of 8, none of them split.
+  const plan::Plan plan = megatron_plan_of(
+      "--tensor-model-parallel-size 2 --context-parallel-size 2 --expert-model-parallel-size 4 "
+      "--moe-tp-extend-ep --context-parallel-algo ulysses_cp_algo --num-experts 8 "
+      "--moe-alltoall-overlap-comm --use-fused-swiglu --norm-topk-prob --packing true");
+  EXPECT_EQ(plan.ep, 8);
+  EXPECT_EQ(plan.etp, 1);
+  EXPECT_EQ(plan.cp_exchange, plan::ContextExchange::a2a);
+  EXPECT_THAT(megatron_mistakes_of("--context-parallel-algo adaptive_cp_algo"),
+              HasSubstr("megatron_cp_algo or ulysses_cp_algo"));
+  EXPECT_THAT(megatron_mistakes_of("--noop-layers 47"), HasSubstr("not modelled"));
+  const auto half =
+      import_megatron_line("--optimizer-cpu-offload --optimizer-offload-fraction 0.5");
+  ASSERT_TRUE(half) << half.error().to_string();
+  EXPECT_EQ(half->plan.offload_optimizer, plan::Offload::cpu);
+  EXPECT_THAT(half->remarks, ::testing::Contains(::testing::Field(&interop::Remark::sentence,
+                                                                  HasSubstr("read as all"))));
+}
+
+TEST(MegatronImport, ASwitchMaySayTrueOrFalse) {
+  const std::string tp = "--tensor-model-parallel-size 2 ";
+  EXPECT_TRUE(megatron_plan_of(tp + "--sequence_parallel true").sequence_parallel);
+  EXPECT_FALSE(megatron_plan_of(tp + "--sequence_parallel false").sequence_parallel);
+  EXPECT_THAT(megatron_mistakes_of(tp + "--sequence_parallel maybe"), HasSubstr("true or false"));
+}
+
+TEST(MegatronImport, SwiftStartsTheProcessesOfItsVariables) {
+  // 2 nodes of 4 processes, tp 4: dp 2; batches of 1 and 16 unless the line says otherwise.
+  const auto words = interop::launch_words(
+      "NNODES=2 NPROC_PER_NODE=4 \\\nmegatron sft \\\n  --model Qwen/Qwen2.5-7B "
+      "--tensor_model_parallel_size 4 --max_length 8192 --recompute_granularity full "
+      "--recompute_method uniform --recompute_num_layers 1 --sequence_parallel true",
+      "node1.sh");
+  const auto imported = interop::import_megatron(words.value(), {});
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->plan.dp, 2);
+  EXPECT_EQ(imported->plan.global_batch, 16);
+  EXPECT_EQ(imported->plan.sequence, 8192);
+  EXPECT_EQ(imported->plan.recompute, plan::Recompute::full);
+  EXPECT_EQ(imported->plan.zero, 1);
+}
+
 TEST(MegatronImport, EveryMistakeIsNamedAtOnce) {
   const auto words = interop::launch_words(
                          "--tensor-model-paralel-size 8 --fp32-residual-connection --bf16 yes", "x")

@@ -81,6 +81,15 @@ TEST(MegatronModel, FamiliesFollowFromTheSwitches) {
   EXPECT_EQ(deepseek.model_type, "deepseek_v3");
   EXPECT_EQ(deepseek.expert.shared_ffn, 256);
   EXPECT_EQ(zoo::layer_kinds(deepseek).size(), 2U);
+  // The same model in the words of MindSpeed and of Pai: 2 shared experts of width 128, 1 dense
+  // layer.
+  const zoo::Model alike =
+      model_of(llama +
+               "--num-experts 16 --moe-router-topk 4 --moe-intermediate-size 128 "
+               "--n-shared-experts 2 --moe-layer-freq 1 --first-k-dense-replace 1 "
+               "--multi-head-latent-attention --q-lora-rank 64 --kv-lora-rank 64 "
+               "--qk-nope-head-dim 128 --qk-rope-head-dim 64 --num-nextn-predict-layers 1");
+  EXPECT_EQ(zoo::count_parameters(alike).total, zoo::count_parameters(deepseek).total);
 }
 
 TEST(MegatronModel, WhatNoModelTypeHasIsAMistakeOfTheModelOnly) {

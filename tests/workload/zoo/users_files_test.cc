@@ -74,6 +74,43 @@ TEST(UsersFiles, OthersNamesOfFieldsAreNotes) {
   EXPECT_EQ(small_llama(R"("max_sequence_length": 64)").first, plain);
 }
 
+std::int64_t parameters_of(const std::string& config) {
+  const auto node = parse_config(config, "config.json", ConfigSyntax::json);
+  const auto model = parse_model(*node, "user");
+  EXPECT_TRUE(model) << model.error().to_string();
+  return model ? count_parameters(*model).total : 0;
+}
+
+TEST(UsersFiles, FalconUnderItsFirstNameIsTheSameModel) {
+  // tiiuae/falcon-40b as first published, and as transformers writes it since: 41.3 B.
+  const std::int64_t first = parameters_of(
+      R"({"model_type": "RefinedWeb", "architectures": ["RWForCausalLM"], "alibi": false,
+          "bias": false, "hidden_size": 8192, "n_head": 128, "n_head_kv": 8, "n_layer": 60,
+          "parallel_attn": true, "vocab_size": 65024})");
+  EXPECT_EQ(first, parameters_of(
+                       R"({"model_type": "falcon", "new_decoder_architecture": true,
+          "hidden_size": 8192, "num_attention_heads": 128, "num_kv_heads": 8,
+          "num_hidden_layers": 60, "parallel_attn": true, "vocab_size": 65024})"));
+  EXPECT_NEAR(static_cast<double>(first), 41.3e9, 0.05e9);
+}
+
+TEST(UsersFiles, MistralSmallsTextPartIsRead) {
+  const std::int64_t text = parameters_of(
+      R"({"model_type": "mistral3", "architectures": ["Mistral3ForConditionalGeneration"],
+          "image_token_index": 10, "multimodal_projector_bias": false, "spatial_merge_size": 2,
+          "projector_hidden_act": "gelu", "vision_feature_layer": -1,
+          "vision_config": {"model_type": "pixtral"},
+          "text_config": {"model_type": "mistral", "head_dim": 128, "hidden_act": "silu",
+            "hidden_size": 5120, "intermediate_size": 32768, "max_position_embeddings": 131072,
+            "num_attention_heads": 32, "num_hidden_layers": 40, "num_key_value_heads": 8,
+            "rms_norm_eps": 1e-05, "rope_theta": 1000000000.0, "sliding_window": null,
+            "tie_word_embeddings": false, "vocab_size": 131072}})");
+  // 40 x (2 x 5120 x 4096 + 2 x 5120 x 1024 + 3 x 5120 x 32768 + 2 x 5120) + 2 x 131072 x 5120 +
+  // 5120
+  EXPECT_EQ(text, 40 * (2 * 5120LL * 4096 + 2 * 5120LL * 1024 + 3 * 5120LL * 32768 + 2 * 5120) +
+                      2 * 131072LL * 5120 + 5120);
+}
+
 TEST(UsersFiles, ModelOptsFileBesideTheConfigurationIsRead) {
   const auto file = load_model_file(std::string(ORRERY_SOURCE_DIR) +
                                     "/tests/workload/zoo/inputs/hf_modelopt_fp8/config.json");

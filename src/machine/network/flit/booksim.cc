@@ -35,7 +35,7 @@ class BookSimReader : BookSimFile {
       } else if (without_effect.contains(key)) {
         note(fmt::format("{}:{}: {} changes nothing here", file(), entry.line, key));
       } else if (only == only_values.end() && !known().contains(key)) {
-        add(entry.line, key, "", "no setting of that name" + did_you_mean(key, names()));
+        add(entry.line, key, "", "no setting of that name" + meant(key));
       }
     }
     if (!mistakes().empty()) {
@@ -52,6 +52,12 @@ class BookSimReader : BookSimFile {
   }
 
  private:
+  /// Returns what a setting may mean; nothing of a flood's later ones, which no message shows.
+  std::string meant(const std::string& key) const {
+    constexpr std::size_t kMostMeant = 100;
+    return mistakes().mistakes.size() < kMostMeant ? did_you_mean(key, names()) : "";
+  }
+
   std::vector<std::string> names() const {
     std::vector<std::string> list(known().begin(), known().end());
     list.insert(list.end(), without_effect.begin(), without_effect.end());

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Readers given files of several megabytes that say little: each answers within 20 times the file (64 MiB at least) and 2 GiB."""
+import os
+import pathlib
+import resource
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BINARY = os.environ.get("ORRERY_BINARY")
+SIZE = 4_000_000
+ALWAYS = 64 << 20
+OWN = 40 << 20  # the program itself, and what an allocator rounds up
+
+
+def repeated(unit, head="", tail="", between=""):
+    """The unit, with its number in place of %d, until the text has SIZE bytes."""
+    parts, size, number = [], 0, 0
+    while size < SIZE:
+        parts.append(unit.replace("%d", str(number)))
+        size += len(parts[-1])
+        number += 1
+    return head + between.join(parts) + tail
+
+
+FIELDS_JSON = repeated('"k%d": {"a": %d, "b": [1, 2, 3], "c": "x"}', "{", "}", ",")
+FIELDS_YAML = repeated("k%d: {a: %d, b: [1, 2, 3], c: x}\n")
+STEP = ["simulate", "--model", "gpt2", "--machine", "dgx-h100"]
+SERVE = ["serve", "--model", "llama-3.1-8b", "--machine", "dgx-h100"]
+# Name of the file, its text, the command.
+READERS = [
+    ("model.json", FIELDS_JSON, ["show", "model"]),
+    ("plan.json", FIELDS_JSON, [*STEP, "--plan"]),
+    ("plan.yaml", FIELDS_YAML, [*STEP, "--plan"]),
+    ("machine.yaml", FIELDS_YAML, ["show", "machine"]),
+    ("engine.yaml", FIELDS_YAML, [*SERVE, "--engine"]),
+    ("faults.yaml", FIELDS_YAML, [*STEP, "--faults"]),
+    ("study.yaml", FIELDS_YAML, ["sweep"]),
+    ("ds.json", FIELDS_JSON, ["import", "deepspeed"]),
+    ("nemo.yaml", FIELDS_YAML, ["import", "nemo"]),
+    ("job.toml", repeated("[a%d]\nx = %d\n"), ["import", "torchtitan"]),
+    ("run.sh", repeated("--flag-%d %d "), ["import", "megatron"]),
+    ("serve.sh", repeated("--flag-%d %d ", "vllm serve m "), ["import", "vllm"]),
+    ("booksim.cfg", repeated("k%d = %d;\n"), ["flit", "--booksim"]),
+    ("deep.xml", repeated("<pci>", '<system version="1">'), ["show", "topology"]),
+    ("simgrid.xml", repeated('<host id="h%d" speed="1Gf"/>\n', '<platform version="4.1"><zone id="w" routing="Full">',
+                             "</zone></platform>"), ["show", "topology"]),
+    ("simai.txt", repeated("1 1000 400Gbps 0.0005ms 0\n", "1001 8 1 0 100000 H100\n1000\n"), ["show", "topology"]),
+    ("gemm.csv", repeated("128,128,%d,10\n", "m,n,k,latency_us\n"), ["calibrate", "gemm", "--machine", "dgx-h100"]),
+    ("messages.jsonl", repeated('{"type": "message", "source": 0, "target": 1, "bytes": 1, "begin_s": %d, "end_s": %d}\n'),
+     ["diagnose"]),
+]
+
+
+@unittest.skipUnless(BINARY, "run by ctest, which names the binary")
+class Limits(unittest.TestCase):
+    def test_readers_stay_within_twenty_times_their_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text, command in READERS:
+                file = pathlib.Path(folder) / name
+                file.write_text(text)
+                limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+                with self.subTest(name), subprocess.Popen(
+                        [BINARY, *command, str(file)], env={**os.environ, "ORRERY_CONFIGS": str(ROOT / "configs")},
+                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limit) as run:
+                    said = run.stderr.read()
+                    _, status, used = os.wait4(run.pid, 0)
+                    run.returncode = os.waitstatus_to_exitcode(status)
+                    self.assertIn(run.returncode, (0, 2), said[:200])
+                    self.assertTrue(run.returncode == 0 or said)
+                    self.assertLessEqual(used.ru_maxrss * 1024, max(20 * len(text), ALWAYS) + OWN)
+
+
+if __name__ == "__main__":
+    unittest.main()

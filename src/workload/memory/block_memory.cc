@@ -60,6 +60,9 @@ class BlockMeter {
     const Bytes gathered = plan_.sequence_parallel ? hidden_ : Bytes(0);
     block_.forward_work = std::max(gathered + context_, routed_);
     block_.backward_work = gathered + std::max(widest_ + 2 * context_, routed_ + expert_gradient_);
+    if (kind_ == plan::kHeadBlock && plan_.fused_cross_entropy) {
+      block_.logits_work = Bytes(0);  // the gradient takes the logits' place
+    }
     if (plan_.autograd == plan::Autograd::transformer_engine) {
       work_of_engine();
     } else if (plan::is_pytorch(plan_)) {
@@ -81,7 +84,6 @@ class BlockMeter {
     if (kind_ >= plan::kFirstLayerBlock) {
       block_.backward_work += hidden_ / (plan_.sequence_parallel ? plan_.tp : 1);
     } else if (kind_ == plan::kHeadBlock && plan_.fused_cross_entropy) {
-      block_.logits_work = Bytes(0);
       block_.weight_work = table_;
     }
   }
@@ -95,7 +97,6 @@ class BlockMeter {
       const Bytes own = plan_.free_gradients ? Bytes(0) : block_.weight_work;
       block_.weight_work = tied > Bytes(0) ? 2 * tied : own;
     } else if (plan_.fused_cross_entropy) {
-      block_.logits_work = Bytes(0);
       block_.backward_work -= widest_;
       block_.weight_work = table_;
     } else {
@@ -147,6 +148,7 @@ class BlockMeter {
     (op.expert ? block_.expert_frozen : block_.frozen) += plan::is_trained(op) ? 0 : op.parameters;
     (op.expert ? block_.expert_matrices : block_.matrices) += plan::matrices_of(op, kind_);
     const std::int64_t weights = plan::weight_elements(op);
+    block_.largest = std::max({block_.largest, weights, op.parameters});
     if (plan::is_packed(plan_, op)) {
       (op.expert ? block_.expert_packed : block_.packed) += weights;
     } else if (plan::is_quantized(plan_, op)) {

@@ -59,6 +59,7 @@ struct BlockMemory {
   std::int64_t expert_frozen = 0;      ///< the same of routed experts
   std::int64_t quantized = 0;          ///< dense weights that GEMMs read in fewer bits
   std::int64_t expert_quantized = 0;   ///< the same of routed experts
+  std::int64_t largest = 0;            ///< elements of its largest weight
   std::int64_t packed = 0;             ///< dense weights stored in frozen_type; not in quantized
   std::int64_t expert_packed = 0;      ///< the same of routed experts
   plan::Matrices matrices{};           ///< dense

@@ -43,7 +43,7 @@ ChunkSums::Block ChunkSums::block_of(const BlockMemory& memory, plan::BlockKind 
           .output_gradients = memory.held_gradients.value(),
           .weights = memory.weight_work.value(),
           .held = memory.held.value(),
-          .ahead = (plan_->overlap_param_gather ? gathered : Bytes(0)).value(),
+          .ahead = gathered_ahead(*plan_, gathered).value(),
           .whole = whole.value(),
           .gradients = gradients.value()};
 }
@@ -52,16 +52,16 @@ void ChunkSums::lay_out(const Blocks& chunk) {
   laid_out_.clear();
   std::int64_t layers = 0;
   std::int64_t all = 0;
-  std::int64_t largest = 0;
+  Bytes largest{0};
   for (const plan::BlockKind kind : chunk) {
     const bool layer = kind >= plan::kFirstLayerBlock;
     const bool left_out = layer && plan_->recompute_layers > 0 && layers >= plan_->recompute_layers;
     layers += layer ? 1 : 0;
     laid_out_.push_back(&blocks_[left_out ? kinds_ + kind : kind]);
     all += laid_out_.back()->gradients;
-    largest = std::max(largest, laid_out_.back()->gradients);
+    largest = std::max(largest, reduced_at_once(*plan_, owned_[kind]));
   }
-  most_unreduced_ = most_unreduced(*plan_, Bytes(all), Bytes(largest)).value();
+  most_unreduced_ = most_unreduced(*plan_, Bytes(all), largest).value();
 }
 
 template <class Visit>

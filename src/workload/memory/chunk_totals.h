@@ -47,8 +47,6 @@ class ChunkSums {
   Bytes most_concurrent(const Blocks& ahead, const Blocks& behind);
 
   const OwnedParameters& owned(plan::BlockKind kind) const { return owned_[kind]; }
-  /// Returns the gradients of a block, on the wire.
-  Bytes gradients(plan::BlockKind kind) const { return Bytes(blocks_[kind].gradients); }
 
  private:
   /// Plain numbers: these sums are most of what a plan's memory costs.

@@ -25,7 +25,7 @@ class ChunkMeter {
       const OwnedParameters owned = owned_parameters(model, plan, kind);
       gradients_.push_back(graph::bytes_of(plan.grad_reduce_type, owned.trained()));
       all_gradients_ += gradients_.back();
-      largest_gradients_ = std::max(largest_gradients_, gradients_.back());
+      largest_gradients_ = std::max(largest_gradients_, reduced_at_once(plan, owned));
     }
   }
 
@@ -163,7 +163,7 @@ class ChunkMeter {
     return gathered_bytes(plan_, owned_parameters(model_, plan_, chunk_.blocks[i]));
   }
   Bytes gathered(std::size_t i) const { return plan_.reshard_after_forward ? whole(i) : Bytes(0); }
-  Bytes ahead(std::size_t i) const { return plan_.overlap_param_gather ? gathered(i) : Bytes(0); }
+  Bytes ahead(std::size_t i) const { return gathered_ahead(plan_, gathered(i)); }
 
   Bytes unreduced(Bytes done) const {
     return std::min(done, most_unreduced(plan_, all_gradients_, largest_gradients_));

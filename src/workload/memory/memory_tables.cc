@@ -78,7 +78,7 @@ StateMemory MemoryTables::state_of(const plan::Plan& plan, const EqualStages& st
   Bytes largest{0};
   for (const auto& [kind, count] : stages.blocks) {
     owned += sums_.owned(kind) * count;
-    largest = std::max(largest, sums_.gradients(kind));
+    largest = std::max(largest, reduced_at_once(plan, sums_.owned(kind)));
   }
   StateMemory state = state_memory(plan, owned, largest);
   state.device[plan::MemoryCategory::buffers] += memories_->workspaces;

@@ -156,7 +156,8 @@ OwnedParameters owned_parameters(const BlockMemories& model, const plan::Plan& p
           block.packed,
           block.expert_packed,
           block.matrices,
-          block.expert_matrices};
+          block.expert_matrices,
+          block.largest};
 }
 
 Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
@@ -174,10 +175,13 @@ Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
     return sharded ? form.stored + made * form.copy + arrived : Bytes(0);
   };
   const bool elsewhere = plan.offload_params != plan::Offload::none;
-  return of(elsewhere || plan::shard_degrees(plan).params > 1, owned.dense, owned.quantized,
-            owned.packed) +
-         of(elsewhere || plan::expert_data_parallel(plan) > 1, owned.expert, owned.expert_quantized,
-            owned.expert_packed);
+  const Bytes all =
+      of(elsewhere || plan::shard_degrees(plan).params > 1, owned.dense, owned.quantized,
+         owned.packed) +
+      of(elsewhere || plan::expert_data_parallel(plan) > 1, owned.expert, owned.expert_quantized,
+         owned.expert_packed);
+  const bool by_weight = is_program(plan) && plan.reshard_after_forward;
+  return by_weight ? std::min(all, graph::bytes_of(plan.compute_type, 2 * owned.largest)) : all;
 }
 
 Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block) {
@@ -196,7 +200,7 @@ StateMemory state_memory(const BlockMemories& model, const plan::Plan& plan,
     for (const plan::BlockKind kind : chunk.blocks) {
       const OwnedParameters block = owned_parameters(model, plan, kind);
       owned += block;
-      largest = std::max(largest, graph::bytes_of(plan.grad_reduce_type, block.trained()));
+      largest = std::max(largest, reduced_at_once(plan, block));
     }
   }
   StateMemory state = state_memory(plan, owned, largest);
@@ -211,9 +215,8 @@ StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, B
     return shared(type, owned, dense, plan.zero >= stage ? experts : 1);
   };
   StateMemory state;
-  // A compiled step (XLA's) has shards of gradients at its end alone.
-  const bool whole_step = plan.free_gradients && plan.autograd == plan::Autograd::engine &&
-                          plan.pp == 1 && plan.microbatches() == 1;
+  // A program has shards of gradients at its end alone.
+  const bool whole_step = is_program(plan) && plan.pp == 1 && plan.microbatches() == 1;
   const bool come_and_go = plan::gradients_come_and_go(plan) || whole_step;
   const Bytes all_gradients = of(plan.grad_type, degrees.grads, 2);
   const Bytes gradients = come_and_go ? Bytes(0) : all_gradients;

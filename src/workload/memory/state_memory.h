@@ -30,6 +30,7 @@
 /// offload_params moves parameters and gradients to the remote memory too.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -64,6 +65,7 @@ struct OwnedParameters {
   std::int64_t expert_packed = 0;     ///< of expert_frozen
   plan::Matrices matrices{};          ///< of dense
   plan::Matrices expert_matrices{};   ///< of expert
+  std::int64_t largest = 0;           ///< elements of the largest weight
 
   std::int64_t trained() const { return dense - frozen + expert - expert_frozen; }
 
@@ -78,23 +80,51 @@ struct OwnedParameters {
     expert_packed += other.expert_packed;
     matrices += other.matrices;
     expert_matrices += other.expert_matrices;
+    largest = std::max(largest, other.largest);
     return *this;
   }
   friend OwnedParameters operator*(OwnedParameters one, std::int64_t times) {
-    return {one.dense * times,     one.expert * times,
-            one.quantized * times, one.expert_quantized * times,
-            one.frozen * times,    one.expert_frozen * times,
-            one.packed * times,    one.expert_packed * times,
-            one.matrices * times,  one.expert_matrices * times};
+    return {one.dense * times,
+            one.expert * times,
+            one.quantized * times,
+            one.expert_quantized * times,
+            one.frozen * times,
+            one.expert_frozen * times,
+            one.packed * times,
+            one.expert_packed * times,
+            one.matrices * times,
+            one.expert_matrices * times,
+            one.largest};
   }
 };
 /// Returns the parameters of a block, with the head's copy of a table that stands on another stage.
 OwnedParameters owned_parameters(const BlockMemories& model, const plan::Plan& plan,
                                  plan::BlockKind kind);
 
-/// Parameters that zero 3 gathers, in the form in which GEMMs read them, of dense and of expert
-/// parameters that are really sharded.
+/// Whether the step is one compiled program (XLA's): gradients are values of it, and with zero 3 a
+/// weight is gathered just before the product that reads it and its gradient reduced just after the
+/// one that makes it, where frameworks of modules gather a whole block.
+inline bool is_program(const plan::Plan& plan) {
+  return plan.free_gradients && plan.autograd == plan::Autograd::engine;
+}
+
+/// Parameters that zero 3 gathers for a block, in the form in which GEMMs read them, of dense and
+/// of expert parameters that are really sharded. A program that gathers anew for every pass holds
+/// one weight that is read and one on its way, at most twice the largest.
 Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned);
+
+/// What a block has gathered ahead of its pass (overlap_param_gather): nothing of a program, whose
+/// weight on its way is among gathered_bytes().
+inline Bytes gathered_ahead(const plan::Plan& plan, Bytes gathered) {
+  return plan.overlap_param_gather && !is_program(plan) ? gathered : Bytes(0);
+}
+
+/// Gradients of a block that are reduced at once, on the wire.
+inline Bytes reduced_at_once(const plan::Plan& plan, const OwnedParameters& owned) {
+  const std::int64_t trained = owned.trained();
+  return graph::bytes_of(plan.grad_reduce_type,
+                         is_program(plan) ? std::min(trained, owned.largest) : trained);
+}
 
 struct StateMemory {
   graph::MemoryBytes device;

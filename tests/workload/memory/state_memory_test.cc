@@ -228,5 +228,36 @@ TEST(MemoryState, Zero3MakesCopiesOfWhatItGathers) {
   EXPECT_EQ(gathered_bytes(plan, owned), 0_B);
 }
 
+TEST(MemoryState, AProgramGathersWeightByWeight) {
+  // 100 parameters of 2 bytes, the largest weight 30: one that is read and one on its way, 2 x 60;
+  // its gradient of 4 bytes is reduced alone. Modules gather the block, 200, and the next one.
+  BlockMemories model = one_layer(100);
+  model.blocks[plan::kFirstLayerBlock].largest = 30;
+  plan::Plan plan{.dp = 2,
+                  .global_batch = 2,
+                  .zero = 3,
+                  .overlap_param_gather = true,
+                  .grad_reduce_type = graph::DataType::fp32,
+                  .free_gradients = true};
+  const auto owned = [&] { return owned_parameters(model, plan, plan::kFirstLayerBlock); };
+  EXPECT_EQ(gathered_bytes(plan, owned()), 120_B);
+  EXPECT_EQ(gathered_ahead(plan, gathered_bytes(plan, owned())), 0_B);
+  EXPECT_EQ(reduced_at_once(plan, owned()), 120_B);
+  plan.autograd = plan::Autograd::pytorch;
+  EXPECT_EQ(gathered_bytes(plan, owned()), 200_B);
+  EXPECT_EQ(gathered_ahead(plan, gathered_bytes(plan, owned())), 200_B);
+  EXPECT_EQ(reduced_at_once(plan, owned()), 400_B);
+}
+
+TEST(MemoryBlocks, TheGradientOfAFusedLossTakesTheLogitsPlace) {
+  // 4,096 tokens of 32,000 entries in 2 bytes.
+  const auto model = zoo::load_model("llama-2-7b");
+  ASSERT_TRUE(model.has_value());
+  const plan::Plan plan{.sequence = 4096, .fused_cross_entropy = true};
+  const BlockMemory head = block_memories(*model, plan).blocks[plan::kHeadBlock];
+  EXPECT_EQ(head.logits, Bytes(4096LL * 32000 * 2));
+  EXPECT_EQ(head.logits_work, 0_B);
+}
+
 }  // namespace
 }  // namespace orrery::footprint

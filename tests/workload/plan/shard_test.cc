@@ -59,5 +59,33 @@ TEST(Quantize, MixingWeightsOfTheStreamsStayAsTheyAre) {
   EXPECT_TRUE(is_quantized(plan, find(layer, "proj_a_gemm")));
 }
 
+TEST(Shard, ModulesOfTransformersHaveKernelsOfTheirOwn) {
+  // 2,048 tokens of 2,048 elements of 2 bytes, x = 8 MiB. A norm passes 36 bytes an element in 8
+  // kernels (18 x); a query, key and value product are two launches more, and backward adds three
+  // gradients of their input (two sums of 3 x) in the place of a concatenation.
+  const auto model = zoo::load_model("llama-3.2-1b");
+  ASSERT_TRUE(model.has_value());
+  const Plan plain{.sequence = 2048, .autograd = Autograd::pytorch};
+  Plan modules = plain;
+  modules.autograd = Autograd::hugging_face;
+  const auto layer = [&](const Plan& plan) {
+    return block_graphs(*model, plan)[kFirstLayerBlock].operators;
+  };
+  const Bytes x(2048LL * 2048 * 2);
+  const auto of_kind = [](const std::vector<zoo::ModelOperator>& operators, auto selects) {
+    return *std::find_if(operators.begin(), operators.end(), selects);
+  };
+  const auto norm = [](const auto& op) { return op.kind == graph::OperatorKind::norm; };
+  const auto split = [](const auto& op) { return op.role == graph::OperatorRole::split_qkv; };
+  EXPECT_EQ(of_kind(layer(plain), norm).forward_bytes, 2 * x);
+  EXPECT_EQ(of_kind(layer(modules), norm).forward_bytes, 18 * x);
+  EXPECT_EQ(of_kind(layer(modules), norm).forward_kernels, 8);
+  // 46 x in 16 kernels, and the sum of the residual branch's gradient: 3 x in one.
+  EXPECT_EQ(of_kind(layer(modules), norm).backward_bytes, 49 * x);
+  EXPECT_EQ(of_kind(layer(modules), norm).backward_kernels, 17);
+  EXPECT_EQ(of_kind(layer(modules), split).forward_kernels, 2);
+  EXPECT_EQ(of_kind(layer(modules), split).backward_bytes, 6 * x);
+}
+
 }  // namespace
 }  // namespace orrery::plan

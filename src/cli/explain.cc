@@ -54,12 +54,16 @@ class Explain : public Command {
     const auto json = [&] { return report::json_of(*explanation); };
     return html_.beside(
         json_ ? json() : report::explanation_table(*explanation, static_cast<std::size_t>(items)),
-        json, [&] { return web::run_extra(explanation->run); });
+        json, [&] {
+          return web::run_extra(explanation->run, &model_,
+                                explanation->plan ? &*explanation->plan : nullptr);
+        });
   }
 
  private:
-  Result<study::Explanation> explain_plan(Error mistakes) const {
+  Result<study::Explanation> explain_plan(Error mistakes) {
     const PlannedStep step = read_planned_step(step_, plan_, mistakes);
+    model_ = step.model;
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -86,6 +90,7 @@ class Explain : public Command {
   StepFlags step_;
   ChakraFlags chakra_;
   PlanFlags plan_;
+  zoo::Model model_;
   study::ExplainOptions how_;
   std::optional<std::string> items_;
   std::optional<std::string> threads_;

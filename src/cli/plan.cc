@@ -29,6 +29,7 @@
 #include "planner/full/search.h"
 #include "planner/full/summary.h"
 #include "report/plan_search.h"
+#include "web/extra.h"
 #include "workload/interop/capabilities.h"
 #include "workload/plan/recompute.h"
 
@@ -232,10 +233,6 @@ class PlanCommand : public Command {
       details.remedies =
           advice::remedies(task, options, answer, [&](double share) { looking.update(share); });
     }
-    if (answer) {  // with the searches for remedies
-      const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
-      answer->wall_s = wall.count();
-    }
     if (!answer) {
       Error mistakes = task.fixed.placed(answer.error());
       for (const std::string& remedy : report::remedy_lines(details.remedies)) {
@@ -243,6 +240,8 @@ class PlanCommand : public Command {
       }
       return fail(std::move(mistakes));
     }
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+    answer->wall_s = wall.count();  // with the searches for remedies
     if (answer->top.empty()) {
       return nothing_found(task, *answer, details);
     }
@@ -255,12 +254,12 @@ class PlanCommand : public Command {
     if (auto launched = say_how_to_launch(task, *answer, details); !launched) {
       return fail(std::move(launched.error()));
     }
+    const plan::Plan& best = answer->top.front().plan;
     if (save_) {
-      keep(write_file(*save_, plan::to_yaml(answer->top.front().plan)));
+      keep(write_file(*save_, plan::to_yaml(best)));
     }
     if (plot_) {
-      const auto svg =
-          report::frontier_plot(full::summary(answer->top.front().plan), *details.frontier);
+      const auto svg = report::frontier_plot(full::summary(best), *details.frontier);
       if (!svg) {
         return fail(svg.error());
       }
@@ -268,7 +267,8 @@ class PlanCommand : public Command {
     }
     const auto json = [&] { return report::plan_search_json(task, *answer, details); };
     return html_.beside(
-        json_ ? json() : report::plan_search_table(task, *answer, details) + whole->table, json);
+        json_ ? json() : report::plan_search_table(task, *answer, details) + whole->table, json,
+        [&] { return web::nearest_extra(task.model, best, task.machine); });
   }
 
   /// Which frameworks run the best plan, its launch where one is asked for, and which of the others

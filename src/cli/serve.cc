@@ -73,6 +73,9 @@ class Serve : public Command {
   }
 
  private:
+  /// Returns the points of latency over load, for a page.
+  using Curve = std::function<std::vector<serving::LoadPoint>()>;
+
   /// `of_files`: those of reading model and engine, which hide what they are together.
   Result<std::string> serve(const zoo::Model& model, serving::Engine engine, Error mistakes,
                             Error of_files) {
@@ -114,25 +117,34 @@ class Serve : public Command {
     options.rate = paced && !search_.any() ? generator.rate : 0;
     ProgressBar bar(search_.any() ? "searching" : "serving");
     options.progress = [&](double share) { bar.update(share); };
-    if (!search_.any()) {
-      serving::Run run = server->run(requests.requests, options);
-      if (requests.left_out > 0) {
-        run.notes.push_back(fmt::format("{} {} of the trace without an answer left out",
-                                        requests.left_out,
-                                        requests.left_out == 1 ? "row" : "rows"));
-      }
-      std::optional<serving::Metrics> unfused;
-      if (engine.fuse) {
-        engine.fuse = false;
-        unfused = serving::serve(model, machine, engine, requests.requests, options)
-                      .map([&](const serving::Run& without) {
-                        return serving::metrics(without, machine);
-                      })
-                      .value();
-      }
-      return results(run, machine, unfused ? &*unfused : nullptr);
+    const auto curve = [&](double rate) {
+      return serving::load_curve(*server, generator, rate, options, machine);
+    };
+    if (search_.any()) {
+      const auto found = serving::search_rate(*server, generator, search, options);
+      return search_results(found, machine, [&] { return curve(found.run.rate); });
     }
-    return search_results(serving::search_rate(*server, generator, search, options), machine);
+    const serving::Run run = run_of(*server, requests, options);
+    std::optional<serving::Metrics> unfused;
+    if (engine.fuse) {
+      engine.fuse = false;
+      unfused =
+          serving::serve(model, machine, engine, requests.requests, options)
+              .map([&](const serving::Run& without) { return serving::metrics(without, machine); })
+              .value();
+    }
+    return results(run, machine, unfused ? &*unfused : nullptr,
+                   [&] { return curve(options.rate); });
+  }
+
+  static serving::Run run_of(serving::Server& server, const requests::Trace& requests,
+                             const serving::ServeOptions& options) {
+    serving::Run run = server.run(requests.requests, options);
+    if (requests.left_out > 0) {
+      run.notes.push_back(fmt::format("{} {} of the trace without an answer left out",
+                                      requests.left_out, requests.left_out == 1 ? "row" : "rows"));
+    }
+    return run;
   }
 
   static Error with_what_fits(Error error, const zoo::Model& model, const machine::Machine& machine,
@@ -147,12 +159,12 @@ class Serve : public Command {
   }
 
   Result<std::string> search_results(const serving::RateFound& found,
-                                     const machine::Machine& machine) const {
+                                     const machine::Machine& machine, const Curve& curve) const {
     if (found.rate == 0) {
       return fail(Error(wrong_value("--slo", search_.slo(),
                                     "limits that the engine keeps at some rate: it does at none")));
     }
-    return results(found.run, machine).map([&](const std::string& text) {
+    return results(found.run, machine, nullptr, curve).map([&](const std::string& text) {
       return json_ || csv_ ? text : report::rate_headline(found, search_.slo()) + text;
     });
   }
@@ -226,7 +238,8 @@ class Serve : public Command {
   }
 
   Result<std::string> results(const serving::Run& run, const machine::Machine& machine,
-                              const serving::Metrics* unfused = nullptr) const {
+                              const serving::Metrics* unfused = nullptr,
+                              const Curve& curve = {}) const {
     if (run.requests.empty() && run.refused > 0) {
       return fail(fmt::format(
           "none of {} requests can be served: their prompts and answers are longer than the "
@@ -257,7 +270,10 @@ class Serve : public Command {
     return html_.beside(json_  ? json()
                         : csv_ ? report::serving_csv(run, metrics)
                                : report::serving_text(run, metrics, unfused),
-                        json, [&] { return web::serving_extra(run); });
+                        json, [&] {
+                          return web::serving_extra(
+                              run, curve ? curve() : std::vector<serving::LoadPoint>());
+                        });
   }
 
   std::optional<std::string> model_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace orrery::serving {
@@ -56,6 +57,27 @@ RateFound search_rate(Server& server, requests::Generator generator, const RateS
                     generator.count));
   }
   return best;
+}
+
+std::vector<LoadPoint> load_curve(Server& server, requests::Generator generator, double rate,
+                                  const ServeOptions& options, const machine::Machine& machine) {
+  std::vector<LoadPoint> points;
+  if (rate <= 0) {
+    return points;
+  }
+  ServeOptions plain = options;
+  plain.most_steps = 0;
+  plain.progress = {};
+  generator.count = std::min(generator.count, kCurveRequests);
+  for (const double share : {0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0}) {
+    generator.rate = share * rate;
+    const Run run = server.run(requests::generate(generator), plain);
+    if (!run.requests.empty() && !run.duration.is_overflow()) {
+      const Metrics measured = metrics(run, machine);
+      points.push_back({generator.rate, measured.ttft, measured.e2e});
+    }
+  }
+  return points;
 }
 
 }  // namespace orrery::serving

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "study/run.h"
+#include "machine/machine.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
 
 namespace orrery::study {
 
@@ -24,16 +26,19 @@ struct NearestRow {
   double error = 0;  ///< predicted / published - 1
 };
 
-/// Returns the `most` rows of the shipped tables of training steps on devices of the run's sort
-/// whose distance is least, the nearest first; none where no table has such devices.
+/// Returns the `most` rows of the shipped tables of training steps (`memory`: of their memory) on
+/// devices of the machine's sort whose distance is least, the nearest first; none where no table
+/// has such devices.
 ///
-///   distance = |log2(parameters / the run's)| + |log2(devices / the run's)|
+///   distance = sum over parameters, devices, tp, pp, cp, ep of |log2(row's / the plan's)|
+///              + |difference of ZeRO's stages|
 ///
-/// In a table with many rows those whose cells name the run's model are looked at, and some at
-/// equal distances in the table (kLooked in all), so that a report takes no second longer. Rows
-/// that cannot be read or run are left out. A row is predicted as `orrery validate` predicts it.
-std::vector<NearestRow> nearest_rows(const Run& run, std::size_t most);
-
-inline constexpr std::size_t kLooked = 16;
+/// Every row is looked at; those that cannot be read or run are left out. A row is predicted as
+/// `orrery validate` predicts it.
+///
+/// Ignores: framework, data type and sequence of the row.
+std::vector<NearestRow> nearest_rows(const zoo::Model& model, const plan::Plan& plan,
+                                     const machine::Machine& machine, std::size_t most,
+                                     bool memory = false);
 
 }  // namespace orrery::study

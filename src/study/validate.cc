@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/printable.h"
 #include "base/reader.h"
@@ -347,27 +348,34 @@ Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTab
 
 Result<std::vector<PublishedRun>> published_runs(const ValidationProfile& profile,
                                                  const CsvTable& table,
-                                                 const ValidationOptions& options) {
+                                                 const ValidationOptions& options, bool memory) {
   Result<std::vector<Task>> tasks = TaskReader(profile, table, options).read();
   if (!tasks) {
     return fail(std::move(tasks.error()));
   }
   std::vector<PublishedRun> runs;
+  std::map<std::string, Result<machine::Machine>> machines;  // each is read once
   for (Task& task : *tasks) {
-    const bool memory = task.measure == Measure::state_gib ||
-                        task.measure == Measure::activation_gib ||
-                        task.measure == Measure::activation_percent || is_memory(task.measure);
-    if (memory || (!runs.empty() && runs.back().key == task.row.key)) {
+    const bool part = task.measure == Measure::state_gib ||
+                      task.measure == Measure::activation_gib ||
+                      task.measure == Measure::activation_percent;
+    if (part || is_memory(task.measure) != memory ||
+        (!runs.empty() && runs.back().key == task.row.key)) {
       continue;
     }
     PublishedRun& run = runs.emplace_back();
     run.key = task.row.key;
+    run.line = task.row.line;
     run.problem = task.row.problem;
     run.machine = !task.run.names.machine.empty() ? task.run.names.machine
                                                   : options.machine.value_or(profile.machine);
     const auto model =
         run.problem.empty() ? task.run.model() : Result<zoo::Model>(fail(run.problem));
-    const auto machine = machine::load_machine(run.machine);
+    const auto [at, first] = machines.try_emplace(run.machine, fail(Error()));
+    Result<machine::Machine>& machine = at->second;
+    if (first) {
+      machine = machine::load_machine(run.machine);
+    }
     if (!model || !machine) {
       run.problem = (model ? machine.error() : model.error()).to_string();
       continue;

@@ -111,15 +111,18 @@ struct ValidationOptions {
 /// A PublishedRun is what one row of a table ran: its model and plan, recompute_to_fit carried out.
 struct PublishedRun {
   std::string key;
+  int line = 0;         ///< of the file
   std::string machine;  ///< name
   zoo::Model model;
   plan::Plan plan;
   std::string problem;  ///< why the row was not read; then nothing of it counts
 };
-/// Returns the runs of the rows that measure a step, each once. Mistakes: as validate().
+/// Returns the runs of the rows that measure a step (`memory`: memory), each once. Mistakes: as
+/// validate().
 Result<std::vector<PublishedRun>> published_runs(const ValidationProfile& profile,
                                                  const CsvTable& table,
-                                                 const ValidationOptions& options = {});
+                                                 const ValidationOptions& options = {},
+                                                 bool memory = false);
 
 /// Runs every row with run_step (memory measures: memory_footprint alone), rows in parallel, the
 /// result independent of the number of threads. An empty measured cell gives no row; a cell that

@@ -46,21 +46,11 @@ void write_histogram(report::JsonWriter& json, std::string_view name,
   json.end_array().end_object();
 }
 
-}  // namespace
-
-std::string run_extra(const study::WorkloadRun& run) {
-  return object([&](report::JsonWriter& json) {
-    json.key("timeline");
-    write_timeline(run, json);
-  });
-}
-
-std::string run_extra(const study::Run& run) {
-  return object([&](report::JsonWriter& json) {
-    json.key("timeline");
-    write_timeline(run, json);
-    json.key("nearest").begin_array();
-    for (const study::NearestRow& row : study::nearest_rows(run, kNearest)) {
+void write_nearest(report::JsonWriter& json, const zoo::Model& model, const plan::Plan& plan,
+                   const machine::Machine& machine) {
+  for (const bool memory : {false, true}) {
+    json.key(memory ? "nearest_memory" : "nearest").begin_array();
+    for (const auto& row : study::nearest_rows(model, plan, machine, kNearest, memory)) {
       json.begin_object();
       json.key("table").value(row.table).key("key").value(row.key);
       json.key("model").value(row.model).key("machine").value(row.machine);
@@ -70,10 +60,32 @@ std::string run_extra(const study::Run& run) {
       json.end_object();
     }
     json.end_array();
+  }
+}
+
+}  // namespace
+
+std::string run_extra(const study::WorkloadRun& run, const zoo::Model* model,
+                      const plan::Plan* plan) {
+  return object([&](report::JsonWriter& json) {
+    json.key("timeline");
+    write_timeline(run, json);
+    if (model != nullptr && plan != nullptr) {
+      write_nearest(json, *model, *plan, run.machine);
+    }
   });
 }
 
-std::string serving_extra(const serving::Run& run) {
+std::string run_extra(const study::Run& run) {
+  return run_extra(run, &run.model, &run.plan);
+}
+
+std::string nearest_extra(const zoo::Model& model, const plan::Plan& plan,
+                          const machine::Machine& machine) {
+  return object([&](report::JsonWriter& json) { write_nearest(json, model, plan, machine); });
+}
+
+std::string serving_extra(const serving::Run& run, const std::vector<serving::LoadPoint>& points) {
   std::vector<double> first;
   std::vector<double> further;
   std::vector<double> last;
@@ -89,6 +101,18 @@ std::string serving_extra(const serving::Run& run) {
     write_histogram(json, "TTFT", first);
     write_histogram(json, "TPOT", further);
     write_histogram(json, "E2E latency", last);
+    json.end_array();
+    if (points.empty()) {
+      return;
+    }
+    json.key("curve").begin_array();
+    for (const serving::LoadPoint& point : points) {
+      json.begin_object().key("rate").value(point.rate);
+      json.key("ttft_p50").value(to_seconds(point.ttft.median));
+      json.key("ttft_p99").value(to_seconds(point.ttft.p99));
+      json.key("e2e_p50").value(to_seconds(point.e2e.median));
+      json.key("e2e_p99").value(to_seconds(point.e2e.p99)).end_object();
+    }
     json.end_array();
   });
 }

@@ -3,20 +3,28 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "serving/serve.h"
+#include "serving/search.h"
 #include "study/run.h"
-#include "study/workload_run.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
 
 namespace orrery::web {
 
-/// Returns {"timeline"} of a run with record_spans (timeline.h).
-std::string run_extra(const study::WorkloadRun& run);
-/// Returns the same with {"nearest"}: published runs beside their predictions (nearest_rows.h).
+/// Returns {"timeline"} of a run with record_spans (timeline.h); of a plan also what nearest_extra
+/// returns.
+std::string run_extra(const study::WorkloadRun& run, const zoo::Model* model = nullptr,
+                      const plan::Plan* plan = nullptr);
 std::string run_extra(const study::Run& run);
+/// Returns {"nearest", "nearest_memory"}: published runs, and published memory, beside their
+/// predictions (study/nearest_rows.h).
+std::string nearest_extra(const zoo::Model& model, const plan::Plan& plan,
+                          const machine::Machine& machine);
 
 /// Returns {"histograms": [{name, from, width, counts}]}: times to the first token, per further
 /// token and to the last of all requests in 30 parts of equal width (seconds). Of no requests none.
-std::string serving_extra(const serving::Run& run);
+/// With points also {"curve": [{rate, ttft_p50, ttft_p99, e2e_p50, e2e_p99}]}, seconds.
+std::string serving_extra(const serving::Run& run, const std::vector<serving::LoadPoint>& points);
 
 }  // namespace orrery::web

@@ -67,6 +67,23 @@ TEST(SearchPlans, WithLimitsALayoutHasTheRateThatSearchRateFinds) {
             metrics(rate.run, search.machines[0]).output_tokens_per_s_per_device);
 }
 
+TEST(Search, TheCurveOfLatencyHasTheRunAtItsRateAndGrowsWithTheLoad) {
+  const machine::Machine machine = node_of("dgx-h100");
+  auto server = Server::make(searched_model(), machine, load_engine("vllm@0.19").value());
+  ASSERT_TRUE(server.has_value());
+  requests::Generator load = search_of(20).load;
+  load.count = 50;
+  const std::vector<LoadPoint> curve = load_curve(*server, load, load.rate, {}, machine);
+  ASSERT_EQ(curve.size(), 8U);
+  EXPECT_EQ(curve[3].rate, load.rate);  // once, after a quarter, half and three quarters
+  const Metrics alone = metrics(server->run(requests::generate(load)), machine);
+  EXPECT_EQ(curve[3].ttft.p99, alone.ttft.p99);
+  EXPECT_EQ(curve[3].e2e.median, alone.e2e.median);
+  EXPECT_EQ(curve[7].rate, 3 * load.rate);
+  EXPECT_GT(curve[7].e2e.mean, curve[0].e2e.mean);  // more requests share each step
+  EXPECT_TRUE(load_curve(*server, load, 0, {}, machine).empty());
+}
+
 TEST(WhatFits, AModelThatDoesNotFitSaysWhatItNeeds) {
   // Llama 3 70B on cards of which 0.9 x 85.5 = 77 GB may be used: 141 GB in bf16 are 70.6 on each
   // of two; in fp8 68.5 of layers and 4.2 of 16-bit tables are 72.7 on one.

@@ -59,6 +59,8 @@ class Pages(unittest.TestCase):
         self.assertRegex(dom, r'<canvas class="timeline" tabindex="0" role="application" aria-label="Timeline of \d+ lanes')
         self.assertIn("docs/models/simulate.md", dom)
         self.assertIn("model FLOPs utilisation, a share", dom)  # the schema's sentence
+        self.assertRegex(dom, r"Nearest published runs: [^<]*, error -?[\d.]+ %")
+        self.assertRegex(dom, r"vtrain_a100_single|training_llm_foundry|megatron_sc21_table1")
         figures = re.findall(r'<section class="figure" aria-labelledby', dom)
         self.assertEqual(len(re.findall(r'<details class="formula"', dom)) >= len(figures), True)
 
@@ -77,7 +79,8 @@ class Pages(unittest.TestCase):
         commands = {
             "explain": (STEP, "critical path"),
             "plan": (["--model", "gpt2", "--machine", "dgx-a100-80g", "--batch", "16", "--devices", "4"], "Plans: step time"),
-            "serve": (["--model", "llama-3.1-8b", "--machine", "dgx-h100", "--requests", "20"], "TTFT: histogram of 20"),
+            "serve": (["--model", "llama-3.1-8b", "--machine", "dgx-h100", "--requests", "20", "--rate", "2"],
+                      "Latency over load Latencies TTFT: histogram of 20"),
             "flow": (["--topology", "leaf_spine:leaves=2,spines=2,hosts=2", "--traffic", "shift"], "Busiest links"),
             "flit": (["--topology", "mesh:4x4", "--rate", "0.1"], "Packet latency"),
             "goodput": (["--devices", "64", "--job-mtbf", "3h", "--seeds", "5"], "Where the time of the job goes"),
@@ -93,6 +96,32 @@ class Pages(unittest.TestCase):
         for command, (words, title) in commands.items():
             with self.subTest(command=command):
                 self.assertIn(title, " ".join(self.titles(self.shown(self.page(command, *words)))))
+
+
+@unittest.skipUnless(BINARY, "run by ctest, which names the binary")
+@unittest.skipUnless(CHROMIUM, "no chromium here")
+class LocalPage(unittest.TestCase):
+    def test_the_page_of_ui_shows_two_columns_and_a_study_to_share(self):
+        server = subprocess.Popen([BINARY, "ui", "--port", "0", "--token", "t"], stderr=subprocess.PIPE, text=True)
+        try:
+            address = server.stderr.readline().strip()
+            with tempfile.TemporaryDirectory() as folder:
+                run = subprocess.run(
+                    [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=15000",
+                     f"--user-data-dir={folder}", "--disable-background-networking", "--enable-logging=stderr", "--dump-dom",
+                     address], capture_output=True, text=True, timeout=300)
+        finally:
+            server.terminate()
+            server.wait()
+            server.stderr.close()
+        self.assertEqual([line for line in run.stderr.splitlines() if "CONSOLE" in line], [])
+        self.assertEqual(run.stdout.count('<article class="column">'), 3)  # A, B and what they are made of
+        times = re.findall(r'<p class="time">([\d.]+ m?s)', run.stdout)
+        self.assertEqual(len(times), 2, run.stdout[:3000])
+        self.assertNotEqual(times[0], times[1])  # B has tp 2
+        self.assertRegex(run.stdout, r"[\d.]+ % (less|more) than A")
+        self.assertRegex(run.stdout, r"memory [\d.]+ GiB of [\d.]+ GiB")
+        self.assertIn('aria-label="global_batch"', run.stdout)  # a slider of a field
 
 
 class Formulas(unittest.TestCase):

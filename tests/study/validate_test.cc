@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "study/nearest_rows.h"
 #include "study/run.h"
 
 namespace orrery::study {
@@ -286,6 +287,32 @@ TEST(Score, IsOverAbsoluteErrors) {
   EXPECT_DOUBLE_EQ(score.p90, 0.5);  // the fourth of four: 3.6 rounded up
   EXPECT_DOUBLE_EQ(score.worst, 0.5);
   EXPECT_DOUBLE_EQ(score.bias, -0.25);
+}
+
+TEST(NearestRows, OfARowOfATableIsThisRow) {
+  // At distance 0 in model, devices and degrees; of other machines none is looked at.
+  const ValidationProfile profile = load_profile("training_tpu").value();
+  const auto published = published_runs(profile, load_csv(profile.csv).value()).value();
+  const PublishedRun& run = published.back();
+  const machine::Machine machine = machine::load_machine(run.machine).value();
+  const auto nearest = nearest_rows(run.model, run.plan, machine, 3);
+  ASSERT_FALSE(nearest.empty());
+  EXPECT_EQ(nearest[0].model, run.model.name);
+  EXPECT_EQ(nearest[0].devices, run.plan.devices());
+  for (const NearestRow& row : nearest) {
+    EXPECT_EQ(machine::load_machine(row.machine)->device.name, machine.device.name);
+    EXPECT_NEAR(row.error, row.predicted / row.published - 1, 1e-12);
+  }
+}
+
+TEST(NearestRows, OfMemoryAreRowsOfMemory) {
+  const ValidationProfile profile = load_profile("training_litgpt_lora_memory").value();
+  const auto published = published_runs(profile, load_csv(profile.csv).value(), {}, true).value();
+  ASSERT_FALSE(published.empty());
+  const machine::Machine machine = machine::load_machine(published[0].machine).value();
+  const auto nearest = nearest_rows(published[0].model, published[0].plan, machine, 1, true);
+  ASSERT_EQ(nearest.size(), 1U);
+  EXPECT_NE(nearest[0].measure.find("_g"), std::string::npos) << nearest[0].measure;  // GB or GiB
 }
 
 }  // namespace

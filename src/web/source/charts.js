@@ -55,7 +55,9 @@ export function lines({x, series, axes, text, xText, kind = 'line', description}
     plot = new uPlot({
       width: holder.clientWidth, height: 300, cursor: {drag: {x: true, y: false}},
       legend: {show: true},
-      scales: {x: {time: false}, y: {range: (u, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1]}},
+      scales: {x: {time: false}, y: {range: (u, low, high) => kind === 'dots' && low > 0.5 * high
+                 ? [low - 0.2 * (high - low) - 0.01 * high, high + 0.2 * (high - low) + 0.01 * high]
+                 : [Math.min(0, low), high > 0 ? high * 1.05 : 1]}},
       axes: [{...axis(axes.x, xText, stepsOf(xText)), size: 34}, axis(axes.y, text, stepsOf(text))],
       series: [{label: axes.x, value: (u, value) => value === null ? '-' : (xText ?? String)(value)},
                ...series.map((one, n) => ({

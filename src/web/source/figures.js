@@ -2,7 +2,7 @@
 // The figures of each command's report: what is drawn of which fields.
 import {bars, lines, shares} from './charts.js';
 import {h} from './dom.js';
-import {bytes, count, label, percent, rate, time} from './format.js';
+import {bytes, count, label, percent, rate, time, valueText} from './format.js';
 import {table} from './tables.js';
 import {timeline, timelineRows} from './timeline.js';
 import {topology} from './topology.js';
@@ -88,9 +88,12 @@ function explain(result, extra) {
 }
 
 function compare(result) {
-  const names = result.runs.map((run, i) => `${i + 1}: ${run.source.split('/').pop()} (${run.network})`);
+  const names = result.runs.map((run, i) =>
+    `${i + 1}: ${run.source.split('/').pop().replace(/\.(yaml|json)$/, '')} on ${run.machine} (${run.network})`);
   const group = (key) => result.groups[key] ?? {};
-  const rows = (key) => Object.entries(group(key)).map(([name, figure]) => [words(name), ...figure.values]);
+  const texts = (key, name, values) => values.map((value) =>
+    valueText(key === 'memory_bytes' ? 'bytes' : key.endsWith('_s') ? `${key}.` : name, value));
+  const rows = (key) => Object.entries(group(key)).map(([name, figure]) => [words(name), ...texts(key, name, figure.values)]);
   return [
     ...Object.entries(group('step')).slice(0, 2).map(([name, figure]) => ({
       title: words(name), formula: 'compare',
@@ -102,7 +105,7 @@ function compare(result) {
         ({name: words(key), value: figure.values[i] ?? 0})), time)})),
     ...Object.keys(result.groups).map((key) => ({
       title: `Side by side: ${key}`, formula: 'compare', chart: null, open: true,
-      table: table(key, ['', ...names], rows(key), ['', ...names.map(() => key === 'memory_bytes' ? 'bytes' : `${key}.`)])})),
+      table: table(key, ['', ...names], rows(key))})),
   ];
 }
 
@@ -199,6 +202,7 @@ function serve(result, extra) {
     key.startsWith(prefix) && key.endsWith('_s') && !key.endsWith('_slowest_s') && typeof value === 'number')
     .map(([key, value]) => ({name: words(key.slice(prefix.length)), value}));
   return [
+    ...(result.front?.length > 0 ? engines(result) : []),
     ...(extra.curve ? [curve(extra.curve)] : []),
     measures.length > 0 && {
       title: 'Latencies', formula: 'serving', open: true,
@@ -223,7 +227,26 @@ function curve(points) {
       series: ['ttft_p50', 'ttft_p99', 'e2e_p50', 'e2e_p99'].map((key) =>
         ({name: key.replace('_', ' ').toUpperCase(), values: points.map((one) => one[key])}))}),
     table: table('Latency over load', ['requests/s', 'TTFT median', 'TTFT p99', 'E2E median', 'E2E p99'],
-      points.map((one) => [one.rate, one.ttft_p50, one.ttft_p99, one.e2e_p50, one.e2e_p99]), ['', '_s', '_s', '_s', '_s'])};
+      points.map((one) => [one.rate, one.ttft_p50, one.ttft_p99, one.e2e_p50, one.e2e_p99]), ['', '_s', '_s', '_s', '_s']),
+    note: 'At most the first 1,000 requests at each rate, drawn alike.'};
+}
+
+const engineName = (plan) => `${['tp', 'pp', 'dp', 'ep'].filter((axis) => plan[axis] > 1).map((axis) => `${axis}${plan[axis]}`).join(' ') ||
+  'one device'}${plan.prefill > 0 ? `, ${plan.prefill} for prompts` : ''}${plan.replicas > 1 ? `, ${plan.replicas} replicas` : ''}`;
+
+function engines(result) {
+  const points = [...result.front].sort((a, b) => a.output_tokens_per_s_per_user - b.output_tokens_per_s_per_user);
+  return [{
+    title: 'Engines: tokens per second of a device against those of a user', formula: 'serving', open: true,
+    chart: lines({x: points.map((one) => one.output_tokens_per_s_per_user), kind: 'dots', text: count, xText: count,
+      axes: {x: 'output tokens per second and user', y: 'output tokens per second and device'},
+      description: `${points.length} engines that no other beats in both`,
+      series: [{name: 'no other beats it in both', values: points.map((one) => one.output_tokens_per_s_per_device)}]}),
+    table: table('Engines that no other beats in both', ['engine', 'machine', 'devices', 'requests at once', 'tokens/s and device',
+                                                         'tokens/s and user', 'TTFT p99', 'TPOT p99'],
+      points.map((one) => [engineName(one), one.machine, one.devices, one.concurrency, one.output_tokens_per_s_per_device,
+                           one.output_tokens_per_s_per_user, one.ttft_p99_s, one.tpot_p99_s]),
+      ['', '', '', '', '', '', '_s', '_s'])}];
 }
 
 function network(links, end, hosts, whole = 'of the time') {

@@ -19,13 +19,14 @@ function formulaOf(name) {
 
 function figure(one, n, nearest) {
   const id = `figure-${n}`;
-  const checked = ['step', 'memory', 'plan', 'path', 'timeline'].includes(one.formula) && nearest?.length > 0;
+  const alike = ['step', 'plan', 'path', 'timeline', 'sensitivity'].includes(one.formula) ? nearest.steps
+    : one.formula === 'memory' ? nearest.memory : [];
   return h('section', {class: 'figure', 'aria-labelledby': id},
            h('h2', {id}, one.title), one.chart, one.note && h('p', {class: 'note'}, one.note),
            one.table && (one.open ? one.table
                          : h('details', {}, h('summary', {}, 'As a table'), one.table)),
            formulaOf(one.formula),
-           checked && h('p', {class: 'note'}, 'Nearest published runs: ', nearest.map((row, i) =>
+           alike.length > 0 && h('p', {class: 'note'}, 'Nearest published runs: ', alike.map((row, i) =>
              [i > 0 ? '; ' : '', `${row.model} on ${row.devices} × ${row.machine}, error ${percent(row.error)}`]),
              ' (', h('a', {href: '#checked'}, 'below'), ').'));
 }
@@ -33,11 +34,12 @@ function figure(one, n, nearest) {
 function checked(nearest) {
   return h('section', {class: 'figure', id: 'checked', 'aria-labelledby': 'checked-title'},
            h('h2', {id: 'checked-title'}, 'Nearest published runs'),
-           h('p', {}, 'Rows of the validation tables that are nearest to this run in model, machine and devices, predicted by this ' +
+           h('p', {}, 'Rows of the validation tables that are nearest to this run in model, plan and devices, predicted by this ' +
              'program as it is: how far this page may be trusted.'),
            table('Nearest published runs', ['table', 'row', 'model', 'machine', 'devices', 'measure', 'predicted', 'published', 'error'],
-             nearest.map((row) => [row.table, row.key, row.model, row.machine, row.devices, row.measure, row.predicted, row.published,
-                                   row.error]), ['', '', '', '', '', '', '', '', 'error']),
+             [...nearest.steps, ...nearest.memory].map((row) => [row.table, row.key, row.model, row.machine, row.devices, row.measure,
+                                                                 row.predicted, row.published, row.error]),
+             ['', '', '', '', '', '', '', '', 'error']),
            formulaOf('validation'));
 }
 
@@ -52,7 +54,8 @@ function report() {
   const result = block('result');
   const schema = block('schema');
   const figures = figuresOf(command, result, extra);
-  const nearest = extra.nearest ?? [];
+  const nearest = {steps: extra.nearest ?? [], memory: extra.nearest_memory ?? []};
+  const compared = nearest.steps.length + nearest.memory.length > 0;
   const title = titleOf(command, result);
   document.title = `${title} - orrery ${command}`;
   const facts = factsOf(result);
@@ -63,10 +66,10 @@ function report() {
       facts.length > 0 && h('dl', {class: 'facts'}, facts.map((fact) => h('div', {}, h('dt', {}, fact.name), h('dd', {}, fact.text))))),
     h('nav', {'aria-label': 'Contents'}, h('ol', {}, figures.map((one, n) =>
       h('li', {}, h('a', {href: `#figure-${n}`}, one.title))),
-      nearest.length > 0 && h('li', {}, h('a', {href: '#checked'}, 'Nearest published runs')),
+      compared && h('li', {}, h('a', {href: '#checked'}, 'Nearest published runs')),
       h('li', {}, h('a', {href: '#tables'}, 'Every field')))));
   figures.forEach((one, n) => room.append(figure(one, n, nearest)));
-  if (nearest.length > 0) {
+  if (compared) {
     room.append(checked(nearest));
   }
   room.append(h('section', {class: 'figure', id: 'tables', 'aria-labelledby': 'tables-title'},

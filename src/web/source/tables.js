@@ -4,6 +4,7 @@ import {h} from './dom.js';
 import {label, valueText} from './format.js';
 
 const kRows = 200;  // shown before "show all"
+const kLong = 60;   // letters of a text that is broken into lines
 
 const isPlain = (value) => value === null || typeof value !== 'object';
 const isRecord = (value) => !isPlain(value) && !Array.isArray(value);
@@ -13,11 +14,10 @@ const inner = (schema, key) => schema?.properties?.[key] ??
 
 function cell(key, value) {
   const exact = typeof value === 'number';
-  return h('td', {class: exact ? 'number' : undefined, title: exact ? String(value) : undefined},
-           isPlain(value) ? valueText(key, value)
-                          : Array.isArray(value) && value.every(isPlain)
-                            ? value.map((one) => valueText(key, one)).join(', ')
-                            : Array.isArray(value) ? `${value.length} rows` : JSON.stringify(value));
+  const text = isPlain(value) ? valueText(key, value)
+    : Array.isArray(value) && value.every(isPlain) ? value.map((one) => valueText(key, one)).join(', ')
+    : Array.isArray(value) ? `${value.length} rows` : JSON.stringify(value);
+  return h('td', {class: exact ? 'number' : text.length > kLong ? 'long' : undefined, title: exact ? String(value) : undefined}, text);
 }
 
 /** Returns a table whose rows may be many: the first of them, and a button for the others. */
@@ -49,9 +49,12 @@ function scalars(name, path, value, schema) {
   if (rows.length === 0) {
     return null;
   }
-  const body = rows.map(([key, one]) =>
-    h('tr', {}, h('th', {scope: 'row'}, label(key)), cell(`${path}${key}`, one),
-      h('td', {class: 'meaning'}, inner(schema, key)?.description ?? '')));
+  const body = rows.map(([key, one]) => {
+    const meaning = inner(schema, key)?.description ?? '';
+    const unit = /80 % of such runs/.test(meaning) ? '_s' : '';  // interval80 of a step; that of goodput is of shares
+    return h('tr', {}, h('th', {scope: 'row'}, label(key)), cell(`${path}${key}${unit}`, one),
+             h('td', {class: 'meaning'}, meaning));
+  });
   return h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': name},
            h('table', {}, h('caption', {}, name), h('tbody', {}, body)));
 }

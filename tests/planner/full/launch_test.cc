@@ -138,7 +138,7 @@ TEST(PlanSearch, ASimplerPlanThatIsAsFastIsFirst) {
   EXPECT_LE(simple->top.size(), 4U);
 }
 
-/// Of several frameworks each has plans that it runs, by its own kernels and costs; the best of all
+/// Each of several frameworks has plans that it runs, by its own kernels and costs; the best of all
 /// is the better of the two answers.
 TEST(PlanLaunch, EachOfSeveralFrameworksIsSearchedAlone) {
   Task of = task("gpt2", "dgx-a100-80g", 2, 8, 512);

@@ -13,7 +13,7 @@ namespace {
 using reinforcement::Placement;
 
 double answers_per_s(const ReinforcementReport& report, const Placement& one) {
-  return one.runs() ? static_cast<double>(report.sizing.answers) / to_seconds(one.step) : 0;
+  return one.step > Time(0) ? static_cast<double>(report.sizing.answers) / to_seconds(one.step) : 0;
 }
 
 /// Tokens of prompts and answers that a device sees a second.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "study/run.h"
+#include "workload/plan/recompute.h"
 
 namespace orrery::full {
 namespace {
@@ -75,17 +76,24 @@ Options patient(Options options) {
   return options;
 }
 
-/// Lists of modules to try where the published plan has one that space.h does not.
-std::vector<std::string> modules_again(const plan::Plan& published) {
-  std::vector<std::string> lists(kModulesAgain.begin(), kModulesAgain.end());
-  if (std::ranges::find(lists, published.recompute_modules) != lists.end()) {
+/// Lists of modules to try where the published plan has one that space.h does not: what the model
+/// can do of the usual ones, each with the published one's and without.
+std::vector<std::string> modules_again(const study::PublishedRun& run) {
+  const std::string& published = run.plan.recompute_modules;
+  if (std::ranges::find(kModulesAgain, published) != kModulesAgain.end()) {
     return {};
   }
-  lists.push_back(published.recompute_modules);
-  for (const std::string_view usual : kModulesAgain) {
-    if (!usual.empty()) {
-      lists.push_back(fmt::format("{},{}", usual, published.recompute_modules));
+  std::vector<std::string> lists;
+  const auto add = [&](std::string list) {
+    plan::Plan trial;
+    trial.recompute_modules = std::move(list);
+    if (plan::check_recompute(trial, run.model)) {
+      lists.push_back(std::move(trial.recompute_modules));
     }
+  };
+  for (const std::string_view usual : kModulesAgain) {
+    add(std::string(usual));
+    add(usual.empty() ? published : fmt::format("{},{}", usual, published));
   }
   return lists;
 }
@@ -93,10 +101,8 @@ std::vector<std::string> modules_again(const plan::Plan& published) {
 /// The step where transfers share links and the kernels of the last node are slow.
 Result<Time> hard_step(const Task& task, plan::Plan plan) {
   const std::int64_t devices = plan.devices();
-  const std::int64_t node =
-      task.machine.network.empty()
-          ? 1
-          : std::clamp<std::int64_t>(task.machine.network.front().size, 1, devices);
+  const auto& network = task.machine.network;
+  const std::int64_t node = network.size() < 2 ? 1 : std::min(network.front().size, devices);
   study::RunOptions options;
   options.allow_oom = true;
   options.network = simulate::NetworkModel::flow;
@@ -165,7 +171,7 @@ PublishedComparison PublishedPlans::compare(const study::PublishedRun& run) {
     }
   }
   task.fixed = work_of(run.plan);
-  if (auto lists = modules_again(run.plan); !lists.empty()) {
+  if (auto lists = modules_again(run); !lists.empty()) {
     task.only["recompute_modules"] = std::move(lists);
   }
   const std::string work = fmt::format(

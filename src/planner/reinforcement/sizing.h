@@ -22,8 +22,9 @@
 /// Engines: tp within a node, pp over nodes, replicas. Of the splits apart, in whole nodes, all are
 /// tried where they are few, else those between which the slower side changes.
 ///
-/// Ignores: a critic; answers that are cut off, carried over or filtered; tools and verifiers on
-/// the host; the time to start kernels' graphs again; that shapes of answers differ within a batch.
+/// Ignores: a critic; memory of actor and reward model side by side on the engines' devices;
+/// answers that are cut off, carried over or filtered; tools and verifiers on the host; the time to
+/// capture graphs again; that lengths differ within a batch of training.
 /// Source: Sheng et al., HybridFlow, EuroSys 2025 (verl); Noukhovitch et al., ICLR 2025 (one step
 /// stale).
 #pragma once

@@ -187,7 +187,7 @@ class Mpi : public Command {
         return fail(Error(Mistake{files_.front(),
                                   record.program,
                                   {},
-                                  "code of which a line stands in the plan's listing.c"}));
+                                  "code with at least half of the lines of the plan's listing.c"}));
       }
       record.mpi_labels = mpi_calls::labels_text(labels);
       record.places.clear();

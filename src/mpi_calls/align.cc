@@ -101,7 +101,8 @@ std::vector<std::size_t> same_lines(const std::vector<std::string>& from,
 std::vector<Label> complete_like(const Record& whole, const Record& code) {
   const std::vector<std::size_t> same = same_lines(trimmed_lines(whole), trimmed_lines(code));
   std::vector<Label> labels;
-  if (std::ranges::all_of(same, [](std::size_t line) { return line == 0; })) {
+  const auto missing = static_cast<std::size_t>(std::ranges::count(same, std::size_t{0}));
+  if (2 * missing > same.size()) {
     return labels;
   }
   std::map<std::int64_t, std::int64_t> subs;

@@ -14,7 +14,7 @@ namespace orrery::mpi_calls {
 /// order agrees (the longest such sequence) are the same; so are equal lines that follow one of
 /// them, or precede it, without a gap. A call goes behind the line that it stood behind, or the
 /// last one before it that the other program has; an expression within a line that it lacks is left
-/// out. Empty where no line is the same.
+/// out. Empty where over half of the lines of `whole` are not the same as any: another program.
 std::vector<Label> complete_like(const Record& whole, const Record& code);
 
 }  // namespace orrery::mpi_calls

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -57,7 +58,7 @@ class Sizer {
     }
     sizing_.answers = task.question.answers;
     sizing_.tokens = tokens / static_cast<double>(passes_.size());
-    const auto whole = static_cast<std::int64_t>(sizing_.tokens) + 1;
+    const auto whole = static_cast<std::int64_t>(std::ceil(sizing_.tokens));
     sizing_.sequence = (whole + kPacked - 1) / kPacked * kPacked;
   }
 

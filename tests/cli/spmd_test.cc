@@ -233,8 +233,8 @@ TEST(Spmd, MeshesOfTwoAxes) {
       orrery("spmd --graph Rmoe --mesh 8x2 --profile nvl8 --overlap both").err,
       AllOf(HasSubstr("--overlap: contradicts --mesh"), HasSubstr("goes with --cost orrery")));
   EXPECT_THAT(orrery("spmd --graph mixtral-8x7b --mesh 8x2 --fixed expert_parallel" + on).err,
-              HasSubstr("12 nodes have no signatures that the mesh and --fixed allow, the first is "
-                        "node 22 (einsum)"));
+              HasSubstr("8 nodes have no signatures that the mesh and --fixed allow, the first is "
+                        "node 18 (layers_0_expert_fc1_gemm)"));
 }
 
 TEST(Spmd, ProgramsOnAMeshArePlans) {
@@ -260,7 +260,8 @@ TEST(Spmd, ProgramsOnAMeshArePlans) {
   const auto ratio = [](double ours, double theirs) { return ours / theirs; };
   const auto& spent = program.at("breakdown_s");
   const auto& theirs = other.at("breakdown_s");
-  EXPECT_NEAR(ratio(program.at("step_time_s"), other.at("step_time_s")), 0.97, 0.03);
+  // The operators are the same; a program's backward kernels take twice its forward ones.
+  EXPECT_NEAR(ratio(program.at("step_time_s"), other.at("step_time_s")), 1, 0.05);
   // The program may sum a gradient over both axes at once or over one after the other: what is
   // exposed is compared as a whole, and the exchange of tokens is part of the inner axis.
   EXPECT_GE(ratio(spent.at("inner"), theirs.at("ep_exposed")), 0.95);

@@ -68,7 +68,7 @@ inline Arrays queries_and_keys(const Arrays& in, std::int64_t width) {
 
 inline std::optional<Arrays> attends(const Arrays& in, std::int64_t width) {
   Arrays all = in;
-  if (in[0].shape != in[1].shape || in.size() < 3 || in[2].shape != in[0].shape) {
+  if (in.size() < 3 || in[0].shape != in[1].shape || in[2].shape != in[0].shape) {
     const Array& shared = in.size() > 2 && in[2].rank() == 3 ? in[2] : in[0];
     all = queries_and_keys(in, width);
     all.push_back(heads_of(shared, width)[2]);
@@ -165,6 +165,9 @@ inline Execute execute_of(const Node& node, int weight, std::int64_t head_column
   if (kind == graph::OperatorKind::grouped_gemm) {
     return experts_of;
   }
+  if (is("qkv_split")) {
+    return [width](const Arrays& in) { return heads_of(in[0], width); };
+  }
   if (is("query_key_norm")) {
     return [width](const Arrays& in) { return heads_normed(in, width); };
   }
@@ -226,6 +229,13 @@ inline Case case_of(const OperatorGraph& graph, const Node& node, std::int64_t h
   }
   for (const int output : node.outputs) {
     op.shape.outputs.push_back(graph.tensor(output).shape);
+  }
+  if (const std::int64_t columns = op.shape.inputs[0].back();
+      node.op.ends_with("kv_a_norm") && columns > op.shape.outputs[0].back()) {
+    // Of what the projection gives, the columns before those that are rotated.
+    op.execute = [columns, width = op.shape.outputs[0].back()](const Arrays& in) {
+      return Arrays{norm_of(columns_of(in[0], columns, 0, width), width, &in[1])};
+    };
   }
   op.below = 4;
   if (node.op.ends_with("routing")) {

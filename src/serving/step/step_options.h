@@ -37,7 +37,7 @@ constexpr auto named_values(Gateway) {
   });
 }
 
-/// Whose experts of few tokens have kernels that stream weights (compute/streamed_experts.h).
+/// Experts of few tokens that have kernels which stream weights (compute/streamed_experts.h).
 enum class StreamedExperts : std::uint8_t { none, fp4, all };
 constexpr auto named_values(StreamedExperts) {
   return std::to_array<Named<StreamedExperts>>({

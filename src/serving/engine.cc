@@ -140,6 +140,7 @@ Error check(const Engine& engine) {
   ranges.from("host.step", engine.step, kLongest);
   ranges.from("host.per_request", engine.per_request, kLongest);
   ranges.from("host.gap", engine.gap, kLongest);
+  ranges.from("host.gap_per_request", engine.gap_per_request, kLongest);
   ranges.from("host.launch", engine.launch, kLongest);
   ranges.from("host.handover", engine.handover, kLongest);
   check_speculation(ranges, engine);

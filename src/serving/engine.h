@@ -119,17 +119,18 @@ struct Engine {
   // graphs
   std::int64_t largest_graph = 512;  ///< tokens; 0: eager
   GraphSizes graph_sizes = GraphSizes::steps;
-  bool whole_graphs = false;     ///< of decodes alone: attention in them, made for max_model_len
-  bool prompt_graphs = true;     ///< steps with prompts are in graphs, too
-  bool streamed_experts = true;  ///< narrow experts of few tokens have kernels of their own
-  bool fused_casts = false;      ///< kernels before 8-bit products write 8 bits
+  bool whole_graphs = false;  ///< of decodes alone: attention in them, made for max_model_len
+  bool prompt_graphs = true;  ///< steps with prompts are in graphs, too
+  step::StreamedExperts streamed_experts = step::StreamedExperts::fp4;
+  bool fused_casts = false;  ///< kernels before 8-bit products write 8 bits
   // host
   Time front_end{0};    ///< from the client to the engine's queue
   Time step{0};         ///< of the host per step: beside the accelerator if async, else after it
   Time per_request{0};  ///< the same per request in the step
   Time gap{0};          ///< between steps, for which the accelerator waits in any case
-  Time launch = 5_us;   ///< per kernel outside of graphs
-  Time handover{0};     ///< of a request between pools, before its keys and values move
+  Time gap_per_request{0};  ///< the same per request in the step
+  Time launch = 5_us;       ///< per kernel outside of graphs
+  Time handover{0};         ///< of a request between pools, before its keys and values move
   std::string all_reduce = "custom";
   bool fuse = false;
   plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
@@ -263,13 +264,14 @@ struct Engine {
     visit("host", "step", &E::step, "per step, beside the accelerator if async");
     visit("host", "per_request", &E::per_request, "the same per request of the step");
     visit("host", "gap", &E::gap, "accelerator idle between steps");
+    visit("host", "gap_per_request", &E::gap_per_request, "the same per request of the step");
     visit("host", "launch", &E::launch, "per kernel outside of graphs");
     visit("host", "handover", &E::handover,
           "router and hand-shake between pools, before keys and values move");
     visit("kernels", "one_launch", &E::one_launch,
           "prompts and decodes attend in one launch, as vLLM V1's do");
     visit("kernels", "streamed_experts", &E::streamed_experts,
-          "narrow experts of up to 512 tokens have kernels that stream their weights");
+          "which narrow experts of up to 512 tokens have kernels that stream their weights");
     visit("kernels", "fused_casts", &E::fused_casts,
           "kernels before 8-bit products without scales of blocks write their operands");
     visit("kernels", "tables", &E::kernels,

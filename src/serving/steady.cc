@@ -48,7 +48,8 @@ Time guessing(const Engine& engine, step::StepCost& cost, const step::StepShape&
 
 Time with_host(const Engine& engine, Time accelerator, std::int64_t requests) {
   const Time host = engine.step + engine.per_request * requests;
-  return engine.async ? std::max(accelerator + engine.gap, host) : accelerator + engine.gap + host;
+  accelerator += engine.gap + engine.gap_per_request * requests;
+  return engine.async ? std::max(accelerator, host) : accelerator + host;
 }
 
 Steady steady_decodes(step::StepCost& cost, const Engine& engine, std::int64_t kv_blocks,

@@ -49,6 +49,20 @@ constexpr std::array kLogged{
                    blocks_of_fp8, 16.46},
 };
 
+// 36 layers of 128 experts of 3 matrices 2,880 x 2,880, which lie as 3,072 x 2,944, in 4.25 bits:
+// 125.02e9 x 4.25 / 8 = 66.42 GB; their biases, 36 x 128 x (5,760 + 2,880) = 39.8 million, and the
+// other 2,127.6 million parameters in 16 bits 4.33 GB: 65.9 GiB. Logged: 65.97 GiB ("Model loading
+// took"), a public log of vLLM (configs/validation/serving_logs.csv).
+TEST(LoadedWeights, OfMxfp4ExpertsLiePadded) {
+  Engine engine = load_engine("vllm@0.20").value();
+  experts_in_mxfp4(engine);
+  auto server = Server::make(zoo::load_model("gpt-oss-120b").value(),
+                             machine::load_machine("dgx-h100").value(), engine);
+  ASSERT_TRUE(server.has_value()) << server.error().to_string();
+  const double gib = static_cast<double>(server->cost().weights_per_device().value()) / (1 << 30);
+  EXPECT_NEAR(gib, 65.97, 0.005 * 65.97);
+}
+
 class KvCapacity : public testing::TestWithParam<LoggedCapacity> {};
 
 TEST_P(KvCapacity, IsWithinFivePercentOfWhatAnEngineLogged) {

@@ -67,6 +67,23 @@ void StepCost::add_sum(Part& part, const graph::Operator* product, std::int64_t 
   part.add(alone.time, alone.kernels);
 }
 
+void StepCost::add_norm_sum(Part& part, std::size_t kind, std::int64_t tokens) const {
+  const zoo::LayerKind layer = model_.kinds.empty() ? zoo::LayerKind{} : model_.kinds[kind];
+  if (options_.degrees.tp == 1 || model_.query_key_norm != zoo::QueryKeyNorm::whole ||
+      layer.mixer != zoo::MixerKind::attention) {
+    return;
+  }
+  const std::int64_t width =
+      (model_.heads + model_.kv_heads) * model_.head_dim / options_.degrees.tp;
+  graph::Operator squares{.name = {}, .kind = graph::OperatorKind::elementwise, .gemm = {}};
+  squares.bytes = graph::bytes_of(wide_type(), tokens * width);
+  part.add(kernel(squares), 1);
+  part.add(
+      moved(graph::CollectiveKind::all_reduce, 2 * graph::bytes_of(graph::DataType::fp32, tokens),
+            tensor_group_, options_.all_reduce),
+      1);
+}
+
 Time StepCost::reduced_at_home(Bytes size) const {
   const topology::NetworkDimension& way = machine_.network.front();
   const collective::Gateways home{
@@ -155,6 +172,7 @@ StepCost::Rows StepCost::layers(std::int64_t tokens) const {
     Part second;
     Part sums;
     const LayerNodes layer = layer_nodes(kind, tokens);
+    add_norm_sum(sums, kind, tokens);
     const graph::Operator* before = nullptr;
     for (std::size_t i = 0; i < layer.nodes.size(); ++i) {
       const graph::Node& node = layer.nodes[i];
@@ -263,10 +281,16 @@ void StepCost::measure_weights() {
       const zoo::ModelOperator share = plan::shard(op, plan);
       const Precision& precision = options_.precision;
       const bool narrow = is_product(share) && is_narrow(share, precision.narrow);
-      *sum += graph::bytes_of(narrow ? precision.weights : wide_type(), share.parameters);
+      std::int64_t elements = share.parameters;
+      if (const graph::GemmShape lying = padded_expert(model_, share, precision);
+          share.expert && share.gemm.n * share.gemm.k > 0) {
+        elements = std::llround(static_cast<double>(elements) /
+                                static_cast<double>(share.gemm.n * share.gemm.k) *
+                                static_cast<double>(lying.n * lying.k));
+      }
+      *sum += graph::bytes_of(narrow ? precision.weights : wide_type(), elements);
       if (narrow) {
-        *sum +=
-            Bytes(std::llround(precision.scale_bits / 8 * static_cast<double>(share.parameters)));
+        *sum += Bytes(std::llround(precision.scale_bits / 8 * static_cast<double>(elements)));
       }
       sum = choice.operators[i].writes.empty() ? sum : &sums.second;
     }

@@ -42,11 +42,29 @@ double reached_experts(double experts, double chosen, double tokens, double spre
   return experts * (1 - missed / std::sqrt(std::numbers::pi));
 }
 
+graph::GemmShape padded_expert(const zoo::Model& model, const zoo::ModelOperator& op,
+                               const Precision& precision) {
+  graph::GemmShape gemm = op.gemm;
+  if (op.expert && precision.narrow == Narrow::experts && graph::bits_of(precision.weights) == 4) {
+    const auto up = [](std::int64_t width, std::int64_t multiple) {
+      return (width + multiple - 1) / multiple * multiple;
+    };
+    constexpr std::int64_t kStream = 256;
+    constexpr std::int64_t kInner = 128;
+    const bool first = op.role == graph::OperatorRole::expert_up;
+    const std::int64_t halves = first && zoo::is_gated(model.mlp) ? 2 : 1;
+    gemm.n = first ? halves * up(gemm.n / halves, kInner) : up(gemm.n, kStream);
+    gemm.k = up(gemm.k, first ? kStream : kInner);
+  }
+  return gemm;
+}
+
 std::vector<graph::Operator> StepCost::gemm_kernels(const zoo::ModelOperator& op,
                                                     const plan::Plan& plan) const {
   const Precision& precision = options_.precision;
   std::vector<graph::Operator> kernels;
-  graph::Operator run{.name = op.name, .kind = op.kind, .gemm = op.gemm};
+  graph::Operator run{
+      .name = op.name, .kind = op.kind, .gemm = padded_expert(model_, op, precision)};
   const bool narrow = is_narrow(op, precision.narrow);
   if (op.expert) {
     // Of all ranks' experts those that the tokens reach, each with an equal part of their rows.
@@ -80,8 +98,10 @@ std::vector<graph::Operator> StepCost::gemm_kernels(const zoo::ModelOperator& op
     run.duration =
         measured_->product(run.type, run.gemm.m, run.gemm.n, run.gemm.k).value_or(Time(0));
   }
+  const bool streams = options_.streamed_experts == StreamedExperts::all ||
+                       (options_.streamed_experts == StreamedExperts::fp4 && run.stored_bits == 4);
   const Time streamed =
-      op.expert && options_.streamed_experts
+      op.expert && streams
           ? compute::streamed_experts(run, precision.scale_bits, plan.sequence, machine_.device)
           : Time(0);
   if (streamed > Time(0) && streamed < kernel(run).time) {
@@ -105,7 +125,24 @@ std::vector<graph::Operator> StepCost::kernels_of(zoo::ModelOperator op,
     return {{.name = op.name, .kind = graph::OperatorKind::opaque, .gemm = {}, .duration = *known}};
   }
   op = plan::shard(std::move(op), plan);
-  return is_product(op) ? gemm_kernels(op, plan) : std::vector{streamed(model_, op)};
+  if (is_product(op)) {
+    return gemm_kernels(op, plan);
+  }
+  graph::Operator run = streamed(model_, op);
+  if (op.kind == graph::OperatorKind::permute) {
+    run.bytes = moved_rows(plan) + (op.role == graph::OperatorRole::routing
+                                        ? Bytes(2 * 4) * plan.sequence * model_.experts
+                                        : Bytes(0));
+  }
+  return {std::move(run)};
+}
+
+Bytes StepCost::moved_rows(const plan::Plan& plan) const {
+  const std::int64_t tokens = plan.sequence * options_.degrees.dp;
+  const std::int64_t width = model_.expert.latent > 0 ? model_.expert.latent : model_.hidden;
+  const double rows = static_cast<double>(tokens * model_.top_k) *
+                      plan::expert_load(plan, model_.experts) / static_cast<double>(plan.ep);
+  return graph::bytes_of(wide_type(), (tokens + std::llround(rows)) * width);
 }
 
 graph::Operator StepCost::cache_write_kernel(std::int64_t tokens) const {

@@ -46,6 +46,12 @@ inline bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
   return narrow == Narrow::all || op.expert || (narrow == Narrow::mlp && mlp);
 }
 
+/// Returns the product of an expert as it lies in memory: where experts alone have 4 bits (mxfp4),
+/// widths of the stream are multiples of 256 and inner ones of 128, the rest zeros. Source: vLLM's
+/// Mxfp4MoEMethod, for Marlin's and FlashInfer's kernels.
+graph::GemmShape padded_expert(const zoo::Model& model, const zoo::ModelOperator& op,
+                               const Precision& precision);
+
 /// Returns the operator of what is no product.
 inline graph::Operator streamed(const zoo::Model& model, const zoo::ModelOperator& op) {
   graph::Operator run{.name = {}, .kind = op.kind, .gemm = {}};

@@ -211,6 +211,10 @@ class StepCost {
   void add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const;
   /// Returns the kernels that an operator of the whole model is on a rank.
   std::vector<graph::Operator> kernels_of(zoo::ModelOperator op, const plan::Plan& plan) const;
+  /// Returns the bytes of one move between tokens and the rows of a rank's experts, as kernels of
+  /// them were measured (tools/fit_moe.py): 2 (T + R) H, of which R = T top_k / ep are rows of the
+  /// busiest rank, T the tokens of all dp copies.
+  Bytes moved_rows(const plan::Plan& plan) const;
   /// Returns the kernels of a rank's share of a product.
   std::vector<graph::Operator> gemm_kernels(const zoo::ModelOperator& op,
                                             const plan::Plan& plan) const;
@@ -219,6 +223,10 @@ class StepCost {
   void add_all_reduce(Part& part, std::int64_t tokens) const;
   /// Adds a sum over tp, whose product (none: null) is counted: what both take less that.
   void add_sum(Part& part, const graph::Operator* product, std::int64_t tokens) const;
+  /// With tp > 1, of a norm over all heads of queries and of keys (MiniMax-M2, OLMo 2): a kernel
+  /// that sums the squares of a rank's part, and an all-reduce of both sums, 8 T bytes (published:
+  /// vllm-project/vllm pull request 31493, sgl-project/sglang pull request 14416).
+  void add_norm_sum(Part& part, std::size_t kind, std::int64_t tokens) const;
   /// Returns what a product and the sum of its result take with `overlap_tensor`; the longest time
   /// where nothing overlaps.
   Time overlapped(graph::Operator product, std::int64_t tokens) const;

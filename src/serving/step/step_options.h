@@ -37,6 +37,16 @@ constexpr auto named_values(Gateway) {
   });
 }
 
+/// Experts of few tokens that have kernels which stream weights (compute/streamed_experts.h).
+enum class StreamedExperts : std::uint8_t { none, fp4, all };
+constexpr auto named_values(StreamedExperts) {
+  return std::to_array<Named<StreamedExperts>>({
+      {StreamedExperts::none, "none", "grouped products for all"},
+      {StreamedExperts::fp4, "fp4", "experts of 4 bits"},
+      {StreamedExperts::all, "all", "experts of 4 bits and of 8 with scales of blocks"},
+  });
+}
+
 struct StepOptions {
   Degrees degrees;
   Precision precision;
@@ -49,8 +59,8 @@ struct StepOptions {
   bool fuse = false;               ///< sums become shards where that is faster (above)
   /// A sum follows the tiles of its product like this where that is faster (overlapped_sum.cc).
   plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
-  bool eager_prompts = false;     ///< steps with prompts are in no graph
-  bool streamed_experts = true;   ///< of few tokens (compute/streamed_experts.h)
+  bool eager_prompts = false;  ///< steps with prompts are in no graph
+  StreamedExperts streamed_experts = StreamedExperts::fp4;
   bool fused_casts = false;       ///< operands of 8 bits with one scale are written as such
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none

@@ -175,11 +175,10 @@ Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
     return sharded ? form.stored + made * form.copy + arrived : Bytes(0);
   };
   const bool elsewhere = plan.offload_params != plan::Offload::none;
-  const Bytes all =
-      of(elsewhere || plan::shard_degrees(plan).params > 1, owned.dense, owned.quantized,
-         owned.packed) +
-      of(elsewhere || plan::expert_data_parallel(plan) > 1, owned.expert, owned.expert_quantized,
-         owned.expert_packed);
+  const Bytes all = of(elsewhere || plan::shard_degrees(plan).params > 1, owned.dense,
+                       owned.quantized, owned.packed) +
+                    of(elsewhere || plan::expert_data_parallel(plan) > 1, owned.expert,
+                       owned.expert_quantized, owned.expert_packed);
   const bool by_weight = is_program(plan) && plan.reshard_after_forward;
   return by_weight ? std::min(all, graph::bytes_of(plan.compute_type, 2 * owned.largest)) : all;
 }

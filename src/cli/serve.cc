@@ -19,6 +19,7 @@
 #include "cli/step_flags.h"
 #include "machine/device_groups.h"
 #include "report/serving.h"
+#include "report/trust.h"
 #include "serving/gpu_search.h"
 #include "serving/search.h"
 #include "web/extra.h"
@@ -266,10 +267,11 @@ class Serve : public Command {
     if (trace_out_) {
       keep(write_file(*trace_out_, report::serving_trace(run)));
     }
-    const auto json = [&] { return report::json_of(run, metrics, unfused); };
+    const auto json = [&] { return report::json_of(run, metrics, unfused, &machine); };
     return html_.beside(json_  ? json()
                         : csv_ ? report::serving_csv(run, metrics)
-                               : report::serving_text(run, metrics, unfused),
+                               : report::serving_text(run, metrics, unfused) +
+                                     report::served_trust_text(run.engine.name, metrics, machine),
                         json, [&] {
                           return web::serving_extra(
                               run, curve ? curve() : std::vector<serving::LoadPoint>());

@@ -15,11 +15,16 @@
 #include "report/json_writer.h"
 #include "report/report.h"
 #include "report/timing.h"
+#include "report/trust.h"
 #include "workload/plan/shard.h"
 #include "workload/zoo/visible_share.h"
 
 namespace orrery::report {
 namespace {
+
+Result<study::Trust> trust_of(const full::Task& task, const full::Found& found) {
+  return study::trust_in(study::causes_of(task.model, found.plan, task.machine));
+}
 
 class SearchText {
  public:
@@ -87,6 +92,8 @@ class SearchText {
           to_seconds(*best.unfused), 100 * (*best.unfused / best.step_time - 1));
     }
     line("  memory       {} of the fullest device", to_string(best.memory));
+    line("  trust        {}",
+         trust_text(task_.machine, trust_of(task_, best), best.step_time, "\n               "));
     if (best.energy) {
       line("  energy       {:.6g} J a step, {:.6g} tokens/J", best.energy->value(),
            best.tokens_per_s * to_seconds(best.step_time) / best.energy->value());
@@ -258,6 +265,11 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer,
     json.key("complete").value(answer.complete);
     json.key("stopped").value(answer.stopped);
     json.key("estimate_error").value(answer.estimate_error);
+    if (!answer.top.empty()) {
+      const full::Found& best = answer.top.front();
+      JsonFields fields(json);
+      declare_trust(fields, task.machine, trust_of(task, best), to_seconds(best.step_time));
+    }
     json.key("candidates").begin_object();
     json.key("all").value(answer.counts.all);
     json.key("by_bound").value(answer.counts.by_bound);

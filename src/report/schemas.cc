@@ -51,7 +51,8 @@ void declare_run_plan(Fields& fields) {
 
 void declare_serving(Fields& fields) {
   const serving::Metrics nothing;
-  declare(serving::Run{}, nothing, &nothing, fields);
+  const machine::Machine machine;
+  declare(serving::Run{}, nothing, &nothing, &machine, fields);
 }
 
 struct DeclaredSchema {

@@ -12,6 +12,7 @@
 
 #include "base/csv.h"
 #include "base/format.h"
+#include "report/trust.h"
 #include "serving/breakdown.h"
 
 namespace orrery::report {
@@ -354,7 +355,7 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& m,
 }
 
 void declare(const serving::Run& run, const serving::Metrics& m, const serving::Metrics* unfused,
-             Fields& fields) {
+             const machine::Machine* machine, Fields& fields) {
   fields.field("model", "its name", run.model);
   fields.field("machine", "its name", run.machine);
   fields.field("devices", "accelerators", run.devices);
@@ -370,6 +371,9 @@ void declare(const serving::Run& run, const serving::Metrics& m, const serving::
   declare_kinds(run, fields);
   declare_totals(run, m, fields);
   declare_energy(m, fields);
+  if (machine != nullptr) {
+    declare_served_trust(fields, run.engine.name, m, *machine);
+  }
   fields.object("timing", "of this computer: differs from run to run",
                 [&] { fields.field("wall_s", "seconds that the simulation took", run.wall_s); });
   if (unfused != nullptr) {
@@ -380,7 +384,7 @@ void declare(const serving::Run& run, const serving::Metrics& m, const serving::
 
 std::string serving_csv(const serving::Run& run, const serving::Metrics& m) {
   FlatFields flat;
-  declare(run, m, nullptr, flat);
+  declare(run, m, nullptr, nullptr, flat);
   std::vector<std::string> names;
   std::vector<std::string> values;
   for (const FlatFields::Value& value : flat.flat()) {

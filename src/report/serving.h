@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "machine/machine.h"
 #include "report/fields.h"
 #include "serving/metrics.h"
 #include "serving/search.h"
@@ -17,10 +18,10 @@ std::string rate_headline(const serving::RateFound& found, const std::string& li
 std::string serving_text(const serving::Run& run, const serving::Metrics& metrics,
                          const serving::Metrics* unfused = nullptr);
 
-/// Declares docs/schema/serve.json; `unfused` (the same requests without fused communication) may
-/// be null.
+/// Declares docs/schema/serve.json. May be null: `unfused` (the same requests without fused
+/// communication) and `machine` (then nothing says how far the run can be trusted).
 void declare(const serving::Run& run, const serving::Metrics& metrics,
-             const serving::Metrics* unfused, Fields& fields);
+             const serving::Metrics* unfused, const machine::Machine* machine, Fields& fields);
 /// The same keys, joined with dots, as one header line and one line of values.
 std::string serving_csv(const serving::Run& run, const serving::Metrics& metrics);
 

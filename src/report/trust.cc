@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -52,6 +53,24 @@ void declare_parts(Fields& fields, const machine::Machine& machine,
   fields.field("measure_next", "what narrows the interval most", trust.next);
 }
 
+/// A figure of a served run that published rows have too.
+struct ServedFigure {
+  study::Measure measure;
+  double value = 0;
+  bool rate = false;
+  double scale = 1;       ///< of the text
+  const char* line = "";  ///< of the text
+  const char* key = "";
+};
+std::array<ServedFigure, 3> served_figures(const serving::Metrics& m) {
+  return {{{study::Measure::output_tokens_per_s, m.output_tokens_per_s, true, 1,
+            "Output tokens/s of 80 % of such runs:", "interval80"},
+           {study::Measure::ttft_s, to_seconds(m.ttft.mean), false, 1e3,
+            "Mean TTFT (ms) of 80 % of them:", "ttft_interval80_s"},
+           {study::Measure::tpot_ms, to_seconds(m.tpot.mean), false, 1e3,
+            "Mean TPOT (ms) of 80 % of them:", "tpot_interval80_s"}}};
+}
+
 }  // namespace
 
 std::string trust_text(const machine::Machine& machine, const Result<study::Trust>& trust,
@@ -87,6 +106,44 @@ void declare_trust(Fields& fields, const machine::Machine& machine,
   }
   fields.values("interval80", kIntervalSentences, interval, [](double bound) { return bound; });
   fields.object("trust", kTrustSentence, [&] { declare_parts(fields, machine, found); });
+}
+
+void declare_served_trust(Fields& fields, const std::string& engine,
+                          const serving::Metrics& metrics, const machine::Machine& machine) {
+  for (const ServedFigure& one : served_figures(metrics)) {
+    const auto trust = study::trust_in(study::causes_of(one.measure, engine, machine));
+    if (one.rate) {
+      declare_trust(fields, machine, trust, one.value, true);
+      continue;
+    }
+    std::vector<double> interval;
+    if (trust) {
+      const auto [least, most] = study::interval80(*trust, one.value);
+      interval = {least, most};
+    }
+    fields.values(one.key,
+                  {"what the mean of 80 % of such runs is within", "the least, then the most"},
+                  interval);
+  }
+}
+
+std::string served_trust_text(const std::string& engine, const serving::Metrics& metrics,
+                              const machine::Machine& machine) {
+  std::string text = fmt::format("{:=^50}\n", " Trust ");
+  for (const ServedFigure& one : served_figures(metrics)) {
+    const auto trust = study::trust_in(study::causes_of(one.measure, engine, machine));
+    if (!trust) {
+      return text + trust.error().to_string() + "\n";
+    }
+    const auto [least, most] = study::interval80(*trust, one.value, one.rate);
+    text += fmt::format("{:<40} {:.4g} to {:.4g}\n", one.line, least * one.scale, most * one.scale);
+    for (std::size_t i = 0; one.rate && i < trust->nearest.size(); ++i) {
+      const study::Validated& group = trust->nearest[i];
+      text += fmt::format("nearest: {} rows of {} on {}, {} off\n", group.rows, group.table,
+                          group.causes.machine, percent(group.median));
+    }
+  }
+  return text;
 }
 
 void declare_known_trust(Fields& fields, const machine::Machine& machine,

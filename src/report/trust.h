@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "report/fields.h"
+#include "serving/metrics.h"
 #include "study/trust.h"
 
 namespace orrery::report {
@@ -21,6 +22,14 @@ std::string trust_text(const machine::Machine& machine, const Result<study::Trus
 /// is faster.
 void declare_trust(Fields& fields, const machine::Machine& machine,
                    const Result<study::Trust>& trust, double value, bool rate = false);
+
+/// Returns what 80 % of such served runs have as rate and as times, and the published rows that are
+/// most alike. `engine`: its name.
+std::string served_trust_text(const std::string& engine, const serving::Metrics& metrics,
+                              const machine::Machine& machine);
+/// Declares interval80 and trust of the rate, and the intervals of the mean times.
+void declare_served_trust(Fields& fields, const std::string& engine,
+                          const serving::Metrics& metrics, const machine::Machine& machine);
 
 /// Declares them for what takes `time`, left out where the causes of its error are not known.
 void declare_known_trust(Fields& fields, const machine::Machine& machine,

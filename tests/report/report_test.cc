@@ -17,6 +17,7 @@
 #include "report/goodput.h"
 #include "report/schemas.h"
 #include "report/serving.h"
+#include "report/trust.h"
 
 namespace orrery::report {
 namespace {
@@ -206,6 +207,31 @@ std::vector<std::string> cells(const std::string& line) {
   return cells;
 }
 
+TEST(Json, AServedRunSaysHowFarItCanBeTrusted) {
+  // The bounds of a rate and of times stand on either side of what is predicted.
+  const auto machine = machine::load_machine("dgx-h100");
+  ASSERT_TRUE(machine.has_value());
+  serving::Run run;
+  run.engine.name = "vllm@0.10.1";
+  serving::Metrics metrics;
+  metrics.output_tokens_per_s = 1000;
+  metrics.ttft.mean = from_seconds(0.2);
+  metrics.tpot.mean = from_seconds(0.01);
+  const serving::Metrics* unfused = nullptr;
+  const machine::Machine* known = &*machine;
+  const auto json = nlohmann::json::parse(json_of(run, metrics, unfused, known));
+  EXPECT_EQ(json["trust"]["kind"], "served_rate");
+  EXPECT_EQ(json["trust"]["framework"], "vllm");
+  for (const auto& [key, value] :
+       {std::pair("interval80", 1000.0), std::pair("ttft_interval80_s", 0.2),
+        std::pair("tpot_interval80_s", 0.01)}) {
+    EXPECT_LT(json[key][0], value) << key;
+    EXPECT_GT(json[key][1], value) << key;
+  }
+  EXPECT_THAT(served_trust_text(run.engine.name, metrics, *known),
+              HasSubstr("Mean TPOT (ms) of 80 %"));
+}
+
 TEST(Csv, EveryValueStandsUnderItsName) {
   std::istringstream text(csv_report(made_run()));
   std::string header;
@@ -288,13 +314,14 @@ TEST(Schemas, DescribeWhatResultsSay) {
   serving::Run served;
   serving::Metrics metrics;
   const serving::Metrics* const nothing = nullptr;
-  expect_schema("serve", served, metrics, nothing);
+  const machine::Machine* const machine = &run.machine;
+  expect_schema("serve", served, metrics, nothing, machine);
   served.rate = 2;
   served.engine.prefill = 1;
   served.fused.emplace_back();
   metrics.energy = Energy(3);
   metrics.goodput = 1;
-  expect_schema("serve", served, metrics, static_cast<const serving::Metrics*>(&metrics));
+  expect_schema("serve", served, metrics, static_cast<const serving::Metrics*>(&metrics), machine);
   FlitReport flit;
   expect_schema("flit", flit);
   flit.saturation.emplace();

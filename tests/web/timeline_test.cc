@@ -96,7 +96,7 @@ TEST(Histogram, CountsEveryRequestOnce) {
     served.last = served.first;
     run.requests.push_back(served);
   }
-  const auto histograms = nlohmann::json::parse(serving_extra(run)).at("histograms");
+  const auto histograms = nlohmann::json::parse(serving_extra(run, {})).at("histograms");
   ASSERT_EQ(histograms.size(), 2U);  // no further tokens
   EXPECT_EQ(histograms[0].at("name"), "TTFT");
   EXPECT_DOUBLE_EQ(histograms[0].at("from"), 0.1);

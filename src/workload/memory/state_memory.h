@@ -113,8 +113,8 @@ inline bool is_program(const plan::Plan& plan) {
 /// one weight that is read and one on its way, at most twice the largest.
 Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned);
 
-/// A block has gathered so much ahead of its pass (overlap_param_gather): nothing of a program,
-/// whose weight on its way is among gathered_bytes().
+/// Returns what a block has gathered ahead of its pass (overlap_param_gather): nothing of a
+/// program, whose weight on its way is among gathered_bytes().
 inline Bytes gathered_ahead(const plan::Plan& plan, Bytes gathered) {
   return plan.overlap_param_gather && !is_program(plan) ? gathered : Bytes(0);
 }

@@ -58,7 +58,7 @@ std::string placement_lines(const ReinforcementReport& report, const Placement& 
     return fmt::format("  {:<24} does not run: {}\n", who, one.problem);
   }
   const auto s = [](Time time) { return to_seconds(time); };
-  return fmt::format("  {:<24}{:>9.2f}{:>9.2f}{:>9.2f}{:>9.2f}{:>8.3f}{:>8.2f}{:>9.2f}{:>9.2f}\n",
+  return fmt::format("  {:<24}{:>9.2f}{:>9.2f}{:>9.2f}{:>9.2f}{:>8.3f}{:>8.2f}{:>9.2f}{:>10.2f}\n",
                      who, s(one.generate), s(one.score), s(one.forward), s(one.train), s(one.move),
                      s(one.swap), s(one.step), answers_per_s(report, one));
 }
@@ -70,7 +70,7 @@ std::string reinforcement_table(const ReinforcementReport& report) {
   std::string text = fmt::format(
       "{} on {} {}: {} answers a step, {:.0f} tokens with their prompts, trained in sequences of "
       "{}\n\n"
-      "  {:<24}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}{:>9}{:>9}\n",
+      "  {:<24}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}{:>9}{:>10}\n",
       report.model, report.devices, report.machine, grouped(sizing.answers), sizing.tokens,
       sizing.sequence, "seconds", "generate", "score", "forward", "train", "move", "swap", "step",
       "answers/s");

@@ -13,6 +13,7 @@
 #include "estimate/estimate.h"
 #include "planner/full/search_state.h"
 #include "workload/interop/capabilities.h"
+#include "workload/plan/framework.h"
 
 namespace orrery::full {
 namespace {
@@ -40,6 +41,11 @@ Result<Answer> search_each(const Task& task, const std::string& field, const Opt
                            Knowledge& known) {
   if (const auto place = task.fixed.places.find(field); place != task.fixed.places.end()) {
     return fail(Error({"--only", field, {}, "contradicts " + place->second + "; choose one"}));
+  }
+  for (const std::string& value : task.only.at(field)) {
+    if (const auto known = plan::framework_fields(value); field == "framework" && !known) {
+      return fail(known.error());
+    }
   }
   std::optional<Answer> all;
   std::optional<Error> mistakes;

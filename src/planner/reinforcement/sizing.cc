@@ -256,7 +256,8 @@ class Sizer {
     options.go_on = go_on_;
     const auto answer = full::search(task, options);
     if (!answer || answer->top.empty()) {
-      training.problem = "training: " + (answer ? "no plan fits" : answer.error().to_string());
+      training.problem = "training: " + (answer ? answer->stopped ? "stopped" : "no plan fits"
+                                                : answer.error().to_string());
       return training;
     }
     training.plan = answer->top.front().plan;

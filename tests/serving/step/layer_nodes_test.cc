@@ -160,5 +160,54 @@ TEST(LayerNodes, OverlapIsRefusedByFieldWhereNothingOverlaps) {
   EXPECT_NE(message(options).find("those of a training step"), std::string::npos);
 }
 
+TEST(LayerNodes, NormsOverAllHeadsAreSummedOverRanks) {
+  // MiniMax-M2, 62 layers: of 100 tokens a kernel that reads 100 x (48 + 8) / 4 x 128 x 2 bytes and
+  // an all-reduce of 800 bytes come on top of norms of every head alone.
+  zoo::Model model = zoo::load_model("minimax-m2").value();
+  const machine::Machine machine = machine::load_machine("dgx-h100").value();
+  const auto time = [&](std::int64_t tp) {
+    StepOptions options;
+    options.degrees = {.tp = tp};
+    StepCost cost = StepCost::make(model, machine, options).value();
+    return cost.time({.tokens = 100,
+                      .samples = 1,
+                      .prompts = {{.queries = 100, .context = 0}},
+                      .decodes = 0,
+                      .visible = std::vector<double>(cost.windows().size(), 0)});
+  };
+  const Time whole = time(4);
+  const Time alone = time(1);
+  model.query_key_norm = zoo::QueryKeyNorm::scaled;
+  const Time sum = collective::collective_time(graph::CollectiveKind::all_reduce, Bytes(800),
+                                               collective::extents_of(1, 4, machine),
+                                               collective::CollectiveAlgorithm::custom, machine);
+  const double more = to_seconds(whole - time(4)) / 62;
+  EXPECT_GT(more, to_seconds(sum));
+  EXPECT_LT(more, to_seconds(sum) + 4e-6);  // the start of a streaming kernel, 2.5 us
+  EXPECT_NEAR(alone / time(1), 1, 0.01);    // nothing is summed with one rank
+}
+
+TEST(LayerNodes, ExpertsRowsMoveByTheirOwnRank) {
+  // Between tokens and rows 2 (T + R) H bytes twice a layer, R = 8 T with all experts on the ranks
+  // of tp 8, T with a part of them on each: 2 x 2 x 7 T H = 2 x 2 x 7 x 8,192 x 4,096 bytes less.
+  const zoo::Model model = zoo::load_model("qwen3-235b-a22b").value();
+  const machine::Machine machine = machine::load_machine("dgx-h100").value();
+  StepOptions options;
+  options.degrees = {.tp = 8};
+  const StepCost whole = StepCost::make(model, machine, options).value();
+  options.degrees.ep = 8;
+  const StepCost parts = StepCost::make(model, machine, options).value();
+  const auto moved = [](const StepCost& cost) {
+    Bytes sum{0};
+    for (const graph::Node& node : cost.layer_nodes(0, 8192).nodes) {
+      for (const graph::Operator& op : node.operators) {
+        sum += op.kind == graph::OperatorKind::permute ? op.bytes : Bytes(0);
+      }
+    }
+    return sum;
+  };
+  EXPECT_EQ(moved(whole) - moved(parts), Bytes(std::int64_t{2} * 2 * 7 * 8192 * 4096));
+}
+
 }  // namespace
 }  // namespace orrery::step

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits how far predictions are from published rows, by cause, and prints configs/trust/errors.yaml.
 
-    for table in $(orrery list tables --names); do orrery validate --table $table --json > out/$table.json; done
+    for table in TABLES; do   # those of `orrery list tables`
+        orrery validate --table $table --json > out/$table.json; done
     fit_trust.py out/*.json > configs/trust/errors.yaml
 
 Model (src/study/trust.h): e = ln(measured / predicted) of a time (of a rate with the sign changed) has four independent

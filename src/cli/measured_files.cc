@@ -14,8 +14,6 @@ namespace {
 
 using study::RankActivities;
 
-constexpr double kNanosecond = 1e-9;
-
 std::vector<std::string> files_of(const std::string& pattern) {
   glob_t found{};
   std::vector<std::string> files;
@@ -26,10 +24,9 @@ std::vector<std::string> files_of(const std::string& pattern) {
   return files;
 }
 
-double number_of(const sweep::Cell& cell) {
+std::int64_t number_of(const sweep::Cell& cell) {
   const auto* const whole = std::get_if<std::int64_t>(&cell);
-  const auto* const number = std::get_if<double>(&cell);
-  return whole != nullptr ? static_cast<double>(*whole) : number != nullptr ? *number : 0;
+  return whole != nullptr ? *whole : 0;
 }
 
 bool has_table(sweep::Database& database, const std::string& name) {
@@ -47,9 +44,9 @@ Result<std::vector<RankActivities>> read_nsight(const std::string& file) {
   std::map<std::int64_t, RankActivities> devices;
   const auto visit = [&](const std::vector<sweep::Cell>& row) {
     const std::string name = sweep::to_string(row[3]);
-    RankActivities& rank = devices[static_cast<std::int64_t>(number_of(row[0]))];
-    rank.activities.push_back({name, study::class_of(name), kNanosecond * number_of(row[1]),
-                               kNanosecond * number_of(row[2])});
+    RankActivities& rank = devices[number_of(row[0])];
+    rank.activities.push_back(
+        {name, study::class_of(name), 1_ns * number_of(row[1]), 1_ns * number_of(row[2])});
   };
   bool any = false;
   for (const auto& [table, name] :

@@ -17,7 +17,7 @@ namespace orrery::study {
 namespace {
 
 constexpr double kMicrosecond = 1e-6;
-constexpr double kPicosecond = 1e-12;
+constexpr double kMost = 1e12;    // microseconds from the first activity of a trace: 11 days
 constexpr double kNotable = 0.1;  // relative difference from which a class gets an advice
 
 struct Part {
@@ -129,47 +129,50 @@ std::string advice_for(WorkClass of) {
 /// Sums one rank's activities.
 class RankSum {
  public:
-  void add(WorkClass of, const std::string& name, double begin, double end, double seconds) {
+  /// `takes` of it counts as the class's.
+  void add(WorkClass of, const std::string& name, Time begin, Time end, Time takes) {
     const auto row = static_cast<std::size_t>(of);
-    busy_[row] += seconds;
-    names_[row][name] += seconds;
+    busy_[row] += takes;
+    names_[row][name] += takes;
     intervals_.emplace_back(begin, end);
   }
 
-  /// The mean of `ranks` ranks is a sum of shares.
-  void give(StepTimes& times, double share,
-            std::array<std::map<std::string, double>, kWorkClasses>& names) {
+  void add_to(StepTimes& times, std::array<std::map<std::string, Time>, kWorkClasses>& names) {
     std::ranges::sort(intervals_);
-    double covered = 0;
-    double end = intervals_.empty() ? 0 : intervals_.front().first;
-    const double first = end;
+    Time covered{0};
+    Time end = intervals_.empty() ? Time(0) : intervals_.front().first;
+    const Time first = end;
     for (const auto& [from, to] : intervals_) {
-      covered += std::max(0.0, to - std::max(from, end));
+      covered += std::max(Time(0), to - std::max(from, end));
       end = std::max(end, to);
     }
-    times.step_s += share * (end - first);
-    times.idle_s += share * (end - first - covered);
+    times.step += end - first;
+    times.idle += end - first - covered;
     for (std::size_t row = 0; row < kWorkClasses; ++row) {
-      times.busy_s[row] += share * busy_[row];
-      for (const auto& [name, seconds] : names_[row]) {
-        names[row][name] += seconds;
+      times.busy[row] += busy_[row];
+      for (const auto& [name, takes] : names_[row]) {
+        names[row][name] += takes;
       }
     }
   }
 
  private:
-  std::array<double, kWorkClasses> busy_{};
-  std::array<std::map<std::string, double>, kWorkClasses> names_;
-  std::vector<std::pair<double, double>> intervals_;
+  std::array<Time, kWorkClasses> busy_{};
+  std::array<std::map<std::string, Time>, kWorkClasses> names_;
+  std::vector<std::pair<Time, Time>> intervals_;
 };
 
 StepTimes mean_of(std::vector<RankSum>& sums, std::int64_t steps) {
   StepTimes times{.steps = steps, .ranks = sums.size()};
-  std::array<std::map<std::string, double>, kWorkClasses> names;
+  std::array<std::map<std::string, Time>, kWorkClasses> names;
   for (RankSum& sum : sums) {
-    sum.give(times, 1 / static_cast<double>(sums.size()) / static_cast<double>(steps), names);
+    sum.add_to(times, names);
   }
+  const std::int64_t counted = std::ssize(sums) * steps;
+  times.step = times.step / counted;
+  times.idle = times.idle / counted;
   for (std::size_t row = 0; row < kWorkClasses; ++row) {
+    times.busy[row] = times.busy[row] / counted;
     const auto most =
         std::ranges::max_element(names[row], {}, [](const auto& name) { return name.second; });
     times.longest[row] = most == names[row].end() ? "" : most->first;
@@ -183,15 +186,14 @@ void add_kernels(const Run& run, const simulate::Span& span, const graph::Node& 
   const compute::Device& device =
       machine.parts.empty() ? machine.device
                             : machine.parts[machine::device_group_of(machine, span.rank)].device;
-  double alone = 0;
+  Time alone{0};
   for (const graph::Operator& op : node.operators) {
-    alone += to_seconds(compute::lone_kernel_time(op, device));
+    alone += compute::lone_kernel_time(op, device);
   }
-  const double begin = to_seconds(span.begin);
-  const double length = to_seconds(span.end - span.begin);
   for (const graph::Operator& op : node.operators) {
-    const double part = to_seconds(compute::lone_kernel_time(op, device));
-    sum.add(class_of(op), op.name, begin, begin + length, alone > 0 ? length * part / alone : 0);
+    const double share =
+        alone > Time(0) ? to_seconds(compute::lone_kernel_time(op, device)) / to_seconds(alone) : 0;
+    sum.add(class_of(op), op.name, span.begin, span.end, (span.end - span.begin) * share);
   }
 }
 
@@ -228,10 +230,11 @@ Result<RankActivities> read_kineto_activities(const ConfigNode& trace) {
     }
     const auto begin = parse_number(text_of(event.find("ts")));
     const auto length = parse_number(text_of(event.find("dur")));
-    if (!begin || !length || !(*length >= 0) || !std::isfinite(*begin + *length)) {
+    if (!begin || !length || !(*length >= 0) || !(*length < kMost) ||
+        !(std::abs(*begin - (rank.activities.empty() ? *begin : origin)) < kMost)) {
       if (mistakes.empty()) {
         mistakes.add({event.where(), "ts, dur", text_of(event.find("dur")),
-                      "microseconds of '" + name + "'"});
+                      "microseconds of '" + name + "', not weeks from the first"});
       }
       continue;
     }
@@ -240,8 +243,8 @@ Result<RankActivities> read_kineto_activities(const ConfigNode& trace) {
         args != nullptr ? text_of(args->find("Collective name")) : std::string();
     origin = rank.activities.empty() ? *begin : origin;
     rank.activities.push_back({name, copies ? WorkClass::copy : class_of(name, collective),
-                               kMicrosecond * (*begin - origin),
-                               kMicrosecond * (*begin - origin + *length)});
+                               from_seconds(kMicrosecond * (*begin - origin)),
+                               from_seconds(kMicrosecond * (*begin - origin + *length))});
   }
   rank.steps = static_cast<std::int64_t>(steps.size());
   if (mistakes.empty() && rank.activities.empty()) {
@@ -258,7 +261,7 @@ StepTimes times_of(const std::vector<RankActivities>& ranks, std::int64_t steps)
   std::vector<RankSum> sums(ranks.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     for (const Activity& each : ranks[i].activities) {
-      sums[i].add(each.of, each.name, each.begin_s, each.end_s, each.end_s - each.begin_s);
+      sums[i].add(each.of, each.name, each.begin, each.end, each.end - each.begin);
     }
   }
   return mean_of(sums, steps > 0 ? steps : std::max<std::int64_t>(ranks.front().steps, 1));
@@ -278,12 +281,11 @@ StepTimes times_of(const Run& run) {
     } else if (span.kind != graph::Node::Kind::wait && span.kind != graph::Node::Kind::host) {
       const bool copies = span.kind == graph::Node::Kind::copy;
       const bool gathers = span.kind == graph::Node::Kind::collective;
-      const double begin = to_seconds(gathers ? std::min(span.ready, span.begin) : span.begin);
-      const double end = to_seconds(span.end);
+      const Time begin = gathers ? std::min(span.ready, span.begin) : span.begin;
       const WorkClass of = copies    ? WorkClass::copy
                            : gathers ? class_of(node.collective)
                                      : WorkClass::message;
-      sum.add(of, node.name, begin, end, end - begin);
+      sum.add(of, node.name, begin, span.end, span.end - begin);
     }
   }
   std::vector<RankSum> sums;
@@ -291,34 +293,33 @@ StepTimes times_of(const Run& run) {
     sums.push_back(std::move(sum));
   }
   StepTimes times = mean_of(sums, 1);
-  times.idle_s += to_seconds(run.timeline.step_time) - times.step_s;
-  times.idle_s = times.idle_s > kPicosecond ? times.idle_s : 0;  // sums of doubles
-  times.step_s = to_seconds(run.timeline.step_time);
+  times.idle += run.timeline.step_time - times.step;
+  times.step = run.timeline.step_time;
   return times;
 }
 
 MeasuredComparison compare_measured(StepTimes measured, StepTimes simulated) {
   MeasuredComparison all{.measured = std::move(measured), .simulated = std::move(simulated)};
-  const auto add = [&](std::string_view name, double before, double after, std::string longest,
+  const auto add = [&](std::string_view name, Time before, Time after, std::string longest,
                        std::string advice) {
-    if (before > 0 || after > 0) {
-      if (before <= 0) {
+    if (before > Time(0) || after > Time(0)) {
+      const double off = std::abs(to_seconds(after - before));
+      if (before <= Time(0)) {
         advice = "the plan has what the run has not, or its kernels' names do not tell";
-      } else if (after <= 0) {
+      } else if (after <= Time(0)) {
         advice = "the run has what the plan has not";
-      } else if (std::abs(after - before) <= kNotable * before) {
+      } else if (off <= kNotable * to_seconds(before)) {
         advice.clear();
       }
-      all.classes.push_back(
-          {name, before, after, std::abs(after - before), std::move(longest), std::move(advice)});
+      all.classes.push_back({name, before, after, off, std::move(longest), std::move(advice)});
     }
   };
   for (std::size_t row = 0; row < kWorkClasses; ++row) {
     const auto of = static_cast<WorkClass>(row);
-    add(name_of(of), all.measured.busy_s[row], all.simulated.busy_s[row], all.measured.longest[row],
+    add(name_of(of), all.measured.busy[row], all.simulated.busy[row], all.measured.longest[row],
         advice_for(of));
   }
-  add("idle", all.measured.idle_s, all.simulated.idle_s, "",
+  add("idle", all.measured.idle, all.simulated.idle, "",
       "the host: host_dispatch of the machine file; bubbles: the schedule and its microbatches");
   double sum = 0;
   for (const ClassDifference& each : all.classes) {

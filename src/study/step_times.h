@@ -11,6 +11,7 @@
 #include "base/config_node.h"
 #include "base/names.h"
 #include "base/result.h"
+#include "base/units.h"
 #include "study/run.h"
 
 namespace orrery::study {
@@ -49,8 +50,8 @@ inline constexpr std::size_t kWorkClasses = kNames<WorkClass>.size();
 struct Activity {
   std::string name;
   WorkClass of = WorkClass::stream;
-  double begin_s = 0;
-  double end_s = 0;
+  Time begin{0};
+  Time end{0};
 };
 
 /// The activities of one rank. `steps`: that the trace says it has; 0: it does not say.
@@ -71,11 +72,11 @@ WorkClass class_of(std::string_view kernel, std::string_view collective = {});
 /// a device, times that are none.
 Result<RankActivities> read_kineto_activities(const ConfigNode& trace);
 
-/// Seconds of one step on one rank, means over steps and ranks.
+/// Times of one step on one rank, means over steps and ranks.
 struct StepTimes {
-  double step_s = 0;                                ///< first begin to last end, over the steps
-  double idle_s = 0;                                ///< step_s less what the activities cover
-  std::array<double, kWorkClasses> busy_s{};        ///< by class; what overlaps counts in each
+  Time step{0};                                     ///< first begin to last end, over the steps
+  Time idle{0};                                     ///< of it, what no activity covers
+  std::array<Time, kWorkClasses> busy{};            ///< by class; what overlaps counts in each
   std::array<std::string, kWorkClasses> longest{};  ///< the name that takes most of each class
   std::int64_t steps = 1;
   std::size_t ranks = 0;
@@ -91,8 +92,8 @@ StepTimes times_of(const Run& run);
 
 struct ClassDifference {
   std::string_view name;  ///< of the class, or "idle"
-  double measured_s = 0;
-  double simulated_s = 0;
+  Time measured{0};
+  Time simulated{0};
   double share = 0;  ///< of the sum of absolute differences
   std::string longest_measured;
   std::string advice;  ///< what to calibrate where it differs by over a tenth; else ""

@@ -66,12 +66,12 @@ TEST(StepTimes, AreMeansOverStepsAndRanks) {
   }
   const StepTimes times = times_of(ranks, 0);
   EXPECT_EQ(times.ranks, 2U);
-  EXPECT_NEAR(times.step_s, 50e-6, 1e-12);
-  EXPECT_NEAR(times.idle_s, 10e-6, 1e-12);
-  EXPECT_NEAR(times.busy_s[static_cast<std::size_t>(WorkClass::product)], 30e-6, 1e-12);
-  EXPECT_NEAR(times.busy_s[static_cast<std::size_t>(WorkClass::all_reduce)], 15e-6, 1e-12);
+  EXPECT_EQ(times.step, 50_us);
+  EXPECT_EQ(times.idle, 10_us);
+  EXPECT_EQ(times.busy[static_cast<std::size_t>(WorkClass::product)], 30_us);
+  EXPECT_EQ(times.busy[static_cast<std::size_t>(WorkClass::all_reduce)], 15_us);
   EXPECT_EQ(times.longest[static_cast<std::size_t>(WorkClass::product)], "a_gemm");
-  EXPECT_NEAR(times_of(ranks, 1).step_s, 100e-6, 1e-12);
+  EXPECT_EQ(times_of(ranks, 1).step, 100_us);
 }
 
 TEST(StepTimes, FilesWithoutADeviceOrWithoutTimesAreMistakes) {
@@ -93,21 +93,21 @@ TEST(StepTimes, OfARunOnOneDeviceAddUpToItsStep) {
                1, {.record_spans = true});
   ASSERT_TRUE(run.has_value()) << run.error().to_string();
   const StepTimes times = times_of(*run);
-  const double busy = std::accumulate(times.busy_s.begin(), times.busy_s.end(), 0.0);
-  EXPECT_NEAR(busy + times.idle_s, to_seconds(run->timeline.step_time), 1e-9);
-  EXPECT_GT(times.busy_s[static_cast<std::size_t>(WorkClass::product)], 0.2 * times.step_s);
-  EXPECT_GT(times.busy_s[static_cast<std::size_t>(WorkClass::attention)], 0);
-  EXPECT_GT(times.busy_s[static_cast<std::size_t>(WorkClass::optimizer)], 0);
-  EXPECT_EQ(times.busy_s[static_cast<std::size_t>(WorkClass::all_reduce)], 0);
+  const Time busy = std::accumulate(times.busy.begin(), times.busy.end(), Time(0));
+  EXPECT_NEAR(to_seconds(busy + times.idle), to_seconds(run->timeline.step_time), 1e-9);
+  EXPECT_GT(times.busy[static_cast<std::size_t>(WorkClass::product)], times.step / 5);
+  EXPECT_GT(times.busy[static_cast<std::size_t>(WorkClass::attention)], Time(0));
+  EXPECT_GT(times.busy[static_cast<std::size_t>(WorkClass::optimizer)], Time(0));
+  EXPECT_EQ(times.busy[static_cast<std::size_t>(WorkClass::all_reduce)], Time(0));
 }
 
-// Products take 3 s instead of 2, attention 1.05 instead of 1: of 1.05 s of difference 1 s, and
+// Products take 3 ms instead of 2, attention 1.05 instead of 1: of 1.05 ms of difference 1 ms, and
 // only what is off by more than a tenth is worth calibrating.
 TEST(StepTimes, TheLargestDifferenceComesFirstWithItsAdvice) {
-  StepTimes measured{.step_s = 3};
-  StepTimes simulated{.step_s = 4};
-  measured.busy_s = {2, 1};
-  simulated.busy_s = {3, 1.05};
+  StepTimes measured{.step = 3_ms};
+  StepTimes simulated{.step = 4_ms};
+  measured.busy = {2_ms, 1_ms};
+  simulated.busy = {3_ms, 1050_us};
   const MeasuredComparison compared = compare_measured(measured, simulated);
   ASSERT_EQ(compared.classes.size(), 2U);
   EXPECT_EQ(compared.classes[0].name, "product");

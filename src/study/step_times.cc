@@ -17,7 +17,8 @@ namespace orrery::study {
 namespace {
 
 constexpr double kMicrosecond = 1e-6;
-constexpr double kMost = 1e12;    // microseconds from the first activity of a trace: 11 days
+constexpr double kMost = 1e12;  // microseconds from the first activity of a trace: 11 days
+constexpr std::string_view kIdle = "idle";
 constexpr double kNotable = 0.1;  // relative difference from which a class gets an advice
 
 struct Part {
@@ -306,7 +307,7 @@ MeasuredComparison compare_measured(StepTimes measured, StepTimes simulated) {
       const double off = std::abs(to_seconds(after - before));
       if (before <= Time(0)) {
         advice = "the plan has what the run has not, or its kernels' names do not tell";
-      } else if (after <= Time(0)) {
+      } else if (after <= Time(0) && name != kIdle) {
         advice = "the run has what the plan has not";
       } else if (off <= kNotable * to_seconds(before)) {
         advice.clear();
@@ -319,7 +320,7 @@ MeasuredComparison compare_measured(StepTimes measured, StepTimes simulated) {
     add(name_of(of), all.measured.busy[row], all.simulated.busy[row], all.measured.longest[row],
         advice_for(of));
   }
-  add("idle", all.measured.idle, all.simulated.idle, "",
+  add(kIdle, all.measured.idle, all.simulated.idle, "",
       "the host: host_dispatch of the machine file; bubbles: the schedule and its microbatches");
   double sum = 0;
   for (const ClassDifference& each : all.classes) {

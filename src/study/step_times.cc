@@ -300,7 +300,9 @@ StepTimes times_of(const Run& run) {
 }
 
 MeasuredComparison compare_measured(StepTimes measured, StepTimes simulated) {
-  MeasuredComparison all{.measured = std::move(measured), .simulated = std::move(simulated)};
+  MeasuredComparison all;
+  all.measured = std::move(measured);
+  all.simulated = std::move(simulated);
   const auto add = [&](std::string_view name, Time before, Time after, std::string longest,
                        std::string advice) {
     if (before > Time(0) || after > Time(0)) {

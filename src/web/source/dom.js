@@ -41,7 +41,7 @@ export function redrawn(element, draw) {
   new ResizeObserver(() => {
     if (element.clientWidth !== width) {
       width = element.clientWidth;
-      again();
+      requestAnimationFrame(again);  // a drawing changes sizes, which an observer may not
     }
   }).observe(element);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);

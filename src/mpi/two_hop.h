@@ -10,8 +10,8 @@
 ///   second   every rank of a node keeps 1 / near of what was gathered and the node gathers it
 ///            again, without the network between nodes
 ///
-/// Of `bits` 8 or 4 what is sent are blocks of integers with their scales
-/// (collective/block_quantize.h), packed to exactly quantized_bytes(); of 0 the floats themselves.
+/// With `bits` 8 or 4 blocks of integers are sent with their scales (collective/block_quantize.h),
+/// packed to exactly quantized_bytes(); with 0 the floats themselves.
 ///
 /// Errors of messages end the job, as MPI does. Requires: `near` divides the ranks, which divide
 /// the number of values.

@@ -125,6 +125,25 @@ void simulate_again(const Task& task, PublishedComparison& result) {
   }
 }
 
+/// Says why a search that may choose nothing does not answer with the plan of the task.
+std::string refusal_of(const Task& task, const Options& options, Time published) {
+  const auto same = search(task, options);
+  if (!same || same->top.empty()) {
+    return same ? "nothing found" : same.error().to_string();
+  }
+  const Found& first = same->top.front();
+  return first.unfused.value_or(first.step_time) == published ? ""
+                                                              : "its plan is taken for another one";
+}
+
+/// Names what is searched for: runs of one name have one answer.
+std::string name_of_work(const study::PublishedRun& run, const Task& task) {
+  return fmt::format("{} {} {} {} {} {} {}\n{}{}", run.machine, run.model.name, task.devices,
+                     zoo::count_parameters(run.model).total, run.model.layers, run.model.hidden,
+                     run.model.heads, plan::to_yaml(task.fixed.plan),
+                     task.only.empty() ? "" : run.plan.recompute_modules);
+}
+
 }  // namespace
 
 PublishedComparison PublishedPlans::compare(const study::PublishedRun& run) {
@@ -160,24 +179,16 @@ PublishedComparison PublishedPlans::compare(const study::PublishedRun& run) {
             .fixed = all_fixed(run.plan),
             .only = {}};
   if (result.fits) {
-    const auto same = search(task, options_);
-    if (!same || same->top.empty()) {
-      result.refused = same ? "nothing found" : same.error().to_string();
+    result.refused = refusal_of(task, options_, result.published);
+    if (!result.refused.empty()) {
       return result;
-    }
-    const Found& first = same->top.front();
-    if (first.unfused.value_or(first.step_time) != result.published) {
-      result.refused = "its plan is taken for another one";
     }
   }
   task.fixed = work_of(run.plan);
   if (auto lists = modules_again(run); !lists.empty()) {
     task.only["recompute_modules"] = std::move(lists);
   }
-  const std::string work = fmt::format(
-      "{} {} {} {} {} {} {}\n{}{}", run.machine, run.model.name, devices,
-      zoo::count_parameters(run.model).total, run.model.layers, run.model.hidden, run.model.heads,
-      plan::to_yaml(task.fixed.plan), task.only.empty() ? "" : run.plan.recompute_modules);
+  const std::string work = name_of_work(run, task);
   auto known = known_.find(work);
   if (known == known_.end()) {
     known = known_.emplace(work, search(task, options_)).first;

@@ -11,6 +11,10 @@ std::int64_t behind(const PipelineShape& shape, std::int64_t stage) {
   return shape.stages - 1 - stage;
 }
 
+std::int64_t interleaved_warmup(const PipelineShape& shape, std::int64_t stage) {
+  return 2 * behind(shape, stage) + (shape.chunks - 1) * shape.stages + (shape.pairs ? 1 : 0);
+}
+
 /// Two chunks per device in a V, whose weight gradients fill the bubbles.
 ScheduleRow in_a_v(ScheduleRow row) {
   row.whole_backwards = false;
@@ -44,11 +48,7 @@ std::vector<ScheduleRow> shipped_schedules() {
        .name = "interleaved",
        .sentence = "1F1B over `chunks` model chunks per device",
        .torchtitan = "Interleaved1F1B",
-       .warmup =
-           [](const PipelineShape& shape, std::int64_t stage) {
-             return 2 * behind(shape, stage) + (shape.chunks - 1) * shape.stages +
-                    (shape.pairs ? 1 : 0);
-           },
+       .warmup = interleaved_warmup,
        .in_pairs = true,
        .least_chunks = 2,
        .most_chunks = std::numeric_limits<std::int64_t>::max(),

@@ -151,7 +151,8 @@ std::uint32_t Fabric::end_sending(std::uint32_t number) {
 void Fabric::pass_on(std::uint32_t id, std::uint32_t number) {
   const Packet& packet = packets_[id];
   const bool to_switch = packet.hop + 1 < packet.hops;
-  push_in(link(number).latency + (to_switch ? rules_.options().switch_delay : Time(0)),
+  push_in(routes_.link(static_cast<std::int32_t>(number)).latency +
+              (to_switch ? rules_.options().switch_delay : Time(0)),
           Event::arrived, id);
   if (rules_.pauses() && packet.hop > 0) {
     leave(static_cast<std::uint32_t>(routes_.at(packet.route + packet.hop - 1)), packet.wire);
@@ -164,7 +165,7 @@ void Fabric::leave(std::uint32_t number, std::uint32_t wire) {
   port.ingress -= wire;
   if (port.stopping && port.ingress < rules_.options().resume * rules_.payload()) {
     port.stopping = false;
-    push_in(link(number).latency, Event::go, number);
+    push_in(routes_.link(static_cast<std::int32_t>(number)).latency, Event::go, number);
   }
 }
 
@@ -180,7 +181,7 @@ bool Fabric::arrive(std::uint32_t id) {
     if (!port.stopping && port.ingress > rules_.options().pause * rules_.payload()) {
       port.stopping = true;
       ++counted_.pauses;
-      push_in(link(number).latency, Event::pause, number);
+      push_in(routes_.link(static_cast<std::int32_t>(number)).latency, Event::pause, number);
     }
   }
   ++packet.hop;

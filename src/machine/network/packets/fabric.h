@@ -26,10 +26,7 @@ class Fabric {
   const Routes& routes() const { return routes_; }
   ByFlow<Stream>& streams() { return streams_; }
   Stream& stream(std::uint32_t f) { return streams_[f]; }
-  const Stream& stream(std::uint32_t f) const { return streams_[f]; }
   Packet& packet(std::uint32_t id) { return packets_[id]; }
-  /// Packets that have ever been at once.
-  std::size_t places() const { return packets_.size(); }
   Port& port(std::uint32_t number) { return ports_[number]; }
   /// Counters of the run; `finish` and `end` are not the fabric's.
   PacketRun& counted() { return counted_; }
@@ -53,8 +50,6 @@ class Fabric {
   void prepare(std::uint32_t f, bool by_message);
   /// The flow has something to send, or may have.
   void offer(std::uint32_t f);
-  /// Nothing of the flow is in a list of its host's port.
-  void withdraw(std::uint32_t f);
 
   /// A new packet's place; what is in it is of an earlier one.
   std::uint32_t allocate();
@@ -82,15 +77,8 @@ class Fabric {
 
  private:
   std::uint64_t next_random() { return random_ = topology::mixed(random_); }
-  const topology::GraphLink& link(std::uint32_t number) const {
-    return routes_.link(static_cast<std::int32_t>(number));
-  }
   std::uint32_t link_of(const Packet& packet) const {
     return static_cast<std::uint32_t>(routes_.at(packet.route + packet.hop));
-  }
-  bool may_send(const Stream& stream) const {
-    const bool has = !stream.again.empty() || stream.fresh < stream.count;
-    return has && (stream.credit > 0 || (stream.unsolicited > 0 && stream.fresh < stream.count));
   }
   std::uint32_t wire_of(const Stream& stream, std::uint32_t number) const {
     return number + 1 == stream.count ? stream.last_wire
@@ -100,8 +88,6 @@ class Fabric {
   std::int64_t holding(const Port& port) const {
     return port.queued + (port.sending == kNone ? 0 : packets_[port.sending].wire);
   }
-  Bandwidth line_of(const Stream& stream) const;
-  static void shuffle(Stream& stream);
   /// The next packet of a host's flows in turn, put into the port's queue.
   void take_from_host(std::uint32_t number);
   /// Returns the port of a new packet.

@@ -5,6 +5,31 @@
 #include "machine/network/packets/fabric.h"
 
 namespace orrery::packets {
+namespace {
+
+/// Returns the rate of all links that the paths begin with.
+Bandwidth line_of(const Stream& stream, const Routes& routes) {
+  std::vector<std::int32_t> first;
+  first.reserve(stream.routes.size());
+  for (const std::uint32_t route : stream.routes) {
+    first.push_back(routes.at(route));
+  }
+  std::ranges::sort(first);
+  const auto twice = std::ranges::unique(first);
+  first.erase(twice.begin(), twice.end());
+  return std::accumulate(
+      first.begin(), first.end(), Bandwidth(0),
+      [&](Bandwidth sum, std::int32_t number) { return sum + routes.link(number).bandwidth; });
+}
+
+void shuffle(Stream& stream) {
+  for (std::size_t i = stream.order.size(); i > 1; --i) {
+    stream.random = topology::mixed(stream.random);
+    std::swap(stream.order[i - 1], stream.order[stream.random % i]);
+  }
+}
+
+}  // namespace
 
 void Fabric::prepare(std::uint32_t f, bool by_message) {
   Stream& stream = streams_[f];
@@ -22,7 +47,7 @@ void Fabric::prepare(std::uint32_t f, bool by_message) {
     return;
   }
   stream.nic = static_cast<std::uint32_t>(routes_.at(stream.routes.front()));
-  stream.line = line_of(stream);
+  stream.line = line_of(stream, routes_);
   stream.unsolicited = rules_.trims()                       ? rules_.window(stream.line)
                        : rules_.is(network::Protocol::roce) ? stream.count
                                                             : 0;
@@ -45,40 +70,13 @@ void Fabric::prepare(std::uint32_t f, bool by_message) {
   }
 }
 
-Bandwidth Fabric::line_of(const Stream& stream) const {
-  std::vector<std::int32_t> first;
-  first.reserve(stream.routes.size());
-  for (const std::uint32_t route : stream.routes) {
-    first.push_back(routes_.at(route));
-  }
-  std::ranges::sort(first);
-  const auto twice = std::ranges::unique(first);
-  first.erase(twice.begin(), twice.end());
-  return std::accumulate(
-      first.begin(), first.end(), Bandwidth(0),
-      [this](Bandwidth sum, std::int32_t number) { return sum + routes_.link(number).bandwidth; });
-}
-
-void Fabric::shuffle(Stream& stream) {
-  for (std::size_t i = stream.order.size(); i > 1; --i) {
-    stream.random = topology::mixed(stream.random);
-    std::swap(stream.order[i - 1], stream.order[stream.random % i]);
-  }
-}
-
 void Fabric::offer(std::uint32_t f) {
   Stream& stream = streams_[f];
-  if (!stream.listed && may_send(stream)) {
+  if (!stream.listed && stream.may_send()) {
     stream.listed = true;
     ports_[stream.nic].flows.push_back(f);
   }
   send_next(stream.nic);
-}
-
-void Fabric::withdraw(std::uint32_t f) {
-  if (streams_[f].listed) {
-    std::erase(ports_[streams_[f].nic].flows, f);
-  }
 }
 
 void Fabric::take_from_host(std::uint32_t number) {
@@ -87,7 +85,7 @@ void Fabric::take_from_host(std::uint32_t number) {
     port.turn = port.turn < port.flows.size() ? port.turn : 0;
     const std::uint32_t f = port.flows[port.turn];
     Stream& stream = streams_[f];
-    if (!may_send(stream)) {
+    if (!stream.may_send()) {
       stream.listed = false;
       port.flows.erase(port.flows.begin() + static_cast<std::ptrdiff_t>(port.turn));
       continue;

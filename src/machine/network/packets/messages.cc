@@ -99,7 +99,9 @@ void PacketNetwork::came_whole(std::uint32_t f) {
 
 /// Out of all lists; events that are still to come find it gone.
 void PacketNetwork::forget(std::uint32_t f) {
-  fabric_.withdraw(f);
+  if (const Stream& stream = fabric_.stream(f); stream.listed) {
+    std::erase(fabric_.port(stream.nic).flows, f);
+  }
   credits_.forget(f);
   if (rules().is_paced()) {
     paced_.forget(f);

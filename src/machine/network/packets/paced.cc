@@ -101,9 +101,7 @@ void Paced::report(std::uint32_t id, Port& port) {
   if (packet.hop == 0 || packet.ack) {
     return;
   }
-  if (reports_.size() < fabric_.places() * report_stride_) {
-    reports_.resize(fabric_.places() * report_stride_);
-  }
+  reports_.resize(std::max(reports_.size(), (id + 1) * report_stride_));
   const std::int64_t just = port.came == fabric_.now() ? port.just_came : 0;
   reports_[id * report_stride_ + packet.hop - 1] = {port.queued + packet.wire - just,
                                                     port.passed - packet.wire, fabric_.now()};

@@ -84,7 +84,7 @@ void PacketNetwork::join_ports(std::vector<std::uint32_t>& parents, const Stream
   }
 }
 
-std::vector<std::vector<std::uint32_t>> PacketNetwork::parts() const {
+std::vector<std::vector<std::uint32_t>> PacketNetwork::parts() {
   const topology::LinkGraph& graph = routes().graph();
   const std::size_t links = graph.links.size();
   std::vector<std::uint32_t> parents(links + static_cast<std::size_t>(graph.hosts));

@@ -135,6 +135,11 @@ struct Stream {
   Bytes bytes{0};
   bool whole = false;  ///< all of it has come
   bool ended = false;  ///< and the sender knows
+
+  bool may_send() const {
+    const bool has = !again.empty() || fresh < count;
+    return has && (credit > 0 || (unsolicited > 0 && fresh < count));
+  }
 };
 
 /// Routes of one message after another between two hosts, by their places among the network's.

@@ -132,9 +132,16 @@ class OperatorSteps {
     return apart ? kernels * static_cast<int>(op_.gemm.batch) : kernels;
   }
 
+  /// Frozen weights that are stored quantised have both copies from the start
+  /// (Float8Tensor's cache of the transpose; `disable_parameter_transpose_cache` is off).
+  bool keeps_quantized() const {
+    return op_.weights == zoo::Weights::frozen && plan_.quantized_params && plan_.zero < 3 &&
+           plan::recipe_of(plan_.quantization).transposable;
+  }
+
   /// Quantises weights: with ZeRO 3 whenever they are gathered, else once per step.
   void quantize_weights() {
-    if (plan::is_packed(plan_, op_)) {
+    if (plan::is_packed(plan_, op_) || keeps_quantized()) {
       return;
     }
     const plan::QuantizeWork work =

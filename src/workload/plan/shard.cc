@@ -201,9 +201,28 @@ double expert_load(const Plan& plan, std::int64_t experts) {
   return std::min(1 + of_ranks * std::sqrt(2 * std::log(ranks)), ranks);
 }
 
+namespace {
+
+/// The bias of fc2 goes on expert by expert (expert_operators.cc): two kernels for each forward,
+/// five backward and two more that add the gradients of fc1's and fc2's bias to their buffers
+/// (Megatron-Core's hook), beside a concatenation and a conversion for all.
+void launch_bias_by_expert(zoo::ModelOperator& op, const Plan& plan) {
+  constexpr int kForward = 2;
+  constexpr int kBackward = 7;
+  constexpr int kOfAll = 2;
+  const int local = static_cast<int>(op.experts / plan.ep);
+  op.forward_kernels = kForward * local + kOfAll;
+  op.backward_kernels = kBackward * local + kOfAll;
+}
+
+}  // namespace
+
 zoo::ModelOperator shard(zoo::ModelOperator op, const Plan& plan) {
   if (!op.expert) {
     return shard(std::move(op), plan.tp, plan.sequence_parallel);
+  }
+  if (op.role == graph::OperatorRole::expert_bias) {
+    launch_bias_by_expert(op, plan);
   }
   const std::int64_t etp = expert_tensor_parallel(plan);
   const double load = expert_load(plan, op.experts);

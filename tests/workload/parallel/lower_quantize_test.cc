@@ -199,6 +199,20 @@ TEST(LowerQuantize, ShardedWeightsAreQuantizedWheneverTheyAreGathered) {
             Bytes(3 * elements + elements * 4 / 128));
 }
 
+TEST(LowerQuantize, FrozenWeightsThatAreStoredQuantizedAreNotQuantizedAgain) {
+  // Adapters on fc2 alone: its weight is frozen as all others are. Stored in fp8 with the copy of
+  // its transpose it needs no kernel; mxfp8's copies differ, so that it is gathered in 16 bits.
+  plan::Plan plan = recipe(plan::Quantization::fp8_delayed);
+  plan.lora_rank = 16;
+  plan.lora_targets = "mlp";
+  plan.zero = 1;
+  EXPECT_EQ(count_nodes(unfused_quantized(plan), "fc2_gemm_quantize_weight"), 1);
+  plan.quantized_params = true;
+  EXPECT_EQ(count_nodes(unfused_quantized(plan), "quantize_weight"), 0);
+  plan.quantization = plan::Quantization::mxfp8;
+  EXPECT_EQ(count_nodes(unfused_quantized(plan), "fc2_gemm_quantize_weight"), 1);
+}
+
 TEST(LowerQuantize, GathersOverTensorParallelRanksMoveTheLowType) {
   // Forward 2 gathers per layer, backward 2 + 2, in one byte; the logits' forward and backward
   // gathers and the embedding's backward one (2 of input, 1 of gradient) stay in two. Reductions

@@ -39,6 +39,19 @@ TEST(Shard, StagesExchangeEveryStreamOfTheResidual) {
   EXPECT_EQ(boundary_bytes(flash(), plan), Bytes(2LL * 4096 * 4 * 4096));
 }
 
+TEST(Shard, OutputBiasesOfExpertsApartAreAddedExpertByExpert) {
+  // 128 experts over 8 ranks: 16 of them with two kernels each forward, five and two backward, and
+  // two for all.
+  const auto model = zoo::load_model("gpt-oss-120b");
+  ASSERT_TRUE(model);
+  const auto layer = zoo::layer_operators(*model, {.sequence = 4096, .experts_apart = true});
+  const zoo::ModelOperator whole = find(layer, "expert_bias");
+  const zoo::ModelOperator part = shard(whole, {.ep = 8});
+  EXPECT_EQ(part.forward_kernels, 2 * 16 + 2);
+  EXPECT_EQ(part.backward_kernels, 7 * 16 + 2);
+  EXPECT_EQ(part.forward_bytes, whole.forward_bytes);  // as many rows come as go
+}
+
 TEST(Shard, MatricesOfGroupsOfHeadsAreSplitByGroup) {
   // 8 groups of 4096 x 1024 over 4 ranks.
   const auto layer = zoo::layer_operators(flash(), {.sequence = 4096});

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "serving/step/attention_cost.h"
+
 #include <algorithm>
 #include <cmath>
 
+#include "base/remembered.h"
 #include "machine/compute/compute_model.h"
 #include "machine/compute/decode_tiles.h"
 #include "machine/compute/packed_heads.h"
-#include "serving/step/step_cost.h"
 
 namespace orrery::step {
 namespace {
@@ -25,13 +27,54 @@ double visible_keys(const Prompt& prompt, std::int64_t window) {
 
 }  // namespace
 
-bool StepCost::measures_attention(std::size_t kind) const {
-  const zoo::LayerKind layer = model_.kinds.empty() ? zoo::LayerKind{} : model_.kinds[kind];
-  return measured_ && measured_->has_attention() && options_.degrees.cp == 1 &&
-         layer.mixer == zoo::MixerKind::attention && layer.window == 0 && layer.chunk == 0;
+AttentionCost::AttentionCost(const PassPrices& prices)
+    : prices_(prices),
+      model_(prices.model()),
+      machine_(prices.machine()),
+      options_(prices.options()),
+      heads_(model_.heads / options_.degrees.tp),
+      kv_heads_(prices.kv_heads()),
+      value_(model_.value_dim > 0 ? model_.value_dim : model_.head_dim) {
+  for (std::size_t i = 0; i < prices.kinds().size(); ++i) {
+    const zoo::LayerKind kind = prices.kind_of(i);
+    if (kind.mixer == zoo::MixerKind::none || prices.is_recurrent(i)) {
+      continue;
+    }
+    // A chunk is seen half on the mean: as a window of half its length.
+    const std::int64_t window = kind.window > 0 ? kind.window : kind.chunk / 2;
+    auto found = std::find(windows_.begin(), windows_.end(), window);
+    if (found == windows_.end()) {
+      found = windows_.insert(windows_.end(), window);
+    }
+    attention_.push_back({.layers = prices.kinds()[i],
+                          .window = window,
+                          .kept = kind.window > 0 ? kind.window : kind.chunk,
+                          .visible = static_cast<std::size_t>(found - windows_.begin()),
+                          .latent = kind.mixer == zoo::MixerKind::latent_attention,
+                          .measured = prices.measures_attention(i)});
+  }
+  decode_.type = prices.wide_type();
 }
 
-Time StepCost::measured_attention(const StepShape& shape, double decode_keys) const {
+void AttentionCost::add(const StepShape& shape, Part& total) {
+  for (const AttentionKind& kind : attention_) {
+    total.add(attend(kind, shape) * kind.layers, kind.layers);
+  }
+}
+
+std::int64_t AttentionCost::rows_of(const StepShape& shape) const {
+  const std::int64_t cp = options_.degrees.cp;
+  if (cp == 1) {
+    return shape.tokens;
+  }
+  std::int64_t rows = shape.tokens;
+  for (const Prompt& prompt : shape.prompts) {
+    rows += (prompt.queries + cp - 1) / cp - prompt.queries;
+  }
+  return rows;
+}
+
+Time AttentionCost::measured_attention(const StepShape& shape, double decode_keys) const {
   AttentionShape launch;
   if (shape.decodes > 0) {
     launch.decodes = static_cast<double>(shape.decodes);
@@ -48,10 +91,10 @@ Time StepCost::measured_attention(const StepShape& shape, double decode_keys) co
       launch.queries = queries;
       launch.context = context;
     } else {
-      total += measured_->further_prompt(queries, context);
+      total += prices_.measured()->further_prompt(queries, context);
     }
   }
-  return total + measured_->attention(launch);
+  return total + prices_.measured()->attention(launch);
 }
 
 namespace {
@@ -96,7 +139,7 @@ Timed of_prompts(const std::vector<Prompt>& prompts, AlikeLaunch alike) {
 }  // namespace
 
 /// The time of prompts and decodes in one launch, as one kernel each.
-Timed StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
+Timed AttentionCost::attend(const AttentionKind& kind, const StepShape& shape) {
   const double decode_keys = shape.decodes > 0 ? shape.visible[kind.visible] : 0;
   if (kind.latent) {
     return attend_latent(shape, decode_keys);
@@ -104,27 +147,25 @@ Timed StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
   if (kind.measured && shape.queries == 1) {
     return Timed(measured_attention(shape, decode_keys));
   }
-  const std::int64_t heads = model_.heads / options_.degrees.tp;
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp);
-  const auto value = static_cast<double>(model_.value_dim > 0 ? model_.value_dim : model_.head_dim);
-  const auto width = static_cast<double>(model_.head_dim) + value;  // of a key and its value
-  const double kv_bytes = width * static_cast<double>(kv_heads) *
+  const auto width = static_cast<double>(model_.head_dim + value_);  // of a key and its value
+  const double kv_bytes = width * static_cast<double>(kv_heads_) *
                           static_cast<double>(graph::bits_of(options_.precision.kv)) / 8;
-  const double row_bytes = 2 * width * static_cast<double>(heads) + 4 * static_cast<double>(heads);
+  const double row_bytes =
+      2 * width * static_cast<double>(heads_) + 4 * static_cast<double>(heads_);
   graph::Operator& op = decode_;
   op.kind = graph::OperatorKind::attention;
   const auto run = [&](double pairs, double keys, std::int64_t sequences, std::int64_t queries) {
     const auto rows = static_cast<double>(sequences * queries);
-    op.flops = Flops(2 * width * static_cast<double>(heads) * pairs);
+    op.flops = Flops(2 * width * static_cast<double>(heads_) * pairs);
     op.bytes = Bytes(std::llround(kv_bytes * keys + row_bytes * rows));
     const bool packs = keys > rows;  // prompts without keys before them have tiles of each head
-    const std::int64_t packed = packs ? compute::packed_heads(heads / kv_heads, queries) : 1;
-    op.key_heads = sequences * kv_heads;
-    op.gemm = {.batch = sequences * heads / packed,
+    const std::int64_t packed = packs ? compute::packed_heads(heads_ / kv_heads_, queries) : 1;
+    op.key_heads = sequences * kv_heads_;
+    op.gemm = {.batch = sequences * heads_ / packed,
                .m = queries * packed,
                .n = std::max<std::int64_t>(1, std::llround(keys / static_cast<double>(sequences))),
                .k = model_.head_dim};
-    return timed(op);
+    return prices_.timed(op);
   };
   const auto cp = static_cast<double>(options_.degrees.cp);
   Timed prompts;
@@ -141,8 +182,9 @@ Timed StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
       return run(times * work.pairs / (cp * cp), times * work.keys / cp, count, rows);
     });
     if (options_.degrees.cp > 1) {
-      const Time send = moved(graph::CollectiveKind::send_recv,
-                              Bytes(std::llround(kv_bytes * keys / cp)), context_group_);
+      const Time send =
+          prices_.moved(graph::CollectiveKind::send_recv, Bytes(std::llround(kv_bytes * keys / cp)),
+                        prices_.context_group());
       const Timed pass{std::max(prompts.time, send), prompts.load};
       ring = (pass + add_partial(sequences * mean)) * (options_.degrees.cp - 1);
     }
@@ -157,17 +199,18 @@ Timed StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
   }
   // One launch serves both.
   const Time launch = shape.decodes > 0 ? machine_.device.kernels.attention_launch : Time(0);
-  Timed all = (kind.measured ? cache_write(rows_of(shape)) : Timed()) + decodes + prompts + ring;
+  Timed all =
+      (kind.measured ? prices_.kernel(prices_.cache_write_kernel(rows_of(shape))) : Timed()) +
+      decodes + prompts + ring;
   all.time -= std::min(prompts.time, launch);
   return all;
 }
 
-Time StepCost::uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
-                      const Launches& alone) {
+Time AttentionCost::uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
+                           const Launches& alone) {
   if (!options_.one_launch || options_.degrees.cp > 1) {
     return Time(0);
   }
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp);
   const double keys = shape.visible[kind.visible];
   const auto most = static_cast<double>(kind.window);
   const double mean = keys / static_cast<double>(shape.decodes);
@@ -175,13 +218,13 @@ Time StepCost::uneven(const AttentionKind& kind, const StepShape& shape, double 
   compute::DecodeTiles tiles{
       .sequences = shape.decodes,
       .heads = model_.heads / options_.degrees.tp,
-      .kv_heads = kv_heads,
+      .kv_heads = kv_heads_,
       .head_dim = model_.head_dim,
       .type = decode_.type,
       .keys = keys,
       .longest = kind.window > 0 ? std::min(seen, most) : seen,
       .windowed = kind.window > 0,
-      .kv_head = Bytes(std::llround(kv_bytes / static_cast<double>(kv_heads) * keys))};
+      .kv_head = Bytes(std::llround(kv_bytes / static_cast<double>(kv_heads_) * keys))};
   const bool mixed = !shape.prompts.empty() || shape.queries > 1;
   if (!mixed) {
     cut_keys(tiles);
@@ -199,12 +242,12 @@ Time StepCost::uneven(const AttentionKind& kind, const StepShape& shape, double 
   return std::max({times->uneven, least, Time(0)});
 }
 
-void StepCost::cut_keys(compute::DecodeTiles& tiles) {
+void AttentionCost::cut_keys(compute::DecodeTiles& tiles) {
   constexpr std::int64_t kStep = 64;  // of contexts, no more than a block: most steps see the last
   const bool captured = !options_.captures.empty() && tiles.sequences <= options_.captures.back();
   const bool whole = options_.graph_context > 0 && captured;
   compute::DecodeTiles made = tiles;
-  made.sequences = whole ? padded(tiles.sequences) : tiles.sequences;
+  made.sequences = whole ? padded(options_, tiles.sequences) : tiles.sequences;
   const auto longest = static_cast<std::int64_t>(std::ceil(tiles.longest));
   const std::int64_t most = std::max(longest, whole ? options_.graph_context : 0);
   const std::int64_t steps = (most + kStep - 1) / kStep;
@@ -218,57 +261,45 @@ void StepCost::cut_keys(compute::DecodeTiles& tiles) {
   tiles.keys = std::min(tiles.keys, static_cast<double>(tiles.sequences) * cut_.part);
 }
 
-Timed StepCost::add_partial(std::int64_t rows) const {
+Timed AttentionCost::add_partial(std::int64_t rows) const {
   constexpr std::int64_t kWideSum = 4;
-  const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
-  const std::int64_t heads = rows * model_.heads / options_.degrees.tp;
-  graph::Operator adding{.name = {}, .kind = graph::OperatorKind::elementwise, .gemm = {}};
-  adding.bytes = Bytes(heads * (value + 1) * (2 * kWideSum + 2));
-  return kernel(adding);
+  return prices_.elementwise(Bytes(rows * heads_ * (value_ + 1) * (2 * kWideSum + 2)));
 }
 
-Time StepCost::merge(std::int64_t rows) {
+Time AttentionCost::merge(std::int64_t rows) {
   if (options_.degrees.cp == 1) {
     return Time(0);
   }
-  const auto [found, fresh] = merged_.try_emplace(rows);
-  if (fresh) {
-    const std::int64_t heads = rows * model_.heads / options_.degrees.tp;
-    const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
-    for (const auto& [kind, bytes] :
-         {std::pair{graph::CollectiveKind::all_gather, 4 * heads * options_.degrees.cp},
-          {graph::CollectiveKind::all_reduce, 2 * heads * value}}) {
-      found->second += moved(kind, Bytes(bytes), context_group_);
-    }
-  }
-  return found->second;
+  const auto moved = [&](graph::CollectiveKind kind, std::int64_t bytes) {
+    return prices_.moved(kind, Bytes(bytes), prices_.context_group());
+  };
+  return remembered(merged_, rows, [&] {
+    return moved(graph::CollectiveKind::all_gather, 4 * rows * heads_ * options_.degrees.cp) +
+           moved(graph::CollectiveKind::all_reduce, 2 * rows * heads_ * value_);
+  });
 }
 
-Timed StepCost::attend_absorbed(std::int64_t rows, double pairs, double keys) {
-  const std::int64_t heads = model_.heads / options_.degrees.tp;
+Timed AttentionCost::attend_absorbed(std::int64_t rows, double pairs, double keys) {
   const std::int64_t rank = model_.latent.key_value_rank;
   const std::int64_t rotary = model_.latent.rotary;
-  const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
   const auto gemm = [&](std::int64_t n, std::int64_t k) {
     graph::Operator op{.name = {},
                        .kind = graph::OperatorKind::gemm,
-                       .gemm = {.batch = heads, .m = rows, .n = n, .k = k}};
-    return kernel(op);
+                       .gemm = {.batch = heads_, .m = rows, .n = n, .k = k}};
+    return prices_.kernel(op);
   };
-  auto found = absorbed_.find(rows);
-  if (found == absorbed_.end()) {
-    found = absorbed_.emplace(rows, gemm(rank, model_.head_dim - rotary) + gemm(value, rank)).first;
-  }
+  const Timed& around = remembered(
+      absorbed_, rows, [&] { return gemm(rank, model_.head_dim - rotary) + gemm(value_, rank); });
   graph::Operator core{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
-  const auto per_key = static_cast<double>(heads * (2 * rank + rotary));
+  const auto per_key = static_cast<double>(heads_ * (2 * rank + rotary));
   const double latent_bytes = static_cast<double>(rank + rotary) *
                               static_cast<double>(graph::bits_of(options_.precision.kv)) / 8;
   core.flops = Flops(2 * per_key * pairs);
   core.bytes = Bytes(std::llround(latent_bytes * keys + 2 * per_key * static_cast<double>(rows)));
-  return found->second + kernel(core);
+  return around + prices_.kernel(core);
 }
 
-Timed StepCost::choose_keys(double pairs, double keys) const {
+Timed AttentionCost::choose_keys(double pairs, double keys) const {
   constexpr double kKeyBytes = 4.0 / 128;  // of a scale a key of 128 fp8 elements
   const zoo::SparseIndex& index = model_.index;
   graph::Operator scores{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
@@ -276,42 +307,40 @@ Timed StepCost::choose_keys(double pairs, double keys) const {
   // In fp8, at twice the rate of attention's own products.
   scores.flops = Flops(static_cast<double>(index.heads) * width * pairs);
   scores.bytes = Bytes(std::llround(width * (1 + kKeyBytes) * keys + 4 * pairs));
-  graph::Operator choice{.name = {}, .kind = graph::OperatorKind::elementwise, .gemm = {}};
-  choice.bytes = Bytes(std::llround(4 * pairs));
-  return kernel(scores) + kernel(choice);
+  return prices_.kernel(scores) + prices_.elementwise(Bytes(std::llround(4 * pairs)));
 }
 
-Timed StepCost::attend_expanded(const std::vector<Prompt>& prompts) {
-  const std::int64_t heads = model_.heads / options_.degrees.tp;
+Timed AttentionCost::attend_expanded(const std::vector<Prompt>& prompts) {
   const std::int64_t rank = model_.latent.key_value_rank;
-  const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
-  const auto width = static_cast<double>(model_.head_dim + value);
+  const auto width = static_cast<double>(model_.head_dim + value_);
   std::int64_t all = 0;
   for (const Prompt& prompt : prompts) {
     all += prompt.context + prompt.queries;
   }
-  graph::Operator expansion{.name = {},
-                            .kind = graph::OperatorKind::gemm,
-                            .gemm = {.batch = 1,
-                                     .m = all,
-                                     .n = heads * (model_.head_dim - model_.latent.rotary + value),
-                                     .k = rank}};
-  return kernel(expansion) + of_prompts(prompts, [&](const Prompt& prompt, std::int64_t count) {
+  graph::Operator expansion{
+      .name = {},
+      .kind = graph::OperatorKind::gemm,
+      .gemm = {.batch = 1,
+               .m = all,
+               .n = heads_ * (model_.head_dim - model_.latent.rotary + value_),
+               .k = rank}};
+  return prices_.kernel(expansion) +
+         of_prompts(prompts, [&](const Prompt& prompt, std::int64_t count) {
            const std::int64_t keys = prompt.context + prompt.queries;
            graph::Operator core{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
            core.flops =
-               Flops(2 * width * static_cast<double>(heads * count) * visible_keys(prompt, 0));
+               Flops(2 * width * static_cast<double>(heads_ * count) * visible_keys(prompt, 0));
            core.bytes = Bytes(std::llround(
-               2 * width * static_cast<double>(heads * count * (keys + prompt.queries))));
+               2 * width * static_cast<double>(heads_ * count * (keys + prompt.queries))));
            core.gemm = {
-               .batch = heads * count, .m = prompt.queries, .n = keys, .k = model_.head_dim};
-           return kernel(core);
+               .batch = heads_ * count, .m = prompt.queries, .n = keys, .k = model_.head_dim};
+           return prices_.kernel(core);
          });
 }
 
 /// Decodes are absorbed (attend_absorbed), prompts expanded; with an indexer both are absorbed and
 /// see the keys that it chooses.
-Timed StepCost::attend_latent(const StepShape& shape, double visible) {
+Timed AttentionCost::attend_latent(const StepShape& shape, double visible) {
   Timed total;
   const std::int64_t chosen = model_.index.chosen;
   const auto queries = static_cast<double>(shape.queries);

@@ -3,20 +3,20 @@
 
 #include <algorithm>
 
-#include "serving/step/step_cost.h"
+#include "serving/step/attention_cost.h"
 
 namespace orrery::step {
 
-Bytes StepCost::state_of_layer() const {
-  const zoo::Mamba& mamba = model_.mamba;
-  const std::int64_t tp = options_.degrees.tp;
-  return graph::bytes_of(options_.precision.state, mamba.inner() / tp * mamba.state) +
+Bytes state_of_layer(const PassPrices& prices) {
+  const zoo::Mamba& mamba = prices.model().mamba;
+  const StepOptions& options = prices.options();
+  const std::int64_t tp = options.degrees.tp;
+  return graph::bytes_of(options.precision.state, mamba.inner() / tp * mamba.state) +
          graph::bytes_of(graph::DataType::bf16, (mamba.kernel - 1) * mamba.convolved() / tp);
 }
 
-void StepCost::measure_cache() {
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp);
-  const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
+CacheBytes AttentionCost::cache() const {
+  CacheBytes cache;
   const std::int64_t parts = options_.degrees.pp * options_.degrees.cp;
   const auto unlimited = [&](const AttentionKind& kind) {
     return options_.whole_windows || kind.kept == 0;
@@ -28,20 +28,21 @@ void StepCost::measure_cache() {
   const bool all = std::any_of(attention_.begin(), attention_.end(), unlimited);
   for (const AttentionKind& kind : attention_) {
     const std::int64_t width = kind.latent ? model_.latent.key_value_rank + model_.latent.rotary
-                                           : kv_heads * (model_.head_dim + value);
+                                           : kv_heads_ * (model_.head_dim + value_);
     const Bytes bytes = graph::bytes_of(options_.precision.kv, kind.layers * width) / parts;
     if (unlimited(kind) || (!all && kind.kept == widest)) {
-      cache_.per_token += bytes;
+      cache.per_token += bytes;
     } else {
-      cache_.windows.push_back({kind.kept, bytes});
+      cache.windows.push_back({kind.kept, bytes});
     }
   }
-  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-    if (is_recurrent(kind)) {
-      recurs_ = true;
-      cache_.state += kinds_[kind] * state_of_layer() / parts;
+  const std::vector<std::int64_t>& kinds = prices_.kinds();
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    if (prices_.is_recurrent(kind)) {
+      cache.state += kinds[kind] * state_of_layer(prices_) / parts;
     }
   }
+  return cache;
 }
 
 }  // namespace orrery::step

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 /// This part says what `fuse` makes of a pass: the residual stream's uses and their prices.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "serving/step/pass_operators.h"
-#include "serving/step/step_cost.h"
+#include "serving/step/pass_table.h"
 #include "workload/lower/choose.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::step {
 
-bool StepCost::exchanges_shards() const {
+bool PassTable::exchanges_shards() const {
   return options_.degrees.dp > 1 && options_.dispatch != plan::MoeDispatch::all_gather &&
          model_.expert.shared_ffn == 0;
 }
 
-StreamPrices StepCost::stream_prices(std::int64_t tokens) const {
+StreamPrices PassTable::stream_prices(std::int64_t tokens) const {
   const std::int64_t tp = options_.degrees.tp;
   const std::int64_t shard = (tokens + tp - 1) / tp;
   const Bytes shards = Bytes(2) * shard * tp * model_.hidden;
   Part sum;
-  add_all_reduce(sum, tokens);
+  prices_.add_all_reduce(sum, tokens);
   return {.all_reduce = sum.time,
-          .reduce_scatter = moved(graph::CollectiveKind::reduce_scatter, shards, tensor_group_),
-          .all_gather = moved(graph::CollectiveKind::all_gather, shards, tensor_group_),
-          .send_rows = hop(tokens),
-          .send_shard = hop(shard)};
+          .reduce_scatter = prices_.over_tensor(graph::CollectiveKind::reduce_scatter, shards),
+          .all_gather = prices_.over_tensor(graph::CollectiveKind::all_gather, shards),
+          .send_rows = prices_.hop(tokens),
+          .send_shard = prices_.hop(shard)};
 }
 
-StepCost::PassLayer StepCost::layer_of(std::size_t kind, const plan::Plan& plan) const {
+PassTable::PassLayer PassTable::layer_of(std::size_t kind, const plan::Plan& plan) const {
   zoo::ModelGraph layer =
       zoo::layer_graph(model_, plan::shape_options(model_, plan), static_cast<int>(kind));
   lower::Choice choice =
@@ -40,52 +41,45 @@ StepCost::PassLayer StepCost::layer_of(std::size_t kind, const plan::Plan& plan)
       choice.operators[i].writes = {};
     }
   }
-  return {std::move(layer.operators), std::move(choice)};
+  return {std::move(layer.operators), std::move(choice), routes};
 }
 
-Time StepCost::norm_time(std::size_t kind, const plan::Plan& plan) const {
-  Part part;
-  for (const zoo::ModelOperator& op : layer_of(kind, plan).operators) {
-    if (is_of_stream(op) && !is_left_out(model_, op)) {
-      add_operator(part, op, plan);
-    }
-  }
-  return part.time;
-}
-
-StreamUses StepCost::stream_uses(std::int64_t tokens) const {
+StreamUses PassTable::stream_uses(std::int64_t tokens) const {
   const std::int64_t tp = options_.degrees.tp;
-  StreamUses uses{.tokens = tokens, .tp = tp, .hops = options_.degrees.pp - 1, .summed = 1};
-  const plan::Plan whole = plan_for(tokens);
-  const plan::Plan shard = plan_for((tokens + tp - 1) / tp);
-  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-    const auto layers = kinds_[kind];
+  StreamUses uses{.tokens = tokens, .tp = tp, .hops = options_.degrees.pp - 1};
+  const auto norms_of = [&](const PassLayer& layer, const plan::Plan& plan) {
+    std::vector<zoo::ModelOperator> norms;
+    std::ranges::copy_if(layer.operators, std::back_inserter(norms), is_of_stream);
+    Part part;
+    prices_.add_operators(part, norms, plan);
+    return part.time;
+  };
+  const plan::Plan whole = prices_.plan_for(tokens);
+  const plan::Plan shard = prices_.plan_for((tokens + tp - 1) / tp);
+  for (std::size_t kind = 0; kind < prices_.kinds().size(); ++kind) {
+    const auto layers = prices_.kinds()[kind];
     const PassLayer layer = layer_of(kind, whole);
-    const bool routes =
-        std::ranges::any_of(layer.operators, [](const auto& op) { return op.expert; });
     const std::int64_t branches = std::ranges::count_if(
         layer.choice.operators, [](const auto& layouts) { return !layouts.writes.empty(); });
-    const Time saved = norm_time(kind, whole) - norm_time(kind, shard);
+    const Time saved = norms_of(layer, whole) - norms_of(layer_of(kind, shard), shard);
     uses.norms += layers * std::max(saved, Time(0));
-    const bool sharded = routes && exchanges_shards();
-    uses.summed += layers * (branches + (routes && !sharded ? 1 : 0));
+    const bool sharded = layer.routes && exchanges_shards();
+    uses.readers += layers * (branches + (layer.routes && !sharded ? 1 : 0));
     uses.sharded += sharded ? layers : 0;
-    uses.readers += layers * (branches + (routes && !sharded ? 1 : 0));
-    uses.senders += sharded ? layers : 0;
   }
   return uses;
 }
 
-StreamChoice StepCost::stream(std::int64_t tokens) const {
+StreamChoice PassTable::stream(std::int64_t tokens) const {
   if (!options_.fuse || options_.degrees.tp == 1 || model_.streams > 1) {
     return {};
   }
   return choose_stream(stream_uses(tokens), stream_prices(tokens));
 }
 
-std::vector<FusedPlace> StepCost::fused_places(std::int64_t tokens) const {
+std::vector<FusedPlace> PassTable::fused_places(std::int64_t tokens) const {
   const Degrees& degrees = options_.degrees;
-  std::vector<FusedPlace> places = stream(padded(tokens)).places;
+  std::vector<FusedPlace> places = stream(tokens).places;
   const auto refuse = [&](std::string pair, std::string reason) {
     FusedPlace& place = places.emplace_back();
     place.pair = std::move(pair);

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Recurrent layers (Mamba-2), which see nothing but a state of fixed size.
-#include <algorithm>
-
+#include "base/remembered.h"
+#include "serving/step/attention_cost.h"
 #include "serving/step/pass_operators.h"
-#include "serving/step/step_cost.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::step {
 
+RecurrentCost::RecurrentCost(const PassPrices& prices) : prices_(prices) {
+  for (std::size_t kind = 0; kind < prices.kinds().size(); ++kind) {
+    if (prices.is_recurrent(kind)) {
+      recurrent_.push_back(kind);
+    }
+  }
+}
+
 /// The chunked scan of training (zoo/mamba_operators.cc) over so many tokens of prompts.
-Part StepCost::scan(std::size_t kind, std::int64_t tokens) const {
+Part RecurrentCost::scan(std::size_t kind, std::int64_t tokens) const {
   Part part;
-  const plan::Plan plan = plan_for(tokens);
+  const zoo::Model& model = prices_.model();
+  const plan::Plan plan = prices_.plan_for(tokens);
   for (zoo::ModelOperator& op :
-       zoo::layer_operators(model_, plan::shape_options(model_, plan), static_cast<int>(kind))) {
+       zoo::layer_operators(model, plan::shape_options(model, plan), static_cast<int>(kind))) {
     if (op.kind != graph::OperatorKind::scan) {
       continue;
     }
@@ -22,44 +29,38 @@ Part StepCost::scan(std::size_t kind, std::int64_t tokens) const {
     run.flops = own.forward_flops;
     run.bytes = own.forward_bytes;
     run.kernels = own.forward_kernels;
-    part.add(kernel(run), run.kernels);
+    part.add(prices_.kernel(run), run.kernels);
   }
   return part;
 }
 
-/// A token each of so many requests: their states are read and written, x, B, C and dt read, y
-/// written.
-Part StepCost::update_states(std::int64_t decodes) const {
-  const zoo::Mamba& mamba = model_.mamba;
+Timed RecurrentCost::update_states(std::int64_t decodes) const {
+  const zoo::Mamba& mamba = prices_.model().mamba;
   const std::int64_t passed =
-      (mamba.convolved() + mamba.heads + mamba.inner()) / options_.degrees.tp;
-  graph::Operator run{.name = {}, .kind = graph::OperatorKind::elementwise, .gemm = {}};
-  run.bytes = decodes * (2 * state_of_layer() + graph::bytes_of(graph::DataType::bf16, passed));
-  Part part;
-  part.add(kernel(run), 1);
-  return part;
+      (mamba.convolved() + mamba.heads + mamba.inner()) / prices_.options().degrees.tp;
+  return prices_.elementwise(
+      decodes * (2 * state_of_layer(prices_) + graph::bytes_of(graph::DataType::bf16, passed)));
 }
 
-Part StepCost::recur(const StepShape& shape) {
+void RecurrentCost::add(const StepShape& shape, Part& total) {
   std::int64_t prompts = 0;
   for (const Prompt& prompt : shape.prompts) {
     prompts += prompt.queries;
   }
-  Part total;
-  for (const auto& [tokens, parts] : {std::pair{prompts, &scans_}, {shape.decodes, &updates_}}) {
-    if (tokens == 0) {
-      continue;
+  Part scans;
+  Part updates;
+  for (const std::size_t kind : recurrent_) {
+    const std::int64_t layers = prices_.kinds()[kind];
+    if (prompts > 0) {
+      scans.add(remembered(scans_, {kind, prompts}, [&] { return scan(kind, prompts); }), layers);
     }
-    const auto [found, fresh] = parts->try_emplace(tokens);
-    for (std::size_t kind = 0; fresh && kind < kinds_.size(); ++kind) {
-      if (is_recurrent(kind)) {
-        const Part one = parts == &scans_ ? scan(kind, tokens) : update_states(tokens);
-        found->second.add(one, kinds_[kind]);
-      }
+    if (shape.decodes > 0) {
+      const auto update = [&] { return update_states(shape.decodes); };
+      updates.add(remembered(updates_, shape.decodes, update) * layers, layers);
     }
-    total.add(found->second);
   }
-  return total;
+  total.add(scans);
+  total.add(updates);
 }
 
 }  // namespace orrery::step

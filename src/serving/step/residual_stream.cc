@@ -123,13 +123,13 @@ StreamChoice shards(const StreamUses& uses, const Changes& changes) {
   const Change scatter = changes.inside(kPartial, kShards);
   const Change gather = changes.inside(kShards, kWhole);
   const Change onward = changes.onward(kPartial, kShards);
-  exchange(choice, uses.summed, sum, scatter);
+  exchange(choice, uses.readers + 1, sum, scatter);  // and the embedding's
   exchange(choice, uses.sharded, gather, {});
   exchange(choice, uses.readers + 1, {}, gather);  // the head's samples may lie anywhere
   exchange(choice, uses.hops, scatter + changes.whole_hop(), onward);
   using layout::Pair;
   choice.places = {place(Pair::tp_sp, uses.readers - uses.hops, sum, scatter + gather),
-                   place(Pair::tp_ep, uses.senders, sum, scatter),
+                   place(Pair::tp_ep, uses.sharded, sum, scatter),
                    place(Pair::tp_pp, uses.hops, sum + changes.whole_hop(), onward + gather)};
   return choice;
 }

@@ -52,10 +52,8 @@ struct StreamUses {
   std::int64_t tokens = 1;  ///< T
   std::int64_t tp = 1;
   std::int64_t hops = 0;     ///< from stage to stage, each behind partial sums
-  std::int64_t summed = 0;   ///< results that are partial sums, the embedding's included
-  std::int64_t sharded = 0;  ///< that come back from experts as shards of tokens
-  std::int64_t readers = 0;  ///< branches that read all rows
-  std::int64_t senders = 0;  ///< whose rows leave for their experts in shards
+  std::int64_t readers = 0;  ///< branches that read all rows and end in partial sums
+  std::int64_t sharded = 0;  ///< whose rows leave for their experts, and come back, in shards
   Time norms{0};             ///< by which all residual sums and norms of shards are shorter
 };
 

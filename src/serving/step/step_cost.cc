@@ -178,12 +178,13 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
   if (auto alike = machine::check_alike(*sized, "serving"); !alike) {
     return fail(std::move(alike.error()));
   }
-  StepCost cost(model, *sized, options, measured);
-  if (auto known = cost.check_links(); !known) {
+  auto prices = std::make_unique<PassPrices>(model, *sized, options, measured);
+  if (auto known = prices->check_links(); !known) {
     return fail(std::move(known.error()));
   }
+  StepCost cost(std::move(prices));
   if (measured) {
-    StepCost plain(model, std::move(*sized), options, nullptr);
+    StepCost plain(std::make_unique<PassPrices>(model, std::move(*sized), options, nullptr));
     if (are_alike(cost, plain)) {
       return fail(Error(Mistake{"", "kernels.tables", options.kernels,
                                 "tables that have layers, products or attention of the model"}));
@@ -192,157 +193,47 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
   return cost;
 }
 
-StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const StepOptions& options,
-                   std::shared_ptr<const MeasuredKernels> measured)
-    : model_(model),
-      machine_(std::move(machine)),
-      options_(options),
-      windows_{0},
-      measured_(std::move(measured)) {
-  model_.mtp = 0;
-  model_.experts += options_.redundant;
-  if (machine_.device.power_model.known()) {
-    machine_.device.clock = 1;  // every step finds its own
-  }
-  const auto names = zoo::layer_kinds(model_);
-  kinds_.assign(names.size(), 0);
-  for (std::int64_t layer = 0; layer < model_.layers; ++layer) {
-    ++kinds_[static_cast<std::size_t>(zoo::layer_kind(model_, layer))];
-  }
-  for (std::size_t i = 0; i < kinds_.size(); ++i) {
-    const zoo::LayerKind kind = model_.kinds.empty() ? zoo::LayerKind{} : model_.kinds[i];
-    if (kind.mixer == zoo::MixerKind::none || is_recurrent(i)) {
-      continue;
-    }
-    // A chunk is seen half on the mean: as a window of half its length.
-    const std::int64_t window = kind.window > 0 ? kind.window : kind.chunk / 2;
-    auto found = std::find(windows_.begin(), windows_.end(), window);
-    if (found == windows_.end()) {
-      found = windows_.insert(windows_.end(), window);
-    }
-    attention_.push_back({.layers = kinds_[i],
-                          .window = window,
-                          .kept = kind.window > 0 ? kind.window : kind.chunk,
-                          .visible = static_cast<std::size_t>(found - windows_.begin()),
-                          .latent = kind.mixer == zoo::MixerKind::latent_attention,
-                          .measured = measures_attention(i)});
-  }
-  decode_.type = wide_type();
-  const auto group = [&](std::int64_t stride, std::int64_t count) -> RankGroup {
-    return {stride, count, collective::extents_of(stride, count, machine_)};
-  };
-  const Degrees& degrees = options_.degrees;
-  tensor_group_ = group(1, degrees.tp);
-  data_group_ = group(degrees.tp, degrees.dp);
-  expert_group_ = group(1, degrees.tp * degrees.dp);
-  context_group_ = group(degrees.tp, degrees.cp);
-  stage_group_ = group(degrees.tp, degrees.pp);
-  if (machine_.wires.graph || options_.network) {
-    on_links_.emplace(machine_, options_.network.value_or(simulate::NetworkModel::flow));
-  }
-  measure_weights();
-  measure_cache();
-}
-
-Result<void> StepCost::check_links() const {
-  if (!on_links_) {
-    return {};
-  }
-  constexpr auto kAutomatic = collective::CollectiveAlgorithm::automatic;
-  const bool gathers = options_.dispatch == plan::MoeDispatch::all_gather;
-  const RankGroup none;
-  for (const auto& [kind, group, algorithm] :
-       {std::tuple(graph::CollectiveKind::all_reduce, &tensor_group_, options_.all_reduce),
-        {graph::CollectiveKind::all_gather, gathers ? &data_group_ : &none, kAutomatic},
-        {graph::CollectiveKind::all_to_all, gathers ? &none : &expert_group_, kAutomatic},
-        {graph::CollectiveKind::all_reduce, &context_group_, kAutomatic}}) {
-    if (auto known = on_links_->check(kind, *group, algorithm); !known) {
-      return known;
-    }
-  }
-  return {};
-}
-
-std::int64_t StepCost::padded(std::int64_t tokens) const {
-  const auto found = std::lower_bound(options_.captures.begin(), options_.captures.end(), tokens);
-  return found == options_.captures.end() ? tokens : *found;
-}
+StepCost::StepCost(std::unique_ptr<const PassPrices> prices)
+    : prices_(std::move(prices)),
+      table_(*prices_),
+      attention_(*prices_),
+      recurrent_(*prices_),
+      weights_(table_.weights()),
+      cache_(attention_.cache()) {}
 
 bool StepCost::is_captured(std::int64_t tokens, bool prompts) const {
-  return !options_.captures.empty() && tokens <= options_.captures.back() &&
-         !(prompts && options_.eager_prompts);
-}
-
-const StepCost::Alike& StepCost::alike(std::int64_t tokens, std::int64_t samples, bool prompts) {
-  if (alike_.tokens == tokens && alike_.samples == samples && alike_.prompts == prompts) {
-    return alike_;
-  }
-  const bool captured = is_captured(tokens, prompts);
-  const std::int64_t rows = captured ? padded(tokens) : tokens;
-  const auto [of_rows, new_rows] = layers_.try_emplace(rows);
-  if (new_rows) {
-    const StreamChoice held = stream(rows);
-    of_rows->second = layers(rows);
-    of_rows->second.fused = {held.saved, held.kernels};
-  }
-  const auto [of_samples, new_samples] = heads_.try_emplace(samples);
-  if (new_samples) {
-    of_samples->second = head(samples);
-  }
-  alike_ = {.tokens = tokens,
-            .samples = samples,
-            .prompts = prompts,
-            .captured = captured,
-            .rows = of_rows->second};
-  alike_.rows.all.add(of_samples->second);
-  alike_.rows.outside += of_samples->second.time;
-  return alike_;
-}
-
-std::int64_t StepCost::rows_of(const StepShape& shape) const {
-  const std::int64_t cp = options_.degrees.cp;
-  if (cp == 1) {
-    return shape.tokens;
-  }
-  std::int64_t rows = shape.tokens;
-  for (const Prompt& prompt : shape.prompts) {
-    rows += (prompt.queries + cp - 1) / cp - prompt.queries;
-  }
-  return rows;
+  return !options().captures.empty() && tokens <= options().captures.back() &&
+         !(prompts && options().eager_prompts);
 }
 
 compute::ClockPoint StepCost::run(const StepShape& shape) {
-  const Alike& fixed = alike(rows_of(shape), shape.samples, !shape.prompts.empty());
-  Part total = fixed.rows.all;
-  for (const AttentionKind& kind : attention_) {
-    total.add(attend(kind, shape) * kind.layers, kind.layers);
-  }
-  if (recurs_) {
-    total.add(recur(shape));
-  }
+  const std::int64_t tokens = attention_.rows_of(shape);
+  const bool captured = is_captured(tokens, !shape.prompts.empty());
+  const PassRows& rows = table_.rows(captured ? padded(tokens) : tokens);
+  const Part& head = table_.head(shape.samples);
+  Part total = rows.all;
+  total.add(head);
+  attention_.add(shape, total);
+  recurrent_.add(shape, total);
   if (shape.adapted > 0) {
-    const auto [part, fresh] = adapters_.try_emplace({shape.adapted, shape.adapters});
-    if (fresh) {
-      part->second = adapters(shape.adapted, shape.adapters);
-    }
-    total.add(part->second);
+    total.add(table_.adapters(shape.adapted, shape.adapters));
   }
-  if (options_.window > 0) {
-    total.time = through_window(fixed.rows, total.time);
+  if (options().window > 0) {
+    total.time = through_window(rows, head.time, total.time);
     return clocked(total, Time(0));
   }
   Part saved = total;
-  saved.time -= fixed.rows.fused.time;
-  saved.kernels += fixed.rows.fused.kernels;
-  if (compute::fuses(machine_.device)) {
-    saved.time += compute::launches(machine_.device.spatial, model_.layers + 2);
+  saved.time -= rows.fused.time;
+  saved.kernels += rows.fused.kernels;
+  if (compute::fuses(machine().device)) {
+    saved.time += compute::launches(machine().device.spatial, model().layers + 2);
     return clocked(saved, Time(0));
   }
-  if (fixed.captured) {
+  if (captured) {
     return clocked(saved, Time(0));
   }
-  const Time plain_host = options_.launch * total.kernels;
-  const Time saved_host = options_.launch * saved.kernels;
+  const Time plain_host = options().launch * total.kernels;
+  const Time saved_host = options().launch * saved.kernels;
   return std::max(total.time, plain_host) <= std::max(saved.time, saved_host)
              ? clocked(total, plain_host)
              : clocked(saved, saved_host);
@@ -352,7 +243,7 @@ compute::ClockPoint StepCost::clocked(const Part& kernels, Time host) const {
   compute::Load load = kernels.load;
   load.seconds = to_seconds(std::max(kernels.time, host));
   load.busy = std::min(load.busy, load.seconds);
-  compute::ClockPoint point = compute::at_own_clock(load, machine_.device);
+  compute::ClockPoint point = compute::at_own_clock(load, machine().device);
   if (host > kernels.time) {  // kernels that take longer first fill the gaps between them
     const double longer = load.clocked * (1 / point.rate - 1);
     point.time = std::max(host, kernels.time + from_seconds(longer));
@@ -362,29 +253,63 @@ compute::ClockPoint StepCost::clocked(const Part& kernels, Time host) const {
 
 void StepCost::guess_by(std::shared_ptr<StepCost> drafter) {
   drafter_ = std::move(drafter);
-  weights_ += drafter_ ? drafter_->weights_ : weights_ / model_.layers;
-  cache_.per_token += drafter_ ? drafter_->cache_.per_token : cache_.per_token / model_.layers;
+  weights_.all += drafter_ ? drafter_->weights_.all : weights_.all / model().layers;
+  cache_.per_token += drafter_ ? drafter_->cache_.per_token : cache_.per_token / model().layers;
 }
 
 Time StepCost::draft(const StepShape& shape) {
   StepShape pass;
   pass.tokens = pass.samples = pass.decodes = shape.decodes;
-  const std::size_t windows = drafter_ ? drafter_->windows_.size() : windows_.size();
-  for (std::size_t w = 0; w < windows; ++w) {
+  const std::size_t seen = (drafter_ ? *drafter_ : *this).windows().size();
+  for (std::size_t w = 0; w < seen; ++w) {
     pass.visible.push_back(shape.visible[drafter_ ? 0 : w]);
   }
   if (drafter_) {
     return drafter_->time(pass);
   }
-  const Time output = head(shape.decodes).time;
-  return (time(pass) - output) / model_.layers + output;
+  const Time output = table_.head(shape.decodes).time;
+  return (time(pass) - output) / model().layers + output;
 }
 
 Time StepCost::interval(Time step) const {
   // Layers are split evenly; the stage with one more is the longest.
-  const std::int64_t pp = options_.degrees.pp;
-  const std::int64_t most = (model_.layers + pp - 1) / pp;
-  return step * (static_cast<double>(most) / static_cast<double>(model_.layers));
+  const std::int64_t pp = options().degrees.pp;
+  const std::int64_t most = (model().layers + pp - 1) / pp;
+  return step * (static_cast<double>(most) / static_cast<double>(model().layers));
+}
+
+Time StepCost::through_window(const PassRows& rows, Time head, Time kernels) const {
+  const Bandwidth disk = machine().device.memory[1].bandwidth;
+  const std::int64_t layers = model().layers;
+  const Time outside = rows.outside + head;
+  const Time first = kernels - outside - rows.second - rows.reducing;
+  const BlockTimes times{.attention = first / layers,
+                         .mlp = rows.second / layers,
+                         .all_reduce = rows.reducing / (2 * layers),
+                         .load_attention = weights_.first_branch / disk,
+                         .load_mlp = weights_.second_branch / disk};
+  const WeightWindow window{
+      .layers = layers, .blocks = options().window, .retain = options().retain};
+  return outside + stream_tokens(window, times, 2).next;
+}
+
+Bytes StepCost::activations(std::int64_t tokens, std::int64_t samples) const {
+  const Degrees& d = options().degrees;
+  const bool gated = zoo::is_gated(model().mlp);
+  std::int64_t widest = std::max(model().ffn, model().expert.shared_ffn);
+  if (cache_.state > Bytes(0)) {  // x, z, B, C and dt, and what the convolution makes of them
+    widest = std::max(widest, model().mamba.inner() + model().mamba.convolved());
+  }
+  // Gate and up beside their product, two rows of the stream; logits in 2 bytes and twice in fp32.
+  std::int64_t most = tokens * ((gated ? 3 : 2) * widest / d.tp + 2 * model().hidden);
+  if (model().experts > 0) {
+    const bool gathers = options().dispatch == plan::MoeDispatch::all_gather;
+    const std::int64_t inner = model().expert.ffn * d.ep / (d.tp * d.dp);
+    const std::int64_t row = std::max((gated ? 2 : 1) * inner, model().hidden) + inner;
+    most =
+        std::max(most, (gathers ? d.dp : 1) * tokens * (model().top_k * row + 2 * model().hidden));
+  }
+  return Bytes(2) * most + Bytes(10) * samples * model().vocab;
 }
 
 }  // namespace orrery::step

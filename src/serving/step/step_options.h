@@ -2,6 +2,7 @@
 /// StepOptions are how an engine runs its steps, StepShape what is in one of them (step_cost.h).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -57,7 +58,7 @@ struct StepOptions {
   std::int64_t graph_context = 0;  ///< keys that graphs of decodes are made for; 0: the longest's
   bool whole_windows = false;      ///< layers with windows keep all keys and values
   bool fuse = false;               ///< sums become shards where that is faster (above)
-  /// A sum follows the tiles of its product like this where that is faster (overlapped_sum.cc).
+  /// A sum follows the tiles of its product like this where that is faster (pass_transfers.cc).
   plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
   bool eager_prompts = false;  ///< steps with prompts are in no graph
   StreamedExperts streamed_experts = StreamedExperts::fp4;
@@ -74,6 +75,12 @@ struct StepOptions {
   /// Collectives go over this network; none: closed forms of the dimensions, on a topology flow.
   std::optional<simulate::NetworkModel> network{};
 };
+
+/// Returns T, in a graph the next size of one.
+inline std::int64_t padded(const StepOptions& options, std::int64_t tokens) {
+  const auto found = std::ranges::lower_bound(options.captures, tokens);
+  return found == options.captures.end() ? tokens : *found;
+}
 
 /// A chunk of a prompt.
 struct Prompt {

@@ -21,7 +21,7 @@ StreamPrices ring_prices() {
 
 /// Two layers of attention and MLP over 8 ranks.
 StreamUses two_layers() {
-  return {.tokens = 4096, .tp = 8, .hops = 0, .summed = 5, .readers = 4, .norms = 0_us};
+  return {.tokens = 4096, .tp = 8, .hops = 0, .readers = 4, .norms = 0_us};
 }
 
 TEST(ResidualStream, SlicesGainWhatNormsAreShorter) {
@@ -75,7 +75,7 @@ TEST(ResidualStream, StagesAloneSendSlicesWhereNormsGainNothing) {
 TEST(ResidualStream, SlicesLeaveForTheirExpertsUngathered) {
   // Embedding and attention are summed, 200 us, and what experts send back is gathered, 50. In
   // shards both sums are halves, 100, attention's input and the head's are gathered, 100.
-  StreamUses uses{.tokens = 4096, .tp = 8, .summed = 2, .sharded = 1, .readers = 1, .senders = 1};
+  StreamUses uses{.tokens = 4096, .tp = 8, .readers = 1, .sharded = 1};
   const StreamChoice choice = choose_stream(uses, ring_prices());
   EXPECT_EQ(choice.saved, 50_us);
   ASSERT_EQ(choice.places.size(), 2U);
@@ -105,7 +105,6 @@ RC_GTEST_PROP(ResidualStream, SavesWhatItsPlacesAndNormsAddUpTo, ()) {
   const StreamUses uses{.tokens = number(1, 100),
                         .tp = number(2, 9),
                         .hops = number(0, static_cast<int>(branches)),
-                        .summed = branches + 1,
                         .readers = branches,
                         .norms = time(100)};
   const StreamChoice choice = choose_stream(uses, prices);

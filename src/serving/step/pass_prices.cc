@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The kernels of a pass, and the nodes of a layer that they make.
+#include "serving/step/pass_prices.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,12 +11,45 @@
 #include "machine/compute/spatial.h"
 #include "machine/compute/streamed_experts.h"
 #include "serving/step/pass_operators.h"
-#include "serving/step/step_cost.h"
-#include "workload/lower/lower_block.h"
-#include "workload/plan/axes.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::step {
+
+PassPrices::PassPrices(const zoo::Model& model, machine::Machine machine,
+                       const StepOptions& options, std::shared_ptr<const MeasuredKernels> measured)
+    : model_(model),
+      machine_(std::move(machine)),
+      options_(options),
+      kinds_(zoo::layers_by_kind(model)),
+      measured_(std::move(measured)) {
+  model_.mtp = 0;
+  model_.experts += options_.redundant;
+  if (machine_.device.power_model.known()) {
+    machine_.device.clock = 1;  // every step finds its own
+  }
+  const auto group = [&](std::int64_t stride, std::int64_t count) -> RankGroup {
+    return {stride, count, collective::extents_of(stride, count, machine_)};
+  };
+  const Degrees& degrees = options_.degrees;
+  tensor_group_ = group(1, degrees.tp);
+  data_group_ = group(degrees.tp, degrees.dp);
+  expert_group_ = group(1, degrees.tp * degrees.dp);
+  context_group_ = group(degrees.tp, degrees.cp);
+  stage_group_ = group(degrees.tp, degrees.pp);
+  if (machine_.wires.graph || options_.network) {
+    on_links_.emplace(machine_, options_.network.value_or(simulate::NetworkModel::flow));
+  }
+}
+
+bool PassPrices::measures_attention(std::size_t kind) const {
+  const zoo::LayerKind layer = kind_of(kind);
+  return measured_ && measured_->has_attention() && options_.degrees.cp == 1 &&
+         layer.mixer == zoo::MixerKind::attention && layer.window == 0 && layer.chunk == 0;
+}
+
+std::int64_t PassPrices::kv_heads() const {
+  return std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp);
+}
 
 double reached_experts(double experts, double chosen, double tokens, double spread) {
   if (spread == 0) {
@@ -59,8 +93,34 @@ graph::GemmShape padded_expert(const zoo::Model& model, const zoo::ModelOperator
   return gemm;
 }
 
-std::vector<graph::Operator> StepCost::gemm_kernels(const zoo::ModelOperator& op,
-                                                    const plan::Plan& plan) const {
+plan::Plan PassPrices::plan_for(std::int64_t tokens) const {
+  constexpr std::int64_t kVocabularyMultiple = 64;  // vLLM's DEFAULT_VOCAB_PADDING_SIZE
+  plan::Plan plan;
+  plan.tp = options_.degrees.tp;
+  plan.ep = options_.degrees.ep;
+  plan.etp =
+      model_.experts > 0 ? options_.degrees.tp * options_.degrees.dp / options_.degrees.ep : 0;
+  plan.sequence = tokens;
+  plan.attention = zoo::AttentionKernel::flash;
+  plan.vocab_multiple = kVocabularyMultiple;
+  plan.moe_imbalance = options_.imbalance;
+  plan.moe_spread = options_.spread;
+  return plan;
+}
+
+void PassPrices::add_operators(Part& part, const std::vector<zoo::ModelOperator>& operators,
+                               const plan::Plan& plan) const {
+  for (const zoo::ModelOperator& op : operators) {
+    if (!is_left_out(model_, op)) {
+      for (const graph::Operator& run : kernels_of(op, plan)) {
+        part.add(kernel(run), run.kernels);
+      }
+    }
+  }
+}
+
+std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& op,
+                                                      const plan::Plan& plan) const {
   const Precision& precision = options_.precision;
   std::vector<graph::Operator> kernels;
   graph::Operator run{
@@ -119,8 +179,8 @@ std::vector<graph::Operator> StepCost::gemm_kernels(const zoo::ModelOperator& op
   return kernels;
 }
 
-std::vector<graph::Operator> StepCost::kernels_of(zoo::ModelOperator op,
-                                                  const plan::Plan& plan) const {
+std::vector<graph::Operator> PassPrices::kernels_of(zoo::ModelOperator op,
+                                                    const plan::Plan& plan) const {
   if (const auto known = measured_ ? measured_->layer(op.name, plan.sequence) : std::nullopt) {
     return {{.name = op.name, .kind = graph::OperatorKind::opaque, .gemm = {}, .duration = *known}};
   }
@@ -137,7 +197,7 @@ std::vector<graph::Operator> StepCost::kernels_of(zoo::ModelOperator op,
   return {std::move(run)};
 }
 
-Bytes StepCost::moved_rows(const plan::Plan& plan) const {
+Bytes PassPrices::moved_rows(const plan::Plan& plan) const {
   const std::int64_t tokens = plan.sequence * options_.degrees.dp;
   const std::int64_t width = model_.expert.latent > 0 ? model_.expert.latent : model_.hidden;
   const double rows = static_cast<double>(tokens * model_.top_k) *
@@ -145,11 +205,10 @@ Bytes StepCost::moved_rows(const plan::Plan& plan) const {
   return graph::bytes_of(wide_type(), (tokens + std::llround(rows)) * width);
 }
 
-graph::Operator StepCost::cache_write_kernel(std::int64_t tokens) const {
-  const std::int64_t width =
-      model_.latent.key_value_rank > 0
-          ? model_.latent.key_value_rank + model_.latent.rotary
-          : std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp) * 2 * model_.head_dim;
+graph::Operator PassPrices::cache_write_kernel(std::int64_t tokens) const {
+  const std::int64_t width = model_.latent.key_value_rank > 0
+                                 ? model_.latent.key_value_rank + model_.latent.rotary
+                                 : kv_heads() * 2 * model_.head_dim;
   graph::Operator write{
       .name = "cache_write", .kind = graph::OperatorKind::cache_write, .gemm = {}};
   write.bytes = graph::bytes_of(graph::DataType::bf16, tokens * width) +
@@ -157,65 +216,7 @@ graph::Operator StepCost::cache_write_kernel(std::int64_t tokens) const {
   return write;
 }
 
-Timed StepCost::cache_write(std::int64_t tokens) const {
-  return kernel(cache_write_kernel(tokens));
-}
-
-/// An engine's kernels of a layer's operators, whole; attention, which sees requests apart, writes
-/// the cache alone.
-class StepCost::PassKernels : public lower::Kernels {
- public:
-  PassKernels(const StepCost& cost, const plan::Plan& plan, bool writes_cache)
-      : cost_(cost), plan_(plan), writes_cache_(writes_cache) {}
-
-  void append(const zoo::ModelOperator& op, const lower::OperatorLayouts& /*layouts*/,
-              plan::StepPhase /*phase*/, std::int64_t /*shards*/,
-              std::vector<lower::Step>& steps) const override {
-    const bool expanded_apart = op.role == graph::OperatorRole::key_value_up;  // attend_latent()
-    if (!is_left_out(cost_.model_, op) && !expanded_apart) {
-      for (graph::Operator& run : cost_.kernels_of(op, plan_)) {
-        push(std::move(run), steps);
-      }
-      steps.back().part = lower::Part::forward;
-    }
-    if (op.kind == graph::OperatorKind::attention && op.role != graph::OperatorRole::index_scores &&
-        writes_cache_) {
-      push(cost_.cache_write_kernel(plan_.sequence), steps);
-    }
-  }
-
- private:
-  void push(graph::Operator run, std::vector<lower::Step>& steps) const {
-    run.type = run.type == graph::DataType::bf16 ? cost_.wide_type() : run.type;
-    steps.push_back(lower::compute_step(std::move(run), plan::StepPhase::forward));
-  }
-
-  const StepCost& cost_;
-  const plan::Plan& plan_;
-  bool writes_cache_;
-};
-
-StepCost::LayerNodes StepCost::layer_nodes(std::size_t kind, std::int64_t tokens) const {
-  const plan::Plan plan = plan_for(tokens);
-  const PassLayer of_kind = layer_of(kind, plan);
-  const auto first_sum = std::ranges::find_if(
-      of_kind.choice.operators, [](const auto& layouts) { return !layouts.writes.empty(); });
-  const auto last = static_cast<int>(first_sum - of_kind.choice.operators.begin());
-  LayerNodes layer;
-  layer.routes = std::ranges::any_of(of_kind.operators, [](const auto& op) { return op.expert; });
-  for (lower::Step& step :
-       lower::lower_forward(of_kind.operators, of_kind.choice,
-                            PassKernels(*this, plan, !measures_attention(kind)))) {
-    if (step.node.kind == graph::Node::Kind::collective) {
-      step.node.bytes = summed_bytes(tokens);
-    }
-    layer.first_branch += step.source <= last ? 1 : 0;
-    layer.nodes.push_back(std::move(step.node));
-  }
-  return layer;
-}
-
-graph::DataType StepCost::wide_type() const {
+graph::DataType PassPrices::wide_type() const {
   for (const graph::DataType type : {graph::DataType::bf16, graph::DataType::fp16}) {
     if (machine_.device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
       return type;
@@ -224,7 +225,7 @@ graph::DataType StepCost::wide_type() const {
   return graph::DataType::fp32;
 }
 
-Timed StepCost::kernel(graph::Operator op) const {
+Timed PassPrices::kernel(graph::Operator op) const {
   if (op.duration > Time(0)) {
     return Timed(op.duration);  // measured
   }
@@ -232,7 +233,14 @@ Timed StepCost::kernel(graph::Operator op) const {
   return timed(op);
 }
 
-Timed StepCost::timed(const graph::Operator& op) const {
+Timed PassPrices::elementwise(Bytes bytes, int kernels) const {
+  graph::Operator run{.name = {}, .kind = graph::OperatorKind::elementwise, .gemm = {}};
+  run.bytes = bytes;
+  run.kernels = kernels;
+  return kernel(std::move(run));
+}
+
+Timed PassPrices::timed(const graph::Operator& op) const {
   if (compute::fuses(machine_.device)) {
     return Timed(compute::fused_time({&op, 1}, machine_.device));
   }

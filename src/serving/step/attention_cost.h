@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Parts of a pass that see requests apart: attention and recurrences (step_cost.h has the
+/// formulas).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "serving/step/cache_bytes.h"
+#include "serving/step/pass_prices.h"
+
+namespace orrery::compute {
+struct DecodeTiles;
+}
+
+namespace orrery::step {
+
+/// Layers of one kind that attend alike.
+struct AttentionKind {
+  std::int64_t layers = 0;
+  std::int64_t window = 0;
+  std::int64_t kept = 0;    ///< tokens whose keys and values it needs; 0: all
+  std::size_t visible = 0;  ///< index into windows()
+  bool latent = false;
+  bool measured = false;  ///< with its cache write
+};
+
+class AttentionCost {
+ public:
+  /// `prices` must outlive the cost.
+  explicit AttentionCost(const PassPrices& prices);
+
+  /// Distinct windows of attention layers, 0 (none) first.
+  const std::vector<std::int64_t>& windows() const { return windows_; }
+  /// Adds all layers' attention.
+  void add(const StepShape& shape, Part& total);
+  CacheBytes cache() const;
+  /// Tokens that a rank computes.
+  std::int64_t rows_of(const StepShape& shape) const;
+
+ private:
+  /// Launches are an attention kernel's parts as if each were alone.
+  struct Launches {
+    Time decodes{0};
+    Time prompts{0};
+  };
+
+  Timed attend(const AttentionKind& kind, const StepShape& shape);
+  /// Returns what decodes of unequal contexts, or beside prompts, take more than `alone` on a
+  /// device that computes them in tiles (compute/decode_tiles.h).
+  Time uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
+              const Launches& alone);
+  void cut_keys(compute::DecodeTiles& tiles);
+  Time measured_attention(const StepShape& shape, double decode_keys) const;
+  /// With cp > 1: to what the steps of a ring before have found for so many rows of prompts what
+  /// one more has. Sums and their weights have 4 bytes, a step's results 2.
+  Timed add_partial(std::int64_t rows) const;
+  /// With cp > 1: of what every rank has found for the decodes in its part of the keys.
+  Time merge(std::int64_t rows);
+  Timed attend_latent(const StepShape& shape, double visible);
+  /// Returns attention in the latent space: queries go into it and results back by a GEMM per head,
+  /// the core reads one head of `keys`.
+  Timed attend_absorbed(std::int64_t rows, double pairs, double keys);
+  /// Returns what the indexer of sparse attention takes for so many pairs over so many keys.
+  Timed choose_keys(double pairs, double keys) const;
+  /// Returns prompts of latent attention whose keys and values are expanded for every head.
+  Timed attend_expanded(const std::vector<Prompt>& prompts);
+
+  const PassPrices& prices_;
+  const zoo::Model& model_;
+  const machine::Machine& machine_;
+  const StepOptions& options_;
+  std::int64_t heads_;     ///< of queries, of a rank
+  std::int64_t kv_heads_;  ///< of a rank
+  std::int64_t value_;     ///< width of a head's values
+  std::vector<AttentionKind> attention_;
+  std::vector<std::int64_t> windows_{0};
+  std::unordered_map<std::int64_t, Timed> absorbed_;
+  std::unordered_map<std::int64_t, Time> merged_;
+  struct {
+    std::int64_t sequences = 0;
+    std::int64_t steps = 0;
+    double part = 0;
+  } cut_;  ///< what cut_keys found last
+  graph::Operator decode_;
+};
+
+/// Recurrent layers (Mamba-2, the delta rule), which see nothing but a state of fixed size.
+class RecurrentCost {
+ public:
+  /// `prices` must outlive the cost.
+  explicit RecurrentCost(const PassPrices& prices);
+
+  /// Adds all recurrent layers.
+  void add(const StepShape& shape, Part& total);
+
+ private:
+  Part scan(std::size_t kind, std::int64_t tokens) const;
+  /// A token each of so many requests: their states are read and written, x, B, C and dt read, y
+  /// written.
+  Timed update_states(std::int64_t decodes) const;
+
+  const PassPrices& prices_;
+  std::vector<std::size_t> recurrent_;                          ///< kinds of layers
+  std::map<std::pair<std::size_t, std::int64_t>, Part> scans_;  ///< by kind and tokens of prompts
+  std::unordered_map<std::int64_t, Timed> updates_;             ///< by decodes
+};
+
+/// Returns the state of a recurrent layer, on a device, of a request.
+Bytes state_of_layer(const PassPrices& prices);
+
+}  // namespace orrery::step

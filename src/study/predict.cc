@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "study/energy.h"
 #include "study/run.h"
 #include "workload/memory/footprint.h"
 #include "workload/plan/shard.h"
@@ -56,6 +57,14 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure,
     prediction.value = 100 * result->mfu;
   } else if (measure == Measure::device_tflops) {
     prediction.value = result->model_flops_per_device.value() / kTera;
+  } else if (measure == Measure::power_w) {
+    const std::optional<StepEnergy> energy = energy_of(*result);
+    if (!energy) {
+      return fail("the machine does not state its power");
+    }
+    prediction.value =
+        energy->average_power(*result).value() * static_cast<double>(result->devices);
+    prediction.causes = {};  // errors of time say nothing about it
   }
   return prediction;
 }
@@ -199,6 +208,7 @@ Result<Prediction> predict(const TableCase& run, Measure measure, const machine:
     case Measure::tokens_per_device:
     case Measure::mfu_percent:
     case Measure::device_tflops:
+    case Measure::power_w:
       return predict_step(run, measure, machine);
     case Measure::ttft_s:
     case Measure::ttft_ms:
@@ -216,7 +226,6 @@ Result<Prediction> predict(const TableCase& run, Measure measure, const machine:
     case Measure::ttft_p99_ms:
     case Measure::tpot_median_ms:
     case Measure::tpot_p99_ms:
-    case Measure::power_w:
     case Measure::j_per_token:
     case Measure::kv_tokens:
     case Measure::kv_gib:

@@ -29,6 +29,25 @@ TEST(Predict, MfuIsTheModelFlopRateInPerCentOfThePeak) {
   EXPECT_NEAR(mfu->value, 100 * rate->value / 312, 1e-9 * mfu->value);
 }
 
+TEST(PredictStep, PowerIsThatOfAllDevicesAndHasNoCausesOfTime) {
+  // Between idle and the cap of two devices of 400 W.
+  const auto run = make_case({{"layers", "2", ""},
+                              {"hidden", "1024", ""},
+                              {"heads", "16", ""},
+                              {"vocab", "51200", ""},
+                              {"sequence", "1024", ""},
+                              {"devices", "2", ""},
+                              {"global_batch", "4", ""}});
+  ASSERT_TRUE(run) << run.error().to_string();
+  const auto machine = machine::load_machine("dgx-a100-80g");
+  ASSERT_TRUE(machine);
+  const auto power = predict(*run, Measure::power_w, *machine);
+  ASSERT_TRUE(power) << power.error().to_string();
+  EXPECT_GT(power->value, 2 * machine->device.idle_power.value());
+  EXPECT_LE(power->value, 2 * machine->device.power.value());
+  EXPECT_TRUE(power->causes.kind.empty());
+}
+
 /// 8 replicas, one microbatch each.
 plan::Plan replicas(std::int64_t microbatch) {
   plan::Plan plan;

@@ -305,6 +305,13 @@ TEST(NearestRows, OfARowOfATableIsThisRow) {
   }
 }
 
+TEST(NearestRows, OfTimeAreNoRowsOfPower) {
+  // A row of this table has a time, three of memory and a power: one run.
+  const ValidationProfile profile = load_profile("h100_hf_training").value();
+  const CsvTable table = load_csv(profile.csv).value();
+  EXPECT_EQ(published_runs(profile, table, {}, false).value().size(), table.rows.size());
+}
+
 TEST(NearestRows, OfMemoryAreRowsOfMemory) {
   const ValidationProfile profile = load_profile("training_litgpt_lora_memory").value();
   const auto published = published_runs(profile, load_csv(profile.csv).value(), {}, true).value();

@@ -20,17 +20,25 @@ bool is_gemm(const zoo::ModelOperator& op) {
   return op.kind == graph::OperatorKind::gemm || op.kind == graph::OperatorKind::grouped_gemm;
 }
 
-/// One of the GEMMs of `op`; `suffix` (none: forward) and `shape` say which. Experts apart are a
-/// launch each.
+/// Launches of one of its GEMMs: experts apart have one each, and so have the matrices of an
+/// adapter (lora.h).
+int gemm_launches(const zoo::ModelOperator& op, const graph::GemmShape& shape,
+                  const plan::Plan& plan) {
+  if (op.expert && plan.expert_gemms == plan::ExpertGemms::per_expert) {
+    return static_cast<int>(shape.batch);
+  }
+  return op.weights == zoo::Weights::adapter ? op.forward_kernels : 1;
+}
+
+/// One of the GEMMs of `op`; `suffix` (none: forward) and `shape` say which.
 graph::Operator gemm_operator(const zoo::ModelOperator& op, std::string_view suffix,
                               const graph::GemmShape& shape, const plan::Plan& plan) {
-  const bool apart = op.expert && plan.expert_gemms == plan::ExpertGemms::per_expert;
   graph::Operator result{.name = op.name + std::string(suffix),
                          .kind = op.kind,
                          .type = plan.compute_type,
                          .gemm = shape,
                          .flops = graph::flops_of(shape),
-                         .kernels = apart ? static_cast<int>(shape.batch) : 1};
+                         .kernels = gemm_launches(op, shape, plan)};
   if (plan::is_quantized(plan, op)) {
     const plan::QuantizationRecipe& recipe = plan::recipe_of(plan.quantization);
     result.type = recipe.type;

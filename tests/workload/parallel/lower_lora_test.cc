@@ -134,6 +134,19 @@ TEST(LowerLora, PeftAdaptsEveryMatrixOfTransformers) {
   EXPECT_EQ(adapter_parameters("llama-2-7b", transformer_engine), 33'685'504);
 }
 
+TEST(LowerLora, EveryMatrixOfTransformersHasItsOwnLaunches) {
+  // q, k and v have A and B each; in one fused matrix there is one of both.
+  plan::Plan plan = adapted("all");
+  const graph::Workload fused = unfused(small_llama(1), plan);
+  plan.autograd = plan::Autograd::hugging_face;
+  const graph::Workload apart = unfused(small_llama(1), plan);
+  for (const char* name : {"qkv_gemm_lora_a", "qkv_gemm_lora_b", "qkv_gemm_lora_a_input_gradient",
+                           "qkv_gemm_lora_b_weight_gradient"}) {
+    EXPECT_EQ(operator_named(fused, name).kernels, 1) << name;
+    EXPECT_EQ(operator_named(apart, name).kernels, 3) << name;
+  }
+}
+
 TEST(LowerLora, TheEmbeddingHasNoBackward) {
   const graph::Workload workload = unfused(small_gpt(1), adapted());
   EXPECT_EQ(find_node(workload, "embedding_backward"), nullptr);

@@ -8,6 +8,7 @@
 #include "base/reader.h"
 #include "serving/launch_flags.h"
 #include "serving/launch_program.h"
+#include "shell/shell.h"
 
 namespace orrery::serving {
 namespace {
@@ -95,7 +96,7 @@ class LineReader {
 
   Result<ImportedEngine> run(const std::vector<std::string>& words) {
     check_program(words);
-    for (at_ = after_image(framework_, words); at_ < words.size(); ++at_) {
+    for (at_ = after_launcher(framework_, words); at_ < words.size(); ++at_) {
       if (auto spoken = spoken_flag(words[at_])) {  // else the program, the model, or a value
         read(words, *spoken);
       }
@@ -111,6 +112,9 @@ class LineReader {
  private:
   void mistake(const std::string& name, std::string found, std::string expected) {
     const bool known = at_ < places_.size();
+    if (shell::unresolved(found)) {
+      expected += "; give what the script does not set, such as: FILE -- NAME=value";
+    }
     error_.add(
         {known ? places_[at_] : name, known ? name : "", std::move(found), std::move(expected)});
   }
@@ -328,7 +332,12 @@ class LineReader {
   /// Fields that follow from several flags.
   void settle() {
     Engine& engine = result_.engine;
-    if (engine.speculation == Speculation::mtp) {
+    if (framework_ == "sglang" && engine.speculation != Speculation::none) {
+      engine.speculation = Speculation::none;
+      weighty_.push_back({"--speculative-algorithm",
+                          "left out: the policy sglang guesses no tokens; vllm_v1 and trtllm do"});
+    }
+    if (engine.speculation == Speculation::mtp || engine.speculation == Speculation::none) {
       engine.draft_model.clear();
     }
     const bool adapters = std::ranges::any_of(flag_of_, [](const auto& field) {

@@ -38,6 +38,9 @@ bool names_server(const std::string& framework, const std::string& word) {
          name.starts_with(framework + ":") || name.starts_with(framework + "-");
 }
 
+namespace {
+
+/// The place of a container's image that holds the server; 0 when there is none.
 std::size_t after_image(const std::string& framework, const std::vector<std::string>& words) {
   const bool runs = std::ranges::find(words, "run") != words.end();
   const bool contains = std::ranges::any_of(words, [](const std::string& word) {
@@ -53,6 +56,17 @@ std::size_t after_image(const std::string& framework, const std::vector<std::str
     }
   }
   return 0;
+}
+
+}  // namespace
+
+std::size_t after_launcher(const std::string& framework, const std::vector<std::string>& words) {
+  std::size_t program = 0;
+  for (std::size_t i = 0; i < words.size() && program == 0; ++i) {
+    const bool value = i > 0 && words[i - 1].starts_with("--");
+    program = !value && names_server(framework, words[i]) ? i : 0;
+  }
+  return std::max(program, after_image(framework, words));
 }
 
 Result<EngineWords> launch_of(const std::string& framework, std::string_view text,

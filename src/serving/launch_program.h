@@ -22,7 +22,8 @@ bool is_flag(const std::string& word);
 /// image of a container.
 bool names_server(const std::string& framework, const std::string& word);
 
-/// A container's line begins at its image, after what is the container's own; 0 for other lines.
-std::size_t after_image(const std::string& framework, const std::vector<std::string>& words);
+/// Returns where the server's words begin, after those of mpirun, python or a container: at the
+/// first word that names the server, of a container at its image; 0 where none does.
+std::size_t after_launcher(const std::string& framework, const std::vector<std::string>& words);
 
 }  // namespace orrery::serving

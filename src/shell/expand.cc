@@ -106,8 +106,11 @@ class Expansion {
       fields_.add(raw_.substr(at_ + 1, end - at_ - 2));
       at_ = end;
     } else if (c == '"' && !document_) {
+      if (in_quotes_ && !vanished_) {
+        fields_.quoted();
+      }
       in_quotes_ = !in_quotes_;
-      fields_.quoted();
+      vanished_ = false;
       ++at_;
     } else if (c == '`') {
       const std::size_t end = std::min(after_quote(raw_, at_), raw_.size());
@@ -175,6 +178,7 @@ class Expansion {
       if (!splits_) {
         fields_.add(joined(found.items));
       } else if (in_quotes_) {
+        vanished_ = found.items.empty();  // "${none[@]}" is no field
         fields_.items(found.items);
       } else {
         for (const Word& item : found.items) {
@@ -239,6 +243,7 @@ class Expansion {
   bool splits_;
   Fields fields_;
   std::size_t at_ = 0;
+  bool vanished_ = false;
   bool in_quotes_ = false;
   bool document_ = false;
 };

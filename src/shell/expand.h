@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,7 @@ struct Scope {
   std::map<std::string, Value, std::less<>> variables;
   std::map<std::string, std::string, std::less<>> given;  ///< by the user
   std::vector<Word> arguments;                            ///< $1, $2 ...
+  std::set<std::string> missing;  ///< that ${X:?...} asks for and nothing sets
 
   void set(const std::string& name, std::string text, int line);
   const Value* find(std::string_view name) const;

@@ -18,6 +18,19 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
+/// Returns the length of "<PATH TO CHECKPOINTS>", what a published script leaves to its reader; 0
+/// where `<` redirects. A placeholder has no blank before its `>` and no word behind it.
+std::size_t placeholder_size(std::string_view rest) {
+  const std::size_t end = rest.find_first_of("<>|&;$\"'`\\\n", 1);
+  const bool named = rest.size() > 1 && std::isalpha(static_cast<unsigned char>(rest[1])) != 0;
+  if (!named || end == rest.npos || rest[end] != '>' || is_blank(rest[end - 1])) {
+    return 0;
+  }
+  const char next = end + 1 < rest.size() ? rest[end + 1] : '\n';
+  const bool alone = is_blank(next) || next == '\n' || next == '\\' || next == ')';
+  return alone ? end + 1 : 0;
+}
+
 class Lexer {
  public:
   Lexer(std::string_view text, const std::string& file, int line)
@@ -45,6 +58,10 @@ class Lexer {
       at_ = std::min(text_.find('\n', at_), text_.size());
     } else if (rest.starts_with("((")) {
       arithmetic();
+    } else if (rest[0] == '<' && placeholder_size(rest) > 0) {
+      const std::size_t size = placeholder_size(rest);
+      tokens_.push_back({TokenKind::word, "'" + std::string(rest.substr(0, size)) + "'", line_});
+      at_ += size;
     } else if (std::string_view("<>&|;()\n").find(rest[0]) != std::string_view::npos) {
       sign(rest);
     } else {

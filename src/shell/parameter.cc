@@ -194,6 +194,9 @@ Expanded expand_parameter(Scope& scope, std::string_view inner, int line, bool q
     }
     return found;
   }
+  if (!there && sign == '?') {
+    scope.missing.insert(parsed.name);
+  }
   if (!value) {
     const bool arguments = parsed.name == "@" || parsed.name == "*" || !parsed.index.empty();
     return arguments ? Expanded{} : unset(parsed);

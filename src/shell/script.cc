@@ -119,16 +119,21 @@ Result<Script> read_script(std::string_view text, const std::string& file,
   run_text(run, text, 1);
   const bool launches = std::ranges::any_of(run.script.commands, is_program);
   if (run.error.empty() && !run.left_at.empty() && !launches) {
+    std::string example;
+    for (const std::string& name : run.scope.missing) {
+      example += name + "=value ";
+    }
     run.error.add({run.left_at,
                    {},
                    "exit",
                    "variables and arguments with which the script goes on to its launch, such as: "
-                   "FILE -- NNODES=2 ARGUMENT"});
+                   "FILE -- " +
+                       (example.empty() ? "NNODES=2 ARGUMENT" : example + "(it asks for these)")});
   }
   if (!run.error.empty()) {
     return fail(std::move(run.error));
   }
-  for (const std::string name : {"NPROC_PER_NODE", "NNODES"}) {
+  for (const std::string name : {"NPROC_PER_NODE", "NNODES", "SLURM_NTASKS"}) {
     if (const Value* value = run.scope.find(name); value != nullptr && !value->items.empty()) {
       run.script.processes[name] = value->items[0].text;
     }

@@ -33,7 +33,8 @@ struct Script {
   std::vector<Command> commands;  ///< without assignments, redirections and builtins
   std::vector<std::string> remarks;
   std::map<std::string, std::string> documents;  ///< here-documents by the file they are written to
-  std::map<std::string, std::string> processes;  ///< NPROC_PER_NODE and NNODES, where they are set
+  /// NPROC_PER_NODE, NNODES and SLURM_NTASKS, where they are set.
+  std::map<std::string, std::string> processes;
 };
 
 /// `given`: NAME=value is a variable's value whatever the script sets it to; other words are $1, $2

@@ -88,6 +88,25 @@ TEST(Engines, HybridCachesAndStatesGoThroughLaunchLines) {
   EXPECT_EQ(odd.value().ignored.size(), 1U);  // named, not dropped
 }
 
+TEST(Engines, LaunchersAndGuessesThatAPolicyHasNot) {
+  // SGLang's engine guesses no tokens here: said first, not refused.
+  const auto guessing = import_engine(
+      "sglang", {"python3", "-m", "sglang.launch_server", "--model", "m", "--speculative-algorithm",
+                 "EAGLE3", "--speculative-num-steps", "3", "--speculative-draft-model-path", "d"});
+  ASSERT_TRUE(guessing.has_value()) << guessing.error().to_string();
+  EXPECT_EQ(guessing->ignored.front().words, "--speculative-algorithm");
+  // What stands before the server is its launcher's.
+  const auto launched =
+      import_engine("trtllm", {"mpirun", "-n", "16", "--oversubscribe", "trtllm-llmapi-launch",
+                               "trtllm-serve", "m", "--tp_size", "16"});
+  EXPECT_THAT(launched.value().ignored, ::testing::IsEmpty());
+  EXPECT_EQ(launched.value().engine.tp, 16);
+  EXPECT_THAT(import_engine("vllm", {"vllm", "serve", "m", "--tensor-parallel-size", "$TP"})
+                  .error()
+                  .to_string(),
+              ::testing::HasSubstr("FILE -- NAME=value"));
+}
+
 TEST(Engines, TensorRtHasItsThreePolicies) {
   using scheduler::Policy;
   for (const auto& [name, policy] : {std::pair{"trtllm@1.0", Policy::trtllm},

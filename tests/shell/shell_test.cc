@@ -54,6 +54,17 @@ TEST(Shell, Arrays) {
                           "--y 2", "--x", "1", "--y 2", "3 4", "7", "--y", "2"));
 }
 
+TEST(Shell, WhatIsEmptyInQuotes) {
+  EXPECT_THAT(words_of("A=(); p \"${A[@]}\" \"\" \"x${A[@]}\" end"),
+              ElementsAre("p", "", "x", "end"));
+}
+
+TEST(Shell, PlaceholdersOfPublishedScriptsAreWords) {
+  EXPECT_THAT(words_of("p --load <PATH TO CHECKPOINTS> \\\n  --n 1 <in >out"),
+              ElementsAre("p", "--load", "<PATH TO CHECKPOINTS>", "--n", "1"));
+  EXPECT_THAT(words_of("p <in>out 2>&1"), ElementsAre("p"));
+}
+
 TEST(Shell, Arithmetic) {
   EXPECT_THAT(words_of("A=8; B=3; p $(($A*$B)) $(( (A + B) % 4 )) $((A > 1 ? 2 : 0)) $((2**10)) "
                        "$((A<B || !0)) $((-7/2))"),
@@ -122,6 +133,8 @@ TEST(Shell, MistakesNameTheirLine) {
   EXPECT_THAT(mistakes_of("a\n)"), HasSubstr("run.sh:2: found ')'"));
   EXPECT_THAT(mistakes_of("if [ $# -lt 1 ]; then\n exit 1\nfi\npython x.py"),
               HasSubstr("run.sh:2: found 'exit', expected variables and arguments"));
+  EXPECT_THAT(mistakes_of(": ${ROOT:?say where}\n[[ -d $ROOT ]] || exit 1\npython x.py"),
+              HasSubstr("FILE -- ROOT=value"));
   EXPECT_THAT(mistakes_of("while true; do X=1; done"), HasSubstr("a script that ends"));
   EXPECT_THAT(mistakes_of(std::string(100'000, '(')), HasSubstr("at most 64 statements"));
   EXPECT_NE(mistakes_of("a \"" + std::string(50'000, '$') + "$("), "");

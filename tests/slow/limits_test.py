@@ -48,7 +48,13 @@ READERS = [
     ("simgrid.xml", repeated('<host id="h%d" speed="1Gf"/>\n', '<platform version="4.1"><zone id="w" routing="Full">',
                              "</zone></platform>"), ["show", "topology"]),
     ("simai.txt", repeated("1 1000 400Gbps 0.0005ms 0\n", "1001 8 1 0 100000 H100\n1000\n"), ["show", "topology"]),
+    ("chakra.0.json", repeated('{"id": %d, "name": "n", "type": "COMP_NODE", "durationMicros": 1}\n', '{"version": "0.0.4"}\n'),
+     ["simulate", "--machine", "dgx-h100", "--chakra"]),
+    ("jobs.yaml", repeated("  - {name: j%d, model: gpt2, devices: 8, plan: {dp: 8, global_batch: 8}}\n", "jobs:\n"),
+     ["simulate", "--machine", "dgx-h100", "--jobs"]),
     ("gemm.csv", repeated("128,128,%d,10\n", "m,n,k,latency_us\n"), ["calibrate", "gemm", "--machine", "dgx-h100"]),
+    ("kineto.0.json", repeated('{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": %d, "dur": 1, "args": {}}',
+                               '{"traceEvents": [', "]}", ","), ["simulate", "--machine", "dgx-h100", "--chakra"]),
     ("messages.jsonl", repeated('{"type": "message", "source": 0, "target": 1, "bytes": 1, "begin_s": %d, "end_s": %d}\n'),
      ["diagnose"]),
 ]
@@ -63,7 +69,7 @@ class Limits(unittest.TestCase):
                 file.write_text(text)
                 limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
                 with self.subTest(name), subprocess.Popen(
-                        [BINARY, *command, str(file)], env={**os.environ, "ORRERY_CONFIGS": str(ROOT / "configs")},
+                        [BINARY, *command, str(file).removesuffix(".0.json")], env={**os.environ, "ORRERY_CONFIGS": str(ROOT / "configs")},
                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limit) as run:
                     said = run.stderr.read()
                     _, status, used = os.wait4(run.pid, 0)

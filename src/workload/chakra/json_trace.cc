@@ -29,7 +29,12 @@ class JsonReader {
   void run() {
     bool any = false;
     while (skip_space() && mistakes_.empty()) {
-      const std::size_t end = end_of_value();
+      const std::size_t end = end_of_value(at_);
+      if (const std::size_t events = list_of_events(end); events != std::string_view::npos) {
+        read_events(events, end);
+        any = true;
+        continue;
+      }
       const auto node = parse_config(text_.substr(at_, end - at_), "", ConfigSyntax::json);
       if (!node) {
         refuse_syntax(node.error());
@@ -63,11 +68,11 @@ class JsonReader {
   }
 
   /// Where the object or list that starts here ends: brackets outside of strings are balanced.
-  std::size_t end_of_value() const {
+  std::size_t end_of_value(std::size_t at) const {
     std::size_t depth = 0;
     bool quoted = false;
-    const bool opens = text_[at_] == '{' || text_[at_] == '[';
-    for (std::size_t i = at_; opens && i < text_.size(); ++i) {
+    const bool opens = text_[at] == '{' || text_[at] == '[';
+    for (std::size_t i = at; opens && i < text_.size(); ++i) {
       const char c = text_[i];
       if (quoted) {
         i += c == '\\' ? 1 : 0;
@@ -81,6 +86,70 @@ class JsonReader {
       }
     }
     return text_.size();  // left to the parser to refuse
+  }
+
+  /// The bracket of the list "traceEvents" of the object that starts here; npos when it has none.
+  std::size_t list_of_events(std::size_t end) const {
+    constexpr std::string_view kKey = "\"traceEvents\"";
+    std::size_t depth = 0;
+    for (std::size_t i = at_; i < end; ++i) {
+      const char c = text_[i];
+      if (c == '"' && depth == 1 && text_.substr(i).starts_with(kKey)) {
+        const std::size_t colon = text_.find_first_not_of(" \t\r\n", i + kKey.size());
+        const std::size_t list = colon < end && text_[colon] == ':'
+                                     ? text_.find_first_not_of(" \t\r\n", colon + 1)
+                                     : std::string_view::npos;
+        if (list < end && text_[list] == '[') {
+          return list;
+        }
+      }
+      if (c == '"') {
+        for (++i; i < end && text_[i] != '"'; ++i) {
+          i += text_[i] == '\\' ? 1 : 0;
+        }
+      }
+      depth += c == '{' || c == '[' ? 1 : 0;
+      depth -= (c == '}' || c == ']') && depth > 0 ? 1 : 0;
+    }
+    return std::string_view::npos;
+  }
+
+  /// A Kineto trace, event by event; what stands beside its events is checked and left out.
+  void read_events(std::size_t list, std::size_t end) {
+    const std::size_t close = end_of_value(list);
+    const std::string around = std::string(text_.substr(at_, list + 1 - at_)) + "]" +
+                               std::string(text_.substr(close, end - close));
+    if (const auto rest = parse_config(around, "", ConfigSyntax::json); !rest) {
+      refuse_syntax(rest.error());
+      return;
+    }
+    const auto advance = [&](std::size_t to) {
+      line_ += std::count(text_.begin() + static_cast<std::ptrdiff_t>(at_),
+                          text_.begin() + static_cast<std::ptrdiff_t>(to), '\n');
+      at_ = to;
+    };
+    KinetoReader reader(builder_, mistakes_);
+    advance(list + 1);
+    const std::int64_t line = line_;
+    while (skip_space() && at_ + 1 < close) {
+      const std::size_t stop = std::min(end_of_value(at_), close - 1);
+      const auto event = parse_config(text_.substr(at_, stop - at_), "", ConfigSyntax::json);
+      if (!event) {
+        refuse_syntax(event.error());
+        return;
+      }
+      reader.collect(*event, line_);
+      advance(stop);
+      skip_space();
+      if (at_ + 1 < close && text_[at_] != ',') {
+        complete_ = false;
+        mistakes_.add(fmt::format("line {}", line_), std::string(1, text_[at_]), "a comma or ]");
+        return;
+      }
+      advance(at_ + 1 < close ? at_ + 1 : at_);
+    }
+    advance(end);
+    complete_ = reader.finish(line) && complete_;
   }
 
   void refuse_syntax(const Error& error) {
@@ -120,14 +189,8 @@ class JsonReader {
     read_object(node, first);
   }
 
-  /// PyTorch's own files. True when it was one.
+  /// PyTorch's execution traces. True when it was one.
   bool read_foreign(const ConfigNode& node) {
-    if (node.find("traceEvents") != nullptr) {
-      complete_ = read_kineto(node, builder_, mistakes_,
-                              [&](const ConfigNode& place) { return line_ + place.line - 1; }) &&
-                  complete_;
-      return true;
-    }
     if (node.find("schema") == nullptr || node.find("nodes") == nullptr) {
       return false;
     }

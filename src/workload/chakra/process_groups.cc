@@ -159,12 +159,17 @@ Result<void> GroupTable::read_file(const std::string& path) {
 
 void GroupTable::define(const std::vector<GroupDefinition>& definitions, Mistakes& mistakes) {
   for (const GroupDefinition& definition : definitions) {
-    const std::string field = fmt::format("process group '{}'", definition.name);
+    const std::string field =
+        fmt::format("process group '{}'", definition.name.empty() ? "0" : definition.name);
     const auto size = static_cast<std::int64_t>(definition.ranks.size());
     const auto beyond = std::find_if(definition.ranks.begin(), definition.ranks.end(),
                                      [&](std::int64_t rank) { return rank < 0 || rank >= ranks_; });
     if (beyond != definition.ranks.end()) {
-      mistakes.add(field, std::to_string(*beyond), rank_range(ranks_));
+      mistakes.add(field, std::to_string(*beyond),
+                   rank_range(ranks_) +
+                       (ranks_ == 1 ? ", or --devices N with the trace of one rank of several "
+                                      "named PREFIX.all.json"
+                                    : ""));
       continue;
     }
     if (const auto same = twice(definition.ranks)) {

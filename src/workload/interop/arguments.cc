@@ -2,6 +2,7 @@
 #include "workload/interop/arguments.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/names.h"
 #include "base/reader.h"
@@ -75,7 +76,13 @@ bool Arguments::has(std::string_view name) {
 bool Arguments::flag(std::string_view name) {
   const auto* values = find(name);
   if (values != nullptr && values->size() == 1) {
-    if (const auto said = parse_bool(values->front())) {
+    std::string text = values->front();  // Python's True as well
+    std::ranges::transform(text, text.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (passes_unknown_ && (text == "1" || text == "0")) {
+      return text == "1";  // of a dump
+    }
+    if (const auto said = parse_bool(text)) {
       return *said;
     }
   }

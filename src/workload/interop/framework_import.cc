@@ -165,6 +165,21 @@ class FrameworkImport {
     return true;
   }
 
+  /// "ds_z3_offload_config.json", "zero2.json": the stage that a name states.
+  void deepspeed_file(const Leaf& leaf, const std::string& name) {
+    if (const auto stage = zero_stage_in(name)) {
+      shard(*stage, plan_.reshard_after_forward);
+      const bool offloads = name.find("offload") != name.npos;
+      plan_.offload_optimizer = offloads ? plan::Offload::cpu : plan_.offload_optimizer;
+      note(leaf, "not read: ZeRO stage " + std::to_string(*stage) +
+                     (offloads ? " with the optimizer on the host" : "") +
+                     ", as its name says; orrery import deepspeed reads such a file");
+      return;
+    }
+    reject(leaf,
+           "a file whose name states the stage (zero3.json); orrery import deepspeed reads it");
+  }
+
   bool sharding(const Leaf& leaf, Meaning meaning) {
     const std::string value = lower(leaf.node->text);
     if (meaning == Meaning::distributed_type) {
@@ -185,6 +200,8 @@ class FrameworkImport {
       } else {
         strategy(leaf, value);
       }
+    } else if (meaning == Meaning::deepspeed_file) {
+      deepspeed_file(leaf, value);
     } else if (meaning == Meaning::zero_stage) {
       const auto stage = parse_integer(value);
       if (!stage || *stage < 0 || *stage > 3) {

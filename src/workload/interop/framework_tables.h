@@ -35,6 +35,7 @@ enum class Meaning : std::uint8_t {
   sharding,    ///< FULL_SHARD, SHARD_GRAD_OP ...
   reshard,     ///< true, false, or a strategy
   zero_stage,
+  deepspeed_file,   ///< a DeepSpeed configuration: what its name says
   mixed_precision,  ///< no, fp16, bf16, fp8, amp_bf16
   bf16,
   fp16,

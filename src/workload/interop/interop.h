@@ -46,7 +46,8 @@ struct LaunchWords {
   std::vector<std::string> words;
   std::vector<std::string> places;  ///< "run.sh:12" of each word; empty = unknown
   std::vector<Remark> remarks;
-  bool dumped = false;  ///< by a program, with all that it has: unknown flags are remarks
+  bool dumped = false;     ///< by a program, with all that it has: unknown flags are remarks
+  std::int64_t tasks = 0;  ///< of the batch job (#SBATCH); 0 = not stated
   std::map<std::string, std::string> documents;  ///< files that the script writes: ds_config.json
 
   LaunchWords() = default;

@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/config_node.h"
+#include "base/reader.h"
+#include "base/split.h"
 #include "shell/shell.h"
 #include "workload/interop/interop.h"
 
@@ -10,6 +13,22 @@ namespace {
 
 bool is_script(const shell::Word& word) {
   return word.text.ends_with(".py");
+}
+
+/// Gives the module that a launcher runs (`torchrun --module NAME`, `python -m NAME`) its file's
+/// name, unless it is a launcher itself.
+void name_module(shell::Command& command) {
+  if (std::ranges::any_of(command, is_script)) {
+    return;
+  }
+  for (std::size_t i = 0; i + 1 < command.size(); ++i) {
+    std::string& module = command[i + 1].text;
+    if ((command[i].text == "--module" || command[i].text == "-m") && !module.starts_with("-") &&
+        !module.starts_with("torch.")) {
+      module += ".py";
+      return;
+    }
+  }
 }
 
 /// Whether the command starts a program with flags of a model or its batch.
@@ -92,16 +111,54 @@ LaunchWords chosen(const shell::Script& script, const std::string& file) {
   return line;
 }
 
+/// Returns the flags of the map MODEL_ARGS, as Megatron-LM's functional tests state them: true is a
+/// switch, false and null are left out, a value with blanks is several.
+Result<LaunchWords> mapped_words(std::string_view text, const std::string& file) {
+  return parse_config(text, file, ConfigSyntax::yaml).map([](const ConfigNode& node) {
+    LaunchWords line;
+    const auto add = [&](std::string word, const ConfigNode& at) {
+      line.words.push_back(std::move(word));
+      line.places.push_back(at.where());
+    };
+    const ConfigNode* arguments = node.find("MODEL_ARGS");
+    for (const auto& [name, value] : arguments == nullptr ? node.fields : arguments->fields) {
+      const bool off = value.kind == ConfigNode::Kind::null || value.text == "false";
+      if (off && value.items.empty()) {
+        continue;
+      }
+      add(name, value);
+      for (const ConfigNode& item : value.items) {
+        add(item.text, item);
+      }
+      const bool list = value.text.starts_with('(') || value.text.starts_with('[');
+      const std::string_view stated = value.text == "true" ? std::string_view() : value.text;
+      for (const std::string_view part : split_at(stated, list ? '\n' : ' ')) {
+        if (!part.empty()) {
+          add(std::string(part), value);
+        }
+      }
+    }
+    return line;
+  });
+}
+
 }  // namespace
 
 Result<LaunchWords> launch_words(std::string_view text, const std::string& file,
                                  const std::vector<std::string>& given) {
   const auto flags =
       std::ranges::find_if(given, [](const std::string& word) { return word.starts_with("--"); });
+  if (text.starts_with("MODEL_ARGS:") || text.find("\nMODEL_ARGS:") != text.npos) {
+    return mapped_words(text, file).map([&](LaunchWords&& line) {
+      line.words.insert(line.words.end(), flags, given.end());
+      return std::move(line);
+    });
+  }
   const std::vector<std::string> of_script(given.begin(), flags);
   return shell::read_script(text, file, of_script).map([&](shell::Script&& script) {
     bool swift = false;
     for (shell::Command& command : script.commands) {
+      name_module(command);
       if (is_swift(command)) {
         command = swift_line(command, script);
         swift = true;
@@ -118,6 +175,9 @@ Result<LaunchWords> launch_words(std::string_view text, const std::string& file,
       line.remarks.push_back({"script", std::move(sentence)});
     }
     line.documents = std::move(script.documents);
+    if (const auto tasks = script.processes.find("SLURM_NTASKS"); tasks != script.processes.end()) {
+      line.tasks = parse_integer(tasks->second).value_or(0);
+    }
     return line;
   });
 }

@@ -74,7 +74,7 @@ Result<LaunchLine> split_launch_line(const LaunchWords& line, std::int64_t devic
                                    [](const std::string& word) { return word.ends_with(".py"); });
   if (script == words.end()) {
     if (words.empty() || words.front().starts_with("--")) {
-      return LaunchLine{.devices = 0, .arguments = words, .places = line.places};
+      return LaunchLine{.devices = 0, .program = {}, .arguments = words, .places = line.places};
     }
     return fail(Error(Mistake{line.places.empty() ? "" : line.places.front(),
                               {},
@@ -84,6 +84,7 @@ Result<LaunchLine> split_launch_line(const LaunchWords& line, std::int64_t devic
   }
   Launcher launcher(LaunchTokens(words.begin(), script), devices != 0);
   LaunchLine split{.devices = launcher.devices(),
+                   .program = script->substr(script->find_last_of('/') + 1),
                    .arguments = LaunchTokens(script + 1, words.end()),
                    .places = {}};
   if (!line.places.empty()) {

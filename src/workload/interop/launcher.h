@@ -13,6 +13,7 @@ namespace orrery::interop {
 
 struct LaunchLine {
   std::int64_t devices = 0;            ///< 0 when no launcher states it
+  std::string program{};               ///< the training script's file name
   std::vector<std::string> arguments;  ///< of the training script
   std::vector<std::string> places;     ///< of the arguments; empty = unknown
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "workload/interop/arguments.h"
 #include "workload/interop/interop.h"
@@ -29,9 +30,12 @@ void read_megatron_data_parallel(Arguments& arguments, plan::Plan& plan);
 /// letters, a missing embedding or loss, more than 2^16 letters.
 Result<std::vector<std::int64_t>> parse_pipeline_layout(const std::string& layout);
 
-/// Hugging Face config.json of the arguments. Mistakes: architectures that no supported model_type
-/// has, arguments that are missing. Asks for every flag of the model, also after a mistake.
-Result<std::string> read_megatron_model(Arguments& arguments, std::int64_t sequence);
+/// Hugging Face config.json of the arguments: of the family that has exactly these layers, else of
+/// fields of our own (model_type decoder). Mistakes: what no model type has, arguments that are
+/// missing. Asks for every flag of the model, also after a mistake. `program`: the training script;
+/// one named after BERT trains that.
+Result<std::string> read_megatron_model(Arguments& arguments, std::int64_t sequence,
+                                        std::string_view program = {});
 
 /// The model's arguments; the reverse of read_megatron_model. `remarks` gets what they cannot say.
 std::vector<std::string> megatron_model_words(const zoo::Model& model,

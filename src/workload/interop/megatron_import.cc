@@ -12,7 +12,10 @@ namespace {
 class MegatronImport {
  public:
   MegatronImport(const LaunchLine& line, const LaunchWords& words, const ImportOptions& options)
-      : arguments_(line.arguments, line.places), words_(words), plan_(options.rest) {
+      : arguments_(line.arguments, line.places),
+        words_(words),
+        program_(line.program),
+        plan_(options.rest) {
     imported_.remarks = words.remarks;
     if (words.dumped) {
       arguments_.pass_unknown();
@@ -37,7 +40,7 @@ class MegatronImport {
     vocabulary();
     other_flags();
     Error mistakes = arguments_.take_mistakes();
-    imported_.model_config = read_megatron_model(arguments_, plan_.sequence);
+    imported_.model_config = read_megatron_model(arguments_, plan_.sequence, program_);
     arguments_.take_mistakes();  // they are in model_config
     mistakes.add(arguments_.finish());
     std::ranges::move(arguments_.take_notes(), std::back_inserter(imported_.remarks));
@@ -288,6 +291,7 @@ class MegatronImport {
 
   Arguments arguments_;
   const LaunchWords& words_;
+  std::string program_;
   plan::Plan plan_;
   Imported imported_;
   bool ulysses_ = false;  ///< Megatron-DeepSpeed's sequence parallelism: all-to-all
@@ -308,6 +312,7 @@ Result<Imported> import_megatron(const LaunchWords& words, const ImportOptions& 
     line->arguments.insert(line->arguments.end(),
                            {"--num-layers", std::to_string(options.model->layers)});
   }
+  line->devices = line->devices != 0 ? line->devices : words.tasks;
   const bool stated = options.devices != 0;
   auto imported =
       MegatronImport(*line, words, options).run(stated ? options.devices : line->devices);

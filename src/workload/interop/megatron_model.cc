@@ -9,11 +9,18 @@
 namespace orrery::interop {
 namespace {
 
-JsonObject gpt2(Arguments& arguments, const ModelArguments& m) {
-  arguments.require(m.kv_heads == m.heads, "--num-query-groups", "rotary positions beside it");
-  arguments.require(m.head_dim * m.heads == m.hidden, "--kv-channels", "hidden size / heads");
-  arguments.require(m.biases, "--disable-bias-linear", "rotary positions beside it");
-  arguments.require(m.experts == 0, "--num-experts", "rotary positions beside it");
+bool has_own_heads(const ModelArguments& m) {
+  return m.kv_heads == m.heads && m.head_dim * m.heads == m.hidden;
+}
+
+/// Whether the layers are those of GPT-2 and BLOOM, wherever the positions are.
+bool is_plain(const ModelArguments& m) {
+  return !m.rms_norm && !m.gated && m.function == "gelu" && m.biases && m.experts == 0 &&
+         m.pattern.empty() && !m.query_key_norm && !m.attention_gate && m.predictions == 0 &&
+         has_own_heads(m);
+}
+
+JsonObject gpt2(const ModelArguments& m) {
   JsonObject config;
   config.field("model_type", "gpt2");
   config.field("activation_function", "gelu_new");
@@ -48,6 +55,7 @@ JsonObject decoder(std::string_view type, const ModelArguments& m, std::int64_t 
   return config;
 }
 
+/// Llama, with biases on queries, keys and values Qwen2, with norms of queries and keys Qwen3.
 JsonObject dense(const ModelArguments& m) {
   const bool only_qkv = m.qkv_bias && !m.biases;
   JsonObject config = decoder(m.query_key_norm ? "qwen3" : only_qkv ? "qwen2" : "llama", m, m.ffn);
@@ -59,7 +67,21 @@ JsonObject dense(const ModelArguments& m) {
   return config;
 }
 
-/// Layers without experts, of families that list them.
+/// Whether layers are those of Llama's relatives, with Mixtral's or Qwen3's experts or none.
+bool is_llama(const ModelArguments& m) {
+  const bool experts = m.experts > 0;
+  const bool norms_alone = !m.query_key_norm || !m.qkv_bias;
+  return m.position == zoo::PositionKind::rotary && m.rms_norm && m.function == "silu" &&
+         m.rotary_share == 1 && m.hidden_dropout == 0 && m.pattern.empty() && !m.attention_gate &&
+         !m.embedding_norm && m.predictions == 0 && norms_alone &&
+         (!experts || (!m.qkv_bias && m.shared_ffn == 0 && m.expert_width == 0));
+}
+
+bool everywhere(const ModelArguments& m) {
+  return std::find(m.expert_layers.begin(), m.expert_layers.end(), false) == m.expert_layers.end();
+}
+
+/// Adds the layers without experts, of families that list them.
 void list_dense_layers(JsonObject& config, const ModelArguments& m) {
   std::vector<std::int64_t> plain;
   for (std::int64_t i = 0; i < std::ssize(m.expert_layers); ++i) {
@@ -70,8 +92,25 @@ void list_dense_layers(JsonObject& config, const ModelArguments& m) {
   config.raw("mlp_only_layers", "[" + comma_list(plain) + "]");
 }
 
-JsonObject with_experts(std::string_view type, const ModelArguments& m) {
-  JsonObject config = decoder(type, m, m.ffn);
+JsonObject gpt_oss(Arguments& arguments, const ModelArguments& m) {
+  JsonObject config = decoder("gpt_oss", m, m.expert_ffn);
+  config.field("head_dim", m.head_dim);
+  config.field("num_local_experts", m.experts);
+  config.field("num_experts_per_tok", m.top_k);
+  config.field("sliding_window",
+               number_list(arguments.word("--window-size").value_or("128")).front());
+  return config;
+}
+
+JsonObject mixture(const ModelArguments& m) {
+  if (!m.query_key_norm) {
+    JsonObject config = decoder("mixtral", m, m.expert_ffn);
+    config.field("head_dim", m.head_dim);
+    config.field("num_local_experts", m.experts);
+    config.field("num_experts_per_tok", m.top_k);
+    return config;
+  }
+  JsonObject config = decoder("qwen3_moe", m, m.ffn);
   config.field("head_dim", m.head_dim);
   config.field("num_experts", m.experts);
   config.field("num_experts_per_tok", m.top_k);
@@ -80,38 +119,11 @@ JsonObject with_experts(std::string_view type, const ModelArguments& m) {
   return config;
 }
 
-JsonObject mixture(Arguments& arguments, const ModelArguments& m) {
-  if (m.windows) {
-    JsonObject config = decoder("gpt_oss", m, m.expert_ffn);
-    config.field("head_dim", m.head_dim);
-    config.field("num_local_experts", m.experts);
-    config.field("num_experts_per_tok", m.top_k);
-    config.field("sliding_window",
-                 number_list(arguments.word("--window-size").value_or("128")).front());
-    return config;
+void groups(JsonObject& config, const ModelArguments& m) {
+  if (m.expert_groups > 1) {
+    config.field("n_group", m.expert_groups);
+    config.field("topk_group", m.chosen_groups);
   }
-  if (m.shared_ffn > 0) {
-    if (m.query_key_norm) {
-      arguments.note("--qk-layernorm",
-                     "queries and keys are not normalised in qwen2_moe, whose "
-                     "shared expert the model has");
-    }
-    JsonObject config = with_experts("qwen2_moe", m);
-    config.field("qkv_bias", m.qkv_bias);
-    config.field("shared_expert_intermediate_size", m.shared_ffn);
-    return config;
-  }
-  const bool everywhere =
-      std::find(m.expert_layers.begin(), m.expert_layers.end(), false) == m.expert_layers.end();
-  if (!m.query_key_norm) {
-    arguments.require(everywhere, "--moe-layer-freq", "1 (mixtral), or --qk-layernorm (qwen3_moe)");
-    JsonObject config = decoder("mixtral", m, m.expert_ffn);
-    config.field("head_dim", m.head_dim);
-    config.field("num_local_experts", m.experts);
-    config.field("num_experts_per_tok", m.top_k);
-    return config;
-  }
-  return with_experts("qwen3_moe", m);
 }
 
 JsonObject deepseek(Arguments& arguments, const ModelArguments& m) {
@@ -133,10 +145,7 @@ JsonObject deepseek(Arguments& arguments, const ModelArguments& m) {
   config.field("v_head_dim", m.value_dim);
   config.field("n_routed_experts", m.experts);
   config.field("num_experts_per_tok", m.top_k);
-  if (m.expert_groups > 1) {
-    config.field("n_group", m.expert_groups);
-    config.field("topk_group", m.chosen_groups);
-  }
+  groups(config, m);
   config.field("moe_intermediate_size", m.expert_ffn);
   config.field("n_shared_experts", m.shared_ffn / m.expert_ffn);
   config.field("first_k_dense_replace", first - m.expert_layers.begin());
@@ -144,105 +153,110 @@ JsonObject deepseek(Arguments& arguments, const ModelArguments& m) {
   return config;
 }
 
-/// Rotary positions with an MLP without a gate: nemotron (squared ReLU), gpt_neox (GeLU).
-JsonObject ungated(Arguments& arguments, const ModelArguments& m) {
-  arguments.require(m.experts == 0 && !m.latent, "--swiglu", "the switch, with experts");
-  if (m.rms_norm) {
-    arguments.note("--normalization", "norms are LayerNorm in a model whose MLP has no gate");
-  }
-  if (m.squared_relu || m.kv_heads != m.heads) {
-    if (!m.squared_relu) {
-      arguments.note("--num-query-groups", "the MLP is read as nemotron's, with squared ReLU");
-    }
-    JsonObject config = decoder("nemotron", m, m.ffn, "relu2");
-    config.field("partial_rotary_factor", m.rotary_share);
-    config.field("attention_bias", m.biases);
-    config.field("mlp_bias", m.biases);
-    return config;
-  }
-  if (!m.biases) {
-    arguments.note("--disable-bias-linear", "the MLP keeps its biases, as gpt_neox has them");
-  }
+/// Positions as a bias of the scores and a norm on the embedding.
+JsonObject bloom(const ModelArguments& m) {
   JsonObject config;
-  config.field("model_type", "gpt_neox");
+  config.field("model_type", "bloom");
+  config.field("n_layer", m.layers);
+  config.field("hidden_size", m.hidden);
+  config.field("n_head", m.heads);
+  config.field("n_inner", m.ffn);
+  config.field("vocab_size", m.vocab);
+  config.field("tie_word_embeddings", !m.untied);
+  config.field("hidden_dropout", m.hidden_dropout);
+  config.field("attention_dropout", m.attention_dropout);
+  return config;
+}
+
+JsonObject bert(Arguments& arguments, const ModelArguments& m) {
+  arguments.require(is_plain(m) && m.position == zoo::PositionKind::learned,
+                    "--position-embedding-type",
+                    "BERT's layers: learned positions, LayerNorm, GeLU, biases, no experts");
+  arguments.note("program",
+                 "its name says that it trains BERT: the model is read as that, with "
+                 "norms after the sums and a next-sentence head");
+  JsonObject config;
+  config.field("model_type", "bert");
+  config.field("hidden_act", "gelu");
   config.field("num_hidden_layers", m.layers);
   config.field("hidden_size", m.hidden);
   config.field("num_attention_heads", m.heads);
   config.field("intermediate_size", m.ffn);
   config.field("max_position_embeddings", m.positions);
+  config.field("type_vocab_size", std::int64_t{2});
   config.field("vocab_size", m.vocab);
-  config.field("tie_word_embeddings", !m.untied);
-  config.field("rotary_pct", m.rotary_share);
-  config.field("attention_bias", m.biases);
-  config.raw("use_parallel_residual", "false");
-  config.field("hidden_dropout", m.hidden_dropout);
-  config.field("attention_dropout", m.attention_dropout);
+  config.field("hidden_dropout_prob", m.hidden_dropout);
+  config.field("attention_probs_dropout_prob", m.attention_dropout);
   return config;
 }
 
-/// Positions as a bias of the scores: bloom, with a norm on the embedding, or falcon.
-JsonObject alibi(Arguments& arguments, const ModelArguments& m) {
-  arguments.require(!m.swiglu && !m.rms_norm && m.experts == 0 && m.kv_heads == m.heads,
-                    "--position-embedding-type", "rope with gates, RMSNorm, experts or groups");
-  JsonObject config;
-  config.field("model_type", m.embedding_norm ? "bloom" : "falcon");
-  config.field(m.embedding_norm ? "n_layer" : "num_hidden_layers", m.layers);
-  config.field("hidden_size", m.hidden);
-  config.field(m.embedding_norm ? "n_head" : "num_attention_heads", m.heads);
-  config.field(m.embedding_norm ? "n_inner" : "ffn_hidden_size", m.ffn);
-  config.field("vocab_size", m.vocab);
-  config.field("tie_word_embeddings", !m.untied);
+/// A model that no checkpoint's family has.
+JsonObject any_decoder(const ModelArguments& m) {
+  JsonObject config = decoder("decoder", m, m.ffn, m.function);
+  config.field("gated", m.gated);
+  config.field("position", name_of(m.position));
+  config.field("norm", m.rms_norm ? "rms_norm" : "layer_norm");
+  config.field("head_dim", m.head_dim);
+  config.field("partial_rotary_factor", m.rotary_share);
+  config.field("attention_bias", m.qkv_bias);
+  config.field("attention_output_bias", m.biases);
+  config.field("mlp_bias", m.biases);
+  config.field("use_qk_norm", m.query_key_norm);
+  config.field("attention_gate", m.attention_gate);
+  config.field("embedding_norm", m.embedding_norm);
   config.field("hidden_dropout", m.hidden_dropout);
-  config.field("attention_dropout", m.attention_dropout);
-  if (!m.embedding_norm) {
-    config.raw("alibi", "true");
-    config.raw("parallel_attn", "false");
-    config.raw("multi_query", "false");
-    config.raw("bias", m.biases ? "true" : "false");
+  if (m.experts > 0) {
+    config.field("n_routed_experts", m.experts);
+    config.field("num_experts_per_tok", m.top_k);
+    groups(config, m);
+    config.field("moe_intermediate_size", m.expert_ffn);
+    config.field("moe_latent_size", m.expert_width);
+    config.field("moe_shared_expert_intermediate_size", m.shared_ffn);
+    config.field("shared_expert_gate", m.shared_gate);
+  }
+  if (m.pattern.empty()) {
+    list_dense_layers(config, m);
+  } else {
+    config.field("layer_pattern", m.pattern);
+    config.field("mamba_num_heads", m.mamba_heads);
+    config.field("mamba_head_dim", m.mamba_head_dim);
+    config.field("n_groups", m.mamba_groups);
+    config.field("ssm_state_size", m.mamba_state);
+    config.field("conv_kernel", std::int64_t{4});
+  }
+  config.field("num_nextn_predict_layers", m.predictions);
+  if (!m.prediction_pattern.empty()) {
+    config.field("mtp_layer_pattern", m.prediction_pattern);
   }
   return config;
 }
 
-JsonObject rotary(Arguments& arguments, const ModelArguments& m) {
-  if (!m.swiglu && !m.windows) {
-    return ungated(arguments, m);
-  }
-  if (!m.rms_norm) {
-    arguments.note("--normalization", "norms are RMSNorm in a model with a gated MLP");
-  }
-  if (m.hidden_dropout > 0) {
-    arguments.note("--hidden-dropout", "residuals have no dropout in a model with a gated MLP");
-  }
-  const bool plain = m.experts == 0 && !m.latent && !m.query_key_norm;
-  if (!plain && m.qkv_bias && !m.windows && m.shared_ffn == 0) {
-    arguments.note("--disable-bias-linear",
-                   "not given; a model with experts or normalised queries has no biases");
-  }
-  if (!m.latent && m.predictions > 0) {
-    arguments.note("--mtp-num-layers", "layers that predict further tokens are left out");
+JsonObject described(Arguments& arguments, const ModelArguments& m, bool of_bert) {
+  if (of_bert) {
+    return bert(arguments, m);
   }
   if (m.latent) {
     return deepseek(arguments, m);
   }
-  return m.experts > 0 ? mixture(arguments, m) : dense(m);
+  if (m.windows) {
+    return gpt_oss(arguments, m);
+  }
+  if (is_llama(m) && (m.experts == 0 || m.query_key_norm || everywhere(m))) {
+    return m.experts > 0 ? mixture(m) : dense(m);
+  }
+  if (is_plain(m) && m.position == zoo::PositionKind::learned && !m.embedding_norm) {
+    return gpt2(m);
+  }
+  const bool biased_scores = m.position == zoo::PositionKind::relative;
+  return is_plain(m) && biased_scores && m.embedding_norm ? bloom(m) : any_decoder(m);
 }
 
 }  // namespace
 
-Result<std::string> read_megatron_model(Arguments& arguments, std::int64_t sequence) {
+Result<std::string> read_megatron_model(Arguments& arguments, std::int64_t sequence,
+                                        std::string_view program) {
   const ModelArguments m = read_model_arguments(arguments, sequence);
-  JsonObject config;
-  if (m.alibi) {
-    config = alibi(arguments, m);
-  } else if (m.rotary) {
-    config = rotary(arguments, m);
-  } else {
-    arguments.require(!m.rms_norm && !m.swiglu && !m.query_key_norm && !m.latent,
-                      "--position-embedding-type",
-                      "rope with --normalization RMSNorm, --swiglu, --qk-layernorm or "
-                      "--multi-latent-attention");
-    config = gpt2(arguments, m);
-  }
+  const JsonObject config = described(arguments, m, program.find("bert") != std::string_view::npos);
   Error mistakes = arguments.take_mistakes();
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));

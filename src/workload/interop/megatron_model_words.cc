@@ -62,8 +62,17 @@ class ModelWords {
     if (m_.norm == zoo::NormKind::rms_norm) {
       add("--normalization", std::string("RMSNorm"));
     }
+    if (rotary && m_.rotary_share < 1) {
+      add("--rotary-percent", m_.rotary_share);
+    }
     if (m_.mlp == zoo::MlpKind::swiglu) {
       flag("--swiglu");
+    }
+    if (m_.mlp == zoo::MlpKind::squared_relu) {
+      flag("--squared-relu");
+    }
+    if (m_.attention_gate) {
+      flag("--attention-output-gate");
     }
     if (!m_.tied_embedding) {
       flag("--untie-embeddings-and-output-weights");
@@ -91,6 +100,9 @@ class ModelWords {
     add("--moe-ffn-hidden-size", m_.expert.ffn);
     if (m_.expert.shared_ffn > 0) {
       add("--moe-shared-expert-intermediate-size", m_.expert.shared_ffn);
+    }
+    if (m_.expert.shared_gate) {
+      flag("--moe-shared-expert-gate");
     }
     std::vector<bool> pattern;
     bool everywhere = true;

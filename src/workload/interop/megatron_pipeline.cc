@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kPerStage = "--num-layers-per-virtual-pipeline-stage";
 constexpr std::string_view kStages = "--num-virtual-stages-per-pipeline-rank";
+constexpr std::string_view kPartition = "--pp-partition-method";
 constexpr std::string_view kLayout = "--pipeline-model-parallel-layout";
 constexpr std::string_view kFirst = "--decoder-first-pipeline-num-layers";
 constexpr std::string_view kLast = "--decoder-last-pipeline-num-layers";
@@ -86,11 +87,17 @@ class Pipeline {
     const auto last = arguments_.number(kLast);
     embedding_ = arguments_.flag("--account-for-embedding-in-pipeline-split") ? 1 : 0;
     loss_ = arguments_.flag("--account-for-loss-in-pipeline-split") ? 1 : 0;
+    const auto partition = arguments_.word(kPartition);
+    if (partition && partition->find("embedding") != std::string::npos) {
+      embedding_ = loss_ = 1;  // the tied table stands at both ends
+    }
     chunks();
     if (layout) {
       laid_out(*layout);
     } else if (plan_.pp > 1 && (first || last)) {
       uneven(first, last);
+    } else if (plan_.pp > 1 && partition && partition->starts_with("type:")) {
+      partitioned();
     } else if (plan_.pp > 1 && embedding_ + loss_ > 0) {
       edges();
     }
@@ -162,6 +169,26 @@ class Pipeline {
     counts.front() -= embedding_;
     counts.back() -= loss_;
     plan_.stage_layers = joined(counts);
+  }
+
+  /// DeepSpeed's type:transformer and type:transformer|embedding: every stage takes as many of the
+  /// named parts as the longest must, the last what is left (its partition_balanced).
+  void partitioned() {
+    if (!needs_layers(kPartition)) {
+      return;
+    }
+    std::int64_t left = layers_ + embedding_ + loss_;
+    const std::int64_t most = (left + plan_.pp - 1) / plan_.pp;
+    std::vector<std::int64_t> counts;
+    for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
+      counts.push_back(std::min(most, left));
+      left -= counts.back();
+    }
+    arguments_.require(counts.back() > loss_, kPartition, "at least a layer for every stage");
+    const bool even = embedding_ == 0 && counts.back() == most;
+    counts.front() -= embedding_;
+    counts.back() -= loss_;
+    plan_.stage_layers = even ? "" : joined(counts);
   }
 
   /// Chunk c of stage s is part c pp + s of the model.

@@ -100,4 +100,16 @@ std::vector<std::int64_t> number_list(std::string_view text) {
   return numbers;
 }
 
+std::optional<std::int64_t> zero_stage_in(std::string_view file) {
+  const std::string name = "_" + std::string(file.substr(file.find_last_of('/') + 1));
+  for (const std::string_view word : {"zero_stage", "zero", "stage", "_z"}) {
+    const std::size_t at = name.find(word);
+    const std::size_t digit = at == name.npos ? at : name.find_first_not_of("_-", at + word.size());
+    if (digit < name.size() && name[digit] >= '0' && name[digit] <= '3') {
+      return name[digit] - '0';
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace orrery::interop

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,5 +67,9 @@ std::string comma_list(const Range& items) {
 
 /// "12,13" -> {12, 13}; items that are no numbers become 0.
 std::vector<std::int64_t> number_list(std::string_view text);
+
+/// Returns the ZeRO stage that the name of a DeepSpeed configuration states: 3 of "ds_z3.json"
+/// and "zero3_bf16.json".
+std::optional<std::int64_t> zero_stage_in(std::string_view file);
 
 }  // namespace orrery::interop

@@ -56,6 +56,7 @@ Model read_llama4_text(Reader& read);
 Model read_llama4(Reader& read);
 Model read_nemotron_h(Reader& read);
 Model read_granite_hybrid(Reader& read);
+Model read_any_decoder(Reader& read);
 
 Model read_bert(Reader& read);
 Model read_t5(Reader& read);
@@ -107,6 +108,8 @@ inline constexpr auto kFamilies = std::to_array<Family>({
     {"nemotron_h", "layers of Mamba-2, attention, MLP or experts", read_nemotron_h},
     {"granitemoehybrid", "layers of Mamba-2 or attention, each with experts; Granite 4.0",
      read_granite_hybrid},
+    {"decoder", "any positions, norm, MLP, biases, experts and layers (fields of our own)",
+     read_any_decoder},
     {"palm", "parallel attention and SwiGLU MLP after one norm (fields as llama)", read_palm},
     {"olmo2", "as llama, norms after, all heads of queries and of keys normalised together",
      read_olmo2},

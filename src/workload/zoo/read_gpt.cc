@@ -109,7 +109,8 @@ Model read_gptj(Reader& read) {
   return shape_checked(read, kGpt2Shape, m);
 }
 
-/// OPT (Zhang et al. 2022): GPT-3's layer with ReLU; two more rows in the position table.
+/// OPT (Zhang et al. 2022): GPT-3's layer with ReLU; two more rows in the position table. Galactica
+/// (Taylor et al. 2022) is OPT without biases, with norms without parameters.
 Model read_opt(Reader& read) {
   Model m;
   read_shape(read, kUsualShape, m);
@@ -121,7 +122,8 @@ Model read_opt(Reader& read) {
   m.dropout = probability(read, "dropout", 0.1);
   m.attention_dropout = probability(read, "attention_dropout", 0);
   expect_true(read, "do_layer_norm_before");
-  expect_true(read, "layer_norm_elementwise_affine");
+  m.norm_scale = read.optional("layer_norm_elementwise_affine", true);
+  expect_true(read, "learned_embeddings");
   expect_false(read, "_remove_final_layer_norm");
   const auto projected = optional_extent(read, "word_embed_proj_dim", kMaxHidden);
   read.require(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Models of layers of several kinds: Granite 4.0, Nemotron-H and Nemotron 3 (NVIDIA 2025,
 /// arXiv:2504.03624, arXiv:2512.20848), whose layers are each one of a Mamba-2 mixer, attention
-/// without positions, an MLP, or experts.
+/// without positions, an MLP, or experts; and decoders of fields of our own, with any of these.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -262,6 +262,61 @@ Model read_granite_hybrid(Reader& read) {
   if (read.ok()) {
     set_layers(m, layers);
   }
+  check_size(read, m, kLayers);
+  return m;
+}
+
+namespace {
+
+/// Layers by letters (layer_pattern), or of attention and an MLP or experts each.
+void read_any_layers(Reader& read, Model& m) {
+  const auto letters = read_pattern(read, "layer_pattern", "layers_block_type");
+  const auto dense = read.list<std::int64_t>("mlp_only_layers");
+  std::vector<LayerKind> layers = letters;
+  for (std::int64_t i = 0; letters.empty() && i < m.layers; ++i) {
+    const bool plain = m.experts == 0 || std::find(dense.begin(), dense.end(), i) != dense.end();
+    layers.push_back({.name = plain ? "dense" : "moe",
+                      .feed_forward = plain ? FeedForwardKind::dense : FeedForwardKind::experts});
+  }
+  read.require(std::ssize(layers) == m.layers, "layer_pattern",
+               "one letter for each of the " + std::to_string(m.layers) + " layers");
+  read.require(m.experts > 0 || !has(layers, FeedForwardKind::experts), "n_routed_experts",
+               "how many, for the layers E");
+  if (has(layers, MixerKind::mamba)) {
+    read_mamba(read, m);
+  } else {
+    ignore_all(read, kMambaFields);
+  }
+  set_layers(m, layers);
+  m.mtp = count(read, "num_nextn_predict_layers", kMaxPredictions);
+  const auto prediction = read_pattern(read, "mtp_layer_pattern", "mtp_layers_block_type");
+  if (m.mtp > 0 && !prediction.empty()) {
+    set_prediction(m, prediction);
+  }
+}
+
+}  // namespace
+
+/// A decoder that no checkpoint's family has, in fields of our own beside the usual ones.
+Model read_any_decoder(Reader& read) {
+  Model m = read_decoder(read, {.function = "gelu", .gated = read.optional("gated", false)});
+  m.position = read.optional("position", PositionKind::rotary);
+  m.norm = read.optional("norm", NormKind::layer_norm);
+  m.rotary_share = rotary_share(read, "partial_rotary_factor", 1);
+  m.attention_bias = read.optional("attention_bias", false);
+  m.attention_output_bias = read.optional("attention_output_bias", m.attention_bias);
+  m.mlp_bias = read.optional("mlp_bias", false);
+  m.query_key_norm =
+      read.optional("use_qk_norm", false) ? QueryKeyNorm::scaled : QueryKeyNorm::none;
+  m.attention_gate = read.optional("attention_gate", false);
+  m.embedding_norm = read.optional("embedding_norm", false);
+  m.dropout = m.embedding_dropout = probability(read, "hidden_dropout", 0);
+  if (read.node().find("n_routed_experts") != nullptr) {
+    read_hybrid_experts(read, m);
+    m.expert.bias = m.mlp_bias;
+    m.expert.shared_gate = read.optional("shared_expert_gate", false);
+  }
+  read_any_layers(read, m);
   check_size(read, m, kLayers);
   return m;
 }

@@ -136,6 +136,25 @@ TEST(Kineto, fractions_of_microseconds_are_carried) {
   EXPECT_EQ(sum, 7_us);
 }
 
+TEST(Kineto, events_are_read_one_by_one) {
+  // A key of the same name deeper inside is another; what stands around the list is checked too.
+  const std::string decoy = event("a", 7, 0, 1, R"(, "traceEvents": [{"no": "event"}])");
+  const auto set = load_trace({decoy, event("b", 7, 2, 1)});
+  ASSERT_TRUE(set.has_value()) << set.error().to_string();
+  EXPECT_EQ(set->program(0).nodes.size(), 2U);
+  const Folder folder;
+  EXPECT_THAT(mistakes_of(load_bytes(folder, R"({"traceEvents": [{} {}]})", "t.json")),
+              HasSubstr("a comma or ]"));
+  EXPECT_THAT(mistakes_of(load_bytes(folder, "{\"traceEvents\": [{},\n{\"a\": }]}", "t.json")),
+              HasSubstr("line 2"));
+  EXPECT_NE(mistakes_of(load_bytes(folder, R"({"traceEvents": [{}], "a": })", "t.json")), "");
+}
+
+TEST(Kineto, one_rank_of_several_is_told_how_to_name_its_trace) {
+  EXPECT_THAT(mistakes_of(load_trace({event("nccl", 7, 0, 1, collective("allreduce"))}, 1)),
+              HasSubstr("PREFIX.all.json"));
+}
+
 TEST(Kineto, what_is_missing_is_named_with_what_to_run) {
   EXPECT_THAT(mistakes_of(load_trace({})), HasSubstr("ProfilerActivity.CUDA"));
   EXPECT_THAT(mistakes_of(load_trace({event("ncclKernel_AllReduce", 7, 0, 1)})),

@@ -143,6 +143,29 @@ TEST(Framework, NemoAndPrimusHoldMegatronsArguments) {
   EXPECT_EQ(primus.zero, 1);
 }
 
+TEST(Framework, ADeepSpeedFilesNameStatesItsStage) {
+  const std::string job = "per_device_train_batch_size: 1\nbf16: true\nmax_seq_length: 64\n";
+  const auto stage = [&](const std::string& file) {
+    return plan_of("trainer", job + "deepspeed: " + file + "\n", {.devices = 8});
+  };
+  // LLaMA-Factory's, axolotl's and TRL's names.
+  EXPECT_EQ(stage("examples/deepspeed/ds_z3_config.json").zero, 3);
+  EXPECT_EQ(stage("deepspeed_configs/zero1.json").zero, 1);
+  EXPECT_EQ(stage("z2.json").zero, 2);
+  EXPECT_EQ(stage("ds_z2_offload_config.json").offload_optimizer, plan::Offload::cpu);
+  EXPECT_THAT(import_yaml("trainer", job + "deepspeed: zero3.json\n", {.devices = 8})
+                  ->remarks.at(0)
+                  .sentence,
+              HasSubstr("ZeRO stage 3, as its name says"));
+  // Primus: a switch of 1.
+  EXPECT_TRUE(plan_of("primus",
+                      "modules:\n  pre_trainer:\n    overrides:\n      sequence_parallel: 1\n"
+                      "      micro_batch_size: 1\n      seq_length: 64\n"
+                      "      tensor_model_parallel_size: 2\n",
+                      {.devices = 8})
+                  .sequence_parallel);
+}
+
 TEST(Framework, MistakesNameFileLineAndKey) {
   const auto wrong =
       import_yaml("axolotl", "micro_batch_size: x\nsequence_length: 4\ntf33: false\n");
@@ -150,7 +173,7 @@ TEST(Framework, MistakesNameFileLineAndKey) {
               AllOf(HasSubstr("c.yaml:1: micro_batch_size: found 'x', expected a number above 0"),
                     HasSubstr("c.yaml:2: sequence_length: unknown key (did you mean"),
                     HasSubstr("--devices: missing")));
-  EXPECT_THAT(import_yaml("trainer", "deepspeed: z3.json\n").error().to_string(),
+  EXPECT_THAT(import_yaml("trainer", "deepspeed: ds.json\n").error().to_string(),
               HasSubstr("orrery import deepspeed"));
   EXPECT_THAT(import_yaml("nemo", "a: ${b}\n").error().to_string(),
               HasSubstr("c.yaml:1: a: found '${b}'"));

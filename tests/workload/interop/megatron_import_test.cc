@@ -265,6 +265,51 @@ TEST(MegatronImport, FlagsOfMegatronDeepSpeed) {
   EXPECT_EQ(first.microbatch, 4);
 }
 
+TEST(MegatronImport, DeepSpeedPartitionsLayersWithTheEmbedding) {
+  // BLOOM-176B's launch file: 70 layers and a table at both ends are 72 parts, 6 on each of 12
+  // stages.
+  const std::string bloom =
+      "--num-layers 70 --pipeline-model-parallel-size 12 --pp-partition-method ";
+  EXPECT_EQ(megatron_plan_of(bloom + "'type:transformer|embedding'", 384).stage_layers,
+            "5,6,6,6,6,6,6,6,6,6,6,5");
+  // 30 layers on 4 stages: the longest has 8.
+  const std::string thirty = "--num-layers 30 --pipeline-model-parallel-size 4 ";
+  EXPECT_EQ(megatron_plan_of(thirty + "--pp-partition-method type:transformer").stage_layers,
+            "8,8,8,6");
+  EXPECT_EQ(megatron_plan_of("--num-layers 32 --pipeline-model-parallel-size 4 "
+                             "--pp-partition-method type:transformer")
+                .stage_layers,
+            "");
+}
+
+TEST(MegatronImport, OtherLaunches) {
+  const auto plan_of = [](const std::string& text) {
+    const auto words = interop::launch_words(text, "run.sh");
+    const auto imported = interop::import_megatron(words.value(), {});
+    EXPECT_TRUE(imported.has_value()) << (imported ? "" : imported.error().to_string());
+    return imported ? imported->plan : plan::Plan();
+  };
+  const std::string flags = "--micro-batch-size 1 --seq-length 64 --tensor-model-parallel-size 2";
+  EXPECT_EQ(plan_of("torchrun --nproc_per_node 8 --module pretrain_hybrid " + flags).dp, 4);
+  // The tasks of the batch job, where the launcher states none.
+  EXPECT_EQ(plan_of("#SBATCH <OPTIONS> --nodes=16 --ntasks-per-node=8\n"
+                    "srun -l sh -c \"python -u pretrain_gpt.py " +
+                    flags + "\"")
+                .dp,
+            64);
+  // Flags as a map, as Megatron-LM's functional tests state them.
+  const auto words = interop::launch_words(
+      "ENV_VARS:\n  NCCL_ALGO: Ring\nMODEL_ARGS:\n  --micro-batch-size: 4\n  --seq-length: 1024\n"
+      "  --tensor-model-parallel-size: 2\n  --bf16: true\n  --sequence-parallel: false\n"
+      "  --deterministic-mode: true\n  --cuda-graph-scope: attn mlp\nTEST_TYPE: regular\n",
+      "model_config.yaml", {"--global-batch-size", "64"});
+  const auto imported = interop::import_megatron(words.value(), {.devices = 8});
+  ASSERT_TRUE(imported.has_value()) << imported.error().to_string();
+  EXPECT_EQ(imported->plan.dp, 4);
+  EXPECT_EQ(imported->plan.global_batch, 64);
+  EXPECT_FALSE(imported->plan.sequence_parallel);
+}
+
 TEST(MegatronImport, FlagsWithoutWeightAreNotesAndPlacesAreNamed) {
   EXPECT_EQ(import_megatron_line("--deterministic-mode")->remarks.at(0).about,
             "--deterministic-mode");

@@ -46,6 +46,22 @@ TEST(UsersFiles, UnknownFieldsThatWeighNothingAreNotes) {
   EXPECT_THAT(odd.error().to_string(), ::testing::Not(::testing::HasSubstr("some_token_id")));
 }
 
+TEST(UsersFiles, GalacticaIsOptWithoutBiasesAndParametersOfNorms) {
+  // facebook/galactica-6.7b: 32 (4 H^2 + 2 H 16384), a table of 50,000 rows, 2,050 positions.
+  const auto node = parse_config(
+      R"({"model_type": "opt", "num_hidden_layers": 32, "hidden_size": 4096, "ffn_dim": 16384,
+          "num_attention_heads": 32, "vocab_size": 50000, "max_position_embeddings": 2048,
+          "activation_function": "gelu", "do_layer_norm_before": true, "enable_bias": false,
+          "layer_norm_elementwise_affine": false, "learned_embeddings": true,
+          "scale_embeddings": false, "word_embed_proj_dim": 4096})",
+      "config.json", ConfigSyntax::json);
+  const auto model = parse_model(*node, "galactica");
+  ASSERT_TRUE(model) << model.error().to_string();
+  EXPECT_EQ(count_parameters(*model).total,
+            32LL * (4 * 4096 * 4096 + 2 * 4096 * 16384) + (50'000LL + 2'050) * 4096);
+  EXPECT_TRUE(model->notes.empty());
+}
+
 /// The parameters of a small llama with these fields, and what was said of them.
 std::pair<std::int64_t, std::vector<std::string>> small_llama(const std::string& fields) {
   const auto node = parse_config(

@@ -19,6 +19,18 @@ bool computes_prompt(const scheduler::Scheduled& entry) {
   return entry.tokens > 1 + entry.drafts;
 }
 
+/// The copy with the fewest unfinished requests.
+std::size_t emptiest(const std::vector<Copy>& copies) {
+  return static_cast<std::size_t>(std::ranges::min_element(copies, {}, &Copy::unfinished) -
+                                  copies.begin());
+}
+
+std::int64_t used_blocks(const std::vector<Copy>& copies) {
+  return std::accumulate(
+      copies.begin(), copies.end(), std::int64_t{0},
+      [](std::int64_t sum, const Copy& copy) { return sum + copy.scheduler->book().used(); });
+}
+
 }  // namespace
 
 Driver::Driver(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests,
@@ -82,7 +94,7 @@ bool Driver::takes(const requests::Request& request) const {
 }
 
 std::int64_t Driver::cached_tokens(const requests::Request& request) const {
-  const scheduler::Scheduler& scheduler = *copies_[emptiest()].scheduler;
+  const scheduler::Scheduler& scheduler = *copies_[emptiest(copies_)].scheduler;
   const auto spec = spec_of(request, run_, scheduler);
   return spec ? scheduler.cached_tokens(*spec) : 0;
 }
@@ -91,13 +103,6 @@ void Driver::share(const std::shared_ptr<KvStore>& store, Bytes block) {
   for (Copy& copy : copies_) {
     copy.tiers->share(store, block);
   }
-}
-
-std::size_t Driver::emptiest() const {
-  const auto found =
-      std::min_element(copies_.begin(), copies_.end(),
-                       [](const Copy& a, const Copy& b) { return a.unfinished < b.unfinished; });
-  return static_cast<std::size_t>(found - copies_.begin());
 }
 
 void Driver::add(std::size_t number, std::size_t copy, const Served& served, Time token) {
@@ -115,9 +120,7 @@ std::optional<std::size_t> Driver::expect(std::size_t number, const requests::Re
                                           const Served& served) {
   std::vector<std::size_t> order(copies_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return copies_[a].unfinished < copies_[b].unfinished;
-  });
+  std::ranges::stable_sort(order, {}, [&](std::size_t copy) { return copies_[copy].unfinished; });
   for (const std::size_t copy : order) {
     auto spec = spec_of(request, run_, *copies_[copy].scheduler);
     if (spec && copies_[copy].scheduler->expect(std::move(*spec))) {
@@ -189,7 +192,7 @@ void Driver::enqueue(Time now) {
     end_copies(copy, now);
   }
   while (const auto delivery = inbox_.pop(now)) {
-    const std::size_t copy = emptiest();
+    const std::size_t copy = emptiest(copies_);
     scheduler::Scheduler& scheduler = *copies_[copy].scheduler;
     auto spec = spec_of(requests_[delivery->request], run_, scheduler);
     if (!spec) {
@@ -220,11 +223,6 @@ bool Driver::schedule(Ticks& ticks) {
     any = any || !tick.empty();
   }
   return any;
-}
-
-bool Driver::preempts(const Ticks& ticks) {
-  return std::any_of(ticks.begin(), ticks.end(),
-                     [](const scheduler::Tick* tick) { return tick->preempted > 0; });
 }
 
 Time Driver::next_event() const {
@@ -315,7 +313,7 @@ void Driver::complete(const Ticks& ticks, Time end) {
       }
     }
   }
-  measures_.on_blocks(end, used_blocks());
+  measures_.on_blocks(end, used_blocks(copies_));
   const std::size_t before = ended_;
   for (Copy& copy : copies_) {
     end_requests(copy, end);
@@ -378,16 +376,10 @@ void Driver::release(Copy& copy, scheduler::RequestIndex index) {
   }
 }
 
-std::int64_t Driver::used_blocks() const {
-  return std::accumulate(
-      copies_.begin(), copies_.end(), std::int64_t{0},
-      [](std::int64_t sum, const Copy& copy) { return sum + copy.scheduler->book().used(); });
-}
-
 Measures::State Driver::load() const {
-  Measures::State state{.blocks = used_blocks()};
+  Measures::State state{.blocks = used_blocks(copies_)};
   for (const Copy& copy : copies_) {
-    state.running += copy.scheduler->running_size();
+    state.running += std::ssize(copy.scheduler->running());
     state.waiting += static_cast<std::int64_t>(copy.scheduler->waiting().size());
   }
   return state;

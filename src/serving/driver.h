@@ -100,12 +100,10 @@ class Driver {
   void end_copies(Copy& copy, Time now);
   /// Ends those of abort() that nothing has any more.
   void end_aborted(Time now);
-  std::size_t emptiest() const;
   /// A request that its scheduler has just taken.
   void add(std::size_t number, std::size_t copy, const Served& served, Time token);
   /// The next tick of every copy, whose fetches begin now. Whether one of them has tokens.
   bool schedule(Ticks& ticks);
-  static bool preempts(const Ticks& ticks);
   /// The next arrival, or end of a copy between tiers.
   Time next_event() const;
   /// To the next event. False: there is none.
@@ -120,12 +118,9 @@ class Driver {
   void end_requests(Copy& copy, Time end);
   void release(Copy& copy, scheduler::RequestIndex index);
   void record(Time begin, Time end);
-  std::int64_t used_blocks() const;
   /// Advances over steps that only decode, from now on; `shapes_` is of the first of them. Returns
   /// how many. Requires one copy.
   std::int64_t decode_run(std::int64_t most);
-  /// Returns `most`, or how many steps come before a request sees no more keys of a window.
-  std::int64_t before_windows_fill(std::int64_t most) const;
   /// All of the running requests decode one token. False of several copies.
   bool only_decodes(const Ticks& ticks) const;
 

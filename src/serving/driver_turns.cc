@@ -5,6 +5,29 @@
 #include "serving/driver.h"
 
 namespace orrery::serving {
+namespace {
+
+bool preempts(const Ticks& ticks) {
+  return std::ranges::any_of(ticks, [](const auto* tick) { return tick->preempted > 0; });
+}
+
+/// Returns `most`, or how many steps come before a request sees no more keys of a window.
+std::int64_t before_windows_fill(std::int64_t most, const scheduler::Scheduler& scheduler,
+                                 const std::vector<std::int64_t>& windows) {
+  for (std::size_t w = 1; w < windows.size(); ++w) {
+    for (const scheduler::RequestIndex index : scheduler.running()) {
+      // The first step of the run computes token `computed` (one before, if it is in flight).
+      const scheduler::RequestState& state = scheduler.request(index);
+      const std::int64_t keys = state.computed - state.in_flight + 1;
+      if (keys < windows[w]) {
+        most = std::min(most, windows[w] - keys);
+      }
+    }
+  }
+  return most;
+}
+
+}  // namespace
 
 void Driver::go_synchronous() {
   while (now_ < horizon_) {
@@ -113,7 +136,7 @@ bool Driver::only_decodes(const Ticks& ticks) const {
   const scheduler::Tick& tick = *ticks.front();
   const Copy& copy = copies_.front();
   return copies_.size() == 1 && tick.copied == 0 && !run_.engine.whole_adapters &&
-         static_cast<std::int64_t>(tick.entries.size()) == copy.scheduler->running_size() &&
+         tick.entries.size() == copy.scheduler->running().size() &&
          std::all_of(tick.entries.begin(), tick.entries.end(),
                      [&](const scheduler::Scheduled& entry) {
                        return entry.tokens == 1 && entry.emits &&
@@ -121,26 +144,10 @@ bool Driver::only_decodes(const Ticks& ticks) const {
                      });
 }
 
-std::int64_t Driver::before_windows_fill(std::int64_t most) const {
-  const scheduler::Scheduler& scheduler = *copies_.front().scheduler;
-  const std::vector<std::int64_t>& windows = cost_.windows();
-  for (std::size_t w = 1; w < windows.size(); ++w) {
-    for (const scheduler::RequestIndex index : scheduler.running()) {
-      // The first step of the run computes token `computed` (one before, if it is in flight).
-      const scheduler::RequestState& state = scheduler.request(index);
-      const std::int64_t keys = state.computed - state.in_flight + 1;
-      if (keys < windows[w]) {
-        most = std::min(most, windows[w] - keys);
-      }
-    }
-  }
-  return most;
-}
-
 std::int64_t Driver::decode_run(std::int64_t most) {
   Copy& copy = copies_.front();
   scheduler::Scheduler& scheduler = *copy.scheduler;
-  most = before_windows_fill(most);
+  most = before_windows_fill(most, scheduler, cost_.windows());
   const auto requests = static_cast<std::int64_t>(scheduler.running().size());
   for (const scheduler::RequestIndex index : scheduler.running()) {
     if (copy.token[static_cast<std::size_t>(index)] != now_) {

@@ -88,8 +88,8 @@ class Collectives {
     }
   }
 
-  /// Says whether something waits for the end of an instant.
-  bool unsettled() const { return !ended_.empty() || !vacated_.empty(); }
+  /// Says whether something waits for the end of an instant, or has finished.
+  bool unsettled() const { return !ended_.empty() || !vacated_.empty() || !finished_.empty(); }
   void settle();
   /// The last chunk of a collective leaves its place only when the nodes that waited for it have
   /// started: chunks that they queue find it occupied.
@@ -106,7 +106,6 @@ class Collectives {
   }
 
   std::vector<Finished>& finished() { return finished_; }
-  bool any_finished() const { return !finished_.empty(); }
   const std::optional<Mismatch>& mismatch() const { return mismatch_; }
   std::uint64_t messages() const { return messages_; }
 
@@ -120,7 +119,6 @@ class Collectives {
   void enter(std::uint32_t stream);
   void refill(std::size_t queue);
   void start(std::uint32_t stream);
-  void finish(std::uint32_t stream) { ended_.push_back(stream); }
   void leave(std::uint32_t stream);
   /// Whether its collective is over at its member.
   bool end_at_member(std::uint32_t stream);

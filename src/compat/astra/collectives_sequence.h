@@ -52,7 +52,7 @@ void Collectives<Network>::advance(std::uint32_t stream) {
     post<pattern>(stream, at, phase);
   }
   if (at.processed == phase.messages + phase.window) {
-    finish(stream);
+    ended_.push_back(stream);
   }
 }
 

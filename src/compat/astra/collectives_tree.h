@@ -119,7 +119,7 @@ void Collectives<Network>::processed_in_tree(std::uint32_t stream, TreeStep step
   } else if (phase.down) {
     send_down(stream);
   } else {
-    finish(stream);
+    ended_.push_back(stream);
   }
 }
 
@@ -138,7 +138,7 @@ void Collectives<Network>::send_up(std::uint32_t stream) {
     send_in_tree(stream, at.phase_index, kNone);
   }
   if (!phase.down && !phase.holds_senders) {
-    finish(stream);
+    ended_.push_back(stream);
   }
 }
 
@@ -149,7 +149,7 @@ void Collectives<Network>::send_down(std::uint32_t stream) {
   at.posted |= 2;
   if (population_.quotient() != nullptr) {
     send_to_colours(stream, phase, kDown);
-    finish(stream);
+    ended_.push_back(stream);
     return;
   }
   at.in_flight = tree::children(phase, at.position);
@@ -159,7 +159,7 @@ void Collectives<Network>::send_down(std::uint32_t stream) {
     }
   }
   if (!phase.holds_senders || at.in_flight == 0) {
-    finish(stream);
+    ended_.push_back(stream);
   }
 }
 
@@ -173,7 +173,7 @@ void Collectives<Network>::deliver(const Event& event) {
                                   : tree::child(phase, place.position, event.step >> 1U);
   const std::uint32_t sender = place.origin + from * place.spacing;
   if (--table_.streams()[sender].in_flight == 0) {
-    finish(sender);
+    ended_.push_back(sender);
   }
   arrive({event.subject, down ? kDown : kUp, event.phase, Event::Kind::arrive});
 }

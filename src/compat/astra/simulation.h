@@ -109,8 +109,7 @@ class Simulation {
     }
   }
   bool unsettled() const {
-    return programs_.unsettled() || collectives_.unsettled() || collectives_.any_finished() ||
-           customs_.any_finished();
+    return programs_.unsettled() || collectives_.unsettled() || customs_.any_finished();
   }
   /// Chunks go on, collectives that have finished complete their nodes, nodes start; all again
   /// for what ends at once: collectives without phases.

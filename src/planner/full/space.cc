@@ -24,6 +24,38 @@ constexpr auto kChosen = std::to_array<std::string_view>(
      "recompute", "recompute_modules", "cp_exchange", "moe_dispatch", "overlap_ep",
      "overlap_tensor", "offload_optimizer", "offload_activations"});
 
+/// Names operators of layers that run again: modules that select the same are one.
+std::set<std::string> selected_by(const zoo::Model& model, const plan::Plan& plan) {
+  std::set<std::string> names;
+  if (plan.recompute == plan::Recompute::full) {
+    return {"full"};
+  }
+  plan::Plan whole = plan;
+  whole.tp = whole.cp = whole.ep = whole.etp = whole.microbatch = 1;
+  const auto blocks = plan::block_graphs(model, whole);
+  for (plan::BlockKind kind = plan::kFirstLayerBlock; kind < blocks.size(); ++kind) {
+    for (const zoo::ModelOperator& op : blocks[kind].operators) {
+      if (plan::recompute_selects(plan, op)) {
+        names.insert(std::to_string(kind) + op.name);
+      }
+    }
+  }
+  return names;
+}
+
+/// Layers of the longest chunk.
+std::int64_t layers_of_chunk(const zoo::Model& model, const plan::Plan& plan) {
+  std::int64_t most = 0;
+  const auto parts = plan::split_layers(model, plan);
+  if (!parts) {
+    return 0;
+  }
+  for (const auto& stage : *parts) {
+    most = std::max(most, *std::max_element(stage.begin(), stage.end()));
+  }
+  return most;
+}
+
 }  // namespace
 
 Result<void> set_field(plan::Plan& plan, const std::string& field, const std::string& text,
@@ -142,27 +174,10 @@ Result<void> Space::fill() {
     return fail(std::move(mistakes));
   }
   fill_recompute();
-  fill_shares();
+  const bool has_host = task_.machine.device.memory.size() > 1;
+  shares_ = values("offload_activations", &plan::Plan::offload_activations,
+                   has_host ? std::vector<double>{0, 0.5, 1} : std::vector<double>{0});
   return {};
-}
-
-/// Operators of layers that run again: modules that select the same are one.
-std::set<std::string> Space::selected_by(const plan::Plan& plan) const {
-  std::set<std::string> names;
-  if (plan.recompute == plan::Recompute::full) {
-    return {"full"};
-  }
-  plan::Plan whole = plan;
-  whole.tp = whole.cp = whole.ep = whole.etp = whole.microbatch = 1;
-  const auto blocks = plan::block_graphs(task_.model, whole);
-  for (plan::BlockKind kind = plan::kFirstLayerBlock; kind < blocks.size(); ++kind) {
-    for (const zoo::ModelOperator& op : blocks[kind].operators) {
-      if (plan::recompute_selects(plan, op)) {
-        names.insert(std::to_string(kind) + op.name);
-      }
-    }
-  }
-  return names;
 }
 
 void Space::fill_recompute() {
@@ -184,7 +199,7 @@ void Space::fill_recompute() {
       plan::Plan trial = base_;
       trial.recompute = recompute;
       trial.recompute_modules = names;
-      std::set<std::string> again = selected_by(trial);
+      std::set<std::string> again = selected_by(task_.model, trial);
       if (plan::check_recompute(trial, task_.model) && known.insert(again).second) {
         recomputes_.push_back({recompute, names, std::move(again)});
       }
@@ -194,14 +209,6 @@ void Space::fill_recompute() {
 
 bool Space::is_open(std::string_view field) const {
   return !task_.fixed.places.contains(field) && !task_.only.contains(field);
-}
-
-void Space::fill_shares() {
-  std::vector<double> usual{0};
-  if (task_.machine.device.memory.size() > 1) {
-    usual = {0, 0.5, 1};
-  }
-  shares_ = values("offload_activations", &plan::Plan::offload_activations, usual);
 }
 
 std::uint64_t Space::variant_count(const plan::Plan& shape) const {
@@ -236,7 +243,8 @@ plan::Plan Space::with_saving(plan::Plan variant, std::size_t saving) const {
   variant.recompute = chosen.recompute;
   variant.recompute_modules = chosen.modules;
   if (is_open("recompute_layers")) {
-    const bool some = chosen.recompute == plan::Recompute::full && layers_of_chunk(variant) > 1;
+    const bool some =
+        chosen.recompute == plan::Recompute::full && layers_of_chunk(task_.model, variant) > 1;
     variant.recompute_layers = some ? 1 : 0;
   }
   variant.offload_activations = shares_[saving % shares_.size()];
@@ -346,7 +354,7 @@ std::vector<plan::Plan> Space::changes(const plan::Plan& plan) const {
 
 std::int64_t Space::layers_to_recompute(const plan::Plan& plan) const {
   const bool some = plan.recompute == plan::Recompute::full && plan.recompute_layers > 0;
-  return some && is_open("recompute_layers") ? layers_of_chunk(plan) : 0;
+  return some && is_open("recompute_layers") ? layers_of_chunk(task_.model, plan) : 0;
 }
 
 bool Space::recompute_more(plan::Plan& plan) const {
@@ -359,18 +367,6 @@ bool Space::recompute_more(plan::Plan& plan) const {
     plan.recompute_layers = 0;
   }
   return true;
-}
-
-std::int64_t Space::layers_of_chunk(const plan::Plan& plan) const {
-  std::int64_t most = 0;
-  const auto parts = plan::split_layers(task_.model, plan);
-  if (!parts) {
-    return 0;
-  }
-  for (const auto& stage : *parts) {
-    most = std::max(most, *std::max_element(stage.begin(), stage.end()));
-  }
-  return most;
 }
 
 }  // namespace orrery::full

@@ -145,7 +145,6 @@ class Space {
   Error out_of_range(const plan::Plan& plan) const;
   Error mistakes_of(const std::string& field, const std::vector<std::string>& values) const;
   void fill_recompute();
-  std::set<std::string> selected_by(const plan::Plan& plan) const;
 
   bool is_open(std::string_view field) const;
   void split_stages(plan::Plan plan, std::vector<plan::Plan>& groups) const;
@@ -159,11 +158,7 @@ class Space {
   std::vector<std::string> layer_splits(plan::Plan plan) const;
   std::vector<std::string> batch_splits(plan::Plan plan) const;
   std::vector<plan::Offload> optimizer_places() const;
-  void fill_shares();
-  /// Whether dp and pp may change places without changing what any group runs on.
-  bool orders_alike(const plan::Plan& plan) const;
   void add_others(const plan::Plan& plan, std::vector<plan::Plan>& variants) const;
-  std::int64_t layers_of_chunk(const plan::Plan& plan) const;
 
   /// The values of `only`, the fixed one, or these.
   template <class T>

@@ -298,13 +298,14 @@ Error Space::tracked_without_tracker() const {
   return mistakes;
 }
 
-bool Space::orders_alike(const plan::Plan& plan) const {
-  const auto& network = task_.machine.network;
+namespace {
+
+/// Whether dp and pp may change places without changing what any group runs on.
+bool orders_alike(const machine::Machine& machine, const plan::Plan& plan) {
+  const auto& network = machine.network;
   const bool flat = network.size() == 2 && network.back().kind == topology::DimensionKind::switched;
   return flat && plan.tp * plan.cp % network.front().size == 0;
 }
-
-namespace {
 
 /// Every plan with every value of a field.
 template <class T>
@@ -325,7 +326,7 @@ std::vector<plan::Plan> with_each(const std::vector<plan::Plan>& plans, T plan::
 
 void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const {
   std::vector<std::string> orders{"tp-cp-dp-pp"};
-  if (plan.pp > 1 && plan.dp > 1 && !orders_alike(plan)) {
+  if (plan.pp > 1 && plan.dp > 1 && !orders_alike(task_.machine, plan)) {
     orders.emplace_back("tp-cp-pp-dp");
   }
   std::vector<plan::OverlapExperts> besides{plan::OverlapExperts::off};

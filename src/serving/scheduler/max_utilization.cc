@@ -31,7 +31,7 @@ class MaxUtilization : public Scheduler {
         }
       }
     }
-    while (tick.preempted == 0 && budget > 0 && running_size() < limits_.max_num_seqs) {
+    while (tick.preempted == 0 && budget > 0 && std::ssize(running_) < limits_.max_num_seqs) {
       const auto next = next_waiting(tick);
       if (!next) {
         break;
@@ -48,12 +48,12 @@ class MaxUtilization : public Scheduler {
       put(tick, *next, tokens);
       budget -= tokens;
     }
-    admission_blocked_ = admission_blocked_ || running_size() >= limits_.max_num_seqs;
+    admission_blocked_ = admission_blocked_ || std::ssize(running_) >= limits_.max_num_seqs;
   }
 
  private:
   bool is_decode(RequestIndex index) const {
-    return state(index).computed >= state(index).spec.prompt;
+    return request(index).computed >= request(index).spec.prompt;
   }
 
   /// Gives the blocks of the next step to all that run.

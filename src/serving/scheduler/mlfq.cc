@@ -63,7 +63,7 @@ class Mlfq : public Scheduler {
   }
   bool queue_waits_for_blocks() const override { return false; }
   std::int64_t most_steady() const override {  // nobody falls
-    std::int64_t most = running_size() > limits_.max_num_seqs ? 0 : kTick << 40U;
+    std::int64_t most = std::ssize(running_) > limits_.max_num_seqs ? 0 : kTick << 40U;
     for (const RequestIndex index : running_) {
       const Level& level = level_of(index);
       most = std::min(most, quantum_of(level.queue) - level.used - 1);

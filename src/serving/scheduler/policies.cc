@@ -48,7 +48,7 @@ class VllmV1 : public Scheduler {
       budget -= tokens;
     }
     // 2. The queue, unless somebody has just been put back into it.
-    while (tick.preempted == 0 && budget > 0 && running_size() < limits_.max_num_seqs) {
+    while (tick.preempted == 0 && budget > 0 && std::ssize(running_) < limits_.max_num_seqs) {
       const auto next = next_waiting(tick);
       if (!next) {
         break;
@@ -72,7 +72,7 @@ class VllmV1 : public Scheduler {
       put(tick, index, tokens);
       budget -= tokens;
     }
-    admission_blocked_ = admission_blocked_ || running_size() >= limits_.max_num_seqs;
+    admission_blocked_ = admission_blocked_ || std::ssize(running_) >= limits_.max_num_seqs;
   }
 
  private:
@@ -98,7 +98,7 @@ class PrefillFirst : public Scheduler {
  protected:
   void form(Tick& tick) override {
     std::int64_t budget = limits_.max_num_batched_tokens;
-    while (running_size() < limits_.max_num_seqs) {
+    while (std::ssize(running_) < limits_.max_num_seqs) {
       const auto next = next_waiting(tick);
       if (!next) {
         break;
@@ -180,7 +180,7 @@ class Reserving : public Scheduler {
         budget -= tokens;
       }
     }
-    while (admitting_ && budget > 0 && running_size() < limits_.max_num_seqs) {
+    while (admitting_ && budget > 0 && std::ssize(running_) < limits_.max_num_seqs) {
       const auto next = next_waiting(tick);
       if (!next) {
         break;
@@ -200,7 +200,7 @@ class Reserving : public Scheduler {
       budget -= tokens;
     }
     admission_blocked_ =
-        admission_blocked_ || !admitting_ || running_size() >= limits_.max_num_seqs;
+        admission_blocked_ || !admitting_ || std::ssize(running_) >= limits_.max_num_seqs;
   }
 
  private:
@@ -275,7 +275,7 @@ class Sglang : public Scheduler {
     for (const RequestIndex index : running_) {
       promised += static_cast<double>(remaining(state(index))) * ratio_;
     }
-    while (budget > 0 && running_size() < limits_.max_num_seqs) {
+    while (budget > 0 && std::ssize(running_) < limits_.max_num_seqs) {
       const auto next = next_waiting(tick);
       if (!next) {
         break;
@@ -333,7 +333,8 @@ class Sglang : public Scheduler {
       most += static_cast<double>(state(index).spec.output);
     }
     constexpr double kRetractSteps = 20;
-    ratio_ = std::min(1.0, (out + kRetractSteps * static_cast<double>(running_size())) / most);
+    ratio_ =
+        std::min(1.0, (out + kRetractSteps * static_cast<double>(std::ssize(running_))) / most);
   }
 
   double ratio_ = kStart;

@@ -6,6 +6,37 @@
 #include <utility>
 
 namespace orrery::scheduler {
+namespace {
+
+/// How many of a decode's guesses are right: the same whatever runs beside it.
+std::int64_t accepted(RequestIndex index, std::int64_t known, std::int64_t drafts,
+                      double acceptance) {
+  const std::uint64_t request = mixed(static_cast<std::uint64_t>(index));
+  std::int64_t right = 0;
+  for (; right < drafts; ++right) {
+    const auto token = static_cast<std::uint64_t>(known + right);
+    if (static_cast<double>(mixed(request + token) >> 11U) * 0x1.0p-53 >= acceptance) {
+      break;
+    }
+  }
+  return right;
+}
+
+/// Takes a request back out of a tick.
+void withdraw(Tick& tick, RequestIndex index, RequestState& request) {
+  const auto found = std::find_if(tick.entries.begin(), tick.entries.end(),
+                                  [&](const Scheduled& entry) { return entry.request == index; });
+  if (found == tick.entries.end()) {
+    return;
+  }
+  request.computed -= found->tokens;
+  --request.in_flight;
+  request.placeholders -= found->emits ? 1 : 0;
+  tick.tokens -= found->tokens;
+  tick.entries.erase(found);
+}
+
+}  // namespace
 
 Totals& Totals::operator+=(const Totals& other) {
   for (std::int64_t Totals::*count :
@@ -77,7 +108,7 @@ void Scheduler::fetched(RequestIndex index) {
 }
 
 std::vector<std::uint64_t> Scheduler::keys_of(RequestIndex index) const {
-  const RequestState& request = state(index);
+  const RequestState& request = requests_[static_cast<std::size_t>(index)];
   std::vector<std::uint64_t> keys;
   for (std::int64_t i = 0; i < request.computed / book_.block_size(); ++i) {
     const std::uint64_t key = book_.key_of(request.spec.prefix, i);
@@ -142,7 +173,9 @@ void Scheduler::complete(const Tick& tick, std::vector<RequestIndex>& finished) 
     if (!entry.emits) {
       continue;
     }
-    const std::int64_t right = entry.drafts > 0 ? accepted(entry.request, entry.drafts) : 0;
+    const std::int64_t right =
+        entry.drafts > 0 ? accepted(entry.request, request.known, entry.drafts, limits_.acceptance)
+                         : 0;
     request.known += 1 + right;
     request.computed -= request.running ? entry.drafts - right : 0;
     totals_.drafts += entry.drafts > 0 ? 1 : 0;
@@ -181,18 +214,6 @@ std::int64_t Scheduler::ready_tokens(const RequestState& request) const {
          (decodes ? std::min(limits_.drafts, request.spec.output - request.promised() - 1) : 0);
 }
 
-std::int64_t Scheduler::accepted(RequestIndex index, std::int64_t drafts) const {
-  const std::uint64_t request = mixed(static_cast<std::uint64_t>(index));
-  std::int64_t right = 0;
-  for (; right < drafts; ++right) {
-    const auto token = static_cast<std::uint64_t>(state(index).known + right);
-    if (static_cast<double>(mixed(request + token) >> 11U) * 0x1.0p-53 >= limits_.acceptance) {
-      break;
-    }
-  }
-  return right;
-}
-
 void Scheduler::put(Tick& tick, RequestIndex index, std::int64_t tokens) {
   RequestState& request = state(index);
   // In place: a copy of what was written in pieces would wait for the writes.
@@ -210,23 +231,9 @@ void Scheduler::put(Tick& tick, RequestIndex index, std::int64_t tokens) {
   tick.tokens += tokens;
 }
 
-void Scheduler::withdraw(Tick& tick, RequestIndex index) {
-  const auto found = std::find_if(tick.entries.begin(), tick.entries.end(),
-                                  [&](const Scheduled& entry) { return entry.request == index; });
-  if (found == tick.entries.end()) {
-    return;
-  }
-  RequestState& request = state(index);
-  request.computed -= found->tokens;
-  --request.in_flight;
-  request.placeholders -= found->emits ? 1 : 0;
-  tick.tokens -= found->tokens;
-  tick.entries.erase(found);
-}
-
 void Scheduler::preempt(Tick& tick, RequestIndex index) {
-  withdraw(tick, index);
   RequestState& request = state(index);
+  withdraw(tick, index, request);
   const bool ends = request.promised() >= request.spec.output;  // its last token is on the way
   const std::int64_t lost = ends ? 0 : request.computed;
   request.lost += lost;
@@ -318,7 +325,7 @@ Scheduler::Fetching Scheduler::begin_fetch(Tick& tick, RequestIndex index) {
 }
 
 bool Scheduler::adapter_fits(RequestIndex index) const {
-  const std::int32_t adapter = state(index).spec.adapter;
+  const std::int32_t adapter = request(index).spec.adapter;
   return adapter < 0 || adapters_.fits(adapter, Bytes(1));
 }
 

@@ -164,7 +164,8 @@ class Scheduler {
   void skip(std::int64_t ticks);
   /// Whether a request that joins now could run beside those that do.
   virtual bool open() const {
-    return (waiting_.empty() || limits_.adapters > 0) && running_size() < limits_.max_num_seqs;
+    return (waiting_.empty() || limits_.adapters > 0) &&
+           std::ssize(running_) < limits_.max_num_seqs;
   }
 
   const RequestState& request(RequestIndex index) const {
@@ -175,7 +176,6 @@ class Scheduler {
   const KvBook& book() const { return book_; }
   const Limits& limits() const { return limits_; }
   const Totals& totals() const { return totals_; }
-  std::int64_t running_size() const { return static_cast<std::int64_t>(running_.size()); }
 
  protected:
   virtual void form(Tick& tick) = 0;
@@ -191,9 +191,6 @@ class Scheduler {
   virtual std::int64_t most_steady() const { return std::numeric_limits<std::int64_t>::max(); }
 
   RequestState& state(RequestIndex index) { return requests_[static_cast<std::size_t>(index)]; }
-  const RequestState& state(RequestIndex index) const {
-    return requests_[static_cast<std::size_t>(index)];
-  }
   /// Tokens that could be computed of a running request now, guesses for a decode included.
   std::int64_t ready_tokens(const RequestState& request) const;
   void put(Tick& tick, RequestIndex index, std::int64_t tokens);
@@ -211,10 +208,6 @@ class Scheduler {
   enum class Fetching : std::uint8_t { none, begun, no_room };
   Fetching begin_fetch(Tick& tick, RequestIndex index);
   bool adapter_fits(RequestIndex index) const;
-  /// How many of a decode's guesses are right: the same whatever runs beside it.
-  std::int64_t accepted(RequestIndex index, std::int64_t drafts) const;
-  /// Takes it back out of a tick.
-  void withdraw(Tick& tick, RequestIndex index);
   /// Preempts a request: its blocks are free, it starts again from the head of the queue, behind
   /// delivered ones.
   void preempt(Tick& tick, RequestIndex index);

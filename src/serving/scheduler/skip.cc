@@ -12,7 +12,7 @@ std::int64_t Scheduler::steady_ticks() const {
   if (running_.empty() || !(waiting_.empty() || (admission_blocked_ && queue_waits_for_blocks()))) {
     return 0;
   }
-  if (running_size() > limits_.max_num_batched_tokens) {
+  if (std::ssize(running_) > limits_.max_num_batched_tokens) {
     return 0;
   }
   std::int64_t ticks = std::numeric_limits<std::int64_t>::max();
@@ -36,7 +36,7 @@ std::int64_t Scheduler::steady_ticks() const {
     }
   }
   ticks = std::min(ticks - 1, most_steady());  // the last one finishes a request
-  const std::int64_t per_round = running_size();
+  const std::int64_t per_round = std::ssize(running_);
   const std::int64_t rounds = per_round > 0 ? spare / per_round : 0;
   std::int64_t possible = rounds * size;
   spare -= rounds * per_round;
@@ -88,7 +88,7 @@ void Scheduler::skip(std::int64_t ticks) {
     }
   }
   on_skip(ticks);
-  totals_.scheduled_tokens += ticks * running_size();
+  totals_.scheduled_tokens += ticks * std::ssize(running_);
   totals_.ticks += ticks;
 }
 

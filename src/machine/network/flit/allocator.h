@@ -19,6 +19,7 @@ class SparseAllocator {
     std::uint32_t output = 0;
     std::int64_t at_input = 0;  ///< priority among the requests of its input, by the separable ones
     std::int64_t at_output = 0;
+    std::uint32_t tag = 0;  ///< the caller's
     friend auto operator<=>(const Request&, const Request&) = default;
   };
 
@@ -27,7 +28,6 @@ class SparseAllocator {
               Arbiter arbiter);
   /// Once for an input and an output.
   void ask(const Request& request) { requests_.push_back(request); }
-  bool has_requests() const { return !requests_.empty(); }
   /// The matches; takes back all requests. `random`: what pim draws from.
   const std::vector<Request>& match(Allocator allocator, int iterations, Random& random);
 

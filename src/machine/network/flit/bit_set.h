@@ -8,6 +8,14 @@
 
 namespace orrery::flit {
 
+/// visit(i) for every bit i of a word, in ascending order.
+template <class Visit>
+void for_each_bit(std::uint64_t bits, Visit visit) {
+  for (; bits != 0; bits &= bits - 1) {
+    visit(static_cast<std::uint32_t>(std::countr_zero(bits)));
+  }
+}
+
 /// A set of small numbers, walked in ascending order.
 class BitSet {
  public:
@@ -29,11 +37,10 @@ class BitSet {
   void for_each(Visit visit) const {
     std::size_t left = count_;
     for (std::size_t word = 0; word < words_.size() && left > 0; ++word) {
-      for (std::uint64_t bits = words_[word]; bits != 0; bits &= bits - 1) {
+      for_each_bit(words_[word], [&](std::uint32_t bit) {
         --left;
-        visit(static_cast<std::uint32_t>(word * 64 +
-                                         static_cast<std::size_t>(std::countr_zero(bits))));
-      }
+        visit(static_cast<std::uint32_t>(word * 64) + bit);
+      });
     }
   }
 

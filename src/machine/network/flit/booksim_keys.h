@@ -4,64 +4,27 @@
 
 #include <array>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "machine/network/flit/words.h"
+
 namespace orrery::flit {
 
 /// Files may name these keys, which have no bearing on these results: output, other kinds of
 /// simulation.
-inline const std::set<std::string, std::less<>> without_effect{"sim_type",
-                                                               "print_activity",
-                                                               "print_csv_results",
-                                                               "viewer_trace",
-                                                               "watch_file",
-                                                               "watch_flits",
-                                                               "watch_packets",
-                                                               "watch_transactions",
-                                                               "watch_all_packets",
-                                                               "watch_out",
-                                                               "stats_out",
-                                                               "print_vc_stats",
-                                                               "sim_power",
-                                                               "power_output_file",
-                                                               "tech_file",
-                                                               "channel_width",
-                                                               "channel_sweep",
-                                                               "sim_count",
-                                                               "deadlock_warn_timeout",
-                                                               "in_ports",
-                                                               "out_ports",
-                                                               "express_channels",
-                                                               "max_held_slots",
-                                                               "feedback_aging_scale",
-                                                               "feedback_offset",
-                                                               "private_bufs",
-                                                               "private_buf_size",
-                                                               "private_buf_start_vc",
-                                                               "private_buf_end_vc",
-                                                               "flow_out",
-                                                               "include_queuing",
-
-                                                               "noq",
-                                                               "vc_shuffle_requests",
-                                                               "vc_priority_donation",
-                                                               "st_prepare_delay",
-                                                               "buffer_policy",
-                                                               "buf_size",
-                                                               "physical_subnetworks",
-                                                               "routing_delay_lookahead",
-                                                               "output_delay",
-                                                               "link_failures",
-                                                               "fail_seed",
-                                                               "measure_stats",
-                                                               "pair_stats",
-                                                               "acc_warmup_thres",
-                                                               "warmup_thres",
-                                                               "subnets"};
+inline const std::vector<std::string_view> kWithoutEffect = words_of(
+    "sim_type print_activity print_csv_results viewer_trace watch_file watch_flits watch_packets "
+    "watch_transactions watch_all_packets watch_out stats_out print_vc_stats sim_power "
+    "power_output_file tech_file channel_width channel_sweep sim_count deadlock_warn_timeout "
+    "in_ports out_ports express_channels max_held_slots feedback_aging_scale feedback_offset "
+    "private_bufs private_buf_size private_buf_start_vc private_buf_end_vc flow_out "
+    "include_queuing noq vc_shuffle_requests vc_priority_donation st_prepare_delay buffer_policy "
+    "buf_size physical_subnetworks routing_delay_lookahead output_delay link_failures fail_seed "
+    "measure_stats pair_stats acc_warmup_thres warmup_thres subnets",
+    " ");
 
 /// These keys are right for one value only.
 inline const std::map<std::string, std::vector<std::string>, std::less<>> only_values{

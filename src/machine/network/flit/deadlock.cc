@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace orrery::flit {
 namespace {
 
 constexpr std::size_t kShownOfCircle = 12;
-constexpr std::uint64_t kMostHopsChecked = 40'000'000;  // a second or two
+constexpr std::uint64_t kMostHopsChecked = 40'000'000;  // a few seconds
 
 /// Something that packets hold: a channel and a class of its VCs.
 using Resource = std::pair<std::uint32_t, VcMask>;
@@ -73,15 +74,20 @@ std::string vcs_text(VcMask vcs) {
   return first == last ? fmt::format("VC {}", first) : fmt::format("VCs {}-{}", first, last);
 }
 
-/// Dependencies walks, pair by pair, what every packet may hold and want.
+/// Dependencies walks what packets may hold and want. Packets for one node that are alike where
+/// they meet go on alike, so each target has one walk from all sources: a place is come to once.
 class Dependencies {
  public:
-  explicit Dependencies(const Routing& routing) : routing_(routing), graph_(routing.graph()) {}
+  explicit Dependencies(const Routing& routing)
+      : routing_(routing),
+        graph_(routing.graph()),
+        numbers_(graph_.channels.size()),
+        seen_(static_cast<std::size_t>(graph_.routers)) {}
 
   DependencyCheck check() {
     const auto nodes = static_cast<std::uint32_t>(graph_.nodes.size());
-    for (std::uint32_t source = 0; source < nodes && hops_ <= kMostHopsChecked; ++source) {
-      walk_from(source);
+    for (std::uint32_t target = 0; target < nodes && hops_ <= kMostHopsChecked; ++target) {
+      walk_to(target);
     }
     if (hops_ > kMostHopsChecked) {
       return {Freedom::not_checked, "too many ways to walk them all"};
@@ -107,57 +113,68 @@ class Dependencies {
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
+  struct Place {
+    RouteState state;
+    std::uint32_t router;
+    std::uint32_t held;  ///< number of a resource
+    bool operator==(const Place& other) const {
+      const auto all = [](const Place& of) {
+        return std::tie(of.router, of.held, of.state.target, of.state.via, of.state.phase,
+                        of.state.ring, of.state.dimension, of.state.up);
+      };
+      return all(*this) == all(other);
+    }
+  };
+
   std::uint32_t number(const Resource& resource) {
-    const auto [found, is_new] =
-        numbers_.try_emplace(resource, static_cast<std::uint32_t>(resources_.size()));
-    if (is_new) {
-      resources_.push_back(resource);
-      next_.emplace_back();
-    }
-    return found->second;
-  }
-
-  void depend(const Resource& held, const Resource& wanted) {
-    if (held.first != kNone) {
-      const std::uint32_t from = number(held);
-      const std::uint32_t to = number(wanted);
-      std::vector<std::uint32_t>& list = next_[from];
-      if (std::find(list.begin(), list.end(), to) == list.end()) {
-        list.push_back(to);
+    auto& of_channel = numbers_[resource.first];
+    for (const std::uint32_t number : of_channel) {
+      if (resources_[number].second == resource.second) {
+        return number;
       }
     }
+    of_channel.push_back(static_cast<std::uint32_t>(resources_.size()));
+    resources_.push_back(resource);
+    next_.emplace_back();
+    seen_.emplace_back();
+    return of_channel.back();
   }
 
-  void walk_from(std::uint32_t source) {
-    const auto router = static_cast<std::uint32_t>(graph_.nodes[source].inject);
-    for (std::uint32_t target = 0; target < graph_.nodes.size(); ++target) {
+  void depend(std::uint32_t held, std::uint32_t wanted) {
+    std::vector<std::uint32_t>& list = next_[held];
+    if (std::find(list.begin(), list.end(), wanted) == list.end()) {
+      list.push_back(wanted);
+    }
+  }
+
+  /// Whether the walk to this target has not been here.
+  bool is_new(const Place& place) {
+    std::vector<Place>& here = place.held == kNone
+                                   ? seen_[place.router]
+                                   : seen_[static_cast<std::size_t>(graph_.routers) + place.held];
+    const bool found = std::find(here.begin(), here.end(), place) != here.end();
+    if (!found) {
+      here.push_back(place);
+    }
+    return !found;
+  }
+
+  void walk_to(std::uint32_t target) {
+    for (std::vector<Place>& places : seen_) {
+      places.clear();
+    }
+    for (std::uint32_t source = 0; source < graph_.nodes.size(); ++source) {
+      const auto router = static_cast<std::uint32_t>(graph_.nodes[source].inject);
       for (const RouteState& start : routing_.all_starts(source, target)) {
-        walk(start, router, {kNone, 0});
+        walk({start, router, kNone});
       }
     }
   }
 
-  /// All routes from a router on. Adaptive hops hold nothing that counts: what counts is the escape
+  /// All routes from a place on. Adaptive hops hold nothing that counts: what counts is the escape
   /// that was held last.
-  void walk(const RouteState& first, std::uint32_t from, Resource before) {
-    struct Place {
-      RouteState state;
-      std::uint32_t router;
-      Resource held;
-    };
-    std::vector<Place> open{{first, from, before}};
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> seen;  // of adaptive routes: router, held
-    const auto is_new = [&](const Place& place) {
-      if (!routing_.is_adaptive()) {
-        return true;
-      }
-      const std::pair key(place.router, place.held.first == kNone ? kNone : number(place.held));
-      const bool found = std::find(seen.begin(), seen.end(), key) != seen.end();
-      if (!found) {
-        seen.push_back(key);
-      }
-      return !found;
-    };
+  void walk(const Place& first) {
+    std::vector<Place> open{first};
     std::vector<Routing::Choice> choices;
     while (!open.empty() && hops_ <= kMostHopsChecked) {
       const Place at = open.back();
@@ -170,12 +187,12 @@ class Dependencies {
         }
         ++hops_;
         const bool escapes = !routing_.is_adaptive() || i + 1 == choices.size();
-        const Resource wanted{output.port, output.vcs};
-        if (escapes) {
+        const std::uint32_t wanted = escapes ? number({output.port, output.vcs}) : at.held;
+        if (escapes && at.held != kNone) {
           depend(at.held, wanted);
         }
         const Place next{state, static_cast<std::uint32_t>(graph_.channels[output.port].target),
-                         escapes ? wanted : at.held};
+                         wanted};
         if (is_new(next)) {
           open.push_back(next);
         }
@@ -186,7 +203,8 @@ class Dependencies {
   const Routing& routing_;
   const RouterGraph& graph_;
   std::uint64_t hops_ = 0;
-  std::map<Resource, std::uint32_t> numbers_;
+  std::vector<std::vector<std::uint32_t>> numbers_;  ///< of resources, by channel
+  std::vector<std::vector<Place>> seen_;  ///< of the present target, by router, then by resource
   std::vector<Resource> resources_;
   std::vector<std::vector<std::uint32_t>> next_;
 };

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/flit/head_routes.h"
+
+namespace orrery::flit {
+
+HeadRoutes::HeadRoutes(const Routing& routing, const std::vector<PacketKind>& kinds,
+                       Routers& routers, Packets& packets, std::uint64_t seed)
+    : routing_(routing),
+      kinds_(kinds),
+      routers_(routers),
+      packets_(packets),
+      random_(seed),
+      looks_ahead_(routers.settings.routing_delay == 0 && !routing.is_adaptive() &&
+                   !routing.compares()),
+      draws_at_routers_(routers.settings.routing_delay > 0 &&
+                        (routing.draws_en_route() || routing.draws_at_start())) {
+  const RouterGraph& graph = routing.graph();
+  if (const std::size_t ports = static_cast<std::size_t>(graph.routers) * graph.nodes.size();
+      routing.is_fixed() && kinds_.empty() && ports <= kMostNextPorts) {
+    next_port_.assign(ports, kNone);
+  }
+}
+
+void HeadRoutes::leave(Packet& packet) {
+  if (!draws_at_routers_) {
+    start(packet);
+  }
+  pass(packet, static_cast<std::uint32_t>(routing_.graph().nodes[packet.source].inject));
+}
+
+void HeadRoutes::start(Packet& packet) {
+  packet.route =
+      kind_of(packet).routing->start(packet.source, packet.route.target, packet.route.via, random_);
+}
+
+/// The output at `router` (several, where routing is adaptive), in the VCs of the packet's kind.
+void HeadRoutes::next_hop(RouteState& route, const PacketKind& kind, std::uint32_t router) {
+  kind.routing->next(route, router, random_, candidates_);
+  for (int i = 0; i < candidates_.count; ++i) {
+    candidates_.list[static_cast<std::size_t>(i)].vcs <<= kind.first_vc;
+  }
+}
+
+/// Flits that have left for a port's next buffers and may still be there, times the hops ahead.
+std::int64_t HeadRoutes::wait_ahead(RouteState route, std::uint32_t router) {
+  const std::int64_t hops = routing_.channels_ahead(route, router);
+  next_hop(route, {&routing_}, router);
+  const std::uint32_t port = candidates_.list[0].port;
+  const auto vcs = static_cast<std::uint32_t>(routers_.settings.vcs);
+  std::int64_t queue = 0;
+  for (std::uint32_t vc = 0; port < routers_.channels && vc < vcs; ++vc) {
+    queue += routers_.settings.buffer - routers_.out_vcs[routers_.vc(port, vc)].credits;
+  }
+  return queue * hops;
+}
+
+void HeadRoutes::look_ahead(Packet& packet, std::uint32_t router) {
+  if (next_port_.empty()) {
+    next_hop(packet.route, kind_of(packet), router);
+    packet.ahead = candidates_.list[0];
+    return;
+  }
+  std::uint32_t& port = next_port_[router * routing_.graph().nodes.size() + packet.route.target];
+  if (port == kNone) {
+    next_hop(packet.route, kind_of(packet), router);
+    port = candidates_.list[0].port;
+  }
+  packet.ahead = {port, routing_.all_vcs()};
+}
+
+void HeadRoutes::route(std::uint32_t vc) {
+  InVc& in = routers_.in_vcs[vc];
+  Packet& packet = packets_[in.front];
+  const std::uint32_t router = routers_.router_of(vc);
+  if (draws_at_routers_ && packet.hops == 0) {
+    start(packet);
+  }
+  if (routing_.compares() && packet.hops == 0) {
+    const RouteState minimal = Routing::minimal(packet.route, router);
+    if (wait_ahead(minimal, router) <= wait_ahead(packet.route, router)) {
+      packet.route = minimal;
+    }
+  }
+  if (routing_.is_adaptive()) {
+    return;
+  }
+  if (!looks_ahead_) {
+    look_ahead(packet, router);
+  }
+  in.port = packet.ahead.port;
+  in.vcs = packet.ahead.vcs;
+  in.interval = packet.ahead.interval;
+  in.wire = cycle_of(in.interval) - 1;
+}
+
+Candidate HeadRoutes::open_output(std::uint32_t vc) {
+  const InVc& in = routers_.in_vcs[vc];
+  Packet& packet = packets_[in.front];
+  if (!routing_.is_adaptive()) {
+    return {in.port, routers_.open_vcs({in.port, in.vcs}, packet.flits)};
+  }
+  next_hop(packet.route, kind_of(packet), routers_.router_of(vc));
+  Candidate best{candidates_.list[0].port, 0};
+  std::int32_t most_room = -1;
+  for (int i = 0; i < candidates_.count; ++i) {
+    if (i == candidates_.preferred && best.vcs != 0) {
+      break;
+    }
+    const Candidate& output = candidates_.list[static_cast<std::size_t>(i)];
+    const VcMask open = routers_.open_vcs(output, packet.flits);
+    std::int32_t room = 0;
+    for_each_bit(open, [&](std::uint32_t v) {
+      room += routers_.out_vcs[routers_.vc(output.port, v)].credits;
+    });
+    if (open != 0 && room > most_room) {
+      most_room = room;
+      best = {output.port, open};
+    }
+  }
+  return best;
+}
+
+void HeadRoutes::outputs_of(std::uint32_t vc, Candidates& into) const {
+  const InVc& in = routers_.in_vcs[vc];
+  if (!routing_.is_adaptive()) {
+    into.add(in.port, in.vcs);
+    return;
+  }
+  Random unused(0);
+  RouteState state = packets_[in.front].route;
+  const PacketKind kind = kind_of(packets_[in.front]);
+  kind.routing->next(state, routers_.router_of(vc), unused, into);
+  for (Candidate& output : into.list) {
+    output.vcs <<= kind.first_vc;
+  }
+}
+
+}  // namespace orrery::flit

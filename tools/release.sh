@@ -16,8 +16,9 @@ if [ "${1:-}" = --twice ]; then
   shift
 fi
 out=$(realpath -m "${1:-build/release-files}")
-export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
-export TZ=UTC LC_ALL=C.UTF-8 PYTHONHASHSEED=0
+# Outside a checkout the caller says the date.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH TZ=UTC LC_ALL=C.UTF-8 PYTHONHASHSEED=0
 umask 022
 
 # make FOLDER: builds in FOLDER/build and leaves the files in FOLDER/files.
@@ -25,8 +26,10 @@ make() {
   local build=$1/build files=$1/files
   mkdir -p "$files"
   # Packages are for /usr, and Debian's flags harden them.
-  CXXFLAGS="$(dpkg-buildflags --get CXXFLAGS | sed 's/-g //') -ffile-prefix-map=$root=. -ffile-prefix-map=$build=build" \
-  LDFLAGS="$(dpkg-buildflags --get LDFLAGS)" CPPFLAGS="$(dpkg-buildflags --get CPPFLAGS)" \
+  local flags
+  flags=$(dpkg-buildflags --get CPPFLAGS; dpkg-buildflags --get CXXFLAGS | sed 's/-g //')
+  CXXFLAGS="${flags//$'\n'/ } -ffile-prefix-map=$root=. -ffile-prefix-map=$build=build" \
+  LDFLAGS=$(dpkg-buildflags --get LDFLAGS) \
     cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr -DORRERY_UNITY=ON \
     -DORRERY_TESTS=OFF -DORRERY_MPI=OFF -DPython_EXECUTABLE=/usr/bin/python3 --log-level=NOTICE
   cmake --build "$build"

@@ -13,7 +13,7 @@ build=(g++ cmake ninja-build ccache python3
        libpugixml-dev libprotobuf-dev protobuf-compiler libsqlite3-dev libmimalloc-dev
        pybind11-dev python3-dev python3-numpy)
 test=(git ca-certificates libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev coinor-libcbc-dev
-      libopenmpi-dev openmpi-bin libmpich-dev mpich clang-16 libclang-rt-16-dev clang-format-16 clang-tidy-16 lld-16 dpkg-dev file
+      libopenmpi-dev openmpi-bin libmpich-dev mpich clang-16 libclang-rt-16-dev clang-format-16 clang-tidy-16 lld-16 dpkg-dev
       slurm-wlm munge)
 site=(python3-sphinx python3-myst-parser furo libjs-katex)
 release=(lintian python3-setuptools python3-wheel python3-pip)

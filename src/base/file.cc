@@ -212,7 +212,11 @@ Result<std::string> find_config(const std::string& kind, const std::string& name
   if (fs::exists(name, problem)) {
     return name;  // a folder, or a file with another ending: who reads it says what is wrong
   }
-  const std::vector<std::string> known = list_configs(kind);
+  std::vector<std::string> known = list_configs(kind);
+  const auto begins = [&](const std::string& other) { return other.starts_with(name); };
+  if (!name.empty() && std::ranges::any_of(known, begins)) {
+    std::erase_if(known, [&](const std::string& other) { return !begins(other); });
+  }
   return fail(Error(
       Mistake{{},
               kind,

@@ -61,13 +61,15 @@ const std::string* closest(std::string_view found, const std::vector<std::string
   const std::string* best = nullptr;
   std::size_t least = 0;
   for (const std::string& candidate : candidates) {
+    const std::size_t dashes = std::min(candidate.find_first_not_of('-'), candidate.size());
     const auto [shorter, longer] = std::minmax({found.size(), candidate.size()});
-    const std::size_t allowed = std::max<std::size_t>(1, longer / 3);
+    const std::size_t letters = longer - dashes;  // the dashes of an option say nothing of its name
+    const std::size_t allowed = std::max<std::size_t>(1, letters / 3);
     if (longer - shorter > allowed) {
       continue;  // at least as many edits as they differ in length
     }
     const std::size_t distance = edit_distance(found, candidate);
-    if (distance <= allowed && (best == nullptr || distance < least)) {
+    if (distance <= allowed && distance < letters && (best == nullptr || distance < least)) {
       best = &candidate;
       least = distance;
     }

@@ -216,7 +216,10 @@ tl::expected<std::int64_t, std::string> parse_integer(std::string_view text) {
     return tl::make_unexpected(std::string("a whole number that fits 64 bits"));
   }
   if (problem != std::errc{} || end != text.data() + text.size()) {
-    return tl::make_unexpected(std::string("a whole number"));
+    const bool amount = text.find_first_not_of("0123456789,_kKmMgGeE") == std::string_view::npos &&
+                        text.find_first_of("0123456789") == 0;  // 8k, 1,024, 1e3
+    return tl::make_unexpected(
+        std::string(amount ? "a whole number in digits alone, such as 1024" : "a whole number"));
   }
   const std::string_view digits = text.substr(text.front() == '-' ? 1 : 0);
   if (digits.size() > 1 && digits.front() == '0') {  // octal to some readers, a slip to others

@@ -178,6 +178,14 @@ class OwnNames {
   Aliases given_;  // the name under which each option was given first
 };
 
+/// Returns what is right in place of a word that no option took.
+std::string instead_of_word(const CLI::App& app, const std::string& word) {
+  const CLI::Option* const json = app.get_option_no_throw("--json");
+  return json != nullptr && json->count() > 0 && word.ends_with(".json")
+             ? "; --json prints to standard output: --json > " + word
+             : "; see orrery " + app.get_name() + " --help";
+}
+
 /// A mistake for every argument that no option took. A word right after an unknown flag is taken
 /// for its value.
 Error unknown_arguments(const CLI::App& app, const Aliases& aliases) {
@@ -190,7 +198,8 @@ Error unknown_arguments(const CLI::App& app, const Aliases& aliases) {
       const std::string name = argument.substr(0, argument.find('='));
       mistakes.add(unknown_option(app, name, known));
     } else if (!after_flag) {
-      mistakes.add(Error("unexpected argument '" + argument + "'"));
+      mistakes.add(
+          Error("unexpected argument '" + argument + "'" + instead_of_word(app, argument)));
     }
     after_flag = is_flag && argument.find('=') == std::string::npos;
   }
@@ -199,7 +208,7 @@ Error unknown_arguments(const CLI::App& app, const Aliases& aliases) {
 
 /// `word`: the first of the command line; "" where there is none.
 Error unknown_command(const std::string& word) {
-  std::vector<std::string> names{kHelp};
+  std::vector<std::string> names{kHelp, "--version"};
   for (const CommandEntry& entry : kCommands) {
     names.emplace_back(entry.name);
   }

@@ -18,6 +18,7 @@
 #include "report/measured.h"
 #include "report/report.h"
 #include "study/run.h"
+#include "web/extra.h"
 #include "workload/plan/aliases.h"
 #include "workload/plan/defaults.h"
 
@@ -71,8 +72,12 @@ class Compare : public Command {
       return beside_measured(networks.front(), std::move(mistakes));
     }
     refuse_given({{"--measured-steps", measured_steps_}}, "goes with --measured", mistakes);
-    if (runs_.empty() || runs_.size() * networks.size() * step_.machines() < 2) {
-      mistakes.add({"compare", {}, {}, "expected two or more runs to compare"});
+    if (runs_.empty()) {
+      mistakes.add(
+          {"RUN", {}, {}, "missing; expected plans, or what `orrery simulate --json` wrote"});
+    } else if (runs_.size() * networks.size() * step_.machines() < 2) {
+      mistakes.add(wrong_value("compare", runs_.front(),
+                               "two or more runs, or one with --networks or several --machine"));
     }
     std::vector<ConfigNode> documents;
     for (const std::string& name : runs_) {
@@ -82,7 +87,8 @@ class Compare : public Command {
         mistakes.add(std::move(document.error()));
       }
     }
-    const bool plans = std::any_of(documents.begin(), documents.end(), is_plan);
+    const bool plans = (runs_.empty() && step_.given()) ||
+                       std::any_of(documents.begin(), documents.end(), is_plan);
     const std::vector<StepInput> steps =
         plans ? step_.read_each(mistakes) : std::vector<StepInput>(1);
     if (!plans && mistakes.empty() && (step_.given() || networks_ || run_.allow_oom)) {
@@ -108,7 +114,8 @@ class Compare : public Command {
     }
     const study::Comparison comparison = study::compare(std::move(runs));
     const auto json = [&] { return report::json_of(comparison); };
-    return html_.beside(json_ ? json() : report::comparison_table(comparison), json);
+    return html_.beside(json_ ? json() : report::comparison_table(comparison), json,
+                        [&] { return web::nearest_extra(planned_); });
   }
 
  private:
@@ -213,6 +220,7 @@ class Compare : public Command {
       return {};
     }
     plan.plan = plan::complete(plan, &step.model, &step.machine, step.devices);
+    planned_.push_back({&step.model, &step.machine, plan.plan});
     auto figures = simulate(step, plan.plan, document.file());
     if (!figures) {  // several plans are there: say whose mistake it is
       figures = fail(plan.placed(std::move(figures.error())));
@@ -238,6 +246,7 @@ class Compare : public Command {
   std::vector<std::string> runs_;
   StepFlags step_;
   std::optional<std::string> networks_;
+  std::vector<web::PlannedRun> planned_;  ///< those that are simulated, while run() has its steps
   std::optional<std::string> measured_;
   std::optional<std::string> measured_steps_;
   study::RunOptions run_;

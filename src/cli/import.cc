@@ -218,7 +218,7 @@ class Import : public Command {
     plan_.refuse(format_, mistakes);
     serving::EngineWords line{.words = words_, .places = {}};
     if (!file_ && words_.empty()) {
-      mistakes.add({"import", {}, {}, "what? expected arguments after --, or a FILE of them"});
+      mistakes.add({"import", {}, {}, "missing; expected arguments after --, or a FILE of them"});
     } else if (file_) {
       line = collect(read_file(*file_, kLargestLaunch).and_then([&](const std::string& text) {
         return serving::launch_of(format_, text, *file_, words_);
@@ -260,7 +260,7 @@ class Import : public Command {
     }
     const bool given = file_ || (format->name == "megatron" && !words_.empty());
     if (!given) {
-      mistakes.add({"import", {}, {}, "what? expected " + std::string(format->sentence)});
+      mistakes.add({"import", {}, {}, "missing; expected " + std::string(format->sentence)});
     } else if (file_ && !words_.empty() && !format->takes_words) {
       mistakes.add(wrong_value("import", *file_, "either a file or arguments after --"));
     }

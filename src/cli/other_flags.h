@@ -46,7 +46,7 @@ inline constexpr auto kOtherFlags = std::to_array<OtherFlags>({
      "--attention flash, flash2, fa3, cudnn or unfused"},
     {"--gradient-accumulation-steps --grad-accum", "--global-batch",
      "--global-batch is sequences per step: microbatch x dp x accumulation steps"},
-    {"--batch-size --tokens-per-batch", "--global-batch",
+    {"--batch-size --bs --tokens-per-batch", "--global-batch",
      "--global-batch is sequences per step, --microbatch those of a replica at once"},
     {"--max-length --context-length --block-size --ctx", "--sequence",
      "--sequence is tokens per sequence"},
@@ -58,6 +58,15 @@ inline constexpr auto kOtherFlags = std::to_array<OtherFlags>({
      "--input is tokens per prompt"},
     {"--output-len --osl --random-output-len --max-tokens", "--output",
      "--output is tokens per answer"},
+    {"--port --host", "--listen",
+     "--listen is the port on this machine, after HOST: that of others"},
+    {"--bytes --size --sizes --msg-size --minbytes --maxbytes --begin --end", "--factor",
+     "--min is the first size and --max the last"},
+    {"--traffic --injection-rate", "--pattern",
+     "--pattern says who sends to whom, --rate is flits per node and cycle"},
+    {"--tp --pp --dp --cp --ep --zero --recompute --schedule --microbatch --global-batch --batch "
+     "--sequence --plan",
+     "--measured", "every RUN is a plan's file, which has its fields"},
 });
 
 /// Whether the row is about the flag. Requires a name that begins with two dashes.

@@ -268,7 +268,9 @@ class PlanCommand : public Command {
     const auto json = [&] { return report::plan_search_json(task, *answer, details); };
     return html_.beside(
         json_ ? json() : report::plan_search_table(task, *answer, details) + whole->table, json,
-        [&] { return web::nearest_extra(task.model, best, task.machine); });
+        [&] {
+          return web::nearest_extra({{&task.model, &task.machine, best}});
+        });
   }
 
   /// Which frameworks run the best plan, its launch where one is asked for, and which of the others

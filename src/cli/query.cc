@@ -31,7 +31,8 @@ class Query : public Command {
 
   Result<std::string> run(Error mistakes) override {
     if (store_.empty()) {
-      mistakes.add({"query", {}, {}, "which store? a file that `orrery sweep` has written"});
+      mistakes.add(
+          {"query", {}, {}, "missing; expected a store, which `orrery sweep` has written"});
     }
     if (json_ && csv_) {
       mistakes.add({"--csv", {}, {}, "contradicts --json; choose one"});
@@ -65,6 +66,12 @@ class Query : public Command {
       }
     } else if (has) {
       tell_notes({store_ + ": has no checksums, so damage is not noticed"});
+    } else {
+      return fail(Error(Mistake{store_,
+                                {},
+                                {},
+                                "expected a store that `orrery sweep` has written (" +
+                                    has.error().mistakes.front().expected + ")"}));
     }
     return store.query(sql_.value_or(kAll));
   }

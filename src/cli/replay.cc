@@ -113,11 +113,13 @@ class Replay : public Command {
   }
 
   Result<graph::Workload> read_plan(std::int64_t devices, Error& mistakes) const {
-    if (!model_) {
-      return fail(Error(Mistake{"--model", {}, {}, "missing; a plan needs a model"}));
-    }
     Error unread;
-    zoo::Model model = load_named("--model", *model_, zoo::load_model, unread);
+    zoo::Model model;
+    if (model_) {
+      model = load_named("--model", *model_, zoo::load_model, unread);
+    } else {
+      unread.add({"--model", {}, {}, "missing; a plan needs a model"});
+    }
     machine::Machine machine = load_named("--machine", kOrderMachine, machine::load_alike, unread);
     plan::PlacedPlan placed = plan_.placed_plan(unread, run_, "RUN");
     if (!unread.empty()) {

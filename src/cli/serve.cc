@@ -22,12 +22,14 @@
 #include "report/trust.h"
 #include "serving/gpu_search.h"
 #include "serving/search.h"
+#include "study/served/nearest.h"
 #include "web/extra.h"
 
 namespace orrery::cli {
 namespace {
 
 constexpr std::size_t kMostTracedSteps = 1'000'000;
+constexpr std::size_t kNearestRuns = 3;  // published, on a page
 
 class Serve : public Command {
  public:
@@ -273,8 +275,11 @@ class Serve : public Command {
                                : report::serving_text(run, metrics, unfused) +
                                      report::served_trust_text(run.engine.name, metrics, machine),
                         json, [&] {
+                          const auto model = zoo::load_model(*model_);
                           return web::serving_extra(
-                              run, curve ? curve() : std::vector<serving::LoadPoint>());
+                              run, curve ? curve() : std::vector<serving::LoadPoint>(),
+                              model ? served::nearest_rows(*model, run, machine, kNearestRuns)
+                                    : std::vector<study::NearestRow>());
                         });
   }
 

@@ -47,7 +47,10 @@ class Validate : public Command {
 
   Result<std::string> run(Error mistakes) override {
     if (csv_ && !table_) {
-      mistakes.add({"--table", {}, {}, "missing; expected the table whose columns FILE has"});
+      mistakes.add(
+          find_config("validation", *csv_)
+              ? wrong_value("FILE", *csv_, "rows of your own; --table names a shipped table")
+              : Mistake{"--table", {}, {}, "missing; expected the table whose columns FILE has"});
     }
     study::ValidationOptions options{.overrides = plan_.settings(), .machine = machine_};
     plan_.over({}, mistakes);  // a mistake is no row's

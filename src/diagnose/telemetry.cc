@@ -137,9 +137,9 @@ Result<void> read_line(const ConfigNode& node, Collector& collector) {
     return read_snapshot(node, collector);
   }
   const std::vector<std::string> kinds = {"communicator", "collective", "message", "snapshot"};
-  return fail(Error(
-      Mistake{node.where(), "type", kind,
-              "one of communicator, collective, message, snapshot" + did_you_mean(kind, kinds)}));
+  return fail(Error(Mistake{node.where(), "type", kind,
+                            (type == nullptr ? "missing; expected one of " : "one of ") +
+                                enumerated(kinds) + did_you_mean(kind, kinds)}));
 }
 
 Error read_lines(const std::string& text, const std::string& file, Collector& collector) {

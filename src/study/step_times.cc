@@ -249,11 +249,12 @@ Result<RankActivities> read_kineto_activities(const ConfigNode& trace) {
   }
   rank.steps = static_cast<std::int64_t>(steps.size());
   if (mistakes.empty() && rank.activities.empty()) {
-    mistakes.add({trace.file(),
-                  "traceEvents",
-                  {},
-                  "activities of a device (cat kernel, gpu_memcpy or gpu_memset), as "
-                  "torch.profiler writes them with ProfilerActivity.CUDA"});
+    mistakes.add(
+        {trace.file(),
+         "traceEvents",
+         {},
+         "found none, expected activities of a device (cat kernel, gpu_memcpy or gpu_memset), as "
+         "torch.profiler writes them with ProfilerActivity.CUDA"});
   }
   return mistakes.empty() ? Result<RankActivities>(std::move(rank)) : fail(std::move(mistakes));
 }

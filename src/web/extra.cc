@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "report/json_writer.h"
-#include "study/nearest_rows.h"
 #include "web/timeline.h"
 
 namespace orrery::web {
@@ -46,20 +46,34 @@ void write_histogram(report::JsonWriter& json, std::string_view name,
   json.end_array().end_object();
 }
 
-void write_nearest(report::JsonWriter& json, const zoo::Model& model, const plan::Plan& plan,
-                   const machine::Machine& machine) {
+void write_rows(report::JsonWriter& json, std::string_view name,
+                const std::vector<study::NearestRow>& rows) {
+  json.key(name).begin_array();
+  for (const study::NearestRow& row : rows) {
+    json.begin_object();
+    json.key("table").value(row.table).key("key").value(row.key);
+    json.key("model").value(row.model).key("machine").value(row.machine);
+    json.key("devices").value(row.devices).key("measure").value(row.measure);
+    json.key("predicted").value(row.predicted).key("published").value(row.published);
+    json.key("error").value(row.error);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_nearest(report::JsonWriter& json, const std::vector<PlannedRun>& runs) {
   for (const bool memory : {false, true}) {
-    json.key(memory ? "nearest_memory" : "nearest").begin_array();
-    for (const auto& row : study::nearest_rows(model, plan, machine, kNearest, memory)) {
-      json.begin_object();
-      json.key("table").value(row.table).key("key").value(row.key);
-      json.key("model").value(row.model).key("machine").value(row.machine);
-      json.key("devices").value(row.devices).key("measure").value(row.measure);
-      json.key("predicted").value(row.predicted).key("published").value(row.published);
-      json.key("error").value(row.error);
-      json.end_object();
+    std::vector<study::NearestRow> rows;
+    for (const PlannedRun& run : runs) {
+      for (auto& row : study::nearest_rows(*run.model, run.plan, *run.machine, kNearest, memory)) {
+        if (std::ranges::none_of(rows, [&](const study::NearestRow& other) {
+              return other.table == row.table && other.key == row.key;
+            })) {
+          rows.push_back(std::move(row));
+        }
+      }
     }
-    json.end_array();
+    write_rows(json, memory ? "nearest_memory" : "nearest", rows);
   }
 }
 
@@ -71,7 +85,7 @@ std::string run_extra(const study::WorkloadRun& run, const zoo::Model* model,
     json.key("timeline");
     write_timeline(run, json);
     if (model != nullptr && plan != nullptr) {
-      write_nearest(json, *model, *plan, run.machine);
+      write_nearest(json, {{model, &run.machine, *plan}});
     }
   });
 }
@@ -80,12 +94,12 @@ std::string run_extra(const study::Run& run) {
   return run_extra(run, &run.model, &run.plan);
 }
 
-std::string nearest_extra(const zoo::Model& model, const plan::Plan& plan,
-                          const machine::Machine& machine) {
-  return object([&](report::JsonWriter& json) { write_nearest(json, model, plan, machine); });
+std::string nearest_extra(const std::vector<PlannedRun>& runs) {
+  return object([&](report::JsonWriter& json) { write_nearest(json, runs); });
 }
 
-std::string serving_extra(const serving::Run& run, const std::vector<serving::LoadPoint>& points) {
+std::string serving_extra(const serving::Run& run, const std::vector<serving::LoadPoint>& points,
+                          const std::vector<study::NearestRow>& nearest) {
   std::vector<double> first;
   std::vector<double> further;
   std::vector<double> last;
@@ -102,6 +116,9 @@ std::string serving_extra(const serving::Run& run, const std::vector<serving::Lo
     write_histogram(json, "TPOT", further);
     write_histogram(json, "E2E latency", last);
     json.end_array();
+    if (!nearest.empty()) {
+      write_rows(json, "nearest", nearest);
+    }
     if (points.empty()) {
       return;
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "serving/search.h"
+#include "study/nearest_rows.h"
 #include "study/run.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
@@ -17,14 +18,22 @@ namespace orrery::web {
 std::string run_extra(const study::WorkloadRun& run, const zoo::Model* model = nullptr,
                       const plan::Plan* plan = nullptr);
 std::string run_extra(const study::Run& run);
+
+/// A PlannedRun is what a training step ran; model and machine outlive it.
+struct PlannedRun {
+  const zoo::Model* model = nullptr;
+  const machine::Machine* machine = nullptr;
+  plan::Plan plan;
+};
 /// Returns {"nearest", "nearest_memory"}: published runs, and published memory, beside their
-/// predictions (study/nearest_rows.h).
-std::string nearest_extra(const zoo::Model& model, const plan::Plan& plan,
-                          const machine::Machine& machine);
+/// predictions (study/nearest_rows.h); of several runs the nearest of each, each once.
+std::string nearest_extra(const std::vector<PlannedRun>& runs);
 
 /// Returns {"histograms": [{name, from, width, counts}]}: times to the first token, per further
 /// token and to the last of all requests in 30 parts of equal width (seconds). Of no requests none.
-/// With points also {"curve": [{rate, ttft_p50, ttft_p99, e2e_p50, e2e_p99}]}, seconds.
-std::string serving_extra(const serving::Run& run, const std::vector<serving::LoadPoint>& points);
+/// With points also {"curve": [{rate, ttft_p50, ttft_p99, e2e_p50, e2e_p99}]}, seconds. With the
+/// figures of published runs also {"nearest"} (study/served/nearest.h).
+std::string serving_extra(const serving::Run& run, const std::vector<serving::LoadPoint>& points,
+                          const std::vector<study::NearestRow>& nearest = {});
 
 }  // namespace orrery::web

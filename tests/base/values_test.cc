@@ -82,6 +82,10 @@ TEST(Units, AMistakeSaysWhatWouldBeRight) {
   EXPECT_EQ(parse_bytes("1e30 GB").error(), "a smaller value; this one is out of range");
   EXPECT_EQ(parse_flop_rate("1e300 PFLOP/s").error(), "a smaller value; this one is out of range");
   EXPECT_EQ(parse_integer("99999999999999999999").error(), "a whole number that fits 64 bits");
+  for (const char* amount : {"8k", "1,024", "1e3"}) {
+    EXPECT_EQ(parse_integer(amount).error(), "a whole number in digits alone, such as 1024");
+  }
+  EXPECT_EQ(parse_integer("eight").error(), "a whole number");
 }
 
 TEST(Format, ForPeople) {

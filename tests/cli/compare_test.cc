@@ -95,7 +95,9 @@ TEST(CompareCommand, MistakesSayWhatAFileIsNot) {
     EXPECT_THAT(run.out, IsEmpty());
     return run.err;
   };
-  EXPECT_THAT(error(plan), HasSubstr("two or more"));
+  EXPECT_THAT(error(plan), HasSubstr("plan.yaml', expected two or more runs"));
+  EXPECT_THAT(error("--model gpt2 --machine dgx-h100 --machine dgx-h10"),
+              ::testing::AllOf(HasSubstr("RUN: missing"), HasSubstr("did you mean 'dgx-h100'")));
   EXPECT_THAT(error(plan + " " + plan), HasSubstr("--model: missing"));
   EXPECT_THAT(error(other + " " + other), HasSubstr("other.json: neither a run nor a plan"));
   EXPECT_THAT(error(other + " " + other), Not(HasSubstr("--model")));

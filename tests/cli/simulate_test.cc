@@ -168,6 +168,13 @@ TEST(Simulate, FlagsOfOtherToolsSayWhatStandsForThem) {
             "see orrery simulate --help\n"
             "unknown option --gradient-checkpointing: here --recompute full, or selective for the "
             "attention cores alone; see orrery simulate --help\n");
+  const auto said = [](const std::string& arguments) { return orrery(arguments).err; };
+  EXPECT_THAT(said("compare --tp 2"), HasSubstr("--tp: here every RUN is a plan's file"));
+  EXPECT_THAT(said("collective --bytes 1MiB"), HasSubstr("--bytes: here --min is the first size"));
+  EXPECT_THAT(said(small("--json step.json")),
+              HasSubstr("unexpected argument 'step.json'; --json prints to standard output: "
+                        "--json > step.json"));
+  EXPECT_THAT(said("version"), HasSubstr("did you mean '--version'"));
   // What a command does not have it does not name.
   EXPECT_THAT(orrery("list models --gpus 8").err, Not(HasSubstr("--devices")));
 }

@@ -71,7 +71,9 @@ TEST(SweepCommand, MistakesWriteNothing) {
   EXPECT_THAT(error("sweep " + study + store + " --plot a,b"), HasSubstr("--out: missing"));
   EXPECT_THAT(error("sweep --merge" + store), HasSubstr("of which stores?"));
   EXPECT_THAT(error("query " + (folder / "s.db")), HasSubstr("no such file"));
-  EXPECT_THAT(error("query " + study), HasSubstr("not a database"));
+  EXPECT_THAT(
+      error("query " + study),
+      HasSubstr("expected a store that `orrery sweep` has written (file is not a database"));
 }
 
 TEST(SweepCommand, FailsWhereEveryPointIsRefused) {

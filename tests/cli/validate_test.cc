@@ -76,6 +76,8 @@ TEST(ValidateCommand, BadInputIsNamedAndNothingIsPrinted) {
     EXPECT_THAT(run.err, Not(IsEmpty())) << arguments;
   }
   EXPECT_THAT(orrery("validate --table megatron_sc21_table").err, HasSubstr("did you mean"));
+  EXPECT_THAT(orrery("validate training_tpu").err,
+              HasSubstr("FILE: found 'training_tpu', expected rows of your own; --table names"));
   EXPECT_THAT(orrery("validate --table megatron_sc21_table1 " + rows).err,
               HasSubstr("rows.csv:1: hidden: "));
 }

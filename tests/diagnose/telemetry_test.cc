@@ -57,6 +57,7 @@ TEST(Telemetry, EveryMistakeIsNamedWithItsLine) {
 {"type": "collective", "communicator": "tp0", "rank": 1, "sequence": 1, "operation": "all_reduce", "bytes": 0, "entered_s": 2, "ended_s": 1, "endde_s": 3}
 {"type": "message", "source": 0, "target": 0, "bytes": 64, "begin_s": "soon", "end_s": 2}
 not json
+{"rank": 0}
 )")});
   ASSERT_FALSE(read);
   EXPECT_THAT(
@@ -68,7 +69,8 @@ not json
             HasSubstr("wrong.jsonl:5: bytes: found '0'"),
             HasSubstr("wrong.jsonl:5: ended_s: found '1'"), HasSubstr("did you mean 'ended_s'"),
             HasSubstr("wrong.jsonl:6: target"), HasSubstr("wrong.jsonl:6: begin_s: found 'soon'"),
-            HasSubstr("wrong.jsonl:7")));
+            HasSubstr("wrong.jsonl:7"),
+            HasSubstr("wrong.jsonl:8: type: missing; expected one of communicator,")));
 }
 
 TEST(Telemetry, AnEmptyFileIsNoHealthyJob) {

@@ -96,7 +96,12 @@ TEST(Histogram, CountsEveryRequestOnce) {
     served.last = served.first;
     run.requests.push_back(served);
   }
-  const auto histograms = nlohmann::json::parse(serving_extra(run, {})).at("histograms");
+  const study::NearestRow near{
+      .table = "logs", .key = "row", .predicted = 2, .published = 1, .error = 1};
+  const auto extra = nlohmann::json::parse(serving_extra(run, {}, {near}));
+  EXPECT_EQ(extra.at("nearest").at(0).at("table"), "logs");
+  EXPECT_EQ(extra.at("nearest").at(0).at("error"), 1);
+  const auto& histograms = extra.at("histograms");
   ASSERT_EQ(histograms.size(), 2U);  // no further tokens
   EXPECT_EQ(histograms[0].at("name"), "TTFT");
   EXPECT_DOUBLE_EQ(histograms[0].at("from"), 0.1);

@@ -19,7 +19,7 @@ function formulaOf(name) {
 
 function figure(one, n, nearest) {
   const id = `figure-${n}`;
-  const alike = ['step', 'plan', 'path', 'timeline', 'sensitivity'].includes(one.formula) ? nearest.steps
+  const alike = ['step', 'plan', 'path', 'timeline', 'sensitivity', 'compare', 'serving'].includes(one.formula) ? nearest.steps
     : one.formula === 'memory' ? nearest.memory : [];
   return h('section', {class: 'figure', 'aria-labelledby': id},
            h('h2', {id}, one.title), one.chart, one.note && h('p', {class: 'note'}, one.note),
@@ -34,8 +34,8 @@ function figure(one, n, nearest) {
 function checked(nearest) {
   return h('section', {class: 'figure', id: 'checked', 'aria-labelledby': 'checked-title'},
            h('h2', {id: 'checked-title'}, 'Nearest published runs'),
-           h('p', {}, 'Rows of the validation tables that are nearest to this run in model, plan and devices, predicted by this ' +
-             'program as it is: how far this page may be trusted.'),
+           h('p', {}, 'Rows of the validation tables that are nearest to what this page shows in model, devices and plan, or ' +
+             'lengths, predicted by this program as it is: how far this page may be trusted.'),
            table('Nearest published runs', ['table', 'row', 'model', 'machine', 'devices', 'measure', 'predicted', 'published', 'error'],
              [...nearest.steps, ...nearest.memory].map((row) => [row.table, row.key, row.model, row.machine, row.devices, row.measure,
                                                                  row.predicted, row.published, row.error]),

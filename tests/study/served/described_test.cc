@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "study/served/nearest.h"
+#include "study/served/published.h"
+
 namespace orrery::served {
 namespace {
 
@@ -80,6 +83,31 @@ TEST(RowCase, HistogramsThatAreNoneAreMistakes) {
   EXPECT_THAT(row.error().to_string(), HasSubstr("output_counts"));
   EXPECT_THAT(row.error().to_string(), HasSubstr("output_high"));
   EXPECT_THAT(row.error().to_string(), HasSubstr("least"));
+}
+
+/// A few requests of a published run have its distance 0: model, devices, engine and lengths
+/// are the same.
+TEST(NearestServed, OfARowOfATableIsARunLikeIt) {
+  const auto profile = study::load_profile("vllm_h100_inference_perf").value();
+  const auto tasks = published_tasks(profile, load_csv(profile.csv).value()).value();
+  const auto machine = machine::load_machine(profile.machine).value();
+  const Task& task = tasks.back();
+  study::ServedRequests few = task.row.requests;
+  few.count = 20;
+  const auto run = serve_case(task.row, machine, requests_of(few)).value();
+  const auto model = zoo::load_model(task.row.model).value();
+  const auto nearest = nearest_rows(model, run, machine, 1);
+  ASSERT_FALSE(nearest.empty());
+  for (const study::NearestRow& row : nearest) {
+    EXPECT_EQ(row.table, profile.table);
+    EXPECT_EQ(row.model, task.row.model);
+    EXPECT_EQ(row.devices, run.devices);
+    EXPECT_GT(row.published, 0);
+    EXPECT_DOUBLE_EQ(row.error, row.predicted / row.published - 1);
+  }
+  machine::Machine other = machine;
+  other.device.name = "of no table";
+  EXPECT_TRUE(nearest_rows(model, run, other, 1).empty());
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ std::vector<std::int32_t> parse_extents(std::string_view text, Error& mistakes) 
   for (const std::string_view extent : words_of(text, "x")) {
     const auto size = parse_value<std::int32_t>(extent);
     if (!size || *size < 1) {
-      mistakes.add(wrong(text, "extents above 0 such as 8x8"));
+      mistakes.add(wrong(extent, "extents above 0 such as 8x8"));
     }
     extents.push_back(size.value_or(1));
   }

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/served/published.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "base/printable.h"
+#include "base/reader.h"
+#include "base/split.h"
+#include "study/served/described.h"
+#include "study/served/figure.h"
+#include "study/table_columns.h"
+
+namespace orrery::served {
+namespace {
+
+using study::ValidationRow;
+
+constexpr std::size_t kKeyBytes = 60;
+
+class Reader {
+ public:
+  Reader(const study::ValidationProfile& profile, const CsvTable& table)
+      : profile_(profile), table_(table), columns_(table) {}
+
+  Result<std::vector<Task>> read() {
+    check_columns();
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    if (profile_.kind == study::TableKind::serving_requests) {
+      read_requests();
+    } else {
+      for (const CsvRow& row : table_.rows) {
+        if (matches(row)) {
+          read_row(row);
+        }
+      }
+    }
+    if (error_.empty() && tasks_.empty()) {
+      error_.add({table_.file, "", "", "no row with a published result"});
+    }
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    return std::move(tasks_);
+  }
+
+ private:
+  void need(const std::string& column) { columns_.need(column, error_); }
+
+  void check_columns() {
+    for (const auto* columns : {&profile_.key, &profile_.group}) {
+      std::for_each(columns->begin(), columns->end(), [&](const auto& name) { need(name); });
+    }
+    for (const study::Setting& setting : profile_.columns) {
+      for (const std::string_view column : split_at(setting.value, '|')) {
+        need(std::string(column));
+      }
+    }
+    for (const study::CaseColumn& column : profile_.cases) {
+      for (const std::string& part : column.columns()) {
+        need(part);
+      }
+    }
+    for (const study::ColumnText& filter : profile_.only) {
+      need(filter.column);
+    }
+    if (profile_.kind == study::TableKind::serving_requests) {
+      for (const char* name : {"input_tokens", "output_tokens", "arrival_s", "queued_s",
+                               "first_token_s", "last_token_s"}) {
+        need(name);
+      }
+      return;
+    }
+    for (const study::MeasuredColumn& measured : profile_.measured) {
+      need(measured.column);
+    }
+  }
+
+  std::string_view cell(const CsvRow& row, const std::string& column) const {
+    return columns_.cell(row, column);
+  }
+
+  bool matches(const CsvRow& row) const {
+    return std::all_of(profile_.only.begin(), profile_.only.end(),
+                       [&](const study::ColumnText& f) { return cell(row, f.column) == f.text; });
+  }
+
+  std::string key_of(const CsvRow& row) const {
+    std::string key;
+    for (const std::string& column : profile_.key) {
+      key += fmt::format("{}{}={}", key.empty() ? "" : " ", column,
+                         shortened(cell(row, column), kKeyBytes));
+    }
+    return key;
+  }
+
+  /// Returns the case of a row; what is wrong with the row alone goes to `problem`.
+  RowCase case_of(const CsvRow& row, std::string& problem) {
+    if (!profile_.flags.empty()) {
+      auto made = described_case(cell(row, profile_.flags), table_.where(row));
+      problem = made ? "" : made.error().to_string();
+      return made ? std::move(*made) : RowCase{};
+    }
+    std::vector<study::Setting> settings = profile_.plan;
+    const std::string where = table_.where(row);
+    for (const study::Setting& column : profile_.columns) {
+      for (const std::string_view name : split_at(column.value, '|')) {
+        const std::string_view text = cell(row, std::string(name));
+        if (!text.empty()) {
+          settings.push_back({column.field, std::string(text), where});
+          break;
+        }
+      }
+    }
+    Error of_row;
+    for (const study::CaseColumn& column : profile_.cases) {
+      std::string text;
+      for (const std::string& part : column.columns()) {
+        text += (text.empty() ? "" : "/") + std::string(cell(row, part));
+      }
+      if (const auto found = column.settings_of(text)) {
+        settings.insert(settings.end(), found->begin(), found->end());
+      } else {
+        of_row.add({where, column.column, text, "a text that the profile has a case for"});
+      }
+    }
+    auto made = row_case(settings);
+    if (!made) {
+      of_row.add(std::move(made.error()));
+    }
+    problem = of_row.to_string();
+    return made ? std::move(*made) : RowCase{};
+  }
+
+  /// Why the row cannot be run at all.
+  std::string refusal_of(const CsvRow& row) const {
+    for (const study::Unanswerable& unanswerable : profile_.unanswerable) {
+      if (cell(row, unanswerable.column) == unanswerable.text) {
+        return fmt::format("{}: {}: found '{}': {}", table_.where(row), unanswerable.column,
+                           unanswerable.text, unanswerable.reason);
+      }
+    }
+    return "";
+  }
+
+  bool is_apart(const CsvRow& row) const {
+    return std::any_of(profile_.apart.begin(), profile_.apart.end(),
+                       [&](const study::ColumnText& f) { return cell(row, f.column) == f.text; });
+  }
+
+  std::string group_of(const CsvRow& row, const std::string& measure) const {
+    std::string group;
+    for (const std::string& column : profile_.group) {
+      group += std::string(cell(row, column)) + " ";
+    }
+    if (!measure.empty()) {
+      return group + measure;
+    }
+    group.resize(group.empty() ? 0 : group.size() - 1);
+    return group;
+  }
+
+  void read_row(const CsvRow& row) {
+    Task task{.row = {}, .requests = {}, .figures = {}, .measures = {}, .where = table_.where(row)};
+    std::string problem = refusal_of(row);
+    if (problem.empty()) {
+      task.row = case_of(row, problem);
+    }
+    if (problem.empty()) {
+      if (task.row.requests.count < 1 ||
+          (task.row.requests.output < 1 && task.row.requests.output_counts.empty())) {
+        problem = task.where + ": no requests, or none with an answer";
+      }
+    }
+    for (const study::MeasuredColumn& measured : profile_.measured) {
+      const std::string_view text = cell(row, measured.column);
+      if (text.empty()) {
+        continue;
+      }
+      const std::string_view by = measured.by.empty() ? "" : cell(row, measured.by);
+      const std::optional<study::Measure> measure = measured.measure_of(by);
+      ValidationRow figure;
+      figure.line = row.line;
+      figure.key = key_of(row) + (measured.label.empty() ? "" : " " + measured.label);
+      figure.metric =
+          measured.by.empty() ? measured.metric : metric_of(measure.value_or(measured.measure));
+      figure.apart = is_apart(row);
+      figure.group =  // figures of one metric are told apart within the group
+          group_of(row, figure.metric.empty()
+                            ? std::string(name_of(measure.value_or(measured.measure)))
+                            : "");
+      figure.origin = cell(row, "origin");
+      const auto published = parse_number(text);
+      figure.published = published && *published > 0 ? *published : 0;
+      if (!measure) {
+        problem = fmt::format("{}: {}: found '{}', expected {}", task.where, measured.by, by,
+                              measured.known_texts());
+      }
+      figure.problem = figure.published > 0
+                           ? problem
+                           : fmt::format(
+                                 "{}: {}: found '{}', expected a number "
+                                 "above 0",
+                                 task.where, measured.column, shortened(text, kKeyBytes));
+      figure.error = -1;
+      task.figures.push_back(std::move(figure));
+      task.measures.push_back(measure.value_or(measured.measure));
+    }
+    tasks_.push_back(std::move(task));
+  }
+
+  void read_requests() {
+    std::vector<std::string> runs;
+    for (const CsvRow& row : table_.rows) {
+      const std::string key = key_of(row);
+      if (matches(row) && std::find(runs.begin(), runs.end(), key) == runs.end()) {
+        runs.push_back(key);
+      }
+    }
+    for (const std::string& run : runs) {
+      read_run(run);
+    }
+  }
+
+  double number(const CsvRow& row, const char* column, double least, std::string& problem) const {
+    const auto value = parse_number(cell(row, column));
+    if (!value || *value < least || *value > 1e9) {
+      problem = fmt::format("{}: {}: found '{}', expected a number from {} on", table_.where(row),
+                            column, shortened(cell(row, column), kKeyBytes), least);
+      return least;
+    }
+    return *value;
+  }
+
+  void read_run(const std::string& run) {
+    Task task{.row = {}, .requests = {}, .figures = {}, .measures = {}, .where = table_.file};
+    task.of_requests = true;
+    std::string problem;
+    std::array<std::vector<double>, 3> values;  // TTFT, TPOT, latency in ms
+    std::string origin;
+    for (const CsvRow& row : table_.rows) {
+      if (!matches(row) || key_of(row) != run) {
+        continue;
+      }
+      if (task.requests.empty()) {
+        task.row = case_of(row, problem);
+        origin = cell(row, "origin");
+      }
+      requests::Request request{.ids = {}};
+      request.input = static_cast<std::int64_t>(number(row, "input_tokens", 1, problem));
+      request.output = static_cast<std::int64_t>(number(row, "output_tokens", 1, problem));
+      request.arrival = from_seconds(number(row, "arrival_s", 0, problem));
+      const double queued = number(row, "queued_s", 0, problem);
+      const double first = number(row, "first_token_s", 0, problem);
+      const double last = number(row, "last_token_s", 0, problem);
+      values[0].push_back(1e3 * (first - queued));
+      values[2].push_back(1e3 * (last - queued));
+      if (request.output > 1) {
+        values[1].push_back(1e3 * (last - first) / static_cast<double>(request.output - 1));
+      }
+      task.requests.push_back(std::move(request));
+    }
+    std::stable_sort(task.requests.begin(), task.requests.end(),
+                     [](const auto& a, const auto& b) { return a.arrival < b.arrival; });
+    constexpr std::array kNamesOfValues{"TTFT", "TPOT", "latency"};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::vector<Time> times;
+      for (const double value : values[i]) {
+        times.push_back(from_seconds(1e-3 * value));
+      }
+      const serving::Statistics published = serving::statistics(std::move(times));
+      for (const auto& [name, value] : listed(published)) {
+        ValidationRow figure;
+        figure.key = fmt::format("{} {} {} ms", run, kNamesOfValues[i], name);
+        figure.group = kNamesOfValues[i];
+        figure.origin = origin;
+        figure.published = 1e3 * to_seconds(value);
+        figure.problem = problem;
+        figure.error = -1;
+        task.figures.push_back(std::move(figure));
+      }
+    }
+    tasks_.push_back(std::move(task));
+  }
+
+  const study::ValidationProfile& profile_;
+  const CsvTable& table_;
+  study::TableColumns columns_;
+  std::vector<Task> tasks_;
+  Error error_;
+};
+
+}  // namespace
+
+Result<std::vector<Task>> published_tasks(const study::ValidationProfile& profile,
+                                          const CsvTable& table) {
+  return Reader(profile, table).read();
+}
+
+void run_task(Task& task, const machine::Machine& machine) {
+  if (std::all_of(task.figures.begin(), task.figures.end(),
+                  [](const ValidationRow& figure) { return !figure.problem.empty(); })) {
+    return;
+  }
+  if (!task.of_requests) {
+    task.requests = requests_of(task.row.requests);
+  }
+  auto run = serve_case(task.row, machine, task.requests);
+  std::vector<double> values;
+  std::string problem;
+  if (!run) {
+    problem = run.error().to_string();
+  } else if (run->refused > 0) {
+    problem = fmt::format("{} requests are longer than the engine takes", run->refused);
+  } else if (task.of_requests) {
+    values = predicted_statistics(*run);
+  } else {
+    const serving::Metrics metrics = serving::metrics(*run, machine);
+    for (const study::Measure measure : task.measures) {
+      values.push_back(value_of_measure(measure, *run, metrics));
+    }
+  }
+  const auto named = machine::load_machine(task.row.machine);
+  constexpr std::array kOfRequests{study::Measure::ttft_ms, study::Measure::tpot_ms,
+                                   study::Measure::latency_ms};
+  for (std::size_t i = 0; i < task.figures.size(); ++i) {
+    ValidationRow& figure = task.figures[i];
+    const study::Measure measure = task.of_requests
+                                       ? kOfRequests[i * kOfRequests.size() / task.figures.size()]
+                                       : task.measures[i];
+    figure.rate = study::is_rate(measure);
+    figure.causes = study::causes_of(measure, task.row.engine.name, named ? *named : machine);
+    if (!problem.empty()) {
+      figure.problem = fmt::format("{}: {}", task.where, problem);
+    } else if (figure.problem.empty()) {
+      figure.predicted = values[i];
+      figure.devices = run->devices;
+      figure.error = figure.predicted / figure.published - 1;
+    }
+  }
+}
+
+}  // namespace orrery::served

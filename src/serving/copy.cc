@@ -52,6 +52,11 @@ void sort_out(std::vector<std::int32_t>& adapters) {
 
 }  // namespace
 
+std::size_t emptiest(const std::vector<Copy>& copies) {
+  return static_cast<std::size_t>(std::ranges::min_element(copies, {}, &Copy::unfinished) -
+                                  copies.begin());
+}
+
 StepShapes::StepShapes(const Engine& engine, step::StepCost& cost, std::size_t copies)
     : engine_(engine), cost_(cost), shapes_(copies), growing_(cost.windows().size()) {}
 

@@ -25,6 +25,9 @@ struct Copy {
   std::vector<scheduler::RequestIndex> finished;  ///< by the last step
 };
 
+/// Returns which has the fewest unfinished requests, the first of equals.
+std::size_t emptiest(const std::vector<Copy>& copies);
+
 /// Points to what each copy computes in one step, by copy.
 using Ticks = std::vector<const scheduler::Tick*>;
 

@@ -19,12 +19,6 @@ bool computes_prompt(const scheduler::Scheduled& entry) {
   return entry.tokens > 1 + entry.drafts;
 }
 
-/// The copy with the fewest unfinished requests.
-std::size_t emptiest(const std::vector<Copy>& copies) {
-  return static_cast<std::size_t>(std::ranges::min_element(copies, {}, &Copy::unfinished) -
-                                  copies.begin());
-}
-
 std::int64_t used_blocks(const std::vector<Copy>& copies) {
   return std::accumulate(
       copies.begin(), copies.end(), std::int64_t{0},
@@ -187,31 +181,6 @@ void Driver::end_copies(Copy& copy, Time now) {
   }
 }
 
-void Driver::enqueue(Time now) {
-  for (Copy& copy : copies_) {
-    end_copies(copy, now);
-  }
-  while (const auto delivery = inbox_.pop(now)) {
-    const std::size_t copy = emptiest(copies_);
-    scheduler::Scheduler& scheduler = *copies_[copy].scheduler;
-    auto spec = spec_of(requests_[delivery->request], run_, scheduler);
-    if (!spec) {
-      ++run_.refused;
-      inbox_.ended(delivery->request, delivery->queued);
-      continue;
-    }
-    const bool moves = only_prefill_ && spec->output > 1;
-    if (only_prefill_) {
-      spec->keeps_blocks = spec->keeps_blocks || moves;
-      spec->output = 1;
-    }
-    add(delivery->request, copy, served_of(*spec, *delivery), Time::max());
-    copies_[copy].holders.back() = moves ? 1 : 0;
-    scheduler.add(std::move(*spec));
-  }
-  end_aborted(now);
-}
-
 bool Driver::schedule(Ticks& ticks) {
   bool any = false;
   for (std::size_t i = 0; i < copies_.size(); ++i) {
@@ -320,6 +289,7 @@ void Driver::complete(const Ticks& ticks, Time end) {
   }
   end_aborted(end);
   ++steps_;
+  looked_ = beside ? steps_ : looked_;
   run_.duration = std::max(run_.duration, end);
   constexpr std::size_t kReportEvery = 4096;
   if (options_.progress && ended_ / kReportEvery > before / kReportEvery) {

@@ -97,6 +97,11 @@ class Driver {
 
   /// Puts what has reached the engine until `now` into a queue, and what has been fetched.
   void enqueue(Time now);
+  /// Puts one into the queue of a copy, or refuses it.
+  void take(const Delivery& delivery);
+  /// Steps that what has come still waits for before the engine takes it (Engine::recv_interval,
+  /// batch_wait_iters); 0: none.
+  std::int64_t steps_held() const;
   void end_copies(Copy& copy, Time now);
   /// Ends those of abort() that nothing has any more.
   void end_aborted(Time now);
@@ -144,6 +149,9 @@ class Driver {
   std::deque<Flight> flights_;  ///< pp > 1
   Time last_end_{0};            ///< of the step before; pp > 1
   std::int64_t steps_ = 0;
+  std::vector<Delivery> held_;   ///< come, and not taken by the engine yet
+  std::int64_t held_since_ = 0;  ///< the step in which the first of them came
+  std::int64_t looked_ = 0;  ///< the last step with prompts, after which an engine looks at once
   std::size_t ended_ = 0;
   std::vector<std::size_t> aborting_;  ///< numbers in the run
 };

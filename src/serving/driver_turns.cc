@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The order of scheduling, running and completing steps, by rule of turns.
+/// The order of taking requests and of scheduling, running and completing steps, by rule of turns.
 #include <algorithm>
 
 #include "serving/driver.h"
+#include "serving/intake.h"
 
 namespace orrery::serving {
 namespace {
@@ -28,6 +29,63 @@ std::int64_t before_windows_fill(std::int64_t most, const scheduler::Scheduler& 
 }
 
 }  // namespace
+
+void Driver::enqueue(Time now) {
+  for (Copy& copy : copies_) {
+    end_copies(copy, now);
+  }
+  while (const auto delivery = inbox_.pop(now)) {
+    held_since_ = held_.empty() ? steps_ : held_since_;
+    held_.push_back(*delivery);
+  }
+  if (steps_held() == 0) {
+    for (const Delivery& delivery : held_) {
+      take(delivery);
+    }
+    held_.clear();
+  }
+  end_aborted(now);
+}
+
+void Driver::take(const Delivery& delivery) {
+  const std::size_t copy = emptiest(copies_);
+  scheduler::Scheduler& scheduler = *copies_[copy].scheduler;
+  auto spec = spec_of(requests_[delivery.request], run_, scheduler);
+  if (!spec) {
+    ++run_.refused;
+    inbox_.ended(delivery.request, delivery.queued);
+    return;
+  }
+  const bool moves = only_prefill_ && spec->output > 1;
+  if (only_prefill_) {
+    spec->keeps_blocks = spec->keeps_blocks || moves;
+    spec->output = 1;
+  }
+  add(delivery.request, copy, served_of(*spec, delivery), Time::max());
+  copies_[copy].holders.back() = moves ? 1 : 0;
+  scheduler.add(std::move(*spec));
+}
+
+std::int64_t Driver::steps_held() const {
+  const Engine& engine = run_.engine;
+  const bool idle = std::all_of(copies_.begin(), copies_.end(), [](const Copy& copy) {
+    return copy.scheduler->running().empty();
+  });
+  if (held_.empty() || idle) {
+    return 0;
+  }
+  const std::int64_t since = (steps_ - looked_) % engine.recv_interval;
+  const std::int64_t look = since == 0 ? 0 : engine.recv_interval - since;
+  std::int64_t tokens = 0;
+  for (const Delivery& delivery : held_) {
+    tokens += requests_[delivery.request].input;
+  }
+  const bool full = static_cast<double>(tokens) >=
+                    engine.batch_wait_ratio * static_cast<double>(engine.max_num_batched_tokens);
+  const bool waits = engine.batch_wait_iters > 0 && !(engine.batch_wait_ratio > 0 && full);
+  return std::max(
+      look, waits ? std::max<std::int64_t>(0, held_since_ + engine.batch_wait_iters - steps_) : 0);
+}
 
 void Driver::go_synchronous() {
   while (now_ < horizon_) {
@@ -148,6 +206,7 @@ std::int64_t Driver::decode_run(std::int64_t most) {
   Copy& copy = copies_.front();
   scheduler::Scheduler& scheduler = *copy.scheduler;
   most = before_windows_fill(most, scheduler, cost_.windows());
+  most = held_.empty() ? most : std::min(most, steps_held());
   const auto requests = static_cast<std::int64_t>(scheduler.running().size());
   for (const scheduler::RequestIndex index : scheduler.running()) {
     if (copy.token[static_cast<std::size_t>(index)] != now_) {

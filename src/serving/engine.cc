@@ -74,6 +74,12 @@ void check_fleet_fields(Ranges& ranges, const Engine& engine) {
   ranges.from("fleet.cool_down", engine.cool_down, kLongest);
 }
 
+void check_waits(Ranges& ranges, const Engine& engine) {
+  ranges.from("scheduler.recv_interval", engine.recv_interval, 1);
+  ranges.from("scheduler.batch_wait_iters", engine.batch_wait_iters, 0);
+  ranges.from("scheduler.batch_wait_ratio", engine.batch_wait_ratio, 0, 1);
+}
+
 void check_speculation(Ranges& ranges, const Engine& engine) {
   using scheduler::Policy;
   constexpr std::int64_t kMostDrafts = 64;
@@ -143,6 +149,7 @@ Error check(const Engine& engine) {
   ranges.from("host.gap_per_request", engine.gap_per_request, kLongest);
   ranges.from("host.launch", engine.launch, kLongest);
   ranges.from("host.handover", engine.handover, kLongest);
+  check_waits(ranges, engine);
   check_speculation(ranges, engine);
   check_fleet_fields(ranges, engine);
   return ranges.take();

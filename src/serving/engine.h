@@ -96,6 +96,9 @@ struct Engine {
   std::int64_t long_prefill_token_threshold = 0;
   bool chunked_prefill = true;
   bool reserve_full_isl = true;
+  std::int64_t recv_interval = 1;
+  std::int64_t batch_wait_iters = 0;
+  double batch_wait_ratio = 0;
   bool async = true;
   double watermark = 0;
   std::int64_t quantum = 1;
@@ -122,7 +125,8 @@ struct Engine {
   bool whole_graphs = false;  ///< of decodes alone: attention in them, made for max_model_len
   bool prompt_graphs = true;  ///< steps with prompts are in graphs, too
   step::StreamedExperts streamed_experts = step::StreamedExperts::fp4;
-  bool fused_casts = false;  ///< kernels before 8-bit products write 8 bits
+  bool fused_casts = false;      ///< kernels before 8-bit products write 8 bits
+  bool sorted_sampling = false;  ///< logits are sorted for top-p
   // host
   Time front_end{0};    ///< from the client to the engine's queue
   Time step{0};         ///< of the host per step: beside the accelerator if async, else after it
@@ -229,6 +233,12 @@ struct Engine {
     visit("scheduler", "chunked_prefill", &E::chunked_prefill, "prompts may be cut");
     visit("scheduler", "reserve_full_isl", &E::reserve_full_isl,
           "admit only what has blocks for all of its known tokens");
+    visit("scheduler", "recv_interval", &E::recv_interval,
+          "decode steps between looks for new requests, as SGLang's scheduler-recv-interval");
+    visit("scheduler", "batch_wait_iters", &E::batch_wait_iters,
+          "steps that prompts wait for others while requests decode, as batch_wait_timeout_iters");
+    visit("scheduler", "batch_wait_ratio", &E::batch_wait_ratio,
+          "share of max_num_batched_tokens that ends this wait, as batch_wait_max_tokens_ratio");
     visit("scheduler", "async", &E::async, "schedule one step ahead");
     visit("scheduler", "watermark", &E::watermark, "share of blocks kept free when admitting");
     visit("scheduler", "quantum", &E::quantum, "decode steps of mlfq's first queue");
@@ -274,6 +284,8 @@ struct Engine {
           "which narrow experts of up to 512 tokens have kernels that stream their weights");
     visit("kernels", "fused_casts", &E::fused_casts,
           "kernels before 8-bit products without scales of blocks write their operands");
+    visit("kernels", "sorted_sampling", &E::sorted_sampling,
+          "the sampler sorts the logits, as PyTorch's does for requests with top_p");
     visit("kernels", "tables", &E::kernels,
           "CSV files, by commas, of kernels measured on the card (measured_kernels.h)");
     visit("speculation", "method", &E::speculation, "who guesses tokens");

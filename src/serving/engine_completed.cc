@@ -137,6 +137,7 @@ step::StepOptions step_options(const Engine& engine) {
       .eager_prompts = !engine.prompt_graphs,
       .streamed_experts = engine.streamed_experts,
       .fused_casts = engine.fused_casts,
+      .sorted_sampling = engine.sorted_sampling,
       .launch = engine.launch,
       .adapter_rank = engine.adapter_slots > 0 && !engine.whole_adapters ? engine.adapter_rank : 0,
       .imbalance = engine.moe_imbalance,

@@ -42,6 +42,7 @@ constexpr auto kFields = std::to_array<Flag>({
     {"sglang", "max-running-requests", "scheduler", "max_num_seqs"},
     {"sglang", "chunked-prefill-size", "scheduler", "max_num_batched_tokens"},
     {"sglang", "context-length", "scheduler", "max_model_len"},
+    {"sglang", "scheduler-recv-interval", "scheduler", "recv_interval"},
     {"sglang", "disable-overlap-schedule", "scheduler", "async", FlagKind::no},
     {"sglang", "disable-radix-cache", "cache", "prefix", FlagKind::no},
     {"sglang", "mem-fraction-static", "cache", "memory_utilization"},

@@ -16,7 +16,8 @@ void Measures::on_step(const StepRecord& step, const State& state) {
   run_.peak_kv_use = std::max(run_.peak_kv_use, use);
   run_.peak_running = std::max(run_.peak_running, state.running);
   while (next_sample_ <= step.end && run_.samples.size() < kMostSamples) {
-    run_.samples.push_back({next_sample_, state.running, state.waiting, use});
+    run_.samples.push_back(
+        {next_sample_, state.running, state.waiting, use, run_.drawn, run_.busy});
     next_sample_ += kSamplePeriod;
   }
   if (run_.samples.size() == kMostSamples) {

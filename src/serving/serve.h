@@ -61,6 +61,8 @@ struct Sample {
   std::int64_t running = 0;
   std::int64_t waiting = 0;
   double kv_use = 0;
+  Energy drawn{0};  ///< of a device until then: Run's, of the steps that have ended
+  Time busy{0};     ///< likewise
 };
 
 /// One step, for traces.

@@ -217,6 +217,17 @@ std::optional<Ranking> read_ranking(const ConfigNode* node, Error& error) {
   });
 }
 
+std::optional<Agreement> read_agreement(const ConfigNode* node, Error& error) {
+  return read_part<Agreement>(node, error, [](Reader& read) {
+    Agreement agreement{.column = read.required<std::string>("column"),
+                        .product = read.list<std::string>("product", true),
+                        .scale = read.optional<double>("scale", 1),
+                        .within = read.required<double>("within")};
+    read.require(agreement.within >= 1, "within", "a factor of at least 1");
+    return agreement;
+  });
+}
+
 std::optional<Regret> read_regret(const ConfigNode* node, Error& error) {
   return read_part<Regret>(node, error, [](Reader& read) {
     return Regret{.metric = read.required<std::string>("metric"),
@@ -328,6 +339,7 @@ Result<ValidationProfile> parse_profile(const ConfigNode& node) {
   profile.goal = read.maybe<double>("goal");
   profile.apart = read_texts<ColumnText>(read.child("apart", false), error);
   profile.unanswerable = read_unanswerable(read.child("unanswerable", false), error);
+  profile.agreement = read_agreement(read.child("agreement", false), error);
   profile.ranking = read_ranking(read.child("ranking", false), error);
   profile.regret = read_regret(read.child("regret", false), error);
   profile.is_long = read.optional("long", false);

@@ -28,6 +28,8 @@
 ///   apart: {column: text}     rows with one of these texts are scored in their groups alone
 ///   unanswerable: {column: {text: reason}}   rows that say too little to be run: named with the
 ///                             reason, not answered
+///   agreement: {column, product, scale, within}   rows whose column differs from scale x the
+///                             product of others by more than the factor `within` are not answered
 ///   ranking: {metric, same, by: {name: columns}}   pairs of rows that agree in the columns `same`
 ///                             and in all of `by` but one name's (study/ranking.h)
 ///   regret: {metric, ttft, limits, within, seats, tokens}   what a choice by prediction under a
@@ -241,6 +243,14 @@ struct Regret {
   std::string seats;                ///< column of requests at once
   std::string tokens;               ///< column of an answer's tokens
 };
+/// Agreement says which rows tell the same in two ways: `column` and scale x the product of
+/// `product` differ by at most this factor.
+struct Agreement {
+  std::string column;
+  std::vector<std::string> product;
+  double scale = 1;
+  double within = 1;
+};
 struct Reason {
   std::string field;
   std::string text;
@@ -270,6 +280,7 @@ struct ValidationProfile {
   std::string notes;
   std::vector<ColumnText> apart{};  ///< one of them matches
   std::vector<Unanswerable> unanswerable{};
+  std::optional<Agreement> agreement{};  ///< of the rows that are answered
   std::optional<Ranking> ranking{};
   std::optional<Regret> regret{};
   bool is_long = false;  ///< run by name alone

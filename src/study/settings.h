@@ -95,8 +95,8 @@ std::vector<std::string> serving_fields();
 
 /// Requests that a row of a table describes.
 struct ServedRequests {
-  std::int64_t count = 0;
-  double rate = 0;  ///< per second, of all of them; 0: all at once
+  std::int64_t count = 0;  ///< 0, without rounds: as many as the histogram has
+  double rate = 0;         ///< per second, of all of them; 0: all at once
   requests::Arrival arrival = requests::Arrival::fixed;
   double input = 0;  ///< tokens; rounded
   std::int64_t output = 0;
@@ -109,10 +109,11 @@ struct ServedRequests {
   std::string output_counts{};
   double output_low = 0;
   double output_high = 0;
+  std::int64_t output_bins = 0;  ///< the last ones may be left out; 0: as many as there are counts
 
   template <class V>
   static void fields(V&& visit) {
-    visit("count", &ServedRequests::count, "requests");
+    visit("count", &ServedRequests::count, "requests; 0: as many as output_counts has");
     visit("rate", &ServedRequests::rate, "per second; 0: all at once");
     visit("arrival", &ServedRequests::arrival,
           "of those at a rate: fixed (equal gaps), poisson (drawn, scaled to the rate)");
@@ -128,6 +129,8 @@ struct ServedRequests {
           "numbers of answers in equal bins of lengths, instead of output");
     visit("output_low", &ServedRequests::output_low, "tokens where the first bin begins");
     visit("output_high", &ServedRequests::output_high, "tokens where the last bin ends");
+    visit("output_bins", &ServedRequests::output_bins,
+          "how many, the last of which may be left out; 0: as many as output_counts has");
   }
 };
 

@@ -65,6 +65,46 @@ void expect_same(const Served& a, const Served& b) {
   RC_ASSERT(a.fetching == b.fetching);
 }
 
+/// The step, from 0 on, in which the second of two requests joins the first, which decodes alone
+/// when it comes.
+std::size_t joining_step(Engine engine, bool skip) {
+  engine.async = false;
+  std::vector<requests::Request> pair(2);
+  pair[0].input = pair[1].input = 100;
+  pair[0].output = pair[1].output = 200;
+  pair[1].arrival = 100_ms;
+  const Run run = driven(model_of_mlps(), engine, pair, {.skip = skip, .most_steps = 1000});
+  std::size_t step = 0;
+  while (run.steps[step].begin < run.requests[1].scheduled) {
+    ++step;
+  }
+  EXPECT_GT(step, 2U);
+  return step;
+}
+
+TEST(Driver, AnEngineLooksForRequestsEverySoManySteps) {
+  // Of SGLang: counted from the prompt's step on, which is the first.
+  Engine engine = load_engine("sglang@0.5").value();
+  const std::size_t at_once = joining_step(engine, true);
+  engine.recv_interval = 64;
+  EXPECT_NE((at_once - 1) % 64, 0U);
+  const std::size_t expected = 1 + (at_once - 1 + 63) / 64 * 64;
+  EXPECT_EQ(joining_step(engine, true), expected);
+  EXPECT_EQ(joining_step(engine, false), expected);
+}
+
+TEST(Driver, PromptsWaitForOthersWhileRequestsDecode) {
+  // 20 steps, or until they fill 0.9 of 100 tokens.
+  Engine engine = load_engine("trtllm@1.0").value();
+  const std::size_t at_once = joining_step(engine, true);
+  engine.batch_wait_iters = 20;
+  EXPECT_EQ(joining_step(engine, true), at_once + 20);
+  EXPECT_EQ(joining_step(engine, false), at_once + 20);
+  engine.batch_wait_ratio = 0.9;
+  engine.max_num_batched_tokens = 100;
+  EXPECT_EQ(joining_step(engine, true), at_once);
+}
+
 RC_GTEST_PROP(Driver, TwoCopiesWithTheSameRequestsTakeWhatOneTakes, ()) {
   // The other copy is idle or does the same: every rank computes the padded tokens in either case.
   Engine engine = load_engine(*rc::gen::element<std::string>("vllm@0.19", "vllm@0.10")).value();

@@ -93,6 +93,27 @@ graph::GemmShape padded_expert(const zoo::Model& model, const zoo::ModelOperator
   return gemm;
 }
 
+namespace {
+
+/// A unit streams so many bytes a second of experts' weights in Triton's kernel as vLLM and SGLang
+/// configure it where no file is tuned for so many experts on a device: 64 or 32 columns by 32 or
+/// 64 rows of K a tile. Fitted to Qwen3-235B-A22B on B200 and Qwen3-30B-A3B on H100 with divided
+/// experts, the declared half of serving_ml_energy (15 to 18 GB/s).
+constexpr Bandwidth kUntunedRate(16.5e9);
+
+/// Returns what that kernel takes at least for weights of 16 bits; zero for others, which have
+/// kernels of their own.
+Time untuned_experts(const graph::Operator& product, const compute::Device& device) {
+  if (graph::bits_of(product.type) < 16 || (product.stored_bits != 0 && product.stored_bits < 16)) {
+    return Time(0);
+  }
+  const Bytes weights =
+      graph::bytes_of(product.type, product.gemm.batch * product.gemm.n * product.gemm.k);
+  return weights / (kUntunedRate * static_cast<double>(device.units));
+}
+
+}  // namespace
+
 plan::Plan PassPrices::plan_for(std::int64_t tokens) const {
   constexpr std::int64_t kVocabularyMultiple = 64;  // vLLM's DEFAULT_VOCAB_PADDING_SIZE
   plan::Plan plan;
@@ -167,7 +188,10 @@ std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& 
   if (streamed > Time(0) && streamed < kernel(run).time) {
     run.duration = streamed;
   }
-  const Time later = op.expert ? compute::mixed_experts_launch(run, machine_.device) : Time(0);
+  Time later = op.expert ? compute::mixed_experts_launch(run, machine_.device) : Time(0);
+  if (op.expert && plan.ep > 1 && options_.streamed_experts == StreamedExperts::fp4) {
+    later += std::max(Time(0), untuned_experts(run, machine_.device) - kernel(run).time);
+  }
   if (later > Time(0)) {
     kernels.push_back({.name = "experts_start",
                        .kind = graph::OperatorKind::opaque,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace orrery::served {
 namespace {
@@ -11,35 +12,72 @@ double milliseconds(Time time) {
   return 1e3 * to_seconds(time);
 }
 
-double steady_rate(const serving::Run& run, const serving::Metrics& metrics) {
-  const auto seats = static_cast<std::size_t>(std::max<std::int64_t>(0, run.max_concurrency));
-  if (seats == 0 || run.requests.size() < 2 * seats) {
-    return metrics.output_tokens_per_s;
-  }
+/// The time in which as many requests run as may.
+struct Window {
   Time begin{0};
   Time end{0};
-  for (std::size_t i = 0; i < run.requests.size(); ++i) {
-    begin = i < seats ? std::max(begin, run.requests[i].first) : begin;
-    end = std::max(end, run.requests[i].sent);
+};
+
+/// Nothing: there is none.
+std::optional<Window> steady_window(const serving::Run& run) {
+  const std::int64_t most =
+      run.max_concurrency > 0 ? run.max_concurrency : run.engine.max_num_seqs * run.engine.dp;
+  const auto seats = static_cast<std::size_t>(std::max<std::int64_t>(0, most));
+  if (seats == 0 || run.requests.size() < seats + 2) {
+    return std::nullopt;
   }
-  if (end <= begin) {
+  std::vector<Time> firsts;
+  std::vector<Time> lasts;
+  for (const serving::Served& request : run.requests) {
+    firsts.push_back(request.first);
+    lasts.push_back(request.last);
+  }
+  std::sort(firsts.begin(), firsts.end());
+  std::sort(lasts.begin(), lasts.end());
+  const Window window{firsts[seats - 1], lasts[run.requests.size() - seats - 2]};
+  return window.end > window.begin ? std::optional(window) : std::nullopt;
+}
+
+double steady_rate(const serving::Run& run, const serving::Metrics& metrics) {
+  const std::optional<Window> window = steady_window(run);
+  if (!window) {
     return metrics.output_tokens_per_s;
   }
   double tokens = 0;
   for (const serving::Served& request : run.requests) {
-    const Time from = std::max(begin, request.first);
-    const Time to = std::min(end, request.last);
+    const Time from = std::max(window->begin, request.first);
+    const Time to = std::min(window->end, request.last);
     if (to > from && request.output > 1) {
       tokens +=
           static_cast<double>(request.output - 1) * ((to - from) / (request.last - request.first));
     }
-    tokens += request.first > begin && request.first <= end ? 1 : 0;
+    tokens += request.first > window->begin && request.first <= window->end ? 1 : 0;
   }
-  return tokens / to_seconds(end - begin);
+  return tokens / to_seconds(window->end - window->begin);
 }
 
-double power_of(const serving::Metrics& metrics) {
-  return metrics.energy ? serving::mean_power(metrics).value() : 0;
+/// Returns the power of all devices between the first and the last sample in the window.
+double power_of(const serving::Run& run, const serving::Metrics& metrics, Power idle) {
+  if (!metrics.energy) {
+    return 0;
+  }
+  const serving::Sample* first = nullptr;
+  const serving::Sample* last = nullptr;
+  if (const auto window = steady_window(run)) {
+    for (const serving::Sample& sample : run.samples) {
+      if (sample.at >= window->begin && sample.at <= window->end) {
+        first = first == nullptr ? &sample : first;
+        last = &sample;
+      }
+    }
+  }
+  if (first == last || last->busy == first->busy) {
+    return serving::mean_power(metrics).value();
+  }
+  const Time time = last->at - first->at;
+  const Time waiting = std::max(Time(0), time - (last->busy - first->busy));
+  const Energy energy = last->drawn - first->drawn + idle * waiting;
+  return static_cast<double>(run.devices) * energy.value() / to_seconds(time);
 }
 
 double of_memory(study::Measure measure, const serving::Run& run) {
@@ -61,7 +99,7 @@ double of_memory(study::Measure measure, const serving::Run& run) {
 }  // namespace
 
 double value_of_measure(study::Measure measure, const serving::Run& run,
-                        const serving::Metrics& metrics) {
+                        const serving::Metrics& metrics, Power idle) {
   using study::Measure;
   switch (measure) {
     case Measure::ttft_s:
@@ -97,10 +135,10 @@ double value_of_measure(study::Measure measure, const serving::Run& run,
     case Measure::steady_tokens_per_s:
       return steady_rate(run, metrics);
     case Measure::power_w:
-      return power_of(metrics);
+      return power_of(run, metrics, idle);
     case Measure::j_per_token: {
       const double rate = steady_rate(run, metrics);
-      return rate > 0 ? power_of(metrics) / rate : 0;
+      return rate > 0 ? power_of(run, metrics, idle) / rate : 0;
     }
     default:
       return of_memory(measure, run);

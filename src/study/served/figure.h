@@ -14,16 +14,17 @@ namespace orrery::served {
 /// The measure of a served run, in its unit; 0 where the run has none (power of a machine without).
 ///
 ///   steady_tokens_per_s   of the tokens of each answer, equally spread between its first and last,
-///                         those from the first token of the client's last first request to its
-///                         last request, over that time: as many requests are out as may be. Of
-///                         fewer than two rounds: of the whole run
-///   power_w               energy of the run over its time: as long as the rate is steady, and a
-///                         little low for the rest
+///                         those in the steady window over its length: of N requests and B seats
+///                         (of the client, else of the engine) from the B-th first token to the
+///                         end of the (N - B - 1)-th answer (ml-energy/benchmark). Without such a
+///                         window: of the whole run
+///   power_w               energy in the steady window, between samples of a second, over time; of
+///                         a fleet, or shorter: of the whole run
 ///   kv_tokens             KV blocks x tokens of one, of all copies (dp) of an engine
 ///
-/// Requires `run` to be that of `metrics`.
+/// Requires `run` to be that of `metrics`, and `idle` the device's power without work.
 double value_of_measure(study::Measure measure, const serving::Run& run,
-                        const serving::Metrics& metrics);
+                        const serving::Metrics& metrics, Power idle);
 
 /// The metric that the measure is one of: tpot, ttft, tokens_s, power_w, j_per_token, kv_tokens;
 /// the measure's own name for others.

@@ -145,7 +145,9 @@ class Reader {
                            unanswerable.text, unanswerable.reason);
       }
     }
-    return "";
+    const auto of_row = [&](const std::string& column) { return cell(row, column); };
+    const std::string found = profile_.agreement ? disagreement(*profile_.agreement, of_row) : "";
+    return found.empty() ? "" : table_.where(row) + ": " + found;
   }
 
   bool is_apart(const CsvRow& row) const {
@@ -172,8 +174,8 @@ class Reader {
       task.row = case_of(row, problem);
     }
     if (problem.empty()) {
-      if (task.row.requests.count < 1 ||
-          (task.row.requests.output < 1 && task.row.requests.output_counts.empty())) {
+      const study::ServedRequests& requests = task.row.requests;
+      if (requests.output_counts.empty() && (requests.count < 1 || requests.output < 1)) {
         problem = task.where + ": no requests, or none with an answer";
       }
     }
@@ -310,6 +312,8 @@ void run_task(Task& task, const machine::Machine& machine) {
   if (!task.of_requests) {
     task.requests = requests_of(task.row.requests);
   }
+  const auto named = machine::load_machine(task.row.machine);
+  const machine::Machine& own = named ? *named : machine;
   auto run = serve_case(task.row, machine, task.requests);
   std::vector<double> values;
   std::string problem;
@@ -320,12 +324,11 @@ void run_task(Task& task, const machine::Machine& machine) {
   } else if (task.of_requests) {
     values = predicted_statistics(*run);
   } else {
-    const serving::Metrics metrics = serving::metrics(*run, machine);
+    const serving::Metrics metrics = serving::metrics(*run, own);
     for (const study::Measure measure : task.measures) {
-      values.push_back(value_of_measure(measure, *run, metrics));
+      values.push_back(value_of_measure(measure, *run, metrics, own.device.idle_power));
     }
   }
-  const auto named = machine::load_machine(task.row.machine);
   constexpr std::array kOfRequests{study::Measure::ttft_ms, study::Measure::tpot_ms,
                                    study::Measure::latency_ms};
   for (std::size_t i = 0; i < task.figures.size(); ++i) {
@@ -334,7 +337,7 @@ void run_task(Task& task, const machine::Machine& machine) {
                                        ? kOfRequests[i * kOfRequests.size() / task.figures.size()]
                                        : task.measures[i];
     figure.rate = study::is_rate(measure);
-    figure.causes = study::causes_of(measure, task.row.engine.name, named ? *named : machine);
+    figure.causes = study::causes_of(measure, task.row.engine.name, own);
     if (!problem.empty()) {
       figure.problem = fmt::format("{}: {}", task.where, problem);
     } else if (figure.problem.empty()) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/served/row_case.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -58,6 +60,11 @@ void check_histogram(const study::ServedRequests& requests, const std::string& w
     error.add({where, "requests.output_counts", requests.output_counts,
                "numbers from 0 on by spaces, some above 0"});
   }
+  const auto counts = static_cast<std::int64_t>(split_at(requests.output_counts, ' ').size());
+  if (requests.output_bins != 0 && requests.output_bins < counts) {
+    error.add({where, "requests.output_bins", std::to_string(requests.output_bins),
+               fmt::format("at least the {} bins of output_counts, or 0", counts)});
+  }
   if (!(requests.output_low >= 0 && requests.output_high >= requests.output_low &&
         requests.output_high <= kMostTokens)) {
     error.add({where, "requests.output_high", std::to_string(requests.output_high),
@@ -108,6 +115,11 @@ Result<RowCase> row_case(const std::vector<study::Setting>& settings) {
   for (const study::Setting& setting : settings) {
     apply(setting, row, error);
   }
+  if (row.requests.count == 0 && row.requests.rounds == 0) {
+    for (const std::string_view count : split_at(row.requests.output_counts, ' ')) {
+      row.requests.count += std::llround(std::clamp(parse_number(count).value_or(0), 0.0, 1e6));
+    }
+  }
   if (row.requests.rounds > 0) {
     row.requests.count =
         std::llround(std::min(static_cast<double>(kMostRequests),
@@ -138,8 +150,9 @@ std::vector<std::int64_t> drawn_answers(const study::ServedRequests& described) 
     counts.push_back(parse_number(count).value_or(0));
   }
   const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
-  const double width =
-      (described.output_high - described.output_low) / static_cast<double>(counts.size());
+  const auto bins = described.output_bins > 0 ? static_cast<double>(described.output_bins)
+                                              : static_cast<double>(counts.size());
+  const double width = (described.output_high - described.output_low) / bins;
   std::vector<std::int64_t> answers(static_cast<std::size_t>(described.count));
   // The k-th of n quantiles, in an order that spreads them: k steps by a share that is far from all
   // fractions of small numbers (the golden section), so that any stretch has the whole histogram.
@@ -197,6 +210,25 @@ std::vector<requests::Request> requests_of(const study::ServedRequests& describe
     ++number;
   }
   return requests;
+}
+
+std::string disagreement(const study::Agreement& agreement,
+                         const std::function<std::string_view(const std::string&)>& cell) {
+  const double stated = parse_number(cell(agreement.column)).value_or(0);
+  double product = agreement.scale;
+  std::string names;
+  for (const std::string& column : agreement.product) {
+    product *= parse_number(cell(column)).value_or(0);
+    names += (names.empty() ? "" : " and ") + column;
+  }
+  if (!(stated > 0 && product > 0)) {
+    return "";
+  }
+  const double factor = std::max(stated / product, product / stated);
+  return factor <= agreement.within
+             ? ""
+             : fmt::format("{}: found {:.6g}, where {} say {:.6g}: {:.2f} times, more than {}",
+                           agreement.column, stated, names, product, factor, agreement.within);
 }
 
 Result<serving::Run> serve_case(const RowCase& row, const machine::Machine& machine,

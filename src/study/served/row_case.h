@@ -2,7 +2,9 @@
 /// A row of a table of serving as what is run.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "serving/serve.h"
@@ -24,6 +26,11 @@ Result<RowCase> row_case(const std::vector<study::Setting>& settings);
 /// ones on, answers of a histogram are its quantiles in an order that spreads them. Drawn gaps are
 /// scaled so that all arrive in the time that their number takes at the rate.
 std::vector<requests::Request> requests_of(const study::ServedRequests& described);
+
+/// Returns how a row with these cells, by column, disagrees with itself; empty: it does not, or
+/// lacks a number above 0.
+std::string disagreement(const study::Agreement& agreement,
+                         const std::function<std::string_view(const std::string&)>& cell);
 
 /// Runs it.
 Result<serving::Run> serve_case(const RowCase& row, const machine::Machine& machine,

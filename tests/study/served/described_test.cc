@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/csv.h"
+#include "study/served/figure.h"
 #include "study/served/nearest.h"
 #include "study/served/published.h"
+#include "study/served/table.h"
 
 namespace orrery::served {
 namespace {
@@ -73,6 +76,105 @@ TEST(RowCase, RoundsLengthsAndHistogramsMakeTheRequests) {
     first += request.output <= 100 ? 1 : 0;
   }
   EXPECT_NEAR(first, 10, 1);  // a quarter
+}
+
+TEST(RowCase, AHistogramSaysHowManyRequestsThereAre) {
+  const auto row = row_case({{"model", "llama-3.1-8b", ""},
+                             {"requests.input", "10", ""},
+                             {"requests.output_counts", "1 0 3", ""},
+                             {"requests.output_low", "0", ""},
+                             {"requests.output_high", "300", ""}});
+  ASSERT_TRUE(row) << row.error().to_string();
+  EXPECT_EQ(requests_of(row->requests).size(), 4U);
+}
+
+TEST(RowCase, LastBinsOfAHistogramMayBeLeftOut) {
+  // Ten bins of 30 tokens: one answer in the first, three in the third.
+  const auto row = row_case({{"requests.output_counts", "1 0 3", ""},
+                             {"requests.output_low", "0", ""},
+                             {"requests.output_high", "300", ""},
+                             {"requests.output_bins", "10", ""}});
+  ASSERT_TRUE(row) << row.error().to_string();
+  int third = 0;
+  for (const requests::Request& request : requests_of(row->requests)) {
+    EXPECT_LE(request.output, 90);
+    third += request.output >= 60 ? 1 : 0;
+  }
+  EXPECT_EQ(third, 3);
+  const auto fewer = row_case({{"requests.output_counts", "1 0 3", "t.csv:2"},
+                               {"requests.output_high", "300", "t.csv:2"},
+                               {"requests.output_bins", "2", "t.csv:2"}});
+  ASSERT_FALSE(fewer);
+  EXPECT_THAT(fewer.error().to_string(), HasSubstr("at least the 3 bins"));
+}
+
+/// Two seats; (first, last, tokens) of five requests.
+serving::Run run_of_five() {
+  serving::Run run;
+  run.devices = 2;
+  run.max_concurrency = 2;
+  for (const auto& [first, last, output] :
+       {std::tuple{1, 3, 3}, {1, 4, 4}, {3, 6, 4}, {4, 8, 5}, {6, 9, 4}}) {
+    serving::Served request;
+    request.first = 1_s * first;
+    request.last = 1_s * last;
+    request.output = output;
+    run.requests.push_back(request);
+  }
+  for (int second = 0; second < 10; ++second) {  // 10 J each, half of the time
+    serving::Sample sample;
+    sample.at = 1_s * second;
+    sample.drawn = Energy(10.0 * second);
+    sample.busy = 500_ms * second;
+    run.samples.push_back(sample);
+  }
+  return run;
+}
+
+TEST(Figure, TheSteadyWindowIsThatOfFullSeats) {
+  // From the second first token (1 s) to the end of answer 5 - 2 - 1 = 2 (4 s): tokens 2 and 3 of
+  // the first two, the first and one more of the third, the first of the fourth.
+  serving::Metrics metrics;
+  metrics.energy = Energy(1);
+  const serving::Run run = run_of_five();
+  EXPECT_NEAR(value_of_measure(study::Measure::steady_tokens_per_s, run, metrics, Power(6)),
+              8.0 / 3, 1e-9);
+  // Two devices, of which each draws 10 J a second and 6 W in the other half.
+  EXPECT_NEAR(value_of_measure(study::Measure::power_w, run, metrics, Power(6)), 26, 1e-9);
+  EXPECT_NEAR(value_of_measure(study::Measure::j_per_token, run, metrics, Power(6)), 26 / (8.0 / 3),
+              1e-9);
+}
+
+TEST(Figure, WithoutAWindowARunIsMeasuredAsAWhole) {
+  serving::Run run = run_of_five();
+  run.max_concurrency = 4;
+  serving::Metrics metrics;
+  metrics.output_tokens_per_s = 7;
+  EXPECT_EQ(value_of_measure(study::Measure::steady_tokens_per_s, run, metrics, Power(6)), 7);
+}
+
+TEST(Served, RowsThatTellTwoThingsAreNotAnswered) {
+  // 8 seats by 10 ms are 800 tokens a second: the second row says 500, 1.6 times less.
+  const auto profile =
+      parse_config(
+          "kind: serving\ntable: t\ntitle: T\nsource: S\nmachine: dgx-h100\n"
+          "csv: t.csv\nkey: [seats]\nplan: {model: llama-3.2-1b}\n"
+          "why: {model: chosen}\n"
+          "columns: {requests.count: seats, requests.input: n, requests.output: n}\n"
+          "agreement: {column: seats, product: [rate, gap], scale: 0.001, within: "
+          "1.5}\n"
+          "measured: [{column: rate, measure: output_tokens_per_s}]\n",
+          "t.yaml", ConfigSyntax::yaml)
+          .and_then(study::parse_profile);
+  ASSERT_TRUE(profile) << profile.error().to_string();
+  const auto table = parse_csv("seats,n,rate,gap\n8,4,800,10\n8,4,500,10\n", "t.csv");
+  const auto result = validate_serving(*profile, table.value(), {});
+  ASSERT_TRUE(result) << result.error().to_string();
+  ASSERT_EQ(result->rows.size(), 2U);
+  EXPECT_EQ(result->rows[0].problem, "");
+  EXPECT_GT(result->rows[0].predicted, 0);
+  EXPECT_THAT(result->rows[1].problem,
+              HasSubstr("t.csv:3: seats: found 8, where rate and gap say 5"));
 }
 
 TEST(RowCase, HistogramsThatAreNoneAreMistakes) {

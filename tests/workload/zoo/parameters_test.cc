@@ -52,6 +52,10 @@ TEST(Parameters, of_other_dense_families_equal_the_published_counts) {
   // a file stores of a tied matrix. Gemma 3: the text part.
   constexpr auto kPublished = std::to_array<Published>({
       {"gpt-j-6b", 6'050'882'784},
+      {"nemotron-nano-9b-v2", 8'888'227'328},
+      // 28 of Mamba (168,504,704), 28 MLPs (209,720,320), 6 attentions (62,919,680), two
+      // embeddings and a norm; published as 12.3B.
+      {"nemotron-nano-12b-v2", 12'310'001'152},
       {"gpt-neox-20b", 20'554'567'680},  // Black et al. 2022: 20,554,567,680
       {"opt-6.7b", 6'658'473'984},
       {"bloom-7b1", 7'069'016'064},

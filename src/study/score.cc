@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "study/validate.h"
@@ -53,6 +52,11 @@ void add_intervals(std::vector<ValidationRow>& rows) {
   }
 }
 
+/// The median of sorted values.
+double middle_of(const std::vector<double>& values) {
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
 /// Counts how many of the measured figures lie inside their intervals: of memory only where there
 /// is nothing else.
 void score_intervals(const std::vector<ValidationRow>& rows, ValidationScore& score) {
@@ -73,23 +77,23 @@ void score_intervals(const std::vector<ValidationRow>& rows, ValidationScore& sc
   }
   score.covered = inside / static_cast<double>(widths.size());
   std::sort(widths.begin(), widths.end());
-  score.width = (widths[(widths.size() - 1) / 2] + widths[widths.size() / 2]) / 2;
+  score.width = middle_of(widths);
 }
 
-}  // namespace
-
-namespace {
-
-MetricScore metric_score(std::vector<double> signed_errors) {
-  MetricScore score{.rows = signed_errors.size()};
-  std::vector<double> errors;
-  for (const double error : signed_errors) {
-    errors.push_back(std::abs(error));
-    score.mape += std::abs(error) / static_cast<double>(score.rows);
-    score.bias += error / static_cast<double>(score.rows);
+/// Errors become absolute and are sorted.
+MetricScore metric_score(std::vector<double>& errors) {
+  MetricScore score{.rows = errors.size()};
+  if (errors.empty()) {
+    return score;
+  }
+  const auto rows = static_cast<double>(errors.size());
+  for (double& error : errors) {
+    score.bias += error / rows;
+    error = std::abs(error);
+    score.mape += error / rows;
   }
   std::sort(errors.begin(), errors.end());
-  score.median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
+  score.median = middle_of(errors);
   return score;
 }
 
@@ -109,31 +113,23 @@ ValidationScore score_of(const std::vector<ValidationRow>& rows) {
     if (!row.metric.empty()) {
       metrics[row.metric].push_back(row.error);
     }
-    if (row.memory && !row.apart) {
-      memory.push_back(std::abs(row.error));
-    } else {
-      errors.push_back(std::abs(row.error));
-      score.mape += errors.back();
-      score.bias += row.error;
-    }
+    (row.memory && !row.apart ? memory : errors).push_back(row.error);
   }
   for (auto& [metric, its] : metrics) {
-    score.metrics[metric] = metric_score(std::move(its));
+    score.metrics[metric] = metric_score(its);
   }
   if (!memory.empty()) {
-    score.memory_mape =
-        std::accumulate(memory.begin(), memory.end(), 0.0) / static_cast<double>(memory.size());
+    score.memory_mape = metric_score(memory).mape;
   }
-  score.rows = errors.size();
-  if (errors.empty()) {
-    return score;
+  const MetricScore all = metric_score(errors);
+  score.rows = all.rows;
+  score.mape = all.mape;
+  score.bias = all.bias;
+  score.median = all.median;
+  if (!errors.empty()) {
+    score.p90 = errors[(9 * errors.size() + 9) / 10 - 1];  // nearest rank
+    score.worst = errors.back();
   }
-  std::sort(errors.begin(), errors.end());
-  score.mape /= static_cast<double>(errors.size());
-  score.bias /= static_cast<double>(errors.size());
-  score.median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
-  score.p90 = errors[(9 * errors.size() + 9) / 10 - 1];  // nearest rank
-  score.worst = errors.back();
   return score;
 }
 

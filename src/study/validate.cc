@@ -356,10 +356,9 @@ Result<std::vector<PublishedRun>> published_runs(const ValidationProfile& profil
   std::vector<PublishedRun> runs;
   std::map<std::string, Result<machine::Machine>> machines;  // each is read once
   for (Task& task : *tasks) {
-    const bool part = task.measure == Measure::state_gib ||
-                      task.measure == Measure::activation_gib ||
-                      task.measure == Measure::activation_percent ||
-                      task.measure == Measure::power_w;
+    const bool part =
+        task.measure == Measure::state_gib || task.measure == Measure::activation_gib ||
+        task.measure == Measure::activation_percent || task.measure == Measure::power_w;
     if (part || is_memory(task.measure) != memory ||
         (!runs.empty() && runs.back().key == task.row.key)) {
       continue;

@@ -151,15 +151,12 @@ class Calculon : public Command {
       json.key("distinct").value(found.distinct);
       json.key("feasible").value(found.feasible);
       report::write_timing(json, wall_s_);
-      json.key("top").begin_array();
-      for (const calculon::Found& one : found.top) {
-        json.begin_object();
+      json.key("top").objects(found.top, [&](const calculon::Found& one) {
         part("execution", one.execution);
         part("step", one.run.step);
         part("memory", one.run.footprint);
-        json.end_object();
-      }
-      json.end_array().end_object();
+      });
+      json.end_object();
     });
   }
 

@@ -113,8 +113,7 @@ class Calibrate : public Command {
       return fail(std::move(calibration.error()));
     }
     keep(write(calibration->machine));
-    return json_ ? report::gemm_calibration_json(*calibration)
-                 : report::gemm_calibration_table(*calibration);
+    return json_ ? report::json_of(*calibration) : report::gemm_calibration_table(*calibration);
   }
 
   Result<std::string> collectives() const {
@@ -129,8 +128,7 @@ class Calibrate : public Command {
     return calibrate::calibrate_collectives(machine, measured, name)
         .and_then([&](const calibrate::CollectiveFit& fit) -> Result<std::string> {
           keep(write(fit.machine));
-          return json_ ? report::collective_calibration_json(fit)
-                       : report::collective_calibration_table(fit);
+          return json_ ? report::json_of(fit) : report::collective_calibration_table(fit);
         });
   }
 
@@ -178,7 +176,7 @@ class Calibrate : public Command {
     if (auto written = write(fit->machine); !written) {
       return fail(std::move(written.error()));
     }
-    return json_ ? report::kernel_calibration_json(*fit) : report::kernel_calibration_table(*fit);
+    return json_ ? report::json_of(*fit) : report::kernel_calibration_table(*fit);
   }
 
   Result<std::string> attention() const {
@@ -235,7 +233,7 @@ class Calibrate : public Command {
               return fail(std::move(done.error()));
             }
           }
-          return json_ ? report::host_fit_json(fit) : report::host_fit_text(fit);
+          return json_ ? report::json_of(fit) : report::host_fit_text(fit);
         });
   }
 

@@ -164,23 +164,15 @@ class Collective : public Command {
       json.key("machine").value(machine.name);
       json.key("devices").value(options.devices);
       json.key("network").value(name_of(network));
-      json.key("rows").begin_array();
-      for (const collective::SweepRow& row : table.rows) {
-        json.begin_object();
+      json.key("rows").objects(table.rows, [&](const collective::SweepRow& row) {
         json.key("bytes").value(row.bytes.value());
         json.key("time_s").value(to_seconds(row.time));
         json.key("algbw").value(row.algbw);
         json.key("busbw").value(row.busbw);
         json.key("algorithm").value(name_of(row.algorithm));
         json.key("protocol").value(row.protocol);
-        json.end_object();
-      }
-      json.end_array();
-      json.key("notes").begin_array();
-      for (const std::string& note : table.notes) {
-        json.value(note);
-      }
-      json.end_array().end_object();
+      });
+      json.key("notes").values(table.notes).end_object();
     });
   }
 

@@ -257,14 +257,11 @@ class Export : public Command {
     return report::json_text([&](report::JsonWriter& json) {
       json.begin_object();
       json.key("text").value(exported.text);
-      json.key("lost").begin_array();
-      for (const interop::Remark& remark : exported.lost) {
-        json.begin_object();
+      json.key("lost").objects(exported.lost, [&](const interop::Remark& remark) {
         json.key("field").value(remark.about);
         json.key("why").value(remark.sentence);
-        json.end_object();
-      }
-      json.end_array().end_object();
+      });
+      json.end_object();
     });
   }
 

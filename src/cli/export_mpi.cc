@@ -45,11 +45,7 @@ std::string report(const MpiExport& what, const emit::Program& program,
     json.key("layers").value(layers);
     json.key("calls").value(emit::exchanges_of(program));
     json.key("lists").value(program.lists.size());
-    json.key("files").begin_array();
-    for (const emit::File& file : files) {
-      json.value(file.name);
-    }
-    json.end_array().end_object();
+    json.key("files").values(files, [&](const emit::File& file) { return file.name; }).end_object();
   });
 }
 

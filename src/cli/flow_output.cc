@@ -79,16 +79,12 @@ void write_flow(report::JsonWriter& json, const FlowJob& job, const topology::Ro
     json.end_object();
   }
   json.end_array();
-  json.key("links").begin_array();
-  for (const UsedLink& link : used_links(job, run)) {
-    json.begin_object();
+  json.key("links").objects(used_links(job, run), [&](const UsedLink& link) {
     json.key("name").value(job.graph.link_name(link.link));
     json.key("bandwidth").value(job.graph.links[link.link].bandwidth.value());
     json.key("load").value(run.load[link.link]);
     json.key("busy_s").value(link.seconds);
-    json.end_object();
-  }
-  json.end_array();
+  });
   json.end_object();
 }
 

@@ -82,9 +82,7 @@ class Fuse : public Command {
       json.key("machine").value(run.machine.name);
       json.key("step_time_before_s").value(to_seconds(before));
       json.key("step_time_after_s").value(to_seconds(after));
-      json.key("places").begin_array();
-      for (const layout::Fusion& one : places) {
-        json.begin_object();
+      json.key("places").objects(places, [&](const layout::Fusion& one) {
         json.key("role").value(one.role);
         json.key("place").value(one.place);
         json.key("fused").value(one.reason.empty());
@@ -94,9 +92,7 @@ class Fuse : public Command {
         json.key("bytes_after").value(one.after.value());
         json.key("time_before_s").value(to_seconds(one.time_before));
         json.key("time_after_s").value(to_seconds(one.time_after));
-        json.end_object();
-      }
-      json.end_array();
+      });
       json.end_object();
     });
   }
@@ -180,11 +176,8 @@ class Fuse : public Command {
     const std::string json = report::json_text([&](report::JsonWriter& out) {
       out.begin_object();
       out.key("machine").value(machine.name);
-      out.key("cases").begin_array();
-      for (const LayoutCase& one : cases) {
-        add_case(machine, one, out, table);
-      }
-      out.end_array();
+      out.key("cases").array(cases,
+                             [&](const LayoutCase& one) { add_case(machine, one, out, table); });
       out.end_object();
     });
     return json_ ? json : table;
@@ -217,8 +210,7 @@ class Fuse : public Command {
   static void add_steps(std::string_view key, const LayoutCase& one,
                         const std::vector<layout::Step>& steps, const layout::Cost& seconds,
                         report::JsonWriter& out, std::string& table) {
-    out.key(key).begin_array();
-    for (const layout::Step& step : steps) {
+    out.key(key).array(steps, [&](const layout::Step& step) {
       const layout::Shape& shape = layout::shape_of(one.problem, step);
       const double bytes = layout::byte_cost(one.problem.mesh)(step, shape);
       const double time = seconds(step, shape);
@@ -230,8 +222,7 @@ class Fuse : public Command {
       table += fmt::format("  {:<6}{:<32}{:>14}{:>12}\n", key, to_string(step, one.problem.mesh),
                            to_string(Bytes(static_cast<std::int64_t>(bytes))),
                            to_string(from_seconds(time)));
-    }
-    out.end_array();
+    });
   }
 
   /// Adds the published times of the pair's base and fused sequences.

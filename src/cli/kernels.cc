@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/beyond_time.h"
 #include "base/format.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/plain_fields.h"
 #include "cli/systolic_flags.h"
 #include "machine/compute/pim.h"
 #include "machine/device_groups.h"
@@ -56,7 +56,7 @@ constexpr const char* kMoeExamples =
     "             --topk 8 --num-experts 256 --moe-ep-size 8 --type fp8_block\n"
     "  orrery moe --machine dgx-b200 --file rows.csv --json\n";
 
-/// An enumerator's name; others as they are.
+/// As a column shows it.
 template <class T>
 auto shown(const T& value) {
   if constexpr (std::is_enum_v<T>) {
@@ -74,16 +74,7 @@ class Kernels : public Command {
   void declare(Options& options) override {
     options.value("--machine", machine_, "NAME|FILE",
                   "a name of `orrery list machines`, or a file");
-    Query::fields([&](std::string_view name, auto member, std::string_view meaning) {
-      using T = std::remove_cvref_t<decltype(std::declval<Query>().*member)>;
-      std::optional<std::string>& text = given_[std::string(name)];
-      if constexpr (std::is_same_v<T, bool>) {
-        options.boolean(flag_of(name), text, std::string(meaning));
-      } else {
-        options.value(flag_of(name), text, std::is_integral_v<T> ? "INT" : "NAME",
-                      std::string(meaning));
-      }
-    });
+    flags_.declare(options);
     options.value("--file", file_, "FILE", "a CSV file with one kernel per row");
     options.flag("--json", json_, "print one JSON object");
     if constexpr (kArrays) {
@@ -143,11 +134,7 @@ class Kernels : public Command {
   Result<std::string> layers(Error mistakes) {
     refuse_given({{"--machine", machine_}, {"--file", file_}},
                  "contradicts --scale-sim, whose files say it", mistakes);
-    for (const auto& [field, text] : given_) {
-      if (text) {
-        mistakes.add({flag_of(field), {}, {}, "contradicts --scale-sim, whose topology says it"});
-      }
-    }
+    flags_.refuse("contradicts --scale-sim, whose topology says it", mistakes);
     return systolic_.layers(json_, std::move(mistakes));
   }
 
@@ -176,11 +163,7 @@ class Kernels : public Command {
       places.emplace_back();
       return {from_flags(mistakes)};
     }
-    for (const auto& [field, text] : given_) {
-      if (text) {
-        mistakes.add({flag_of(field), {}, {}, "contradicts --file, whose columns say it"});
-      }
-    }
+    flags_.refuse("contradicts --file, whose columns say it", mistakes);
     std::vector<Query> queries;
     if (const auto table = load_csv(*file_)) {
       queries = collect(study::read_queries<Query>(*table), mistakes);
@@ -194,21 +177,9 @@ class Kernels : public Command {
   }
 
   Query from_flags(Error& mistakes) const {
-    Query query;
-    Query::fields([&](std::string_view name, auto member, std::string_view) {
-      using T = std::remove_cvref_t<decltype(query.*member)>;
-      const std::optional<std::string>& text = given_.find(name)->second;
-      if (!text) {
-        return;
-      }
-      if (auto value = parse_value<T>(*text)) {
-        query.*member = std::move(*value);
-      } else {
-        mistakes.add(wrong_value(flag_of(name), *text, value.error()));
-      }
-    });
+    Query query = flags_.read(mistakes);
     if constexpr (std::is_same_v<Query, study::AttentionQuery>) {
-      if (query.backward && given_.find("cache")->second && query.cache) {
+      if (query.backward && flags_.given("cache") && query.cache) {
         mistakes.add(
             {"--cache", {}, {}, "goes without --backward, which writes no keys and values"});
       }
@@ -220,13 +191,13 @@ class Kernels : public Command {
   /// Fields by their flags; those that were not given are missing, not 0.
   Error by_flags(Error error) const {
     for (Mistake& mistake : error.mistakes) {
-      const auto given = given_.find(mistake.field);
-      if (given == given_.end()) {
+      if (!flags_.has(mistake.field)) {
         continue;
       }
+      const bool given = flags_.given(mistake.field);
       mistake.where = flag_of(mistake.field);
       mistake.field.clear();
-      if (!given->second) {
+      if (!given) {
         mistake.found.clear();
         mistake.expected = "missing; expected " + mistake.expected;
       }
@@ -236,9 +207,7 @@ class Kernels : public Command {
 
   void write_row(report::JsonWriter& json, const Query& query, std::size_t number,
                  const study::KernelRow& row) const {
-    Query::fields([&](std::string_view name, auto member, std::string_view) {
-      json.key(name).value(shown(query.*member));
-    });
+    write_fields(json, query);
     json.key("time_s").value(to_seconds(row.time));
     json.key("bound").value(name_of(row.bound));
     json.key("flops_per_s").value(row.flops_per_s);
@@ -318,7 +287,7 @@ class Kernels : public Command {
   const char* examples_;
   std::optional<std::string> machine_;
   std::optional<std::string> file_;
-  std::map<std::string, std::optional<std::string>, std::less<>> given_;  ///< text by field
+  FieldFlags<Query> flags_;
   bool json_ = false;
   SystolicFlags systolic_;                         ///< of gemm
   std::vector<compute::SystolicKernel> arrays_{};  ///< on a device of model systolic: by row

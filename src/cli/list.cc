@@ -213,14 +213,11 @@ class List : public Command {
 
   static std::string as_json(std::string_view kind, const Rows& rows) {
     return report::json_text([&](report::JsonWriter& json) {
-      json.begin_object().key(kind).begin_array();
-      for (const Row& row : rows) {
-        json.begin_object();
+      json.begin_object().key(kind).objects(rows, [&](const Row& row) {
         json.key("name").value(row.name);
         json.key("description").value(row.description);
-        json.end_object();
-      }
-      json.end_array().end_object();
+      });
+      json.end_object();
     });
   }
 

@@ -138,11 +138,7 @@ class MachineCommand : public Command {
       json.key("devices_per_node").value(detected.devices);
       json.key("nodes").value(detected.nodes);
       const auto list = [&](const char* key, const std::vector<std::string>& lines) {
-        json.key(key).begin_array();
-        for (const std::string& line : lines) {
-          json.value(line);
-        }
-        json.end_array();
+        json.key(key).values(lines);
       };
       list("found", detected.found);
       list("kept", detected.kept);

@@ -265,16 +265,12 @@ class Measure : public Command {
       json.key("what").value(what_);
       json.key("mpi").value(*library_);
       json.key("ranks").value(ranks_used_);
-      json.key("rows").begin_array();
-      for (const CsvRow& row : table.rows) {
-        json.begin_object();
+      json.key("rows").objects(table.rows, [&](const CsvRow& row) {
         for (std::size_t c = 0; c < row.cells.size(); ++c) {
           json.key(table.header[c]);
           write_cell(json, row.cells[c]);
         }
-        json.end_object();
-      }
-      json.end_array();
+      });
       if (const double speedup = mean_speedup(table, "library_us", "ours_us"); speedup > 0) {
         json.key("pack_speedup").value(speedup);
         json.key("unpack_speedup")

@@ -214,7 +214,7 @@ class Mpi : public Command {
     if (auto written = write_file(*out_, report::model_json(training.model)); !written) {
       return fail(std::move(written.error()));
     }
-    return json_ ? report::training_json(training, *rules, *learned)
+    return json_ ? report::json_of(training, *rules, *learned)
                  : report::training_table(training, *rules, *learned);
   }
 
@@ -235,7 +235,7 @@ class Mpi : public Command {
     }
     return mpi_calls::score_records(truth, predicted, options)
         .map([&](const mpi_calls::Score& score) {
-          return json_ ? report::score_json(score, options) : report::score_table(score, options);
+          return json_ ? report::json_of(score, options) : report::score_table(score, options);
         });
   }
 
@@ -266,7 +266,7 @@ class Mpi : public Command {
                                   })
                   ? 0
                   : 1;
-    return json_ ? report::check_json(*rows) : report::check_table(*rows);
+    return json_ ? report::json_of(*rows) : report::check_table(*rows);
   }
 
   void read_ranks(mpi_calls::CheckOptions& options, Error& mistakes) const {

@@ -62,13 +62,8 @@ class Patched : public Command {
       json.key("devices").value(query.devices);
       json.key("patches").value(run.patches);
       json.key("single_image_s").value(to_seconds(run.single_image));
-      json.key("rows").begin_array();
-      for (const serving::PatchRow& row : run.rows) {
-        json.begin_object();
-        write_fields(json, row);
-        json.end_object();
-      }
-      json.end_array();
+      json.key("rows").objects(run.rows,
+                               [&](const serving::PatchRow& row) { write_fields(json, row); });
       json.end_object();
     });
   }

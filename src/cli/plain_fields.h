@@ -58,7 +58,14 @@ class FieldFlags {
     });
     return query;
   }
+  bool has(std::string_view name) const { return given_.contains(name); }
   bool given(std::string_view name) const { return given_.find(name)->second.has_value(); }
+  /// "--FIELD: sentence" of every field that was given.
+  void refuse(const std::string& sentence, Error& mistakes) const {
+    for (const auto& [name, text] : given_) {
+      refuse_given({{flag_of(name), text}}, sentence, mistakes);
+    }
+  }
   /// Whether a field was given and its text is none of the mistakes: its value says something.
   std::function<bool(std::string_view)> well_given(const Error& mistakes) const {
     return [this, &mistakes](std::string_view name) {

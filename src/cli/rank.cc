@@ -79,7 +79,7 @@ class Rank : public Command {
     if (plot_) {
       keep(write_file(*plot_, report::ranking_plot(report)));
     }
-    return json_ ? report::ranking_json(report) : report::ranking_table(report);
+    return json_ ? report::json_of(report) : report::ranking_table(report);
   }
 
  private:

@@ -86,7 +86,7 @@ class Replay : public Command {
     }
     keep(write(fit->machine));
     replay.fit = std::move(*fit);
-    return json_ ? report::replay_json(replay) : report::replay_table(replay);
+    return json_ ? report::json_of(replay) : report::replay_table(replay);
   }
 
  private:

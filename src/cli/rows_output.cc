@@ -108,21 +108,14 @@ std::string rows_csv(const sweep::Rows& rows) {
 std::string rows_json(const sweep::Rows& rows) {
   return report::json_text([&](report::JsonWriter& json) {
     json.begin_object();
-    json.key("columns").begin_array();
-    for (const std::string& name : rows.columns) {
-      json.value(name);
-    }
-    json.end_array();
-    json.key("rows").begin_array();
-    for (const std::vector<sweep::Cell>& row : rows.rows) {
-      json.begin_object();
+    json.key("columns").values(rows.columns);
+    json.key("rows").objects(rows.rows, [&](const std::vector<sweep::Cell>& row) {
       for (std::size_t i = 0; i < row.size(); ++i) {
         json.key(rows.columns[i]);
         report::write_cell(json, row[i]);
       }
-      json.end_object();
-    }
-    json.end_array().end_object();
+    });
+    json.end_object();
   });
 }
 

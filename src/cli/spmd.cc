@@ -167,7 +167,7 @@ class Spmd : public Command {
       keep(is_plan_file(*save_) ? save_mesh_plan(run, *save_)
                                 : write_file(*save_, report::mesh_strategy_json(run)));
     }
-    return json_ ? report::mesh_json(run) : report::mesh_table(run);
+    return json_ ? report::json_of(run) : report::mesh_table(run);
   }
 
   Result<std::string> print(const report::SpmdRun& run, const spmd::Prices* prices) const {
@@ -178,7 +178,7 @@ class Spmd : public Command {
     if (save_graph_) {
       keep(write_file(*save_graph_, report::graph_json(run.graph)));
     }
-    return json_ ? report::spmd_json(run) : report::spmd_table(run);
+    return json_ ? report::json_of(run) : report::spmd_table(run);
   }
 
   report::SpmdRun read(Error& mistakes) {

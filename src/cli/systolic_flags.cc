@@ -81,11 +81,7 @@ std::string layers_json(const LayerRun& run) {
     out.key("array_rows").value(run.configuration.array.rows);
     out.key("array_cols").value(run.configuration.array.cols);
     out.key("compat").value(name_of(run.compat));
-    out.key("warnings").begin_array();
-    for (const std::string& warning : run.configuration.warnings) {
-      out.value(warning);
-    }
-    out.end_array();
+    out.key("warnings").values(run.configuration.warnings);
     write_count(out, "cycles", run.cycles());
     out.key("layers").begin_array();
     for (std::size_t i = 0; i < run.layers.size(); ++i) {

@@ -170,19 +170,14 @@ Result<std::string> choices(const std::string&) {
   return report::json_text([](report::JsonWriter& json) {
     json.begin_object();
     for (const char* const kind : {"models", "machines", "plans", "engines"}) {
-      json.key(kind).begin_array();
-      for (const std::string& name : names_of(kind)) {
-        json.value(name);
-      }
-      json.end_array();
+      json.key(kind).values(names_of(kind));
     }
-    json.key("plan_fields").begin_array();
-    for (const DeclaredOption& option : declared_options("simulate")) {
+    json.key("plan_fields").array(declared_options("simulate"), [&](const DeclaredOption& option) {
       if (option.group.starts_with("Plan fields") && !names_file(option.name)) {
         write_option(json, option);
       }
-    }
-    json.end_array().key("engine_fields").begin_array();
+    });
+    json.key("engine_fields").begin_array();
     serving::Engine::fields([&](std::string_view section, std::string_view name, auto,
                                 std::string_view sentence) {
       if (!names_file(name)) {

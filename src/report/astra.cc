@@ -52,11 +52,7 @@ std::vector<std::string> line_ends(const RunResult& result) {
 void write_statistics(JsonWriter& json, const astra::Statistics& found,
                       const std::vector<Bytes>& sent) {
   json.key("statistics").begin_object();
-  json.key("sent_bytes").begin_array();
-  for (const Bytes bytes : sent) {
-    json.value(bytes.value());
-  }
-  json.end_array();
+  json.key("sent_bytes").values(sent, [&](const Bytes bytes) { return bytes.value(); });
   json.key("wall_cycles").value(cycles(found.wall));
   json.key("cpu_cycles").value(cycles(found.cpu));
   json.key("gpu_cycles").value(cycles(found.gpu));
@@ -171,12 +167,10 @@ void write_links(JsonWriter& json, const std::vector<RunResult::Link>& links) {
   if (links.empty()) {
     return;
   }
-  json.key("links").begin_array();
-  for (const RunResult::Link& link : links) {
-    json.begin_object().key("from").value(link.from).key("to").value(link.to);
-    json.key("bytes").value(link.carried.value()).end_object();
-  }
-  json.end_array();
+  json.key("links").objects(links, [&](const RunResult::Link& link) {
+    json.key("from").value(link.from).key("to").value(link.to);
+    json.key("bytes").value(link.carried.value());
+  });
 }
 
 }  // namespace
@@ -204,11 +198,7 @@ std::string astra_json(const AstraReport& report) {
     }
     json.end_object();
     json.key("classes").value(result.classes.size());
-    json.key("unfolded").begin_array();
-    for (const std::string& reason : result.unfolded) {
-      json.value(reason);
-    }
-    json.end_array();
+    json.key("unfolded").values(result.unfolded);
     json.key("events").value(result.events);
     json.key("messages").value(result.messages);
     json.key("traces").begin_object();
@@ -217,11 +207,7 @@ std::string astra_json(const AstraReport& report) {
     json.key("stored_nodes").value(report.traces.stored_nodes);
     json.key("bytes").value(report.traces.memory.value());
     json.key("bytes_per_node").value(chakra::bytes_per_node(report.traces)).end_object();
-    json.key("warnings").begin_array();
-    for (const std::string& warning : report.warnings) {
-      json.value(warning);
-    }
-    json.end_array().end_object();
+    json.key("warnings").values(report.warnings).end_object();
   }
   return text + "\n";
 }

@@ -114,23 +114,17 @@ void write_native(JsonWriter& json, const simulate::Timeline& timeline) {
   json.key("native").begin_object();
   write_summary(json, summary_of(timeline));
   json.key("simulated").value(timeline.fold.simulated);
-  json.key("unfolded").begin_array();
-  for (const std::string& reason : timeline.fold.reasons) {
-    json.value(reason);
-  }
-  json.end_array().end_object();
+  json.key("unfolded").values(timeline.fold.reasons).end_object();
 }
 
 void write_dimensions(JsonWriter& json, const machine::Machine& machine) {
-  json.key("dimensions").begin_array();
-  for (const topology::NetworkDimension& dimension : machine.network) {
-    json.begin_object().key("name").value(dimension.name);
+  json.key("dimensions").objects(machine.network, [&](const topology::NetworkDimension& dimension) {
+    json.key("name").value(dimension.name);
     json.key("kind").value(name_of(dimension.kind));
     json.key("size").value(dimension.size);
     json.key("bandwidth").value(dimension.bandwidth.value());
-    json.key("latency_ns").value(cycles(dimension.latency)).end_object();
-  }
-  json.end_array();
+    json.key("latency_ns").value(cycles(dimension.latency));
+  });
 }
 
 void write_breakdown(JsonWriter& json, const simulate::Timeline& timeline) {
@@ -185,11 +179,7 @@ std::string native_json(const NativeReport& report) {
     write_dimensions(json, report.native.machine);
     write_breakdown(json, timeline);
     write_ranks(json, report);
-    json.key("warnings").begin_array();
-    for (const std::string& warning : report.warnings) {
-      json.value(warning);
-    }
-    json.end_array().end_object();
+    json.key("warnings").values(report.warnings).end_object();
   });
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "report/json_writer.h"
 
 namespace orrery::report {
 namespace {
@@ -40,49 +39,47 @@ void each_coefficient(const Fit& fit, Visit visit) {
   });
 }
 
-double number(double value) {
-  return value;
-}
-double number(Time value) {
-  return to_seconds(value);
+void declare_errors(Fields& fields, std::string_view name, const calibrate::FitError& before,
+                    const calibrate::FitError& after) {
+  fields.object(name, "errors on these shapes, of |predicted / measured - 1|", [&] {
+    fields.field("shapes", "how many", before.shapes);
+    fields.field("median_before", "with the machine's coefficients", before.median);
+    fields.field("mean_before", "with the machine's coefficients", before.mean);
+    fields.field("median_after", "with the fitted ones", after.median);
+    fields.field("mean_after", "with the fitted ones", after.mean);
+  });
 }
 
-void write_errors(JsonWriter& json, const calibrate::FitError& before,
-                  const calibrate::FitError& after) {
-  json.begin_object();
-  json.key("shapes").value(before.shapes);
-  json.key("median_before").value(before.median);
-  json.key("mean_before").value(before.mean);
-  json.key("median_after").value(after.median);
-  json.key("mean_after").value(after.mean);
-  json.end_object();
-}
+struct FittedCoefficient {
+  std::string name;
+  double before = 0;
+  double after = 0;
+};
 
 /// Fits of GEMMs and of other kernels have these in common.
 template <class Fit>
-void write_common(JsonWriter& json, const Fit& fit) {
-  json.key("fitted");
-  write_errors(json, fit.fitted_before, fit.fitted_after);
-  json.key("held_out");
-  write_errors(json, fit.held_out_before, fit.held_out_after);
-  json.key("coefficients").begin_array();
+void declare_common(Fields& fields, const Fit& fit) {
+  declare_errors(fields, "fitted", fit.fitted_before, fit.fitted_after);
+  declare_errors(fields, "held_out", fit.held_out_before, fit.held_out_after);
+  std::vector<FittedCoefficient> coefficients;
   each_coefficient(fit, [&](std::string_view name, auto before, auto after) {
-    json.begin_object();
-    json.key("name").value(name);
-    json.key("before").value(number(before));
-    json.key("after").value(number(after));
-    json.end_object();
+    coefficients.push_back(
+        {std::string(name), std::get<double>(leaf_of(before)), std::get<double>(leaf_of(after))});
   });
-  json.end_array();
+  fields.list("coefficients", {"by name", "one"}, coefficients, [&](const FittedCoefficient& one) {
+    fields.field("name", "field of the machine's kernels", one.name);
+    fields.field("before", "times in seconds", one.before);
+    fields.field("after", "times in seconds", one.after);
+  });
 }
 
-void write_own(JsonWriter& json, const calibrate::GemmFit& fit) {
-  json.key("format").value(fit.format);
-  json.key("cast_launch").value(to_seconds(fit.cast.launch));
-  json.key("cast_bytes").value(fit.cast.bytes);
+void declare_own(Fields& fields, const calibrate::GemmFit& fit) {
+  fields.field("format", "data type", fit.format);
+  fields.field("cast_launch", "seconds of the conversion of A, with --cast", fit.cast.launch);
+  fields.field("cast_bytes", "of memory traffic per element of A, with --cast", fit.cast.bytes);
 }
-void write_own(JsonWriter& json, const calibrate::KernelFit& fit) {
-  json.key("set").value(fit.set);
+void declare_own(Fields& fields, const calibrate::KernelFit& fit) {
+  fields.field("set", "name in the machine's kernels; empty: the general ones", fit.set);
 }
 
 template <class Fit>
@@ -113,25 +110,16 @@ std::string warnings_of(const std::vector<std::string>& warnings) {
 }
 
 template <class Calibration>
-std::string calibration_json(const Calibration& calibration) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("machine").value(calibration.machine.name);
-    json.key("fits").begin_array();
-    for (const auto& fit : calibration.fits) {
-      json.begin_object();
-      write_own(json, fit);
-      write_common(json, fit);
-      json.end_object();
-    }
-    json.end_array();
-    json.key("warnings").begin_array();
-    for (const std::string& warning : calibration.warnings) {
-      json.value(warning);
-    }
-    json.end_array();
-    json.end_object();
+void declare_calibration(const Calibration& calibration,
+                         std::pair<std::string_view, std::string_view> fits, Fields& fields) {
+  fields.field("machine", "that was fitted", calibration.machine.name);
+  fields.list("fits", fits, calibration.fits, [&](const auto& fit) {
+    declare_own(fields, fit);
+    declare_common(fields, fit);
   });
+  fields.values("warnings",
+                {"what the measurements do not determine or what cannot be", "a sentence"},
+                calibration.warnings);
 }
 
 }  // namespace
@@ -148,8 +136,8 @@ std::string gemm_calibration_table(const calibrate::GemmCalibration& calibration
   return text + warnings_of(calibration.warnings);
 }
 
-std::string gemm_calibration_json(const calibrate::GemmCalibration& calibration) {
-  return calibration_json(calibration);
+void declare(const calibrate::GemmCalibration& calibration, Fields& fields) {
+  declare_calibration(calibration, {"by data type", "one type"}, fields);
 }
 
 std::string kernel_calibration_table(const calibrate::KernelCalibration& calibration) {
@@ -160,8 +148,8 @@ std::string kernel_calibration_table(const calibrate::KernelCalibration& calibra
   return text + warnings_of(calibration.warnings);
 }
 
-std::string kernel_calibration_json(const calibrate::KernelCalibration& calibration) {
-  return calibration_json(calibration);
+void declare(const calibrate::KernelCalibration& calibration, Fields& fields) {
+  declare_calibration(calibration, {"by set of coefficients", "one set"}, fields);
 }
 
 }  // namespace orrery::report

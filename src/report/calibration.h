@@ -5,6 +5,7 @@
 
 #include "calibrate/gemm.h"
 #include "calibrate/kernel_fit.h"
+#include "report/fields.h"
 
 namespace orrery::report {
 
@@ -12,14 +13,12 @@ namespace orrery::report {
 /// value.
 std::string gemm_calibration_table(const calibrate::GemmCalibration& calibration);
 
-/// One JSON object: {machine, fits: [{format, cast_launch, cast_bytes, fitted: {shapes,
-/// median_before, mean_before, median_after, mean_after}, held_out: as fitted, coefficients:
-/// [{name, before, after}]}], warnings: [text]}; times are in seconds.
-std::string gemm_calibration_json(const calibrate::GemmCalibration& calibration);
+/// Declares docs/schema/calibrate-gemm.json.
+void declare(const calibrate::GemmCalibration& calibration, Fields& fields);
 
-/// The same of attention and MoE layers, by set of coefficients; JSON: {machine, fits: [{set,
-/// fitted, held_out, coefficients}], warnings}, as above.
+/// The same of attention and MoE layers, by set of coefficients.
 std::string kernel_calibration_table(const calibrate::KernelCalibration& calibration);
-std::string kernel_calibration_json(const calibrate::KernelCalibration& calibration);
+/// Declares docs/schema/calibrate-kernels.json.
+void declare(const calibrate::KernelCalibration& calibration, Fields& fields);
 
 }  // namespace orrery::report

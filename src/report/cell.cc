@@ -15,7 +15,7 @@ void write_cell(JsonWriter& json, const sweep::Cell& cell) {
   } else if (const auto* const text = std::get_if<std::string>(&cell)) {
     json.value(*text);
   } else {
-    json.number_text("null");
+    json.null();
   }
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "base/format.h"
-#include "report/json_writer.h"
 
 namespace orrery::report {
 namespace {
@@ -22,24 +21,14 @@ std::string protocol_line(std::string_view when, const topology::Protocol& proto
                      protocol.efficiency, protocol.local_copy);
 }
 
-void write_error(JsonWriter& json, const calibrate::CollectiveError& error) {
-  json.begin_object();
-  json.key("points").value(error.points);
-  json.key("median").value(error.median);
-  json.key("mean").value(error.mean);
-  json.key("largest").value(error.largest);
-  json.end_object();
-}
-
-void write_protocol(JsonWriter& json, const std::string& list, const topology::Protocol& protocol) {
-  json.begin_object();
-  json.key("list").value(list);
-  json.key("name").value(protocol.name);
-  json.key("launch").value(to_seconds(protocol.launch));
-  json.key("step_latency").value(to_seconds(protocol.step_latency));
-  json.key("efficiency").value(protocol.efficiency);
-  json.key("local_copy").value(protocol.local_copy);
-  json.end_object();
+void declare_error(Fields& fields, std::string_view name, std::string_view sentence,
+                   const calibrate::CollectiveError& error) {
+  fields.object(name, sentence, [&] {
+    fields.field("points", "how many", error.points);
+    fields.field("median", "of |predicted / measured - 1|", error.median);
+    fields.field("mean", "of |predicted / measured - 1|", error.mean);
+    fields.field("largest", "of |predicted / measured - 1|", error.largest);
+  });
 }
 
 }  // namespace
@@ -66,29 +55,29 @@ std::string collective_calibration_table(const calibrate::CollectiveFit& fit) {
   return text;
 }
 
-std::string collective_calibration_json(const calibrate::CollectiveFit& fit) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("machine").value(fit.machine.name);
-    json.key("before");
-    write_error(json, fit.before);
-    json.key("after");
-    write_error(json, fit.after);
-    json.key("held_out");
-    write_error(json, fit.held_out);
-    json.key("protocols").begin_array();
-    for (const calibrate::ProtocolFit& list : fit.fits) {
-      for (const topology::Protocol& protocol : list.after) {
-        write_protocol(json, list.name, protocol);
-      }
+void declare(const calibrate::CollectiveFit& fit, Fields& fields) {
+  fields.field("machine", "that was fitted", fit.machine.name);
+  declare_error(fields, "before", "errors with the machine's coefficients", fit.before);
+  declare_error(fields, "after", "errors with the fitted ones", fit.after);
+  declare_error(fields, "held_out",
+                "errors of the fitted ones on points that they were not fitted to", fit.held_out);
+  using Listed = std::pair<std::string, topology::Protocol>;
+  std::vector<Listed> protocols;
+  for (const calibrate::ProtocolFit& list : fit.fits) {
+    for (const topology::Protocol& protocol : list.after) {
+      protocols.emplace_back(list.name, protocol);
     }
-    json.end_array();
-    json.key("warnings").begin_array();
-    for (const std::string& warning : fit.warnings) {
-      json.value(warning);
-    }
-    json.end_array().end_object();
+  }
+  fields.list("protocols", {"fitted", "one"}, protocols, [&](const Listed& listed) {
+    const auto& [list, protocol] = listed;
+    fields.field("list", "field of the machine that has it", list);
+    fields.field("name", "its name", protocol.name);
+    fields.field("launch", "seconds", protocol.launch);
+    fields.field("step_latency", "seconds", protocol.step_latency);
+    fields.field("efficiency", "share of the bandwidth", protocol.efficiency);
+    fields.field("local_copy", "bytes per second; 0: none", protocol.local_copy);
   });
+  fields.values("warnings", {"what the measurements do not determine", "a sentence"}, fit.warnings);
 }
 
 }  // namespace orrery::report

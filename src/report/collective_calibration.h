@@ -4,15 +4,14 @@
 #include <string>
 
 #include "calibrate/collectives.h"
+#include "report/fields.h"
 
 namespace orrery::report {
 
 /// Errors before and after the fit, and every protocol beside its old values.
 std::string collective_calibration_table(const calibrate::CollectiveFit& fit);
 
-/// One JSON object: {machine, before, after, held_out: {points, median, mean, largest}, protocols:
-/// [{list, name, launch, step_latency, efficiency, local_copy}], warnings: [text]}; times are in
-/// seconds, protocols those after the fit.
-std::string collective_calibration_json(const calibrate::CollectiveFit& fit);
+/// Declares docs/schema/calibrate-collectives.json; protocols are those after the fit.
+void declare(const calibrate::CollectiveFit& fit, Fields& fields);
 
 }  // namespace orrery::report

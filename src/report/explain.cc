@@ -193,7 +193,10 @@ void declare(const study::Explanation& explanation, Fields& fields) {
       tracked, "hypothetical", kHypothetical,
       tracked ? plan::hypothetical_hardware(plan->overlap_tensor, run.machine) : std::string());
   fields.field("step_time_s", "seconds of a training step", run.timeline.step_time);
-  declare_known_trust(fields, run.machine, explanation.causes, run.timeline.step_time);
+  declare_trust(fields, run.machine,
+                explanation.causes ? study::trust_in(*explanation.causes)
+                                   : fail("no published run is like one that comes from no plan"),
+                to_seconds(run.timeline.step_time));
   declare_path(explanation.path, fields);
   fields.list("sensitivity",
               {"what more of each resource brings, the most helpful first", "one resource"},

@@ -25,7 +25,7 @@ void JsonFields::leaf(const Declared& field, const Leaf& value) {
   std::visit(
       [&]<class Plain>(const Plain& plain) {
         if constexpr (std::is_same_v<Plain, std::monostate>) {
-          json_.number_text("null");
+          json_.null();
         } else {
           json_.value(plain);
         }
@@ -144,11 +144,7 @@ void SchemaFields::write(JsonWriter& json, const Node& node) {
     json.key("description").value(node.sentence);
   }
   if (!node.choices.empty()) {
-    json.key("enum").begin_array();
-    for (const std::string& choice : node.choices) {
-      json.value(choice);
-    }
-    json.end_array();
+    json.key("enum").values(node.choices);
   }
   if (node.shape) {
     write_inner(json, node);
@@ -161,11 +157,7 @@ void SchemaFields::write_inner(JsonWriter& json, const Node& node) {
     for (const Node& item : node.inner) {
       types.insert(item.type);
     }
-    json.key("items").begin_object().key("type").begin_array();
-    for (const std::string& type : types) {
-      json.value(type);
-    }
-    json.end_array().end_object();
+    json.key("items").begin_object().key("type").values(types).end_object();
     return;
   }
   if (node.shape != Shape::object) {
@@ -181,13 +173,11 @@ void SchemaFields::write_inner(JsonWriter& json, const Node& node) {
     json.end_object();
   }
   json.end_object();
-  json.key("required").begin_array();
-  for (const Node& field : node.inner) {
+  json.key("required").array(node.inner, [&](const Node& field) {
     if (!field.optional) {
       json.value(field.name);
     }
-  }
-  json.end_array();
+  });
   json.key("additionalProperties").value(false);
 }
 

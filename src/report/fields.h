@@ -26,6 +26,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/names.h"
 #include "base/units.h"
 #include "report/json_writer.h"
 
@@ -85,6 +86,15 @@ class Fields {
   void choice(std::string_view name, std::string_view sentence,
               std::vector<std::string_view> choices, std::string_view value) {
     leaf({name, sentence, false, std::move(choices)}, value);
+  }
+  /// One of the names of an enumeration.
+  template <class E>
+  void choice(std::string_view name, std::string_view sentence, E value) {
+    std::vector<std::string_view> choices;
+    for (const Named<E>& each : kNames<E>) {
+      choices.push_back(each.name);
+    }
+    choice(name, sentence, std::move(choices), name_of(value));
   }
   /// A number, truth or text that may be missing.
   template <class T>

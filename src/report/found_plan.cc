@@ -31,25 +31,13 @@ void write_found(JsonWriter& json, const full::Found& found, const full::Found* 
   json.key("plan");
   write_plan(json, found.plan);
   json.key("step_time_s").value(to_seconds(found.step_time));
-  json.key("unfused_step_time_s");
-  if (found.unfused) {
-    json.value(to_seconds(*found.unfused));
-  } else {
-    json.number_text("null");
-  }
+  json.key("unfused_step_time_s").value(found.unfused);
   json.key("estimate_s").value(to_seconds(found.estimate));
   json.key("memory_bytes").value(found.memory.value());
   json.key("mfu").value(found.mfu);
   json.key("tokens_per_s").value(found.tokens_per_s);
-  const auto stated = [&](const char* name, const auto& value) {
-    if (value) {
-      json.key(name).value(value->value());
-    } else {
-      json.key(name).number_text("null");
-    }
-  };
-  stated("energy_per_step_j", found.energy);
-  stated("cost_per_million_tokens", found.cost_per_million_tokens);
+  json.key("energy_per_step_j").value(found.energy);
+  json.key("cost_per_million_tokens").value(found.cost_per_million_tokens);
   if (best != nullptr) {
     json.key("lost").value(lost(found, *best));
   }

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "report/json_writer.h"
-
 namespace orrery::report {
 
 std::string host_fit_text(const serving::HostFit& fit) {
@@ -22,18 +20,18 @@ std::string host_fit_text(const serving::HostFit& fit) {
                             fit.after.tpot);
 }
 
-std::string host_fit_json(const serving::HostFit& fit) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("engine").value(fit.engine.name).key("requests").value(fit.requests);
-    json.key("front_end_s").value(to_seconds(fit.engine.front_end));
-    json.key("step_s").value(to_seconds(fit.engine.step));
-    json.key("gap_s").value(to_seconds(fit.engine.gap));
-    json.key("per_request_s").value(to_seconds(fit.engine.per_request));
-    json.key("ttft_before").value(fit.before.ttft).key("ttft_after").value(fit.after.ttft);
-    json.key("tpot_before").value(fit.before.tpot).key("tpot_after").value(fit.after.tpot);
-    json.end_object();
-  });
+void declare(const serving::HostFit& fit, Fields& fields) {
+  constexpr std::string_view kError = "mean |ln(predicted / measured)|";
+  fields.field("engine", "whose host it is", fit.engine.name);
+  fields.field("requests", "that were answered", fit.requests);
+  fields.field("front_end_s", "seconds", fit.engine.front_end);
+  fields.field("step_s", "seconds", fit.engine.step);
+  fields.field("gap_s", "seconds", fit.engine.gap);
+  fields.field("per_request_s", "seconds", fit.engine.per_request);
+  fields.field("ttft_before", kError, fit.before.ttft);
+  fields.field("ttft_after", kError, fit.after.ttft);
+  fields.field("tpot_before", kError, fit.before.tpot);
+  fields.field("tpot_after", kError, fit.after.tpot);
 }
 
 }  // namespace orrery::report

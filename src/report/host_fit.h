@@ -4,13 +4,13 @@
 
 #include <string>
 
+#include "report/fields.h"
 #include "serving/host_fit.h"
 
 namespace orrery::report {
 
 std::string host_fit_text(const serving::HostFit& fit);
-/// One JSON object: engine, requests, front_end_s, step_s, gap_s, per_request_s, ttft_before,
-/// ttft_after, tpot_before, tpot_after (means of |ln(predicted / measured)|).
-std::string host_fit_json(const serving::HostFit& fit);
+/// Declares docs/schema/calibrate-serving.json.
+void declare(const serving::HostFit& fit, Fields& fields);
 
 }  // namespace orrery::report

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
+
+#include "base/units.h"
 
 namespace orrery::report {
 
@@ -48,6 +51,41 @@ class JsonWriter {
     } else {
       return number_text(std::to_string(number));
     }
+  }
+  JsonWriter& null() { return number_text("null"); }
+  /// A number, text or quantity, a Time in seconds; null where there is none.
+  template <class T>
+  JsonWriter& value(const std::optional<T>& there) {
+    if constexpr (std::is_same_v<T, Time>) {
+      return there ? value(to_seconds(*there)) : null();
+    } else if constexpr (requires { there->value(); }) {
+      return there ? value(there->value()) : null();
+    } else {
+      return there ? value(*there) : null();
+    }
+  }
+  /// An array: `write(item)` writes each.
+  template <class Items, class Write>
+  JsonWriter& array(const Items& items, const Write& write) {
+    begin_array();
+    for (const auto& item : items) {
+      write(item);
+    }
+    return end_array();
+  }
+  /// An array of objects: `write(item)` writes the members of each.
+  template <class Items, class Write>
+  JsonWriter& objects(const Items& items, const Write& write) {
+    return array(items, [&](const auto& item) {
+      begin_object();
+      write(item);
+      end_object();
+    });
+  }
+  /// An array of what `of` makes of the items.
+  template <class Items, class Of = std::identity>
+  JsonWriter& values(const Items& items, const Of& of = {}) {
+    return array(items, [&](const auto& item) { value(of(item)); });
   }
   /// A number whose text the caller made.
   JsonWriter& number_text(std::string_view text);

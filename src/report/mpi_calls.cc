@@ -21,46 +21,42 @@ void write_record(JsonWriter& json, const Record& record) {
   json.key("code").value(record.code);
   json.key("mpi_labels").value(record.mpi_labels);
   if (!record.places.empty()) {
-    json.key("places").begin_array();
-    for (const mpi_calls::Place& place : record.places) {
-      json.begin_object();
+    json.key("places").objects(record.places, [&](const mpi_calls::Place& place) {
       json.key("line").value(place.line);
       json.key("column").value(place.column);
       json.key("whole").value(place.whole);
       json.key("text").value(place.text);
-      json.end_object();
-    }
-    json.end_array();
+    });
   }
   json.end_object();
 }
 
-void write_tallies(JsonWriter& json, std::string_view key, const std::vector<Tally>& tallies) {
-  json.key(key).begin_array();
-  for (const Tally& tally : tallies) {
-    json.begin_object();
-    json.key("name").value(tally.name);
-    json.key("truth").value(tally.truth);
-    json.key("predicted").value(tally.predicted);
-    json.key("matched").value(tally.matched);
-    json.key("precision").value(tally.precision());
-    json.key("recall").value(tally.recall());
-    json.key("f1").value(tally.f1());
-    json.end_object();
-  }
-  json.end_array();
+void declare_tallies(Fields& fields, std::string_view name, std::string_view sentence,
+                     const std::vector<Tally>& tallies) {
+  fields.list(name, {sentence, "one"}, tallies, [&](const Tally& tally) {
+    fields.field("name", "of the function or group", tally.name);
+    fields.field("truth", "calls of the programs", tally.truth);
+    fields.field("predicted", "proposed calls", tally.predicted);
+    fields.field("matched", "calls with a proposal of their name near enough", tally.matched);
+    fields.field("precision", "matched / predicted", tally.precision());
+    fields.field("recall", "matched / truth", tally.recall());
+    fields.field("f1", "their harmonic mean", tally.f1());
+  });
 }
 
-void write_call_score(JsonWriter& json, const Score& score) {
-  json.key("programs").value(score.programs);
-  json.key("location").value(score.location);
-  json.key("function").value(score.function);
-  json.key("args").value(score.args);
-  json.key("precision").value(score.precision);
-  json.key("recall").value(score.recall);
-  json.key("f1").value(score.f1);
-  write_tallies(json, "groups", score.groups);
-  write_tallies(json, "functions", score.functions);
+void declare_calls(Fields& fields, const Score& score) {
+  fields.field("programs", "that count", score.programs);
+  fields.field("location",
+               "share of calls with a proposal within the tolerance, mean over programs",
+               score.location);
+  fields.field("function", "of those, with the same name", score.function);
+  fields.field("args", "of those, equal arguments", score.args);
+  fields.field("precision", "over all calls: located and of the right name / proposed",
+               score.precision);
+  fields.field("recall", "likewise / calls", score.recall);
+  fields.field("f1", "their harmonic mean", score.f1);
+  declare_tallies(fields, "groups", "sends, receives, collectives, other", score.groups);
+  declare_tallies(fields, "functions", "by name", score.functions);
 }
 
 std::string tally_row(const Tally& tally) {
@@ -100,26 +96,20 @@ std::string model_json(const mpi_calls::Model& model) {
     json.begin_object();
     json.key("kind").value("orrery mpi model");
     json.key("threshold").value(model.threshold);
-    json.key("programs").begin_array();
-    for (const Record& record : model.programs) {
+    json.key("programs").array(model.programs, [&](const Record& record) {
       write_record(json, record);
-    }
-    json.end_array();
+    });
     json.end_object();
   });
 }
 
-std::string score_json(const Score& score, const ScoreOptions& options) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("mode").value(name_of(options.mode));
-    json.key("tolerance").value(options.tolerance);
-    json.key("calls");
-    options.calls > 0 ? json.value(options.calls) : json.number_text("null");
-    json.key("common_core").value(options.common_core);
-    write_call_score(json, score);
-    json.end_object();
-  });
+void declare(const Score& score, const ScoreOptions& options, Fields& fields) {
+  fields.choice("mode", "how calls are matched", options.mode);
+  fields.field("tolerance", "lines", options.tolerance);
+  fields.nullable("calls", "most calls of a program; null: any",
+                  options.calls > 0 ? std::optional(options.calls) : std::nullopt);
+  fields.field("common_core", "only the eight commonest functions", options.common_core);
+  declare_calls(fields, score);
 }
 
 std::string score_table(const Score& score, const ScoreOptions& options) {
@@ -140,19 +130,13 @@ std::string score_table(const Score& score, const ScoreOptions& options) {
   return text;
 }
 
-std::string training_json(const mpi_calls::Training& training, const Score& rules,
-                          const Score& learned) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("programs").value(training.model.programs.size());
-    json.key("threshold").value(training.model.threshold);
-    for (const auto& [key, score] : {std::pair("rules", &rules), std::pair("learned", &learned)}) {
-      json.key(key).begin_object();
-      write_call_score(json, *score);
-      json.end_object();
-    }
-    json.end_object();
-  });
+void declare(const mpi_calls::Training& training, const Score& rules, const Score& learned,
+             Fields& fields) {
+  fields.field("programs", "learned from", training.model.programs.size());
+  fields.field("threshold", "likeness from which on a gap counts as known",
+               training.model.threshold);
+  fields.object("rules", "what the rules score", [&] { declare_calls(fields, rules); });
+  fields.object("learned", "what the model scores", [&] { declare_calls(fields, learned); });
 }
 
 std::string training_table(const mpi_calls::Training& training, const Score& rules,
@@ -173,32 +157,22 @@ std::string training_table(const mpi_calls::Training& training, const Score& rul
   return text;
 }
 
-std::string check_json(const std::vector<CheckRow>& rows) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("rows").begin_array();
-    for (const CheckRow& row : rows) {
-      json.begin_object();
-      json.key("mpi").value(row.library);
-      json.key("ranks").value(row.ranks);
-      json.key("result").value(name_of(row.result));
-      json.key("status").value(row.status);
-      write_timing(json, row.wall.value());
-      json.key("output").value(row.output);
-      json.key("whereabouts").begin_array();
-      for (const mpi_calls::Whereabouts& where : row.whereabouts) {
-        json.begin_object();
-        json.key("rank").value(where.rank);
-        json.key("function").value(where.function);
-        json.key("line").value(where.line);
-        json.key("inside").value(where.inside);
-        json.end_object();
-      }
-      json.end_array();
-      json.end_object();
-    }
-    json.end_array();
-    json.end_object();
+void declare(const std::vector<CheckRow>& rows, Fields& fields) {
+  fields.list("rows", {"a row per MPI and number of ranks", "one"}, rows, [&](const CheckRow& row) {
+    fields.field("mpi", "openmpi or mpich", row.library);
+    fields.field("ranks", "0: it was not run", row.ranks);
+    fields.choice("result", "what became of it", row.result);
+    fields.field("status", "exit status; 128 + signal", row.status);
+    declare_timing(fields, row.wall.value());
+    fields.field("output", "what it, the compiler or the shell said", row.output);
+    fields.list("whereabouts", {"of a program that hung: where each rank was", "a rank"},
+                row.whereabouts, [&](const mpi_calls::Whereabouts& where) {
+                  fields.field("rank", "of the process", where.rank);
+                  fields.field("function", "the last MPI call it entered; empty: none",
+                               where.function);
+                  fields.field("line", "of the program", where.line);
+                  fields.field("inside", "it had not returned", where.inside);
+                });
   });
 }
 

@@ -8,7 +8,7 @@ namespace orrery::report {
 void write_node(JsonWriter& json, const ConfigNode& node) {
   switch (node.kind) {
     case ConfigNode::Kind::null:
-      json.number_text("null");
+      json.null();
       break;
     case ConfigNode::Kind::scalar:
       if (const auto integer = parse_integer(node.text); integer && !node.quoted) {
@@ -22,11 +22,7 @@ void write_node(JsonWriter& json, const ConfigNode& node) {
       }
       break;
     case ConfigNode::Kind::sequence:
-      json.begin_array();
-      for (const ConfigNode& item : node.items) {
-        write_node(json, item);
-      }
-      json.end_array();
+      json.array(node.items, [&](const ConfigNode& item) { write_node(json, item); });
       break;
     case ConfigNode::Kind::map:
       json.begin_object();

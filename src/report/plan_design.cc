@@ -56,30 +56,17 @@ std::optional<std::size_t> numeric_axis(const sweep::Design& design) {
   return std::nullopt;
 }
 
-void write_money(JsonWriter& json, const char* name, const std::optional<Money>& money) {
-  json.key(name);
-  if (money) {
-    json.value(money->value());
-  } else {
-    json.number_text("null");
-  }
-}
-
 void write_point(JsonWriter& json, const sweep::Design& design, std::size_t i) {
   const sweep::DesignPoint& point = design.points[i];
   json.begin_object();
-  json.key("varied").begin_array();
-  for (const sweep::Cell& cell : point.varied) {
-    write_cell(json, cell);
-  }
-  json.end_array();
+  json.key("varied").array(point.varied, [&](const sweep::Cell& cell) { write_cell(json, cell); });
   json.key("model").value(point.model);
   json.key("devices").value(point.devices);
-  write_money(json, "price_per_hour", point.price);
+  json.key("price_per_hour").value(point.price);
   json.key("affordable").value(point.affordable);
   json.key("is_best").value(is_best(design, i));
   json.key("error").value(point.outcome.error);
-  write_money(json, "cost_per_million_tokens", point.cost_per_million_tokens);
+  json.key("cost_per_million_tokens").value(point.cost_per_million_tokens);
   for (const std::string_view figure : sweep::kPlanFigures) {
     if (figure != "cost_per_million_tokens") {  // at the machine's own price
       json.key(figure);
@@ -133,11 +120,7 @@ std::string design_table(const sweep::Design& design) {
 std::string design_json(const sweep::Design& design) {
   return json_text([&](JsonWriter& json) {
     json.begin_object();
-    json.key("varied").begin_array();
-    for (const std::string& name : design.varied) {
-      json.value(name);
-    }
-    json.end_array();
+    json.key("varied").values(design.varied);
     json.key("points").begin_array();
     for (std::size_t i = 0; i < design.points.size(); ++i) {
       write_point(json, design, i);

@@ -120,46 +120,33 @@ class DetailsText {
 };
 
 void write_remedies(JsonWriter& json, const std::vector<advice::Remedy>& remedies) {
-  json.key("remedies").begin_array();
-  for (const advice::Remedy& remedy : remedies) {
-    json.begin_object();
+  json.key("remedies").objects(remedies, [&](const advice::Remedy& remedy) {
     json.key("changed").value(std::string(name_of(remedy.changed)));
     json.key("from").value(remedy.from);
     json.key("to").value(remedy.to);
     json.key("change").value(remedy.change());
-    json.key("best");
-    write_found(json, remedy.best);
-    json.end_object();
-  }
-  json.end_array();
+    write_found(json.key("best"), remedy.best);
+  });
 }
 
 void write_decisions(JsonWriter& json, const std::vector<advice::Decision>& decisions,
                      const full::Found& best) {
-  json.key("decisions").begin_array();
-  for (const advice::Decision& decision : decisions) {
-    json.begin_object();
+  json.key("decisions").objects(decisions, [&](const advice::Decision& decision) {
     json.key("field").value(decision.field);
     json.key("chosen").value(decision.chosen);
-    json.key("others").begin_array();
-    for (const advice::Alternative& other : decision.others) {
-      json.begin_object();
+    json.key("others").objects(decision.others, [&](const advice::Alternative& other) {
       json.key("value").value(other.value);
       if (other.best) {
         json.key("more").value(other.best->score / best.score - 1);
         json.key("bound_above_best").value(other.bound > best.score);
-        json.key("best");
-        write_found(json, *other.best);
+        write_found(json.key("best"), *other.best);
       } else if (other.refused.empty()) {
         json.key("least_memory_bytes").value(other.least_memory.value());
       } else {
         json.key("refused").value(other.refused);
       }
-      json.end_object();
-    }
-    json.end_array().end_object();
-  }
-  json.end_array();
+    });
+  });
 }
 
 void write_regret(JsonWriter& json, const advice::RegretTable& table) {
@@ -175,38 +162,24 @@ void write_regret(JsonWriter& json, const advice::RegretTable& table) {
     json.end_object();
   }
   json.end_array();
-  json.key("plans").begin_array();
-  for (const advice::Regret& plan : table.plans) {
-    json.begin_object();
-    json.key("best");
-    write_found(json, plan.plan);
+  json.key("plans").objects(table.plans, [&](const advice::Regret& plan) {
+    write_found(json.key("best"), plan.plan);
     json.key("worst_regret").value(plan.worst_regret());
     json.key("worst_scenario").value(plan.worst);
-    json.key("regrets").begin_array();
-    for (const double regret : plan.regrets) {
-      json.value(regret);
-    }
-    json.end_array().end_object();
-  }
-  json.end_array().end_object();
+    json.key("regrets").values(plan.regrets);
+  });
+  json.end_object();
 }
 
 void write_frameworks(JsonWriter& json, const std::vector<advice::Launchable>& frameworks) {
-  json.key("frameworks").begin_array();
-  for (const advice::Launchable& one : frameworks) {
-    json.begin_object();
+  json.key("frameworks").objects(frameworks, [&](const advice::Launchable& one) {
     json.key("name").value(one.framework);
     json.key("runs").value(one.lacks.empty());
-    json.key("lacks").begin_array();
-    for (const interop::Remark& remark : one.lacks) {
-      json.begin_object();
+    json.key("lacks").objects(one.lacks, [&](const interop::Remark& remark) {
       json.key("field").value(remark.about);
       json.key("why").value(remark.sentence);
-      json.end_object();
-    }
-    json.end_array().end_object();
-  }
-  json.end_array();
+    });
+  });
 }
 
 void write_launch(JsonWriter& json, const advice::Launch& launch) {
@@ -218,39 +191,28 @@ void write_launch(JsonWriter& json, const advice::Launch& launch) {
 }
 
 void write_ties(JsonWriter& json, const std::vector<advice::Tie>& ties) {
-  json.key("ties").begin_array();
-  for (const advice::Tie& tie : ties) {
-    json.begin_object();
+  json.key("ties").objects(ties, [&](const advice::Tie& tie) {
     json.key("interval80").begin_array();
     json.value(tie.interval80.least).value(tie.interval80.most);
     json.end_array();
     json.key("open").value(tie.open);
-    json.end_object();
-  }
-  json.end_array();
+  });
 }
 
 void write_elastic(JsonWriter& json, const advice::Elastic& elastic) {
   json.key("elastic").begin_object();
   json.key("node_devices").value(elastic.node);
-  json.key("fallbacks").begin_array();
-  for (const advice::Fallback& fallback : elastic.fallbacks) {
-    json.begin_object();
+  json.key("fallbacks").objects(elastic.fallbacks, [&](const advice::Fallback& fallback) {
     json.key("devices").value(fallback.devices);
     json.key("idle").value(fallback.idle);
     json.key("batch").value(fallback.batch);
     if (!fallback.part.empty()) {
       json.key("part").value(fallback.part);
     }
-    json.key("best");
-    write_found(json, fallback.best);
-    json.key("changes").begin_array();
-    for (const std::string& change : fallback.changes) {
-      json.value(change);
-    }
-    json.end_array().end_object();
-  }
-  json.end_array().end_object();
+    write_found(json.key("best"), fallback.best);
+    json.key("changes").values(fallback.changes);
+  });
+  json.end_object();
 }
 
 }  // namespace
@@ -297,11 +259,9 @@ void write_plan_details(JsonWriter& json, const PlanDetails& details, const full
     write_launch(json, *details.launch);
   }
   if (details.frontier) {
-    json.key("frontier").begin_array();
-    for (const full::Found& plan : *details.frontier) {
+    json.key("frontier").array(*details.frontier, [&](const full::Found& plan) {
       write_found(json, plan);
-    }
-    json.end_array();
+    });
   }
   if (details.decisions) {
     write_decisions(json, *details.decisions, *best);

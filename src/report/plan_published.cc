@@ -82,14 +82,14 @@ void write_published_plan(JsonWriter& json, const full::PublishedComparison& row
       json.key("best_s").value(to_seconds(row.again->best));
       json.key("gain").value(row.again->gain()).end_object();
     } else {
-      json.number_text("null");
+      json.null();
     }
     json.key("again_problem").value(row.again_problem);
     write_timing(json, row.answer.wall_s);
   } else {
     for (const char* key :
          {"best_s", "best_mfu", "gain", "bound_s", "best", "again", "again_problem", "timing"}) {
-      json.key(key).number_text("null");
+      json.key(key).null();
     }
   }
   json.end_object();

@@ -228,47 +228,33 @@ std::string plan_search_table(const full::Task& task, const full::Answer& answer
 
 std::string plan_search_json(const full::Task& task, const full::Answer& answer,
                              const PlanDetails& details) {
-  std::string text;
-  {
-    JsonWriter json([&](std::string_view piece) { text += piece; }, JsonWriter::Layout::indented);
+  const full::Found* const best = answer.top.empty() ? nullptr : &answer.top.front();
+  const auto found = [](JsonWriter& json, const full::Found* plan) {
+    plan != nullptr ? write_found(json, *plan) : void(json.null());
+  };
+  return json_text([&](JsonWriter& json) {
     json.begin_object();
     json.key("model").value(task.model.name);
     json.key("machine").value(task.machine.name);
     json.key("devices").value(task.devices);
-    json.key("best");
-    if (answer.top.empty()) {
-      json.number_text("null");
+    found(json.key("best"), best);
+    if (best == nullptr) {
       json.key("least_memory").begin_object();
       json.key("bytes").value(answer.least_memory.value());
-      json.key("plan");
-      write_plan(json, answer.frugal);
+      write_plan(json.key("plan"), answer.frugal);
       json.end_object();
-    } else {
-      write_found(json, answer.top.front());
     }
-    json.key("fastest");
-    if (answer.fastest) {
-      write_found(json, *answer.fastest);
-    } else {
-      json.number_text("null");
-    }
-    const bool of_time =
-        answer.top.empty() || answer.top.front().score == answer.top.front().step_time;
-    json.key("bound_s");
-    if (of_time) {
-      json.value(to_seconds(answer.bound));
-    } else {
-      json.number_text("null");
-    }
+    found(json.key("fastest"), answer.fastest ? &*answer.fastest : nullptr);
+    const bool of_time = best == nullptr || best->score == best->step_time;
+    json.key("bound_s").value(of_time ? std::optional(answer.bound) : std::nullopt);
     json.key("gap").value(answer.gap());
     json.key("proved").value(answer.proved);
     json.key("complete").value(answer.complete);
     json.key("stopped").value(answer.stopped);
     json.key("estimate_error").value(answer.estimate_error);
-    if (!answer.top.empty()) {
-      const full::Found& best = answer.top.front();
+    if (best != nullptr) {
       JsonFields fields(json);
-      declare_trust(fields, task.machine, trust_of(task, best), to_seconds(best.step_time));
+      declare_trust(fields, task.machine, trust_of(task, *best), to_seconds(best->step_time));
     }
     json.key("candidates").begin_object();
     json.key("all").value(answer.counts.all);
@@ -280,16 +266,12 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer,
     json.key("left").value(answer.counts.left);
     json.key("simulated").value(answer.counts.simulated);
     json.end_object();
-    json.key("top").begin_array();
-    for (const full::Found& found : answer.top) {
-      write_found(json, found, &answer.top.front());
-    }
-    json.end_array();
-    write_plan_details(json, details, answer.top.empty() ? nullptr : &answer.top.front());
+    json.key("top").array(answer.top,
+                          [&](const full::Found& one) { write_found(json, one, best); });
+    write_plan_details(json, details, best);
     write_timing(json, answer.wall_s);
     json.end_object();
-  }
-  return text + "\n";
+  });
 }
 
 }  // namespace orrery::report

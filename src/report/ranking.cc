@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/format.h"
-#include "report/json_writer.h"
 #include "report/plot.h"
 
 namespace orrery::report {
@@ -17,38 +15,38 @@ using rank::Mean;
 using rank::Proxy;
 using rank::Ranked;
 
-void write_number(JsonWriter& json, std::string_view key, std::optional<double> value) {
-  json.key(key).value(value.value_or(std::nan("")));
+/// Declares a mean over the seeds and half of its 95 % interval.
+void declare_mean(Fields& fields, std::string_view name, std::string_view sentence,
+                  const std::optional<Mean>& mean) {
+  fields.nullable(name, sentence, mean ? std::optional(mean->value) : std::nullopt);
+  fields.nullable(fmt::format("{}_95", name),
+                  "half of its 95 % interval over the seeds; null for one seed",
+                  mean ? mean->half_width : std::nullopt);
 }
 
-void write_mean(JsonWriter& json, std::string_view key, const std::optional<Mean>& mean) {
-  write_number(json, key, mean ? std::optional(mean->value) : std::nullopt);
-  write_number(json, fmt::format("{}_95", key), mean ? mean->half_width : std::nullopt);
-}
-
-void write_network(JsonWriter& json, const Ranked& one) {
-  json.begin_object();
-  json.key("name").value(one.name);
-  for (const Named<Proxy>& proxy : kNames<Proxy>) {
-    const auto& score = one.scores[static_cast<std::size_t>(proxy.value)];
-    if (proxy.value == Proxy::parameters || proxy.value == Proxy::flops) {
-      write_number(json, proxy.name, score ? std::optional(score->value) : std::nullopt);
+void declare_network(Fields& fields, const Ranked& one) {
+  fields.field("name", "of the network", one.name);
+  for (const auto& [proxy, name, meaning] : kNames<Proxy>) {
+    const auto i = static_cast<std::size_t>(proxy);
+    const std::optional<Mean> score = i < one.scores.size() ? one.scores[i] : std::nullopt;
+    if (proxy == Proxy::parameters || proxy == Proxy::flops) {
+      fields.nullable(name, meaning, score ? std::optional(score->value) : std::nullopt);
     } else {
-      write_mean(json, proxy.name, score);
+      declare_mean(fields, name,
+                   fmt::format("{}; mean over the seeds; null where undefined", meaning), score);
     }
   }
-  json.key("mean_rank").value(one.mean_rank);
-  write_number(json, "accuracy", one.accuracy);
-  json.key("trained").value(one.trained);
-  const auto& price = one.price;
-  write_number(json, "step_time_s",
-               price ? std::optional(to_seconds(price->step_time)) : std::nullopt);
-  write_number(json, "memory_bytes",
-               price ? std::optional(static_cast<double>(price->memory.value())) : std::nullopt);
-  write_number(json, "energy_j",
-               price && price->energy ? std::optional(price->energy->value()) : std::nullopt);
-  json.key("pareto").value(one.pareto);
-  json.end_object();
+  const std::optional<rank::Price>& price = one.price;
+  fields.field("mean_rank", "over the five proxies of samples; 1: the best", one.mean_rank);
+  fields.nullable("accuracy", "stated, or after training; null if neither", one.accuracy);
+  fields.field("trained", "the accuracy is of --train", one.trained);
+  fields.nullable("step_time_s", "simulated; null without a machine",
+                  price ? std::optional(price->step_time) : std::nullopt);
+  fields.nullable("memory_bytes", "of a device",
+                  price ? std::optional(price->memory) : std::nullopt);
+  fields.nullable("energy_j", "of a step, all devices; null where the machine states no power",
+                  price ? price->energy : std::nullopt);
+  fields.field("pareto", "no other network beats it", one.pareto);
 }
 
 /// "0.41 +- 0.05", "undefined".
@@ -105,39 +103,36 @@ PlotSeries series_of(const rank::Ranking& ranking, std::string name, bool pareto
 
 }  // namespace
 
-std::string ranking_json(const RankingReport& report) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("seeds").value(report.options.seeds);
-    json.key("samples").value(report.options.samples);
-    json.key("machine");
-    report.machine.empty() ? json.number_text("null") : json.value(report.machine);
-    json.key("batch").value(report.step.batch);
-    json.key("devices").value(report.step.devices);
-    json.key("architectures").begin_array();
-    for (const Ranked& one : report.ranking.networks) {
-      write_network(json, one);
-    }
-    json.end_array();
-    json.key("correlations").begin_array();
-    for (const rank::Correlation& row : report.ranking.correlations) {
-      json.begin_object();
-      json.key("proxy").value(name_of(row.proxy));
-      json.key("with").value(row.with);
-      json.key("networks").value(row.networks);
-      write_mean(json, "spearman", row.spearman);
-      write_mean(json, "kendall", row.kendall);
-      write_mean(json, "partial_spearman", row.partial);
-      json.end_object();
-    }
-    json.end_array();
-    json.key("pareto").begin_array();
-    for (const std::size_t i : report.ranking.pareto) {
-      json.value(report.ranking.networks[i].name);
-    }
-    json.end_array();
-    json.end_object();
-  });
+void declare(const RankingReport& report, Fields& fields) {
+  const rank::Ranking& ranking = report.ranking;
+  fields.field("seeds", "draws of weights and minibatch", report.options.seeds);
+  fields.field("samples", "of the minibatch", report.options.samples);
+  fields.nullable("machine", "that the step is simulated on",
+                  report.machine.empty() ? std::nullopt : std::optional(report.machine));
+  fields.field("batch", "samples of a step", report.step.batch);
+  fields.field("devices", "data-parallel", report.step.devices);
+  fields.list("architectures", {"in the order of files", "one"}, ranking.networks,
+              [&](const Ranked& one) { declare_network(fields, one); });
+  fields.list(
+      "correlations",
+      {"of every proxy with the accuracy, if there is one, and with the number of parameters",
+       "of a proxy"},
+      ranking.correlations, [&](const rank::Correlation& row) {
+        fields.choice("proxy", "whose order", row.proxy);
+        fields.choice("with", "the other order", {"accuracy", "parameters"}, row.with);
+        fields.field("networks", "in which both are defined", row.networks);
+        declare_mean(fields, "spearman",
+                     "Spearman's rho, mean over the seeds; null where undefined", row.spearman);
+        declare_mean(fields, "kendall", "Kendall's tau-b; null where undefined", row.kendall);
+        declare_mean(fields, "partial_spearman",
+                     "Spearman's rho given the number of parameters; null where undefined",
+                     row.partial);
+      });
+  std::vector<std::string> pareto;
+  for (const std::size_t i : ranking.pareto) {
+    pareto.push_back(ranking.networks[i].name);
+  }
+  fields.values("pareto", {"names, the best mean rank first", "of a network"}, pareto);
 }
 
 std::string ranking_table(const RankingReport& report) {

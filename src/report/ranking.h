@@ -4,6 +4,7 @@
 #include <string>
 
 #include "rank/ranking.h"
+#include "report/fields.h"
 
 namespace orrery::report {
 
@@ -15,11 +16,8 @@ struct RankingReport {
   std::string machine{};  ///< "": no prices
 };
 
-/// Members seeds, samples, machine, batch, devices; `architectures`: name, each proxy and its
-/// half_width over the seeds (gradsign_sum, gradsign_sum_95 ...), mean_rank, accuracy, trained,
-/// step_time_s, memory_bytes, energy_j, pareto; `correlations`: proxy, with, networks, and
-/// spearman, kendall, partial_spearman, each with _95; `pareto`: names, the best mean rank first.
-std::string ranking_json(const RankingReport& report);
+/// Declares docs/schema/rank.json.
+void declare(const RankingReport& report, Fields& fields);
 std::string ranking_table(const RankingReport& report);
 /// Mean rank over step time, or over parameters without a machine; names beside the Pareto list.
 std::string ranking_plot(const RankingReport& report);

@@ -4,20 +4,12 @@
 #include <fmt/format.h>
 
 #include "base/format.h"
-#include "report/json_writer.h"
 
 namespace orrery::report {
 namespace {
 
 double error_of(Time predicted, Time measured) {
   return to_seconds(predicted) / to_seconds(measured) - 1;
-}
-
-void write_step(JsonWriter& json, std::string_view key, Time step, Time measured) {
-  json.key(key).begin_object();
-  json.key("step_s").value(to_seconds(step));
-  json.key("error").value(error_of(step, measured));
-  json.end_object();
 }
 
 }  // namespace
@@ -44,36 +36,36 @@ std::string replay_table(const Replay& replay) {
   return text;
 }
 
-std::string replay_json(const Replay& replay) {
+void declare(const Replay& replay, Fields& fields) {
   const calibrate::ReplayFit& fit = replay.fit;
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("name").value(replay.name);
-    json.key("machine").value(fit.machine.name);
-    json.key("mpi").value(replay.mpi);
-    json.key("blas").value(replay.blas);
-    json.key("ranks").value(replay.ranks);
-    json.key("repeat").value(replay.repeat);
-    json.key("exchanges").value(replay.exchanges);
-    json.key("measured_s").value(to_seconds(fit.measured));
-    write_step(json, "before", fit.before, fit.measured);
-    write_step(json, "after", fit.after, fit.measured);
-    json.key("classes").begin_array();
-    for (const calibrate::ReplayClass& each : fit.classes) {
-      json.begin_object();
-      json.key("name").value(each.name);
-      json.key("rows").value(each.rows);
-      json.key("before").value(each.before);
-      json.key("after").value(each.after);
-      json.end_object();
-    }
-    json.end_array();
-    json.key("warnings").begin_array();
-    for (const std::string& warning : fit.warnings) {
-      json.value(warning);
-    }
-    json.end_array().end_object();
-  });
+  const auto step = [&](std::string_view name, std::string_view sentence, Time time) {
+    fields.object(name, sentence, [&] {
+      fields.field("step_s", "seconds", time);
+      fields.field("error", "step_s / measured_s - 1", error_of(time, fit.measured));
+    });
+  };
+  fields.field("name", "of the plan, the model or the trace", replay.name);
+  fields.field("machine", "that was fitted", fit.machine.name);
+  fields.choice("mpi", "library", {"openmpi", "mpich"}, replay.mpi);
+  fields.field("blas", "products by OpenBLAS; else by plain loops", replay.blas);
+  fields.field("ranks", "processes", replay.ranks);
+  fields.field("repeat", "steps, and batches of each part, whose medians count", replay.repeat);
+  fields.field("exchanges",
+               "collectives and messages of one step over all ranks, each element checked",
+               replay.exchanges);
+  fields.field("measured_s", "median step; each as long as its slowest rank", fit.measured);
+  step("before", "simulated on the machine as given", fit.before);
+  step("after", "simulated on the fitted machine", fit.after);
+  fields.list("classes", {"parts alone, by sort", "a sort"}, fit.classes,
+              [&](const calibrate::ReplayClass& each) {
+                fields.choice("name", "of the sort",
+                              {"products", "streams", "collectives", "messages"}, each.name);
+                fields.field("rows", "different parts", each.rows);
+                fields.field("before", "median of the errors' magnitudes, on the machine as given",
+                             each.before);
+                fields.field("after", "on the fitted machine", each.after);
+              });
+  fields.values("warnings", {"what the measurements do not determine", "a sentence"}, fit.warnings);
 }
 
 }  // namespace orrery::report

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "calibrate/replay.h"
+#include "report/fields.h"
 
 namespace orrery::report {
 
@@ -22,10 +23,7 @@ struct Replay {
 /// kernel and exchange.
 std::string replay_table(const Replay& replay);
 
-/// One JSON object: {name, machine, mpi, blas, ranks, repeat, exchanges, measured_s,
-/// before: {step_s, error}, after: as before, classes: [{name, rows, before, after}], warnings:
-/// [text]}. Errors are
-/// predicted / measured - 1; those of classes are medians of its magnitude.
-std::string replay_json(const Replay& replay);
+/// Declares docs/schema/replay.json.
+void declare(const Replay& replay, Fields& fields);
 
 }  // namespace orrery::report

@@ -5,6 +5,8 @@
 #include <array>
 #include <optional>
 
+#include "report/calibration.h"
+#include "report/collective_calibration.h"
 #include "report/compare.h"
 #include "report/diagnose.h"
 #include "report/estimate.h"
@@ -12,11 +14,17 @@
 #include "report/fields.h"
 #include "report/flit.h"
 #include "report/goodput.h"
+#include "report/host_fit.h"
 #include "report/jobs.h"
 #include "report/measured.h"
+#include "report/mpi_calls.h"
+#include "report/ranking.h"
 #include "report/reinforcement.h"
+#include "report/replay.h"
 #include "report/report.h"
 #include "report/serving.h"
+#include "report/spmd.h"
+#include "report/spmd_mesh.h"
 
 namespace orrery::report {
 namespace {
@@ -63,6 +71,17 @@ struct DeclaredSchema {
 };
 
 constexpr auto kSchemas = std::to_array<DeclaredSchema>({
+    {"calibrate-collectives", "orrery calibrate collectives --json",
+     "Coefficients of protocols fitted to measurements.", declare_empty<calibrate::CollectiveFit>},
+    {"calibrate-gemm", "orrery calibrate gemm --json",
+     "Coefficients of GEMM kernels fitted to measurements.",
+     declare_empty<calibrate::GemmCalibration>},
+    {"calibrate-kernels", "orrery calibrate attention --json, orrery calibrate moe --json",
+     "Coefficients of fused attention or of MoE layers fitted to measurements.",
+     declare_empty<calibrate::KernelCalibration>},
+    {"calibrate-serving", "orrery calibrate serving --json",
+     "Times of an engine's host fitted to those of requests at an endpoint.",
+     declare_empty<serving::HostFit>},
     {"compare", "orrery compare --json",
      "Runs side by side; every list is in the order of the runs.",
      declare_empty<study::Comparison>},
@@ -83,8 +102,22 @@ constexpr auto kSchemas = std::to_array<DeclaredSchema>({
      [](Fields& fields) { declare_loop(FlitReport{}, fields); }},
     {"goodput", "orrery goodput --json",
      "Goodput of a long job with failures, checkpoints and restarts.", declare_goodput},
+    {"mpi-check", "orrery mpi check --json", "A program compiled and run with each MPI.",
+     declare_empty<std::vector<mpi_calls::CheckRow>>},
+    {"mpi-score", "orrery mpi score --json", "Proposed MPI calls beside those of the programs.",
+     declare_empty<mpi_calls::Score, mpi_calls::ScoreOptions>},
+    {"mpi-train", "orrery mpi train --json",
+     "A completer that has learned, each program completed from the others, beside the rules.",
+     declare_empty<mpi_calls::Training, mpi_calls::Score, mpi_calls::Score>},
+    {"rank", "orrery rank --json",
+     "Untrained architectures by zero-cost proxies and simulated cost.",
+     declare_empty<RankingReport>},
     {"reinforce", "orrery reinforce --json", "How a step of reinforcement learning is divided.",
      declare_empty<ReinforcementReport>},
+    {"replay", "orrery replay --json",
+     "A step that ran on real ranks of MPI, and the machine fitted to its parts; errors are "
+     "predicted / measured - 1.",
+     declare_empty<Replay>},
     {"run-plan", "orrery run-plan --json", "A whole training run from one simulated step.",
      declare_run_plan},
     {"serve", "orrery serve --json",
@@ -97,6 +130,10 @@ constexpr auto kSchemas = std::to_array<DeclaredSchema>({
      declare_empty<study::Run, std::optional<study::RunPlan>>},
     {"simulate-jobs", "orrery simulate --jobs --json",
      "Several jobs on one machine. Times in seconds.", declare_empty<study::JobsRun>},
+    {"spmd", "orrery spmd --json", "The fastest program that all devices run alike.",
+     declare_empty<SpmdRun>},
+    {"spmd-mesh", "orrery spmd --mesh --json", "The fastest program on a mesh of two axes.",
+     declare_empty<MeshRun>},
 });
 
 }  // namespace

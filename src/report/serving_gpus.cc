@@ -131,13 +131,9 @@ std::string serving_gpus_json(const GpusFound& found, const std::string& model,
       json.key("cheapest");
       write_choice(*cheap);
     }
-    json.key("choices").begin_array();
-    for (const GpuChoice& choice : found.choices) {
-      write_choice(choice);
-    }
-    json.end_array();
-    json.key("losers").begin_array();
-    for (const serving::Loser& loser : found.losers) {
+    json.key("choices").array(found.choices,
+                              [&](const GpuChoice& choice) { write_choice(choice); });
+    json.key("losers").array(found.losers, [&](const serving::Loser& loser) {
       const serving::Layout& layout = found.layouts[loser.layout];
       json.begin_object();
       write("machine", layout.machine);
@@ -145,8 +141,7 @@ std::string serving_gpus_json(const GpusFound& found, const std::string& model,
       write("tp", layout.engine.tp);
       write("reason", loser.reason);
       json.end_object();
-    }
-    json.end_array();
+    });
     write("runs", found.runs);
     write_timing(json, found.wall_s);
     json.end_object();

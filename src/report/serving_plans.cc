@@ -107,22 +107,13 @@ std::string serving_plans_json(const PlansFound& found, const std::string& model
     json.key("search").value("plan").key("model").value(model);
     for (const auto& [name, points] :
          {std::pair{"front", &found.front}, {"beaten", &found.beaten}}) {
-      json.key(name).begin_array();
-      for (const PlanPoint& point : *points) {
-        json.begin_object();
-        visit_point(found, point, write);
-        json.end_object();
-      }
-      json.end_array();
+      json.key(name).objects(*points,
+                             [&](const PlanPoint& point) { visit_point(found, point, write); });
     }
-    json.key("losers").begin_array();
-    for (const serving::Loser& loser : found.losers) {
-      json.begin_object();
+    json.key("losers").objects(found.losers, [&](const serving::Loser& loser) {
       visit_layout(found.layouts[loser.layout], write);
       json.key("share").value(loser.share).key("reason").value(loser.reason);
-      json.end_object();
-    }
-    json.end_array();
+    });
     json.key("layouts").value(static_cast<std::int64_t>(found.layouts.size()));
     json.key("screened").value(found.screened);
     json.key("screen_error").value(found.screen_error);

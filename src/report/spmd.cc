@@ -163,27 +163,25 @@ void write_stage(JsonWriter& json, const spmd::Stage& stage) {
     json.key("to").value(to_string(communication.to));
     json.end_object();
   }
-  json.end_array().key("computations").begin_array();
-  for (const spmd::Computation& computation : stage.computations) {
-    json.begin_object();
-    json.key("node").value(computation.node);
-    json.key("signature").value(computation.signature);
-    json.end_object();
-  }
-  json.end_array().end_object();
+  json.end_array()
+      .key("computations")
+      .objects(stage.computations,
+               [&](const spmd::Computation& computation) {
+                 json.key("node").value(computation.node);
+                 json.key("signature").value(computation.signature);
+               })
+      .end_object();
 }
 
 template <class T>
 void write_list(JsonWriter& json, const std::vector<T>& items) {
-  json.begin_array();
-  for (const T& item : items) {
+  json.array(items, [&](const T& item) {
     if constexpr (std::is_same_v<T, spmd::Form>) {
       json.value(to_string(item));
     } else {
       json.value(item);
     }
-  }
-  json.end_array();
+  });
 }
 
 void write_tensor(JsonWriter& json, const spmd::Tensor& tensor, std::size_t id) {
@@ -206,14 +204,12 @@ void write_node(JsonWriter& json, const spmd::Node& node, std::size_t id) {
   json.key("flops").value(node.flops.value());
   write_list(json.key("inputs"), node.inputs);
   write_list(json.key("outputs"), node.outputs);
-  json.key("signatures").begin_array();
-  for (const spmd::Signature& signature : node.signatures) {
+  json.key("signatures").array(node.signatures, [&](const spmd::Signature& signature) {
     json.begin_array();
     write_list(json, signature.inputs);
     write_list(json, signature.outputs);
     json.end_array();
-  }
-  json.end_array();
+  });
   if (node.experts) {
     json.key("experts").value(true);
   }
@@ -232,26 +228,30 @@ void write_node(JsonWriter& json, const spmd::Node& node, std::size_t id) {
   json.end_object();
 }
 
-/// Writes what only some runs have.
-void write_asked(JsonWriter& json, const SpmdRun& run) {
-  if (!run.shares.empty()) {
-    json.key("shares").begin_array();
-    for (const double share : run.shares) {
-      json.value(share);
-    }
-    json.end_array();
-  }
-  if (!run.frontier.empty()) {
-    json.key("frontier").begin_array();
-    for (const spmd::MemoryPoint& point : run.frontier) {
-      json.begin_object();
-      json.key("memory_bytes").value(point.memory.value());
-      json.key("time_s").value(to_seconds(point.solution.total));
-      json.key("communications").value(point.solution.strategy.communications());
-      json.end_object();
-    }
-    json.end_array();
-  }
+void declare_cost(Fields& fields, const SpmdRun& run) {
+  fields.field("compute_s", "of both halves, forward and backward", run.strategy_cost.compute);
+  fields.field("optimizer_s", "seconds of the optimizer; 0 but with cost orrery",
+               run.strategy_cost.penalty);
+  fields.list(
+      "collectives", {"sums over both halves; what hides counts too", "a kind"},
+      std::vector(spmd::kConversions.begin(), spmd::kConversions.end()), [&](const Operation kind) {
+        const auto& sum = run.strategy_cost.kinds[static_cast<std::size_t>(kind)];
+        fields.field("name", "slice, all_gather, all_reduce, reduce_scatter or all_to_all",
+                     name_of(kind));
+        fields.field("forward", "conversions that do it in the forward pass", sum.forward_count);
+        fields.field("backward", "conversions that do it in the backward pass", sum.backward_count);
+        fields.field("forward_s", "seconds", sum.forward);
+        fields.field("backward_s", "seconds", sum.backward);
+      });
+  fields.list("strategies", {"well-known strategies for comparison", "one"}, run.others,
+              [&](const SpmdRun::Other& other) {
+                fields.field("name", "of the strategy", name_of(other.strategy));
+                fields.perhaps("time_s",
+                               "seconds of the best of that kind; absent where there is none",
+                               other.time);
+                fields.perhaps("simulated_s", "seconds of it on the simulator; of cost orrery",
+                               other.simulated);
+              });
 }
 
 }  // namespace
@@ -261,58 +261,49 @@ std::string spmd_table(const SpmdRun& run) {
          (run.frontier.empty() ? "" : frontier_table(run)) + stage_table(run);
 }
 
-std::string spmd_json(const SpmdRun& run) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    write_header(json, run);
-    json.key("layers").value(run.graph.layers);
-    json.key("nodes").value(run.graph.nodes.size());
-    json.key("parameters").value(run.graph.parameters());
-    json.key("forward_flops").value(run.graph.forward_flops().value());
-    json.key("fixed").value(run.fixed ? name_of(*run.fixed) : "none");
-    json.key("optimum_s").value(to_seconds(run.strategy_cost.total));
-    if (run.simulated) {
-      json.key("simulated_s").value(to_seconds(*run.simulated));
-    }
-    json.key("stages").value(run.strategy.stages.size());
-    json.key("communications").value(run.strategy.communications());
-    json.key("memory_bytes").value(run.memory.value());
-    if (run.limit && run.bound) {
-      json.key("memory_limit_bytes").value(run.limit->value());
-      json.key("bound_s").value(to_seconds(*run.bound));
-      json.key("gap").value(gap(run));
-    }
-    write_asked(json, run);
-    write_timing(json, run.search_seconds);
-    json.key("states").value(run.counts.states);
-    json.key("skipped_periods").value(run.counts.skipped_periods);
-    json.key("compute_s").value(to_seconds(run.strategy_cost.compute));
-    json.key("optimizer_s").value(to_seconds(run.strategy_cost.penalty));
-    json.key("collectives").begin_array();
-    for (const Operation kind : spmd::kConversions) {
-      const auto& sum = run.strategy_cost.kinds[static_cast<std::size_t>(kind)];
-      json.begin_object();
-      json.key("name").value(name_of(kind));
-      json.key("forward").value(sum.forward_count);
-      json.key("backward").value(sum.backward_count);
-      json.key("forward_s").value(to_seconds(sum.forward));
-      json.key("backward_s").value(to_seconds(sum.backward));
-      json.end_object();
-    }
-    json.end_array().key("strategies").begin_array();
-    for (const SpmdRun::Other& other : run.others) {
-      json.begin_object();
-      json.key("name").value(name_of(other.strategy));
-      if (other.time) {
-        json.key("time_s").value(to_seconds(*other.time));
-      }
-      if (other.simulated) {
-        json.key("simulated_s").value(to_seconds(*other.simulated));
-      }
-      json.end_object();
-    }
-    json.end_array().end_object();
-  });
+void declare(const SpmdRun& run, Fields& fields) {
+  fields.field("graph", "name of the model", run.graph.model);
+  fields.field("n_devices", "devices", run.devices);
+  fields.field("cost", "hidup, orrery or mixed", run.cost);
+  fields.field("profile", "name of the profile, with cost orrery of the machine", run.machine);
+  fields.choice("overlap", "of communication with computation", run.overlap);
+  fields.field("layers", "of the model; 0: not known", run.graph.layers);
+  fields.field("nodes", "of the graph", run.graph.nodes.size());
+  fields.field("parameters", "elements of all parameters", run.graph.parameters());
+  fields.field("forward_flops", "of the graph, forward, global batch", run.graph.forward_flops());
+  fields.field("fixed", "well-known strategy to which the search was restricted, or none",
+               run.fixed ? name_of(*run.fixed) : "none");
+  fields.field("optimum_s", "seconds of one training step", run.strategy_cost.total);
+  fields.perhaps("simulated_s", "seconds of the strategy on the simulator; of cost orrery",
+                 run.simulated);
+  fields.field("stages", "of the strategy", run.strategy.stages.size());
+  fields.field("communications", "conversions of the strategy", run.strategy.communications());
+  fields.field("memory_bytes", "that one device holds when everything is kept", run.memory);
+  const bool limited = run.limit && run.bound;
+  fields.when(limited, "memory_limit_bytes", "limit on that", run.limit.value_or(Bytes(0)));
+  fields.when(limited, "bound_s", "no strategy within the limit is faster",
+              run.bound.value_or(Time(0)));
+  fields.when(limited, "gap", "1 - bound_s / optimum_s", gap(run));
+  fields.perhaps_values("shares",
+                        {"of cost mixed: what each device holds of everything that is sliced, in "
+                         "the order of --rates",
+                         "of a device"},
+                        run.shares);
+  fields.list(
+      "frontier", {"--frontier: the fastest strategies for less and less memory", "one"},
+      run.frontier,
+      [&](const spmd::MemoryPoint& point) {
+        fields.field("memory_bytes", "that one device holds", point.memory);
+        fields.field("time_s", "seconds of one training step; none within this memory is faster",
+                     point.solution.total);
+        fields.field("communications", "conversions", point.solution.strategy.communications());
+      },
+      true);
+  declare_timing(fields, run.search_seconds);
+  fields.field("states", "that the search visited", run.counts.states);
+  fields.field("skipped_periods", "of repeated layers that it did not have to",
+               run.counts.skipped_periods);
+  declare_cost(fields, run);
 }
 
 std::string graph_json(const spmd::OperatorGraph& graph) {
@@ -341,11 +332,9 @@ std::string strategy_json(const SpmdRun& run) {
     json.key("format").value("spmd-strategy/1");
     write_header(json, run);
     json.key("total_seconds").value(to_seconds(run.strategy_cost.total));
-    json.key("stages").begin_array();
-    for (const spmd::Stage& stage : run.strategy.stages) {
-      write_stage(json, stage);
-    }
-    json.end_array().end_object();
+    json.key("stages").array(run.strategy.stages,
+                             [&](const spmd::Stage& stage) { write_stage(json, stage); });
+    json.end_object();
   });
 }
 

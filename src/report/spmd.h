@@ -12,6 +12,7 @@
 #include "planner/spmd/operator_graph.h"
 #include "planner/spmd/search.h"
 #include "planner/spmd/strategy.h"
+#include "report/fields.h"
 
 namespace orrery::report {
 
@@ -44,8 +45,8 @@ struct SpmdRun {
 
 /// For a terminal: the time, what is communicated, the well-known strategies, the stages.
 std::string spmd_table(const SpmdRun& run);
-/// docs/schema/spmd.json.
-std::string spmd_json(const SpmdRun& run);
+/// Declares docs/schema/spmd.json.
+void declare(const SpmdRun& run, Fields& fields);
 /// "annotated-graph/1", which spmd::load_graph reads back.
 std::string graph_json(const spmd::OperatorGraph& graph);
 /// "spmd-strategy/1", which spmd::load_strategy reads back.

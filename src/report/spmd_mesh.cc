@@ -80,61 +80,54 @@ std::string program_table(const MeshRun& run) {
   return text;
 }
 
-void write_forms(JsonWriter& json, std::string_view name, const std::vector<spmd::Form>& inner,
-                 const std::vector<spmd::Form>& outer) {
-  json.key(name).begin_array();
+/// A node of the program, and its forms by axis.
+struct PlacedNode {
+  spmd::MeshComputation computation;
+  std::string name;
+  spmd::MeshSignature forms;
+};
+
+std::vector<std::string> forms_of(const std::vector<spmd::Form>& inner,
+                                  const std::vector<spmd::Form>& outer) {
+  std::vector<std::string> forms;
   for (std::size_t k = 0; k < inner.size(); ++k) {
-    json.value(to_string(spmd::MeshForm(inner[k], outer[k])));
+    forms.push_back(to_string(spmd::MeshForm(inner[k], outer[k])));
   }
-  json.end_array();
+  return forms;
 }
 
-void write_computation(JsonWriter& json, const MeshRun& run,
-                       const spmd::MeshComputation& computation) {
-  const spmd::MeshSignature pair = signature_of(run.graph, computation);
-  json.begin_object();
-  json.key("node").value(computation.node);
-  json.key("name").value(run.graph.node(computation.node).name);
-  write_forms(json, "inputs", pair[0].inputs, pair[1].inputs);
-  write_forms(json, "outputs", pair[0].outputs, pair[1].outputs);
-  json.key("conversions").begin_array();
-  for (const spmd::MeshConversion& conversion : computation.conversions) {
-    json.begin_object();
-    json.key("tensor").value(conversion.tensor);
-    json.key("from").value(to_string(conversion.from));
-    json.key("steps").begin_array();
-    for (const spmd::MeshStep& step : conversion.steps) {
-      json.value(step_text(step));
-    }
-    json.end_array().end_object();
-  }
-  json.end_array().end_object();
+void declare_node(Fields& fields, const PlacedNode& placed) {
+  const auto& [inner, outer] = placed.forms;
+  fields.field("node", "of the graph", placed.computation.node);
+  fields.field("name", "of the node", placed.name);
+  fields.values("inputs", {"forms, inner x outer axis", "of an input"},
+                forms_of(inner.inputs, outer.inputs));
+  fields.values("outputs", {"forms", "of an output"}, forms_of(inner.outputs, outer.outputs));
+  fields.list("conversions", {"first", "of a tensor"}, placed.computation.conversions,
+              [&](const spmd::MeshConversion& conversion) {
+                fields.field("tensor", "of the graph", conversion.tensor);
+                fields.field("from", "form", to_string(conversion.from));
+                fields.values("steps", {"whose devices, from and to which form of theirs", "one"},
+                              conversion.steps, step_text);
+              });
 }
 
 /// As load_saved() reads it.
 void write_saved(JsonWriter& json, const spmd::MeshComputation& computation) {
   json.begin_object();
   json.key("node").value(computation.node);
-  json.key("signatures").begin_array();
-  for (const int signature : computation.signatures) {
-    json.value(signature);
-  }
-  json.end_array();
-  json.key("conversions").begin_array();
-  for (const spmd::MeshConversion& conversion : computation.conversions) {
-    json.begin_object();
-    json.key("tensor").value(conversion.tensor);
-    json.key("from").value(to_string(conversion.from));
-    json.key("steps").begin_array();
-    for (const spmd::MeshStep& step : conversion.steps) {
-      json.begin_object();
-      json.key("group").value(name_of(step.group));
-      json.key("from").value(to_string(step.from));
-      json.key("to").value(to_string(step.to)).end_object();
-    }
-    json.end_array().end_object();
-  }
-  json.end_array().end_object();
+  json.key("signatures").values(computation.signatures);
+  json.key("conversions")
+      .objects(computation.conversions, [&](const spmd::MeshConversion& conversion) {
+        json.key("tensor").value(conversion.tensor);
+        json.key("from").value(to_string(conversion.from));
+        json.key("steps").objects(conversion.steps, [&](const spmd::MeshStep& step) {
+          json.key("group").value(name_of(step.group));
+          json.key("from").value(to_string(step.from));
+          json.key("to").value(to_string(step.to));
+        });
+      });
+  json.end_object();
 }
 
 }  // namespace
@@ -145,19 +138,14 @@ std::string mesh_strategy_json(const MeshRun& run) {
     json.key("format").value(spmd::kMeshStrategyFormat);
     json.key("graph").value(run.graph.model);
     json.key("n_devices").value(spmd::devices_of(run.mesh));
-    json.key("mesh").begin_array();
-    for (const std::int64_t devices : run.mesh) {
-      json.value(devices);
-    }
-    json.end_array();
+    json.key("mesh").values(run.mesh);
     json.key("cost").value("orrery");
     json.key("profile").value(run.machine);
     json.key("total_seconds").value(to_seconds(run.cost.total));
-    json.key("computations").begin_array();
-    for (const spmd::MeshComputation& computation : run.solution.strategy.computations) {
-      write_saved(json, computation);
-    }
-    json.end_array().end_object();
+    json.key("computations")
+        .array(run.solution.strategy.computations,
+               [&](const spmd::MeshComputation& computation) { write_saved(json, computation); });
+    json.end_object();
   });
 }
 
@@ -165,38 +153,38 @@ std::string mesh_table(const MeshRun& run) {
   return mesh_header(run) + program_table(run);
 }
 
-std::string mesh_json(const MeshRun& run) {
-  return json_text([&](JsonWriter& json) {
-    json.begin_object();
-    json.key("graph").value(run.graph.model);
-    json.key("n_devices").value(spmd::devices_of(run.mesh));
-    json.key("mesh").value(spmd::to_string(run.mesh));
-    json.key("cost").value("orrery");
-    json.key("profile").value(run.machine);
-    json.key("overlap").value("none");
-    json.key("layers").value(run.graph.layers);
-    json.key("nodes").value(run.graph.nodes.size());
-    json.key("parameters").value(run.graph.parameters());
-    json.key("optimum_s").value(to_seconds(run.cost.total));
-    json.key("simulated_s").value(to_seconds(run.simulated));
-    json.key("memory_bytes").value(run.cost.holdings.total().value());
-    json.key("communications").value(conversions_of(run));
-    json.key("compute_s").value(to_seconds(run.cost.compute));
-    json.key("communication_s").begin_object();
+void declare(const MeshRun& run, Fields& fields) {
+  fields.field("graph", "name of the model", run.graph.model);
+  fields.field("n_devices", "devices", spmd::devices_of(run.mesh));
+  fields.field("mesh", "devices along the inner and the outer axis, as 8x4",
+               spmd::to_string(run.mesh));
+  fields.field("cost", "orrery", "orrery");
+  fields.field("profile", "name of the machine", run.machine);
+  fields.field("overlap", "none", "none");
+  fields.field("layers", "of the model; 0: not known", run.graph.layers);
+  fields.field("nodes", "of the graph", run.graph.nodes.size());
+  fields.field("parameters", "elements of all parameters", run.graph.parameters());
+  fields.field("optimum_s", "seconds of one training step", run.cost.total);
+  fields.field("simulated_s", "seconds of the program on the simulator", run.simulated);
+  fields.field("memory_bytes", "of a device, everything kept until backward",
+               run.cost.holdings.total());
+  fields.field("communications", "conversions of tensors", conversions_of(run));
+  fields.field("compute_s", "of kernels, forward and backward", run.cost.compute);
+  fields.object("communication_s", "seconds, by whose devices communicate", [&] {
     for (const auto& [group, name, meaning] : kNames<MeshGroup>) {
-      json.key(name).value(to_seconds(run.cost.communication[static_cast<std::size_t>(group)]));
+      fields.field(name, meaning, run.cost.communication[static_cast<std::size_t>(group)]);
     }
-    json.end_object();
-    json.key("optimizer_s").value(to_seconds(run.cost.optimizer));
-    write_timing(json, run.search_seconds);
-    json.key("states").value(run.solution.counts.states);
-    json.key("skipped_periods").value(run.solution.counts.skipped_periods);
-    json.key("program").begin_array();
-    for (const spmd::MeshComputation& computation : run.solution.strategy.computations) {
-      write_computation(json, run, computation);
-    }
-    json.end_array().end_object();
   });
+  fields.field("optimizer_s", "of the update of the parameters", run.cost.optimizer);
+  declare_timing(fields, run.search_seconds);
+  fields.field("states", "kept by the search, of all cuts", run.solution.counts.states);
+  fields.field("skipped_periods", "of repeated layers", run.solution.counts.skipped_periods);
+  std::vector<PlacedNode> program;
+  for (const spmd::MeshComputation& each : run.solution.strategy.computations) {
+    program.push_back({each, run.graph.node(each.node).name, signature_of(run.graph, each)});
+  }
+  fields.list("program", {"every node in order", "a node"}, program,
+              [&](const PlacedNode& placed) { declare_node(fields, placed); });
 }
 
 }  // namespace orrery::report

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "planner/spmd/mesh_search.h"
+#include "report/fields.h"
 
 namespace orrery::report {
 
@@ -21,8 +22,8 @@ struct MeshRun {
 
 /// For a terminal: the time and where it goes, what is converted, the program.
 std::string mesh_table(const MeshRun& run);
-/// docs/schema/spmd.json.
-std::string mesh_json(const MeshRun& run);
+/// Declares docs/schema/spmd-mesh.json.
+void declare(const MeshRun& run, Fields& fields);
 /// The strategy, as load_saved() (planner/spmd/saved.h) reads it.
 std::string mesh_strategy_json(const MeshRun& run);
 

@@ -14,10 +14,15 @@ namespace orrery::report {
 
 namespace {
 
-constexpr std::pair<std::string_view, std::string_view> kIntervalSentences{
-    "what 80 % of such runs are within; empty without an error model", "the least, then the most"};
-constexpr std::string_view kTrustSentence =
-    "how far the prediction can be trusted (docs/fidelity.md)";
+void declare_interval(Fields& fields, std::string_view name, std::string_view sentence,
+                      const Result<study::Trust>& trust, double value, bool rate) {
+  std::vector<double> interval;
+  if (trust) {
+    const auto [least, most] = study::interval80(*trust, value, rate);
+    interval = {least, most};
+  }
+  fields.values(name, {sentence, "the least, then the most"}, interval);
+}
 
 void declare_parts(Fields& fields, const machine::Machine& machine,
                    const Result<study::Trust>& found) {
@@ -99,13 +104,11 @@ std::string trust_text(const machine::Machine& machine, const Result<study::Trus
 
 void declare_trust(Fields& fields, const machine::Machine& machine,
                    const Result<study::Trust>& found, double value, bool rate) {
-  std::vector<double> interval;
-  if (found) {
-    const auto [least, most] = study::interval80(*found, value, rate);
-    interval = {least, most};
-  }
-  fields.values("interval80", kIntervalSentences, interval, [](double bound) { return bound; });
-  fields.object("trust", kTrustSentence, [&] { declare_parts(fields, machine, found); });
+  declare_interval(fields, "interval80",
+                   "what 80 % of such runs are within; empty without an error model", found, value,
+                   rate);
+  fields.object("trust", "how far the prediction can be trusted (docs/fidelity.md)",
+                [&] { declare_parts(fields, machine, found); });
 }
 
 void declare_served_trust(Fields& fields, const std::string& engine,
@@ -116,14 +119,8 @@ void declare_served_trust(Fields& fields, const std::string& engine,
       declare_trust(fields, machine, trust, one.value, true);
       continue;
     }
-    std::vector<double> interval;
-    if (trust) {
-      const auto [least, most] = study::interval80(*trust, one.value);
-      interval = {least, most};
-    }
-    fields.values(one.key,
-                  {"what the mean of 80 % of such runs is within", "the least, then the most"},
-                  interval);
+    declare_interval(fields, one.key, "what the mean of 80 % of such runs is within", trust,
+                     one.value, false);
   }
 }
 
@@ -144,19 +141,6 @@ std::string served_trust_text(const std::string& engine, const serving::Metrics&
     }
   }
   return text;
-}
-
-void declare_known_trust(Fields& fields, const machine::Machine& machine,
-                         const std::optional<study::Causes>& causes, Time time) {
-  const Result<study::Trust> found = study::trust_in(causes.value_or(study::Causes{}));
-  std::vector<double> interval;
-  if (causes && found) {
-    const auto [least, most] = study::interval80(*found, to_seconds(time));
-    interval = {least, most};
-  }
-  fields.perhaps_values("interval80", kIntervalSentences, interval);
-  fields.part("trust", kTrustSentence, causes,
-              [&](const study::Causes&) { declare_parts(fields, machine, found); });
 }
 
 }  // namespace orrery::report

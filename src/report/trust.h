@@ -2,7 +2,6 @@
 /// How far a result can be trusted, as text and as JSON.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,9 +29,5 @@ std::string served_trust_text(const std::string& engine, const serving::Metrics&
 /// Declares interval80 and trust of the rate, and the intervals of the mean times.
 void declare_served_trust(Fields& fields, const std::string& engine,
                           const serving::Metrics& metrics, const machine::Machine& machine);
-
-/// Declares them for what takes `time`, left out where the causes of its error are not known.
-void declare_known_trust(Fields& fields, const machine::Machine& machine,
-                         const std::optional<study::Causes>& causes, Time time);
 
 }  // namespace orrery::report

@@ -55,8 +55,7 @@ void write_score(JsonWriter& json, const study::ValidationScore& score) {
 
 /// The rows without an answer, with the reason.
 void write_unanswered(JsonWriter& json, const study::ValidationResult& result) {
-  json.key("unanswered").begin_array();
-  for (const study::ValidationRow& row : result.rows) {
+  json.key("unanswered").array(result.rows, [&](const study::ValidationRow& row) {
     if (!row.problem.empty()) {
       json.begin_object();
       json.key("line").value(row.line);
@@ -64,8 +63,7 @@ void write_unanswered(JsonWriter& json, const study::ValidationResult& result) {
       json.key("reason").value(row.problem);
       json.end_object();
     }
-  }
-  json.end_array();
+  });
 }
 
 void write_fields(JsonWriter& json, const study::ValidationResult& result, bool with_rows) {
@@ -74,11 +72,9 @@ void write_fields(JsonWriter& json, const study::ValidationResult& result, bool 
   json.key("machine").value(result.machine);
   json.key("csv").value(result.csv);
   if (with_rows) {
-    json.key("predictions").begin_array();
-    for (const study::ValidationRow& row : result.rows) {
+    json.key("predictions").array(result.rows, [&](const study::ValidationRow& row) {
       write_row(json, row);
-    }
-    json.end_array();
+    });
     write_unanswered(json, result);
   }
   write_score(json, result.score);
@@ -104,13 +100,10 @@ std::string validation_json(const std::vector<study::ValidationResult>& results)
     if (results.size() == 1) {
       write_fields(json, results.front(), true);
     }
-    json.key("tables").begin_array();
-    for (const study::ValidationResult& result : results) {
-      json.begin_object();
+    json.key("tables").objects(results, [&](const study::ValidationResult& result) {
       write_fields(json, result, results.size() > 1);
-      json.end_object();
-    }
-    json.end_array().end_object();
+    });
+    json.end_object();
   });
 }
 

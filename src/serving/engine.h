@@ -189,7 +189,8 @@ struct Engine {
   template <class V>
   static void fields(V&& visit) {
     step_fields(visit);
-    memory_and_fleet_fields(visit);
+    memory_and_kernel_fields(visit);
+    fleet_fields(visit);
   }
 
  private:
@@ -246,7 +247,7 @@ struct Engine {
           "of a prompt, as long as a decode step (mlfq); 0: by the device");
   }
   template <class V>
-  static void memory_and_fleet_fields(V&& visit) {
+  static void memory_and_kernel_fields(V&& visit) {
     using E = Engine;
     visit("cache", "block_size", &E::block_size, "tokens of a KV block");
     visit("cache", "memory_utilization", &E::memory_utilization, "share of the device's memory");
@@ -293,6 +294,10 @@ struct Engine {
     visit("speculation", "acceptance", &E::acceptance,
           "chance of a guess to be right if those before it are");
     visit("speculation", "model", &E::draft_model, "that guesses, with method: model");
+  }
+  template <class V>
+  static void fleet_fields(V&& visit) {
+    using E = Engine;
     visit("fleet", "replicas", &E::replicas, "engines alike; with prefill those that decode");
     visit("fleet", "router", &E::router, "which engine gets a request");
     visit("fleet", "most_requests", &E::most_requests,

@@ -68,14 +68,11 @@ class TimelineWriter {
     thin_out();
     json.begin_object();
     json.key("end").value(end_ / kPicosecondsPerNanosecond + 1);
-    json.key("lanes").begin_array();
-    for (const Lane& lane : lanes_) {
-      json.begin_object();
+    json.key("lanes").objects(lanes_, [&](const Lane& lane) {
       json.key("rank").value(lane.rank).key("like").value(lane.like);
       json.key("stream").value(run_.workload.streams[*lane.stream].name);
-      json.key("of").value(lane.of).end_object();
-    }
-    json.end_array();
+      json.key("of").value(lane.of);
+    });
     write_names(json, "categories", categories_);
     write_names(json, "names", names_);
     write_spans(json);
@@ -190,11 +187,7 @@ class TimelineWriter {
   }
 
   static void write_names(report::JsonWriter& json, std::string_view key, const Numbers& numbers) {
-    json.key(key).begin_array();
-    for (const std::string& name : numbers.names()) {
-      json.value(name);
-    }
-    json.end_array();
+    json.key(key).values(numbers.names());
   }
 
   void write_spans(report::JsonWriter& json) const {

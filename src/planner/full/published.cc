@@ -147,16 +147,11 @@ std::string name_of_work(const study::PublishedRun& run, const Task& task) {
 }  // namespace
 
 PublishedComparison PublishedPlans::compare(const study::PublishedRun& run) {
-  PublishedComparison result{.key = run.key,
-                             .machine = run.machine,
-                             .plan = run.plan,
-                             .mfu = 0,
-                             .fits = false,
-                             .problem = run.problem,
-                             .refused = {},
-                             .answer = {},
-                             .again = {},
-                             .again_problem = {}};
+  PublishedComparison result;
+  result.key = run.key;
+  result.machine = run.machine;
+  result.plan = run.plan;
+  result.problem = run.problem;
   const auto machine = machine::load_machine(run.machine);
   if (!result.problem.empty() || !machine) {
     result.problem = machine ? result.problem : machine.error().to_string();

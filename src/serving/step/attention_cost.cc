@@ -169,25 +169,19 @@ Timed AttentionCost::attend(const AttentionKind& kind, const StepShape& shape) {
   };
   const auto cp = static_cast<double>(options_.degrees.cp);
   Timed prompts;
-  Timed ring;  // further passes of prompts
+  Timed further;  // passes of prompts
   if (!shape.prompts.empty()) {
     const auto [pairs, keys, queries] = work_of(shape.prompts, kind.window);
     const auto sequences = static_cast<std::int64_t>(shape.prompts.size());
     const std::int64_t parts = sequences * options_.degrees.cp;
-    const std::int64_t mean = (queries + parts - 1) / parts;
     prompts = of_prompts(shape.prompts, [&](const Prompt& prompt, std::int64_t count) {
       const PromptWork work = work_of({prompt}, kind.window);
       const auto times = static_cast<double>(count);
       const std::int64_t rows = (prompt.queries + options_.degrees.cp - 1) / options_.degrees.cp;
       return run(times * work.pairs / (cp * cp), times * work.keys / cp, count, rows);
     });
-    if (options_.degrees.cp > 1) {
-      const Time send =
-          prices_.moved(graph::CollectiveKind::send_recv, Bytes(std::llround(kv_bytes * keys / cp)),
-                        prices_.context_group());
-      const Timed pass{std::max(prompts.time, send), prompts.load};
-      ring = (pass + add_partial(sequences * mean)) * (options_.degrees.cp - 1);
-    }
+    further = further_passes(prompts, Bytes(std::llround(kv_bytes * keys / cp)),
+                             sequences * ((queries + parts - 1) / parts));
   }
   Timed decodes;
   if (shape.decodes > 0) {
@@ -201,7 +195,7 @@ Timed AttentionCost::attend(const AttentionKind& kind, const StepShape& shape) {
   const Time launch = shape.decodes > 0 ? machine_.device.kernels.attention_launch : Time(0);
   Timed all =
       (kind.measured ? prices_.kernel(prices_.cache_write_kernel(rows_of(shape))) : Timed()) +
-      decodes + prompts + ring;
+      decodes + prompts + further;
   all.time -= std::min(prompts.time, launch);
   return all;
 }
@@ -261,9 +255,16 @@ void AttentionCost::cut_keys(compute::DecodeTiles& tiles) {
   tiles.keys = std::min(tiles.keys, static_cast<double>(tiles.sequences) * cut_.part);
 }
 
-Timed AttentionCost::add_partial(std::int64_t rows) const {
+Timed AttentionCost::further_passes(Timed pass, Bytes sent, std::int64_t rows) const {
+  const std::int64_t cp = options_.degrees.cp;
+  if (cp == 1) {
+    return {};
+  }
   constexpr std::int64_t kWideSum = 4;
-  return prices_.elementwise(Bytes(rows * heads_ * (value_ + 1) * (2 * kWideSum + 2)));
+  pass.time = std::max(
+      pass.time, prices_.moved(graph::CollectiveKind::send_recv, sent, prices_.context_group()));
+  pass += prices_.elementwise(Bytes(rows * heads_ * (value_ + 1) * (2 * kWideSum + 2)));
+  return pass * (cp - 1);
 }
 
 Time AttentionCost::merge(std::int64_t rows) {

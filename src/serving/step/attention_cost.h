@@ -55,9 +55,10 @@ class AttentionCost {
               const Launches& alone);
   void cut_keys(compute::DecodeTiles& tiles);
   Time measured_attention(const StepShape& shape, double decode_keys) const;
-  /// With cp > 1: to what the steps of a ring before have found for so many rows of prompts what
-  /// one more has. Sums and their weights have 4 bytes, a step's results 2.
-  Timed add_partial(std::int64_t rows) const;
+  /// Returns a ring's passes behind the first: each takes as long, or sends so many bytes, then
+  /// adds what it has found for so many rows of prompts to what those before have. Sums and their
+  /// weights have 4 bytes, a pass's results 2.
+  Timed further_passes(Timed pass, Bytes sent, std::int64_t rows) const;
   /// With cp > 1: of what every rank has found for the decodes in its part of the keys.
   Time merge(std::int64_t rows);
   Timed attend_latent(const StepShape& shape, double visible);

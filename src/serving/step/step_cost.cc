@@ -178,13 +178,13 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
   if (auto alike = machine::check_alike(*sized, "serving"); !alike) {
     return fail(std::move(alike.error()));
   }
-  auto prices = std::make_unique<PassPrices>(model, *sized, options, measured);
-  if (auto known = prices->check_links(); !known) {
+  PassPrices prices(model, *sized, options, measured);
+  if (auto known = prices.check_links(); !known) {
     return fail(std::move(known.error()));
   }
   StepCost cost(std::move(prices));
   if (measured) {
-    StepCost plain(std::make_unique<PassPrices>(model, std::move(*sized), options, nullptr));
+    StepCost plain(PassPrices(model, std::move(*sized), options, nullptr));
     if (are_alike(cost, plain)) {
       return fail(Error(Mistake{"", "kernels.tables", options.kernels,
                                 "tables that have layers, products or attention of the model"}));
@@ -193,13 +193,10 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
   return cost;
 }
 
-StepCost::StepCost(std::unique_ptr<const PassPrices> prices)
-    : prices_(std::move(prices)),
-      table_(*prices_),
-      attention_(*prices_),
-      recurrent_(*prices_),
-      weights_(table_.weights()),
-      cache_(attention_.cache()) {}
+StepCost::StepCost(PassPrices prices)
+    : parts_(std::make_unique<Parts>(std::move(prices))),
+      weights_(parts_->table.weights()),
+      cache_(parts_->attention.cache()) {}
 
 bool StepCost::is_captured(std::int64_t tokens, bool prompts) const {
   return !options().captures.empty() && tokens <= options().captures.back() &&
@@ -207,16 +204,16 @@ bool StepCost::is_captured(std::int64_t tokens, bool prompts) const {
 }
 
 compute::ClockPoint StepCost::run(const StepShape& shape) {
-  const std::int64_t tokens = attention_.rows_of(shape);
+  const std::int64_t tokens = parts_->attention.rows_of(shape);
   const bool captured = is_captured(tokens, !shape.prompts.empty());
-  const PassRows& rows = table_.rows(captured ? padded(tokens) : tokens);
-  const Part& head = table_.head(shape.samples);
+  const PassRows& rows = parts_->table.rows(captured ? padded(tokens) : tokens);
+  const Part& head = parts_->table.head(shape.samples);
   Part total = rows.all;
   total.add(head);
-  attention_.add(shape, total);
-  recurrent_.add(shape, total);
+  parts_->attention.add(shape, total);
+  parts_->recurrent.add(shape, total);
   if (shape.adapted > 0) {
-    total.add(table_.adapters(shape.adapted, shape.adapters));
+    total.add(parts_->table.adapters(shape.adapted, shape.adapters));
   }
   if (options().window > 0) {
     total.time = through_window(rows, head.time, total.time);
@@ -267,7 +264,7 @@ Time StepCost::draft(const StepShape& shape) {
   if (drafter_) {
     return drafter_->time(pass);
   }
-  const Time output = table_.head(shape.decodes).time;
+  const Time output = parts_->table.head(shape.decodes).time;
   return (time(pass) - output) / model().layers + output;
 }
 

@@ -83,6 +83,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -100,7 +101,7 @@ class StepCost {
                                const StepOptions& options);
 
   /// Distinct windows of attention layers, 0 (none) first.
-  const std::vector<std::int64_t>& windows() const { return attention_.windows(); }
+  const std::vector<std::int64_t>& windows() const { return parts_->attention.windows(); }
 
   /// Returns time (of all pipeline stages together), clock, power and energy (of one device) of the
   /// step. Not const: remembers what depends on T and S alone.
@@ -132,26 +133,36 @@ class StepCost {
   Bytes activations(std::int64_t tokens, std::int64_t samples) const;
   /// Returns, for a step of T tokens, the most that an operator of a layer reads and writes on a
   /// device besides weights and cache, which a fused kernel keeps on the chip (compute/spatial.h).
-  Bytes kept_on_chip(std::int64_t tokens) const { return table_.kept_on_chip(tokens); }
+  Bytes kept_on_chip(std::int64_t tokens) const { return parts_->table.kept_on_chip(tokens); }
   /// Returns what a rank runs of a layer of the kind (zoo::layer_kinds), in order: kernels on the
   /// compute stream, one a node, and all-reduces over tp (workload/plan/axes.h). Attention and
   /// recurrences, which see requests apart, are left out, and so are the exchange of experts and
   /// the sum behind them.
   LayerNodes layer_nodes(std::size_t kind, std::int64_t tokens) const {
-    return table_.layer_nodes(kind, tokens);
+    return parts_->table.layer_nodes(kind, tokens);
   }
   /// Returns what `fuse` makes of a step of T tokens, and why not of pairs that it cannot fuse.
   std::vector<FusedPlace> fused_places(std::int64_t tokens) const {
-    return table_.fused_places(padded(tokens));
+    return parts_->table.fused_places(padded(tokens));
   }
-  const StepOptions& options() const { return prices_->options(); }
+  const StepOptions& options() const { return parts_->prices.options(); }
   Power idle_power() const { return machine().device.idle_power; }
 
  private:
-  explicit StepCost(std::unique_ptr<const PassPrices> prices);
+  /// Parts stay where they are when the cost is moved: they refer to the prices.
+  struct Parts {
+    explicit Parts(PassPrices of) : prices(std::move(of)) {}
 
-  const zoo::Model& model() const { return prices_->model(); }
-  const machine::Machine& machine() const { return prices_->machine(); }
+    PassPrices prices;
+    PassTable table{prices};
+    AttentionCost attention{prices};
+    RecurrentCost recurrent{prices};
+  };
+
+  explicit StepCost(PassPrices prices);
+
+  const zoo::Model& model() const { return parts_->prices.model(); }
+  const machine::Machine& machine() const { return parts_->prices.machine(); }
   /// Whether a step of so many tokens, with prompts or without, is launched as a graph.
   bool is_captured(std::int64_t tokens, bool prompts) const;
   /// Returns the time of a step whose kernels, of the output head and all, take so long, weights
@@ -160,10 +171,7 @@ class StepCost {
   /// Returns the step whose kernels take so long beside what the host needs.
   compute::ClockPoint clocked(const Part& kernels, Time host) const;
 
-  std::unique_ptr<const PassPrices> prices_;  ///< which the others refer to
-  PassTable table_;
-  AttentionCost attention_;
-  RecurrentCost recurrent_;
+  std::unique_ptr<Parts> parts_;
   PassWeights weights_;  ///< all: with what guesses
   CacheBytes cache_;
   std::shared_ptr<StepCost> drafter_;

@@ -7,116 +7,96 @@
 namespace orrery::plan {
 namespace {
 
-/// All the ranks that an owner's parameters are the same on, but for ZeRO.
-std::int64_t replicas(const Plan& plan, Owner owner) {
-  return owner == Owner::dense ? worker_ranks(plan) : expert_data_parallel(plan);
+/// An owner's ranks, and over how many of them its tensors are sharded.
+struct Sharded {
+  Axis whole = Axis::dp;      ///< of all these ranks
+  std::int64_t all = 1;       ///< that its parameters are the same on, but for ZeRO
+  std::int64_t together = 1;  ///< of them those of a worker
+  ShardDegrees over{};
+};
+
+Sharded sharded(const Plan& plan, Owner owner) {
+  if (owner == Owner::dense) {
+    return {Axis::dp, plan.dp * plan.cp, worker_ranks(plan),
+            plan.zero > 0 ? shard_degrees(plan) : ShardDegrees()};
+  }
+  const std::int64_t all = expert_data_parallel(plan);
+  const auto from = [&](int zero) { return plan.zero >= zero ? all : 1; };
+  return {Axis::edp, all, all, {.params = from(3), .grads = from(2), .optimizer = from(1)}};
 }
 
-std::vector<GradientHop> expert_hops(const Plan& plan) {
-  const bool sharded = plan.zero > 0;
-  return {
-      {.axis = Axis::edp,
-       .kind = sharded ? graph::CollectiveKind::reduce_scatter : graph::CollectiveKind::all_reduce,
-       .every_microbatch = plan.zero >= 2}};
+/// Returns the axis that makes so many shards more of them, `part` where it is not all ranks.
+Axis axis_between(const Sharded& of, std::int64_t shards, std::int64_t more, Axis part) {
+  return shards == 1 && more == of.all ? of.whole : part;
 }
 
 }  // namespace
 
 std::vector<GradientHop> gradient_hops(const Plan& plan, Owner owner) {
-  const std::int64_t together = replicas(plan, owner);
-  if (together == 1) {
-    return {};
-  }
-  if (owner == Owner::expert) {
-    return expert_hops(plan);
-  }
-  if (plan.zero == 0) {
-    return {{.axis = Axis::dp}};
-  }
-  const std::int64_t all = plan.dp * plan.cp;
-  const ShardDegrees shards = shard_degrees(plan);
+  const Sharded of = sharded(plan, owner);
   std::vector<GradientHop> hops;
-  if (shards.grads > 1) {
-    hops.push_back({.axis = shards.grads == all ? Axis::dp : Axis::grad_shard,
-                    .kind = graph::CollectiveKind::reduce_scatter,
-                    .every_microbatch = true});
+  if (of.together == 1) {
+    return hops;
   }
-  if (shards.optimizer > shards.grads) {
-    const bool whole = shards.grads == 1 && shards.optimizer == all;
-    hops.push_back({.axis = whole ? Axis::dp : Axis::optimizer_shard,
-                    .kind = graph::CollectiveKind::reduce_scatter,
-                    .divisor = shards.grads});
-  }
-  if (shards.optimizer < together) {
-    const Axis axis = shards.optimizer == 1 ? Axis::dp : Axis::replica;
-    hops.push_back({.axis = axis, .divisor = shards.optimizer});
+  const auto scatter = [&](std::int64_t shards, std::int64_t more, Axis part, bool always) {
+    if (more > shards) {
+      hops.push_back({.axis = axis_between(of, shards, more, part),
+                      .kind = graph::CollectiveKind::reduce_scatter,
+                      .divisor = shards,
+                      .every_microbatch = always});
+    }
+  };
+  const auto& [params, grads, optimizer] = of.over;
+  scatter(1, grads, Axis::grad_shard, true);
+  scatter(grads, optimizer, Axis::optimizer_shard, false);
+  if (optimizer < of.together) {
+    hops.push_back({.axis = optimizer == 1 ? of.whole : Axis::replica, .divisor = optimizer});
   }
   return hops;
 }
 
 std::optional<GatherHop> update_hop(const Plan& plan, Owner owner) {
-  const std::int64_t all = replicas(plan, owner);
-  if (plan.zero == 0 || all == 1 || (plan.overlap_param_gather && plan.zero < 3)) {
+  const Sharded of = sharded(plan, owner);
+  const auto& [params, grads, optimizer] = of.over;
+  if (of.together == 1 || optimizer <= params || (plan.overlap_param_gather && plan.zero < 3)) {
     return std::nullopt;
   }
-  if (owner == Owner::expert) {
-    return plan.zero < 3 ? std::optional(GatherHop{.axis = Axis::edp}) : std::nullopt;
-  }
-  const ShardDegrees shards = shard_degrees(plan);
-  if (shards.optimizer <= shards.params) {
-    return std::nullopt;
-  }
-  const bool whole = shards.params == 1 && shards.optimizer == plan.dp * plan.cp;
-  return GatherHop{.axis = whole ? Axis::dp : Axis::update, .divisor = shards.params};
+  return GatherHop{.axis = axis_between(of, params, optimizer, Axis::update), .divisor = params};
 }
 
 std::optional<GatherHop> parameter_hop(const Plan& plan, Owner owner) {
-  const std::int64_t all = replicas(plan, owner);
-  if (plan.zero == 0 || all == 1) {
-    return std::nullopt;
-  }
   if (plan.zero < 3) {  // updated parameters, in the first forward pass
     Plan apart = plan;
     apart.overlap_param_gather = false;
     return plan.overlap_param_gather ? update_hop(apart, owner) : std::nullopt;
   }
-  if (owner == Owner::expert) {
-    return GatherHop{.axis = Axis::edp};
-  }
-  const std::int64_t shards = shard_degrees(plan).params;
-  return shards == 1 ? std::nullopt
-                     : std::optional(
-                           GatherHop{.axis = shards == plan.dp * plan.cp ? Axis::dp : Axis::shard});
+  const Sharded of = sharded(plan, owner);
+  const std::int64_t shards = of.over.params;
+  return of.together == 1 || shards == 1
+             ? std::nullopt
+             : std::optional(GatherHop{.axis = axis_between(of, 1, shards, Axis::shard)});
 }
 
 std::vector<Axis> norm_axes(const Plan& plan) {
   std::vector<Axis> axes;
-  if (plan.tp > 1) {
-    axes.push_back(Axis::tp);
-  }
-  const std::int64_t all = plan.dp * plan.cp;
-  if (plan.zero >= 1 && worker_ranks(plan) == all && all > 1) {
-    axes.push_back(Axis::dp);
-  } else if (plan.zero >= 1 && worker_ranks(plan) > 1) {
-    const ShardDegrees shards = shard_degrees(plan);
-    if (shards.grads > 1) {
-      axes.push_back(Axis::grad_shard);
+  const auto add = [&](bool applies, Axis axis) {
+    if (applies) {
+      axes.push_back(axis);
     }
-    if (shards.optimizer > shards.grads) {
-      axes.push_back(Axis::optimizer_shard);
-    }
-  }
-  if (plan.pp > 1) {
-    axes.push_back(Axis::pp);
-  }
+  };
+  const Sharded of = sharded(plan, Owner::dense);
+  const bool zero = plan.zero >= 1 && of.together > 1;
+  const bool whole = of.together == of.all;
+  add(plan.tp > 1, Axis::tp);
+  add(zero && whole, Axis::dp);
+  add(zero && !whole && of.over.grads > 1, Axis::grad_shard);
+  add(zero && !whole && of.over.optimizer > of.over.grads, Axis::optimizer_shard);
+  add(plan.pp > 1, Axis::pp);
   return axes;
 }
 
 std::int64_t optimizer_shards(const Plan& plan, Owner owner) {
-  if (plan.zero == 0) {
-    return 1;
-  }
-  return owner == Owner::expert ? replicas(plan, owner) : shard_degrees(plan).optimizer;
+  return sharded(plan, owner).over.optimizer;
 }
 
 Bytes bucket_size(const Plan& plan) {

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
-#include <tuple>
 #include <utility>
 
 namespace orrery::flit {
@@ -117,14 +117,8 @@ class Dependencies {
     RouteState state;
     std::uint32_t router;
     std::uint32_t held;  ///< number of a resource
-    bool operator==(const Place& other) const {
-      const auto all = [](const Place& of) {
-        return std::tie(of.router, of.held, of.state.target, of.state.via, of.state.phase,
-                        of.state.ring, of.state.dimension, of.state.up);
-      };
-      return all(*this) == all(other);
-    }
   };
+  using Words = std::array<std::uint32_t, sizeof(Place) / 4>;  ///< of a place, to compare it
 
   std::uint32_t number(const Resource& resource) {
     auto& of_channel = numbers_[resource.first];
@@ -149,18 +143,18 @@ class Dependencies {
 
   /// Whether the walk to this target has not been here.
   bool is_new(const Place& place) {
-    std::vector<Place>& here = place.held == kNone
+    std::vector<Words>& here = place.held == kNone
                                    ? seen_[place.router]
                                    : seen_[static_cast<std::size_t>(graph_.routers) + place.held];
-    const bool found = std::find(here.begin(), here.end(), place) != here.end();
+    const bool found = std::ranges::find(here, std::bit_cast<Words>(place)) != here.end();
     if (!found) {
-      here.push_back(place);
+      here.push_back(std::bit_cast<Words>(place));
     }
     return !found;
   }
 
   void walk_to(std::uint32_t target) {
-    for (std::vector<Place>& places : seen_) {
+    for (std::vector<Words>& places : seen_) {
       places.clear();
     }
     for (std::uint32_t source = 0; source < graph_.nodes.size(); ++source) {
@@ -204,7 +198,7 @@ class Dependencies {
   const RouterGraph& graph_;
   std::uint64_t hops_ = 0;
   std::vector<std::vector<std::uint32_t>> numbers_;  ///< of resources, by channel
-  std::vector<std::vector<Place>> seen_;  ///< of the present target, by router, then by resource
+  std::vector<std::vector<Words>> seen_;  ///< of the present target, by router, then by resource
   std::vector<Resource> resources_;
   std::vector<std::vector<std::uint32_t>> next_;
 };

@@ -28,20 +28,15 @@ void Engine::step() {
   grants_ = 0;
   sources_.send();
   route_heads();
-  const int steps = routers_.has_speedup ? steps_of_cycle() : 1;
+  const auto up_to = [&](Cycle cycle) {  // allocations: the whole part of cycles x speed-up
+    return std::floor(static_cast<double>(cycle) * routers_.settings.internal_speedup);
+  };
+  const int steps = routers_.has_speedup ? static_cast<int>(up_to(now() + 1) - up_to(now())) : 1;
   for (int step = 1; step <= steps; ++step) {
     is_last_step_ = step == steps;
     allocate();
   }
   calendar_.move_to(now() + 1);
-}
-
-/// Allocations up to the end of a cycle are the whole part of its number times the speed-up.
-int Engine::steps_of_cycle() const {
-  const auto up_to = [&](Cycle cycle) {
-    return std::floor(static_cast<double>(cycle) * routers_.settings.internal_speedup);
-  };
-  return static_cast<int>(up_to(now() + 1) - up_to(now()));
 }
 
 Cycle Engine::quiet_until(Cycle limit) const {

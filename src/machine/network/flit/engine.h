@@ -106,7 +106,6 @@ class Engine {
   void show_head(std::uint32_t vc, Cycle when);
   void route_heads();
   void close_or_open(std::uint32_t port);
-  int steps_of_cycle() const;
   void allocate();
   void allocate_switch();
   void allocate_in_general();

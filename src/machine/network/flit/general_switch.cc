@@ -60,26 +60,26 @@ bool GeneralSwitch::may_speculate(std::uint32_t vc) const {
   return may;
 }
 
-/// The first in turn of several VCs between an input and an output asks alone. VCs come in order:
-/// few of those before are behind them.
+/// The first in turn of several VCs between an input and an output asks alone.
 void GeneralSwitch::add_wish(std::uint32_t vc, std::vector<Request>& wishes) const {
   const std::int64_t priority = routers_.priority_of(routers_.in_vcs[vc]);
   const Request wish{input_of(vc), output_of(vc), priority, priority, vc};
   if (inputs_[wish.input].kept || kept_outputs_[wish.output]) {
     return;
   }
+  if (wishes.empty() || ends_of(wishes.back()) < ends_of(wish)) {  // VCs come in order
+    wishes.push_back(wish);
+    return;
+  }
   const auto vcs = static_cast<std::uint32_t>(routers_.settings.vcs);
   const auto turn = [&](const Request& of) {
     return std::pair(-of.at_input, (routers_.vc_of(of.tag) + vcs - inputs_[of.input].vc) % vcs);
   };
-  auto place = wishes.end();
-  while (place != wishes.begin() && ends_of(wish) < ends_of(place[-1])) {
-    --place;
-  }
-  if (place == wishes.begin() || ends_of(place[-1]) != ends_of(wish)) {
+  const auto place = std::ranges::lower_bound(wishes, ends_of(wish), {}, ends_of);
+  if (ends_of(*place) != ends_of(wish)) {
     wishes.insert(place, wish);
-  } else if (turn(wish) < turn(place[-1])) {
-    place[-1] = wish;
+  } else if (turn(wish) < turn(*place)) {
+    *place = wish;
   }
 }
 

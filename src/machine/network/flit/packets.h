@@ -72,13 +72,8 @@ class Packets {
     const std::uint32_t id = free_.back();
     free_.pop_back();
     Packet& packet = packets_[id];
-    static_cast<Arrived&>(packet) = {.source = source,
-                                     .target = offer.target,
-                                     .flits = offer.flits,
-                                     .tag = offer.tag,
-                                     .traffic_class = traffic_class,
-                                     .kind = offer.kind,
-                                     .created = offer.created};
+    static_cast<Arrived&>(packet) = {source,        offer.target, offer.flits, offer.tag,
+                                     traffic_class, offer.kind,   0,           offer.created};
     packet.route = {.target = offer.target, .via = offer.route};
     packet.missing = offer.flits;
     packet.priority = offer.priority;

@@ -2,6 +2,7 @@
 /// Lists, if, case, loops, groups and functions.
 #include <algorithm>
 
+#include "base/split.h"
 #include "shell/runner.h"
 
 namespace orrery::shell {
@@ -215,11 +216,17 @@ Truth Statements::for_loop(bool run) {
     mistake("a name");
     return Truth::unknown;
   }
-  const bool counts = token()->kind == TokenKind::arithmetic;  // for ((...)): one pass
+  const bool counts = token()->kind == TokenKind::arithmetic;  // for ((begin; while; step))
   const std::string name = token()->text;
+  const int where = line();
+  const auto evaluate = [&](std::size_t part) {
+    const auto parts = split_at(std::string_view(name), ';');
+    return part < parts.size() ? arithmetic(run_.scope, quoted_text(run_.scope, parts[part], where))
+                               : std::nullopt;
+  };
   ++at_;
   newlines();
-  std::vector<Word> items = counts ? std::vector<Word>{{"", line()}} : run_.scope.arguments;
+  std::vector<Word> items = run_.scope.arguments;
   if (take_word("in")) {
     items.clear();
     for (; token() != nullptr && token()->kind == TokenKind::word; ++at_) {
@@ -231,17 +238,28 @@ Truth Statements::for_loop(bool run) {
   newlines();
   expect("do");
   const std::size_t begin = at_;
-  const bool any = goes(run) && !items.empty();
-  for (std::size_t i = 0; i < std::max<std::size_t>(items.size(), 1) && run_.error.empty(); ++i) {
+  if (counts && goes(run)) {
+    evaluate(0);
+  }
+  for (std::size_t i = 0; run_.error.empty(); ++i) {
+    // A count that nothing tells makes one pass.
+    const bool more = counts ? evaluate(1).value_or(i == 0 ? 1 : 0) != 0 : i < items.size();
+    const bool passes = goes(run) && more;
+    if (!passes && i > 0) {
+      break;
+    }
     at_ = begin;
-    if (any && !counts) {
+    if (passes && !counts) {
       run_.scope.variables[name] = Value{.items = {items[i]}};
     }
-    list(any, {"done"});
+    list(passes, {"done"});
     expect("done");
     stop_ = stop_ == Stop::next ? Stop::none : stop_;
-    if (!any || stop_ != Stop::none) {
+    if (!passes || stop_ != Stop::none) {
       break;
+    }
+    if (counts) {
+      evaluate(2);
     }
   }
   stop_ = stop_ == Stop::leave_loop ? Stop::none : stop_;

@@ -84,6 +84,10 @@ TEST(Shell, ConditionsChooseBranches) {
               ElementsAre("p", "2"));
   EXPECT_THAT(words_of("for i in 1 2 3; do [ $i -eq 2 ] && continue; S=\"$S$i\"; done; p ${S#?X?}"),
               ElementsAre("p", "$S13"));  // S is unset at first, which a shell takes as empty
+  EXPECT_THAT(words_of("P=x; for ((i=1; i<4; i++)); do P+=$i; done; p $P"),
+              ElementsAre("p", "x123"));
+  EXPECT_THAT(words_of("for ((i=4; i<4; i++)); do P=1; done; p ${P:-none}"),
+              ElementsAre("p", "none"));
   EXPECT_THAT(words_of("f() { R=$1; }; f 5; p $R"), ElementsAre("p", "5"));
   EXPECT_THAT(words_of("if (( 3 > 2 )); then p yes; fi"), ElementsAre("p", "yes"));
 }

@@ -50,8 +50,6 @@ READERS = [
     ("simai.txt", repeated("1 1000 400Gbps 0.0005ms 0\n", "1001 8 1 0 100000 H100\n1000\n"), ["show", "topology"]),
     ("chakra.0.json", repeated('{"id": %d, "name": "n", "type": "COMP_NODE", "durationMicros": 1}\n', '{"version": "0.0.4"}\n'),
      ["simulate", "--machine", "dgx-h100", "--chakra"]),
-    ("jobs.yaml", repeated("  - {name: j%d, model: gpt2, devices: 8, plan: {dp: 8, global_batch: 8}}\n", "jobs:\n"),
-     ["simulate", "--machine", "dgx-h100", "--jobs"]),
     ("gemm.csv", repeated("128,128,%d,10\n", "m,n,k,latency_us\n"), ["calibrate", "gemm", "--machine", "dgx-h100"]),
     ("kineto.0.json", repeated('{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": %d, "dur": 1, "args": {}}',
                                '{"traceEvents": [', "]}", ","), ["simulate", "--machine", "dgx-h100", "--chakra"]),

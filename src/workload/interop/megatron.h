@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "workload/interop/arguments.h"
 #include "workload/interop/interop.h"
@@ -19,6 +20,10 @@ void read_megatron_deepspeed(Arguments& arguments,
 /// schedule, chunks and stage_layers, from the degrees in `plan`, --num-layers and the flags of
 /// virtual, uneven and laid-out pipelines.
 void read_megatron_pipeline(Arguments& arguments, plan::Plan& plan);
+
+/// Returns the numbers of --noop-layers (MindSpeed), layers that do nothing, in order. Mistakes:
+/// those that are no layers.
+std::vector<std::int64_t> read_noop_layers(Arguments& arguments, std::int64_t layers);
 
 /// recompute, recompute_modules, recompute_layers, offload_*.
 void read_megatron_memory(Arguments& arguments, plan::Plan& plan);

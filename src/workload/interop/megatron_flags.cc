@@ -334,7 +334,6 @@ constexpr auto kRefused = std::to_array<Flag>({
     {"--decoder-seq-length", "a decoder-only model: --seq-length"},
     {"--fp32-residual-connection", "a residual stream in the compute type"},
     {"--memory-centric-tiled-linear", "whole GEMMs"},
-    {"--noop-layers", "layers that all work, with --pipeline-model-parallel-layout"},
     {"--perform-rl-step", "a training step"},
     {"--random-ltd", "all tokens in every layer"},
     {"--yaml-cfg", "flags: a YAML configuration is not read"},

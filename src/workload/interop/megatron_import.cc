@@ -70,9 +70,11 @@ class MegatronImport {
     }
     const std::int64_t replica = plan_.tp * plan_.pp * plan_.cp;
     if (devices == 0) {
-      arguments_.reject(
-          "--devices",
-          "missing; expected the number of devices, as the line has no launcher that states it");
+      arguments_.reject("--devices",
+                        arguments_.has("--devices")
+                            ? "it before --: it is the command's, not the script's"
+                            : "missing; expected the number of devices, as the line has no "
+                              "launcher that states it");
     } else if (devices % replica != 0) {
       arguments_.reject(
           "--devices",

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "workload/interop/layer_pattern.h"
+#include "workload/interop/megatron.h"
 
 namespace orrery::interop {
 namespace {
@@ -271,6 +272,13 @@ void read_experts(Arguments& arguments, ModelArguments& m) {
     m.expert_layers[static_cast<std::size_t>(i)] = (i + 1) % step == 0;
   }
   m.predictions = std::max(m.predictions, arguments.number("--mtp-num-layers").value_or(0));
+  const auto idle = read_noop_layers(arguments, m.layers);
+  for (auto layer = idle.rbegin(); layer != idle.rend(); ++layer) {
+    if (*layer < std::ssize(m.expert_layers)) {
+      m.expert_layers.erase(m.expert_layers.begin() + *layer);
+    }
+  }
+  m.layers -= std::ssize(idle);
 }
 
 void read_latent(Arguments& arguments, ModelArguments& m) {

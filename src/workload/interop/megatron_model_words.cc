@@ -132,6 +132,14 @@ class ModelWords {
   std::vector<std::string> words_;
 };
 
+/// Whether what the numbers of parameters do not tell is the same.
+bool same_kinds(const zoo::Model& a, const zoo::Model& b) {
+  return a.parallel_residual == b.parallel_residual && a.mlp == b.mlp && a.norm == b.norm &&
+         a.norm_place == b.norm_place && a.position == b.position &&
+         a.query_key_norm == b.query_key_norm && a.attention_gate == b.attention_gate &&
+         a.top_k == b.top_k;
+}
+
 }  // namespace
 
 std::vector<std::string> megatron_model_words(const zoo::Model& model,
@@ -143,7 +151,8 @@ std::vector<std::string> megatron_model_words(const zoo::Model& model,
   if (config) {
     const auto node = parse_config(*config, "arguments", ConfigSyntax::json);
     const auto again = node ? zoo::parse_model(*node, model.name) : fail(node.error());
-    alike = again && zoo::count_parameters(*again).total == zoo::count_parameters(model).total &&
+    alike = again && same_kinds(*again, model) &&
+            zoo::count_parameters(*again).total == zoo::count_parameters(model).total &&
             zoo::layer_kinds(*again).size() == zoo::layer_kinds(model).size();
   }
   if (!alike) {

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/reader.h"
+#include "base/split.h"
 #include "workload/interop/megatron.h"
 
 namespace orrery::interop {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr std::string_view kPerStage = "--num-layers-per-virtual-pipeline-stage";
 constexpr std::string_view kStages = "--num-virtual-stages-per-pipeline-rank";
+constexpr std::string_view kNoop = "--noop-layers";
 constexpr std::string_view kPartition = "--pp-partition-method";
 constexpr std::string_view kLayout = "--pipeline-model-parallel-layout";
 constexpr std::string_view kFirst = "--decoder-first-pipeline-num-layers";
@@ -101,6 +103,9 @@ class Pipeline {
     } else if (plan_.pp > 1 && embedding_ + loss_ > 0) {
       edges();
     }
+    if (const auto idle = read_noop_layers(arguments_, layers_); !idle.empty() && plan_.pp > 1) {
+      leave_out(idle);
+    }
     plan_.schedule = plan_.chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b;
   }
 
@@ -168,6 +173,18 @@ class Pipeline {
     std::vector<std::int64_t> counts(static_cast<std::size_t>(parts), share);
     counts.front() -= embedding_;
     counts.back() -= loss_;
+    plan_.stage_layers = joined(counts);
+  }
+
+  /// Takes layers that do nothing from the parts that they would stand in.
+  void leave_out(const std::vector<std::int64_t>& idle) {
+    const std::int64_t parts = std::min(plan_.pp * plan_.chunks, kMostDegree);
+    arguments_.require(plan_.stage_layers.empty(), kNoop, "no other division of layers beside it");
+    const std::int64_t share = even_share(arguments_, layers_, parts, kNoop);
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(parts), share);
+    for (const std::int64_t layer : idle) {
+      counts[share > 0 ? static_cast<std::size_t>(layer / share) : 0] -= share > 0 ? 1 : 0;
+    }
     plan_.stage_layers = joined(counts);
   }
 
@@ -249,6 +266,19 @@ Result<std::vector<std::int64_t>> parse_pipeline_layout(const std::string& layou
 
 void read_megatron_pipeline(Arguments& arguments, plan::Plan& plan) {
   Pipeline(arguments, plan).run();
+}
+
+std::vector<std::int64_t> read_noop_layers(Arguments& arguments, std::int64_t layers) {
+  const auto text = arguments.word(kNoop);
+  std::vector<std::int64_t> idle;
+  for (const std::string_view number : split_at(text ? std::string_view(*text) : "", ',')) {
+    idle.push_back(parse_integer(number).value_or(-1));
+  }
+  std::ranges::sort(idle);
+  idle.erase(std::ranges::unique(idle).begin(), idle.end());
+  const bool inside = !idle.empty() && idle.front() >= 0 && idle.back() < layers;
+  arguments.require(!text || inside, kNoop, "numbers of layers below --num-layers: 47,62,63");
+  return inside ? idle : std::vector<std::int64_t>();
 }
 
 }  // namespace orrery::interop

@@ -344,7 +344,13 @@ TEST(MegatronImport, FlagsOfMindSpeedAndPai) {
   EXPECT_EQ(plan.cp_exchange, plan::ContextExchange::a2a);
   EXPECT_THAT(megatron_mistakes_of("--context-parallel-algo adaptive_cp_algo"),
               HasSubstr("megatron_cp_algo or ulysses_cp_algo"));
-  EXPECT_THAT(megatron_mistakes_of("--noop-layers 47"), HasSubstr("not modelled"));
+  EXPECT_THAT(megatron_mistakes_of("--noop-layers 47,x --num-layers 64"),
+              HasSubstr("numbers of layers below --num-layers"));
+  // 64 layers in 8 x 4 parts of 2, of which three are none.
+  EXPECT_EQ(megatron_plan_of("--num-layers 64 --pipeline-model-parallel-size 8 "
+                             "--num-layers-per-virtual-pipeline-stage 2 --noop-layers 47,62,63")
+                .stage_layers,
+            "2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,1,2,2,2,2,2,2,2,0");
   const auto half =
       import_megatron_line("--optimizer-cpu-offload --optimizer-offload-fraction 0.5");
   ASSERT_TRUE(half) << half.error().to_string();

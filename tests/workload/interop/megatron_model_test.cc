@@ -196,6 +196,14 @@ TEST(MegatronModel, ATokenizersNameStatesTheVocabulary) {
             128256);
 }
 
+TEST(MegatronModel, ParallelBranchesAreSaidToBeLost) {
+  // GPT-NeoX has as many parameters with its branches one after the other.
+  const zoo::Model model = zoo::load_model("gpt-neox-20b").value();
+  const auto exported = interop::export_megatron({.global_batch = 1}, {.model = &model}).value();
+  EXPECT_THAT(exported.text + exported.lost.at(0).sentence,
+              HasSubstr("architecture is more than the arguments state"));
+}
+
 TEST(MegatronModel, ShippedModelsSurviveTheirArguments) {
   for (const char* name : {"gpt3-175b", "llama-3-8b", "mistral-7b", "llama-3.2-1b"}) {
     const zoo::Model model = zoo::load_model(name).value();

@@ -27,6 +27,7 @@ class BookSimReader : BookSimFile {
     read_router();
     read_load();
     read_topology();
+    constexpr std::size_t kMostKept = 10'000;  // of a flood, which no message shows
     for (const auto& [key, entry] : entries()) {
       if (const auto only = only_values.find(key);
           only != only_values.end() &&
@@ -34,7 +35,8 @@ class BookSimReader : BookSimFile {
         add(entry.line, key, entry.value, enumerated(only->second) + ": there is no other here");
       } else if (std::ranges::find(kWithoutEffect, key) != kWithoutEffect.end()) {
         note(fmt::format("{}:{}: {} changes nothing here", file(), entry.line, key));
-      } else if (only == only_values.end() && !known().contains(key)) {
+      } else if (only == only_values.end() && !known().contains(key) &&
+                 mistakes().mistakes.size() < kMostKept) {
         add(entry.line, key, "", "no setting of that name" + meant(key));
       }
     }

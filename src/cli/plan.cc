@@ -256,7 +256,9 @@ class PlanCommand : public Command {
     }
     const plan::Plan& best = answer->top.front().plan;
     if (save_) {
-      keep(write_file(*save_, plan::to_yaml(best)));
+      keep(write_file(
+          *save_, fmt::format("# For {} on {} x {}, found by `orrery plan`.\n{}", task.model.name,
+                              task.devices, task.machine.name, plan::to_yaml(best))));
     }
     if (plot_) {
       const auto svg = report::frontier_plot(full::summary(best), *details.frontier);

@@ -21,6 +21,7 @@ TEST(PlanCommand, TheSavedPlanSimulatesAsItSays) {
   const auto json = nlohmann::json::parse(run.out);
   ASSERT_EQ(json.at("top").size(), 2U);
   EXPECT_LE(json.at("bound_s"), json.at("best").at("step_time_s"));
+  EXPECT_THAT(content(file), ::testing::StartsWith("# For gpt2 on 8 x dgx-a100-80g, found by"));
   const Outcome again = orrery("simulate" + step + "--json --plan " + file);
   ASSERT_EQ(again.status, 0) << again.err;
   EXPECT_EQ(nlohmann::json::parse(again.out).at("step_time_s"), json.at("best").at("step_time_s"));

@@ -107,6 +107,10 @@ std::vector<study::NearestRow> nearest_rows(const zoo::Model& model, const servi
   Kept<machine::Machine> machines(machine::load_machine);
   Kept<zoo::Model> models(zoo::load_model);
   const Place own = place_of(model, run.engine, run.requests);
+  const WantedMachine alike = [&](const std::string& name) {
+    const machine::Machine* const other = machines.of(name);
+    return other != nullptr && other->device.name == machine.device.name;
+  };
   std::vector<Candidate> found;
   for (const std::string& name : list_configs("validation")) {
     const auto profile = study::load_profile(name);
@@ -114,21 +118,20 @@ std::vector<study::NearestRow> nearest_rows(const zoo::Model& model, const servi
       continue;
     }
     const auto table = load_csv(profile->csv);
-    auto tasks = table ? published_tasks(*profile, *table) : fail(Error());
+    auto tasks = table ? published_tasks(*profile, *table, alike) : fail(Error());
     if (!tasks) {
       continue;
     }
     for (Task& task : *tasks) {
+      const std::string& place = task.row.machine.empty() ? profile->machine : task.row.machine;
       const bool read = std::ranges::all_of(
           task.figures, [](const auto& figure) { return figure.problem.empty(); });
-      const std::string& place = task.row.machine.empty() ? profile->machine : task.row.machine;
-      const machine::Machine* const on = read ? machines.of(place) : nullptr;
-      const zoo::Model* const of = read ? models.of(task.row.model) : nullptr;
-      if (on != nullptr && of != nullptr && on->device.name == machine.device.name) {
+      const zoo::Model* const of = read && alike(place) ? models.of(task.row.model) : nullptr;
+      if (of != nullptr) {
         study::ServedRequests sample = task.row.requests;
         sample.count = std::min(sample.count, kSampled);
         const double far = distance(place_of(*of, task.row.engine, requests_of(sample)), own);
-        found.push_back({profile->table, on, std::move(task), far});
+        found.push_back({profile->table, machines.of(place), std::move(task), far});
       }
     }
   }

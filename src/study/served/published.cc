@@ -23,8 +23,9 @@ constexpr std::size_t kKeyBytes = 60;
 
 class Reader {
  public:
-  Reader(const study::ValidationProfile& profile, const CsvTable& table)
-      : profile_(profile), table_(table), columns_(table) {}
+  Reader(const study::ValidationProfile& profile, const CsvTable& table,
+         const WantedMachine& wanted)
+      : profile_(profile), table_(table), wanted_(wanted), columns_(table) {}
 
   Result<std::vector<Task>> read() {
     check_columns();
@@ -129,12 +130,25 @@ class Reader {
         of_row.add({where, column.column, text, "a text that the profile has a case for"});
       }
     }
+    if (wanted_ && !wanted_(machine_of(settings))) {
+      problem = where + ": on a machine that is left out";
+      return {};
+    }
     auto made = row_case(settings);
     if (!made) {
       of_row.add(std::move(made.error()));
     }
     problem = of_row.to_string();
     return made ? std::move(*made) : RowCase{};
+  }
+
+  /// The last of the settings that names one, else the profile's.
+  std::string machine_of(const std::vector<study::Setting>& settings) const {
+    std::string machine = profile_.machine;
+    for (const study::Setting& setting : settings) {
+      machine = setting.field == "machine" ? setting.value : machine;
+    }
+    return machine;
   }
 
   /// Why the row cannot be run at all.
@@ -292,6 +306,7 @@ class Reader {
 
   const study::ValidationProfile& profile_;
   const CsvTable& table_;
+  const WantedMachine& wanted_;
   study::TableColumns columns_;
   std::vector<Task> tasks_;
   Error error_;
@@ -300,8 +315,8 @@ class Reader {
 }  // namespace
 
 Result<std::vector<Task>> published_tasks(const study::ValidationProfile& profile,
-                                          const CsvTable& table) {
-  return Reader(profile, table).read();
+                                          const CsvTable& table, const WantedMachine& wanted) {
+  return Reader(profile, table, wanted).read();
 }
 
 void run_task(Task& task, const machine::Machine& machine) {

@@ -2,6 +2,7 @@
 /// Rows of a table of serving as runs, and their predictions.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,14 @@ struct Task {
   bool of_requests = false;
 };
 
+/// Whether runs on the machine of that name are wanted.
+using WantedMachine = std::function<bool(const std::string&)>;
+
 /// Returns the runs of the rows (table.h). Mistakes: columns that the profile asks for and the
 /// table lacks, no row with a published figure; what is wrong with a row alone is its figures'
-/// problem.
+/// problem, as is a machine that is not wanted.
 Result<std::vector<Task>> published_tasks(const study::ValidationProfile& profile,
-                                          const CsvTable& table);
+                                          const CsvTable& table, const WantedMachine& wanted = {});
 
 /// Serves the requests and predicts the figures. `machine`: where the row names none.
 void run_task(Task& task, const machine::Machine& machine);

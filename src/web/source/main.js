@@ -26,8 +26,8 @@ function figure(one, n, nearest) {
            one.table && (one.open ? one.table
                          : h('details', {}, h('summary', {}, 'As a table'), one.table)),
            formulaOf(one.formula),
-           alike.length > 0 && h('p', {class: 'note'}, 'Nearest published runs: ', alike.map((row, i) =>
-             [i > 0 ? '; ' : '', `${row.model} on ${row.devices} × ${row.machine}, error ${percent(row.error)}`]),
+           alike.length > 0 && h('p', {class: 'note'}, 'Nearest published runs: ', alike.slice(0, 6).map((row, i) =>
+             [i > 0 ? '; ' : '', `${row.model} on ${row.devices} × ${row.machine}, ${row.measure}, error ${percent(row.error)}`]),
              ' (', h('a', {href: '#checked'}, 'below'), ').'));
 }
 

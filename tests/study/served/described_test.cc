@@ -189,7 +189,7 @@ TEST(RowCase, HistogramsThatAreNoneAreMistakes) {
 
 /// A few requests of a published run have its distance 0: model, devices, engine and lengths
 /// are the same.
-TEST(NearestServed, OfARowOfATableIsARunLikeIt) {
+TEST(NearestServed, SlowOfARowOfATableIsARunLikeIt) {
   const auto profile = study::load_profile("vllm_h100_inference_perf").value();
   const auto tasks = published_tasks(profile, load_csv(profile.csv).value()).value();
   const auto machine = machine::load_machine(profile.machine).value();

@@ -98,6 +98,15 @@ class Reader {
     return columns_.cell(row, column);
   }
 
+  /// Returns the texts of columns "a/b", joined alike.
+  std::string text_of(const CsvRow& row, const std::string& columns) const {
+    std::string text;
+    for (const std::string& part : study::CaseColumn{columns, {}}.columns()) {
+      text += (text.empty() ? "" : "/") + std::string(cell(row, part));
+    }
+    return text;
+  }
+
   bool matches(const CsvRow& row) const {
     return std::all_of(profile_.only.begin(), profile_.only.end(),
                        [&](const study::ColumnText& f) { return cell(row, f.column) == f.text; });
@@ -132,10 +141,7 @@ class Reader {
     }
     Error of_row;
     for (const study::CaseColumn& column : profile_.cases) {
-      std::string text;
-      for (const std::string& part : column.columns()) {
-        text += (text.empty() ? "" : "/") + std::string(cell(row, part));
-      }
+      const std::string text = text_of(row, column.column);
       if (const auto found = column.settings_of(text)) {
         settings.insert(settings.end(), found->begin(), found->end());
       } else {
@@ -143,29 +149,26 @@ class Reader {
       }
     }
     auto made = row_case(settings);
-    if (!made) {
-      of_row.add(std::move(made.error()));
-    }
+    of_row.add(made ? Error() : std::move(made.error()));
     problem = of_row.to_string();
     return made ? std::move(*made) : RowCase{};
   }
 
   /// Why the row cannot be run at all.
   std::string refusal_of(const CsvRow& row) const {
-    for (const study::Unanswerable& unanswerable : profile_.unanswerable) {
-      if (cell(row, unanswerable.column) == unanswerable.text) {
-        return fmt::format("{}: {}: found '{}': {}", table_.where(row), unanswerable.column,
-                           unanswerable.text, unanswerable.reason);
+    for (const auto& [column, text, reason] : profile_.unanswerable) {
+      if (cell(row, column) == text) {
+        return fmt::format("{}: {}: found '{}': {}", table_.where(row), column, text, reason);
       }
     }
     const auto of_row = [&](const std::string& column) { return cell(row, column); };
-    const std::string found = profile_.agreement ? disagreement(*profile_.agreement, of_row) : "";
-    return found.empty() ? "" : table_.where(row) + ": " + found;
+    const std::string why = profile_.agreement ? disagreement(*profile_.agreement, of_row) : "";
+    return why.empty() ? "" : table_.where(row) + ": " + why;
   }
 
   bool is_apart(const CsvRow& row) const {
-    return std::any_of(profile_.apart.begin(), profile_.apart.end(),
-                       [&](const study::ColumnText& f) { return cell(row, f.column) == f.text; });
+    const auto is = [&](const study::ColumnText& f) { return text_of(row, f.column) == f.text; };
+    return std::any_of(profile_.apart.begin(), profile_.apart.end(), is);
   }
 
   std::string group_of(const CsvRow& row, const std::string& measure) const {
@@ -199,33 +202,29 @@ class Reader {
         continue;
       }
       const std::string_view by = measured.by.empty() ? "" : cell(row, measured.by);
-      const std::optional<study::Measure> measure = measured.measure_of(by);
+      const auto measure = measured.measure_of(by);
       ValidationRow figure;
       figure.line = row.line;
       figure.key = key_of(row) + (measured.label.empty() ? "" : " " + measured.label);
-      figure.metric =
-          measured.by.empty() ? measured.metric : metric_of(measure.value_or(measured.measure));
+      const study::Measure used = measure.value_or(measured.measure);
+      figure.metric = measured.by.empty() ? measured.metric : metric_of(used);
       figure.apart = is_apart(row);
       figure.group =  // figures of one metric are told apart within the group
-          group_of(row, figure.metric.empty()
-                            ? std::string(name_of(measure.value_or(measured.measure)))
-                            : "");
+          group_of(row, figure.metric.empty() ? std::string(name_of(used)) : "");
       figure.origin = cell(row, "origin");
       const auto published = parse_number(text);
       figure.published = published && *published > 0 ? *published : 0;
-      if (!measure) {
-        problem = fmt::format("{}: {}: found '{}', expected {}", task.where, measured.by, by,
-                              measured.known_texts());
-      }
-      figure.problem = figure.published > 0
-                           ? problem
-                           : fmt::format(
-                                 "{}: {}: found '{}', expected a number "
-                                 "above 0",
-                                 task.where, measured.column, shortened(text, kKeyBytes));
+      problem = measure ? problem
+                        : fmt::format("{}: {}: found '{}', expected {}", task.where, measured.by,
+                                      by, measured.known_texts());
+      const auto no_number = [&] {
+        return fmt::format("{}: {}: found '{}', expected a number above 0", task.where,
+                           measured.column, shortened(text, kKeyBytes));
+      };
+      figure.problem = figure.published > 0 ? problem : no_number();
       figure.error = -1;
       task.figures.push_back(std::move(figure));
-      task.measures.push_back(measure.value_or(measured.measure));
+      task.measures.push_back(used);
     }
     tasks_.push_back(std::move(task));
   }

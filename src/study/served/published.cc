@@ -86,6 +86,15 @@ class Reader {
     return columns_.cell(row, column);
   }
 
+  /// Returns the texts of columns "a/b", joined alike.
+  std::string text_of(const CsvRow& row, const std::string& columns) const {
+    std::string text;
+    for (const std::string& part : study::CaseColumn{columns, {}}.columns()) {
+      text += (text.empty() ? "" : "/") + std::string(cell(row, part));
+    }
+    return text;
+  }
+
   bool matches(const CsvRow& row) const {
     return std::all_of(profile_.only.begin(), profile_.only.end(),
                        [&](const study::ColumnText& f) { return cell(row, f.column) == f.text; });
@@ -120,10 +129,7 @@ class Reader {
     }
     Error of_row;
     for (const study::CaseColumn& column : profile_.cases) {
-      std::string text;
-      for (const std::string& part : column.columns()) {
-        text += (text.empty() ? "" : "/") + std::string(cell(row, part));
-      }
+      const std::string text = text_of(row, column.column);
       if (const auto found = column.settings_of(text)) {
         settings.insert(settings.end(), found->begin(), found->end());
       } else {
@@ -153,10 +159,9 @@ class Reader {
 
   /// Why the row cannot be run at all.
   std::string refusal_of(const CsvRow& row) const {
-    for (const study::Unanswerable& unanswerable : profile_.unanswerable) {
-      if (cell(row, unanswerable.column) == unanswerable.text) {
-        return fmt::format("{}: {}: found '{}': {}", table_.where(row), unanswerable.column,
-                           unanswerable.text, unanswerable.reason);
+    for (const auto& [column, text, reason] : profile_.unanswerable) {
+      if (cell(row, column) == text) {
+        return fmt::format("{}: {}: found '{}': {}", table_.where(row), column, text, reason);
       }
     }
     const auto of_row = [&](const std::string& column) { return cell(row, column); };
@@ -165,8 +170,8 @@ class Reader {
   }
 
   bool is_apart(const CsvRow& row) const {
-    return std::any_of(profile_.apart.begin(), profile_.apart.end(),
-                       [&](const study::ColumnText& f) { return cell(row, f.column) == f.text; });
+    const auto is = [&](const study::ColumnText& f) { return text_of(row, f.column) == f.text; };
+    return std::any_of(profile_.apart.begin(), profile_.apart.end(), is);
   }
 
   std::string group_of(const CsvRow& row, const std::string& measure) const {

@@ -2,6 +2,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#ifdef ORRERY_MIMALLOC
+#include <mimalloc.h>
+#endif
+
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -20,9 +24,23 @@ constexpr std::string_view kOutOfMemory = "orrery: out of memory\n";
   _exit(1);
 }
 
+/// Freed pages stay with the process. A search frees and takes the same memory thousands of times,
+/// and each page that goes back to the system in between costs a fault and a flush of the
+/// translations on all processors.
+void keep_freed_pages() {
+#ifdef ORRERY_MIMALLOC
+#if MI_MALLOC_VERSION < 210
+  mi_option_disable(mi_option_allow_decommit);
+#else
+  mi_option_set(mi_option_purge_delay, -1);
+#endif
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_freed_pages();
   std::set_new_handler(end_without_memory);
   try {
     return orrery::cli::run_command_line(argc, argv);

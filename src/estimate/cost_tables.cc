@@ -113,7 +113,7 @@ const BlockCosts& CostTables::blocks_of(const plan::Plan& plan, const Site& site
     return found->second;
   }
   if (blocks.size() == kMostKept) {
-    loads_.clear();  // they are known by blocks
+    forget_loads();  // they are known by blocks
     blocks.clear();
   }
   BlockCosts costs = BlockCosts::of(model_, key, *site.machine, *site.prices, known);
@@ -135,10 +135,14 @@ StageLoads CostTables::loader(const plan::Plan& plan, const BlockCosts& blocks,
 const std::vector<StagePasses>& CostTables::loads_of(const plan::Plan& plan,
                                                      const BlockCosts& blocks,
                                                      const StageParts& parts, const Site& site) {
+  if (loaded_stages_ > kMostStages) {
+    forget_loads();
+  }
   const auto [found, is_new] = loads_.try_emplace(
       {&blocks, &parts, recomputed(plan), hides_exchanges(plan), plan.pipeline_send});
   if (is_new) {
     found->second = loader(plan, blocks, parts).all(placement_of(plan, site));
+    loaded_stages_ += parts.size();
   }
   return found->second;
 }

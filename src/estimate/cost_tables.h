@@ -69,7 +69,9 @@ class CostTables {
   const zoo::Model& model() const { return model_; }
 
  private:
-  static constexpr std::size_t kMostKept = 65536;  // of a sort, some 250 MB
+  static constexpr std::size_t kMostKept = 65536;    // of a sort
+  static constexpr std::size_t kMostStates = 4096;   // some 100 MB where stages are many
+  static constexpr std::size_t kMostStages = 65536;  // of all loads, some 50 MB
 
   template <class Value>
   using ByPlan = std::unordered_map<plan::Plan, Value, plan::PlanHash>;  // never iterated over
@@ -93,6 +95,10 @@ class CostTables {
   const std::vector<StageState>& states_of(const plan::Plan& plan, const StageParts& parts,
                                            const Site& site, Sharing sharing);
   Placement& placement_of(const plan::Plan& plan, const Site& site);
+  void forget_loads() {
+    loads_.clear();
+    loaded_stages_ = 0;
+  }
 
   zoo::Model model_;
   Sites sites_;
@@ -102,12 +108,13 @@ class CostTables {
   std::map<std::tuple<const BlockCosts*, const StageParts*, std::int64_t, bool, plan::PipelineSend>,
            std::vector<StagePasses>>
       loads_;                       // never iterated over
+  std::size_t loaded_stages_ = 0;   ///< of all of them
   std::vector<StagePasses> mixed_;  ///< of devices that differ, asked for last
   ByPlan<Time> kernels_;            // of a microbatch, over all stages
   footprint::MemoryTables memory_{model_};
   /// Never forgotten: loads_ knows them by where they lie.
   plan::PlanTable<PartFields, Result<StageParts>, std::numeric_limits<std::size_t>::max()> parts_;
-  std::array<plan::PlanTable<StateFields, std::vector<StageState>, kMostKept>, 2>
+  std::array<plan::PlanTable<StateFields, std::vector<StageState>, kMostStates>, 2>
       states_;  ///< by Sharing
 };
 

@@ -68,9 +68,8 @@ void Driver::take(const Delivery& delivery) {
 
 std::int64_t Driver::steps_held() const {
   const Engine& engine = run_.engine;
-  const bool idle = std::all_of(copies_.begin(), copies_.end(), [](const Copy& copy) {
-    return copy.scheduler->running().empty();
-  });
+  const bool idle = std::all_of(copies_.begin(), copies_.end(),
+                                [](const Copy& copy) { return copy.scheduler->running().empty(); });
   if (held_.empty() || idle) {
     return 0;
   }

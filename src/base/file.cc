@@ -213,17 +213,17 @@ Result<std::string> find_config(const std::string& kind, const std::string& name
     return name;  // a folder, or a file with another ending: who reads it says what is wrong
   }
   std::vector<std::string> known = list_configs(kind);
+  const std::string guess = did_you_mean(name, known);
   const auto begins = [&](const std::string& other) { return other.starts_with(name); };
   if (!name.empty() && std::ranges::any_of(known, begins)) {
     std::erase_if(known, [&](const std::string& other) { return !begins(other); });
   }
-  return fail(Error(
-      Mistake{{},
-              kind,
-              name,
-              known.empty()
-                  ? "a file: no shipped " + kind + " are found (ORRERY_CONFIGS names their folder)"
-                  : "a file or one of: " + enumerated(known) + did_you_mean(name, known)}));
+  return fail(Error(Mistake{{},
+                            kind,
+                            name,
+                            known.empty() ? "a file: no shipped " + kind +
+                                                " are found (ORRERY_CONFIGS names their folder)"
+                                          : "a file or one of: " + enumerated(known) + guess}));
 }
 
 std::vector<std::string> list_configs(const std::string& kind) {

@@ -118,6 +118,9 @@ ValidationScore score_of(const std::vector<ValidationRow>& rows) {
   for (auto& [metric, its] : metrics) {
     score.metrics[metric] = metric_score(its);
   }
+  if (errors.empty()) {
+    errors = memory;
+  }
   if (!memory.empty()) {
     score.memory_mape = metric_score(memory).mape;
   }

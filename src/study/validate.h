@@ -49,7 +49,7 @@ struct MetricScore {
 };
 
 /// A ValidationScore is over absolute errors of scored rows that have an answer; 0 when there are
-/// none.
+/// none. It is of times and rates; of memory where there is nothing else.
 struct ValidationScore {
   std::size_t rows = 0;      ///< errors that are counted
   std::size_t lines = 0;     ///< lines of the file with something to predict
@@ -89,10 +89,9 @@ struct ValidationResult {
   std::map<std::string, RankingScore> ranking{};  ///< by Respect::name
   std::map<double, RegretScore> regret{};         ///< by limit
 
-  /// With an answer to every line. The goal of a table of memory alone is that of memory.
+  /// With an answer to every line.
   bool goal_met() const {
-    const double error = score.rows > 0 ? score.mape : score.memory_mape.value_or(score.mape);
-    return !profile.goal || (score.answered == score.lines && error <= *profile.goal);
+    return !profile.goal || (score.answered == score.lines && score.mape <= *profile.goal);
   }
 };
 

@@ -96,10 +96,20 @@ TEST(Validate, ARowThatCannotBeRunIsNotAnsweredAndSaysWhy) {
   EXPECT_THAT(result->rows[0].problem, HasSubstr("runs.csv:2: tp: found '3'"));
 }
 
-TEST(Validate, TheGoalOfATableOfMemoryAloneIsThatOfMemory) {
+/// Without a time the score is of memory: 5 % too little.
+TEST(Validate, ATableOfMemoryAloneIsScoredByIt) {
+  ValidationRow row;
+  row.memory = true;
+  row.published = 20;
+  row.predicted = 19;
+  row.error = -0.05;
   ValidationResult memory;
-  memory.score.lines = memory.score.answered = 1;
-  memory.score.memory_mape = 0.05;
+  memory.score = score_of({row});
+  EXPECT_EQ(memory.score.rows, 1U);
+  EXPECT_DOUBLE_EQ(memory.score.mape, 0.05);
+  EXPECT_DOUBLE_EQ(memory.score.bias, -0.05);
+  EXPECT_DOUBLE_EQ(memory.score.worst, 0.05);
+  EXPECT_DOUBLE_EQ(memory.score.memory_mape.value(), 0.05);
   memory.profile.goal = 0.08;
   EXPECT_TRUE(memory.goal_met());
   memory.profile.goal = 0.04;

@@ -222,7 +222,7 @@ JsonObject any_decoder(const ModelArguments& m) {
     config.field("mamba_head_dim", m.mamba_head_dim);
     config.field("n_groups", m.mamba_groups);
     config.field("ssm_state_size", m.mamba_state);
-    config.field("conv_kernel", std::int64_t{4});
+    config.field("conv_kernel", std::int64_t{4});  // d_conv of Megatron-Core's MambaMixer
   }
   config.field("num_nextn_predict_layers", m.predictions);
   if (!m.prediction_pattern.empty()) {

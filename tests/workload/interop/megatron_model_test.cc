@@ -155,8 +155,7 @@ TEST(MegatronModel, SharesOfLayersAreSpreadAsMegatronSpreadsThem) {
 }
 
 TEST(MegatronModel, AProgramOfBertTrainsBert) {
-  // BERT-large of Hugging Face with its pre-training heads has 335,174,458 + 1,024 x 1,024 + ... ;
-  // here by layers: 24 x (12 H^2 + 13 H), tables (30522 + 512 + 2) H, and under 4 H^2 of heads.
+  // Layers 24 x (12 H^2 + 13 H), tables (30522 + 512 + 2) H, and under 4 H^2 of heads.
   const zoo::Model model = model_of(
       "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --vocab-size 30522 "
       "--max-position-embeddings 512",

@@ -51,7 +51,7 @@ class PassTable {
   /// Returns the adapters' products for so many adapted tokens, of so many different adapters.
   const Part& adapters(std::int64_t tokens, std::int64_t different);
   PassWeights weights() const;
-  /// What these return is said at the functions of StepCost with their names.
+  /// The functions of StepCost with these names say what they return.
   Bytes kept_on_chip(std::int64_t tokens) const;
   LayerNodes layer_nodes(std::size_t kind, std::int64_t tokens) const;
   std::vector<FusedPlace> fused_places(std::int64_t tokens) const;

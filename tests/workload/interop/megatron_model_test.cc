@@ -92,6 +92,14 @@ TEST(MegatronModel, FamiliesFollowFromTheSwitches) {
   EXPECT_EQ(zoo::count_parameters(alike).total, zoo::count_parameters(deepseek).total);
 }
 
+TEST(MegatronModel, AWindowIsATupleOfTokens) {
+  const std::string sinks =
+      std::string(kLlama) + " --num-experts 4 --softmax-type learnable --window-size ";
+  EXPECT_THAT(config_of(sinks + "'(96,0)'").value(), HasSubstr("\"sliding_window\": 96"));
+  EXPECT_THAT(config_of(sinks + "x").error().to_string(), HasSubstr("--window-size: found 'x'"));
+  EXPECT_FALSE(config_of(sinks + "''"));
+}
+
 TEST(MegatronModel, WhatNoFamilyHasIsADecoderOfItsOwn) {
   const std::string shape =
       "--num-layers 2 --hidden-size 8 --num-attention-heads 2 --vocab-size 100 "

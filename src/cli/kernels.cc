@@ -56,7 +56,7 @@ constexpr const char* kMoeExamples =
     "             --topk 8 --num-experts 256 --moe-ep-size 8 --type fp8_block\n"
     "  orrery moe --machine dgx-b200 --file rows.csv --json\n";
 
-/// As a column shows it.
+/// Returns what a column shows: of an enumerator its name.
 template <class T>
 auto shown(const T& value) {
   if constexpr (std::is_enum_v<T>) {

@@ -137,11 +137,8 @@ class MachineCommand : public Command {
       json.key("like").value(detected.like);
       json.key("devices_per_node").value(detected.devices);
       json.key("nodes").value(detected.nodes);
-      const auto list = [&](const char* key, const std::vector<std::string>& lines) {
-        json.key(key).values(lines);
-      };
-      list("found", detected.found);
-      list("kept", detected.kept);
+      json.key("found").values(detected.found);
+      json.key("kept").values(detected.kept);
       json.key("yaml").value(machine::to_yaml(detected.machine));
       json.end_object();
     });

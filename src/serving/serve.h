@@ -62,7 +62,7 @@ struct Sample {
   std::int64_t waiting = 0;
   double kv_use = 0;
   Energy drawn{0};  ///< of a device until then: Run's, of the steps that have ended
-  Time busy{0};     ///< likewise
+  Time busy{0};     ///< of these steps
 };
 
 /// One step, for traces.

@@ -252,10 +252,11 @@ Truth Statements::for_loop(bool run) {
     if (passes && !counts) {
       run_.scope.variables[name] = Value{.items = {items[i]}};
     }
+    const int steps = run_.steps;
     list(passes, {"done"});
     expect("done");
     stop_ = stop_ == Stop::next ? Stop::none : stop_;
-    if (!passes || stop_ != Stop::none) {
+    if (!passes || stop_ != Stop::none || run_.steps == steps) {  // no command would end it
       break;
     }
     if (counts) {

@@ -60,7 +60,7 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure,
   } else if (measure == Measure::power_w) {
     const std::optional<StepEnergy> energy = energy_of(*result);
     if (!energy) {
-      return fail("the machine does not state its power");
+      return fail(Error(Mistake{machine.name, "device.power", {}, "missing; expected watts"}));
     }
     prediction.value =
         energy->average_power(*result).value() * static_cast<double>(result->devices);

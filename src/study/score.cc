@@ -80,7 +80,7 @@ void score_intervals(const std::vector<ValidationRow>& rows, ValidationScore& sc
   score.width = middle_of(widths);
 }
 
-/// Errors become absolute and are sorted.
+/// Returns the statistics of errors, which become absolute and sorted.
 MetricScore metric_score(std::vector<double>& errors) {
   MetricScore score{.rows = errors.size()};
   if (errors.empty()) {

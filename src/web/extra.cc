@@ -48,17 +48,13 @@ void write_histogram(report::JsonWriter& json, std::string_view name,
 
 void write_rows(report::JsonWriter& json, std::string_view name,
                 const std::vector<study::NearestRow>& rows) {
-  json.key(name).begin_array();
-  for (const study::NearestRow& row : rows) {
-    json.begin_object();
+  json.key(name).objects(rows, [&](const study::NearestRow& row) {
     json.key("table").value(row.table).key("key").value(row.key);
     json.key("model").value(row.model).key("machine").value(row.machine);
     json.key("devices").value(row.devices).key("measure").value(row.measure);
     json.key("predicted").value(row.predicted).key("published").value(row.published);
     json.key("error").value(row.error);
-    json.end_object();
-  }
-  json.end_array();
+  });
 }
 
 void write_nearest(report::JsonWriter& json, const std::vector<PlannedRun>& runs) {

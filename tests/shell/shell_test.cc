@@ -88,6 +88,7 @@ TEST(Shell, ConditionsChooseBranches) {
               ElementsAre("p", "x123"));
   EXPECT_THAT(words_of("for ((i=4; i<4; i++)); do P=1; done; p ${P:-none}"),
               ElementsAre("p", "none"));
+  EXPECT_THAT(words_of("for ((i=0; i<1; j++)); do\ndone; p end"), ElementsAre("p", "end"));
   EXPECT_THAT(words_of("f() { R=$1; }; f 5; p $R"), ElementsAre("p", "5"));
   EXPECT_THAT(words_of("if (( 3 > 2 )); then p yes; fi"), ElementsAre("p", "yes"));
 }

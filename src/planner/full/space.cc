@@ -357,16 +357,4 @@ std::int64_t Space::layers_to_recompute(const plan::Plan& plan) const {
   return some && is_open("recompute_layers") ? layers_of_chunk(task_.model, plan) : 0;
 }
 
-bool Space::recompute_more(plan::Plan& plan) const {
-  const std::int64_t most = layers_to_recompute(plan);
-  if (most == 0) {
-    return false;
-  }
-  ++plan.recompute_layers;
-  if (plan.recompute_layers >= most) {
-    plan.recompute_layers = 0;
-  }
-  return true;
-}
-
 }  // namespace orrery::full

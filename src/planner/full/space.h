@@ -124,9 +124,6 @@ class Space {
   /// else 0.
   std::int64_t layers_to_recompute(const plan::Plan& plan) const;
 
-  /// The next of the plans that differ in recompute_layers; false: there is none.
-  bool recompute_more(plan::Plan& plan) const;
-
  private:
   struct Recomputing {
     plan::Recompute recompute = plan::Recompute::none;

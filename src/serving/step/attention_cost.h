@@ -28,6 +28,7 @@ struct AttentionKind {
   bool measured = false;  ///< with its cache write
 };
 
+/// AttentionCost has the layers that attend and what their requests keep.
 class AttentionCost {
  public:
   /// `prices` must outlive the cost.

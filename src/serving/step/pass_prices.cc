@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <string_view>
 #include <utility>
 
 #include "machine/compute/spatial.h"

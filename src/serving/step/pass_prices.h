@@ -79,7 +79,7 @@ class PassPrices {
  private:
   /// Returns the bytes of one move between tokens and the rows of a rank's experts, as kernels of
   /// them were measured (tools/fit_moe.py): 2 (T + R) H, of which R = T top_k / ep are rows of the
-  /// busiest rank, T the tokens of all dp copies.
+  /// busiest rank, T the tokens of all dp copies, H the width in which experts work.
   Bytes moved_rows(const plan::Plan& plan) const;
   /// Returns the kernels of a rank's share of a product.
   std::vector<graph::Operator> gemm_kernels(const zoo::ModelOperator& op,

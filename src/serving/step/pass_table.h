@@ -23,14 +23,14 @@ struct PassRows {
   Time reducing{0};  ///< the layers' sums
 };
 
-/// The nodes of a layer for T tokens.
+/// LayerNodes are what a rank runs of a layer for T tokens.
 struct LayerNodes {
   std::vector<graph::Node> nodes;
   std::size_t first_branch = 0;  ///< number of nodes up to the first sum over tp
   bool routes = false;           ///< has routed experts
 };
 
-/// On a device.
+/// PassWeights are the weights of a device.
 struct PassWeights {
   Bytes all{0};
   Bytes first_branch{0};   ///< of a mean layer: attention
@@ -38,6 +38,7 @@ struct PassWeights {
   Bytes adapter{0};        ///< of one adapter
 };
 
+/// PassTable remembers them by these numbers.
 class PassTable {
  public:
   /// `prices` must outlive the table.
@@ -50,7 +51,7 @@ class PassTable {
   /// Returns the adapters' products for so many adapted tokens, of so many different adapters.
   const Part& adapters(std::int64_t tokens, std::int64_t different);
   PassWeights weights() const;
-  /// StepCost has the same functions.
+  /// The functions of StepCost with these names say what they return.
   Bytes kept_on_chip(std::int64_t tokens) const;
   LayerNodes layer_nodes(std::size_t kind, std::int64_t tokens) const;
   std::vector<FusedPlace> fused_places(std::int64_t tokens) const;

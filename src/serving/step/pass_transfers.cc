@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Collectives of a pass, and sums that follow the tiles of their products.
-#include <algorithm>
 #include <tuple>
 
 #include "collective/gateway.h"

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "machine/compute/compute_model.h"
 #include "machine/compute/spatial.h"

@@ -63,7 +63,7 @@ struct StepOptions {
   bool eager_prompts = false;  ///< steps with prompts are in no graph
   StreamedExperts streamed_experts = StreamedExperts::fp4;
   bool fused_casts = false;       ///< operands of 8 bits with one scale are written as such
-  bool sorted_sampling = false;   ///< logits are sorted for top-p (StepCost::head)
+  bool sorted_sampling = false;   ///< logits are sorted for top-p (PassTable::head)
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or

@@ -9,6 +9,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/remembered.h"
 #include "study/served/published.h"
 
 namespace orrery::served {
@@ -29,7 +30,7 @@ std::string framework_of(const serving::Engine& engine) {
   return engine.name.substr(0, engine.name.find('@'));
 }
 
-/// Returns that of requests as they were served or are to be.
+/// Returns the place of a run with these requests, served ones or those to be served.
 template <class Requests>
 Place place_of(const zoo::Model& model, const serving::Engine& engine, const Requests& requests) {
   Place place{.parameters = static_cast<double>(zoo::count_parameters(model).total),
@@ -63,13 +64,12 @@ class Kept {
 
   /// nullptr: it cannot be read.
   const Named* of(const std::string& name) {
-    const auto [at, first] = known_.try_emplace(name);
-    if (first) {
-      if (auto read = load_(name)) {
-        at->second = std::make_unique<Named>(std::move(*read));
-      }
-    }
-    return at->second.get();
+    return remembered(known_, name,
+                      [&] {
+                        auto read = load_(name);
+                        return read ? std::make_unique<Named>(std::move(*read)) : nullptr;
+                      })
+        .get();
   }
 
  private:
@@ -77,7 +77,7 @@ class Kept {
   std::map<std::string, std::unique_ptr<Named>> known_;
 };
 
-/// Adds the figures of the run, predicted; whether there are any.
+/// Adds the figures of the run, predicted; returns whether there are any.
 bool predict(Candidate& candidate, std::vector<study::NearestRow>& rows) {
   Task& task = candidate.task;
   run_task(task, *candidate.machine);

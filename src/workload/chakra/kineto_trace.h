@@ -34,7 +34,7 @@ namespace orrery::chakra {
 /// (PyTorch writes them from 2.4 on); collectives and types that are not known.
 /// Source: field names as in PyTorch's profiler (torch/csrc/profiler/util.h).
 ///
-/// Events are read one by one: a trace takes the memory of its activities, not of its text.
+/// Events are read one by one: beside its text a trace takes the memory of its activities alone.
 class KinetoReader {
  public:
   KinetoReader(ProgramBuilder& builder, Mistakes& mistakes)

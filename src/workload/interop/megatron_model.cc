@@ -97,8 +97,12 @@ JsonObject gpt_oss(Arguments& arguments, const ModelArguments& m) {
   config.field("head_dim", m.head_dim);
   config.field("num_local_experts", m.experts);
   config.field("num_experts_per_tok", m.top_k);
-  config.field("sliding_window",
-               number_list(arguments.word("--window-size").value_or("128")).front());
+  std::string text = arguments.word("--window-size").value_or("128");
+  std::erase(text, '(');  // of a tuple
+  const std::vector<std::int64_t> window = number_list(text);
+  arguments.require(!window.empty() && window.front() > 0, "--window-size",
+                    "tokens that are seen before and behind, such as 128,0");
+  config.field("sliding_window", window.empty() ? 0 : window.front());
   return config;
 }
 
@@ -222,7 +226,7 @@ JsonObject any_decoder(const ModelArguments& m) {
     config.field("mamba_head_dim", m.mamba_head_dim);
     config.field("n_groups", m.mamba_groups);
     config.field("ssm_state_size", m.mamba_state);
-    config.field("conv_kernel", std::int64_t{4});
+    config.field("conv_kernel", std::int64_t{4});  // d_conv of Megatron-Core's MambaMixer
   }
   config.field("num_nextn_predict_layers", m.predictions);
   if (!m.prediction_pattern.empty()) {

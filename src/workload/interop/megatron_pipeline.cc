@@ -276,8 +276,10 @@ std::vector<std::int64_t> read_noop_layers(Arguments& arguments, std::int64_t la
   }
   std::ranges::sort(idle);
   idle.erase(std::ranges::unique(idle).begin(), idle.end());
-  const bool inside = !idle.empty() && idle.front() >= 0 && idle.back() < layers;
-  arguments.require(!text || inside, kNoop, "numbers of layers below --num-layers: 47,62,63");
+  const bool inside =
+      !idle.empty() && idle.front() >= 0 && idle.back() < layers && std::ssize(idle) < layers;
+  arguments.require(!text || inside, kNoop,
+                    "numbers of layers below --num-layers, not of all: 47,62,63");
   return inside ? idle : std::vector<std::int64_t>();
 }
 

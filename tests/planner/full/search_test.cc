@@ -37,7 +37,9 @@ std::vector<plan::Plan> every_plan(const Task& task) {
     for (const plan::Plan& shape : space->shapes(group)) {
       for (plan::Plan variant : space->variants(shape)) {
         plans.push_back(variant);
-        while (space->recompute_more(variant)) {
+        const std::int64_t most = space->layers_to_recompute(variant);
+        for (std::int64_t layers = variant.recompute_layers + 1; layers <= most; ++layers) {
+          variant.recompute_layers = layers < most ? layers : 0;  // 0: all
           plans.push_back(variant);
         }
       }

@@ -346,6 +346,7 @@ TEST(MegatronImport, FlagsOfMindSpeedAndPai) {
               HasSubstr("megatron_cp_algo or ulysses_cp_algo"));
   EXPECT_THAT(megatron_mistakes_of("--noop-layers 47,x --num-layers 64"),
               HasSubstr("numbers of layers below --num-layers"));
+  EXPECT_THAT(megatron_mistakes_of("--noop-layers 0,1 --num-layers 2"), HasSubstr("not of all"));
   // 64 layers in 8 x 4 parts of 2, of which three are none.
   EXPECT_EQ(megatron_plan_of("--num-layers 64 --pipeline-model-parallel-size 8 "
                              "--num-layers-per-virtual-pipeline-stage 2 --noop-layers 47,62,63")

@@ -92,6 +92,14 @@ TEST(MegatronModel, FamiliesFollowFromTheSwitches) {
   EXPECT_EQ(zoo::count_parameters(alike).total, zoo::count_parameters(deepseek).total);
 }
 
+TEST(MegatronModel, AWindowIsATupleOfTokens) {
+  const std::string sinks =
+      std::string(kLlama) + " --num-experts 4 --softmax-type learnable --window-size ";
+  EXPECT_THAT(config_of(sinks + "'(96,0)'").value(), HasSubstr("\"sliding_window\": 96"));
+  EXPECT_THAT(config_of(sinks + "x").error().to_string(), HasSubstr("--window-size: found 'x'"));
+  EXPECT_FALSE(config_of(sinks + "''"));
+}
+
 TEST(MegatronModel, WhatNoFamilyHasIsADecoderOfItsOwn) {
   const std::string shape =
       "--num-layers 2 --hidden-size 8 --num-attention-heads 2 --vocab-size 100 "
@@ -155,8 +163,7 @@ TEST(MegatronModel, SharesOfLayersAreSpreadAsMegatronSpreadsThem) {
 }
 
 TEST(MegatronModel, AProgramOfBertTrainsBert) {
-  // BERT-large of Hugging Face with its pre-training heads has 335,174,458 + 1,024 x 1,024 + ... ;
-  // here by layers: 24 x (12 H^2 + 13 H), tables (30522 + 512 + 2) H, and under 4 H^2 of heads.
+  // Layers 24 x (12 H^2 + 13 H), tables (30522 + 512 + 2) H, and under 4 H^2 of heads.
   const zoo::Model model = model_of(
       "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --vocab-size 30522 "
       "--max-position-embeddings 512",

@@ -52,6 +52,8 @@ TEST(Parameters, of_other_dense_families_equal_the_published_counts) {
   // a file stores of a tied matrix. Gemma 3: the text part.
   constexpr auto kPublished = std::to_array<Published>({
       {"gpt-j-6b", 6'050'882'784},
+      // 27 of Mamba (147,450,624), 25 MLPs (140,497,280), 4 attentions (55,054,720), two
+      // embeddings (587,202,560) and a norm (4,480).
       {"nemotron-nano-9b-v2", 8'888'227'328},
       // 28 of Mamba (168,504,704), 28 MLPs (209,720,320), 6 attentions (62,919,680), two
       // embeddings and a norm; published as 12.3B.

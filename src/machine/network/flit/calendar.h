@@ -77,7 +77,7 @@ class Calendar {
   /// The cycle of a time, or an earlier one in which to look again.
   Slot& towards(Interval time) { return at(std::min(cycle_of(time), now_ + reach())); }
   Slot& present() { return slots_[place_of(now_)]; }
-  /// All that was to happen in the present cycle has happened.
+  /// Empties the slot of the present cycle.
   void done() {
     for (auto* list : {&present().flits_to_nodes, &present().credits, &present().heads,
                        &present().rested, &present().opened, &present().sources}) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <map>
+#include <type_traits>
 #include <utility>
 
 namespace orrery::flit {
@@ -118,6 +119,7 @@ class Dependencies {
     std::uint32_t router;
     std::uint32_t held;  ///< number of a resource
   };
+  static_assert(std::has_unique_object_representations_v<Place>);
   using Words = std::array<std::uint32_t, sizeof(Place) / 4>;  ///< of a place, to compare it
 
   std::uint32_t number(const Resource& resource) {

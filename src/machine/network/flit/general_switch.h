@@ -9,9 +9,9 @@
 
 namespace orrery::flit {
 
-/// Other allocators than one iteration of separable_input_first, speed-ups, speculation,
-/// priorities, switches kept for a packet. An input of the switch is a port's for some of its VCs;
-/// an output is a port's for some of the router's inputs.
+/// GeneralSwitch has all but one iteration of separable_input_first: other allocators, speed-ups,
+/// speculation, priorities, switches kept for a packet. An input of the switch is a port's for some
+/// of its VCs; an output is a port's for some of the router's inputs.
 class GeneralSwitch {
  public:
   explicit GeneralSwitch(const Routers& routers);

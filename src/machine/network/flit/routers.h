@@ -97,7 +97,7 @@ struct Routers {
   }
   VcMask bit_of(std::uint32_t vc) const { return VcMask{1} << vc_of(vc); }
 
-  /// Whether an input VC could send a flit now has changed.
+  /// Finds anew whether an input VC can send a flit; for callers that changed what decides it.
   void update_ready(std::uint32_t in_vc) {
     const InVc& of = in_vcs[in_vc];
     const std::uint32_t port = port_of(in_vc);
@@ -117,7 +117,7 @@ struct Routers {
   std::int64_t priority_of(const InVc& of) const {
     return settings.priority == Priority::queue_length ? std::int64_t{of.count} : of.priority;
   }
-  /// Whether an allocator with so many iterations of round-robin turns decides by these alone.
+  /// Whether allocators with these arbiters decide by round-robin turns alone, in one iteration.
   bool goes_by_turns(Arbiter arbiter) const {
     return settings.alloc_iters == 1 && arbiter == Arbiter::round_robin &&
            settings.priority == Priority::none;

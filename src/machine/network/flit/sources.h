@@ -21,7 +21,7 @@ class Sources {
 
   void offer(std::uint32_t source, const Offer& offer);
   bool is_free(std::uint32_t source) const { return sources_[source].left == 0; }
-  /// Every node that may sends a flit.
+  /// Sends a flit of every node that may send one.
   void send();
   bool any_may_send() const { return sending_.any(); }
   /// A credit has come back to a node's port.

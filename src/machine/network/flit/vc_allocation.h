@@ -9,8 +9,8 @@
 
 namespace orrery::flit {
 
-/// Heads that have no output VC yet, and who of them gets which. One iteration of a separable
-/// allocator with pointers is done on the VCs' own; others by SparseAllocator.
+/// VcAllocation has the heads that wait for an output VC and says which of them gets which. One
+/// iteration of a separable allocator works on the pointers of the VCs, others by SparseAllocator.
 class VcAllocation {
  public:
   struct Win {

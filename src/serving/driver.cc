@@ -73,7 +73,8 @@ Time Driver::clock() const {
     return stalled_ ? Time::max() : now_;
   }
   const Time landing = flights_.front().end;
-  return is_full() ? landing : std::min(landing, waiting_ ? next_event() : now_);
+  return std::ssize(flights_) >= run_.engine.pp ? landing
+                                                : std::min(landing, waiting_ ? next_event() : now_);
 }
 
 void Driver::poke(Time at) {
@@ -289,7 +290,9 @@ void Driver::complete(const Ticks& ticks, Time end) {
   }
   end_aborted(end);
   ++steps_;
-  looked_ = beside ? steps_ : looked_;
+  if (beside) {
+    held_.look(steps_);
+  }
   run_.duration = std::max(run_.duration, end);
   constexpr std::size_t kReportEvery = 4096;
   if (options_.progress && ended_ / kReportEvery > before / kReportEvery) {

@@ -92,16 +92,11 @@ class Driver {
   void go_pipelined();
   /// The first of the steps under way ends.
   void land();
-  /// Whether every stage has a step.
-  bool is_full() const { return flights_.size() >= static_cast<std::size_t>(run_.engine.pp); }
 
   /// Puts what has reached the engine until `now` into a queue, and what has been fetched.
   void enqueue(Time now);
   /// Puts one into the queue of a copy, or refuses it.
   void take(const Delivery& delivery);
-  /// Steps that what has come still waits for before the engine takes it (Engine::recv_interval,
-  /// batch_wait_iters); 0: none.
-  std::int64_t steps_held() const;
   void end_copies(Copy& copy, Time now);
   /// Ends those of abort() that nothing has any more.
   void end_aborted(Time now);
@@ -146,12 +141,10 @@ class Driver {
   Ticks ticks_;
   Ticks next_;                  ///< of the step after, where they are formed ahead
   bool formed_ = false;         ///< `ticks_` were formed ahead
-  std::deque<Flight> flights_;  ///< pp > 1
+  std::deque<Flight> flights_;  ///< pp > 1; as many as stages: each has a step
   Time last_end_{0};            ///< of the step before; pp > 1
   std::int64_t steps_ = 0;
-  std::vector<Delivery> held_;   ///< come, and not taken by the engine yet
-  std::int64_t held_since_ = 0;  ///< the step in which the first of them came
-  std::int64_t looked_ = 0;  ///< the last step with prompts, after which an engine looks at once
+  HeldRequests held_;
   std::size_t ended_ = 0;
   std::vector<std::size_t> aborting_;  ///< numbers in the run
 };

@@ -28,6 +28,11 @@ std::int64_t before_windows_fill(std::int64_t most, const scheduler::Scheduler& 
   return most;
 }
 
+bool is_idle(const std::vector<Copy>& copies) {
+  return std::ranges::all_of(copies,
+                             [](const Copy& copy) { return copy.scheduler->running().empty(); });
+}
+
 }  // namespace
 
 void Driver::enqueue(Time now) {
@@ -35,14 +40,12 @@ void Driver::enqueue(Time now) {
     end_copies(copy, now);
   }
   while (const auto delivery = inbox_.pop(now)) {
-    held_since_ = held_.empty() ? steps_ : held_since_;
-    held_.push_back(*delivery);
+    held_.add(*delivery, steps_);
   }
-  if (steps_held() == 0) {
-    for (const Delivery& delivery : held_) {
+  if (is_idle(copies_) || held_.steps(run_.engine, requests_, steps_) == 0) {
+    for (const Delivery& delivery : held_.take()) {
       take(delivery);
     }
-    held_.clear();
   }
   end_aborted(now);
 }
@@ -64,26 +67,6 @@ void Driver::take(const Delivery& delivery) {
   add(delivery.request, copy, served_of(*spec, delivery), Time::max());
   copies_[copy].holders.back() = moves ? 1 : 0;
   scheduler.add(std::move(*spec));
-}
-
-std::int64_t Driver::steps_held() const {
-  const Engine& engine = run_.engine;
-  const bool idle = std::all_of(copies_.begin(), copies_.end(),
-                                [](const Copy& copy) { return copy.scheduler->running().empty(); });
-  if (held_.empty() || idle) {
-    return 0;
-  }
-  const std::int64_t since = (steps_ - looked_) % engine.recv_interval;
-  const std::int64_t look = since == 0 ? 0 : engine.recv_interval - since;
-  std::int64_t tokens = 0;
-  for (const Delivery& delivery : held_) {
-    tokens += requests_[delivery.request].input;
-  }
-  const bool full = static_cast<double>(tokens) >=
-                    engine.batch_wait_ratio * static_cast<double>(engine.max_num_batched_tokens);
-  const bool waits = engine.batch_wait_iters > 0 && !(engine.batch_wait_ratio > 0 && full);
-  return std::max(
-      look, waits ? std::max<std::int64_t>(0, held_since_ + engine.batch_wait_iters - steps_) : 0);
 }
 
 void Driver::go_synchronous() {
@@ -155,7 +138,8 @@ void Driver::land() {
 void Driver::go_pipelined() {
   while (clock() < horizon_) {
     const Time landing = flights_.empty() ? Time::max() : flights_.front().end;
-    if (landing <= now_ || is_full() || (waiting_ && landing <= next_event())) {
+    if (landing <= now_ || std::ssize(flights_) >= run_.engine.pp ||
+        (waiting_ && landing <= next_event())) {
       now_ = std::max(now_, landing);
       land();
       continue;
@@ -205,7 +189,7 @@ std::int64_t Driver::decode_run(std::int64_t most) {
   Copy& copy = copies_.front();
   scheduler::Scheduler& scheduler = *copy.scheduler;
   most = before_windows_fill(most, scheduler, cost_.windows());
-  most = held_.empty() ? most : std::min(most, steps_held());
+  most = held_.empty() ? most : std::min(most, held_.steps(run_.engine, requests_, steps_));
   const auto requests = static_cast<std::int64_t>(scheduler.running().size());
   for (const scheduler::RequestIndex index : scheduler.running()) {
     if (copy.token[static_cast<std::size_t>(index)] != now_) {

@@ -47,6 +47,25 @@ std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request, 
   return spec;
 }
 
+std::int64_t HeldRequests::steps(const Engine& engine,
+                                 const std::vector<requests::Request>& requests,
+                                 std::int64_t step) const {
+  if (held_.empty()) {
+    return 0;
+  }
+  const std::int64_t after = (step - looked_) % engine.recv_interval;
+  const std::int64_t look = after == 0 ? 0 : engine.recv_interval - after;
+  std::int64_t tokens = 0;
+  for (const Delivery& delivery : held_) {
+    tokens += requests[delivery.request].input;
+  }
+  const bool full = static_cast<double>(tokens) >=
+                    engine.batch_wait_ratio * static_cast<double>(engine.max_num_batched_tokens);
+  const bool waits = engine.batch_wait_iters > 0 && !(engine.batch_wait_ratio > 0 && full);
+  return std::max(look,
+                  waits ? std::max<std::int64_t>(0, since_ + engine.batch_wait_iters - step) : 0);
+}
+
 Served served_of(const scheduler::RequestSpec& spec, const Delivery& delivery) {
   return {.input = spec.prompt,
           .output = spec.output,

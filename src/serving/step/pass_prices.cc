@@ -94,6 +94,14 @@ graph::GemmShape padded_expert(const zoo::Model& model, const zoo::ModelOperator
 
 namespace {
 
+/// A kernel that casts `elements` operands of a product to its type.
+graph::Operator cast_kernel(std::int64_t elements, graph::DataType type) {
+  graph::Operator run{.name = "cast", .kind = graph::OperatorKind::elementwise, .gemm = {}};
+  run.type = type;
+  run.bytes = graph::bytes_of(graph::DataType::bf16, elements) + graph::bytes_of(type, elements);
+  return run;
+}
+
 /// A unit streams so many bytes a second of experts' weights in Triton's kernel as vLLM and SGLang
 /// configure it where no file is tuned for so many experts on a device: 64 or 32 columns by 32 or
 /// 64 rows of K a tile. Fitted to Qwen3-235B-A22B on B200 and Qwen3-30B-A3B on H100 with divided
@@ -163,12 +171,8 @@ std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& 
     run.block_scaled = precision.block_scaled;
     const int bits = static_cast<int>(graph::bits_of(run.type));
     const bool fused = options_.fused_casts && bits == 8 && !run.block_scaled;
-    if (bits < 16 && !fused) {  // operands are cast in a kernel of their own
-      graph::Operator& casting = kernels.emplace_back();
-      casting = {.name = "cast", .kind = graph::OperatorKind::elementwise, .gemm = {}};
-      casting.type = run.type;
-      casting.bytes = graph::bytes_of(graph::DataType::bf16, op.gemm.m * op.gemm.k) +
-                      graph::bytes_of(run.type, op.gemm.m * op.gemm.k);
+    if (bits < 16 && !fused) {
+      kernels.push_back(cast_kernel(op.gemm.m * op.gemm.k, run.type));
     }
   }
   run.flops = flops_of(run.gemm);

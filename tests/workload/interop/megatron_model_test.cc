@@ -94,7 +94,9 @@ TEST(MegatronModel, FamiliesFollowFromTheSwitches) {
 
 TEST(MegatronModel, AWindowIsATupleOfTokens) {
   const std::string sinks =
-      std::string(kLlama) + " --num-experts 4 --softmax-type learnable --window-size ";
+      std::string(kLlama) +
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --vocab-size 100 --num-experts 4 "
+      "--softmax-type learnable --window-size ";
   EXPECT_THAT(config_of(sinks + "'(96,0)'").value(), HasSubstr("\"sliding_window\": 96"));
   EXPECT_THAT(config_of(sinks + "x").error().to_string(), HasSubstr("--window-size: found 'x'"));
   EXPECT_FALSE(config_of(sinks + "''"));

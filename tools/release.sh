@@ -34,7 +34,7 @@ make() {
     -DORRERY_TESTS=OFF -DORRERY_MPI=OFF -DPython_EXECUTABLE=/usr/bin/python3 --log-level=NOTICE
   cmake --build "$build"
   (cd "$build" && cpack --config CPackConfig.cmake >/dev/null)
-  cp "$build"/packages/*.deb "$files"
+  cp "$build"/packages/{orrery,orrery-dev,python3-orrery}_*.deb "$files"
   ORRERY_BUILD=$build /usr/bin/python3 -m pip wheel . --no-build-isolation --no-index --no-deps --quiet \
     --wheel-dir "$files"
   /usr/bin/python3 -B tools/make_site.py "$build/site" --version "$(version)"

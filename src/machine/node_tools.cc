@@ -156,14 +156,46 @@ std::vector<NodeLinks> read_nvlink(const std::string& text) {
   return devices;
 }
 
+namespace {
+
+bool is_adapter(const std::string& column) {
+  return column.starts_with("NIC") || column.starts_with("mlx5_") ||
+         column.starts_with("bnxt_re") || column.starts_with("irdma");
+}
+
+/// Adds the adapters to which the GPU of a row has a path over PCIe switches alone.
+void add_near(const std::vector<std::string>& columns, const std::vector<std::string>& row,
+              std::set<std::string>& near) {
+  for (std::size_t i = 0; i < columns.size() && i + 1 < row.size(); ++i) {
+    if (is_adapter(columns[i]) && (row[i + 1] == "PIX" || row[i + 1] == "PXB")) {
+      near.insert(columns[i]);
+    }
+  }
+}
+
+bool is_usable(std::string_view state) {
+  return state.find("DOWN") == state.npos && state.find("DRAIN") == state.npos &&
+         state.find("FAIL") == state.npos;
+}
+
+/// Reads "gpu:h100:8(S:0-1),tmpdisk:1" or "gpu:8".
+void read_gres(std::string_view gres, SlurmNode& node) {
+  for (const std::string_view one : split_at(gres, ',')) {
+    const std::vector<std::string_view> parts = split_at(one.substr(0, one.find('(')), ':');
+    const auto count = parse_value<std::int64_t>(std::string(parts.back()));
+    if (parts.front() == "gpu" && parts.size() > 1 && count && *count > 0) {
+      node.type = parts.size() > 2 ? std::string(parts[1]) : "";
+      node.devices = *count;
+    }
+  }
+}
+
+}  // namespace
+
 std::set<std::string> read_near_adapters(const std::string& text) {
   std::vector<std::string> columns;
   std::set<std::string> near;
   std::map<std::string, std::string> names;  // NIC0 -> mlx5_0
-  const auto is_adapter = [](const std::string& column) {
-    return column.starts_with("NIC") || column.starts_with("mlx5_") ||
-           column.starts_with("bnxt_re") || column.starts_with("irdma");
-  };
   for_lines(text, [&](std::string_view line, int) {
     const std::vector<std::string> words = words_of(line);
     if (columns.empty()) {
@@ -171,12 +203,7 @@ std::set<std::string> read_near_adapters(const std::string& text) {
       return;
     }
     if (words[0].starts_with("GPU")) {
-      for (std::size_t i = 0; i < columns.size() && i + 1 < words.size(); ++i) {
-        const std::string& how = words[i + 1];
-        if (is_adapter(columns[i]) && (how == "PIX" || how == "PXB")) {
-          near.insert(columns[i]);
-        }
-      }
+      add_near(columns, words, near);
     } else if (words.size() == 2 && words[0].ends_with(':') && is_adapter(words[0])) {
       names[words[0].substr(0, words[0].size() - 1)] = words[1];
     }
@@ -223,22 +250,9 @@ std::vector<SlurmNode> read_slurm(const std::string& text) {
     SlurmNode node;
     for (const std::string& word : words_of(line)) {
       if (const auto state = after(word, "State=")) {
-        for (const char* out : {"DOWN", "DRAIN", "FAIL"}) {
-          node.usable = node.usable && state->find(out) == std::string_view::npos;
-        }
-      }
-      const auto gres = after(word, "Gres=");
-      if (!gres) {
-        continue;
-      }
-      for (const std::string_view one : split_at(*gres, ',')) {  // gpu:h100:8(S:0-1), gpu:8
-        const std::string_view plain = one.substr(0, one.find('('));
-        const std::vector<std::string_view> parts = split_at(plain, ':');
-        const auto count = parse_value<std::int64_t>(std::string(parts.back()));
-        if (parts.front() == "gpu" && parts.size() > 1 && count && *count > 0) {
-          node.type = parts.size() > 2 ? std::string(parts[1]) : "";
-          node.devices = *count;
-        }
+        node.usable = node.usable && is_usable(*state);
+      } else if (const auto gres = after(word, "Gres=")) {
+        read_gres(*gres, node);
       }
     }
     if (node.devices > 0) {

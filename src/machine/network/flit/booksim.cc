@@ -33,7 +33,7 @@ class BookSimReader : BookSimFile {
           only != only_values.end() &&
           std::find(only->second.begin(), only->second.end(), entry.value) == only->second.end()) {
         add(entry.line, key, entry.value, enumerated(only->second) + ": there is no other here");
-      } else if (std::ranges::find(kWithoutEffect, key) != kWithoutEffect.end()) {
+      } else if (std::ranges::find(without_effect, key) != without_effect.end()) {
         note(fmt::format("{}:{}: {} changes nothing here", file(), entry.line, key));
       } else if (only == only_values.end() && !known().contains(key) &&
                  mistakes().mistakes.size() < kMostKept) {
@@ -62,7 +62,7 @@ class BookSimReader : BookSimFile {
 
   std::vector<std::string> names() const {
     std::vector<std::string> list(known().begin(), known().end());
-    list.insert(list.end(), kWithoutEffect.begin(), kWithoutEffect.end());
+    list.insert(list.end(), without_effect.begin(), without_effect.end());
     return list;
   }
 

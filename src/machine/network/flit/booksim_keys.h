@@ -15,7 +15,7 @@ namespace orrery::flit {
 
 /// Files may name these keys, which have no bearing on these results: output, other kinds of
 /// simulation.
-inline const std::vector<std::string_view> kWithoutEffect = words_of(
+inline const std::vector<std::string_view> without_effect = words_of(
     "sim_type print_activity print_csv_results viewer_trace watch_file watch_flits watch_packets "
     "watch_transactions watch_all_packets watch_out stats_out print_vc_stats sim_power "
     "power_output_file tech_file channel_width channel_sweep sim_count deadlock_warn_timeout "

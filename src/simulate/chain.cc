@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "simulate/chain_lengths.h"
+#include "simulate/rank_state.h"
 
 namespace orrery::simulate {
 namespace {
@@ -236,8 +237,7 @@ class Finder {
   std::vector<std::optional<Time>> alone_;          ///< by node; nothing: it cannot be in a chain
 };
 
-}  // namespace
-
+/// Returns the chain's own communications in flight.
 ConcurrentCounts running_in(const Chain& chain, const BoundTemplate& shape,
                             const ChainPlace& place) {
   ConcurrentCounts own;
@@ -248,6 +248,14 @@ ConcurrentCounts running_in(const Chain& chain, const BoundTemplate& shape,
   }
   return own;
 }
+
+ChainWalk<LedgerBook> walk_of(RankState& rank, LedgerBook& book) {
+  return {*rank.chain.chain, *rank.window[rank.chain.instance].shape,
+          rank.chain.place,  rank.job,
+          rank.host,         book};
+}
+
+}  // namespace
 
 Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host,
                Concurrent concurrent, bool joins) {
@@ -265,6 +273,48 @@ Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time ho
     }
     walk.change_speed(now);
   }
+}
+
+void begin_chain(RankState& rank, const Chain& chain, std::int64_t instance, Time now) {
+  rank.chain.chain = &chain;
+  rank.chain.instance = instance;
+  rank.chain.place = {};
+  rank.chain.host_in_time = rank.host - now <= chain.slack;
+  rank.chain.end = Time::max();
+  LedgerBook book{rank.ledger};
+  walk_of(rank, book).begin(now);
+}
+
+bool walk_chain(RankState& rank, Time now) {
+  if (rank.chain.chain == nullptr) {
+    return false;
+  }
+  LedgerBook book{rank.ledger};
+  ChainWalk<LedgerBook> walk = walk_of(rank, book);
+  bool at_once = false;
+  while (!walk.over() && rank.chain.place.next() <= now) {
+    const Time moment = rank.chain.place.next();
+    walk.step();
+    at_once = moment == now;
+    if (!at_once) {
+      const bool skips = rank.chain.host_in_time && walk.joined(moment);
+      walk.change_speed(skips ? walk.skip(moment, now) : moment);
+    }
+  }
+  return at_once;
+}
+
+void change_chain_speed(RankState& rank, Time now) {
+  LedgerBook book{rank.ledger};
+  walk_of(rank, book).change_speed(now);
+}
+
+Time chain_end(const RankState& rank) {
+  const ChainRun& run = rank.chain;
+  const BoundTemplate& shape = *rank.window[run.instance].shape;
+  const ConcurrentCounts own = running_in(*run.chain, shape, run.place);
+  return chain_end(run, shape, rank.job, rank.host, rank.ledger.concurrent_without(own),
+                   run.host_in_time);
 }
 
 ChainTable find_chains(const BoundTemplate& shape, const LedgerRows& rows,

@@ -78,10 +78,6 @@ struct ChainPlace {
   Time next() const { return std::min({end[0], end[1], end[2]}); }
 };
 
-/// The chain's own communications in flight.
-ConcurrentCounts running_in(const Chain& chain, const BoundTemplate& shape,
-                            const ChainPlace& place);
-
 /// A chain in flight.
 struct ChainRun {
   const Chain* chain = nullptr;
@@ -278,6 +274,19 @@ class ChainWalk {
 /// `joins`: only until the next step that joins, and its `rest` from there.
 Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host,
                Concurrent concurrent, bool joins);
+
+struct RankState;
+
+/// The rank runs the chain from now on; the streams of its lanes stand at its first nodes.
+void begin_chain(RankState& rank, const Chain& chain, std::int64_t instance, Time now);
+/// Walks over the rank's chain, if it runs one, to the nodes that run at `now`. Returns whether
+/// something happens at this very instant: then the speed of its kernels is still to be changed,
+/// when the instant is over.
+bool walk_chain(RankState& rank, Time now);
+/// After that, or when what runs beside the chain has changed.
+void change_chain_speed(RankState& rank, Time now);
+/// When the rank's chain ends if what runs beside it stays as it is.
+Time chain_end(const RankState& rank);
 
 /// Whether a collective runs alone, whatever else happens, and then its time.
 using Undisturbed = std::function<std::optional<Time>(const BoundNode&)>;

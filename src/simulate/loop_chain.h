@@ -3,99 +3,47 @@
 #pragma once
 
 #include <cassert>
-#include <memory>
-#include <vector>
 
 #include "simulate/chain.h"
 #include "simulate/loop.h"
 
 namespace orrery::simulate {
 
+/// Begins the chain if the next node on every other stream of it is its first there.
 template <class Transport>
-bool Loop<Transport>::begin_chain(RankIndex index, std::int64_t instance, const Chain& chain) {
-  if (!streams_stand_at(index, instance, chain)) {
-    return false;
-  }
+bool Loop<Transport>::try_chain(RankIndex index, std::int64_t instance, const Chain& chain) {
   RankState& rank = ranks_[index];
-  for (std::size_t lane = 0; lane < chain.lane_count; ++lane) {
-    rank.stream(chain.streams[lane]).busy = true;
-  }
-  rank.chain.chain = &chain;
-  rank.chain.instance = instance;
-  rank.chain.place = {};
-  rank.chain.host_in_time = rank.host - queue_.now() <= chain.slack;
-  rank.chain.end = Time::max();
-  LedgerBook book{rank.ledger};
-  walk_of(rank, book).begin(queue_.now());
-  push_chain_end(index);
-  return true;
-}
-
-/// Whether the next node on every other stream of the chain is the chain's first there.
-template <class Transport>
-bool Loop<Transport>::streams_stand_at(RankIndex index, std::int64_t instance, const Chain& chain) {
   for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
-    const graph::StreamIndex stream = chain.streams[lane];
-    const StreamState& state = ranks_[index].stream(stream);
-    if (state.busy || head(index, stream) != chain.lanes[lane].front().node ||
+    const StreamState& state = rank.stream(chain.streams[lane]);
+    if (state.busy || head(index, chain.streams[lane]) != chain.lanes[lane].front().node ||
         state.instance != instance) {
       return false;
     }
   }
-  return true;
-}
-
-template <class Transport>
-template <class Book>
-ChainWalk<Book> Loop<Transport>::walk_of(RankState& rank, Book& book) {
-  return {*rank.chain.chain, *rank.window[rank.chain.instance].shape,
-          rank.chain.place,  rank.job,
-          rank.host,         book};
-}
-
-/// To the nodes that run at `now`. What happens at this very instant changes speeds in settle(), as
-/// everything else does.
-template <class Transport>
-void Loop<Transport>::walk_chain(RankIndex index, Time now) {
-  RankState& rank = ranks_[index];
-  LedgerBook book{rank.ledger};
-  ChainWalk<LedgerBook> walk = walk_of(rank, book);
-  while (!walk.over() && rank.chain.place.next() <= now) {
-    const Time moment = rank.chain.place.next();
-    walk.step();
-    if (moment < now) {
-      const bool skips = rank.chain.host_in_time && walk.joined(moment);
-      walk.change_speed(skips ? walk.skip(moment, now) : moment);
-    } else {
-      touch(index);
-    }
+  for (std::size_t lane = 0; lane < chain.lane_count; ++lane) {
+    rank.stream(chain.streams[lane]).busy = true;
   }
+  begin_chain(rank, chain, instance, queue_.now());
+  push_chain_end(index);
+  return true;
 }
 
 template <class Transport>
 void Loop<Transport>::push_chain_end(RankIndex index) {
   RankState& rank = ranks_[index];
-  const ChainRun& run = rank.chain;
-  const Time end = chain_end(run, *rank.window[run.instance].shape, rank.job, rank.host,
-                             outside_of_chain(rank), run.host_in_time);
-  if (end != run.end) {
+  const Time end = chain_end(rank);
+  if (end != rank.chain.end) {
     rank.chain.end = end;
     queue_.push(end, kChainDone, index, ++rank.chain.generation);
   }
 }
 
-/// Returns what runs beside the chain's kernels, apart from its own collectives.
-template <class Transport>
-Concurrent Loop<Transport>::outside_of_chain(const RankState& rank) const {
-  const ChainRun& run = rank.chain;
-  return rank.ledger.concurrent_without(
-      running_in(*run.chain, *rank.window[run.instance].shape, run.place));
-}
-
 template <class Transport>
 void Loop<Transport>::finish_chain(RankIndex index) {
-  walk_chain(index, queue_.now());
   RankState& rank = ranks_[index];
+  if (walk_chain(rank, queue_.now())) {
+    touch(index);
+  }
   const Chain& chain = *rank.chain.chain;
   assert(rank.chain.place.done[0] == chain.lanes[0].size() && "the chain ends when it was to end");
   rank.chain.chain = nullptr;

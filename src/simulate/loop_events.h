@@ -10,7 +10,6 @@
 #include "simulate/loop_chain.h"
 #include "simulate/loop_faults.h"
 #include "simulate/loop_issue.h"
-#include "simulate/loop_steps.h"
 #include "simulate/loop_transfer.h"
 #include "simulate/steady.h"
 #include "simulate/transport.h"
@@ -19,17 +18,18 @@ namespace orrery::simulate {
 
 template <class Transport>
 Loop<Transport>::Loop(const graph::Workload& workload, Binding& bound, const Wiring& wiring,
-                      Transport& transport, engine::EventQueue& queue)
+                      Transport& transport, engine::EventQueue& queue, const LoopOptions& options)
     : workload_(workload),
       bound_(bound),
       wiring_(wiring),
       transport_(transport),
       queue_(queue),
+      options_(options),
       rows_(workload),
       source_(workload.source->restart()),
       rendezvous_(wiring),
       chains_(workload, bound, wiring, transport),
-      spans_(workload.roles.size()) {
+      spans_(workload.roles.size(), options.record_spans) {
   ranks_.reserve(wiring.ranks().size());
   for (const std::int64_t number : wiring.ranks()) {
     RankState& rank = ranks_.emplace_back(rows_, workload.streams.size());
@@ -38,8 +38,9 @@ Loop<Transport>::Loop(const graph::Workload& workload, Binding& bound, const Wir
     rank.program = workload_.role(rank.role).program;
     instances_total_ += source_->list() != nullptr ? source_->list()->length(rank.role) : 0;
   }
-  steps_ = source_->list() != nullptr ? source_->list()->steps() : 1;
-  behind_ = ranks_.size();
+  steps_.count = source_->list() != nullptr ? source_->list()->steps() : 1;
+  steps_.warm = options.warm_steps;
+  steps_.behind = ranks_.size();
 }
 
 template <class Transport>
@@ -53,17 +54,10 @@ void Loop<Transport>::run() {
   std::uint64_t handled = 0;
   std::optional<SteadyState<Loop>> steady;
   if constexpr (Transport::kRepeats) {
-    if (take_shortcuts_) {
+    if (options_.shortcuts) {
       steady.emplace(*this);
     }
   }
-  const auto look_for_repeats = [&] {
-    if constexpr (Transport::kRepeats) {
-      if (steady && queue_.instant_is_over()) {
-        steady->look();
-      }
-    }
-  };
   while (!queue_.empty()) {
     const engine::EventQueue::Event event = queue_.pop();
     if (event.when >= kEndOfTime) {
@@ -73,11 +67,15 @@ void Loop<Transport>::run() {
     drain();
     if (queue_.instant_is_over()) {
       settle();
-      look_for_repeats();
+      if constexpr (Transport::kRepeats) {
+        if (steady && queue_.instant_is_over()) {
+          steady->look();
+        }
+      }
     }
-    if (progress_ && instances_total_ > 0 && ++handled % kProgressEvery == 0) {
-      progress_(static_cast<double>(instances_) / static_cast<double>(instances_total_),
-                completions_);
+    if (options_.progress && instances_total_ > 0 && ++handled % kProgressEvery == 0) {
+      options_.progress(static_cast<double>(instances_) / static_cast<double>(instances_total_),
+                        completions_);
     }
   }
 }
@@ -183,8 +181,8 @@ void Loop<Transport>::try_start(RankIndex index, graph::StreamIndex stream) {
     return;
   }
   if (slot.chains != nullptr && slot.chains->at[*number] >= 0 &&
-      begin_chain(index, cursor.instance,
-                  slot.chains->chains[static_cast<std::size_t>(slot.chains->at[*number])])) {
+      try_chain(index, cursor.instance,
+                slot.chains->chains[static_cast<std::size_t>(slot.chains->at[*number])])) {
     return;
   }
   cursor.busy = true;
@@ -220,10 +218,9 @@ void Loop<Transport>::start(RunningId id) {
     case graph::Node::Kind::compute:
       return start_compute(id);
     case graph::Node::Kind::collective:
-      return start_collective(id);
     case graph::Node::Kind::copy:
     case graph::Node::Kind::host:
-      return start_copy(id);
+      return start_moving(id);
     case graph::Node::Kind::send:
       return start_send(id);
     case graph::Node::Kind::receive:
@@ -263,24 +260,18 @@ void Loop<Transport>::release(const Running& done, std::uint32_t cause) {
     }
   }
   enqueue(done.rank, node.stream, cause);
-  if (steps_ > 1 && node.stream == graph::kComputeStream) {
-    note_step(done.rank, done.instance);
+  if (steps_.count > 1 && node.stream == graph::kComputeStream &&
+      steps_.note(ranks_, done.rank, done.instance, queue_.now())) {
+    for (RankIndex other = 0; other < ranks_.size(); ++other) {
+      if (walk_chain(ranks_[other], queue_.now())) {
+        touch(other);
+      }
+    }
+    steps_.book(ranks_, queue_.now());
   }
   if (--slot.unfinished == 0 && source_->listens()) {
     source_->finished(rank.role, done.instance, queue_.now());
     ask_again();
-  }
-}
-
-// ---- Compute.
-
-template <class Transport>
-void Loop<Transport>::take_host(RankState& rank, std::uint32_t span, Time cost) {
-  spans_.issue(span, rank, cost);
-  rank.host += cost;
-  if (cost > Time(0)) {
-    rank.host_cause = span;
-    rank.host_waited = false;
   }
 }
 
@@ -292,7 +283,8 @@ void Loop<Transport>::start_compute(RunningId id) {
   const Time now = queue_.now();
   running.span = spans_.open(running, rank, now);
   const Time host_end = rank.host + node.host_span;
-  take_host(rank, running.span, node.host_cost);
+  spans_.issue(running.span, rank, node.host_cost);
+  rank.take_host(running.span, node.host_cost);
   rank.ledger.begin_compute(now, node.phase);
   const BoundTemplate& shape = *rank.window[running.instance].shape;
   const Time done = rank.job.start(now, host_end, shape, node, rank.ledger.concurrent());
@@ -315,8 +307,7 @@ template <class Transport>
 void Loop<Transport>::set_contention(RankIndex index) {
   RankState& rank = ranks_[index];
   if (rank.chain.chain != nullptr) {
-    LedgerBook book{rank.ledger};
-    walk_of(rank, book).change_speed(queue_.now());
+    change_chain_speed(rank, queue_.now());
     push_chain_end(index);
     return;
   }

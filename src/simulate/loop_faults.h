@@ -11,17 +11,17 @@ namespace orrery::simulate {
 
 template <class Transport>
 void Loop<Transport>::push_fault() {
-  if (faults_ != nullptr && next_fault_ < faults_->changes.size()) {
-    queue_.push(faults_->changes[next_fault_].at, kFault, 0);
+  if (options_.faults != nullptr && next_fault_ < options_.faults->changes.size()) {
+    queue_.push(options_.faults->changes[next_fault_].at, kFault, 0);
   }
 }
 
 template <class Transport>
 void Loop<Transport>::strike_now() {
+  const std::vector<faults::Change>& changes = options_.faults->changes;
   bool routes = false;
-  for (; next_fault_ < faults_->changes.size() && faults_->changes[next_fault_].at == queue_.now();
-       ++next_fault_) {
-    const faults::Change& change = faults_->changes[next_fault_];
+  for (; next_fault_ < changes.size() && changes[next_fault_].at == queue_.now(); ++next_fault_) {
+    const faults::Change& change = changes[next_fault_];
     if (change.link) {
       routes |= transport_.change_link(static_cast<topology::LinkId>(change.place), change.value);
     } else {
@@ -29,7 +29,7 @@ void Loop<Transport>::strike_now() {
     }
   }
   if (routes) {
-    queue_.push(queue_.now() + faults_->reroute_after, kReroute, 0);
+    queue_.push(queue_.now() + options_.faults->reroute_after, kReroute, 0);
   }
   push_fault();
 }
@@ -50,19 +50,15 @@ void Loop<Transport>::set_pace(RankIndex index, double pace) {
   if (!was_gone || is_gone(rank)) {
     return;
   }
-  std::vector<Held> others;
-  std::vector<Held> held;
-  held.swap(held_);
-  for (const Held& node : held) {
+  for (const Held& node : std::exchange(held_, {})) {
     if (running_[node.node].rank != index) {
-      others.push_back(node);
+      held_.push_back(node);
     } else if (node.arrives) {
       arrive(node.node);
     } else {
       start(node.node);
     }
   }
-  held_.insert(held_.begin(), others.begin(), others.end());
 }
 
 }  // namespace orrery::simulate

@@ -42,7 +42,7 @@ bool Loop<Transport>::issue_one(RankIndex index, std::uint32_t cause) {
   const std::int64_t number = rank.window.issued();
   spans_.note_issued(rank.role, number, next.instance);
   InstanceSlot& slot = rank.window.push(next.instance, shape);
-  slot.chains = take_shortcuts_
+  slot.chains = options_.shortcuts
                     ? &chains_.of(rank.program, next.instance.template_index, rows_, ranks_)
                     : nullptr;
   for (const graph::StreamIndex stream : shape.streams) {

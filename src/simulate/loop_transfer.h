@@ -13,9 +13,7 @@ namespace orrery::simulate {
 template <class Transport>
 void Loop<Transport>::communication_began(RankIndex index, const BoundNode& node) {
   RankState& rank = ranks_[index];
-  if (rank.chain.chain != nullptr) {
-    walk_chain(index, queue_.now());
-  }
+  walk_chain(rank, queue_.now());
   rank.ledger.begin_communication(queue_.now(), node.takes, node.group);
   touch(index);
 }
@@ -23,28 +21,29 @@ void Loop<Transport>::communication_began(RankIndex index, const BoundNode& node
 template <class Transport>
 void Loop<Transport>::communication_ended(RankIndex index, const BoundNode& node) {
   RankState& rank = ranks_[index];
-  if (rank.chain.chain != nullptr) {
-    walk_chain(index, queue_.now());
-  }
+  walk_chain(rank, queue_.now());
   rank.ledger.end_communication(queue_.now(), node.takes, node.group);
   touch(index);
 }
 
+/// A collective, a copy, or a node of the host: it arrives when the host has issued it.
 template <class Transport>
-void Loop<Transport>::start_collective(RunningId id) {
+void Loop<Transport>::start_moving(RunningId id) {
   Running& running = running_[id];
   RankState& rank = ranks_[running.rank];
   const BoundNode& node = rank.node(running);
-  const CommunicatorIndex communicator = wiring_.communicator_of(running.rank, node.group);
-  if (communicator == Wiring::kNone || bound_.phases(node.collective, rank.number).empty()) {
+  if (node.kind == graph::Node::Kind::collective &&
+      (wiring_.communicator_of(running.rank, node.group) == Wiring::kNone ||
+       bound_.phases(node.collective, rank.number).empty())) {
     complete(id);
     return;
   }
   running.span = spans_.open(running, rank, queue_.now());
-  if (rank.chain.chain != nullptr) {
-    walk_chain(running.rank, queue_.now());  // its nodes take the host before this one
+  if (walk_chain(rank, queue_.now())) {  // its nodes take the host before this one
+    touch(running.rank);
   }
-  take_host(rank, running.span, node.host_cost);
+  spans_.issue(running.span, rank, node.host_cost);
+  rank.take_host(running.span, node.host_cost);
   if (rank.host > queue_.now()) {
     queue_.push(rank.host, kHostReady, id);
   } else {
@@ -78,22 +77,6 @@ void Loop<Transport>::arrive(RunningId id) {
     communication_began(running_[member].rank, node);
   }
   transport_.begin_collective(activity, number, node.collective);
-}
-
-template <class Transport>
-void Loop<Transport>::start_copy(RunningId id) {
-  Running& running = running_[id];
-  RankState& rank = ranks_[running.rank];
-  running.span = spans_.open(running, rank, queue_.now());
-  if (rank.chain.chain != nullptr) {
-    walk_chain(running.rank, queue_.now());
-  }
-  take_host(rank, running.span, rank.node(running).host_cost);
-  if (rank.host > queue_.now()) {
-    queue_.push(rank.host, kHostReady, id);
-  } else {
-    arrive(id);
-  }
 }
 
 template <class Transport>
@@ -140,15 +123,9 @@ void Loop<Transport>::finish_message(const FlowRoute& route, RunningId send) {
     return;
   }
   const RunningId receive = mailbox.waiting.pop();
-  running_[receive].cause = running.span;
-  take_message(receive, received);
-}
-
-/// Receive and message have met: the receiver's span of it is on the stream that waited for it.
-template <class Transport>
-void Loop<Transport>::take_message(RunningId receive, std::uint32_t span) {
-  const Running& running = running_[receive];
-  spans_.set_stream(span, ranks_[running.rank].node(running).stream);
+  Running& met = running_[receive];
+  met.cause = running.span;
+  spans_.set_stream(received, ranks_[met.rank].node(met).stream);
   complete(receive);
 }
 
@@ -160,7 +137,8 @@ void Loop<Transport>::start_receive(RunningId id) {
   if (mailbox.arrived.empty()) {
     mailbox.waiting.push(id);
   } else {
-    take_message(id, mailbox.arrived.pop());
+    spans_.set_stream(mailbox.arrived.pop(), node.stream);
+    complete(id);
   }
 }
 

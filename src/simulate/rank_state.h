@@ -135,6 +135,14 @@ struct RankState {
   const BoundNode& node(const Running& running) const {
     return window[running.instance].shape->nodes[running.node];
   }
+  /// The host issues a node, whose span that is.
+  void take_host(std::uint32_t span, Time cost) {
+    host += cost;
+    if (cost > Time(0)) {
+      host_cause = span;
+      host_waited = false;
+    }
+  }
 };
 
 /// Says whether the rank does nothing until it comes back, if ever.

@@ -39,47 +39,47 @@ void average_steps(Timeline& timeline, const std::vector<Breakdown>& booked_warm
 
 /// From what the ranks have done to the timeline; fold and ranks are there already.
 template <class Transport>
-Timeline finish(Timeline timeline, Loop<Transport>& loop, std::int64_t warm_steps) {
-  timeline.categories = loop.categories();
+Timeline finish(Timeline timeline, Loop<Transport>& loop) {
   timeline.events = loop.events();
   timeline.spans = loop.spans().take_spans();
   timeline.instances = loop.spans().take_instances();
   std::size_t critical = 0;
   for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
-    timeline.finish.push_back(loop.finish(i));
-    timeline.by_rank.push_back(loop.breakdown(i));
+    const Ledger& ledger = loop.ranks()[i].ledger;
+    timeline.finish.push_back(ledger.last());
+    timeline.by_rank.push_back(ledger.breakdown());
     critical = timeline.finish[i] > timeline.finish[critical] ? i : critical;
   }
   timeline.run_time = timeline.finish[critical];
   if (timeline.stopped) {  // faults may go on for long
     timeline.stopped->at = timeline.run_time;
   }
-  timeline.step_ends = loop.step_ends();
-  if (loop.booked_steps().empty()) {
+  const StepBook& steps = loop.steps();
+  timeline.step_ends = steps.ends;
+  if (steps.booked.empty()) {
     close_breakdowns(timeline);
     timeline.step_ends.push_back(timeline.run_time);
   } else {
-    average_steps(timeline, loop.booked_warm(), loop.booked_steps(), warm_steps);
+    average_steps(timeline, steps.booked_warm, steps.booked, steps.warm);
   }
   timeline.critical_rank = timeline.ranks[critical];
   timeline.breakdown = timeline.by_rank[critical];
   return timeline;
 }
 
+/// Tells the transport what the run is to keep and to expect; returns what the loop is to.
 template <class Transport>
-void set_up(Loop<Transport>& loop, Transport& transport, const faults::Schedule& faults,
-            const SimulateOptions& options) {
+LoopOptions set_up(Transport& transport, const faults::Schedule& faults,
+                   const SimulateOptions& options) {
   const bool faulty = !options.faults.empty();
-  if (options.record_spans) {
-    loop.record_spans();
-  } else if (options.shortcuts && !faulty && !options.record_messages) {  // none is left out
-    loop.take_shortcuts();
-  }
+  const bool whole = faulty || options.record_spans || options.record_messages;  // none is left out
+  LoopOptions loop{.record_spans = options.record_spans,
+                   .shortcuts = options.shortcuts && !whole,
+                   .faults = faulty ? &faults : nullptr,
+                   .warm_steps = options.warm_steps};
   if (faulty) {
     transport.expect_faults();
-    loop.strike(faults);
   }
-  loop.warm_up(options.warm_steps);
   if constexpr (requires { transport.record_messages(); }) {
     if (options.record_messages) {
       transport.record_messages();
@@ -88,8 +88,9 @@ void set_up(Loop<Transport>& loop, Transport& transport, const faults::Schedule&
   if constexpr (requires { transport.on_progress(options.progress); }) {
     transport.on_progress(options.progress);
   } else {
-    loop.on_progress(options.progress);
+    loop.progress = options.progress;
   }
+  return loop;
 }
 
 template <class Transport>
@@ -147,8 +148,8 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   if (!faults) {
     return fail(faults.error());
   }
-  Loop<Transport> loop(workload, bound, wiring, transport, queue);
-  set_up(loop, transport, *faults, options);
+  Loop<Transport> loop(workload, bound, wiring, transport, queue,
+                       set_up(transport, *faults, options));
   loop.run();
   if (queue.now() >= kEndOfTime) {
     return fail("the step takes longer than 106 days, beyond the range of simulated time");
@@ -168,9 +169,10 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   if constexpr (requires { transport.take_messages(); }) {
     timeline.messages = transport.take_messages();
   }
+  timeline.categories = TimeCategories(workload);
   timeline.ranks = std::move(fold.ranks);
   timeline.fold = std::move(fold.report);
-  return finish(std::move(timeline), loop, options.warm_steps);
+  return finish(std::move(timeline), loop);
 }
 
 /// A network in which Links carry every message; value, names and sentence are the row's.

@@ -15,10 +15,7 @@ namespace orrery::simulate {
 /// if it is told to. Otherwise every span is Span::kNone.
 class SpanRecorder {
  public:
-  explicit SpanRecorder(std::size_t roles) : issued_(roles) {}
-
-  void begin() { on_ = true; }
-  bool is_on() const { return on_; }
+  SpanRecorder(std::size_t roles, bool on) : on_(on), issued_(roles) {}
 
   /// A send has two: its own, and behind it that of the receiver's side.
   std::uint32_t open(const Running& running, const RankState& rank, Time now) {
@@ -102,7 +99,7 @@ class SpanRecorder {
   std::vector<std::vector<graph::Instance>> take_instances() { return std::move(issued_); }
 
  private:
-  bool on_ = false;
+  bool on_;
   std::vector<Span> spans_;
   std::vector<std::vector<graph::Instance>> issued_;
 };

@@ -93,7 +93,7 @@ class SteadyState {
     for (std::size_t role = 0; role < watch.periods.size(); ++role) {
       graph::Period& period = watch.periods[role];
       const std::int64_t warm =
-          period.steps > 0 ? loop_.warm_steps_ * (period.length / period.steps) : 0;
+          period.steps > 0 ? loop_.steps_.warm * (period.length / period.steps) : 0;
       period.end = from[role] < warm ? std::min(period.end, warm) : period.end;
     }
     watch.marks.clear();
@@ -220,7 +220,7 @@ class SteadyState {
   void move_step_ends(const Watch& watch, const Mark& before, const Mark& now, std::int64_t times) {
     const std::int64_t cycle = now.period - before.period;
     const auto cycle_steps = static_cast<std::size_t>(cycle * watch.periods.front().steps);
-    std::vector<Time>& ends = loop_.step_ends_;
+    std::vector<Time>& ends = loop_.steps_.ends;
     for (std::size_t i = 0; i < cycle_steps * static_cast<std::size_t>(times); ++i) {
       ends.push_back(ends[ends.size() - cycle_steps] + (now.when - before.when));
     }

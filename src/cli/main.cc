@@ -28,12 +28,8 @@ constexpr std::string_view kOutOfMemory = "orrery: out of memory\n";
 /// and each page that goes back to the system in between costs a fault and a flush of the
 /// translations on all processors.
 void keep_freed_pages() {
-#ifdef ORRERY_MIMALLOC
-#if MI_MALLOC_VERSION < 210
+#if defined(ORRERY_MIMALLOC) && MI_MALLOC_VERSION < 210  // later ones name the option otherwise
   mi_option_disable(mi_option_allow_decommit);
-#else
-  mi_option_set(mi_option_purge_delay, -1);
-#endif
 #endif
 }
 

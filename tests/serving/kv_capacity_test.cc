@@ -54,13 +54,27 @@ constexpr std::array kLogged{
 // other 2,127.6 million parameters in 16 bits 4.33 GB: 65.9 GiB. Logged: 65.97 GiB ("Model loading
 // took"), a public log of vLLM (configs/validation/serving_logs.csv).
 TEST(LoadedWeights, OfMxfp4ExpertsLiePadded) {
-  Engine engine = load_engine("vllm@0.20").value();
-  experts_in_mxfp4(engine);
+  const Engine engine =
+      load_engine_for(zoo::load_model_file("gpt-oss-120b").value(), "vllm@0.20").value();
   auto server = Server::make(zoo::load_model("gpt-oss-120b").value(),
                              machine::load_machine("dgx-h100").value(), engine);
   ASSERT_TRUE(server.has_value()) << server.error().to_string();
   const double gib = static_cast<double>(server->cost().weights_per_device().value()) / (1 << 30);
   EXPECT_NEAR(gib, 65.97, 0.005 * 65.97);
+}
+
+// DeepSeek-V3 ships in 8 bits, a scale of 32 bits for 128 x 128 weights: of its 671.0 billion
+// parameters embedding and output, 2 x 129,280 x 7,168, take two bytes, 3.7 GB, the others 1.00024,
+// 669.3 GB. An eighth is 84.1 GB; every rank has the down-projections of attention whole, 7/8 x 61
+// x 7,168 x (1,536 + 576) = 0.8 GB more: 84.9 GB.
+TEST(LoadedWeights, OfACheckpointThatShipsIn8BitsAreIts) {
+  Engine engine = load_engine_for(zoo::load_model_file("deepseek-v3").value(), "vllm@0.20").value();
+  engine.tp = 8;
+  auto server = Server::make(zoo::load_model("deepseek-v3").value(),
+                             machine::load_machine("dgx-h200").value(), engine);
+  ASSERT_TRUE(server.has_value()) << server.error().to_string();
+  const auto bytes = static_cast<double>(server->cost().weights_per_device().value());
+  EXPECT_NEAR(bytes / 1e9, 84.9, 0.01 * 84.9);
 }
 
 class KvCapacity : public testing::TestWithParam<LoggedCapacity> {};

@@ -301,7 +301,7 @@ TEST(Families, fields_that_published_files_also_have_are_known) {
       {"qwen2.5-7b", R"("max_window_layers": 28, "sliding_window": 131072)"},
       {"deepseek-v3", R"("qk_head_dim": 192, "head_dim": 64, "ep_size": 1, "pretraining_tp": 1,
                          "aux_loss_alpha": 0.001, "seq_aux": true, "rope_interleave": true,
-                         "quantization_config": {"fmt": "e4m3"}, "auto_map": {})"},
+                         "auto_map": {})"},
       {"gpt-oss-20b", R"("experts_per_token": 4, "initial_context_length": 4096)"},
       {"phi-4-mini", R"("full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": false,
                         "mlp_bias": false)"},

@@ -192,12 +192,24 @@ double ErrorModel::sigma_of(const std::vector<Named>& named, const std::string& 
   return most;
 }
 
+namespace {
+
+/// 2: the same. 1: both run layers of Megatron-Core, as which a run without a framework is priced.
+int likeness_of_frameworks(const std::string& a, const std::string& b) {
+  const auto of_megatron = [](const std::string& name) {
+    return name == "megatron" || name == "nemo" || name == "none";
+  };
+  return a == b ? 2 : of_megatron(a) && of_megatron(b) ? 1 : 0;
+}
+
+}  // namespace
+
 std::vector<Validated> ErrorModel::nearest(const Causes& causes) const {
   const auto likeness = [&](const Validated& group) {
     const Causes& other = group.causes;
     return std::tuple(other.kind == causes.kind, other.machine == causes.machine,
-                      other.framework == causes.framework, other.origin == causes.origin,
-                      group.rows);
+                      likeness_of_frameworks(other.framework, causes.framework),
+                      other.origin == causes.origin, group.rows);
   };
   std::vector<Validated> groups;
   for (const Validated& group : validated_) {

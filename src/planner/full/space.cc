@@ -336,11 +336,17 @@ std::vector<plan::Plan> Space::changes(const plan::Plan& plan) const {
       changes.push_back(other);
     }
   }
-  change("overlap_p2p", &plan::Plan::overlap_p2p, !plan.overlap_p2p);
+  if (plan.pp > 1) {
+    change("overlap_p2p", &plan::Plan::overlap_p2p, !plan.overlap_p2p);
+  }
   change("overlap_grad_reduce", &plan::Plan::overlap_grad_reduce, !plan.overlap_grad_reduce);
   change("overlap_param_gather", &plan::Plan::overlap_param_gather, !plan.overlap_param_gather);
-  change("pipeline_send", &plan::Plan::pipeline_send, plan::PipelineSend::scatter_gather);
-  change("sequence_parallel", &plan::Plan::sequence_parallel, !plan.sequence_parallel);
+  if (plan.pp > 1 && plan.tp > 1) {
+    change("pipeline_send", &plan::Plan::pipeline_send, plan::PipelineSend::scatter_gather);
+  }
+  if (plan.tp > 1) {
+    change("sequence_parallel", &plan::Plan::sequence_parallel, !plan.sequence_parallel);
+  }
   change("fused_cross_entropy", &plan::Plan::fused_cross_entropy, true);
   if (plan.tp > 1 && plan.sequence_parallel && plan.overlap_tensor == plan::TensorOverlap::none) {
     change("tp_chunks", &plan::Plan::tp_chunks, plan.tp_chunks > 1 ? 1 : plan.tp);

@@ -186,6 +186,21 @@ void share(const Generator& generator, std::int64_t session, Request& request) {
   }
 }
 
+/// Stretches drawn times: the last of `sessions` arrives (sessions - 1) / rate after the first.
+void keep_rate(const Generator& generator, std::int64_t sessions, double last,
+               std::vector<Request>& requests) {
+  const bool drawn = generator.arrival == Arrival::poisson || generator.arrival == Arrival::gamma;
+  if (!drawn || !generator.stages.empty() || last <= 0) {
+    return;
+  }
+  const double factor = static_cast<double>(sessions - 1) / generator.rate / last;
+  for (Request& request : requests) {
+    if (request.after < 0) {
+      request.arrival = from_seconds(to_seconds(request.arrival) * factor);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Request> generate(const Generator& generator) {
@@ -195,11 +210,14 @@ std::vector<Request> generate(const Generator& generator) {
   std::vector<Request> requests;
   const auto all = static_cast<std::size_t>(generator.count);
   requests.reserve(generator.stages.empty() ? all : 0);
-  for (std::int64_t session = 0; requests.size() < all; ++session) {
+  double last = 0;
+  std::int64_t session = 0;
+  for (; requests.size() < all; ++session) {
     const auto arrival = arrivals.next();
     if (!arrival) {
       break;
     }
+    last = *arrival;
     std::int32_t adapter = -1;
     if (generator.adapters > 0) {
       adapter =
@@ -217,6 +235,7 @@ std::vector<Request> generate(const Generator& generator) {
       requests.push_back(std::move(request));
     }
   }
+  keep_rate(generator, session, last, requests);
   return requests;
 }
 

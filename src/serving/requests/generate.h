@@ -61,8 +61,10 @@ struct Generator {
   std::uint64_t seed = 0;
 };
 
-/// In order of arrival, the turns of a session after its first. The first request arrives at 0, as
-/// `vllm bench serve` sends it. Requires rate > 0 unless infinite, count >= 0, groups, turns >= 1.
+/// In order of arrival, the turns of a session after its first. The first request arrives at 0.
+/// Drawn gaps are stretched so that n sessions take (n - 1) / rate: a run has the rate that was
+/// asked for, as one of `vllm bench serve` has (get_request's normalize_factor); stages are as
+/// drawn. Requires rate > 0 unless infinite, count >= 0, groups, turns >= 1.
 std::vector<Request> generate(const Generator& generator);
 
 }  // namespace orrery::requests

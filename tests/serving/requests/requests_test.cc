@@ -166,6 +166,22 @@ TEST(Traces, MistakesNameTheLine) {
   }
 }
 
+TEST(Generate, DrawnArrivalsHaveTheRateOfTheRun) {
+  // 101 requests at 4 a second, the first at 0: the last comes at 100 / 4 = 25 s, whatever is
+  // drawn. 90 turns in sessions of three are 30 sessions, the last at 29 / 4 s.
+  for (const Arrival arrival : {Arrival::poisson, Arrival::gamma, Arrival::fixed}) {
+    for (const std::uint64_t seed : {0U, 1U, 2U}) {
+      Generator load{.arrival = arrival, .rate = 4, .burstiness = 0.5, .count = 101, .seed = seed};
+      const std::vector<Request> requests = generate(load);
+      EXPECT_EQ(requests.front().arrival, 0_s);
+      EXPECT_NEAR(to_seconds(requests.back().arrival), 25, 1e-9);
+      load.count = 90;
+      load.turns = 3;
+      EXPECT_NEAR(to_seconds(generate(load).at(87).arrival), 29.0 / 4, 1e-9);
+    }
+  }
+}
+
 TEST(Generate, StagesHaveTheirRates) {
   // 2 a second for 100 s, 20 for 50 s, 1 for 100 s: 200 + 1000 + 100, Poisson.
   Generator load;

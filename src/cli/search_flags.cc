@@ -160,8 +160,8 @@ void SearchFlags::read_load(serving::PlanSearch& search, const RequestFlags& req
   }
   const Time last =
       std::ranges::max_element(search.requests, {}, &requests::Request::arrival)->arrival;
-  const auto count = static_cast<double>(search.requests.size());
-  search.rate = last > Time(0) ? count / to_seconds(last) : 0;
+  const auto gaps = static_cast<double>(search.requests.size() - 1);
+  search.rate = last > Time(0) ? gaps / to_seconds(last) : 0;
 }
 
 Result<std::string> SearchFlags::run(const zoo::Model& model, const serving::Engine& engine,

@@ -192,14 +192,10 @@ std::vector<requests::Request> requests_of(const study::ServedRequests& describe
                           .output = lengths(static_cast<double>(described.output), described.least),
                           .count = described.count});
   const std::int64_t prompts = described.prompts * described.users;
-  const double last = requests.empty() ? 0 : to_seconds(requests.back().arrival);
-  const double scale =
-      last > 0 ? static_cast<double>(described.count - 1) / (described.rate * last) : 1;
   const std::vector<std::int64_t> answers =
       described.output_counts.empty() ? std::vector<std::int64_t>() : drawn_answers(described);
   std::uint64_t number = 0;
   for (requests::Request& request : requests) {
-    request.arrival = request.arrival * scale;
     if (!answers.empty()) {
       request.output = answers[number];
     }

@@ -44,7 +44,7 @@ Bandwidth nvlink_of(std::int64_t sm) {
 }
 
 /// One xGMI link and direction: the bandwidth that RCCL counts, and its part of the wire's rate
-/// (AMD's data sheets: 64 GB/s of MI300, 50 before).
+/// (AMD's data sheets: 76.8 GB/s of MI350 and MI355X, 64 of MI300, 50 before).
 struct Xgmi {
   Bandwidth bandwidth;
   float reached;
@@ -52,7 +52,7 @@ struct Xgmi {
 Xgmi xgmi_of(std::string_view gcn) {
   gcn.remove_prefix(gcn.starts_with("gfx") ? 3 : 0);
   if (gcn.starts_with("94") || gcn.starts_with("95")) {
-    return {Bandwidth(48e9), 0.75F};
+    return {Bandwidth(48e9), gcn.starts_with("95") ? 0.625F : 0.75F};
   }
   return gcn.starts_with("90a") || gcn == "910" ? Xgmi{Bandwidth(36e9), 0.72F}
                                                 : Xgmi{Bandwidth(24e9), 0.48F};
@@ -224,7 +224,8 @@ class NcclSystem {
       add_links(g);
     }
     graph_.hosts_forward = forward_;
-    graph_.routing = Routing::ecmp;
+    // A GPU's channels take the adapters that are equally near in turn, so that all share.
+    graph_.routing = network_ < 0 ? Routing::ecmp : Routing::spray;
   }
 
   void join(std::int32_t a, std::int32_t b, Bandwidth bandwidth, Time latency,

@@ -93,6 +93,7 @@ TEST(ReadNccl, XgmiIsADirectLinkAtRcclsRate) {
   };
   EXPECT_EQ(rate(*graph, 0, 1), 48);
   EXPECT_EQ(of_gcn("gfx942"), 2 * 48);
+  EXPECT_EQ(of_gcn("gfx950"), 2 * 48);  // of 76.8 on the wire
   EXPECT_EQ(of_gcn("gfx90a"), 2 * 36);
   EXPECT_EQ(of_gcn("910"), 2 * 36);  // as RCCL wrote gfx90a before it wrote names
   EXPECT_EQ(of_gcn("gfx908"), 2 * 24);
@@ -215,6 +216,30 @@ TEST(ReadNccl, DevicesOfAPortShareIt) {
   EXPECT_EQ(to_network(one), 1);
   EXPECT_EQ(adapters(one), 1);
   EXPECT_EQ(to_network(file("port=\"2\" guid=\"0x1\"")), 2);
+}
+
+TEST(ReadNccl, AdaptersThatAreEquallyNearShareAGpusMessages) {
+  // Two GPUs and two adapters of 100 Gbit/s below each host's switch: NCCL gives the channels of a
+  // GPU both in turn, together 25 GB/s; the switch's links have 31.5.
+  const auto host = [](int h) {
+    const std::string n = std::to_string(h);
+    std::string text = "<cpu host_hash=\"0x" + n + "\" numaid=\"0\"><pci busid=\"0000:0" + n +
+                       ":00.0\" class=\"0x060400\" link_speed=\"16 GT/s\" link_width=\"16\">";
+    for (int i = 0; i < 2; ++i) {
+      const std::string id = n + std::to_string(i);
+      text += "<pci busid=\"0000:" + id +
+              ":00.0\" class=\"0x030200\" link_speed=\"16 GT/s\" link_width=\"16\"><gpu dev=\"" +
+              std::to_string(i) + "\" sm=\"80\"/></pci><pci busid=\"0000:" + id +
+              ":01.0\" class=\"0x020700\" link_speed=\"16 GT/s\" link_width=\"16\"><nic><net "
+              "name=\"mlx5_" +
+              id + "\" speed=\"100000\" port=\"1\" guid=\"0x" + id + "\"/></nic></pci>";
+    }
+    return text + "</pci></cpu>";
+  };
+  const LinkGraph graph = of("<system version=\"1\">" + host(1) + host(2) + "</system>");
+  EXPECT_EQ(graph.routing, Routing::spray);
+  EXPECT_NEAR(rate(graph, 0, 2), 25, 1e-6);
+  EXPECT_NEAR(rate(graph, 0, 1), 16 * 16 / 8.0 * 128 / 130, 1e-6);  // below the switch: PCIe
 }
 
 TEST(ReadNccl, AnySpeedOfANetworkIsRead) {

@@ -89,7 +89,7 @@ function(orrery_optimise target)
   endif()
 endfunction()
 
-# orrery_module(machine/compute [COLD] DEPENDS base graph EXTERNAL yaml-cpp)
+# orrery_module(machine/compute [COLD] DEPENDS base graph EXTERNAL yaml)
 # makes target orrery_machine_compute of src/machine/compute/*.cc, installed with its headers.
 function(orrery_module folder)
   cmake_parse_arguments(ARG "COLD" "" "DEPENDS;EXTERNAL" ${ARGN})

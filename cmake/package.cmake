@@ -24,7 +24,7 @@ set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "simulator of training and serving large mo
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME orrery-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "orrery (= ${PROJECT_VERSION}), libfmt-dev, libyaml-cpp-dev, nlohmann-json3-dev, libexpected-dev, libpugixml-dev, libprotobuf-dev, libsqlite3-dev")
+    "orrery (= ${PROJECT_VERSION}), libfmt-dev, libyaml-dev, nlohmann-json3-dev, libexpected-dev, libpugixml-dev, libprotobuf-dev, libsqlite3-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "headers and static libraries of orrery
  What programs need that simulate training and serving of large models
  through find_package(orrery).")

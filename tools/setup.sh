@@ -9,7 +9,7 @@
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache python3
-       libboost-dev libcli11-dev libexpected-dev libfmt-dev libyaml-cpp-dev nlohmann-json3-dev
+       libboost-dev libcli11-dev libexpected-dev libfmt-dev libyaml-dev nlohmann-json3-dev
        libpugixml-dev libprotobuf-dev protobuf-compiler libsqlite3-dev libmimalloc-dev
        pybind11-dev python3-dev python3-numpy)
 test=(git ca-certificates libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev coinor-libcbc-dev

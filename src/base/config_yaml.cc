@@ -1,131 +1,172 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
+#include <yaml.h>
 
 #include <algorithm>
 #include <optional>
-#include <sstream>
+#include <utility>
 
 #include "base/config_tree.h"
 
 namespace orrery {
 namespace {
 
-/// Leaves yaml-cpp's parser, which has no other way out of an event.
-struct Refusal {
-  Mistake mistake;
-};
-
-int line_of(const YAML::Mark& mark) {
-  return std::max(1, mark.line + 1);
-}
-
 bool is_null_word(const std::string& text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
-/// Hands yaml-cpp's events to the tree; nothing of YAML beyond plain values gets in.
-class YamlEvents : public YAML::EventHandler {
+/// The events of a text, which must outlive it, by libyaml.
+class YamlEvents {
  public:
-  YamlEvents(ConfigTree& tree, std::string file) : tree_(tree), file_(std::move(file)) {}
+  explicit YamlEvents(std::string_view text) : text_(text) {
+    ready_ = yaml_parser_initialize(&parser_) != 0;
+    if (ready_) {
+      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libyaml's type of bytes
+      const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+      yaml_parser_set_input_string(&parser_, bytes, text.size());
+      yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
+    }
+  }
+  YamlEvents(const YamlEvents&) = delete;
+  YamlEvents& operator=(const YamlEvents&) = delete;
+  ~YamlEvents() {
+    yaml_event_delete(&event_);
+    yaml_parser_delete(&parser_);
+  }
 
-  void OnDocumentStart(const YAML::Mark&) override {}
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    check(mark, "", anchor);
-    if (tree_.wants_key()) {
-      refuse(mark, "a name before ':'");
+  /// Returns the next event, which the one after it replaces; null when the text is no YAML.
+  const yaml_event_t* next() {
+    yaml_event_delete(&event_);
+    return ready_ && yaml_parser_parse(&parser_, &event_) != 0 ? &event_ : nullptr;
+  }
+  /// Why next() gave null.
+  std::string problem() const {
+    const std::string context = parser_.context == nullptr ? "" : parser_.context;
+    const std::string problem = parser_.problem == nullptr ? "not enough memory" : parser_.problem;
+    return context.empty() ? problem : context + ", " + problem;
+  }
+  /// Returns the line of problem(); bytes that are no text have an offset only.
+  int problem_line() const {
+    if (parser_.error != YAML_READER_ERROR) {
+      return static_cast<int>(parser_.problem_mark.line) + 1;
     }
-    value(mark, ConfigNode::Kind::null, "", false);
+    const std::string_view before = text_.substr(0, parser_.problem_offset);
+    return static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
   }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    refuse(mark, "plain values; YAML aliases (*name) are not supported here");
-  }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& text) override {
-    const bool quoted = tag == "!";  // yaml-cpp's tag of quoted and block scalars
-    check(mark, tag, anchor);
-    if (tree_.wants_key()) {
-      tree_.key(text, line_of(mark));
-      return;
-    }
-    const bool null = !quoted && is_null_word(text);
-    value(mark, null ? ConfigNode::Kind::null : ConfigNode::Kind::scalar, text, quoted);
-  }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, ConfigNode::Kind::sequence);
-  }
-  void OnSequenceEnd() override { tree_.close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, ConfigNode::Kind::map);
-  }
-  void OnMapEnd() override { tree_.close(); }
 
  private:
-  [[noreturn]] void refuse(const YAML::Mark& mark, std::string expected) const {
-    throw Refusal{{file_ + ":" + std::to_string(line_of(mark)), {}, {}, std::move(expected)}};
-  }
-  void check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
-    if (anchor != 0) {
-      refuse(mark, "plain values; YAML anchors (&name) are not supported here");
+  std::string_view text_;
+  yaml_parser_t parser_{};
+  yaml_event_t event_{};
+  bool ready_ = false;
+};
+
+/// Hands events to the tree; nothing of YAML beyond plain values gets in.
+class YamlReader {
+ public:
+  YamlReader(ConfigTree& tree, std::string file) : tree_(tree), file_(std::move(file)) {}
+
+  /// Feeds one document; nothing when it went well.
+  std::optional<Mistake> read(YamlEvents& events) {
+    int documents = 0;
+    while (const yaml_event_t* event = events.next()) {
+      if (event->type == YAML_STREAM_END_EVENT) {
+        return documents > 0 ? std::nullopt : whole("expected a document; the file is empty");
+      }
+      if (event->type == YAML_DOCUMENT_START_EVENT && ++documents > 1) {
+        return whole("expected one document; there are several");
+      }
+      if (auto mistake = take(*event)) {
+        return mistake;
+      }
     }
-    if (!tag.empty() && tag != "?" && tag != "!") {
-      refuse(mark, "plain values; YAML tags (!name) are not supported here");
+    return at(events.problem_line(), "expected valid YAML (" + events.problem() + ")");
+  }
+
+ private:
+  std::optional<Mistake> whole(std::string expected) const {
+    return Mistake{file_, {}, {}, std::move(expected)};
+  }
+  std::optional<Mistake> at(int line, std::string expected) const {
+    return Mistake{file_ + ":" + std::to_string(line), {}, {}, std::move(expected)};
+  }
+
+  std::optional<Mistake> take(const yaml_event_t& event) {
+    line_ = static_cast<int>(event.start_mark.line) + 1;
+    switch (event.type) {
+      case YAML_ALIAS_EVENT:
+        return at(line_, "plain values; YAML aliases (*name) are not supported here");
+      case YAML_SCALAR_EVENT:
+        return scalar(event);
+      case YAML_SEQUENCE_START_EVENT:
+        return open(event.data.sequence_start.anchor, event.data.sequence_start.tag,
+                    ConfigNode::Kind::sequence);
+      case YAML_MAPPING_START_EVENT:
+        return open(event.data.mapping_start.anchor, event.data.mapping_start.tag,
+                    ConfigNode::Kind::map);
+      case YAML_SEQUENCE_END_EVENT:
+      case YAML_MAPPING_END_EVENT:
+        tree_.close();
+        return std::nullopt;
+      default:
+        return std::nullopt;
     }
   }
-  void value(const YAML::Mark& mark, ConfigNode::Kind kind, const std::string& text, bool quoted) {
-    if (!tree_.value(kind, text, quoted, line_of(mark))) {
-      throw Refusal{tree_.too_large(line_of(mark))};
+
+  std::optional<Mistake> scalar(const yaml_event_t& event) {
+    const auto& scalar = event.data.scalar;
+    if (auto mistake = beyond_plain(scalar.anchor, scalar.tag)) {
+      return mistake;
     }
-  }
-  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-            ConfigNode::Kind kind) {
-    check(mark, tag, anchor);
+    const bool quoted = scalar.style != YAML_PLAIN_SCALAR_STYLE || scalar.tag != nullptr;
+    std::string text(scalar.value, scalar.value + scalar.length);
+    const bool null = !quoted && is_null_word(text);
     if (tree_.wants_key()) {
-      refuse(mark, "a plain name as key, not a list or map");
+      if (null) {
+        return at(line_, "a name before ':'");
+      }
+      tree_.key(std::move(text), line_);
+      return std::nullopt;
     }
-    if (!tree_.open(kind, line_of(mark))) {
-      throw Refusal{tree_.too_large(line_of(mark))};
+    const auto kind = null ? ConfigNode::Kind::null : ConfigNode::Kind::scalar;
+    return tree_.value(kind, null ? "" : std::move(text), quoted, line_)
+               ? std::nullopt
+               : std::optional(tree_.too_large(line_));
+  }
+
+  std::optional<Mistake> open(const yaml_char_t* anchor, const yaml_char_t* tag,
+                              ConfigNode::Kind kind) {
+    if (auto mistake = beyond_plain(anchor, tag)) {
+      return mistake;
     }
+    if (tree_.wants_key()) {
+      return at(line_, "a plain name as key, not a list or map");
+    }
+    return tree_.open(kind, line_) ? std::nullopt : std::optional(tree_.too_large(line_));
+  }
+
+  /// Refuses what names a value or its type; "!" alone says that a scalar is text.
+  std::optional<Mistake> beyond_plain(const yaml_char_t* anchor, const yaml_char_t* tag) const {
+    if (anchor != nullptr) {
+      return at(line_, "plain values; YAML anchors (&name) are not supported here");
+    }
+    if (tag != nullptr && (tag[0] != '!' || tag[1] != '\0')) {
+      return at(line_, "plain values; YAML tags (!name) are not supported here");
+    }
+    return std::nullopt;
   }
 
   ConfigTree& tree_;
   std::string file_;
+  int line_ = 1;  ///< of the event
 };
-
-/// Feeds one document to the tree; nothing when it went well. The second of two is a mistake.
-std::optional<Mistake> feed(std::string_view text, const std::string& file, ConfigTree& tree) {
-  std::istringstream stream{std::string(text)};
-  YAML::Parser parser(stream);
-  YamlEvents events(tree, file);
-  if (!parser.HandleNextDocument(events)) {
-    return Mistake{file, {}, {}, "expected a document; the file is empty"};
-  }
-  ConfigTree rest(file, text.size());
-  YamlEvents more(rest, file);
-  if (parser.HandleNextDocument(more)) {
-    return Mistake{file, {}, {}, "expected one document; there are several"};
-  }
-  return std::nullopt;
-}
 
 }  // namespace
 
 Result<ConfigNode> parse_yaml(std::string_view text, const std::string& file) {
   ConfigTree tree(file, text.size());
-  try {
-    if (auto mistake = feed(text, file, tree)) {
-      return fail(Error(std::move(*mistake)));
-    }
-  } catch (const Refusal& refusal) {
-    return fail(Error(refusal.mistake));
-  } catch (const YAML::Exception& problem) {
-    return fail(Error(Mistake{file + ":" + std::to_string(line_of(problem.mark)),
-                              {},
-                              {},
-                              "expected valid YAML (" + problem.msg + ")"}));
+  YamlEvents events(text);
+  if (auto mistake = YamlReader(tree, file).read(events)) {
+    return fail(Error(std::move(*mistake)));
   }
   return tree.take();
 }

@@ -17,6 +17,12 @@
 #include "base/names.h"
 
 namespace orrery {
+/// See cmake/installed_configs.cc, which takes this one's place where there is an installation.
+__attribute__((weak)) const char* installed_configs();
+const char* installed_configs() {
+  return ORRERY_INSTALLED_CONFIGS;
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -83,8 +89,9 @@ Result<std::string> read_stream(std::istream& stream, const std::string& path, s
   std::string content;
   content.reserve(std::min(expected, limit));
   constexpr std::size_t kBlock = std::size_t{1} << 16;
-  std::string block(kBlock, '\0');
-  while (stream.read(block.data(), static_cast<std::streamsize>(kBlock)) || stream.gcount() > 0) {
+  std::string block(expected > 0 ? std::min(kBlock, expected + 1) : kBlock, '\0');
+  const auto size = static_cast<std::streamsize>(block.size());
+  while (stream.read(block.data(), size) || stream.gcount() > 0) {
     content.append(block.data(), static_cast<std::size_t>(stream.gcount()));
     if (content.size() > limit) {
       return fail(cannot(path, "larger than " + std::to_string(limit) +
@@ -95,6 +102,16 @@ Result<std::string> read_stream(std::istream& stream, const std::string& path, s
     return fail(cannot(path, "cannot be read (" + std::generic_category().message(errno) + ")"));
   }
   return content;
+}
+
+/// Returns the folders that belong to the program, in the order in which they are searched.
+std::vector<std::string> shipped_folders() {
+  std::vector<std::string> folders;
+  std::error_code problem;
+  add_shared(own_file(), folders);
+  add_shared(fs::read_symlink("/proc/self/exe", problem), folders);
+  folders.emplace_back(installed_configs());
+  return folders;
 }
 
 }  // namespace
@@ -157,22 +174,13 @@ Result<void> write_file(const std::string& path, std::string_view content) {
   return {};
 }
 
-/// See cmake/installed_configs.cc, which takes this one's place where there is an installation.
-__attribute__((weak)) const char* installed_configs();
-const char* installed_configs() {
-  return ORRERY_INSTALLED_CONFIGS;
-}
-
 std::vector<std::string> config_folders() {
-  std::vector<std::string> folders;
+  static const std::vector<std::string> shipped = shipped_folders();
+  std::vector<std::string> folders = shipped;
   if (const std::string given = given_folder(); !given.empty()) {
-    folders.push_back(given);
+    std::erase(folders, given);
+    folders.insert(folders.begin(), given);
   }
-  std::error_code problem;
-  static const fs::path own = own_file();
-  add_shared(own, folders);
-  add_shared(fs::read_symlink("/proc/self/exe", problem), folders);
-  folders.emplace_back(installed_configs());
   return folders;
 }
 

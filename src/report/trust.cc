@@ -112,8 +112,11 @@ void declare_trust(Fields& fields, const machine::Machine& machine,
 
 void declare_served_trust(Fields& fields, const std::string& engine,
                           const serving::Metrics& metrics, const machine::Machine& machine) {
+  const auto errors = study::ErrorModel::load();
   for (const ServedFigure& one : served_figures(metrics)) {
-    const auto trust = study::trust_in(study::causes_of(one.measure, engine, machine));
+    const auto trust = errors.map([&](const study::ErrorModel& model) {
+      return model.trust(study::causes_of(one.measure, engine, machine));
+    });
     if (one.rate) {
       declare_trust(fields, machine, trust, one.value, true);
       continue;
@@ -126,8 +129,11 @@ void declare_served_trust(Fields& fields, const std::string& engine,
 std::string served_trust_text(const std::string& engine, const serving::Metrics& metrics,
                               const machine::Machine& machine) {
   std::string text = fmt::format("{:=^50}\n", " Trust ");
+  const auto errors = study::ErrorModel::load();
   for (const ServedFigure& one : served_figures(metrics)) {
-    const auto trust = study::trust_in(study::causes_of(one.measure, engine, machine));
+    const auto trust = errors.map([&](const study::ErrorModel& model) {
+      return model.trust(study::causes_of(one.measure, engine, machine));
+    });
     if (!trust) {
       return text + trust.error().to_string() + "\n";
     }

@@ -185,6 +185,23 @@ class Mirrors {
   topology::LinkMap links_;
 };
 
+/// Splits a digit that lies on whole extents (rule 1) into its part in every dimension.
+std::vector<graph::Digit> parts_of(const graph::Digit& atom, const machine::Machine& machine) {
+  std::vector<graph::Digit> parts;
+  graph::Digit rest = atom;
+  std::int64_t boundary = 1;
+  for (const topology::NetworkDimension& dimension : machine.network) {
+    boundary *= dimension.size;
+    if (boundary > rest.stride && boundary < rest.stride * rest.size) {
+      const std::int64_t size = boundary / rest.stride;
+      parts.push_back({size, rest.stride});
+      rest = {rest.size / size, boundary};
+    }
+  }
+  parts.push_back(rest);
+  return parts;
+}
+
 /// Digits whose ranks are alike; reasons for the others.
 std::vector<graph::Digit> foldable(const graph::Workload& workload, const machine::Machine& machine,
                                    Binding& bound, std::vector<std::string>& reasons) {
@@ -206,17 +223,24 @@ std::vector<graph::Digit> foldable(const graph::Workload& workload, const machin
     return {};
   }
   std::vector<graph::Digit> folded;
-  for (const graph::Digit& atom : *digits) {
-    auto reason = !mirrors ? asymmetric_dimension(names_of(workload, atom), atom, machine)
-                  : mirrors->map(atom) ? std::nullopt
-                                       : straddles;
-    if (!reason) {
-      reason = asymmetric_collective(workload, atom, bound);
-    }
+  const auto fold = [&](const graph::Digit& digit, std::optional<std::string> reason) {
+    reason = reason ? reason : asymmetric_collective(workload, digit, bound);
     if (reason) {
       reasons.push_back(std::move(*reason));
     } else {
-      folded.push_back(atom);
+      folded.push_back(digit);
+    }
+  };
+  for (const graph::Digit& atom : *digits) {
+    const std::string name = names_of(workload, atom);
+    if (mirrors) {
+      fold(atom, mirrors->map(atom) ? std::nullopt : straddles);
+    } else if (!asymmetric_dimension(name, atom, machine)) {
+      fold(atom, std::nullopt);
+    } else {
+      for (const graph::Digit& part : parts_of(atom, machine)) {
+        fold(part, asymmetric_dimension(name, part, machine));
+      }
     }
   }
   return folded;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Members of MessageTransport; run.h includes it.
+/// Members of MessageTransport; message_alone.h includes it.
 #pragma once
 
 #include <fmt/format.h>
@@ -34,14 +34,14 @@ template <class Links>
 MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding,
                                           const machine::Machine& machine,
                                           engine::EventQueue& queue, bool shortcuts)
-    : binding_(binding),
+    : wiring_(wiring),
+      binding_(binding),
+      machine_(machine),
       queue_(queue),
       map_(laid_links(machine)),
       plans_(wiring, binding, machine),
       links_(make_links<Links>(map_, machine, shortcuts)),
-      routes_(wiring.routes().size()),
-      mirrors_(wiring.mirrors()),
-      wires_(machine.wires) {}
+      routes_(wiring.routes().size()) {}
 
 template <class Links>
 bool MessageTransport<Links>::change_link(topology::LinkId link, double share) {
@@ -51,8 +51,9 @@ bool MessageTransport<Links>::change_link(topology::LinkId link, double share) {
 template <class Links>
 void MessageTransport<Links>::expect_faults() {
   if constexpr (kLinksChange) {
-    if (wires_.graph) {
-      faults_.emplace(links_, *wires_.graph, wires_.routing, wires_.seed);
+    const topology::Wires& wires = machine_.wires;
+    if (wires.graph) {
+      faults_.emplace(links_, *wires.graph, wires.routing, wires.seed);
     } else {
       faults_.emplace(links_, map_.links());
     }
@@ -161,7 +162,7 @@ std::span<const topology::Hop> MessageTransport<Links>::hops_of(const FlowRoute&
     map_.route(route.from, route.to, hops);
     const auto outermost = static_cast<std::size_t>(map_.outermost(route.from, route.to));
     hops.back().latency += map_.dimensions()[outermost].message_overhead;
-    mirrors_.mirror(hops);
+    wiring_.mirrors().mirror(hops);
   }
   return hops;
 }

@@ -41,6 +41,8 @@ class RouteTable {
     first_.push_back(hops_.size());
     ends_.emplace_back(static_cast<std::int32_t>(source), static_cast<std::int32_t>(destination));
   }
+  /// Returns the hops of all routes.
+  const std::vector<topology::Hop>& hops() const { return hops_; }
   RankPair ends(std::size_t route) const { return {ends_[route].first, ends_[route].second}; }
 
  private:

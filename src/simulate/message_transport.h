@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/event_queue.h"
@@ -105,10 +108,8 @@ class MessageTransport {
   {
     links_.shift(by);
   }
-  /// Any other message may come into the way.
-  std::optional<Time> undisturbed(CommunicatorIndex /*communicator*/, int /*collective*/) {
-    return std::nullopt;
-  }
+  /// Requires that no faults are expected and no messages recorded.
+  std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective);
 
  private:
   static constexpr std::uint32_t kFirstEvent = 130;
@@ -150,8 +151,16 @@ class MessageTransport {
   network::TransferId start(Bytes bytes, std::span<const topology::Hop> route, RankPair ends);
   void own(network::TransferId transfer, const Owner& owner);
   std::span<const topology::Hop> hops_of(const FlowRoute& route);
+  void count_users();
+  /// Whether no other communicator and no message ever passes a link of the collective.
+  bool meets_nothing(CommunicatorIndex communicator, int collective);
+  /// Time of the collective on a network without anything else, beside the run.
+  std::optional<Time> time_alone(CommunicatorIndex communicator, int collective);
+  struct Alone;
 
+  const Wiring& wiring_;
   Binding& binding_;
+  const machine::Machine& machine_;
   engine::EventQueue& queue_;
   topology::LinkMap map_;
   MessagePlans plans_;
@@ -159,8 +168,9 @@ class MessageTransport {
   std::vector<std::vector<topology::Hop>> routes_;  ///< by route
   std::vector<Owner> owners_;                       ///< by TransferId
   std::vector<Under> under_;                        ///< by Activity
-  const LinkMirrors& mirrors_;
-  topology::Wires wires_;
+  LinkUsers users_;                                 ///< counted when first asked for
+  std::unique_ptr<Alone> alone_;
+  std::map<std::pair<CommunicatorIndex, int>, std::optional<Time>> times_alone_;
   std::optional<network::LinkFaults> faults_;  ///< if expected
   Progress progress_;
   double work_ = 0;     ///< of the run, as Links counts it; 0: not known

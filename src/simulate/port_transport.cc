@@ -9,9 +9,6 @@
 namespace orrery::simulate {
 namespace {
 
-constexpr std::int32_t kUnused = -1;
-constexpr std::int32_t kSeveral = -2;
-
 std::optional<LaidPhases> laid_on(const Wiring& wiring, Binding& binding,
                                   const machine::Machine& machine, const topology::LinkMap& links) {
   if (!machine.wires.graph) {
@@ -163,34 +160,25 @@ void PortTransport::describe(const std::vector<Activity>& live,
   network_.describe(queue_.now(), transfers, state);
 }
 
-/// Finds, for every link, the communicator that uses it, if it is the only one and no message
-/// passes.
 void PortTransport::count_users() {
-  user_of_link_.assign(links_.links() + (laid_ ? laid_->links() : 0), kUnused);
-  const auto use = [&](std::span<const topology::LinkUse> links, std::int32_t user) {
+  const auto use = [this](std::span<const topology::LinkUse> links, CommunicatorIndex user) {
     for (const topology::LinkUse& link : links) {
-      std::int32_t& known = user_of_link_[link.link];
-      known = known == kUnused || known == user ? user : kSeveral;
+      users_.use(link.link, user);
     }
   };
+  users_.count(
+      links_.links() + (laid_ ? laid_->links() : 0), wiring_, binding_,
+      [&](CommunicatorIndex number, int collective) {
+        for (const std::vector<topology::LinkUse>& links : plan(number, collective).links) {
+          use(links, number);
+        }
+      });
   for (const FlowRoute& route : wiring_.routes()) {
-    use(laid_route(route).links, kSeveral);
+    use(laid_route(route).links, LinkUsers::kSeveral);
   }
   for (const BoundCollective& copy : binding_.collectives()) {
     for (RankIndex rank = 0; copy.is_copy && rank < wiring_.ranks().size(); ++rank) {
-      use(copy_links(rank, copy), kSeveral);
-    }
-  }
-  for (std::size_t c = 0; c < wiring_.communicator_count(); ++c) {
-    const auto number = static_cast<CommunicatorIndex>(c);
-    for (std::size_t i = 0; i < binding_.collectives().size(); ++i) {
-      const BoundCollective& collective = binding_.collectives()[i];
-      if (collective.is_copy || collective.group != wiring_.communicator(number).group) {
-        continue;
-      }
-      for (const std::vector<topology::LinkUse>& links : plan(number, static_cast<int>(i)).links) {
-        use(links, number);
-      }
+      use(copy_links(rank, copy), LinkUsers::kSeveral);
     }
   }
 }
@@ -199,16 +187,16 @@ std::optional<Time> PortTransport::undisturbed(CommunicatorIndex communicator, i
   if (wiring_.communicator(communicator).members.size() > 1) {
     return std::nullopt;
   }
-  if (user_of_link_.empty()) {
+  if (!users_.counted()) {
     count_users();
   }
   const Plan& plan = this->plan(communicator, collective);
   Time total{0};
   for (std::size_t phase = 0; phase < plan.links.size(); ++phase) {
-    const bool alone = std::all_of(
-        plan.links[phase].begin(), plan.links[phase].end(), [&](const topology::LinkUse& use) {
-          return user_of_link_[use.link] == communicator && use.weight <= 1;
-        });
+    const bool alone = std::all_of(plan.links[phase].begin(), plan.links[phase].end(),
+                                   [&](const topology::LinkUse& use) {
+                                     return users_.only(use.link, communicator) && use.weight <= 1;
+                                   });
     if (!alone) {
       return std::nullopt;
     }

@@ -40,6 +40,7 @@
 #include "machine/topology/link_map.h"
 #include "simulate/bind.h"
 #include "simulate/laid_phases.h"
+#include "simulate/link_users.h"
 #include "simulate/wiring.h"
 
 namespace orrery::simulate {
@@ -121,7 +122,7 @@ class PortTransport {
   std::map<std::pair<topology::LinkId, int>, topology::LinkUse> copies_;  ///< by port and tier
   std::vector<Activity> owners_;                                          ///< by TransferId
   std::vector<Under> under_;                                              ///< by Activity
-  std::vector<std::int32_t> user_of_link_;  ///< the one communicator, or kNone, kSeveral; lazily
+  LinkUsers users_;  ///< counted when first asked for
 };
 
 }  // namespace orrery::simulate

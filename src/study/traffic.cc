@@ -97,8 +97,11 @@ class TrafficSum {
   void add_load(const graph::Operator& op) {
     const compute::Device& device =
         machine_.parts.empty() ? machine_.device : machine_.parts[group_].device;
-    traffic_.kernels[group_] +=
-        compute::load_of(op, device) * (times_ * static_cast<double>(own_ranks().size()));
+    const auto [found, fresh] = loads_.try_emplace({&op, group_});
+    if (fresh) {
+      found->second = compute::load_of(op, device);
+    }
+    traffic_.kernels[group_] += found->second * (times_ * static_cast<double>(own_ranks().size()));
   }
 
   void add_memory(Bytes bytes, int tier) {
@@ -214,7 +217,17 @@ class TrafficSum {
 
   /// Returns the share of the buffer that a member sends.
   double share_sent(const graph::Node& node, const std::vector<collective::Extent>& extents,
-                    double members) const {
+                    double members) {
+    auto& [of, share] = shares_[&node];
+    if (of != extents) {
+      of = extents;
+      share = new_share(node, extents, members);
+    }
+    return share;
+  }
+
+  double new_share(const graph::Node& node, const std::vector<collective::Extent>& extents,
+                   double members) const {
     const auto phases = collective::plan_collective(node.collective, node.bytes, extents,
                                                     algorithm_of(node), machine_);
     if (phases.empty()) {
@@ -251,6 +264,10 @@ class TrafficSum {
   std::map<std::size_t, std::vector<Place>> places_;  ///< of the role's ranks, by group
   /// Crossings of its messages, by peer: how many ranks' cross each dimension outermost.
   std::map<std::int64_t, std::vector<std::int64_t>> crossings_;
+  /// Roles may run one program: loads are kept by operator and group of devices, shares by
+  /// collective with the last extents.
+  std::map<std::pair<const graph::Operator*, std::size_t>, compute::Load> loads_;
+  std::map<const graph::Node*, std::pair<std::vector<collective::Extent>, double>> shares_;
   double times_ = 0;  ///< how often a rank of the role runs the node that is added, a step
 };
 

@@ -178,6 +178,9 @@ TEST(ConfigNode, EverySurpriseIsAMistakeWithItsPlace) {
   EXPECT_THAT(mistake_of(std::string("a: 1\nb: \x01\xFF\n")),
               ::testing::StartsWith("f:2: expected UTF-8 text"));
   EXPECT_THAT(mistake_of("a: [1, 2\nb: 3\n"), ::testing::HasSubstr("valid YAML"));
+  EXPECT_THAT(mistake_of("a: 1\nb: 'x\n"), ::testing::StartsWith("f:"));
+  EXPECT_THAT(mistake_of("a: 1\n~: 2\n"), ::testing::StartsWith("f:2: a name before ':'"));
+  EXPECT_THAT(mistake_of("a: !x {b: 1}\n"), ::testing::HasSubstr("tags"));
   EXPECT_THAT(mistake_of("[a]: 1\n"), ::testing::HasSubstr("plain name as key"));
   std::string deep;
   for (int i = 0; i < 100; ++i) {

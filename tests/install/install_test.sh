@@ -44,7 +44,7 @@ cd "$build"
 for package in packages/orrery_*.deb packages/orrery-dev_*.deb; do
   dpkg-deb --field "$package" Package Version Depends
 done
-dpkg-deb --field packages/orrery_*.deb Depends | grep --quiet libyaml-cpp
+dpkg-deb --field packages/orrery_*.deb Depends | grep --quiet libyaml-0
 # Listed first: grep --quiet would close the pipe early.
 dpkg-deb --contents packages/orrery_*.deb >"$work/contents"
 for path in usr/share/doc/orrery/README.md usr/share/doc/orrery/examples/ usr/bin/orrery usr/share/man/man1/orrery.1 usr/share/orrery/configs/machines/; do

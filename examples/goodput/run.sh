@@ -14,4 +14,4 @@ $orrery goodput --devices 16384 --mtbf 50677h --checkpoint-cost 1s --checkpoint-
   --seeds 300 | grep -E "Goodput|Checkpoints"
 echo; echo "a run"
 $orrery run-plan --tokens 300B --model gpt3-175b --machine dgx-a100-80g --devices 1024 --plan gpt3-175b-1024 \
-  --mtbf 50677h --checkpoint-cost 60s --restart 300s
+  --mtbf 50677h --restart 300s --checkpoint-to nvme --checkpoint-through host

@@ -95,8 +95,9 @@ struct RoundRun {
 
 /// Runs the updates with every tau, what CO2's penalty and clip are worth among them, and prints a
 /// line of each: loss, accuracy, delays, times of a round beside T_round of workload/plan/rounds.h
-/// from the measured step, outer step and sum, and hash_of the weights. Returns false if a sum is
-/// applied later or earlier than its update says. All processes together.
+/// from the measured step, outer step and sum, and hash_of the weights; of co2 the share of the sum
+/// that its round hides, beside min(1, tau t_step / T_sum), T_sum as local_sgd waits for it.
+/// Returns false if a sum is applied later or earlier than its update says. All processes together.
 bool run_rounds(const RoundRun& run);
 
 /// A number of all bits of the weights (FNV-1a).

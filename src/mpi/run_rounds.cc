@@ -68,22 +68,27 @@ class Table {
         right_ && (found.applied == 0 || (found.least_delay == delay && found.most_delay == delay));
     if (!delayed) {
       step_s_ = found.times.step;  // without a sum beside it
+      waited_s_ = found.times.waited;
     }
     const double alone = static_cast<double>(how.tau) * step_s_ + found.times.outer;
-    const double model = delayed ? std::max(alone, sum_s_) : alone + sum_s_;
+    const double model = delayed ? std::max(alone, waited_s_) : alone + sum_s_;
     if (rank_ != 0) {
       return;
     }
+    // Of a sum that nothing hides, as the last update without delay waits for it.
+    const double hidden = delayed ? 1 - std::min(1.0, found.times.waited / waited_s_) : 0;
+    const double could = delayed ? std::min(1.0, alone / waited_s_) : 0;
     fmt::print(
         fmt::runtime(run_.json ? R"({{"update": "{}", "tau": {}, "loss": {:.6f}, )"
                                  R"("accuracy": {:.4f}, "delay": {}, "round_ms": {:.6f}, )"
                                  R"("model_ms": {:.6f}, "waited_ms": {:.6f}, "sum_ms": {:.6f}, )"
+                                 R"("overlap": {:.4f}, "model_overlap": {:.4f}, )"
                                  R"("hash": "{:016x}"}})"
                                  "\n"
                                : "{:<16}{:>5}{:>9.4f}{:>10.4f}{:>7}{:>12.3f}{:>12.3f}{:>12.3f}"
-                                 "{:>10.3f}  {:016x}\n"),
+                                 "{:>10.3f}{:>9.2f}{:>7.2f}  {:016x}\n"),
         name, how.tau, found.loss, found.accuracy, found.most_delay, 1e3 * found.times.round,
-        1e3 * model, 1e3 * found.times.waited, 1e3 * sum_s_, hash_of(found.weights));
+        1e3 * model, 1e3 * found.times.waited, 1e3 * sum_s_, hidden, could, hash_of(found.weights));
     std::fflush(stdout);
   }
 
@@ -91,9 +96,9 @@ class Table {
     if (rank_ == 0 && !run_.json) {
       fmt::print(
           "{} workers, {} steps, 20-{}-5\n{:<16}{:>5}{:>9}{:>10}{:>7}{:>12}{:>12}{:>12}"
-          "{:>10}  {}\n",
+          "{:>10}{:>9}{:>7}  {}\n",
           run_.task.workers, run_.task.steps, run_.task.hidden, "update", "tau", "loss", "accuracy",
-          "delay", "round ms", "model ms", "waited ms", "sum ms", "weights");
+          "delay", "round ms", "model ms", "waited ms", "sum ms", "overlap", "model", "weights");
     }
   }
 
@@ -101,6 +106,7 @@ class Table {
   int rank_ = 0;
   double sum_s_ = 0;
   double step_s_ = 0;
+  double waited_s_ = 0;  ///< of the last update without delay: a sum that nothing hides
   bool right_ = true;
 };
 

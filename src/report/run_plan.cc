@@ -25,14 +25,30 @@ std::vector<double> bounds(const goodput::Band& band) {
   return {band.low, band.high};
 }
 
+std::string boundary_of(const study::RunPlan& plan) {
+  return plan.price_devices > 1
+             ? fmt::format("a whole node, of {} devices; energy is not added", plan.price_devices)
+             : "one device with its share of the node; energy is not added";
+}
+
+void declare_checkpoint(const study::RunPlan& plan, Fields& fields) {
+  fields.part("checkpoint", "what the machine's tiers make of one (--checkpoint-to)",
+              plan.checkpoint, [&](const study::WrittenCheckpoint& one) {
+                fields.field("bytes", "of the device that writes most", one.bytes);
+                fields.field("holds_s", "the job waits", one.cost.holds);
+                fields.field("persists_s", "from there until it is durable", one.cost.persists);
+              });
+}
+
 void declare_price(const study::Run& run, const study::RunPlan& plan, Fields& fields) {
   fields.nullable("money", "dollars; null where no price is known", plan.money);
   fields.object("price", "what the money rests on", [&] {
     fields.nullable("per_hour", "of one device",
                     plan.money ? std::optional(run.machine.device.price_per_hour) : std::nullopt);
     fields.field("currency", "USD", "USD");
-    fields.field("boundary", "what the price covers",
-                 "one device with its share of the node; energy is not added");
+    fields.field("boundary", "what the price covers", boundary_of(plan));
+    fields.nullable("year", "that the source names",
+                    plan.price_year > 0 ? std::optional(plan.price_year) : std::nullopt);
     fields.field("source", "where it comes from, or why there is none", plan.price_source);
   });
 }
@@ -53,7 +69,7 @@ void declare(const study::RunPlan& plan, Fields& fields) {
     return quantity ? std::optional(quantity->value()) : std::nullopt;
   };
   fields.perhaps("energy_j", "of all devices; missing without their power", number(plan.energy));
-  fields.perhaps("money", "dollars; missing without a price", number(plan.money));
+  fields.nullable("money", "dollars; null without a price", number(plan.money));
   fields.field("price_source", "where the price is from, or why there is none", plan.price_source);
 }
 
@@ -74,6 +90,14 @@ std::string run_plan_table(const study::Run& run, const study::RunPlan& plan,
                         plan.failures.low, plan.failures.high);
     text += fmt::format("Checkpoints  {:>12.0f}  one every {}\n", plan.checkpoints.mean,
                         to_string(plan.interval));
+  }
+  if (plan.checkpoint) {
+    const auto& [bytes, cost] = *plan.checkpoint;
+    text += fmt::format("Checkpoint   {:>12}  of a device; holds the job for {}{}\n",
+                        to_string(bytes), to_string(cost.holds),
+                        cost.persists > Duration(0)
+                            ? fmt::format(", is durable {} later", to_string(cost.persists))
+                            : "");
   }
   text += plan.energy ? fmt::format("Energy       {:>12}  PUE {}\n", to_string(*plan.energy), pue)
                       : "Energy                  -  the machine states no power\n";
@@ -107,6 +131,7 @@ void declare(const study::Run& run, const study::RunPlan& plan, const goodput::A
   fields.values("failures80", {"80 % of the lives", "stops"}, bounds(plan.failures));
   fields.field("checkpoints", "mean of the lives; 0 without a rate", plan.checkpoints.mean);
   fields.field("interval_s", "work between two checkpoints", plan.interval);
+  declare_checkpoint(plan, fields);
   fields.nullable("energy_j", "null where the machine states no power", plan.energy);
   fields.field("pue", "energy of the site for each joule of the devices", pue);
   declare_price(run, plan, fields);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/run_plan.h"
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "base/format.h"
+#include "base/names.h"
 #include "base/reader.h"
 #include "machine/compute/device.h"
 #include "study/energy.h"
+#include "workload/plan/data_axes.h"
+#include "workload/plan/layout.h"
 
 namespace orrery::study {
 namespace {
@@ -21,6 +26,19 @@ std::string price_source_of(const Run& run) {
   }
   const auto origin = run.machine.origins.find("device.price_per_hour");
   return origin == run.machine.origins.end() ? "stated" : origin->second;
+}
+
+/// The year that a price's source names: "on-demand list price of 2023, ..."; 0: none.
+std::int64_t year_in(const std::string& source) {
+  constexpr std::size_t kDigits = 4;
+  for (std::size_t i = 0; i + kDigits <= source.size(); ++i) {
+    const auto digits = std::string_view(source).substr(i, kDigits);
+    const bool starts = i == 0 || !std::isdigit(static_cast<unsigned char>(source[i - 1]));
+    if (starts && digits.starts_with("20") && parse_number(digits)) {
+      return std::stoll(std::string(digits));
+    }
+  }
+  return 0;
 }
 
 void add_stops(RunPlan& plan, const goodput::Lives& lives, const goodput::Scenario& scenario) {
@@ -44,7 +62,70 @@ std::optional<Energy> energy_of_run(const Run& run, const RunPlan& plan, Duratio
                                                           static_cast<double>(run.devices) * idle));
 }
 
+/// Bandwidth of the tier that a checkpoint goes to; 0 with a mistake.
+Bandwidth tier_rate(const compute::Device& device, const char* field, const std::string& name,
+                    Error& mistakes) {
+  std::vector<std::string> lower;
+  std::string known;
+  for (std::size_t i = 1; i < device.memory.size(); ++i) {
+    if (device.memory[i].name == name) {
+      return device.memory[i].bandwidth;
+    }
+    lower.push_back(device.memory[i].name);
+    known += (known.empty() ? ": " : ", ") + lower.back();
+  }
+  mistakes.add({{},
+                field,
+                name,
+                "a tier of device.memory below the first" + known + did_you_mean(name, lower)});
+  return Bandwidth(0);
+}
+
+/// Bytes of a stage that a device writes.
+Bytes share_of_checkpoint(const Run& run, const footprint::StageMemory& stage, bool whole) {
+  const plan::Plan& plan = run.plan;
+  const Bytes parameters = stage[plan::MemoryCategory::parameters];
+  const Bytes states = stage[plan::MemoryCategory::optimizer];
+  if (whole) {
+    return parameters + states;
+  }
+  const plan::Owner owner = run.model.experts > 0 ? plan::Owner::expert : plan::Owner::dense;
+  const std::int64_t ranks =
+      run.model.experts > 0 ? plan::expert_data_parallel(plan) : plan.dp * plan.cp;
+  const std::int64_t shards = plan.zero < 3 ? 1 : plan.shard_params > 0 ? plan.shard_params : ranks;
+  return parameters * std::min(shards, ranks) / ranks +
+         states * std::min(plan::optimizer_shards(plan, owner), ranks) / ranks;
+}
+
 }  // namespace
+
+Result<WrittenCheckpoint> written_checkpoint(const Run& run, const CheckpointPath& path) {
+  Error mistakes;
+  const compute::Device& device = run.machine.device;
+  const Bandwidth to = tier_rate(device, "checkpoint_to", path.to, mistakes);
+  const Bandwidth through =
+      path.through.empty() ? to : tier_rate(device, "checkpoint_through", path.through, mistakes);
+  if (path.to == path.through) {
+    mistakes.add({{}, "checkpoint_through", path.through, "another tier than checkpoint_to"});
+  }
+  if (run.plan.offload_optimizer != plan::Offload::none) {
+    mistakes.add({{},
+                  "checkpoint_to",
+                  path.to,
+                  "offload_optimizer none, or checkpoint_cost: states off the device are not "
+                  "copied from it"});
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  WrittenCheckpoint written;
+  for (const footprint::StageMemory& stage : run.memory) {
+    written.bytes = std::max(written.bytes, share_of_checkpoint(run, stage, path.whole));
+  }
+  written.cost.holds = Duration(to_seconds(written.bytes / through));
+  written.cost.persists = Duration(path.through.empty() ? 0 : to_seconds(written.bytes / to));
+  return written;
+}
 
 Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& asked,
                          std::int64_t seeds, double pue) {
@@ -81,6 +162,7 @@ Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& as
   }
   plan.energy = energy_of_run(run, plan, lost, pue);
   plan.price_source = price_source_of(run);
+  plan.price_year = year_in(plan.price_source);
   if (!compute::is_unknown(run.machine.device.price_per_hour)) {
     plan.money = run.machine.device.price_per_hour *
                  (plan.days.mean * kHoursPerDay * static_cast<double>(run.devices));

@@ -89,6 +89,31 @@ TEST(RunPlan, FailuresMakeItLonger) {
               HasSubstr("--tokens: found '15Q'"));
 }
 
+TEST(RunPlan, ACheckpointCostsWhatTheMachinesTiersMakeOfIt) {
+  // GPT-2 with a table of 50,304 rows: 124,475,904 parameters, 2 bytes each and 12 of Adam, in
+  // eighths: 217,832,832 bytes. Through the host at 25.6 GB/s 8.509 ms, to nvme at 2 GB/s 108.9 ms.
+  const std::string words =
+      "run-plan --tokens 10B --model gpt2 --machine dgx-a100-80g --devices 8 --tp 1 "
+      "--global-batch 64 --seeds 5 --job-mtbf 1h ";
+  const auto run = nlohmann::json::parse(
+      orrery(words + "--checkpoint-to nvme --checkpoint-through host --json --price-per-hour 32 "
+                     "--price-of-node true --price-source 'list, March 2026'")
+          .out);
+  const auto& checkpoint = run.at("checkpoint");
+  const double bytes = 14.0 * 124'475'904 / 8;
+  EXPECT_EQ(checkpoint.at("bytes").get<double>(), bytes);
+  EXPECT_NEAR(checkpoint.at("holds_s").get<double>() / (bytes / 25.6e9), 1, 1e-6);
+  EXPECT_NEAR(checkpoint.at("persists_s").get<double>() / (bytes / 2e9), 1, 1e-6);
+  EXPECT_EQ(run.at("assumed").size(), 2);  // restart, spares
+  EXPECT_NEAR(run.at("money").get<double>() / (run.at("days").get<double>() * 24 * 32), 1, 1e-9);
+  EXPECT_EQ(run.at("price").at("year"), 2026);
+  EXPECT_THAT(run.at("price").at("boundary").get<std::string>(), HasSubstr("of 8 devices"));
+  EXPECT_THAT(orrery(words + "--checkpoint-to nvmf").err,
+              AllOf(HasSubstr("--checkpoint-to: found 'nvmf'"), HasSubstr("mean 'nvme'")));
+  EXPECT_THAT(orrery(words + "--checkpoint-to nvme --checkpoint-cost 3s --price-of-node true").err,
+              AllOf(HasSubstr("--checkpoint-cost"), HasSubstr("--price-of-node: expected beside")));
+}
+
 TEST(RunPlan, ASearchSaysItOfItsBestPlan) {
   // 1e10 tokens in steps of 8 x 1,024.
   const std::string words = "plan --model gpt2 --machine dgx-a100-80g --devices 1 --batch 8 ";

@@ -164,7 +164,9 @@ class Chooser {
                                 .counts_all = true,
                                 .keeps_shards = true,
                                 .issue = plan_.overlap_tp ? Issue::concurrent : Issue::waited,
-                                .chunks = chunks});
+                                .chunks = chunks,
+                                .copies_chunks = chunks == plan_.tp && plan_.sequence_parallel &&
+                                                 plan::is_pytorch(plan_)});
     const Placed stream = plan_.sequence_parallel ? kTokenShards : kWhole;
     for (std::size_t i = 0; i < own_.size(); ++i) {
       const zoo::ModelOperator& op = own_[i];

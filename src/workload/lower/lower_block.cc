@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "workload/lower/attention_ring.h"
@@ -48,10 +49,45 @@ class Passage {
   }
 
   void lower(std::size_t number) {
+    const OperatorLayouts& layouts = choice_.operators[number];
+    if (number == ahead_) {
+      return;
+    }
+    const std::optional<std::size_t> product = product_ahead(number);
+    if (product) {
+      ahead_ = *product;
+      lower_after(layouts.reads, *product);
+    }
+    lower_after(product ? Border() : is_backward() ? layouts.writes : layouts.reads, number);
+  }
+
+  /// Returns the frozen product that takes in what this operator, the first of its adapter, reads
+  /// in pieces: none where they read it in other types. The adapter follows, with all of it.
+  std::optional<std::size_t> product_ahead(std::size_t number) const {
+    const auto is_adapter = [&](std::size_t i) {
+      using enum graph::OperatorRole;
+      const graph::OperatorRole role = own_[i].role;
+      return role == adapter_down || role == adapter_join || role == adapter_up ||
+             role == adapter_sum;
+    };
+    const Border& reads = choice_.operators[number].reads;
+    if (is_backward() || reads.empty() || axis_of(reads).chunks == 1 || !is_adapter(number)) {
+      return std::nullopt;
+    }
+    std::size_t product = number;
+    while (product < own_.size() && is_adapter(product)) {
+      ++product;
+    }
+    const bool alike = product < own_.size() && kernels_.on_wire(own_[product], reads.bytes) ==
+                                                    kernels_.on_wire(own_[number], reads.bytes);
+    return alike ? std::optional(product) : std::nullopt;
+  }
+
+  /// Lowers an operator that is entered over the border `first`.
+  void lower_after(const Border& first, std::size_t number) {
     source_ = static_cast<int>(number);
     const zoo::ModelOperator& op = own_[number];
     const OperatorLayouts& layouts = choice_.operators[number];
-    const Border& first = is_backward() ? layouts.writes : layouts.reads;
     const Border& last = is_backward() ? layouts.reads : layouts.writes;
     const Conversions in =
         conversions(choice_, first, is_backward() ? Crossing::gradient_in : Crossing::value_in);
@@ -169,6 +205,10 @@ class Passage {
 
   void gather_in_pieces(const Step& product, Conversion gather) {
     const std::int64_t pieces = pieces_of(product, gather);
+    if (choice_.axes[gather.axis].copies_chunks && pieces == choice_.axes[gather.axis].size) {
+      copy_in(product, gather, pieces);
+      return;
+    }
     gather.bytes = gather.bytes / pieces;
     for (std::int64_t i = 0; i <= pieces; ++i) {
       if (i < pieces) {
@@ -185,6 +225,10 @@ class Passage {
 
   void sum_in_pieces(const Step& product, Conversion sum) {
     const std::int64_t pieces = pieces_of(product, sum);
+    if (choice_.axes[sum.axis].copies_chunks && pieces == choice_.axes[sum.axis].size) {
+      copy_out(product, sum, pieces);
+      return;
+    }
     sum.bytes = sum.bytes / pieces;
     for (std::int64_t i = 0; i < pieces; ++i) {
       steps_.push_back(piece(product, i, pieces));
@@ -193,6 +237,52 @@ class Passage {
       steps_.back().reads = Value::none;
       steps_.back().writes = i + 1 == pieces ? Value::flow : Value::none;
     }
+  }
+
+  /// Puts the rank's shard into a buffer that others read, and copies theirs one by one beside the
+  /// pieces of the product, whose own comes first.
+  void copy_in(const Step& product, const Conversion& gather, std::int64_t ranks) {
+    stream("tp_shard_copy", 2 * gather.bytes / ranks);
+    steps_.back().writes = Value::none;
+    for (std::int64_t i = 0; i < ranks; ++i) {
+      if (i + 1 < ranks) {
+        push_copy(gather, ranks);
+        steps_.back().reads = Value::none;
+        steps_.back().writes = arrival(i + 1);
+      }
+      steps_.push_back(piece(product, i, ranks));
+      steps_.back().reads = i == 0 ? product.reads : arrival(i);
+      steps_.back().writes = i + 1 == ranks ? product.writes : Value::none;
+    }
+  }
+
+  /// Copies the pieces of the result that are other ranks' beside the next ones, the rank's own
+  /// being the last, and adds up what it has of all of them.
+  void copy_out(const Step& product, const Conversion& sum, std::int64_t ranks) {
+    for (std::int64_t i = 0; i < ranks; ++i) {
+      const bool last = i + 2 == ranks;
+      steps_.push_back(piece(product, i, ranks));
+      steps_.back().reads = i + 1 == ranks ? Value::none : product.reads;
+      steps_.back().writes = last ? product.writes : Value::none;
+      if (i + 1 < ranks) {
+        push_copy(sum, ranks);
+        steps_.back().reads = last ? Value::flow : Value::none;
+        steps_.back().writes = last ? Value::flow : Value::none;
+      }
+    }
+    stream("tp_partial_sum", sum.bytes + sum.bytes / ranks);
+  }
+
+  void push_copy(const Conversion& whole, std::int64_t ranks) {
+    push({whole.axis, graph::CollectiveKind::send_recv, whole.bytes / ranks});
+    steps_.back().node.name = "tp_copy";
+    steps_.back().node.by_engine = true;
+  }
+
+  void stream(const char* name, Bytes bytes) {
+    steps_.push_back(
+        compute_step({.name = name, .type = kernels_.result_type(), .bytes = bytes}, phase_));
+    steps_.back().source = source_;
   }
 
   /// Rows i m / n to (i+1) m / n of a product of m rows.
@@ -207,7 +297,8 @@ class Passage {
 
   std::int64_t pieces_of(const Step& step, const Conversion& beside) const {
     const graph::Operator& op = step.node.operators.front();
-    return op.kind == graph::OperatorKind::gemm
+    const bool whole = own_[static_cast<std::size_t>(source_)].weights == zoo::Weights::adapter;
+    return op.kind == graph::OperatorKind::gemm && !whole
                ? std::min(choice_.axes[beside.axis].chunks, op.gemm.m)
                : 1;
   }
@@ -277,6 +368,7 @@ class Passage {
   const Kernels& kernels_;
   plan::StepPhase phase_;
   int source_ = -1;
+  std::optional<std::size_t> ahead_;  ///< a product that has come before its adapter
   std::vector<Step> steps_;
   std::vector<Step> shared_;  ///< steps of the shared expert that are still to run
 };

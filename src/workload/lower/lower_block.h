@@ -16,12 +16,26 @@
 ///   product, then sum      piece i is summed beside piece i+1 of the product
 ///
 /// Every piece pays the product's launch and the collective's latency. What is kept and gathered
-/// again, and sums of input gradients, run beside whole products in any case.
+/// again, and sums of input gradients, run beside whole products in any case. An adapter's products
+/// are never cut: where a frozen product and its adapter read the same gather in the same type, the
+/// product is the one beside it, and the adapter follows.
+///
+/// Copied chunks (CutAxis::copies_chunks; N ranks, V bytes gathered or summed), as PyTorch's
+/// asynchronous tensor parallelism makes them: engines copy V/N between buffers of two ranks.
+///
+///   gather, then product   the own shard is put into its buffer (2 V/N of memory traffic); the
+///                          own piece, then N-1 of the others, whose copies run beside the piece
+///                          before
+///   product, then sum      N-1 pieces, each copied to its rank beside the next, the own one last;
+///                          then a kernel adds N parts up (V + V/N)
+///
+/// Ignored of these: barriers between the ranks, pieces of two streams that run beside each other.
 ///
 /// The shared expert beside the exchange (Choice::shared_concurrent): its steps up to its second
 /// product follow the exchange to the experts, the others that back.
 ///
-/// Source: Wang et al., ASPLOS 2023 (decomposed overlap).
+/// Source: Wang et al., ASPLOS 2023 (decomposed overlap); torch/distributed/_symmetric_memory,
+/// _pipelined_all_gather_and_consume and _pipelined_produce_and_all2all.
 #pragma once
 
 #include <vector>

@@ -40,7 +40,7 @@
 ///
 /// Ignores:  dropout of adapters (NeMo's default is 0); that the first layer's input needs no
 ///           gradient; that frozen biases and norms need no gradient in kernels which make it along
-///           the way; recompute_modules, schedules that split the backward, tp_chunks (refused).
+///           the way; recompute_modules and schedules that split the backward (refused).
 /// Source:   Hu et al. 2021 (arXiv:2106.09685), section 4; Dettmers et al. 2022 (arXiv:2208.07339)
 ///           and 2023 (arXiv:2305.14314), section 3; NeMo's lora_tuning.target_modules.
 #pragma once

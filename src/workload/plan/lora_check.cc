@@ -11,7 +11,6 @@
 #include "workload/plan/plan_lists.h"
 #include "workload/plan/quantize.h"
 #include "workload/plan/schedule.h"
-#include "workload/plan/tensor_overlap.h"
 
 namespace orrery::plan {
 namespace {
@@ -83,8 +82,6 @@ class LoraChecker {
                 plan_.quantization == Quantization::none || eight_bits,
             "frozen_type", name_of(plan_.frozen_type),
             "compute_type, or fp8 with a recipe of fp8, or quantization none");
-    require(tensor_pieces(plan_) == 1, "tp_chunks", tensor_pieces(plan_),
-            "1 piece, without overlap_tensor chunked, with lora_rank");
     require(plan_.recompute_modules.empty() || plan_.recompute_modules == "narrow_act",
             "recompute_modules", plan_.recompute_modules, "none, or narrow_act, with lora_rank");
     require(plan_.overlap_ep == OverlapExperts::off, "overlap_ep", name_of(plan_.overlap_ep),

@@ -141,6 +141,67 @@ TEST(LowerBlock, OfAGptLayerGathersWhatIsKeptBesideInputGradients) {
   }
 }
 
+TEST(LowerBlock, AnAdapterFollowsTheProductBesideItsGather) {
+  // Two pieces. Of qkv, which has an adapter, the frozen product runs beside the gather, and the
+  // adapter takes what came; proj's sum is cut as without one.
+  plan::Plan plan = flash({.tp = 2, .sequence_parallel = true, .tp_chunks = 2});
+  plan.lora_rank = 4;
+  plan.lora_targets = "attention";
+  const Lowered layer = lowered(plain_gpt(), plan);
+  Names attention = names_of(layer.steps.forward);
+  attention.resize(static_cast<std::size_t>(
+      std::ranges::find(attention, "attention_bias_residual") - attention.begin()));
+  EXPECT_THAT(
+      attention,
+      ElementsAre("input_norm", "tp_all_gather", "tp_all_gather", "qkv_gemm", "qkv_gemm",
+                  "qkv_gemm_lora_a", "qkv_gemm_lora_b", "qkv_gemm_lora_sum", "qkv_split",
+                  "flash_attention", "proj_gemm_lora_a", "proj_gemm_lora_b", "proj_gemm_lora_sum",
+                  "proj_gemm", "tp_reduce_scatter", "proj_gemm", "tp_reduce_scatter"));
+}
+
+TEST(LowerBlock, AnAdapterOfAnotherTypeKeepsItsGatherWhole) {
+  // The frozen product would gather fp8, its adapter reads 16 bits: one gather for both, no pieces.
+  plan::Plan plan = flash({.tp = 2, .sequence_parallel = true, .tp_chunks = 2});
+  plan.lora_rank = 4;
+  plan.lora_targets = "attention_qkv";
+  plan.quantization = plan::Quantization::fp8_delayed;
+  plan.frozen_type = plan::FrozenType::fp8;
+  const Names names = names_of(lowered(plain_gpt(), plan).steps.forward);
+  EXPECT_LT(std::ranges::find(names, "tp_all_gather"), std::ranges::find(names, "qkv_gemm_lora_a"));
+  EXPECT_LT(std::ranges::find(names, "qkv_gemm_lora_a"), std::ranges::find(names, "qkv_gemm"));
+  EXPECT_EQ(std::ranges::count(names, "qkv_gemm"), 1);
+}
+
+TEST(LowerBlock, PyTorchCopiesTheChunksOfRanks) {
+  // tp 4: the gathered buffer is 128 x 64 x 2 bytes, a chunk a quarter. Every gather is the copy of
+  // the own shard (read and written) and 3 copies from others; every sum 3 copies to others and a
+  // kernel that reads 4 chunks and writes one.
+  plan::Plan plan = flash({.tp = 4, .sequence_parallel = true, .tp_chunks = 4});
+  plan.autograd = plan::Autograd::pytorch;
+  const Lowered layer = lowered(plain_gpt(), plan);
+  const Names names = names_of(layer.steps.forward);
+  const auto qkv = std::ranges::find(names, "tp_shard_copy");
+  EXPECT_THAT(Names(qkv, qkv + 8), ElementsAre("tp_shard_copy", "tp_copy", "qkv_gemm", "tp_copy",
+                                               "qkv_gemm", "tp_copy", "qkv_gemm", "qkv_gemm"));
+  const auto proj = std::ranges::find(names, "proj_gemm");
+  EXPECT_THAT(Names(proj, proj + 8),
+              ElementsAre("proj_gemm", "tp_copy", "proj_gemm", "tp_copy", "proj_gemm", "tp_copy",
+                          "proj_gemm", "tp_partial_sum"));
+  const std::int64_t chunk = cases::kBoundary.value() / 4;
+  for (const Step& step : layer.steps.forward) {
+    if (step.node.name == "tp_copy") {
+      EXPECT_EQ(step.node.bytes, Bytes(chunk));
+      EXPECT_TRUE(step.node.by_engine);
+    } else if (step.node.name == "tp_shard_copy") {
+      EXPECT_EQ(step.node.operators.front().bytes, Bytes(2 * chunk));
+    } else if (step.node.name == "tp_partial_sum") {
+      EXPECT_EQ(step.node.operators.front().bytes, Bytes(5 * chunk));
+    }
+  }
+  plan.tp_chunks = 2;  // pieces that are no rank's are Transformer Engine's
+  EXPECT_EQ(std::ranges::count(names_of(lowered(plain_gpt(), plan).steps.forward), "tp_copy"), 0);
+}
+
 TEST(LowerBlock, WithoutSequenceParallelismSumsTheStreamAlone) {
   // (R, R): P -> R after rows forward, and of the gradients of what columns read backward.
   const Lowered layer = lowered(plain_gpt(), flash({.tp = 2}));

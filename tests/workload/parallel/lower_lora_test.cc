@@ -237,7 +237,6 @@ TEST(LowerLora, FrozenOperandsAreQuantisedOnce) {
 RC_GTEST_PROP(LowerLora, EveryWeightGradientIsAnAdapters, ()) {
   cases::Case c = *cases::any_case();
   RC_PRE(c.plan.schedule <= plan::Schedule::interleaved && c.model.experts == 0);
-  c.plan.tp_chunks = 1;
   c.plan.recompute_modules.clear();
   c.plan.recompute_layers = 0;
   c.plan.lora_rank = kRank;

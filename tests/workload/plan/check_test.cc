@@ -69,13 +69,13 @@ TEST(CheckOverlapTensor, ChunkedCutsIntoTpPiecesUnlessTpChunksSaysOtherwise) {
 TEST(CheckLora, UnknownTargetsAndWhatAdaptersDoNotGoWith) {
   Plan plan{.lora_rank = 4, .lora_targets = "attention_qkw"};
   plan.schedule = Schedule::zb_h1;
-  plan.pp = plan.tp = plan.tp_chunks = plan.global_batch = 2;
+  plan.pp = plan.tp = plan.global_batch = 2;
   plan.recompute_modules = "mlp";
   const Result<void> checked = check(plan, small_gpt(2));
   ASSERT_FALSE(checked);
   const std::string error = checked.error().to_string();
   for (const char* part :
-       {"did you mean 'attention_qkv'", "schedule", "tp_chunks",
+       {"did you mean 'attention_qkv'", "schedule",
         "recompute_modules: found 'mlp', expected none, or narrow_act, with lora_rank"}) {
     EXPECT_THAT(error, HasSubstr(part));
   }

@@ -11,7 +11,10 @@
 #include <utility>
 
 #include "base/reader.h"
+#include "base/split.h"
+#include "calibrate/gemm.h"
 #include "machine/compute/compute_model.h"
+#include "machine/compute/number_format.h"
 
 namespace orrery::calibrate {
 namespace {
@@ -86,6 +89,15 @@ std::optional<Told> told_by_experts(const graph::Operator& op) {
     return std::nullopt;
   }
   return Told{set_of_format(op), kExperts};
+}
+
+/// Products without the permutations around them.
+std::optional<Told> told_by_grouped(const graph::Operator& op) {
+  auto told = told_by_experts(op);
+  if (told) {
+    told->coefficients = told->coefficients.first(2);
+  }
+  return told;
 }
 
 std::optional<Told> told_by_streams(const graph::Operator& op) {
@@ -222,6 +234,74 @@ Result<KernelCalibration> calibrate(machine::Machine machine,
   return result;
 }
 
+constexpr std::size_t kMostMistakes = 20;
+constexpr std::int64_t kMostExtent = 1'000'000'000;
+using Numbers = std::vector<std::int64_t>;
+
+/// One kernel a row: `make` from the whole numbers of `columns`, with latency_us.
+template <class Make>
+Result<std::vector<KernelMeasurement>> read_rows(const CsvTable& csv,
+                                                 std::vector<std::string_view> columns,
+                                                 const Make& make) {
+  Error mistakes;
+  columns.emplace_back("latency_us");
+  std::vector<std::size_t> places;
+  for (const std::string_view name : columns) {
+    if (const auto column = csv.column(name)) {
+      places.push_back(*column);
+    } else {
+      mistakes.add({csv.file + ":1", "header", "", fmt::format("column '{}' is missing", name)});
+    }
+  }
+  std::vector<KernelMeasurement> rows;
+  for (const CsvRow& row : csv.rows) {
+    if (places.size() < columns.size() || mistakes.mistakes.size() >= kMostMistakes) {
+      break;
+    }
+    Numbers numbers;
+    for (std::size_t i = 0; i + 1 < columns.size(); ++i) {
+      const std::string& cell = row.cells[places[i]];
+      const auto number = parse_value<std::int64_t>(cell);
+      if (!number || *number < 1) {
+        mistakes.add({csv.where(row), std::string(columns[i]), cell, "a whole number above 0"});
+      }
+      numbers.push_back(number.value_or(1));
+    }
+    const auto time = parse_number(row.cells[places.back()]);
+    if (!time || !(*time > 0) || *time > 1e12) {
+      mistakes.add({csv.where(row), "latency_us", row.cells[places.back()],
+                    "a number of microseconds above 0"});
+      continue;
+    }
+    rows.push_back({{make(row, numbers, mistakes)}, from_seconds(1e-6 * *time)});
+  }
+  return mistakes.empty() ? Result<std::vector<KernelMeasurement>>(std::move(rows))
+                          : fail(std::move(mistakes));
+}
+
+/// `loads`: rows of every expert, between blanks. Experts without rows do nothing, the others have
+/// equal parts of all, as those of `orrery moe`.
+void share_evenly(const std::string& loads, const std::string& where, graph::GemmShape& shape,
+                  Error& mistakes) {
+  std::int64_t rows = 0;
+  std::int64_t busy = 0;
+  for (const std::string_view load : split_at(loads, ' ')) {
+    const auto number = parse_value<std::int64_t>(std::string(load));
+    if (!number || *number < 0 || *number > kMostExtent) {
+      mistakes.add({where, "loads", std::string(load), "rows of each expert, between blanks"});
+      return;
+    }
+    rows += *number;
+    busy += *number > 0 ? 1 : 0;
+  }
+  if (busy == 0) {
+    mistakes.add({where, "loads", loads, "a row of any expert"});
+    return;
+  }
+  shape.batch = busy;
+  shape.m = (rows + busy - 1) / busy;
+}
+
 }  // namespace
 
 Result<KernelCalibration> calibrate_attention(machine::Machine machine,
@@ -233,42 +313,46 @@ Result<KernelCalibration> calibrate_attention(machine::Machine machine,
 Result<KernelCalibration> calibrate_moe(machine::Machine machine,
                                         const std::vector<KernelMeasurement>& rows,
                                         const std::string& source) {
-  return calibrate(std::move(machine), rows, source, told_by_experts);
+  const bool alone = std::ranges::all_of(
+      rows, [](const KernelMeasurement& row) { return row.kernels.size() == 1; });
+  return calibrate(std::move(machine), rows, source, alone ? told_by_grouped : told_by_experts);
 }
 
 Result<std::vector<KernelMeasurement>> read_streams(const CsvTable& csv) {
-  constexpr std::size_t kMostMistakes = 20;
-  Error mistakes;
-  const auto bytes_column = csv.column("bytes");
-  const auto time_column = csv.column("latency_us");
-  for (const auto& [name, column] :
-       {std::pair("bytes", bytes_column), std::pair("latency_us", time_column)}) {
-    if (!column) {
-      mistakes.add({csv.file + ":1", "header", "", fmt::format("column '{}' is missing", name)});
-    }
+  return read_rows(csv, {"bytes"}, [](const CsvRow&, const Numbers& numbers, Error&) {
+    graph::Operator op{.name = "stream", .type = graph::DataType::fp32};
+    op.bytes = Bytes(numbers[0]);
+    return op;
+  });
+}
+
+Result<std::vector<KernelMeasurement>> read_grouped(const CsvTable& csv) {
+  const auto type = csv.column("dtype");
+  const auto loads = csv.column("loads");
+  const auto same = csv.column("m");
+  if (!loads && !same) {
+    return fail(Error(Mistake{csv.file + ":1", "header", "", "a column 'm', or 'loads'"}));
   }
-  std::vector<KernelMeasurement> rows;
-  for (const CsvRow& row : csv.rows) {
-    if (!bytes_column || !time_column || mistakes.mistakes.size() >= kMostMistakes) {
-      break;
-    }
-    const auto bytes = parse_value<std::int64_t>(row.cells[*bytes_column]);
-    const auto time = parse_number(row.cells[*time_column]);
-    if (!bytes || *bytes < 1) {
-      mistakes.add({csv.where(row), "bytes", row.cells[*bytes_column], "a whole number above 0"});
-    }
-    if (!time || !(*time > 0) || *time > 1e12) {
-      mistakes.add({csv.where(row), "latency_us", row.cells[*time_column],
-                    "a number of microseconds above 0"});
-    }
-    if (bytes && time) {
-      graph::Operator op{.name = "stream", .type = graph::DataType::fp32};
-      op.bytes = Bytes(*bytes);
-      rows.push_back({{std::move(op)}, from_seconds(1e-6 * *time)});
-    }
-  }
-  return mistakes.empty() ? Result<std::vector<KernelMeasurement>>(std::move(rows))
-                          : fail(std::move(mistakes));
+  return read_rows(
+      csv, {"experts", "n", "k"}, [&](const CsvRow& row, const Numbers& numbers, Error& mistakes) {
+        const std::string format = type ? row.cells[*type] : "bf16";
+        if (!compute::number_format(format)) {
+          mistakes.add({csv.where(row), "dtype", format, "a number format such as bf16 or fp8"});
+        }
+        graph::GemmShape shape{.batch = numbers[0], .m = 1, .n = numbers[1], .k = numbers[2]};
+        if (loads && !row.cells[*loads].empty()) {
+          share_evenly(row.cells[*loads], csv.where(row), shape, mistakes);
+        } else {
+          const std::string cell = same ? row.cells[*same] : "";
+          shape.m = parse_value<std::int64_t>(cell).value_or(0);
+          if (shape.m < 1) {
+            mistakes.add({csv.where(row), "m", cell, "a whole number above 0"});
+          }
+        }
+        graph::Operator op = gemm_operator(format, shape);
+        op.kind = graph::OperatorKind::grouped_gemm;
+        return op;
+      });
 }
 
 Result<KernelCalibration> calibrate_streams(machine::Machine machine,

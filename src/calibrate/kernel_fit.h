@@ -44,8 +44,8 @@ struct KernelCalibration {
 ///   the device states none). Fewer than 16 queries a sequence against more keys of no library or
 ///   cuDNN: set "decode", elementwise_share, attention_start, attention_head_share. Other decodes
 ///   are not used: a warning.
-/// - MoE layers of a number format: grouped_k_ramp, grouped_launch, permute_share; the products'
-///   other coefficients stay (calibrate gemm).
+/// - MoE layers of a number format: grouped_k_ramp, grouped_launch, permute_share (not of grouped
+///   products alone); the products' other coefficients stay (calibrate gemm).
 /// - kernels that stream (elementwise): elementwise_share, stream_launch.
 ///
 /// Origins of the fitted coefficients say "measured: `source`". A set that the machine lacks is
@@ -59,6 +59,10 @@ Result<KernelCalibration> calibrate_moe(machine::Machine machine,
 /// Reads rows of kernels that stream: columns bytes (read and written, above 0) and latency_us;
 /// others are not read. Mistakes: at most 20, with their lines.
 Result<std::vector<KernelMeasurement>> read_streams(const CsvTable& csv);
+/// Reads grouped products, alone, as tools/measure_gpu.py writes them: columns experts, n, k,
+/// latency_us, and m (rows of each) or loads (rows of every expert where they differ, between
+/// blanks), and if you like dtype (else bf16). Mistakes likewise, and unknown formats.
+Result<std::vector<KernelMeasurement>> read_grouped(const CsvTable& csv);
 Result<KernelCalibration> calibrate_streams(machine::Machine machine,
                                             const std::vector<KernelMeasurement>& rows,
                                             const std::string& source);

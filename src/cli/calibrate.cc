@@ -34,7 +34,9 @@ constexpr const char* kCalibrateExamples =
     "KIND memory reads CSV with columns bytes (read and written) and latency_us: kernels that "
     "stream.\n"
     "KIND attention and KIND moe read CSV with the columns of `orrery attention --file` and\n"
-    "`orrery moe --file` and latency_us; attention.csv of tools/measure_gpu.py is one.\n"
+    "`orrery moe --file` and latency_us; attention.csv of tools/measure_gpu.py is one, and moe "
+    "also\n"
+    "reads its grouped.csv (dtype, experts, m, n, k, latency_us): products without permutations.\n"
     "KIND serving reads what `orrery serve --observe URL` writes and fits the host of --engine: "
     "its\n"
     "front end, gap or step, and time per request; --output is an engine's file.\n"
@@ -107,8 +109,7 @@ class Calibrate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
-    auto calibration = calibrate::calibrate_gemm(std::move(machine), table, name, cast_);
+    auto calibration = calibrate::calibrate_gemm(std::move(machine), table, source(), cast_);
     if (!calibration) {
       return fail(std::move(calibration.error()));
     }
@@ -124,8 +125,7 @@ class Calibrate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
-    return calibrate::calibrate_collectives(machine, measured, name)
+    return calibrate::calibrate_collectives(machine, measured, source())
         .and_then([&](const calibrate::CollectiveFit& fit) -> Result<std::string> {
           keep(write(fit.machine));
           return json_ ? report::json_of(fit) : report::collective_calibration_table(fit);
@@ -135,7 +135,8 @@ class Calibrate : public Command {
   using Calibrator = Result<calibrate::KernelCalibration> (*)(
       machine::Machine, const std::vector<calibrate::KernelMeasurement>&, const std::string&);
 
-  /// Rows of `orrery attention --file` or `orrery moe --file` with what they took.
+  /// Rows of `orrery attention --file` or `orrery moe --file` with what they took, or of grouped
+  /// products alone.
   template <class Query>
   Result<std::string> kernels(Calibrator calibrator) const {
     Error mistakes;
@@ -148,13 +149,15 @@ class Calibrate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const auto rows = collect(read_measured<Query>(*table, machine.device), mistakes);
-    if (!mistakes.empty()) {
-      return fail(std::move(mistakes));
-    }
-    const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
-    return tell(calibrator(std::move(machine), rows, name));
+    const bool grouped = std::is_same_v<Query, study::MoeQuery> && table->column("experts") &&
+                         !table->column("num_experts");
+    const auto rows = collect(
+        grouped ? calibrate::read_grouped(*table) : read_measured<Query>(*table, machine.device),
+        mistakes);
+    return mistakes.empty() ? tell(calibrator(std::move(machine), rows, source()))
+                            : fail(std::move(mistakes));
   }
+
   /// Rows of bytes that a kernel reads and writes.
   Result<std::string> memory() const {
     Error mistakes;
@@ -162,11 +165,12 @@ class Calibrate : public Command {
         load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
     const auto rows =
         collect(load_csv(file_.value_or("")).and_then(calibrate::read_streams), mistakes);
-    if (!mistakes.empty()) {
-      return fail(std::move(mistakes));
-    }
-    const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
-    return tell(calibrate::calibrate_streams(std::move(machine), rows, name));
+    return mistakes.empty() ? tell(calibrate::calibrate_streams(std::move(machine), rows, source()))
+                            : fail(std::move(mistakes));
+  }
+
+  std::string source() const {
+    return std::filesystem::path(file_.value_or("")).filename().string();
   }
 
   Result<std::string> tell(const Result<calibrate::KernelCalibration>& fit) const {

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/split.h"
+#include "cli/chakra_flags.h"
 #include "cli/commands.h"
 #include "cli/html_flag.h"
 #include "cli/measured_files.h"
@@ -17,7 +18,9 @@
 #include "report/compare.h"
 #include "report/measured.h"
 #include "report/report.h"
+#include "study/rescale.h"
 #include "study/run.h"
+#include "study/sweep/config_path.h"
 #include "web/extra.h"
 #include "workload/plan/aliases.h"
 #include "workload/plan/defaults.h"
@@ -31,7 +34,8 @@ constexpr const char* kCompareExamples =
     "two\n"
     "--machine one plan is enough: every plan is simulated on each of them.\n"
     "With --measured one plan is simulated beside what devices did: where they differ by class of\n"
-    "work, and what to calibrate.\n"
+    "work, and what to calibrate. --chakra does so with execution traces that run on the machine.\n"
+    "With --rescale also the step of another plan, whose kernels are off by as much as measured.\n"
     "Examples:\n"
     "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --plan gpt3-175b-1024 --json > "
     "a.json\n"
@@ -42,7 +46,9 @@ constexpr const char* kCompareExamples =
     "  orrery compare llama-3-8b-8 --model llama-3-8b --machine dgx-h100 --machine dgx-h200\n"
     "  orrery compare llama-3-8b-8 --model llama-3-8b --machine dgx-h100 --networks\n"
     "  orrery compare one.yaml --model gpt2 --machine dgx-a100-80g --networks ports,flow\n"
-    "  orrery compare one.yaml --model gpt2 --machine dgx-a100-80g --measured 'rank*.json'\n";
+    "  orrery compare one.yaml --model gpt2 --machine dgx-a100-80g --measured 'rank*.json'\n"
+    "  orrery compare eight.yaml --model gpt2 --machine dgx-a100-80g --chakra trace/gpt2 \\\n"
+    "                  --groups trace/gpt2.groups.json --rescale tp=2,pp=1,dp=8,global_batch=16\n";
 
 class Compare : public Command {
  public:
@@ -61,6 +67,9 @@ class Compare : public Command {
                   "beside traces of torch.profiler or databases of Nsight Systems, several by *");
     options.value("--measured-steps", measured_steps_, "INT",
                   "that each has; default: as its annotations say");
+    chakra_.declare(options);
+    options.value("--rescale", rescale_, "FIELD=VALUE,...",
+                  "with --measured or --chakra: also the step of the plan with these fields");
     html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     options.footer(kCompareExamples);
@@ -68,10 +77,12 @@ class Compare : public Command {
 
   Result<std::string> run(Error mistakes) override {
     const std::vector<simulate::NetworkModel> networks = read_networks(mistakes);
-    if (measured_) {
+    if (measured_ || chakra_.given()) {
       return beside_measured(networks.front(), std::move(mistakes));
     }
     refuse_given({{"--measured-steps", measured_steps_}}, "goes with --measured", mistakes);
+    refuse_given({{"--rescale", rescale_}}, "goes with --measured or --chakra", mistakes);
+    chakra_.check(mistakes);
     if (runs_.empty()) {
       mistakes.add(
           {"RUN", {}, {}, "missing; expected plans, or what `orrery simulate --json` wrote"});
@@ -119,40 +130,131 @@ class Compare : public Command {
   }
 
  private:
-  Result<std::string> beside_measured(simulate::NetworkModel network, Error mistakes) {
-    refuse_given({{"--networks", networks_}}, "contradicts --measured: one network", mistakes);
+  /// Returns --measured-steps. What contradicts --measured and --chakra is a mistake.
+  std::int64_t check_measured(Error& mistakes) const {
+    refuse_given({{"--networks", networks_}}, "contradicts --measured and --chakra: one network",
+                 mistakes);
     if (html_.given()) {
-      mistakes.add({"--html", {}, {}, "contradicts --measured, which has no page"});
+      mistakes.add({"--html", {}, {}, "contradicts --measured and --chakra, which have no page"});
     }
-    const std::int64_t steps =
-        whole_number("--measured-steps", measured_steps_, 0, 1'000'000, mistakes);
+    if (measured_ && chakra_.given()) {
+      mistakes.add({"--chakra", {}, {}, "contradicts --measured: one of them was measured"});
+    }
+    refuse_given({{"--measured-steps", measured_steps_ && !measured_}}, "goes with --measured",
+                 mistakes);
     if (runs_.size() != 1 || step_.machines() > 1) {
-      mistakes.add({"compare", {}, {}, "--measured goes with one plan and one --machine"});
+      mistakes.add(
+          {"compare", {}, {}, "--measured and --chakra go with one plan and one --machine"});
+    }
+    return whole_number("--measured-steps", measured_steps_, 0, 1'000'000, mistakes);
+  }
+
+  Result<std::string> beside_measured(simulate::NetworkModel network, Error mistakes) {
+    const std::int64_t steps = check_measured(mistakes);
+    if (runs_.size() != 1 || step_.machines() > 1) {
       return fail(std::move(mistakes));
     }
-    const auto ranks = collect(read_measured(*measured_), mistakes);
+    std::vector<study::RankActivities> ranks;
+    if (measured_) {
+      ranks = collect(read_measured(*measured_), mistakes);
+    }
     const std::vector<StepInput> input = step_.read_each(mistakes);
-    plan::PlacedPlan plan =
-        collect(load(runs_.front()).and_then(plan::parse_placed_plan), mistakes);
+    auto document = load(runs_.front());
+    const auto plan = document ? plan::parse_placed_plan(*document)
+                               : Result<plan::PlacedPlan>(fail(std::move(document.error())));
+    if (!plan) {
+      mistakes.add(plan.error());
+    }
+    const plan::PlacedPlan other =
+        plan ? rescaled_plan(std::move(*document), mistakes) : plan::PlacedPlan();
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
     const StepInput& step = input.front();
-    plan.plan = plan::complete(plan, &step.model, &step.machine, step.devices);
     run_.network = network;
     run_.record_spans = true;
-    const auto run = study::run_step(step.model, step.machine, plan.plan, step.devices, run_);
+    const auto run = run_plan(step, *plan, step.devices);
     if (!run) {
-      return fail(plan.placed(run.error()));
+      return fail(run.error());
     }
-    study::MeasuredComparison comparison =
-        study::compare_measured(study::times_of(ranks, steps), study::times_of(*run));
+    const study::StepTimes simulated = study::times_of(*run);
+    const auto measured = chakra_.given() ? times_of_traces(step, *run, simulated)
+                                          : Result<study::StepTimes>(study::times_of(ranks, steps));
+    if (!measured) {
+      return fail(measured.error());
+    }
+    study::MeasuredComparison comparison = study::compare_measured(*measured, simulated);
     comparison.model = run->model.name;
     comparison.machine = run->machine.name;
+    if (chakra_.given()) {
+      comparison.files.push_back(chakra_.name());
+    }
     for (const study::RankActivities& rank : ranks) {
       comparison.files.push_back(rank.file);
     }
+    if (rescale_) {
+      const bool open = !other.places.contains("dp");  // then it follows from the devices
+      const auto changed = run_plan(step, other, open ? step.devices : 0);
+      if (!changed) {
+        return fail(changed.error());
+      }
+      auto rescaled = study::rescale(*measured, simulated, *changed);
+      if (!rescaled) {
+        return fail(std::move(rescaled.error()));
+      }
+      comparison.rescaled = std::move(*rescaled);
+      comparison.rescaled->fields = *rescale_;
+    }
     return json_ ? report::json_of(comparison) : report::measured_table(comparison);
+  }
+
+  Result<study::Run> run_plan(const StepInput& step, const plan::PlacedPlan& open,
+                              std::int64_t devices) const {
+    const plan::Plan plan = plan::complete(open, &step.model, &step.machine, devices);
+    return study::run_step(step.model, step.machine, plan, devices, run_)
+        .map_error([&](Error error) { return open.placed(std::move(error)); });
+  }
+
+  /// The traces of --chakra on the machine; kernels that the plan has too are of its classes.
+  Result<study::StepTimes> times_of_traces(const StepInput& step, const study::Run& run,
+                                           const study::StepTimes& simulated) const {
+    auto workload = chakra_.read(step.machine, step.devices);
+    if (!workload) {
+      return fail(std::move(workload.error()));
+    }
+    if (workload->ranks != run.devices) {
+      return fail(Error(wrong_value("--chakra", fmt::format("{} ranks", workload->ranks),
+                                    fmt::format("{}, which the plan needs", run.devices))));
+    }
+    return study::run_workload(chakra_.name(), std::move(*workload), step.machine,
+                               {.record_spans = true, .network = run_.network})
+        .map([&](const study::WorkloadRun& traced) {
+          return study::times_of(traced, simulated.kernels);
+        });
+  }
+
+  /// The plan of `document` with the fields of --rescale.
+  plan::PlacedPlan rescaled_plan(ConfigNode document, Error& mistakes) const {
+    if (!rescale_) {
+      return {};
+    }
+    std::string text;
+    for (const std::string_view item : split_at(*rescale_, ',')) {
+      const std::size_t equals = item.find('=');
+      if (equals == std::string_view::npos || equals == 0) {
+        mistakes.add(wrong_value("--rescale", *rescale_, "fields of a plan such as tp=4,dp=2"));
+        return {};
+      }
+      text += fmt::format("{}: {}\n", item.substr(0, equals), item.substr(equals + 1));
+    }
+    const ConfigNode fields =
+        collect(parse_config(text, "--rescale", ConfigSyntax::yaml), mistakes);
+    for (const ConfigField& field : fields.fields) {
+      if (auto ok = sweep::set_field(document, field.name, field.value); !ok) {
+        mistakes.add(std::move(ok.error()));
+      }
+    }
+    return collect(plan::parse_placed_plan(document), mistakes);
   }
 
   /// All but packets: minutes for a plan that the others run in milliseconds.
@@ -249,6 +351,8 @@ class Compare : public Command {
   std::vector<web::PlannedRun> planned_;  ///< those that are simulated, while run() has its steps
   std::optional<std::string> measured_;
   std::optional<std::string> measured_steps_;
+  ChakraFlags chakra_;
+  std::optional<std::string> rescale_;
   study::RunOptions run_;
   HtmlFlag html_{"compare"};
   bool json_ = false;

@@ -7,6 +7,7 @@
 
 #include "cli/progress.h"
 #include "machine/compute/compute_model.h"
+#include "machine/device_groups.h"
 #include "report/json_writer.h"
 #include "workload/chakra/from_workload.h"
 #include "workload/chakra/statistics.h"
@@ -33,7 +34,8 @@ Result<std::optional<machine::Machine>> prepare(const ChakraExport& what) {
   if (machine && mistakes.empty()) {
     auto fitted = machine::with_devices(*machine, what.plan.devices());
     if (fitted) {
-      machine = std::move(*fitted);
+      machine = what.plan.clocks == plan::Clocks::boost ? machine::at_boost(std::move(*fitted))
+                                                        : std::move(*fitted);
       parallel::set_clocks(*machine, what.model, what.plan);
     } else {
       mistakes.add(std::move(fitted.error()));

@@ -10,6 +10,7 @@
 #include "cli/step_flags.h"
 #include "collective/layout/convert.h"
 #include "collective/layout/fuse_workload.h"
+#include "collective/layout/packing.h"
 #include "machine/dimensions_only.h"
 #include "report/json_writer.h"
 #include "study/run.h"
@@ -195,9 +196,9 @@ class Fuse : public Command {
     table += fmt::format("{}: {} -> {}\n", one.name, to_string(one.problem.from, one.problem.mesh),
                          to_string(one.problem.to, one.problem.mesh));
     if (!one.base.empty()) {
-      add_steps("base", one, one.base, seconds, out, table);
+      add_steps("base", one, one.base, *machine, out, table);
     }
-    add_steps("fused", one, one.fused, seconds, out, table);
+    add_steps("fused", one, one.fused, *machine, out, table);
     const Sums fused = total(one, one.fused, seconds);
     out.key("bytes_after").value(static_cast<std::int64_t>(fused.bytes));
     out.key("time_after_s").value(fused.seconds);
@@ -208,21 +209,34 @@ class Fuse : public Command {
   }
 
   static void add_steps(std::string_view key, const LayoutCase& one,
-                        const std::vector<layout::Step>& steps, const layout::Cost& seconds,
+                        const std::vector<layout::Step>& steps, const machine::Machine& machine,
                         report::JsonWriter& out, std::string& table) {
+    const layout::Mesh& mesh = one.problem.mesh;
+    const layout::Cost seconds = layout::machine_cost(mesh, machine);
     out.key(key).array(steps, [&](const layout::Step& step) {
       const layout::Shape& shape = layout::shape_of(one.problem, step);
-      const double bytes = layout::byte_cost(one.problem.mesh)(step, shape);
+      const double bytes = layout::byte_cost(mesh)(step, shape);
+      const layout::Packing packing = layout::packing_of(step, shape, mesh, machine.device);
       const double time = seconds(step, shape);
       out.begin_object();
-      out.key("step").value(to_string(step, one.problem.mesh));
+      out.key("step").value(to_string(step, mesh));
       out.key("bytes").value(static_cast<std::int64_t>(bytes));
       out.key("time_s").value(time);
+      out.key("packing_s").value(to_seconds(packing.time));
+      out.key("packing_blocks").value(packing.blocks);
+      out.key("packing_block_bytes").value(packing.block.value());
       out.end_object();
-      table += fmt::format("  {:<6}{:<32}{:>14}{:>12}\n", key, to_string(step, one.problem.mesh),
+      table += fmt::format("  {:<6}{:<32}{:>14}{:>12}{}\n", key, to_string(step, mesh),
                            to_string(Bytes(static_cast<std::int64_t>(bytes))),
-                           to_string(from_seconds(time)));
+                           to_string(from_seconds(time)), packing_text(packing));
     });
+  }
+
+  static std::string packing_text(const layout::Packing& packing) {
+    return packing.blocks == 0
+               ? ""
+               : fmt::format(", {} to pack {} blocks of {}", to_string(packing.time),
+                             packing.blocks, to_string(packing.block));
   }
 
   /// Adds the published times of the pair's base and fused sequences.

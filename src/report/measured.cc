@@ -14,6 +14,21 @@ std::string difference(Time measured, Time simulated) {
              : "-";
 }
 
+std::string rescaled_lines(const study::Rescaled& rescaled) {
+  const plan::Plan& plan = rescaled.plan;
+  std::string text = fmt::format(
+      "\nRescaled to {}: {} ranks (tp {}, cp {}, pp {}, dp {}), global batch {}\n"
+      "{:<16}{:>13.3f} ms with kernels as much longer as measured; {:.3f} as the machine has "
+      "them\n",
+      rescaled.fields, plan.devices(), plan.tp, plan.cp, plan.pp, plan.dp, plan.global_batch,
+      "step", 1e3 * to_seconds(rescaled.step), 1e3 * to_seconds(rescaled.simulated));
+  for (const study::ClassFactor& each : rescaled.factors) {
+    text += fmt::format("  {:<14}{:>13.3f} times; {} of {} kernels by their own names\n", each.name,
+                        each.factor, each.by_name, each.kernels);
+  }
+  return text + "  Exchanges, copies and the host are those of the machine.\n";
+}
+
 }  // namespace
 
 std::string measured_table(const study::MeasuredComparison& comparison) {
@@ -35,6 +50,9 @@ std::string measured_table(const study::MeasuredComparison& comparison) {
   }
   text += fmt::format("{:<16}{:>13.3f}{:>13.3f}{:>11}\n", "step", 1e3 * to_seconds(measured.step),
                       1e3 * to_seconds(simulated.step), difference(measured.step, simulated.step));
+  if (comparison.rescaled) {
+    text += rescaled_lines(*comparison.rescaled);
+  }
   bool any = false;
   for (const study::ClassDifference& each : comparison.classes) {
     if (!each.advice.empty()) {
@@ -68,6 +86,23 @@ void declare(const study::MeasuredComparison& comparison, Fields& fields) {
                 fields.field("longest_measured", "the name that takes most of it",
                              each.longest_measured);
                 fields.field("advice", "what to calibrate; empty below a tenth", each.advice);
+              });
+  fields.part("rescaled", "the step of another plan", comparison.rescaled,
+              [&](const study::Rescaled& rescaled) {
+                fields.field("fields", "of the plan, that were changed", rescaled.fields);
+                fields.field("devices", "of the other plan", rescaled.plan.devices());
+                fields.field("global_batch", "of the other plan", rescaled.plan.global_batch);
+                fields.field("step_s", "with kernels as much longer as measured", rescaled.step);
+                fields.field("simulated_s", "as the machine has them", rescaled.simulated);
+                fields.list("factors", {"measured / simulated, by class", "one class"},
+                            rescaled.factors, [&](const study::ClassFactor& each) {
+                              fields.field("name", "of the class", std::string(each.name));
+                              fields.field("factor", "1 where one of them has none", each.factor);
+                              fields.field("kernels", "names of the other plan's",
+                                           static_cast<std::int64_t>(each.kernels));
+                              fields.field("by_name", "of them, with a factor of their own",
+                                           static_cast<std::int64_t>(each.by_name));
+                            });
               });
 }
 

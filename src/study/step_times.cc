@@ -74,7 +74,7 @@ const Part* part_of(const std::array<Part, kSize>& parts, const std::string& nam
   return found == parts.end() ? nullptr : found;
 }
 
-WorkClass class_of(const graph::Operator& op) {
+WorkClass class_of_operator(const graph::Operator& op) {
   switch (op.kind) {
     case graph::OperatorKind::gemm:
     case graph::OperatorKind::grouped_gemm:
@@ -83,6 +83,8 @@ WorkClass class_of(const graph::Operator& op) {
       return WorkClass::attention;
     case graph::OperatorKind::optimizer:
       return WorkClass::optimizer;
+    case graph::OperatorKind::opaque:
+      return class_of(op.name);
     default:
       return WorkClass::stream;
   }
@@ -127,9 +129,23 @@ std::string advice_for(WorkClass of) {
   }
 }
 
+/// Kernels of a plan's Chakra traces are named PHASE/KERNEL.
+std::string kernel_name(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string::npos ? name : name.substr(slash + 1);
+}
+
+bool is_kernel(WorkClass of) {
+  return of < WorkClass::copy;
+}
+
 /// Sums one rank's activities.
 class RankSum {
  public:
+  void add_kernel(const std::string& name, WorkClass of, Time takes) {
+    kernels_.try_emplace(name, KernelSum{of}).first->second.time += takes;
+  }
+
   /// `takes` of it counts as the class's.
   void add(WorkClass of, const std::string& name, Time begin, Time end, Time takes) {
     const auto row = static_cast<std::size_t>(of);
@@ -149,6 +165,9 @@ class RankSum {
     }
     times.step += end - first;
     times.idle += end - first - covered;
+    for (const auto& [name, sum] : kernels_) {
+      times.kernels.try_emplace(name, KernelSum{sum.of}).first->second.time += sum.time;
+    }
     for (std::size_t row = 0; row < kWorkClasses; ++row) {
       times.busy[row] += busy_[row];
       for (const auto& [name, takes] : names_[row]) {
@@ -160,6 +179,7 @@ class RankSum {
  private:
   std::array<Time, kWorkClasses> busy_{};
   std::array<std::map<std::string, Time>, kWorkClasses> names_;
+  KernelSums kernels_;
   std::vector<std::pair<Time, Time>> intervals_;
 };
 
@@ -172,6 +192,9 @@ StepTimes mean_of(std::vector<RankSum>& sums, std::int64_t steps) {
   const std::int64_t counted = std::ssize(sums) * steps;
   times.step = times.step / counted;
   times.idle = times.idle / counted;
+  for (auto& [name, sum] : times.kernels) {
+    sum.time = sum.time / counted;
+  }
   for (std::size_t row = 0; row < kWorkClasses; ++row) {
     times.busy[row] = times.busy[row] / counted;
     const auto most =
@@ -181,8 +204,8 @@ StepTimes mean_of(std::vector<RankSum>& sums, std::int64_t steps) {
   return times;
 }
 
-void add_kernels(const Run& run, const simulate::Span& span, const graph::Node& node,
-                 RankSum& sum) {
+void add_kernels(const WorkloadRun& run, const simulate::Span& span, const graph::Node& node,
+                 const KernelSums& like, RankSum& sum) {
   const machine::Machine& machine = run.machine;
   const compute::Device& device =
       machine.parts.empty() ? machine.device
@@ -194,7 +217,12 @@ void add_kernels(const Run& run, const simulate::Span& span, const graph::Node& 
   for (const graph::Operator& op : node.operators) {
     const double share =
         alone > Time(0) ? to_seconds(compute::lone_kernel_time(op, device)) / to_seconds(alone) : 0;
-    sum.add(class_of(op), op.name, span.begin, span.end, (span.end - span.begin) * share);
+    const Time takes = (span.end - span.begin) * share;
+    const std::string name = kernel_name(op.name);
+    const auto known = like.find(name);
+    const WorkClass of = known != like.end() ? known->second.of : class_of_operator(op);
+    sum.add(of, op.name, span.begin, span.end, takes);
+    sum.add_kernel(name, of, takes);
   }
 }
 
@@ -264,12 +292,15 @@ StepTimes times_of(const std::vector<RankActivities>& ranks, std::int64_t steps)
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     for (const Activity& each : ranks[i].activities) {
       sums[i].add(each.of, each.name, each.begin, each.end, each.end - each.begin);
+      if (is_kernel(each.of)) {
+        sums[i].add_kernel(each.name, each.of, each.end - each.begin);
+      }
     }
   }
   return mean_of(sums, steps > 0 ? steps : std::max<std::int64_t>(ranks.front().steps, 1));
 }
 
-StepTimes times_of(const Run& run) {
+StepTimes times_of(const WorkloadRun& run, const KernelSums& like) {
   std::map<std::int64_t, RankSum> by_rank;
   for (const simulate::Span& span : run.timeline.spans) {
     const bool receives = span.kind == graph::Node::Kind::receive;
@@ -279,7 +310,7 @@ StepTimes times_of(const Run& run) {
             .nodes[static_cast<std::size_t>(own.node)];
     RankSum& sum = by_rank[span.rank];
     if (span.kind == graph::Node::Kind::compute) {
-      add_kernels(run, span, node, sum);
+      add_kernels(run, span, node, like, sum);
     } else if (span.kind != graph::Node::Kind::wait && span.kind != graph::Node::Kind::host) {
       const bool copies = span.kind == graph::Node::Kind::copy;
       const bool gathers = span.kind == graph::Node::Kind::collective;

@@ -3,7 +3,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,12 +76,20 @@ WorkClass class_of(std::string_view kernel, std::string_view collective = {});
 /// a device, times that are none.
 Result<RankActivities> read_kineto_activities(const ConfigNode& trace);
 
+/// All kernels of one name.
+struct KernelSum {
+  WorkClass of = WorkClass::stream;
+  Time time{0};
+};
+using KernelSums = std::map<std::string, KernelSum, std::less<>>;  ///< by name
+
 /// Times of one step on one rank, means over steps and ranks.
 struct StepTimes {
   Time step{0};                                     ///< first begin to last end, over the steps
   Time idle{0};                                     ///< of it, what no activity covers
   std::array<Time, kWorkClasses> busy{};            ///< by class; what overlaps counts in each
   std::array<std::string, kWorkClasses> longest{};  ///< the name that takes most of each class
+  KernelSums kernels{};                             ///< without copies and exchanges
   std::int64_t steps = 1;
   std::size_t ranks = 0;
 };
@@ -88,7 +100,10 @@ StepTimes times_of(const std::vector<RankActivities>& ranks, std::int64_t steps)
 /// The same of a run with spans. A kernel's span is shared among its operators by the time that
 /// each takes alone. An exchange counts from when its rank was ready, as a kernel of NCCL's runs
 /// while it waits for the others.
-StepTimes times_of(const Run& run);
+///
+/// `like`: kernels whose name it has are of the class that they have there, others of a trace
+/// (opaque operators) of that of their names.
+StepTimes times_of(const WorkloadRun& run, const KernelSums& like = {});
 
 struct ClassDifference {
   std::string_view name;  ///< of the class, or "idle"
@@ -97,6 +112,23 @@ struct ClassDifference {
   double share = 0;  ///< of the sum of absolute differences
   std::string longest_measured;
   std::string advice;  ///< what to calibrate where it differs by over a tenth; else ""
+};
+
+/// How much longer than simulated the kernels of one class took.
+struct ClassFactor {
+  std::string_view name;    ///< of the class
+  double factor = 1;        ///< measured / simulated; 1 where one of them has none
+  std::size_t kernels = 0;  ///< names of the other plan that are in this class
+  std::size_t by_name = 0;  ///< of them, those that have a factor of their own
+};
+
+/// The step of another plan (rescale.h).
+struct Rescaled {
+  std::string fields{};  ///< of the plan, that were changed
+  plan::Plan plan{};     ///< the other one
+  Time simulated{0};     ///< the step of the other plan on the machine
+  Time step{0};          ///< the same with every kernel as much longer as it was measured
+  std::vector<ClassFactor> factors;
 };
 
 /// Classes that either has, the largest difference first. Classes overlap, so their differences do
@@ -108,6 +140,7 @@ struct MeasuredComparison {
   StepTimes simulated;
   std::vector<std::string> files;
   std::vector<ClassDifference> classes;
+  std::optional<Rescaled> rescaled{};
 };
 
 MeasuredComparison compare_measured(StepTimes measured, StepTimes simulated);

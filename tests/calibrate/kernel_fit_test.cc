@@ -120,6 +120,54 @@ TEST(KernelFit, HelpsOnMeasuredRowsThatItHasNotSeen) {
   }
 }
 
+/// grouped.csv of the H100, equal and unequal loads: products alone tell k_ramp and launch, nothing
+/// of permutations; the quarter that was not seen becomes better.
+TEST(KernelFit, GroupedProductsAloneTellTwoCoefficients) {
+  const CsvTable table =
+      load_csv(std::string(ORRERY_SOURCE_DIR) + "/tests/calibrate/pytorch/grouped.csv").value();
+  machine::Machine start = machine::load_machine("dgx-h100").value();
+  start.device.kernels.grouped_k_ramp = 2000;
+  start.device.kernels.grouped_launch = from_seconds(30e-6);
+  const auto rows = read_grouped(table);
+  ASSERT_TRUE(rows.has_value()) << rows.error().to_string();
+  EXPECT_EQ(rows->size(), table.rows.size());
+  const KernelCalibration fitted = calibrate_moe(start, *rows, "grouped.csv").value();
+  ASSERT_EQ(fitted.fits.size(), 1U);
+  const KernelFit& fit = fitted.fits.front();
+  EXPECT_EQ(fit.coefficients.size(), 2U);
+  EXPECT_LT(fit.held_out_after.median, 0.1);
+  EXPECT_LT(fit.held_out_after.median, 0.7 * fit.held_out_before.median);
+  EXPECT_EQ(fitted.machine.device.kernels.permute_share, start.device.kernels.permute_share);
+  EXPECT_FALSE(fitted.machine.origins.at("device.kernels.grouped_launch").empty());
+}
+
+// Loads 3, 0 and 2: two experts of 3 rows (2.5, rounded up), as `orrery moe` shares rows.
+TEST(KernelFit, ReadsGroupedProductsRowByRow) {
+  const auto rows = read_grouped(
+      parse_csv("dtype,experts,m,n,k,loads,latency_us\nfp8,8,4,64,32,,7.5\nbf16,3,,64,32,3 0 2,9\n",
+                "g.csv")
+          .value());
+  ASSERT_TRUE(rows.has_value()) << rows.error().to_string();
+  const graph::Operator& equal = rows->at(0).kernels.front();
+  EXPECT_EQ(equal.kind, graph::OperatorKind::grouped_gemm);
+  EXPECT_EQ(equal.type, graph::DataType::fp8);
+  EXPECT_EQ(equal.gemm, (graph::GemmShape{8, 4, 64, 32}));
+  EXPECT_EQ(rows->at(0).time, from_seconds(7.5e-6));
+  EXPECT_EQ(rows->at(1).kernels.front().gemm, (graph::GemmShape{2, 3, 64, 32}));
+  const auto wrong = read_grouped(parse_csv("dtype,experts,m,n,k,loads,latency_us\n"
+                                            "fp9,0,4,64,32,,7.5\nbf16,3,1,64,32,0 0,0\n"
+                                            "bf16,3,1,64,32,1 x,2\nbf16,3,,64,32,,2\n",
+                                            "g.csv")
+                                      .value());
+  for (const char* const part :
+       {"g.csv:2: dtype: found 'fp9'", "g.csv:2: experts: found '0'", "g.csv:3: latency_us",
+        "g.csv:4: loads: found 'x'", "g.csv:5: m: a whole number above 0"}) {
+    EXPECT_THAT(wrong.error().to_string(), HasSubstr(part));
+  }
+  const auto lacking = read_grouped(parse_csv("m,n\n1,2\n", "g.csv").value());
+  EXPECT_THAT(lacking.error().to_string(), HasSubstr("column 'experts' is missing"));
+}
+
 TEST(KernelFit, SaysWhatItCannotUse) {
   const machine::Machine machine = machine::load_machine("dgx-h100").value();
   const auto flash2_decode = measured_on<study::AttentionQuery>(

@@ -165,5 +165,43 @@ TEST(CompareCommand, AMeasuredStepBesideThePlan) {
   EXPECT_THAT(none.err, HasSubstr("--html"));
 }
 
+// Traces of a plan of 8 ranks on the machine itself: by a plan of 16 they take what that plan
+// takes, up to the whole microseconds of their durations.
+TEST(CompareCommand, TracesOfEightRanksAreRescaledToSixteen) {
+  const Folder folder;
+  const std::string plan = folder.write("8.yaml", "tp: 2\npp: 2\ndp: 2\nglobal_batch: 8\n");
+  ASSERT_EQ(
+      orrery("export chakra --plan " + plan + kComparedStep + "--output " + (folder / "t")).status,
+      0);
+  const std::string traces =
+      " --chakra " + (folder / "t") + " --groups " + (folder / "t.groups.json") + " --rescale ";
+  const Outcome run = orrery("compare " + plan + kComparedStep + traces +
+                             "tp=1,pp=4,dp=4,global_batch=16,schedule=gpipe --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_NEAR(json.at("measured").at("step_s"), json.at("simulated").at("step_s"), 2e-5);
+  const auto& rescaled = json.at("rescaled");
+  EXPECT_EQ(rescaled.at("devices"), 16);
+  EXPECT_EQ(rescaled.at("global_batch"), 16);
+  const double step = rescaled.at("simulated_s");
+  EXPECT_NEAR(rescaled.at("step_s"), step, 0.005 * step);
+  EXPECT_EQ(rescaled.at("factors").at(0).at("by_name"), rescaled.at("factors").at(0).at("kernels"));
+}
+
+TEST(CompareCommand, WhatCannotBeRescaledIsAMistake) {
+  const Folder folder;
+  const std::string plan = folder.write("8.yaml", "tp: 2\ndp: 4\nglobal_batch: 8\n");
+  const Outcome alone = orrery("compare " + plan + " " + plan + kComparedStep + "--rescale tp=4");
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.err, HasSubstr("--rescale: goes with --measured or --chakra"));
+  const Outcome both = orrery("compare " + plan + kComparedStep + "--chakra " + (folder / "t") +
+                              " --measured x.json --rescale tpp=4");
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err, HasSubstr("--chakra: contradicts --measured"));
+  EXPECT_THAT(both.err, HasSubstr("tpp"));
+  const Outcome torn = orrery("compare " + plan + kComparedStep + "--measured x.json --rescale tp");
+  EXPECT_THAT(torn.err, HasSubstr("--rescale: found 'tp'"));
+}
+
 }  // namespace
 }  // namespace orrery::testing

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
 #include <numeric>
 
 #include "datatype/packer.h"
@@ -171,6 +173,58 @@ TEST(SixCases, AOnePlaneFaceKeepsItsOffset) {
   EXPECT_THAT(type.streams, IsEmpty());
   EXPECT_THAT(type.blocks, ElementsAre(Block{88, 32}));
   EXPECT_EQ(type.bounds, (Bounds{0, 120}));
+}
+
+/// Blocks of the 26 regions that a rank sends, of one quantity: `edge` cells along each edge,
+/// `radius` of them to a neighbour, in an array with room for what arrives.
+std::int64_t halo_blocks(int edge, int radius) {
+  const int size = edge + 2 * radius;
+  std::int64_t blocks = 0;
+  for (int direction = 0; direction < 27; ++direction) {
+    const std::array<int, 3> towards{direction % 3 - 1, direction / 3 % 3 - 1, direction / 9 - 1};
+    std::array<int, 3> subsizes{};
+    std::array<int, 3> starts{};
+    for (std::size_t d = 0; d < 3; ++d) {
+      subsizes[d] = towards[d] == 0 ? edge : radius;
+      starts[d] = towards[d] > 0 ? edge : radius;
+    }
+    if (direction == 13) {  // the rank itself
+      continue;
+    }
+    const Datatype type =
+        canonical(subarray(std::array{size, size, size}, subsizes, starts, ArrayOrder::c, kDouble));
+    std::int64_t repeats = 1;
+    for (const Stream& stream : type.streams) {
+      repeats *= stream.count;
+    }
+    blocks += repeats * std::ssize(type.blocks);
+  }
+  return blocks;
+}
+
+// Rows of every region are blocks of their own: of n cells and radius r over all directions
+// 3 (n + 2r)^2 - n^2, as the own rank's n^2 rows are not sent: 3 x 262^2 - 256^2 = 140,396.
+//
+// The published 917x (3,072 ranks of Summit) in the model of docs/models/datatypes.md, 8
+// quantities: a copy of 10 us a block at both sides against 26 x 8 kernels of 10 us and both passes
+// over the bytes at 26 GB/s, and what both wait for, the network: 25 GB/s of a node of 6 ranks.
+// Cells of a rank are not known: the factor is 785 of 256 cells and goes to 877.
+TEST(Datatype, BlocksOfAHaloGiveThePublishedFactorOfItsExchange) {
+  EXPECT_EQ(halo_blocks(256, 3), 140'396);
+  EXPECT_EQ(halo_blocks(1, 1), 3 * 9 - 1);
+  const auto factor = [](double edge, double blocks) {
+    constexpr double kQuantities = 8;
+    constexpr double kCopy = 10e-6;
+    const double bytes = 8 * kQuantities * (std::pow(edge + 6, 3) - std::pow(edge, 3));
+    const double network = bytes / (25e9 / 6);
+    return (2 * kQuantities * blocks * kCopy + network) /
+           (2 * 26 * kQuantities * kCopy + 2 * bytes / 26e9 + network);
+  };
+  EXPECT_NEAR(factor(256, 140'396), 785, 1);
+  for (const int edge : {256, 512}) {
+    const auto modelled = factor(edge, static_cast<double>(halo_blocks(edge, 3)));
+    EXPECT_NEAR(modelled, 917, 0.15 * 917) << edge;
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "collective/layout/convert.h"
 #include "collective/layout/move.h"
+#include "collective/layout/packing.h"
 #include "collective/layout/pairs.h"
 
 namespace orrery::layout {
@@ -104,6 +105,55 @@ TEST(Fusion, TimesBeyondTheClockAreSaid) {
   EXPECT_TRUE(late().empty());
   machine.network[0].bandwidth = Bandwidth(1e-300);
   EXPECT_EQ(late().to_string(), "tp+sp: takes longer than 106 days, the range of simulated time");
+}
+
+/// Memory of 1 GB/s whose streaming kernels reach all of it.
+compute::Device plain_device() {
+  compute::Device device;
+  device.memory.push_back({.name = "memory", .bandwidth = 1_GBps});
+  device.kernels.elementwise_share = 1;
+  device.kernels.stream_launch = 1_us;
+  return device;
+}
+
+// A tensor of 8 x 64 elements of 2 bytes on 4 ranks.
+TEST(Packing, IsOfPiecesThatAreNoRunOfMemory) {
+  const Mesh mesh{.axes = {{"tp", 4}}};
+  const Shape shape{.extents = {8, 64}, .element = Bytes(2)};
+  const auto packing = [&](Operation operation, Placement from, Placement to) {
+    return packing_of({.operation = operation, .from = {from}, .to = {to}}, shape, mesh,
+                      plain_device());
+  };
+  // Rows come one after the other, and so do the parts of a gather along them.
+  EXPECT_EQ(packing(Operation::all_gather, Placement::shard(0), Placement::replicate()).time,
+            Time(0));
+  // Columns: 4 pieces of 8 rows of 32 B, read once and written in whole sectors: 2048 B.
+  const Packing columns =
+      packing(Operation::all_gather, Placement::shard(1), Placement::replicate());
+  EXPECT_EQ(columns.blocks, 32);
+  EXPECT_EQ(columns.block, Bytes(32));
+  EXPECT_EQ(columns.time, 1_us + Bytes(2048) / 1_GBps);
+  // Sums leave as columns, and arrive whole: the sender packs alone.
+  EXPECT_EQ(packing(Operation::reduce_scatter, Placement::partial(), Placement::shard(1)).time,
+            columns.time);
+  // An exchange sends whole rows' columns (2 rows of 32 B to each of 4, packed) and what arrives
+  // are whole rows: 8 blocks, 512 B.
+  const Packing exchange = packing(Operation::all_to_all, Placement::shard(0), Placement::shard(1));
+  EXPECT_EQ(exchange.blocks, 8);
+  EXPECT_EQ(exchange.time, 1_us + Bytes(512) / 1_GBps);
+  EXPECT_EQ(packing(Operation::all_reduce, Placement::partial(), Placement::replicate()).time,
+            Time(0));
+}
+
+// Columns of 2 bytes fill a sixteenth of the sectors that they are written to.
+TEST(Packing, ShortBlocksMoveWholeSectors) {
+  const Packing packing =
+      packing_of({.operation = Operation::all_gather,
+                  .from = {Placement::shard(1)},
+                  .to = {Placement::replicate()}},
+                 {.extents = {8, 4}, .element = Bytes(2)}, {.axes = {{"tp", 4}}}, plain_device());
+  EXPECT_EQ(packing.blocks, 32);
+  EXPECT_EQ(packing.time, 1_us + Bytes(32 * 2 + 32 * 32) / 1_GBps);
 }
 
 TEST(Fusion, OnNvSwitchTheMeasuredSharesMakePpEpSlowerThanNotFused) {

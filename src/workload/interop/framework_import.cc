@@ -63,7 +63,11 @@ class FrameworkImport {
 
  private:
   void note(const Leaf& leaf, std::string sentence) {
-    job_.remarks.push_back({leaf.path, std::move(sentence)});
+    const bool again = !job_.remarks.empty() && job_.remarks.back().about == leaf.path &&
+                       job_.remarks.back().sentence == sentence;  // a further item of a list
+    if (!again) {
+      job_.remarks.push_back({leaf.path, std::move(sentence)});
+    }
   }
   void reject(const Leaf& leaf, std::string expected) {
     job_.error.add({leaf.node->where(), leaf.path, leaf.node->shown(), std::move(expected)});
@@ -352,7 +356,7 @@ class FrameworkImport {
       }
     } else if (meaning == Meaning::adapter_targets &&
                job_.adapter_targets.find("all") == std::string::npos) {
-      const bool all = value == "all" || value == "all-linear" || has(value, "gate_proj") ||
+      const bool all = value == "all" || value == "all-linear" || has(value, "gate") ||
                        has(value, "up_proj") || has(value, "w1");
       job_.adapter_targets = all ? "all" : "attention_qkv";
     } else if (meaning == Meaning::adapter_everywhere) {

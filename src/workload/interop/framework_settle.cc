@@ -68,7 +68,14 @@ void settle_batch(FrameworkJob& job, std::int64_t devices) {
   if (job.per_device > 0) {
     spread_batch(job, devices);
   }
+  if (job.framework == "llm-foundry") {
+    job.micro *= static_cast<double>(plan.cp);  // of a device: of a sequence its part
+  }
   plan.microbatch = job.micro > 0 ? whole(job.micro) : plan.microbatch;
+  if (job.micro != std::floor(job.micro)) {
+    job.error.add({{}, "microbatch", std::to_string(job.micro), "whole sequences of a replica"});
+    plan.microbatch = std::max<std::int64_t>(plan.microbatch, 1);
+  }
   const std::int64_t share = whole(job.global) / plan.dp;
   if (job.framework == "llm-foundry" && job.global > 0 && share >= 1 && plan.microbatch > share) {
     job.remarks.push_back(

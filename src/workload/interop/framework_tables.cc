@@ -192,7 +192,8 @@ constexpr std::string_view kLlamaFactoryIgnored =
     "apollo_* audio_* badam_* buffer_size cache_dir compute_accuracy crop_to_patches data_* "
     "dataloader_num_workers dataset dataset_* dataset_shards ddp_find_unused_parameters "
     "ddp_timeout dft_alpha disable_* do_eval do_predict do_train double_quantization dpo_* "
-    "early_stopping_steps enable_thinking eval_* evaluation_strategy export_* fp8_backend "
+    "early_stopping_steps enable_thinking eval_* evaluation_strategy export_* fake_quant_* "
+    "fp8_backend "
     "freeze_* fsdp_config fsdp_transformer_layer_cls_to_wrap galore_* generating_args hf_* "
     "image_* include_* infer_* init_special_tokens interleave_probs kt_* kto_* ld_alpha "
     "learning_rate logging_dir logging_steps lora_alpha lora_dropout loraplus_* low_cpu_mem_usage "
@@ -201,7 +202,7 @@ constexpr std::string_view kLlamaFactoryIgnored =
     "neat_packing new_special_tokens_config num_beams num_train_epochs om_hub_token output_dir "
     "overwrite_cache overwrite_output_dir packing per_device_eval_batch_size pissa_* "
     "placement_strategy plot_loss ppo_* predict_with_generate pref_* preprocessing_num_workers "
-    "print_param_status quantization_method ray_* ref_model* report_to resize_vocab "
+    "print_param_status qat_* quantization_method ray_* ref_model* report_to resize_vocab "
     "resources_per_worker resume_from_checkpoint reward_* rope_* run_name save_only_model "
     "save_steps save_strategy save_total_limit seed sglang_* shuffle simpo_gamma stage streaming "
     "swanlab_* temperature template tokenized_path tool_format top_k top_p train_from_scratch "
@@ -215,6 +216,7 @@ constexpr auto kLlamaFactory = std::to_array<FrameworkKey>({
     {"deepspeed", deepspeed_file},
     {"disable_gradient_checkpointing", no_checkpointing},
     {"enable_liger_kernel", noted, "kernels of Liger are not told apart"},
+    {"enable_qat", noted, "rounding as if quantised takes no time"},
     {"finetuning_type", adapter},
     {"flash_attn", attention},
     {"fp16", fp16},
@@ -322,6 +324,8 @@ constexpr auto kLlmFoundry = std::to_array<FrameworkKey>({
     {"global_train_batch_size", global_batch},
     {"max_seq_len", sequence},
     {"model.attn_config.attn_impl", attention},
+    {"model.attn_config.seq_parallel_world_size", cp},
+    {"model.converted_config_overrides.attn_config.seq_parallel_world_size", cp},
     {"model.peft_config.r", adapter_rank},
     {"model.peft_config.peft_type", adapter},
     {"model.peft_config.target_modules", adapter_targets},

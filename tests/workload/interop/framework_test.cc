@@ -207,6 +207,18 @@ TEST(Framework, LlmFoundryReducesAMicrobatchBeyondADevicesShare) {
                                   {.devices = 4});
   EXPECT_EQ(plan.microbatch, 2);
   EXPECT_EQ(plan.global_batch, 8);
+  // 8 devices share a sequence: an eighth each. 32 devices / 8 = dp 4.
+  const std::string shared =
+      "global_train_batch_size: 4\ndevice_train_microbatch_size: 0.125\nmax_seq_len: 131072\n"
+      "model: {converted_config_overrides: {attn_config: {seq_parallel_world_size: 8}}}\n";
+  EXPECT_EQ(plan_of("llm-foundry", shared, {.devices = 32}).cp, 8);
+  EXPECT_EQ(plan_of("llm-foundry", shared, {.devices = 32}).microbatch, 1);
+  EXPECT_THAT(
+      import_yaml("llm-foundry", "global_train_batch_size: 8\ndevice_train_microbatch_size: 0.5\n",
+                  {.devices = 4})
+          .error()
+          .to_string(),
+      HasSubstr("microbatch: found '0.5"));
 }
 
 TEST(Framework, PrimusHoldsConfigurationsOfSeveralPrograms) {

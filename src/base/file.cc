@@ -223,15 +223,19 @@ Result<std::string> find_config(const std::string& kind, const std::string& name
   std::vector<std::string> known = list_configs(kind);
   const std::string guess = did_you_mean(name, known);
   const auto begins = [&](const std::string& other) { return other.starts_with(name); };
+  std::string others;
   if (!name.empty() && std::ranges::any_of(known, begins)) {
-    std::erase_if(known, [&](const std::string& other) { return !begins(other); });
+    const std::size_t count =
+        std::erase_if(known, [&](const std::string& other) { return !begins(other); });
+    others = count == 0 ? "" : ", or " + std::to_string(count) + " that begin otherwise";
   }
-  return fail(Error(Mistake{{},
-                            kind,
-                            name,
-                            known.empty() ? "a file: no shipped " + kind +
-                                                " are found (ORRERY_CONFIGS names their folder)"
-                                          : "a file or one of: " + enumerated(known) + guess}));
+  return fail(Error(
+      Mistake{{},
+              kind,
+              name,
+              known.empty()
+                  ? "a file: no shipped " + kind + " are found (ORRERY_CONFIGS names their folder)"
+                  : "a file or one of: " + enumerated(known) + others + guess}));
 }
 
 std::vector<std::string> list_configs(const std::string& kind) {

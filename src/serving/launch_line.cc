@@ -42,28 +42,6 @@ bool set_type(graph::DataType& type, const std::string& text) {
   return fp8 || text == "auto" || text == "bfloat16" || text == "float16" || text == "half";
 }
 
-/// vLLM's suffixes of numbers: 32k is 32,000, 32K is 32,768. Other texts stay as they are.
-std::string plain_number(const std::string& text) {
-  constexpr std::string_view kDecimal = "kmgt";
-  constexpr std::string_view kBinary = "KMGT";
-  const auto number =
-      text.size() > 1 ? parse_number(text.substr(0, text.size() - 1)) : parse_number("none");
-  const char suffix = text.empty() ? ' ' : text.back();
-  const std::size_t power = std::min(kDecimal.find(suffix), kBinary.find(suffix));
-  if (!number || power == std::string_view::npos) {
-    return text;
-  }
-  const double base = kBinary.find(suffix) != std::string_view::npos ? 1024 : 1000;
-  double value = *number;
-  for (std::size_t i = 0; i <= power; ++i) {
-    value *= base;
-  }
-  constexpr double kMost = 1e15;
-  return value == static_cast<double>(static_cast<std::int64_t>(std::min(value, kMost)))
-             ? std::to_string(static_cast<std::int64_t>(value))
-             : text;
-}
-
 /// As of a file; `spoken`: the flag of each field, "section.field", that was given.
 Result<void> in_range(const Engine& engine, const std::map<std::string, std::string>& spoken) {
   auto checked = parse_config(to_yaml(engine), engine.name, ConfigSyntax::yaml)
@@ -184,16 +162,13 @@ class LineReader {
   }
 
   static bool is_special_switch(const std::string& name) {
-    constexpr std::array<std::string_view, 10> kNames{"enable-expert-parallel",
-                                                      "enforce-eager",
-                                                      "disable-cuda-graph",
-                                                      "enable-dp-attention",
-                                                      "enable-ep-moe",
-                                                      "enable-deepep-moe",
-                                                      "enable-lora",
-                                                      "trust-remote-code",
-                                                      "enable-hierarchical-cache",
-                                                      "enable-auto-tool-choice"};
+    constexpr std::array<std::string_view, 11> kNames{
+        "enable-expert-parallel", "enable-attention-dp",
+        "enforce-eager",          "disable-cuda-graph",
+        "enable-dp-attention",    "enable-ep-moe",
+        "enable-deepep-moe",      "enable-lora",
+        "trust-remote-code",      "enable-hierarchical-cache",
+        "enable-auto-tool-choice"};
     return std::ranges::find(kNames, name) != kNames.end();
   }
 
@@ -202,7 +177,7 @@ class LineReader {
     const std::string& name = spoken.name;
     const std::string value = spoken.value.value_or("");
     Engine& engine = result_.engine;
-    if (name == "kv-cache-dtype") {
+    if (name == "kv-cache-dtype" || name == "kv-cache-config.dtype") {
       return set_type(engine.kv, value);
     }
     if (name == "mamba-ssm-cache-dtype" || name == "mamba-ssm-dtype") {
@@ -216,8 +191,8 @@ class LineReader {
       engine.largest_graph = 0;
     } else if (name == "enable-expert-parallel" || name == "enable-ep-moe") {
       all_ranks_ = true;
-    } else if (name == "enable-dp-attention") {
-      shares_attention_ = true;
+    } else if (name == "enable-dp-attention" || name == "enable-attention-dp") {
+      shares_attention_ = value != "false";
     } else if (name == "dtype") {
       return value == "auto" || value == "bfloat16" || value == "bf16";
     } else {
@@ -355,6 +330,15 @@ class LineReader {
       } else {
         engine.tp /= engine.dp;
       }
+    }
+    if (framework_ == "trtllm" && shares_attention_ && engine.dp == 1) {
+      if (engine.ep == 1) {
+        engine.ep = engine.tp;
+        weighty_.push_back({"--enable-attention-dp", "experts are whole on their ranks here (ep " +
+                                                         std::to_string(engine.ep) + ")"});
+      }
+      engine.dp = engine.tp;  // every rank has the attention of its own requests
+      engine.tp = 1;
     }
     engine.ep = all_ranks_ ? engine.tp * engine.dp : engine.ep;
   }

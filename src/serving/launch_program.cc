@@ -2,8 +2,11 @@
 #include "serving/launch_program.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "base/reader.h"
 #include "serving/launch_line.h"
+#include "serving/launch_manifest.h"
 #include "shell/shell.h"
 
 namespace orrery::serving {
@@ -24,6 +27,27 @@ std::optional<SpokenFlag> spoken_flag(const std::string& word) {
   return flag;
 }
 
+std::string plain_number(const std::string& text) {
+  constexpr std::string_view kDecimal = "kmgt";
+  constexpr std::string_view kBinary = "KMGT";
+  const auto number =
+      text.size() > 1 ? parse_number(text.substr(0, text.size() - 1)) : parse_number("none");
+  const char suffix = text.empty() ? ' ' : text.back();
+  const std::size_t power = std::min(kDecimal.find(suffix), kBinary.find(suffix));
+  if (!number || power == std::string_view::npos) {
+    return text;
+  }
+  const double base = kBinary.find(suffix) != std::string_view::npos ? 1024 : 1000;
+  double value = *number;
+  for (std::size_t i = 0; i <= power; ++i) {
+    value *= base;
+  }
+  constexpr double kMost = 1e15;
+  return value == static_cast<double>(static_cast<std::int64_t>(std::min(value, kMost)))
+             ? std::to_string(static_cast<std::int64_t>(value))
+             : text;
+}
+
 bool is_flag(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') && word[1] != '.';
 }
@@ -35,6 +59,7 @@ bool names_server(const std::string& framework, const std::string& word) {
            word.find("tensorrt_llm") != std::string::npos;
   }
   return name == framework || name.starts_with(framework + ".") ||
+         name.starts_with(framework + "_router.launch_server") ||
          name.starts_with(framework + ":") || name.starts_with(framework + "-");
 }
 
@@ -69,9 +94,44 @@ std::size_t after_launcher(const std::string& framework, const std::vector<std::
   return std::max(program, after_image(framework, words));
 }
 
+namespace {
+
+/// The line with the settings of a file of options that the script writes, which the line names
+/// (--extra_llm_api_options FILE, --config FILE).
+Result<EngineWords> with_options(EngineWords line, const shell::Script& script,
+                                 const std::string& file) {
+  for (std::size_t i = 0; i + 1 < line.words.size(); ++i) {
+    const auto flag = spoken_flag(line.words[i]);
+    if (!flag || (flag->name != "extra-llm-api-options" && flag->name != "config")) {
+      continue;
+    }
+    const auto written = script.documents.find(flag->value.value_or(line.words[i + 1]));
+    if (written == script.documents.end()) {
+      continue;
+    }
+    auto settings = setting_words(written->second, file + ": " + written->first);
+    if (!settings) {
+      return fail(std::move(settings.error()));
+    }
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    const std::ptrdiff_t end = at + (flag->value ? 1 : 2);
+    line.words.erase(line.words.begin() + at, line.words.begin() + end);
+    line.places.erase(line.places.begin() + at, line.places.begin() + end);
+    std::ranges::move(settings->words, std::back_inserter(line.words));
+    std::ranges::move(settings->places, std::back_inserter(line.places));
+    break;
+  }
+  return line;
+}
+
+}  // namespace
+
 Result<EngineWords> launch_of(const std::string& framework, std::string_view text,
                               const std::string& file, const std::vector<std::string>& given) {
-  return shell::read_script(text, file, given).map([&](const shell::Script& script) {
+  if (is_manifest(text, file)) {
+    return manifest_words(framework, text, file);
+  }
+  return shell::read_script(text, file, given).and_then([&](const shell::Script& script) {
     const auto serves = [&](const shell::Command& command) {
       return std::ranges::any_of(
           command, [&](const shell::Word& word) { return names_server(framework, word.text); });
@@ -83,7 +143,7 @@ Result<EngineWords> launch_of(const std::string& framework, std::string_view tex
       line.words.push_back((*command)[i].text);
       line.places.push_back(file + ":" + std::to_string((*command)[i].line));
     }
-    return line;
+    return with_options(std::move(line), script, file);
   });
 }
 

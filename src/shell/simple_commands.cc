@@ -73,8 +73,7 @@ bool is_script_text(const std::vector<Word>& words, std::size_t at) {
   const std::string& text = words[at].text;
   const bool option = at > 0 && words[at - 1].text.starts_with("-") &&
                       words[at - 1].text.ends_with("c") && words[at - 1].text.size() <= 4;
-  const bool starts =
-      text.find(".py") != std::string::npos || (option && text.find('$') != std::string::npos);
+  const bool starts = option || text.find(".py") != std::string::npos;
   if (text.find_first_of(" \t\n") == std::string::npos || !starts) {
     return false;
   }

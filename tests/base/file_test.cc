@@ -84,7 +84,8 @@ TEST_F(FileTest, AFolderOfConfigurationsIsSearchedByNameOrGivenByPath) {
               ::testing::HasSubstr("(did you mean 'tiny.1'?)"));
   ASSERT_TRUE(write_file(path("machines/large.1.yaml"), "a: 1").has_value());
   EXPECT_EQ(find_config("machines", "tin").error().mistakes.front().expected,
-            "a file or one of: tiny.1 (did you mean 'tiny.1'?)");
+            "a file or one of: tiny.1, or " + std::to_string(list_configs("machines").size() - 1) +
+                " that begin otherwise (did you mean 'tiny.1'?)");
   EXPECT_EQ(find_config("machines", "someone/Tiny.1").error().to_string(),
             "someone/Tiny.1: no such file (did you mean 'tiny.1'?)");
   EXPECT_EQ(find_config("machines", "tiny1.yaml").error().to_string(),

@@ -107,6 +107,73 @@ TEST(Engines, LaunchersAndGuessesThatAPolicyHasNot) {
               ::testing::HasSubstr("FILE -- NAME=value"));
 }
 
+ImportedEngine engine_in(const std::string& framework, const std::string& text,
+                         const std::string& file) {
+  auto imported = launch_of(framework, text, file, {}).and_then([&](const EngineWords& line) {
+    return import_engine(framework, line.words, line.places);
+  });
+  EXPECT_TRUE(imported) << imported.error().to_string();
+  return imported ? std::move(*imported) : ImportedEngine();
+}
+
+TEST(Engines, ManifestsOfKubernetesAndComposeHoldLaunchLines) {
+  // A line of a shell among the arguments, after another document.
+  const std::string shell =
+      "kind: Service\n---\nkind: Deployment\nspec:\n  containers:\n  - name: vllm\n"
+      "    image: vllm/vllm-openai:latest\n    command: [\"/bin/sh\", \"-c\"]\n    args: [\n"
+      "      \"vllm serve m --max-num-seqs 12 --tensor-parallel-size 2\"\n    ]\n";
+  EXPECT_EQ(engine_in("vllm", shell, "d.yaml").engine.tp, 2);
+  EXPECT_EQ(engine_in("vllm", shell, "d.yaml").engine.max_num_seqs, 12);
+  // Words of a list, with a variable of the container.
+  const ImportedEngine pod =
+      engine_in("vllm",
+                "spec:\n  containers:\n  - image: busybox\n    command: [sleep]\n"
+                "  - image: somewhere/served\n"
+                "    command: [python3, -m, vllm.entrypoints.openai.api_server]\n"
+                "    args:\n    - --model=$(MODEL_ID)\n    - --tensor-parallel-size=$(RANKS)\n"
+                "    env:\n    - {name: RANKS, value: '4'}\n",
+                "pod.yml");
+  EXPECT_EQ(pod.engine.tp, 4);
+  // Compose: the image is the server, the command its flags.
+  EXPECT_EQ(engine_in("sglang",
+                      "services:\n  s:\n    image: lmsysorg/sglang:latest\n"
+                      "    command: --model-path m --tp 8\n",
+                      "compose.yaml")
+                .engine.tp,
+            8);
+  // A file of flags, as vLLM's --config reads it.
+  EXPECT_EQ(engine_in("vllm", "model: m\nmax-model-len: 4k\ntensor_parallel_size: 2\n", "c.yaml")
+                .engine.max_model_len,
+            4000);
+  EXPECT_THAT(
+      launch_of("vllm", "apiVersion: v1\nkind: Service\n", "s.yaml", {}).error().to_string(),
+      ::testing::HasSubstr("s.yaml:1: no container whose command"));
+  const auto wrong = launch_of("vllm", shell, "d.yaml", {}).and_then([](EngineWords line) {
+    line.words.back() = "x";
+    return import_engine("vllm", line.words, line.places);
+  });
+  EXPECT_THAT(wrong.error().to_string(), ::testing::HasSubstr("d.yaml:6: --tensor-parallel-size"));
+}
+
+TEST(Engines, OptionsThatAScriptWritesAreRead) {
+  // TensorRT-LLM: every rank has the attention of its own requests, experts are over all.
+  const ImportedEngine imported = engine_in(
+      "trtllm",
+      "cat > /tmp/extra.yml <<EOF\nenable_attention_dp: true\ncuda_graph_config:\n"
+      "  max_batch_size: 512\nkv_cache_config:\n  dtype: fp8\n  free_gpu_memory_fraction: 0.8\n"
+      "moe_config:\n  backend: CUTLASS\nEOF\ntrtllm-serve m --tp_size 8 --ep_size 8 "
+      "--extra_llm_api_options /tmp/extra.yml\n",
+      "serve.sh");
+  EXPECT_EQ(imported.engine.dp, 8);
+  EXPECT_EQ(imported.engine.tp, 1);
+  EXPECT_EQ(imported.engine.ep, 8);
+  EXPECT_EQ(imported.engine.largest_graph, 512);
+  EXPECT_EQ(imported.engine.kv, graph::DataType::fp8);
+  EXPECT_DOUBLE_EQ(imported.engine.memory_utilization, 0.8);
+  ASSERT_EQ(imported.ignored.size(), 1U);
+  EXPECT_EQ(imported.ignored.front().words, "--moe_config.backend=CUTLASS");
+}
+
 TEST(Engines, TensorRtHasItsThreePolicies) {
   using scheduler::Policy;
   for (const auto& [name, policy] : {std::pair{"trtllm@1.0", Policy::trtllm},

@@ -99,6 +99,9 @@ TEST(Shell, TextsThatAShellReadsAreRead) {
   // Single quotes: the inner shell expands.
   EXPECT_THAT(words_of("export C='x.py --n 1'\nsrun -N 2 bash -c 'python $C' 2>&1 | tee log"),
               ElementsAre("srun", "-N", "2", "bash", "-c", "python", "x.py", "--n", "1"));
+  EXPECT_THAT(
+      words_of("docker run image /bin/sh -c 'vllm serve m --tp 2'"),
+      ElementsAre("docker", "run", "image", "/bin/sh", "-c", "vllm", "serve", "m", "--tp", "2"));
   EXPECT_THAT(words_of("T=4\nsbatch <<EOF\n#!/bin/bash\nsrun python x.py --tp $T\nEOF\n"),
               ElementsAre("srun", "python", "x.py", "--tp", "4"));
 }

@@ -141,12 +141,16 @@ class JsonReader {
       reader.collect(*event, line_);
       advance(stop);
       skip_space();
-      if (at_ + 1 < close && text_[at_] != ',') {
+      const bool more = at_ + 1 < close;
+      const bool comma = more && text_[at_] == ',';
+      advance(comma ? at_ + 1 : at_);
+      skip_space();
+      if (more && (!comma || at_ + 1 >= close)) {
         complete_ = false;
-        mistakes_.add(fmt::format("line {}", line_), std::string(1, text_[at_]), "a comma or ]");
+        mistakes_.add(fmt::format("line {}", line_), std::string(1, text_[at_]),
+                      comma ? "an event after the comma" : "a comma or ]");
         return;
       }
-      advance(at_ + 1 < close ? at_ + 1 : at_);
     }
     advance(end);
     complete_ = reader.finish(line) && complete_;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/split.h"
+#include "workload/interop/text.h"
 #include "workload/plan/schedule_row.h"
 #include "workload/plan/tensor_overlap.h"
 
@@ -211,8 +212,13 @@ constexpr auto kTorchtitan = std::to_array<Capability>({
      "0 with zero 3, else 100 MiB"},
     {"recompute", [](const Run& run) { return run.plan.recompute != plan::Recompute::selective; },
      "none or full"},
-    {"recompute_modules", [](const Run& run) { return run.plan.recompute_modules.empty(); },
-     "\"\": whole layers"},
+    {"recompute_modules",
+     [](const Run& run) {
+       return run.plan.recompute_modules.empty() ||
+              (run.plan.recompute_modules == kSelectiveOp &&
+               run.plan.recompute == plan::Recompute::none && run.plan.recompute_layers == 0);
+     },
+     "\"\" (whole layers), or every_other_gemm (selective_ac_option op)"},
     {"recompute_layers", [](const Run& run) { return run.plan.recompute_layers == 0; },
      "0: all layers"},
     {"offload_optimizer",

@@ -32,35 +32,6 @@ std::optional<std::int64_t> whole(Reader& read, std::string_view name, std::int6
   return static_cast<std::int64_t>(*number);
 }
 
-/// The flag of `orrery import` that fills an "auto" of this key; empty: nothing needs it.
-std::string_view filling_flag(std::string_view key) {
-  for (const AutomaticKey& row : kDeepSpeedAutomatic) {
-    if (row.key == key) {
-      return row.flag;
-    }
-  }
-  return {};
-}
-
-/// Removes every field whose value is "auto": the training script sets it.
-void drop_automatic(ConfigNode& node, std::vector<Remark>& remarks) {
-  const auto is_auto = [](const ConfigField& field) {
-    return field.value.quoted && field.value.text == "auto";
-  };
-  for (const ConfigField& field : node.fields) {
-    if (is_auto(field)) {
-      const std::string_view flag = filling_flag(field.value.path);
-      remarks.push_back({field.value.path,
-                         flag.empty() ? std::string("\"auto\": without weight for time and memory")
-                                      : "\"auto\": taken from " + std::string(flag)});
-    }
-  }
-  std::erase_if(node.fields, is_auto);
-  for (ConfigField& field : node.fields) {
-    drop_automatic(field.value, remarks);
-  }
-}
-
 class DeepSpeedImport {
  public:
   DeepSpeedImport(const ConfigNode& node, const ImportOptions& options)
@@ -75,6 +46,7 @@ class DeepSpeedImport {
     switches();
     batch();
     ignore_all(read_, kDeepSpeedIgnored);
+    leave_unknown();
     imported_.plan = plan_;
     return read_.finish(std::move(imported_));
   }
@@ -131,6 +103,15 @@ class DeepSpeedImport {
         read.ignore(name);
       }
     });
+    section("torch_autocast", [&](Reader& read) {
+      const std::string type = read.optional("dtype", std::string("bfloat16"));
+      if (read.optional("enabled", false)) {
+        (type.find("bf") == type.npos ? fp16 : bf16) = true;
+        imported_.remarks.push_back(
+            {"torch_autocast", "parameters are counted in its type, with fp32 masters"});
+      }
+      read.ignore("lower_precision_safe_modules");
+    });
     if (bf16 && fp16) {
       read_.reject("fp16", "only one of bf16 and fp16 enabled");
     }
@@ -144,6 +125,12 @@ class DeepSpeedImport {
   }
 
   void zero() {
+    const ConfigNode* whole_section = node_.find("zero_optimization");
+    if (whole_section != nullptr && whole_section->kind == ConfigNode::Kind::scalar) {
+      plan_.zero = read_.optional("zero_optimization", false) ? 1 : 0;  // of the first releases
+      settle_reduction();
+      return;
+    }
     section("zero_optimization", [&](Reader& read) {
       plan_.zero = read.optional<std::int64_t>("stage", 0);
       read.require(plan_.zero >= 0 && plan_.zero <= 3, "stage", "0, 1, 2 or 3");
@@ -154,6 +141,10 @@ class DeepSpeedImport {
       quantized(read);
       ignore_all(read, kDeepSpeedZeroIgnored);
     });
+    settle_reduction();
+  }
+
+  void settle_reduction() {
     gradient_types();
     plan_.bucket = graph::bytes_of(plan_.grad_reduce_type, elements_);
     plan_.overlap_grad_reduce = overlap_;
@@ -229,9 +220,15 @@ class DeepSpeedImport {
     });
     plan_.grad_reduce_type = read_.optional("communication_data_type", plan_.compute_type);
     read_.ignore("seq_parallel_comm_data_type");
+    read_.ignore("seq_parallel_communication_data_type");
   }
 
   void tensor_parallel() {
+    if (const auto ulysses = whole(read_, "sequence_parallel_size", 1); ulysses && *ulysses > 1) {
+      plan_.cp = std::min(*ulysses, kMostDegree);
+      plan_.cp_exchange = plan::ContextExchange::a2a;
+    }
+    replicas_ = whole(read_, "data_parallel_size", 1);
     section("tensor_parallel", [&](Reader& read) {
       plan_.tp = whole(read, "autotp_size", 0).value_or(1);
       plan_.tp = std::max<std::int64_t>(plan_.tp, 1);
@@ -287,16 +284,21 @@ class DeepSpeedImport {
     });
   }
 
+  /// DeepSpeed looks up the keys that it knows: others at the top are the training script's, but
+  /// for one that looks like DeepSpeed's.
+  void leave_unknown() {
+    for (const std::string& sentence : read_.pass_unknown(is_foreign)) {
+      imported_.remarks.push_back({"DeepSpeed does not read", sentence});
+    }
+  }
+
   /// Whole features that a plan does not have.
   void switches() {
     for (const std::string_view name :
          {"amp", "sparse_attention", "progressive_layer_drop", "eigenvalue", "quantize_training",
           "compression_training", "hybrid_engine", "sparse_gradients"}) {
       const ConfigNode* node = read_.child(name, false);
-      const ConfigNode* enabled =
-          node != nullptr && node->kind == ConfigNode::Kind::map ? node->find("enabled") : node;
-      const bool off = node == nullptr || (enabled != nullptr && enabled->text == "false");
-      read_.require(off, name, "not enabled (not modelled)");
+      read_.require(node == nullptr || !is_on(*node), name, "not enabled (not modelled)");
     }
   }
 
@@ -325,7 +327,7 @@ class DeepSpeedImport {
         plan_.microbatch >= 1 && plan_.global_batch % together == 0 && (!steps || *steps == found),
         "train_batch_size",
         "train_micro_batch_size_per_gpu x gradient_accumulation_steps x dp; dp = " +
-            std::to_string(plan_.dp));
+            std::to_string(plan_.dp) + (train ? "" : ". Give --microbatch and --global-batch"));
   }
 
   /// dp from the devices, else from a batch whose three numbers are stated, else as in `rest`.
@@ -345,7 +347,11 @@ class DeepSpeedImport {
       plan_.dp = std::max<std::int64_t>(options_.devices / replica, 1);
     } else if (train && micro && steps && *train % *micro == 0 && *train / *micro % *steps == 0) {
       plan_.dp = *train / *micro / *steps;
+    } else if (replicas_) {
+      plan_.dp = std::min(*replicas_, kMostDegree);
     }
+    read_.require(!replicas_ || *replicas_ == plan_.dp, "data_parallel_size",
+                  "the dp of the devices, " + std::to_string(plan_.dp));
     return plan_.dp <= kMostDegree && plan_.microbatch <= kMostDegree;
   }
 
@@ -357,6 +363,7 @@ class DeepSpeedImport {
   std::int64_t elements_ = 500'000'000;  ///< of a bucket
   bool overlap_ = false;
   bool narrow_moments_ = false;
+  std::optional<std::int64_t> replicas_;  ///< data_parallel_size
 };
 
 }  // namespace

@@ -4,12 +4,16 @@
 
 #include <array>
 #include <string_view>
+#include <vector>
+
+#include "workload/interop/interop.h"
 
 namespace orrery::interop {
 
 /// Keys that change neither time nor memory of a step as it is modelled.
 inline constexpr auto kDeepSpeedIgnored = std::to_array<std::string_view>({
     "aio",
+    "allgather_size",
     "amp_master",
     "autotuning",
     "checkpoint",
@@ -45,6 +49,25 @@ inline constexpr auto kDeepSpeedIgnored = std::to_array<std::string_view>({
     "zero_allow_untested_optimizer",
     "zero_force_ds_cpu_optimizer",
 });
+/// Keys at the top that say something of a plan.
+inline constexpr auto kDeepSpeedRead = std::to_array<std::string_view>({
+    "activation_checkpointing",
+    "bf16",
+    "bfloat16",
+    "communication_data_type",
+    "data_parallel_size",
+    "data_types",
+    "fp16",
+    "gradient_accumulation_steps",
+    "optimizer",
+    "pipeline",
+    "sequence_parallel_size",
+    "tensor_parallel",
+    "torch_autocast",
+    "train_batch_size",
+    "train_micro_batch_size_per_gpu",
+    "zero_optimization",
+});
 struct AutomaticKey {
   std::string_view key;
   std::string_view flag;
@@ -62,8 +85,10 @@ inline constexpr auto kDeepSpeedAutomatic = std::to_array<AutomaticKey>({
 /// Keys of zero_optimization that say when parameters are fetched and freed, which a plan does
 /// layer by layer.
 inline constexpr auto kDeepSpeedZeroIgnored = std::to_array<std::string_view>({
+    "aio",
     "allgather_bucket_size",
     "allgather_partitions",
+    "allgather_sequential",
     "contiguous_gradients",
     "cpu_offload_use_pin_memory",
     "elastic_checkpoint",
@@ -81,6 +106,7 @@ inline constexpr auto kDeepSpeedZeroIgnored = std::to_array<std::string_view>({
     "module_granularity_threshold",
     "override_module_apply",
     "param_persistence_threshold",
+    "partition_stream_chunk_size",
     "pipeline_loading_checkpoint",
     "prefetch_bucket_size",
     "reduce_scatter",
@@ -98,8 +124,16 @@ inline constexpr auto kDeepSpeedZeroIgnored = std::to_array<std::string_view>({
     "stage3_prefetch_bucket_size",
     "stage3_use_all_reduce_for_fetch_params",
     "sub_group_size",
+    "use_all_reduce_for_fetch_params",
     "use_multi_rank_bucket_allreduce",
     "zeropp_loco_param",
 });
+
+/// Removes every field whose value is "auto", with a remark: the training script sets it.
+void drop_automatic(ConfigNode& node, std::vector<Remark>& remarks);
+/// Whether a key at the top looks like none of DeepSpeed's, which then does not read it.
+bool is_foreign(std::string_view name, const ConfigNode& node);
+/// Whether a section, or one within it, is on.
+bool is_on(const ConfigNode& node);
 
 }  // namespace orrery::interop

@@ -63,20 +63,19 @@ class FrameworkImport {
 
  private:
   void note(const Leaf& leaf, std::string sentence) {
-    job_.remarks.push_back({leaf.path, std::move(sentence)});
+    const bool again = !job_.remarks.empty() && job_.remarks.back().about == leaf.path &&
+                       job_.remarks.back().sentence == sentence;  // a further item of a list
+    if (!again) {
+      job_.remarks.push_back({leaf.path, std::move(sentence)});
+    }
   }
   void reject(const Leaf& leaf, std::string expected) {
     job_.error.add({leaf.node->where(), leaf.path, leaf.node->shown(), std::move(expected)});
   }
 
-  /// Whether the leaf is the key, or within the section.
-  static bool is_in(const std::string& path, std::string_view key) {
-    return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.');
-  }
-
   void read(const Leaf& leaf) {
     const auto row = std::ranges::find_if(
-        table_.keys, [&](const FrameworkKey& key) { return is_in(leaf.path, key.name); });
+        table_.keys, [&](const FrameworkKey& key) { return is_key(leaf.path, key.name); });
     if (row == table_.keys.end()) {
       unknown(leaf);
       return;
@@ -97,25 +96,17 @@ class FrameworkImport {
     }
   }
 
-  /// No row has it: without weight, or a mistake.
+  /// No row has it: without weight, unknown, or a mistake.
   void unknown(const Leaf& leaf) {
-    std::vector<std::string> names;
-    for (const FrameworkKey& key : table_.keys) {
-      names.emplace_back(key.name);
-    }
-    for (std::string_view rest = table_.ignored; !rest.empty();) {
-      const std::string_view name = rest.substr(0, rest.find(' '));
-      rest.remove_prefix(std::min(name.size() + 1, rest.size()));
-      if (is_in(leaf.path, name)) {
-        return;
-      }
-      names.emplace_back(name);
+    if (is_without_weight(table_, leaf.path)) {
+      return;
     }
     if (is_empty(*leaf.node)) {
       note(leaf, "unknown, but " + (leaf.node->text.empty() ? "empty" : leaf.node->text));
+    } else if (const auto guess = mistaken_key(table_, leaf.path)) {
+      job_.error.add({leaf.node->where(), leaf.path, {}, "unknown key" + *guess});
     } else {
-      job_.error.add(
-          {leaf.node->where(), leaf.path, {}, "unknown key" + did_you_mean(leaf.path, names)});
+      note(leaf, "unknown: counted as without weight for time and memory");
     }
   }
 
@@ -150,7 +141,9 @@ class FrameworkImport {
       note(leaf, "auto: taken from the plan's flags");
       return true;
     }
-    const auto value = parse_number(leaf.node->text);
+    std::string digits = leaf.node->text;
+    std::erase(digits, '_');  // 500_000, a number of YAML 1.1
+    const auto value = parse_number(digits);
     const bool fits =
         value && *value <= static_cast<double>(kMostDegree) && (*value > 0 || *value == -1);
     if (!fits) {
@@ -286,8 +279,10 @@ class FrameworkImport {
                         : has(value, "16")                  ? graph::DataType::fp16
                                                             : graph::DataType::fp32;
       (meaning == Meaning::master_type ? plan_.master_type : plan_.grad_reduce_type) = type;
-    } else if (meaning == Meaning::optimizer) {
-      read_optimizer(leaf, value);
+    } else if (meaning == Meaning::optimizer || meaning == Meaning::optimizer_switch) {
+      read_optimizer(leaf, meaning == Meaning::optimizer ? value : leaf.path);
+    } else if (meaning == Meaning::quantized_params) {
+      plan_.quantized_params = value == "true";
     } else {
       return false;
     }
@@ -331,7 +326,7 @@ class FrameworkImport {
         }
         break;
       case Meaning::offload_activations:
-        plan_.offload_activations = on ? 1 : 0;
+        plan_.offload_activations = on || value == "legacy" || value == "disk" ? 1 : 0;
         break;
       case Meaning::sequence_parallel:
         plan_.sequence_parallel = on;
@@ -361,7 +356,7 @@ class FrameworkImport {
       }
     } else if (meaning == Meaning::adapter_targets &&
                job_.adapter_targets.find("all") == std::string::npos) {
-      const bool all = value == "all" || value == "all-linear" || has(value, "gate_proj") ||
+      const bool all = value == "all" || value == "all-linear" || has(value, "gate") ||
                        has(value, "up_proj") || has(value, "w1");
       job_.adapter_targets = all ? "all" : "attention_qkv";
     } else if (meaning == Meaning::adapter_everywhere) {

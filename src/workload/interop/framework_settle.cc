@@ -27,6 +27,25 @@ std::int64_t found_devices(const FrameworkJob& job, std::int64_t devices, std::i
   return mesh ? replica * whole(job.replicas) * whole(job.shards) : 0;
 }
 
+/// A degree of -1 is what the others leave of a node's devices (ici_ of MaxText).
+void fill_degree(FrameworkJob& job, std::int64_t devices) {
+  constexpr std::int64_t kUsual = 8;  // devices of a node
+  for (double* degree : {&job.tp, &job.cp, &job.ep}) {
+    if (*degree < 0) {
+      const std::int64_t others = degree == &job.ep ? whole(job.tp) * whole(job.cp)
+                                                    : whole(job.tp) * whole(job.cp) * whole(job.ep);
+      const std::int64_t node = job.per_node > 0 ? whole(job.per_node) : kUsual;
+      *degree = static_cast<double>(
+          std::max<std::int64_t>((devices > 0 ? std::min(node, devices) : node) / others, 1));
+      job.remarks.push_back({degree == &job.tp   ? "tp"
+                             : degree == &job.cp ? "cp"
+                                                 : "ep",
+                             "-1 is read as " + std::to_string(whole(*degree)) + " of a node of " +
+                                 std::to_string(node) + " devices"});
+    }
+  }
+}
+
 /// MaxText's batch is that of every device, whatever its axis.
 void spread_batch(FrameworkJob& job, std::int64_t devices) {
   const double batch = job.per_device * static_cast<double>(devices);
@@ -49,7 +68,22 @@ void settle_batch(FrameworkJob& job, std::int64_t devices) {
   if (job.per_device > 0) {
     spread_batch(job, devices);
   }
+  if (job.framework == "llm-foundry") {
+    job.micro *= static_cast<double>(plan.cp);  // of a device: of a sequence its part
+  }
   plan.microbatch = job.micro > 0 ? whole(job.micro) : plan.microbatch;
+  if (job.micro != std::floor(job.micro)) {
+    job.error.add({{}, "microbatch", std::to_string(job.micro), "whole sequences of a replica"});
+    plan.microbatch = std::max<std::int64_t>(plan.microbatch, 1);
+  }
+  const std::int64_t share = whole(job.global) / plan.dp;
+  if (job.framework == "llm-foundry" && job.global > 0 && share >= 1 && plan.microbatch > share) {
+    job.remarks.push_back(
+        {"device_train_microbatch_size",
+         "reduced to " + std::to_string(share) +
+             ", a device's share of global_train_batch_size, as llm-foundry does"});
+    plan.microbatch = share;
+  }
   const std::int64_t together = std::max<std::int64_t>(plan.microbatch * plan.dp, 1);
   if (job.global > 0) {
     plan.global_batch = whole(job.global);
@@ -113,6 +147,7 @@ void settle_types(FrameworkJob& job) {
 
 void settle(FrameworkJob& job, std::int64_t devices) {
   plan::Plan& plan = job.plan;
+  fill_degree(job, devices > 0 ? devices : std::llround(std::max(job.devices, 0.0)));
   plan.tp = whole(job.tp);
   plan.pp = whole(job.pp);
   plan.cp = whole(job.cp);

@@ -14,20 +14,20 @@ namespace rows {
 using enum Meaning;
 
 constexpr std::string_view kAccelerateIgnored =
-    "compute_environment debug deepspeed_config.deepspeed_hostfile "
-    "deepspeed_config.deepspeed_moe_layer_cls_names deepspeed_config.deepspeed_multinode_launcher "
-    "deepspeed_config.gradient_clipping deepspeed_config.offload_optimizer_nvme_path "
-    "deepspeed_config.offload_param_nvme_path deepspeed_config.zero3_init_flag "
-    "deepspeed_config.zero3_save_16bit_model downcast_bf16 enable_cpu_affinity fp8_config "
-    "fsdp_config.fsdp_auto_wrap_policy fsdp_config.fsdp_backward_prefetch "
-    "fsdp_config.fsdp_backward_prefetch_policy fsdp_config.fsdp_cpu_ram_efficient_loading "
-    "fsdp_config.fsdp_forward_prefetch fsdp_config.fsdp_min_num_params "
-    "fsdp_config.fsdp_state_dict_type fsdp_config.fsdp_sync_module_states "
-    "fsdp_config.fsdp_transformer_layer_cls_to_wrap fsdp_config.fsdp_use_orig_params "
-    "fsdp_config.fsdp_version gpu_ids ipex_config machine_rank main_process_ip main_process_port "
-    "main_training_function megatron_lm_config.megatron_lm_gradient_clipping "
-    "parallelism_config.parallelism_config_cp_comm_strategy rdzv_backend same_network tpu_env "
-    "tpu_use_cluster tpu_use_sudo use_cpu use_parallelism_config ";
+    "additional_args base_job_name command_file commands compute_environment debug "
+    "deepspeed_config.deepspeed_* deepspeed_config.gradient_clipping "
+    "deepspeed_config.offload_optimizer_nvme_path deepspeed_config.offload_param_nvme_path "
+    "deepspeed_config.zero3_init_flag deepspeed_config.zero3_save_16bit_model downcast_bf16 "
+    "ec2_instance_type enable_cpu_affinity env_vars fp8_config fsdp_config.fsdp_auto_wrap_policy "
+    "fsdp_config.fsdp_backward_prefetch fsdp_config.fsdp_backward_prefetch_policy "
+    "fsdp_config.fsdp_cpu_ram_efficient_loading fsdp_config.fsdp_forward_prefetch "
+    "fsdp_config.fsdp_min_num_params fsdp_config.fsdp_state_dict_type "
+    "fsdp_config.fsdp_sync_module_states fsdp_config.fsdp_transformer_layer_cls_to_wrap "
+    "fsdp_config.fsdp_use_orig_params fsdp_config.fsdp_version gpu_ids iam_role_name image_uri "
+    "ipex_config machine_rank main_process_* main_training_function "
+    "megatron_lm_config.megatron_lm_gradient_clipping mpirun_* num_cpu_threads_per_process "
+    "parallelism_config.parallelism_config_cp_comm_strategy profile py_version pytorch_version "
+    "rdzv_backend region sagemaker_* same_network tpu_* use_cpu use_parallelism_config ";
 
 constexpr auto kAccelerate = std::to_array<FrameworkKey>({
     {"distributed_type", distributed_type},
@@ -60,27 +60,25 @@ constexpr auto kAccelerate = std::to_array<FrameworkKey>({
 });
 
 constexpr std::string_view kTrainerIgnored =
-    "adafactor adam_beta1 adam_beta2 adam_epsilon assistant_only_loss auto_find_batch_size beta "
-    "bf16_full_eval chat_template completion_only_loss config_name data_seed dataloader "
-    "dataloader_drop_last dataloader_num_workers dataloader_pin_memory dataset dataset_config "
-    "dataset_configs dataset_kwargs dataset_mixer dataset_mixture dataset_name dataset_num_proc "
-    "dataset_splits dataset_test_split dataset_text_field dataset_train_split datasets "
-    "ddp_bucket_cap_mb ddp_find_unused_parameters ddp_timeout do_eval do_predict do_train dtype "
-    "early_stopping eos_token eval_on_start eval_steps eval_strategy evaluation_strategy "
-    "fp16_opt_level fsdp_config fsdp_transformer_layer_cls_to_wrap gradient_checkpointing_kwargs "
-    "group_by_length hub_model_id hub_private_repo hub_strategy hub_token "
-    "include_tokens_per_second label_smoothing_factor learning_rate load_best_model_at_end "
-    "log_completions log_level logging_dir logging_first_step logging_steps logging_strategy "
-    "lora_alpha lora_dropout lora_modules_to_save lora_task_type lr_scheduler_kwargs "
-    "lr_scheduler_type max_grad_norm max_prompt_length max_steps metric_for_best_model "
-    "model_name_or_path model_revision neftune_noise_alpha num_train_epochs optim_args output_dir "
-    "overwrite_output_dir packing packing_strategy padding_free per_device_eval_batch_size "
-    "preprocessing_num_workers push_to_hub push_to_hub_model_id push_to_hub_revision "
-    "remove_unused_columns report_to resume_from_checkpoint run_name save_on_each_node "
-    "save_only_model save_safetensors save_steps save_strategy save_total_limit seed tf32 "
-    "tokenizer_name tokenizer_name_or_path torch_compile_backend torch_compile_mode torch_dtype "
-    "trust_remote_code use_cache wandb_entity wandb_project warmup_ratio warmup_steps "
-    "weight_decay ";
+    "accelerator_config adafactor adam_* assistant_only_loss auto_find_batch_size "
+    "average_tokens_across_devices batch_eval_metrics beta bf16_full_eval cache_dir "
+    "chat_template* completion_only_loss config_name data_* dataloader dataloader_* dataset "
+    "dataset_* datasets ddp_* debug disable_* do_* dtype early_stopping eos_token eval_* "
+    "evaluation_strategy fp16_* fsdp_config fsdp_transformer_layer_cls_to_wrap full_determinism "
+    "generation_* gradient_checkpointing_kwargs greater_is_better group_by_length "
+    "half_precision_backend hub_* ignore_* include_* kl_* label_* learning_rate length_column "
+    "length_column_name liger_kernel_config load_best_model_at_end local_rank log_* logging_* "
+    "lora_alpha lora_dropout lora_modules_to_save lora_task_type lr_* max_eval_samples "
+    "max_grad_norm max_prompt_length max_steps max_train_samples metric_for_best_model "
+    "model_name_or_path model_revision mp_parameters neftune_noise_alpha no_cuda num_generations "
+    "num_train_epochs optim_args output_dir overwrite_* packing packing_strategy padding_free "
+    "past_index per_device_eval_batch_size predict_with_generate prediction_loss_only "
+    "preprocessing_num_workers project push_to_hub* ray_scope ref_model* remove_unused_columns "
+    "report_to restore_callback_states_from_checkpoint resume_from_checkpoint reward_* rl_* "
+    "run_name save_* seed skip_memory_metrics sortish_sampler streaming temperature tf32 "
+    "tokenizer_* top_k top_p torch_compile_* torch_dtype torch_empty_cache_steps torchdynamo "
+    "trackio_* train_* trust_remote_code use_cache use_cpu use_fast_tokenizer use_ipex "
+    "use_mps_device validation_* wandb_* warmup_* weight_decay ";
 
 constexpr auto kTrainer = std::to_array<FrameworkKey>({
     {"attn_implementation", attention},
@@ -115,38 +113,41 @@ constexpr auto kTrainer = std::to_array<FrameworkKey>({
 });
 
 constexpr std::string_view kAxolotlIgnored =
-    "adam_beta1 adam_beta2 adam_epsilon auto_resume_from_checkpoints base_model base_model_config "
-    "batch_flattening chat_template chat_template_jinja cosine_min_lr_ratio "
-    "dataloader_num_workers dataloader_pin_memory dataloader_prefetch_factor "
-    "dataset_prepared_path dataset_processes datasets debug default_system_message "
-    "early_stopping_patience ema eval_batch_size eval_max_new_tokens eval_sample_packing "
-    "eval_steps eval_strategy eval_table_size evals_per_epoch experimental_skip_move_to_device "
-    "flash_attn_cross_entropy flash_attn_fuse_mlp flash_attn_fuse_qkv flash_attn_rms_norm "
-    "fsdp_config fsdp_config.fsdp_final_state_dict_type fsdp_final_state_dict_type "
-    "gradient_checkpointing_kwargs group_by_length hf_use_auth_token hub_model_id hub_strategy "
-    "is_falcon_derived_model is_llama_derived_model is_mistral_derived_model learning_rate "
-    "liger_cross_entropy liger_fused_linear_cross_entropy liger_glu_activation liger_layer_norm "
-    "liger_rms_norm liger_rope local_rank logging_steps lora_alpha lora_dropout "
-    "lora_fan_in_fan_out lora_mlp_kernel lora_model_dir lora_modules_to_save lora_o_kernel "
-    "lora_qkv_kernel loss_watchdog_patience loss_watchdog_threshold lr_scheduler "
-    "lr_scheduler_kwargs max_grad_norm max_steps min_sample_len model_type num_epochs optim_args "
-    "output_dir pad_to_sequence_len peft_use_dora plugins pretraining_dataset push_dataset_to_hub "
-    "resume_from_checkpoint rl rl_beta rope_scaling sample_packing save_first_step "
-    "save_safetensors save_steps save_strategy save_total_limit saves_per_epoch seed "
-    "shuffle_merged_datasets special_tokens strict test_datasets tf32 tokenizer_config "
-    "tokenizer_type tokenizer_use_fast tokens torchdistx_path train_on_inputs trust_remote_code "
-    "use_tensorboard val_set_size wandb_entity wandb_log_model wandb_mode wandb_name "
-    "wandb_project wandb_run_id wandb_watch warmup_ratio warmup_steps weight_decay ";
+    "adam_* additional_special_tokens auto_* base_model* batch_flattening bnb_config_kwargs "
+    "chat_template* cls_model_config comet_* cosine_* curriculum_sampling cut_cross_entropy "
+    "dataloader_* dataset_* dataset_keep_in_memory datasets ddp_* ddp_find_unused_parameters "
+    "debug default_system_message device_map dpo_* dtype early_stopping_patience ema eval_* "
+    "evals_per_epoch evaluation_strategy excess_length_strategy experimental_skip_move_to_device "
+    "experts_implementation field_* flash_attn_* fsdp_config "
+    "fsdp_config.fsdp_final_state_dict_type fsdp_final_state_dict_type fused_attn_kernel gc_steps "
+    "gemma4_hybrid_attn_impl gpu_memory_limit gradient_checkpointing_kwargs group_by_length "
+    "hf_use_auth_token hub_* image_resize_algorithm image_size include_* is_* jinja_template_path "
+    "kd_* kto_* learning_rate liger_* lisa_* local_rank log_* logging_* lora_*_kernel lora_alpha "
+    "lora_dropout lora_fan_in_fan_out lora_mlp_kernel lora_model_dir lora_modules_to_save "
+    "lora_o_kernel lora_on_cpu lora_qkv_kernel loraplus_* loss_watchdog_* lr_* max_grad_norm "
+    "max_steps merge_lora min_sample_len mlflow_* model_config_type model_type "
+    "neftune_noise_alpha noisy_embedding_alpha num_epochs optim_args optimizer_kwargs orpo_alpha "
+    "output_dir overrides_of_model_config overrides_of_model_kwargs pad_to_sequence_len peft_* "
+    "plugins pretrain_* pretraining_dataset processor_type profiler_* push_dataset_to_hub qat "
+    "quantize_moe_experts random_init_weights ray_run_name relora* remove_unused_columns "
+    "report_to resources_per_worker resume_from_checkpoint revision_of_model reward_* rl rl_* "
+    "roles_to_train rope_* router_aux_loss_coef sample_pack* save_* saves_per_epoch scattermoe_* "
+    "seed shuffle_* simpo_gamma skip_* special_tokens spectrum* steps_per_print streaming* strict "
+    "swanlab_* test_datasets tf32 tokenizer_* tokens torch_dtype torchdistx_path total_num_tokens "
+    "trackio_* train_* trl trust_remote_code type_of_model use_dora use_kernels use_ray "
+    "use_scattermoe use_sonicmoe use_tensorboard val_set_size vllm wandb_* warmup_* weight_decay ";
 
 constexpr auto kAxolotl = std::to_array<FrameworkKey>({
     {"adapter", adapter},
     {"activation_offloading", offload_activations},
+    {"attn_implementation", attention},
     {"bf16", bf16},
     {"bfloat16", bf16},
     {"context_parallel_size", cp},
     {"deepspeed", deepspeed_file},
     {"dp_replicate_size", replicas},
     {"dp_shard_size", shards},
+    {"expert_parallel_size", ep},
     {"flash_attention", flash},
     {"float16", fp16},
     {"fp16", fp16},
@@ -168,33 +169,46 @@ constexpr auto kAxolotl = std::to_array<FrameworkKey>({
     {"lora_r", adapter_rank},
     {"lora_target_linear", adapter_everywhere},
     {"lora_target_modules", adapter_targets},
+    {"lora_target_parameters", noted, "adapters of experts' matrices are those of lora_targets"},
     {"max_packed_sequence_len", sequence},
     {"micro_batch_size", microbatch},
     {"optimizer", optimizer},
+    {"ray_num_workers", devices},
     {"s2_attention", noted, "attention is whole"},
     {"sdp_attention", flash},
     {"sequence_len", sequence},
     {"sequence_parallel_degree", cp},
     {"tensor_parallel_size", tp},
+    {"tiled_mlp", noted, "an MLP keeps the activations of all tokens"},
     {"torch_compile", compiled},
     {"unfrozen_parameters", noted, "all parameters are trained"},
     {"xformers_attention", flash},
 });
 
+constexpr std::string_view kCountedAsAdam = "counted as Adam, with two moments per parameter";
+
 constexpr std::string_view kLlamaFactoryIgnored =
-    "adam_beta1 adam_beta2 adapter_name_or_path additional_target buffer_size cache_dir "
-    "dataloader_num_workers dataset dataset_dir ddp_find_unused_parameters ddp_timeout do_eval "
-    "do_predict do_train double_quantization eval_dataset eval_steps eval_strategy "
-    "evaluation_strategy export_dir freeze_multi_modal_projector freeze_vision_tower fsdp_config "
-    "image_max_pixels include_num_input_tokens_seen learning_rate logging_dir logging_steps "
-    "lora_alpha lora_dropout loraplus_lr_ratio lr_scheduler_type mask_history max_grad_norm "
-    "max_samples max_steps mix_strategy model_name_or_path moe_aux_loss_coef neat_packing "
-    "num_train_epochs output_dir overwrite_cache overwrite_output_dir packing "
-    "per_device_eval_batch_size plot_loss pref_beta pref_loss preprocessing_num_workers "
-    "quantization_method report_to resize_vocab resume_from_checkpoint reward_model rope_scaling "
-    "run_name save_only_model save_steps save_strategy save_total_limit seed stage streaming "
-    "template tokenized_path train_on_prompt trust_remote_code upcast_layernorm use_dora "
-    "use_rslora val_size video_max_pixels warmup_ratio warmup_steps weight_decay ";
+    "adam_beta1 adam_beta2 adapter_name_or_path add_special_tokens add_tokens additional_target "
+    "apollo_* audio_* badam_* buffer_size cache_dir compute_accuracy crop_to_patches data_* "
+    "dataloader_num_workers dataset dataset_* dataset_shards ddp_find_unused_parameters "
+    "ddp_timeout dft_alpha disable_* do_eval do_predict do_train double_quantization dpo_* "
+    "early_stopping_steps enable_thinking eval_* evaluation_strategy export_* fake_quant_* "
+    "fp8_backend "
+    "freeze_* fsdp_config fsdp_transformer_layer_cls_to_wrap galore_* generating_args hf_* "
+    "image_* include_* infer_* init_special_tokens interleave_probs kt_* kto_* ld_alpha "
+    "learning_rate logging_dir logging_steps lora_alpha lora_dropout loraplus_* low_cpu_mem_usage "
+    "lr_scheduler_type mask_history max_grad_norm max_new_tokens max_samples max_steps media_dir "
+    "mix_strategy mixture_of_depths model_name_or_path moe_aux_loss_coef ms_hub_token "
+    "neat_packing new_special_tokens_config num_beams num_train_epochs om_hub_token output_dir "
+    "overwrite_cache overwrite_output_dir packing per_device_eval_batch_size pissa_* "
+    "placement_strategy plot_loss ppo_* predict_with_generate pref_* preprocessing_num_workers "
+    "print_param_status qat_* quantization_method ray_* ref_model* report_to resize_vocab "
+    "resources_per_worker resume_from_checkpoint reward_* rope_* run_name save_only_model "
+    "save_steps save_strategy save_total_limit seed sglang_* shuffle simpo_gamma stage streaming "
+    "swanlab_* temperature template tokenized_path tool_format top_k top_p train_from_scratch "
+    "train_on_prompt trust_remote_code upcast_layernorm use_audio_in_video use_dora "
+    "use_fast_tokenizer use_kt* use_llama_pro use_rslora use_swanlab use_v1_kernels val_size "
+    "video_* vllm_* warmup_ratio warmup_steps weight_decay ";
 
 constexpr auto kLlamaFactory = std::to_array<FrameworkKey>({
     {"bf16", bf16},
@@ -202,9 +216,12 @@ constexpr auto kLlamaFactory = std::to_array<FrameworkKey>({
     {"deepspeed", deepspeed_file},
     {"disable_gradient_checkpointing", no_checkpointing},
     {"enable_liger_kernel", noted, "kernels of Liger are not told apart"},
+    {"enable_qat", noted, "rounding as if quantised takes no time"},
     {"finetuning_type", adapter},
     {"flash_attn", attention},
     {"fp16", fp16},
+    {"fp8", quantization},
+    {"fp8_enable_fsdp_float8_all_gather", quantized_params},
     {"freeze_trainable_layers", noted, "all layers are trained"},
     {"fsdp", fsdp_words},
     {"gradient_accumulation_steps", accumulation},
@@ -215,35 +232,43 @@ constexpr auto kLlamaFactory = std::to_array<FrameworkKey>({
     {"per_device_train_batch_size", microbatch},
     {"pure_bf16", bf16},
     {"quantization_bit", quantization},
+    {"ray_num_workers", devices},
+    {"sequence_parallel_size", cp},
     {"shift_attn", noted, "attention is whole"},
+    {"use_adam_mini", noted, kCountedAsAdam},
+    {"use_apollo", noted, kCountedAsAdam},
+    {"use_badam", noted, kCountedAsAdam},
+    {"use_galore", noted, kCountedAsAdam},
+    {"use_muon", optimizer_switch},
     {"use_unsloth", noted, "kernels of Unsloth are not told apart"},
     {"world_size", devices},
 });
 
 constexpr std::string_view kMaxTextIgnored =
-    "adam_b1 adam_b2 adam_eps async_checkpointing base_config base_emb_dim base_mlp_dim "
-    "base_moe_mlp_dim base_num_decoder_layers base_num_kv_heads base_num_query_heads "
-    "base_output_directory checkpoint_period checkpoint_storage_concurrent_gb "
-    "checkpoint_storage_use_ocdbt checkpoint_storage_use_zarr3 collect_stack_trace "
-    "compile_topology compile_topology_num_slices cosine_learning_rate_final_fraction "
-    "data_shuffle_seed dataset_name dataset_path dataset_type decoder_block dropout_rate "
-    "enable_checkpointing enable_data_shuffling enable_dropout enable_goodput_recording "
-    "enable_padding_causal_mask eval_interval eval_steps fused_mlp fused_qkv gcs_metrics "
-    "grad_dtype gradient_clipping_threshold hardware head_dim hf_access_token hf_path "
-    "init_weights_seed jax_cache_dir learning_rate load_balance_loss_weight load_full_state_path "
-    "load_parameters_path log_config log_period logits_dot_in_fp32 logits_via_embedding megablox "
-    "metrics_file mlp_activations model_name monitor_goodput monitor_step_time_deviation mu_dtype "
-    "normalization_layer_epsilon normalize_embedding_logits num_epoch num_experts "
-    "num_experts_per_tok num_slices packing param_scan_axis profiler profiler_steps "
-    "quantize_kvcache reshape_q reuse_example_batch rope_max_timescale rope_min_timescale "
-    "run_name sa_block_kv sa_block_kv_compute sa_block_kv_dkv sa_block_kv_dkv_compute "
-    "sa_block_kv_dq sa_block_q sa_block_q_dkv sa_block_q_dq sa_k_layout sa_q_layout "
-    "sa_use_fused_bwd_kernel sa_v_layout save_config_to_gcs scan_layers scan_pipeline_iterations "
-    "set_remat_policy_on_layers_per_stage skip_first_n_steps_for_profiler "
-    "skip_jax_distributed_system sparse_matmul stack_trace_interval_seconds stack_trace_to_cloud "
-    "steps tensorboard_dir tokenizer_path tokenizer_type trainable_position_size "
-    "upload_all_profiler_results use_iota_embed use_post_attn_norm use_post_ffw_norm "
-    "use_vertex_tensorboard vocab_size warmup_steps_fraction weight_decay ";
+    "activations_in_float32 adam_* allow_split_physical_axes ar_* async_checkpointing "
+    "attention_type autoregressive_* base_* beta* cast_logits_to_fp32 checkpoint_* "
+    "collect_stack_trace compile_* compiled_trainstep_file cosine_* custom_mesh data_* "
+    "data_sharding dataset_* decode_* decoder_block dpo_* dropout_rate dump_* elastic_* enable_* "
+    "engram_* eos_id eval_* expansion_factor_real_data final_logits_soft_cap "
+    "first_num_dense_layers float32_* force_unroll fused_mlp fused_qkv gcs_* generate_* "
+    "global_parameter_scale goodput_* grad_dtype gradient_clipping_threshold grain_* grpo_* "
+    "hardware head_dim heartbeat_* hf_* hide_profiler_step_metric inference_* init_* interleave_* "
+    "internal_compile* jax_* kv_lora_rank learning_rate* load_* local_* log_* logical_axis_rules "
+    "logits_* lora_* matmul_precision max_checkify max_corpus_chars max_position_embeddings "
+    "max_prefill_predict_length megablox mesh_axes metrics_* mla_* mlp_* model_name moe_* "
+    "monitor_* mscale mtp_* mu_* multi_* n_routing_groups nope_layer_interval norm_topk_prob "
+    "normalization_layer_epsilon normalize* num_* opt_state_* optimize_mesh_for_* packing "
+    "parallel_* param_* partial_rotary_factor per_expert_* prefill_* profil* prometheus_port "
+    "prompt q_lora_rank qk_* quantize_kvcache query_pre_attn_scalar record_* replicate_* report_* "
+    "reshape_q return_log_prob reuse_example_batch rope_* routed_* run_name sa_* save_* "
+    "scan_layers scan_pipeline_iterations set_remat_policy_on_layers_per_stage "
+    "share_kv_projections shared_experts sink_* skip_* sliding_window_size source_checkpoint* "
+    "sparse_matmul stack_* steps tensorboard_* tensors_* tile_* tiny_* tokenize* "
+    "topk_routing_group train_* trainable_position_size upload_* use_chat_template use_dpo "
+    "use_grpo use_iota_embed use_multimodal use_post_* use_qk_norm use_random_routing "
+    "use_ring_of_experts use_sft use_tokamax_* use_untrainable_positional_embedding "
+    "use_vertex_tensorboard using_pipeline_parallelism v_head_dim vertex_* vocab_size warmup_* "
+    "weight_decay wsd_* yarn* z_loss_multiplier ";
 
 constexpr auto kMaxText = std::to_array<FrameworkKey>({
     {"attention", attention},
@@ -281,15 +306,13 @@ constexpr auto kMaxText = std::to_array<FrameworkKey>({
 });
 
 constexpr std::string_view kLlmFoundryIgnored =
-    "accumulate_train_batch_on_tokens algorithms autoresume callbacks console_log_interval "
-    "data_local data_remote dataset device_eval_batch_size dist_timeout eval_first eval_interval "
-    "eval_loader eval_loaders eval_subset_num_batches expandable_segments fsdp_config "
-    "fsdp_config.activation_checkpointing_reentrant global_seed "
-    "icl_max_seq_len icl_seq_len icl_subset_num_batches icl_tasks load_path "
-    "load_strict_model_weights load_weights_only log_to_console loggers max_duration model "
-    "model_name_or_path name optimizer progress_bar python_log_level run_name save_filename "
-    "save_folder save_interval save_num_checkpoints_to_keep save_overwrite scheduler seed "
-    "tokenizer tokenizer_name tp_config train_loader variables ";
+    "accumulate_train_batch_on_tokens algorithms allow_* autoresume callbacks code_paths "
+    "console_log_interval data_* dataset device_eval_batch_size dist_timeout eval_* "
+    "expandable_segments fsdp_config fsdp_config.activation_checkpointing_reentrant global_seed "
+    "hf_* icl_* load_* log_* loggers max_duration max_split_size_mb metadata mlflow_* model "
+    "model_name_or_path name only_* optimizer profiler progress_bar python_log_level run_name "
+    "save_* scheduler seed spin_dataloaders stop_on* tokenizer* torch_* tp_config train_loader "
+    "variables ";
 
 constexpr auto kLlmFoundry = std::to_array<FrameworkKey>({
     {"device_train_microbatch_size", microbatch},
@@ -301,6 +324,8 @@ constexpr auto kLlmFoundry = std::to_array<FrameworkKey>({
     {"global_train_batch_size", global_batch},
     {"max_seq_len", sequence},
     {"model.attn_config.attn_impl", attention},
+    {"model.attn_config.seq_parallel_world_size", cp},
+    {"model.converted_config_overrides.attn_config.seq_parallel_world_size", cp},
     {"model.peft_config.r", adapter_rank},
     {"model.peft_config.peft_type", adapter},
     {"model.peft_config.target_modules", adapter_targets},
@@ -318,7 +343,7 @@ constexpr std::array kTables{
     NamedTable{"accelerate", {kAccelerate, kAccelerateIgnored}},
     NamedTable{"trainer", {kTrainer, kTrainerIgnored}},
     NamedTable{"axolotl", {kAxolotl, kAxolotlIgnored}},
-    NamedTable{"llama-factory", {kLlamaFactory, kLlamaFactoryIgnored}},
+    NamedTable{"llama-factory", {kLlamaFactory, kLlamaFactoryIgnored, kTrainerIgnored}},
     NamedTable{"maxtext", {kMaxText, kMaxTextIgnored}},
     NamedTable{"llm-foundry", {kLlmFoundry, kLlmFoundryIgnored}},
 };

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace orrery::interop {
@@ -48,7 +50,9 @@ enum class Meaning : std::uint8_t {
   attention,
   compiled,
   quantization,
+  quantized_params,
   optimizer,
+  optimizer_switch,  ///< true: the one that the key names
   offload_optimizer,
   offload_parameters,
   offload_activations,
@@ -67,9 +71,19 @@ struct FrameworkKey {
 
 struct FrameworkTable {
   std::span<const FrameworkKey> keys{};
-  std::string_view ignored{};  ///< names of keys and sections without weight, with blanks between
+  /// Names of keys and sections without weight, with blanks between; `wandb_*` is all that begin so.
+  std::string_view ignored{};
+  std::string_view also{};  ///< those of a program that it is built on
 };
 /// The table of a framework; of an unknown name an empty one.
 FrameworkTable framework_table(std::string_view framework);
+
+/// Whether the path is the key, or lies within the section of that name.
+bool is_key(std::string_view path, std::string_view key);
+bool is_without_weight(const FrameworkTable& table, std::string_view path);
+/// Of a path that no row has: a guess (" (did you mean ...)"), or "" where a word of it names what a
+/// plan is made of (parallel, batch, offload, precision ...), so that it must not be left out. None:
+/// it may.
+std::optional<std::string> mistaken_key(const FrameworkTable& table, std::string_view path);
 
 }  // namespace orrery::interop

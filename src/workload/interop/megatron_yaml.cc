@@ -5,10 +5,14 @@
 
 #include "base/reader.h"
 #include "workload/interop/config_paths.h"
+#include "workload/interop/framework.h"
 #include "workload/interop/megatron_yaml_tables.h"
 
 namespace orrery::interop {
 namespace {
+
+constexpr std::string_view kUnreadModel =
+    "settings of the named model are not read: give them as overrides, or the model to the command";
 
 /// "--num-experts" for num_experts.
 std::string flag_name(std::string_view key) {
@@ -123,10 +127,7 @@ class ArgumentWords {
     const std::int64_t nodes = count({"trainer.num_nodes", "num_nodes"});
     devices_ = per_node > 0 ? per_node * std::max<std::int64_t>(nodes, 1) : 0;
     if (framework == "primus") {
-      line_.remarks.push_back(
-          {"primus",
-           "settings of the named model are not read: give them as overrides, or the "
-           "model to the command"});
+      line_.remarks.push_back({"primus", std::string(kUnreadModel)});
     }
   }
 
@@ -136,12 +137,40 @@ class ArgumentWords {
   std::int64_t devices_ = 0;
 };
 
+/// Primus' overrides for another program than Megatron-LM, in that program's names.
+Result<Imported> import_overrides(const std::string& program, const ConfigNode& overrides,
+                                  const ImportOptions& options) {
+  ConfigNode root = overrides;
+  std::vector<Remark> remarks{{"primus", std::string(kUnreadModel)}};
+  if (program == "torchtitan") {
+    std::erase_if(root.fields, [&](const ConfigField& field) {
+      const bool own = field.name.starts_with("primus") || field.name.ends_with("sink_level");
+      if (own && !is_empty(field.value)) {
+        remarks.push_back({field.name, "Primus' own: counted as without weight"});
+      }
+      return own;
+    });
+  }
+  auto imported = program == "torchtitan" ? import_torchtitan(std::move(root), options)
+                                          : import_framework(program, std::move(root), {}, options);
+  if (imported) {
+    imported->remarks.insert(imported->remarks.end(), remarks.begin(), remarks.end());
+  }
+  return imported;
+}
+
 }  // namespace
 
 Result<Imported> import_megatron_yaml(std::string_view framework, const ConfigNode& node,
                                       const ImportOptions& options) {
   const ConfigNode* root = &node;
   if (framework == "primus") {
+    const ConfigNode* program = at_path(node, "modules.pre_trainer.framework");
+    const ConfigNode* overrides = at_path(node, "modules.pre_trainer.overrides");
+    if (program != nullptr && overrides != nullptr &&
+        (program->text == "maxtext" || program->text == "torchtitan")) {
+      return import_overrides(program->text, *overrides, options);
+    }
     for (const std::string_view path :
          {"modules.pre_trainer.overrides", "modules.post_trainer.overrides", "overrides"}) {
       if (const ConfigNode* inside = at_path(node, path)) {

@@ -15,6 +15,8 @@
 namespace orrery::interop {
 
 inline constexpr std::int64_t kMostDegree = std::int64_t{1} << 20;
+/// recompute_modules of a plan that torchtitan calls selective_ac_option "op".
+inline constexpr std::string_view kSelectiveOp = "every_other_gemm";
 
 /// One JSON object, a field a line; nested objects are fields with an object's text.
 class JsonObject {

@@ -131,7 +131,14 @@ class TorchtitanExport {
 
   void recompute() {
     table("activation_checkpoint");
-    field("mode", plan_.recompute == plan::Recompute::full ? "full" : "none");
+    const bool selects = plan_.recompute == plan::Recompute::none &&
+                         plan_.recompute_modules == kSelectiveOp && plan_.recompute_layers == 0;
+    field("mode", plan_.recompute == plan::Recompute::full ? "full"
+                  : selects                                ? "selective"
+                                                           : "none");
+    if (selects) {
+      field("selective_ac_option", "op");
+    }
   }
 
   void kernels() {

@@ -6,6 +6,7 @@
 #include "workload/interop/interop.h"
 #include "workload/interop/text.h"
 #include "workload/interop/toml.h"
+#include "workload/interop/torchtitan_degrees.h"
 #include "workload/plan/schedule_row.h"
 
 namespace orrery::interop {
@@ -90,14 +91,16 @@ class TorchtitanImport {
                  "standard or deepep");
     plan_.moe_dispatch =
         backend == "deepep" ? plan::MoeDispatch::hierarchical : plan::MoeDispatch::all_to_all;
-    ignore_all(read, {"disable_loss_parallel", "context_parallel_load_balancer",
-                      "pipeline_parallel_expert_parallel_overlap", "enable_compiled_autograd"});
+    ignore_all(read,
+               {"disable_loss_parallel", "enable_loss_parallel", "context_parallel_load_balancer",
+                "pipeline_parallel_expert_parallel_overlap", "enable_compiled_autograd"});
   }
 
   /// FSDP shards over data_parallel_shard x cp ranks, DDP replicates.
   void data_parallel(Reader& read) {
     const std::int64_t replicas = degree(read, "data_parallel_replicate_degree");
-    std::int64_t shards = degree(read, "data_parallel_shard_degree", -1);
+    std::int64_t shards =
+        degree(read, "data_parallel_shard_degree", degree(read, "data_parallel_degree", -1));
     const std::int64_t others = replicas * plan_.tp * std::min(plan_.pp * plan_.cp, kMostDegree);
     if (shards == -1) {
       read.require(options_.devices > 0 && options_.devices % others == 0,
@@ -136,6 +139,7 @@ class TorchtitanImport {
         plan_.pp > 1 && known != rows.end() ? known->value : plan::Schedule::one_f_one_b;
     plan_.chunks = plan_.pp > 1 && loops ? 2 : 1;  // torchtitan's default
     plan_.microbatch = degree(read, "pipeline_parallel_microbatch_size");
+    pieces_ = degree(read, "pipeline_parallel_microbatches", 0);
     const std::string csv = read.optional("pipeline_parallel_schedule_csv", std::string());
     read.require(csv.empty(), "pipeline_parallel_schedule_csv", "no schedule of your own");
     const bool split = read.child("pipeline_parallel_split_points", false) != nullptr;
@@ -221,7 +225,8 @@ class TorchtitanImport {
     eager_ = !read.optional("compile", false);
     read.require(local_ >= 1 && local_ <= kMostDegree, "local_batch_size", "at least 1");
     ignore_all(read, {"dataset", "dataset_path", "max_norm", "steps", "gc_freq", "gc_debug", "seed",
-                      "deterministic", "dataloader"});
+                      "deterministic", "dataloader", "warmup_steps", "debug_moe_force_load_balance",
+                      "mock_data"});
   }
 
   void recompute(Reader& read) {
@@ -231,10 +236,7 @@ class TorchtitanImport {
     read.require(mode == "full" || mode == "none" || mode == "selective", "mode",
                  "none, selective or full");
     if (mode == "selective" && option == "op") {
-      imported_.remarks.push_back(
-          {"activation_checkpoint.selective_ac_option",
-           "op: attention and every second GEMM are kept, which no plan states; nothing is "
-           "recomputed here unless --recompute or --recompute-modules says what"});
+      plan_.recompute_modules = kSelectiveOp;  // attention and every second GEMM are kept
     } else if (mode == "selective") {
       every_nth(read, option);
     }
@@ -275,7 +277,8 @@ class TorchtitanImport {
       }
     }
     ignore_all(read, {"name", "flavor", "tokenizer_path", "hf_assets_path", "tokenizer_name",
-                      "print_after_conversion"});
+                      "print_after_conversion", "norm_type", "tokenizer_type", "use_flex_attn",
+                      "attn_mask_type"});
   }
 
   /// [quantize.linear.float8], in earlier releases [float8]; in force when [model] converts to it.
@@ -308,7 +311,7 @@ class TorchtitanImport {
       imported_.remarks.push_back({"optimizer.early_step_in_backward",
                                    "the optimizer runs after the last backward pass here"});
     }
-    ignore_all(read, {"lr", "beta1", "beta2", "eps", "weight_decay", "implementation"});
+    ignore_all(read, {"lr", "beta1", "beta2", "eps", "weight_decay", "implementation", "fused"});
   }
 
   static void fault_tolerance(Reader& read) {
@@ -327,6 +330,11 @@ class TorchtitanImport {
     plan_.fused_grad_accumulation = false;
     plan_.global_batch = global_ > 0 ? global_ : local_ * plan_.dp;
     const bool pipelined = plan_.pp > 1;
+    if (pipelined && pieces_ > 0) {
+      read_.require(local_ % pieces_ == 0, "training",
+                    "local_batch_size in a multiple of pipeline_parallel_microbatches");
+      plan_.microbatch = std::max<std::int64_t>(local_ / pieces_, 1);
+    }
     plan_.microbatch =
         pipelined ? plan_.microbatch : std::clamp<std::int64_t>(local_, 1, kMostDegree);
     const std::int64_t together = plan_.dp * plan_.microbatch;
@@ -347,6 +355,7 @@ class TorchtitanImport {
   Imported imported_;
   std::int64_t local_ = 8;
   std::int64_t global_ = -1;
+  std::int64_t pieces_ = 0;  ///< microbatches of a local batch; 0 = by their size
   bool eager_ = true;
   bool float8_ = false;
   bool mx_ = false;
@@ -356,11 +365,14 @@ class TorchtitanImport {
 
 Result<Imported> import_torchtitan(std::string_view text, const std::string& file,
                                    const ImportOptions& options) {
-  const auto node = parse_toml(text, file);
-  if (!node) {
-    return fail(node.error());
-  }
-  return TorchtitanImport(*node, options).run();
+  return parse_toml(text, file).and_then([&](ConfigNode node) {
+    return import_torchtitan(std::move(node), options);
+  });
+}
+
+Result<Imported> import_torchtitan(ConfigNode node, const ImportOptions& options) {
+  move_degrees(node);
+  return TorchtitanImport(node, options).run();
 }
 
 }  // namespace orrery::interop

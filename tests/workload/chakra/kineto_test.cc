@@ -147,6 +147,8 @@ TEST(Kineto, events_are_read_one_by_one) {
               HasSubstr("a comma or ]"));
   EXPECT_THAT(mistakes_of(load_bytes(folder, "{\"traceEvents\": [{},\n{\"a\": }]}", "t.json")),
               HasSubstr("line 2"));
+  EXPECT_THAT(mistakes_of(load_bytes(folder, "{\"traceEvents\": [{},\n]}", "t.json")),
+              HasSubstr("line 2: found ']', expected an event after the comma"));
   EXPECT_NE(mistakes_of(load_bytes(folder, R"({"traceEvents": [{}], "a": })", "t.json")), "");
 }
 

@@ -153,6 +153,39 @@ TEST(DeepSpeed, WhatChangesTheResultAndNoPlanStatesIsARemark) {
   EXPECT_THAT(about, AllOf(HasSubstr("offload_param"), HasSubstr("optimizer.type")));
 }
 
+TEST(DeepSpeed, KeysAtTheTopThatItDoesNotReadAreRemarks) {
+  const auto imported = import(
+      R"({"train_micro_batch_size_per_gpu": 1, "my_team": "x",
+          "compression_training": {"weight_quantization": {"shared_parameters": {"enabled": false}}},
+          "zero_optimization": {"stage": 3, "allgather_sequential": true}})",
+      {.devices = 8});
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  ASSERT_EQ(imported->remarks.size(), 1U);
+  EXPECT_THAT(imported->remarks.front().sentence, HasSubstr("my_team"));
+  EXPECT_THAT(mistakes_of(R"({"train_micro_batch_size_per_gpu": 1, "compression_training":
+                 {"activation_quantization": {"shared_parameters": {"enabled": true}}}})"),
+              HasSubstr("compression_training"));
+}
+
+TEST(DeepSpeed, UlyssesAutocastAndTheFirstReleasesStage) {
+  // 8 devices / (cp 4 x tp 1) = dp 2.
+  const plan::Plan ulysses = plan_of(
+      R"({"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": 4,
+          "data_parallel_size": 2, "torch_autocast": {"enabled": true, "dtype": "bfloat16",
+          "lower_precision_safe_modules": ["torch.nn.Linear"]}})",
+      {.devices = 8});
+  EXPECT_EQ(ulysses.cp, 4);
+  EXPECT_EQ(ulysses.cp_exchange, plan::ContextExchange::a2a);
+  EXPECT_EQ(ulysses.dp, 2);
+  EXPECT_EQ(ulysses.compute_type, graph::DataType::bf16);
+  EXPECT_THAT(mistakes_of(R"({"train_micro_batch_size_per_gpu": 1, "data_parallel_size": 3})",
+                          {.devices = 8}),
+              HasSubstr("data_parallel_size: found '3', expected the dp of the devices, 8"));
+  EXPECT_EQ(plan_of(R"({"train_micro_batch_size_per_gpu": 1, "zero_optimization": true})").zero, 1);
+  EXPECT_THAT(mistakes_of(R"({"train_batch_size": "auto"})", {.devices = 3}),
+              HasSubstr("Give --microbatch and --global-batch"));
+}
+
 TEST(DeepSpeed, CommentsAndLastCommasAreHjsons) {
   EXPECT_EQ(interop::strict_json("{ // a\n\"b\": \"#//\", /* c */ \"d\": [1,], # e\n}"),
             "{     \n\"b\": \"#//\",         \"d\": [1 ]     \n}");

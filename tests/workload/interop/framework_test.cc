@@ -166,6 +166,87 @@ TEST(Framework, ADeepSpeedFilesNameStatesItsStage) {
                   .sequence_parallel);
 }
 
+TEST(Framework, UnknownKeysAreRemarksUnlessTheyMayMatter) {
+  const std::string job = "micro_batch_size: 1\nsequence_len: 500_000\n";
+  const auto imported = import_yaml("axolotl",
+                                    job +
+                                        "wandb_new_thing: x\nexperts_of_wood: oak\n"
+                                        "activation_offloading: legacy\nexpert_parallel_size: 4\n",
+                                    {.devices = 8});
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_EQ(imported->plan.sequence, 500'000);  // a number of YAML 1.1
+  EXPECT_EQ(imported->plan.ep, 4);
+  EXPECT_EQ(imported->plan.offload_activations, 1);
+  ASSERT_EQ(imported->remarks.size(), 1U);  // wandb_* is known
+  EXPECT_EQ(imported->remarks.front().about, "experts_of_wood");
+  EXPECT_THAT(
+      import_yaml("axolotl", job + "ring_parallel_ways: 4\n", {.devices = 8}).error().to_string(),
+      HasSubstr("c.yaml:3: ring_parallel_ways: unknown key"));
+}
+
+TEST(Framework, LlamaFactorysOwnOptimizersAndTypes) {
+  const std::string job = "per_device_train_batch_size: 1\ncutoff_len: 1024\nbf16: true\n";
+  const plan::Plan muon =
+      plan_of("llama-factory", job + "use_muon: true\nuse_fast_tokenizer: true\n", {.devices = 8});
+  EXPECT_EQ(muon.optimizer, plan::Optimizer::muon);
+  const plan::Plan fp8 =
+      plan_of("llama-factory",
+              job + "fp8: true\nfp8_backend: torchao\nfp8_enable_fsdp_float8_all_gather: true\n",
+              {.devices = 8});
+  EXPECT_EQ(fp8.quantization, plan::Quantization::fp8_current);
+  EXPECT_TRUE(fp8.quantized_params);
+  // Workers of Ray are the devices.
+  EXPECT_EQ(plan_of("llama-factory", job + "ray_num_workers: 4\nplacement_strategy: PACK\n").dp, 4);
+}
+
+TEST(Framework, LlmFoundryReducesAMicrobatchBeyondADevicesShare) {
+  // 8 sequences on 4 devices: 2 each, not 4.
+  const plan::Plan plan = plan_of("llm-foundry",
+                                  "global_train_batch_size: 8\ndevice_train_microbatch_size: 4\n"
+                                  "max_seq_len: 2048\nprecision: amp_bf16\nmetadata: {a: b}\n",
+                                  {.devices = 4});
+  EXPECT_EQ(plan.microbatch, 2);
+  EXPECT_EQ(plan.global_batch, 8);
+  // 8 devices share a sequence: an eighth each. 32 devices / 8 = dp 4.
+  const std::string shared =
+      "global_train_batch_size: 4\ndevice_train_microbatch_size: 0.125\nmax_seq_len: 131072\n"
+      "model: {converted_config_overrides: {attn_config: {seq_parallel_world_size: 8}}}\n";
+  EXPECT_EQ(plan_of("llm-foundry", shared, {.devices = 32}).cp, 8);
+  EXPECT_EQ(plan_of("llm-foundry", shared, {.devices = 32}).microbatch, 1);
+  EXPECT_THAT(
+      import_yaml("llm-foundry", "global_train_batch_size: 8\ndevice_train_microbatch_size: 0.5\n",
+                  {.devices = 4})
+          .error()
+          .to_string(),
+      HasSubstr("microbatch: found '0.5"));
+}
+
+TEST(Framework, PrimusHoldsConfigurationsOfSeveralPrograms) {
+  const auto primus = [](const std::string& framework, const std::string& overrides) {
+    return plan_of("primus",
+                   "modules:\n  pre_trainer:\n    framework: " + framework +
+                       "\n    config: pre_trainer.yaml\n    overrides:\n" + overrides,
+                   {.devices = 16});
+  };
+  // MaxText: 12 sequences a device; experts over a node of 8.
+  const plan::Plan maxtext = primus("maxtext",
+                                    "      dcn_data_parallelism: -1\n"
+                                    "      ici_expert_parallelism: -1\n"
+                                    "      max_target_length: 4096\n"
+                                    "      per_device_batch_size: 12\n");
+  EXPECT_EQ(maxtext.dp, 16);
+  EXPECT_EQ(maxtext.ep, 8);
+  EXPECT_EQ(maxtext.global_batch, 12 * 16);
+  const plan::Plan titan = primus("torchtitan",
+                                  "      sink_level: null\n      primus_turbo: {enable: true}\n"
+                                  "      training: {local_batch_size: 2, seq_len: 8192}\n"
+                                  "      parallelism: {tensor_parallel_degree: 2}\n"
+                                  "      activation_checkpoint: {mode: full}\n");
+  EXPECT_EQ(titan.tp, 2);
+  EXPECT_EQ(titan.dp, 8);
+  EXPECT_EQ(titan.sequence, 8192);
+}
+
 TEST(Framework, MistakesNameFileLineAndKey) {
   const auto wrong =
       import_yaml("axolotl", "micro_batch_size: x\nsequence_length: 4\ntf33: false\n");

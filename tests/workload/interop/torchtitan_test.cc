@@ -104,6 +104,37 @@ TEST(Torchtitan, EmbeddingAndHeadCountAsLayersInTheDefaultSplit) {
   EXPECT_EQ(looped.microbatch, 1);
 }
 
+TEST(Torchtitan, SelectiveOpKeepsEveryOtherGemm) {
+  const std::string toml = "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = ";
+  const auto imported = interop::import_torchtitan(toml + "\"op\"\n", "job.toml", {.devices = 8});
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_TRUE(imported->remarks.empty());
+  EXPECT_EQ(imported->plan.recompute, plan::Recompute::none);
+  EXPECT_EQ(imported->plan.recompute_modules, "every_other_gemm");
+  const auto exported = interop::export_torchtitan(imported->plan, {});
+  ASSERT_TRUE(exported);
+  EXPECT_TRUE(exported->lost.empty());
+  EXPECT_THAT(exported->text, HasSubstr(toml + "\"op\""));
+}
+
+TEST(Torchtitan, DegreesOfReleasesWithoutTheTableParallelism) {
+  // 128 devices / (tp 8 x pp 2) = dp 8; 4 microbatches of a local batch of 8.
+  const zoo::Model model = zoo::load_model("llama-3-8b").value();
+  const plan::Plan plan = torchtitan_plan_of(
+      "[training]\nbatch_size = 8\nwarmup_steps = 600\ndata_parallel_shard_degree = -1\n"
+      "tensor_parallel_degree = 8\ncompile = true\n[experimental]\n"
+      "pipeline_parallel_degree = 2\npipeline_parallel_microbatches = 4\n"
+      "enable_async_tensor_parallel = true\n"
+      "[model]\nname = \"llama3\"\nnorm_type = \"rmsnorm\"\n",
+      {.devices = 128, .model = &model});
+  EXPECT_EQ(plan.tp, 8);
+  EXPECT_EQ(plan.tp_chunks, 8);
+  EXPECT_EQ(plan.pp, 2);
+  EXPECT_EQ(plan.dp, 8);
+  EXPECT_EQ(plan.microbatch, 2);
+  EXPECT_TRUE(plan.fused_kernels);
+}
+
 TEST(Torchtitan, MistakesAreNamedAtOnce) {
   EXPECT_THAT(torchtitan_mistakes_of("[parallelism]\ntensor_paralel_degree = 8\n"
                                      "pipeline_parallel_schedule = 'DualPipeV'\n"

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/launch_manifest.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/config_node.h"
+#include "serving/launch_program.h"
+#include "shell/shell.h"
+
+namespace orrery::serving {
+namespace {
+
+/// The documents of a file, each after as many empty lines as stand before it.
+std::vector<std::string> documents_of(std::string_view text) {
+  std::vector<std::string> documents(1);
+  std::size_t lines = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    ++lines;
+    if (line.starts_with("---")) {
+      documents.emplace_back(lines, '\n');
+    } else {
+      documents.back() += std::string(line) + "\n";
+    }
+  }
+  return documents;
+}
+
+/// A word as a shell reads it back.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) {
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return text + "' ";
+}
+
+/// Kubernetes' $(NAME), from the container's `env`: a list of names and values, or a map.
+std::string expanded(std::string word, const ConfigNode* env) {
+  const auto value_of = [&](const std::string& name) -> const ConfigNode* {
+    for (const ConfigNode& item : env->items) {
+      const ConfigNode* key = item.find("name");
+      if (key != nullptr && key->text == name) {
+        return item.find("value");
+      }
+    }
+    return env->find(name);
+  };
+  std::size_t at = 0;
+  while (env != nullptr && (at = word.find("$(", at)) != std::string::npos) {
+    const std::size_t end = word.find(')', at);
+    const ConfigNode* value =
+        end == std::string::npos ? nullptr : value_of(word.substr(at + 2, end - at - 2));
+    if (value == nullptr) {
+      ++at;
+    } else {
+      word.replace(at, end + 1 - at, value->text);
+      at += value->text.size();
+    }
+  }
+  return word;
+}
+
+/// A container's words as a line of a shell: those of a list are whole, a text is a line itself.
+std::string line_of(const ConfigNode& container) {
+  std::string line;
+  const ConfigNode* env = container.find("env");
+  env = env == nullptr ? container.find("environment") : env;
+  for (const char* name : {"entrypoint", "command", "args"}) {
+    const ConfigNode* part = container.find(name);
+    if (part == nullptr) {
+      continue;
+    }
+    line += part->text.empty() ? "" : expanded(part->text, env) + " ";
+    for (const ConfigNode& item : part->items) {
+      line += quoted(expanded(item.text, env));
+    }
+  }
+  std::ranges::replace(line, '\n', ' ');
+  return line;
+}
+
+bool is_container(const ConfigNode& node) {
+  return node.find("args") != nullptr || node.find("command") != nullptr ||
+         (node.find("image") != nullptr && node.find("entrypoint") != nullptr);
+}
+
+void find_containers(const ConfigNode& node, std::vector<const ConfigNode*>& found) {
+  if (is_container(node)) {
+    found.push_back(&node);
+  }
+  for (const ConfigField& field : node.fields) {
+    find_containers(field.value, found);
+  }
+  for (const ConfigNode& item : node.items) {
+    find_containers(item, found);
+  }
+}
+
+/// The server's command of a container; no words: it starts none.
+EngineWords words_of(const std::string& framework, const ConfigNode& container) {
+  const auto names = [&](const shell::Word& word) { return names_server(framework, word.text); };
+  const ConfigNode* image = container.find("image");
+  const bool in_image = image != nullptr && names_server(framework, image->text);
+  auto script = shell::read_script(line_of(container), container.file());
+  EngineWords words;
+  if (!script) {
+    return words;
+  }
+  auto command = std::ranges::find_if(script->commands, [&](const shell::Command& each) {
+    return std::ranges::any_of(each, names);
+  });
+  const bool named = command != script->commands.end();
+  if (!named && !in_image) {
+    return words;
+  }
+  command = named ? command : script->commands.begin();
+  if (!named) {
+    words.words.push_back(image->text);
+  }
+  if (command != script->commands.end()) {
+    for (const shell::Word& word : *command) {
+      words.words.push_back(word.text);
+    }
+  }
+  words.places.assign(words.words.size(), container.where());
+  return words;
+}
+
+void add_settings(const ConfigNode& node, const std::string& name, EngineWords& words) {
+  for (const ConfigField& field : node.fields) {
+    add_settings(field.value, (name.empty() ? "--" : name + ".") + field.name, words);
+  }
+  if (node.fields.empty() && node.items.empty() && node.kind != ConfigNode::Kind::null) {
+    words.words.push_back(name + "=" + node.text);
+    words.places.push_back(node.where());
+  }
+}
+
+}  // namespace
+
+bool is_manifest(std::string_view text, const std::string& file) {
+  return file.ends_with(".yaml") || file.ends_with(".yml") || text.starts_with("apiVersion:") ||
+         text.find("\napiVersion:") != text.npos || text.starts_with("services:");
+}
+
+Result<EngineWords> setting_words(std::string_view text, const std::string& file) {
+  return parse_config(text, file, ConfigSyntax::yaml).map([](const ConfigNode& node) {
+    EngineWords words;
+    add_settings(node, "", words);
+    return words;
+  });
+}
+
+Result<EngineWords> manifest_words(const std::string& framework, std::string_view text,
+                                   const std::string& file) {
+  bool contains = false;
+  for (const std::string& document : documents_of(text)) {
+    auto node = parse_config(document, file, ConfigSyntax::yaml);
+    if (!node) {
+      return fail(std::move(node.error()));
+    }
+    std::vector<const ConfigNode*> containers;
+    find_containers(*node, containers);
+    contains = contains || !containers.empty();
+    for (const ConfigNode* container : containers) {
+      EngineWords words = words_of(framework, *container);
+      if (!words.words.empty()) {
+        return words;
+      }
+    }
+  }
+  if (contains || text.find("apiVersion:") != text.npos) {
+    return fail(Error({file + ":1",
+                       {},
+                       {},
+                       "no container whose command, arguments or image start " + framework}));
+  }
+  return setting_words(text, file);
+}
+
+}  // namespace orrery::serving

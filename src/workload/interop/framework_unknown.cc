@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Keys that no row of a framework's table has.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/names.h"
+#include "workload/interop/framework_tables.h"
+
+namespace orrery::interop {
+namespace {
+
+/// Words of keys that say how work and memory are spread.
+constexpr auto kWeightyWords = std::to_array<std::string_view>(
+    {"parallel", "parallelism", "tp",        "pp",         "dp",           "cp",
+     "ep",       "degree",      "shard",     "sharding",   "shards",       "zero",
+     "stage",    "stages",      "batch",     "microbatch", "microbatches", "accumulation",
+     "sequence", "seq",         "offload",   "recompute",  "remat",        "checkpointing",
+     "fp8",      "fp4",         "int8",      "quant",      "quantization", "precision",
+     "dtype",    "fsdp",        "deepspeed", "overlap",    "pipeline",     "devices",
+     "nodes",    "gpus",        "processes", "length",     "attention",    "optimizer"});
+
+/// Takes the next of words with `separators` between them.
+std::string_view next_word(std::string_view& rest, std::string_view separators) {
+  const std::string_view word = rest.substr(0, rest.find_first_of(separators));
+  rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+  return word;
+}
+
+}  // namespace
+
+bool is_key(std::string_view path, std::string_view key) {
+  return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.');
+}
+
+bool is_without_weight(const FrameworkTable& table, std::string_view path) {
+  for (std::string_view rest : {table.ignored, table.also}) {
+    while (!rest.empty()) {
+      const std::string_view name = next_word(rest, " ");
+      if (name.ends_with('*') ? path.starts_with(name.substr(0, name.size() - 1))
+                              : is_key(path, name)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::optional<std::string> mistaken_key(const FrameworkTable& table, std::string_view path) {
+  std::vector<std::string> names;
+  for (const FrameworkKey& key : table.keys) {
+    names.emplace_back(key.name);
+  }
+  for (std::string_view rest : {table.ignored, table.also}) {
+    while (!rest.empty()) {
+      const std::string_view name = next_word(rest, " ");
+      names.emplace_back(name.substr(0, name.find_last_not_of("_*") + 1));
+    }
+  }
+  std::string guess = did_you_mean(path, names);
+  bool weighty = false;
+  for (std::string_view rest = path; !rest.empty();) {
+    weighty = std::ranges::count(kWeightyWords, next_word(rest, "._")) > 0 || weighty;
+  }
+  return guess.empty() && !weighty ? std::nullopt : std::optional(std::move(guess));
+}
+
+}  // namespace orrery::interop

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Where torchtitan's releases keep their degrees. Internal to this folder.
+#pragma once
+
+#include "base/config_node.h"
+
+namespace orrery::interop {
+
+/// Releases before the table [parallelism] (torchtitan, late 2024) have its keys in [training] and
+/// [experimental]: moves them there.
+void move_degrees(ConfigNode& node);
+
+}  // namespace orrery::interop

@@ -273,7 +273,7 @@ class Serve : public Command {
     return html_.beside(json_  ? json()
                         : csv_ ? report::serving_csv(run, metrics)
                                : report::serving_text(run, metrics, unfused) +
-                                     report::served_trust_text(run.engine.name, metrics, machine),
+                                     report::served_trust_text(run, metrics, machine),
                         json, [&] {
                           const auto model = zoo::load_model(*model_);
                           return web::serving_extra(

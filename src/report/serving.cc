@@ -372,7 +372,7 @@ void declare(const serving::Run& run, const serving::Metrics& m, const serving::
   declare_totals(run, m, fields);
   declare_energy(m, fields);
   if (machine != nullptr) {
-    declare_served_trust(fields, run.engine.name, m, *machine);
+    declare_served_trust(fields, run, m, *machine);
   }
   fields.object("timing", "of this computer: differs from run to run",
                 [&] { fields.field("wall_s", "seconds that the simulation took", run.wall_s); });

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -13,12 +15,15 @@ namespace orrery::report {
 
 namespace {
 
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
 void declare_interval(Fields& fields, std::string_view name, std::string_view sentence,
-                      const Result<study::Trust>& trust, double value, bool rate) {
+                      const Result<study::Trust>& trust, double value, bool rate,
+                      double limit = kNoLimit) {
   std::vector<double> interval;
   if (trust) {
     const auto [least, most] = study::interval80(*trust, value, rate);
-    interval = {least, most};
+    interval = {least, std::min(most, limit)};
   }
   fields.values(name, {sentence, "the least, then the most"}, interval);
 }
@@ -65,10 +70,28 @@ struct ServedFigure {
   double scale = 1;       ///< of the text
   const char* line = "";  ///< of the text
   const char* key = "";
+  double limit = kNoLimit;  ///< no engine has more
 };
-std::array<ServedFigure, 3> served_figures(const serving::Metrics& m) {
+
+/// Returns the tokens a second that clients ask for, which no engine exceeds:
+///
+///   answers' tokens / (last sent - first sent)
+///
+/// There is no limit where clients wait for answers or all requests come at once.
+double asked_tokens_per_s(const serving::Run& run, const serving::Metrics& m) {
+  if (run.max_concurrency > 0 || run.requests.empty()) {
+    return kNoLimit;
+  }
+  const auto [first, last] = std::ranges::minmax(run.requests, {}, &serving::Served::sent);
+  const double seconds = to_seconds(last.sent - first.sent);
+  return seconds > 0
+             ? std::max(m.output_tokens_per_s, static_cast<double>(m.output_tokens) / seconds)
+             : kNoLimit;
+}
+
+std::array<ServedFigure, 3> served_figures(const serving::Run& run, const serving::Metrics& m) {
   return {{{study::Measure::output_tokens_per_s, m.output_tokens_per_s, true, 1,
-            "Output tokens/s of 80 % of such runs:", "interval80"},
+            "Output tokens/s of 80 % of such runs:", "interval80", asked_tokens_per_s(run, m)},
            {study::Measure::ttft_s, to_seconds(m.ttft.mean), false, 1e3,
             "Mean TTFT (ms) of 80 % of them:", "ttft_interval80_s"},
            {study::Measure::tpot_ms, to_seconds(m.tpot.mean), false, 1e3,
@@ -102,23 +125,23 @@ std::string trust_text(const machine::Machine& machine, const Result<study::Trus
 }
 
 void declare_trust(Fields& fields, const machine::Machine& machine,
-                   const Result<study::Trust>& found, double value, bool rate) {
+                   const Result<study::Trust>& found, double value, double limit) {
   declare_interval(fields, "interval80",
                    "what 80 % of such runs are within; empty without an error model", found, value,
-                   rate);
+                   limit > 0, limit > 0 ? limit : kNoLimit);
   fields.object("trust", "how far the prediction can be trusted (docs/fidelity.md)",
                 [&] { declare_parts(fields, machine, found); });
 }
 
-void declare_served_trust(Fields& fields, const std::string& engine,
-                          const serving::Metrics& metrics, const machine::Machine& machine) {
+void declare_served_trust(Fields& fields, const serving::Run& run, const serving::Metrics& metrics,
+                          const machine::Machine& machine) {
   const auto errors = study::ErrorModel::load();
-  for (const ServedFigure& one : served_figures(metrics)) {
+  for (const ServedFigure& one : served_figures(run, metrics)) {
     const auto trust = errors.map([&](const study::ErrorModel& model) {
-      return model.trust(study::causes_of(one.measure, engine, machine));
+      return model.trust(study::causes_of(one.measure, run.engine.name, machine));
     });
     if (one.rate) {
-      declare_trust(fields, machine, trust, one.value, true);
+      declare_trust(fields, machine, trust, one.value, one.limit);
       continue;
     }
     declare_interval(fields, one.key, "what the mean of 80 % of such runs is within", trust,
@@ -126,19 +149,21 @@ void declare_served_trust(Fields& fields, const std::string& engine,
   }
 }
 
-std::string served_trust_text(const std::string& engine, const serving::Metrics& metrics,
+std::string served_trust_text(const serving::Run& run, const serving::Metrics& metrics,
                               const machine::Machine& machine) {
   std::string text = fmt::format("{:=^50}\n", " Trust ");
   const auto errors = study::ErrorModel::load();
-  for (const ServedFigure& one : served_figures(metrics)) {
+  for (const ServedFigure& one : served_figures(run, metrics)) {
     const auto trust = errors.map([&](const study::ErrorModel& model) {
-      return model.trust(study::causes_of(one.measure, engine, machine));
+      return model.trust(study::causes_of(one.measure, run.engine.name, machine));
     });
     if (!trust) {
       return text + trust.error().to_string() + "\n";
     }
     const auto [least, most] = study::interval80(*trust, one.value, one.rate);
-    text += fmt::format("{:<40} {:.4g} to {:.4g}\n", one.line, least * one.scale, most * one.scale);
+    text += fmt::format("{:<40} {:.4g} to {:.4g}{}\n", one.line, least * one.scale,
+                        std::min(most, one.limit) * one.scale,
+                        most > one.limit ? ", what clients ask for" : "");
     for (std::size_t i = 0; one.rate && i < trust->nearest.size(); ++i) {
       const study::Validated& group = trust->nearest[i];
       text += fmt::format("nearest: {} rows of {} on {}, {} off\n", group.rows, group.table,

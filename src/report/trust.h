@@ -17,17 +17,17 @@ namespace orrery::report {
 std::string trust_text(const machine::Machine& machine, const Result<study::Trust>& trust,
                        Time time, std::string_view between);
 
-/// Declares interval80, in the unit of `value`, which is what is predicted, and trust. `rate`: more
-/// is faster.
+/// Declares interval80, in the unit of `value`, which is what is predicted, and trust. `limit`
+/// above zero: the value is a rate, of which there is no more than this.
 void declare_trust(Fields& fields, const machine::Machine& machine,
-                   const Result<study::Trust>& trust, double value, bool rate = false);
+                   const Result<study::Trust>& trust, double value, double limit = 0);
 
 /// Returns what 80 % of such served runs have as rate and as times, and the published rows that are
-/// most alike. `engine`: its name.
-std::string served_trust_text(const std::string& engine, const serving::Metrics& metrics,
+/// most alike. A rate ends at what the clients of the run ask for, where these do not wait.
+std::string served_trust_text(const serving::Run& run, const serving::Metrics& metrics,
                               const machine::Machine& machine);
 /// Declares interval80 and trust of the rate, and the intervals of the mean times.
-void declare_served_trust(Fields& fields, const std::string& engine,
-                          const serving::Metrics& metrics, const machine::Machine& machine);
+void declare_served_trust(Fields& fields, const serving::Run& run, const serving::Metrics& metrics,
+                          const machine::Machine& machine);
 
 }  // namespace orrery::report

@@ -221,7 +221,8 @@ struct Engine {
     visit("precision", "kv", &E::kv, "of the KV cache");
     visit("precision", "state", &E::state, "of the state of Mamba layers");
     visit("precision", "block_scaled", &E::block_scaled, "fp8 with a scale per block");
-    visit("precision", "narrow", &E::narrow, "matrices that have them: all, mlp or experts");
+    visit("precision", "narrow", &E::narrow,
+          "matrices that have them: all, outputs, mlp or experts");
     visit("precision", "scale_bits", &E::scale_bits, "of scales in memory, per narrow weight");
     visit("scheduler", "policy", &E::policy, "how requests are chosen");
     visit("scheduler", "max_num_seqs", &E::max_num_seqs, "requests at once; 0: by the device");

@@ -228,8 +228,18 @@ TEST(Json, AServedRunSaysHowFarItCanBeTrusted) {
     EXPECT_LT(json[key][0], value) << key;
     EXPECT_GT(json[key][1], value) << key;
   }
-  EXPECT_THAT(served_trust_text(run.engine.name, metrics, *known),
-              HasSubstr("Mean TPOT (ms) of 80 %"));
+  EXPECT_THAT(served_trust_text(run, metrics, *known), HasSubstr("Mean TPOT (ms) of 80 %"));
+  EXPECT_THAT(served_trust_text(run, metrics, *known), Not(HasSubstr("clients ask for")));
+  // Requests that come over 10 s and want 10,500 tokens: no engine answers 1,050 a second.
+  metrics.output_tokens = 10'500;
+  run.requests = {serving::Served{.sent = Time(0)}, serving::Served{.sent = 10_s}};
+  const auto limited = nlohmann::json::parse(json_of(run, metrics, unfused, known));
+  EXPECT_DOUBLE_EQ(limited["interval80"][1].get<double>(), 1050);
+  EXPECT_EQ(limited["interval80"][0], json["interval80"][0]);
+  EXPECT_THAT(served_trust_text(run, metrics, *known), HasSubstr("1050, what clients ask for"));
+  run.max_concurrency = 2;  // clients that wait ask for more as soon as an engine is faster
+  EXPECT_EQ(nlohmann::json::parse(json_of(run, metrics, unfused, known))["interval80"],
+            json["interval80"]);
 }
 
 TEST(Csv, EveryValueStandsUnderItsName) {

@@ -2,6 +2,7 @@
 #include "machine/compute/streamed_experts.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace orrery::compute {
@@ -26,13 +27,27 @@ Time streamed_experts(const graph::Operator& product, double scale_bits, std::in
   return c.gemm_launch + std::max(read, Flops(product.flops.value() / c.gemm_peak_share) / peak);
 }
 
-Time mixed_experts_launch(const graph::Operator& product, const Device& device) {
+Time mixed_experts_later(const graph::Operator& product, Time grouped, bool marlin,
+                         const Device& device) {
   const auto set = device.format_kernels.find(kMixedExperts);
-  const bool mixed = product.stored_bits == graph::bits_of(graph::DataType::fp4) &&
-                     graph::bits_of(product.type) == 16;
-  return mixed && set != device.format_kernels.end()
-             ? set->second.grouped_launch - device.kernels_of(product).grouped_launch
-             : Time(0);
+  if (product.stored_bits != graph::bits_of(graph::DataType::fp4) ||
+      graph::bits_of(product.type) != 16 || set == device.format_kernels.end()) {
+    return Time(0);
+  }
+  const KernelCoefficients& c = set->second;
+  Time later = c.grouped_launch - device.kernels_of(product).grouped_launch;
+  if (marlin) {
+    constexpr std::array<std::int64_t, 5> kTiles{8, 16, 32, 48, 64};  // rows
+    graph::GemmShape tiles = product.gemm;
+    const auto* const fits =
+        std::ranges::find_if(kTiles, [&](std::int64_t tile) { return 10 * tiles.m < 9 * tile; });
+    const std::int64_t tile = fits == kTiles.end() ? kTiles.back() : *fits;
+    tiles.m = std::max(tile, tiles.m + tile / 2);
+    const auto peak = device.peak[static_cast<std::size_t>(product.type)];
+    const Time products = Flops(flops_of(tiles).value() / c.gemm_peak_share) / peak;
+    later = std::max(later, c.grouped_launch + products - grouped);
+  }
+  return later;
 }
 
 }  // namespace orrery::compute

@@ -16,8 +16,8 @@ namespace orrery::compute {
 /// TensorRT-LLM's generated kernels, which vLLM and SGLang call through FlashInfer.
 inline constexpr std::string_view kStreamedFp4 = "streamed_fp4";
 inline constexpr std::string_view kStreamedFp8Block = "streamed_fp8_block";
-/// Products of experts of 4 bits under operands of 16 (Marlin, Triton), which start later: of
-/// this set only grouped_launch counts.
+/// Products of experts of 4 bits under operands of 16, which start later; of this set
+/// grouped_launch and gemm_peak_share count.
 inline constexpr std::string_view kMixedExperts = "experts_w4a16";
 inline constexpr std::array kExpertSets{kStreamedFp4, kStreamedFp8Block, kMixedExperts};
 
@@ -32,8 +32,16 @@ inline constexpr std::array kExpertSets{kStreamedFp4, kStreamedFp8Block, kMixedE
 Time streamed_experts(const graph::Operator& product, double scale_bits, std::int64_t tokens,
                       const Device& device);
 
-/// Returns how much later than a grouped product of its type one with kMixedExperts starts; zero
-/// for other products and devices without the set.
-Time mixed_experts_launch(const graph::Operator& product, const Device& device);
+/// Returns how much later than `grouped`, the time of a grouped product of its type, one with
+/// kMixedExperts ends:
+///
+///   grouped_launch of the set - that of the type; with `marlin` at least
+///   grouped_launch + 2 E max(tile, m + tile / 2) n k / (gemm_peak_share peak) - grouped
+///
+/// for E experts of m rows each. Marlin, which vLLM and SGLang call, multiplies by instructions of
+/// one warp, in tiles of the fewest of 8, 16, 32, 48 and 64 rows of which m is below 0.9, else 64
+/// (source: vLLM's fused_marlin_moe). Zero for other products and devices without the set.
+Time mixed_experts_later(const graph::Operator& product, Time grouped, bool marlin,
+                         const Device& device);
 
 }  // namespace orrery::compute

@@ -43,7 +43,8 @@ inline bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
     return false;  // as quantised checkpoints have them
   }
   const bool mlp = op.role == Role::up || op.role == Role::down;
-  return narrow == Narrow::all || op.expert || (narrow == Narrow::mlp && mlp);
+  return narrow == Narrow::all || op.expert || (narrow != Narrow::experts && mlp) ||
+         (narrow == Narrow::outputs && op.role == Role::project_out);
 }
 
 /// Returns the product of an expert as it lies in memory: where experts alone have 4 bits (mxfp4),

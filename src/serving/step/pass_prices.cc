@@ -191,9 +191,14 @@ std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& 
   if (streamed > Time(0) && streamed < kernel(run).time) {
     run.duration = streamed;
   }
-  Time later = op.expert ? compute::mixed_experts_launch(run, machine_.device) : Time(0);
-  if (op.expert && plan.ep > 1 && options_.streamed_experts == StreamedExperts::fp4) {
-    later += std::max(Time(0), untuned_experts(run, machine_.device) - kernel(run).time);
+  Time later(0);
+  if (op.expert) {
+    const bool vllm = options_.streamed_experts == StreamedExperts::fp4;
+    const Time grouped = kernel(run).time;
+    later = compute::mixed_experts_later(run, grouped, vllm, machine_.device);
+    if (vllm && plan.ep > 1) {
+      later += std::max(Time(0), untuned_experts(run, machine_.device) - grouped);
+    }
   }
   if (later > Time(0)) {
     kernels.push_back({.name = "experts_start",

@@ -20,6 +20,9 @@ namespace {
 /// quarter of the bandwidth. Fitted to dense models on H100 of the declared half of
 /// serving_ml_energy (gemma-3-12b and Llama-3.1-8B: 1.2 % of ITL).
 constexpr std::int64_t kSortedBytes = 1100;
+/// Launches of it, derived from its operations: the sort fills indices, copies keys and takes four
+/// digits of 8 bits with a histogram, a scan and a scatter each (14); softmax, sum along the row,
+/// threshold, comparison, last column, fill and scatter back (7); softmax, draw and greatest (3).
 constexpr int kSortedKernels = 24;
 
 /// An engine's kernels of a layer's operators, whole; attention, which sees requests apart, writes

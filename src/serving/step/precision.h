@@ -12,10 +12,11 @@ namespace orrery::step {
 
 /// Which matrices of the layers are in the narrow formats; the others have 16 bits. Router and
 /// output head always have.
-enum class Narrow : std::uint8_t { all, mlp, experts };
+enum class Narrow : std::uint8_t { all, outputs, mlp, experts };
 constexpr auto named_values(Narrow) {
   return std::to_array<Named<Narrow>>({
       {Narrow::all, "all", "every matrix of a layer"},
+      {Narrow::outputs, "outputs", "those of MLPs and experts, and attention's output projection"},
       {Narrow::mlp, "mlp", "those of MLPs and experts, not attention's"},
       {Narrow::experts, "experts", "those of routed experts"},
   });

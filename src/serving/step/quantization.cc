@@ -106,6 +106,15 @@ bool leaves_out_attention(const std::vector<std::string>& names, std::int64_t la
   return layers > 0 && static_cast<std::int64_t>(of.size()) >= layers;
 }
 
+/// Says whether a name of left out matrices has attention's output projection: its own, or one of
+/// attention as a whole.
+bool names_output(const std::string& name) {
+  const bool attention =
+      name.find("attn") != std::string::npos || name.find("attention") != std::string::npos;
+  return attention &&
+         (name.find("o_proj") != std::string::npos || name.find("_proj") == std::string::npos);
+}
+
 /// A Scheme is what a scheme of compressed-tensors says of weights or operands.
 struct Scheme {
   graph::DataType type = graph::DataType::bf16;
@@ -298,7 +307,7 @@ Result<std::optional<Precision>> quantization_of(const ConfigNode& config) {
   const ConfigNode* layers = config.find("num_hidden_layers");
   const std::int64_t count = layers == nullptr ? 0 : parse_integer(layers->text).value_or(0);
   if (precision.narrow == Narrow::all && leaves_out_attention(left_out, count)) {
-    precision.narrow = Narrow::mlp;
+    precision.narrow = std::ranges::any_of(left_out, names_output) ? Narrow::mlp : Narrow::outputs;
   }
   return read.finish(std::optional<Precision>(precision));
 }

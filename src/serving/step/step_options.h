@@ -43,7 +43,8 @@ enum class StreamedExperts : std::uint8_t { none, fp4, all };
 constexpr auto named_values(StreamedExperts) {
   return std::to_array<Named<StreamedExperts>>({
       {StreamedExperts::none, "none", "grouped products for all"},
-      {StreamedExperts::fp4, "fp4", "experts of 4 bits"},
+      {StreamedExperts::fp4, "fp4",
+       "experts of 4 bits; others in Triton's and Marlin's kernels, as vLLM and SGLang have"},
       {StreamedExperts::all, "all", "experts of 4 bits and of 8 with scales of blocks"},
   });
 }

@@ -85,6 +85,9 @@ TEST(Quantization, AttentionIsLeftOutIfEveryLayerSaysSo) {
                       "model.layers.1.self_attn", "model.layers.2.self_attn",
                       "model.layers.3.self_attn")"),
             Narrow::mlp);
+  // NVIDIA's DeepSeek-R1-0528-FP4-v2 leaves out attention's projections but that of its output.
+  EXPECT_EQ(narrow(R"("*self_attn.q_a_proj*", "*self_attn.kv_b_proj*")"), Narrow::outputs);
+  EXPECT_EQ(narrow(R"("*self_attn.q_a_proj*", "*self_attn.o_proj*")"), Narrow::mlp);
 }
 
 TEST(Quantization, MistakesAreNamed) {

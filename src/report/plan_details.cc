@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "planner/full/summary.h"
 #include "report/found_plan.h"
 #include "report/goodput.h"
@@ -82,10 +83,7 @@ class DetailsText {
            fallback.part.empty() ? "" : "of " + fallback.part + ": ", fallback.devices,
            fallback.idle, fallback.batch, to_seconds(fallback.best.step_time),
            fallback.best.tokens_per_s, 100 * (fallback.best.tokens_per_s / best_.tokens_per_s - 1));
-      std::string changes;
-      for (const std::string& change : fallback.changes) {
-        changes += (changes.empty() ? "" : ", ") + change;
-      }
+      const std::string changes = joined(fallback.changes);
       line("    {}", changes.empty() ? "the same plan" : changes);
     }
   }

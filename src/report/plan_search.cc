@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "planner/full/summary.h"
 #include "planner/full/unusual.h"
 #include "report/found_plan.h"
@@ -125,11 +126,7 @@ class SearchText {
   }
 
   static std::string means(const plan::Plan& plan) {
-    std::string text;
-    for (const full::UnusualMean& mean : full::unusual_means(plan)) {
-      text += (text.empty() ? "" : ", ") + std::string(mean.name);
-    }
-    return text;
+    return joined(full::unusual_means(plan), ", ", &full::UnusualMean::name);
   }
 
   /// Which of them run the plan, and for the others the fields that they do not.
@@ -137,10 +134,7 @@ class SearchText {
     std::string runs;
     std::string others;
     for (const advice::Launchable& one : details_.frameworks) {
-      std::string lacks;
-      for (const interop::Remark& remark : one.lacks) {
-        lacks += (lacks.empty() ? "" : ", ") + remark.about;
-      }
+      const std::string lacks = joined(one.lacks, ", ", &interop::Remark::about);
       std::string& list = lacks.empty() ? runs : others;
       list += (list.empty()    ? ""
                : lacks.empty() ? ", "
@@ -195,10 +189,7 @@ class SearchText {
     if (std::ranges::count(details_.ties, true, &advice::Tie::open) > 1) {  // the first is itself
       line("=  cannot be told from 1: published runs differ by more from what is predicted");
     }
-    std::vector<plan::Plan> plans;
-    for (const full::Found& found : answer_.top) {
-      plans.push_back(found.plan);
-    }
+    const std::vector<plan::Plan> plans = mapped(answer_.top, &full::Found::plan);
     for (const std::string& words : full::meanings(plans)) {
       line("  {}", words);
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/lists.h"
 #include "base/names.h"
 #include "study/sweep/checksums.h"
 #include "study/sweep/config_path.h"
@@ -62,12 +63,7 @@ Result<void> write_head(Database& database, const StoreHead& head) {
 /// Texts of a query's first column.
 Result<std::vector<std::string>> texts(Database& database, const std::string& sql) {
   return database.query(sql).map([](const Rows& rows) {
-    std::vector<std::string> found;
-    found.reserve(rows.rows.size());
-    for (const std::vector<Cell>& row : rows.rows) {
-      found.push_back(to_string(row.front()));
-    }
-    return found;
+    return mapped(rows.rows, [&](const std::vector<Cell>& row) { return to_string(row.front()); });
   });
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
+#include "base/letters.h"
+#include "base/lists.h"
 #include "base/reader.h"
 #include "workload/interop/config_paths.h"
 #include "workload/interop/framework.h"
@@ -26,12 +27,6 @@ constexpr std::array kFormats{
     FrameworkFormat{"primus", "Primus' configuration"},
     FrameworkFormat{"llm-foundry", "llm-foundry's configuration"},
 };
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
@@ -174,9 +169,9 @@ class FrameworkImport {
   }
 
   bool sharding(const Leaf& leaf, Meaning meaning) {
-    const std::string value = lower(leaf.node->text);
+    const std::string value = lower_case(leaf.node->text);
     if (meaning == Meaning::distributed_type) {
-      const std::string kind = lower(leaf.node->text);
+      const std::string kind = lower_case(leaf.node->text);
       if (kind == "fsdp") {
         shard(3, true);
       } else if (kind != "multi_gpu" && kind != "no" && kind != "deepspeed" &&
@@ -254,7 +249,7 @@ class FrameworkImport {
   }
 
   bool types(const Leaf& leaf, Meaning meaning) {
-    const std::string value = lower(leaf.node->text);
+    const std::string value = lower_case(leaf.node->text);
     if (meaning == Meaning::mixed_precision || meaning == Meaning::quantization) {
       const bool fp8 = has(value, "fp8") || (leaf.path == "fp8" && value == "true");
       plan_.quantization = fp8 ? plan::Quantization::fp8_current : plan_.quantization;
@@ -290,7 +285,7 @@ class FrameworkImport {
   }
 
   void memory(const Leaf& leaf, Meaning meaning) {
-    const std::string value = lower(leaf.node->text);
+    const std::string value = lower_case(leaf.node->text);
     const bool on = value == "true";
     switch (meaning) {
       case Meaning::checkpointing:

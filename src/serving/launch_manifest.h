@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Servers' launch lines within YAML: manifests of Kubernetes, files of Docker Compose, and files of
-/// flags. Internal to this folder.
+/// Servers' launch lines within YAML: manifests of Kubernetes, files of Docker Compose, and files
+/// of flags. Internal to this folder.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ namespace orrery::serving {
 /// Says whether the text is YAML and no script: by its name, or by how such files begin.
 bool is_manifest(std::string_view text, const std::string& file);
 
-/// The first container whose image, command or arguments name the framework's server: `command` (or
-/// `entrypoint`) and `args`, lists of words or lines of a shell, with $(NAME) from its `env`. A file
-/// without containers is one of flags, as --config of vLLM reads it: `max-model-len: 4096`.
+/// The first container whose image, command or arguments name the framework's server: `command`
+/// (or `entrypoint`) and `args`, lists of words or lines of a shell, with $(NAME) from its `env`. A
+/// file without containers is one of flags, as --config of vLLM reads it: `max-model-len: 4096`.
 /// Documents are separated by `---`. Mistakes: what is no YAML; a file that starts no such server.
 Result<EngineWords> manifest_words(const std::string& framework, std::string_view text,
                                    const std::string& file);

@@ -9,9 +9,9 @@
 /// The last two hold Megatron-LM's arguments under its names: they are read as a launch line, and
 /// give its config.json too (megatron_yaml.cc).
 ///
-/// A key is a plan field, without weight, noted (a remark), or a mistake. An unknown one is a remark
-/// where its value is false, null, 0 or empty, or where nothing in its name says that it may matter
-/// (framework_tables.h); else a mistake with a guess. `${a.b}` is the value of another key,
+/// A key is a plan field, without weight, noted (a remark), or a mistake. An unknown one is a
+/// remark where its value is false, null, 0 or empty, or where nothing in its name says that it may
+/// matter (framework_tables.h); else a mistake with a guess. `${a.b}` is the value of another key,
 /// `${NAME:default}` the default.
 #pragma once
 

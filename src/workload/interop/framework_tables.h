@@ -71,7 +71,7 @@ struct FrameworkKey {
 
 struct FrameworkTable {
   std::span<const FrameworkKey> keys{};
-  /// Names of keys and sections without weight, with blanks between; `wandb_*` is all that begin so.
+  /// Names of keys and sections without weight, with blanks between; `wandb_*`: all that begin so.
   std::string_view ignored{};
   std::string_view also{};  ///< those of a program that it is built on
 };
@@ -81,9 +81,9 @@ FrameworkTable framework_table(std::string_view framework);
 /// Whether the path is the key, or lies within the section of that name.
 bool is_key(std::string_view path, std::string_view key);
 bool is_without_weight(const FrameworkTable& table, std::string_view path);
-/// Of a path that no row has: a guess (" (did you mean ...)"), or "" where a word of it names what a
-/// plan is made of (parallel, batch, offload, precision ...), so that it must not be left out. None:
-/// it may.
+/// Returns a guess (" (did you mean ...)") for a path that no row has, or "" where a word of it
+/// names what a plan is made of (parallel, batch, offload, precision ...), so that it must not be
+/// left out. None: it may.
 std::optional<std::string> mistaken_key(const FrameworkTable& table, std::string_view path);
 
 }  // namespace orrery::interop

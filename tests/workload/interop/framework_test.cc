@@ -256,6 +256,8 @@ TEST(Framework, MistakesNameFileLineAndKey) {
                     HasSubstr("--devices: missing")));
   EXPECT_THAT(import_yaml("trainer", "deepspeed: ds.json\n").error().to_string(),
               HasSubstr("orrery import deepspeed"));
+  EXPECT_EQ(launch_words("A: 1\nMODEL_ARGS: --bf16\n", "m.yaml").error().to_string(),
+            "m.yaml:2: MODEL_ARGS: found '--bf16', expected a map of flags");
   EXPECT_THAT(import_yaml("nemo", "a: ${b}\n").error().to_string(),
               HasSubstr("c.yaml:1: a: found '${b}'"));
 }

@@ -52,5 +52,16 @@ TEST(MemoryLora, FrozenGemmsSaveNoInputButWhatAttentionNeeds) {
   EXPECT_EQ(kept() - lora, Bytes(2 * kTokens * (64 + 96 - kRank)));
 }
 
+TEST(MemoryLora, DropoutKeepsItsMask) {
+  // What A reads is kept as it was without dropout, 64 wide; the mask takes a byte an element.
+  plan::Plan plan = adapted();
+  const auto kept = [&] {
+    return block_memories(small_llama(1), plan).blocks[plan::kFirstLayerBlock].kept;
+  };
+  const Bytes without = kept();
+  plan.lora_dropout = 0.05;
+  EXPECT_EQ(kept() - without, Bytes(kTokens * 64));
+}
+
 }  // namespace
 }  // namespace orrery::footprint

@@ -91,12 +91,13 @@ constexpr auto named_values(OperatorKind) {
 }
 
 /// AttentionLibrary names whose kernels of fused attention run, where the device knows them apart.
-enum class AttentionLibrary : std::uint8_t { any, trtllm, cudnn, flash2 };
+enum class AttentionLibrary : std::uint8_t { any, trtllm, cudnn, cudnn_fp8, flash2 };
 constexpr auto named_values(AttentionLibrary) {
   return std::to_array<Named<AttentionLibrary>>({
       {AttentionLibrary::any, "any", "the device's usual ones"},
       {AttentionLibrary::trtllm, "trtllm", "TensorRT-LLM's"},
       {AttentionLibrary::cudnn, "cudnn", "cuDNN's, as Transformer Engine and PyTorch run them"},
+      {AttentionLibrary::cudnn_fp8, "cudnn_fp8", "cuDNN's with operands and result in fp8"},
       {AttentionLibrary::flash2, "flash2", "FlashAttention-2's, as PyTorch runs them"},
   });
 }

@@ -70,7 +70,8 @@ struct AttentionQuery {
     visit("framework", &AttentionQuery::framework,
           "trtllm: as library trtllm; vllm, sglang, pytorch: as library says");
     visit("library", &AttentionQuery::library,
-          "whose kernels, where the device knows them: trtllm, cudnn, flash2; default any");
+          "whose kernels, where the device knows them: trtllm, cudnn, cudnn_fp8, flash2; default "
+          "any");
   }
 };
 

@@ -185,8 +185,8 @@ inline constexpr std::string_view kBlockScaledFp8 = "fp8_block";
 /// Fused attention of fewer than 16 queries, which may read its keys faster than long prompts do.
 inline constexpr std::string_view kDecodeKernels = "decode";
 
-/// Fused attention of a library, in 16 bits, forward or backward; "": the usual coefficients. The
-/// usual backward is cuDNN's.
+/// Fused attention of a library, in 16 bits or cuDNN's in fp8, forward or backward; "": the usual
+/// coefficients. The usual backward is cuDNN's.
 constexpr std::string_view attention_set(graph::AttentionLibrary library, bool backward) {
   switch (library) {
     case graph::AttentionLibrary::any:
@@ -195,6 +195,8 @@ constexpr std::string_view attention_set(graph::AttentionLibrary library, bool b
       return "attention_trtllm";
     case graph::AttentionLibrary::cudnn:
       return backward ? "attention_backward" : "attention_cudnn";
+    case graph::AttentionLibrary::cudnn_fp8:
+      return backward ? "attention_fp8_backward" : "attention_fp8";
     case graph::AttentionLibrary::flash2:
       return backward ? "attention_flash2_backward" : "attention_flash2";
   }
@@ -202,13 +204,16 @@ constexpr std::string_view attention_set(graph::AttentionLibrary library, bool b
 }
 
 /// Sets of coefficients that a machine file may give beside those of data types.
-inline constexpr std::array kOtherKernelSets{kBlockScaledFp8,
-                                             kDecodeKernels,
-                                             attention_set(graph::AttentionLibrary::trtllm, false),
-                                             attention_set(graph::AttentionLibrary::cudnn, false),
-                                             attention_set(graph::AttentionLibrary::cudnn, true),
-                                             attention_set(graph::AttentionLibrary::flash2, false),
-                                             attention_set(graph::AttentionLibrary::flash2, true)};
+inline constexpr std::array kOtherKernelSets{
+    kBlockScaledFp8,
+    kDecodeKernels,
+    attention_set(graph::AttentionLibrary::trtllm, false),
+    attention_set(graph::AttentionLibrary::cudnn, false),
+    attention_set(graph::AttentionLibrary::cudnn, true),
+    attention_set(graph::AttentionLibrary::cudnn_fp8, false),
+    attention_set(graph::AttentionLibrary::cudnn_fp8, true),
+    attention_set(graph::AttentionLibrary::flash2, false),
+    attention_set(graph::AttentionLibrary::flash2, true)};
 
 /// How its kernels are timed: a row each of kComputeModels (compute_model.cc).
 enum class ComputeModel : std::uint8_t { roofline, systolic, pim, spatial };

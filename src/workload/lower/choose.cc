@@ -5,6 +5,8 @@
 
 #include "workload/lower/made.h"
 #include "workload/plan/layout.h"
+#include "workload/plan/lora.h"
+#include "workload/plan/quantize.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::lower {
@@ -39,15 +41,21 @@ class Edges {
 
   const ModelTensor& tensor(int number) const { return tensors_[static_cast<std::size_t>(number)]; }
   bool is_parameter(int number) const { return tensor(number).use == ModelTensor::Use::parameter; }
-  bool is_of_expert(int number) const {
+  /// Null: nothing of the block has made it.
+  const zoo::ModelOperator* writer(int number) const {
     const int writer = writers_[static_cast<std::size_t>(number)];
-    return writer != kNone && operators_[static_cast<std::size_t>(writer)].expert;
+    return writer == kNone ? nullptr : &operators_[static_cast<std::size_t>(writer)];
+  }
+
+  bool is_of_expert(int number) const {
+    const zoo::ModelOperator* const maker = writer(number);
+    return maker != nullptr && maker->expert;
   }
 
   /// Every rank has made it of the tokens of all.
   bool is_whole(int number) const {
-    const int writer = writers_[static_cast<std::size_t>(number)];
-    return writer != kNone && operators_[static_cast<std::size_t>(writer)].all_tokens;
+    const zoo::ModelOperator* const maker = writer(number);
+    return maker != nullptr && maker->all_tokens;
   }
 
   Bytes bytes(const graph::TensorList& list) const {
@@ -63,6 +71,15 @@ class Edges {
     return std::ranges::any_of(operators_, [&](const zoo::ModelOperator& op) {
       return std::ranges::find(op.reads, number) != op.reads.end() && holds(op);
     });
+  }
+
+  /// Null: none or several do.
+  const zoo::ModelOperator* only_reader(int number) const {
+    const auto reads = [&](const zoo::ModelOperator& op) {
+      return std::ranges::find(op.reads, number) != op.reads.end();
+    };
+    const auto found = std::ranges::find_if(operators_, reads);
+    return std::ranges::count_if(operators_, reads) == 1 ? &*found : nullptr;
   }
 
   /// A later partial sum than this one, of the products cut by rows, is among what `op` adds up.
@@ -137,13 +154,47 @@ class Chooser {
                              enters(op.reads.front());
       layouts.after_norm =
           layouts.first_reader && i > 0 && own_[i - 1].kind == graph::OperatorKind::norm;
-      layouts.from_expert = op.expert && edges_.is_of_expert(op.reads.front());
-      layouts.to_expert =
-          op.expert && !op.writes.empty() &&
-          edges_.any_reader(op.writes.front(), [](const auto& reader) { return reader.expert; });
+      const zoo::ModelOperator* const maker = edges_.writer(op.reads.front());
+      layouts.input_converted = maker != nullptr && converts(*maker, op);
+      layouts.gradient_converted =
+          !op.writes.empty() && edges_.any_reader(op.writes.front(), [&](const auto& reader) {
+            return converts(reader, op);
+          });
+      if (op.role == Role::activation) {
+        narrow(op, layouts);
+      }
       layouts.result = made_by(op, tensors_, split, Direction::forward);
       layouts.gradient = made_by(op, tensors_, split, Direction::gradient);
     }
+  }
+
+  /// Whether the kernel of `neighbour` writes what the product of `op` reads in the product's type:
+  /// GEMMs of fused experts do for each other, and activations with fused_conversions where no
+  /// maximum of the tensor has to be known first.
+  bool converts(const zoo::ModelOperator& neighbour, const zoo::ModelOperator& op) const {
+    const bool experts =
+        plan_.expert_gemms == plan::ExpertGemms::fused && op.expert && neighbour.expert;
+    const bool activates = plan_.fused_conversions && neighbour.role == Role::activation;
+    return experts || (activates && !plan::recipe_of(plan_.quantization).reads_maximum);
+  }
+
+  /// Share of what an activation would write of an operand in 16 bits that it does not write, since
+  /// it writes the copies that the product's passes read.
+  double unwritten(const zoo::ModelOperator& op, const zoo::ModelOperator* product) const {
+    if (product == nullptr || !converts(op, *product) || !plan::is_quantized(plan_, *product)) {
+      return 0;
+    }
+    const double copies = plan::is_trained(*product) ? 2 : 1;
+    const double plain = static_cast<double>(graph::bits_of(plan_.compute_type)) / 8;
+    return std::max(0.0, 1 - copies * plan::recipe_of(plan_.quantization).element_bytes() / plain);
+  }
+
+  /// Forward the kernel reads x and writes y, backward it reads both's sizes and writes x's.
+  void narrow(const zoo::ModelOperator& op, OperatorLayouts& layouts) const {
+    const auto x = static_cast<double>(edges_.tensor(op.reads.front()).bytes().value());
+    const auto y = static_cast<double>(edges_.tensor(op.writes.front()).bytes().value());
+    layouts.narrower_result = unwritten(op, edges_.only_reader(op.writes.front())) * y / (x + y);
+    layouts.narrower_gradient = unwritten(op, edges_.writer(op.reads.front())) * x / (2 * x + y);
   }
 
   /// Whether nobody before has taken the tensor in.

@@ -100,10 +100,12 @@ struct OperatorLayouts {
   Border writes;
   InnerSum sums;
   KeyRing ring;
-  bool first_reader = false;  ///< of the products that take all columns of what it reads
-  bool after_norm = false;    ///< and the operator before it is a norm
-  bool from_expert = false;   ///< reads what another operator of the experts has made
-  bool to_expert = false;     ///< makes what one reads
+  bool first_reader = false;        ///< of the products that take all columns of what it reads
+  bool after_norm = false;          ///< and the operator before it is a norm
+  bool input_converted = false;     ///< what makes its input writes the product's operand
+  bool gradient_converted = false;  ///< and so does what makes its result's gradient
+  double narrower_result = 0;       ///< share of its bytes that it does not write, for that
+  double narrower_gradient = 0;     ///< of its backward's bytes
   Made result{};
   Made gradient{};  ///< what its input gradient's kernel makes
 };

@@ -56,16 +56,26 @@ graph::GemmShape shape_of(const zoo::ModelOperator& op, const plan::Plan& plan) 
                                                                       : op.gemm;
 }
 
+/// Fused attention in fp8 reads and writes a byte an element; its row sums count as if they did.
+graph::DataType kernel_type(const zoo::ModelOperator& op, const plan::Plan& plan) {
+  return op.library == graph::AttentionLibrary::cudnn_fp8 ? graph::DataType::fp8
+                                                          : plan.compute_type;
+}
+Bytes moved(Bytes bytes, const zoo::ModelOperator& op, const plan::Plan& plan) {
+  return bytes * (static_cast<double>(graph::bits_of(kernel_type(op, plan))) /
+                  static_cast<double>(graph::bits_of(plan.compute_type)));
+}
+
 graph::Operator forward_operator(const zoo::ModelOperator& op, const plan::Plan& plan) {
   if (is_gemm(op)) {
     return gemm_operator(op, "", op.gemm, plan);
   }
   return {.name = op.name,
           .kind = op.kind,
-          .type = plan.compute_type,
+          .type = kernel_type(op, plan),
           .gemm = shape_of(op, plan),
           .flops = op.forward_flops,
-          .bytes = op.forward_bytes,
+          .bytes = moved(op.forward_bytes, op, plan),
           .kernels = op.forward_kernels,
           .library = op.library};
 }
@@ -73,10 +83,10 @@ graph::Operator forward_operator(const zoo::ModelOperator& op, const plan::Plan&
 graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan& plan) {
   return {.name = op.name + "_backward",
           .kind = op.kind,
-          .type = plan.compute_type,
+          .type = kernel_type(op, plan),
           .gemm = shape_of(op, plan),
           .flops = op.backward_flops,
-          .bytes = op.backward_bytes,
+          .bytes = moved(op.backward_bytes, op, plan),
           .kernels = op.backward_kernels,
           .backward = true,
           .library = op.library};
@@ -94,13 +104,16 @@ class OperatorSteps {
     if (plan::is_quantized(plan_, op_)) {
       quantize_weights();
       const std::int64_t inputs = op_.gemm.batch * op_.gemm.m * op_.gemm.k;
-      if (!(layouts.from_expert && writes_converted())) {
+      if (!layouts.input_converted) {
         quantize("_quantize_input", plan::quantize_input(plan_, inputs / shards, gradient_copies(),
                                                          layouts.after_norm));
       }
     }
+    convert_attention();
     if (is_gemm(op_) || op_.forward_kernels > 0) {
-      push(forward_operator(op_, plan_), Part::forward);
+      graph::Operator kernel = forward_operator(op_, plan_);
+      kernel.bytes -= kernel.bytes * layouts.narrower_result;
+      push(std::move(kernel), Part::forward);
     }
     stash("_stash");
   }
@@ -111,7 +124,7 @@ class OperatorSteps {
     if (plan::is_quantized(plan_, op_)) {
       quantize_weights();
       const std::int64_t gradients = op_.gemm.batch * op_.gemm.m * op_.gemm.n;
-      if (!(layouts.to_expert && writes_converted())) {
+      if (!layouts.gradient_converted) {
         quantize("_quantize_gradient",
                  plan::quantize_gradient(plan_, gradients / shards, gradient_copies()));
       }
@@ -119,8 +132,11 @@ class OperatorSteps {
     if (is_gemm(op_)) {
       gemm_backward();
     }
+    convert_attention();
     if (op_.backward_kernels > 0) {
-      push(backward_operator(op_, plan_), Part::input_gradient);
+      graph::Operator kernel = backward_operator(op_, plan_);
+      kernel.bytes -= kernel.bytes * layouts.narrower_gradient;
+      push(std::move(kernel), Part::input_gradient);
     }
     accumulate();
   }
@@ -128,9 +144,6 @@ class OperatorSteps {
  private:
   /// One is for the weight gradient.
   int gradient_copies() const { return plan::is_trained(op_) ? 2 : 1; }
-
-  /// GEMMs of experts write their results as the next one reads them.
-  bool writes_converted() const { return plan_.expert_gemms == plan::ExpertGemms::fused; }
 
   /// Each expert's rows have a kernel of their own, but in graphs (Transformer Engine pull request
   /// 2360).
@@ -202,6 +215,15 @@ class OperatorSteps {
             .gemm = {},
             .bytes = bytes,
             .kernels = kernels};
+  }
+
+  /// Attention in fp8 is between tensors of the compute type: a kernel converts what it takes and
+  /// another what it makes (fp8_dot_product_attention of Transformer Engine).
+  void convert_attention() {
+    if (kernel_type(op_, plan_) != plan_.compute_type) {
+      const Bytes whole = op_.forward_bytes;
+      push(streamed("_convert", whole + moved(whole, op_, plan_), 2), Part::other);
+    }
   }
 
   void gemm_backward() {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -115,6 +114,16 @@ zoo::ModelOperator cast_of(zoo::ModelOperator& base, const Plan& plan, int matri
   return op;
 }
 
+/// A share of the input is dropped and the rest is scaled; a byte an element says which.
+zoo::ModelOperator dropout_of(zoo::ModelOperator& base, Bytes input, Bytes mask, int matrices) {
+  zoo::ModelOperator op = streaming(base, "_lora_dropout", Role::adapter_join, zoo::GemmSplit::row);
+  op.forward_kernels = op.backward_kernels = matrices;
+  op.forward_bytes = op.backward_bytes = 2 * input + mask;
+  op.saved = mask;
+  take_entry(base, op);
+  return op;
+}
+
 zoo::ModelOperator sum_of(const zoo::ModelOperator& base, const Plan& plan, int matrices) {
   zoo::ModelOperator op = streaming(base, "_lora_sum", Role::adapter_sum, zoo::GemmSplit::column);
   const std::int64_t elements = base.gemm.batch * base.gemm.m * base.gemm.n;
@@ -198,22 +207,33 @@ void append_adapter(zoo::ModelGraph& block, zoo::ModelOperator& base, const Plan
     weight.extents = {{{graph::Dim::experts, base.gemm.batch}, in, out}};
     return append(block, weight);
   };
-  std::optional<zoo::ModelOperator> cast;
+  const graph::Extent width = tensor(inputs.front()).extents[1];
+  const auto wide = [&](graph::DataType type) {
+    return append(
+        block,
+        {.type = type, .extents = {{result.extents[0], {width.dim, base.gemm.k * matrices}, {}}}});
+  };
+  graph::TensorList entering = inputs;
+  const auto enter = [&](zoo::ModelOperator op, const graph::TensorList& written) {
+    op.reads = entering;
+    op.writes = written;
+    entering = {written.front()};
+    block.operators.push_back(std::move(op));
+  };
   if (in_single(plan)) {
-    cast = cast_of(base, plan, matrices);
-    cast->reads = inputs;
-    const graph::Extent width = tensor(inputs.front()).extents[1];
-    cast->writes = {
-        append(block, {.type = graph::DataType::fp32,
-                       .extents = {{result.extents[0], {width.dim, base.gemm.k * matrices}, {}}}})};
+    enter(cast_of(base, plan, matrices), {wide(graph::DataType::fp32)});
+  }
+  if (plan.lora_dropout > 0) {
+    const int kept = wide(in_single(plan) ? graph::DataType::fp32 : result.type);
+    const int mask = wide(graph::DataType::fp8);  // a byte an element
+    enter(dropout_of(base, tensor(kept).bytes(), tensor(mask).bytes(), matrices), {kept, mask});
+    block.operators.back().saves = {mask};
   }
   zoo::ModelOperator down = reduction_of(base, plan, matrices);
-  down.reads = inputs;
-  if (cast) {
-    down.reads = cast->writes;
-    down.saves = cast->writes;
-    down.saved = tensor(cast->writes.front()).bytes();
-    block.operators.push_back(std::move(*cast));
+  down.reads = entering;
+  if (in_single(plan) || plan.lora_dropout > 0) {
+    down.saves = entering;
+    down.saved = tensor(entering.front()).bytes();
   }
   down.reads.add(matrix({tensor(inputs.front()).extents[1].dim, base.gemm.k}, ranks));
   const int narrow =

@@ -3,6 +3,7 @@
 /// small matrices are trained, A[k,r] and B[r,n]:  Y = X W + s (X A) B.
 ///
 ///   operator          forward                     backward
+///   W_lora_dropout    lora_dropout > 0: a share of X, 2 T k e + T k for the mask      as much
 ///   W_lora_a          T1 = X A   (T x r x k)      two GEMMs: gradients of X and of A
 ///   W_lora_join                                   adds both gradients of X: 3 T k e
 ///   W_lora_b          Y1 = T1 B  (T x n x r)      two GEMMs: gradients of T1 and of B
@@ -21,8 +22,7 @@
 /// peft computes them in fp32 beside weights of 16 bits, whatever reads X: a cast of X for each
 /// matrix (2 + 4 bytes an element, kept for backward as fp32), the product with s and the sum in
 /// fp32, and a cast of the result; backward the same way. The adapters' GEMMs are timed in the
-/// compute type.
-///
+/// compute type. Dropout follows the cast; A then keeps what is left of X, and a mask is kept.
 ///
 /// Tensor parallelism t: of a column-parallel W, every rank has the whole A and n/t columns of B;
 /// of a row-parallel W, k/t rows of A and the whole B, whose partial results join W's before the
@@ -38,9 +38,9 @@
 ///   int4   1/2 + 2/64;  nf4  1/2 + (1 + 4/256)/64 (QLoRA's double quantisation)
 ///   all but the former are dequantised before every forward and backward GEMM: q + e
 ///
-/// Ignores:  dropout of adapters (NeMo's default is 0); that the first layer's input needs no
-///           gradient; that frozen biases and norms need no gradient in kernels which make it along
-///           the way; recompute_modules and schedules that split the backward (refused).
+/// Ignores:  that the first layer's input needs no gradient; that frozen biases and norms need no
+///           gradient in kernels which make it along the way; recompute_modules and schedules that
+///           split the backward (refused).
 /// Source:   Hu et al. 2021 (arXiv:2106.09685), section 4; Dettmers et al. 2022 (arXiv:2208.07339)
 ///           and 2023 (arXiv:2305.14314), section 3; NeMo's lora_tuning.target_modules.
 #pragma once

@@ -26,7 +26,11 @@ class LoraChecker {
     if (plan_.lora_rank < 0 || plan_.lora_rank > kMostRank) {
       require(false, "lora_rank", plan_.lora_rank, fmt::format("0 to {}", kMostRank));
     }
+    require(plan_.lora_dropout >= 0 && plan_.lora_dropout < 1, "lora_dropout", plan_.lora_dropout,
+            "a share from 0 to less than 1");
     if (plan_.lora_rank == 0) {
+      require(plan_.lora_dropout == 0, "lora_dropout", plan_.lora_dropout,
+              "0 without adapters, or a lora_rank");
       require(plan_.lora_targets == Plan().lora_targets, "lora_targets", plan_.lora_targets,
               "all without lora_rank");
       require(plan_.frozen_type == FrozenType::compute_type, "frozen_type",

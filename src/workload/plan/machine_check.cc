@@ -25,6 +25,7 @@ class MachineChecker {
       computes("quantization", name_of(plan_.quantization), recipe_of(plan_.quantization).type);
       scales_blocks();
     }
+    attends();
     remote_memory();
     if (plan_.offload_optimizer == Offload::cpu || plan_.offload_optimizer == Offload::nvme) {
       has_tier("offload_optimizer", std::string(name_of(plan_.offload_optimizer)),
@@ -67,6 +68,21 @@ class MachineChecker {
                   std::string(name_of(plan_.quantization)),
                   fmt::format("another recipe: the matrix units of {} take no scales of blocks "
                               "(device.microscaling is false)",
+                              device_.name)});
+    }
+  }
+
+  /// No rate stands in for that of attention in fp8: it is from 0.7 to 1.5 times that in 16 bits.
+  void attends() {
+    using graph::AttentionLibrary;
+    if (plan_.attention == zoo::AttentionKernel::cudnn_fp8 &&
+        !device_.format_kernels.contains(
+            compute::attention_set(AttentionLibrary::cudnn_fp8, true))) {
+      error_.add({{},
+                  "attention",
+                  std::string(name_of(plan_.attention)),
+                  fmt::format("flash or another in 16 bits: {} has no kernels attention_fp8 and "
+                              "attention_fp8_backward",
                               device_.name)});
     }
   }

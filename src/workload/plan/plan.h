@@ -96,6 +96,7 @@ struct Plan {
   std::int64_t lora_rank = 0;  ///< r of low-rank adapters, all else frozen; 0 = train all
   FrozenType frozen_type = FrozenType::compute_type;
   std::string lora_targets = "all";  ///< what has adapters: "attention_qkv,mlp"
+  double lora_dropout = 0;           ///< of an adapter's input; 0 = no such kernel
   std::string documents{};  ///< "4096,2048,2048": lengths packed into one sequence; "" = one
   graph::DataType grad_type = graph::DataType::fp32;         ///< gradient accumulation buffer
   graph::DataType grad_reduce_type = graph::DataType::fp32;  ///< on the wire
@@ -106,6 +107,7 @@ struct Plan {
   bool fused_grad_accumulation = false;  ///< weight-gradient GEMM adds into the buffer itself
   zoo::AttentionKernel attention = zoo::AttentionKernel::unfused;
   bool fused_kernels = true;
+  bool fused_conversions = false;    ///< activations write the next product's operand in its type
   bool fused_cross_entropy = false;  ///< loss and its gradient in one pass over the logits
   bool fuse_communication = false;   ///< sums that leave a stage become shards (collective/layout)
   bool persistent_norm = true;       ///< norms keep a row in registers, however long it is
@@ -235,6 +237,7 @@ struct Plan {
     visit("lora_rank", &Plan::lora_rank, "rank of LoRA adapters, all else frozen; 0 = train all");
     visit("frozen_type", &Plan::frozen_type, "in what frozen parameters are stored");
     visit("lora_targets", &Plan::lora_targets, "matrices with adapters, comma-separated, or all");
+    visit("lora_dropout", &Plan::lora_dropout, "share of an adapter's input that is dropped");
     visit("documents", &Plan::documents, "lengths packed into a sequence, comma-separated");
     visit("grad_type", &Plan::grad_type, "data type of the gradient accumulation buffer");
     visit("grad_reduce_type", &Plan::grad_reduce_type, "data type of gradients on the network");
@@ -248,6 +251,8 @@ struct Plan {
           "weight-gradient GEMMs add into the gradient buffer themselves");
     visit("attention", &Plan::attention, "attention kernel");
     visit("fused_kernels", &Plan::fused_kernels, "fused bias, activation, dropout and residual");
+    visit("fused_conversions", &Plan::fused_conversions,
+          "activations write the quantised operand of the next product themselves");
     visit("fused_cross_entropy", &Plan::fused_cross_entropy, "loss and gradient in one kernel");
     visit("fuse_communication", &Plan::fuse_communication,
           "sums that leave a stage become slices on the way where that is faster");

@@ -12,13 +12,14 @@
 namespace orrery::zoo {
 
 /// How attention is computed; a plan field, because the same model runs with either.
-enum class AttentionKernel : std::uint8_t { unfused, flash, flash2, cudnn, fa3, triton };
+enum class AttentionKernel : std::uint8_t { unfused, flash, flash2, cudnn, cudnn_fp8, fa3, triton };
 constexpr auto named_values(AttentionKernel) {
   return std::to_array<Named<AttentionKernel>>({
       {AttentionKernel::unfused, "unfused", "scores, scale-mask-softmax, context; S x S is stored"},
       {AttentionKernel::flash, "flash", "one fused kernel, recomputes scores in backward"},
       {AttentionKernel::flash2, "flash2", "that of FlashAttention-2"},
       {AttentionKernel::cudnn, "cudnn", "that of cuDNN"},
+      {AttentionKernel::cudnn_fp8, "cudnn_fp8", "that of cuDNN with operands and result in fp8"},
       {AttentionKernel::fa3, "fa3", "that of FlashAttention-3, timed as the device's usual one"},
       {AttentionKernel::triton, "triton", "one written in Triton, timed as flash2"},
   });

@@ -154,6 +154,8 @@ graph::AttentionLibrary library_of(AttentionKernel kernel) {
       return graph::AttentionLibrary::flash2;
     case AttentionKernel::cudnn:
       return graph::AttentionLibrary::cudnn;
+    case AttentionKernel::cudnn_fp8:
+      return graph::AttentionLibrary::cudnn_fp8;
     case AttentionKernel::unfused:
     case AttentionKernel::flash:
     case AttentionKernel::fa3:

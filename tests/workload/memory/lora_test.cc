@@ -82,5 +82,16 @@ TEST(MemoryLora, FrozenWeightsInFp8AreThereOnceAndLlama2FitsABlackwell) {
   EXPECT_GT(gibibytes, 0.9 * 168.8);
 }
 
+TEST(MemoryLora, DropoutKeepsItsMask) {
+  // What A reads is kept as it was without dropout, 64 wide; the mask takes a byte an element.
+  plan::Plan plan = adapted();
+  const auto kept = [&] {
+    return block_memories(small_llama(1), plan).blocks[plan::kFirstLayerBlock].kept;
+  };
+  const Bytes without = kept();
+  plan.lora_dropout = 0.05;
+  EXPECT_EQ(kept() - without, Bytes(kTokens * 64));
+}
+
 }  // namespace
 }  // namespace orrery::footprint

@@ -77,6 +77,17 @@ TEST(LowerLora, AdaptersAddTheirResultAndTheirInputsGradient) {
             Bytes(3 * 2 * kTokens * 64));
 }
 
+TEST(LowerLora, DropoutReadsTheInputAndWritesItWithAByteAnElement) {
+  // 2 + 2 + 1 bytes of T x 64, backward as much; A then reads what is left.
+  plan::Plan plan = adapted();
+  EXPECT_EQ(find_node(unfused(small_gpt(1), plan), "qkv_gemm_lora_dropout"), nullptr);
+  plan.lora_dropout = 0.1;
+  const graph::Workload workload = unfused(small_gpt(1), plan);
+  EXPECT_EQ(operator_named(workload, "qkv_gemm_lora_dropout").bytes, Bytes(5 * kTokens * 64));
+  EXPECT_EQ(operator_named(workload, "qkv_gemm_lora_dropout_backward").bytes,
+            Bytes(5 * kTokens * 64));
+}
+
 /// A reads what W reads and writes T x r; B reads that, and W adds what B's sum makes.
 TEST(LowerLora, AnAdapterStandsBetweenTheInputAndTheResultOfItsProduct) {
   const plan::Plan plan = adapted();

@@ -213,6 +213,65 @@ TEST(LowerQuantize, FrozenWeightsThatAreStoredQuantizedAreNotQuantizedAgain) {
   EXPECT_EQ(count_nodes(unfused_quantized(plan), "fc2_gemm_quantize_weight"), 1);
 }
 
+TEST(LowerQuantize, FusedConversionsLeaveOutTheKernelsBesideAnActivation) {
+  // fc2 reads what the activation makes and fc1's gradient is what its backward makes; qkv reads a
+  // norm's result and fc2's gradient is the stream's. With a scale of the tensor as it is
+  // (fp8-current) the maximum has to be known first.
+  plan::Plan plan = recipe(plan::Quantization::fp8_delayed);
+  const auto count = [&](const char* part) { return count_nodes(unfused_quantized(plan), part); };
+  EXPECT_EQ(count("fc2_gemm_quantize_input"), 1);
+  EXPECT_EQ(count("fc1_gemm_quantize_gradient"), 1);
+  plan.fused_conversions = true;
+  EXPECT_EQ(count("fc2_gemm_quantize_input"), 0);
+  EXPECT_EQ(count("fc1_gemm_quantize_gradient"), 0);
+  EXPECT_EQ(count("fc2_gemm_quantize_gradient"), 1);
+  EXPECT_EQ(count("qkv_gemm_quantize_gradient"), 1);
+  // Two copies of a byte, for the product and its weight gradient, are as much as 16 bits; a frozen
+  // weight needs one. gelu reads and writes T rows of 4 H elements.
+  const std::int64_t tensor = 4 * kHidden * kTokens;
+  const auto bytes = [&](const char* name) {
+    return quantized_operator(unfused_quantized(plan), name).bytes;
+  };
+  EXPECT_EQ(bytes("bias_gelu"), Bytes((2 + 2) * tensor));
+  plan.lora_rank = 4;
+  plan.lora_targets = "attention_qkv";
+  EXPECT_EQ(bytes("bias_gelu"), Bytes((2 + 1) * tensor));
+  plan.quantization = plan::Quantization::fp8_current;
+  EXPECT_EQ(count("fc2_gemm_quantize_input"), 1);
+  EXPECT_EQ(count("fc1_gemm_quantize_gradient"), 1);
+}
+
+TEST(LowerQuantize, AttentionInFp8ReadsAByteAnElementBetweenConversions) {
+  // Q, K, V and the result are 4 T H elements, and a log-sum-exp per row and head is counted as if
+  // it were of 16 bits too: the kernels move half of what they move in bf16, the conversions 3
+  // bytes where that is 2.
+  const auto named = [](zoo::AttentionKernel kernel, const std::string& name) {
+    plan::Plan plan;
+    plan.attention = kernel;
+    graph::Operator found{.name = {}, .gemm = {}};
+    each_node(unfused_quantized(plan), 0, [&](const graph::Node& node) {
+      found = node.name == name ? node.operators[0] : found;
+    });
+    return found;
+  };
+  for (const char* name : {"flash_attention", "flash_attention_backward"}) {
+    const graph::Operator wide = named(zoo::AttentionKernel::cudnn, name);
+    const graph::Operator narrow = named(zoo::AttentionKernel::cudnn_fp8, name);
+    EXPECT_EQ(narrow.type, graph::DataType::fp8);
+    EXPECT_EQ(narrow.library, graph::AttentionLibrary::cudnn_fp8);
+    EXPECT_EQ(narrow.flops, wide.flops);
+    EXPECT_EQ(2 * narrow.bytes, wide.bytes);
+    EXPECT_GE(wide.bytes, Bytes(2 * 4 * kTokens * kHidden));
+  }
+  const graph::Operator converts =
+      named(zoo::AttentionKernel::cudnn_fp8, "flash_attention_convert");
+  EXPECT_EQ(2 * converts.bytes, 3 * named(zoo::AttentionKernel::cudnn, "flash_attention").bytes);
+  EXPECT_EQ(converts.kernels, 2);
+  plan::Plan plan;
+  plan.attention = zoo::AttentionKernel::cudnn_fp8;
+  EXPECT_EQ(count_nodes(unfused_quantized(plan), "flash_attention_convert"), 2);  // both passes
+}
+
 TEST(LowerQuantize, GathersOverTensorParallelRanksMoveTheLowType) {
   // Forward 2 gathers per layer, backward 2 + 2, in one byte; the logits' forward and backward
   // gathers and the embedding's backward one (2 of input, 1 of gradient) stay in two. Reductions

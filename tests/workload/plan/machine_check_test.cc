@@ -36,6 +36,16 @@ TEST(MachineCheck, WantsTheRemoteMemoryAndItsSwitches) {
   EXPECT_THAT(switchless.error().to_string(), HasSubstr("has no in_switch"));
 }
 
+TEST(MachineCheck, WantsKernelsOfAttentionInFp8) {
+  Plan plan;
+  plan.attention = zoo::AttentionKernel::cudnn_fp8;
+  EXPECT_TRUE(check_machine(plan, machine::load_machine("dgx-b200").value()));
+  const auto refused = check_machine(plan, machine::load_machine("mi300x").value());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().to_string(),
+              HasSubstr("attention: found 'cudnn_fp8', expected flash or another in 16 bits"));
+}
+
 TEST(MachineCheck, WantsAnAlgorithmThatSumsOverTheGroup) {
   // Two ranks of one node: nothing to go through dimension by dimension; an A100's switch adds
   // nothing up.

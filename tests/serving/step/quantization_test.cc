@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "serving/step/pass_operators.h"
 #include "serving/step/step_cost.h"
 
 namespace orrery::step {
@@ -88,6 +89,21 @@ TEST(Quantization, AttentionIsLeftOutIfEveryLayerSaysSo) {
   // NVIDIA's DeepSeek-R1-0528-FP4-v2 leaves out attention's projections but that of its output.
   EXPECT_EQ(narrow(R"("*self_attn.q_a_proj*", "*self_attn.kv_b_proj*")"), Narrow::outputs);
   EXPECT_EQ(narrow(R"("*self_attn.q_a_proj*", "*self_attn.o_proj*")"), Narrow::mlp);
+}
+
+TEST(Quantization, OutputsAreMlpsAndTheOutputProjectionOfAttention) {
+  const auto narrow = [](graph::OperatorRole role, Narrow which) {
+    zoo::ModelOperator op;
+    op.role = role;
+    op.has_weight = true;
+    return is_narrow(op, which);
+  };
+  using Role = graph::OperatorRole;
+  EXPECT_TRUE(narrow(Role::project_out, Narrow::outputs));
+  EXPECT_TRUE(narrow(Role::down, Narrow::outputs));
+  EXPECT_FALSE(narrow(Role::query_down, Narrow::outputs));
+  EXPECT_FALSE(narrow(Role::project_out, Narrow::mlp));
+  EXPECT_FALSE(narrow(Role::down, Narrow::experts));
 }
 
 TEST(Quantization, MistakesAreNamed) {

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/lists.h"
 #include "base/names.h"
 #include "calibrate/impossible_times.h"
 #include "calibrate/minimize.h"
@@ -262,11 +263,9 @@ CollectiveError error_of(const std::vector<Point>& points, const machine::Machin
   if (points.empty()) {
     return error;
   }
-  std::vector<double> errors;
-  errors.reserve(points.size());
-  for (const Point& point : points) {
-    errors.push_back(std::abs(predicted(point, machine) / point.seconds - 1));
-  }
+  std::vector<double> errors = mapped(points, [&](const Point& point) {
+    return std::abs(predicted(point, machine) / point.seconds - 1);
+  });
   error.median = median_of(errors);
   error.mean =
       std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "calibrate/minimize.h"
 #include "machine/compute/compute_model.h"
 #include "machine/compute/number_format.h"
@@ -124,11 +125,7 @@ class Fit {
   }
 
   std::pair<compute::KernelCoefficients, GemmCast> run() {
-    std::vector<double> from;
-    from.reserve(box_.size());
-    for (const std::size_t i : free_) {
-      from.push_back(start_[i]);
-    }
+    std::vector<double> from = mapped(free_, [&](const std::size_t i) { return start_[i]; });
     from.resize(box_.size(), 0);
     std::vector<double> best =
         minimize([&](std::span<const double> values) { return loss(values); }, box_, from).at;
@@ -207,11 +204,10 @@ graph::Operator gemm_operator(const std::string& format, const graph::GemmShape&
 
 FitError gemm_error(const std::string& format, const std::vector<GemmMeasurement>& measurements,
                     const compute::Device& device, const GemmCast& cast) {
-  std::vector<double> ratios;
-  for (const GemmMeasurement& measured : measurements) {
-    ratios.push_back(predicted_seconds(gemm_operator(format, measured.shape), cast, device) /
-                     to_seconds(measured.time));
-  }
+  const std::vector<double> ratios = mapped(measurements, [&](const GemmMeasurement& measured) {
+    return predicted_seconds(gemm_operator(format, measured.shape), cast, device) /
+           to_seconds(measured.time);
+  });
   return fit_error(ratios);
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/misread.h"
+#include "base/one_of.h"
 #include "base/reader.h"
 #include "calibrate/gemm.h"
 #include "calibrate/impossible_times.h"
@@ -104,8 +105,7 @@ class TableReader {
     const std::vector<std::string> known = formats();
     const bool is_known = std::find(known.begin(), known.end(), format) != known.end();
     if (!is_known) {
-      error_.add({where, "dtype", format,
-                  fmt::format("one of {}{}", fmt::join(known, ", "), did_you_mean(format, known))});
+      error_.add({where, "dtype", format, one_of(format, known)});
     }
     return is_known;
   }

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/misread.h"
+#include "base/one_of.h"
 #include "base/reader.h"
 #include "calibrate/collectives.h"
 #include "calibrate/impossible_times.h"
@@ -218,10 +219,8 @@ class CollectiveCsvReader {
   void read_row(const CsvRow& row) {
     const auto kind = collective::collective_named(row.cells[*kind_]);
     if (!kind) {
-      mistakes_.add(
-          misread(csv_.where(row), "collective", row.cells[*kind_],
-                  "one of " + all_names<graph::CollectiveKind>() +
-                      did_you_mean(row.cells[*kind_], names_of<graph::CollectiveKind>())));
+      mistakes_.add(misread(csv_.where(row), "collective", row.cells[*kind_],
+                            one_of<graph::CollectiveKind>(row.cells[*kind_])));
     }
     const auto time = parse_number(row.cells[*time_]);
     if (!time || *time <= 0 || *time > kLongestMicroseconds) {

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "calibrate/minimize.h"
@@ -61,10 +62,9 @@ double seconds_of(const topology::NetworkDimension& dimension, const MessageMeas
 
 double median_error(const topology::NetworkDimension& dimension,
                     const std::vector<MessageMeasurement>& messages) {
-  std::vector<double> ratios;
-  for (const MessageMeasurement& message : messages) {
-    ratios.push_back(seconds_of(dimension, message) / to_seconds(message.time));
-  }
+  const std::vector<double> ratios = mapped(messages, [&](const MessageMeasurement& message) {
+    return seconds_of(dimension, message) / to_seconds(message.time);
+  });
   return fit_error(ratios).median;
 }
 

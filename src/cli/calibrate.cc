@@ -7,6 +7,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/reader.h"
 #include "calibrate/collectives.h"
 #include "calibrate/gemm.h"
@@ -67,11 +68,7 @@ class Calibrate : public Command {
     const auto* const kind =
         std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.name == kind_; });
     if (kind == kinds.end()) {
-      std::vector<std::string> names;
-      names.reserve(kinds.size());
-      for (const Kind& known : kinds) {
-        names.emplace_back(known.name);
-      }
+      std::vector<std::string> names = mapped<std::string>(kinds, &Kind::name);
       mistakes.add(
           wrong_value("calibrate", kind_, "one of " + kind_names() + did_you_mean(kind_, names)));
     }
@@ -255,13 +252,7 @@ class Calibrate : public Command {
     Result<std::string> (Calibrate::*run)() const;
   };
   static const std::array<Kind, 6> kinds;
-  static std::string kind_names() {
-    std::string names;
-    for (const Kind& kind : kinds) {
-      names += (names.empty() ? "" : ", ") + std::string(kind.name);
-    }
-    return names;
-  }
+  static std::string kind_names() { return joined(kinds, ", ", &Kind::name); }
 
   std::string kind_;
   std::optional<std::string> file_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/one_of.h"
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/network_flag.h"
@@ -31,8 +32,7 @@ template <class E>
 E take_name(std::string_view flag, const std::string& text, std::optional<E> value,
             Error& mistakes) {
   if (!value) {
-    mistakes.add(
-        wrong_value(flag, text, "one of " + all_names<E>() + did_you_mean(text, names_of<E>())));
+    mistakes.add(wrong_value(flag, text, one_of<E>(text)));
   }
   return value.value_or(E{});
 }

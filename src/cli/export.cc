@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/names.h"
+#include "base/lists.h"
+#include "base/one_of.h"
 #include "base/printable.h"
 #include "base/reader.h"
 #include "cli/commands.h"
@@ -40,10 +41,8 @@ constexpr const char* kExportExamples =
     "./gpt2-mpi\n";
 
 std::vector<std::string> export_names() {
-  std::vector<std::string> names;
-  for (const interop::LaunchFormat& launcher : interop::launchers()) {
-    names.emplace_back(launcher.name);
-  }
+  std::vector<std::string> names =
+      mapped<std::string>(interop::launchers(), &interop::LaunchFormat::name);
   names.emplace_back("chakra");
   names.emplace_back("mpi");
   const auto& engines = serving::imported_frameworks();
@@ -92,9 +91,7 @@ class Export : public Command {
                  "is for chakra; other formats go to standard output", mistakes);
     const interop::LaunchFormat* format = interop::launcher_named(format_);
     if (format == nullptr) {
-      mistakes.add(wrong_value(
-          "export", format_,
-          "one of " + enumerated(export_names()) + did_you_mean(format_, export_names())));
+      mistakes.add(wrong_value("export", format_, one_of(format_, export_names())));
     }
     interop::ExportOptions options;
     zoo::Model model;

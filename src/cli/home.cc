@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving/home.h"
 
+#include "base/lists.h"
 #include "cli/commands.h"
 #include "cli/plain_fields.h"
 #include "machine/device_groups.h"
@@ -36,10 +37,10 @@ class AtHome : public Command {
     }
     const zoo::Model model =
         model_ ? load_named("--model", *model_, zoo::load_model, mistakes) : zoo::Model();
-    std::vector<machine::Machine> machines;
-    for (const std::string& name : names_of_machines()) {
-      machines.push_back(load_named("--machine", name, machine::load_alike, mistakes));
-    }
+    const std::vector<machine::Machine> machines =
+        mapped(names_of_machines(), [&](const std::string& name) {
+          return load_named("--machine", name, machine::load_alike, mistakes);
+        });
     serving::Home home = fields_.read(mistakes);
     if (machines.size() > 1 && !fields_.given("devices")) {
       home.devices = static_cast<std::int64_t>(machines.size());
@@ -56,10 +57,7 @@ class AtHome : public Command {
     if (!run) {
       return fail(fields_.placed(run.error()));
     }
-    std::string names;
-    for (const machine::Machine& machine : machines) {
-      names += (names.empty() ? "" : ", ") + machine.name;
-    }
+    const std::string names = joined(machines, ", ", &machine::Machine::name);
     return json_ ? as_json(model, names, home, *run)
                  : fmt::format("{} on {} devices of {}\n{}", model.name, home.devices, names,
                                fields_text(*run));

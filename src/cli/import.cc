@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 
 #include "base/file.h"
+#include "base/letters.h"
+#include "base/lists.h"
 #include "base/names.h"
 #include "base/printable.h"
 #include "base/reader.h"
@@ -123,10 +124,7 @@ const std::vector<ImportFormat>& import_formats() {
 }
 
 std::vector<std::string> import_names() {
-  std::vector<std::string> names;
-  for (const ImportFormat& format : import_formats()) {
-    names.emplace_back(format.name);
-  }
+  std::vector<std::string> names = mapped<std::string>(import_formats(), &ImportFormat::name);
   for (const std::string& name : serving::imported_frameworks()) {
     names.push_back(name);
   }
@@ -136,23 +134,13 @@ std::vector<std::string> import_names() {
 /// Without hyphens and underscores, in small letters.
 std::string plain(std::string name) {
   std::erase_if(name, [](char c) { return c == '-' || c == '_'; });
-  std::ranges::transform(name, name.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
-}
-
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) {
-    text += (text.empty() ? "" : ", ") + name;
-  }
-  return text;
+  return lower_case(name);
 }
 
 class Import : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("FORMAT", format_, listed(import_names()));
+    options.positional("FORMAT", format_, joined(import_names()));
     options.positional("FILE", file_,
                        "a launch script or line, or a configuration; words after -- are the "
                        "script's variables (NAME=value), arguments and further flags, or keys "
@@ -255,7 +243,7 @@ class Import : public Command {
     if (format == formats.end()) {
       mistakes.add(
           wrong_value("import", format_,
-                      "one of " + listed(import_names()) + did_you_mean(format_, import_names())));
+                      "one of " + joined(import_names()) + did_you_mean(format_, import_names())));
       return nullptr;
     }
     const bool given = file_ || (format->name == "megatron" && !words_.empty());

@@ -6,6 +6,7 @@
 
 #include "base/config_node.h"
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/names.h"
 #include "cli/commands.h"
 #include "compat/astra/quirks.h"
@@ -180,20 +181,10 @@ class List : public Command {
   }
 
  private:
-  static std::string kind_names() {
-    std::string names;
-    for (const Kind& kind : kKinds) {
-      names += (names.empty() ? "" : ", ") + std::string(kind.name);
-    }
-    return names;
-  }
+  static std::string kind_names() { return joined(kKinds, ", ", &Kind::name); }
 
   std::string guess() const {
-    std::vector<std::string> names;
-    names.reserve(kKinds.size());
-    for (const Kind& kind : kKinds) {
-      names.emplace_back(kind.name);
-    }
+    const std::vector<std::string> names = mapped<std::string>(kKinds, &Kind::name);
     return did_you_mean(kind_, names);
   }
 

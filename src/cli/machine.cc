@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/process.h"
 #include "base/split.h"
 #include "cli/commands.h"
@@ -31,10 +32,8 @@ constexpr std::size_t kMostOutput = std::size_t{1} << 24;  // Slurm prints 1 KiB
 
 /// Returns what a command of words prints; "" where it is not there or fails.
 std::string output_of(std::string_view command) {
-  std::vector<std::string> words;
-  for (const std::string_view word : split_at(command, ' ')) {
-    words.emplace_back(word);
-  }
+  const std::vector<std::string> words =
+      mapped<std::string>(split_at(command, ' '), std::identity{});
   const auto run = run_process(words, {.most_output = kMostOutput});
   return run && run->status == 0 ? run->output : "";
 }

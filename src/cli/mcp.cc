@@ -3,6 +3,7 @@
 #include <array>
 #include <iostream>
 
+#include "base/lists.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "mcp/server.h"
@@ -87,10 +88,8 @@ class Mcp : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    std::vector<mcp::Tool> tools;
-    for (const char* const command : kTools) {
-      tools.push_back(tool_of(command));
-    }
+    std::vector<mcp::Tool> tools =
+        mapped(kTools, [&](const char* const command) { return tool_of(command); });
     mcp::Server(ORRERY_VERSION, std::move(tools)).serve(std::cin, std::cout);
     return std::string();
   }

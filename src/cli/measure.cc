@@ -11,6 +11,7 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/names.h"
+#include "base/one_of.h"
 #include "base/process.h"
 #include "base/reader.h"
 #include "cli/commands.h"
@@ -122,9 +123,7 @@ class Measure : public Command {
       return run_kernels(std::move(mistakes));
     }
     if (what == kMeasured.end()) {
-      mistakes.add(wrong_value(
-          "measure", what_,
-          "one of " + enumerated(names_of_measured()) + did_you_mean(what_, names_of_measured())));
+      mistakes.add(wrong_value("measure", what_, one_of(what_, names_of_measured())));
       return fail(std::move(mistakes));
     }
     const std::int64_t rounds = whole_number("--rounds", rounds_, 10, 100000, mistakes);

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/process.h"
 #include "base/split.h"
 #include "cli/commands.h"
@@ -66,10 +67,7 @@ class Mpi : public Command {
   Result<std::string> run(Error mistakes) override {
     const auto* const action = std::ranges::find(kActions, action_, &Action::name);
     if (action == kActions.end()) {
-      std::vector<std::string> names;
-      for (const Action& known : kActions) {
-        names.emplace_back(known.name);
-      }
+      std::vector<std::string> names = mapped<std::string>(kActions, &Action::name);
       mistakes.add(
           wrong_value("mpi", action_, "one of " + action_names() + did_you_mean(action_, names)));
       return fail(std::move(mistakes));
@@ -296,13 +294,7 @@ class Mpi : public Command {
     Result<std::string> (Mpi::*run)(Error mistakes);
   };
   static const std::array<Action, 6> kActions;
-  static std::string action_names() {
-    std::string names;
-    for (const Action& action : kActions) {
-      names += (names.empty() ? "" : ", ") + std::string(action.name);
-    }
-    return names;
-  }
+  static std::string action_names() { return joined(kActions, ", ", &Action::name); }
 
   std::string action_;
   std::vector<std::string> files_;

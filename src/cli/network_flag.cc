@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/one_of.h"
 #include "machine/read_wires.h"
 
 namespace orrery::cli {
@@ -59,9 +60,7 @@ void TopologyFlag::lay(machine::Machine& machine, Error& mistakes) const {
   }
   const auto routing = value_of<topology::Routing>(routing_.value_or("auto"));
   if (!routing) {
-    mistakes.add(wrong_value("--routing", *routing_,
-                             "one of " + all_names<topology::Routing>() +
-                                 did_you_mean(*routing_, names_of<topology::Routing>())));
+    mistakes.add(wrong_value("--routing", *routing_, one_of<topology::Routing>(*routing_)));
   }
   if (!spec_ || !routing) {
     return;

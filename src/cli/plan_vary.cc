@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/format.h"
+#include "base/lists.h"
 #include "base/reader.h"
 #include "cli/progress.h"
 #include "report/plan_design.h"
@@ -48,10 +49,9 @@ std::string yaml_value(const std::string& field, const std::string& text) {
 std::string study_values(const std::string& field, const std::string& text) {
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) {
-    std::string list;
-    for (const std::string& item : plan::list_items(text)) {
-      list += (list.empty() ? "" : ", ") + yaml_value(field, item);
-    }
+    const std::string list = joined(plan::list_items(text), ", ", [&](const std::string& item) {
+      return yaml_value(field, item);
+    });
     return "[" + list + "]";
   }
   const std::string from = text.substr(0, dots);
@@ -95,10 +95,8 @@ std::string study_text(const StepFlags::Names& step, const full::Task& task,
     text += "only:\n";
   }
   for (const auto& [field, values] : task.only) {
-    std::string list;
-    for (const std::string& value : values) {
-      list += (list.empty() ? "" : ", ") + scalar(value);
-    }
+    const std::string list =
+        joined(values, ", ", [&](const std::string& value) { return scalar(value); });
     text += fmt::format("  {}: [{}]\n", field, list);
   }
   return text + "vary:\n" + vary;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/one_of.h"
 #include "cli/commands.h"
 
 namespace orrery::cli {
@@ -32,9 +33,7 @@ class PlotCommand : public Command {
   Result<std::string> run(Error mistakes) override {
     const auto kind = value_of<report::PlotKind>(kind_);
     if (!kind) {
-      mistakes.add(wrong_value("plot", kind_,
-                               "one of " + all_names<report::PlotKind>() +
-                                   did_you_mean(kind_, names_of<report::PlotKind>())));
+      mistakes.add(wrong_value("plot", kind_, one_of<report::PlotKind>(kind_)));
     }
     plot_.kind = kind.value_or(report::PlotKind::lines);
     plot_.title = title_.value_or("");

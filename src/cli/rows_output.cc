@@ -8,7 +8,8 @@
 
 #include "base/csv.h"
 #include "base/file.h"
-#include "base/names.h"
+#include "base/lists.h"
+#include "base/one_of.h"
 #include "base/printable.h"
 #include "base/reader.h"
 #include "report/cell.h"
@@ -95,11 +96,8 @@ std::string rows_table(const sweep::Rows& rows) {
 std::string rows_csv(const sweep::Rows& rows) {
   std::string text = csv_line(rows.columns);
   for (const std::vector<sweep::Cell>& row : rows.rows) {
-    std::vector<std::string> cells;
-    cells.reserve(row.size());
-    for (const sweep::Cell& cell : row) {
-      cells.push_back(sweep::to_string(cell));
-    }
+    const std::vector<std::string> cells =
+        mapped(row, [&](const sweep::Cell& cell) { return sweep::to_string(cell); });
     text += csv_line(cells);
   }
   return text;
@@ -143,8 +141,7 @@ Result<void> RowsPlot::write(const sweep::Rows& rows) const {
   for (const std::string& name : {columns_->substr(0, comma), columns_->substr(comma + 1)}) {
     const auto found = std::find(rows.columns.begin(), rows.columns.end(), name);
     if (found == rows.columns.end()) {
-      mistakes.add(wrong_value(
-          "--plot", name, "one of " + enumerated(rows.columns) + did_you_mean(name, rows.columns)));
+      mistakes.add(wrong_value("--plot", name, one_of(name, rows.columns)));
     }
     places.push_back(static_cast<std::size_t>(found - rows.columns.begin()));
   }

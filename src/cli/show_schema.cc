@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/names.h"
 #include "cli/command.h"
 
@@ -41,12 +42,8 @@ Result<std::string> show_schema(const std::string& name) {
     }
   }
   std::ranges::sort(names);
-  std::string known;
-  for (const std::string& each : names) {
-    known += (known.empty() ? "" : ", ") + each;
-  }
-  return fail(
-      Error(wrong_value("show schema", name, "one of " + known + did_you_mean(name, names))));
+  return fail(Error(
+      wrong_value("show schema", name, "one of " + joined(names) + did_you_mean(name, names))));
 }
 
 }  // namespace orrery::cli

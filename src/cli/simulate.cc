@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/lists.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "cli/chakra_flags.h"
@@ -284,10 +285,7 @@ class Simulate : public Command {
   }
 
   void check_skips(Error& mistakes) const {
-    std::vector<std::string> names;
-    for (const parallel::PassName& pass : parallel::lowering_passes()) {
-      names.push_back(pass.name);
-    }
+    std::vector<std::string> names = mapped(parallel::lowering_passes(), &parallel::PassName::name);
     for (const std::string& pass : skip_) {
       if (std::find(names.begin(), names.end(), pass) == names.end()) {
         mistakes.add(

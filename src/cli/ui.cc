@@ -8,6 +8,7 @@
 
 #include "base/config_node.h"
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "cli/command_line.h"
@@ -39,11 +40,7 @@ std::vector<std::string> names_of(const std::string& kind) {
   if (kind != "engines") {
     return list_configs(kind);
   }
-  std::vector<std::string> names;
-  for (const serving::EngineDefaults& engine : serving::engines()) {
-    names.emplace_back(engine.name);
-  }
-  return names;
+  return mapped<std::string>(serving::engines(), &serving::EngineDefaults::name);
 }
 
 /// Fields that name files, which a page has none of.

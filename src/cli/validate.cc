@@ -99,7 +99,7 @@ class Validate : public Command {
     if (output_ && Interrupt::going_on()) {
       keep(write_page(results));
     }
-    const auto json = [&] { return report::validation_json(results); };
+    const auto json = [&] { return report::json_of(results); };
     return html_.beside(json_ ? json() : report::validation_table(results, table_.has_value()),
                         json);
   }

@@ -4,17 +4,16 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/lists.h"
+
 namespace orrery::collective {
 namespace {
 
 /// Distinct coordinates of the ranks in one dimension, ascending.
 std::vector<std::int64_t> coordinates(const std::vector<std::int64_t>& ranks, std::int64_t inner,
                                       std::int64_t size) {
-  std::vector<std::int64_t> found;
-  found.reserve(ranks.size());
-  for (const std::int64_t rank : ranks) {
-    found.push_back(rank / inner % size);
-  }
+  std::vector<std::int64_t> found =
+      mapped(ranks, [&](const std::int64_t rank) { return rank / inner % size; });
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/lists.h"
 #include "collective/algorithm.h"
 #include "collective/flat.h"
 #include "collective/price.h"
@@ -19,12 +20,7 @@ using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 std::vector<Extent> extents_in(const CollectivePhase& phase) {
-  std::vector<Extent> extents;
-  extents.reserve(phase.ports.size());
-  for (const PortUse& port : phase.ports) {
-    extents.push_back(port.extent);
-  }
-  return extents;
+  return mapped(phase.ports, &PortUse::extent);
 }
 
 /// An upper bound on the messages of any algorithm of schedule.h.
@@ -155,11 +151,8 @@ MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine
   if (row.rings) {
     return rings(phase.kind, ring_orders(extents, machine), chunks, phase.algorithm);
   }
-  std::vector<int> counts;
-  counts.reserve(extents.size());
-  for (const Extent& extent : extents) {
-    counts.push_back(static_cast<int>(extent.count));
-  }
+  const std::vector<int> counts =
+      mapped(extents, [&](const Extent& extent) { return static_cast<int>(extent.count); });
   const auto schedule = row.messages ? row.messages(phase.kind, counts, chunks) : std::nullopt;
   return schedule.value_or(MessageSchedule{});
 }

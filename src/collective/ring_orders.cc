@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/lists.h"
 #include "collective/steps.h"
 
 namespace orrery::collective {
@@ -37,11 +38,9 @@ Orders cycles_of(const Extent& extent, const machine::Machine& machine) {
 std::vector<int> there_and_back(const std::vector<int>& inside, const std::vector<int>& outside) {
   std::vector<int> order;
   for (std::size_t block = 0; block < outside.size(); ++block) {
-    std::vector<int> members;
-    members.reserve(inside.size());
-    for (const int member : inside) {
-      members.push_back(outside[block] * static_cast<int>(inside.size()) + member);
-    }
+    std::vector<int> members = mapped(inside, [&](const int member) {
+      return outside[block] * static_cast<int>(inside.size()) + member;
+    });
     if (block % 2 == 1) {
       std::reverse(members.begin(), members.end());
     }

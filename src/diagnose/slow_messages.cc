@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/lists.h"
 #include "diagnose/syndromes.h"
 
 namespace orrery::diagnose {
@@ -55,11 +56,7 @@ std::vector<Cell> matrix(const Telemetry& telemetry, std::size_t window) {
     }
     cells.push_back({pair.first, pair.second, median(std::move(values))});
   }
-  std::vector<double> times;
-  times.reserve(cells.size());
-  for (const Cell& cell : cells) {
-    times.push_back(cell.times);
-  }
+  std::vector<double> times = mapped(cells, &Cell::times);
   for (const double usual_cell = times.empty() ? 1 : median(std::move(times));
        Cell & cell : cells) {
     cell.times /= usual_cell;
@@ -80,11 +77,8 @@ class SlowMessages {
  public:
   SlowMessages(std::vector<Cell> cells, Diagnosis& diagnosis)
       : cells_(std::move(cells)), diagnosis_(diagnosis) {
-    std::vector<double> distances;
-    distances.reserve(cells_.size());
-    for (const Cell& cell : cells_) {
-      distances.push_back(std::abs(cell.times - 1));
-    }
+    std::vector<double> distances =
+        mapped(cells_, [&](const Cell& cell) { return std::abs(cell.times - 1); });
     sigma_ = kNormal * median(std::move(distances));
   }
 

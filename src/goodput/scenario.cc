@@ -8,6 +8,7 @@
 
 #include "base/csv.h"
 #include "base/format.h"
+#include "base/lists.h"
 #include "base/reader.h"
 
 namespace orrery::goodput {
@@ -138,10 +139,9 @@ Duration Scenario::interval() const {
 Result<std::vector<Component>> read_components(const ConfigNode& root, const Component& otherwise) {
   Reader read(root);
   Error mistakes;
-  std::vector<Component> components;
-  for (const ConfigNode* item : read.take_items("components", true)) {
-    components.push_back(read_component(*item, otherwise, mistakes));
-  }
+  std::vector<Component> components =
+      mapped(read.take_items("components", true),
+             [&](const ConfigNode* item) { return read_component(*item, otherwise, mistakes); });
   if (read.ok()) {
     read.require(!components.empty(), "components", "one component or more");
   }

@@ -10,6 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/lists.h"
+
 namespace orrery::graph {
 namespace {
 
@@ -26,11 +28,8 @@ class ComposedSource final : public Source {
       : jobs_(std::move(jobs)), starts_(std::move(starts)), origins_(std::move(origins)) {}
 
   std::unique_ptr<Source> restart() const override {
-    std::vector<std::shared_ptr<Source>> jobs;
-    jobs.reserve(jobs_.size());
-    for (const std::shared_ptr<Source>& job : jobs_) {
-      jobs.push_back(job->restart());
-    }
+    std::vector<std::shared_ptr<Source>> jobs = mapped<std::shared_ptr<Source>>(
+        jobs_, [&](const std::shared_ptr<Source>& job) { return job->restart(); });
     return std::make_unique<ComposedSource>(std::move(jobs), starts_, origins_);
   }
   Next next(int role, std::int64_t index, Time now) override {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/lists.h"
+
 namespace orrery::graph {
 
 std::int64_t Mesh::ranks() const {
@@ -38,7 +40,7 @@ std::string to_string(const Layout& layout, const Mesh& mesh) {
         break;
     }
   }
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return joined(parts);
 }
 
 Bytes Shape::bytes() const {

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "base/lists.h"
 #include "graph/workload.h"
 
 namespace orrery::graph {
@@ -209,10 +210,8 @@ MemoryPeak memory_peak(const Workload& workload, int role) {
     }
   }
   MemoryLevel level(state_of(workload.role(role)), lower);
-  std::vector<Liveness> pieces;
-  for (const Template& t : workload.program_of(role).templates) {
-    pieces.push_back(liveness(t));
-  }
+  const std::vector<Liveness> pieces =
+      mapped(workload.program_of(role).templates, [&](const Template& t) { return liveness(t); });
   const IssueList& list = *workload.source->list();
   MemoryPeak peak;
   peak.bytes = level.level();

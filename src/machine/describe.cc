@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/format.h"
+#include "base/lists.h"
 
 namespace orrery::machine {
 namespace {
@@ -89,7 +90,7 @@ void add_dimension(const topology::NetworkDimension& dimension, Fields& fields) 
     fields.emplace_back(path + ".granule", std::to_string(dimension.granule));
   }
   if (!dimension.shape.empty()) {
-    fields.emplace_back(path + ".shape", fmt::format("{}", fmt::join(dimension.shape, " x ")));
+    fields.emplace_back(path + ".shape", joined(dimension.shape, " x "));
   }
   if (dimension.node_bandwidth > Bandwidth(0)) {
     fields.emplace_back(path + ".node_bandwidth", to_string(dimension.node_bandwidth));

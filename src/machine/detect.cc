@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "base/letters.h"
 #include "machine/device_groups.h"
 #include "machine/node_tools.h"
 #include "machine/slice.h"
@@ -91,12 +92,6 @@ double payload(double rate) {
 }
 
 constexpr std::int64_t kPair = 2;  // of a bridge, of which a host has several
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 class Detection {
  public:
@@ -300,11 +295,12 @@ class Detection {
     const std::string* text = output("slurm.txt");
     const std::vector<SlurmNode> nodes =
         text == nullptr ? std::vector<SlurmNode>() : read_slurm(*text);
-    const std::string name = lower(device.name);
+    const std::string name = lower_case(device.name);
     std::int64_t alike = 0;
     for (const SlurmNode& node : nodes) {
-      const bool same = node.devices == result_.devices &&
-                        (node.type.empty() || name.find(lower(node.type)) != std::string::npos);
+      const bool same =
+          node.devices == result_.devices &&
+          (node.type.empty() || name.find(lower_case(node.type)) != std::string::npos);
       alike += same ? 1 : 0;
       result_.nodes += same && node.usable ? 1 : 0;
     }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "base/split.h"
 #include "machine/compute/clock.h"
 
@@ -152,11 +153,7 @@ Result<Machine> arranged(Machine machine, const std::string& names) {
 }
 
 std::string device_group_names(const Machine& machine) {
-  std::string names;
-  for (const DeviceGroup& part : machine.parts) {
-    names += (names.empty() ? "" : ",") + part.name;
-  }
-  return names;
+  return joined(machine.parts, ",", &DeviceGroup::name);
 }
 
 Machine at_boost(Machine machine) {

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include "base/fields.h"
 #include "base/file.h"
 #include "base/format.h"
+#include "base/lists.h"
 #include "machine/device_groups.h"
 #include "machine/read_bounds.h"
 #include "machine/read_device.h"
@@ -38,11 +38,9 @@ topology::Protocol read_protocol(Reader& dimension, const ConfigNode& node,
 
 std::vector<topology::Protocol> read_protocols(Reader& dimension, const std::string& field) {
   std::set<std::string> names;
-  std::vector<topology::Protocol> protocols;
-  for (const ConfigNode* protocol : dimension.take_items(field, false)) {
-    protocols.push_back(read_protocol(dimension, *protocol, names));
-  }
-  return protocols;
+  return mapped(dimension.take_items(field, false), [&](const ConfigNode* protocol) {
+    return read_protocol(dimension, *protocol, names);
+  });
 }
 
 /// torus and mesh have a `shape`, whose product is the size; others, and a mesh that is one line, a

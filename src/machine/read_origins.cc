@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/lists.h"
 #include "machine/describe.h"
 
 namespace orrery::machine {
@@ -18,10 +19,8 @@ void read_origins(Reader& read, Machine& machine) {
     machine.origins[field.name] = origins.required<std::string>(field.name);
   }
   if (read.ok()) {
-    std::vector<std::string> fields;
-    for (const auto& [name, value] : fields_of(machine)) {
-      fields.push_back(name);
-    }
+    std::vector<std::string> fields =
+        mapped(fields_of(machine), [](const auto& entry) { return entry.first; });
     for (const auto& [prefix, origin] : machine.origins) {
       const bool known = std::any_of(fields.begin(), fields.end(), [&](const std::string& name) {
         return name == prefix || name.starts_with(prefix + ".");

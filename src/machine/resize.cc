@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/lists.h"
 #include "machine/device_groups.h"
 #include "machine/machine.h"
 #include "machine/slice.h"
@@ -206,12 +207,10 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
 }
 
 std::string dimension_sizes(const Machine& machine) {
-  std::string text;
-  for (const topology::NetworkDimension& dimension : machine.network) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", dimension.name,
-                        dimension.size == 0 ? "any" : std::to_string(dimension.size));
-  }
-  return text;
+  return joined(machine.network, ", ", [&](const topology::NetworkDimension& dimension) {
+    return fmt::format("{} {}", dimension.name,
+                       dimension.size == 0 ? "any" : std::to_string(dimension.size));
+  });
 }
 
 }  // namespace orrery::machine

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/process.h"
 #include "base/split.h"
 #include "mpi_calls/c_tokens.h"
@@ -126,20 +127,13 @@ std::vector<CheckRow> check_with(const MpiLibrary& library, const fs::path& fold
     row.output = shown_part(compiled ? compiled->errors : compiled.error().to_string());
     return {row};
   }
-  std::vector<CheckRow> rows;
-  rows.reserve(options.ranks.size());
-  for (const std::int64_t ranks : options.ranks) {
-    rows.push_back(run_on(library, folder, ranks, options.limit));
-  }
-  return rows;
+  return mapped(options.ranks, [&](const std::int64_t ranks) {
+    return run_on(library, folder, ranks, options.limit);
+  });
 }
 
 Error unknown_libraries(const std::vector<std::string>& names) {
-  std::vector<std::string> known;
-  known.reserve(kMpiLibraries.size());
-  for (const MpiLibrary& library : kMpiLibraries) {
-    known.emplace_back(library.name);
-  }
+  const std::vector<std::string> known = mapped<std::string>(kMpiLibraries, &MpiLibrary::name);
   Error mistakes;
   for (const std::string& name : names) {
     if (std::ranges::find(known, name) == known.end()) {

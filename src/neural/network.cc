@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "base/lists.h"
+
 namespace orrery::neural {
 
 std::string to_string(const Shape& shape) {
-  return fmt::format("{}", fmt::join(shape.extents, " x "));
+  return joined(shape.extents, " x ");
 }
 
 double forward_flops(const Network& network) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "base/one_of.h"
 #include "base/reader.h"
 #include "neural/build_network.h"
 #include "neural/cell.h"
@@ -53,8 +54,7 @@ class LayerReader {
     } else {
       std::vector<std::string> kinds = names_of<LayerKind>();
       kinds.emplace_back(kCell);
-      read.reject("kind",
-                  fmt::format("one of {}{}", fmt::join(kinds, ", "), did_you_mean(kind, kinds)));
+      read.reject("kind", one_of(kind, kinds));
       broken_ = true;
       report(read.finish(0));
       return;

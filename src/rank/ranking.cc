@@ -7,6 +7,7 @@
 #include <array>
 #include <limits>
 
+#include "base/lists.h"
 #include "neural/train.h"
 #include "study/parallel.h"
 
@@ -132,11 +133,8 @@ bool dominates(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 std::vector<std::size_t> pareto_list(std::vector<Ranked>& networks) {
-  std::vector<std::vector<double>> costs;
-  costs.reserve(networks.size());
-  for (const Ranked& one : networks) {
-    costs.push_back(costs_of(one));
-  }
+  const std::vector<std::vector<double>> costs =
+      mapped(networks, [&](const Ranked& one) { return costs_of(one); });
   std::vector<std::size_t> list;
   for (std::size_t i = 0; i < networks.size(); ++i) {
     networks[i].pareto = std::ranges::none_of(
@@ -182,11 +180,8 @@ Ranked judge(const Network& network, const std::vector<Scores>& scores, const Sa
   one.accuracy = one.trained ? trained_accuracy(network, samples, options.noise, options.train)
                              : network.accuracy;
   for (std::size_t p = 0; p < kProxies; ++p) {
-    std::vector<std::optional<double>> values;
-    values.reserve(scores.size());
-    for (const Scores& seed : scores) {
-      values.push_back(seed[p]);
-    }
+    const std::vector<std::optional<double>> values =
+        mapped(scores, [&](const Scores& seed) { return seed[p]; });
     one.scores.push_back(mean_over_seeds(values));
   }
   return one;

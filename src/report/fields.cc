@@ -90,7 +90,7 @@ SchemaFields::SchemaFields(std::string_view title, std::string_view sentence) : 
 void SchemaFields::add(const Declared& field, std::optional<Shape> shape, std::string type) {
   open_.push_back({.name = std::string(field.name),
                    .sentence = std::string(field.sentence),
-                   .optional = field.optional,
+                   .optional = field.optional || (!loose_.empty() && loose_.back() == open_.size()),
                    .nullable = field.nullable,
                    .choices = {field.choices.begin(), field.choices.end()},
                    .shape = shape,
@@ -107,6 +107,14 @@ void SchemaFields::leaf(const Declared& field, const Leaf& value) {
 void SchemaFields::begin(const Declared& field, Shape shape) {
   const bool list = shape == Shape::list || shape == Shape::row;
   add(field, shape, list ? "array" : "object");
+}
+
+void SchemaFields::loosen(bool begins) {
+  if (begins) {
+    loose_.push_back(open_.size());
+  } else {
+    loose_.pop_back();
+  }
 }
 
 void SchemaFields::close() {

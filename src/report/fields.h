@@ -26,6 +26,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/names.h"
 #include "base/units.h"
 #include "report/json_writer.h"
@@ -90,10 +91,7 @@ class Fields {
   /// One of the names of an enumeration.
   template <class E>
   void choice(std::string_view name, std::string_view sentence, E value) {
-    std::vector<std::string_view> choices;
-    for (const Named<E>& each : kNames<E>) {
-      choices.push_back(each.name);
-    }
+    std::vector<std::string_view> choices = mapped<std::string_view>(kNames<E>, &Named<E>::name);
     choice(name, sentence, std::move(choices), name_of(value));
   }
   /// A number, truth or text that may be missing.
@@ -117,6 +115,15 @@ class Fields {
   template <class Write>
   void object(std::string_view name, std::string_view sentence, const Write& write) {
     within({name, sentence}, Shape::object, write);
+  }
+  /// Fields that are missing together unless `said`.
+  template <class Write>
+  void together(bool said, const Write& write) {
+    if (said || declares_all()) {
+      loosen(true);
+      write();
+      loosen(false);
+    }
   }
   /// An object that may be missing: `write(value)`.
   template <class T, class Write>
@@ -246,6 +253,8 @@ class Fields {
   virtual void leaf(const Declared& field, const Leaf& value) = 0;
   virtual void begin(const Declared& field, Shape shape) = 0;
   virtual void end(Shape shape) = 0;
+  /// Fields of the object that is open may be missing from here on, or no longer.
+  virtual void loosen(bool) {}
 
  private:
   template <class T>
@@ -349,13 +358,15 @@ class SchemaFields : public Fields {
   void leaf(const Declared& field, const Leaf& value) override;
   void begin(const Declared& field, Shape shape) override;
   void end(Shape shape) override;
+  void loosen(bool begins) override;
   void add(const Declared& field, std::optional<Shape> shape, std::string type);
   void close();
   static void write(JsonWriter& json, const Node& node);
   static void write_inner(JsonWriter& json, const Node& node);
 
   std::string title_;
-  std::vector<Node> open_;  ///< from the whole report inwards
+  std::vector<Node> open_;          ///< from the whole report inwards
+  std::vector<std::size_t> loose_;  ///< how many are open where fields may be missing
 };
 
 }  // namespace orrery::report

@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 #include <utility>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "planner/full/summary.h"
 #include "report/found_plan.h"
 #include "report/goodput.h"
+#include "report/lines.h"
 #include "report/plot.h"
 #include "report/report.h"
 
@@ -27,7 +28,7 @@ std::string scenario_text(const advice::Scenario& scenario) {
              : fmt::format("{} {:+.0f} %", scenario.rate, 100 * (scenario.factor - 1));
 }
 
-class DetailsText {
+class DetailsText : Lines {
  public:
   explicit DetailsText(const full::Found& best) : best_(best) {}
 
@@ -82,10 +83,7 @@ class DetailsText {
            fallback.part.empty() ? "" : "of " + fallback.part + ": ", fallback.devices,
            fallback.idle, fallback.batch, to_seconds(fallback.best.step_time),
            fallback.best.tokens_per_s, 100 * (fallback.best.tokens_per_s / best_.tokens_per_s - 1));
-      std::string changes;
-      for (const std::string& change : fallback.changes) {
-        changes += (changes.empty() ? "" : ", ") + change;
-      }
+      const std::string changes = joined(fallback.changes);
       line("    {}", changes.empty() ? "the same plan" : changes);
     }
   }
@@ -93,12 +91,6 @@ class DetailsText {
   std::string take() && { return std::move(text_); }
 
  private:
-  template <class... Values>
-  void line(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
-    text_ += '\n';
-  }
-
   static std::string shown(const std::string& value) { return value.empty() ? "-" : value; }
 
   std::string more(const full::Found& plan) const {
@@ -116,7 +108,6 @@ class DetailsText {
   }
 
   const full::Found& best_;
-  std::string text_;
 };
 
 void write_remedies(JsonWriter& json, const std::vector<advice::Remedy>& remedies) {

@@ -4,15 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "planner/full/summary.h"
 #include "planner/full/unusual.h"
 #include "report/found_plan.h"
 #include "report/json_writer.h"
+#include "report/lines.h"
 #include "report/report.h"
 #include "report/timing.h"
 #include "report/trust.h"
@@ -26,7 +27,7 @@ Result<study::Trust> trust_of(const full::Task& task, const full::Found& found) 
   return study::trust_in(study::causes_of(task.model, found.plan, task.machine));
 }
 
-class SearchText {
+class SearchText : Lines {
  public:
   SearchText(const full::Task& task, const full::Answer& answer, const PlanDetails& details)
       : task_(task), answer_(answer), details_(details) {}
@@ -48,12 +49,6 @@ class SearchText {
   }
 
  private:
-  template <class... Values>
-  void line(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
-    text_ += '\n';
-  }
-
   std::int64_t tokens() const { return plan::sequence_of(task_.model, task_.fixed.plan); }
 
   void nothing_found() {
@@ -125,11 +120,7 @@ class SearchText {
   }
 
   static std::string means(const plan::Plan& plan) {
-    std::string text;
-    for (const full::UnusualMean& mean : full::unusual_means(plan)) {
-      text += (text.empty() ? "" : ", ") + std::string(mean.name);
-    }
-    return text;
+    return joined(full::unusual_means(plan), ", ", &full::UnusualMean::name);
   }
 
   /// Which of them run the plan, and for the others the fields that they do not.
@@ -137,10 +128,7 @@ class SearchText {
     std::string runs;
     std::string others;
     for (const advice::Launchable& one : details_.frameworks) {
-      std::string lacks;
-      for (const interop::Remark& remark : one.lacks) {
-        lacks += (lacks.empty() ? "" : ", ") + remark.about;
-      }
+      const std::string lacks = joined(one.lacks, ", ", &interop::Remark::about);
       std::string& list = lacks.empty() ? runs : others;
       list += (list.empty()    ? ""
                : lacks.empty() ? ", "
@@ -195,10 +183,7 @@ class SearchText {
     if (std::ranges::count(details_.ties, true, &advice::Tie::open) > 1) {  // the first is itself
       line("=  cannot be told from 1: published runs differ by more from what is predicted");
     }
-    std::vector<plan::Plan> plans;
-    for (const full::Found& found : answer_.top) {
-      plans.push_back(found.plan);
-    }
+    const std::vector<plan::Plan> plans = mapped(answer_.top, &full::Found::plan);
     for (const std::string& words : full::meanings(plans)) {
       line("  {}", words);
     }
@@ -216,7 +201,6 @@ class SearchText {
   const full::Task& task_;
   const full::Answer& answer_;
   const PlanDetails& details_;
-  std::string text_;
 };
 
 }  // namespace

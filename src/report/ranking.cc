@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "report/plot.h"
 
 namespace orrery::report {
@@ -128,10 +129,8 @@ void declare(const RankingReport& report, Fields& fields) {
                      "Spearman's rho given the number of parameters; null where undefined",
                      row.partial);
       });
-  std::vector<std::string> pareto;
-  for (const std::size_t i : ranking.pareto) {
-    pareto.push_back(ranking.networks[i].name);
-  }
+  const std::vector<std::string> pareto =
+      mapped(ranking.pareto, [&](const std::size_t i) { return ranking.networks[i].name; });
   fields.values("pareto", {"names, the best mean rank first", "of a network"}, pareto);
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "base/lists.h"
 #include "report/calibration.h"
 #include "report/collective_calibration.h"
 #include "report/compare.h"
@@ -25,6 +26,7 @@
 #include "report/serving.h"
 #include "report/spmd.h"
 #include "report/spmd_mesh.h"
+#include "report/validation.h"
 
 namespace orrery::report {
 namespace {
@@ -132,6 +134,8 @@ constexpr auto kSchemas = std::to_array<DeclaredSchema>({
      "Several jobs on one machine. Times in seconds.", declare_empty<study::JobsRun>},
     {"spmd", "orrery spmd --json", "The fastest program that all devices run alike.",
      declare_empty<SpmdRun>},
+    {"validate", "orrery validate --json", "Published measurements and predictions.",
+     declare_empty<std::vector<study::ValidationResult>>},
     {"spmd-mesh", "orrery spmd --mesh --json", "The fastest program on a mesh of two axes.",
      declare_empty<MeshRun>},
 });
@@ -139,11 +143,7 @@ constexpr auto kSchemas = std::to_array<DeclaredSchema>({
 }  // namespace
 
 std::vector<std::string_view> declared_schemas() {
-  std::vector<std::string_view> names;
-  for (const DeclaredSchema& schema : kSchemas) {
-    names.push_back(schema.name);
-  }
-  return names;
+  return mapped<std::string_view>(kSchemas, &DeclaredSchema::name);
 }
 
 std::string declared_schema(std::string_view name) {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "report/json_writer.h"
 #include "report/plot.h"
 #include "report/validation_metrics.h"
@@ -116,6 +117,22 @@ std::vector<const study::ValidationRow*> worst_rows(const study::ValidationResul
   return rows;
 }
 
+/// Returns MAPE, bias, median, p90 and worst as people read them; dashes where no error counts.
+std::array<std::string, 5> shown(const study::ValidationScore& score) {
+  if (score.rows == 0) {
+    return {"-", "-", "-", "-", "-"};
+  }
+  return {percent(score.mape), signed_percent(score.bias), percent(score.median),
+          percent(score.p90), percent(score.worst)};
+}
+
+/// Returns how many verdicts on memory are right, of rows that say nothing else; else nothing.
+std::string verdicts_of(const study::ValidationScore& score) {
+  return score.rows == 0 && score.oom_right
+             ? "verdicts on memory alone: " + percent(*score.oom_right) + " right"
+             : "";
+}
+
 constexpr const char* kPageHead = R"(# Validation
 
 Written by `orrery validate --output docs/validation.md`; do not edit. Each table of published results has a profile in
@@ -145,10 +162,8 @@ void scores_as_page(std::string& page, const std::vector<study::ValidationResult
   line(page, "| table | rows | MAPE | bias | median | p90 | worst | goal |");
   line(page, "|---|---:|---:|---:|---:|---:|---:|---|");
   for (const study::ValidationResult& result : results) {
-    line(page, "| [{0}](#{0}) | {1} | {2} | {3} | {4} | {5} | {6} | {7} |", result.profile.table,
-         result.score.rows, percent(result.score.mape), signed_percent(result.score.bias),
-         percent(result.score.median), percent(result.score.p90), percent(result.score.worst),
-         goal_text(result));
+    line(page, "| [{0}](#{0}) | {1} | {2} | {3} |", result.profile.table, result.score.rows,
+         fmt::join(shown(result.score), " | "), goal_text(result));
   }
 }
 
@@ -181,10 +196,9 @@ void table_as_page(std::string& page, const study::ValidationResult& result) {
   line(page, "\n## {}\n\n{}. {}.\n", result.profile.table, result.profile.title,
        result.profile.source);
   profile_as_page(page, result);
-  line(page, "\nMAPE {} over {} rows, bias {}, median {}, p90 {}, worst {}; goal {}.\n",
-       percent(result.score.mape), result.score.rows, signed_percent(result.score.bias),
-       percent(result.score.median), percent(result.score.p90), percent(result.score.worst),
-       goal_text(result));
+  const auto [mape, bias, median, p90, worst] = shown(result.score);
+  line(page, "\nMAPE {} over {} rows, bias {}, median {}, p90 {}, worst {}; goal {}.\n", mape,
+       result.score.rows, bias, median, p90, worst, goal_text(result));
   if (!result.profile.notes.empty()) {
     line(page, "{}\n", result.profile.notes);
   }
@@ -196,8 +210,10 @@ void table_as_page(std::string& page, const study::ValidationResult& result) {
     line(page, "|---|---:|---:|---:|---:|");
   }
   for (const auto& [group, score] : result.groups) {
-    line(page, "| {} | {} | {} | {} | {} |", in_cell(group), score.rows, percent(score.mape),
-         signed_percent(score.bias), percent(score.median));
+    const auto [its_mape, its_bias, its_median, its_p90, its_worst] = shown(score);
+    const std::string verdicts = verdicts_of(score);
+    line(page, "| {} | {} | {} | {} | {} |", in_cell(group), score.rows,
+         verdicts.empty() ? its_mape : verdicts, its_bias, its_median);
   }
   const std::string metrics = metrics_as_page(result);
   page += metrics.empty() ? "" : "\n" + metrics;
@@ -217,9 +233,11 @@ void table_as_page(std::string& page, const study::ValidationResult& result) {
 
 std::string scores_as_text(std::string_view name, std::size_t width,
                            const study::ValidationScore& score) {
-  return fmt::format("{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8}", name, width, score.rows,
-                     percent(score.mape), signed_percent(score.bias), percent(score.median),
-                     percent(score.p90), percent(score.worst));
+  std::string text = fmt::format("{:<{}} {:>5}", name, width, score.rows);
+  for (const std::string& figure : shown(score)) {
+    text += fmt::format(" {:>8}", figure);
+  }
+  return text;
 }
 
 }  // namespace
@@ -244,7 +262,9 @@ std::string validation_table(const std::vector<study::ValidationResult>& results
     line(text, "{}  {}", scores_as_text(result.profile.table, width, result.score),
          goal_text(result));
     for (const auto& [group, score] : result.groups) {
-      line(text, "{}", scores_as_text("  " + group, width, score));
+      const std::string verdicts = verdicts_of(score);
+      line(text, "{}{}{}", scores_as_text("  " + group, width, score), verdicts.empty() ? "" : "  ",
+           verdicts);
     }
     text += metrics_as_text(result);
   }
@@ -277,11 +297,9 @@ std::string validation_plot(const study::ValidationResult& result) {
       .series = {{"predicted", {}}},
       .dots = true,
       .diagonal = true};
-  std::vector<double> errors;
-  errors.reserve(result.rows.size());
-  for (const study::ValidationRow& row : result.rows) {
-    errors.push_back(row.problem.empty() ? std::abs(row.error) : 0);
-  }
+  std::vector<double> errors = mapped(result.rows, [&](const study::ValidationRow& row) {
+    return row.problem.empty() ? std::abs(row.error) : 0;
+  });
   std::sort(errors.rbegin(), errors.rend());
   const double named =
       std::max(kOutlier, errors.size() > kMostNamed ? errors[kMostNamed] : kOutlier);

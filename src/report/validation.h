@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "report/fields.h"
 #include "study/validate.h"
 
 namespace orrery::report {
@@ -12,12 +13,10 @@ namespace orrery::report {
 /// Text for a terminal: score of every table and of its groups; `all_rows`: also each row.
 std::string validation_table(const std::vector<study::ValidationResult>& results, bool all_rows);
 
-/// One JSON object: {"tables": [...]}, each {table, title, machine, csv, rows: [{key, predicted,
-/// published, error, oom, scored, origin, problem}], scored_rows, mape, bias, median, p90, worst,
-/// goal, goal_met, groups (by name, where the profile has groups, the same scores)}. `error`,
-/// `mape`, `bias`, `median`, `p90`, `worst` and `goal` are shares (0.08 is 8 %); `error` is signed.
-/// With one table its fields also stand at the top level, the rows there only.
-std::string validation_json(const std::vector<study::ValidationResult>& results);
+/// Declares each table's rows and scores, those of its groups, of pairs of rows and of choices
+/// among them. With one table its fields stand at the top level as well, the rows there only.
+/// Errors and scores are shares (0.08 is 8 %); `error` is signed.
+void declare(const std::vector<study::ValidationResult>& results, Fields& fields);
 
 /// Whether some row could be run.
 bool has_chart(const study::ValidationResult& result);

@@ -46,41 +46,6 @@ void add_metric_rows(std::string& page, const study::ValidationResult& result,
 
 }  // namespace
 
-void write_metrics(JsonWriter& json, const study::ValidationScore& score) {
-  for (const auto& [metric, its] : score.metrics) {
-    json.key(metric).begin_object();
-    json.key("rows").value(its.rows);
-    json.key("mape").value(its.mape);
-    json.key("median").value(its.median);
-    json.key("bias").value(its.bias);
-    json.end_object();
-  }
-}
-
-void write_comparisons(JsonWriter& json, const study::ValidationResult& result) {
-  if (result.profile.ranking) {
-    json.key("ranking").begin_object();
-    for (const auto& [name, score] : result.ranking) {
-      json.key(name).begin_object();
-      json.key("pairs").value(score.pairs);
-      json.key("right").value(score.right);
-      json.end_object();
-    }
-    json.end_object();
-  }
-  if (result.profile.regret) {
-    json.key("regret").begin_object();
-    for (const auto& [limit, score] : result.regret) {
-      json.key(fmt::format("{:g}", limit)).begin_object();
-      json.key("groups").value(score.groups);
-      json.key("broken").value(score.broken);
-      json.key("loss").value(score.loss);
-      json.end_object();
-    }
-    json.end_object();
-  }
-}
-
 std::string metrics_as_text(const study::ValidationResult& result) {
   std::string text;
   for (const auto& [metric, its] : result.score.metrics) {

@@ -5,17 +5,9 @@
 
 #include <string>
 
-#include "report/json_writer.h"
 #include "study/validate.h"
 
 namespace orrery::report {
-
-/// Fields `tpot: {rows, mape, median, bias}` and so on of an object that is open.
-void write_metrics(JsonWriter& json, const study::ValidationScore& score);
-
-/// Fields `ranking: {layout: {pairs, right}, ...}`, `regret: {"20": {groups, broken, loss}, ...}`,
-/// of the profiles that ask for them.
-void write_comparisons(JsonWriter& json, const study::ValidationResult& result);
 
 /// Lines for a terminal; empty where the table has none of it.
 std::string metrics_as_text(const study::ValidationResult& result);

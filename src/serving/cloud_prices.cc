@@ -2,6 +2,7 @@
 #include "serving/cloud_prices.h"
 
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/reader.h"
 
 namespace orrery::serving {
@@ -31,10 +32,9 @@ std::string CloudPrice::name() const {
 
 Result<std::vector<CloudPrice>> parse_cloud_prices(const ConfigNode& node) {
   Reader read(node);
-  std::vector<CloudPrice> prices;
-  for (const ConfigNode* item : read.take_items("prices", true)) {
-    prices.push_back(read.absorb(parse_price(*item)));
-  }
+  std::vector<CloudPrice> prices =
+      mapped(read.take_items("prices", true),
+             [&](const ConfigNode* item) { return read.absorb(parse_price(*item)); });
   return read.finish(std::move(prices));
 }
 

@@ -9,7 +9,9 @@
 
 #include "base/file.h"
 #include "base/format.h"
+#include "base/lists.h"
 #include "base/misread.h"
+#include "base/one_of.h"
 #include "base/reader.h"
 #include "serving/kv_tiers.h"
 #include "serving/step/quantization.h"
@@ -111,9 +113,7 @@ Error check(const Engine& engine) {
   ranges.require(engine.moe_imbalance == 1 || engine.moe_spread == 0, "parallel.moe_spread",
                  "0 with moe_imbalance");
   ranges.require(value_of<collective::CollectiveAlgorithm>(engine.all_reduce).has_value(),
-                 "parallel.all_reduce",
-                 "one of " + all_names<collective::CollectiveAlgorithm>() +
-                     did_you_mean(engine.all_reduce, names_of<collective::CollectiveAlgorithm>()));
+                 "parallel.all_reduce", one_of<collective::CollectiveAlgorithm>(engine.all_reduce));
   ranges.from("precision.scale_bits", engine.scale_bits, 0, kMostScaleBits);
   ranges.from("scheduler.max_num_seqs", engine.max_num_seqs, 0);
   ranges.from("scheduler.max_num_batched_tokens", engine.max_num_batched_tokens, 0);
@@ -195,13 +195,8 @@ Result<Engine> parse_engine(const ConfigNode& node,
     return entry.name == name || entry.name.substr(0, entry.name.find('@')) == name;
   });
   if (row == table.end()) {
-    std::vector<std::string> names;
-    names.reserve(table.size());
-    for (const EngineDefaults& entry : table) {
-      names.emplace_back(entry.name);
-    }
-    read.reject("engine",
-                fmt::format("one of {}{}", fmt::join(names, ", "), did_you_mean(name, names)));
+    const std::vector<std::string> names = mapped<std::string>(table, &EngineDefaults::name);
+    read.reject("engine", one_of(name, names));
     return read.finish(engine);
   }
   row->set(engine);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/lists.h"
 #include "base/reader.h"
 #include "calibrate/minimize.h"
 
@@ -95,10 +96,7 @@ Result<HostFit> fit_host(const zoo::Model& model, const machine::Machine& machin
   if (!server) {
     return fail(std::move(server.error()));
   }
-  std::vector<requests::Request> requests;
-  for (const MeasuredRequest& one : measured) {
-    requests.push_back(one.request);
-  }
+  std::vector<requests::Request> requests = mapped(measured, &MeasuredRequest::request);
   // Cube roots are searched: half of the box is below an eighth of the longest times.
   const auto with = [&](std::span<const double> roots) {
     const auto time = [&](std::size_t i) {

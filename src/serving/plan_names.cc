@@ -2,6 +2,7 @@
 /// Layouts and formats by their names.
 #include <fmt/format.h>
 
+#include "base/lists.h"
 #include "serving/plan_search.h"
 
 namespace orrery::serving {
@@ -21,11 +22,7 @@ std::string Layout::name() const {
 }
 
 std::string format_names() {
-  std::string names;
-  for (const Format& format : kFormats) {
-    names += (names.empty() ? "" : ", ") + std::string(format.name);
-  }
-  return names;
+  return joined(kFormats, ", ", &Format::name);
 }
 
 Engine with_format(Engine engine, const Format& format) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/lists.h"
 #include "base/reader.h"
 
 namespace orrery::study {
@@ -162,11 +163,8 @@ ComparedGroup compare_group(const std::string& name, const std::vector<RunFigure
 }
 
 std::vector<PlanDifference> plan_differences(const std::vector<RunFigures>& runs) {
-  std::vector<std::vector<std::pair<std::string, std::string>>> plans;
-  plans.reserve(runs.size());
-  for (const RunFigures& run : runs) {
-    plans.push_back(run.plan);
-  }
+  const std::vector<std::vector<std::pair<std::string, std::string>>> plans =
+      mapped(runs, &RunFigures::plan);
   std::vector<PlanDifference> differences;
   for (const std::string& field : union_of(plans, kFirst)) {
     PlanDifference difference{.field = field, .values = {}};
@@ -272,11 +270,7 @@ std::optional<StepRanking> ranking(const Comparison& comparison, std::size_t run
 
 Comparison compare(std::vector<RunFigures> runs) {
   drop_partial_origins(runs);
-  std::vector<std::vector<FigureGroup>> lists;
-  lists.reserve(runs.size());
-  for (const RunFigures& run : runs) {
-    lists.push_back(run.groups);
-  }
+  const std::vector<std::vector<FigureGroup>> lists = mapped(runs, &RunFigures::groups);
   Comparison comparison;
   for (const std::string& group : union_of(lists, kName)) {
     comparison.groups.push_back(compare_group(group, runs));

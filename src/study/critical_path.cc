@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/lists.h"
 #include "machine/compute/compute_model.h"
 #include "machine/device_groups.h"
 
@@ -90,10 +91,7 @@ class PathSum {
     ++entry.count;
   }
   static std::vector<PathEntry> sorted(const Sums& sums) {
-    std::vector<PathEntry> entries;
-    for (const auto& [key, entry] : sums) {
-      entries.push_back(entry);
-    }
+    std::vector<PathEntry> entries = mapped(sums, [](const auto& entry) { return entry.second; });
     std::stable_sort(entries.begin(), entries.end(),
                      [](const PathEntry& a, const PathEntry& b) { return a.time > b.time; });
     return entries;

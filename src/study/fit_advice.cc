@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "study/run.h"
 #include "workload/memory/footprint.h"
 #include "workload/plan/machine_check.h"
@@ -181,12 +182,7 @@ class Search {
   };
 
   std::vector<int> fields_of(const std::vector<std::size_t>& chosen) const {
-    std::vector<int> fields;
-    fields.reserve(chosen.size());
-    for (const std::size_t i : chosen) {
-      fields.push_back(options_[i].field);
-    }
-    return fields;
+    return mapped(chosen, [&](const std::size_t i) { return options_[i].field; });
   }
 
   void report(double share) const {
@@ -259,12 +255,7 @@ class Search {
   }
 
   std::vector<std::string> texts(const std::vector<std::size_t>& chosen) const {
-    std::vector<std::string> texts;
-    texts.reserve(chosen.size());
-    for (const std::size_t i : chosen) {
-      texts.push_back(options_[i].text);
-    }
-    return texts;
+    return mapped(chosen, [&](const std::size_t i) { return options_[i].text; });
   }
 
   const zoo::Model& model_;

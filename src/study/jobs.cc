@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "base/lists.h"
 #include "graph/compose.h"
 #include "study/overflow.h"
 
@@ -41,12 +42,7 @@ std::vector<std::int64_t> spread(const std::vector<bool>& taken, std::int64_t no
     }
   }
   std::ranges::sort(order);
-  std::vector<std::int64_t> devices;
-  devices.reserve(order.size());
-  for (const auto& [turn, device] : order) {
-    devices.push_back(device);
-  }
-  return devices;
+  return mapped(order, [](const auto& entry) { return entry.second; });
 }
 
 std::optional<Error> take_stated(const Job& job, std::vector<bool>& taken) {

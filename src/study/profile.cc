@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/reader.h"
 
 namespace orrery::study {
@@ -262,11 +263,8 @@ std::optional<Measure> MeasuredColumn::measure_of(std::string_view text) const {
 }
 
 std::string MeasuredColumn::known_texts() const {
-  std::vector<std::string> names;
-  names.reserve(measures.size());
-  for (const auto& [name, of] : measures) {
-    names.push_back(name);
-  }
+  const std::vector<std::string> names =
+      mapped(measures, [](const auto& entry) { return entry.first; });
   return "one of " + enumerated(names);
 }
 

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "base/letters.h"
 #include "base/reader.h"
 #include "machine/compute/compute_model.h"
 #include "machine/device_groups.h"
@@ -60,12 +60,6 @@ constexpr auto kKernelParts = std::to_array<Part>({
     {"splitk", WorkClass::product},
     {"cijk_", WorkClass::product},
 });
-
-std::string small(std::string_view text) {
-  std::string letters(text);
-  std::ranges::transform(letters, letters.begin(), [](unsigned char c) { return std::tolower(c); });
-  return letters;
-}
 
 template <std::size_t kSize>
 const Part* part_of(const std::array<Part, kSize>& parts, const std::string& name) {
@@ -201,9 +195,9 @@ void add_kernels(const Run& run, const simulate::Span& span, const graph::Node& 
 }  // namespace
 
 WorkClass class_of(std::string_view kernel, std::string_view collective) {
-  const std::string name = small(kernel);
+  const std::string name = lower_case(kernel);
   if (!collective.empty() || name.starts_with("nccl") || name.starts_with("rccl")) {
-    const Part* const named = part_of(kExchangeParts, small(collective));
+    const Part* const named = part_of(kExchangeParts, lower_case(collective));
     const Part* const part = named != nullptr ? named : part_of(kExchangeParts, name);
     return part != nullptr ? part->of : WorkClass::message;
   }
@@ -219,7 +213,7 @@ Result<RankActivities> read_kineto_activities(const ConfigNode& trace) {
   const ConfigNode* const events = trace.find("traceEvents");
   const auto text_of = [](const ConfigNode* node) { return node != nullptr ? node->text : ""; };
   for (const ConfigNode& event : events != nullptr ? events->items : std::vector<ConfigNode>()) {
-    const std::string category = small(text_of(event.find("cat")));
+    const std::string category = lower_case(text_of(event.find("cat")));
     const std::string name = text_of(event.find("name"));
     if (name.starts_with("ProfilerStep")) {
       steps.insert(name);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/reader.h"
 #include "study/table_columns.h"
 
@@ -62,11 +63,8 @@ Result<CsvTable> joined(CsvTable table, const Join& join) {
     return fail(std::move(other.error()));
   }
   const CsvTable own = table;
-  std::vector<const CsvRow*> partners;
-  partners.reserve(own.rows.size());
-  for (const CsvRow& row : own.rows) {
-    partners.push_back(partner_of(own, row, *other, join));
-  }
+  const std::vector<const CsvRow*> partners =
+      mapped(own.rows, [&](const CsvRow& row) { return partner_of(own, row, *other, join); });
   for (const std::string& column : other->header) {
     if (own.column(column)) {
       continue;

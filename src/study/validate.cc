@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/lists.h"
 #include "base/printable.h"
 #include "base/reader.h"
 #include "base/split.h"
@@ -131,11 +132,9 @@ class TaskReader {
   }
 
   std::string key_of(const CsvRow& row, const MeasuredColumn& measured) const {
-    std::string key;
-    for (const std::string& column : profile_.key) {
-      key += fmt::format("{}{}={}", key.empty() ? "" : " ", column,
-                         shortened(cell(row, column), kKeyBytes));
-    }
+    const std::string key = orrery::joined(profile_.key, " ", [&](const std::string& column) {
+      return fmt::format("{}={}", column, shortened(cell(row, column), kKeyBytes));
+    });
     return measured.label.empty() ? key : key + " " + measured.label;
   }
 
@@ -162,10 +161,8 @@ class TaskReader {
     flags_of(row, settings, mistakes);
     const std::size_t after_flags = settings.size();
     for (const CaseColumn& column : profile_.cases) {
-      std::string text;
-      for (const std::string& part : column.columns()) {
-        text += (text.empty() ? "" : "/") + std::string(cell(row, part));
-      }
+      const std::string text = orrery::joined(
+          column.columns(), "/", [&](const std::string& part) { return cell(row, part); });
       if (auto found = column.settings_of(text)) {
         for (Setting& setting : *found) {
           setting.where = setting.where.empty() ? table_.where(row) : setting.where;
@@ -227,11 +224,7 @@ class TaskReader {
   }
 
   static std::string known_cases(const CaseColumn& column) {
-    std::vector<std::string> names;
-    names.reserve(column.values.size());
-    for (const CaseColumn::Value& value : column.values) {
-      names.push_back(value.text);
-    }
+    const std::vector<std::string> names = mapped(column.values, &CaseColumn::Value::text);
     return "one of " + enumerated(names);
   }
 

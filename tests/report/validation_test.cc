@@ -43,7 +43,7 @@ study::ValidationResult made_result(const char* name) {
 }
 
 TEST(ValidationJson, OneTableAlsoStandsAtTheTop) {
-  const auto json = nlohmann::json::parse(validation_json({made_result("t")}));
+  const auto json = nlohmann::json::parse(json_of(std::vector{made_result("t")}));
   EXPECT_NEAR(json.at("mape").get<double>(), 0.15, 1e-12);
   EXPECT_NEAR(json.at("worst").get<double>(), 0.2, 1e-12);
   EXPECT_EQ(json.at("goal_met"), true);
@@ -60,7 +60,7 @@ TEST(ValidationJson, OneTableAlsoStandsAtTheTop) {
 }
 
 TEST(ValidationJson, SeveralTablesStandInAList) {
-  const auto json = nlohmann::json::parse(validation_json({made_result("t"), made_result("u")}));
+  const auto json = nlohmann::json::parse(json_of(std::vector{made_result("t"), made_result("u")}));
   EXPECT_FALSE(json.contains("rows"));
   EXPECT_EQ(json.at("tables")[1].at("table"), "u");
   EXPECT_EQ(json.at("tables")[1].at("predictions").size(), 3U);
@@ -69,7 +69,7 @@ TEST(ValidationJson, SeveralTablesStandInAList) {
 TEST(ValidationJson, GroupsHaveTheSameScores) {
   study::ValidationResult result = made_result("t");
   result.groups["dense 26"] = study::score_of({result.rows[0]});
-  const auto json = nlohmann::json::parse(validation_json({result}));
+  const auto json = nlohmann::json::parse(json_of(std::vector{result}));
   ASSERT_EQ(json.at("groups").size(), 1U);
   EXPECT_NEAR(json.at("groups").at("dense 26").at("mape").get<double>(), 0.1, 1e-12);
 }
@@ -106,6 +106,21 @@ TEST(ValidationTable, ScoresOfGroupsStandUnderTheirTable) {
   result.groups["dense 26"] = study::score_of({result.rows[1]});
   EXPECT_THAT(validation_table({result, made_result("u")}, false),
               ::testing::ContainsRegex("\nt +2 +15.0 %.*\n  dense 26 +1 +20.0 %.*\nu +2 "));
+}
+
+/// A row that says only whether its plan fits has no error: its group's figures are dashes.
+TEST(ValidationTable, AGroupOfVerdictsAloneHasNoErrors) {
+  study::ValidationResult result = made_result("t");
+  study::ValidationRow verdict = row("a=5", 1, 0);
+  verdict.verdict = true;
+  verdict.ran = false;
+  verdict.oom = true;
+  result.groups["large"] = study::score_of({verdict});
+  EXPECT_THAT(validation_table({result}, false),
+              HasSubstr("\n  large     0        -        -        -        -        -  "
+                        "verdicts on memory alone: 100.0 % right\n"));
+  EXPECT_THAT(validation_page({result}),
+              HasSubstr("| large | 0 | verdicts on memory alone: 100.0 % right | - | - |"));
 }
 
 TEST(ValidationTable, ARowWithoutAPredictionShowsADashAndSaysWhy) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/lists.h"
 #include "graph/workload.h"
 
 namespace orrery::layout {
@@ -274,10 +275,9 @@ Bytes sent_by_a_rank(const Moves& moves, const Shape& shape, const Mesh& mesh) {
 }
 
 std::string to_string(const Step& step, const Mesh& mesh) {
-  std::vector<std::string> names;
-  for (const std::size_t axis : changed_axes(step.from, step.to)) {
-    names.push_back(mesh.axes[axis].name);
-  }
+  const std::vector<std::string> names =
+      mapped(changed_axes(step.from, step.to),
+             [&](const std::size_t axis) { return mesh.axes[axis].name; });
   if (names.empty()) {
     return std::string(name_of(step.operation));
   }

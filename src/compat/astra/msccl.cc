@@ -7,7 +7,8 @@
 #include <map>
 #include <pugixml.hpp>
 
-#include "base/names.h"
+#include "base/lists.h"
+#include "base/one_of.h"
 #include "base/reader.h"
 
 namespace orrery::astra {
@@ -34,12 +35,7 @@ constexpr std::array kStepTypes{
 };
 
 std::vector<std::string> type_names() {
-  std::vector<std::string> names;
-  names.reserve(kStepTypes.size());
-  for (const StepType& type : kStepTypes) {
-    names.emplace_back(type.name);
-  }
-  return names;
+  return mapped<std::string>(kStepTypes, &StepType::name);
 }
 
 /// Attributes of elements, with the line of each mistake.
@@ -167,9 +163,7 @@ class GpuReader {
       waiting_.push_back({node, item, other, document_.number(node, "deps", 0, kMostParts)});
     }
     if (type == kStepTypes.end()) {
-      document_.mistake(node, "type",
-                        fmt::format("one of {}", fmt::join(type_names(), ", ")) +
-                            did_you_mean(name, type_names()));
+      document_.mistake(node, "type", one_of(name, type_names()));
       return item;
     }
     // The compiler writes cnt="0" at steps that move nothing.
@@ -209,11 +203,7 @@ class GpuReader {
 
   /// Leaves out the points that only wait: who waits for one waits for what it waits for.
   CustomProgram program(const pugi::xml_node& gpu) {
-    std::vector<std::vector<std::uint32_t>> needed;
-    needed.reserve(items_.size());
-    for (const Item& item : items_) {
-      needed.push_back(item.dependencies);
-    }
+    const std::vector<std::vector<std::uint32_t>> needed = mapped(items_, &Item::dependencies);
     const auto order = dependency_order(needed);
     if (!order) {
       document_.mistake(gpu, "id", "steps whose dependencies form no cycle");

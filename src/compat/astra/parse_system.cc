@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/lists.h"
+#include "base/one_of.h"
 #include "base/reader.h"
 #include "compat/astra/parse.h"
 
@@ -112,10 +114,8 @@ Implementation SystemReader::implementation(const std::string& key, const std::s
 }
 
 std::vector<Implementation> SystemReader::implementations(const std::string& key) {
-  std::vector<Implementation> list;
-  for (const std::string& text : texts(key)) {
-    list.push_back(implementation(key, text));
-  }
+  std::vector<Implementation> list =
+      mapped(texts(key), [&](const std::string& text) { return implementation(key, text); });
   if (has(key) && list.empty()) {
     read_.reject(key, "at least one implementation");
   }
@@ -211,12 +211,7 @@ constexpr std::array kIntraDimension{
 
 template <class Table>
 std::vector<std::string> names_in(const Table& table) {
-  std::vector<std::string> names;
-  names.reserve(table.size());
-  for (const auto& entry : table) {
-    names.emplace_back(entry.name);
-  }
-  return names;
+  return mapped<std::string>(table, [&](const auto& entry) { return entry.name; });
 }
 
 void SystemReader::parse_scheduling(System& system) {
@@ -229,8 +224,7 @@ void SystemReader::parse_scheduling(System& system) {
                                     [&](const auto& known) { return known.name == *text; });
     if (entry == table.end()) {
       const std::vector<std::string> names = names_in(table);
-      read_.reject(key,
-                   fmt::format("one of {}{}", fmt::join(names, ", "), did_you_mean(*text, names)));
+      read_.reject(key, one_of(*text, names));
     } else if (entry->meaning) {
       into = *entry->meaning;
     } else {

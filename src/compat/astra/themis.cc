@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/lists.h"
+
 namespace orrery::astra {
 namespace {
 
@@ -77,11 +79,7 @@ std::vector<int> Themis::next(State& state, const Shape& shape, bool gathers, By
   if (evening_chunk(state, shape, gathers) < static_cast<double>(worthwhile)) {
     return natural(state, shape, gathers, chunk);
   }
-  std::vector<int> order;
-  order.reserve(state.loads.size());
-  for (const Load& load : state.loads) {
-    order.push_back(load.dimension);
-  }
+  std::vector<int> order = mapped(state.loads, &Load::dimension);
   charge(state, shape, order, gathers, chunk);
   return order;
 }
@@ -90,11 +88,7 @@ std::vector<int> Themis::natural(State& state, const Shape& shape, bool gathers,
                                  Bytes chunk) const {
   std::sort(state.loads.begin(), state.loads.end(),
             [](const Load& a, const Load& b) { return a.dimension < b.dimension; });
-  std::vector<int> order;
-  order.reserve(state.loads.size());
-  for (const Load& load : state.loads) {
-    order.push_back(load.dimension);
-  }
+  std::vector<int> order = mapped(state.loads, &Load::dimension);
   if (!gathers) {
     charge(state, shape, order, false, chunk);
     return order;

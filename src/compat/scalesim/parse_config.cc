@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 
+#include "base/letters.h"
+#include "base/lists.h"
 #include "base/names.h"
 #include "base/printable.h"
 #include "base/reader.h"
@@ -43,13 +44,6 @@ const std::vector<Section>& sections() {
   return known;
 }
 
-std::string lower(std::string_view text) {
-  std::string low(text);
-  std::transform(low.begin(), low.end(), low.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return low;
-}
-
 class ConfigurationParser {
  public:
   ConfigurationParser(std::string_view text, const std::string& file) : file_(file) {
@@ -77,7 +71,7 @@ class ConfigurationParser {
     feed(result);
     result.sparse = yes("sparsitysupport");
     if (const Entry* format = find("sparserep"); format != nullptr && result.sparse) {
-      const auto known = value_of<compute::Sparsity::Format>(lower(format->value));
+      const auto known = value_of<compute::Sparsity::Format>(lower_case(format->value));
       if (known) {
         result.format = *known;
       } else {
@@ -105,16 +99,12 @@ class ConfigurationParser {
 
   void take(std::string_view row, int line) {
     if (row.front() == '[') {
-      const std::string name = lower(trimmed(row.substr(1, row.find(']') - 1)));
+      const std::string name = lower_case(trimmed(row.substr(1, row.find(']') - 1)));
       const auto& all = sections();
       section_ = std::find_if(all.begin(), all.end(),
                               [&](const Section& section) { return section.name == name; });
       if (section_ == all.end() || row.back() != ']') {
-        std::vector<std::string> names;
-        names.reserve(all.size());
-        for (const Section& section : all) {
-          names.emplace_back(section.name);
-        }
+        const std::vector<std::string> names = mapped<std::string>(all, &Section::name);
         error_.add({where(line),
                     {},
                     printable(row),
@@ -139,7 +129,7 @@ class ConfigurationParser {
       return;
     }
     const std::string name(trimmed(row.substr(0, split)));
-    const std::string key = lower(name);
+    const std::string key = lower_case(name);
     const std::vector<std::string_view>& keys = section_->keys;
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
       error_.add({where(line),
@@ -186,7 +176,7 @@ class ConfigurationParser {
     if (entry == nullptr) {
       return {};
     }
-    const auto value = value_of<compute::Dataflow>(lower(entry->value));
+    const auto value = value_of<compute::Dataflow>(lower_case(entry->value));
     if (!value || *value == compute::Dataflow::best) {
       wrong(*entry, "os, ws or is");
       return {};
@@ -199,7 +189,7 @@ class ConfigurationParser {
     if (entry == nullptr) {
       return false;
     }
-    const auto value = parse_bool(lower(entry->value));
+    const auto value = parse_bool(lower_case(entry->value));
     if (!value) {
       wrong(*entry, value.error());
     }
@@ -212,7 +202,7 @@ class ConfigurationParser {
     if (mode == nullptr) {
       return;
     }
-    const std::string name = lower(mode->value);
+    const std::string name = lower_case(mode->value);
     if (name != "calc" && name != "user") {
       return wrong(*mode, "CALC (what would be needed) or USER (what Bandwidth says)");
     }

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
+#include "base/letters.h"
 #include "base/printable.h"
 #include "base/reader.h"
 #include "compat/scalesim/files.h"
@@ -22,10 +22,7 @@ constexpr std::size_t kStridesColumns = 9;  // of height and of width
 using Cells = std::vector<std::string_view>;
 
 bool is_sparsity(std::string_view name) {
-  std::string low(name.substr(0, 8));
-  std::transform(low.begin(), low.end(), low.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return low == "sparsity";
+  return lower_case(name.substr(0, 8)) == "sparsity";
 }
 
 class TopologyParser {

@@ -9,6 +9,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/misread.h"
 #include "base/names.h"
 #include "base/reader.h"
@@ -43,11 +44,8 @@ class FlowTable {
     if (!error_.empty()) {
       return fail(std::move(error_));
     }
-    std::vector<FlowRequest> flows;
-    flows.reserve(table_.rows.size());
-    for (const CsvRow& row : table_.rows) {
-      flows.push_back(flow_of(row));
-    }
+    std::vector<FlowRequest> flows =
+        mapped(table_.rows, [&](const CsvRow& row) { return flow_of(row); });
     if (!error_.empty()) {
       return fail(std::move(error_));
     }
@@ -87,12 +85,7 @@ class FlowTable {
   }
 
   std::vector<std::string> known_switches() const {
-    std::vector<std::string> names;
-    names.reserve(switches_.size());
-    for (const auto& [name, vertex] : switches_) {
-      names.push_back(name);
-    }
-    return names;
+    return mapped(switches_, [](const auto& entry) { return entry.first; });
   }
 
   std::int32_t host(const CsvRow& row, std::string_view column) {

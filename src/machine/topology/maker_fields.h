@@ -38,9 +38,6 @@ void add_hosts(LinkGraph& graph, std::int64_t count);
 std::int32_t add_switches(LinkGraph& graph, std::int64_t count, const std::string& name,
                           std::int32_t level);
 
-/// ASCII letters made small.
-std::string lower(std::string text);
-
 /// `network` from the read fields, unless there were mistakes.
 template <class Make>
 Result<LinkGraph> finished(Reader& read, Make make) {

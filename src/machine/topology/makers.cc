@@ -5,7 +5,9 @@
 #include <charconv>
 #include <memory>
 
+#include "base/lists.h"
 #include "base/misread.h"
+#include "base/one_of.h"
 #include "machine/topology/maker_fields.h"
 
 namespace orrery::topology {
@@ -17,12 +19,8 @@ const TopologyMaker* maker_named(std::string_view name) {
 }
 
 std::string one_of_the_makers(std::string_view found) {
-  std::vector<std::string> names;
-  names.reserve(kTopologies.size());
-  for (const TopologyMaker& maker : kTopologies) {
-    names.emplace_back(maker.name);
-  }
-  return "one of " + enumerated(names) + did_you_mean(found, names);
+  const std::vector<std::string> names = mapped<std::string>(kTopologies, &TopologyMaker::name);
+  return one_of(found, names);
 }
 
 /// "k=8" as a field of the map; "8x8" as its shape.
@@ -104,12 +102,6 @@ void check_size(Reader& read, const std::string& name, double vertices, double l
     read.reject(name, "a network of at most " + std::to_string(kMostVertices) +
                           " hosts and switches and " + std::to_string(kMostLinks) + " links");
   }
-}
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 void add_hosts(LinkGraph& graph, std::int64_t count) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/lists.h"
 #include "machine/topology/maker_fields.h"
 #include "machine/topology/makers.h"
 #include "machine/topology/routing.h"
@@ -62,11 +63,8 @@ class Names {
     const auto name = read.required<std::string>(field);
     const auto found = of_.find(name);
     if (found == of_.end()) {
-      std::vector<std::string> names;
-      names.reserve(of_.size());
-      for (const auto& [known, vertex] : of_) {
-        names.push_back(known);
-      }
+      const std::vector<std::string> names =
+          mapped(of_, [](const auto& entry) { return entry.first; });
       read.reject(field, "a name of `hosts` or `switches`" + did_you_mean(name, names));
       return 0;
     }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "base/letters.h"
 #include "base/names.h"
 #include "machine/topology/maker_fields.h"
 #include "machine/topology/read.h"
@@ -70,7 +71,7 @@ class HtsimFile {
   }
 
   void take(const Line& line) {
-    const std::string field = lower(line.words[0]);
+    const std::string field = lower_case(line.words[0]);
     const std::string found = line.words.size() > 1 ? line.words[1] : "";
     const auto value = parse_number(found);
     if (std::ranges::find(kFields, field) == kFields.end()) {

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/letters.h"
 #include "base/names.h"
 #include "machine/topology/maker_fields.h"
 #include "machine/topology/read.h"
@@ -140,7 +141,7 @@ class NcclSystem {
       check(child);
       if (std::string_view(child.name()) == "gpu") {
         gpus_.push_back(
-            {.node = child, .bus = lower(node.attribute("busid").value()), .host = host});
+            {.node = child, .bus = lower_case(node.attribute("busid").value()), .host = host});
         Gpu& gpu = gpus_.back();
         gpu.dev = child.attribute("dev") ? xml_.number(child, "dev", 0, 1'000'000) : 0;
         gpu.rank = child.attribute("rank") ? xml_.number(child, "rank", -1, 1'000'000) : -1;
@@ -338,8 +339,8 @@ class NcclSystem {
   /// 0x068001). NCCL leaves out GPUs that are not in the file, and so do links to them.
   void add_link(std::size_t g, const pugi::xml_node& link, const Xgmi& all) {
     const auto self = static_cast<std::int32_t>(g);
-    const std::string target = lower(link.attribute("target").value());
-    const std::string kind = lower(link.attribute("tclass").value());
+    const std::string target = lower_case(link.attribute("target").value());
+    const std::string kind = lower_case(link.attribute("tclass").value());
     const auto other = std::ranges::find_if(
         gpus_, [&](const Gpu& gpu) { return gpu.bus == target && gpu.host == gpus_[g].host; });
     if (other != gpus_.end()) {

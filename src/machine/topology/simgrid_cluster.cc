@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 
+#include "base/lists.h"
 #include "base/names.h"
 #include "machine/topology/makers.h"
 #include "machine/topology/simgrid_fields.h"
@@ -114,11 +115,7 @@ class ClusterReader {
   }
 
   static std::string extents(const std::vector<std::int32_t>& numbers) {
-    std::string text;
-    for (const std::int32_t number : numbers) {
-      text += (text.empty() ? "" : "x") + std::to_string(number);
-    }
-    return text;
+    return joined(numbers, "x");
   }
 
   std::string fat_tree_spec(const pugi::xml_node& node,

@@ -44,6 +44,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/reader.h"
 #include "base/result.h"
 #include "machine/machine.h"
@@ -174,11 +175,7 @@ template <class T>
 std::vector<T> Space::values(std::string_view field, T plan::Plan::*member,
                              std::vector<T> usual) const {
   if (const auto only = task_.only.find(field); only != task_.only.end()) {
-    std::vector<T> chosen;
-    for (const std::string& text : only->second) {
-      chosen.push_back(*parse_value<T>(text));
-    }
-    return chosen;
+    return mapped(only->second, [&](const std::string& text) { return *parse_value<T>(text); });
   }
   return is_open(field) ? std::move(usual) : std::vector<T>{base_.*member};
 }

@@ -4,17 +4,15 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/lists.h"
+
 namespace orrery::spmd {
 namespace {
 
 constexpr std::string_view kGatherPrefix = "gather_";
 
 std::string words(const std::vector<Form>& forms) {
-  std::string text;
-  for (const Form form : forms) {
-    text += (text.empty() ? "" : " ") + to_string(form);
-  }
-  return text;
+  return joined(forms, " ", [&](const Form form) { return to_string(form); });
 }
 
 /// Returns what moves between two placements.

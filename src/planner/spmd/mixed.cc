@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/lists.h"
 #include "planner/spmd/signatures.h"
 
 namespace orrery::spmd {
@@ -16,12 +17,7 @@ std::vector<double> capped_shares(const std::vector<FlopRate>& rates, FlopRate c
   for (const FlopRate rate : rates) {
     sum += std::min(rate, cap).value();
   }
-  std::vector<double> shares;
-  shares.reserve(rates.size());
-  for (const FlopRate rate : rates) {
-    shares.push_back(std::min(rate, cap).value() / sum);
-  }
-  return shares;
+  return mapped(rates, [&](const FlopRate rate) { return std::min(rate, cap).value() / sum; });
 }
 
 MixedPrices::MixedPrices(const MixedDevices& devices, const std::vector<double>& shares)

@@ -5,6 +5,8 @@
 #include <array>
 #include <optional>
 
+#include "base/lists.h"
+
 namespace orrery::spmd {
 namespace {
 
@@ -280,12 +282,7 @@ bool is_sound(std::string_view op, const Signature& signature) {
 }
 
 std::vector<std::string> known_operators() {
-  std::vector<std::string> names;
-  names.reserve(kRows.size());
-  for (const Row& row : kRows) {
-    names.emplace_back(row.op);
-  }
-  return names;
+  return mapped<std::string>(kRows, &Row::op);
 }
 
 }  // namespace orrery::spmd

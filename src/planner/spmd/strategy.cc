@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/lists.h"
 #include "base/reader.h"
 
 namespace orrery::spmd {
@@ -161,11 +162,8 @@ Result<Computation> read_computation(const ConfigNode& node) {
 
 template <class T>
 std::vector<T> read_all(Reader& read, std::string_view field, Result<T> (*one)(const ConfigNode&)) {
-  std::vector<T> values;
-  for (const ConfigNode* item : read.take_items(field, true)) {
-    values.push_back(read.absorb(one(*item)));
-  }
-  return values;
+  return mapped(read.take_items(field, true),
+                [&](const ConfigNode* item) { return read.absorb(one(*item)); });
 }
 
 Result<Stage> read_stage(const ConfigNode& node) {

@@ -11,6 +11,7 @@
 
 #include "base/config_node.h"
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/misread.h"
 #include "base/reader.h"
 
@@ -42,11 +43,9 @@ constexpr auto kLines = std::to_array<Columns>({
 });
 
 std::string known_kinds() {
-  std::string text;
-  for (const auto& table : kTables) {
-    text += fmt::format("{}{}, {} and {}", text.empty() ? "" : "; ", table.arrival, table.input,
-                        table.output);
-  }
+  const std::string text = joined(kTables, "; ", [&](const auto& table) {
+    return fmt::format("{}, {} and {}", table.arrival, table.input, table.output);
+  });
   return "unknown columns; expected a CSV file with " + text +
          "; or lines of JSON with input_length, input_toks or input";
 }

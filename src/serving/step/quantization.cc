@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/lists.h"
+#include "base/one_of.h"
 #include "base/reader.h"
 
 namespace orrery::step {
@@ -276,14 +278,9 @@ Result<std::optional<Precision>> quantization_of(const ConfigNode& config) {
   const auto* const method = std::find_if(kMethods.begin(), kMethods.end(),
                                           [&](const Method& each) { return each.name == name; });
   if (method == kMethods.end()) {
-    std::vector<std::string> names;
-    names.reserve(kMethods.size());
-    for (const Method& each : kMethods) {
-      names.emplace_back(each.name);
-    }
+    const std::vector<std::string> names = mapped<std::string>(kMethods, &Method::name);
     return fail(Error(
-        Mistake{node->where(), "quantization_config.quant_method", name,
-                fmt::format("one of {}{}", fmt::join(names, ", "), did_you_mean(name, names))}));
+        Mistake{node->where(), "quantization_config.quant_method", name, one_of(name, names)}));
   }
   ignore_all(read, kIgnoredQuantization);
   Precision precision;

@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "base/letters.h"
+#include "base/lists.h"
 #include "base/reader.h"
 #include "base/split.h"
 #include "serving/launch_line.h"
@@ -39,12 +41,6 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 /// A format as it stands behind a model's name.
 struct Format {
   std::string_view name;
@@ -69,7 +65,7 @@ void take_format(const Format& format, serving::Engine& engine) {
 /// Sets the model and, where the name says one, the format.
 void take_model(const std::string& name, RowCase& row, const std::string& where, Error& error) {
   const std::string text =
-      lower(name.substr(name.find('/') == std::string::npos ? 0 : name.find('/') + 1));
+      lower_case(name.substr(name.find('/') == std::string::npos ? 0 : name.find('/') + 1));
   for (const std::string& shipped : list_configs("models")) {
     if (text.starts_with(shipped) && shipped.size() > row.model.size()) {
       row.model = shipped;
@@ -229,10 +225,8 @@ void take_launch(const std::string& text, RowCase& row, const std::string& where
 }  // namespace
 
 Result<RowCase> described_case(std::string_view text, const std::string& where) {
-  std::vector<std::string> parts;
-  for (const std::string_view part : split_at(text, '|')) {
-    parts.push_back(trimmed(part));
-  }
+  std::vector<std::string> parts =
+      mapped(split_at(text, '|'), [&](const std::string_view part) { return trimmed(part); });
   Error error;
   RowCase row;
   row.requests.count = 1;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/lists.h"
 #include "base/printable.h"
 #include "base/reader.h"
 #include "base/split.h"
@@ -87,11 +88,8 @@ class Reader {
 
   /// Returns the texts of columns "a/b", joined alike.
   std::string text_of(const CsvRow& row, const std::string& columns) const {
-    std::string text;
-    for (const std::string& part : study::CaseColumn{columns, {}}.columns()) {
-      text += (text.empty() ? "" : "/") + std::string(cell(row, part));
-    }
-    return text;
+    return joined(study::CaseColumn{columns, {}}.columns(), "/",
+                  [&](const std::string& part) { return cell(row, part); });
   }
 
   bool matches(const CsvRow& row) const {
@@ -100,12 +98,9 @@ class Reader {
   }
 
   std::string key_of(const CsvRow& row) const {
-    std::string key;
-    for (const std::string& column : profile_.key) {
-      key += fmt::format("{}{}={}", key.empty() ? "" : " ", column,
-                         shortened(cell(row, column), kKeyBytes));
-    }
-    return key;
+    return joined(profile_.key, " ", [&](const std::string& column) {
+      return fmt::format("{}={}", column, shortened(cell(row, column), kKeyBytes));
+    });
   }
 
   /// Returns the case of a row; what is wrong with the row alone goes to `problem`.
@@ -289,10 +284,8 @@ class Reader {
                      [](const auto& a, const auto& b) { return a.arrival < b.arrival; });
     constexpr std::array kNamesOfValues{"TTFT", "TPOT", "latency"};
     for (std::size_t i = 0; i < values.size(); ++i) {
-      std::vector<Time> times;
-      for (const double value : values[i]) {
-        times.push_back(from_seconds(1e-3 * value));
-      }
+      std::vector<Time> times =
+          mapped(values[i], [&](const double value) { return from_seconds(1e-3 * value); });
       const serving::Statistics published = serving::statistics(std::move(times));
       for (const auto& [name, value] : listed(published)) {
         ValidationRow figure;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/lists.h"
 #include "base/reader.h"
 #include "base/split.h"
 
@@ -145,10 +146,9 @@ namespace {
 
 /// Answers drawn from a histogram: a bin by its number of answers, then equally within it.
 std::vector<std::int64_t> drawn_answers(const study::ServedRequests& described) {
-  std::vector<double> counts;
-  for (const std::string_view count : split_at(described.output_counts, ' ')) {
-    counts.push_back(parse_number(count).value_or(0));
-  }
+  std::vector<double> counts =
+      mapped(split_at(described.output_counts, ' '),
+             [&](const std::string_view count) { return parse_number(count).value_or(0); });
   const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
   const auto bins = described.output_bins > 0 ? static_cast<double>(described.output_bins)
                                               : static_cast<double>(counts.size());

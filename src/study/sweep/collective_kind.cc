@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
+#include "base/one_of.h"
 #include "base/reader.h"
 #include "collective/sweep.h"
 #include "machine/machine.h"
@@ -28,9 +29,7 @@ collective::SweepOptions read_options(Reader& description) {
   Reader read(*node);
   const auto kind = read.required<std::string>("kind");
   const auto named = collective::collective_named(kind);
-  read.require(named.has_value(), "kind",
-               "one of " + all_names<graph::CollectiveKind>() +
-                   did_you_mean(kind, names_of<graph::CollectiveKind>()));
+  read.require(named.has_value(), "kind", one_of<graph::CollectiveKind>(kind));
   options.kind = named.value_or(options.kind);
   options.devices = read.required<std::int64_t>("devices");
   options.stride = read.optional<std::int64_t>("stride", 1);

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/lists.h"
 #include "base/reader.h"
 #include "study/parallel.h"
 #include "study/sweep/config_path.h"
@@ -161,12 +162,7 @@ std::vector<std::size_t> best_points(const std::vector<DesignPoint>& points) {
       known->second = i;
     }
   }
-  std::vector<std::size_t> list;
-  list.reserve(best.size());
-  for (const auto& [model, point] : best) {
-    list.push_back(point);
-  }
-  return list;
+  return mapped(best, [](const auto& entry) { return entry.second; });
 }
 
 }  // namespace

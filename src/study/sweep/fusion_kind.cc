@@ -2,6 +2,7 @@
 /// Pairs of parallelisms with and without fused communication on any machine.
 #include <fmt/format.h>
 
+#include "base/lists.h"
 #include "base/reader.h"
 #include "collective/layout/convert.h"
 #include "collective/layout/pairs.h"
@@ -71,8 +72,8 @@ Outcome fuse_on(const OnMachine& on) {
   }
   return {{base, after, after > 0 ? base / after : 1.0,
            static_cast<std::int64_t>(layout::total_cost(one.problem, one.base, bytes)),
-           static_cast<std::int64_t>(layout::total_cost(one.problem, fused, bytes)),
-           fmt::format("{}", fmt::join(names, ", ")), published > 0 ? base / published : 1.0},
+           static_cast<std::int64_t>(layout::total_cost(one.problem, fused, bytes)), joined(names),
+           published > 0 ? base / published : 1.0},
           ""};
 }
 

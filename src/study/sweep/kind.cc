@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/sweep/kind.h"
 
+#include "base/lists.h"
+
 namespace orrery::sweep {
 
 std::vector<std::string> kind_names() {
-  std::vector<std::string> names;
-  names.reserve(kKinds.size());
-  for (const KindEntry& kind : kKinds) {
-    names.emplace_back(kind.name);
-  }
-  return names;
+  return mapped<std::string>(kKinds, &KindEntry::name);
 }
 
 Outcome refused(std::size_t columns, const Error& why) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 
+#include "base/lists.h"
 #include "study/sweep/config_path.h"
 #include "study/sweep/value_range.h"
 
@@ -172,11 +173,7 @@ class SpaceBuilder {
     }
     const std::size_t column = space_.axes.size() - 1;  // the sample's number
     std::mt19937_64 random(static_cast<std::uint64_t>(how.seed));
-    std::vector<Axis> axes;
-    axes.reserve(fields.size());
-    for (const VariedField& field : fields) {
-      axes.push_back(field.axis);
-    }
+    std::vector<Axis> axes = mapped(fields, &VariedField::axis);
     std::vector<std::vector<std::int32_t>> drawn(samples);
     for (std::vector<std::int32_t>& choice : drawn) {
       for (std::size_t i = 0; i < fields.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/lists.h"
 #include "base/names.h"
 #include "serving/engine.h"
 #include "study/sweep/check_study.h"
@@ -170,10 +171,7 @@ const KindEntry* read_kind(Reader& read) {
   if (kind != kKinds.end()) {
     return kind;
   }
-  std::string all;
-  for (const KindEntry& entry : kKinds) {
-    all += (all.empty() ? "" : ", ") + std::string(entry.name);
-  }
+  const std::string all = joined(kKinds, ", ", &KindEntry::name);
   read.reject("kind", "one of " + all + did_you_mean(name, kind_names()));
   return nullptr;
 }
@@ -193,12 +191,7 @@ void read_base(Reader& read, Study& study) {
 }  // namespace
 
 std::vector<std::string> Study::varied() const {
-  std::vector<std::string> names;
-  names.reserve(space.axes.size());
-  for (const Axis& axis : space.axes) {
-    names.push_back(axis.name);
-  }
-  return names;
+  return mapped(space.axes, &Axis::name);
 }
 
 Description Study::describe(std::size_t point) const {

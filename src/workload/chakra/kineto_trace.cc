@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "workload/chakra/json_value.h"
@@ -192,11 +193,8 @@ void KinetoReader::read_communication(const ConfigNode& args, const ConfigNode& 
       std::find_if(kCollectives.begin(), kCollectives.end(),
                    [&](const KnownCollective& each) { return each.name == collective.text; });
   if (known == kCollectives.end()) {
-    std::vector<std::string> names;
-    names.reserve(kCollectives.size());
-    for (const KnownCollective& each : kCollectives) {
-      names.emplace_back(each.name);
-    }
+    const std::vector<std::string> names =
+        mapped<std::string>(kCollectives, &KnownCollective::name);
     wrong("Collective name", collective.text,
           "a collective of c10d" + did_you_mean(collective.text, names));
     return;

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/lists.h"
 #include "graph/regular.h"
 #include "workload/chakra/families.h"
 #include "workload/chakra/message_ends.h"
@@ -115,10 +116,8 @@ class Maker {
     Variants variants;
     for (std::int64_t rank = 0; rank < traces_.ranks(); ++rank) {
       const std::uint32_t program = traces_.program_of[static_cast<std::size_t>(rank)];
-      std::vector<Families::Place> places;
-      for (const GroupUse& use : uses_[program]) {
-        places.push_back(families.place(rank, use));
-      }
+      std::vector<Families::Place> places =
+          mapped(uses_[program], [&](const GroupUse& use) { return families.place(rank, use); });
       const auto [found, fresh] = known.try_emplace(
           {program, std::move(places)}, static_cast<std::int32_t>(variants.first_rank.size()));
       if (fresh) {

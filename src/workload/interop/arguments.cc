@@ -2,8 +2,9 @@
 #include "workload/interop/arguments.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "base/letters.h"
+#include "base/lists.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "shell/shell.h"
@@ -23,14 +24,6 @@ std::string unquoted(const std::string& word) {
   const bool quoted = word.size() > 1 && (word.front() == '\'' || word.front() == '"') &&
                       word.back() == word.front();
   return quoted ? word.substr(1, word.size() - 2) : word;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) {
-    text += (text.empty() ? "" : " ") + word;
-  }
-  return text;
 }
 
 }  // namespace
@@ -76,9 +69,7 @@ bool Arguments::has(std::string_view name) {
 bool Arguments::flag(std::string_view name) {
   const auto* values = find(name);
   if (values != nullptr && values->size() == 1) {
-    std::string text = values->front();  // Python's True as well
-    std::ranges::transform(text, text.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string text = lower_case(values->front());  // Python's True as well
     if (passes_unknown_ && (text == "1" || text == "0")) {
       return text == "1";  // of a dump
     }
@@ -151,7 +142,7 @@ void Arguments::reject(std::string_view name, std::string expected) {
     return;  // one mistake per flag
   }
   const auto* values = find(name);
-  add_mistake(name, values == nullptr ? "" : joined(*values), std::move(expected));
+  add_mistake(name, values == nullptr ? "" : joined(*values, " "), std::move(expected));
 }
 
 void Arguments::add_mistake(std::string_view name, std::string found, std::string expected) {

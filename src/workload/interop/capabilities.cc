@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/lists.h"
 #include "base/names.h"
 #include "workload/interop/capability_tables.h"
 #include "workload/plan/framework.h"
@@ -31,10 +32,7 @@ const LaunchFormat* launcher_named(std::string_view framework) {
 }
 
 std::string launcher_names() {
-  std::vector<std::string> names;
-  for (const LaunchFormat& launcher : kLaunchers) {
-    names.emplace_back(launcher.name);
-  }
+  const std::vector<std::string> names = mapped<std::string>(kLaunchers, &LaunchFormat::name);
   return enumerated(names);
 }
 

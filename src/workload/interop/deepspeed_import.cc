@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <span>
 
+#include "base/letters.h"
 #include "base/reader.h"
 #include "workload/interop/deepspeed_keys.h"
 #include "workload/interop/interop.h"
@@ -275,9 +275,7 @@ class DeepSpeedImport {
   void optimizer() {
     section("optimizer", [&](Reader& read) {
       const std::string type = read.optional("type", std::string("AdamW"));
-      std::string name = type;
-      std::ranges::transform(name, name.begin(),
-                             [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      const std::string name = lower_case(type);
       if (name != "adam" && name != "adamw" && name != "fusedadam" && name != "cpuadam") {
         imported_.remarks.push_back(
             {"optimizer.type", type + ": counted as Adam, with two moments per parameter"});

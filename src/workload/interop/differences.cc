@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "workload/interop/interop.h"
 #include "workload/interop/text.h"
 #include "workload/plan/layout.h"
@@ -39,11 +40,7 @@ std::string canonical_order(const plan::Plan& plan) {
   if (usual && used_axes(plan, *axes) == used_axes(plan, *usual)) {
     return standard.order;
   }
-  std::string order;
-  for (const plan::Axis axis : *axes) {
-    order += (order.empty() ? "" : "-") + std::string(name_of(axis));
-  }
-  return order;
+  return joined(*axes, "-", [&](const plan::Axis axis) { return name_of(axis); });
 }
 
 /// Without blanks; "" when all parts have the same number of layers.
@@ -72,7 +69,7 @@ std::string counted_layers(const plan::Plan& plan, const zoo::Model& model) {
       counts[static_cast<std::size_t>(part)] = (*split)[stage][chunk];
     }
   }
-  return comma_list(counts);
+  return joined(counts, ",");
 }
 
 void forget_unused_axes(plan::Plan& plan) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
+#include "base/letters.h"
+#include "base/lists.h"
 #include "base/reader.h"
 #include "workload/interop/config_paths.h"
 #include "workload/interop/framework.h"
@@ -26,12 +27,6 @@ constexpr std::array kFormats{
     FrameworkFormat{"primus", "Primus' configuration"},
     FrameworkFormat{"llm-foundry", "llm-foundry's configuration"},
 };
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
@@ -99,10 +94,7 @@ class FrameworkImport {
 
   /// No row has it: without weight, or a mistake.
   void unknown(const Leaf& leaf) {
-    std::vector<std::string> names;
-    for (const FrameworkKey& key : table_.keys) {
-      names.emplace_back(key.name);
-    }
+    std::vector<std::string> names = mapped<std::string>(table_.keys, &FrameworkKey::name);
     for (std::string_view rest = table_.ignored; !rest.empty();) {
       const std::string_view name = rest.substr(0, rest.find(' '));
       rest.remove_prefix(std::min(name.size() + 1, rest.size()));
@@ -181,9 +173,9 @@ class FrameworkImport {
   }
 
   bool sharding(const Leaf& leaf, Meaning meaning) {
-    const std::string value = lower(leaf.node->text);
+    const std::string value = lower_case(leaf.node->text);
     if (meaning == Meaning::distributed_type) {
-      const std::string kind = lower(leaf.node->text);
+      const std::string kind = lower_case(leaf.node->text);
       if (kind == "fsdp") {
         shard(3, true);
       } else if (kind != "multi_gpu" && kind != "no" && kind != "deepspeed" &&
@@ -261,7 +253,7 @@ class FrameworkImport {
   }
 
   bool types(const Leaf& leaf, Meaning meaning) {
-    const std::string value = lower(leaf.node->text);
+    const std::string value = lower_case(leaf.node->text);
     if (meaning == Meaning::mixed_precision || meaning == Meaning::quantization) {
       const bool fp8 = has(value, "fp8") || (leaf.path == "fp8" && value == "true");
       plan_.quantization = fp8 ? plan::Quantization::fp8_current : plan_.quantization;
@@ -295,7 +287,7 @@ class FrameworkImport {
   }
 
   void memory(const Leaf& leaf, Meaning meaning) {
-    const std::string value = lower(leaf.node->text);
+    const std::string value = lower_case(leaf.node->text);
     const bool on = value == "true";
     switch (meaning) {
       case Meaning::checkpointing:

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/lists.h"
 #include "base/printable.h"
 #include "base/split.h"
 #include "workload/interop/capabilities.h"
@@ -273,10 +274,7 @@ std::vector<std::string> launcher(const plan::Plan& plan, const ExportOptions& o
 /// A flag and its values a line, continued with backslashes.
 std::string command_text(const std::vector<std::string>& line,
                          const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : line) {
-    text += (text.empty() ? "" : " ") + word;
-  }
+  std::string text = joined(line, " ");
   for (const std::string& word : words) {
     text += (word.starts_with("--") ? " \\\n  " : " ") + shell_quoted(word);
   }

@@ -2,6 +2,7 @@
 /// The model that Megatron-LM's arguments describe, as a Hugging Face config.json.
 #include <algorithm>
 
+#include "base/lists.h"
 #include "workload/interop/megatron.h"
 #include "workload/interop/megatron_model_arguments.h"
 #include "workload/interop/text.h"
@@ -89,7 +90,7 @@ void list_dense_layers(JsonObject& config, const ModelArguments& m) {
       plain.push_back(i);
     }
   }
-  config.raw("mlp_only_layers", "[" + comma_list(plain) + "]");
+  config.raw("mlp_only_layers", "[" + joined(plain, ",") + "]");
 }
 
 JsonObject gpt_oss(Arguments& arguments, const ModelArguments& m) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/lists.h"
 #include "base/reader.h"
 #include "base/split.h"
 #include "workload/interop/megatron.h"
@@ -18,14 +19,6 @@ constexpr std::string_view kLayout = "--pipeline-model-parallel-layout";
 constexpr std::string_view kFirst = "--decoder-first-pipeline-num-layers";
 constexpr std::string_view kLast = "--decoder-last-pipeline-num-layers";
 constexpr std::size_t kMostLetters = std::size_t{1} << 16;
-
-std::string joined(const std::vector<std::int64_t>& counts) {
-  std::string text;
-  for (const std::int64_t count : counts) {
-    text += (text.empty() ? "" : ",") + std::to_string(count);
-  }
-  return text;
-}
 
 /// One pass of the layout's "x*n": the item before the star n times. nullopt when it is too long.
 std::optional<std::string> unroll(const std::string& text, bool parentheses) {
@@ -140,7 +133,7 @@ class Pipeline {
                        "a multiple of pp = " + std::to_string(plan_.pp) + " parts; this has " +
                            std::to_string(parts));
     plan_.chunks = std::max<std::int64_t>(1, parts / plan_.pp);
-    plan_.stage_layers = joined(*counts);
+    plan_.stage_layers = joined(*counts, ",");
   }
 
   /// First and last stage as given, the others evenly; every stage's chunks evenly.
@@ -173,7 +166,7 @@ class Pipeline {
     std::vector<std::int64_t> counts(static_cast<std::size_t>(parts), share);
     counts.front() -= embedding_;
     counts.back() -= loss_;
-    plan_.stage_layers = joined(counts);
+    plan_.stage_layers = joined(counts, ",");
   }
 
   /// Takes layers that do nothing from the parts that they would stand in.
@@ -185,7 +178,7 @@ class Pipeline {
     for (const std::int64_t layer : idle) {
       counts[share > 0 ? static_cast<std::size_t>(layer / share) : 0] -= share > 0 ? 1 : 0;
     }
-    plan_.stage_layers = joined(counts);
+    plan_.stage_layers = joined(counts, ",");
   }
 
   /// DeepSpeed's type:transformer and type:transformer|embedding: every stage takes as many of the
@@ -205,7 +198,7 @@ class Pipeline {
     const bool even = embedding_ == 0 && counts.back() == most;
     counts.front() -= embedding_;
     counts.back() -= loss_;
-    plan_.stage_layers = even ? "" : joined(counts);
+    plan_.stage_layers = even ? "" : joined(counts, ",");
   }
 
   /// Chunk c of stage s is part c pp + s of the model.
@@ -216,7 +209,7 @@ class Pipeline {
         counts.push_back(even_share(arguments_, stage, plan_.chunks, blame));
       }
     }
-    plan_.stage_layers = joined(counts);
+    plan_.stage_layers = joined(counts, ",");
   }
 
   Arguments& arguments_;
@@ -270,10 +263,9 @@ void read_megatron_pipeline(Arguments& arguments, plan::Plan& plan) {
 
 std::vector<std::int64_t> read_noop_layers(Arguments& arguments, std::int64_t layers) {
   const auto text = arguments.word(kNoop);
-  std::vector<std::int64_t> idle;
-  for (const std::string_view number : split_at(text ? std::string_view(*text) : "", ',')) {
-    idle.push_back(parse_integer(number).value_or(-1));
-  }
+  std::vector<std::int64_t> idle =
+      mapped(split_at(text ? std::string_view(*text) : "", ','),
+             [&](const std::string_view number) { return parse_integer(number).value_or(-1); });
   std::ranges::sort(idle);
   idle.erase(std::ranges::unique(idle).begin(), idle.end());
   const bool inside =

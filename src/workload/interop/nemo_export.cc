@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/lists.h"
 #include "workload/interop/capabilities.h"
 #include "workload/interop/framework.h"
 #include "workload/interop/megatron.h"
@@ -118,10 +119,8 @@ class NemoKeys {
     if (values.size() < 2) {
       return values.empty() ? "true" : yaml_word(values.front());
     }
-    std::string list;
-    for (const std::string& one : values) {
-      list += (list.empty() ? "" : ", ") + yaml_word(one);
-    }
+    const std::string list =
+        joined(values, ", ", [&](const std::string& one) { return yaml_word(one); });
     return "[" + list + "]";
   }
 

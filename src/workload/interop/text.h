@@ -51,20 +51,6 @@ class JsonObject {
 /// 1 .. 2^20, at most 2^24 devices, whole micro-batches.
 Result<void> check_degrees(const plan::Plan& plan);
 
-/// "a,b,c".
-template <class Range>
-std::string comma_list(const Range& items) {
-  std::string text;
-  for (const auto& item : items) {
-    if constexpr (std::integral<std::decay_t<decltype(item)>>) {
-      text += (text.empty() ? "" : ",") + std::to_string(item);
-    } else {
-      text += (text.empty() ? "" : ",") + std::string(item);
-    }
-  }
-  return text;
-}
-
 /// "12,13" -> {12, 13}; items that are no numbers become 0.
 std::vector<std::int64_t> number_list(std::string_view text);
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/reader.h"
 
 namespace orrery::interop {
@@ -119,14 +120,6 @@ class TomlParser {
     return path;
   }
 
-  static std::string joined(const Path& path) {
-    std::string text;
-    for (const std::string& name : path) {
-      text += (text.empty() ? "" : ".") + name;
-    }
-    return text;
-  }
-
   /// The map at `path`, made where it is missing; nullptr when a value stands there.
   ConfigNode* descend(const Path& path) {
     ConfigNode* at = &root_;
@@ -136,7 +129,7 @@ class TomlParser {
       const auto [place, is_new] = places_.emplace(so_far, at->fields.size());
       if (is_new) {
         at->fields.push_back({name, node(Kind::map)});
-        at->fields.back().value.path = joined(so_far);
+        at->fields.back().value.path = joined(so_far, ".");
       }
       at = &at->fields[place->second].value;
       if (at->kind != Kind::map) {
@@ -150,7 +143,7 @@ class TomlParser {
     table_ = path;
     const bool again = !opened_.insert(path).second;
     if (descend(path) == nullptr || again) {
-      mistake("a table that was not given before: " + joined(path));
+      mistake("a table that was not given before: " + joined(path, "."));
     }
   }
 
@@ -158,7 +151,7 @@ class TomlParser {
     Path path = table_;
     path.insert(path.end(), key.begin(), key.end());
     skip_blank(false);
-    auto made = value(0, joined(path));
+    auto made = value(0, joined(path, "."));
     if (!made) {
       return mistake("a one-line string, a number, true, false or an array of them");
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "base/lists.h"
 #include "base/reader.h"
 #include "workload/interop/interop.h"
 #include "workload/interop/text.h"
@@ -166,7 +167,7 @@ class TorchtitanImport {
     read.require(std::ssize(parts) % plan_.pp == 0, "module_fqns_per_model_part",
                  "a multiple of pipeline_parallel_degree parts");
     plan_.chunks = std::max<std::int64_t>(1, std::ssize(parts) / plan_.pp);
-    plan_.stage_layers = comma_list(counts);
+    plan_.stage_layers = joined(counts, ",");
   }
 
   /// Embedding and head count as `first` and `last` layers; the first parts take what is over.
@@ -195,7 +196,7 @@ class TorchtitanImport {
     read.require(counts.front() >= 0 && counts.back() >= 0, "pipeline_parallel_degree",
                  "fewer parts than layers");
     const bool even = std::count(counts.begin(), counts.end(), counts.front()) == parts;
-    plan_.stage_layers = even ? "" : comma_list(counts);
+    plan_.stage_layers = even ? "" : joined(counts, ",");
   }
 
   void training(Reader& read) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "machine/device_groups.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/schedule.h"
@@ -19,12 +20,9 @@ namespace orrery::footprint {
 namespace {
 
 std::string by_category(const StageMemory& stage) {
-  std::string parts;
-  for (const auto& category : kNames<plan::MemoryCategory>) {
-    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", category.name,
-                         to_string(stage[category.value]));
-  }
-  return parts;
+  return joined(kNames<plan::MemoryCategory>, ", ", [&](const auto& category) {
+    return fmt::format("{} {}", category.name, to_string(stage[category.value]));
+  });
 }
 
 void check_device(const StageMemory& stage, std::size_t number, const compute::MemoryTier& tier,
@@ -235,11 +233,9 @@ Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const
   const machine::Machine none;
   const machine::Machine& own = machine == nullptr ? none : *machine;
   const std::vector<machine::Machine> parts = machine::by_device_group(own);
-  std::vector<Bytes> framework;
-  framework.reserve(parts.size());
-  for (const machine::Machine& part : parts) {
-    framework.push_back(machine == nullptr ? Bytes(0) : framework_bytes(model, plan, part));
-  }
+  const std::vector<Bytes> framework = mapped(parts, [&](const machine::Machine& part) {
+    return machine == nullptr ? Bytes(0) : framework_bytes(model, plan, part);
+  });
   std::vector<StageMemory> tightest;
   for (std::vector<StageMemory>& stages : memory_by_class(model, plan, own)) {
     for (StageMemory& stage : stages) {

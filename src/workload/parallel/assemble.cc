@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/lists.h"
 #include "workload/parallel/chunk_templates.h"
 #include "workload/parallel/draft.h"
 #include "workload/parallel/template_builder.h"
@@ -225,11 +226,8 @@ struct StageTemplates {
 /// Makes the roles of every block of replicas from those of the stages.
 std::vector<RoleTemplates> roles_of(const Draft& draft, const std::vector<StageTemplates>& stages,
                                     std::size_t sort, const ReplicaBlocks& blocks) {
-  std::vector<RoleTemplates> roles;
-  roles.reserve(stages.size());
-  for (const StageTemplates& stage : stages) {
-    roles.push_back(stage.by_sort[sort]);
-  }
+  std::vector<RoleTemplates> roles =
+      mapped(stages, [&](const StageTemplates& stage) { return stage.by_sort[sort]; });
   const std::size_t count = roles.size();
   for (const std::int64_t share : blocks.shares) {
     plan::PipelineShape shape = draft.shape;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lists.h"
 #include "machine/compute/compute_model.h"
 #include "machine/device_groups.h"
 #include "workload/parallel/block_workload.h"
@@ -94,7 +95,7 @@ std::string layers_in_proportion(const plan::Plan& plan, const zoo::Model& model
     ++layers[next];
     add(next, &PartTimes::layer);
   }
-  return fmt::format("{}", fmt::join(layers, ","));
+  return joined(layers, ",");
 }
 
 /// Replicas that compute equally long for a microbatch.

@@ -6,6 +6,8 @@
 #include <map>
 #include <numeric>
 
+#include "base/lists.h"
+
 namespace orrery::parallel {
 namespace {
 
@@ -61,12 +63,7 @@ class Turns {
   }
   /// Which of them hold.
   std::vector<bool> holding(std::int64_t step) const {
-    std::vector<bool> which;
-    which.reserve(turns_.size());
-    for (const Turn& turn : turns_) {
-      which.push_back(turn.holds(step));
-    }
-    return which;
+    return mapped(turns_, [&](const Turn& turn) { return turn.holds(step); });
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/lists.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/lora_targets.h"
@@ -50,11 +51,7 @@ class LoraChecker {
   }
 
   void targets() {
-    std::vector<std::string> known;
-    known.reserve(std::size(kLoraTargets));
-    for (const LoraTarget& target : kLoraTargets) {
-      known.emplace_back(target.name);
-    }
+    std::vector<std::string> known = mapped<std::string>(kLoraTargets, &LoraTarget::name);
     for (const zoo::ModelOperator& op : operators()) {
       if (can_adapt(op)) {
         known.push_back(op.name);

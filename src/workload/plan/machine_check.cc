@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/lists.h"
 #include "collective/group_extents.h"
 #include "workload/plan/axes.h"
 #include "workload/plan/layout.h"
@@ -139,10 +140,7 @@ class MachineChecker {
     if (device_.memory.size() > tier) {
       return;
     }
-    std::string tiers;
-    for (const compute::MemoryTier& one : device_.memory) {
-      tiers += (tiers.empty() ? "" : ", ") + one.name;
-    }
+    const std::string tiers = joined(device_.memory, ", ", &compute::MemoryTier::name);
     error_.add({{},
                 std::string(field),
                 std::move(found),

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lists.h"
 #include "workload/plan/plan_lists.h"
 
 namespace orrery::plan {
@@ -73,10 +74,7 @@ void add_operators(std::vector<std::string>& names, const zoo::Model& model,
 
 /// Modules and operators of the model's layers.
 std::vector<std::string> known_names(const zoo::Model& model) {
-  std::vector<std::string> names;
-  for (const RecomputeModule& module : recompute_modules()) {
-    names.emplace_back(module.name);
-  }
+  std::vector<std::string> names = mapped<std::string>(recompute_modules(), &RecomputeModule::name);
   for (const zoo::AttentionKernel kernel :
        {zoo::AttentionKernel::unfused, zoo::AttentionKernel::flash}) {
     add_operators(names, model, {.sequence = 1, .attention = kernel});

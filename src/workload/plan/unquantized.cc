@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/lists.h"
 #include "workload/plan/plan_lists.h"
 
 namespace orrery::plan {
@@ -75,11 +76,7 @@ void check_modules(Error& error, const Plan& plan, const zoo::Model& model) {
                     [&](const zoo::ModelOperator& op) { return keeps_type(name, op); })) {
       continue;
     }
-    std::vector<std::string> known;
-    known.reserve(kModules.size() + weights.size());
-    for (const Module& module : kModules) {
-      known.emplace_back(module.name);
-    }
+    std::vector<std::string> known = mapped<std::string>(kModules, &Module::name);
     for (const zoo::ModelOperator& op : weights) {
       known.push_back(op.name);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cassert>
 
+#include "base/lists.h"
 #include "workload/zoo/builder.h"
 
 namespace orrery::zoo {
@@ -271,12 +272,7 @@ std::vector<std::string> layer_kinds(const Model& model) {
   if (model.kinds.empty()) {
     return {LayerKind{}.name};
   }
-  std::vector<std::string> names;
-  names.reserve(model.kinds.size());
-  for (const LayerKind& kind : model.kinds) {
-    names.push_back(kind.name);
-  }
-  return names;
+  return mapped(model.kinds, &LayerKind::name);
 }
 
 int layer_kind(const Model& model, std::int64_t layer) {

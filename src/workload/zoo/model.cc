@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cctype>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "base/file.h"
+#include "base/letters.h"
+#include "base/lists.h"
 #include "base/reader.h"
 #include "workload/zoo/families.h"
 #include "workload/zoo/fields.h"
@@ -36,9 +37,7 @@ const Family* family_of_architecture(const ConfigNode& node) {
   }
   const std::string& name = list->items.front().text;
   const std::size_t end = std::min({name.rfind("For"), name.rfind("LMHead"), name.rfind("Model")});
-  std::string wanted = name.substr(0, end);
-  std::ranges::transform(wanted, wanted.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string wanted = lower_case(name.substr(0, end));
   const auto find = [&](const std::string& letters) {
     const auto found = std::ranges::find_if(kFamilies, [&](const Family& family) {
       std::string own(family.model_type);
@@ -81,13 +80,8 @@ Error unsupported(const ConfigNode& node) {
   Reader read(alone);
   const std::string found = read.required<std::string>("model_type");
   if (read.ok()) {
-    std::vector<std::string> names;
-    std::string list;
-    for (const Family& family : kFamilies) {
-      names.emplace_back(family.model_type);
-      list += (list.empty() ? "" : ", ") + names.back();
-    }
-    read.reject("model_type", "a supported type: " + list + did_you_mean(found, names));
+    const std::vector<std::string> names = mapped<std::string>(kFamilies, &Family::model_type);
+    read.reject("model_type", "a supported type: " + joined(names) + did_you_mean(found, names));
   }
   Result<int> result = read.finish(0);
   assert(!result && "called for a node without supported model_type");

@@ -12,6 +12,7 @@
 
 #include "base/fields.h"
 #include "base/format.h"
+#include "base/one_of.h"
 
 namespace orrery::flit {
 namespace {
@@ -140,11 +141,7 @@ Result<Algorithm> algorithm_named(std::string_view name) {
   if (const auto value = value_of<Algorithm>(name)) {
     return *value;
   }
-  return fail(Error(
-      Mistake{"routing",
-              {},
-              std::string(name),
-              "one of " + all_names<Algorithm>() + did_you_mean(name, names_of<Algorithm>())}));
+  return fail(Error(Mistake{"routing", {}, std::string(name), one_of<Algorithm>(name)}));
 }
 
 Result<Experiment> parse_experiment(const ConfigNode& node) {

@@ -7,16 +7,10 @@
 #include <numeric>
 #include <utility>
 
+#include "base/lists.h"
+
 namespace orrery::flit {
 namespace {
-
-std::string joined(const std::vector<std::int32_t>& extents) {
-  std::string text;
-  for (const std::int32_t extent : extents) {
-    text += (text.empty() ? "" : "x") + std::to_string(extent);
-  }
-  return text;
-}
 
 std::int32_t power(std::int32_t base, std::int32_t exponent) {
   std::int32_t result = 1;
@@ -76,7 +70,7 @@ void link_digit(RouterGraph& graph, std::int32_t router, std::int32_t other_leve
 
 RouterGraph make_grid(Shape shape, std::vector<std::int32_t> extents) {
   RouterGraph graph;
-  graph.name = std::string(name_of(shape)) + ":" + joined(extents);
+  graph.name = std::string(name_of(shape)) + ":" + joined(extents, "x");
   graph.shape = shape;
   graph.nodes_first = false;
   graph.routers = product(extents);
@@ -104,7 +98,7 @@ RouterGraph make_grid(Shape shape, std::vector<std::int32_t> extents) {
 RouterGraph make_concentrated_mesh(std::vector<std::int32_t> extents, std::int32_t per_router,
                                    bool express) {
   RouterGraph graph = make_grid(Shape::mesh, std::move(extents));
-  graph.name = fmt::format("cmesh:{},c={}{}", joined(graph.extents), per_router,
+  graph.name = fmt::format("cmesh:{},c={}{}", joined(graph.extents, "x"), per_router,
                            express ? ",express=1" : "");
   graph.shape = Shape::cmesh;
   graph.nodes_first = true;
@@ -217,7 +211,7 @@ RouterGraph make_fly(std::int32_t k, std::int32_t n) {
 
 RouterGraph make_flattened_butterfly(std::vector<std::int32_t> extents, std::int32_t per_router) {
   RouterGraph graph;
-  graph.name = fmt::format("flattened_butterfly:{},c={}", joined(extents), per_router);
+  graph.name = fmt::format("flattened_butterfly:{},c={}", joined(extents, "x"), per_router);
   graph.shape = Shape::flattened_butterfly;
   graph.routers = product(extents);
   graph.extents = std::move(extents);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/file.h"
+#include "base/one_of.h"
 #include "base/reader.h"
 #include "machine/network/flit/words.h"
 
@@ -113,8 +114,7 @@ Result<NamedPattern> named_pattern(std::string_view text) {
   const std::string_view rest = text.substr(std::min(colon + 1, text.size()));
   const auto pattern = value_of<Pattern>(name);
   if (!pattern) {
-    return fail(wrong_pattern(
-        name, "one of " + all_names<Pattern>() + did_you_mean(name, names_of<Pattern>())));
+    return fail(wrong_pattern(name, one_of<Pattern>(name)));
   }
   const bool has_more = *pattern == Pattern::hotspot || *pattern == Pattern::permutation;
   if (rest.empty() == has_more && *pattern != Pattern::random_permutation) {

@@ -2,6 +2,7 @@
 /// Flows of a host: their packets, and the turn in which these enter its ports.
 #include <numeric>
 
+#include "base/lists.h"
 #include "machine/network/packets/fabric.h"
 
 namespace orrery::packets {
@@ -9,11 +10,8 @@ namespace {
 
 /// Returns the rate of all links that the paths begin with.
 Bandwidth line_of(const Stream& stream, const Routes& routes) {
-  std::vector<std::int32_t> first;
-  first.reserve(stream.routes.size());
-  for (const std::uint32_t route : stream.routes) {
-    first.push_back(routes.at(route));
-  }
+  std::vector<std::int32_t> first =
+      mapped(stream.routes, [&](const std::uint32_t route) { return routes.at(route); });
   std::ranges::sort(first);
   const auto twice = std::ranges::unique(first);
   first.erase(twice.begin(), twice.end());

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/lists.h"
 #include "machine/network/packets/packet_network.h"
 
 namespace orrery::packets {
@@ -26,12 +27,8 @@ std::optional<std::vector<std::int32_t>> links_of(topology::Router& router,
   if (!found) {
     return std::nullopt;
   }
-  std::vector<std::int32_t> links;
-  links.reserve(hops.size());
-  for (const topology::Hop& hop : hops) {
-    links.push_back(static_cast<std::int32_t>(hop.link));
-  }
-  return links;
+  return mapped(hops,
+                [&](const topology::Hop& hop) { return static_cast<std::int32_t>(hop.link); });
 }
 
 /// Acknowledgements among packets have a hash of their own, as flows the other way.

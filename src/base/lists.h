@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is made of every item of a list: values, or one text.
+/// Lists are mapped, item by item: to values, or to one text.
 #pragma once
 
 #include <functional>

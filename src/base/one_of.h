@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What messages expect where a name is none of those known: "one of a, b, c (did you mean 'a'?)".
+/// Messages expect "one of a, b, c (did you mean 'a'?)" where a name is none of those known.
 #pragma once
 
 #include <string>

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <optional>
 
+#include "report/lines.h"
 #include "simulate/network_model.h"
 
 namespace orrery::report {
@@ -90,7 +91,7 @@ std::string cell(const std::optional<double>& value, const Unit& unit) {
   return value ? fmt::format("{:.6g}", *value / unit.scale) : "-";
 }
 
-class ComparisonText {
+class ComparisonText : Lines {
  public:
   explicit ComparisonText(const study::Comparison& comparison)
       : all_(comparison), runs_(comparison.runs.size()) {}
@@ -114,12 +115,6 @@ class ComparisonText {
   }
 
  private:
-  template <class... Values>
-  void line(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
-    text_ += '\n';
-  }
-
   void header(const std::string& title, bool compared) {
     std::string text = fmt::format("\n{:<{}}", title, kNameWidth + kUnitWidth + 2);
     for (std::size_t i = 0; i < runs_; ++i) {
@@ -211,7 +206,6 @@ class ComparisonText {
 
   const study::Comparison& all_;
   std::size_t runs_;
-  std::string text_;
   bool marked_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "report/lines.h"
 #include "report/report.h"
 #include "report/trust.h"
 #include "workload/plan/tensor_overlap.h"
@@ -28,7 +29,7 @@ std::string fitted(const std::string& name) {
   return name.size() <= kItemWidth ? name : name.substr(0, kItemWidth - 3) + "...";
 }
 
-class ExplanationText {
+class ExplanationText : Lines {
  public:
   ExplanationText(const study::Explanation& explanation, std::size_t items)
       : all_(explanation), items_(items), total_(explanation.path.step_time) {}
@@ -62,12 +63,6 @@ class ExplanationText {
   }
 
  private:
-  template <class... Values>
-  void line(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
-    text_ += '\n';
-  }
-
   void entries(const char* title, const std::vector<study::PathEntry>& list, std::size_t count) {
     line("{}", title);
     for (std::size_t i = 0; i < std::min(count, list.size()); ++i) {
@@ -128,7 +123,6 @@ class ExplanationText {
   const study::Explanation& all_;
   std::size_t items_;
   Time total_;
-  std::string text_;
 };
 
 void declare_entries(std::string_view name, const std::vector<study::PathEntry>& entries,

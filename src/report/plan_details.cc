@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 #include <utility>
 
 #include "base/format.h"
@@ -11,6 +10,7 @@
 #include "planner/full/summary.h"
 #include "report/found_plan.h"
 #include "report/goodput.h"
+#include "report/lines.h"
 #include "report/plot.h"
 #include "report/report.h"
 
@@ -28,7 +28,7 @@ std::string scenario_text(const advice::Scenario& scenario) {
              : fmt::format("{} {:+.0f} %", scenario.rate, 100 * (scenario.factor - 1));
 }
 
-class DetailsText {
+class DetailsText : Lines {
  public:
   explicit DetailsText(const full::Found& best) : best_(best) {}
 
@@ -91,12 +91,6 @@ class DetailsText {
   std::string take() && { return std::move(text_); }
 
  private:
-  template <class... Values>
-  void line(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
-    text_ += '\n';
-  }
-
   static std::string shown(const std::string& value) { return value.empty() ? "-" : value; }
 
   std::string more(const full::Found& plan) const {
@@ -114,7 +108,6 @@ class DetailsText {
   }
 
   const full::Found& best_;
-  std::string text_;
 };
 
 void write_remedies(JsonWriter& json, const std::vector<advice::Remedy>& remedies) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "planner/full/unusual.h"
 #include "report/found_plan.h"
 #include "report/json_writer.h"
+#include "report/lines.h"
 #include "report/report.h"
 #include "report/timing.h"
 #include "report/trust.h"
@@ -27,7 +27,7 @@ Result<study::Trust> trust_of(const full::Task& task, const full::Found& found) 
   return study::trust_in(study::causes_of(task.model, found.plan, task.machine));
 }
 
-class SearchText {
+class SearchText : Lines {
  public:
   SearchText(const full::Task& task, const full::Answer& answer, const PlanDetails& details)
       : task_(task), answer_(answer), details_(details) {}
@@ -49,12 +49,6 @@ class SearchText {
   }
 
  private:
-  template <class... Values>
-  void line(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
-    text_ += '\n';
-  }
-
   std::int64_t tokens() const { return plan::sequence_of(task_.model, task_.fixed.plan); }
 
   void nothing_found() {
@@ -207,7 +201,6 @@ class SearchText {
   const full::Task& task_;
   const full::Answer& answer_;
   const PlanDetails& details_;
-  std::string text_;
 };
 
 }  // namespace

@@ -7,10 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <utility>
 
+#include "report/lines.h"
 #include "report/report.h"
 
 namespace orrery::report {
@@ -21,19 +21,13 @@ std::string grouped(std::int64_t number);  ///< 1536 -> "1,536"
 std::string scaled(double number);         ///< "8.31 M": 3 significant digits, a decimal prefix
 std::string gib(Bytes bytes);              ///< in GiB with 2 decimals; "-" for none
 
-class RunTable {
+class RunTable : protected Lines {
  public:
   explicit RunTable(const study::WorkloadRun& run) : run_(run) {}
 
   std::string write(const TableOptions& options);
 
  protected:
-  template <class... Values>
-  void line(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
-    text_ += '\n';
-  }
-
   void machine();
   void step_time();
   /// Lists the steps of a run of several: when each ended, and what it took.
@@ -49,7 +43,6 @@ class RunTable {
   int name_width() const;
 
   const study::WorkloadRun& run_;
-  std::string text_;
 };
 
 }  // namespace orrery::report

@@ -13,9 +13,9 @@ namespace orrery::report {
 /// Text for a terminal: score of every table and of its groups; `all_rows`: also each row.
 std::string validation_table(const std::vector<study::ValidationResult>& results, bool all_rows);
 
-/// Declares each table's rows and scores, those of its
-/// groups, of pairs of rows and of choices among them. With one table its fields stand at the top
-/// level as well, the rows there only. Errors and scores are shares (0.08 is 8 %); `error` is signed.
+/// Declares each table's rows and scores, those of its groups, of pairs of rows and of choices
+/// among them. With one table its fields stand at the top level as well, the rows there only.
+/// Errors and scores are shares (0.08 is 8 %); `error` is signed.
 void declare(const std::vector<study::ValidationResult>& results, Fields& fields);
 
 /// Whether some row could be run.

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <optional>
 
+#include "base/lists.h"
 #include "base/reader.h"
 #include "study/table_columns.h"
 
@@ -29,11 +30,8 @@ std::map<int, const ValidationRow*> figures_of(const ValidationResult& result,
 std::string joined(const CsvTable& table, const CsvRow& row,
                    const std::vector<std::string>& columns) {
   const TableColumns cells(table);
-  std::string text;
-  for (const std::string& column : columns) {
-    text += std::string(cells.cell(row, column)) + "\n";
-  }
-  return text;
+  return orrery::joined(columns, "\n",
+                        [&](const std::string& column) { return cells.cell(row, column); });
 }
 
 /// A row as a ranking sees it.

@@ -132,7 +132,7 @@ class TaskReader {
   }
 
   std::string key_of(const CsvRow& row, const MeasuredColumn& measured) const {
-    const std::string key = joined(profile_.key, " ", [&](const std::string& column) {
+    const std::string key = orrery::joined(profile_.key, " ", [&](const std::string& column) {
       return fmt::format("{}={}", column, shortened(cell(row, column), kKeyBytes));
     });
     return measured.label.empty() ? key : key + " " + measured.label;
@@ -161,8 +161,8 @@ class TaskReader {
     flags_of(row, settings, mistakes);
     const std::size_t after_flags = settings.size();
     for (const CaseColumn& column : profile_.cases) {
-      const std::string text =
-          joined(column.columns(), "/", [&](const std::string& part) { return cell(row, part); });
+      const std::string text = orrery::joined(
+          column.columns(), "/", [&](const std::string& part) { return cell(row, part); });
       if (auto found = column.settings_of(text)) {
         for (Setting& setting : *found) {
           setting.where = setting.where.empty() ? table_.where(row) : setting.where;

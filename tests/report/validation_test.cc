@@ -108,7 +108,7 @@ TEST(ValidationTable, ScoresOfGroupsStandUnderTheirTable) {
               ::testing::ContainsRegex("\nt +2 +15.0 %.*\n  dense 26 +1 +20.0 %.*\nu +2 "));
 }
 
-/// A row that says only whether its plan fits has no error: its group's figures are dashes, not 0 %.
+/// A row that says only whether its plan fits has no error: its group's figures are dashes.
 TEST(ValidationTable, AGroupOfVerdictsAloneHasNoErrors) {
   study::ValidationResult result = made_result("t");
   study::ValidationRow verdict = row("a=5", 1, 0);

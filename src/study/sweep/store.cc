@@ -5,6 +5,7 @@
 
 #include "base/lists.h"
 #include "base/names.h"
+#include "base/split.h"
 #include "study/sweep/checksums.h"
 #include "study/sweep/config_path.h"
 #include "study/sweep/input_hash.h"
@@ -13,24 +14,11 @@ namespace orrery::sweep {
 namespace {
 
 constexpr const char* kHead = "CREATE TABLE IF NOT EXISTS head (name TEXT PRIMARY KEY, value)";
-constexpr char kBetween = '\n';  // of names in one text
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) {
-    text += (text.empty() ? "" : std::string(1, kBetween)) + name;
-  }
-  return text;
-}
+constexpr char kBetween[] = "\n";  // of names in one text
 
 std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(kBetween, begin), text.size());
-    names.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return names;
+  return text.empty() ? std::vector<std::string>()
+                      : mapped<std::string>(split_at(text, kBetween[0]), std::identity{});
 }
 
 /// "a, b" of columns, each in quotes after `prefix`.
@@ -48,8 +36,8 @@ Result<void> write_head(Database& database, const StoreHead& head) {
       {"version", head.version},
       {"study", head.study},
       {"points", static_cast<std::int64_t>(head.points)},
-      {"varied", joined(head.varied)},
-      {"figures", joined(head.figures)}};
+      {"varied", joined(head.varied, kBetween)},
+      {"figures", joined(head.figures, kBetween)}};
   for (const auto& [name, value] : values) {
     if (auto ok = database.run("INSERT OR REPLACE INTO head VALUES (?, ?)", {name, value}); !ok) {
       return ok;

@@ -106,6 +106,10 @@ class ConnectionReader {
                                           : "a start, in picoseconds");
       return;
     }
+    if (parse_number(size) == 0.0) {
+      mistake(size, "a size above 0, in bytes: one of 0 never ends there");
+      return;
+    }
     const auto picoseconds = parse_number(start);
     if (!picoseconds) {
       mistake(start, "a time in picoseconds");

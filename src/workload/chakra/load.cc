@@ -15,6 +15,7 @@
 #include "workload/chakra/process_groups.h"
 #include "workload/chakra/program_builder.h"
 #include "workload/chakra/program_store.h"
+#include "workload/chakra/simai_trace.h"
 #include "workload/chakra/trace_files.h"
 #include "workload/chakra/wire.h"
 
@@ -74,10 +75,11 @@ class Loader {
   }
 
   bool load_rank(std::int64_t rank) {
-    if (rank == 0 || identities_.size() > 1) {
-      const FileIdentity& identity = identities_[static_cast<std::size_t>(rank)];
+    if (rank == 0 || identities_.size() > 1 || files_.text()) {
+      const FileIdentity& identity =
+          identities_[files_.one.empty() ? static_cast<std::size_t>(rank) : 0];
       const std::string path = files_.of(rank);
-      if (file_ == nullptr || identity != identity_) {
+      if (file_ == nullptr || identity != identity_ || files_.text()) {
         identity_ = identity;
         file_ = cache_.find(identity);
         file_ = file_ == nullptr ? read(identity, path, rank) : file_;
@@ -91,7 +93,7 @@ class Loader {
   const ReadFile* read(const FileIdentity& identity, const std::string& path, std::int64_t rank) {
     mistakes_.begin(path);
     std::string_view bytes;
-    if (files_.json()) {
+    if (files_.json() || files_.text()) {
       auto text = read_file(path);
       if (!text) {
         return refuse(text.error());
@@ -138,6 +140,10 @@ class Loader {
   void decode(std::string_view bytes, std::int64_t rank) {
     builder_.begin(mistakes_);
     decoded_rank_ = rank;
+    if (files_.text()) {
+      read_simai_trace(text_, rank, options_.ranks, builder_, mistakes_);
+      return;
+    }
     if (files_.json()) {
       read_json_trace(text_, builder_, mistakes_);
       return;
@@ -177,7 +183,7 @@ class Loader {
     const FileTrace& trace = builder_.trace();
     offset_ = 0;
     own_.group_of_slot = resolve_groups(trace.groups, trace.definitions);
-    own_.same_for_all = trace.messages.empty();
+    own_.same_for_all = trace.messages.empty() && !files_.text();  // whose groups are a rank's
     if (!mistakes_.empty() || !own_.same_for_all) {
       return mistakes_.empty() ? &own_ : nullptr;
     }

@@ -15,9 +15,10 @@ namespace orrery::chakra {
 
 /// Versions of the schema that a file's metadata may name: they are one and the same.
 constexpr bool is_schema(std::string_view version) {
-  return version.empty() || version == "0.0.4" || version == "1.0.0";
+  return version.empty() || version == "0.0.4" || version == "1.0.0" || version == "1.0.1";
 }
-inline constexpr std::string_view kSchemas = "'', '0.0.4' or '1.0.0', the schemas that are read";
+inline constexpr std::string_view kSchemas =
+    "'', '0.0.4', '1.0.0' or '1.0.1', the schemas that are read";
 
 /// Attributes that are read. Others are ignored by name, as Chakra's feeders do; so do they those
 /// that only this program writes: the slowdowns, how many times its duration a kernel takes beside

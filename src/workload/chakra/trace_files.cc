@@ -34,8 +34,10 @@ Result<TraceFiles> find_trace_files(const std::string& prefix) {
     }
   }
   if (is_file(prefix)) {
-    const bool json = prefix.ends_with(".json");
-    return TraceFiles{prefix, json ? ".json" : ".et", prefix};
+    const char* extension = prefix.ends_with(".json")  ? ".json"
+                            : prefix.ends_with(".txt") ? ".txt"
+                                                       : ".et";
+    return TraceFiles{prefix, extension, prefix};
   }
   return fail(Error(Mistake{prefix, {}, {}, "no traces; looked for " + tried + "and " + prefix}));
 }

@@ -12,16 +12,17 @@ namespace orrery::chakra {
 /// Which files hold the traces of a prefix.
 struct TraceFiles {
   std::string prefix;
-  std::string extension;  ///< ".et" or ".json"
+  std::string extension;  ///< ".et", ".json" or ".txt" (SimAI)
   std::string one;        ///< the file that serves every rank; empty: one per rank
   bool json() const { return extension == ".json"; }
+  bool text() const { return extension == ".txt"; }
   std::string of(std::int64_t rank) const {
     return one.empty() ? prefix + "." + std::to_string(rank) + extension : one;
   }
 };
 
 /// The first that exists of PREFIX.0.et, PREFIX.all.et, PREFIX.et, the file PREFIX, and the same
-/// with .json. A mistake names what was looked for.
+/// with .json; a file that ends in .txt is SimAI's. A mistake names what was looked for.
 Result<TraceFiles> find_trace_files(const std::string& prefix);
 
 /// How many files PREFIX.<rank>.et (or .json) there are from rank 0 on without a gap; 0 when one

@@ -296,12 +296,13 @@ TEST(Flows, AConnectionMatrixOfHtsimIsATable) {
   EXPECT_EQ(*flows, (std::vector{first, second}));
   ASSERT_TRUE(write_file(file,
                          "Nodes 4\nConnections 9\n0->4 start 0 size 1\n0->1 start 0\n"
-                         "0->1 trigger 3 size 1\n0->1 start 0 sise 1\n"));
+                         "0->1 trigger 3 size 1\n0->1 start 0 sise 1\n0->1 start 0.0 size 0\n"));
   const std::string said = load_flows(file, graph).error().to_string();
   EXPECT_THAT(said, ::testing::HasSubstr(":3: found '4', expected a host from 0 to 3"));
   EXPECT_THAT(said, ::testing::HasSubstr(":4: found '0->1', expected a size"));
   EXPECT_THAT(said, ::testing::HasSubstr(":5: found 'trigger', expected start"));
   EXPECT_THAT(said, ::testing::HasSubstr("did you mean 'size'?"));
+  EXPECT_THAT(said, ::testing::HasSubstr(":7: found '0', expected a size above 0"));
 }
 
 TEST(Flows, MistakesInATableNameTheCell) {

@@ -149,8 +149,9 @@ TEST(Wire, versions_other_than_none_and_0_0_4_are_refused) {
   EXPECT_TRUE(load_bytes(folder, metadata("")).has_value());
   EXPECT_TRUE(load_bytes(folder, metadata("0.0.4")).has_value());
   EXPECT_TRUE(load_bytes(folder, metadata("1.0.0")).has_value());
+  EXPECT_TRUE(load_bytes(folder, metadata("1.0.1")).has_value());
   EXPECT_THAT(mistakes_of(load_bytes(folder, metadata("1.0"))),
-              HasSubstr("version: found '1.0', expected '', '0.0.4' or '1.0.0'"));
+              HasSubstr("version: found '1.0', expected '', '0.0.4', '1.0.0' or '1.0.1'"));
 }
 
 TEST(Wire, unknown_fields_are_skipped_and_unknown_attributes_ignored) {

@@ -233,8 +233,16 @@ class MegatronExport {
                                                                    : "mxfp8";
   }
 
+  std::string backend() const {
+    return !zoo::is_fused(plan_.attention) ? "unfused"
+           : plan_.attention == zoo::AttentionKernel::cudnn ||
+                   plan_.attention == zoo::AttentionKernel::cudnn_fp8
+               ? "fused"
+               : "flash";
+  }
+
   void kernels() {
-    add("--attention-backend", std::string(name_of(plan_.attention)));
+    add("--attention-backend", backend());
     for (const std::string_view fusion :
          {"--no-masked-softmax-fusion", "--no-bias-gelu-fusion", "--no-bias-swiglu-fusion",
           "--no-bias-dropout-fusion", "--no-rope-fusion"}) {

@@ -212,9 +212,10 @@ class MegatronImport {
     arguments_.require(backend == "auto" || backend == "flash" || backend == "fused" ||
                            backend == "unfused" || backend == "local",
                        "--attention-backend", "flash, fused, unfused, local or auto");
-    const bool fused = backend == "flash" || backend == "fused" ||
-                       (backend == "auto" && implementation != "local");
-    plan_.attention = asked || fused ? zoo::AttentionKernel::flash : zoo::AttentionKernel::unfused;
+    const bool fused = backend == "fused" || (backend == "auto" && implementation != "local");
+    plan_.attention = asked || backend == "flash" ? zoo::AttentionKernel::flash
+                      : fused                     ? zoo::AttentionKernel::cudnn
+                                                  : zoo::AttentionKernel::unfused;
     plan_.persistent_norm = !arguments_.flag("--no-persist-layer-norm");
     plan_.fused_cross_entropy = arguments_.flag("--cross-entropy-loss-fusion");
     plan_.host_sync = arguments_.number("--timing-log-level").value_or(0) >= 2;

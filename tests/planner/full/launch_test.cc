@@ -89,13 +89,16 @@ TEST(PlanForAFramework, IsLaunchedAndReadBackTheSame) {
   expect_launchable(experts, "megatron");
 }
 
-/// Whether an export names all that its import reads otherwise: then `lost` is what differs, and
-/// the command's status 1.
+/// Whether an export names all that its import reads otherwise: then `lost` is what differs, or the
+/// export is refused with the reason, and the command's status is not 0.
 void expect_stated_or_named(const Task& of, const plan::Plan& plan) {
   for (const interop::LaunchFormat& launcher : interop::launchers()) {
     SCOPED_TRACE(std::string(launcher.name) + " of " + plan::to_yaml(plan));
     const auto exported = launcher.write(plan, {.model = &of.model, .devices_per_node = 8});
-    ASSERT_TRUE(exported) << exported.error().to_string();
+    if (!exported) {
+      EXPECT_NE(exported.error().to_string(), "");
+      continue;
+    }
     std::set<std::string> named;
     for (const interop::Remark& lost : exported->lost) {
       named.insert(lost.about);
@@ -109,7 +112,7 @@ void expect_stated_or_named(const Task& of, const plan::Plan& plan) {
   }
 }
 
-TEST(SlowExports, StateThePlansOfFortySettingsOrNameWhatIsLost) {
+TEST(Exports, SlowStateThePlansOfFortySettingsOrNameWhatIsLost) {
   int plans = 0;
   for (const char* model :
        {"gpt2", "bert-large", "llama-3-8b", "llama-2-13b", "llama-3-70b", "qwen2.5-7b",

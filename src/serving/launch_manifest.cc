@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/config_node.h"
+#include "base/printable.h"
 #include "serving/launch_program.h"
 #include "shell/shell.h"
 
@@ -26,15 +27,6 @@ std::vector<std::string> documents_of(std::string_view text) {
     }
   }
   return documents;
-}
-
-/// A word as a shell reads it back.
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) {
-    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return text + "' ";
 }
 
 /// Kubernetes' $(NAME), from the container's `env`: a list of names and values, or a map.
@@ -75,7 +67,7 @@ std::string line_of(const ConfigNode& container) {
     }
     line += part->text.empty() ? "" : expanded(part->text, env) + " ";
     for (const ConfigNode& item : part->items) {
-      line += quoted(expanded(item.text, env));
+      line += shell_quoted(expanded(item.text, env)) + " ";
     }
   }
   std::ranges::replace(line, '\n', ' ');

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/names.h"
 #include "workload/interop/framework_tables.h"
 
@@ -47,10 +48,7 @@ bool is_without_weight(const FrameworkTable& table, std::string_view path) {
 }
 
 std::optional<std::string> mistaken_key(const FrameworkTable& table, std::string_view path) {
-  std::vector<std::string> names;
-  for (const FrameworkKey& key : table.keys) {
-    names.emplace_back(key.name);
-  }
+  std::vector<std::string> names = mapped<std::string>(table.keys, &FrameworkKey::name);
   for (std::string_view rest : {table.ignored, table.also}) {
     while (!rest.empty()) {
       const std::string_view name = next_word(rest, " ");

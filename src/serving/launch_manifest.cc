@@ -12,7 +12,7 @@
 namespace orrery::serving {
 namespace {
 
-/// The documents of a file, each after as many empty lines as stand before it.
+/// Returns the documents of a file, each after as many empty lines as stand before it.
 std::vector<std::string> documents_of(std::string_view text) {
   std::vector<std::string> documents(1);
   std::size_t lines = 0;
@@ -91,7 +91,7 @@ void find_containers(const ConfigNode& node, std::vector<const ConfigNode*>& fou
   }
 }
 
-/// The server's command of a container; no words: it starts none.
+/// Returns the server's command of a container; no words where it starts none.
 EngineWords words_of(const std::string& framework, const ConfigNode& container) {
   const auto names = [&](const shell::Word& word) { return names_server(framework, word.text); };
   const ConfigNode* image = container.find("image");

@@ -39,7 +39,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-/// A computation and the collective after it.
+/// Part is a computation and the collective after it.
 struct Part {
   std::uint64_t nanoseconds = 0;
   std::optional<CollectiveType> collective{};
@@ -221,7 +221,7 @@ class SimaiReader {
     }
   }
 
-  /// False: nothing is sent.
+  /// Returns false where nothing is sent.
   bool communicate(const Layer& layer, const Part& part, std::optional<std::uint64_t>& last) {
     const auto members = static_cast<std::uint64_t>(size_of(part.axis));
     if (!part.collective || part.bytes == 0 || members == 1) {

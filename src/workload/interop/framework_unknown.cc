@@ -11,7 +11,7 @@
 namespace orrery::interop {
 namespace {
 
-/// Words of keys that say how work and memory are spread.
+/// Lists the words of keys that say how work and memory are spread.
 constexpr auto kWeightyWords = std::to_array<std::string_view>(
     {"parallel", "parallelism", "tp",        "pp",         "dp",           "cp",
      "ep",       "degree",      "shard",     "sharding",   "shards",       "zero",

@@ -11,6 +11,7 @@
 #include "base/lists.h"
 #include "base/reader.h"
 #include "base/split.h"
+#include "base/words.h"
 #include "serving/launch_line.h"
 
 namespace orrery::served {
@@ -29,16 +30,6 @@ std::string trimmed(std::string_view text) {
     text.remove_suffix(1);
   }
   return std::string(text);
-}
-
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  for (const std::string_view word : split_at(text, ' ')) {
-    if (!word.empty()) {
-      words.emplace_back(word);
-    }
-  }
-  return words;
 }
 
 /// A format as it stands behind a model's name.
@@ -148,7 +139,7 @@ bool take_flag(const std::string& flag, const std::string& value, study::ServedR
 std::vector<std::string> arguments_of(const std::string& text) {
   std::vector<std::string> arguments;
   bool open = false;
-  for (const std::string& word : words_of(text)) {
+  for (const std::string& word : words_of<std::string>(text, " ")) {
     if (open) {
       arguments.back() += " " + word;
     } else {
@@ -209,7 +200,7 @@ std::string framework_of(const std::string& text) {
 }
 
 void take_launch(const std::string& text, RowCase& row, const std::string& where, Error& error) {
-  const std::vector<std::string> words = words_of(text);
+  const std::vector<std::string> words = words_of<std::string>(text, " ");
   auto imported = serving::import_engine(framework_of(text), words);
   if (!imported) {
     error.add({where, "", text, imported.error().to_string()});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/names.h"
+#include "base/words.h"
 #include "workload/chakra/json_value.h"
 
 namespace orrery::chakra {
@@ -26,18 +27,6 @@ constexpr std::array<Known, 4> kKnown{{{"ALLREDUCE", CollectiveType::all_reduce}
 
 /// Groups of a rank, by the names that the nodes have.
 enum Axis : std::uint8_t { tp = 1, dp, ep, dp_ep };
-
-std::vector<std::string_view> words_of(std::string_view line) {
-  constexpr std::string_view kBlanks = " \t\r";
-  std::vector<std::string_view> words;
-  std::size_t at = 0;
-  while ((at = line.find_first_not_of(kBlanks, at)) != line.npos) {
-    const std::size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
 
 /// Part is a computation and the collective after it.
 struct Part {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Texts are words between separators.
+/// Texts are words between separators, and blanks around them say nothing.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,12 @@ std::vector<Word> words_of(std::string_view text, std::string_view separators = 
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return words;
+}
+
+/// Returns the text without the blanks before and after it.
+inline std::string_view trimmed(std::string_view text, std::string_view blanks = kBlanks) {
+  const std::size_t first = std::min(text.find_first_not_of(blanks), text.size());
+  return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
 }
 
 }  // namespace orrery

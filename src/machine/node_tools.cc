@@ -15,12 +15,6 @@
 namespace orrery::machine {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  const std::size_t last = text.find_last_not_of(" \t\r");
-  return first == std::string_view::npos ? "" : text.substr(first, last + 1 - first);
-}
-
 /// Calls use(line, number) for every line that is not blank.
 template <class Use>
 void for_lines(const std::string& text, const Use& use) {

@@ -45,6 +45,9 @@ TEST(Lists, WordsAreBetweenBlanksOrOtherSeparators) {
   EXPECT_EQ(words_of(" a\tb  c\r\n"), (std::vector<std::string_view>{"a", "b", "c"}));
   EXPECT_EQ(words_of<std::string>("8x4xx2", "x"), (std::vector<std::string>{"8", "4", "2"}));
   EXPECT_TRUE(words_of(" \n").empty());
+  EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
+  EXPECT_EQ(trimmed(" \n"), "");
+  EXPECT_EQ(trimmed(""), "");
 }
 
 TEST(Lists, LowerCaseLeavesWhatIsNoLetterOfAscii) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
 #include "base/file.h"
@@ -20,17 +19,6 @@ namespace {
 /// ShareGPT's prompts and answers as vLLM's benchmark filters them, tokens on the mean (recalled).
 constexpr double kShareGptPrompt = 220;
 constexpr std::int64_t kShareGptAnswer = 195;
-
-std::string trimmed(std::string_view text) {
-  const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-  while (!text.empty() && is_space(text.front())) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && is_space(text.back())) {
-    text.remove_suffix(1);
-  }
-  return std::string(text);
-}
 
 /// A format as it stands behind a model's name.
 struct Format {
@@ -82,7 +70,7 @@ void take_engine(const std::string& text, RowCase& row, const std::string& where
   std::replace(file.begin(), file.end(), ';', '\n');
   std::string lines;
   for (const std::string_view line : split_at(file, '\n')) {
-    lines += trimmed(line) + "\n";
+    lines += std::string(trimmed(line)) + "\n";
   }
   auto engine = parse_config(lines, where, ConfigSyntax::yaml).and_then([](const ConfigNode& node) {
     return serving::parse_engine(node);
@@ -216,8 +204,8 @@ void take_launch(const std::string& text, RowCase& row, const std::string& where
 }  // namespace
 
 Result<RowCase> described_case(std::string_view text, const std::string& where) {
-  std::vector<std::string> parts =
-      mapped(split_at(text, '|'), [&](const std::string_view part) { return trimmed(part); });
+  std::vector<std::string> parts = mapped<std::string>(
+      split_at(text, '|'), [](const std::string_view part) { return trimmed(part); });
   Error error;
   RowCase row;
   row.requests.count = 1;

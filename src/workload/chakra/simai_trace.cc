@@ -89,11 +89,12 @@ class SimaiReader {
             "policy", policy_, "HYBRID_TRANSFORMER_FWD_IN_BCKWD or HYBRID_TRANSFORMER");
     const auto value = [&](std::string_view name, std::int64_t fallback) {
       const auto at = std::ranges::find(words, name);
-      if (at == words.end() || at + 1 == words.end()) {
+      if (at == words.end()) {
         return fallback;
       }
-      const auto number = natural(*(at + 1));
-      require(number && *number <= (std::uint64_t{1} << 31), name, *(at + 1), "a whole number");
+      const std::string_view word = at + 1 == words.end() ? std::string_view() : *(at + 1);
+      const auto number = natural(word);
+      require(number && *number <= (std::uint64_t{1} << 31), name, word, "a whole number");
       return static_cast<std::int64_t>(number.value_or(0));
     };
     tp_ = value("model_parallel_NPU_group:", 1);

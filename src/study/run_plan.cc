@@ -79,7 +79,7 @@ Bandwidth tier_rate(const compute::Device& device, const char* field, const std:
                 field,
                 name,
                 "a tier of device.memory below the first" + std::string(lower.empty() ? "" : ": ") +
-                    joined(lower) + did_you_mean(name, lower)});
+                    orrery::joined(lower) + did_you_mean(name, lower)});
   return Bandwidth(0);
 }
 

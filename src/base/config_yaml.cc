@@ -14,7 +14,7 @@ bool is_null_word(const std::string& text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
-/// The events of a text, which must outlive it, by libyaml.
+/// YamlEvents reads the events of a text, which must outlive it, by libyaml.
 class YamlEvents {
  public:
   explicit YamlEvents(std::string_view text) : text_(text) {
@@ -38,7 +38,7 @@ class YamlEvents {
     yaml_event_delete(&event_);
     return ready_ && yaml_parser_parse(&parser_, &event_) != 0 ? &event_ : nullptr;
   }
-  /// Why next() gave null.
+  /// Says why next() gave null.
   std::string problem() const {
     const std::string context = parser_.context == nullptr ? "" : parser_.context;
     const std::string problem = parser_.problem == nullptr ? "not enough memory" : parser_.problem;

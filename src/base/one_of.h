@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-/// Returns all names, and the one closest to `found`.
+/// Returns the names (`enumerated`), and the one closest to `found`.
 inline std::string one_of(std::string_view found, const std::vector<std::string>& names) {
   return "one of " + enumerated(names) + did_you_mean(found, names);
 }

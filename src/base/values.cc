@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/reader.h"
+#include "base/words.h"
 
 namespace orrery {
 namespace {
@@ -32,17 +33,12 @@ constexpr std::array kTimeUnits{Unit{"s", 1e12}, Unit{"ms", 1e9}, Unit{"us", 1e6
                                 Unit{"ns", 1e3}, Unit{"ps", 1},   Unit{"min", 6e13}};  // in ps
 constexpr std::array kDurationUnits{Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"min", 60},
                                     Unit{"h", 3600}, Unit{"d", 86400}};  // in s
+constexpr std::string_view kSpaces = " \t";                              // of one line
 constexpr double kBytePerBit = 0.125;
 constexpr double kJoulePerWattHour = 3600;
 constexpr std::array kEnergyPerByteUnits{Unit{"J/B", 1},       Unit{"nJ/B", 1e-9},
                                          Unit{"pJ/B", 1e-12},  Unit{"J/bit", 8},
                                          Unit{"nJ/bit", 8e-9}, Unit{"pJ/bit", 8e-12}};
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  const auto last = text.find_last_not_of(" \t");
-  return first == std::string_view::npos ? "" : text.substr(first, last - first + 1);
-}
 
 struct Amount {
   double value = 0;
@@ -52,7 +48,7 @@ struct Amount {
 
 /// "1.5 us" -> {1.5, none, "us"}; nothing when it does not start with a finite number.
 std::optional<Amount> split(std::string_view text) {
-  text = trimmed(text);
+  text = trimmed(text, kSpaces);
   Amount amount;
   const char* last = text.data() + text.size();
   const auto [end, problem] = std::from_chars(text.data(), last, amount.value);
@@ -64,7 +60,7 @@ std::optional<Amount> split(std::string_view text) {
       read.ec == std::errc{} && read.ptr == end) {
     amount.whole = whole;
   }
-  amount.unit = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
+  amount.unit = trimmed(text.substr(static_cast<std::size_t>(end - text.data())), kSpaces);
   return amount;
 }
 
@@ -209,7 +205,7 @@ tl::expected<Money, std::string> parse_money(std::string_view text) {
 }
 
 tl::expected<std::int64_t, std::string> parse_integer(std::string_view text) {
-  text = trimmed(text);
+  text = trimmed(text, kSpaces);
   std::int64_t value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem == std::errc::result_out_of_range) {

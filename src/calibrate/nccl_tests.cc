@@ -15,6 +15,7 @@
 #include "base/misread.h"
 #include "base/one_of.h"
 #include "base/reader.h"
+#include "base/words.h"
 #include "calibrate/collectives.h"
 #include "calibrate/impossible_times.h"
 #include "collective/sweep.h"
@@ -52,15 +53,6 @@ class Mistakes {
   std::size_t found_ = 0;
 };
 
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream stream(line);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) {
-    words.push_back(word);
-  }
-  return words;
-}
-
 /// The name of a collective inside a text such as "out/all_reduce_perf.8gpus.txt".
 std::optional<graph::CollectiveKind> kind_within(const std::string& text) {
   const auto end = text.find("_perf");
@@ -85,7 +77,8 @@ class NcclTestsReader {
       ++line_;
       if (line.find('#') != std::string::npos && words_of(line).front().starts_with("#")) {
         read_comment(line);
-      } else if (const std::vector<std::string> words = words_of(line); !words.empty()) {
+      } else if (const std::vector<std::string> words = words_of<std::string>(line);
+                 !words.empty()) {
         read_row(words);
       }
     }
@@ -98,7 +91,7 @@ class NcclTestsReader {
   /// "# nThread 1 nGpus 8 ..." begins a run; "#  Rank  0 Group  0 Pid  1 on  host device ..." is a
   /// rank; "# Collective test starting: all_reduce_perf" names it.
   void read_comment(const std::string& line) {
-    const std::vector<std::string> words = words_of(line);
+    const std::vector<std::string> words = words_of<std::string>(line);
     if (line.find("test starting") != std::string::npos) {
       kind_ = kind_within(line);
     }

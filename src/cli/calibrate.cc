@@ -8,6 +8,7 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/lists.h"
+#include "base/one_of.h"
 #include "base/reader.h"
 #include "calibrate/collectives.h"
 #include "calibrate/gemm.h"
@@ -70,9 +71,8 @@ class Calibrate : public Command {
     const auto* const kind =
         std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.name == kind_; });
     if (kind == kinds.end()) {
-      std::vector<std::string> names = mapped<std::string>(kinds, &Kind::name);
       mistakes.add(
-          wrong_value("calibrate", kind_, "one of " + kind_names() + did_you_mean(kind_, names)));
+          wrong_value("calibrate", kind_, one_of(kind_, mapped<std::string>(kinds, &Kind::name))));
     }
     if (!file_) {
       mistakes.add({"FILE", {}, {}, "missing; expected a table of measurements"});

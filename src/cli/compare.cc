@@ -215,7 +215,7 @@ class Compare : public Command {
         .map_error([&](Error error) { return open.placed(std::move(error)); });
   }
 
-  /// The traces of --chakra on the machine; kernels that the plan has too are of its classes.
+  /// Runs the traces of --chakra on the machine. Kernels that the plan has too are of its classes.
   Result<study::StepTimes> times_of_traces(const StepInput& step, const study::Run& run,
                                            const study::StepTimes& simulated) const {
     auto workload = chakra_.read(step.machine, step.devices);
@@ -233,7 +233,7 @@ class Compare : public Command {
         });
   }
 
-  /// The plan of `document` with the fields of --rescale.
+  /// Returns the plan of `document` with the fields of --rescale.
   plan::PlacedPlan rescaled_plan(ConfigNode document, Error& mistakes) const {
     if (!rescale_) {
       return {};

@@ -7,7 +7,7 @@
 #include "base/config_node.h"
 #include "base/file.h"
 #include "base/lists.h"
-#include "base/names.h"
+#include "base/one_of.h"
 #include "cli/commands.h"
 #include "compat/astra/quirks.h"
 #include "planner/spmd/profile.h"
@@ -168,7 +168,8 @@ class List : public Command {
     const auto* const kind =
         std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.name == kind_; });
     if (kind == kKinds.end()) {
-      mistakes.add(wrong_value("list", kind_, "one of " + kind_names() + guess()));
+      mistakes.add(
+          wrong_value("list", kind_, one_of(kind_, mapped<std::string>(kKinds, &Kind::name))));
     }
     if (auto ok = check_config_folders(); !ok) {
       mistakes.add(std::move(ok.error()));
@@ -182,11 +183,6 @@ class List : public Command {
 
  private:
   static std::string kind_names() { return joined(kKinds, ", ", &Kind::name); }
-
-  std::string guess() const {
-    const std::vector<std::string> names = mapped<std::string>(kKinds, &Kind::name);
-    return did_you_mean(kind_, names);
-  }
 
   static std::string as_text(const Rows& rows) {
     std::size_t width = 0;

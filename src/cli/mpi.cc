@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/lists.h"
+#include "base/one_of.h"
 #include "base/process.h"
 #include "base/split.h"
 #include "cli/commands.h"
@@ -67,9 +68,8 @@ class Mpi : public Command {
   Result<std::string> run(Error mistakes) override {
     const auto* const action = std::ranges::find(kActions, action_, &Action::name);
     if (action == kActions.end()) {
-      std::vector<std::string> names = mapped<std::string>(kActions, &Action::name);
-      mistakes.add(
-          wrong_value("mpi", action_, "one of " + action_names() + did_you_mean(action_, names)));
+      mistakes.add(wrong_value("mpi", action_,
+                               one_of(action_, mapped<std::string>(kActions, &Action::name))));
       return fail(std::move(mistakes));
     }
     if (files_.size() != action->files) {

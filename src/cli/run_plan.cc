@@ -129,7 +129,7 @@ class RunPlanned : public Command {
     return path;
   }
 
-  /// The question with the checkpoint's cost as if it had been stated.
+  /// Asks the question with the checkpoint's cost as if it had been stated.
   Result<goodput::Asked> ask_with(const goodput::CheckpointCost& cost, goodput::Question& question,
                                   std::int64_t devices) const {
     question.checkpoint_cost = cost.holds;

@@ -5,21 +5,15 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 #include <string_view>
 
 #include "base/config_node.h"
 #include "base/reader.h"
 #include "base/split.h"
+#include "base/words.h"
 
 namespace orrery::machine {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  const std::size_t last = text.find_last_not_of(" \t\r");
-  return first == std::string_view::npos ? "" : text.substr(first, last + 1 - first);
-}
 
 /// Calls use(line, number) for every line that is not blank.
 template <class Use>
@@ -31,15 +25,6 @@ void for_lines(const std::string& text, const Use& use) {
       use(trimmed(line), number);
     }
   }
-}
-
-std::vector<std::string> words_of(std::string_view line) {
-  std::istringstream text{std::string(line)};
-  std::vector<std::string> words;
-  for (std::string word; text >> word;) {
-    words.push_back(word);
-  }
-  return words;
 }
 
 /// Returns what stands after "Key:" or "Key=", if the line begins with it.
@@ -142,7 +127,7 @@ std::vector<NodeLinks> read_nvlink(const std::string& text) {
       devices.emplace_back();
       return;
     }
-    const std::vector<std::string> words = words_of(line);  // Link 0: 26.562 GB/s
+    const std::vector<std::string> words = words_of<std::string>(line);  // Link 0: 26.562 GB/s
     if (devices.empty() || words.size() < 3 || words[0] != "Link") {
       return;
     }
@@ -197,7 +182,7 @@ std::set<std::string> read_near_adapters(const std::string& text) {
   std::set<std::string> near;
   std::map<std::string, std::string> names;  // NIC0 -> mlx5_0
   for_lines(text, [&](std::string_view line, int) {
-    const std::vector<std::string> words = words_of(line);
+    const std::vector<std::string> words = words_of<std::string>(line);
     if (columns.empty()) {
       columns = words;  // GPU0 GPU1 ... NIC0 ... CPU Affinity ...
       return;
@@ -248,7 +233,7 @@ std::vector<SlurmNode> read_slurm(const std::string& text) {
   std::vector<SlurmNode> nodes;
   for_lines(text, [&](std::string_view line, int) {
     SlurmNode node;
-    for (const std::string& word : words_of(line)) {
+    for (const std::string_view word : words_of(line)) {
       if (const auto state = after(word, "State=")) {
         node.usable = node.usable && is_usable(*state);
       } else if (const auto gres = after(word, "Gres=")) {

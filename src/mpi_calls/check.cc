@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/lists.h"
 #include "base/process.h"
-#include "base/split.h"
+#include "base/words.h"
 #include "mpi_calls/c_tokens.h"
 
 namespace orrery::mpi_calls {
@@ -59,22 +59,12 @@ std::string shown_part(std::string text) {
   return text;
 }
 
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  for (const std::string_view word : split_at(text, ' ')) {
-    if (!word.empty() && word != "\n") {
-      words.emplace_back(word);
-    }
-  }
-  return words;
-}
-
 std::vector<Whereabouts> read_whereabouts(const fs::path& folder, std::int64_t ranks) {
   std::vector<Whereabouts> list;
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     Whereabouts where{rank, {}, 0, false};
     const auto text = read_file((folder / ("at." + std::to_string(rank))).string());
-    const std::vector<std::string> words = text ? words_of(*text) : std::vector<std::string>();
+    const auto words = orrery::words_of<std::string>(text.value_or(""));
     if (words.size() >= 4) {
       where.line = std::strtol(words[1].c_str(), nullptr, 10);
       where.inside = words[2] == "1";

@@ -11,10 +11,10 @@
 namespace orrery::report {
 namespace {
 
-constexpr double kPicosecondsPerMicrosecond = 1e6;
+constexpr double kPicosecondsOfMicrosecond = 1e6;
 
-double microseconds(Time time) {
-  return static_cast<double>(time.value()) / kPicosecondsPerMicrosecond;
+double in_microseconds(Time time) {
+  return static_cast<double>(time.value()) / kPicosecondsOfMicrosecond;
 }
 
 void write_slice(JsonWriter& json, const astra::LocalMemory& memory, std::size_t tensor) {
@@ -23,8 +23,8 @@ void write_slice(JsonWriter& json, const astra::LocalMemory& memory, std::size_t
   json.key("name").value(memory.tensors.tensors[tensor].name);
   json.key("cat").value("tensorLifetime");
   json.key("ph").value("X");
-  json.key("ts").value(microseconds(life.from));
-  json.key("dur").value(microseconds(life.until - life.from));
+  json.key("ts").value(in_microseconds(life.from));
+  json.key("dur").value(in_microseconds(life.until - life.from));
   json.key("pid").value(memory.rank);
   json.key("tid").value(tensor);
   json.key("args").begin_object();
@@ -71,7 +71,7 @@ std::string local_memory_trace(const astra::LocalMemory& memory) {
       json.begin_object();
       json.key("name").value("local memory");
       json.key("ph").value("C");
-      json.key("ts").value(microseconds(at));
+      json.key("ts").value(in_microseconds(at));
       json.key("pid").value(memory.rank);
       json.key("args").begin_object().key("bytes").value(bytes.value()).end_object();
       json.end_object();

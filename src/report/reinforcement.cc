@@ -22,11 +22,7 @@ double tokens_per_device(const ReinforcementReport& report, const Placement& one
 }
 
 void declare_placement(const ReinforcementReport& report, const Placement& one, Fields& fields) {
-  std::vector<std::string_view> names;
-  for (const auto& value : named_values(reinforcement::Where{})) {
-    names.push_back(value.name);
-  }
-  fields.choice("where", "engines generate", std::move(names), name_of(one.where));
+  fields.choice("where", "engines generate", one.where);
   fields.field("runs", "whether it does", one.runs());
   fields.field("problem", "why it does not", one.problem);
   fields.field("step_time_s", "of a step, overlapped where it is apart", one.step);

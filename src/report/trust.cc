@@ -64,7 +64,7 @@ void declare_parts(Fields& fields, const machine::Machine& machine,
 
 /// A figure of a served run that published rows have too.
 struct ServedFigure {
-  study::Measure measure;
+  Result<study::Trust> trust;
   double value = 0;
   bool rate = false;
   double scale = 1;       ///< of the text
@@ -89,12 +89,19 @@ double asked_tokens_per_s(const serving::Run& run, const serving::Metrics& m) {
              : kNoLimit;
 }
 
-std::array<ServedFigure, 3> served_figures(const serving::Run& run, const serving::Metrics& m) {
-  return {{{study::Measure::output_tokens_per_s, m.output_tokens_per_s, true, 1,
+std::array<ServedFigure, 3> served_figures(const serving::Run& run, const serving::Metrics& m,
+                                           const machine::Machine& machine) {
+  const auto errors = study::ErrorModel::load();
+  const auto trust = [&](study::Measure measure) {
+    return errors.map([&](const study::ErrorModel& model) {
+      return model.trust(study::causes_of(measure, run.engine.name, machine));
+    });
+  };
+  return {{{trust(study::Measure::output_tokens_per_s), m.output_tokens_per_s, true, 1,
             "Output tokens/s of 80 % of such runs:", "interval80", asked_tokens_per_s(run, m)},
-           {study::Measure::ttft_s, to_seconds(m.ttft.mean), false, 1e3,
+           {trust(study::Measure::ttft_s), to_seconds(m.ttft.mean), false, 1e3,
             "Mean TTFT (ms) of 80 % of them:", "ttft_interval80_s"},
-           {study::Measure::tpot_ms, to_seconds(m.tpot.mean), false, 1e3,
+           {trust(study::Measure::tpot_ms), to_seconds(m.tpot.mean), false, 1e3,
             "Mean TPOT (ms) of 80 % of them:", "tpot_interval80_s"}}};
 }
 
@@ -135,16 +142,12 @@ void declare_trust(Fields& fields, const machine::Machine& machine,
 
 void declare_served_trust(Fields& fields, const serving::Run& run, const serving::Metrics& metrics,
                           const machine::Machine& machine) {
-  const auto errors = study::ErrorModel::load();
-  for (const ServedFigure& one : served_figures(run, metrics)) {
-    const auto trust = errors.map([&](const study::ErrorModel& model) {
-      return model.trust(study::causes_of(one.measure, run.engine.name, machine));
-    });
+  for (const ServedFigure& one : served_figures(run, metrics, machine)) {
     if (one.rate) {
-      declare_trust(fields, machine, trust, one.value, one.limit);
+      declare_trust(fields, machine, one.trust, one.value, one.limit);
       continue;
     }
-    declare_interval(fields, one.key, "what the mean of 80 % of such runs is within", trust,
+    declare_interval(fields, one.key, "what the mean of 80 % of such runs is within", one.trust,
                      one.value, false);
   }
 }
@@ -152,20 +155,16 @@ void declare_served_trust(Fields& fields, const serving::Run& run, const serving
 std::string served_trust_text(const serving::Run& run, const serving::Metrics& metrics,
                               const machine::Machine& machine) {
   std::string text = fmt::format("{:=^50}\n", " Trust ");
-  const auto errors = study::ErrorModel::load();
-  for (const ServedFigure& one : served_figures(run, metrics)) {
-    const auto trust = errors.map([&](const study::ErrorModel& model) {
-      return model.trust(study::causes_of(one.measure, run.engine.name, machine));
-    });
-    if (!trust) {
-      return text + trust.error().to_string() + "\n";
+  for (const ServedFigure& one : served_figures(run, metrics, machine)) {
+    if (!one.trust) {
+      return text + one.trust.error().to_string() + "\n";
     }
-    const auto [least, most] = study::interval80(*trust, one.value, one.rate);
+    const auto [least, most] = study::interval80(*one.trust, one.value, one.rate);
     text += fmt::format("{:<40} {:.4g} to {:.4g}{}\n", one.line, least * one.scale,
                         std::min(most, one.limit) * one.scale,
                         most > one.limit ? ", what clients ask for" : "");
-    for (std::size_t i = 0; one.rate && i < trust->nearest.size(); ++i) {
-      const study::Validated& group = trust->nearest[i];
+    for (std::size_t i = 0; one.rate && i < one.trust->nearest.size(); ++i) {
+      const study::Validated& group = one.trust->nearest[i];
       text += fmt::format("nearest: {} rows of {} on {}, {} off\n", group.rows, group.table,
                           group.causes.machine, percent(group.median));
     }

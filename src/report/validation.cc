@@ -10,7 +10,6 @@
 
 #include "base/format.h"
 #include "base/lists.h"
-#include "report/json_writer.h"
 #include "report/plot.h"
 #include "report/validation_metrics.h"
 

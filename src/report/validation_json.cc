@@ -6,13 +6,14 @@
 #include <iterator>
 #include <utility>
 
+#include "base/lists.h"
 #include "report/fields.h"
 #include "report/validation.h"
 
 namespace orrery::report {
 namespace {
 
-/// The metrics that shipped profiles name.
+/// Lists the metrics that shipped profiles name.
 constexpr std::array<std::string_view, 6> kMetrics{"tpot",    "ttft",        "tokens_s",
                                                    "power_w", "j_per_token", "kv_tokens"};
 
@@ -106,11 +107,9 @@ void declare_rows(const study::ValidationResult& result, Fields& fields) {
 /// Returns a map's entries in its order, with their keys as texts.
 template <class Map>
 auto entries_of(const Map& map) {
-  std::vector<std::pair<std::string, typename Map::mapped_type>> entries;
-  for (const auto& [key, value] : map) {
-    entries.emplace_back(fmt::format("{}", key), value);
-  }
-  return entries;
+  return mapped(map, [](const auto& entry) {
+    return std::pair(fmt::format("{}", entry.first), entry.second);
+  });
 }
 
 void declare_comparisons(const study::ValidationResult& result, Fields& fields) {

@@ -5,19 +5,21 @@
 #include <vector>
 
 #include "base/config_node.h"
+#include "base/printable.h"
+#include "base/split.h"
+#include "base/words.h"
 #include "serving/launch_program.h"
 #include "shell/shell.h"
 
 namespace orrery::serving {
 namespace {
 
-/// The documents of a file, each after as many empty lines as stand before it.
+/// Returns the documents of a file, each after as many empty lines as stand before it. Those of
+/// comments alone are left out: many a manifest begins with a line ---.
 std::vector<std::string> documents_of(std::string_view text) {
   std::vector<std::string> documents(1);
   std::size_t lines = 0;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  for (const std::string_view line : split_at(text, '\n')) {
     ++lines;
     if (line.starts_with("---")) {
       documents.emplace_back(lines, '\n');
@@ -25,16 +27,13 @@ std::vector<std::string> documents_of(std::string_view text) {
       documents.back() += std::string(line) + "\n";
     }
   }
+  std::erase_if(documents, [](const std::string& document) {
+    return std::ranges::all_of(split_at(document, '\n'), [](std::string_view line) {
+      const std::vector<std::string_view> words = words_of(line);
+      return words.empty() || words.front().starts_with('#');
+    });
+  });
   return documents;
-}
-
-/// A word as a shell reads it back.
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) {
-    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return text + "' ";
 }
 
 /// Kubernetes' $(NAME), from the container's `env`: a list of names and values, or a map.
@@ -75,7 +74,7 @@ std::string line_of(const ConfigNode& container) {
     }
     line += part->text.empty() ? "" : expanded(part->text, env) + " ";
     for (const ConfigNode& item : part->items) {
-      line += quoted(expanded(item.text, env));
+      line += shell_quoted(expanded(item.text, env)) + " ";
     }
   }
   std::ranges::replace(line, '\n', ' ');
@@ -99,8 +98,8 @@ void find_containers(const ConfigNode& node, std::vector<const ConfigNode*>& fou
   }
 }
 
-/// The server's command of a container; no words: it starts none.
-EngineWords words_of(const std::string& framework, const ConfigNode& container) {
+/// Returns the server's command of a container; no words where it starts none.
+EngineWords launch_in(const std::string& framework, const ConfigNode& container) {
   const auto names = [&](const shell::Word& word) { return names_server(framework, word.text); };
   const ConfigNode* image = container.find("image");
   const bool in_image = image != nullptr && names_server(framework, image->text);
@@ -166,7 +165,7 @@ Result<EngineWords> manifest_words(const std::string& framework, std::string_vie
     find_containers(*node, containers);
     contains = contains || !containers.empty();
     for (const ConfigNode* container : containers) {
-      EngineWords words = words_of(framework, *container);
+      EngineWords words = launch_in(framework, *container);
       if (!words.words.empty()) {
         return words;
       }

@@ -3,7 +3,6 @@
 /// of flags. Internal to this folder.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,15 +14,16 @@ namespace orrery::serving {
 /// Says whether the text is YAML and no script: by its name, or by how such files begin.
 bool is_manifest(std::string_view text, const std::string& file);
 
-/// The first container whose image, command or arguments name the framework's server: `command`
-/// (or `entrypoint`) and `args`, lists of words or lines of a shell, with $(NAME) from its `env`. A
-/// file without containers is one of flags, as --config of vLLM reads it: `max-model-len: 4096`.
+/// Returns the words of the first container whose image, command or arguments name the framework's
+/// server: `command` (or `entrypoint`) and `args`, lists of words or lines of a shell, with $(NAME)
+/// from its `env`. A file without containers is one of flags, as --config of vLLM reads it:
+/// `max-model-len: 4096`. A container whose line is none of a shell is passed over.
 /// Documents are separated by `---`. Mistakes: what is no YAML; a file that starts no such server.
 Result<EngineWords> manifest_words(const std::string& framework, std::string_view text,
                                    const std::string& file);
 
-/// The settings of a YAML text, a word each: --kv-cache-config.dtype=fp8. False is left out of
-/// switches by the reader.
+/// Returns the settings of a YAML text, a word each: --kv-cache-config.dtype=fp8. The reader of the
+/// words leaves out a switch that is false.
 Result<EngineWords> setting_words(std::string_view text, const std::string& file);
 
 }  // namespace orrery::serving

@@ -9,7 +9,7 @@
 
 namespace orrery::simulate {
 
-/// A run of one collective at a time, from time 0.
+/// Alone runs one collective at a time, from time 0.
 template <class Links>
 struct MessageTransport<Links>::Alone {
   Alone(const Wiring& wiring, Binding& binding, const machine::Machine& machine)

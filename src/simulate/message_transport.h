@@ -152,9 +152,9 @@ class MessageTransport {
   void own(network::TransferId transfer, const Owner& owner);
   std::span<const topology::Hop> hops_of(const FlowRoute& route);
   void count_users();
-  /// Whether no other communicator and no message ever passes a link of the collective.
+  /// Says whether no other communicator and no message ever passes a link of the collective.
   bool meets_nothing(CommunicatorIndex communicator, int collective);
-  /// Time of the collective on a network without anything else, beside the run.
+  /// Returns the time of the collective on a network without anything else, beside the run.
   std::optional<Time> time_alone(CommunicatorIndex communicator, int collective);
   struct Alone;
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/lists.h"
 #include "machine/copy_time.h"
 #include "simulate/transport.h"
 
@@ -34,11 +35,8 @@ PortTransport::PortTransport(const Wiring& wiring, Binding& binding,
 
 PortTransport::Plan PortTransport::make_plan(CommunicatorIndex number, int collective) {
   const Communicator& communicator = wiring_.communicator(number);
-  std::vector<std::int64_t> members;
-  members.reserve(communicator.members.size());
-  for (const RankIndex member : communicator.members) {
-    members.push_back(wiring_.ranks()[member]);
-  }
+  const std::vector<std::int64_t> members =
+      mapped(communicator.members, [&](const RankIndex member) { return wiring_.ranks()[member]; });
   Plan plan{
       .phases = &binding_.phases(collective, members.front()), .serialisation = {}, .links = {}};
   for (std::size_t p = 0; p < plan.phases->size(); ++p) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/lists.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "machine/compute/device.h"
@@ -28,14 +29,16 @@ std::string price_source_of(const Run& run) {
   return origin == run.machine.origins.end() ? "stated" : origin->second;
 }
 
-/// The year that a price's source names: "on-demand list price of 2023, ..."; 0: none.
+/// Returns the year that a price's source names: "on-demand list price of 2023, ..."; 0: none.
 std::int64_t year_in(const std::string& source) {
   constexpr std::size_t kDigits = 4;
+  const auto is_digit = [&](std::size_t at) {
+    return at < source.size() && source[at] >= '0' && source[at] <= '9';
+  };
   for (std::size_t i = 0; i + kDigits <= source.size(); ++i) {
-    const auto digits = std::string_view(source).substr(i, kDigits);
-    const bool starts = i == 0 || !std::isdigit(static_cast<unsigned char>(source[i - 1]));
-    if (starts && digits.starts_with("20") && parse_number(digits)) {
-      return std::stoll(std::string(digits));
+    const auto year = parse_integer(std::string_view(source).substr(i, kDigits));
+    if (year && *year / 100 == 20 && !is_digit(i - 1) && !is_digit(i + kDigits)) {
+      return *year;
     }
   }
   return 0;
@@ -62,26 +65,25 @@ std::optional<Energy> energy_of_run(const Run& run, const RunPlan& plan, Duratio
                                                           static_cast<double>(run.devices) * idle));
 }
 
-/// Bandwidth of the tier that a checkpoint goes to; 0 with a mistake.
+/// Returns the bandwidth of the tier that a checkpoint goes to; 0 with a mistake.
 Bandwidth tier_rate(const compute::Device& device, const char* field, const std::string& name,
                     Error& mistakes) {
   std::vector<std::string> lower;
-  std::string known;
   for (std::size_t i = 1; i < device.memory.size(); ++i) {
     if (device.memory[i].name == name) {
       return device.memory[i].bandwidth;
     }
     lower.push_back(device.memory[i].name);
-    known += (known.empty() ? ": " : ", ") + lower.back();
   }
   mistakes.add({{},
                 field,
                 name,
-                "a tier of device.memory below the first" + known + did_you_mean(name, lower)});
+                "a tier of device.memory below the first" + std::string(lower.empty() ? "" : ": ") +
+                    orrery::joined(lower) + did_you_mean(name, lower)});
   return Bandwidth(0);
 }
 
-/// Bytes of a stage that a device writes.
+/// Returns the bytes of a stage that a device writes.
 Bytes share_of_checkpoint(const Run& run, const footprint::StageMemory& stage, bool whole) {
   const plan::Plan& plan = run.plan;
   const Bytes parameters = stage[plan::MemoryCategory::parameters];

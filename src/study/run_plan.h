@@ -24,7 +24,7 @@
 
 namespace orrery::study {
 
-/// The way of a checkpoint over tiers of the device's memory (device.memory), by their names.
+/// CheckpointPath names the tiers of the device's memory (device.memory) that a checkpoint goes to.
 struct CheckpointPath {
   std::string to;       ///< durable there
   std::string through;  ///< copied there first; "": nowhere

@@ -76,7 +76,7 @@ WorkClass class_of(std::string_view kernel, std::string_view collective = {});
 /// a device, times that are none.
 Result<RankActivities> read_kineto_activities(const ConfigNode& trace);
 
-/// All kernels of one name.
+/// KernelSum is the time of all kernels of one name.
 struct KernelSum {
   WorkClass of = WorkClass::stream;
   Time time{0};
@@ -114,7 +114,7 @@ struct ClassDifference {
   std::string advice;  ///< what to calibrate where it differs by over a tenth; else ""
 };
 
-/// How much longer than simulated the kernels of one class took.
+/// ClassFactor says how much longer than simulated the kernels of one class took.
 struct ClassFactor {
   std::string_view name;    ///< of the class
   double factor = 1;        ///< measured / simulated; 1 where one of them has none
@@ -122,7 +122,7 @@ struct ClassFactor {
   std::size_t by_name = 0;  ///< of them, those that have a factor of their own
 };
 
-/// The step of another plan (rescale.h).
+/// Rescaled is the step of another plan (rescale.h).
 struct Rescaled {
   std::string fields{};  ///< of the plan, that were changed
   plan::Plan plan{};     ///< the other one

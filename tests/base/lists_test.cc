@@ -7,6 +7,7 @@
 
 #include "base/letters.h"
 #include "base/one_of.h"
+#include "base/words.h"
 
 namespace orrery {
 namespace {
@@ -38,6 +39,15 @@ TEST(Lists, JoinedPutsTheSeparatorBetweenAlsoOfEmptyTexts) {
 TEST(Lists, OneOfNamesAllAndTheClosest) {
   EXPECT_EQ(one_of("rng", {"ring", "tree"}), "one of ring, tree (did you mean 'ring'?)");
   EXPECT_EQ(one_of("zzzz", {"ring", "tree"}), "one of ring, tree");
+}
+
+TEST(Lists, WordsAreBetweenBlanksOrOtherSeparators) {
+  EXPECT_EQ(words_of(" a\tb  c\r\n"), (std::vector<std::string_view>{"a", "b", "c"}));
+  EXPECT_EQ(words_of<std::string>("8x4xx2", "x"), (std::vector<std::string>{"8", "4", "2"}));
+  EXPECT_TRUE(words_of(" \n").empty());
+  EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
+  EXPECT_EQ(trimmed(" \n"), "");
+  EXPECT_EQ(trimmed(""), "");
 }
 
 TEST(Lists, LowerCaseLeavesWhatIsNoLetterOfAscii) {

@@ -97,7 +97,7 @@ TEST(RunPlan, ACheckpointCostsWhatTheMachinesTiersMakeOfIt) {
       "--global-batch 64 --seeds 5 --job-mtbf 1h ";
   const auto run = nlohmann::json::parse(
       orrery(words + "--checkpoint-to nvme --checkpoint-through host --json --price-per-hour 32 "
-                     "--price-of-node true --price-source 'list, March 2026'")
+                     "--price-of-node true --price-source '20.50 of a list, March 2026'")
           .out);
   const auto& checkpoint = run.at("checkpoint");
   const double bytes = 14.0 * 124'475'904 / 8;

@@ -124,6 +124,7 @@ TEST(Engines, ManifestsOfKubernetesAndComposeHoldLaunchLines) {
       "      \"vllm serve m --max-num-seqs 12 --tensor-parallel-size 2\"\n    ]\n";
   EXPECT_EQ(engine_in("vllm", shell, "d.yaml").engine.tp, 2);
   EXPECT_EQ(engine_in("vllm", shell, "d.yaml").engine.max_num_seqs, 12);
+  EXPECT_EQ(engine_in("vllm", "# Ours.\n---\n" + shell + "---\n", "d.yaml").engine.tp, 2);
   // Words of a list, with a variable of the container.
   const ImportedEngine pod =
       engine_in("vllm",

@@ -113,6 +113,7 @@ TEST(Trust, TheShippedModelKnowsWhatItsTablesHave) {
   EXPECT_EQ(trust.nearest.front().causes.machine, "dgx-h100");
   // No table states megatron on such a machine; NeMo runs its layers, llm-foundry others.
   const Trust megatron = errors->trust({"dense", "megatron", "fitted", "dgx-h100"});
+  ASSERT_FALSE(megatron.nearest.empty());
   for (const Validated& group : megatron.nearest) {
     EXPECT_TRUE(group.causes.framework == "nemo" || group.causes.framework == "none")
         << group.table;

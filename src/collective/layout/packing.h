@@ -10,7 +10,7 @@
 
 namespace orrery::layout {
 
-/// A kernel before or after the messages, of the rank where it takes longest.
+/// Packing is the kernels before and after the messages, of the rank where they take longest.
 struct Packing {
   Time time{0};             ///< of both kernels; 0: every piece is one run of memory
   std::int64_t blocks = 0;  ///< runs of memory that they read or write

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/letters.h"
 #include "base/printable.h"
 #include "base/reader.h"

@@ -8,6 +8,7 @@
 
 #include "base/names.h"
 #include "base/reader.h"
+#include "base/words.h"
 
 namespace orrery::network {
 namespace {
@@ -24,11 +25,7 @@ class ConnectionReader {
 
   void take(const std::string& text, int line) {
     line_ = line;
-    std::istringstream stream(text);
-    std::vector<std::string> words;
-    for (std::string word; stream >> word;) {
-      words.push_back(word);
-    }
+    const std::vector<std::string> words = words_of<std::string>(text);
     if (words.empty() || words.front().starts_with('#')) {
       return;
     }

@@ -8,6 +8,7 @@
 
 #include "base/letters.h"
 #include "base/names.h"
+#include "base/words.h"
 #include "machine/topology/maker_fields.h"
 #include "machine/topology/read.h"
 
@@ -26,11 +27,7 @@ std::vector<Line> lines_of(std::string_view text) {
   int number = 0;
   for (std::string row; std::getline(stream, row);) {
     ++number;
-    std::istringstream words(row.substr(0, row.find('#')));
-    Line line{number, {}};
-    for (std::string word; words >> word;) {
-      line.words.push_back(std::move(word));
-    }
+    Line line{number, words_of<std::string>(std::string_view(row).substr(0, row.find('#')))};
     if (!line.words.empty()) {
       lines.push_back(std::move(line));
     }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
 #include "base/file.h"
@@ -11,6 +10,7 @@
 #include "base/lists.h"
 #include "base/reader.h"
 #include "base/split.h"
+#include "base/words.h"
 #include "serving/launch_line.h"
 
 namespace orrery::served {
@@ -19,27 +19,6 @@ namespace {
 /// ShareGPT's prompts and answers as vLLM's benchmark filters them, tokens on the mean (recalled).
 constexpr double kShareGptPrompt = 220;
 constexpr std::int64_t kShareGptAnswer = 195;
-
-std::string trimmed(std::string_view text) {
-  const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-  while (!text.empty() && is_space(text.front())) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && is_space(text.back())) {
-    text.remove_suffix(1);
-  }
-  return std::string(text);
-}
-
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  for (const std::string_view word : split_at(text, ' ')) {
-    if (!word.empty()) {
-      words.emplace_back(word);
-    }
-  }
-  return words;
-}
 
 /// A format as it stands behind a model's name.
 struct Format {
@@ -91,7 +70,7 @@ void take_engine(const std::string& text, RowCase& row, const std::string& where
   std::replace(file.begin(), file.end(), ';', '\n');
   std::string lines;
   for (const std::string_view line : split_at(file, '\n')) {
-    lines += trimmed(line) + "\n";
+    lines += std::string(trimmed(line)) + "\n";
   }
   auto engine = parse_config(lines, where, ConfigSyntax::yaml).and_then([](const ConfigNode& node) {
     return serving::parse_engine(node);
@@ -148,7 +127,7 @@ bool take_flag(const std::string& flag, const std::string& value, study::ServedR
 std::vector<std::string> arguments_of(const std::string& text) {
   std::vector<std::string> arguments;
   bool open = false;
-  for (const std::string& word : words_of(text)) {
+  for (const std::string& word : words_of<std::string>(text, " ")) {
     if (open) {
       arguments.back() += " " + word;
     } else {
@@ -209,7 +188,7 @@ std::string framework_of(const std::string& text) {
 }
 
 void take_launch(const std::string& text, RowCase& row, const std::string& where, Error& error) {
-  const std::vector<std::string> words = words_of(text);
+  const std::vector<std::string> words = words_of<std::string>(text, " ");
   auto imported = serving::import_engine(framework_of(text), words);
   if (!imported) {
     error.add({where, "", text, imported.error().to_string()});
@@ -225,8 +204,8 @@ void take_launch(const std::string& text, RowCase& row, const std::string& where
 }  // namespace
 
 Result<RowCase> described_case(std::string_view text, const std::string& where) {
-  std::vector<std::string> parts =
-      mapped(split_at(text, '|'), [&](const std::string_view part) { return trimmed(part); });
+  std::vector<std::string> parts = mapped<std::string>(
+      split_at(text, '|'), [](const std::string_view part) { return trimmed(part); });
   Error error;
   RowCase row;
   row.requests.count = 1;

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/lists.h"
-#include "base/names.h"
+#include "base/one_of.h"
 #include "serving/engine.h"
 #include "study/sweep/check_study.h"
 #include "study/sweep/config_path.h"
@@ -171,8 +171,7 @@ const KindEntry* read_kind(Reader& read) {
   if (kind != kKinds.end()) {
     return kind;
   }
-  const std::string all = joined(kKinds, ", ", &KindEntry::name);
-  read.reject("kind", "one of " + all + did_you_mean(name, kind_names()));
+  read.reject("kind", one_of(name, kind_names()));
   return nullptr;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/names.h"
+#include "base/words.h"
 #include "workload/chakra/json_value.h"
 
 namespace orrery::chakra {
@@ -27,19 +28,7 @@ constexpr std::array<Known, 4> kKnown{{{"ALLREDUCE", CollectiveType::all_reduce}
 /// Groups of a rank, by the names that the nodes have.
 enum Axis : std::uint8_t { tp = 1, dp, ep, dp_ep };
 
-std::vector<std::string_view> words_of(std::string_view line) {
-  constexpr std::string_view kBlanks = " \t\r";
-  std::vector<std::string_view> words;
-  std::size_t at = 0;
-  while ((at = line.find_first_not_of(kBlanks, at)) != line.npos) {
-    const std::size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
-
-/// A computation and the collective after it.
+/// Part is a computation and the collective after it.
 struct Part {
   std::uint64_t nanoseconds = 0;
   std::optional<CollectiveType> collective{};
@@ -100,11 +89,12 @@ class SimaiReader {
             "policy", policy_, "HYBRID_TRANSFORMER_FWD_IN_BCKWD or HYBRID_TRANSFORMER");
     const auto value = [&](std::string_view name, std::int64_t fallback) {
       const auto at = std::ranges::find(words, name);
-      if (at == words.end() || at + 1 == words.end()) {
+      if (at == words.end()) {
         return fallback;
       }
-      const auto number = natural(*(at + 1));
-      require(number && *number <= (std::uint64_t{1} << 31), name, *(at + 1), "a whole number");
+      const std::string_view word = at + 1 == words.end() ? std::string_view() : *(at + 1);
+      const auto number = natural(word);
+      require(number && *number <= (std::uint64_t{1} << 31), name, word, "a whole number");
       return static_cast<std::int64_t>(number.value_or(0));
     };
     tp_ = value("model_parallel_NPU_group:", 1);
@@ -221,7 +211,7 @@ class SimaiReader {
     }
   }
 
-  /// False: nothing is sent.
+  /// Returns false where nothing is sent.
   bool communicate(const Layer& layer, const Part& part, std::optional<std::uint64_t>& last) {
     const auto members = static_cast<std::uint64_t>(size_of(part.axis));
     if (!part.collective || part.bytes == 0 || members == 1) {

@@ -26,6 +26,7 @@ namespace orrery::chakra {
 /// Groups:  rank = dp T + tp. Collectives of forward and input gradient run over the T ranks of tp,
 ///          of the weight gradient over those of dp; _EP over E neighbours of dp, _DP_EP over the
 ///          rest of dp.
+/// A missing key of the header counts as 1, checkpoints as 0, all_gpus as the number of ranks.
 /// Ignores: ga (the layers of all microbatches are in the file), vpp.
 /// Mistakes, each with its line: other policies, stages, checkpoints, all_gpus other than the
 /// ranks, T E that does not divide N; collectives other than ALLREDUCE, ALLGATHER, REDUCESCATTER,

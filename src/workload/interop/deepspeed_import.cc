@@ -105,6 +105,7 @@ class DeepSpeedImport {
     });
     section("torch_autocast", [&](Reader& read) {
       const std::string type = read.optional("dtype", std::string("bfloat16"));
+      read.require(type.ends_with("16") || type.ends_with("half"), "dtype", "bfloat16 or float16");
       if (read.optional("enabled", false)) {
         (type.find("bf") == type.npos ? fp16 : bf16) = true;
         imported_.remarks.push_back(

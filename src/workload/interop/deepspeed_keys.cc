@@ -8,7 +8,7 @@
 namespace orrery::interop {
 namespace {
 
-/// The flag of `orrery import` that fills an "auto" of this key; empty: nothing needs it.
+/// Returns the flag of `orrery import` that fills an "auto" of this key; empty: nothing needs it.
 std::string_view filling_flag(std::string_view key) {
   for (const AutomaticKey& row : kDeepSpeedAutomatic) {
     if (row.key == key) {

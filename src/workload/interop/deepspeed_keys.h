@@ -131,9 +131,9 @@ inline constexpr auto kDeepSpeedZeroIgnored = std::to_array<std::string_view>({
 
 /// Removes every field whose value is "auto", with a remark: the training script sets it.
 void drop_automatic(ConfigNode& node, std::vector<Remark>& remarks);
-/// Whether a key at the top looks like none of DeepSpeed's, which then does not read it.
+/// Says whether a key at the top looks like none of DeepSpeed's, which then does not read it.
 bool is_foreign(std::string_view name, const ConfigNode& node);
-/// Whether a section, or one within it, is on.
+/// Says whether a section, or one within it, is on.
 bool is_on(const ConfigNode& node);
 
 }  // namespace orrery::interop

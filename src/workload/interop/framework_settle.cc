@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "workload/interop/framework_job.h"
 #include "workload/interop/text.h"
 
 namespace orrery::interop {
 namespace {
+
+constexpr std::int64_t kUsualNode = 8;  // devices, where nothing says how many
 
 std::int64_t whole(double value) {
   return value > 0 ? std::llround(value) : 1;
@@ -29,19 +32,14 @@ std::int64_t found_devices(const FrameworkJob& job, std::int64_t devices, std::i
 
 /// A degree of -1 is what the others leave of a node's devices (ici_ of MaxText).
 void fill_degree(FrameworkJob& job, std::int64_t devices) {
-  constexpr std::int64_t kUsual = 8;  // devices of a node
-  for (double* degree : {&job.tp, &job.cp, &job.ep}) {
+  const std::int64_t node = job.per_node > 0 ? whole(job.per_node) : kUsualNode;
+  for (const auto& [name, degree] : {std::pair{"tp", &job.tp}, {"cp", &job.cp}, {"ep", &job.ep}}) {
     if (*degree < 0) {
-      const std::int64_t others = degree == &job.ep ? whole(job.tp) * whole(job.cp)
-                                                    : whole(job.tp) * whole(job.cp) * whole(job.ep);
-      const std::int64_t node = job.per_node > 0 ? whole(job.per_node) : kUsual;
-      *degree = static_cast<double>(
-          std::max<std::int64_t>((devices > 0 ? std::min(node, devices) : node) / others, 1));
-      job.remarks.push_back({degree == &job.tp   ? "tp"
-                             : degree == &job.cp ? "cp"
-                                                 : "ep",
-                             "-1 is read as " + std::to_string(whole(*degree)) + " of a node of " +
-                                 std::to_string(node) + " devices"});
+      const std::int64_t others = whole(job.tp) * whole(job.cp) * whole(job.ep);
+      const std::int64_t rest = (devices > 0 ? std::min(node, devices) : node) / others;
+      *degree = static_cast<double>(std::max<std::int64_t>(rest, 1));
+      job.remarks.push_back({name, "-1 is read as " + std::to_string(whole(*degree)) +
+                                       " of a node of " + std::to_string(node) + " devices"});
     }
   }
 }
@@ -110,10 +108,9 @@ std::int64_t shard_group(FrameworkJob& job) {
     const bool split = job.replicas > 1 && ranks % whole(job.replicas) == 0;
     return split ? ranks / whole(job.replicas) : 0;
   }
-  constexpr std::int64_t kUsual = 8;  // devices of a node
   const std::int64_t node = job.per_node > 0 ? whole(job.per_node)
                             : job.nodes > 0  ? std::max<std::int64_t>(ranks / whole(job.nodes), 1)
-                                             : kUsual;
+                                             : kUsualNode;
   job.remarks.push_back(
       {"HYBRID_SHARD", "shards stay within a node of " + std::to_string(node) + " devices"});
   return ranks % node == 0 && node < ranks ? node : 0;

@@ -61,18 +61,18 @@ constexpr auto kAccelerate = std::to_array<FrameworkKey>({
 
 constexpr std::string_view kTrainerIgnored =
     "accelerator_config adafactor adam_* assistant_only_loss auto_find_batch_size "
-    "average_tokens_across_devices batch_eval_metrics beta bf16_full_eval cache_dir "
-    "chat_template* completion_only_loss config_name data_* dataloader dataloader_* dataset "
-    "dataset_* datasets ddp_* debug disable_* do_* dtype early_stopping eos_token eval_* "
-    "evaluation_strategy fp16_* fsdp_config fsdp_transformer_layer_cls_to_wrap full_determinism "
-    "generation_* gradient_checkpointing_kwargs greater_is_better group_by_length "
-    "half_precision_backend hub_* ignore_* include_* kl_* label_* learning_rate length_column "
-    "length_column_name liger_kernel_config load_best_model_at_end local_rank log_* logging_* "
-    "lora_alpha lora_dropout lora_modules_to_save lora_task_type lr_* max_eval_samples "
-    "max_grad_norm max_prompt_length max_steps max_train_samples metric_for_best_model "
-    "model_name_or_path model_revision mp_parameters neftune_noise_alpha no_cuda num_generations "
-    "num_train_epochs optim_args output_dir overwrite_* packing packing_strategy padding_free "
-    "past_index per_device_eval_batch_size predict_with_generate prediction_loss_only "
+    "average_tokens_across_devices batch_eval_metrics beta bf16_full_eval cache_dir chat_template* "
+    "completion_only_loss config_name data_* dataloader dataloader_* dataset dataset_* datasets "
+    "ddp_* debug disable_* do_* dtype early_stopping eos_token eval_* evaluation_strategy fp16_* "
+    "fsdp_config fsdp_transformer_layer_cls_to_wrap full_determinism generation_* "
+    "gradient_checkpointing_kwargs greater_is_better group_by_length half_precision_backend hub_* "
+    "ignore_* include_* kl_* label_* learning_rate length_column length_column_name "
+    "liger_kernel_config load_best_model_at_end local_rank log_* logging_* lora_alpha lora_dropout "
+    "lora_modules_to_save lora_task_type lr_* max_eval_samples max_grad_norm max_prompt_length "
+    "max_steps max_train_samples metric_for_best_model model_name_or_path model_revision "
+    "mp_parameters neftune_noise_alpha no_cuda num_generations num_train_epochs optim_args "
+    "output_dir overwrite_* packing packing_strategy padding_free past_index "
+    "per_device_eval_batch_size predict_with_generate prediction_loss_only "
     "preprocessing_num_workers project push_to_hub* ray_scope ref_model* remove_unused_columns "
     "report_to restore_callback_states_from_checkpoint resume_from_checkpoint reward_* rl_* "
     "run_name save_* seed skip_memory_metrics sortish_sampler streaming temperature tf32 "
@@ -115,27 +115,26 @@ constexpr auto kTrainer = std::to_array<FrameworkKey>({
 constexpr std::string_view kAxolotlIgnored =
     "adam_* additional_special_tokens auto_* base_model* batch_flattening bnb_config_kwargs "
     "chat_template* cls_model_config comet_* cosine_* curriculum_sampling cut_cross_entropy "
-    "dataloader_* dataset_* dataset_keep_in_memory datasets ddp_* ddp_find_unused_parameters "
-    "debug default_system_message device_map dpo_* dtype early_stopping_patience ema eval_* "
-    "evals_per_epoch evaluation_strategy excess_length_strategy experimental_skip_move_to_device "
-    "experts_implementation field_* flash_attn_* fsdp_config "
-    "fsdp_config.fsdp_final_state_dict_type fsdp_final_state_dict_type fused_attn_kernel gc_steps "
-    "gemma4_hybrid_attn_impl gpu_memory_limit gradient_checkpointing_kwargs group_by_length "
-    "hf_use_auth_token hub_* image_resize_algorithm image_size include_* is_* jinja_template_path "
-    "kd_* kto_* learning_rate liger_* lisa_* local_rank log_* logging_* lora_*_kernel lora_alpha "
-    "lora_dropout lora_fan_in_fan_out lora_mlp_kernel lora_model_dir lora_modules_to_save "
-    "lora_o_kernel lora_on_cpu lora_qkv_kernel loraplus_* loss_watchdog_* lr_* max_grad_norm "
-    "max_steps merge_lora min_sample_len mlflow_* model_config_type model_type "
-    "neftune_noise_alpha noisy_embedding_alpha num_epochs optim_args optimizer_kwargs orpo_alpha "
-    "output_dir overrides_of_model_config overrides_of_model_kwargs pad_to_sequence_len peft_* "
-    "plugins pretrain_* pretraining_dataset processor_type profiler_* push_dataset_to_hub qat "
-    "quantize_moe_experts random_init_weights ray_run_name relora* remove_unused_columns "
-    "report_to resources_per_worker resume_from_checkpoint revision_of_model reward_* rl rl_* "
-    "roles_to_train rope_* router_aux_loss_coef sample_pack* save_* saves_per_epoch scattermoe_* "
-    "seed shuffle_* simpo_gamma skip_* special_tokens spectrum* steps_per_print streaming* strict "
-    "swanlab_* test_datasets tf32 tokenizer_* tokens torch_dtype torchdistx_path total_num_tokens "
-    "trackio_* train_* trl trust_remote_code type_of_model use_dora use_kernels use_ray "
-    "use_scattermoe use_sonicmoe use_tensorboard val_set_size vllm wandb_* warmup_* weight_decay ";
+    "dataloader_* dataset_* datasets ddp_* debug default_system_message device_map dpo_* dtype "
+    "early_stopping_patience ema eval_* evals_per_epoch evaluation_strategy excess_length_strategy "
+    "experimental_skip_move_to_device experts_implementation field_* flash_attn_* fsdp_config "
+    "fsdp_final_state_dict_type fused_attn_kernel gc_steps gemma4_hybrid_attn_impl "
+    "gpu_memory_limit gradient_checkpointing_kwargs group_by_length hf_use_auth_token hub_* "
+    "image_resize_algorithm image_size include_* is_* jinja_template_path kd_* kto_* learning_rate "
+    "liger_* lisa_* local_rank log_* logging_* lora_alpha lora_dropout lora_fan_in_fan_out "
+    "lora_mlp_kernel lora_model_dir lora_modules_to_save lora_o_kernel lora_on_cpu lora_qkv_kernel "
+    "loraplus_* loss_watchdog_* lr_* max_grad_norm max_steps merge_lora min_sample_len mlflow_* "
+    "model_config_type model_type neftune_noise_alpha noisy_embedding_alpha num_epochs optim_args "
+    "optimizer_kwargs orpo_alpha output_dir overrides_of_model_config overrides_of_model_kwargs "
+    "pad_to_sequence_len peft_* plugins pretrain_* pretraining_dataset processor_type profiler_* "
+    "push_dataset_to_hub qat quantize_moe_experts random_init_weights ray_run_name relora* "
+    "remove_unused_columns report_to resources_per_worker resume_from_checkpoint revision_of_model "
+    "reward_* rl rl_* roles_to_train rope_* router_aux_loss_coef sample_pack* save_* "
+    "saves_per_epoch scattermoe_* seed shuffle_* simpo_gamma skip_* special_tokens spectrum* "
+    "steps_per_print streaming* strict swanlab_* test_datasets tf32 tokenizer_* tokens torch_dtype "
+    "torchdistx_path total_num_tokens trackio_* train_* trl trust_remote_code type_of_model "
+    "use_dora use_kernels use_ray use_scattermoe use_sonicmoe use_tensorboard val_set_size vllm "
+    "wandb_* warmup_* weight_decay ";
 
 constexpr auto kAxolotl = std::to_array<FrameworkKey>({
     {"adapter", adapter},
@@ -188,27 +187,17 @@ constexpr auto kAxolotl = std::to_array<FrameworkKey>({
 constexpr std::string_view kCountedAsAdam = "counted as Adam, with two moments per parameter";
 
 constexpr std::string_view kLlamaFactoryIgnored =
-    "adam_beta1 adam_beta2 adapter_name_or_path add_special_tokens add_tokens additional_target "
-    "apollo_* audio_* badam_* buffer_size cache_dir compute_accuracy crop_to_patches data_* "
-    "dataloader_num_workers dataset dataset_* dataset_shards ddp_find_unused_parameters "
-    "ddp_timeout dft_alpha disable_* do_eval do_predict do_train double_quantization dpo_* "
-    "early_stopping_steps enable_thinking eval_* evaluation_strategy export_* fake_quant_* "
-    "fp8_backend "
-    "freeze_* fsdp_config fsdp_transformer_layer_cls_to_wrap galore_* generating_args hf_* "
-    "image_* include_* infer_* init_special_tokens interleave_probs kt_* kto_* ld_alpha "
-    "learning_rate logging_dir logging_steps lora_alpha lora_dropout loraplus_* low_cpu_mem_usage "
-    "lr_scheduler_type mask_history max_grad_norm max_new_tokens max_samples max_steps media_dir "
-    "mix_strategy mixture_of_depths model_name_or_path moe_aux_loss_coef ms_hub_token "
-    "neat_packing new_special_tokens_config num_beams num_train_epochs om_hub_token output_dir "
-    "overwrite_cache overwrite_output_dir packing per_device_eval_batch_size pissa_* "
-    "placement_strategy plot_loss ppo_* predict_with_generate pref_* preprocessing_num_workers "
-    "print_param_status qat_* quantization_method ray_* ref_model* report_to resize_vocab "
-    "resources_per_worker resume_from_checkpoint reward_* rope_* run_name save_only_model "
-    "save_steps save_strategy save_total_limit seed sglang_* shuffle simpo_gamma stage streaming "
-    "swanlab_* temperature template tokenized_path tool_format top_k top_p train_from_scratch "
-    "train_on_prompt trust_remote_code upcast_layernorm use_audio_in_video use_dora "
-    "use_fast_tokenizer use_kt* use_llama_pro use_rslora use_swanlab use_v1_kernels val_size "
-    "video_* vllm_* warmup_ratio warmup_steps weight_decay ";
+    "adapter_name_or_path add_special_tokens add_tokens additional_target apollo_* audio_* badam_* "
+    "buffer_size compute_accuracy crop_to_patches dft_alpha double_quantization dpo_* "
+    "early_stopping_steps enable_thinking export_* fake_quant_* fp8_backend freeze_* galore_* "
+    "generating_args hf_* image_* infer_* init_special_tokens interleave_probs kt_* kto_* ld_alpha "
+    "loraplus_* low_cpu_mem_usage mask_history max_new_tokens max_samples media_dir mix_strategy "
+    "mixture_of_depths moe_aux_loss_coef ms_hub_token neat_packing new_special_tokens_config "
+    "num_beams om_hub_token pissa_* placement_strategy plot_loss ppo_* pref_* print_param_status "
+    "qat_* quantization_method ray_* resize_vocab resources_per_worker rope_* sglang_* shuffle "
+    "simpo_gamma stage swanlab_* template tokenized_path tool_format upcast_layernorm "
+    "use_audio_in_video use_dora use_kt* use_llama_pro use_rslora use_swanlab use_v1_kernels "
+    "val_size video_* vllm_* ";
 
 constexpr auto kLlamaFactory = std::to_array<FrameworkKey>({
     {"bf16", bf16},
@@ -247,14 +236,14 @@ constexpr auto kLlamaFactory = std::to_array<FrameworkKey>({
 constexpr std::string_view kMaxTextIgnored =
     "activations_in_float32 adam_* allow_split_physical_axes ar_* async_checkpointing "
     "attention_type autoregressive_* base_* beta* cast_logits_to_fp32 checkpoint_* "
-    "collect_stack_trace compile_* compiled_trainstep_file cosine_* custom_mesh data_* "
-    "data_sharding dataset_* decode_* decoder_block dpo_* dropout_rate dump_* elastic_* enable_* "
-    "engram_* eos_id eval_* expansion_factor_real_data final_logits_soft_cap "
-    "first_num_dense_layers float32_* force_unroll fused_mlp fused_qkv gcs_* generate_* "
-    "global_parameter_scale goodput_* grad_dtype gradient_clipping_threshold grain_* grpo_* "
-    "hardware head_dim heartbeat_* hf_* hide_profiler_step_metric inference_* init_* interleave_* "
-    "internal_compile* jax_* kv_lora_rank learning_rate* load_* local_* log_* logical_axis_rules "
-    "logits_* lora_* matmul_precision max_checkify max_corpus_chars max_position_embeddings "
+    "collect_stack_trace compile_* compiled_trainstep_file cosine_* custom_mesh data_* dataset_* "
+    "decode_* decoder_block dpo_* dropout_rate dump_* elastic_* enable_* engram_* eos_id eval_* "
+    "expansion_factor_real_data final_logits_soft_cap first_num_dense_layers float32_* "
+    "force_unroll fused_mlp fused_qkv gcs_* generate_* global_parameter_scale goodput_* grad_dtype "
+    "gradient_clipping_threshold grain_* grpo_* hardware head_dim heartbeat_* hf_* "
+    "hide_profiler_step_metric inference_* init_* interleave_* internal_compile* jax_* "
+    "kv_lora_rank learning_rate* load_* local_* log_* logical_axis_rules logits_* lora_* "
+    "matmul_precision max_checkify max_corpus_chars max_position_embeddings "
     "max_prefill_predict_length megablox mesh_axes metrics_* mla_* mlp_* model_name moe_* "
     "monitor_* mscale mtp_* mu_* multi_* n_routing_groups nope_layer_interval norm_topk_prob "
     "normalization_layer_epsilon normalize* num_* opt_state_* optimize_mesh_for_* packing "
@@ -295,6 +284,7 @@ constexpr auto kMaxText = std::to_array<FrameworkKey>({
     {"max_target_length", sequence},
     {"num_layers_per_pipeline_stage", noted, "layers are spread evenly over stages"},
     {"num_pipeline_microbatches", pipeline_microbatches},
+    {"num_pipeline_repeats", noted, "the layers of a stage are one chunk"},
     {"opt_type", optimizer},
     {"optimizer_memory_host_offload", offload_optimizer},
     {"parameter_memory_host_offload", offload_parameters},
@@ -308,11 +298,10 @@ constexpr auto kMaxText = std::to_array<FrameworkKey>({
 constexpr std::string_view kLlmFoundryIgnored =
     "accumulate_train_batch_on_tokens algorithms allow_* autoresume callbacks code_paths "
     "console_log_interval data_* dataset device_eval_batch_size dist_timeout eval_* "
-    "expandable_segments fsdp_config fsdp_config.activation_checkpointing_reentrant global_seed "
-    "hf_* icl_* load_* log_* loggers max_duration max_split_size_mb metadata mlflow_* model "
-    "model_name_or_path name only_* optimizer profiler progress_bar python_log_level run_name "
-    "save_* scheduler seed spin_dataloaders stop_on* tokenizer* torch_* tp_config train_loader "
-    "variables ";
+    "expandable_segments fsdp_config global_seed hf_* icl_* load_* log_* loggers max_duration "
+    "max_split_size_mb metadata mlflow_* model model_name_or_path name only_* optimizer profiler "
+    "progress_bar python_log_level run_name save_* scheduler seed spin_dataloaders stop_on* "
+    "tokenizer* torch_* tp_config train_loader variables ";
 
 constexpr auto kLlmFoundry = std::to_array<FrameworkKey>({
     {"device_train_microbatch_size", microbatch},

@@ -78,7 +78,7 @@ struct FrameworkTable {
 /// The table of a framework; of an unknown name an empty one.
 FrameworkTable framework_table(std::string_view framework);
 
-/// Whether the path is the key, or lies within the section of that name.
+/// Says whether the path is the key, or lies within the section of that name.
 bool is_key(std::string_view path, std::string_view key);
 bool is_without_weight(const FrameworkTable& table, std::string_view path);
 /// Returns a guess (" (did you mean ...)") for a path that no row has, or "" where a word of it

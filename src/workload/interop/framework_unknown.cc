@@ -4,13 +4,15 @@
 #include <array>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/names.h"
+#include "base/words.h"
 #include "workload/interop/framework_tables.h"
 
 namespace orrery::interop {
 namespace {
 
-/// Words of keys that say how work and memory are spread.
+/// Lists the words of keys that say how work and memory are spread.
 constexpr auto kWeightyWords = std::to_array<std::string_view>(
     {"parallel", "parallelism", "tp",        "pp",         "dp",           "cp",
      "ep",       "degree",      "shard",     "sharding",   "shards",       "zero",
@@ -20,13 +22,6 @@ constexpr auto kWeightyWords = std::to_array<std::string_view>(
      "dtype",    "fsdp",        "deepspeed", "overlap",    "pipeline",     "devices",
      "nodes",    "gpus",        "processes", "length",     "attention",    "optimizer"});
 
-/// Takes the next of words with `separators` between them.
-std::string_view next_word(std::string_view& rest, std::string_view separators) {
-  const std::string_view word = rest.substr(0, rest.find_first_of(separators));
-  rest.remove_prefix(std::min(word.size() + 1, rest.size()));
-  return word;
-}
-
 }  // namespace
 
 bool is_key(std::string_view path, std::string_view key) {
@@ -34,9 +29,8 @@ bool is_key(std::string_view path, std::string_view key) {
 }
 
 bool is_without_weight(const FrameworkTable& table, std::string_view path) {
-  for (std::string_view rest : {table.ignored, table.also}) {
-    while (!rest.empty()) {
-      const std::string_view name = next_word(rest, " ");
+  for (const std::string_view list : {table.ignored, table.also}) {
+    for (const std::string_view name : words_of(list, " ")) {
       if (name.ends_with('*') ? path.starts_with(name.substr(0, name.size() - 1))
                               : is_key(path, name)) {
         return true;
@@ -47,21 +41,16 @@ bool is_without_weight(const FrameworkTable& table, std::string_view path) {
 }
 
 std::optional<std::string> mistaken_key(const FrameworkTable& table, std::string_view path) {
-  std::vector<std::string> names;
-  for (const FrameworkKey& key : table.keys) {
-    names.emplace_back(key.name);
-  }
-  for (std::string_view rest : {table.ignored, table.also}) {
-    while (!rest.empty()) {
-      const std::string_view name = next_word(rest, " ");
+  std::vector<std::string> names = mapped<std::string>(table.keys, &FrameworkKey::name);
+  for (const std::string_view list : {table.ignored, table.also}) {
+    for (const std::string_view name : words_of(list, " ")) {
       names.emplace_back(name.substr(0, name.find_last_not_of("_*") + 1));
     }
   }
   std::string guess = did_you_mean(path, names);
-  bool weighty = false;
-  for (std::string_view rest = path; !rest.empty();) {
-    weighty = std::ranges::count(kWeightyWords, next_word(rest, "._")) > 0 || weighty;
-  }
+  const bool weighty = std::ranges::any_of(words_of(path, "._"), [](const std::string_view word) {
+    return std::ranges::find(kWeightyWords, word) != kWeightyWords.end();
+  });
   return guess.empty() && !weighty ? std::nullopt : std::optional(std::move(guess));
 }
 

@@ -80,7 +80,7 @@ std::string strict_json(std::string text);
 /// Source: torchtitan, torchtitan/config/job_config.py (0.2).
 Result<Imported> import_torchtitan(std::string_view text, const std::string& file,
                                    const ImportOptions& options);
-/// The same of a configuration that is read already.
+/// Does the same with a configuration that is read already.
 Result<Imported> import_torchtitan(ConfigNode node, const ImportOptions& options);
 
 /// The command of a script that starts a training program: the first named *.py with flags of a

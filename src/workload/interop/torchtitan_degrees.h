@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where torchtitan's releases keep their degrees. Internal to this folder.
+/// Releases of torchtitan differ in where they keep their degrees. Internal to this folder.
 #pragma once
 
 #include "base/config_node.h"

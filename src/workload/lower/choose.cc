@@ -41,7 +41,7 @@ class Edges {
 
   const ModelTensor& tensor(int number) const { return tensors_[static_cast<std::size_t>(number)]; }
   bool is_parameter(int number) const { return tensor(number).use == ModelTensor::Use::parameter; }
-  /// Null: nothing of the block has made it.
+  /// Returns who makes the tensor; null where nothing of the block has made it.
   const zoo::ModelOperator* writer(int number) const {
     const int writer = writers_[static_cast<std::size_t>(number)];
     return writer == kNone ? nullptr : &operators_[static_cast<std::size_t>(writer)];
@@ -73,7 +73,7 @@ class Edges {
     });
   }
 
-  /// Null: none or several do.
+  /// Returns the one who reads the tensor; null where none or several do.
   const zoo::ModelOperator* only_reader(int number) const {
     const auto reads = [&](const zoo::ModelOperator& op) {
       return std::ranges::find(op.reads, number) != op.reads.end();

@@ -60,7 +60,7 @@ struct CutAxis {
   bool exchanges_rows = false;
   Issue issue = Issue::concurrent;
   std::int64_t chunks = 1;  ///< of a product's rows, each with a collective of its own
-  /// A chunk for each rank, copied between buffers of the ranks by engines instead.
+  /// Says that engines copy a chunk for each rank between buffers of the ranks instead.
   bool copies_chunks = false;
   std::optional<graph::TokenRoute> route{};  ///< of all-to-alls that merge copies
 };

@@ -182,6 +182,8 @@ TEST(DeepSpeed, UlyssesAutocastAndTheFirstReleasesStage) {
                           {.devices = 8}),
               HasSubstr("data_parallel_size: found '3', expected the dp of the devices, 8"));
   EXPECT_EQ(plan_of(R"({"train_micro_batch_size_per_gpu": 1, "zero_optimization": true})").zero, 1);
+  EXPECT_THAT(mistakes_of(R"({"torch_autocast": {"enabled": true, "dtype": "float32"}})"),
+              HasSubstr("torch_autocast.dtype: found 'float32', expected bfloat16 or float16"));
   EXPECT_THAT(mistakes_of(R"({"train_batch_size": "auto"})", {.devices = 3}),
               HasSubstr("Give --microbatch and --global-batch"));
 }

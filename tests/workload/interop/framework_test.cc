@@ -247,6 +247,16 @@ TEST(Framework, PrimusHoldsConfigurationsOfSeveralPrograms) {
   EXPECT_EQ(titan.sequence, 8192);
 }
 
+TEST(Framework, MaxTextsRepeatsOfAPipelineAreNoted) {
+  const auto imported = import_yaml("maxtext",
+                                    "dcn_data_parallelism: -1\nmax_target_length: 4096\n"
+                                    "per_device_batch_size: 1\nnum_pipeline_repeats: 2\n",
+                                    {.devices = 8});
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  ASSERT_EQ(imported->remarks.size(), 1U);
+  EXPECT_EQ(imported->remarks.front().about, "num_pipeline_repeats");
+}
+
 TEST(Framework, MistakesNameFileLineAndKey) {
   const auto wrong =
       import_yaml("axolotl", "micro_batch_size: x\nsequence_length: 4\ntf33: false\n");

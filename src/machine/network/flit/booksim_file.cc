@@ -3,26 +3,16 @@
 
 #include <algorithm>
 
+#include "base/words.h"
+
 namespace orrery::flit {
-namespace {
-
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-}  // namespace
 
 BookSimFile::BookSimFile(std::string_view text, std::string file) : file_(std::move(file)) {
   tokenize(text);
 }
 
 std::string BookSimFile::trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && is_space(text.back())) {
-    text.remove_suffix(1);
-  }
+  text = orrery::trimmed(text);
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
     text = text.substr(1, text.size() - 2);
   }
@@ -71,7 +61,7 @@ void BookSimFile::tokenize(std::string_view text) {
       statement.clear();
       begin = 0;
     } else {
-      begin = begin == 0 && !is_space(c) ? line : begin;
+      begin = begin == 0 && kBlanks.find(c) == std::string_view::npos ? line : begin;
       statement += begin > 0 ? std::string(1, c) : std::string();
       line += c == '\n' ? 1 : 0;
     }

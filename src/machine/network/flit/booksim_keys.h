@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "machine/network/flit/words.h"
+#include "base/words.h"
 
 namespace orrery::flit {
 

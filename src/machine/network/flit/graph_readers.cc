@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "base/reader.h"
+#include "base/words.h"
 #include "machine/network/flit/router_graph.h"
-#include "machine/network/flit/words.h"
 #include "machine/topology/makers.h"
 #include "machine/topology/read.h"
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/reader.h"
+#include "base/words.h"
 #include "machine/network/flit/router_graph.h"
-#include "machine/network/flit/words.h"
 
 namespace orrery::flit {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/misread.h"
 #include "base/reader.h"
-#include "machine/network/flit/words.h"
+#include "base/words.h"
 
 namespace orrery::flit {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/one_of.h"
 #include "base/reader.h"
-#include "machine/network/flit/words.h"
+#include "base/words.h"
 
 namespace orrery::flit {
 namespace {

@@ -19,25 +19,35 @@ class Probe {
   Probe(Telemetry& telemetry, const Arguments& arguments, int rank, int ranks)
       : telemetry_(telemetry), arguments_(arguments), rank_(rank), ranks_(ranks) {}
 
-  /// Writes half of each round trip as a message; the first of a pair, which opens a connection, is
-  /// not written. Ranks outside the pair sleep: there may be fewer cores than ranks.
+  /// Writes half of each round trip as a message. The pairs take turns, so that what else the host
+  /// does for a while meets messages of many pairs, not all of one. Ranks outside the pair sleep:
+  /// there may be fewer cores than ranks.
   void run() {
-    for (int source = 0; source < ranks_; ++source) {
-      for (int target = 0; target < ranks_; ++target) {
-        for (int i = 0; source != target && i <= arguments_.probes; ++i) {
-          if (rank_ == source) {
-            ask(target, i > 0);
-          } else if (rank_ == target) {
-            receive(source);
-            send(source);
+    for (int i = 0; i < arguments_.probes; ++i) {
+      for (int source = 0; source < ranks_; ++source) {
+        for (int target = 0; target < ranks_; ++target) {
+          if (source != target) {
+            exchange(source, target);
           }
         }
-        wait_asleep();
       }
     }
   }
 
  private:
+  /// Two round trips: the first, which opens a connection and wakes the pair, is not written.
+  void exchange(int source, int target) {
+    for (const bool counts : {false, true}) {
+      if (rank_ == source) {
+        ask(target, counts);
+      } else if (rank_ == target) {
+        receive(source);
+        send(source);
+      }
+    }
+    wait_asleep();
+  }
+
   void ask(int target, bool counts) {
     const double begin = MPI_Wtime();
     send(target);

@@ -16,11 +16,13 @@ namespace orrery::serving {
 bool is_manifest(std::string_view text, const std::string& file);
 
 /// The first container whose image, command or arguments name the framework's server: `command`
-/// (or `entrypoint`) and `args`, lists of words or lines of a shell, with $(NAME) from its `env`. A
-/// file without containers is one of flags, as --config of vLLM reads it: `max-model-len: 4096`.
-/// Documents are separated by `---`. Mistakes: what is no YAML; a file that starts no such server.
+/// (or `entrypoint`) and `args`, lists of words or lines of a shell, with $(NAME) from its `env`,
+/// which a shell's $NAME has too, or `given`. Further containers that start such a server are a
+/// remark. A file without containers is one of flags, as --config of vLLM reads it:
+/// `max-model-len: 4096`. Documents are separated by `---`. Mistakes: what is no YAML; a file that
+/// starts no such server; of such a file those of shell::read_script.
 Result<EngineWords> manifest_words(const std::string& framework, std::string_view text,
-                                   const std::string& file);
+                                   const std::string& file, const std::vector<std::string>& given);
 
 /// The settings of a YAML text, a word each: --kv-cache-config.dtype=fp8. False is left out of
 /// switches by the reader.

@@ -78,6 +78,16 @@ TEST(Simai, MistakesNameTheirLine) {
               HasSubstr("all_gpus: found '8', expected the number of ranks, 4"));
   EXPECT_THAT(wrong("DATA\n0\n", 8), HasSubstr("line 1: policy: found 'DATA'"));
   EXPECT_NE(wrong("", 8), "");
+  const auto header = [&](const std::string& more) {
+    return wrong("HYBRID_TRANSFORMER " + more + "\n1\nl -1 0 NONE 0 0 NONE 0 0 NONE 0 0\n", 8);
+  };
+  EXPECT_THAT(header("eep: 2"), HasSubstr("line 1: header: found 'eep:', expected a name such as "
+                                          "ep: or a number (did you mean 'ep:'?)"));
+  EXPECT_THAT(header("ep 2"), HasSubstr("found 'ep'"));
+  EXPECT_THAT(header("ep: 2 ep: 4"), HasSubstr("found 'ep:', expected every name once"));
+  EXPECT_THAT(header("pp: 1 ep:"), HasSubstr("line 1: ep: a whole number"));
+  EXPECT_THAT(wrong(kHeader, 8), HasSubstr("found 'no line', expected the number of layers"));
+  EXPECT_THAT(wrong(kHeader + "-1\nl\n", 8), testing::Not(HasSubstr("as many lines")));
 }
 
 }  // namespace

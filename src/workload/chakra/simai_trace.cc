@@ -24,16 +24,17 @@ constexpr std::array<Known, 4> kKnown{{{"ALLREDUCE", CollectiveType::all_reduce}
                                        {"REDUCESCATTER", CollectiveType::reduce_scatter},
                                        {"ALLTOALL", CollectiveType::all_to_all}}};
 
-/// Names of the header's numbers; lists follow the last two.
-constexpr std::array<std::string_view, 9> kSettings{"model_parallel_NPU_group:",
-                                                    "ep:",
-                                                    "pp:",
-                                                    "vpp:",
-                                                    "ga:",
-                                                    "all_gpus:",
-                                                    "pp_comm:",
-                                                    "checkpoints:",
-                                                    "checkpoint_initiates:"};
+/// Names of the header's numbers; lists follow the last two. AICB writes pp_comm in both ways.
+constexpr std::array<std::string_view, 10> kSettings{"model_parallel_NPU_group:",
+                                                     "ep:",
+                                                     "pp:",
+                                                     "vpp:",
+                                                     "ga:",
+                                                     "all_gpus:",
+                                                     "pp_comm:",
+                                                     "pp_comm",
+                                                     "checkpoints:",
+                                                     "checkpoint_initiates:"};
 
 /// Groups of a rank, by the names that the nodes have.
 enum Axis : std::uint8_t { tp = 1, dp, ep, dp_ep };

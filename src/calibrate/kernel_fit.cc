@@ -238,12 +238,12 @@ constexpr std::size_t kMostMistakes = 20;
 constexpr std::int64_t kMostExtent = 1'000'000'000;
 using Numbers = std::vector<std::int64_t>;
 
-/// One kernel a row: `make` from the whole numbers of `columns`, with latency_us.
+/// One kernel a row: `make` from the whole numbers of `columns`, up to `most`, with latency_us.
 template <class Make>
 Result<std::vector<KernelMeasurement>> read_rows(const CsvTable& csv,
                                                  std::vector<std::string_view> columns,
-                                                 const Make& make) {
-  Error mistakes;
+                                                 std::int64_t most, const Make& make,
+                                                 Error mistakes = {}) {
   columns.emplace_back("latency_us");
   std::vector<std::size_t> places;
   for (const std::string_view name : columns) {
@@ -262,8 +262,9 @@ Result<std::vector<KernelMeasurement>> read_rows(const CsvTable& csv,
     for (std::size_t i = 0; i + 1 < columns.size(); ++i) {
       const std::string& cell = row.cells[places[i]];
       const auto number = parse_value<std::int64_t>(cell);
-      if (!number || *number < 1) {
-        mistakes.add({csv.where(row), std::string(columns[i]), cell, "a whole number above 0"});
+      if (!number || *number < 1 || *number > most) {
+        mistakes.add({csv.where(row), std::string(columns[i]), cell,
+                      fmt::format("a whole number above 0, at most {}", most)});
       }
       numbers.push_back(number.value_or(1));
     }
@@ -285,17 +286,23 @@ void share_evenly(const std::string& loads, const std::string& where, graph::Gem
                   Error& mistakes) {
   std::int64_t rows = 0;
   std::int64_t busy = 0;
+  std::int64_t experts = 0;
   for (const std::string_view load : split_at(loads, ' ')) {
     const auto number = parse_value<std::int64_t>(std::string(load));
     if (!number || *number < 0 || *number > kMostExtent) {
       mistakes.add({where, "loads", std::string(load), "rows of each expert, between blanks"});
       return;
     }
+    ++experts;
     rows += *number;
     busy += *number > 0 ? 1 : 0;
   }
   if (busy == 0) {
     mistakes.add({where, "loads", loads, "a row of any expert"});
+    return;
+  }
+  if (experts != shape.batch) {
+    mistakes.add({where, "loads", loads, fmt::format("one for each of {} experts", shape.batch)});
     return;
   }
   shape.batch = busy;
@@ -319,7 +326,8 @@ Result<KernelCalibration> calibrate_moe(machine::Machine machine,
 }
 
 Result<std::vector<KernelMeasurement>> read_streams(const CsvTable& csv) {
-  return read_rows(csv, {"bytes"}, [](const CsvRow&, const Numbers& numbers, Error&) {
+  constexpr std::int64_t kMostBytes = 1'000'000'000'000'000;
+  return read_rows(csv, {"bytes"}, kMostBytes, [](const CsvRow&, const Numbers& numbers, Error&) {
     graph::Operator op{.name = "stream", .type = graph::DataType::fp32};
     op.bytes = Bytes(numbers[0]);
     return op;
@@ -333,8 +341,11 @@ Result<std::vector<KernelMeasurement>> read_grouped(const CsvTable& csv) {
   if (!loads && !same) {
     return fail(Error(Mistake{csv.file + ":1", "header", "", "a column 'm', or 'loads'"}));
   }
+  Error unknown =
+      unknown_columns(csv, {"device", "dtype", "experts", "m", "n", "k", "loads", "latency_us"});
   return read_rows(
-      csv, {"experts", "n", "k"}, [&](const CsvRow& row, const Numbers& numbers, Error& mistakes) {
+      csv, {"experts", "n", "k"}, kMostExtent,
+      [&](const CsvRow& row, const Numbers& numbers, Error& mistakes) {
         const std::string format = type ? row.cells[*type] : "bf16";
         if (!compute::number_format(format)) {
           mistakes.add({csv.where(row), "dtype", format, "a number format such as bf16 or fp8"});
@@ -345,14 +356,16 @@ Result<std::vector<KernelMeasurement>> read_grouped(const CsvTable& csv) {
         } else {
           const std::string cell = same ? row.cells[*same] : "";
           shape.m = parse_value<std::int64_t>(cell).value_or(0);
-          if (shape.m < 1) {
-            mistakes.add({csv.where(row), "m", cell, "a whole number above 0"});
+          if (shape.m < 1 || shape.m > kMostExtent) {
+            mistakes.add({csv.where(row), "m", cell,
+                          fmt::format("a whole number above 0, at most {}", kMostExtent)});
           }
         }
         graph::Operator op = gemm_operator(format, shape);
         op.kind = graph::OperatorKind::grouped_gemm;
         return op;
-      });
+      },
+      std::move(unknown));
 }
 
 Result<KernelCalibration> calibrate_streams(machine::Machine machine,

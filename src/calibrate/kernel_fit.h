@@ -61,7 +61,8 @@ Result<KernelCalibration> calibrate_moe(machine::Machine machine,
 Result<std::vector<KernelMeasurement>> read_streams(const CsvTable& csv);
 /// Reads grouped products, alone, as tools/measure_gpu.py writes them: columns experts, n, k,
 /// latency_us, and m (rows of each) or loads (rows of every expert where they differ, between
-/// blanks), and if you like dtype (else bf16). Mistakes likewise, and unknown formats.
+/// blanks), and if you like dtype (else bf16) and device, which is not read. Mistakes likewise,
+/// other columns, unknown formats, loads of another number of experts.
 Result<std::vector<KernelMeasurement>> read_grouped(const CsvTable& csv);
 Result<KernelCalibration> calibrate_streams(machine::Machine machine,
                                             const std::vector<KernelMeasurement>& rows,

@@ -146,7 +146,8 @@ class Calibrate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const bool grouped = std::is_same_v<Query, study::MoeQuery> && table->column("experts") &&
+    const bool grouped = std::is_same_v<Query, study::MoeQuery> &&
+                         (table->column("experts") || table->column("k")) &&
                          !table->column("num_experts");
     const auto rows = collect(
         grouped ? calibrate::read_grouped(*table) : read_measured<Query>(*table, machine.device),

@@ -56,10 +56,13 @@ Result<graph::Workload> ChakraFlags::read(const machine::Machine& machine, std::
     return fail(fitted.error());
   }
   ProgressBar bar;
-  const auto traces = chakra::load(
-      {.prefix = *prefix_, .ranks = *ranks, .groups = groups_, .progress = [&](double share) {
-         bar.update(share);
-       }});
+  const auto traces = chakra::load({.prefix = *prefix_,
+                                    .ranks = *ranks,
+                                    .groups = groups_,
+                                    .progress = [&](double share) { bar.update(share); }})
+                          .and_then([&](chakra::TraceSet set) {
+                            return chakra::with_work(std::move(set), *prefix_);
+                          });
   if (!traces) {
     return fail(traces.error());
   }

@@ -217,7 +217,11 @@ class Import : public Command {
       return fail(std::move(mistakes));
     }
     return serving::import_engine(format_, line.words, line.places)
-        .and_then([&](const serving::ImportedEngine& imported) { return write(imported); });
+        .and_then([&](serving::ImportedEngine imported) {
+          imported.ignored.insert(imported.ignored.begin(), line.remarks.begin(),
+                                  line.remarks.end());
+          return write(imported);
+        });
   }
 
   Result<std::string> write(const serving::ImportedEngine& imported) const {

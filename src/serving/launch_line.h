@@ -38,6 +38,15 @@ Result<ImportedEngine> import_engine(const std::string& framework,
 struct EngineWords {
   std::vector<std::string> words;
   std::vector<std::string> places;
+  std::vector<IgnoredArgument> remarks{};
+
+  /// A remark where these are the words of the first of several servers.
+  void say_first_of(std::size_t servers, const std::string& file) {
+    if (servers > 1) {
+      remarks.push_back(
+          {file, "starts " + std::to_string(servers) + " servers; this is the first"});
+    }
+  }
 };
 /// The first command of a script that starts the framework's server, also in a container. `given`:
 /// NAME=value and arguments of the script. Mistakes: those of shell::read_script.

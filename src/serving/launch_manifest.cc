@@ -14,23 +14,26 @@
 namespace orrery::serving {
 namespace {
 
+constexpr std::string_view kBlanks = " \t\r";
+
 /// Returns the documents of a file, each after as many empty lines as stand before it. Those of
-/// comments alone are left out: many a manifest begins with a line ---.
+/// comments and directives alone are left out: many a manifest begins with a line ---.
 std::vector<std::string> documents_of(std::string_view text) {
   std::vector<std::string> documents(1);
   std::size_t lines = 0;
   for (const std::string_view line : split_at(text, '\n')) {
     ++lines;
-    if (line.starts_with("---")) {
-      documents.emplace_back(lines, '\n');
-    } else {
-      documents.back() += std::string(line) + "\n";
+    const bool begins =
+        line.starts_with("---") && (line.size() == 3 || kBlanks.find(line[3]) != kBlanks.npos);
+    if (begins) {
+      documents.emplace_back(lines - 1, '\n');
     }
+    documents.back() += std::string(line.substr(begins ? 3 : 0)) + "\n";
   }
   std::erase_if(documents, [](const std::string& document) {
     return std::ranges::all_of(split_at(document, '\n'), [](std::string_view line) {
       const std::vector<std::string_view> words = words_of(line);
-      return words.empty() || words.front().starts_with('#');
+      return words.empty() || words.front().starts_with('#') || line.starts_with('%');
     });
   });
   return documents;
@@ -60,6 +63,22 @@ std::string expanded(std::string word, const ConfigNode* env) {
     }
   }
   return word;
+}
+
+/// The container's `env`, a list of names and values, as variables of its shell, then `given`.
+std::vector<std::string> variables_of(const ConfigNode& container,
+                                      const std::vector<std::string>& given) {
+  std::vector<std::string> variables;
+  const ConfigNode* env = container.find("env");
+  for (std::size_t i = 0; env != nullptr && i < env->items.size(); ++i) {
+    const ConfigNode* name = env->items[i].find("name");
+    const ConfigNode* value = env->items[i].find("value");
+    if (name != nullptr && value != nullptr) {
+      variables.push_back(name->text + "=" + value->text);
+    }
+  }
+  variables.insert(variables.end(), given.begin(), given.end());
+  return variables;
 }
 
 /// A container's words as a line of a shell: those of a list are whole, a text is a line itself.
@@ -99,14 +118,16 @@ void find_containers(const ConfigNode& node, std::vector<const ConfigNode*>& fou
 }
 
 /// Returns the server's command of a container; no words where it starts none.
-EngineWords launch_in(const std::string& framework, const ConfigNode& container) {
+Result<EngineWords> launch_in(const std::string& framework, const ConfigNode& container,
+                              const std::vector<std::string>& given) {
   const auto names = [&](const shell::Word& word) { return names_server(framework, word.text); };
   const ConfigNode* image = container.find("image");
   const bool in_image = image != nullptr && names_server(framework, image->text);
-  auto script = shell::read_script(line_of(container), container.file());
+  auto script =
+      shell::read_script(line_of(container), container.file(), variables_of(container, given));
   EngineWords words;
   if (!script) {
-    return words;
+    return fail(std::move(script.error()));
   }
   auto command = std::ranges::find_if(script->commands, [&](const shell::Command& each) {
     return std::ranges::any_of(each, names);
@@ -154,8 +175,10 @@ Result<EngineWords> setting_words(std::string_view text, const std::string& file
 }
 
 Result<EngineWords> manifest_words(const std::string& framework, std::string_view text,
-                                   const std::string& file) {
+                                   const std::string& file, const std::vector<std::string>& given) {
   bool contains = false;
+  Error torn;
+  std::vector<EngineWords> servers;
   for (const std::string& document : documents_of(text)) {
     auto node = parse_config(document, file, ConfigSyntax::yaml);
     if (!node) {
@@ -165,17 +188,27 @@ Result<EngineWords> manifest_words(const std::string& framework, std::string_vie
     find_containers(*node, containers);
     contains = contains || !containers.empty();
     for (const ConfigNode* container : containers) {
-      EngineWords words = launch_in(framework, *container);
-      if (!words.words.empty()) {
-        return words;
+      auto words = launch_in(framework, *container, given);
+      if (!words) {
+        torn.add(words.error());
+      } else if (!words->words.empty()) {
+        servers.push_back(std::move(*words));
       }
     }
+  }
+  if (!servers.empty()) {
+    servers.front().say_first_of(servers.size(), file);
+    return std::move(servers.front());
+  }
+  if (!torn.empty()) {
+    return fail(std::move(torn));
   }
   if (contains || text.find("apiVersion:") != text.npos) {
     return fail(Error({file + ":1",
                        {},
                        {},
-                       "no container whose command, arguments or image start " + framework}));
+                       "no container whose command or arguments start " + framework +
+                           ", by their own words or their image"}));
   }
   return setting_words(text, file);
 }

@@ -16,11 +16,12 @@ bool is_manifest(std::string_view text, const std::string& file);
 
 /// Returns the words of the first container whose image, command or arguments name the framework's
 /// server: `command` (or `entrypoint`) and `args`, lists of words or lines of a shell, with $(NAME)
-/// from its `env`. A file without containers is one of flags, as --config of vLLM reads it:
-/// `max-model-len: 4096`. A container whose line is none of a shell is passed over.
-/// Documents are separated by `---`. Mistakes: what is no YAML; a file that starts no such server.
+/// from its `env`, which a shell's $NAME has too, or `given`. Further containers that start such a
+/// server are a remark. A file without containers is one of flags, as --config of vLLM reads it:
+/// `max-model-len: 4096`. Documents are separated by `---`. Mistakes: what is no YAML; a file that
+/// starts no such server; of such a file those of shell::read_script.
 Result<EngineWords> manifest_words(const std::string& framework, std::string_view text,
-                                   const std::string& file);
+                                   const std::string& file, const std::vector<std::string>& given);
 
 /// Returns the settings of a YAML text, a word each: --kv-cache-config.dtype=fp8. The reader of the
 /// words leaves out a switch that is false.

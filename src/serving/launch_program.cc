@@ -124,12 +124,25 @@ Result<EngineWords> with_options(EngineWords line, const shell::Script& script,
   return line;
 }
 
+/// Says whether a command starts a server, not a client, a build or a download.
+bool starts_server(const shell::Command& command) {
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const std::string& word = command[i].text;
+    const bool vllm = i > 0 && word == "serve" && names_server("vllm", command[i - 1].text);
+    if (vllm || word.ends_with(".launch_server") || word.ends_with(".api_server") ||
+        word == "trtllm-serve") {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<EngineWords> launch_of(const std::string& framework, std::string_view text,
                               const std::string& file, const std::vector<std::string>& given) {
   if (is_manifest(text, file)) {
-    return manifest_words(framework, text, file);
+    return manifest_words(framework, text, file, given);
   }
   return shell::read_script(text, file, given).and_then([&](const shell::Script& script) {
     const auto serves = [&](const shell::Command& command) {
@@ -139,6 +152,8 @@ Result<EngineWords> launch_of(const std::string& framework, std::string_view tex
     auto command = std::ranges::find_if(script.commands, serves);
     command = command == script.commands.end() ? script.commands.begin() : command;
     EngineWords line;
+    const auto servers = std::ranges::count_if(script.commands, starts_server);
+    line.say_first_of(static_cast<std::size_t>(servers), file);
     for (std::size_t i = 0; command != script.commands.end() && i < command->size(); ++i) {
       line.words.push_back((*command)[i].text);
       line.places.push_back(file + ":" + std::to_string((*command)[i].line));

@@ -132,8 +132,13 @@ class JobReader {
       read_.absorb(Result<int>(fail(fitted.error())));
       return;
     }
-    job_.workload = read_.absorb(chakra::load(options).and_then(
-        [&](const chakra::TraceSet& traces) { return workload_of(traces, *fitted, true); }));
+    job_.workload = read_.absorb(chakra::load(options)
+                                     .and_then([&](chakra::TraceSet traces) {
+                                       return chakra::with_work(std::move(traces), options.prefix);
+                                     })
+                                     .and_then([&](const chakra::TraceSet& traces) {
+                                       return workload_of(traces, *fitted, true);
+                                     }));
   }
 
   void read_collective() {

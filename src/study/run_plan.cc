@@ -107,8 +107,14 @@ Result<WrittenCheckpoint> written_checkpoint(const Run& run, const CheckpointPat
   const Bandwidth to = tier_rate(device, "checkpoint_to", path.to, mistakes);
   const Bandwidth through =
       path.through.empty() ? to : tier_rate(device, "checkpoint_through", path.through, mistakes);
-  if (path.to == path.through) {
-    mistakes.add({{}, "checkpoint_through", path.through, "another tier than checkpoint_to"});
+  const auto place = [&](const std::string& name) {
+    return std::ranges::find(device.memory, name, &compute::MemoryTier::name);
+  };
+  if (mistakes.empty() && !path.through.empty() && place(path.through) >= place(path.to)) {
+    mistakes.add({{},
+                  "checkpoint_through",
+                  path.through,
+                  "a tier above checkpoint_to, as device.memory lists them"});
   }
   if (run.plan.offload_optimizer != plan::Offload::none) {
     mistakes.add({{},

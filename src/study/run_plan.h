@@ -66,7 +66,8 @@ Result<RunPlan> plan_run(const Run& run, double tokens, const goodput::Asked& as
 ///   persists bytes / bandwidth of `to` where there is `through`, else 0
 ///
 /// Mistakes, by field checkpoint_to and checkpoint_through: no tier of that name, that of the
-/// states, the same twice, states that do not lie on the device.
+/// states, a tier to copy to first that is not above the other, states that do not lie on the
+/// device.
 /// Ignores:  latencies; what else uses the tiers meanwhile; that parameters of 16 bits follow from
 ///           the states' own.
 Result<WrittenCheckpoint> written_checkpoint(const Run& run, const CheckpointPath& path);

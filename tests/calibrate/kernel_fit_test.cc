@@ -164,6 +164,17 @@ TEST(KernelFit, ReadsGroupedProductsRowByRow) {
         "g.csv:4: loads: found 'x'", "g.csv:5: m: a whole number above 0"}) {
     EXPECT_THAT(wrong.error().to_string(), HasSubstr(part));
   }
+  const auto odd = read_grouped(parse_csv("dtyp,experts,m,n,k,loads,latency_us\n"
+                                          "bf16,8,,64,32,3 0 2,9\n"
+                                          "bf16,8,1,9000000000,32,,9\n",
+                                          "g.csv")
+                                    .value());
+  for (const char* const part :
+       {"g.csv:1: dtyp: unknown column (did you mean 'dtype'?)",
+        "g.csv:2: loads: found '3 0 2', expected one for each of 8 experts",
+        "g.csv:3: n: found '9000000000', expected a whole number above 0, at most 1000000000"}) {
+    EXPECT_THAT(odd.error().to_string(), HasSubstr(part));
+  }
   const auto lacking = read_grouped(parse_csv("m,n\n1,2\n", "g.csv").value());
   EXPECT_THAT(lacking.error().to_string(), HasSubstr("column 'experts' is missing"));
 }

@@ -110,6 +110,8 @@ TEST(RunPlan, ACheckpointCostsWhatTheMachinesTiersMakeOfIt) {
   EXPECT_THAT(run.at("price").at("boundary").get<std::string>(), HasSubstr("of 8 devices"));
   EXPECT_THAT(orrery(words + "--checkpoint-to nvmf").err,
               AllOf(HasSubstr("--checkpoint-to: found 'nvmf'"), HasSubstr("mean 'nvme'")));
+  EXPECT_THAT(orrery(words + "--checkpoint-to host --checkpoint-through nvme").err,
+              HasSubstr("--checkpoint-through: found 'nvme', expected a tier above"));
   EXPECT_THAT(orrery(words + "--checkpoint-to nvme --checkpoint-cost 3s --price-of-node true").err,
               AllOf(HasSubstr("--checkpoint-cost"), HasSubstr("--price-of-node: expected beside")));
 }

@@ -149,11 +149,41 @@ TEST(Engines, ManifestsOfKubernetesAndComposeHoldLaunchLines) {
   EXPECT_THAT(
       launch_of("vllm", "apiVersion: v1\nkind: Service\n", "s.yaml", {}).error().to_string(),
       ::testing::HasSubstr("s.yaml:1: no container whose command"));
+  // Documents that say nothing, and what stands beside their mark.
+  EXPECT_EQ(
+      engine_in("vllm", "# ours\n--- # first\n" + shell + "---\n# last\n", "d.yaml").engine.tp, 2);
   const auto wrong = launch_of("vllm", shell, "d.yaml", {}).and_then([](EngineWords line) {
     line.words.back() = "x";
     return import_engine("vllm", line.words, line.places);
   });
   EXPECT_THAT(wrong.error().to_string(), ::testing::HasSubstr("d.yaml:6: --tensor-parallel-size"));
+}
+
+TEST(Engines, FilesOfSeveralServersSayWhichIsRead) {
+  const std::string pods =
+      "containers:\n- image: vllm/vllm-openai\n  args: [--max-num-seqs, $(SEQS)]\n"
+      "- image: somewhere\n  command: [sh, -c, 'vllm serve m --tensor-parallel-size $RANKS']\n"
+      "  env:\n  - {name: RANKS, value: '4'}\n";
+  const auto two = launch_of("vllm", pods, "pods.yaml", {});
+  ASSERT_TRUE(two.has_value()) << two.error().to_string();
+  ASSERT_EQ(two->remarks.size(), 1U);
+  EXPECT_EQ(two->remarks.front().sentence, "starts 2 servers; this is the first");
+  // The shell of the second has its container's variable, or the one that is given.
+  const std::string second = "containers:\n" + pods.substr(pods.find("- image: somewhere"));
+  EXPECT_EQ(engine_in("vllm", second, "pod.yaml").engine.tp, 4);
+  const auto given = launch_of("vllm", second, "pod.yaml", {"RANKS=2"});
+  ASSERT_TRUE(given.has_value());
+  EXPECT_TRUE(given->remarks.empty());
+  EXPECT_EQ(given->words.back(), "2");
+  EXPECT_THAT(launch_of("vllm", "containers:\n- command: \"vllm serve 'm\"\n", "pod.yaml", {})
+                  .error()
+                  .to_string(),
+              ::testing::HasSubstr("expected a closing quote"));
+  const auto script = launch_of("vllm",
+                                "pip install vllm\nvllm serve m &\nvllm bench serve --model m\n"
+                                "python -m vllm.entrypoints.openai.api_server --model m\n",
+                                "s.sh", {});
+  ASSERT_EQ(script->remarks.size(), 1U);
 }
 
 TEST(Engines, OptionsThatAScriptWritesAreRead) {

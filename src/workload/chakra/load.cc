@@ -305,4 +305,16 @@ Result<TraceSet> load(const LoadOptions& options) {
   return Loader(options).run();
 }
 
+Result<TraceSet> with_work(TraceSet traces, const std::string& prefix) {
+  const bool works = std::ranges::any_of(traces.programs, [](const Program& program) {
+    return std::ranges::any_of(program.nodes,
+                               [](const Node& node) { return node.type > NodeType::metadata; });
+  });
+  if (!works) {
+    return fail(Error(
+        Mistake{prefix, "nodes", {}, "one of any rank that computes, copies or communicates"}));
+  }
+  return traces;
+}
+
 }  // namespace orrery::chakra

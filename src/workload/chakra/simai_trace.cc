@@ -25,6 +25,18 @@ constexpr std::array<Known, 4> kKnown{{{"ALLREDUCE", CollectiveType::all_reduce}
                                        {"REDUCESCATTER", CollectiveType::reduce_scatter},
                                        {"ALLTOALL", CollectiveType::all_to_all}}};
 
+/// Names of the header's numbers; lists follow the last two. AICB writes pp_comm in both ways.
+constexpr std::array<std::string_view, 10> kSettings{"model_parallel_NPU_group:",
+                                                     "ep:",
+                                                     "pp:",
+                                                     "vpp:",
+                                                     "ga:",
+                                                     "all_gpus:",
+                                                     "pp_comm:",
+                                                     "pp_comm",
+                                                     "checkpoints:",
+                                                     "checkpoint_initiates:"};
+
 /// Groups of a rank, by the names that the nodes have.
 enum Axis : std::uint8_t { tp = 1, dp, ep, dp_ep };
 
@@ -62,12 +74,15 @@ class SimaiReader {
       } else if (!count) {
         count = natural(words.front());
         require(count && words.size() == 1, "layers", words.front(), "the number of layers");
-        count = count.value_or(0);
+        if (!count) {
+          return;
+        }
       } else {
         read_layer(words);
       }
     }
-    require(!policy_.empty() && count == layers_.size(), "layers", std::to_string(layers_.size()),
+    require(count.has_value(), "layers", "no line", "the number of layers, after the header");
+    require(!count || count == lines_, "layers", std::to_string(lines_),
             fmt::format("as many lines as the second says, {}", count.value_or(0)));
     if (mistakes_.empty()) {
       define_groups();
@@ -87,6 +102,7 @@ class SimaiReader {
     policy_ = words.front();
     require(policy_ == "HYBRID_TRANSFORMER_FWD_IN_BCKWD" || policy_ == "HYBRID_TRANSFORMER",
             "policy", policy_, "HYBRID_TRANSFORMER_FWD_IN_BCKWD or HYBRID_TRANSFORMER");
+    check_settings(words);
     const auto value = [&](std::string_view name, std::int64_t fallback) {
       const auto at = std::ranges::find(words, name);
       if (at == words.end()) {
@@ -94,6 +110,7 @@ class SimaiReader {
       }
       const std::string_view word = at + 1 == words.end() ? std::string_view() : *(at + 1);
       const auto number = natural(word);
+      name.remove_suffix(1);  // the colon
       require(number && *number <= (std::uint64_t{1} << 31), name, word, "a whole number");
       return static_cast<std::int64_t>(number.value_or(0));
     };
@@ -112,7 +129,20 @@ class SimaiReader {
             fmt::format("a divisor of {} ranks", ranks_));
   }
 
+  /// Every word after the policy is a known name, once, or a number.
+  void check_settings(const std::vector<std::string_view>& words) {
+    const std::vector<std::string> names(kSettings.begin(), kSettings.end());
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const bool known = std::ranges::find(kSettings, words[i]) != kSettings.end();
+      require(known || natural(words[i]), "header", words[i],
+              "a name such as ep: or a number" + did_you_mean(words[i], names));
+      require(!known || std::ranges::count(words, words[i]) == 1, "header", words[i],
+              "every name once");
+    }
+  }
+
   void read_layer(const std::vector<std::string_view>& words) {
+    ++lines_;
     constexpr std::size_t kColumns = 12;
     if (words.size() != kColumns) {
       require(false, "layer", fmt::format("{} columns", words.size()),
@@ -234,6 +264,7 @@ class SimaiReader {
   std::int64_t line_ = 0;
   std::int64_t tp_ = 1;
   std::int64_t ep_ = 1;
+  std::size_t lines_ = 0;  ///< of layers
   std::vector<Layer> layers_;
   NodeRecord record_;
   std::uint64_t next_ = 0;

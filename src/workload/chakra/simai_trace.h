@@ -27,10 +27,11 @@ namespace orrery::chakra {
 ///          of the weight gradient over those of dp; _EP over E neighbours of dp, _DP_EP over the
 ///          rest of dp.
 /// A missing key of the header counts as 1, checkpoints as 0, all_gpus as the number of ranks.
-/// Ignores: ga (the layers of all microbatches are in the file), vpp.
-/// Mistakes, each with its line: other policies, stages, checkpoints, all_gpus other than the
-/// ranks, T E that does not divide N; collectives other than ALLREDUCE, ALLGATHER, REDUCESCATTER,
-/// ALLTOALL and NONE; a line without 12 columns.
+/// Ignores: ga (the layers of all microbatches are in the file), vpp, pp_comm; the update of a
+///          layer whose weight gradient is not sent.
+/// Mistakes, each with its line: other policies, other names in the header or one twice, stages,
+/// checkpoints, all_gpus other than the ranks, T E that does not divide N; collectives other than
+/// ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL and NONE; a line without 12 columns.
 /// Source:  files as in SimAI's examples; its order of passes as in ASTRA-sim 1.0 (Rashidi et al.,
 ///          ISPASS 2020, section III-B).
 void read_simai_trace(std::string_view text, std::int64_t rank, std::int64_t ranks,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "base/letters.h"
 #include "base/lists.h"
@@ -131,6 +132,10 @@ class FrameworkImport {
     const auto* const row = std::ranges::find(kCounts, meaning, &Count::meaning);
     if (row == kCounts.end()) {
       return false;
+    }
+    if (std::exchange(counted_, leaf.path) == leaf.path) {
+      reject(leaf, "one number, not a list");
+      return true;
     }
     if (leaf.node->text == "auto") {
       note(leaf, "auto: taken from the plan's flags");
@@ -363,6 +368,7 @@ class FrameworkImport {
   FrameworkJob job_;
   plan::Plan& plan_ = job_.plan;
   FrameworkTable table_;
+  std::string counted_;  ///< path of the number read last
 };
 
 }  // namespace

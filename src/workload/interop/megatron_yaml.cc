@@ -171,6 +171,11 @@ Result<Imported> import_megatron_yaml(std::string_view framework, const ConfigNo
         (program->text == "maxtext" || program->text == "torchtitan")) {
       return import_overrides(program->text, *overrides, options);
     }
+    if (program != nullptr && !program->text.starts_with("megatron")) {
+      return fail(Error({program->where(), "modules.pre_trainer.framework", program->shown(),
+                         "megatron, megatron_bridge, torchtitan or maxtext" +
+                             did_you_mean(program->text, {"megatron", "torchtitan", "maxtext"})}));
+    }
     for (const std::string_view path :
          {"modules.pre_trainer.overrides", "modules.post_trainer.overrides", "overrides"}) {
       if (const ConfigNode* inside = at_path(node, path)) {

@@ -35,8 +35,10 @@ void move_degrees(ConfigNode& node) {
       into->value.line = from.line;
       into->value.path = "parallelism";
     }
-    const auto moved = std::stable_partition(from.fields.begin(), from.fields.end(),
-                                             [&](const auto& each) { return !is_degree(each); });
+    const auto stays = [&](const ConfigField& each) {
+      return !is_degree(each) || into->value.find(each.name) != nullptr;
+    };
+    const auto moved = std::stable_partition(from.fields.begin(), from.fields.end(), stays);
     std::move(moved, from.fields.end(), std::back_inserter(into->value.fields));
     from.fields.erase(moved, from.fields.end());
     field_of(node, table)->value = std::move(from);

@@ -7,7 +7,7 @@
 namespace orrery::interop {
 
 /// Releases before the table [parallelism] (torchtitan, late 2024) have its keys in [training] and
-/// [experimental]: moves them there.
+/// [experimental]: moves them there. One that [parallelism] has too stays, where nothing reads it.
 void move_degrees(ConfigNode& node);
 
 }  // namespace orrery::interop

@@ -160,6 +160,8 @@ class Checker {
             name_of(plan_.quantization), "none, or a compute_type of 16 bits");
     require(!plan_.quantized_params || quantizes, "quantized_params", true,
             "a quantization other than none");
+    require(!plan_.fused_conversions || quantizes, "fused_conversions", true,
+            "false, or a quantization other than none");
     require(!plan_.quantized_params || plan_.zero >= 1, "quantized_params", true,
             "zero of 1 or more: whole parameters are not gathered");
     const Bytes master = graph::size_of(plan_.master_type);

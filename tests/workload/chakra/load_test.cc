@@ -262,6 +262,17 @@ std::string meaning(const TraceSet& set, std::int64_t rank) {
   return text;
 }
 
+TEST(Load, traces_in_which_no_rank_does_anything_are_no_step) {
+  const Folder folder;
+  folder.write("t.0.et", et({}));
+  folder.write("t.1.et", et({proto_node(0, ChakraProtoMsg::METADATA_NODE)}));
+  const auto idle = with_work(load_ranks(folder / "t", 2).value(), "t");
+  ASSERT_FALSE(idle.has_value());
+  EXPECT_THAT(idle.error().to_string(), HasSubstr("t: nodes: one of any rank that computes"));
+  folder.write("t.1.et", et({compute(1)}));
+  EXPECT_TRUE(with_work(load_ranks(folder / "t", 2).value(), "t").has_value());
+}
+
 RC_GTEST_PROP(LoadProperty, ranks_read_together_mean_what_each_means_alone, ()) {
   const auto kinds =
       *rc::gen::container<std::vector<std::uint8_t>>(rc::gen::arbitrary<std::uint8_t>());

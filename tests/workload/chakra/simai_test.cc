@@ -79,6 +79,18 @@ TEST(Simai, MistakesNameTheirLine) {
   EXPECT_THAT(wrong("DATA\n0\n", 8), HasSubstr("line 1: policy: found 'DATA'"));
   EXPECT_THAT(wrong("HYBRID_TRANSFORMER ep:\n0\n", 8), HasSubstr("line 1: ep:: a whole number"));
   EXPECT_NE(wrong("", 8), "");
+  const auto header = [&](const std::string& more) {
+    return wrong("HYBRID_TRANSFORMER " + more + "\n1\nl -1 0 NONE 0 0 NONE 0 0 NONE 0 0\n", 8);
+  };
+  EXPECT_THAT(header("eep: 2"), HasSubstr("line 1: header: found 'eep:', expected a name such as "
+                                          "ep: or a number (did you mean 'ep:'?)"));
+  EXPECT_TRUE(load_text("HYBRID_TRANSFORMER checkpoints: 0 pp_comm 4096\n0\n", 8).has_value());
+  EXPECT_THAT(header("mode: 1"), HasSubstr("found 'mode:'"));  // of forward passes alone
+  EXPECT_THAT(header("ep 2"), HasSubstr("found 'ep'"));
+  EXPECT_THAT(header("ep: 2 ep: 4"), HasSubstr("found 'ep:', expected every name once"));
+  EXPECT_THAT(header("pp: 1 ep:"), HasSubstr("line 1: ep: a whole number"));
+  EXPECT_THAT(wrong(kHeader, 8), HasSubstr("found 'no line', expected the number of layers"));
+  EXPECT_THAT(wrong(kHeader + "-1\nl\n", 8), testing::Not(HasSubstr("as many lines")));
 }
 
 }  // namespace

@@ -221,6 +221,23 @@ TEST(Framework, LlmFoundryReducesAMicrobatchBeyondADevicesShare) {
       HasSubstr("microbatch: found '0.5"));
 }
 
+TEST(Framework, AListIsNoNumber) {
+  EXPECT_THAT(
+      import_yaml("axolotl", "micro_batch_size: [2, 4]\nsequence_len: 512\n", {.devices = 8})
+          .error()
+          .to_string(),
+      HasSubstr("micro_batch_size: found '4', expected one number, not a list"));
+}
+
+TEST(Framework, PrimusHoldsConfigurationsOfOneOfItsPrograms) {
+  EXPECT_THAT(import_yaml("primus",
+                          "modules:\n  pre_trainer:\n    framework: torchtitn\n    overrides:\n"
+                          "      training: {local_batch_size: 1}\n")
+                  .error()
+                  .to_string(),
+              HasSubstr("modules.pre_trainer.framework: found 'torchtitn', expected megatron"));
+}
+
 TEST(Framework, PrimusHoldsConfigurationsOfSeveralPrograms) {
   const auto primus = [](const std::string& framework, const std::string& overrides) {
     return plan_of("primus",

@@ -135,6 +135,13 @@ TEST(Torchtitan, DegreesOfReleasesWithoutTheTableParallelism) {
   EXPECT_TRUE(plan.fused_kernels);
 }
 
+TEST(Torchtitan, ADegreeOfTwoTablesIsAMistake) {
+  EXPECT_THAT(torchtitan_mistakes_of("[training]\ntensor_parallel_degree = 2\n"
+                                     "[parallelism]\ntensor_parallel_degree = 4\n",
+                                     {.devices = 8}),
+              HasSubstr("job.toml:2: training.tensor_parallel_degree: unknown field"));
+}
+
 TEST(Torchtitan, MistakesAreNamedAtOnce) {
   EXPECT_THAT(torchtitan_mistakes_of("[parallelism]\ntensor_paralel_degree = 8\n"
                                      "pipeline_parallel_schedule = 'DualPipeV'\n"

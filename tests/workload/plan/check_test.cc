@@ -102,6 +102,8 @@ TEST(CheckQuantize, RefusesWhatItCannotMean) {
   plan.quantized_params = true;
   EXPECT_THAT(refusal(plan), HasSubstr("quantized_params: found 'true', expected a quantization"));
   EXPECT_THAT(refusal(plan), HasSubstr("expected zero of 1 or more"));
+  plan = {.fused_conversions = true};
+  EXPECT_THAT(refusal(plan), HasSubstr("fused_conversions: found 'true', expected false, or a"));
   plan = {.quantization = Quantization::mxfp8};
   plan.compute_type = graph::DataType::fp32;
   EXPECT_THAT(refusal(plan), HasSubstr("quantization: found 'mxfp8', expected none, or"));

@@ -77,7 +77,7 @@ TEST(Simai, MistakesNameTheirLine) {
   EXPECT_THAT(wrong(kHeader + "0\n", 4),
               HasSubstr("all_gpus: found '8', expected the number of ranks, 4"));
   EXPECT_THAT(wrong("DATA\n0\n", 8), HasSubstr("line 1: policy: found 'DATA'"));
-  EXPECT_THAT(wrong("HYBRID_TRANSFORMER ep:\n0\n", 8), HasSubstr("line 1: ep:: a whole number"));
+  EXPECT_THAT(wrong("HYBRID_TRANSFORMER ep:\n0\n", 8), HasSubstr("line 1: ep: a whole number"));
   EXPECT_NE(wrong("", 8), "");
   const auto header = [&](const std::string& more) {
     return wrong("HYBRID_TRANSFORMER " + more + "\n1\nl -1 0 NONE 0 0 NONE 0 0 NONE 0 0\n", 8);

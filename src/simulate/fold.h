@@ -50,8 +50,8 @@ struct LinkMirrors {
 ///      double_binary_tree that the plan asks for. Where `auto` takes a tree, as NCCL does for
 ///      large groups, only its time is taken: the network model charges every member the busiest
 ///      one's load, so the ranks stay alike.
-/// Of a digit over several dimensions each part may fold that lies in one of them. What does not is
-/// simulated in all its values, and `reasons` says why.
+/// Each part of a digit over several dimensions that lies in one of them may fold alone. What does
+/// not fold is simulated in all its values, and `reasons` says why.
 struct Fold {
   std::vector<std::int64_t> ranks;  ///< to simulate, ascending
   std::vector<graph::Digit> folded;

@@ -94,6 +94,20 @@ graph::GemmShape padded_expert(const zoo::Model& model, const zoo::ModelOperator
 
 namespace {
 
+/// Leaves in `gemm`, the product of a rank's experts, those of all ranks' that the tokens reach, each
+/// with an equal part of their rows.
+void reach_experts(const zoo::Model& model, const StepOptions& options, const plan::Plan& plan,
+                   graph::GemmShape& gemm) {
+  const auto chosen = static_cast<double>(model.top_k);
+  const auto tokens = static_cast<double>(plan.sequence * options.degrees.dp);
+  const double reached =
+      reached_experts(static_cast<double>(model.experts), chosen, tokens, options.spread);
+  const double rows = tokens * chosen * plan::expert_load(plan, model.experts);
+  gemm.batch =
+      std::clamp<std::int64_t>(std::llround(reached / static_cast<double>(plan.ep)), 1, gemm.batch);
+  gemm.m = static_cast<std::int64_t>(std::ceil(rows / std::max(reached, 1.0)));
+}
+
 /// A kernel that casts `elements` operands of a product to its type.
 graph::Operator cast_kernel(std::int64_t elements, graph::DataType type) {
   graph::Operator run{.name = "cast", .kind = graph::OperatorKind::elementwise, .gemm = {}};
@@ -155,15 +169,7 @@ std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& 
       .name = op.name, .kind = op.kind, .gemm = padded_expert(model_, op, precision)};
   const bool narrow = is_narrow(op, precision.narrow);
   if (op.expert) {
-    // Of all ranks' experts those that the tokens reach, each with an equal part of their rows.
-    const auto chosen = static_cast<double>(model_.top_k);
-    const auto tokens = static_cast<double>(plan.sequence * options_.degrees.dp);
-    const double reached =
-        reached_experts(static_cast<double>(model_.experts), chosen, tokens, options_.spread);
-    const double rows = tokens * chosen * plan::expert_load(plan, model_.experts);
-    run.gemm.batch = std::clamp<std::int64_t>(std::llround(reached / static_cast<double>(plan.ep)),
-                                              1, op.gemm.batch);
-    run.gemm.m = static_cast<std::int64_t>(std::ceil(rows / std::max(reached, 1.0)));
+    reach_experts(model_, options_, plan, run.gemm);
   }
   if (narrow) {
     run.type = precision.activations;

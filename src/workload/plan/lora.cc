@@ -188,17 +188,23 @@ int matrices_of(const zoo::ModelGraph& block, const std::vector<zoo::ModelOperat
   return gated ? 2 : 1;
 }
 
+/// Returns what the product reads beside its parameters.
+graph::TensorList inputs_of(const zoo::ModelGraph& block, const zoo::ModelOperator& base) {
+  graph::TensorList inputs;
+  for (const int read : base.reads) {
+    if (block.tensors[static_cast<std::size_t>(read)].use != graph::ModelTensor::Use::parameter) {
+      inputs.add(read);
+    }
+  }
+  return inputs;
+}
+
 /// Appends the operators of an adapter in front of its product, which reads what they make.
 void append_adapter(zoo::ModelGraph& block, zoo::ModelOperator& base, const Plan& plan,
                     int matrices) {
   using graph::ModelTensor;
   const auto tensor = [&](int number) { return block.tensors[static_cast<std::size_t>(number)]; };
-  graph::TensorList inputs;
-  for (const int read : base.reads) {
-    if (tensor(read).use != ModelTensor::Use::parameter) {
-      inputs.add(read);
-    }
-  }
+  const graph::TensorList inputs = inputs_of(block, base);
   const graph::Extent rank{graph::Dim::none, plan.lora_rank};
   const graph::Extent ranks{graph::Dim::none, plan.lora_rank * matrices};
   const graph::ModelTensor result = tensor(base.writes.front());
@@ -235,7 +241,7 @@ void append_adapter(zoo::ModelGraph& block, zoo::ModelOperator& base, const Plan
     down.saves = entering;
     down.saved = tensor(entering.front()).bytes();
   }
-  down.reads.add(matrix({tensor(inputs.front()).extents[1].dim, base.gemm.k}, ranks));
+  down.reads.add(matrix({width.dim, base.gemm.k}, ranks));
   const int narrow =
       append(block, {.type = result.type, .extents = {{result.extents[0], ranks, {}}}});
   down.writes = {narrow};

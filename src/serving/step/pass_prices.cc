@@ -94,8 +94,8 @@ graph::GemmShape padded_expert(const zoo::Model& model, const zoo::ModelOperator
 
 namespace {
 
-/// Leaves in `gemm`, the product of a rank's experts, those of all ranks' that the tokens reach, each
-/// with an equal part of their rows.
+/// Leaves in `gemm`, the product of a rank's experts, those of all ranks' that the tokens reach,
+/// each with an equal part of their rows.
 void reach_experts(const zoo::Model& model, const StepOptions& options, const plan::Plan& plan,
                    graph::GemmShape& gemm) {
   const auto chosen = static_cast<double>(model.top_k);

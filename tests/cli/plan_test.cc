@@ -282,7 +282,7 @@ TEST(PlanCommand, GivesEveryLayerAStrategy) {
 }
 
 /// examples/which_plan as its README says.
-TEST(PlanCommand, TheExampleAnswersWhyWhatElseAndWhatToBuy) {
+TEST(PlanCommand, SlowTheExampleAnswersWhyWhatElseAndWhatToBuy) {
   const Folder folder;
   const std::string out = folder / "out";
   const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +

@@ -19,10 +19,10 @@ plan: gpt3-175b-1024
 allow_oom: true
 vary:
   plan.microbatch: [1, 2]
-  machine.network.nvlink.bandwidth: {from: 100 GB/s, to: 400 GB/s, step: 20 GB/s}
+  machine.network.nvlink.bandwidth: {from: 100 GB/s, to: 400 GB/s, step: 40 GB/s}
   plan.tp_chunks: [1, 2, 4, 8]
 """
-POINTS = 128
+POINTS = 64
 
 
 def rows_in(store: pathlib.Path) -> int:

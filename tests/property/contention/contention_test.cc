@@ -9,7 +9,7 @@
 #include <numeric>
 #include <string>
 
-#include "../collective/message_time.h"
+#include "../../collective/message_time.h"
 #include "collective/occupancy.h"
 #include "engine/event_queue.h"
 #include "machine/network/analytical.h"

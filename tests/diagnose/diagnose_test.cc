@@ -47,25 +47,26 @@ Slower link(double times) {
 // 0.2 have a standard deviation of 0.06.
 TEST(SlowMessages, AreFoundAsOftenAsInTheReferenceCalculation) {
   constexpr int kTrials = 40;
+  constexpr int kFew = 10;  // of 32 ranks, where every trial is right
   constexpr double kOfLuck = 0.2;
   EXPECT_EQ(rate(8, 2 * kTrials, sends(1), {}), 1.0);
-  EXPECT_EQ(rate(32, kTrials, sends(1), {}), 1.0);
+  EXPECT_EQ(rate(32, kFew, sends(1), {}), 1.0);
   const std::pair sender(Syndrome::slow_sender, std::vector<std::int64_t>{5});
   const std::pair receiver(Syndrome::slow_receiver, std::vector<std::int64_t>{5});
   EXPECT_NEAR(rate(8, kTrials, sends(1.1), sender), 0.17, kOfLuck);
   EXPECT_NEAR(rate(8, kTrials, receives(1.1), receiver), 0.12, kOfLuck);
-  EXPECT_EQ(rate(32, kTrials, sends(1.1), sender), 1.0);
-  EXPECT_EQ(rate(32, kTrials, receives(1.1), receiver), 1.0);
+  EXPECT_EQ(rate(32, kFew, sends(1.1), sender), 1.0);
+  EXPECT_EQ(rate(32, kFew, receives(1.1), receiver), 1.0);
   EXPECT_GE(rate(8, kTrials, sends(1.2), sender), 0.97);
   EXPECT_GE(rate(8, kTrials, receives(1.2), receiver), 0.97);
-  EXPECT_EQ(rate(32, kTrials, sends(1.2), sender), 1.0);
+  EXPECT_EQ(rate(32, kFew, sends(1.2), sender), 1.0);
   const std::pair one(Syndrome::slow_link, std::vector<std::int64_t>{5, 2});
   EXPECT_LE(rate(8, kTrials, link(1.1), one), 0.05);
   EXPECT_NEAR(rate(8, kTrials, link(1.2), one), 0.17, kOfLuck);
   EXPECT_NEAR(rate(8, kTrials, link(1.3), one), 0.78, kOfLuck);
   EXPECT_GE(rate(8, kTrials, link(1.5), one), 0.97);
   EXPECT_NEAR(rate(32, kTrials, link(1.3), one), 0.88, kOfLuck);
-  EXPECT_EQ(rate(32, kTrials, link(1.5), one), 1.0);
+  EXPECT_EQ(rate(32, kFew, link(1.5), one), 1.0);
 }
 
 TEST(SlowMessages, ARankThatSendsAndReceivesSlowlyIsOneFinding) {

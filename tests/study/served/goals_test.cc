@@ -53,7 +53,7 @@ double mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-TEST(ServedGoals, ThroughputOfTensorRtLlm) {
+TEST(ServedGoals, SlowThroughputOfTensorRtLlm) {
   const study::ValidationResult result = table_of("trtllm_v1_throughput");
   const auto dense8 = errors_of(result, {"model=Llama-3.", "precision=FP8"});
   const auto dense4 = errors_of(result, {"model=Llama-3.", "precision=FP4"});

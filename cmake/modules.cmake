@@ -75,12 +75,16 @@ function(orrery_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${ORRERY_UNITY} UNITY_BUILD_BATCH_SIZE ${size})
 endfunction()
 
-# orrery_optimise(target [COLD]) sets the optimisation of release builds and the precompiled headers, which must agree
-# with it. COLD: what reads, prints and hands on spends no time that a user would see; it compiles in half of the time
-# with one step less: -O1 where the rest has -O3, -O0 where the rest has -O1 (preset check). Builds that state one
+# orrery_optimise(target [COLD|WARM]) sets the optimisation of release builds and the precompiled headers, which must
+# agree with it. COLD: what reads, prints and hands on spends no time that a user would see; it compiles in half of the
+# time with one step less: -O1 where the rest has -O3, -O0 where the rest has -O1 (preset check). WARM: the same, but in
+# preset check, where its tests would take longer than its compilation saves, it has -O1, too. Builds that state one
 # optimisation for all (asan) keep it, and precompile once.
 function(orrery_optimise target)
-  cmake_parse_arguments(ARG "COLD" "" "" ${ARGN})
+  cmake_parse_arguments(ARG "COLD;WARM" "" "" ${ARGN})
+  if(ARG_WARM AND NOT ORRERY_QUICK_BUILD)
+    set(ARG_COLD TRUE)
+  endif()
   if(ARG_COLD AND CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${target} PRIVATE $<IF:$<BOOL:${ORRERY_QUICK_BUILD}>,-O0,-O1>)
     orrery_precompile(${target} cold_modules ${orrery_common_headers})
@@ -89,10 +93,10 @@ function(orrery_optimise target)
   endif()
 endfunction()
 
-# orrery_module(machine/compute [COLD] DEPENDS base graph EXTERNAL yaml)
+# orrery_module(machine/compute [COLD|WARM] DEPENDS base graph EXTERNAL yaml)
 # makes target orrery_machine_compute of src/machine/compute/*.cc, installed with its headers.
 function(orrery_module folder)
-  cmake_parse_arguments(ARG "COLD" "" "DEPENDS;EXTERNAL" ${ARGN})
+  cmake_parse_arguments(ARG "COLD;WARM" "" "DEPENDS;EXTERNAL" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
   if(sources)
@@ -101,6 +105,8 @@ function(orrery_module folder)
     target_link_libraries(orrery_${name} PRIVATE fmt::fmt ${ARG_EXTERNAL})
     if(ARG_COLD)
       orrery_optimise(orrery_${name} COLD)
+    elseif(ARG_WARM)
+      orrery_optimise(orrery_${name} WARM)
     else()
       orrery_optimise(orrery_${name})
     endif()

@@ -79,7 +79,7 @@ struct StageLoads {
   void add_chunk(const plan::ModelPart& part, StagePasses& load) const;
   bool are_alike(const std::vector<plan::ModelPart>& one,
                  const std::vector<plan::ModelPart>& other) const;
-  /// What its stages send, by number of the way.
+  /// A message between stages costs this; by number of its way.
   struct Message {
     Time time{0};
     Time least{0};

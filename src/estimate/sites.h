@@ -116,9 +116,8 @@ class Sites {
       machine = machine::at_boost(std::move(machine));
     }
     StepClocks step{.energy = parallel::set_clocks(machine, model_, plan)};
-    for (const machine::Machine& part : machine::by_device_group(machine)) {
-      step.clocks.push_back(part.device.clock);
-    }
+    machine::change_devices(
+        machine, [&](const compute::Device& device) { step.clocks.push_back(device.clock); });
     if (clocks_.size() == kMostPlans) {
       clocks_.clear();
     }

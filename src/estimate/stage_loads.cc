@@ -109,18 +109,40 @@ void StageLoads::add_chunk(const plan::ModelPart& part, StagePasses& load) const
   load.host += load.chunks.back().forward.host + load.chunks.back().backward.host;
 }
 
-/// As the lowering joins parts (workload/parallel/pass_pipeline.cc).
-void StageLoads::add_messages(std::int64_t stage, Placement& placement, StagePasses& load) const {
-  const plan::PipelineShape shape = plan::pipeline_shape(plan);
-  const Bytes bytes = plan::message_bytes(model, plan);
-  const auto send = [&](plan::Channel channel, PassTimes& pass) {
-    const MessageWay& way = placement.way(placement.way(channel, stage));
-    pass.message = way.phase(bytes).time();
-    pass.least_message = way.least(bytes);
-    if (way.alike && own_ports &&
-        !plan.fuse_communication) {  // else one rank's are not the other's
-      add_ports(load.ports, {way.phase(bytes)});
+/// Whether two stages have the same blocks in the same chunks.
+bool StageLoads::are_alike(const std::vector<plan::ModelPart>& one,
+                           const std::vector<plan::ModelPart>& other) const {
+  return std::ranges::equal(one, other, [&](const plan::ModelPart& a, const plan::ModelPart& b) {
+    bool same = a.embedding == b.embedding && a.head == b.head && a.layers == b.layers;
+    for (std::int64_t i = 0; same && i < a.layers; ++i) {
+      same = plan::layer_block(model, plan, a.first_layer + i) ==
+             plan::layer_block(model, plan, b.first_layer + i);
     }
+    return same;
+  });
+}
+
+/// As the lowering joins parts (workload/parallel/pass_pipeline.cc).
+void StageLoads::add_messages(std::int64_t stage, Placement& placement, Messages& known,
+                              StagePasses& load) const {
+  const plan::PipelineShape shape = plan::pipeline_shape(plan);
+  const auto send = [&](plan::Channel channel, PassTimes& pass) {
+    const int number = placement.way(channel, stage);
+    const auto [found, is_new] = known.try_emplace(number);
+    Message& message = found->second;
+    if (is_new) {
+      const MessageWay& way = placement.way(number);
+      const Bytes bytes = plan::message_bytes(model, plan);
+      const PortPhase phase = way.phase(bytes);
+      message.time = phase.time();
+      message.least = way.least(bytes);
+      if (way.alike && own_ports && !plan.fuse_communication) {  // else one's are not the other's
+        add_ports(message.ports, {phase});
+      }
+    }
+    pass.message = message.time;
+    pass.least_message = message.least;
+    add_ports(load.ports, message.ports);
   };
   for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
     ChunkPasses& passes = load.chunks[static_cast<std::size_t>(chunk)];
@@ -137,16 +159,23 @@ void StageLoads::add_messages(std::int64_t stage, Placement& placement, StagePas
 }
 
 std::vector<StagePasses> StageLoads::all(Placement& placement) const {
-  std::vector<StagePasses> loads;
-  for (const std::vector<plan::ModelPart>& stage : parts) {
-    StagePasses& load = loads.emplace_back();
-    for (const plan::ModelPart& part : stage) {
-      add_chunk(part, load);
+  std::vector<StagePasses> loads(parts.size());
+  for (std::size_t stage = 0; stage < parts.size(); ++stage) {
+    if (stage > 0 && are_alike(parts[stage - 1], parts[stage])) {
+      loads[stage] = loads[stage - 1];
+      continue;
     }
-    add_messages(std::ssize(loads) - 1, placement, load);
-    if (own_ports && !plan.fuse_communication) {
-      load.copies = copy_uses(placement);
+    for (const plan::ModelPart& part : parts[stage]) {
+      add_chunk(part, loads[stage]);
     }
+  }
+  const bool shares_ports = own_ports && !plan.fuse_communication;
+  const std::array<CopyUse, 2> copies =
+      shares_ports ? copy_uses(placement) : std::array<CopyUse, 2>{};
+  Messages known;
+  for (std::size_t stage = 0; stage < parts.size(); ++stage) {
+    add_messages(static_cast<std::int64_t>(stage), placement, known, loads[stage]);
+    loads[stage].copies = copies;
   }
   return loads;
 }

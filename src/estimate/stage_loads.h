@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -76,7 +77,17 @@ struct StageLoads {
   Bytes kept_by_layers(const plan::ModelPart& part) const;
   PassTimes times_of(const PassCost& cost) const;
   void add_chunk(const plan::ModelPart& part, StagePasses& load) const;
-  void add_messages(std::int64_t stage, Placement& placement, StagePasses& load) const;
+  bool are_alike(const std::vector<plan::ModelPart>& one,
+                 const std::vector<plan::ModelPart>& other) const;
+  /// A message between stages costs this; by number of its way.
+  struct Message {
+    Time time{0};
+    Time least{0};
+    PortTimes ports{};  ///< where each rank puts the same load on the same ports
+  };
+  using Messages = std::map<int, Message>;
+  void add_messages(std::int64_t stage, Placement& placement, Messages& known,
+                    StagePasses& load) const;
 };
 
 }  // namespace orrery::estimate

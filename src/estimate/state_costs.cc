@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "machine/device_groups.h"
 #include "workload/memory/state_memory.h"
@@ -32,15 +35,18 @@ struct KindState {
   std::array<Lanes, 2> gathered;
 };
 
-void add(Lanes& sum, const Lanes& more) {
-  sum.once += more.once;
-  sum.always += more.always;
-  sum.apart += more.apart;
-  sum.kernels_once += more.kernels_once;
-  sum.kernels_always += more.kernels_always;
-  add_ports(sum.once_ports, more.once_ports);
-  add_ports(sum.always_ports, more.always_ports);
+void add(Lanes& sum, const Lanes& more, std::int64_t often) {
+  sum.once += more.once * often;
+  sum.always += more.always * often;
+  sum.apart += more.apart * often;
+  sum.kernels_once += more.kernels_once * often;
+  sum.kernels_always += more.kernels_always * often;
+  add_ports(sum.once_ports, more.once_ports, often);
+  add_ports(sum.always_ports, more.always_ports, often);
 }
+
+/// How many blocks of each kind a stage has.
+using BlockCounts = std::vector<std::int64_t>;
 
 class StateCosts {
  public:
@@ -59,17 +65,30 @@ class StateCosts {
     }
   }
 
-  StageState of(const std::vector<plan::ModelPart>& stage) {
+  BlockCounts counts(const std::vector<plan::ModelPart>& stage) const {
+    BlockCounts counts(kinds_.size(), 0);
+    for (const plan::ModelPart& part : stage) {
+      counts[plan::kEmbeddingBlock] += part.embedding ? 1 : 0;
+      counts[plan::kHeadBlock] += part.head ? 1 : 0;
+      for (std::int64_t i = 0; i < part.layers; ++i) {
+        ++counts[plan::layer_block(model_, plan_, part.first_layer + i)];
+      }
+    }
+    return counts;
+  }
+
+  StageState of(const BlockCounts& counts) {
     footprint::OwnedParameters owned;
     std::array<Lanes, 2> reduced{};
     std::array<Lanes, 2> gathered{};
-    for (const plan::ModelPart& part : stage) {
-      for (const plan::BlockKind kind : plan::blocks_of(model_, plan_, part)) {
-        owned += kinds_[kind].owned;
-        for (std::size_t owner = 0; owner < reduced.size(); ++owner) {
-          add(reduced[owner], kinds_[kind].reduced[owner]);
-          add(gathered[owner], kinds_[kind].gathered[owner]);
-        }
+    for (plan::BlockKind kind = 0; kind < counts.size(); ++kind) {
+      if (counts[kind] == 0) {
+        continue;
+      }
+      owned += kinds_[kind].owned * counts[kind];
+      for (std::size_t owner = 0; owner < reduced.size(); ++owner) {
+        add(reduced[owner], kinds_[kind].reduced[owner], counts[kind]);
+        add(gathered[owner], kinds_[kind].gathered[owner], counts[kind]);
       }
     }
     const bool bucketed = plan::bucket_size(plan_) > Bytes(0);
@@ -304,8 +323,15 @@ std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& p
     return states;
   }
   StateCosts costs(model, plan, memories, prices.placement, prices.prices, prices.sharing);
+  std::map<BlockCounts, StageState> known;
   for (std::size_t s = 0; s < parts.size(); ++s) {
-    states[s] = costs.of(parts[s]);
+    BlockCounts counts = costs.counts(parts[s]);
+    auto same = known.find(counts);
+    if (same == known.end()) {
+      const StageState state = costs.of(counts);
+      same = known.emplace(std::move(counts), state).first;
+    }
+    states[s] = same->second;
   }
   return states;
 }

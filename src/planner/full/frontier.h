@@ -193,8 +193,7 @@ class Frontier {
   /// The first by what is known by now.
   Node take() {
     for (;;) {
-      Node node = open_.top();
-      open_.pop();
+      Node node = open_.take_first();
       const Time expected = expect(node);
       if (expected <= node.expected) {
         return node;
@@ -254,6 +253,12 @@ class Frontier {
     Queue() = default;
     explicit Queue(std::vector<Node> nodes) : priority_queue(Later(), std::move(nodes)) {}
     std::vector<Node> take() && { return std::move(c); }
+    Node take_first() {
+      std::ranges::pop_heap(c, comp);
+      Node node = std::move(c.back());
+      c.pop_back();
+      return node;
+    }
     /// Down the heap from its root, always to the least of what is below what was taken.
     std::vector<const Node*> first(std::size_t most, Time limit) const {
       const auto later = [&](std::size_t a, std::size_t b) { return Later()(c[a], c[b]); };

@@ -61,10 +61,8 @@ Result<std::vector<std::int64_t>> balanced_counts(const zoo::Model& model, std::
                       "auto",
                       fmt::format("at most {} stages x chunks for {} layers", all, model.layers)}));
   }
-  std::vector<std::int64_t> counts;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    counts.push_back(all / parts + (part < all % parts ? 1 : 0));
-  }
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(parts), all / parts);
+  std::fill_n(counts.begin(), all % parts, all / parts + 1);
   if (parts > 1) {
     counts.front() -= 1;
     counts.back() -= tail;
@@ -104,6 +102,7 @@ Result<std::vector<std::vector<std::int64_t>>> split_layers(const zoo::Model& mo
   }
   std::vector<std::vector<std::int64_t>> layers(static_cast<std::size_t>(shape.stages));
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    layers[static_cast<std::size_t>(stage)].reserve(static_cast<std::size_t>(shape.chunks));
     for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
       layers[static_cast<std::size_t>(stage)].push_back(
           (*counts)[static_cast<std::size_t>(part_of(shape, stage, chunk))]);

@@ -39,7 +39,8 @@ void add_mixer(Extents& extents, const Model& model, const LayerKind& kind) {
 
 std::vector<TensorExtent> tensor_extents(const Model& model) {
   Extents extents;
-  for (std::size_t i = 0; i < layer_kinds(model).size(); ++i) {
+  const std::size_t kinds = layer_kinds(model).size();
+  for (std::size_t i = 0; i < kinds; ++i) {
     const LayerKind kind = kind_of(model, static_cast<int>(i));
     add_mixer(extents, model, kind);
     if (kind.feed_forward == FeedForwardKind::dense) {

@@ -14,6 +14,7 @@
 
 #include "base/letters.h"
 #include "base/names.h"
+#include "base/split.h"
 #include "machine/topology/maker_fields.h"
 #include "machine/topology/read.h"
 #include "machine/topology/xml_text.h"
@@ -75,6 +76,11 @@ bool is_gpu_class(std::string_view pci_class) {
   return pci_class.starts_with("0x03") || pci_class.starts_with("0x12");
 }
 
+constexpr std::string_view kAttributes =
+    "host_hash numaid affinity arch vendor familyid modelid busid class device "
+    "subsystem_vendor subsystem_device link_speed link_width dev sm rank gdr gcn target "
+    "count tclass bw name latency speed port guid maxconn coll keep version";
+
 class NcclSystem {
  public:
   NcclSystem(std::string_view text, const std::string& file) : xml_(text, file) {}
@@ -92,6 +98,13 @@ class NcclSystem {
                    "GPUs: a file for NCCL_TOPO_FILE leaves them and their NVLinks to NCCL, which "
                    "writes all that it finds with NCCL_TOPO_DUMP_FILE=topo.xml");
     }
+    if (xml_.error().empty() && leaves_links_out(root)) {
+      xml_.mistake(
+          gpus_.front().node, "",
+          "<nvlink> of every GPU: adapters have guids that NCCL does not write, so this is "
+          "a file for NCCL_TOPO_FILE, whose NVLinks NCCL finds; it writes all with "
+          "NCCL_TOPO_DUMP_FILE=topo.xml");
+    }
     if (xml_.error().empty()) {
       build(root);
     }
@@ -103,6 +116,7 @@ class NcclSystem {
 
  private:
   static constexpr int kDeepest = 32;
+  static constexpr std::size_t kShortest = 4;  ///< letters of a name that can be misspelt
   struct Gpu {
     pugi::xml_node node;
     std::string bus;
@@ -153,47 +167,31 @@ class NcclSystem {
     }
   }
 
-  /// NCCL adds attributes with its versions: only one that looks like another's is a mistake.
+  /// NCCL adds attributes with its versions: only a longer one that looks like another's is a
+  /// mistake ("net" and "gin" are of newer versions).
   void check(const pugi::xml_node& node) {
-    static const std::vector<std::string> known{"host_hash",
-                                                "numaid",
-                                                "affinity",
-                                                "arch",
-                                                "vendor",
-                                                "familyid",
-                                                "modelid",
-                                                "busid",
-                                                "class",
-                                                "device",
-                                                "subsystem_vendor",
-                                                "subsystem_device",
-                                                "link_speed",
-                                                "link_width",
-                                                "dev",
-                                                "sm",
-                                                "rank",
-                                                "gdr",
-                                                "gcn",
-                                                "target",
-                                                "count",
-                                                "tclass",
-                                                "bw",
-                                                "name",
-                                                "latency",
-                                                "speed",
-                                                "port",
-                                                "guid",
-                                                "maxconn",
-                                                "coll",
-                                                "keep",
-                                                "version"};
+    const std::vector<std::string_view> names = split_at(kAttributes, ' ');
+    const std::vector<std::string> known(names.begin(), names.end());
     for (const pugi::xml_attribute& attribute : node.attributes()) {
       const std::string name = attribute.name();
-      const std::string* meant = closest(name, known);
+      const std::string* meant = name.size() < kShortest ? nullptr : closest(name, known);
       if (meant != nullptr && *meant != name && !node.attribute(meant->c_str())) {
         xml_.mistake(node, name, "an attribute of NCCL" + did_you_mean(name, known));
       }
     }
+  }
+
+  /// GPUs of a kind that is sold with NVLink have no link, in a file that NCCL has not written: its
+  /// own guids are hexadecimal (aws-ofi-nccl's p5.48xl-topo.xml counts adapters from 0).
+  bool leaves_links_out(const pugi::xml_node& root) const {
+    const bool linked = std::ranges::any_of(gpus_, [](const Gpu& gpu) {
+      const std::int64_t sm = gpu.sm;
+      return gpu.node.first_child() || (sm != 70 && sm != 80 && sm != 90 && sm < 100);
+    });
+    return !linked && root.find_node([](const pugi::xml_node& node) {
+      const std::string_view guid = node.attribute("guid").value();
+      return !guid.empty() && !guid.starts_with("0x");
+    });
   }
 
   void build(const pugi::xml_node& root) {

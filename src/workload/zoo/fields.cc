@@ -48,7 +48,58 @@ constexpr auto kFunctions = std::to_array<Function>({
     {"swish", MlpKind::swiglu, MlpKind::swiglu, false, true},
 });
 
+/// Whether a name speaks of what layers are made of.
+bool names_a_shape(std::string_view name) {
+  return std::ranges::any_of(kShapeWords, [&](std::string_view word) {
+    return name.find(word) != std::string_view::npos;
+  });
+}
+
+bool says_nothing(const ConfigNode& node) {
+  if (node.kind != ConfigNode::Kind::scalar) {
+    return node.fields.empty() && node.items.empty();
+  }
+  return node.text.empty() ||
+         (!node.quoted && (node.text == "false" || parse_number(node.text) == 0));
+}
+
 }  // namespace
+
+bool is_weightless(std::string_view name, const ConfigNode& node) {
+  const auto ends = [&](std::string_view part) { return name.ends_with(part); };
+  const auto begins = [&](std::string_view part) { return name.starts_with(part); };
+  const bool usual_layers =
+      name == "layer_types" && std::ranges::all_of(node.items, [](const ConfigNode& layer) {
+        return layer.text == "full_attention";
+      });
+  const bool is_number =
+      node.kind == ConfigNode::Kind::scalar && !node.quoted && parse_number(node.text).has_value();
+  return says_nothing(node) || usual_layers || (!is_number && !names_a_shape(name)) ||
+         std::ranges::find(kWeightlessNames, name) != kWeightlessNames.end() ||
+         std::ranges::any_of(kWeightlessEnds, ends) ||
+         std::ranges::any_of(kWeightlessBegins, begins);
+}
+
+void note_unknown(Reader& read, Model& model,
+                  bool (*harmless)(std::string_view name, const ConfigNode& node)) {
+  for (std::string& sentence : read.pass_unknown(harmless)) {
+    model.notes.push_back(std::move(sentence));
+  }
+}
+
+void read_direction(Reader& read, Model& model) {
+  const bool both = read.optional("use_bidirectional_attention", false);
+  const bool causal = read.optional("is_causal", true);
+  if (causal && !both) {
+    return;
+  }
+  if (model.kinds.empty()) {
+    model.kinds.emplace_back();
+  }
+  for (LayerKind& kind : model.kinds) {
+    kind.causal = false;
+  }
+}
 
 void ignore_all(Reader& read, std::span<const std::string_view> names) {
   for (const std::string_view name : names) {
@@ -121,8 +172,11 @@ Model read_nested(Reader& read, Model (*read_text)(Reader&)) {
   text.ignore("model_type");
   ignore_all(text, kIgnored);
   Model model = read_text(text);
+  read_direction(text, model);
+  note_unknown(text, model, is_weightless);
   model = read.absorb(text.finish(std::move(model)));
   model.tied_embedding = read.optional("tie_word_embeddings", model.tied_embedding);
+  note_unknown(read, model, [](std::string_view, const ConfigNode&) { return true; });
   return model;
 }
 

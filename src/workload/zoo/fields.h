@@ -36,7 +36,18 @@ void expect_false(Reader& read, std::string_view name);
 void expect_all_false(Reader& read, std::span<const std::string_view> names);
 void expect_true(Reader& read, std::string_view name);
 
-/// The map in field `text_config` as a model of its own, read by `read_text`.
+/// Whether a field that nobody reads cannot change sizes or times: false, 0, null, empty, a name
+/// that never does (known_fields.h), or text, a switch or a map whose name speaks of no shape.
+bool is_weightless(std::string_view name, const ConfigNode& node);
+/// Fields that nobody asked for and that `harmless` accepts become notes of the model.
+void note_unknown(Reader& read, Model& model,
+                  bool (*harmless)(std::string_view name, const ConfigNode& node));
+/// `use_bidirectional_attention` or `is_causal: false`: every query sees every key (encoders made
+/// of decoders, for embeddings). Call it last.
+void read_direction(Reader& read, Model& model);
+
+/// The map in field `text_config` as a model of its own, read by `read_text`; whatever else is
+/// beside it speaks of other parts, and is a note where it is unknown.
 Model read_nested(Reader& read, Model (*read_text)(Reader&));
 
 /// The MLP that an activation's name stands for; `gated` ones multiply with a second projection.

@@ -129,6 +129,7 @@ inline constexpr auto kWeightlessBegins = std::to_array<std::string_view>({
     "rotary_base",
     "rotary_emb",
     "router_",
+    "sbert_",
     "tokenizer",
     "torch",
     "transformers",
@@ -147,6 +148,21 @@ inline constexpr auto kWeightlessNames = std::to_array<std::string_view>({
     "ff_factor",
     "rotary",
     "sliding_window_size",
+});
+
+/// Parts of names that speak of what layers are made of: an unknown switch, text or map of such a
+/// name may change sizes and times.
+inline constexpr auto kShapeWords = std::to_array<std::string_view>({
+    "activation", "arch",    "attention", "attn",     "bias",  "block", "expert", "ffn",
+    "gate",       "hidden",  "head",      "layer",    "mixer", "mlp",   "moe",    "norm",
+    "parallel",   "pattern", "position",  "residual", "tie",   "_type",
+});
+/// Parts of the names of classes whose last projection has a few columns.
+inline constexpr auto kFewColumns = std::to_array<std::string_view>({
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "RewardModel",
 });
 
 /// Beside the text part of a multimodal model; its other parts are not modelled.

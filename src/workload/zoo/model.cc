@@ -50,22 +50,24 @@ const Family* family_of_architecture(const ConfigNode& node) {
   return text != nullptr ? text : find(wanted);
 }
 
-/// Whether an unknown field cannot change sizes or times.
-bool is_weightless(std::string_view name, const ConfigNode& node) {
-  const auto ends = [&](std::string_view part) { return name.ends_with(part); };
-  const auto begins = [&](std::string_view part) { return name.starts_with(part); };
-  const bool is_value = node.kind == ConfigNode::Kind::scalar;
-  const bool no_value =
-      node.text.empty() || (!node.quoted && (node.text == "false" || parse_number(node.text) == 0));
-  const bool nothing = is_value ? no_value : node.fields.empty() && node.items.empty();
-  const bool usual_layers =
-      name == "layer_types" && std::ranges::all_of(node.items, [](const ConfigNode& layer) {
-        return layer.text == "full_attention";
-      });
-  return nothing || usual_layers ||
-         std::ranges::find(kWeightlessNames, name) != kWeightlessNames.end() ||
-         std::ranges::any_of(kWeightlessEnds, ends) ||
-         std::ranges::any_of(kWeightlessBegins, begins);
+/// A class that ends before the output projection ("Qwen2Model") or has one of few columns there
+/// ("LlamaForSequenceClassification") has no parameters of a vocabulary at its end.
+void leave_out_head(const ConfigNode& node, Model& model) {
+  const ConfigNode* list = node.find("architectures");
+  if (list == nullptr || list->items.empty() || model.tied_embedding ||
+      model.head != HeadKind::next_token) {
+    return;
+  }
+  const std::string& name = list->items.front().text;
+  const bool ends_before = name.ends_with("Model") && !name.ends_with("LMHeadModel");
+  const bool few = std::ranges::any_of(
+      kFewColumns, [&](std::string_view end) { return name.find(end) != std::string::npos; });
+  if (ends_before || few) {
+    model.tied_embedding = true;
+    model.notes.push_back(list->where() + ": architectures: " + name +
+                          " has no projection to the vocabulary: its parameters are not counted; "
+                          "times are those of a language model");
+  }
 }
 
 /// The mistake about `model_type` alone: without it, no other field can be judged.
@@ -131,7 +133,9 @@ Result<Model> parse_model(const ConfigNode& node, std::string name) {
   Model model = family->read(read);
   model.name = std::move(name);
   model.model_type = family->model_type;
-  model.notes = read.pass_unknown(is_weightless);
+  read_direction(read, model);
+  note_unknown(read, model, is_weightless);
+  leave_out_head(node, model);
   if (!by_name) {
     model.notes.push_back(node.where() + ": model_type: read as " + model.model_type +
                           ", which `architectures` names");

@@ -118,8 +118,12 @@ Model read_t5(Reader& read) {
   ignore_all(read, kNoEffect);
   Model m;
   const std::int64_t encoders = extent(read, "num_layers", kMaxLayers);
-  const std::int64_t decoders =
+  const ConfigNode* classes = read.node().find("architectures");
+  const bool half = classes != nullptr && !classes->items.empty() &&
+                    classes->items.front().text.ends_with("EncoderModel");
+  const std::int64_t given =
       optional_extent(read, "num_decoder_layers", kMaxLayers).value_or(encoders);
+  const std::int64_t decoders = half ? 0 : given;
   m.layers = encoders + decoders;
   m.hidden = extent(read, "d_model", kMaxHidden);
   m.heads = m.kv_heads = extent(read, "num_heads", kMaxHidden);
@@ -133,6 +137,7 @@ Model read_t5(Reader& read) {
   m.relative_buckets = extent(read, "relative_attention_num_buckets", kMaxHidden);
   m.attention_bias = m.attention_output_bias = m.mlp_bias = false;
   m.tied_embedding = read.optional("tie_word_embeddings", true);
+  m.final_norm = !half;  // the encoder's own ends it
   m.dropout = m.attention_dropout = m.embedding_dropout = probability(read, "dropout_rate", 0.1);
   expect_true(read, "is_encoder_decoder");
   set_layers(m, encoder_and_decoder(encoders, decoders));

@@ -142,9 +142,12 @@ Model read_deepseek_v32(Reader& read) {
   ignore_all(read, kNoEffect);
   Model m = read_deepseek(read);
   m.mtp = count(read, "num_nextn_predict_layers", kMaxPredictions);
-  m.index.heads = extent(read, "index_n_heads", kMaxHidden);
-  m.index.dim = extent(read, "index_head_dim", kMaxHidden);
-  m.index.chosen = extent(read, "index_topk", kMaxPositions);
+  // Files may leave out what is as in the class: DeepseekV32Config, GlmMoeDsaConfig.
+  const ConfigNode* type = read.node().find("model_type");
+  const bool is_glm = type != nullptr && type->text == "glm_moe_dsa";
+  m.index.heads = extent(read, "index_n_heads", kMaxHidden, is_glm ? 32 : 64);
+  m.index.dim = extent(read, "index_head_dim", kMaxHidden, 128);
+  m.index.chosen = extent(read, "index_topk", kMaxPositions, 2048);
   read.require(m.latent.query_rank > 0, "q_lora_rank", "the width of what the indexer reads");
   check_size(read, m, kLayers);
   return m;
@@ -160,8 +163,11 @@ Model read_qwen3_vl_moe(Reader& read) {
 
 /// MiniMax-M2: experts as wide as intermediate_size in every layer.
 Model read_minimax_m2(Reader& read) {
-  constexpr std::array<std::string_view, 10> kNoEffect{"attn_type_list",
+  constexpr std::array<std::string_view, 13> kNoEffect{"attn_type_list",
                                                        "layernorm_full_attention_beta",
+                                                       "layernorm_linear_attention_beta",
+                                                       "layernorm_mlp_beta",
+                                                       "mlp_intermediate_size",
                                                        "mtp_transformer_layers",
                                                        "num_mtp_modules",
                                                        "qk_norm_type",
@@ -271,12 +277,19 @@ Model read_llama4_text(Reader& read) {
   Model m = read_decoder(read, {.head_dim = 128});
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
   m.query_key_norm = read.optional("use_qk_norm", true) ? QueryKeyNorm::plain : QueryKeyNorm::none;
-  read_routing(read, m, "num_local_experts");
-  m.expert.ffn = m.expert.shared_ffn = m.ffn;
+  const bool dense = count(read, "num_local_experts", kMaxExperts, 1) == 0;  // Llama Guard 4
+  if (dense) {
+    read.ignore("num_experts_per_tok");
+    ignore_all(read, kIgnoredRouter);
+  } else {
+    read_routing(read, m, "num_local_experts");
+    m.expert.ffn = m.expert.shared_ffn = m.ffn;
+  }
   m.ffn = extent(read, "intermediate_size_mlp", 8 * kMaxHidden);
   const std::int64_t chunk = count(read, "attention_chunk_size", kMaxPositions);
   const std::int64_t step = count(read, "interleave_moe_layer_step", kMaxLayers, 1);
-  const std::int64_t period = count(read, "no_rope_layer_interval", kMaxLayers, 4);
+  const std::int64_t period = count(read, "no_rope_layer_interval", kMaxLayers,
+                                    count(read, "nope_layer_interval", kMaxLayers, 4));
   const auto rotates = read.list<std::int64_t>("no_rope_layers");
   const bool listed = read.node().find("moe_layers") != nullptr;
   const auto sparse = read.list<std::int64_t>("moe_layers");
@@ -286,8 +299,9 @@ Model read_llama4_text(Reader& read) {
   std::vector<LayerKind> layers;
   for (std::int64_t i = 0; i < m.layers && read.ok(); ++i) {
     const auto at = static_cast<std::size_t>(i);
-    const bool experts = listed ? std::find(sparse.begin(), sparse.end(), i) != sparse.end()
-                                : step > 0 && (i + 1) % step == 0;
+    const bool experts = dense    ? false
+                         : listed ? std::find(sparse.begin(), sparse.end(), i) != sparse.end()
+                                  : step > 0 && (i + 1) % step == 0;
     LayerKind kind = experts ? expert_layer() : LayerKind{.name = "dense"};
     kind.rotary = rotates.empty() ? period == 0 || (i + 1) % period != 0 : rotates[at] != 0;
     const bool cut = types.empty() ? kind.rotary : types[at] == "chunked_attention";

@@ -9,9 +9,9 @@ namespace orrery::zoo {
 namespace {
 
 /// Soft caps are part of the kernels that apply them.
-constexpr std::array<std::string_view, 6> kNoEffect{
-    "attn_logit_softcapping", "cache_implementation",       "final_logit_softcapping", "hidden_act",
-    "query_pre_attn_scalar",  "use_bidirectional_attention"};
+constexpr std::array<std::string_view, 5> kNoEffect{
+    "attn_logit_softcapping", "cache_implementation", "final_logit_softcapping", "hidden_act",
+    "query_pre_attn_scalar"};
 
 Model read_any(Reader& read, const DecoderDefaults& defaults) {
   ignore_all(read, kNoEffect);

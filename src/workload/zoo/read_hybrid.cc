@@ -205,6 +205,10 @@ Model read_nemotron_h(Reader& read) {
 
 namespace {
 
+constexpr std::array<std::string_view, 8> kGraniteMambaFields{
+    "mamba_n_heads", "mamba_d_head",     "mamba_n_groups",  "mamba_d_state",
+    "mamba_d_conv",  "mamba_chunk_size", "mamba_conv_bias", "mamba_proj_bias"};
+
 void read_granite_mamba(Reader& read, Model& m) {
   m.mamba.heads = extent(read, "mamba_n_heads", kMaxHidden);
   m.mamba.head_dim = extent(read, "mamba_d_head", kMaxHidden);
@@ -258,6 +262,8 @@ Model read_granite_hybrid(Reader& read) {
                "layer_types", "one entry for each of the " + std::to_string(m.layers) + " layers");
   if (has(layers, MixerKind::mamba)) {
     read_granite_mamba(read, m);
+  } else {
+    ignore_all(read, kGraniteMambaFields);
   }
   if (read.ok()) {
     set_layers(m, layers);

@@ -137,6 +137,12 @@ Model read_nemotron(Reader& read) {
   m.rotary_share = rotary_share(read, "partial_rotary_factor", 0.5);
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
   m.mlp_bias = read.optional("mlp_bias", false);
+  // Left from Megatron-LM in some files: the width of a head, its norm, and the rotated share.
+  const std::int64_t width = optional_extent(read, "kv_channels", kMaxHidden).value_or(m.head_dim);
+  read.require(width == m.head_dim, "kv_channels", "head_dim, " + std::to_string(m.head_dim));
+  read.require(read.optional("norm", std::string("layernorm1p")) == "layernorm1p", "norm",
+               "layernorm1p");
+  read.ignore("rope_percent");
   check_size(read, m, kLayers);
   return m;
 }

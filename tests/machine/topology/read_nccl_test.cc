@@ -278,6 +278,25 @@ TEST(ReadNccl, AFileWithoutGpusSaysHowToDump) {
                                ::testing::HasSubstr("NCCL_TOPO_DUMP_FILE")));
 }
 
+/// As aws-ofi-nccl's p5.48xl-topo.xml: H100s without links, adapters counted from 0. With guids as
+/// NCCL writes them it is a machine without NVLink.
+TEST(ReadNccl, AFileThatLeavesNvLinksToNcclSaysHowToDump) {
+  const auto file = [](const std::string& sm, const std::string& guid) {
+    const std::string gpu = "sm=\"" + sm + "\">";
+    std::string text = gpus_on_cpu("", {gpu, gpu});
+    text.insert(text.find("</cpu>"),
+                "<pci busid=\"0000:50:00.0\" class=\"0x020000\"><nic><net name=\"rdmap79s0\" "
+                "dev=\"0\" speed=\"100000\" port=\"1\" guid=\"" +
+                    guid + "\" net=\"1\" gin=\"1\"/></nic></pci>");
+    return read_topology(text, "p5.xml");
+  };
+  const auto hint = file("90", "0");
+  ASSERT_FALSE(hint);
+  EXPECT_THAT(hint.error().to_string(), ::testing::HasSubstr("NCCL_TOPO_DUMP_FILE"));
+  EXPECT_TRUE(file("90", "0x0"));
+  EXPECT_TRUE(file("86", "0"));  // A10G has no NVLink
+}
+
 TEST(ReadNccl, AnAttributeThatLooksLikeAnotherIsAMistake) {
   const auto typo = read_topology(
       "<system><cpu numaid=\"0\">\n<pci busid=\"a\" link_sped=\"16 GT/s\"><gpu dev=\"0\"/></pci>"

@@ -96,6 +96,102 @@ std::int64_t parameters_of(const std::string& config) {
   return model ? count_parameters(*model).total : 0;
 }
 
+/// Switches, text and maps of names that speak of no shape are notes; numbers, and what speaks of
+/// attention or layers, are mistakes.
+TEST(UsersFiles, UnknownTextAndSwitchesOfNoShapeAreNotes) {
+  const auto notes = small_llama(
+      R"("max_position_embeddings": 64, "predict_special_tokens": true, "num_steps": "step3",
+         "sentence_transformers": {"version": "4.1"})");
+  EXPECT_EQ(notes.second.size(), 3U);
+  for (const std::string field : {R"("attention_gating": true)", R"("block_kind": "x")",
+                                  R"("speculators": 3)", R"("moe_config": {"experts": 4})"}) {
+    const auto node = parse_config(R"({"model_type": "llama", "num_hidden_layers": 2,
+        "hidden_size": 64, "vocab_size": 100, "num_attention_heads": 4, "intermediate_size": 128,
+        "max_position_embeddings": 64, )" +
+                                       field + "}",
+                                   "config.json", ConfigSyntax::json);
+    EXPECT_FALSE(parse_model(*node, "odd")) << field;
+  }
+}
+
+/// Without the projection of 100 x 64; every query sees every key.
+TEST(UsersFiles, ModelsForEmbeddingsAndRewardsEndBeforeTheVocabulary) {
+  const std::int64_t whole = small_llama(R"("max_position_embeddings": 64)").first;
+  for (const std::string name :
+       {"LlamaModel", "LlamaForSequenceClassification", "LlamaForProcessRewardModel"}) {
+    const auto [without, notes] = small_llama(R"("max_position_embeddings": 64,
+        "architectures": [")" + name + "\"]");
+    EXPECT_EQ(without, whole - 100 * 64) << name;
+    EXPECT_THAT(notes, ::testing::Contains(::testing::HasSubstr("no projection")));
+  }
+  const auto node = parse_config(
+      R"({"model_type": "qwen2", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 100,
+          "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 64,
+          "architectures": ["Qwen2Model"], "is_causal": false})",
+      "config.json", ConfigSyntax::json);
+  const auto both = parse_model(*node, "embedding");
+  ASSERT_TRUE(both) << both.error().to_string();
+  ASSERT_EQ(both->kinds.size(), 1U);
+  EXPECT_FALSE(both->kinds.front().causal);
+}
+
+/// Notes are about what PretrainedConfig writes of itself into a nested map (moonshotai/Kimi-K2.5),
+/// and about what stands beside the map.
+TEST(UsersFiles, BesideATextPartNothingIsUnknown) {
+  const auto node = parse_config(
+      R"({"model_type": "qwen3_vl", "use_unified_vision_chunk": true, "video_placeholder": "<|x|>",
+          "projector_layers": 3, "text_config": {"num_hidden_layers": 2, "hidden_size": 64,
+          "vocab_size": 100, "num_attention_heads": 4, "intermediate_size": 128,
+          "max_position_embeddings": 64, "add_cross_attention": false, "pruned_heads": {},
+          "tie_encoder_decoder": false}})",
+      "config.json", ConfigSyntax::json);
+  const auto model = parse_model(*node, "vl");
+  ASSERT_TRUE(model) << model.error().to_string();
+  EXPECT_EQ(model->notes.size(), 6U);
+}
+
+/// granite-4.0-micro: attention in all layers, and the fields of Mamba beside it. 40 layers of
+/// 2 x 2560^2 (queries, output) + 2 x 2560 x 512 + 3 x 2560 x 8192 and two norms; a tied table.
+TEST(UsersFiles, GraniteWithoutMambaIgnoresItsFields) {
+  std::string layers = R"("attention")";
+  for (int i = 1; i < 40; ++i) {
+    layers += R"(, "attention")";
+  }
+  const std::int64_t total = parameters_of(
+      R"({"model_type": "granitemoehybrid", "num_hidden_layers": 40, "hidden_size": 2560,
+          "num_attention_heads": 40, "num_key_value_heads": 8, "intermediate_size": 8192,
+          "shared_intermediate_size": 8192, "num_local_experts": 0, "num_experts_per_tok": 0,
+          "mamba_d_head": 64, "mamba_d_state": 256, "mamba_n_heads": 128, "mamba_d_conv": 4,
+          "mamba_n_groups": 1, "mamba_conv_bias": true, "mamba_chunk_size": 256,
+          "max_position_embeddings": 131072, "vocab_size": 100352, "tie_word_embeddings": true,
+          "layer_types": [)" +
+      layers + "]}");
+  EXPECT_EQ(total, 40LL * (2LL * 2560 * 2560 + 2LL * 2560 * 512 + 3LL * 2560 * 8192 + 2 * 2560) +
+                       100352LL * 2560 + 2560);
+}
+
+/// Llama Guard 4 is Llama 4 without experts.
+TEST(UsersFiles, Llama4WithoutExpertsIsDense) {
+  const std::int64_t total = parameters_of(
+      R"({"model_type": "llama4_text", "num_hidden_layers": 4, "hidden_size": 256, "head_dim": 64,
+          "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 512,
+          "intermediate_size_mlp": 1024, "num_local_experts": 0, "num_experts_per_tok": 0,
+          "interleave_moe_layer_step": 0, "moe_layers": [], "nope_layer_interval": 4,
+          "max_position_embeddings": 4096, "vocab_size": 1000})");
+  EXPECT_EQ(total, 4LL * (2 * 256 * 256 + 2 * 256 * 128 + 3 * 256 * 1024 + 2 * 256) +
+                       2 * 1000 * 256 + 256);
+}
+
+/// T5EncoderModel: 2 layers of 4 x 64 x 64 + 2 x 64 x 128 and two norms, the last norm, the table,
+/// and 32 buckets x 4 heads (counted for both stacks).
+TEST(UsersFiles, T5sEncoderAloneHasNoDecoder) {
+  EXPECT_EQ(parameters_of(
+                R"({"model_type": "t5", "architectures": ["T5EncoderModel"], "num_layers": 2,
+          "num_decoder_layers": 2, "d_model": 64, "d_kv": 16, "num_heads": 4, "d_ff": 128,
+          "vocab_size": 100, "relative_attention_num_buckets": 32})"),
+            2 * (4 * 64 * 64 + 2 * 64 * 128 + 2 * 64) + 64 + 100 * 64 + 2 * 32 * 4);
+}
+
 TEST(UsersFiles, FalconUnderItsFirstNameIsTheSameModel) {
   // tiiuae/falcon-40b as first published, and as transformers writes it since: 41.3 B.
   const std::int64_t first = parameters_of(

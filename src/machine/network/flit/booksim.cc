@@ -312,8 +312,19 @@ class BookSimReader : BookSimFile {
     if (topology == "cmesh" && entry.value.ends_with(kNoExpress)) {
       result_.routing.resize(entry.value.size() - kNoExpress.size());
     }
-    if (const auto known = algorithm_named(result_.routing); !known) {
+    const auto known = algorithm_named(result_.routing);
+    if (!known) {
       add(entry.line, "routing_function", entry.value, known.error().mistakes.front().expected);
+    } else if (*known == Algorithm::adaptive) {
+      note(fmt::format(
+          "{}:{}: {}: a head asks for the output with most room; BookSim's asks for all "
+          "that come nearer, so its cycles differ",
+          file(), entry.line, entry.value));
+    } else if (*known == Algorithm::ugal && result_.distances.global > 0) {
+      note(
+          fmt::format("{}:{}: ugal: a packet that goes round passes the group of the node that it "
+                      "draws, there also that node's router",
+                      file(), entry.line));
     }
   }
 

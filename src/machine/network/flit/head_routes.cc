@@ -2,6 +2,21 @@
 #include "machine/network/flit/head_routes.h"
 
 namespace orrery::flit {
+namespace {
+
+/// A packet goes the minimal way if queue x weight there is at most queue x weight of the other way
+/// and the bias (BookSim 2, ugal_flatfly and ugal_dragonflynew).
+struct Comparison {
+  bool by_hops = true;    ///< false: the minimal way weighs 1, the other 2
+  std::int64_t bias = 0;  ///< flits
+};
+Comparison comparison_of(Shape shape) {
+  return shape == Shape::dragonfly             ? Comparison{false, 30}
+         : shape == Shape::flattened_butterfly ? Comparison{true, 2}
+                                               : Comparison{};
+}
+
+}  // namespace
 
 HeadRoutes::HeadRoutes(const Routing& routing, const std::vector<PacketKind>& kinds,
                        Routers& routers, Packets& packets, std::uint64_t seed)
@@ -10,8 +25,7 @@ HeadRoutes::HeadRoutes(const Routing& routing, const std::vector<PacketKind>& ki
       routers_(routers),
       packets_(packets),
       random_(seed),
-      looks_ahead_(routers.settings.routing_delay == 0 && !routing.is_adaptive() &&
-                   !routing.compares()),
+      looks_ahead_(routers.settings.routing_delay == 0 && !routing.is_adaptive()),
       draws_at_routers_(routers.settings.routing_delay > 0 &&
                         (routing.draws_en_route() || routing.draws_at_start())) {
   const RouterGraph& graph = routing.graph();
@@ -31,6 +45,17 @@ void HeadRoutes::leave(Packet& packet) {
 void HeadRoutes::start(Packet& packet) {
   packet.route =
       kind_of(packet).routing->start(packet.source, packet.route.target, packet.route.via, random_);
+  const auto router = static_cast<std::uint32_t>(routing_.graph().nodes[packet.source].inject);
+  if (!routing_.compares() || packet.route.via == router) {
+    return;
+  }
+  const Comparison rule = comparison_of(routing_.graph().shape);
+  const RouteState minimal = Routing::minimal(packet.route, router);
+  const std::int64_t direct = wait_ahead(minimal, router);
+  const std::int64_t around = wait_ahead(packet.route, router) * (rule.by_hops ? 1 : 2);
+  if (direct <= around + rule.bias) {
+    packet.route = minimal;
+  }
 }
 
 /// The output at `router` (several, where routing is adaptive), in the VCs of the packet's kind.
@@ -41,9 +66,11 @@ void HeadRoutes::next_hop(RouteState& route, const PacketKind& kind, std::uint32
   }
 }
 
-/// Flits that have left for a port's next buffers and may still be there, times the hops ahead.
+/// Flits that have left for a port's next buffers and may still be there, times the hops ahead
+/// where these count.
 std::int64_t HeadRoutes::wait_ahead(RouteState route, std::uint32_t router) {
-  const std::int64_t hops = routing_.channels_ahead(route, router);
+  const std::int64_t hops =
+      comparison_of(routing_.graph().shape).by_hops ? routing_.channels_ahead(route, router) : 1;
   next_hop(route, {&routing_}, router);
   const std::uint32_t port = candidates_.list[0].port;
   const auto vcs = static_cast<std::uint32_t>(routers_.settings.vcs);
@@ -74,12 +101,6 @@ void HeadRoutes::route(std::uint32_t vc) {
   const std::uint32_t router = routers_.router_of(vc);
   if (draws_at_routers_ && packet.hops == 0) {
     start(packet);
-  }
-  if (routing_.compares() && packet.hops == 0) {
-    const RouteState minimal = Routing::minimal(packet.route, router);
-    if (wait_ahead(minimal, router) <= wait_ahead(packet.route, router)) {
-      packet.route = minimal;
-    }
   }
   if (routing_.is_adaptive()) {
     return;

@@ -360,22 +360,38 @@ RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint3
     state.via = route;
     return state;
   }
+  const auto from = static_cast<std::uint32_t>(graph_->nodes[source].inject);
+  const std::uint32_t to = eject_router(state);
+  const bool ugal = algorithm_ == Algorithm::ugal;
+  const auto& nodes = graph_->nodes;
   if (algorithm_ == Algorithm::o1turn) {
-    const bool leaves = graph_->nodes[source].inject != graph_->nodes[target].eject;
-    state.phase = leaves && random.below(2) == 0 ? 1 : 0;
-  } else if (algorithm_ == Algorithm::valiant || algorithm_ == Algorithm::ugal) {
-    state.via = random.below(static_cast<std::uint32_t>(graph_->routers));
-  } else if (algorithm_ == Algorithm::romm) {
-    const auto from = static_cast<std::uint32_t>(graph_->nodes[source].inject);
-    const std::uint32_t to = eject_router(state);
+    state.phase = from != to && random.below(2) == 0 ? 1 : 0;
+  } else if (ugal && graph_->shape == Shape::dragonfly) {  // a node of all, for another group
+    const auto a = static_cast<std::uint32_t>(graph_->extents[0]);
+    const bool near = from / a == to / a;
+    const std::uint32_t node =
+        near ? source : random.below(static_cast<std::uint32_t>(nodes.size()));
+    state.via = static_cast<std::uint32_t>(nodes[node].inject);
+  } else if (ugal && graph_->shape == Shape::flattened_butterfly && from == to) {
+    state.via = from;
+  } else if (algorithm_ == Algorithm::romm ||
+             (ugal && graph_->shape == Shape::flattened_butterfly)) {
+    if (ugal) {  // one of its router's nodes, which changes nothing
+      random.below(static_cast<std::uint32_t>(nodes.size()) /
+                   static_cast<std::uint32_t>(graph_->routers));
+    }
     std::int32_t weight = 1;
-    for (std::size_t d = 0; d < dimensions_; ++d) {
+    for (std::size_t d = 0; d < dimensions_; ++d) {  // romm: between; ugal: where they differ
       const auto [low, high] = std::minmax({coordinate(from, d), coordinate(to, d)});
-      const auto span = static_cast<std::uint32_t>(high - low + 1);
-      state.via += static_cast<std::uint32_t>(
-          (low + static_cast<std::int32_t>(random.below(span))) * weight);
+      const bool any = ugal && low != high;
+      const auto span = static_cast<std::uint32_t>(any ? graph_->extents[d] : high - low + 1);
+      const std::uint32_t drawn = ugal && low == high ? 0 : random.below(span);
+      state.via +=
+          static_cast<std::uint32_t>(((any ? 0 : low) + static_cast<std::int32_t>(drawn)) * weight);
       weight *= graph_->extents[d];
     }
+  } else if (algorithm_ == Algorithm::valiant || ugal) {
+    state.via = random.below(static_cast<std::uint32_t>(graph_->routers));
   }
   return state;
 }

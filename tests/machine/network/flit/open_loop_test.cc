@@ -88,6 +88,20 @@ TEST(Ugal, ADragonflyTakesThreeClassesAndIsFreeOfDeadlock) {
     ASSERT_TRUE(prepared) << prepared.error().to_string();
     EXPECT_EQ(check_dependencies(prepared->routing).freedom, Freedom::free) << routing;
   }
+  // The minimal way while its queue is at most 30 flits and twice the other's: three VCs of 8 flits
+  // never have as many, so packets go as by `min` at any load.
+  const auto hops_of = [](const char* routing) {
+    Experiment experiment;
+    experiment.topology = "dragonfly:p=2,a=4,h=2";
+    experiment.routing = routing;
+    experiment.router.vcs = 3;
+    experiment.load.rate = 0.15;
+    const auto prepared = prepare(experiment);
+    return run_open_loop(*prepared->graph, prepared->routing, experiment.router, prepared->traffic,
+                         experiment.load)
+        .hops;
+  };
+  EXPECT_NEAR(hops_of("ugal") / hops_of("min"), 1, 0.002);
   // Without load minimal routes: at most local, global, local channel.
   const OpenLoopResult quiet = measured("dragonfly:p=2,a=4,h=2", "ugal", "uniform", 0.005);
   const OpenLoopResult minimal = measured("dragonfly:p=2,a=4,h=2", "min", "uniform", 0.005);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/format.h"
 #include "base/one_of.h"
 #include "base/reader.h"
 #include "cli/commands.h"
@@ -149,6 +150,15 @@ class Collective : public Command {
                           1e6 * to_seconds(row.time), row.algbw / 1e9, row.busbw / 1e9,
                           algorithm_of(row));
     }
+    for (const study::PublishedBandwidth& report : table.published) {
+      text +=
+          fmt::format("published: busbw {:.0f} GB/s from {} ({}; {})\n", report.busbw.value() / 1e9,
+                      to_string(report.from), report.how, report.source);
+    }
+    if (const auto [least, most] = study::bandwidth_band(table); least < most) {
+      text += fmt::format("take {:.0f} to {:.0f} GB/s for {}: the prediction and the reports\n",
+                          least / 1e9, most / 1e9, to_string(table.rows.back().bytes));
+    }
     for (const std::string& note : table.notes) {
       text += "note: " + note + "\n";
     }
@@ -172,6 +182,17 @@ class Collective : public Command {
         json.key("algorithm").value(name_of(row.algorithm));
         json.key("protocol").value(row.protocol);
       });
+      json.key("published").objects(table.published, [&](const study::PublishedBandwidth& report) {
+        json.key("from").value(report.from.value());
+        json.key("busbw").value(report.busbw.value());
+        json.key("how").value(report.how);
+        json.key("source").value(report.source);
+      });
+      const auto [least, most] = study::bandwidth_band(table);
+      json.key("band").begin_object();
+      json.key("least").value(least);
+      json.key("most").value(most);
+      json.end_object();
       json.key("notes").values(table.notes).end_object();
     });
   }

@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "base/beyond_time.h"
+#include "base/file.h"
+#include "base/reader.h"
 #include "collective/left_out.h"
 #include "collective/phase_messages.h"
 #include "simulate/lone_collective.h"
@@ -80,7 +83,54 @@ class SizesDone {
   double done_ = 0;
 };
 
+/// The reports of the configuration that are of this collective, and the file's mistakes.
+Result<std::vector<PublishedBandwidth>> published_on(const machine::Machine& machine,
+                                                     const collective::SweepOptions& options,
+                                                     const ConfigNode& node) {
+  Reader read(node);
+  std::vector<PublishedBandwidth> found;
+  for (const ConfigNode* item : read.take_items("reports", true)) {
+    Reader of(*item);
+    const auto on = of.required<std::string>("machine");
+    const auto kind = of.required<std::string>("collective");
+    const auto devices = of.required<std::int64_t>("devices");
+    PublishedBandwidth report{.from = of.required<Bytes>("from"),
+                              .busbw = of.required<Bandwidth>("busbw"),
+                              .how = of.required<std::string>("how"),
+                              .source = of.required<std::string>("source")};
+    of.require(report.busbw > Bandwidth(0), "busbw", "above 0");
+    report = read.absorb(of.finish(std::move(report)));
+    if (on == machine.name && kind == name_of(options.kind) && devices == options.devices &&
+        options.stride == 1) {
+      found.push_back(std::move(report));
+    }
+  }
+  return read.finish(std::move(found));
+}
+
+Result<std::vector<PublishedBandwidth>> published_on(const machine::Machine& machine,
+                                                     const collective::SweepOptions& options) {
+  if (list_configs("collectives").empty()) {
+    return std::vector<PublishedBandwidth>();
+  }
+  return find_config("collectives", "published")
+      .and_then(load_config)
+      .and_then([&](const ConfigNode& node) { return published_on(machine, options, node); });
+}
+
 }  // namespace
+
+std::pair<double, double> bandwidth_band(const SweepTable& table) {
+  const collective::SweepRow& largest = table.rows.back();
+  std::pair<double, double> band{largest.busbw, largest.busbw};
+  for (const PublishedBandwidth& report : table.published) {
+    if (largest.bytes >= report.from) {
+      band.first = std::min(band.first, report.busbw.value());
+      band.second = std::max(band.second, report.busbw.value());
+    }
+  }
+  return band;
+}
 
 Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machine& machine,
                             const collective::SweepOptions& options,
@@ -89,7 +139,12 @@ Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machi
   if (!on) {
     return fail(on.error());
   }
-  SweepTable table{.rows = {}, .notes = collective::left_out(*on, options)};
+  auto published = published_on(machine, options);
+  if (!published) {
+    return fail(std::move(published.error()));
+  }
+  SweepTable table{
+      .rows = {}, .published = *std::move(published), .notes = collective::left_out(*on, options)};
   if (network == simulate::NetworkModel::ports && !machine.wires.graph) {
     return collective::sweep_collective(machine, options)
         .and_then([&](std::vector<collective::SweepRow> rows) -> Result<SweepTable> {

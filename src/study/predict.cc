@@ -125,6 +125,9 @@ Result<Prediction> predict_memory(const TableCase& run, Measure measure,
   Prediction prediction{.value = activation_gib(*stages),
                         .oom = !footprint::check_fits(*stages, machine).has_value(),
                         .causes = causes_of(*model, run.plan, machine, true)};
+  if (measure == Measure::reserved_gib || measure == Measure::driver_gib) {
+    prediction.causes.kind = "reserved";
+  }
   if (is_memory(measure)) {
     prediction.value = held(*stages, run.plan, footprint::reserve_bytes(*model, run.plan), measure);
   } else if (measure == Measure::state_gib) {

@@ -37,6 +37,11 @@ std::string without_release(const std::string& name) {
   return name.empty() ? "none" : name.substr(0, name.find('@'));
 }
 
+/// Equal settings take unequal times, but the same bytes.
+bool is_bytes(std::string_view kind) {
+  return kind == "memory" || kind == "reserved";
+}
+
 double square(double value) {
   return value * value;
 }
@@ -63,7 +68,8 @@ Causes causes_of(const zoo::Model& model, const plan::Plan& plan, const machine:
                   : model.experts > 0  ? "experts"
                                        : "dense",
           .framework = without_release(plan.framework),
-          .origin = memory ? "any" : kernel_origin(machine, format_of(plan)),
+          .origin = memory ? std::string(name_of(plan.autograd))
+                           : kernel_origin(machine, format_of(plan)),
           .machine = machine.name};
 }
 
@@ -236,8 +242,12 @@ Trust ErrorModel::trust(const Causes& causes) const {
   });
   const double half = kEightyPercent * trust.sigma.total();
   trust.rows = cell == cells_.end() ? 0 : cell->rows;
-  trust.low = std::min(cell == cells_.end() ? -half : cell->low, -floor_);
-  trust.high = std::max(cell == cells_.end() ? half : cell->high, floor_);
+  trust.low = cell == cells_.end() ? -half : cell->low;
+  trust.high = cell == cells_.end() ? half : cell->high;
+  if (!is_bytes(causes.kind)) {
+    trust.low = std::min(trust.low, -floor_);
+    trust.high = std::max(trust.high, floor_);
+  }
   const std::array causes_by_size{
       std::pair{
           trust.sigma.origin,

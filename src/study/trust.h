@@ -5,16 +5,16 @@
 ///   e = ln(measured / predicted) of a time or a number of bytes
 ///   sigma^2 = kind^2 + framework^2 + origin^2 + rest^2
 ///
-///   kind       what is predicted: a step of a dense model, of experts, of adapters; memory; a
-///              measure of serving
+///   kind       what is predicted: a step of a dense model, of experts, of adapters; memory that
+///              tensors take, and that an allocator or the driver holds; a measure of serving
 ///   framework  whose run it is; of none the plan says which, "none"
 ///   origin     whether the kernels' coefficients of the machine are fitted to kernels measured on
-///              it or inferred from those of another
+///              it or inferred from those of another; of memory, whose autograd keeps tensors
 ///   rest       what differs between rows that have all of these and the machine in common
 ///
 /// interval80 = predicted x exp([low, high]), which 80 % of such rows lie in: of a combination that
 /// has rows its tenth and ninetieth percentile, drawn towards -+1.2816 sigma where it has few;
-/// else -+1.2816 sigma. At least 2 % either way: identical settings differ by that much.
+/// else -+1.2816 sigma. Of times at least 2 % either way: identical settings differ by that much.
 ///
 /// Two predictions: what they have in common cancels in their ratio. joint_sigma^2 = both rests,
 /// and of both what differs: kind, framework, and (unless it is the same machine) origin.
@@ -39,7 +39,7 @@ namespace orrery::study {
 struct Causes {
   std::string kind;       ///< "dense"
   std::string framework;  ///< "nemo"
-  std::string origin;     ///< "fitted" or "inferred"
+  std::string origin;     ///< "fitted" or "inferred"; of memory "pytorch"
   std::string machine;    ///< its name
 };
 /// `format` is that of the GEMMs' coefficients: "", "fp8", "fp8_block", "fp4".

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "workload/plan/key_exchange.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/quantize.h"
 #include "workload/plan/shard.h"
@@ -115,6 +116,7 @@ class OperatorSteps {
       kernel.bytes -= kernel.bytes * layouts.narrower_result;
       push(std::move(kernel), Part::forward);
     }
+    merge_keys(plan_.fused_kernels ? 9 : 23, plan_.fused_kernels ? -3 : -17, 12);
     stash("_stash");
   }
 
@@ -138,6 +140,7 @@ class OperatorSteps {
       kernel.bytes -= kernel.bytes * layouts.narrower_gradient;
       push(std::move(kernel), Part::input_gradient);
     }
+    merge_keys(plan_.fused_kernels ? 18 : 30, plan_.fused_kernels ? 5 : 11, 8);
     accumulate();
   }
 
@@ -223,6 +226,19 @@ class OperatorSteps {
     if (kernel_type(op_, plan_) != plan_.compute_type) {
       const Bytes whole = op_.forward_bytes;
       push(streamed("_convert", whole + moved(whole, op_, plan_), 2), Part::other);
+    }
+  }
+
+  /// PyTorch's context parallelism runs the kernel once for the keys of every rank, and other
+  /// kernels join keys and values for the exchange and merge in fp32 what the runs give. Passes
+  /// over the queries' bytes, of r ranks: `each` r + `once`, counted in _templated_ring_attention
+  /// and its backward (torch/distributed/tensor/experimental/_attention.py) on the rank that sees
+  /// all keys; where fused, an element is read and written once in each run.
+  void merge_keys(int each, int once, int kernels) {
+    if (op_.key_value > Bytes(0) && plan::merges_keys(plan_)) {
+      const std::int64_t passes = each * plan_.cp + once;
+      push(streamed("_merge", passes * op_.query, kernels * static_cast<int>(plan_.cp)),
+           Part::other);
     }
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collective/token_exchange.h"
+#include "workload/plan/key_exchange.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/plan_lists.h"
@@ -71,6 +72,14 @@ void use_modules(const zoo::Model& model, const Plan& plan,
       op.forward_kernels += 1;
       op.backward_kernels += products;
     }
+  }
+}
+
+/// PyTorch's attention is given a key and a value for every query head, which its context-parallel
+/// ranks then exchange (torch/distributed/tensor/experimental/_attention.py).
+void repeat_keys(std::vector<zoo::ModelOperator>& operators) {
+  for (zoo::ModelOperator& op : operators) {
+    op.key_value = op.key_value > Bytes(0) ? std::max(op.key_value, 2 * op.query) : Bytes(0);
   }
 }
 
@@ -157,6 +166,9 @@ std::vector<zoo::ModelGraph> block_graphs(const zoo::Model& model, const Plan& p
   for (zoo::ModelGraph& block : blocks) {
     if (plan.autograd == Autograd::hugging_face) {
       use_modules(model, plan, block.operators);
+    }
+    if (merges_keys(plan)) {
+      repeat_keys(block.operators);
     }
   }
   return blocks;

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 #include "cases.h"
 #include "workload/parallel/lower.h"
 
@@ -9,6 +11,7 @@ namespace orrery::parallel {
 namespace {
 
 using cases::collectives;
+using cases::each_node;
 using cases::kHidden;
 using cases::kTokens;
 using cases::lowered;
@@ -67,6 +70,43 @@ TEST(LowerContext, AllGatherBringsAllKeysAndScattersTheirGradients) {
   EXPECT_EQ(collectives(workload, 0, plan::Axis::cp, graph::CollectiveKind::reduce_scatter,
                         plan::StepPhase::backward),
             (Tally{kLayers, kKeyValue * kContext * kLayers}));
+}
+
+/// Bytes of the kernels around attention that merge what it makes of every rank's keys.
+Bytes merged(const graph::Workload& workload, plan::StepPhase phase) {
+  Bytes sum{0};
+  each_node(workload, 0, [&](const graph::Node& node) {
+    for (const graph::Operator& op : node.operators) {
+      sum += node.phase == phase && std::string_view(op.name).ends_with("_merge") ? op.bytes
+                                                                                  : Bytes(0);
+    }
+  });
+  return sum;
+}
+
+// 8 query heads over 4 of keys: twice the keys and values travel. Passes over the queries, of 4
+// ranks, each merge of three in unfused kernels: join K and V 4 (bf16: 2 read, 2 written), to fp32
+// 3, out - block 6, times a sigmoid 4, out - that 6; once to fp32 and back 3 + 3: 3 x 23 + 6 = 75.
+// Backward, of each rank: dK and dV 13 (half a sum 2.5, a copy 4, each), dQ 5, join them 8, and
+// three times K and V 4; once zeros 6, to bf16 3 + 6: 4 x 26 + 3 x 4 + 15 = 131.
+// Fused, a merge is 5 and the sums of gradients 9 + 5: 3 x 9 + 6 = 33, 4 x 14 + 3 x 4 + 9 = 77.
+TEST(LowerContext, PyTorchRepeatsKeysForEveryHeadAndMergesPartsInFp32) {
+  plan::Plan plan = context_parallel(plan::ContextExchange::all_gather);
+  const auto lower_it = [&] { return lowered(small_llama(kLayers), plan); };
+  EXPECT_EQ(merged(lower_it(), plan::StepPhase::forward), Bytes(0));
+  plan.autograd = plan::Autograd::pytorch;
+  const graph::Workload fused = lower_it();
+  EXPECT_EQ(collectives(fused, 0, plan::Axis::cp, graph::CollectiveKind::all_gather,
+                        plan::StepPhase::forward),
+            (Tally{kLayers, kQuery * 2 * kContext * kLayers}));
+  EXPECT_EQ(merged(fused, plan::StepPhase::forward), kQuery * 33 * kLayers);
+  EXPECT_EQ(merged(fused, plan::StepPhase::backward), kQuery * 77 * kLayers);
+  plan.fused_kernels = false;
+  const graph::Workload apart = lower_it();
+  EXPECT_EQ(merged(apart, plan::StepPhase::forward), kQuery * 75 * kLayers);
+  EXPECT_EQ(merged(apart, plan::StepPhase::backward), kQuery * 131 * kLayers);
+  plan.cp_exchange = plan::ContextExchange::a2a;
+  EXPECT_EQ(merged(lower_it(), plan::StepPhase::forward), Bytes(0));
 }
 
 TEST(LowerContext, UlyssesMovesQueriesKeysValuesAndTheResult) {

@@ -16,24 +16,6 @@ Bytes state_of_layer(const PassPrices& prices) {
          graph::bytes_of(graph::DataType::bf16, (mamba.kernel - 1) * mamba.convolved() / tp);
 }
 
-double shared_key_bytes(const zoo::Model& model, graph::DataType type) {
-  constexpr std::int64_t kBlock = 64;  // elements of a scale of a byte, in groups of 8 bytes
-  const std::int64_t plain = model.head_dim - model.compressed.rotary;
-  if (graph::bits_of(type) >= 16) {
-    return static_cast<double>(graph::bytes_of(type, model.head_dim).value());
-  }
-  const std::int64_t scales = ((plain + kBlock - 1) / kBlock + 7) / 8 * 8;
-  return static_cast<double>((graph::bytes_of(type, plain) +
-                              graph::bytes_of(graph::DataType::bf16, model.compressed.rotary))
-                                 .value() +
-                             scales);
-}
-
-double index_key_bytes(std::int64_t dim) {
-  constexpr double kScale = 4.0 / 128;  // of a scale of 4 bytes a key of 128 fp8 elements
-  return static_cast<double>(dim) * (1 + kScale);
-}
-
 void AttentionCost::add_compressed(const AttentionKind& kind, CacheBytes& cache) const {
   const auto of_layers = [&](double bytes) {
     const auto parts = static_cast<double>(options_.degrees.pp);

@@ -190,10 +190,10 @@ std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& 
   }
   const bool streams = options_.streamed_experts == StreamedExperts::all ||
                        (options_.streamed_experts == StreamedExperts::fp4 && run.stored_bits == 4);
-  const Time streamed =
-      op.expert && streams
-          ? compute::streamed_experts(run, precision.scale_bits_of(true), plan.sequence, machine_.device)
-          : Time(0);
+  const Time streamed = op.expert && streams
+                            ? compute::streamed_experts(run, precision.scale_bits_of(true),
+                                                        plan.sequence, machine_.device)
+                            : Time(0);
   if (streamed > Time(0) && streamed < kernel(run).time) {
     run.duration = streamed;
   }

@@ -184,21 +184,6 @@ TEST(Families, gemma_has_norms_around_and_local_layers) {
   EXPECT_EQ(three.kinds.at(0).window, 1024);
 }
 
-TEST(Families, gemma_4_has_wider_heads_in_full_layers) {
-  const Model m = shipped_family("gemma-4-31b");
-  EXPECT_EQ(layers_of(m), (std::vector<std::int64_t>{50, 10}));
-  EXPECT_EQ(m.kinds.at(1).head_dim, 512);
-  // Keys and values of one product of 4 heads of 512; both lie in the cache, so attention has them.
-  const auto full = layer_operators(m, kFlashAttention, 1);
-  EXPECT_EQ(find(full, "qkv_gemm").parameters, 5376 * (32 + 4) * 512);
-  EXPECT_EQ(find(full, "flash_attention").gemm.k, 512);
-  EXPECT_EQ(find(layer_operators(m, kFlashAttention), "qkv_gemm").parameters,
-            5376 * (32 + 2 * 16) * 256);
-  const auto small = changed_family("gemma-4-31b", "\"hidden_size_per_layer_input\": 0",
-                                    "\"hidden_size_per_layer_input\": 256");
-  EXPECT_THAT(blamed_field(small), ElementsAre("text_config.hidden_size_per_layer_input"));
-}
-
 TEST(Families, the_text_part_of_a_multimodal_file_is_read) {
   const Model m = shipped_family("llama-4-scout");
   EXPECT_EQ(m.model_type, "llama4");

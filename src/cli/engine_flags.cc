@@ -90,6 +90,7 @@ void EngineFlags::add_format(std::vector<serving::StatedField>& fields, Error& m
   fields.push_back({"precision", "kv", std::string(name_of(format->kv)), flag});
   fields.push_back({"precision", "narrow", "all", flag});
   fields.push_back({"precision", "block_scaled", "false", flag});
+  fields.push_back({"precision", "experts_fp4", "false", flag});
   fields.push_back({"precision", "scale_bits", fmt::format("{}", format->scale_bits), flag});
 }
 

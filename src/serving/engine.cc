@@ -208,6 +208,7 @@ Result<Engine> parse_engine(const ConfigNode& node,
     engine.block_scaled = checkpoint->block_scaled;
     engine.narrow = checkpoint->narrow;
     engine.scale_bits = checkpoint->scale_bits;
+    engine.experts_fp4 = checkpoint->experts_fp4;
   }
   std::map<std::string, const ConfigNode*, std::less<>> sections;
   Engine::fields([&](std::string_view section, std::string_view, auto, std::string_view) {

@@ -79,6 +79,7 @@ struct Engine {
   double moe_imbalance = 1;  ///< tokens of the busiest expert rank over the mean; or
   double moe_spread = 0;     ///< of experts' loads (plan::expert_load)
   std::int64_t redundant_experts = 0;
+  bool two_batch = false;
   step::Gateway gateway = step::Gateway::none;
   // precision
   graph::DataType weights = graph::DataType::bf16;
@@ -88,6 +89,7 @@ struct Engine {
   bool block_scaled = false;
   step::Narrow narrow = step::Narrow::all;
   double scale_bits = 0;
+  bool experts_fp4 = false;
   // scheduler
   scheduler::Policy policy = scheduler::Policy::vllm_v1;
   std::int64_t max_num_seqs = 0;            ///< 0: by the device
@@ -209,6 +211,8 @@ struct Engine {
           "standard deviation of experts' loads over their mean, instead: imbalance grows with ep");
     visit("parallel", "redundant_experts", &E::redundant_experts,
           "copies of busy experts in a layer; ep divides experts and copies together");
+    visit("parallel", "two_batch", &E::two_batch,
+          "with dp: half of a step's tokens are exchanged while the other half computes");
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
     visit("parallel", "gateway", &E::gateway,
           "all-reduces of devices at home: none, fastest, star, tree or ring");
@@ -224,6 +228,8 @@ struct Engine {
     visit("precision", "narrow", &E::narrow,
           "matrices that have them: all, outputs, mlp or experts");
     visit("precision", "scale_bits", &E::scale_bits, "of scales in memory, per narrow weight");
+    visit("precision", "experts_fp4", &E::experts_fp4,
+          "routed experts in mxfp4 beside matrices of 8 bits (DeepSeek-V4)");
     visit("scheduler", "policy", &E::policy, "how requests are chosen");
     visit("scheduler", "max_num_seqs", &E::max_num_seqs, "requests at once; 0: by the device");
     visit("scheduler", "max_num_batched_tokens", &E::max_num_batched_tokens,

@@ -32,6 +32,7 @@ Engine with_format(Engine engine, const Format& format) {
   engine.block_scaled = engine.block_scaled && format.weights == graph::DataType::fp8;
   engine.narrow = step::Narrow::all;
   engine.scale_bits = format.scale_bits;
+  engine.experts_fp4 = false;
   return engine;
 }
 

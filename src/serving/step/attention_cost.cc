@@ -33,8 +33,9 @@ AttentionCost::AttentionCost(const PassPrices& prices)
       machine_(prices.machine()),
       options_(prices.options()),
       heads_(model_.heads / options_.degrees.tp),
-      kv_heads_(prices.kv_heads()),
-      value_(model_.value_dim > 0 ? model_.value_dim : model_.head_dim) {
+      index_(model_.compressed.index_heads > 0
+                 ? zoo::SparseIndex{model_.compressed.index_heads, model_.compressed.index_dim, 0}
+                 : model_.index) {
   for (std::size_t i = 0; i < prices.kinds().size(); ++i) {
     const zoo::LayerKind kind = prices.kind_of(i);
     if (kind.mixer == zoo::MixerKind::none || prices.is_recurrent(i)) {
@@ -46,11 +47,14 @@ AttentionCost::AttentionCost(const PassPrices& prices)
     if (found == windows_.end()) {
       found = windows_.insert(windows_.end(), window);
     }
-    attention_.push_back({.layers = prices.kinds()[i],
+    attention_.push_back({.kind = kind,
+                          .layers = prices.kinds()[i],
+                          .head_dim = zoo::head_dim_of(model_, kind),
+                          .value = zoo::value_dim_of(model_, kind),
+                          .kv_heads = prices.kv_heads(kind),
                           .window = window,
                           .kept = kind.window > 0 ? kind.window : kind.chunk,
                           .visible = static_cast<std::size_t>(found - windows_.begin()),
-                          .latent = kind.mixer == zoo::MixerKind::latent_attention,
                           .measured = prices.measures_attention(i)});
   }
   decode_.type = prices.wide_type();
@@ -141,14 +145,17 @@ Timed of_prompts(const std::vector<Prompt>& prompts, AlikeLaunch alike) {
 /// The time of prompts and decodes in one launch, as one kernel each.
 Timed AttentionCost::attend(const AttentionKind& kind, const StepShape& shape) {
   const double decode_keys = shape.decodes > 0 ? shape.visible[kind.visible] : 0;
-  if (kind.latent) {
-    return attend_latent(shape, decode_keys);
+  if (kind.is(zoo::MixerKind::latent_attention)) {
+    return attend_latent(kind, shape, decode_keys);
+  }
+  if (kind.is(zoo::MixerKind::compressed_attention)) {
+    return attend_compressed(kind, shape);
   }
   if (kind.measured && shape.queries == 1) {
     return Timed(measured_attention(shape, decode_keys));
   }
-  const auto width = static_cast<double>(model_.head_dim + value_);  // of a key and its value
-  const double kv_bytes = width * static_cast<double>(kv_heads_) *
+  const auto width = static_cast<double>(kind.head_dim + kind.value);  // of a key and its value
+  const double kv_bytes = width * static_cast<double>(kind.kv_heads) *
                           static_cast<double>(graph::bits_of(options_.precision.kv)) / 8;
   const double row_bytes =
       2 * width * static_cast<double>(heads_) + 4 * static_cast<double>(heads_);
@@ -159,12 +166,12 @@ Timed AttentionCost::attend(const AttentionKind& kind, const StepShape& shape) {
     op.flops = Flops(2 * width * static_cast<double>(heads_) * pairs);
     op.bytes = Bytes(std::llround(kv_bytes * keys + row_bytes * rows));
     const bool packs = keys > rows;  // prompts without keys before them have tiles of each head
-    const std::int64_t packed = packs ? compute::packed_heads(heads_ / kv_heads_, queries) : 1;
-    op.key_heads = sequences * kv_heads_;
+    const std::int64_t packed = packs ? compute::packed_heads(heads_ / kind.kv_heads, queries) : 1;
+    op.key_heads = sequences * kind.kv_heads;
     op.gemm = {.batch = sequences * heads_ / packed,
                .m = queries * packed,
                .n = std::max<std::int64_t>(1, std::llround(keys / static_cast<double>(sequences))),
-               .k = model_.head_dim};
+               .k = kind.head_dim};
     return prices_.timed(op);
   };
   const auto cp = static_cast<double>(options_.degrees.cp);
@@ -180,7 +187,7 @@ Timed AttentionCost::attend(const AttentionKind& kind, const StepShape& shape) {
       const std::int64_t rows = (prompt.queries + options_.degrees.cp - 1) / options_.degrees.cp;
       return run(times * work.pairs / (cp * cp), times * work.keys / cp, count, rows);
     });
-    further = further_passes(prompts, Bytes(std::llround(kv_bytes * keys / cp)),
+    further = further_passes(kind, prompts, Bytes(std::llround(kv_bytes * keys / cp)),
                              sequences * ((queries + parts - 1) / parts));
   }
   Timed decodes;
@@ -189,13 +196,13 @@ Timed AttentionCost::attend(const AttentionKind& kind, const StepShape& shape) {
                   shape.decodes, shape.queries);
     decodes +=
         Timed(uneven(kind, shape, kv_bytes, {.decodes = decodes.time, .prompts = prompts.time}) +
-              merge(shape.decodes * shape.queries));
+              merge(kind, shape.decodes * shape.queries));
   }
   // One launch serves both.
   const Time launch = shape.decodes > 0 ? machine_.device.kernels.attention_launch : Time(0);
-  Timed all =
-      (kind.measured ? prices_.kernel(prices_.cache_write_kernel(rows_of(shape))) : Timed()) +
-      decodes + prompts + further;
+  Timed all = (kind.measured ? prices_.kernel(prices_.cache_write_kernel(kind.kind, rows_of(shape)))
+                             : Timed()) +
+              decodes + prompts + further;
   all.time -= std::min(prompts.time, launch);
   return all;
 }
@@ -212,13 +219,13 @@ Time AttentionCost::uneven(const AttentionKind& kind, const StepShape& shape, do
   compute::DecodeTiles tiles{
       .sequences = shape.decodes,
       .heads = model_.heads / options_.degrees.tp,
-      .kv_heads = kv_heads_,
-      .head_dim = model_.head_dim,
+      .kv_heads = kind.kv_heads,
+      .head_dim = kind.head_dim,
       .type = decode_.type,
       .keys = keys,
       .longest = kind.window > 0 ? std::min(seen, most) : seen,
       .windowed = kind.window > 0,
-      .kv_head = Bytes(std::llround(kv_bytes / static_cast<double>(kv_heads_) * keys))};
+      .kv_head = Bytes(std::llround(kv_bytes / static_cast<double>(kind.kv_heads) * keys))};
   const bool mixed = !shape.prompts.empty() || shape.queries > 1;
   if (!mixed) {
     cut_keys(tiles);
@@ -255,7 +262,8 @@ void AttentionCost::cut_keys(compute::DecodeTiles& tiles) {
   tiles.keys = std::min(tiles.keys, static_cast<double>(tiles.sequences) * cut_.part);
 }
 
-Timed AttentionCost::further_passes(Timed pass, Bytes sent, std::int64_t rows) const {
+Timed AttentionCost::further_passes(const AttentionKind& kind, Timed pass, Bytes sent,
+                                    std::int64_t rows) const {
   const std::int64_t cp = options_.degrees.cp;
   if (cp == 1) {
     return {};
@@ -263,11 +271,11 @@ Timed AttentionCost::further_passes(Timed pass, Bytes sent, std::int64_t rows) c
   constexpr std::int64_t kWideSum = 4;
   pass.time = std::max(
       pass.time, prices_.moved(graph::CollectiveKind::send_recv, sent, prices_.context_group()));
-  pass += prices_.elementwise(Bytes(rows * heads_ * (value_ + 1) * (2 * kWideSum + 2)));
+  pass += prices_.elementwise(Bytes(rows * heads_ * (kind.value + 1) * (2 * kWideSum + 2)));
   return pass * (cp - 1);
 }
 
-Time AttentionCost::merge(std::int64_t rows) {
+Time AttentionCost::merge(const AttentionKind& kind, std::int64_t rows) {
   if (options_.degrees.cp == 1) {
     return Time(0);
   }
@@ -276,44 +284,14 @@ Time AttentionCost::merge(std::int64_t rows) {
   };
   return remembered(merged_, rows, [&] {
     return moved(graph::CollectiveKind::all_gather, 4 * rows * heads_ * options_.degrees.cp) +
-           moved(graph::CollectiveKind::all_reduce, 2 * rows * heads_ * value_);
+           moved(graph::CollectiveKind::all_reduce, 2 * rows * heads_ * kind.value);
   });
 }
 
-Timed AttentionCost::attend_absorbed(std::int64_t rows, double pairs, double keys) {
+Timed AttentionCost::attend_expanded(const AttentionKind& kind,
+                                     const std::vector<Prompt>& prompts) {
   const std::int64_t rank = model_.latent.key_value_rank;
-  const std::int64_t rotary = model_.latent.rotary;
-  const auto gemm = [&](std::int64_t n, std::int64_t k) {
-    graph::Operator op{.name = {},
-                       .kind = graph::OperatorKind::gemm,
-                       .gemm = {.batch = heads_, .m = rows, .n = n, .k = k}};
-    return prices_.kernel(op);
-  };
-  const Timed& around = remembered(
-      absorbed_, rows, [&] { return gemm(rank, model_.head_dim - rotary) + gemm(value_, rank); });
-  graph::Operator core{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
-  const auto per_key = static_cast<double>(heads_ * (2 * rank + rotary));
-  const double latent_bytes = static_cast<double>(rank + rotary) *
-                              static_cast<double>(graph::bits_of(options_.precision.kv)) / 8;
-  core.flops = Flops(2 * per_key * pairs);
-  core.bytes = Bytes(std::llround(latent_bytes * keys + 2 * per_key * static_cast<double>(rows)));
-  return around + prices_.kernel(core);
-}
-
-Timed AttentionCost::choose_keys(double pairs, double keys) const {
-  constexpr double kKeyBytes = 4.0 / 128;  // of a scale a key of 128 fp8 elements
-  const zoo::SparseIndex& index = model_.index;
-  graph::Operator scores{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
-  const auto width = static_cast<double>(index.dim);
-  // In fp8, at twice the rate of attention's own products.
-  scores.flops = Flops(static_cast<double>(index.heads) * width * pairs);
-  scores.bytes = Bytes(std::llround(width * (1 + kKeyBytes) * keys + 4 * pairs));
-  return prices_.kernel(scores) + prices_.elementwise(Bytes(std::llround(4 * pairs)));
-}
-
-Timed AttentionCost::attend_expanded(const std::vector<Prompt>& prompts) {
-  const std::int64_t rank = model_.latent.key_value_rank;
-  const auto width = static_cast<double>(model_.head_dim + value_);
+  const auto width = static_cast<double>(kind.head_dim + kind.value);
   std::int64_t all = 0;
   for (const Prompt& prompt : prompts) {
     all += prompt.context + prompt.queries;
@@ -323,7 +301,7 @@ Timed AttentionCost::attend_expanded(const std::vector<Prompt>& prompts) {
       .kind = graph::OperatorKind::gemm,
       .gemm = {.batch = 1,
                .m = all,
-               .n = heads_ * (model_.head_dim - model_.latent.rotary + value_),
+               .n = heads_ * (kind.head_dim - model_.latent.rotary + kind.value),
                .k = rank}};
   return prices_.kernel(expansion) +
          of_prompts(prompts, [&](const Prompt& prompt, std::int64_t count) {
@@ -334,33 +312,58 @@ Timed AttentionCost::attend_expanded(const std::vector<Prompt>& prompts) {
            core.bytes = Bytes(std::llround(
                2 * width * static_cast<double>(heads_ * count * (keys + prompt.queries))));
            core.gemm = {
-               .batch = heads_ * count, .m = prompt.queries, .n = keys, .k = model_.head_dim};
+               .batch = heads_ * count, .m = prompt.queries, .n = keys, .k = kind.head_dim};
            return prices_.kernel(core);
          });
 }
 
 /// Decodes are absorbed (attend_absorbed), prompts expanded; with an indexer both are absorbed and
 /// see the keys that it chooses.
-Timed AttentionCost::attend_latent(const StepShape& shape, double visible) {
+Timed AttentionCost::attend_latent(const AttentionKind& kind, const StepShape& shape,
+                                   double visible) {
   Timed total;
   const std::int64_t chosen = model_.index.chosen;
   const auto queries = static_cast<double>(shape.queries);
   if (shape.decodes > 0) {
     const auto most = static_cast<double>(shape.decodes * chosen);
     const double seen = chosen > 0 ? std::min(visible, most) : visible;
-    total += attend_absorbed(shape.decodes * shape.queries, seen * queries, seen);
+    total += attend_absorbed(kind, shape.decodes * shape.queries, seen * queries, seen);
     total += chosen > 0 ? choose_keys(visible * queries, visible) : Timed();
   }
   if (shape.prompts.empty()) {
     return total;
   }
   if (chosen == 0) {
-    return total + attend_expanded(shape.prompts);
+    return total + attend_expanded(kind, shape.prompts);
   }
   const PromptWork all = work_of(shape.prompts, 0);
   const PromptWork seen = work_of(shape.prompts, chosen);
-  return total + attend_absorbed(all.queries, seen.pairs, all.keys) +
+  return total + attend_absorbed(kind, all.queries, seen.pairs, all.keys) +
          choose_keys(all.pairs, all.keys);
+}
+
+Timed AttentionCost::attend_compressed(const AttentionKind& kind, const StepShape& shape) const {
+  Timed total;
+  const std::int64_t chosen = kind.kind.chosen;
+  const double part = kind.kind.compression > 0 ? 1.0 / static_cast<double>(kind.kind.compression)
+                                                : 0;  // compressed keys of a token
+  if (shape.decodes > 0) {
+    const auto queries = static_cast<double>(shape.queries);
+    const double all = shape.visible[0] * part;
+    const double most = chosen > 0 ? static_cast<double>(shape.decodes * chosen) : all;
+    const double keys = shape.visible[kind.visible] + std::min(all, most);
+    total += attend_shared_head(static_cast<double>(shape.decodes) * queries, keys * queries, keys);
+    total += chosen > 0 ? choose_keys(all * queries, all) : Timed();
+  }
+  if (!shape.prompts.empty()) {
+    const PromptWork window = work_of(shape.prompts, kind.window);
+    const PromptWork all = work_of(shape.prompts, 0);
+    const PromptWork seen = work_of(shape.prompts, chosen * kind.kind.compression);
+    total += attend_shared_head(static_cast<double>(all.queries), window.pairs + seen.pairs * part,
+                                window.keys + all.keys * part);
+    total += chosen > 0 ? choose_keys(all.pairs * part, all.keys * part) : Timed();
+  }
+  return total;
 }
 
 }  // namespace orrery::step

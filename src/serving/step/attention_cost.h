@@ -20,12 +20,17 @@ namespace orrery::step {
 
 /// Layers of one kind that attend alike.
 struct AttentionKind {
+  zoo::LayerKind kind;
   std::int64_t layers = 0;
+  std::int64_t head_dim = 0;  ///< of queries and keys
+  std::int64_t value = 0;     ///< width of a head's values
+  std::int64_t kv_heads = 0;  ///< of a rank
   std::int64_t window = 0;
   std::int64_t kept = 0;    ///< tokens whose keys and values it needs; 0: all
   std::size_t visible = 0;  ///< index into windows()
-  bool latent = false;
-  bool measured = false;  ///< with its cache write
+  bool measured = false;    ///< with its cache write
+
+  bool is(zoo::MixerKind mixer) const { return kind.mixer == mixer; }
 };
 
 /// AttentionCost has the layers that attend and what their requests keep.
@@ -50,6 +55,8 @@ class AttentionCost {
   };
 
   Timed attend(const AttentionKind& kind, const StepShape& shape);
+  /// Adds what layers of compressed attention keep.
+  void add_compressed(const AttentionKind& kind, CacheBytes& cache) const;
   /// Returns what decodes of unequal contexts, or beside prompts, take more than `alone` on a
   /// device that computes them in tiles (compute/decode_tiles.h).
   Time uneven(const AttentionKind& kind, const StepShape& shape, double kv_bytes,
@@ -59,25 +66,28 @@ class AttentionCost {
   /// Returns a ring's passes behind the first: each takes as long, or sends so many bytes, then
   /// adds what it has found for so many rows of prompts to what those before have. Sums and their
   /// weights have 4 bytes, a pass's results 2.
-  Timed further_passes(Timed pass, Bytes sent, std::int64_t rows) const;
+  Timed further_passes(const AttentionKind& kind, Timed pass, Bytes sent, std::int64_t rows) const;
   /// With cp > 1: of what every rank has found for the decodes in its part of the keys.
-  Time merge(std::int64_t rows);
-  Timed attend_latent(const StepShape& shape, double visible);
+  Time merge(const AttentionKind& kind, std::int64_t rows);
+  Timed attend_latent(const AttentionKind& kind, const StepShape& shape, double visible);
+  /// A window and compressed keys, of which an indexer may choose, in one core over one head of
+  /// keys that are the values too (DeepSeek-V4).
+  Timed attend_compressed(const AttentionKind& kind, const StepShape& shape) const;
+  Timed attend_shared_head(double rows, double pairs, double keys) const;
   /// Returns attention in the latent space: queries go into it and results back by a GEMM per head,
   /// the core reads one head of `keys`.
-  Timed attend_absorbed(std::int64_t rows, double pairs, double keys);
+  Timed attend_absorbed(const AttentionKind& kind, std::int64_t rows, double pairs, double keys);
   /// Returns what the indexer of sparse attention takes for so many pairs over so many keys.
   Timed choose_keys(double pairs, double keys) const;
   /// Returns prompts of latent attention whose keys and values are expanded for every head.
-  Timed attend_expanded(const std::vector<Prompt>& prompts);
+  Timed attend_expanded(const AttentionKind& kind, const std::vector<Prompt>& prompts);
 
   const PassPrices& prices_;
   const zoo::Model& model_;
   const machine::Machine& machine_;
   const StepOptions& options_;
-  std::int64_t heads_;     ///< of queries, of a rank
-  std::int64_t kv_heads_;  ///< of a rank
-  std::int64_t value_;     ///< width of a head's values
+  std::int64_t heads_;      ///< of queries, of a rank
+  zoo::SparseIndex index_;  ///< of latent or compressed attention; heads 0: none
   std::vector<AttentionKind> attention_;
   std::vector<std::int64_t> windows_{0};
   std::unordered_map<std::int64_t, Timed> absorbed_;
@@ -110,6 +120,12 @@ class RecurrentCost {
   std::map<std::pair<std::size_t, std::int64_t>, Part> scans_;  ///< by kind and tokens of prompts
   std::unordered_map<std::int64_t, Timed> updates_;             ///< by decodes
 };
+
+/// Returns the bytes of a key of compressed attention: in 8 bits its rotated elements keep 16, and
+/// 64 of the others share a scale of a byte (584 bytes for 512 elements, as vLLM's fp8_ds_mla).
+double shared_key_bytes(const zoo::Model& model, graph::DataType type);
+/// Returns the bytes of a key of an indexer: fp8 and a scale.
+double index_key_bytes(std::int64_t dim);
 
 /// Returns the state of a recurrent layer, on a device, of a request.
 Bytes state_of_layer(const PassPrices& prices);

@@ -2,6 +2,7 @@
 #include "serving/step/cache_bytes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "serving/step/attention_cost.h"
 
@@ -15,11 +16,32 @@ Bytes state_of_layer(const PassPrices& prices) {
          graph::bytes_of(graph::DataType::bf16, (mamba.kernel - 1) * mamba.convolved() / tp);
 }
 
+void AttentionCost::add_compressed(const AttentionKind& kind, CacheBytes& cache) const {
+  const auto of_layers = [&](double bytes) {
+    const auto parts = static_cast<double>(options_.degrees.pp);
+    return Bytes(std::llround(static_cast<double>(kind.layers) * bytes / parts));
+  };
+  const double key = shared_key_bytes(model_, options_.precision.kv);
+  cache.windows.push_back({kind.kept, of_layers(key)});
+  const std::int64_t compression = kind.kind.compression;
+  if (compression == 0) {
+    return;
+  }
+  const bool chooses = kind.kind.chosen > 0;
+  const double index = chooses ? index_key_bytes(index_.dim) : 0;
+  cache.per_token += of_layers((key + index) / static_cast<double>(compression));
+  // Values and weights in fp32 of the tokens that become the next key.
+  const std::int64_t width = model_.head_dim + (chooses ? index_.dim : 0);
+  const std::int64_t series = chooses ? 2 : 1;
+  cache.windows.push_back(
+      {series * compression, of_layers(static_cast<double>(2 * 4 * series * width))});
+}
+
 CacheBytes AttentionCost::cache() const {
   CacheBytes cache;
   const std::int64_t parts = options_.degrees.pp * options_.degrees.cp;
   const auto unlimited = [&](const AttentionKind& kind) {
-    return options_.whole_windows || kind.kept == 0;
+    return options_.whole_windows || kind.kept == 0 || kind.kind.compression > 0;
   };
   std::int64_t widest = 0;
   for (const AttentionKind& kind : attention_) {
@@ -27,9 +49,18 @@ CacheBytes AttentionCost::cache() const {
   }
   const bool all = std::any_of(attention_.begin(), attention_.end(), unlimited);
   for (const AttentionKind& kind : attention_) {
-    const std::int64_t width = kind.latent ? model_.latent.key_value_rank + model_.latent.rotary
-                                           : kv_heads_ * (model_.head_dim + value_);
-    const Bytes bytes = graph::bytes_of(options_.precision.kv, kind.layers * width) / parts;
+    if (kind.is(zoo::MixerKind::compressed_attention)) {
+      add_compressed(kind, cache);
+      continue;
+    }
+    const std::int64_t width = kind.is(zoo::MixerKind::latent_attention)
+                                   ? model_.latent.key_value_rank + model_.latent.rotary
+                                   : kind.kv_heads * (kind.head_dim + kind.value);
+    Bytes bytes = graph::bytes_of(options_.precision.kv, kind.layers * width) / parts;
+    if (kind.is(zoo::MixerKind::latent_attention) && index_.heads > 0) {
+      bytes += Bytes(std::llround(static_cast<double>(kind.layers) * index_key_bytes(index_.dim))) /
+               parts;
+    }
     if (unlimited(kind) || (!all && kind.kept == widest)) {
       cache.per_token += bytes;
     } else {

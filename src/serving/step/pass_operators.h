@@ -17,6 +17,7 @@ inline bool is_left_out(const zoo::Model& model, const zoo::ModelOperator& op) {
   const bool fuses = model.norm_place == zoo::NormPlace::before && model.streams == 1;
   return op.kind == graph::OperatorKind::attention || op.kind == graph::OperatorKind::scan ||
          op.kind == graph::OperatorKind::loss || op.role == graph::OperatorRole::split_qkv ||
+         op.role == graph::OperatorRole::index_top_k ||
          (!is_product(op) && op.forward_kernels == 0) ||
          (fuses && op.role == graph::OperatorRole::residual);
 }

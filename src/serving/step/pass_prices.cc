@@ -46,8 +46,8 @@ bool PassPrices::measures_attention(std::size_t kind) const {
          layer.mixer == zoo::MixerKind::attention && layer.window == 0 && layer.chunk == 0;
 }
 
-std::int64_t PassPrices::kv_heads() const {
-  return std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp);
+std::int64_t PassPrices::kv_heads(const zoo::LayerKind& kind) const {
+  return std::max<std::int64_t>(1, zoo::kv_heads_of(model_, kind) / options_.degrees.tp);
 }
 
 double reached_experts(double experts, double chosen, double tokens, double spread) {
@@ -173,7 +173,7 @@ std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& 
   }
   if (narrow) {
     run.type = precision.activations;
-    run.stored_bits = graph::bits_of(precision.weights);
+    run.stored_bits = graph::bits_of(precision.weights_of(op.expert));
     run.block_scaled = precision.block_scaled;
     const int bits = static_cast<int>(graph::bits_of(run.type));
     const bool fused = options_.fused_casts && bits == 8 && !run.block_scaled;
@@ -190,10 +190,10 @@ std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& 
   }
   const bool streams = options_.streamed_experts == StreamedExperts::all ||
                        (options_.streamed_experts == StreamedExperts::fp4 && run.stored_bits == 4);
-  const Time streamed =
-      op.expert && streams
-          ? compute::streamed_experts(run, precision.scale_bits, plan.sequence, machine_.device)
-          : Time(0);
+  const Time streamed = op.expert && streams
+                            ? compute::streamed_experts(run, precision.scale_bits_of(true),
+                                                        plan.sequence, machine_.device)
+                            : Time(0);
   if (streamed > Time(0) && streamed < kernel(run).time) {
     run.duration = streamed;
   }
@@ -243,10 +243,16 @@ Bytes PassPrices::moved_rows(const plan::Plan& plan) const {
   return graph::bytes_of(wide_type(), (tokens + std::llround(rows)) * width);
 }
 
-graph::Operator PassPrices::cache_write_kernel(std::int64_t tokens) const {
-  const std::int64_t width = model_.latent.key_value_rank > 0
-                                 ? model_.latent.key_value_rank + model_.latent.rotary
-                                 : kv_heads() * 2 * model_.head_dim;
+graph::Operator PassPrices::cache_write_kernel(const zoo::LayerKind& kind,
+                                               std::int64_t tokens) const {
+  const std::int64_t head_dim = zoo::head_dim_of(model_, kind);
+  std::int64_t width = kv_heads(kind) * 2 * head_dim;
+  if (kind.mixer == zoo::MixerKind::compressed_attention) {
+    const std::int64_t compressed = head_dim + (kind.chosen > 0 ? model_.compressed.index_dim : 0);
+    width = head_dim + (kind.compression > 0 ? compressed / kind.compression : 0);
+  } else if (model_.latent.key_value_rank > 0) {
+    width = model_.latent.key_value_rank + model_.latent.rotary;
+  }
   graph::Operator write{
       .name = "cache_write", .kind = graph::OperatorKind::cache_write, .gemm = {}};
   write.bytes = graph::bytes_of(graph::DataType::bf16, tokens * width) +

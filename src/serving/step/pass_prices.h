@@ -41,8 +41,8 @@ class PassPrices {
   }
   /// Says of layers of a kind whether tables have their attention: plain, without window and cp.
   bool measures_attention(std::size_t kind) const;
-  /// Key-value heads of a rank, copied where there are fewer than ranks.
-  std::int64_t kv_heads() const;
+  /// Key-value heads of a rank in layers of this kind, copied where there are fewer than ranks.
+  std::int64_t kv_heads(const zoo::LayerKind& kind) const;
   /// Mistakes: collectives that the network cannot run.
   Result<void> check_links() const;
 
@@ -52,7 +52,8 @@ class PassPrices {
                      const plan::Plan& plan) const;
   /// Returns the kernels that an operator of the whole model is on a rank.
   std::vector<graph::Operator> kernels_of(zoo::ModelOperator op, const plan::Plan& plan) const;
-  graph::Operator cache_write_kernel(std::int64_t tokens) const;
+  /// Writes what a layer of this kind keeps of so many tokens.
+  graph::Operator cache_write_kernel(const zoo::LayerKind& kind, std::int64_t tokens) const;
   Timed kernel(graph::Operator op) const;
   Timed timed(const graph::Operator& op) const;
   /// One that reads and writes so many bytes.

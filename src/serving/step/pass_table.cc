@@ -29,8 +29,8 @@ constexpr int kSortedKernels = 24;
 /// the cache alone.
 class PassKernels : public lower::Kernels {
  public:
-  PassKernels(const PassPrices& prices, const plan::Plan& plan, bool writes_cache)
-      : prices_(prices), plan_(plan), writes_cache_(writes_cache) {}
+  PassKernels(const PassPrices& prices, const plan::Plan& plan, std::size_t kind)
+      : prices_(prices), plan_(plan), kind_(kind) {}
 
   void append(const zoo::ModelOperator& op, const lower::OperatorLayouts& /*layouts*/,
               plan::StepPhase /*phase*/, std::int64_t /*shards*/,
@@ -43,8 +43,8 @@ class PassKernels : public lower::Kernels {
       steps.back().part = lower::Part::forward;
     }
     if (op.kind == graph::OperatorKind::attention && op.role != graph::OperatorRole::index_scores &&
-        writes_cache_) {
-      push(prices_.cache_write_kernel(plan_.sequence), steps);
+        !prices_.measures_attention(kind_)) {
+      push(prices_.cache_write_kernel(prices_.kind_of(kind_), plan_.sequence), steps);
     }
   }
 
@@ -56,7 +56,7 @@ class PassKernels : public lower::Kernels {
 
   const PassPrices& prices_;
   const plan::Plan& plan_;
-  bool writes_cache_;
+  std::size_t kind_;
 };
 
 }  // namespace
@@ -82,8 +82,7 @@ LayerNodes PassTable::layer_nodes(std::size_t kind, std::int64_t tokens) const {
   LayerNodes layer;
   layer.routes = of_kind.routes;
   for (lower::Step& step :
-       lower::lower_forward(of_kind.operators, of_kind.choice,
-                            PassKernels(prices_, plan, !prices_.measures_attention(kind)))) {
+       lower::lower_forward(of_kind.operators, of_kind.choice, PassKernels(prices_, plan, kind))) {
     if (step.node.kind == graph::Node::Kind::collective) {
       step.node.bytes = prices_.summed_bytes(tokens);
     }
@@ -155,7 +154,10 @@ PassRows PassTable::layers(std::int64_t tokens) const {
       } else {
         prices_.add_all_reduce(sums, tokens);
       }
-      prices_.add_exchange(second, tokens);
+      Part exchange;
+      prices_.add_exchange(exchange, tokens);
+      second.add(exchange);
+      rows.exchange += exchange.time * prices_.kinds()[kind];
     }
     for (const Part* part : {&first, &second, &sums}) {
       total.add(*part, prices_.kinds()[kind]);
@@ -255,9 +257,11 @@ PassWeights PassTable::weights() const {
                                 static_cast<double>(share.gemm.n * share.gemm.k) *
                                 static_cast<double>(lying.n * lying.k));
       }
-      *sum += graph::bytes_of(narrow ? precision.weights : prices_.wide_type(), elements);
+      *sum += graph::bytes_of(narrow ? precision.weights_of(share.expert) : prices_.wide_type(),
+                              elements);
       if (narrow) {
-        *sum += Bytes(std::llround(precision.scale_bits / 8 * static_cast<double>(elements)));
+        *sum += Bytes(std::llround(precision.scale_bits_of(share.expert) / 8 *
+                                   static_cast<double>(elements)));
       }
       sum = choice.operators[i].writes.empty() ? sum : &sums.second;
     }

@@ -21,6 +21,7 @@ struct PassRows {
   Time outside{0};   ///< of the layers
   Time second{0};    ///< branches of the layers: MLPs, experts
   Time reducing{0};  ///< the layers' sums
+  Time exchange{0};  ///< tokens on their way to experts and back
 };
 
 /// LayerNodes are what a rank runs of a layer for T tokens.

@@ -33,6 +33,14 @@ struct Precision {
   /// Scales and zero points in memory, bits per narrow weight. Kernels were measured with theirs:
   /// their times have them already.
   double scale_bits = 0;
+  /// Routed experts are in mxfp4, 32 weights of 4 bits and an exponent of 8, beside others of 8
+  /// bits (DeepSeek-V4); operands are those of all.
+  bool experts_fp4 = false;
+
+  graph::DataType weights_of(bool expert) const {
+    return expert && experts_fp4 ? graph::DataType::fp4 : weights;
+  }
+  double scale_bits_of(bool expert) const { return expert && experts_fp4 ? 8.0 / 32 : scale_bits; }
 };
 
 }  // namespace orrery::step

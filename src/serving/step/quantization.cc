@@ -294,6 +294,9 @@ Result<std::optional<Precision>> quantization_of(const ConfigNode& config) {
   ignore_all(read, kIgnoredQuantization);
   Precision precision;
   method->read(read, precision);
+  const ConfigNode* experts = config.find("expert_dtype");
+  precision.experts_fp4 =
+      experts != nullptr && experts->text == "fp4" && graph::bits_of(precision.weights) == 8;
   std::vector<std::string> left_out;
   for (const char* list :
        {"ignore", "ignored_layers", "modules_to_not_convert", "exclude_modules"}) {

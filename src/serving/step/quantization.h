@@ -10,6 +10,7 @@
 ///   modelopt            quant_algo FP8, NVFP4 (fp4 operands), W4A16_AWQ, W4A8_AWQ ...;
 ///                       kv_cache_quant_algo, kv_cache_scheme; also without a quant_method
 ///   mxfp4               fp4      16 bits   routed experts only
+///   fp8, expert_dtype fp4: routed experts in mxfp4 (DeepSeek-V4)
 ///
 /// 8-bit integers are timed as fp8 and 4-bit ones as fp4: they move the same bytes, and devices
 /// that have both multiply them at one rate.

@@ -18,6 +18,7 @@ bool generates(const zoo::Model& model) {
          std::all_of(kinds.begin(), kinds.end(), [](const zoo::LayerKind& kind) {
            const bool mixes = kind.mixer == zoo::MixerKind::attention ||
                               kind.mixer == zoo::MixerKind::latent_attention ||
+                              kind.mixer == zoo::MixerKind::compressed_attention ||
                               kind.mixer == zoo::MixerKind::mamba ||
                               kind.mixer == zoo::MixerKind::gated_delta ||
                               kind.mixer == zoo::MixerKind::none;
@@ -141,8 +142,10 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
                                 const StepOptions& options) {
   Error error;
   if (!generates(model)) {
-    error.add({"", "model", model.name,
-               "a decoder of attention (also latent or windowed), Mamba layers, MLPs and experts"});
+    error.add(
+        {"", "model", model.name,
+         "a decoder of attention (also latent, compressed or windowed), recurrent layers, MLPs "
+         "and experts"});
   }
   zoo::Model with_redundant = model;
   with_redundant.experts += options.redundant;
@@ -165,6 +168,9 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
     }
   }
   check_overlap(machine, options, error);
+  if (options.two_batch && options.degrees.dp == 1) {
+    error.add({"", "two_batch", "true", "false without dp: only dp copies exchange tokens"});
+  }
   check_window(model, machine, options, error);
   if (!error.empty()) {
     return fail(std::move(error));
@@ -218,6 +224,9 @@ compute::ClockPoint StepCost::run(const StepShape& shape) {
     total.time = through_window(rows, head.time, total.time);
     return clocked(total, Time(0));
   }
+  if (options().two_batch && rows.exchange > Time(0) && tokens > 1) {
+    take_two_batches(rows, captured ? padded(tokens) : tokens, captured, total);
+  }
   Part saved = total;
   saved.time -= rows.fused.time;
   saved.kernels += rows.fused.kernels;
@@ -233,6 +242,22 @@ compute::ClockPoint StepCost::run(const StepShape& shape) {
   return std::max(total.time, plain_host) <= std::max(saved.time, saved_host)
              ? clocked(total, plain_host)
              : clocked(saved, saved_host);
+}
+
+void StepCost::take_two_batches(const PassRows& rows, std::int64_t tokens, bool captured,
+                                Part& total) {
+  const PassRows& half = parts_->table.rows((tokens + 1) / 2);
+  const Time others = total.time - rows.all.time;
+  const Time kernels = 2 * (half.all.time - half.exchange) + others;
+  const Time exchange = 2 * half.exchange;
+  const Time fill = std::min(kernels, exchange) / (2 * model().layers);
+  Part halves = total;
+  halves.time = std::max(kernels, exchange) + fill;
+  halves.kernels += rows.all.kernels;
+  const auto taken = [&](const Part& part) {
+    return captured ? part.time : std::max(part.time, options().launch * part.kernels);
+  };
+  total = taken(halves) < taken(total) ? halves : total;
 }
 
 compute::ClockPoint StepCost::clocked(const Part& kernels, Time host) const {

@@ -168,6 +168,14 @@ class StepCost {
   /// Returns the time of a step whose kernels, of the output head and all, take so long, weights
   /// streamed.
   Time through_window(const PassRows& rows, Time head, Time kernels) const;
+  /// Puts two halves of the tokens in the place of a step that exchanges tokens, where that is
+  /// faster: one half's exchange, 2 X, runs beside the other's kernels, 2 C, but for the first half
+  /// layer's. Attention, output head and sums over tp are among the kernels:
+  ///
+  ///   max(2 C, 2 X) + min(2 C, 2 X) / (2 layers)
+  ///
+  /// Ignores: multiprocessors that an exchange takes from the kernels.
+  void take_two_batches(const PassRows& rows, std::int64_t tokens, bool captured, Part& total);
   /// Returns the step whose kernels take so long beside what the host needs.
   compute::ClockPoint clocked(const Part& kernels, Time host) const;
 

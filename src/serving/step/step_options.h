@@ -61,6 +61,9 @@ struct StepOptions {
   bool fuse = false;               ///< sums become shards where that is faster (above)
   /// A sum follows the tiles of its product like this where that is faster (pass_transfers.cc).
   plan::TensorOverlap overlap_tensor = plan::TensorOverlap::none;
+  /// Tokens that dp copies exchange are of one half of a step's while the other half's kernels run,
+  /// where that is faster (SGLang's two-batch overlap, vLLM's dual batch overlap).
+  bool two_batch = false;
   bool eager_prompts = false;  ///< steps with prompts are in no graph
   StreamedExperts streamed_experts = StreamedExperts::fp4;
   bool fused_casts = false;       ///< operands of 8 bits with one scale are written as such

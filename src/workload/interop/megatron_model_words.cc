@@ -83,7 +83,7 @@ class ModelWords {
         flag("--add-qkv-bias");
       }
     }
-    if (m_.query_key_norm == zoo::QueryKeyNorm::scaled) {
+    if (zoo::scales_heads(m_.query_key_norm)) {
       flag("--qk-layernorm");
     }
     add("--attention-dropout", m_.attention_dropout);

@@ -59,7 +59,7 @@ constexpr auto named_values(NormPlace) {
       {NormPlace::after, "after", "one after each residual sum (post-norm, BERT)"},
   });
 }
-enum class QueryKeyNorm : std::uint8_t { none, scaled, plain, whole };
+enum class QueryKeyNorm : std::uint8_t { none, scaled, plain, whole, values };
 constexpr auto named_values(QueryKeyNorm) {
   return std::to_array<Named<QueryKeyNorm>>({
       {QueryKeyNorm::none, "none", "queries and keys as they are"},
@@ -67,7 +67,11 @@ constexpr auto named_values(QueryKeyNorm) {
       {QueryKeyNorm::plain, "plain", "every head of rotated layers normalised, no parameters"},
       {QueryKeyNorm::whole, "whole",
        "all heads of queries, and of keys, normalised together, a scale per element"},
+      {QueryKeyNorm::values, "values", "as scaled, and heads of values without parameters"},
   });
+}
+constexpr bool scales_heads(QueryKeyNorm kind) {
+  return kind == QueryKeyNorm::scaled || kind == QueryKeyNorm::values;
 }
 enum class PositionKind : std::uint8_t { learned, rotary, relative, none };
 constexpr auto named_values(PositionKind) {
@@ -146,7 +150,10 @@ struct LayerKind {
   bool cross_attention = false;           ///< a second attention, to the output of the encoder
   bool ends_encoder = false;              ///< a norm after it: the encoder's final one
   std::vector<std::int64_t> widths = {};  ///< of a tower: input, ..., output
-  std::int64_t interacting = 0;  ///< vectors whose pairwise products are the tower's input (DLRM)
+  std::int64_t interacting = 0;   ///< vectors whose pairwise products are the tower's input (DLRM)
+  std::int64_t head_dim = 0;      ///< of its attention; 0: Model::head_dim
+  std::int64_t kv_heads = 0;      ///< of its attention; 0: Model::kv_heads
+  bool shared_key_value = false;  ///< one product makes keys and values, which norms tell apart
 };
 
 /// Patches of an image (Dosovitskiy et al. 2021): one token per patch and one for the class.
@@ -187,6 +194,9 @@ struct ExpertShape {
   bool bias = false;            ///< of fc1 and fc2
   bool clamped = false;         ///< gate and up, before the activation (GPT-OSS)
   bool router_bias = false;     ///< trained; not the balancing bias of DeepSeek-V3
+  /// Routed and shared experts have a norm each behind them, routed ones one before, the router one
+  /// with a scale of its own for every expert's weight (Gemma 4).
+  bool normed = false;
 };
 
 /// Layers with a recurrent state: Mamba-2 (Dao & Gu 2024, arXiv:2405.21060), or, of MixerKind
@@ -287,5 +297,18 @@ struct Model {
   bool attention_gate = false;
   SparseIndex index;  ///< of latent attention; chosen 0: none
 };
+
+/// Width of a head of queries and keys of these layers.
+inline std::int64_t head_dim_of(const Model& model, const LayerKind& kind) {
+  return kind.head_dim > 0 ? kind.head_dim : model.head_dim;
+}
+/// Width of a head of values.
+inline std::int64_t value_dim_of(const Model& model, const LayerKind& kind) {
+  return kind.head_dim == 0 && model.value_dim > 0 ? model.value_dim : head_dim_of(model, kind);
+}
+/// Key-value heads of these layers.
+inline std::int64_t kv_heads_of(const Model& model, const LayerKind& kind) {
+  return kind.kv_heads > 0 ? kind.kv_heads : model.kv_heads;
+}
 
 }  // namespace orrery::zoo

@@ -122,8 +122,8 @@ int append_unfused(GraphBuilder& block, const Shapes& shapes, const Heads& heads
   const Extent of_heads{Dim::heads, shapes.model.heads};
   const Bytes square = shapes.element * shapes.tokens * shapes.model.heads * keys;  // B a S^2 / c
 
-  ModelOperator products = head_gemm("score_gemm", Role::scores, shapes, keys,
-                                     shapes.model.head_dim, shapes.model.head_dim);
+  ModelOperator products =
+      head_gemm("score_gemm", Role::scores, shapes, keys, shapes.head_dim, shapes.head_dim);
   products.query = shapes.wide(shapes.query);
   products.key_value = key_value_tensor(shapes);
   const int scores = block.activation({shapes.rows(), of_heads, {Dim::keys, keys}});
@@ -191,12 +191,10 @@ ModelOperator flash_attention(const Shapes& shapes) {
                                      .forward_kernels = 1,
                                      .backward = 2 * read + 2 * output + row_sums,
                                      .backward_kernels = 3});
-  op.gemm = {.batch = batch,
-             .m = shapes.queries,
-             .n = shapes.options.sequence,
-             .k = shapes.model.head_dim};
+  op.gemm = {
+      .batch = batch, .m = shapes.queries, .n = shapes.options.sequence, .k = shapes.head_dim};
   const double pairs = pairs_of(shapes);
-  const auto wide = static_cast<double>(shapes.model.head_dim);
+  const auto wide = static_cast<double>(shapes.head_dim);
   const auto narrow = static_cast<double>(shapes.value_dim);
   op.forward_flops = Flops(2 * pairs * (wide + narrow));
   op.model_flops = counted(shapes, op.forward_flops);

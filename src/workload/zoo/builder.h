@@ -37,6 +37,7 @@ struct Shapes {
   LayerKind kind;
   std::int64_t tokens;     ///< T = B S / c
   std::int64_t queries;    ///< of one sequence: S / c
+  std::int64_t head_dim;   ///< of queries and keys
   std::int64_t value_dim;  ///< of a head
   std::int64_t query;      ///< heads x head_dim
   std::int64_t key;        ///< kv_heads x head_dim

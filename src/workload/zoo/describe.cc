@@ -22,9 +22,17 @@ std::string line(std::string_view label, std::string_view value) {
 }
 
 std::string heads_of(const Model& m) {
-  const std::string query = fmt::format("{} of width {}", m.heads, m.head_dim);
-  return m.kv_heads == m.heads ? query
-                               : fmt::format("{}, {} for keys and values", query, m.kv_heads);
+  std::string text = fmt::format("{} of width {}", m.heads, m.head_dim);
+  if (m.kv_heads != m.heads) {
+    text += fmt::format(", {} for keys and values", m.kv_heads);
+  }
+  for (const LayerKind& kind : m.kinds) {
+    if (kind.head_dim > 0) {
+      text += fmt::format("; layers {}: of width {}, {} for keys and values", kind.name,
+                          kind.head_dim, kv_heads_of(m, kind));
+    }
+  }
+  return text;
 }
 
 /// "128 of width 768, 8 per token, shared 1,024"; "" for a dense model.

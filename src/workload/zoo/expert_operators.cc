@@ -154,9 +154,12 @@ ModelOperator unpermute(const Shapes& shapes) {
 int append_shared(GraphBuilder& block, const Shapes& shapes, int x, int y) {
   const Model& model = shapes.model;
   const std::size_t first = block.operators().size();
-  const int shared =
-      append_mlp(block, shapes, x, Branch::shared_expert, model.expert.shared_ffn, false);
+  int shared = append_mlp(block, shapes, x, Branch::shared_expert, model.expert.shared_ffn, false);
   const Bytes size = shapes.hidden_tensor;
+  if (model.expert.normed) {
+    shared = append_norm(block, shapes, "shared_norm", Role::norm_post, shared, model.hidden);
+    y = append_norm(block, shapes, "expert_norm", Role::norm_post, y, model.hidden);
+  }
   ModelOperator sum = streaming("shared_sum", Role::shared_sum, graph::OperatorKind::elementwise,
                                 {.forward = 3 * size, .forward_kernels = 1});
   TensorList reads{y, shared};
@@ -182,11 +185,17 @@ int append_shared(GraphBuilder& block, const Shapes& shapes, int x, int y) {
 int append_routing(GraphBuilder& block, const Shapes& shapes, int x) {
   const Model& model = shapes.model;
   const ExpertShape& expert = model.expert;
+  int scored = x;
+  if (expert.normed) {
+    scored = block.map(norm("router_norm", Role::norm_post, shapes, model.hidden), {x}, {x},
+                       model.hidden + model.experts);
+    x = append_norm(block, shapes, "routed_norm", Role::norm_post, x, model.hidden);
+  }
   const int logits = block.product({.name = "router_gemm",
                                     .role = Role::router,
                                     .out = {Dim::none, model.experts},
                                     .further = expert.router_bias ? model.experts : 0},
-                                   {x});
+                                   {scored});
   int sent = x;
   if (expert.latent > 0) {
     sent = block.product({.name = "latent_down_gemm",

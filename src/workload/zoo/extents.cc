@@ -31,7 +31,7 @@ void add_mixer(Extents& extents, const Model& model, const LayerKind& kind) {
         graph::Dim::groups);
   } else if (kind.mixer == MixerKind::attention) {
     add(extents, "attention heads", model.heads, graph::Dim::heads);
-    add(extents, "key-value heads", model.kv_heads, graph::Dim::key_value_heads);
+    add(extents, "key-value heads", kv_heads_of(model, kind), graph::Dim::key_value_heads);
   }
 }
 

@@ -35,6 +35,8 @@ Model read_gemma(Reader& read);
 Model read_gemma2(Reader& read);
 Model read_gemma3_text(Reader& read);
 Model read_gemma3(Reader& read);
+Model read_gemma4_text(Reader& read);
+Model read_gemma4(Reader& read);
 
 Model read_mixtral(Reader& read);
 Model read_phimoe(Reader& read);
@@ -104,6 +106,10 @@ inline constexpr auto kFamilies = std::to_array<Family>({
     {"gemma3", "text part of Gemma 3", read_gemma3},
     {"gemma3_text", "as gemma2, normalised queries and keys, five of six layers windows",
      read_gemma3_text},
+    {"gemma4", "text part of Gemma 4", read_gemma4},
+    {"gemma4_unified", "as gemma4, without an encoder of images", read_gemma4},
+    {"gemma4_text", "as gemma3_text, wider heads in full layers, some with experts",
+     read_gemma4_text},
     {"nemotron", "as llama, LayerNorm, squared ReLU", read_nemotron},
     {"nemotron_h", "layers of Mamba-2, attention, MLP or experts", read_nemotron_h},
     {"granitemoehybrid", "layers of Mamba-2 or attention, each with experts; Granite 4.0",

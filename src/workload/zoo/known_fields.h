@@ -167,8 +167,13 @@ inline constexpr auto kFewColumns = std::to_array<std::string_view>({
 
 /// Beside the text part of a multimodal model; its other parts are not modelled.
 inline constexpr auto kIgnoredMultimodal = std::to_array<std::string_view>({
+    "audio_config",
+    "audio_token_id",
+    "boa_token_id",
     "boi_token_id",
     "boi_token_index",
+    "eoa_token_id",
+    "eoa_token_index",
     "eoi_token_id",
     "eoi_token_index",
     "image_token_id",
@@ -177,6 +182,7 @@ inline constexpr auto kIgnoredMultimodal = std::to_array<std::string_view>({
     "multimodal_projector_bias",
     "projector_hidden_act",
     "spatial_merge_size",
+    "video_token_id",
     "vision_config",
     "vision_feature_layer",
 });

@@ -39,16 +39,21 @@ ModelOperator rotary(const Shapes& shapes) {
 /// Appends the root-mean-square norm of every query and key head.
 void append_query_key_norm(GraphBuilder& block, const Shapes& shapes, Heads& heads) {
   const QueryKeyNorm kind = shapes.model.query_key_norm;
-  const std::int64_t scales = kind == QueryKeyNorm::scaled  ? 2 * shapes.model.head_dim
+  const std::int64_t scales = scales_heads(kind)            ? 2 * shapes.head_dim
                               : kind == QueryKeyNorm::whole ? shapes.query + shapes.key
                                                             : 0;
   ModelOperator op = norm("query_key_norm", Role::norm_heads, shapes, shapes.query + shapes.key);
-  op.gemm.k = kind == QueryKeyNorm::whole ? shapes.query : shapes.model.head_dim;
+  op.gemm.k = kind == QueryKeyNorm::whole ? shapes.query : shapes.head_dim;
   const TensorList before{heads.query, heads.key};
   heads.query = block.like(heads.query);
   heads.key = block.like(heads.key);
   block.add(std::move(op), {.reads = before, .writes = {heads.query, heads.key}, .saves = before},
             scales);
+  if (kind == QueryKeyNorm::values) {
+    ModelOperator values = norm("value_norm", Role::norm_heads, shapes, shapes.value);
+    values.gemm.k = shapes.head_dim;
+    heads.value = block.map(std::move(values), {heads.value}, {heads.value});
+  }
 }
 
 struct Residual {
@@ -122,8 +127,9 @@ int append_gate(GraphBuilder& block, const Shapes& shapes, int x, int gate) {
 
 Heads append_projections(GraphBuilder& block, const Shapes& shapes, int x, int* gate) {
   const Model& model = shapes.model;
-  const std::int64_t qkv =
-      shapes.query + shapes.key + shapes.value + (gate != nullptr ? shapes.context : 0);
+  const std::int64_t qkv = shapes.query + shapes.key +
+                           (shapes.kind.shared_key_value ? 0 : shapes.value) +
+                           (gate != nullptr ? shapes.context : 0);
   const bool rotates = model.position == PositionKind::rotary && shapes.kind.rotary;
   const int product = block.product({.name = "qkv_gemm",
                                      .role = Role::project_qkv,
@@ -131,7 +137,7 @@ Heads append_projections(GraphBuilder& block, const Shapes& shapes, int x, int* 
                                      .further = model.attention_bias ? qkv : 0},
                                     {x});
   Heads heads = append_split(block, shapes, {product}, gate);
-  if (model.query_key_norm == QueryKeyNorm::scaled || model.query_key_norm == QueryKeyNorm::whole ||
+  if (scales_heads(model.query_key_norm) || model.query_key_norm == QueryKeyNorm::whole ||
       (model.query_key_norm == QueryKeyNorm::plain && rotates)) {
     append_query_key_norm(block, shapes, heads);
   }

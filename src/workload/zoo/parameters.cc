@@ -10,13 +10,16 @@ std::int64_t linear(std::int64_t rows, std::int64_t columns, bool bias) {
   return rows * columns + (bias ? columns : 0);
 }
 
-std::int64_t attention(const Model& m) {
-  const std::int64_t value_dim = m.value_dim > 0 ? m.value_dim : m.head_dim;
+std::int64_t attention(const Model& m, const LayerKind& kind) {
+  const std::int64_t head_dim = head_dim_of(m, kind);
+  const std::int64_t value_dim = value_dim_of(m, kind);
+  const std::int64_t kv_heads = kv_heads_of(m, kind);
   const std::int64_t gate = m.attention_gate ? m.heads * value_dim : 0;
-  const std::int64_t qkv = m.heads * m.head_dim + gate + m.kv_heads * (m.head_dim + value_dim);
-  const std::int64_t scales = m.query_key_norm == QueryKeyNorm::scaled ? 2 * m.head_dim
+  const std::int64_t qkv =
+      m.heads * head_dim + gate + kv_heads * (head_dim + (kind.shared_key_value ? 0 : value_dim));
+  const std::int64_t scales = scales_heads(m.query_key_norm) ? 2 * head_dim
                               : m.query_key_norm == QueryKeyNorm::whole
-                                  ? (m.heads + m.kv_heads) * m.head_dim
+                                  ? (m.heads + kv_heads) * head_dim
                                   : 0;
   return linear(m.hidden, qkv, m.attention_bias) +
          linear(m.heads * value_dim, m.hidden, m.attention_output_bias) + scales +
@@ -91,13 +94,14 @@ std::int64_t experts(const Model& m) {
   const ExpertShape& e = m.expert;
   return linear(m.hidden, m.experts, e.router_bias) + 2 * m.hidden * e.latent +
          m.experts * one_expert(m) + mlp(m, m.hidden, e.shared_ffn, false) +
-         (e.shared_gate ? m.hidden : 0);
+         (e.shared_gate ? m.hidden : 0) +
+         (e.normed ? 3 * norm_parameters(m, m.hidden) + m.hidden + m.experts : 0);
 }
 
 std::int64_t mixer(const Model& m, const LayerKind& kind) {
   switch (kind.mixer) {
     case MixerKind::attention:
-      return attention(m);
+      return attention(m, kind);
     case MixerKind::latent_attention:
       return latent_attention(m);
     case MixerKind::compressed_attention:
@@ -129,7 +133,7 @@ std::int64_t layer(const Model& m, const LayerKind& kind) {
   std::int64_t sum = mixer(m, kind);
   sum += kind.mixer != MixerKind::none ? stream_parameters(m) : 0;
   sum += kind.mixer != MixerKind::none ? norms : 0;
-  sum += kind.cross_attention ? attention(m) + norms : 0;
+  sum += kind.cross_attention ? attention(m, kind) + norms : 0;
   if (kind.feed_forward != FeedForwardKind::none) {
     sum += stream_parameters(m);
     sum += m.parallel_residual && m.shared_norm ? 0 : norms;

@@ -63,6 +63,97 @@ TEST(SparseAttention, ReadsTheChosenKeysAndAnIndexOfAll) {
   EXPECT_GT(more(sparse, 32768), Time(0));
 }
 
+TEST(TwoBatches, HideTheShorterOfExchangeAndKernels) {
+  // DeepSeek-V3 on 4 nodes, tokens to their experts and back: halves take no longer than the whole
+  // and no less than half of it, which exchange and kernels of equal length would; a token alone
+  // has no halves.
+  StepOptions options = in_fp8({.dp = 32, .ep = 32});
+  options.dispatch = plan::MoeDispatch::hierarchical;
+  const auto cost_with = [&](bool halves) {
+    options.two_batch = halves;
+    return StepCost::make(
+               zoo::load_model("deepseek-v3").value(),
+               machine::with_devices(machine::load_machine("dgx-h100").value(), 32).value(),
+               options)
+        .value();
+  };
+  StepCost whole = cost_with(false);
+  StepCost halves = cost_with(true);
+  const StepShape prompts{.tokens = 8192,
+                          .samples = 8,
+                          .prompts = std::vector<Prompt>(8, {.queries = 1024, .context = 0}),
+                          .decodes = 0,
+                          .visible = {0}};
+  const double gain = whole.time(prompts) / halves.time(prompts);
+  EXPECT_GT(gain, 1.1);
+  EXPECT_LE(gain, 2);
+  EXPECT_EQ(halves.time(decodes_of(halves, 1, 1000)), whole.time(decodes_of(whole, 1, 1000)));
+  EXPECT_LE(halves.time(decodes_of(halves, 128, 1000)), whole.time(decodes_of(whole, 128, 1000)));
+}
+
+TEST(TwoBatches, AreRefusedWhereNothingIsExchanged) {
+  StepOptions options = in_fp8({.tp = 8});
+  options.two_batch = true;
+  const auto refused = StepCost::make(zoo::load_model("deepseek-v3").value(),
+                                      machine::load_machine("dgx-b200").value(), options);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().to_string().find("two_batch"), std::string::npos);
+}
+
+TEST(SparseAttention, KeepsTheIndexBesideTheLatent) {
+  // 61 layers of 512 + 64 elements of 2 bytes and a key of 132 bytes, on every rank.
+  EXPECT_EQ(expert_cost_of("deepseek-v3.2", in_fp8({.tp = 8})).kv_bytes_per_token(),
+            Bytes(61 * (2 * 576 + 132)));
+}
+
+TEST(CompressedAttention, KeepsWhatIsPublishedOfAMillionTokens) {
+  // DeepSeek-V4-Pro in 16 bits: 30 layers of a key of 512 elements and one of the index for four
+  // tokens, 31 of a key for 128. vLLM's 9.62 GiB (blog of 24 April 2026) have index keys of 256
+  // bytes, which lie in 132 here.
+  const step::CacheBytes pro = expert_cost_of("deepseek-v4-pro", in_fp8({.tp = 8})).cache();
+  EXPECT_EQ(pro.per_token, Bytes(30 * (1024 + 132) / 4 + 31 * 1024 / 128));
+  const double published = static_cast<double>(pro.per_token.value() + 30 * (256 - 132) / 4);
+  EXPECT_NEAR(published * (1 << 20) / (1 << 30), 9.62, 0.005);
+  // Flash in fp8: 448 + 2 x 64 + 8 bytes a key, of 21 and 20 layers, and what does not grow: 128
+  // keys of all 43 layers, values and weights in fp32 of the tokens that become the next keys.
+  StepOptions options = in_fp8({.tp = 4});
+  options.precision.kv = graph::DataType::fp8;
+  const step::CacheBytes flash = expert_cost_of("deepseek-v4-flash", options).cache();
+  EXPECT_EQ(flash.per_token, Bytes(21 * (584 + 132) / 4 + 20 * 584 / 128));
+  EXPECT_EQ(flash.fixed(100'000),
+            Bytes(128 * 43 * 584 + 8 * 21 * (2 * 4 * 2 * 640) + 128 * 20 * (2 * 4 * 512)));
+}
+
+TEST(CompressedAttention, DecodesOfLongContextsCostAFewOfTheirKeys) {
+  const StepOptions options = in_fp8({.tp = 8});
+  StepCost dense = expert_cost_of("deepseek-v3", options);
+  StepCost compressed = expert_cost_of("deepseek-v4-flash", options);
+  const auto more = [](StepCost& cost, std::int64_t keys) {
+    StepShape before = decodes_of(cost, 64, keys);
+    StepShape after = decodes_of(cost, 64, 2 * keys);
+    after.visible.at(1 % after.visible.size()) = before.visible.at(1 % before.visible.size());
+    after.visible.at(0) = 64.0 * static_cast<double>(2 * keys);
+    return cost.time(after) - cost.time(before);
+  };
+  // A token more costs 21 layers of (132 + 8) / 4 bytes and 20 of 1,024 / 128 instead of 61 of
+  // 1,152: a seventy-fifth of the bytes.
+  EXPECT_GT(more(compressed, 65536), Time(0));
+  EXPECT_LT(20 * more(compressed, 65536), more(dense, 65536));
+}
+
+TEST(WiderHeads, OfFullLayersHaveTheirOwnCacheAndCost) {
+  // Gemma 4 31B: 10 layers of 4 heads of 512 see all, 50 of 16 heads of 256 the last 1,024; of 8
+  // ranks each has one of the former's, copied, and two of the latter's.
+  const step::CacheBytes whole = expert_cost_of("gemma-4-31b").cache();
+  EXPECT_EQ(whole.per_token, Bytes(10 * 2 * 4 * 512 * 2));
+  EXPECT_EQ(whole.fixed(5000), Bytes(1024 * 50 * 2 * 16 * 256 * 2));
+  StepOptions eight;
+  eight.degrees.tp = 8;
+  const step::CacheBytes part = expert_cost_of("gemma-4-31b", eight).cache();
+  EXPECT_EQ(part.per_token, Bytes(10 * 2 * 1 * 512 * 2));
+  EXPECT_EQ(part.fixed(5000), Bytes(1024 * 50 * 2 * 2 * 256 * 2));
+}
+
 TEST(GatedDeltaNets, KeepAStateAndTheKeysOfOneLayerInFour) {
   // 45 layers of 64 x 128 x 128 elements of 4 bytes and 3 x (64 + 2 x 16) x 128 of 2; 15 layers of
   // 2 x 2 heads x 256 elements of 2 bytes.

@@ -140,6 +140,27 @@ TEST(Quantization, WhatIsLeftOutStaysWideInMemory) {
   EXPECT_NEAR((wide - weights()) / saved, 1, 0.01);
 }
 
+TEST(Quantization, ExpertsOfDeepSeekV4HaveFourBitsBesideMatricesOfEight) {
+  const auto file = zoo::load_model_file("deepseek-v4-flash").value();
+  const Precision precision = quantization_of(file.node).value().value();
+  EXPECT_EQ(precision.weights, graph::DataType::fp8);
+  EXPECT_TRUE(precision.experts_fp4);
+  StepOptions options{.degrees = {.tp = 4}};
+  const auto weights = [&](bool narrow) {
+    options.precision = precision;
+    options.precision.experts_fp4 = narrow;
+    return StepCost::make(zoo::load_model("deepseek-v4-flash").value(),
+                          machine::load_machine("dgx-b200").value(), options)
+        .value()
+        .weights_per_device();
+  };
+  // A quarter of 43 layers of 256 experts of 3 x 4,096 x 2,048, of 4 + 8 / 32 bits instead of 8 and
+  // a scale of 32 for 128 x 128.
+  const double experts = 43.0 * 256 * 3 * 4096 * 2048 / 4;
+  EXPECT_NEAR(static_cast<double>((weights(false) - weights(true)).value()),
+              experts * (8 + 32.0 / (128 * 128) - 4.25) / 8, 100.0 * 43);
+}
+
 TEST(Quantization, ModelOptNeedsNoMethod) {
   // As hf_quant_config.json says it under `quantization`.
   const Precision fp8 = format(R"({"quant_algo": "FP8", "kv_cache_quant_algo": "FP8",

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "base/one_of.h"
 #include "base/reader.h"
 #include "cli/commands.h"

@@ -19,6 +19,7 @@ HEAD = '''# SPDX-License-Identifier: Apache-2.0
 # Made by tools/make_stubs.py when the package is built.
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy
@@ -139,7 +140,7 @@ class Classes:
         return SCALARS[kind]
 
     def class_of(self, schema: dict, name: str) -> str:
-        lines = [f"class {name}(Result):"]
+        lines = ["@dataclass(eq=False, repr=False, kw_only=True)", f"class {name}(Result):"]
         if schema.get("description"):
             lines.append(f"    {schema['description']!r}")
         for field, inner in schema["properties"].items():

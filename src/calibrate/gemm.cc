@@ -7,7 +7,6 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <utility>

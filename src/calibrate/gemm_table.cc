@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
-#include "base/misread.h"
+#include "base/collect.h"
 #include "base/one_of.h"
-#include "base/reader.h"
+#include "base/table_reader.h"
 #include "calibrate/gemm.h"
 #include "calibrate/impossible_times.h"
 #include "machine/compute/number_format.h"
@@ -34,99 +33,60 @@ std::string format_of(const std::string& text) {
   return std::string(compute::usual_format_name(text));
 }
 
-class TableReader {
+class GemmReader {
  public:
-  TableReader(const CsvTable& csv, const std::string& default_format, const std::string& only)
-      : csv_(csv), default_format_(format_of(default_format)), only_(format_of(only)) {}
+  GemmReader(const CsvTable& csv, const std::string& default_format, const std::string& only)
+      : csv_(csv),
+        cells_(csv),
+        default_format_(format_of(default_format)),
+        only_(format_of(only)) {}
 
   Result<GemmTable> run() {
-    check_columns();
+    cells_.need_all(kRequired);
+    std::vector<std::string> known(kRequired.begin(), kRequired.end());
+    known.insert(known.end(), kOptional.begin(), kOptional.end());
+    cells_.know(known);
     if (!only_.empty()) {
       check_format("--type", only_);
     }
-    if (error_.empty()) {
-      for (const CsvRow& row : csv_.rows) {
-        read_row(row);
-      }
-      limit_mistakes();
+    for (const CsvRow& row : cells_.rows()) {
+      read_row(row);
     }
-    if (error_.empty() && times_.empty()) {
-      error_.add({csv_.file, "", "",
-                  only_.empty() ? "no rows: expected at least one measurement"
-                                : fmt::format("no rows of {}: expected at least one", only_)});
+    if (cells_.ok() && times_.empty()) {
+      cells_.add(Mistake{csv_.file, "", "",
+                         only_.empty()
+                             ? "no rows: expected at least one measurement"
+                             : fmt::format("no rows of {}: expected at least one", only_)});
     }
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return medians();
+    return or_mistakes(medians(), cells_.finish());
   }
 
  private:
   using Key = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
-  void check_columns() {
-    for (const std::string_view name : kRequired) {
-      if (!csv_.column(name)) {
-        error_.add({csv_.file + ":1", "header", "", fmt::format("column '{}' is missing", name)});
-      }
-    }
-    std::vector<std::string> known(kRequired.begin(), kRequired.end());
-    known.insert(known.end(), kOptional.begin(), kOptional.end());
-    error_.add(unknown_columns(csv_, known));
-  }
-
-  const std::string* cell(const CsvRow& row, std::string_view name) const {
-    const auto column = csv_.column(name);
-    return column ? &row.cells[*column] : nullptr;
-  }
-
-  std::int64_t extent(const CsvRow& row, std::string_view name) {
-    const std::string& text = *cell(row, name);
-    const auto value = parse_integer(text);
-    if (!value || *value < 1 || *value > kLargestExtent) {
-      error_.add(misread(csv_.where(row), std::string(name), text,
-                         fmt::format("a whole number from 1 to {}", kLargestExtent)));
-      return 1;
-    }
-    return *value;
-  }
-
-  double microseconds(const CsvRow& row) {
-    const std::string& text = *cell(row, "latency_us");
-    const auto value = parse_number(text);
-    if (!value || *value <= 0 || *value > kLongestMicroseconds) {
-      error_.add(misread(csv_.where(row), "latency_us", text, "a time in microseconds above 0"));
-      return 1;
-    }
-    return *value;
-  }
-
   bool check_format(const std::string& where, const std::string& format) {
     const std::vector<std::string> known = formats();
     const bool is_known = std::find(known.begin(), known.end(), format) != known.end();
     if (!is_known) {
-      error_.add({where, "dtype", format, one_of(format, known)});
+      cells_.add(Mistake{where, "dtype", format, one_of(format, known)});
     }
     return is_known;
   }
 
   void read_row(const CsvRow& row) {
-    const std::string* type = cell(row, "dtype");
-    const std::string format = type == nullptr ? default_format_ : format_of(*type);
+    const std::string format =
+        cells_.has("dtype") ? format_of(std::string(cells_.text(row, "dtype"))) : default_format_;
     if (!check_format(csv_.where(row), format) || (!only_.empty() && format != only_)) {
       return;
     }
-    const std::int64_t batch = cell(row, "batch") == nullptr ? 1 : extent(row, "batch");
-    const Key key{format, batch, extent(row, "m"), extent(row, "n"), extent(row, "k")};
-    times_[key].push_back(microseconds(row));
-  }
-
-  void limit_mistakes() {
-    const std::size_t found = error_.mistakes.size();
-    if (found > kMostMistakes) {
-      error_.mistakes.resize(kMostMistakes);
-      error_.add({csv_.file, "", "", fmt::format("and {} more", found - kMostMistakes)});
-    }
+    const auto extent = [&](const char* column) {
+      return cells_.whole(row, column, 1, kLargestExtent);
+    };
+    const std::int64_t batch = cells_.has("batch") ? extent("batch") : 1;
+    const std::int64_t m = extent("m");
+    const std::int64_t n = extent("n");
+    times_[{format, batch, m, n, extent("k")}].push_back(
+        cells_.number(row, "latency_us", kAboveZero, kLongestMicroseconds, kMicrosecondsExpected));
   }
 
   GemmTable medians() {
@@ -143,17 +103,17 @@ class TableReader {
   }
 
   const CsvTable& csv_;
+  TableReader cells_;
   std::string default_format_;
   std::string only_;
   std::map<Key, std::vector<double>> times_;
-  Error error_;
 };
 
 }  // namespace
 
 Result<GemmTable> read_gemm_table(const CsvTable& csv, const std::string& default_format,
                                   const std::string& only) {
-  return TableReader(csv, default_format, only).run();
+  return GemmReader(csv, default_format, only).run();
 }
 
 }  // namespace orrery::calibrate

@@ -10,8 +10,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/collect.h"
+#include "base/lists.h"
 #include "base/reader.h"
 #include "base/split.h"
+#include "base/table_reader.h"
 #include "calibrate/gemm.h"
 #include "machine/compute/compute_model.h"
 #include "machine/compute/number_format.h"
@@ -234,76 +237,48 @@ Result<KernelCalibration> calibrate(machine::Machine machine,
   return result;
 }
 
-constexpr std::size_t kMostMistakes = 20;
 constexpr std::int64_t kMostExtent = 1'000'000'000;
 using Numbers = std::vector<std::int64_t>;
 
 /// One kernel a row: `make` from the whole numbers of `columns`, up to `most`, with latency_us.
 template <class Make>
-Result<std::vector<KernelMeasurement>> read_rows(const CsvTable& csv,
-                                                 std::vector<std::string_view> columns,
-                                                 std::int64_t most, const Make& make,
-                                                 Error mistakes = {}) {
-  columns.emplace_back("latency_us");
-  std::vector<std::size_t> places;
-  for (const std::string_view name : columns) {
-    if (const auto column = csv.column(name)) {
-      places.push_back(*column);
-    } else {
-      mistakes.add({csv.file + ":1", "header", "", fmt::format("column '{}' is missing", name)});
-    }
-  }
+Result<std::vector<KernelMeasurement>> read_rows(TableReader& read,
+                                                 const std::vector<std::string_view>& columns,
+                                                 std::int64_t most, const Make& make) {
+  read.need_all(columns);
+  read.need("latency_us");
   std::vector<KernelMeasurement> rows;
-  for (const CsvRow& row : csv.rows) {
-    if (places.size() < columns.size() || mistakes.mistakes.size() >= kMostMistakes) {
-      break;
-    }
-    Numbers numbers;
-    for (std::size_t i = 0; i + 1 < columns.size(); ++i) {
-      const std::string& cell = row.cells[places[i]];
-      const auto number = parse_value<std::int64_t>(cell);
-      if (!number || *number < 1 || *number > most) {
-        mistakes.add({csv.where(row), std::string(columns[i]), cell,
-                      fmt::format("a whole number above 0, at most {}", most)});
-      }
-      numbers.push_back(number.value_or(1));
-    }
-    const auto time = parse_number(row.cells[places.back()]);
-    if (!time || !(*time > 0) || *time > 1e12) {
-      mistakes.add({csv.where(row), "latency_us", row.cells[places.back()],
-                    "a number of microseconds above 0"});
-      continue;
-    }
-    rows.push_back({{make(row, numbers, mistakes)}, from_seconds(1e-6 * *time)});
+  for (const CsvRow& row : read.rows()) {
+    const Numbers numbers =
+        mapped(columns, [&](std::string_view column) { return read.whole(row, column, 1, most); });
+    const double time =
+        read.number(row, "latency_us", kAboveZero, 1e12, "a number of microseconds above 0");
+    rows.push_back({{make(row, numbers)}, from_seconds(1e-6 * time)});
   }
-  return mistakes.empty() ? Result<std::vector<KernelMeasurement>>(std::move(rows))
-                          : fail(std::move(mistakes));
+  return or_mistakes(std::move(rows), read.finish());
 }
 
 /// `loads`: rows of every expert, between blanks. Experts without rows do nothing, the others have
 /// equal parts of all, as those of `orrery moe`.
-void share_evenly(const std::string& loads, const std::string& where, graph::GemmShape& shape,
-                  Error& mistakes) {
+void share_evenly(TableReader& read, const CsvRow& row, graph::GemmShape& shape) {
   std::int64_t rows = 0;
   std::int64_t busy = 0;
   std::int64_t experts = 0;
-  for (const std::string_view load : split_at(loads, ' ')) {
+  for (const std::string_view load : split_at(read.text(row, "loads"), ' ')) {
     const auto number = parse_value<std::int64_t>(std::string(load));
     if (!number || *number < 0 || *number > kMostExtent) {
-      mistakes.add({where, "loads", std::string(load), "rows of each expert, between blanks"});
-      return;
+      return read.mistake(row, "loads",
+                          fmt::format("rows of each expert, between blanks ('{}' is none)", load));
     }
     ++experts;
     rows += *number;
     busy += *number > 0 ? 1 : 0;
   }
   if (busy == 0) {
-    mistakes.add({where, "loads", loads, "a row of any expert"});
-    return;
+    return read.mistake(row, "loads", "a row of any expert");
   }
   if (experts != shape.batch) {
-    mistakes.add({where, "loads", loads, fmt::format("one for each of {} experts", shape.batch)});
-    return;
+    return read.mistake(row, "loads", fmt::format("one for each of {} experts", shape.batch));
   }
   shape.batch = busy;
   shape.m = (rows + busy - 1) / busy;
@@ -327,7 +302,8 @@ Result<KernelCalibration> calibrate_moe(machine::Machine machine,
 
 Result<std::vector<KernelMeasurement>> read_streams(const CsvTable& csv) {
   constexpr std::int64_t kMostBytes = 1'000'000'000'000'000;
-  return read_rows(csv, {"bytes"}, kMostBytes, [](const CsvRow&, const Numbers& numbers, Error&) {
+  TableReader read(csv);
+  return read_rows(read, {"bytes"}, kMostBytes, [](const CsvRow&, const Numbers& numbers) {
     graph::Operator op{.name = "stream", .type = graph::DataType::fp32};
     op.bytes = Bytes(numbers[0]);
     return op;
@@ -335,37 +311,28 @@ Result<std::vector<KernelMeasurement>> read_streams(const CsvTable& csv) {
 }
 
 Result<std::vector<KernelMeasurement>> read_grouped(const CsvTable& csv) {
-  const auto type = csv.column("dtype");
-  const auto loads = csv.column("loads");
-  const auto same = csv.column("m");
-  if (!loads && !same) {
+  TableReader read(csv);
+  if (!read.has("loads") && !read.has("m")) {
     return fail(Error(Mistake{csv.file + ":1", "header", "", "a column 'm', or 'loads'"}));
   }
-  Error unknown =
-      unknown_columns(csv, {"device", "dtype", "experts", "m", "n", "k", "loads", "latency_us"});
+  read.know({"device", "dtype", "experts", "m", "n", "k", "loads", "latency_us"});
   return read_rows(
-      csv, {"experts", "n", "k"}, kMostExtent,
-      [&](const CsvRow& row, const Numbers& numbers, Error& mistakes) {
-        const std::string format = type ? row.cells[*type] : "bf16";
+      read, {"experts", "n", "k"}, kMostExtent, [&](const CsvRow& row, const Numbers& numbers) {
+        const std::string format =
+            read.has("dtype") ? std::string(read.text(row, "dtype")) : "bf16";
         if (!compute::number_format(format)) {
-          mistakes.add({csv.where(row), "dtype", format, "a number format such as bf16 or fp8"});
+          read.mistake(row, "dtype", "a number format such as bf16 or fp8");
         }
         graph::GemmShape shape{.batch = numbers[0], .m = 1, .n = numbers[1], .k = numbers[2]};
-        if (loads && !row.cells[*loads].empty()) {
-          share_evenly(row.cells[*loads], csv.where(row), shape, mistakes);
+        if (!read.text(row, "loads").empty()) {
+          share_evenly(read, row, shape);
         } else {
-          const std::string cell = same ? row.cells[*same] : "";
-          shape.m = parse_value<std::int64_t>(cell).value_or(0);
-          if (shape.m < 1 || shape.m > kMostExtent) {
-            mistakes.add({csv.where(row), "m", cell,
-                          fmt::format("a whole number above 0, at most {}", kMostExtent)});
-          }
+          shape.m = read.whole(row, "m", 1, kMostExtent);
         }
         graph::Operator op = gemm_operator(format, shape);
         op.kind = graph::OperatorKind::grouped_gemm;
         return op;
-      },
-      std::move(unknown));
+      });
 }
 
 Result<KernelCalibration> calibrate_streams(machine::Machine machine,

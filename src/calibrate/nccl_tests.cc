@@ -4,17 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <string_view>
 
+#include "base/collect.h"
 #include "base/file.h"
-#include "base/misread.h"
 #include "base/one_of.h"
 #include "base/reader.h"
+#include "base/table_reader.h"
 #include "base/words.h"
 #include "calibrate/collectives.h"
 #include "calibrate/impossible_times.h"
@@ -25,33 +25,7 @@ namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 constexpr std::array<std::string_view, 3> kTimeColumns{"time_us", "latency_us", "time_us_median"};
-
-/// Collects mistakes, the first 20 of them.
-class Mistakes {
- public:
-  void add(Mistake mistake) {
-    if (++found_ <= kMostMistakes) {
-      error_.add(std::move(mistake));
-    }
-  }
-  Result<std::vector<CollectiveMeasurement>> finish(std::vector<CollectiveMeasurement> read,
-                                                    const std::string& file) {
-    if (found_ > kMostMistakes) {
-      error_.add({file, {}, {}, fmt::format("and {} more", found_ - kMostMistakes)});
-    }
-    if (error_.empty() && read.empty()) {
-      error_.add({file, {}, {}, "no rows: expected at least one measurement"});
-    }
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return read;
-  }
-
- private:
-  Error error_;
-  std::size_t found_ = 0;
-};
+constexpr const char* kNoRows = "no rows: expected at least one measurement";
 
 /// The name of a collective inside a text such as "out/all_reduce_perf.8gpus.txt".
 std::optional<graph::CollectiveKind> kind_within(const std::string& text) {
@@ -67,7 +41,8 @@ std::optional<graph::CollectiveKind> kind_within(const std::string& text) {
 /// Output of nccl-tests, run after run.
 class NcclTestsReader {
  public:
-  NcclTestsReader(const std::string& text, const std::string& file) : text_(text), file_(file) {
+  NcclTestsReader(const std::string& text, const std::string& file)
+      : text_(text), file_(file), mistakes_(file) {
     kind_ = kind_within(std::filesystem::path(file).filename().string());
   }
 
@@ -82,7 +57,10 @@ class NcclTestsReader {
         read_row(words);
       }
     }
-    return mistakes_.finish(std::move(read_), file_);
+    if (mistakes_.empty() && read_.empty()) {
+      mistakes_.add(Mistake{file_, {}, {}, kNoRows});
+    }
+    return or_mistakes(std::move(read_), mistakes_.take());
   }
 
  private:
@@ -113,28 +91,30 @@ class NcclTestsReader {
     constexpr std::size_t kTimeColumn = 5;   // size, count, type, redop, root, time
     constexpr std::size_t kWrongColumn = 8;  // algbw, busbw, #wrong; a difference in old versions
     if (words.size() <= kTimeColumn) {
-      mistakes_.add({where(), {}, words.front(), "size, count, type, redop, root and time"});
+      mistakes_.add(Mistake{where(), {}, words.front(), "size, count, type, redop, root and time"});
       return;
     }
     if (!kind_) {
-      mistakes_.add({where(),
-                     "collective",
-                     {},
-                     "unknown: neither a line 'Collective test starting: all_reduce_perf' nor the "
-                     "file's name tells it"});
+      mistakes_.add(
+          Mistake{where(),
+                  "collective",
+                  {},
+                  "unknown: neither a line 'Collective test starting: all_reduce_perf' nor the "
+                  "file's name tells it"});
       kind_ = graph::CollectiveKind::all_reduce;  // said once
     }
     if (ranks_ < 2) {
       mistakes_.add(
-          {where(), "ranks", std::to_string(ranks_), "at least two '# Rank' lines before"});
+          Mistake{where(), "ranks", std::to_string(ranks_), "at least two '# Rank' lines before"});
       ranks_ = 2;
     }
     const std::int64_t bytes = *parse_integer(words.front());
     const auto time = parse_number(words[kTimeColumn]);
     if (!time || *time <= 0 || *time > kLongestMicroseconds || bytes < 0 || bytes > kMostBytes) {
-      mistakes_.add({where(), "time", words[kTimeColumn], "a time in microseconds above 0"});
+      mistakes_.add(Mistake{where(), "time", words[kTimeColumn], "a time in microseconds above 0"});
     } else if (words.size() > kWrongColumn && parse_integer(words[kWrongColumn]).value_or(0) > 0) {
-      mistakes_.add({where(), "#wrong", words[kWrongColumn], "0: these results are not right"});
+      mistakes_.add(
+          Mistake{where(), "#wrong", words[kWrongColumn], "0: these results are not right"});
     } else if (bytes > 0) {
       const auto hosts = static_cast<std::int64_t>(hosts_.size());
       read_.push_back({.kind = *kind_,
@@ -152,87 +132,41 @@ class NcclTestsReader {
   std::int64_t ranks_ = 0;
   std::set<std::string> hosts_;
   std::vector<CollectiveMeasurement> read_;
-  Mistakes mistakes_;
+  FileMistakes mistakes_;
 };
 
-class CollectiveCsvReader {
- public:
-  explicit CollectiveCsvReader(const CsvTable& csv) : csv_(csv) {}
-
-  Result<std::vector<CollectiveMeasurement>> run() {
-    kind_ = required("collective");
-    members_ = required("n_gpus");
-    bytes_ = required("bytes");
-    per_node_ = csv_.column("gpus_per_node");
-    for (const std::string_view name : kTimeColumns) {
-      time_ = time_ ? time_ : csv_.column(name);
-    }
-    if (!time_) {
-      mistakes_.add({csv_.file + ":1", "header", {}, "column 'time_us' is missing"});
-    }
-    std::vector<std::string> known{"collective", "n_gpus",   "bytes",  "gpus_per_node",
-                                   "dtype",      "platform", "device", "framework",
-                                   "version",    "algbw",    "busbw"};
-    known.insert(known.end(), kTimeColumns.begin(), kTimeColumns.end());
-    for (Mistake& mistake : unknown_columns(csv_, known).mistakes) {
-      mistakes_.add(std::move(mistake));
-    }
-    if (kind_ && members_ && bytes_ && time_) {
-      for (const CsvRow& row : csv_.rows) {
-        read_row(row);
-      }
-    }
-    return mistakes_.finish(std::move(read_), csv_.file);
+Result<std::vector<CollectiveMeasurement>> read_csv(const CsvTable& csv) {
+  TableReader read(csv);
+  read.need_all(std::array{"collective", "n_gpus", "bytes"});
+  const auto* const time =
+      std::ranges::find_if(kTimeColumns, [&](std::string_view name) { return read.has(name); });
+  if (time == kTimeColumns.end()) {
+    read.need(kTimeColumns.front());
   }
-
- private:
-  std::optional<std::size_t> required(std::string_view name) {
-    const auto column = csv_.column(name);
-    if (!column) {
-      mistakes_.add(
-          {csv_.file + ":1",
-           "header",
-           {},
-           fmt::format("column '{}' is missing{}", name, did_you_mean(name, csv_.header))});
-    }
-    return column;
-  }
-
-  std::int64_t whole(const CsvRow& row, std::size_t column, std::int64_t least, std::int64_t most) {
-    const std::string& text = row.cells[column];
-    const auto value = parse_integer(text);
-    if (!value || *value < least || *value > most) {
-      mistakes_.add(misread(csv_.where(row), csv_.header[column], text,
-                            fmt::format("a whole number from {} to {}", least, most)));
-      return least;
-    }
-    return *value;
-  }
-
-  void read_row(const CsvRow& row) {
-    const auto kind = collective::collective_named(row.cells[*kind_]);
+  std::vector<std::string> known{"collective", "n_gpus",   "bytes",  "gpus_per_node",
+                                 "dtype",      "platform", "device", "framework",
+                                 "version",    "algbw",    "busbw"};
+  known.insert(known.end(), kTimeColumns.begin(), kTimeColumns.end());
+  read.know(known);
+  std::vector<CollectiveMeasurement> rows;
+  for (const CsvRow& row : read.rows()) {
+    const std::string name(read.text(row, "collective"));
+    const auto kind = collective::collective_named(name);
     if (!kind) {
-      mistakes_.add(misread(csv_.where(row), "collective", row.cells[*kind_],
-                            one_of<graph::CollectiveKind>(row.cells[*kind_])));
+      read.mistake(row, "collective", one_of<graph::CollectiveKind>(name));
     }
-    const auto time = parse_number(row.cells[*time_]);
-    if (!time || *time <= 0 || *time > kLongestMicroseconds) {
-      mistakes_.add(misread(csv_.where(row), csv_.header[*time_], row.cells[*time_],
-                            "a time in microseconds above 0"));
-    }
-    const std::int64_t members = whole(row, *members_, 2, machine::kMostDevices);
-    read_.push_back({.kind = kind.value_or(graph::CollectiveKind::all_reduce),
-                     .members = members,
-                     .per_node = per_node_ ? whole(row, *per_node_, 1, members) : 0,
-                     .bytes = Bytes(whole(row, *bytes_, 1, kMostBytes)),
-                     .time = from_seconds(time.value_or(1) / 1e6)});
+    const double microseconds =
+        read.number(row, *time, kAboveZero, kLongestMicroseconds, kMicrosecondsExpected);
+    const std::int64_t members = read.whole(row, "n_gpus", 2, machine::kMostDevices);
+    rows.push_back(
+        {.kind = kind.value_or(graph::CollectiveKind::all_reduce),
+         .members = members,
+         .per_node = read.has("gpus_per_node") ? read.whole(row, "gpus_per_node", 1, members) : 0,
+         .bytes = Bytes(read.whole(row, "bytes", 1, kMostBytes)),
+         .time = from_seconds(microseconds / 1e6)});
   }
-
-  const CsvTable& csv_;
-  std::optional<std::size_t> kind_, members_, bytes_, per_node_, time_;
-  std::vector<CollectiveMeasurement> read_;
-  Mistakes mistakes_;
-};
+  return or_mistakes(std::move(rows), read.finish(kNoRows));
+}
 
 }  // namespace
 
@@ -246,7 +180,7 @@ Result<std::vector<CollectiveMeasurement>> read_collectives(const std::string& t
     return NcclTestsReader(text, file).run();
   }
   auto csv = parse_csv(text, file);
-  return csv ? CollectiveCsvReader(*csv).run() : fail(std::move(csv.error()));
+  return csv ? read_csv(*csv) : fail(std::move(csv.error()));
 }
 
 Result<std::vector<CollectiveMeasurement>> load_collectives(const std::string& file) {

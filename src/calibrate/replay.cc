@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 
+#include "base/collect.h"
 #include "base/format.h"
 #include "base/lists.h"
 #include "base/names.h"
-#include "base/reader.h"
+#include "base/table_reader.h"
 #include "calibrate/minimize.h"
 #include "machine/device_groups.h"
 #include "simulate/simulate.h"
@@ -19,7 +21,6 @@
 namespace orrery::calibrate {
 namespace {
 
-constexpr std::size_t kMostReplayMistakes = 20;
 constexpr std::string_view kFormat = "fp32";  // of the products of emitted programs
 constexpr std::array<std::string_view, 8> kColumns{"what", "members", "batch", "m",
                                                    "n",    "k",       "bytes", "seconds"};
@@ -202,44 +203,23 @@ Result<Time> step_on(const machine::Machine& machine, const graph::Workload& exe
 }  // namespace
 
 Result<ReplayTable> read_replay(const CsvTable& csv) {
-  Error mistakes;
-  std::map<std::string_view, std::size_t> columns;
-  for (const std::string_view name : kColumns) {
-    if (const auto column = csv.column(name)) {
-      columns[name] = *column;
-    } else {
-      mistakes.add({csv.file + ":1", "header", "", "a column " + std::string(name)});
-    }
-  }
+  TableReader read(csv);
+  read.need_all(kColumns);
   ReplayTable table;
-  for (const CsvRow& line : csv.rows) {
-    if (columns.size() < kColumns.size() || mistakes.mistakes.size() >= kMostReplayMistakes) {
-      break;
-    }
-    const auto cell = [&](std::string_view name) { return line.cells[columns[name]]; };
-    Row row{.what = cell("what"), .numbers = {}};
+  for (const CsvRow& line : read.rows()) {
+    Row row{.what = std::string(read.text(line, "what")), .numbers = {}};
     for (const std::string_view name : {"members", "batch", "m", "n", "k", "bytes"}) {
-      const auto number = parse_value<std::int64_t>(cell(name));
-      if (!number || *number < 0) {
-        mistakes.add({csv.where(line), std::string(name), cell(name), "a whole number"});
-      }
-      row.numbers[name] = number.value_or(0);
+      row.numbers[name] = read.whole(line, name, 0, std::numeric_limits<std::int64_t>::max());
     }
-    const auto seconds = parse_number(cell("seconds"));
-    if (!seconds || !(*seconds > 0) || *seconds > 1e6) {
-      mistakes.add({csv.where(line), "seconds", cell("seconds"), "a number above 0"});
-      continue;
-    }
-    row.time = from_seconds(*seconds);
+    row.time = from_seconds(read.number(line, "seconds", kAboveZero, 1e6, "a number above 0"));
     if (!take_row(row, table)) {
-      mistakes.add({csv.where(line), "what", row.what,
-                    "step, gemm, stream, loop, message or the name of a collective"});
+      read.mistake(line, "what", "step, gemm, stream, loop, message or the name of a collective");
     }
   }
-  if (mistakes.empty() && table.step <= Time(0)) {
-    mistakes.add({csv.file, "what", "", "a row 'step'"});
+  if (read.ok() && table.step <= Time(0)) {
+    read.add(Mistake{csv.file, "what", "", "a row 'step'"});
   }
-  return mistakes.empty() ? Result<ReplayTable>(std::move(table)) : fail(std::move(mistakes));
+  return or_mistakes(std::move(table), read.finish());
 }
 
 Result<ReplayFit> calibrate_replay(const machine::Machine& machine, const graph::Workload& executed,
@@ -260,9 +240,7 @@ Result<ReplayFit> calibrate_replay(const machine::Machine& machine, const graph:
   // Both of the first two are of the general kernels.
   for (auto part : {&ReplayFitter::streams, &ReplayFitter::products, &ReplayFitter::collectives,
                     &ReplayFitter::messages}) {
-    if (auto ok = (fitter.*part)(); !ok) {
-      mistakes.add(std::move(ok.error()));
-    }
+    collect((fitter.*part)(), mistakes);
   }
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));

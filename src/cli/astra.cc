@@ -305,10 +305,7 @@ class Astra : public Command {
       }
       std::fill(speeds.begin() + *first, speeds.begin() + *last + 1, *factor);
     }
-    if (!mistakes.empty()) {
-      return fail(std::move(mistakes));
-    }
-    return speeds;
+    return or_mistakes(std::move(speeds), std::move(mistakes));
   }
 
   static std::string lines_of(const report::AstraReport& report) {

@@ -139,18 +139,15 @@ class Calibrate : public Command {
     Error mistakes;
     machine::Machine machine =
         load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
-    const auto table = load_csv(file_.value_or(""));
-    if (!table) {
-      mistakes.add(table.error());
-    }
+    const CsvTable table = collect(load_csv(file_.value_or("")), mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
     const bool grouped = std::is_same_v<Query, study::MoeQuery> &&
-                         (table->column("experts") || table->column("k")) &&
-                         !table->column("num_experts");
+                         (table.column("experts") || table.column("k")) &&
+                         !table.column("num_experts");
     const auto rows = collect(
-        grouped ? calibrate::read_grouped(*table) : read_measured<Query>(*table, machine.device),
+        grouped ? calibrate::read_grouped(table) : read_measured<Query>(table, machine.device),
         mistakes);
     return mistakes.empty() ? tell(calibrator(std::move(machine), rows, source()))
                             : fail(std::move(mistakes));
@@ -212,10 +209,7 @@ class Calibrate : public Command {
         mistakes.add(kernels.error());
       }
     }
-    if (!mistakes.empty()) {
-      return fail(std::move(mistakes));
-    }
-    return rows;
+    return or_mistakes(std::move(rows), std::move(mistakes));
   }
 
   Result<std::string> serving() const {

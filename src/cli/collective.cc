@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/format.h"
 #include "base/one_of.h"
 #include "base/reader.h"
 #include "cli/commands.h"

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/collect.h"
 #include "base/reader.h"
 #include "base/result.h"
 
@@ -107,16 +108,6 @@ struct CommandEntry {
   std::string_view sentence;
   std::unique_ptr<Command> (*make)();
 };
-
-/// The value, or T{} after taking over the mistakes: for commands that report everything at once.
-template <class T>
-T collect(Result<T> result, Error& mistakes) {
-  if (result) {
-    return std::move(*result);
-  }
-  mistakes.add(std::move(result.error()));
-  return T{};
-}
 
 /// "--global-batch" of the field global_batch.
 inline std::string flag_of(std::string_view field) {

@@ -92,10 +92,8 @@ class Compare : public Command {
     }
     std::vector<ConfigNode> documents;
     for (const std::string& name : runs_) {
-      if (auto document = load(name)) {
+      if (auto document = kept(load(name), mistakes)) {
         documents.push_back(std::move(*document));
-      } else {
-        mistakes.add(std::move(document.error()));
       }
     }
     const bool plans = (runs_.empty() && step_.given()) ||
@@ -250,9 +248,7 @@ class Compare : public Command {
     const ConfigNode fields =
         collect(parse_config(text, "--rescale", ConfigSyntax::yaml), mistakes);
     for (const ConfigField& field : fields.fields) {
-      if (auto ok = sweep::set_field(document, field.name, field.value); !ok) {
-        mistakes.add(std::move(ok.error()));
-      }
+      collect(sweep::set_field(document, field.name, field.value), mistakes);
     }
     return collect(plan::parse_placed_plan(document), mistakes);
   }

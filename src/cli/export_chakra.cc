@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/collect.h"
 #include "cli/progress.h"
 #include "machine/compute/compute_model.h"
 #include "machine/device_groups.h"
@@ -23,13 +24,9 @@ namespace {
 Result<std::optional<machine::Machine>> prepare(const ChakraExport& what) {
   Error mistakes;
   std::optional<machine::Machine> machine = what.machine;
-  if (auto ok = plan::check(what.plan, what.model); !ok) {
-    mistakes.add(std::move(ok.error()));
-  }
+  collect(plan::check(what.plan, what.model), mistakes);
   if (machine) {
-    if (auto ok = plan::check_machine(what.plan, *machine); !ok) {
-      mistakes.add(std::move(ok.error()));
-    }
+    collect(plan::check_machine(what.plan, *machine), mistakes);
   }
   if (machine && mistakes.empty()) {
     auto fitted = machine::with_devices(*machine, what.plan.devices());
@@ -41,10 +38,7 @@ Result<std::optional<machine::Machine>> prepare(const ChakraExport& what) {
       mistakes.add(std::move(fitted.error()));
     }
   }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return machine;
+  return or_mistakes(std::move(machine), std::move(mistakes));
 }
 
 chakra::ComputeTimes compute_times(const graph::Node& node, const compute::Device& device) {

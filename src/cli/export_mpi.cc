@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/collect.h"
 #include "emit/program.h"
 #include "machine/device_groups.h"
 #include "report/json_writer.h"
@@ -55,12 +56,8 @@ Result<graph::Workload> step_for_program(zoo::Model& model, const plan::Plan& pl
                                          machine::Machine& machine, std::int64_t shrink) {
   Error mistakes;
   model = fewer_layers(std::move(model), plan, shrink);
-  if (auto ok = plan::check(plan, model); !ok) {
-    mistakes.add(std::move(ok.error()));
-  }
-  if (auto ok = plan::check_machine(plan, machine); !ok) {
-    mistakes.add(std::move(ok.error()));
-  }
+  collect(plan::check(plan, model), mistakes);
+  collect(plan::check_machine(plan, machine), mistakes);
   if (plan.devices() > kMostProgramRanks) {
     mistakes.add({"--plan",
                   {},

@@ -117,9 +117,7 @@ class Fuse : public Command {
   Result<std::string> run_layouts(Error mistakes) {
     plan_.refuse(layouts_.given(), mistakes);
     const StepInput step = step_.read_machine(layouts_.given(), mistakes);
-    if (auto known = machine::check_dimensions_only(step.machine, "fuse"); !known) {
-      mistakes.add(std::move(known.error()));
-    }
+    collect(machine::check_dimensions_only(step.machine, "fuse"), mistakes);
     if (step.devices > 0) {
       mistakes.add({"--devices",
                     {},

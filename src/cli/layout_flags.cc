@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/format.h"
 #include "base/reader.h"
 #include "base/split.h"
 #include "cli/step_flags.h"

@@ -37,10 +37,7 @@ Result<Rows> shipped(const std::string& kind, Describe describe) {
   for (const std::string& name : list_configs(kind)) {
     rows.push_back({name, collect<std::string>(describe(name), mistakes)});
   }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return rows;
+  return or_mistakes(std::move(rows), std::move(mistakes));
 }
 
 /// The sentence that begins a machine's file; the rest, a hundred times as long, is not read.
@@ -171,9 +168,7 @@ class List : public Command {
       mistakes.add(
           wrong_value("list", kind_, one_of(kind_, mapped<std::string>(kKinds, &Kind::name))));
     }
-    if (auto ok = check_config_folders(); !ok) {
-      mistakes.add(std::move(ok.error()));
-    }
+    collect(check_config_folders(), mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

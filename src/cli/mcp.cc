@@ -55,8 +55,7 @@ Result<std::vector<NamedText>> checked_texts(const std::vector<DeclaredOption>& 
     }
   }
   texts.push_back({"json", "true"});
-  return mistakes.empty() ? Result<std::vector<NamedText>>(std::move(texts))
-                          : fail(std::move(mistakes));
+  return or_mistakes(std::move(texts), std::move(mistakes));
 }
 
 mcp::Tool tool_of(const std::string& command) {

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <map>
 
-#include "base/file.h"
+#include "base/collect.h"
 #include "study/sweep/database.h"
 
 namespace orrery::cli {
@@ -108,8 +108,7 @@ Result<std::vector<RankActivities>> read_measured(const std::string& pattern) {
     ranks.insert(ranks.end(), std::make_move_iterator(read->begin()),
                  std::make_move_iterator(read->end()));
   }
-  return mistakes.empty() ? Result<std::vector<RankActivities>>(std::move(ranks))
-                          : fail(std::move(mistakes));
+  return or_mistakes(std::move(ranks), std::move(mistakes));
 }
 
 }  // namespace orrery::cli

@@ -37,8 +37,7 @@ Result<std::vector<std::string>> arguments_of(const std::string& command,
       mistakes.add(wrong_value(flag_of(each.name), each.text, "true or false"));
     }
   }
-  return mistakes.empty() ? Result<std::vector<std::string>>(std::move(arguments))
-                          : fail(std::move(mistakes));
+  return or_mistakes(std::move(arguments), std::move(mistakes));
 }
 
 }  // namespace orrery::cli

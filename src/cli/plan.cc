@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "base/format.h"
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/html_flag.h"
@@ -353,9 +352,7 @@ class PlanCommand : public Command {
       return full::Objective::time;
     }
     if (step_.given()) {
-      if (auto stated = full::check_objective(*value, machine); !stated) {
-        mistakes.add(std::move(stated.error()));
-      }
+      collect(full::check_objective(*value, machine), mistakes);
     }
     return *value;
   }

@@ -59,9 +59,7 @@ void read_choices(const std::vector<std::string>& fix, const std::vector<std::st
         place != task.fixed.places.end() && place->second.starts_with("--")) {
       mistakes.add(wrong_value("--fix", text, "once: " + place->second + " says it too"));
     }
-    if (auto set = full::set_field(task.fixed.plan, field, value, "--fix"); !set) {
-      mistakes.add(std::move(set.error()));
-    }
+    collect(full::set_field(task.fixed.plan, field, value, "--fix"), mistakes);
     task.fixed.places[field] = "--fix";
   }
   for (const std::string& text : only) {

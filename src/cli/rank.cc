@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
 
 #include "base/csv.h"
 #include "base/file.h"

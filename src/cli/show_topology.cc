@@ -5,7 +5,6 @@
 
 #include "base/format.h"
 #include "cli/command.h"
-#include "machine/topology/makers.h"
 #include "machine/topology/read.h"
 #include "report/json_writer.h"
 #include "report/topology.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <utility>
 
 #include "base/file.h"
 #include "report/json_writer.h"

@@ -242,16 +242,12 @@ Result<std::string> SystolicFlags::layers(bool json, Error mistakes) {
                "contradicts --scale-sim, whose files say it", mistakes);
   scalesim::Configuration configuration;
   std::vector<scalesim::Layer> layers;
-  if (const auto text = read_file(*configuration_)) {
+  if (const auto text = kept(read_file(*configuration_), mistakes)) {
     configuration = collect(scalesim::parse_configuration(*text, *configuration_), mistakes);
-  } else {
-    mistakes.add(text.error());
   }
   if (topology_) {
-    if (const auto text = read_file(*topology_)) {
+    if (const auto text = kept(read_file(*topology_), mistakes)) {
       layers = collect(scalesim::parse_topology(*text, *topology_), mistakes);
-    } else {
-      mistakes.add(text.error());
     }
   }
   if (!mistakes.empty()) {

@@ -96,7 +96,7 @@ Result<ConfigNode> read_page(const std::string& body) {
       .and_then([](ConfigNode node) -> Result<ConfigNode> {
         Error mistakes;
         refuse_files(node, "", mistakes);
-        return mistakes.empty() ? Result<ConfigNode>(std::move(node)) : fail(std::move(mistakes));
+        return or_mistakes(std::move(node), std::move(mistakes));
       });
 }
 

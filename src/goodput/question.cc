@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "goodput/question.h"
 
+#include "base/collect.h"
 #include "base/format.h"
 
 namespace orrery::goodput {
@@ -16,10 +17,7 @@ class Asking {
     fill(devices);
     read_rates(devices);
     check_interval();
-    if (!mistakes_.empty()) {
-      return fail(std::move(mistakes_));
-    }
-    return std::move(asked_);
+    return or_mistakes(std::move(asked_), std::move(mistakes_));
   }
 
  private:

@@ -6,10 +6,12 @@
 #include <map>
 #include <optional>
 
+#include "base/collect.h"
 #include "base/csv.h"
 #include "base/format.h"
 #include "base/lists.h"
 #include "base/reader.h"
+#include "base/table_reader.h"
 
 namespace orrery::goodput {
 namespace {
@@ -49,73 +51,24 @@ struct LogEntry {
   std::int64_t nodes = 1;
 };
 
-class LogReader {
- public:
-  LogReader(const CsvTable& table, Duration length) : table_(table), length_(length) {}
-
-  Result<std::vector<LogEntry>> read() {
-    const std::vector<std::string> known = {"hours", "component", "nodes"};
-    for (const std::string& name : table_.header) {
-      if (std::find(known.begin(), known.end(), name) == known.end()) {
-        mistakes_.add(
-            {table_.file + ":1", {}, name, "hours, component, nodes" + did_you_mean(name, known)});
-      }
+Result<std::vector<LogEntry>> read_log(const CsvTable& table, Duration length) {
+  constexpr std::int64_t kMostNodes = 1'000'000'000;
+  TableReader read(table);
+  read.know({"hours", "component", "nodes"});
+  read.need("hours");
+  read.need("component");
+  const std::string hours = "hours since the log began, at most its length, " + to_string(length);
+  std::vector<LogEntry> entries;
+  for (const CsvRow& row : read.rows()) {
+    entries.push_back({.hours = read.number(row, "hours", 0, length.value() / 3600, hours),
+                       .component = std::string(read.text(row, "component"))});
+    if (!read.text(row, "nodes").empty()) {
+      entries.back().nodes = read.whole(row, "nodes", 0, kMostNodes);
     }
-    hours_ = needed("hours");
-    component_ = needed("component");
-    nodes_ = table_.column("nodes");
-    std::vector<LogEntry> entries;
-    if (mistakes_.empty()) {
-      for (const CsvRow& row : table_.rows) {
-        entries.push_back(entry_of(row));
-      }
-      if (entries.empty()) {
-        mistakes_.add({table_.file, {}, {}, "no stop in the log: expected a row for each"});
-      }
-    }
-    if (!mistakes_.empty()) {
-      return fail(std::move(mistakes_));
-    }
-    return entries;
   }
-
- private:
-  std::size_t needed(std::string_view name) {
-    const auto column = table_.column(name);
-    if (!column) {
-      mistakes_.add({table_.file + ":1", std::string(name), {}, "missing column"});
-    }
-    return column.value_or(0);
-  }
-
-  LogEntry entry_of(const CsvRow& row) {
-    LogEntry entry;
-    entry.component = row.cells[component_];
-    const auto hours = parse_number(row.cells[hours_]);
-    if (!hours || *hours < 0 || *hours * 3600 > length_.value()) {
-      mistakes_.add({table_.where(row), "hours", row.cells[hours_],
-                     "hours since the log began, at most its length, " + to_string(length_)});
-    } else {
-      entry.hours = *hours;
-    }
-    if (nodes_ && !row.cells[*nodes_].empty()) {
-      const auto nodes = parse_integer(row.cells[*nodes_]);
-      if (!nodes || *nodes < 0) {
-        mistakes_.add({table_.where(row), "nodes", row.cells[*nodes_], "0 or more"});
-      } else {
-        entry.nodes = *nodes;
-      }
-    }
-    return entry;
-  }
-
-  const CsvTable& table_;
-  Duration length_;
-  std::size_t hours_ = 0;
-  std::size_t component_ = 0;
-  std::optional<std::size_t> nodes_;
-  Error mistakes_;
-};
+  return or_mistakes(std::move(entries),
+                     read.finish("no stop in the log: expected a row for each"));
+}
 
 }  // namespace
 
@@ -145,14 +98,8 @@ Result<std::vector<Component>> read_components(const ConfigNode& root, const Com
   if (read.ok()) {
     read.require(!components.empty(), "components", "one component or more");
   }
-  auto result = read.finish(std::move(components));
-  if (!result) {
-    mistakes.add(std::move(result.error()));
-  }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return std::move(*result);
+  auto result = collect(read.finish(std::move(components)), mistakes);
+  return or_mistakes(std::move(result), std::move(mistakes));
 }
 
 Result<std::vector<FittedRate>> fit_log(const std::string& file, std::int64_t devices,
@@ -161,7 +108,7 @@ Result<std::vector<FittedRate>> fit_log(const std::string& file, std::int64_t de
   if (!table) {
     return fail(table.error());
   }
-  const auto entries = LogReader(*table, length).read();
+  const auto entries = read_log(*table, length);
   if (!entries) {
     return fail(entries.error());
   }

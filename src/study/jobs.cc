@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "base/collect.h"
 #include "base/lists.h"
 #include "graph/compose.h"
 #include "study/overflow.h"
@@ -122,10 +123,7 @@ Result<std::vector<std::vector<std::int64_t>>> place(const JobsFile& file, std::
                                   job.workload.ranks, places[j].size(), devices)));
     }
   }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return places;
+  return or_mistakes(std::move(places), std::move(error));
 }
 
 Result<JobsRun> run_jobs(const JobsFile& file, const machine::Machine& machine,

@@ -9,6 +9,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/collect.h"
 #include "base/misread.h"
 #include "base/reader.h"
 #include "machine/compute/compute_model.h"
@@ -74,10 +75,7 @@ class QueryCheck {
   Result<graph::Operator> finish(graph::Operator op) {
     require(!error_.empty() || product_ <= kLargestProduct, "", fmt::format("{:.3g}", product_),
             fmt::format("extents whose product is at most {:.0e}", kLargestProduct));
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return op;
+    return or_mistakes(std::move(op), std::move(error_));
   }
 
  private:
@@ -347,10 +345,7 @@ Result<std::vector<Query>> read_queries(const CsvTable& table) {
   if (error.empty() && queries.empty()) {
     error.add({table.file, "", "", "no rows: expected at least one kernel"});
   }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return queries;
+  return or_mistakes(std::move(queries), std::move(error));
 }
 
 template Result<std::vector<GemmQuery>> read_queries<GemmQuery>(const CsvTable&);

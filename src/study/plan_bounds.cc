@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/collect.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "base/units.h"
@@ -67,8 +68,7 @@ Result<std::vector<Setter>> setters_of(const FieldColumn& column) {
   if (std::ranges::any_of(column.rows, beyond)) {
     mistakes.add({"", column.field, "", "a row names a value that is not there"});
   }
-  return mistakes.empty() ? Result<std::vector<Setter>>(std::move(setters))
-                          : fail(std::move(mistakes));
+  return or_mistakes(std::move(setters), std::move(mistakes));
 }
 
 /// Why a plan has no bound.

@@ -2,13 +2,12 @@
 #include "study/ranking.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <optional>
 
 #include "base/lists.h"
 #include "base/reader.h"
-#include "study/table_columns.h"
+#include "base/table_reader.h"
 
 namespace orrery::study {
 namespace {
@@ -29,9 +28,9 @@ std::map<int, const ValidationRow*> figures_of(const ValidationResult& result,
 
 std::string joined(const CsvTable& table, const CsvRow& row,
                    const std::vector<std::string>& columns) {
-  const TableColumns cells(table);
+  const TableReader cells(table);
   return orrery::joined(columns, "\n",
-                        [&](const std::string& column) { return cells.cell(row, column); });
+                        [&](const std::string& column) { return cells.text(row, column); });
 }
 
 /// A row as a ranking sees it.
@@ -127,13 +126,13 @@ void choose(const std::vector<Choice>& options, double limit, RegretScore& score
 void measure_regret(const CsvTable& table, const Regret& regret, ValidationResult& result) {
   const auto limited = figures_of(result, regret.metric);
   const auto first = figures_of(result, regret.ttft);
-  const TableColumns cells(table);
+  const TableReader cells(table);
   std::map<std::string, std::vector<Choice>> groups;
   for (const CsvRow& row : table.rows) {
     const auto its = limited.find(row.line);
     const auto ttft = first.find(row.line);
-    const auto seats = parse_number(cells.cell(row, regret.seats));
-    const auto tokens = parse_number(cells.cell(row, regret.tokens));
+    const auto seats = parse_number(cells.text(row, regret.seats));
+    const auto tokens = parse_number(cells.text(row, regret.tokens));
     if (its == limited.end() || ttft == first.end() || !seats || !tokens) {
       continue;
     }

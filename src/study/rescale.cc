@@ -2,9 +2,7 @@
 #include "study/rescale.h"
 
 #include <array>
-#include <set>
 #include <string>
-#include <utility>
 
 #include "machine/compute/compute_model.h"
 #include "study/overflow.h"

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/collect.h"
 #include "machine/device_groups.h"
 #include "simulate/simulate.h"
 #include "study/fit_advice.h"
@@ -66,11 +67,7 @@ void check_device_count(const Run& run, Error& mistakes) {
 /// Checks the descriptions against each other and fits the machine to the devices.
 Result<void> prepare(Run& run) {
   Error mistakes;
-  if (auto arranged = machine::arranged(run.machine, run.plan.parts)) {
-    run.machine = std::move(*arranged);
-  } else {
-    mistakes.add(std::move(arranged.error()));
-  }
+  collect_into(run.machine, machine::arranged(run.machine, run.plan.parts), mistakes);
   run.plan = parallel::in_proportion(std::move(run.plan), run.model, run.machine);
   if (!run.plan.strategy.empty()) {
     mistakes.add(strategy_mistakes(run.plan));
@@ -84,15 +81,9 @@ Result<void> prepare(Run& run) {
   if (run.plan.clocks == plan::Clocks::boost) {
     run.machine = machine::at_boost(std::move(run.machine));
   }
-  if (auto ok = plan::check_machine(run.plan, run.machine); !ok) {
-    mistakes.add(std::move(ok.error()));
-  }
+  collect(plan::check_machine(run.plan, run.machine), mistakes);
   if (run.devices != 0) {
-    if (auto fitted = machine::with_devices(run.machine, run.devices)) {
-      run.machine = std::move(*fitted);
-    } else {
-      mistakes.add(std::move(fitted.error()));
-    }
+    collect_into(run.machine, machine::with_devices(run.machine, run.devices), mistakes);
   }
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/collect.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "serving/engine.h"
@@ -266,10 +267,7 @@ Result<TableCase> make_case(const std::vector<Setting>& given) {
   if (error.empty() && run.names.model.empty()) {
     check_shape(settings, run, error);
   }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return run;
+  return or_mistakes(std::move(run), std::move(error));
 }
 
 }  // namespace orrery::study

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/collect.h"
 #include "base/letters.h"
 #include "base/reader.h"
 #include "machine/compute/compute_model.h"
@@ -278,7 +279,7 @@ Result<RankActivities> read_kineto_activities(const ConfigNode& trace) {
          "found none, expected activities of a device (cat kernel, gpu_memcpy or gpu_memset), as "
          "torch.profiler writes them with ProfilerActivity.CUDA"});
   }
-  return mistakes.empty() ? Result<RankActivities>(std::move(rank)) : fail(std::move(mistakes));
+  return or_mistakes(std::move(rank), std::move(mistakes));
 }
 
 StepTimes times_of(const std::vector<RankActivities>& ranks, std::int64_t steps) {

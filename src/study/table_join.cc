@@ -8,7 +8,7 @@
 
 #include "base/lists.h"
 #include "base/reader.h"
-#include "study/table_columns.h"
+#include "base/table_reader.h"
 
 namespace orrery::study {
 namespace {
@@ -23,13 +23,13 @@ std::pair<std::string, std::string> names_of_pair(const std::string& text) {
 /// The first row of `other` that agrees with `row`, by the first list of columns that has one.
 const CsvRow* partner_of(const CsvTable& table, const CsvRow& row, const CsvTable& other,
                          const Join& join) {
-  const TableColumns ours(table);
-  const TableColumns theirs(other);
+  const TableReader ours(table);
+  const TableReader theirs(other);
   for (const std::vector<std::string>& columns : join.on) {
     for (const CsvRow& candidate : other.rows) {
       const bool agrees = std::ranges::all_of(columns, [&](const std::string& pair) {
         const auto [theirs_name, ours_name] = names_of_pair(pair);
-        return theirs.cell(candidate, theirs_name) == ours.cell(row, ours_name);
+        return theirs.text(candidate, theirs_name) == ours.text(row, ours_name);
       });
       if (agrees) {
         return &candidate;
@@ -42,11 +42,11 @@ const CsvRow* partner_of(const CsvTable& table, const CsvRow& row, const CsvTabl
 /// The partner's cell, grown as its row and ours differ in the column that it follows.
 std::string joined_cell(const CsvTable& table, const CsvRow& row, const CsvTable& other,
                         const CsvRow& partner, const std::string& column, const Join& join) {
-  std::string text(TableColumns(other).cell(partner, column));
+  std::string text(TableReader(other).text(partner, column));
   for (const auto& [grows, by] : join.scale) {
     const auto value = parse_integer(text);
-    const auto ours = parse_integer(TableColumns(table).cell(row, by));
-    const auto theirs = parse_integer(TableColumns(other).cell(partner, by));
+    const auto ours = parse_integer(TableReader(table).text(row, by));
+    const auto theirs = parse_integer(TableReader(other).text(partner, by));
     if (grows == column && value && ours && theirs && *theirs > 0 &&
         *value * *ours % *theirs == 0) {
       text = std::to_string(*value * *ours / *theirs);

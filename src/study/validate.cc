@@ -7,13 +7,14 @@
 #include <cmath>
 #include <map>
 
+#include "base/collect.h"
 #include "base/lists.h"
 #include "base/printable.h"
 #include "base/reader.h"
 #include "base/split.h"
+#include "base/table_reader.h"
 #include "study/parallel.h"
 #include "study/predict.h"
-#include "study/table_columns.h"
 #include "study/table_join.h"
 #include "workload/plan/aliases.h"
 
@@ -60,10 +61,7 @@ class TaskReader {
     if (error_.empty() && tasks_.empty()) {
       error_.add({table_.file, "", "", "no row with a published result"});
     }
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return std::move(tasks_);
+    return or_mistakes(std::move(tasks_), std::move(error_));
   }
 
  private:
@@ -82,43 +80,40 @@ class TaskReader {
            cell(row, profile_.outcome->column).starts_with(profile_.outcome->ok);
   }
 
-  void need(const std::string& column) { columns_.need(column, error_); }
-
   void check_columns() {
     for (const auto* columns : {&profile_.key, &profile_.group}) {
-      for (const std::string& column : *columns) {
-        need(column);
-      }
+      columns_.need_all(*columns);
     }
     for (const Setting& setting : profile_.columns) {
-      need(setting.value);
+      columns_.need(setting.value);
     }
     for (const CaseColumn& column : profile_.cases) {
       for (const std::string& part : column.columns()) {
         if (!column.settings_of("")) {
-          need(part);
+          columns_.need(part);
         }
       }
     }
     for (const auto* filters : {&profile_.only, &profile_.fitted}) {
       for (const ColumnText& filter : *filters) {
-        need(filter.column);
+        columns_.need(filter.column);
       }
     }
     if (!profile_.flags.empty()) {
-      need(profile_.flags);
+      columns_.need(profile_.flags);
     }
     const bool measured =
         std::any_of(profile_.measured.begin(), profile_.measured.end(),
                     [&](const MeasuredColumn& m) { return table_.column(m.column).has_value(); });
     if (!measured) {
-      need(profile_.measured.front().column);
+      columns_.need(profile_.measured.front().column);
     }
+    error_.add(columns_.finish());
   }
 
   /// The cell's text; empty when the table has no such column.
   std::string_view cell(const CsvRow& row, const std::string& column) const {
-    return columns_.cell(row, column);
+    return columns_.text(row, column);
   }
 
   /// "16,224" is 16224.
@@ -258,11 +253,7 @@ class TaskReader {
       mistakes.add(wrong_value(table_.where(row), measured.column, text, "a number above 0"));
     }
     const std::vector<Setting> settings = settings_of(row, measured, mistakes);
-    if (auto run = make_case(settings)) {
-      task.run = std::move(*run);
-    } else {
-      mistakes.add(std::move(run.error()));
-    }
+    collect_into(task.run, make_case(settings), mistakes);
     Error of_row;
     for (Mistake& mistake : mistakes.mistakes) {
       (mistake.where == table_.where(row) ? of_row : error_).add(std::move(mistake));
@@ -273,7 +264,7 @@ class TaskReader {
 
   const ValidationProfile& profile_;
   const CsvTable& table_;
-  TableColumns columns_;
+  TableReader columns_;
   const ValidationOptions& options_;
   std::vector<Task> tasks_;
   Error error_;

@@ -161,7 +161,7 @@ TEST(KernelFit, ReadsGroupedProductsRowByRow) {
                                       .value());
   for (const char* const part :
        {"g.csv:2: dtype: found 'fp9'", "g.csv:2: experts: found '0'", "g.csv:3: latency_us",
-        "g.csv:4: loads: found 'x'", "g.csv:5: m: a whole number above 0"}) {
+        "g.csv:4: loads: found '1 x'", "g.csv:5: m: missing; expected a whole number from 1"}) {
     EXPECT_THAT(wrong.error().to_string(), HasSubstr(part));
   }
   const auto odd = read_grouped(parse_csv("dtyp,experts,m,n,k,loads,latency_us\n"
@@ -172,7 +172,7 @@ TEST(KernelFit, ReadsGroupedProductsRowByRow) {
   for (const char* const part :
        {"g.csv:1: dtyp: unknown column (did you mean 'dtype'?)",
         "g.csv:2: loads: found '3 0 2', expected one for each of 8 experts",
-        "g.csv:3: n: found '9000000000', expected a whole number above 0, at most 1000000000"}) {
+        "g.csv:3: n: found '9000000000', expected a whole number from 1 to 1000000000"}) {
     EXPECT_THAT(odd.error().to_string(), HasSubstr(part));
   }
   const auto lacking = read_grouped(parse_csv("m,n\n1,2\n", "g.csv").value());

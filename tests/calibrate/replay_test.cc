@@ -38,8 +38,9 @@ TEST(Replay, EveryBadRowIsNamed) {
               AllOf(HasSubstr("measured.csv:2"), HasSubstr("'-1'"), HasSubstr("measured.csv:3"),
                     HasSubstr("'x'"), HasSubstr("'steps'")));
   EXPECT_THAT(table_of("gemm,1,2,3,4,5,0,0.1\n").error().to_string(), HasSubstr("a row 'step'"));
-  EXPECT_THAT(parse_csv("what,seconds\nstep,1\n", "f").and_then(read_replay).error().to_string(),
-              AllOf(HasSubstr("a column bytes"), HasSubstr("a column members")));
+  EXPECT_THAT(
+      parse_csv("what,seconds\nstep,1\n", "f").and_then(read_replay).error().to_string(),
+      AllOf(HasSubstr("column 'bytes' is missing"), HasSubstr("column 'members' is missing")));
 }
 
 /// One rank that computes the first product and the first stream.

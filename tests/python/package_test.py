@@ -2,6 +2,7 @@
 """The Python package answers as the command does."""
 import ast
 import contextlib
+import dataclasses
 import io
 import json
 import math
@@ -35,6 +36,9 @@ class Commands(unittest.TestCase):
         self.assertEqual({name: value for name, value in printed.items() if name not in WALL},
                          {name: value for name, value in own.items() if name not in WALL})
         self.assertEqual(type(result).__name__, "SimulateResult")
+        self.assertEqual([field.name for field in dataclasses.fields(result)], list(printed))
+        self.assertEqual(dataclasses.asdict(result.breakdown_s), printed["breakdown_s"])
+        self.assertEqual(dataclasses.replace(result, mfu=1).mfu, 1)
 
     def test_an_error_has_the_text_of_the_command(self):
         words = ["simulate", "--model", "gtp2", "--machine", "dgx-a100-80g", "--tp", "two"]

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/collect.h"
 #include "compat/astra/linked_network.h"
 #include "compat/astra/node_time.h"
 
@@ -70,9 +71,7 @@ Error check_input(const RunInput& input, const RunOptions& options, const Wires&
         wires.dimensions())));
   }
   if (on_links(options.backend) && error.mistakes.empty()) {
-    if (auto fits = LinkedNetwork::check(options.backend, input.network, options.wires); !fits) {
-      error.add(std::move(fits.error()));
-    }
+    collect(LinkedNetwork::check(options.backend, input.network, options.wires), error);
   }
   if (options.queues_per_dimension < 1) {
     error.add(

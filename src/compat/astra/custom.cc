@@ -8,6 +8,8 @@
 #include <queue>
 #include <tuple>
 
+#include "base/collect.h"
+
 namespace orrery::astra {
 namespace {
 
@@ -199,10 +201,7 @@ Result<void> check_messages(const CustomCollective& collective) {
                describe(lonely_send ? *send : *receive, collective),
                lonely_send ? "a receive for it" : "a send for it"});
   }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return {};
+  return or_mistakes(std::move(error));
 }
 
 Result<CustomCollective> custom_from_traces(const chakra::TraceSet& traces,
@@ -218,10 +217,7 @@ Result<CustomCollective> custom_from_traces(const chakra::TraceSet& traces,
       mistakes = std::move(matched.error());
     }
   }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return collective;
+  return or_mistakes(std::move(collective), std::move(mistakes));
 }
 
 }  // namespace orrery::astra

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/collect.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "compat/astra/custom.h"
@@ -45,10 +46,7 @@ class CustomLoader {
     if (system.custom_by_node) {
       load_by_node(*system.custom_by_node);
     }
-    if (!mistakes_.empty()) {
-      return fail(std::move(mistakes_));
-    }
-    return std::move(loaded_);
+    return or_mistakes(std::move(loaded_), std::move(mistakes_));
   }
 
  private:
@@ -62,11 +60,9 @@ class CustomLoader {
   std::optional<std::uint32_t> index_of(const std::string& name) {
     const auto [known, is_new] = by_name_.emplace(name, std::nullopt);
     if (is_new) {
-      if (auto collective = read(resolve(name))) {
+      if (auto collective = kept(read(resolve(name)), mistakes_)) {
         known->second = static_cast<std::uint32_t>(loaded_.all.size());
         loaded_.all.push_back(std::move(*collective));
-      } else {
-        mistakes_.add(std::move(collective.error()));
       }
     }
     return known->second;
@@ -124,9 +120,7 @@ class CustomLoader {
         }
       }
     }
-    if (auto done = read.finish(0); !done) {
-      mistakes_.add(std::move(done.error()));
-    }
+    collect(read.finish(0), mistakes_);
     std::sort(loaded_.by_node.begin(), loaded_.by_node.end());
   }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include "base/collect.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "compat/astra/parse.h"
@@ -86,14 +87,12 @@ Dimension as_switch(const topology::LinkGraph& graph) {
 Result<LinkNetwork> load_link_network(const std::string& logical, const std::string& physical,
                                       std::vector<std::string>& warnings) {
   Error mistakes;
-  const auto sizes = read_file(logical)
-                         .and_then([&](const std::string& text) {
-                           return parse_config(text, logical, ConfigSyntax::json);
-                         })
-                         .and_then(parse_sizes);
-  if (!sizes) {
-    mistakes.add(sizes.error());
-  }
+  const auto sizes = collect(read_file(logical)
+                                 .and_then([&](const std::string& text) {
+                                   return parse_config(text, logical, ConfigSyntax::json);
+                                 })
+                                 .and_then(parse_sizes),
+                             mistakes);
   LinkNetwork network{.dimensions = {}, .topology = physical};
   if (const auto text = read_file(physical)) {
     if (auto named = named_topology(*text, physical)) {
@@ -103,15 +102,13 @@ Result<LinkNetwork> load_link_network(const std::string& logical, const std::str
                          "control and buffers has no effect");
     }
   }
-  const auto graph = topology::load_topology(network.topology, "--network-configuration");
-  if (!graph) {
-    mistakes.add(graph.error());
-  }
+  const auto graph =
+      kept(topology::load_topology(network.topology, "--network-configuration"), mistakes);
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
   Dimension dimension = as_switch(*graph);
-  for (const std::int64_t size : *sizes) {
+  for (const std::int64_t size : sizes) {
     dimension.size = size;
     network.dimensions.push_back(dimension);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/collect.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "compat/astra/link_network.h"
@@ -12,15 +13,6 @@
 
 namespace orrery::astra {
 namespace {
-
-template <class T>
-std::optional<T> keep(Result<T> result, Error& mistakes) {
-  if (result) {
-    return std::move(*result);
-  }
-  mistakes.add(std::move(result.error()));
-  return std::nullopt;
-}
 
 /// JSON whatever the file is called.
 Result<ConfigNode> load_json(const std::string& file) {
@@ -58,34 +50,33 @@ class Loader {
       : quirks_(quirks), warn_of_unknown_(warn_of_unknown) {}
 
   void load_links(const std::string& logical, const std::string& network) {
-    if (auto links = keep(load_link_network(logical, network, loaded_.warnings), mistakes_)) {
+    if (auto links = kept(load_link_network(logical, network, loaded_.warnings), mistakes_)) {
       loaded_.topology = std::move(links->topology);
       set_network(std::move(links->dimensions));
     }
   }
 
   void take_network(const Result<ConfigNode>& node) {
-    if (!node) {
-      mistakes_.add(node.error());
-    } else if (auto network = keep(parse_network(*node, quirks_, unknown()), mistakes_)) {
+    if (auto network = kept(node.and_then([&](const ConfigNode& root) {
+          return parse_network(root, quirks_, unknown());
+        }),
+                            mistakes_)) {
       set_network(std::move(*network));
     }
   }
 
   void take_system(const Result<ConfigNode>& node) {
-    auto system = node ? keep(parse_system(*node, loaded_.warnings, unknown()), mistakes_)
-                       : keep(Result<System>(fail(Error(node.error()))), mistakes_);
+    auto system = node ? kept(parse_system(*node, loaded_.warnings, unknown()), mistakes_)
+                       : kept(Result<System>(fail(Error(node.error()))), mistakes_);
     if (!system) {
       return;
     }
     if (!loaded_.input.network.empty()) {
-      if (auto fits = check_lists(*node, *system, loaded_.input.network.size()); !fits) {
-        mistakes_.add(std::move(fits.error()));
-      }
+      collect(check_lists(*node, *system, loaded_.input.network.size()), mistakes_);
     }
     system_file_ = node->file();
     const std::string folder = std::filesystem::path(system_file_).parent_path().string();
-    if (auto customs = keep(load_customs(*system, folder), mistakes_)) {
+    if (auto customs = kept(load_customs(*system, folder), mistakes_)) {
       loaded_.input.customs = std::move(*customs);
     }
     loaded_.input.system = std::move(*system);
@@ -94,7 +85,7 @@ class Loader {
   void take_memory(const Result<ConfigNode>& node) {
     if (!node) {
       mistakes_.add(node.error());
-    } else if (const auto memory = keep(parse_memory(*node, unknown()), mistakes_)) {
+    } else if (const auto memory = kept(parse_memory(*node, unknown()), mistakes_)) {
       loaded_.input.memory = *memory;
     }
   }
@@ -105,7 +96,7 @@ class Loader {
     }
     chakra::LoadOptions all = options;
     all.ranks = ranks_;
-    auto traces = keep(chakra::load(all), mistakes_);
+    auto traces = kept(chakra::load(all), mistakes_);
     if (!traces) {
       return;
     }
@@ -117,12 +108,7 @@ class Loader {
 
   void reject(Mistake mistake) { mistakes_.add(std::move(mistake)); }
 
-  Result<Loaded> finish() && {
-    if (!mistakes_.empty()) {
-      return fail(std::move(mistakes_));
-    }
-    return std::move(loaded_);
-  }
+  Result<Loaded> finish() && { return or_mistakes(std::move(loaded_), std::move(mistakes_)); }
 
  private:
   std::vector<std::string>* unknown() { return warn_of_unknown_ ? &loaded_.warnings : nullptr; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/collect.h"
 #include "base/lists.h"
 #include "base/one_of.h"
 #include "base/reader.h"
@@ -306,10 +307,7 @@ Result<void> check_lists(const ConfigNode& node, const System& system, std::size
       error.add({field->where(), key, "one* after others", "one* alone: it spans all dimensions"});
     }
   }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return {};
+  return or_mistakes(std::move(error));
 }
 
 }  // namespace orrery::astra

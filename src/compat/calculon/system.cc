@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compat/calculon/system.h"
 
-#include <functional>
-
 #include "base/reader.h"
 
 namespace orrery::calculon {

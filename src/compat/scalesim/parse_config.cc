@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "base/collect.h"
 #include "base/letters.h"
 #include "base/lists.h"
 #include "base/names.h"
@@ -79,10 +80,7 @@ class ConfigurationParser {
       }
     }
     warn(result);
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return result;
+    return or_mistakes(std::move(result), std::move(error_));
   }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "base/collect.h"
 #include "base/letters.h"
 #include "base/printable.h"
 #include "base/reader.h"
@@ -53,10 +54,7 @@ class TopologyParser {
     if (error_.empty() && layers_.empty()) {
       error_.add({file_, {}, {}, "a header and at least one layer"});
     }
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return std::move(layers_);
+    return or_mistakes(std::move(layers_), std::move(error_));
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/collect.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "base/words.h"
@@ -56,10 +57,7 @@ class ConnectionReader {
       error_.add({table_.file, "Connections", std::to_string(*connections_),
                   std::to_string(table_.rows.size()) + ", as there are lines"});
     }
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return std::move(table_);
+    return or_mistakes(std::move(table_), std::move(error_));
   }
 
  private:

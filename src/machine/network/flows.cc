@@ -2,17 +2,20 @@
 #include "machine/network/flows.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <numeric>
-#include <sstream>
 #include <tuple>
 
+#include "base/collect.h"
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/lists.h"
-#include "base/misread.h"
 #include "base/names.h"
 #include "base/reader.h"
+#include "base/table_reader.h"
+#include "base/words.h"
 #include "machine/network/connection_matrix.h"
 #include "machine/network/flow_fold.h"
 #include "machine/network/flow_loop.h"
@@ -25,7 +28,8 @@ using topology::FlowEnds;
 /// Rows of a table as flows.
 class FlowTable {
  public:
-  FlowTable(const CsvTable& table, const topology::LinkGraph& graph) : table_(table) {
+  FlowTable(const CsvTable& table, const topology::LinkGraph& graph)
+      : table_(table), cells_(table) {
     for (std::int32_t v = 0; v < std::ssize(graph.vertices); ++v) {
       (v < graph.hosts ? hosts_ : switches_)
           .emplace(graph.vertices[static_cast<std::size_t>(v)].name, v);
@@ -34,22 +38,11 @@ class FlowTable {
   }
 
   Result<std::vector<FlowRequest>> read() {
-    error_.add(unknown_columns(
-        table_, {"source", "target", "bytes", "start_s", "weight", "rate_cap", "via", "finish_s"}));
-    for (const char* name : {"source", "target", "bytes"}) {
-      if (!table_.column(name)) {
-        error_.add({table_.file + ":1", name, {}, "missing column"});
-      }
-    }
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
+    cells_.know({"source", "target", "bytes", "start_s", "weight", "rate_cap", "via", "finish_s"});
+    cells_.need_all(std::array{"source", "target", "bytes"});
     std::vector<FlowRequest> flows =
-        mapped(table_.rows, [&](const CsvRow& row) { return flow_of(row); });
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return flows;
+        mapped(cells_.rows(), [&](const CsvRow& row) { return flow_of(row); });
+    return or_mistakes(std::move(flows), cells_.finish());
   }
 
  private:
@@ -57,26 +50,28 @@ class FlowTable {
     FlowRequest flow;
     flow.source = host(row, "source");
     flow.target = host(row, "target");
-    flow.bytes = Bytes(static_cast<std::int64_t>(
-        number(row, "bytes", 0, {0, 9e18, "a whole number of bytes, 0 or more", true})));
-    flow.start = from_seconds(number(row, "start_s", 0, {0, 9e6, "seconds from 0 to 9000000"}));
-    flow.weight = number(row, "weight", 1, {1e-9, 1e9, "a number from 1e-9 to 1e9"});
+    flow.bytes = bytes(row);
+    const auto number = [&](std::string_view column, double otherwise, double least, double most,
+                            const char* expected) {
+      return cells_.text(row, column).empty() ? otherwise
+                                              : cells_.number(row, column, least, most, expected);
+    };
+    flow.start = from_seconds(number("start_s", 0, 0, 9e6, "seconds from 0 to 9000000"));
+    flow.weight = number("weight", 1, 1e-9, 1e9, "a number from 1e-9 to 1e9");
     const double unlimited = std::numeric_limits<double>::infinity();
-    flow.cap = Bandwidth(
-        number(row, "rate_cap", unlimited, {1e-3, 1e18, "bytes per second, at least 0.001"}));
+    flow.cap =
+        Bandwidth(number("rate_cap", unlimited, 1e-3, 1e18, "bytes per second, at least 0.001"));
     flow.via = stops(row);
     return flow;
   }
 
   std::vector<std::int32_t> stops(const CsvRow& row) {
     std::vector<std::int32_t> via;
-    const auto column = table_.column("via");
-    std::istringstream names(column ? row.cells[*column] : "");
-    for (std::string name; names >> name;) {
+    for (const std::string_view name : words_of(cells_.text(row, "via"))) {
       const auto found = switches_.find(name);
       if (found == switches_.end()) {
-        error_.add({table_.where(row), "via", name,
-                    "names of switches" + did_you_mean(name, known_switches())});
+        cells_.add(Mistake{table_.where(row), "via", std::string(name),
+                           "names of switches" + did_you_mean(name, known_switches())});
         break;
       }
       via.push_back(found->second);
@@ -89,7 +84,7 @@ class FlowTable {
   }
 
   std::int32_t host(const CsvRow& row, std::string_view column) {
-    const std::string& text = row.cells[table_.column(column).value_or(0)];
+    const std::string_view text = cells_.text(row, column);
     if (const auto found = hosts_.find(text); found != hosts_.end()) {
       return found->second;
     }
@@ -97,40 +92,26 @@ class FlowTable {
     if (index && *index >= 0 && *index < count_) {
       return static_cast<std::int32_t>(*index);
     }
-    error_.add(misread(table_.where(row), std::string(column), text,
-                       "the name of a host, such as " + hosts_.begin()->first +
-                           ", or its number below " + std::to_string(count_)));
+    cells_.mistake(row, column,
+                   "the name of a host, such as " + hosts_.begin()->first +
+                       ", or its number below " + std::to_string(count_));
     return 0;
   }
 
-  struct Limits {
-    double least = 0;
-    double most = 0;
-    const char* expected = "";
-    bool whole = false;  ///< and required
-  };
-  double number(const CsvRow& row, std::string_view column, double fallback, const Limits& limits) {
-    const auto& [least, most, expected, whole] = limits;
-    const auto place = table_.column(column);
-    if (!place || row.cells[*place].empty()) {
-      if (whole) {
-        error_.add(misread(table_.where(row), std::string(column), {}, expected));
-      }
-      return fallback;
+  Bytes bytes(const CsvRow& row) {
+    constexpr const char* kExpected = "a whole number of bytes, 0 or more";
+    const double number = cells_.number(row, "bytes", 0, 9e18, kExpected);
+    if (number != std::floor(number)) {
+      cells_.mistake(row, "bytes", kExpected);
     }
-    const auto value = parse_number(row.cells[*place]);
-    if (!value || *value < least || *value > most || (whole && *value != std::floor(*value))) {
-      error_.add({table_.where(row), std::string(column), row.cells[*place], expected});
-      return fallback;
-    }
-    return *value;
+    return Bytes(static_cast<std::int64_t>(number));
   }
 
   const CsvTable& table_;
+  TableReader cells_;
   std::map<std::string, std::int32_t, std::less<>> hosts_;
   std::map<std::string, std::int32_t, std::less<>> switches_;
   std::int32_t count_ = 0;
-  Error error_;
 };
 
 /// Whatever order they came in.

@@ -10,7 +10,7 @@ import tempfile
 
 from orrery import _core
 from orrery._describe import Description, file_of, resolved
-from orrery._result import Result, Rows, converted
+from orrery._result import Result, Rows, converted, result_of
 
 Mistake = collections.namedtuple("Mistake", "where field found expected")
 Mistake.__doc__ = "One mistake of an input: where it is, of which field, what was found, what would be right."
@@ -32,7 +32,7 @@ class Note(UserWarning):
 
 def options(command):
     """The options of a command: Rows of name, kind, sentence, group, positional, flag, repeated, output."""
-    return Rows(Result(option) for option in _core.options(command))
+    return Rows(result_of(option) for option in _core.options(command))
 
 
 def run(command, *words, **given):
@@ -48,7 +48,7 @@ def run(command, *words, **given):
             texts.append(("json", "true"))
         answer = checked(_core.ask(command, texts))
     fields = json.loads(answer["text"]) if "json" in declared else {"text": answer["text"]}
-    result = result_type(command)(fields) if isinstance(fields, dict) else converted(fields)
+    result = result_of(fields, result_type(command)) if isinstance(fields, dict) else converted(fields)
     return result
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results: what a command prints with --json, as objects."""
+import dataclasses
+import functools
+import keyword
 import math
 import numbers
 
@@ -10,13 +13,10 @@ except ImportError:  # lists stay lists
 
 
 class Result:
-    """The fields of one JSON object, as attributes and by name.
+    """The fields of one JSON object, as attributes and by name: a dataclass of those that are names in Python.
 
     Lists of numbers are NumPy arrays (lists where NumPy is not installed), lists of objects are Rows.
     """
-
-    def __init__(self, fields):
-        self.__dict__.update({name: converted(value) for name, value in fields.items()})
 
     def __getitem__(self, name):
         try:
@@ -56,6 +56,19 @@ class Result:
         return f"{type(self).__name__}({fields})"
 
 
+@functools.lru_cache(maxsize=None)
+def dataclass_of(base, names):
+    return dataclasses.make_dataclass(base.__name__, names, bases=(base,), eq=False, repr=False, kw_only=True)
+
+
+def result_of(fields, base=Result):
+    """The fields of a JSON object as an instance of their dataclass, which is made of `base`."""
+    kind = dataclass_of(base, tuple(name for name in fields if name.isidentifier() and not keyword.iskeyword(name)))
+    result = kind.__new__(kind)
+    result.__dict__.update({name: converted(value) for name, value in fields.items()})
+    return result
+
+
 class Rows(list):
     """A list of results of the same fields; `rows.column("time_s")` is one field of all, as an array."""
 
@@ -77,10 +90,10 @@ def series(values):
 
 def converted(value):
     if isinstance(value, dict):
-        return Result(value)
+        return result_of(value)
     if isinstance(value, list):
         if value and all(isinstance(item, dict) for item in value):
-            return Rows(Result(item) for item in value)
+            return Rows(result_of(item) for item in value)
         return series([converted(item) if isinstance(item, (dict, list)) else item for item in value])
     return value
 

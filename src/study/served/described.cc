@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/collect.h"
 #include "base/file.h"
 #include "base/letters.h"
 #include "base/lists.h"
@@ -231,11 +232,9 @@ Result<RowCase> described_case(std::string_view text, const std::string& where) 
     }
   }
   if (error.empty()) {
-    if (auto known = machine::load_machine(row.machine); !known) {
-      error.add(std::move(known.error()));
-    }
+    collect(machine::load_machine(row.machine), error);
   }
-  return error.empty() ? Result<RowCase>(std::move(row)) : fail(std::move(error));
+  return or_mistakes(std::move(row), std::move(error));
 }
 
 }  // namespace orrery::served

@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/collect.h"
 #include "base/lists.h"
 #include "base/printable.h"
 #include "base/reader.h"
 #include "base/split.h"
+#include "base/table_reader.h"
 #include "study/served/described.h"
 #include "study/served/figure.h"
-#include "study/table_columns.h"
 
 namespace orrery::served {
 namespace {
@@ -44,46 +45,35 @@ class Reader {
     if (error_.empty() && tasks_.empty()) {
       error_.add({table_.file, "", "", "no row with a published result"});
     }
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return std::move(tasks_);
+    return or_mistakes(std::move(tasks_), std::move(error_));
   }
 
  private:
-  void need(const std::string& column) { columns_.need(column, error_); }
-
   void check_columns() {
-    for (const auto* columns : {&profile_.key, &profile_.group}) {
-      std::for_each(columns->begin(), columns->end(), [&](const auto& name) { need(name); });
-    }
+    columns_.need_all(profile_.key);
+    columns_.need_all(profile_.group);
     for (const study::Setting& setting : profile_.columns) {
-      for (const std::string_view column : split_at(setting.value, '|')) {
-        need(std::string(column));
-      }
+      columns_.need_all(split_at(setting.value, '|'));
     }
     for (const study::CaseColumn& column : profile_.cases) {
-      for (const std::string& part : column.columns()) {
-        need(part);
-      }
+      columns_.need_all(column.columns());
     }
     for (const study::ColumnText& filter : profile_.only) {
-      need(filter.column);
+      columns_.need(filter.column);
     }
     if (profile_.kind == study::TableKind::serving_requests) {
-      for (const char* name : {"input_tokens", "output_tokens", "arrival_s", "queued_s",
-                               "first_token_s", "last_token_s"}) {
-        need(name);
+      columns_.need_all(std::array{"input_tokens", "output_tokens", "arrival_s", "queued_s",
+                                   "first_token_s", "last_token_s"});
+    } else {
+      for (const study::MeasuredColumn& measured : profile_.measured) {
+        columns_.need(measured.column);
       }
-      return;
     }
-    for (const study::MeasuredColumn& measured : profile_.measured) {
-      need(measured.column);
-    }
+    error_.add(columns_.finish());
   }
 
   std::string_view cell(const CsvRow& row, const std::string& column) const {
-    return columns_.cell(row, column);
+    return columns_.text(row, column);
   }
 
   /// Returns the texts of columns "a/b", joined alike.
@@ -304,7 +294,7 @@ class Reader {
   const study::ValidationProfile& profile_;
   const CsvTable& table_;
   const WantedMachine& wanted_;
-  study::TableColumns columns_;
+  TableReader columns_;
   std::vector<Task> tasks_;
   Error error_;
 };

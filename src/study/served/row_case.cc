@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/collect.h"
 #include "base/lists.h"
 #include "base/reader.h"
 #include "base/split.h"
@@ -106,11 +107,7 @@ Result<RowCase> row_case(const std::vector<study::Setting>& settings) {
   Error error;
   for (const study::Setting& setting : settings) {
     if (setting.field == "engine") {
-      if (auto engine = serving::load_engine(setting.value)) {
-        row.engine = std::move(*engine);
-      } else {
-        error.add(std::move(engine.error()));
-      }
+      collect_into(row.engine, serving::load_engine(setting.value), error);
     }
   }
   for (const study::Setting& setting : settings) {
@@ -129,17 +126,11 @@ Result<RowCase> row_case(const std::vector<study::Setting>& settings) {
   if (error.empty()) {
     check_range(row.requests, settings.empty() ? "" : settings.back().where, error);
     // As a file would be: its ranges.
-    const auto checked =
-        parse_config(serving::to_yaml(row.engine), "engine", ConfigSyntax::yaml)
-            .and_then([](const ConfigNode& node) { return serving::parse_engine(node); });
-    if (!checked) {
-      error.add(checked.error());
-    }
+    collect(parse_config(serving::to_yaml(row.engine), "engine", ConfigSyntax::yaml)
+                .and_then([](const ConfigNode& node) { return serving::parse_engine(node); }),
+            error);
   }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return row;
+  return or_mistakes(std::move(row), std::move(error));
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/collect.h"
 #include "machine/machine.h"
 #include "workload/plan/defaults.h"
 #include "workload/plan/layout.h"
@@ -50,20 +51,11 @@ class Checker {
       error_.add(layout_mistakes(plan_));
       error_.add(round_mistakes(plan_, model_));
       error_.add(low_bandwidth_mistakes(plan_));
-      if (auto lora = check_lora(plan_, model_); !lora) {
-        error_.add(std::move(lora.error()));
-      }
-      if (auto unquantized = check_unquantized(plan_, model_); !unquantized) {
-        error_.add(std::move(unquantized.error()));
-      }
-      if (auto recompute = check_recompute(plan_, model_); !recompute) {
-        error_.add(std::move(recompute.error()));
-      }
+      collect(check_lora(plan_, model_), error_);
+      collect(check_unquantized(plan_, model_), error_);
+      collect(check_recompute(plan_, model_), error_);
     }
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return {};
+    return or_mistakes(std::move(error_));
   }
 
  private:
@@ -254,9 +246,7 @@ class Checker {
       require(false, "schedule", name_of(plan_.schedule), "{} with overlap_ep microbatch",
               schedules_that([](const ScheduleRow& any) { return any.in_pairs; }));
     }
-    if (auto layers = split_layers(model_, plan_); !layers) {
-      error_.add(std::move(layers.error()));
-    }
+    collect(split_layers(model_, plan_), error_);
   }
 
   void shares() {

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/collect.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "workload/plan/defaults.h"
@@ -116,18 +117,10 @@ Result<File> read_framework(const ConfigNode& node) {
     release.require(!file.releases.back().from.empty() &&
                         (count < 2 || file.releases[count - 2].from < file.releases.back().from),
                     "from", "a release behind the one before, as \"2025-06\"");
-    if (auto done = release.finish(true); !done) {
-      mistakes.add(std::move(done.error()));
-    }
+    collect(release.finish(true), mistakes);
   }
-  Result<File> result = read.finish(std::move(file));
-  if (!result) {
-    mistakes.add(std::move(result.error()));
-  }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return result;
+  File result = collect(read.finish(std::move(file)), mistakes);
+  return or_mistakes(std::move(result), std::move(mistakes));
 }
 
 Result<File> load_framework(const std::string& name) {

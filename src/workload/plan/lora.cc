@@ -2,7 +2,6 @@
 #include "workload/plan/lora.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 

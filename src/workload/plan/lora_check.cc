@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/collect.h"
 #include "base/lists.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
@@ -39,10 +40,7 @@ class LoraChecker {
       targets();
       company();
     }
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return {};
+    return or_mistakes(std::move(error_));
   }
 
  private:

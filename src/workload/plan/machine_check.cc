@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "base/collect.h"
 #include "base/lists.h"
 #include "collective/group_extents.h"
 #include "workload/plan/axes.h"
@@ -38,10 +37,7 @@ class MachineChecker {
     sums("dp_algorithm", plan_.dp_algorithm, Axis::dp, plan_.zero > 0);
     sums("dp_algorithm", plan_.dp_algorithm, Axis::outer, plan_.shard_outer);
     stays_inside();
-    if (!error_.empty()) {
-      return fail(std::move(error_));
-    }
-    return {};
+    return or_mistakes(std::move(error_));
   }
 
  private:

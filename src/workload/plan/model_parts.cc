@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/collect.h"
 #include "base/reader.h"
 #include "base/split.h"
 #include "workload/plan/plan_lists.h"
@@ -43,10 +44,7 @@ Result<std::vector<std::int64_t>> given_counts(const zoo::Model& model, const Pl
   if (inner_empty) {
     error.add(stage_layers_mistake(plan, "no 0 but first or last (embedding or head alone)"));
   }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return counts;
+  return or_mistakes(std::move(*counts), std::move(error));
 }
 
 /// Embedding, head and every depth of multi-token prediction count as a layer, as Megatron-LM does

@@ -9,6 +9,7 @@
 #include <set>
 #include <type_traits>
 
+#include "base/collect.h"
 #include "base/config_node.h"
 #include "base/fields.h"
 #include "base/file.h"
@@ -123,14 +124,8 @@ Result<PlacedPlan> placed_of(ConfigNode own) {
     result.plan.strategy =
         (std::filesystem::path(given->file()).parent_path() / result.plan.strategy).string();
   }
-  auto plan = read.finish(result.plan);
-  if (!plan) {
-    mistakes.add(std::move(plan.error()));
-  }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return result;
+  collect(read.finish(result.plan), mistakes);
+  return or_mistakes(std::move(result), std::move(mistakes));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/collect.h"
 #include "base/reader.h"
 #include "base/split.h"
 #include "workload/plan/framework.h"
@@ -38,10 +39,7 @@ Result<std::vector<std::int64_t>> documents_of(const Plan& plan) {
     }
     lengths.push_back(length.value_or(0));
   }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return lengths;
+  return or_mistakes(std::move(lengths), std::move(error));
 }
 
 Result<std::vector<std::int64_t>> stated_layers(const Plan& plan) {
@@ -87,10 +85,7 @@ Result<void> check_texts(const Plan& plan) {
       }
     }
   }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return {};
+  return or_mistakes(std::move(error));
 }
 
 }  // namespace orrery::plan

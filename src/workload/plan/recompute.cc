@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/collect.h"
 #include "base/lists.h"
 #include "workload/plan/plan_lists.h"
 
@@ -160,10 +161,7 @@ Result<void> check_recompute(const Plan& plan, const zoo::Model& model) {
                      did_you_mean(name, known)});
     }
   }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return {};
+  return or_mistakes(std::move(error));
 }
 
 }  // namespace orrery::plan

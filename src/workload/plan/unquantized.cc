@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/collect.h"
 #include "base/lists.h"
 #include "workload/plan/plan_lists.h"
 
@@ -135,10 +136,7 @@ Result<void> check_unquantized(const Plan& plan, const zoo::Model& model) {
       error.add({{}, "unquantized_modules", plan.unquantized_modules, "none without quantization"});
     }
   }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return {};
+  return or_mistakes(std::move(error));
 }
 
 }  // namespace orrery::plan

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <set>
 
 #include "base/reader.h"
 #include "machine/network/flit/booksim_file.h"

@@ -10,6 +10,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/collect.h"
 #include "base/fields.h"
 #include "base/format.h"
 #include "base/one_of.h"
@@ -262,10 +263,8 @@ static void set_latencies(const Experiment& experiment, RouterGraph& graph) {
 static void add_classes(const Experiment& experiment, Algorithm algorithm, Prepared& prepared,
                         Error& mistakes) {
   for (std::size_t i = 1; i < experiment.classes.size(); ++i) {
-    auto traffic = Traffic::make(experiment.classes[i].pattern, *prepared.graph);
-    if (!traffic) {
-      mistakes.add(std::move(traffic.error()));
-    } else {
+    if (auto traffic =
+            kept(Traffic::make(experiment.classes[i].pattern, *prepared.graph), mistakes)) {
       prepared.more_traffic.push_back(std::move(*traffic));
     }
   }
@@ -275,10 +274,8 @@ static void add_classes(const Experiment& experiment, Algorithm algorithm, Prepa
   }
   for (std::size_t i = 0; i < kPurposes; ++i) {
     const auto [first, last] = experiment.purpose_vcs[i];
-    auto routing = Routing::make(*prepared.graph, algorithm, last - first + 1);
-    if (!routing) {
-      mistakes.add(std::move(routing.error()));
-    } else {
+    if (auto routing =
+            kept(Routing::make(*prepared.graph, algorithm, last - first + 1), mistakes)) {
       prepared.purpose_routing.push_back(std::move(*routing));
     }
   }
@@ -286,13 +283,8 @@ static void add_classes(const Experiment& experiment, Algorithm algorithm, Prepa
 
 static Result<Prepared> build(const Experiment& experiment) {
   Error mistakes;
-  if (auto ok = check(experiment); !ok) {
-    mistakes.add(std::move(ok.error()));
-  }
-  auto graph = parse_network(experiment.topology);
-  if (!graph) {
-    mistakes.add(std::move(graph.error()));
-  }
+  collect(check(experiment), mistakes);
+  auto graph = kept(parse_network(experiment.topology), mistakes);
   auto algorithm = experiment.routing.empty() && graph
                        ? Result<Algorithm>(default_algorithm(graph->shape))
                        : algorithm_named(experiment.routing);
@@ -319,14 +311,8 @@ static Result<Prepared> build(const Experiment& experiment) {
                                           kMostBufferFlits, buffers)}));
   }
   set_latencies(experiment, *owned);
-  auto routing = Routing::make(*owned, *algorithm, experiment.router.vcs);
-  auto traffic = Traffic::make(experiment.pattern, *owned);
-  if (!routing) {
-    mistakes.add(std::move(routing.error()));
-  }
-  if (!traffic) {
-    mistakes.add(std::move(traffic.error()));
-  }
+  auto routing = kept(Routing::make(*owned, *algorithm, experiment.router.vcs), mistakes);
+  auto traffic = kept(Traffic::make(experiment.pattern, *owned), mistakes);
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
@@ -338,10 +324,7 @@ static Result<Prepared> build(const Experiment& experiment) {
   }
   Prepared prepared{std::move(owned), std::move(*routing), std::move(*traffic)};
   add_classes(experiment, *algorithm, prepared, mistakes);
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return prepared;
+  return or_mistakes(std::move(prepared), std::move(mistakes));
 }
 
 Result<Prepared> prepare(const Experiment& experiment) {

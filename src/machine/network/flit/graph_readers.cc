@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/collect.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "base/words.h"
@@ -254,10 +255,7 @@ Result<RouterGraph> from_link_graph(const topology::LinkGraph& graph, Time cycle
       mistakes.add(wrong(graph.vertices[host].name, "hosts that hang on a switch"));
     }
   }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return result;
+  return or_mistakes(std::move(result), std::move(mistakes));
 }
 
 Result<RouterGraph> parse_network(std::string_view text) {
@@ -300,10 +298,7 @@ Result<RouterGraph> parse_network(std::string_view text) {
   }
   RouterGraph graph = *shape == Shape::tree ? parse_tree(name, text, rest, mistakes)
                                             : parse_shape(*shape, text, rest, mistakes);
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return graph;
+  return or_mistakes(std::move(graph), std::move(mistakes));
 }
 
 }  // namespace orrery::flit

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/collect.h"
 #include "base/reader.h"
 #include "base/words.h"
 #include "machine/network/flit/router_graph.h"
@@ -78,10 +79,7 @@ class LinkListReader {
     if (graph.nodes.empty() && mistakes_.empty()) {
       add("", "at least one node");
     }
-    if (!mistakes_.empty()) {
-      return fail(std::move(mistakes_));
-    }
-    return graph;
+    return or_mistakes(std::move(graph), std::move(mistakes_));
   }
 
  private:

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <optional>
 
+#include "base/collect.h"
 #include "base/format.h"
 #include "machine/network/flit/link_order.h"
 #include "machine/topology/steps.h"
@@ -203,10 +203,7 @@ Result<void> FlitNetwork::check() const {
                   exact_text(cycle_),
                   fmt::format("a longer cycle: the longest link holds {} flits", router_.buffer)});
   }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return {};
+  return or_mistakes(std::move(mistakes));
 }
 
 void FlitNetwork::build_graph() {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/collect.h"
 #include "base/file.h"
 #include "base/one_of.h"
 #include "base/reader.h"
@@ -254,11 +255,7 @@ Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph) {
     case Pattern::bit_complement:
     case Pattern::bit_reverse:
     case Pattern::shuffle:
-      if (auto targets = targets_by_bits(pattern, name, nodes); targets) {
-        traffic.targets_ = std::move(*targets);
-      } else {
-        mistakes.add(std::move(targets.error()));
-      }
+      collect_into(traffic.targets_, targets_by_bits(pattern, name, nodes), mistakes);
       break;
     case Pattern::tornado:
     case Pattern::neighbor:
@@ -282,10 +279,7 @@ Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph) {
       traffic.read_permutation(rest, mistakes);
       break;
   }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return traffic;
+  return or_mistakes(std::move(traffic), std::move(mistakes));
 }
 
 }  // namespace orrery::flit

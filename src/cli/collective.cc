@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/format.h"
 #include "base/one_of.h"
 #include "base/reader.h"
 #include "cli/commands.h"

@@ -83,6 +83,11 @@ Result<void> write_through(const std::string& path, std::string_view content) {
   return {};
 }
 
+/// $ORRERY_BIG, which --big sets, lifts the limits of files.
+std::size_t lifted(std::size_t limit) {
+  return std::getenv("ORRERY_BIG") == nullptr ? limit : std::string().max_size();
+}
+
 /// Reads the rest of a stream.
 Result<std::string> read_stream(std::istream& stream, const std::string& path, std::size_t limit,
                                 std::size_t expected = 0) {
@@ -95,7 +100,7 @@ Result<std::string> read_stream(std::istream& stream, const std::string& path, s
     content.append(block.data(), static_cast<std::size_t>(stream.gcount()));
     if (content.size() > limit) {
       return fail(cannot(path, "larger than " + std::to_string(limit) +
-                                   " bytes, the most that is read of such a file"));
+                                   " bytes, the most that is read of such a file without --big"));
     }
   }
   if (stream.bad()) {
@@ -117,6 +122,7 @@ std::vector<std::string> shipped_folders() {
 }  // namespace
 
 Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  limit = lifted(limit);
   if (path == kStandardInput) {
     return std::cin.eof() ? fail(cannot(path, "standard input was read before; name it once"))
                           : read_stream(std::cin, path, limit);

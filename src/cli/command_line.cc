@@ -4,14 +4,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cassert>
-#include <cctype>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <string_view>
 
+#include "base/letters.h"
 #include "base/names.h"
 #include "base/printable.h"
 #include "cli/commands.h"
@@ -26,16 +27,15 @@ namespace {
 
 constexpr int kBadInput = 2;
 constexpr std::size_t kHelpColumn = 34;  // where the sentences of a help text begin
-
 constexpr const char* kHelp = "help";
-
 constexpr const char* kOrreryExamples =
     "Examples:\n"
     "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --devices 1024 \\\n"
     "                  --plan gpt3-175b-1024\n"
     "  orrery list machines\n"
     "  orrery show model gpt3-175b\n"
-    "  orrery help simulate\n";
+    "  orrery help simulate\n"
+    "--big, with any command, reads files over the limits of size (docs/results.md)\n";
 
 /// Option names are declared with dashes; --global_batch means --global-batch.
 std::string with_dashes(std::string argument) {
@@ -322,9 +322,8 @@ class CommandLine {
       if (name == kHelp) {
         continue;
       }
-      std::ranges::transform(name, name.begin(), [](unsigned char letter) {
-        return letter == '-' ? '_' : static_cast<char>(std::tolower(letter));
-      });
+      name = lower_case(name);
+      std::ranges::replace(name, '-', '_');
       declared.push_back(
           {.name = std::move(name),
            .kind = option->get_type_name(),
@@ -388,10 +387,11 @@ int run_command_line(int argc, const char* const* argv) {
   for (; i < argc && std::string_view(argv[i]) != "--"; ++i) {
     arguments.push_back(with_dashes(argv[i]));
   }
-  for (++i; i < argc; ++i) {
-    rest.emplace_back(argv[i]);
-  }
+  rest.assign(argv + std::min(i + 1, argc), argv + argc);
   ask_for_help(arguments);
+  if (std::erase(arguments, "--big") > 0) {
+    setenv("ORRERY_BIG", "1", 1);  // for whoever reads a file
+  }
   CommandLine line(arguments);
   const Result<Answer> answer = line.run(std::move(arguments), std::move(rest));
   return Interrupt::status(answer ? write_out(*answer) : report_mistakes(answer.error()));

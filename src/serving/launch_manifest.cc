@@ -82,8 +82,10 @@ std::vector<std::string> variables_of(const ConfigNode& container,
 }
 
 /// A container's words as a line of a shell: those of a list are whole, a text is a line itself.
-std::string line_of(const ConfigNode& container) {
+/// What is no word ("- --model: name" is a map) is a mistake.
+Result<std::string> line_of(const ConfigNode& container) {
   std::string line;
+  Error mistakes;
   const ConfigNode* env = container.find("env");
   env = env == nullptr ? container.find("environment") : env;
   for (const char* name : {"entrypoint", "command", "args"}) {
@@ -93,11 +95,15 @@ std::string line_of(const ConfigNode& container) {
     }
     line += part->text.empty() ? "" : expanded(part->text, env) + " ";
     for (const ConfigNode& item : part->items) {
+      if (item.kind != ConfigNode::Kind::scalar) {
+        mistakes.add({item.where(), item.path, item.fields.empty() ? "" : item.fields.front().name,
+                      "a word; a map, a list or nothing is none (quotes make a word of it)"});
+      }
       line += shell_quoted(expanded(item.text, env)) + " ";
     }
   }
   std::ranges::replace(line, '\n', ' ');
-  return line;
+  return mistakes.empty() ? Result<std::string>(std::move(line)) : fail(std::move(mistakes));
 }
 
 bool is_container(const ConfigNode& node) {
@@ -123,8 +129,9 @@ Result<EngineWords> launch_in(const std::string& framework, const ConfigNode& co
   const auto names = [&](const shell::Word& word) { return names_server(framework, word.text); };
   const ConfigNode* image = container.find("image");
   const bool in_image = image != nullptr && names_server(framework, image->text);
-  auto script =
-      shell::read_script(line_of(container), container.file(), variables_of(container, given));
+  auto script = line_of(container).and_then([&](const std::string& line) {
+    return shell::read_script(line, container.file(), variables_of(container, given));
+  });
   EngineWords words;
   if (!script) {
     return fail(std::move(script.error()));

@@ -179,6 +179,15 @@ TEST(Engines, FilesOfSeveralServersSayWhichIsRead) {
                   .error()
                   .to_string(),
               ::testing::HasSubstr("expected a closing quote"));
+  // "- --model: m" is a map in YAML, and a dash alone is nothing.
+  const auto map = launch_of("vllm",
+                             "containers:\n- image: vllm/vllm-openai\n  args:\n  - --model: m\n"
+                             "  - [--tp, 4]\n",
+                             "map.yaml", {});
+  ASSERT_FALSE(map.has_value());
+  EXPECT_THAT(map.error().to_string(),
+              ::testing::AllOf(::testing::HasSubstr("map.yaml:4"), ::testing::HasSubstr("--model"),
+                               ::testing::HasSubstr("map.yaml:5")));
   const auto script = launch_of("vllm",
                                 "pip install vllm\nvllm serve m &\nvllm bench serve --model m\n"
                                 "python -m vllm.entrypoints.openai.api_server --model m\n",

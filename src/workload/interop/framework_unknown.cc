@@ -6,6 +6,7 @@
 
 #include "base/lists.h"
 #include "base/names.h"
+#include "base/split.h"
 #include "base/words.h"
 #include "workload/interop/framework_tables.h"
 
@@ -22,6 +23,39 @@ constexpr auto kWeightyWords = std::to_array<std::string_view>(
      "dtype",    "fsdp",        "deepspeed", "overlap",    "pipeline",     "devices",
      "nodes",    "gpus",        "processes", "length",     "attention",    "optimizer"});
 
+/// Whether two names are alike but for one place of two letters at most.
+bool one_slip(std::string_view found, std::string_view name) {
+  constexpr std::size_t kMost = 2;
+  const std::size_t least = std::min(found.size(), name.size());
+  const std::size_t most = std::max(found.size(), name.size());
+  std::size_t before = 0;
+  while (before < least && found[before] == name[before]) {
+    ++before;
+  }
+  std::size_t after = 0;
+  while (before + after < least &&
+         found[found.size() - 1 - after] == name[name.size() - 1 - after]) {
+    ++after;
+  }
+  return before + after + kMost >= most;
+}
+
+/// Whether a path is one that a row reads, but for one of its names, which is misspelt:
+/// model.attn_config.atn_impl.
+bool misspells_a_row(const FrameworkTable& table, std::string_view path) {
+  const std::vector<std::string_view> found = split_at(path, '.');
+  return found.size() > 1 && std::ranges::any_of(table.keys, [&](const FrameworkKey& row) {
+           const std::vector<std::string_view> names = split_at(row.name, '.');
+           std::size_t slips = 0;
+           bool close = names.size() == found.size();
+           for (std::size_t i = 0; close && i < names.size(); ++i) {
+             slips += found[i] == names[i] ? 0 : 1;
+             close = found[i] == names[i] || (names[i].size() > 3 && one_slip(found[i], names[i]));
+           }
+           return close && slips == 1;
+         });
+}
+
 }  // namespace
 
 bool is_key(std::string_view path, std::string_view key) {
@@ -29,6 +63,9 @@ bool is_key(std::string_view path, std::string_view key) {
 }
 
 bool is_without_weight(const FrameworkTable& table, std::string_view path) {
+  if (misspells_a_row(table, path)) {
+    return false;
+  }
   for (const std::string_view list : {table.ignored, table.also}) {
     for (const std::string_view name : words_of(list, " ")) {
       if (name.ends_with('*') ? path.starts_with(name.substr(0, name.size() - 1))

@@ -221,6 +221,19 @@ TEST(Framework, LlmFoundryReducesAMicrobatchBeyondADevicesShare) {
       HasSubstr("microbatch: found '0.5"));
 }
 
+/// Keys of the model's shape pass without a word, one that a reader of plans would need does not.
+TEST(Framework, AMisspeltKeyBelowAnIgnoredOneIsAMistake) {
+  const std::string job =
+      "global_train_batch_size: 8\ndevice_train_microbatch_size: 1\nmax_seq_len: 2048\n"
+      "fsdp_config: {activation_checkpointing_reentrant: false, sync_module_states: true}\n"
+      "model: {name: mpt_causal_lm, d_model: 2048, attn_config: {attn_type: x, alibi: true";
+  EXPECT_EQ(plan_of("llm-foundry", job + "}}\n", {.devices = 8}).dp, 8);
+  EXPECT_THAT(
+      import_yaml("llm-foundry", job + ", atn_impl: flash}}\n", {.devices = 8}).error().to_string(),
+      ::testing::AllOf(HasSubstr("model.attn_config.atn_impl"),
+                       HasSubstr("did you mean 'model.attn_config.attn_impl'")));
+}
+
 TEST(Framework, AListIsNoNumber) {
   EXPECT_THAT(
       import_yaml("axolotl", "micro_batch_size: [2, 4]\nsequence_len: 512\n", {.devices = 8})

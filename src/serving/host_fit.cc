@@ -118,13 +118,29 @@ Result<HostFit> fit_host(const zoo::Model& model, const machine::Machine& machin
   const std::array<double, 3> start{std::cbrt(to_seconds(engine.front_end)),
                                     std::cbrt(to_seconds(engine.async ? engine.gap : engine.step)),
                                     std::cbrt(to_seconds(engine.per_request))};
+  // The front end delays all alike, so that times between tokens are those of the step's and the
+  // requests' host alone: these are found first, then all three near them.
   constexpr int kGenerations = 10;
+  const std::array<calibrate::Bounds, 2> of_steps{kBox[1], kBox[2]};
+  const calibrate::Minimum steps = calibrate::minimize(
+      [&](std::span<const double> at) {
+        return errors(with(std::array<double, 3>{start[0], at[0], at[1]})).tpot;
+      },
+      of_steps, std::array<double, 2>{start[1], start[2]}, 2 * kGenerations);
+  constexpr double kPart = 0.05;  // of a root
+  constexpr double kLeast = 0.005;
+  std::array<calibrate::Bounds, 3> near = kBox;
+  for (std::size_t i = 1; i < near.size(); ++i) {
+    const double at = steps.at[i - 1];
+    const double away = kPart * at + kLeast * kBox[i].high;
+    near[i] = {std::max(kBox[i].low, at - away), std::min(kBox[i].high, at + away)};
+  }
   const calibrate::Minimum best = calibrate::minimize(
       [&](std::span<const double> at) {
         const HostErrors found = errors(with(at));
         return found.ttft + found.tpot;
       },
-      kBox, start, kGenerations);
+      near, std::array<double, 3>{start[0], steps.at[0], steps.at[1]}, kGenerations);
   HostFit fit{.engine = with(best.at), .before = errors(engine), .after = {}};
   fit.after = errors(fit.engine);
   fit.requests = static_cast<std::int64_t>(measured.size());

@@ -108,15 +108,16 @@ TEST(HybridServe, StatesMoveWithPrompts) {
 TEST(HybridServe, CompressedKeysAndWiderHeadsAreServed) {
   // 8 requests at once. Gemma 4 31B reads 30.7e9 x 2 bytes on 2 H100 of 3.35 TB/s: 9.2 ms. Of
   // DeepSeek-V4-Flash's experts 8 x 6 choices reach 44 of 256 on the mean, 25.2e6 x 4.25 / 8 bytes
-  // each in 43 layers, on 4 B200 of 8 TB/s: 0.8 ms.
+  // each in 43 layers, on 4 B200 of 8 TB/s: 0.8 ms; about 55 kernels a layer take 2 to 5 us each.
   struct Case {
     const char* model;
     const char* machine;
     std::int64_t tp;
     double least;
+    double most;
   };
-  for (const Case& one : {Case{"gemma-4-31b", "dgx-h100", 2, 9.2e-3},
-                          Case{"deepseek-v4-flash", "dgx-b200", 4, 0.8e-3}}) {
+  for (const Case& one : {Case{"gemma-4-31b", "dgx-h100", 2, 9.2e-3, 18e-3},
+                          Case{"deepseek-v4-flash", "dgx-b200", 4, 0.8e-3, 12e-3}}) {
     const zoo::ModelFile file = zoo::load_model_file(one.model).value();
     Engine engine = load_engine_for(file, "vllm@0.20").value();
     engine.tp = one.tp;
@@ -127,7 +128,7 @@ TEST(HybridServe, CompressedKeysAndWiderHeadsAreServed) {
     EXPECT_EQ(run.refused, 0) << one.model;
     const double tpot = to_seconds(run.requests.back().tpot());
     EXPECT_GT(tpot, one.least) << one.model;
-    EXPECT_LT(tpot, 3 * one.least + 5e-3) << one.model;
+    EXPECT_LT(tpot, one.most) << one.model;
   }
 }
 

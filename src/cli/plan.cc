@@ -20,7 +20,6 @@
 #include "cli/progress.h"
 #include "cli/step_flags.h"
 #include "cli/tokens_flag.h"
-#include "machine/device_groups.h"
 #include "planner/advice/launchable.h"
 #include "planner/advice/memory_frontier.h"
 #include "planner/advice/probe.h"
@@ -92,8 +91,7 @@ class PlanCommand : public Command {
     full::Task task = read_task(mistakes);
     options.reserve = read_reserve(reserve_, most_memory_, task.machine, mistakes);
     options.objective = objective(task.machine, mistakes);
-    check_parts(task.machine, mistakes);
-    check_combinations(options, mistakes);
+    check_combinations(task, options, mistakes);
     tokens_.read(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
@@ -124,13 +122,14 @@ class PlanCommand : public Command {
                     .devices = step.devices,
                     .fixed = plan_.placed_plan(mistakes)};
     read_choices(fix_, only_, task, mistakes);
-    if (step.devices == 0 && step_.given() && !vary_.varies("devices") &&
+    const bool varies_parts = vary_.varies("machine.parts.");
+    if (step.devices == 0 && step_.given() && !vary_.varies("devices") && !varies_parts &&
         std::ranges::find(mistakes.mistakes, "--devices", &Mistake::where) ==
             mistakes.mistakes.end()) {
       mistakes.add({"--devices", {}, {}, "missing; expected how many accelerators to plan for"});
     }
     if (!task.fixed.places.contains("global_batch")) {
-      if (vary_.varies("devices")) {
+      if (vary_.varies("devices") || varies_parts) {
         mistakes.add({"--batch", {}, {}, "missing; --vary devices wants sequences per step"});
       }
       use_default_batch(task, mistakes);
@@ -150,19 +149,9 @@ class PlanCommand : public Command {
     return task;
   }
 
-  /// Refuses, for machines of several sorts of devices, what is asked of one sort only.
-  void check_parts(const machine::Machine& machine, Error& mistakes) const {
-    const auto refuse = [&](bool given, const char* flag) {
-      if (auto alike = machine::check_alike(machine, flag); given && !alike) {
-        mistakes.add(std::move(alike.error()));
-      }
-    };
-    refuse(vary_.given(), "--vary");
-    refuse(objective_.value_or("time") == "tokens_per_joule", "--objective tokens_per_joule");
-  }
-
   /// Flags that contradict each other.
-  void check_combinations(const full::Options& options, Error& mistakes) const {
+  void check_combinations(const full::Task& task, const full::Options& options,
+                          Error& mistakes) const {
     if (plot_ && !explain_ && !vary_.given()) {
       mistakes.add({"--plot", {}, {}, "goes with --explain or --vary"});
     }
@@ -185,11 +174,11 @@ class PlanCommand : public Command {
     if (vary_.given() && !limits.empty()) {
       mistakes.add({"--vary", {}, {}, "goes without " + limits});
     }
-    if (most_memory_ && (vary_.varies("machine") || vary_.varies("machine.device.memory."))) {
-      mistakes.add({"--max-memory",
-                    {},
-                    {},
-                    "is of one device; give --reserve where --vary changes memories"});
+    const bool one_memory = task.machine.parts.empty() && !vary_.varies("machine") &&
+                            !vary_.varies("machine.device.memory.");
+    if (most_memory_ && vary_.given() && !one_memory) {
+      mistakes.add(
+          {"--max-memory", {}, {}, "is of one device; give --reserve where memories differ"});
     }
     if ((regret_ || minmax_regret_) && options.objective != full::Objective::time) {
       mistakes.add({"--objective", {}, {}, "regret is of step times; choose one"});

@@ -23,7 +23,7 @@ namespace {
 /// "network.1.bandwidth" of the machine is "machine.network.1.bandwidth" of a study.
 std::string study_name(const std::string& field) {
   const bool of_machine = field.starts_with("network.") || field.starts_with("device.") ||
-                          field.starts_with("remote_memory.");
+                          field.starts_with("parts.") || field.starts_with("remote_memory.");
   return of_machine ? "machine." + field : field;
 }
 

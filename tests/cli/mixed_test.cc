@@ -63,9 +63,13 @@ TEST(MixedDevices, OtherCommandsAndQuestionsSayThatTheyKnowOneSort) {
               HasSubstr("parts: found 'h100,a100', expected a machine of one sort of devices"));
   EXPECT_THAT(orrery("home --model llama-2-7b" + kCluster).err, HasSubstr("one sort of devices"));
   EXPECT_THAT(orrery("plan --model gpt2" + kCluster +
-                     " --devices 32 --batch 256 --vary devices=16,32 --objective tokens_per_joule")
+                     " --devices 32 --batch 256 --objective tokens_per_joule")
                   .err,
-              AllOf(HasSubstr("--vary does not know several"), HasSubstr("--objective")));
+              HasSubstr("--objective tokens_per_joule does not know several"));
+  EXPECT_THAT(orrery("plan --model gpt2" + kCluster +
+                     " --devices 32 --batch 256 --max-memory 40GiB --vary devices=16,32")
+                  .err,
+              HasSubstr("--max-memory: is of one device"));
   EXPECT_THAT(
       orrery("simulate --model gpt2 --machine dgx-h100 --dp 2 --global-batch 8 --parts a").err,
       HasSubstr("--parts: found 'a', expected nothing: all devices of dgx-h100 are alike"));

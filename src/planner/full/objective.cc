@@ -4,12 +4,18 @@
 #include <algorithm>
 
 #include "machine/compute/clock.h"
+#include "machine/device_groups.h"
 #include "study/energy.h"
 
 namespace orrery::full {
 
 Result<void> check_objective(Objective objective, const machine::Machine& machine) {
   const std::string name(name_of(objective));
+  if (objective == Objective::tokens_per_joule) {
+    if (auto alike = machine::check_alike(machine, "--objective " + name); !alike) {
+      return alike;
+    }
+  }
   if (objective == Objective::tokens_per_joule && compute::is_unknown(machine.device.power)) {
     return fail(Error(Mistake{"--objective", {}, name, "a machine that states its device.power"}));
   }

@@ -80,6 +80,9 @@ std::string summary(const plan::Plan& plan) {
   if (plan.order != plan::Plan().order) {
     text += ", " + plan.order;
   }
+  if (!plan.parts.empty()) {
+    text += ", on " + plan.parts;
+  }
   return text;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/lists.h"
 #include "base/reader.h"
+#include "machine/machine.h"
 #include "study/parallel.h"
 #include "study/sweep/config_path.h"
 #include "study/sweep/kind.h"
@@ -56,22 +57,51 @@ std::string text_at(const Study& study, std::size_t point, std::string_view name
   return said == nullptr ? "" : said->text;
 }
 
+/// The machine of a point, where it has several sorts of devices.
+std::optional<machine::Machine> mixed_machine(const ConfigNode& description) {
+  const ConfigNode* node = description.find("machine");
+  if (node == nullptr || node->find("parts") == nullptr) {
+    return std::nullopt;
+  }
+  auto machine = machine::parse_machine(*node);
+  return machine ? std::optional(std::move(*machine)) : std::nullopt;
+}
+
+/// Devices of a study's point: of a machine with parts all of them, where it does not say.
+std::int64_t devices_at(const Study& study, std::size_t point) {
+  std::int64_t devices = parse_integer(text_at(study, point, "devices")).value_or(0);
+  if (devices == 0) {
+    if (const auto mixed = mixed_machine(study.describe(point).node)) {
+      for (const machine::DeviceGroup& part : mixed->parts) {
+        devices += part.devices;
+      }
+    }
+  }
+  return devices;
+}
+
 class Prices {
  public:
   Prices(const Study& study, const DesignOptions& options) : study_(study), options_(options) {}
 
-  /// Returns the price of one device, an hour.
-  Result<std::optional<Money>> of(std::size_t point) const {
+  /// Returns the price of one of a point's devices, an hour; where they differ their mean.
+  Result<std::optional<Money>> of(std::size_t point, std::int64_t devices) const {
     const Description description = study_.describe(point);
     const ConfigNode* stated = find_field(description.node, "machine.device.price_per_hour");
-    const auto base = parse_money(stated == nullptr ? "" : stated->text);
-    if (!base) {
+    const std::optional<machine::Machine> mixed = mixed_machine(description.node);
+    auto base = parse_money(stated == nullptr ? "" : stated->text);
+    if (mixed) {
+      const auto cut = machine::with_devices(*mixed, devices);
+      base = (cut ? *cut : *mixed).device.price_per_hour;
+    }
+    if (!base || (mixed && compute::is_unknown(*base))) {
       if (options_.budget || !options_.prices.empty()) {
         return fail(Error(Mistake{"--budget",
                                   {},
                                   {},
                                   "the machine states no device.price_per_hour; give it with "
-                                  "--vary device.price_per_hour=DOLLARS"}));
+                                  "--vary device.price_per_hour=DOLLARS, or in its file for "
+                                  "every device of parts"}));
       }
       return std::optional<Money>();
     }
@@ -181,8 +211,8 @@ Result<Design> design(const Study& study, const DesignOptions& options) {
                       .price = {},
                       .outcome = {},
                       .cost_per_million_tokens = {}};
-    point.devices = parse_integer(text_at(study, i, "devices")).value_or(0);
-    const auto price = prices.of(i);
+    point.devices = devices_at(study, i);
+    const auto price = prices.of(i, point.devices);
     if (!price) {
       return fail(price.error());
     }

@@ -11,19 +11,25 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Study study(const std::string& price) {
+/// `rest`: machine, and what is varied.
+Study priced_study(const std::string& rest) {
   const std::string text =
-      "kind: plan\nmodel: gpt2\nmachine: dgx-a100-80g\ndevices: 8\n"
-      "plan: {global_batch: 32, sequence: 1024, pp: 1, cp: 1}\n"
-      "only: {offload_optimizer: none, offload_activations: 0, zero: 1, microbatch: 4}\n"
-      "vary:\n  devices: [8, 16]\n  machine.network.1.bandwidth: [12.5 GB/s, 50 GB/s]\n" +
-      price;
+      "kind: plan\nmodel: gpt2\nplan: {global_batch: 32, sequence: 1024, pp: 1, cp: 1}\n"
+      "only: {offload_optimizer: none, offload_activations: 0, zero: 1, microbatch: 4}\n" +
+      rest;
   auto parsed =
       parse_config(text, "design", ConfigSyntax::yaml).and_then([](const ConfigNode& node) {
         return parse_study(node, "design");
       });
   EXPECT_TRUE(parsed) << parsed.error().to_string();
   return *parsed;
+}
+
+Study study(const std::string& price) {
+  return priced_study(
+      "machine: dgx-a100-80g\ndevices: 8\n"
+      "vary:\n  devices: [8, 16]\n  machine.network.1.bandwidth: [12.5 GB/s, 50 GB/s]\n" +
+      price);
 }
 
 constexpr const char* kTwoDollars = "  machine.device.price_per_hour: 2\n";
@@ -66,6 +72,33 @@ TEST(Design, NobodyIsPaidForADevice) {
                                   .progress = {}});
   ASSERT_FALSE(found);
   EXPECT_THAT(found.error().to_string(), HasSubstr("--price: found '-0.5 USD an hour"));
+}
+
+/// Four devices at 3 dollars with 4 or 12 at 1 dollar: 4 x 3 + 4 = 16, and 4 x 3 + 12 = 24 an hour.
+TEST(Design, PaysForEveryDeviceOfAMixedMachine) {
+  const std::string rest =
+      "units: 1, power: 300 W, memory: [{name: h, capacity: 80 GB, bandwidth: 2 TB/s}]}}\n";
+  const Study mixed = priced_study(
+      "machine:\n  name: m\n  parts:\n"
+      "    - {name: fast, devices: 4, device: {name: f, price_per_hour: 3, "
+      "peak: {bf16: 300 TFLOP/s, fp32: 20 TFLOP/s}, " +
+      rest +
+      "    - {name: slow, devices: 4, device: {name: s, price_per_hour: 1, "
+      "peak: {bf16: 100 TFLOP/s, fp32: 10 TFLOP/s}, " +
+      rest +
+      "  network:\n    - {name: rack, kind: switch, size: 0, bandwidth: 100 GB/s, latency: 1 us}\n"
+      "vary:\n  machine.parts.slow.devices: [4, 12]\n");
+  const auto found =
+      design(mixed, {.prices = {}, .budget = Money(20), .threads = 1, .progress = {}});
+  ASSERT_TRUE(found) << found.error().to_string();
+  ASSERT_EQ(found->points.size(), 2U);
+  EXPECT_EQ(found->points[0].devices, 8);
+  EXPECT_EQ(found->points[1].devices, 16);
+  EXPECT_NEAR(found->points[0].price->value(), 16, 1e-9);
+  EXPECT_NEAR(found->points[1].price->value(), 24, 1e-9);
+  EXPECT_TRUE(found->points[0].has_plan()) << found->points[0].outcome.error;
+  EXPECT_FALSE(found->points[1].affordable);
+  EXPECT_THAT(std::get<std::string>(found->points[0].figure("best")), HasSubstr(", on fast"));
 }
 
 TEST(Design, RefusesWhatHasNoPriceOrNoUnit) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A TableReader reads the cells of a table by the names of their columns and collects what is wrong
-/// with them:
+/// A TableReader reads the cells of a table by the names of their columns, and collects what is
+/// wrong with them:
 ///
 ///   file.csv:1: header: column 'bytes' is missing
 ///   file.csv:3: bytes: found '1e3', expected a whole number from 1 to 1048576
@@ -56,9 +56,9 @@ class TableReader {
     mistakes_.add(std::move(found));
   }
   bool ok() const { return mistakes_.empty(); }
-  /// Returns the rows of a table whose columns are right, else none.
+  /// Returns the rows of a table that has the columns it needs, else none.
   std::span<const CsvRow> rows() const {
-    return ok() ? std::span(table_.rows) : std::span<const CsvRow>();
+    return missing_.empty() ? std::span(table_.rows) : std::span<const CsvRow>();
   }
   /// Returns the mistakes; one of them is `no_rows` where the table has none and is right.
   Error finish(const std::string& no_rows = {}) {

@@ -28,17 +28,17 @@ TEST(TableReader, ReadsNumbersWithinTheirLimits) {
 TEST(TableReader, TellsEveryMistakeWithItsPlace) {
   const CsvTable csv = table("n,time,tme\nthree,0,1\n4,,1\n");
   TableReader read(csv);
+  read.know({"n", "time"});
   for (const CsvRow& row : read.rows()) {
     EXPECT_EQ(read.whole(row, "n", 1, 3), 1);
     read.number(row, "time", kAboveZero, 1, "a time above 0");
   }
-  read.know({"n", "time"});
   EXPECT_EQ(read.finish().to_string(),
+            "t.csv:1: tme: unknown column (did you mean 'time'?)\n"
             "t.csv:2: n: found 'three', expected a whole number from 1 to 3\n"
             "t.csv:2: time: found '0', expected a time above 0\n"
             "t.csv:3: n: found '4', expected a whole number from 1 to 3\n"
-            "t.csv:3: time: missing; expected a time above 0\n"
-            "t.csv:1: tme: unknown column (did you mean 'time'?)");
+            "t.csv:3: time: missing; expected a time above 0");
 }
 
 TEST(TableReader, HasNoRowsWhereAColumnIsMissing) {

@@ -219,10 +219,13 @@ class Mpi : public Command {
   Result<std::string> score(Error mistakes) {
     mpi_calls::ScoreOptions options{.common_core = core_};
     constexpr std::int64_t kMostLines = 1'000'000;
-    if (tolerance_ != "0") {
-      options.tolerance = whole_number("--tolerance", tolerance_, 2, kMostLines, mistakes);
-    } else {
-      options.tolerance = 0;
+    if (tolerance_) {
+      const auto lines = parse_value<std::int64_t>(*tolerance_);
+      options.tolerance = lines.value_or(0);
+      if (!lines || *lines < 0 || *lines > kMostLines) {
+        mistakes.add(wrong_value("--tolerance", *tolerance_,
+                                 lines ? fmt::format("0 to {}", kMostLines) : lines.error()));
+      }
     }
     options.calls = whole_number("--calls", calls_, 0, kMostLines, mistakes);
     take("--compat", compat_, options.mode, mistakes);

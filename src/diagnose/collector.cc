@@ -56,8 +56,15 @@ bool Collector::has(std::size_t communicator, std::int64_t rank) const {
 
 bool Collector::add(Call call) {
   const Operation& made = call.operation;
-  if (!called_.emplace(made.communicator, made.rank, made.sequence).second) {
-    return false;
+  const auto [place, added] =
+      called_.try_emplace({made.communicator, made.rank, made.sequence}, calls_.size());
+  if (!added) {
+    Call& before = calls_[place->second];
+    if (before.ended || !call.ended) {
+      return false;
+    }
+    before = std::move(call);
+    return true;
   }
   calls_.push_back(std::move(call));
   return true;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -39,7 +38,7 @@ class Collector {
   bool add_communicator(const std::string& name, std::vector<std::int64_t> ranks);
   std::optional<std::size_t> communicator(const std::string& name) const;
   bool has(std::size_t communicator, std::int64_t rank) const;
-  /// False when the rank has made this call before.
+  /// False when the rank has made this call before, unless it was open then and has ended here.
   bool add(Call call);
   void add(Message message, const std::string& path);
   /// One end of a message between members of a communicator, of each in the order of its rank's
@@ -69,7 +68,7 @@ class Collector {
   std::map<Ends, Messages> message_ends_;
   std::map<std::string, std::size_t> communicators_;
   std::map<std::string, std::size_t> paths_;
-  std::set<std::tuple<std::size_t, std::int64_t, std::int64_t>> called_;
+  std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, std::size_t> called_;  ///< calls_
   std::vector<Call> calls_;
   std::map<std::int64_t, Moment> snapshots_;
 };

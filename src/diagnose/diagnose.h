@@ -10,20 +10,30 @@
 ///   slow messages   x(s, t) = median over the last `window` messages of time / bytes, over the
 ///                   median of messages of the same path and size (within a factor of 2), scaled
 ///                   so that the median of x is 1.
-///                   With sigma = 1.4826 median |x - 1| over all cells, a sender (row of n - 1
-///                   cells) or receiver (column) is slow when its median is above 1 + max(6
-///                   sigma 1.25 / sqrt(n), 0.05), a single link above 1 + max(6 sigma, 0.1). Rows
-///                   and columns need three cells; of fewer the link or either end may be at fault,
-///                   which is said.
+///                   With sigma the larger of 1.4826 median |x - 1| over all cells and the median
+///                   standard error of a cell (1.25 of its messages' interquartile range / 1.349
+///                   over the root of their number), a sender (row of n - 1 cells) or receiver
+///                   (column) is slow when its median is above 1 + max(6 sigma 1.25 / sqrt(n),
+///                   0.05), a single link above 1 + max(6 sigma, 4 of its own standard errors, 0.1).
+///                   A link 4 times as far above 1 as all others of its row and column counts in
+///                   neither. Rows and columns need three cells; of fewer the link or either end may
+///                   be at fault, which is said.
 ///                   Messages of a flight recorder are entered by both ends: a send without its
 ///                   receive hangs at the receiver. Who has only scheduled what others run has not
 ///                   entered it.
 ///   straggler       who enters a collective last waits least in it. An operation's cost is the
 ///                   median wait of the others less the least. Ranks are at fault that together
 ///                   were the last in 80 % of the cost, if there are few (a quarter of them, at
-///                   least one) and it is 5 % of the time at least; a rank that was itself kept
+///                   least one), it is 5 % of the time at least, and each has in three of four
+///                   parts of the time half of its share at least; a rank that was itself kept
 ///                   waiting for that long in another communicator passes the blame on to whoever
 ///                   was late there.
+///                   Where all ranks of an operation say what they have computed for it, how much
+///                   longer one computed takes the place of how late it entered: who loses its core
+///                   to other programs is late without fault. The time is then that of the longest
+///                   computing and of the shortest stays in operations. Two programs on the threads
+///                   of one core may each take twice as long, so ranks at fault compute twice as
+///                   long as the quickest quarter of the others.
 ///
 /// Clocks of different ranks are never compared.
 #pragma once

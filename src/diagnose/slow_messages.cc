@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -14,16 +15,35 @@ namespace {
 constexpr double kSigmas = 6;
 constexpr double kMedianOfNoise = 1.25;  ///< standard error of a median over that of a mean
 constexpr double kNormal = 1.4826;       ///< standard deviation over median absolute deviation
+constexpr double kQuartiles = 1.349;     ///< distance of a normal's quartiles in its sigmas
 constexpr double kSmallestOfLine = 0.05;
 constexpr double kSmallestOfCell = 0.1;
+constexpr double kOwnErrors = 4;  ///< of a cell's own standard error
 constexpr std::size_t kFewestCells = 3;
+constexpr double kLone = 4;  ///< times the excess of all others of both ends
 
 struct Cell {
   std::int64_t source = 0;
   std::int64_t target = 0;
-  double times = 1;  ///< as long as messages like it
+  double times = 1;   ///< as long as messages like it
+  double noise = 0;   ///< standard error of `times`, from its messages
+  bool lone = false;  ///< far slower than all others of both its ends
   bool explained = false;
 };
+
+/// The standard error of the median, 0 of too few values to have quartiles.
+double noise_of(std::vector<double> values) {
+  const std::size_t quarter = values.size() / 4;
+  if (quarter == 0) {
+    return 0;
+  }
+  const auto lower = values.begin() + static_cast<std::ptrdiff_t>(quarter);
+  const auto upper = values.end() - 1 - static_cast<std::ptrdiff_t>(quarter);
+  std::nth_element(values.begin(), lower, values.end());
+  std::nth_element(lower, upper, values.end());
+  const double sigma = (*upper - *lower) / kQuartiles;
+  return kMedianOfNoise * sigma / std::sqrt(static_cast<double>(values.size()));
+}
 
 /// Time per byte over that of messages of the same path and size, of each pair's last `window`,
 /// over the median of all pairs.
@@ -54,12 +74,14 @@ std::vector<Cell> matrix(const Telemetry& telemetry, std::size_t window) {
     if (values.size() > window) {
       values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(window));
     }
-    cells.push_back({pair.first, pair.second, median(std::move(values))});
+    const double noise = noise_of(values);
+    cells.push_back({pair.first, pair.second, median(std::move(values)), noise});
   }
   std::vector<double> times = mapped(cells, &Cell::times);
   for (const double usual_cell = times.empty() ? 1 : median(std::move(times));
        Cell & cell : cells) {
     cell.times /= usual_cell;
+    cell.noise /= usual_cell;
   }
   return cells;
 }
@@ -79,10 +101,12 @@ class SlowMessages {
       : cells_(std::move(cells)), diagnosis_(diagnosis) {
     std::vector<double> distances =
         mapped(cells_, [&](const Cell& cell) { return std::abs(cell.times - 1); });
-    sigma_ = kNormal * median(std::move(distances));
+    sigma_ = std::max(kNormal * median(std::move(distances)),
+                      median(mapped(cells_, [](const Cell& cell) { return cell.noise; })));
   }
 
   void find() {
+    find_lone();
     std::vector<Line> lines;
     while (const std::optional<Line> line = slowest_line()) {
       lines.push_back(*line);
@@ -93,21 +117,44 @@ class SlowMessages {
     for (const Line& line : lines) {
       report(line, lines);
     }
-    const double threshold = 1 + std::max(kSigmas * sigma_, kSmallestOfCell);
     for (const Cell& cell : cells_) {
-      if (!cell.explained && cell.times > threshold) {
+      if (cell.lone || (!cell.explained && cell.times > threshold(cell))) {
         report(cell);
       }
     }
   }
 
  private:
+  double threshold(const Cell& cell) const {
+    return 1 + std::max({kSigmas * sigma_, kSmallestOfCell, kOwnErrors * cell.noise});
+  }
+
+  /// A median of few cells would be moved by one that is far from them.
+  void find_lone() {
+    std::map<std::pair<bool, std::int64_t>, std::array<double, 2>> slowest;  // two of a line
+    const auto lines_of = [](const Cell& cell) {
+      return std::array{std::pair(true, cell.source), std::pair(false, cell.target)};
+    };
+    for (const Cell& cell : cells_) {
+      for (const auto& line : lines_of(cell)) {
+        auto& [first, second] = slowest[line];
+        second = std::max(second, std::min(first, cell.times));
+        first = std::max(first, cell.times);
+      }
+    }
+    for (Cell& cell : cells_) {
+      const auto [row, column] = lines_of(cell);
+      const double next = std::max(slowest[row][1], slowest[column][1]);
+      cell.lone = cell.times > threshold(cell) && cell.times - 1 > kLone * (next - 1);
+    }
+  }
+
   std::optional<Line> slowest_line() const {
     std::optional<Line> slowest;
     for (const auto end : {&Cell::source, &Cell::target}) {
       std::map<std::int64_t, std::vector<double>> lines;
       for (const Cell& cell : cells_) {
-        if (!cell.explained) {
+        if (!cell.explained && !cell.lone) {
           lines[cell.*end].push_back(cell.times);
         }
       }

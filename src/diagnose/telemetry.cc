@@ -87,6 +87,11 @@ Result<void> read_collective(const ConfigNode& node, Collector& collector) {
     read.require(call.ended && *call.ended >= call.entered, "ended_s",
                  "a time in seconds that is not before entered_s");
   }
+  if (const auto computed = read.maybe<std::string>("computed_s")) {
+    const auto seconds = parse_moment(*computed);
+    read.require(seconds && seconds->nanoseconds >= 0, "computed_s", "seconds from 0, such as 0.5");
+    made.computed = seconds.value_or(Moment{}) - Moment{};
+  }
   if (read.ok()) {
     read.require(collector.add(std::move(call)), "sequence",
                  "a number that this rank has not used in this communicator");

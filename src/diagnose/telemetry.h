@@ -34,6 +34,8 @@ struct Operation {
   std::optional<Time> ended;         ///< none: not yet
   std::optional<std::int64_t> sent;  ///< messages that the rank has sent for it, if counted
   bool begun = true;                 ///< false: called, but the device has not started it
+  /// What the rank itself has computed since it entered the collective before, if that is known.
+  std::optional<Time> computed = std::nullopt;
 };
 
 /// One message between two ranks. Messages of one `path` ("same leaf") are expected to be alike.
@@ -66,7 +68,7 @@ struct Telemetry {
 ///     {"type": "communicator", "name": "tp0", "ranks": [0, 1, 2, 3]}
 ///     {"type": "collective", "communicator": "tp0", "rank": 0, "sequence": 17,
 ///      "operation": "all_reduce", "bytes": 1048576, "entered_s": 12.25, "ended_s": 12.5,
-///      "sent": 6}
+///      "sent": 6, "computed_s": 0.5}
 ///     {"type": "message", "source": 0, "target": 1, "bytes": 65536, "begin_s": 12.25,
 ///      "end_s": 12.26, "path": "same leaf"}
 ///     {"type": "snapshot", "rank": 0, "time_s": 60}
@@ -76,7 +78,7 @@ struct Telemetry {
 ///   that have ended match. Entries of coalesced messages have no peer and are skipped.
 ///
 /// Mistakes: what is no such file; fields missing, unknown or of the wrong type; times that end
-/// before they begin; ranks outside their communicator; the same operation of a rank twice.
+/// before they begin or are negative; ranks outside their communicator; the same operation of a rank twice.
 Result<Telemetry> load_telemetry(const std::vector<std::string>& files);
 /// The same of one file's text.
 Result<Telemetry> parse_telemetry(const std::string& text, const std::string& file);

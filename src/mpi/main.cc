@@ -3,7 +3,9 @@
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>
-#include <bit>
+#include <algorithm>
+#include <cmath>
+#include <string>
 
 #include "mpi/pairs.h"
 #include "mpi/rounds.h"
@@ -74,6 +76,14 @@ CLI::App* declare_rounds(CLI::App& app, RoundRun& rounds, int processes) {
       ->check(CLI::Range(Count{0}, Count{1} << 27));
   command->add_option("--seed", task.seed, "of samples and weights; default 1");
   command->add_flag("--overlap", rounds.overlap, "times of local_sgd and of co2, polled and not");
+  command->callback([&rounds] {  // times are those of rounds after the first
+    const Count most = rounds.task.steps / 2;
+    if (const Count tau = std::ranges::max(rounds.taus); tau > most) {
+      throw CLI::ValidationError(
+          "--tau", "expected at most " + std::to_string(most) + ", half of --steps " +
+                       std::to_string(rounds.task.steps) + ": " + std::to_string(tau));
+    }
+  });
   return command;
 }
 

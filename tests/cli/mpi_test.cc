@@ -93,6 +93,8 @@ TEST(MpiCalls, NamesEveryMistake) {
   EXPECT_THAT(score.err, AllOf(HasSubstr("mpi_labels"), HasSubstr("/none"),
                                HasSubstr("--tolerance: found 'x'"), HasSubstr("--compat"),
                                HasSubstr("--ranks: goes with orrery mpi check")));
+  EXPECT_THAT(orrery("mpi score " + empty + " " + empty + " --tolerance -1").err,
+              HasSubstr("expected 0 to 1000000"));
   EXPECT_THAT(orrery("mpi complete " + kCorpus + "/ring.c --command false").err,
               HasSubstr("--command"));
   EXPECT_THAT(orrery("mpi complete " + kCorpus + "/ring.c --plan llama-3-8b-8 --shrink 0").err,

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "jobs.h"
+#include "recorded.h"
 
 namespace orrery::diagnose {
 namespace {
@@ -97,6 +98,35 @@ TEST(SlowMessages, OnlyLikeIsComparedWithLike) {
   EXPECT_TRUE(diagnose(telemetry, {}).findings.empty());
 }
 
+Telemetry recorded(const testing::Recorded& microseconds) {
+  Telemetry telemetry;
+  telemetry.paths = {""};
+  std::size_t pair = 0;
+  for (std::int64_t source = 0; source < 4; ++source) {
+    for (std::int64_t target = 0; target < 4; ++target) {
+      for (std::size_t i = 0; source != target && i < 20; ++i) {
+        telemetry.messages.push_back({source, target, Bytes(65536),
+                                      static_cast<std::int64_t>(microseconds[pair][i]) * 1_us, 0});
+      }
+      pair += source != target ? 1 : 0;
+    }
+  }
+  return telemetry;
+}
+
+// Cells of the clean matrix differ by up to 1.56, which the spread of their messages accounts for;
+// their distances from each other alone (MAD 2 %) do not. Beside the late link rank 1 sends to two
+// others, whose slower would be the median of what it sends.
+TEST(SlowMessages, OfABusyHostAreToldFromItsNoise) {
+  EXPECT_TRUE(diagnose(recorded(testing::kClean), {}).findings.empty());
+  const Diagnosis late = diagnose(recorded(testing::kLate), {});
+  ASSERT_EQ(late.findings.size(), 2u);
+  EXPECT_THAT(late.findings[0].ranks, ElementsAre(1, 2));
+  EXPECT_THAT(late.findings[1].ranks, ElementsAre(2, 1));
+  EXPECT_EQ(late.findings[0].syndrome, Syndrome::slow_link);
+  EXPECT_EQ(late.findings[1].syndrome, Syndrome::slow_link);
+}
+
 // A ring fills one cell of every row and column.
 TEST(SlowMessages, OfARingDoNotTellTheLinkFromItsEnds) {
   Telemetry telemetry;
@@ -178,6 +208,58 @@ TEST(Stragglers, APartInAThousandIsNoise) {
                    .telemetry(),
                {})
           .findings.empty());
+}
+
+/// Four ranks that share a busy host: 40 steps of 10 ms, in a third of which a rank loses its core
+/// for 20 ms on average; `factor` is how long rank 2 computes.
+Diagnosis on_a_busy_host(std::uint64_t seed, double factor) {
+  std::mt19937_64 random(seed);
+  const auto uniform = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
+  Job job({{"dp", {0, 1, 2, 3}}});
+  job.say_computed();
+  for (int step = 0; step < 40; ++step) {
+    for (std::int64_t rank = 0; rank < 4; ++rank) {
+      const double noise = std::exp(0.02 * testing::normal(random));
+      job.compute(rank, from_seconds(0.01 * noise * (rank == 2 ? factor : 1)));
+      job.lose(rank, from_seconds(uniform() < 1.0 / 3 ? -0.02 * std::log(uniform()) : 0));
+    }
+    job.meet(0, step);
+  }
+  return diagnose(job.telemetry(), {});
+}
+
+// Nobody enters last because of its own work; rank 2, three times as slow, does.
+TEST(Stragglers, OfABusyHostAreThoseThatComputeLonger) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Diagnosis clean = on_a_busy_host(seed, 1);
+    EXPECT_TRUE(clean.findings.empty()) << seed;
+    ASSERT_EQ(clean.undecided.size(), 1u);
+    EXPECT_THAT(clean.undecided[0], HasSubstr("their hosts or their inputs are late"));
+    const Diagnosis slow = on_a_busy_host(seed, 3);
+    ASSERT_EQ(slow.findings.size(), 1u) << seed;
+    EXPECT_EQ(slow.findings[0].syndrome, Syndrome::straggler);
+    EXPECT_THAT(slow.findings[0].ranks, ElementsAre(2));
+  }
+}
+
+// Two threads of a core share it: each may take up to twice as long.
+TEST(Stragglers, ARankWhoseCoreIsSharedIsNotBlamed) {
+  const Diagnosis found = on_a_busy_host(1, 1.8);
+  EXPECT_TRUE(found.findings.empty());
+  ASSERT_EQ(found.undecided.size(), 1u);
+  EXPECT_THAT(found.undecided[0], HasSubstr("rank 2 computes 1."));
+  EXPECT_THAT(found.undecided[0], HasSubstr("another program on its core"));
+}
+
+// A rank is late in the first quarter of the steps, for long: who passes by is not at fault.
+TEST(Stragglers, WhatHoldsForAWhileIsNotBlamed) {
+  const auto late = [](int until) {
+    return training(40, [=](std::int64_t rank,
+                            int step) { return rank == 6 && step < until ? 20_ms : Time(0); })
+        .telemetry();
+  };
+  EXPECT_TRUE(diagnose(late(10), {}).findings.empty());
+  EXPECT_EQ(diagnose(late(40), {}).findings.size(), 1u);
 }
 
 // Rank 6 never enters collective 1 of tp1; ranks 0 to 3 go on until dp2 waits for it too.

@@ -9,6 +9,7 @@
 #include <numbers>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "diagnose/diagnose.h"
@@ -51,7 +52,14 @@ class Job {
     telemetry_.communicators = std::move(communicators);
   }
   Time& clock(std::int64_t rank) { return clocks_[rank]; }
-  void compute(std::int64_t rank, Time time) { clocks_[rank] += time; }
+  void compute(std::int64_t rank, Time time) {
+    clocks_[rank] += time;
+    computed_[rank] += time;
+  }
+  /// The host gives the rank's core to another program.
+  void lose(std::int64_t rank, Time time) { clocks_[rank] += time; }
+  /// Operations from here on say what their ranks have computed.
+  void say_computed() { says_computed_ = true; }
   void meet(std::size_t communicator, std::int64_t sequence) {
     Time begin{0};
     const std::vector<std::int64_t>& ranks = telemetry_.communicators[communicator].ranks;
@@ -67,7 +75,12 @@ class Job {
   Operation& enter(std::size_t communicator, std::int64_t sequence, std::int64_t rank) {
     telemetry_.operations.push_back({communicator, rank, sequence, "all_reduce", Bytes(1024),
                                      clocks_[rank], std::nullopt, std::nullopt});
-    return telemetry_.operations.back();
+    Operation& made = telemetry_.operations.back();
+    const Time computed = std::exchange(computed_[rank], Time(0));
+    if (says_computed_) {
+      made.computed = computed;
+    }
+    return made;
   }
   void record_until(Time time) {
     for (const std::int64_t rank : telemetry_.ranks()) {
@@ -92,6 +105,8 @@ class Job {
  private:
   Telemetry telemetry_;
   std::map<std::int64_t, Time> clocks_;
+  std::map<std::int64_t, Time> computed_;  ///< since the operation before
+  bool says_computed_ = false;
 };
 
 }  // namespace orrery::diagnose::testing

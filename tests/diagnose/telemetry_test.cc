@@ -28,7 +28,7 @@ TEST(Telemetry, LinesAreReadExactly) {
       load_telemetry({written("telemetry.jsonl",
                               R"({"type": "communicator", "name": "tp0", "ranks": [1, 0]}
 
-{"type": "collective", "communicator": "tp0", "rank": 0, "sequence": 1, "operation": "all_reduce", "bytes": 8, "entered_s": 1724779239.000000001, "ended_s": 1724779239.000000004, "sent": 2}
+{"type": "collective", "communicator": "tp0", "rank": 0, "sequence": 1, "operation": "all_reduce", "bytes": 8, "entered_s": 1724779239.000000001, "ended_s": 1724779239.000000004, "sent": 2, "computed_s": 0.25}
 {"type": "collective", "communicator": "tp0", "rank": 1, "sequence": 1, "operation": "all_reduce", "bytes": 8, "entered_s": 1724779238.5}
 {"type": "message", "source": 0, "target": 1, "bytes": 64, "begin_s": 1, "end_s": 1.5e0, "path": "leaf"}
 {"type": "snapshot", "rank": 1, "time_s": 1724779240}
@@ -42,9 +42,28 @@ TEST(Telemetry, LinesAreReadExactly) {
   EXPECT_EQ(read->operations[1].entered, 500_ms + 1_ns);
   EXPECT_EQ(read->operations[1].ended, 500_ms + 4_ns);
   EXPECT_EQ(read->operations[1].sent, 2);
+  EXPECT_EQ(read->operations[1].computed, 250_ms);
+  EXPECT_FALSE(read->operations[0].computed);
   EXPECT_EQ(read->messages[0].duration, 500_ms);
   EXPECT_EQ(read->paths[0], "leaf");
   EXPECT_EQ(read->recorded_until.at(1), 1500_ms);
+}
+
+// A rank writes what it waits for, and later that it is over.
+TEST(Telemetry, ACallThatWasOpenMayEndInALaterLine) {
+  const std::string open =
+      R"({"type": "communicator", "name": "dp", "ranks": [0, 1]}
+{"type": "collective", "communicator": "dp", "rank": 0, "sequence": 1, "operation": "all_reduce", "bytes": 8, "entered_s": 1)";
+  const auto read = parse_telemetry(
+      open + "}" + open.substr(open.find('\n')) + R"(, "ended_s": 3, "computed_s": -1})",
+      "run.0.jsonl");
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().to_string(), HasSubstr("computed_s"));
+  const auto ended = parse_telemetry(
+      open + "}" + open.substr(open.find('\n')) + R"(, "ended_s": 3})", "run.0.jsonl");
+  ASSERT_TRUE(ended) << ended.error().to_string();
+  ASSERT_EQ(ended->operations.size(), 1u);
+  EXPECT_EQ(ended->operations[0].ended, 2_s);
 }
 
 TEST(Telemetry, EveryMistakeIsNamedWithItsLine) {

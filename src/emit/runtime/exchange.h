@@ -5,8 +5,10 @@
 #include <mpi.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "emit/runtime/plan.h"
@@ -40,10 +42,38 @@ struct Exchange {
   int sender = 0;    ///< of a message
   int receiver = 0;  ///< of a message
   double entered = 0;
+  double computed = 0;  ///< processor seconds of work since the collective before
   Buffer out;
   Buffer in;
   std::array<MPI_Request, 2> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   bool open = false;
+};
+
+/// What a rank does between two looks at an exchange. Where a host has more ranks than cores it
+/// sleeps, so that another rank has the core, and a pair on one core takes about as long as one on
+/// two.
+class Pause {
+ public:
+  Pause() {
+    MPI_Comm host = MPI_COMM_NULL;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    int ranks = 0;
+    MPI_Comm_size(host, &ranks);
+    MPI_Comm_free(&host);
+    asleep_ = ranks > static_cast<int>(std::thread::hardware_concurrency()) ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &asleep_, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  }
+
+  void between_looks() const {
+    if (asleep_ != 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    } else {
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  int asleep_ = 0;
 };
 
 /// Element i of what `sender` gives to an exchange.

@@ -28,10 +28,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -94,9 +96,11 @@ class Rank {
         finish(exchanges_[static_cast<std::size_t>(earlier)]);
       }
       if (calls[i].kind == Kind::compute) {
+        const std::clock_t before = std::clock();
         for (int time = 0; time < factor; ++time) {
           kernels_.run(calls[i].works);
         }
+        computed_ += static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
       } else {
         start(calls[i], exchanges_[i]);
       }
@@ -128,7 +132,7 @@ class Rank {
     }
   }
 
-  void probe(int ranks) { plan::Probe(telemetry_, arguments_, number_, ranks).run(); }
+  void probe() { plan::Probe(telemetry_, arguments_, pause_).run(); }
   void snapshot() { telemetry_.snapshot(MPI_Wtime()); }
   long long wrong() const { return wrong_ + kernels_.wrong(); }
   long long exchanged() const { return exchanged_; }
@@ -174,6 +178,7 @@ class Rank {
   void start_collective(const Call& call, Exchange& exchange) {
     Communicator& group = groups_[static_cast<std::size_t>(call.group)];
     exchange.group = &group;
+    exchange.computed = std::exchange(computed_, 0);
     exchange.key = static_cast<std::uint64_t>(call.group);
     exchange.number = group.calls++;
     const auto one = static_cast<std::size_t>(call.elements);
@@ -222,7 +227,6 @@ class Rank {
     return arguments_.checked || !same;
   }
 
-  /// Gives the core to others while it waits: there may be more ranks than cores.
   void finish(Exchange& exchange) {
     if (!exchange.open) {
       return;
@@ -234,7 +238,7 @@ class Rank {
       if (done != 0) {
         break;
       }
-      std::this_thread::yield();
+      pause_.between_looks();
       const double waited = MPI_Wtime() - began;
       if (waited > arguments_.limit_s && !said) {
         say_where();
@@ -262,9 +266,9 @@ class Rank {
 
   void note(const Exchange& exchange, double ended) {
     if (exchange.group != nullptr) {
-      telemetry_.collective(exchange.group->name, exchange.number,
-                            kNames[static_cast<std::size_t>(exchange.kind)], bytes_of(exchange),
-                            exchange.entered, ended);
+      telemetry_.collective({exchange.group->name, exchange.number,
+                             kNames[static_cast<std::size_t>(exchange.kind)], bytes_of(exchange),
+                             exchange.entered, ended, exchange.computed});
     }
   }
 
@@ -288,7 +292,9 @@ class Rank {
   std::vector<Exchange> exchanges_;
   Exchange alone_;
   std::map<std::tuple<int, int, int>, std::uint64_t> messages_;
+  plan::Pause pause_;
   plan::Kernels kernels_;
+  double computed_ = 0;
   long long wrong_ = 0;
   long long exchanged_ = 0;
   std::uint64_t checksum_ = 0;
@@ -333,7 +339,7 @@ int run(const Arguments& arguments) {
     }
   }
   if (arguments.probes > 0) {
-    self.probe(ranks);
+    self.probe();
   }
   self.snapshot();
   MPI_Allreduce(MPI_IN_PLACE, steps.data(), arguments.repeat, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);

@@ -10,18 +10,22 @@
 #include <vector>
 
 #include "emit/runtime/arguments.h"
+#include "emit/runtime/exchange.h"
 #include "emit/runtime/telemetry.h"
 
 namespace plan {
 
 class Probe {
  public:
-  Probe(Telemetry& telemetry, const Arguments& arguments, int rank, int ranks)
-      : telemetry_(telemetry), arguments_(arguments), rank_(rank), ranks_(ranks) {}
+  Probe(Telemetry& telemetry, const Arguments& arguments, const Pause& pause)
+      : telemetry_(telemetry), arguments_(arguments), pause_(pause) {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+  }
 
-  /// Writes half of each round trip as a message. The pairs take turns, so that what else the host
-  /// does for a while meets messages of many pairs, not all of one. Ranks outside the pair sleep:
-  /// there may be fewer cores than ranks.
+  /// Writes half of the shortest of some round trips as a message. The pairs take turns, so that
+  /// what else the host does for a while meets messages of many pairs, not all of one. Ranks outside
+  /// the pair sleep: there may be fewer cores than ranks.
   void run() {
     for (int i = 0; i < arguments_.probes; ++i) {
       for (int source = 0; source < ranks_; ++source) {
@@ -35,39 +39,55 @@ class Probe {
   }
 
  private:
-  /// Two round trips: the first, which opens a connection and wakes the pair, is not written.
+  /// A trip takes longer where a rank of the pair has lost its core, which says nothing of the
+  /// link; the first also wakes the pair, and may open a connection. A slow link is slow each time.
   void exchange(int source, int target) {
-    for (const bool counts : {false, true}) {
-      if (rank_ == source) {
-        ask(target, counts);
-      } else if (rank_ == target) {
+    constexpr int kTrips = 5;
+    double shortest = -1;
+    double begin = 0;
+    for (int trip = 0; trip < kTrips && (rank_ == source || rank_ == target); ++trip) {
+      if (rank_ == target) {
         receive(source);
         send(source);
+        continue;
       }
+      const double sent = MPI_Wtime();
+      send(target);
+      receive(target);
+      if (const double took = MPI_Wtime() - sent; shortest < 0 || took < shortest) {
+        begin = sent;
+        shortest = took;
+      }
+    }
+    if (rank_ == source) {
+      telemetry_.message(rank_, target, sizeof(std::uint64_t) * buffer_.size(), begin,
+                         begin + shortest / 2);
     }
     wait_asleep();
   }
 
-  void ask(int target, bool counts) {
-    const double begin = MPI_Wtime();
-    send(target);
-    receive(target);
-    const double trip = MPI_Wtime() - begin;
-    if (counts) {
-      telemetry_.message(rank_, target, sizeof(std::uint64_t) * buffer_.size(), begin,
-                         begin + trip / 2);
-    }
-  }
-
   void send(int target) {
-    PMPI_Send(buffer_.data(), count(), MPI_UINT64_T, target, 0, MPI_COMM_WORLD);
+    MPI_Request sent = MPI_REQUEST_NULL;
+    PMPI_Isend(buffer_.data(), count(), MPI_UINT64_T, target, 0, MPI_COMM_WORLD, &sent);
+    await(sent);
   }
 
   /// A link is slow where what it carries comes late.
   void receive(int source) {
-    PMPI_Recv(buffer_.data(), count(), MPI_UINT64_T, source, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Request received = MPI_REQUEST_NULL;
+    PMPI_Irecv(buffer_.data(), count(), MPI_UINT64_T, source, 0, MPI_COMM_WORLD, &received);
+    await(received);
     if (source == arguments_.delayed_source && rank_ == arguments_.delayed_target) {
       std::this_thread::sleep_for(std::chrono::microseconds(arguments_.delay_us));
+    }
+  }
+
+  void await(MPI_Request& request) const {
+    for (int done = 0; done == 0;) {
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      if (done == 0) {
+        pause_.between_looks();
+      }
     }
   }
 
@@ -86,8 +106,9 @@ class Probe {
 
   Telemetry& telemetry_;
   const Arguments& arguments_;
-  int rank_;
-  int ranks_;
+  const Pause& pause_;
+  int rank_ = 0;
+  int ranks_ = 1;
   std::vector<std::uint64_t> buffer_ = std::vector<std::uint64_t>(8192);  ///< 64 KiB
 };
 

@@ -11,6 +11,17 @@
 
 namespace plan {
 
+/// A collective of this rank.
+struct Entry {
+  const std::string& communicator;
+  std::uint64_t sequence;
+  const char* operation;
+  std::uint64_t bytes;
+  double entered;
+  double ended;     ///< below 0: it has not
+  double computed;  ///< processor seconds of the plan's work since the collective before
+};
+
 class Telemetry {
  public:
   /// Writes PREFIX.RANK.jsonl; nothing if the prefix is empty.
@@ -49,17 +60,16 @@ class Telemetry {
     MPI_Group_free(&world);
   }
 
-  /// `ended` below 0: it has not.
-  void collective(const std::string& name, std::uint64_t sequence, const char* operation,
-                  std::uint64_t bytes, double entered, double ended) {
+  void collective(const Entry& entry) {
     if (!on()) {
       return;
     }
-    file_ << R"({"type": "collective", "communicator": ")" << name << R"(", "rank": )" << rank_
-          << R"(, "sequence": )" << sequence << R"(, "operation": ")" << operation
-          << R"(", "bytes": )" << bytes << R"(, "entered_s": )" << entered;
-    if (ended >= 0) {
-      file_ << R"(, "ended_s": )" << ended;
+    file_ << R"({"type": "collective", "communicator": ")" << entry.communicator << R"(", "rank": )"
+          << rank_ << R"(, "sequence": )" << entry.sequence << R"(, "operation": ")"
+          << entry.operation << R"(", "bytes": )" << entry.bytes << R"(, "entered_s": )"
+          << entry.entered << R"(, "computed_s": )" << entry.computed;
+    if (entry.ended >= 0) {
+      file_ << R"(, "ended_s": )" << entry.ended;
     }
     file_ << "}" << std::endl;
   }
@@ -80,7 +90,7 @@ class Telemetry {
       file_ << R"({"type": "communicator", "name": ")" << name << R"(", "ranks": [)" << source
             << ", " << target << "]}" << std::endl;
     }
-    collective(name, number, "send_recv", bytes, entered, -1);
+    collective({name, number, "send_recv", bytes, entered, -1, 0});
   }
 
   void snapshot(double time) {

@@ -296,6 +296,9 @@ struct Model {
   /// which is part of the fused projection.
   bool attention_gate = false;
   SparseIndex index;  ///< of latent attention; chosen 0: none
+  /// Width of the token table's rows, which are projected to H, and the last layer's result back to
+  /// it before the logits (OPT-350M); 0: H.
+  std::int64_t table_width = 0;
 };
 
 /// Width of a head of queries and keys of these layers.

@@ -125,6 +125,11 @@ class GraphBuilder {
 /// Gives operators from `first` on to the branch, but for those that one has already.
 void mark(Operators& operators, std::size_t first, Branch branch);
 
+/// Width of the token table's rows.
+inline std::int64_t table_width(const Model& model) {
+  return model.table_width > 0 ? model.table_width : model.hidden;
+}
+
 /// The layer kind with this index. Requires 0 <= kind < number of layer_kinds(model).
 LayerKind kind_of(const Model& model, int kind);
 

@@ -7,28 +7,30 @@
 namespace orrery::zoo {
 namespace {
 
-/// Returns the extents of one row for each of T tokens.
-int append_rows(GraphBuilder& block, const Shapes& shapes) {
-  return block.activation({shapes.rows(), shapes.width()});
-}
-
 /// A gather of T rows: reads and writes T x H. Backward reads dy and adds it to T rows (read and
 /// write). Like the one-hot product it stands for, it is split over its k (the vocabulary), and
-/// every rank handles every token. `shared`: the table is another block's.
+/// every rank handles every token. `shared`: the table is another block's. Rows narrower than H are
+/// projected to it.
 int append_token_embedding(GraphBuilder& block, const Shapes& shapes, bool shared) {
-  const Bytes x = shapes.hidden_tensor;
-  const int table = block.parameter({{Dim::vocab, shapes.vocab}, shapes.width()}, shared);
-  const int result = append_rows(block, shapes);
+  const bool narrow = shapes.model.table_width > 0;
+  const Extent width = narrow ? Extent{Dim::none, shapes.model.table_width} : shapes.width();
+  const Bytes x = shapes.wide(table_width(shapes.model));
+  const int table = block.parameter({{Dim::vocab, shapes.vocab}, width}, shared);
+  const int result = block.activation({shapes.rows(), width});
   block.add(
       streaming("token_embedding", Role::token_embedding, graph::OperatorKind::embedding,
                 {.forward = 2 * x, .forward_kernels = 1, .backward = 3 * x, .backward_kernels = 1}),
       {.reads = {table}, .writes = {result}});
-  return result;
+  return narrow ? block.product({.name = "table_projection_gemm",
+                                 .role = Role::patch_projection,
+                                 .out = shapes.width()},
+                                {result})
+                : result;
 }
 
 /// Clears the table's dense gradient.
 void append_clear(GraphBuilder& block, const Shapes& shapes) {
-  const Bytes table = shapes.tensor(shapes.vocab, shapes.model.hidden);
+  const Bytes table = shapes.tensor(shapes.vocab, table_width(shapes.model));
   block.add(streaming("embedding_gradient_zero", Role::clear_table_gradient,
                       graph::OperatorKind::elementwise, {.backward = table, .backward_kernels = 1}),
             {});
@@ -314,6 +316,12 @@ ModelGraph head_graph(const Model& model, const ShapeOptions& options) {
   }
   if (model.head == HeadKind::masked_token) {
     even = append_transform(block, shapes, even);
+  }
+  if (model.table_width > 0) {
+    even = block.product({.name = "logits_projection_gemm",
+                          .role = Role::transform,
+                          .out = {Dim::none, model.table_width}},
+                         {even});
   }
   append_logits(block, shapes, even, model.tied_embedding, model.head_bias ? shapes.vocab : 0);
   for (int depth = 1; depth <= model.mtp; ++depth) {

@@ -144,12 +144,18 @@ std::int64_t layer(const Model& m, const LayerKind& kind) {
   return sum + (kind.ends_encoder ? norm : 0);
 }
 
+/// A matrix between the token table's rows and the layers; one more stands before the logits.
+std::int64_t projection(const Model& m) {
+  return m.table_width * m.hidden;
+}
+
 /// Tables and projections of the input, without positions.
 std::int64_t input(const Model& m) {
   std::int64_t sum = m.embedding_norm ? norm_parameters(m, m.hidden) : 0;
   switch (m.input) {
     case InputKind::tokens:
-      return sum + (m.vocab + m.token_types) * m.hidden + 2 * m.relative_buckets * m.heads;
+      return sum + m.vocab * table_width(m) + projection(m) + m.token_types * m.hidden +
+             2 * m.relative_buckets * m.heads;
     case InputKind::patches:
       return sum + linear(m.patches.width(), m.hidden, true) + m.hidden;
     case InputKind::features:
@@ -165,7 +171,7 @@ std::int64_t output(const Model& m) {
   if (m.head == HeadKind::click) {
     return 0;
   }
-  const std::int64_t logits = (m.tied_embedding ? 0 : m.vocab * m.hidden) +
+  const std::int64_t logits = (m.tied_embedding ? 0 : m.vocab * table_width(m)) + projection(m) +
                               (m.head_bias ? m.vocab : 0) + stream_head_parameters(m);
   if (m.head != HeadKind::masked_token) {
     return logits;

@@ -121,14 +121,18 @@ Model read_opt(Reader& read) {
   m.attention_bias = m.attention_output_bias = m.mlp_bias = read.optional("enable_bias", true);
   m.dropout = probability(read, "dropout", 0.1);
   m.attention_dropout = probability(read, "attention_dropout", 0);
-  expect_true(read, "do_layer_norm_before");
+  if (!read.optional("do_layer_norm_before", true)) {  // 350M
+    m.norm_place = NormPlace::after;
+    m.final_norm = false;
+  }
   m.norm_scale = read.optional("layer_norm_elementwise_affine", true);
   expect_true(read, "learned_embeddings");
-  expect_false(read, "_remove_final_layer_norm");
-  const auto projected = optional_extent(read, "word_embed_proj_dim", kMaxHidden);
-  read.require(
-      !projected || m.hidden == 0 || *projected == m.hidden, "word_embed_proj_dim",
-      "the hidden width, " + std::to_string(m.hidden) + " (a narrower table is not modelled)");
+  if (read.optional("_remove_final_layer_norm", false)) {
+    m.final_norm = false;
+  }
+  const std::int64_t width =
+      optional_extent(read, "word_embed_proj_dim", kMaxHidden).value_or(m.hidden);
+  m.table_width = width == m.hidden ? 0 : width;
   read.ignore("activation_dropout");
   read.ignore("init_std");
   read.require(read.optional("layerdrop", 0.0) == 0, "layerdrop", "0 (not modelled)");

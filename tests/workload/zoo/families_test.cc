@@ -93,9 +93,11 @@ TEST(Families, falcon_has_one_or_few_key_value_heads) {
 TEST(Families, opt_has_two_rows_more_than_positions) {
   const auto embedding = embedding_operators(shipped_family("opt-6.7b"), kFlashAttention);
   EXPECT_EQ(find(embedding, "position_embedding").parameters, 2050 * 4096);
-  EXPECT_THAT(blamed_field(changed_family("opt-6.7b", "\"do_layer_norm_before\": true",
-                                          "\"do_layer_norm_before\": false")),
-              ElementsAre("do_layer_norm_before"));
+  const auto after = changed_family("opt-6.7b", "\"do_layer_norm_before\": true",
+                                    "\"do_layer_norm_before\": false");
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->norm_place, NormPlace::after);
+  EXPECT_FALSE(after->final_norm);
 }
 
 TEST(Families, bloom_normalises_its_embedding_and_has_no_position_table) {

@@ -61,6 +61,33 @@ TEST(UsersFiles, GalacticaIsOptWithoutBiasesAndParametersOfNorms) {
             32LL * (4 * 4096 * 4096 + 2 * 4096 * 16384) + (50'000LL + 2'050) * 4096);
 }
 
+/// facebook/opt-350m: 24 layers of 4 (H^2 + H) + 2 H 4096 + 4096 + H and two norms after (none at
+/// the end), a table of 50,272 rows of 512, two projections of 512 x 1024, 2,050 positions:
+/// 331,196,416 parameters, as published.
+TEST(UsersFiles, Opt350MHasANarrowTableAndNormsAfter) {
+  const auto node = parse_config(
+      R"({"model_type": "opt", "num_hidden_layers": 24, "hidden_size": 1024, "ffn_dim": 4096,
+          "num_attention_heads": 16, "vocab_size": 50272, "max_position_embeddings": 2048,
+          "activation_function": "relu", "do_layer_norm_before": false,
+          "_remove_final_layer_norm": false, "word_embed_proj_dim": 512})",
+      "config.json", ConfigSyntax::json);
+  const auto model = parse_model(*node, "opt-350m");
+  ASSERT_TRUE(model) << model.error().to_string();
+  EXPECT_EQ(count_parameters(*model).total, 331'196'416);
+  // The operators have the same parameters, and the projections' products.
+  const ShapeOptions one{.sequence = 2048};
+  std::int64_t parameters = 24 * count_parameters(*model).per_kind.front();
+  Flops edges{0};
+  for (const auto& list : {embedding_operators(*model, one), head_operators(*model, one)}) {
+    for (const ModelOperator& op : list) {
+      parameters += op.parameters;
+      edges += op.model_flops;
+    }
+  }
+  EXPECT_EQ(parameters, 331'196'416);
+  EXPECT_EQ(edges.value(), 2.0 * 2048 * 512 * (2 * 1024 + 50272));
+}
+
 /// The parameters of a small llama with these fields, and what was said of them.
 std::pair<std::int64_t, std::vector<std::string>> small_llama(const std::string& fields) {
   const auto node = parse_config(

@@ -59,6 +59,16 @@ void declare_parts(Fields& fields, const machine::Machine& machine,
                 fields.field("rows", "of the group", group.rows);
                 fields.field("median_error", "a share", group.median);
               });
+  std::vector<double> p95;
+  if (trust.p95) {
+    p95 = {trust.p95->least, trust.p95->most};
+  }
+  fields.values(
+      "p95_share",
+      {"95th percentile of single steps over their median, which is what is predicted; empty "
+       "where it is not known",
+       "on a busy device, then on one that waits for the host"},
+      p95);
   fields.field("measure_next", "what narrows the interval most", trust.next);
 }
 
@@ -114,6 +124,14 @@ std::string trust_text(const machine::Machine& machine, const Result<study::Trus
     const auto [least, most] = study::interval80(*trust, to_seconds(time));
     parts.push_back(fmt::format("80 % of such runs take {} to {}", to_string(from_seconds(least)),
                                 to_string(from_seconds(most))));
+    if (trust->p95) {
+      const auto step = [&](double share) {
+        return to_string(from_seconds(to_seconds(time) * share));
+      };
+      parts.push_back(
+          fmt::format("single steps: p50 {}, p95 {} ({} where kernels wait for the host)",
+                      to_string(time), step(trust->p95->least), step(trust->p95->most)));
+    }
   } else {
     parts.push_back("no interval: " + trust.error().to_string());
   }

@@ -17,6 +17,10 @@
 namespace orrery::study {
 namespace {
 
+/// The longest step of a run over its median step, medians of 34 runs that keep one H200 or H100
+/// busy and of 10 that wait for the host (tables h200_pytorch_training and h100_hf_training).
+constexpr Range kLongest{1.02, 1.21};
+
 constexpr std::size_t kNearest = 2;  // groups of published rows that a result names
 
 /// The first words of origins that say that somebody measured the number itself.
@@ -70,7 +74,8 @@ Causes causes_of(const zoo::Model& model, const plan::Plan& plan, const machine:
           .framework = without_release(plan.framework),
           .origin = memory ? std::string(name_of(plan.autograd))
                            : kernel_origin(machine, format_of(plan)),
-          .machine = machine.name};
+          .machine = machine.name,
+          .lone = !memory && plan::is_pytorch(plan) && plan.devices() == 1};
 }
 
 Causes causes_of(Measure measure, const std::string& engine, const machine::Machine& machine) {
@@ -235,7 +240,8 @@ Trust ErrorModel::trust(const Causes& causes) const {
                         .framework = sigma_of(frameworks_, causes.framework),
                         .origin = sigma_of(origins_, causes.origin),
                         .rest = sigma_of(rests_, causes.kind)},
-              .nearest = nearest(causes)};
+              .nearest = nearest(causes),
+              .p95 = causes.lone ? std::optional(kLongest) : std::nullopt};
   const auto cell = std::ranges::find_if(cells_, [&](const Cell& one) {
     return one.causes.kind == causes.kind && one.causes.framework == causes.framework &&
            one.causes.origin == causes.origin;

@@ -19,7 +19,9 @@
 /// Two predictions: what they have in common cancels in their ratio. joint_sigma^2 = both rests,
 /// and of both what differs: kind, framework, and (unless it is the same machine) origin.
 ///
-/// Ignores:  that errors of unlike shapes of one machine go together; jitter between steps.
+/// Single steps vary about the median that is predicted. Known is that of one device under PyTorch.
+///
+/// Ignores:  that errors of unlike shapes of one machine go together; jitter between devices.
 #pragma once
 
 #include <optional>
@@ -41,6 +43,7 @@ struct Causes {
   std::string framework;  ///< "nemo"
   std::string origin;     ///< "fitted" or "inferred"; of memory "pytorch"
   std::string machine;    ///< its name
+  bool lone = false;      ///< a step of PyTorch on one device
 };
 /// `format` is that of the GEMMs' coefficients: "", "fp8", "fp8_block", "fp4".
 std::string kernel_origin(const machine::Machine& machine, const std::string& format);
@@ -77,6 +80,11 @@ struct Validated {
   double median = 0;  ///< of |predicted / measured - 1|
 };
 
+struct Range {
+  double least = 0;
+  double most = 0;
+};
+
 struct Trust {
   Causes causes;
   Sigma sigma;
@@ -85,14 +93,13 @@ struct Trust {
   std::int64_t rows = 0;             ///< that the percentiles are of; 0: of no such combination
   std::vector<Validated> nearest{};  ///< most alike first
   std::string next{};                ///< what to measure to narrow the interval most
+  /// The ninety-fifth percentile of single steps over their median, where that is known: the least
+  /// where the device is busy, the most where it waits for the host.
+  std::optional<Range> p95{};
 };
 
 /// The tenth and ninetieth percentile of what is measured where `predicted` is; of a rate both
 /// change places.
-struct Range {
-  double least = 0;
-  double most = 0;
-};
 Range interval80(const Trust& trust, double predicted, bool rate = false);
 
 /// Errors of predictions, by cause.

@@ -52,6 +52,40 @@ TEST(Trust, WhatHasRowsHasTheirPercentilesAndARateTurnsThemRound) {
   EXPECT_NEAR(interval80(trust, 1, true).most, std::exp(0.05), 1e-12);
 }
 
+// The longest steps of 34 runs on a busy H200 or H100 take 1.02 times the median one (median of the
+// runs), of 10 that wait for the host 1.21 times; of several devices nothing is known.
+TEST(Trust, SpreadOfSingleStepsIsKnownOfOneDeviceUnderPyTorch) {
+  const zoo::Model small = *zoo::load_model("llama-3.2-1b");
+  const machine::Machine box = *machine::load_machine("dgx-h200");
+  plan::Plan plan{.autograd = plan::Autograd::pytorch};
+  const auto spread = [&] { return model().trust(causes_of(small, plan, box)).p95; };
+  ASSERT_TRUE(spread());
+  EXPECT_DOUBLE_EQ(spread()->least, 1.02);
+  EXPECT_DOUBLE_EQ(spread()->most, 1.21);
+  EXPECT_FALSE(model().trust(causes_of(small, plan, box, true)).p95);
+  plan.dp = 2;
+  EXPECT_FALSE(spread());
+  plan = {.autograd = plan::Autograd::transformer_engine};
+  EXPECT_FALSE(spread());
+}
+
+TEST(Trust, BytesHaveNoFloor) {
+  const ErrorModel errors = *parse_config(R"(floor: 0.02
+kinds: {memory: 0.0}
+frameworks: {none: 0.0}
+origins: {pytorch: 0.0}
+rests: {memory: 0.01}
+cells:
+  - {kind: memory, framework: none, origin: pytorch, rows: 9, low: -0.001, high: 0.003}
+validated: []
+)",
+                                          "errors.yaml", ConfigSyntax::yaml)
+                                 .and_then(ErrorModel::parse);
+  const Trust trust = errors.trust({"memory", "none", "pytorch", "box"});
+  EXPECT_DOUBLE_EQ(trust.low, -0.001);
+  EXPECT_DOUBLE_EQ(trust.high, 0.003);
+}
+
 TEST(Trust, NoIntervalIsNarrowerThanTheFloor) {
   const Trust trust = model().trust({"experts", "none", "fitted", "box"});
   EXPECT_DOUBLE_EQ(trust.low, -0.02);

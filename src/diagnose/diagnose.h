@@ -14,10 +14,10 @@
 ///                   standard error of a cell (1.25 of its messages' interquartile range / 1.349
 ///                   over the root of their number), a sender (row of n - 1 cells) or receiver
 ///                   (column) is slow when its median is above 1 + max(6 sigma 1.25 / sqrt(n),
-///                   0.05), a single link above 1 + max(6 sigma, 4 of its own standard errors, 0.1).
-///                   A link 4 times as far above 1 as all others of its row and column counts in
-///                   neither. Rows and columns need three cells; of fewer the link or either end may
-///                   be at fault, which is said.
+///                   0.05), a single link above 1 + max(6 sigma, 4 of its own standard errors,
+///                   0.1). A link 4 times as far above 1 as all others of its row and column counts
+///                   in neither. Rows and columns need three cells; of fewer the link or either end
+///                   may be at fault, which is said.
 ///                   Messages of a flight recorder are entered by both ends: a send without its
 ///                   receive hangs at the receiver. Who has only scheduled what others run has not
 ///                   entered it.

@@ -40,7 +40,7 @@ double noise_of(std::vector<double> values) {
   const auto lower = values.begin() + static_cast<std::ptrdiff_t>(quarter);
   const auto upper = values.end() - 1 - static_cast<std::ptrdiff_t>(quarter);
   std::nth_element(values.begin(), lower, values.end());
-  std::nth_element(lower, upper, values.end());
+  std::nth_element(lower + 1, upper, values.end());
   const double sigma = (*upper - *lower) / kQuartiles;
   return kMedianOfNoise * sigma / std::sqrt(static_cast<double>(values.size()));
 }

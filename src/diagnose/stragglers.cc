@@ -18,10 +18,10 @@ constexpr double kShareOfRanks = 0.25;
 constexpr double kPassesOn = 0.5;     ///< of its lateness, which its own waiting must explain
 constexpr std::size_t kParts = 4;     ///< of the time, in most of which a rank at fault is late
 constexpr double kShareInPart = 0.5;  ///< of its share in all
-/// What another program may take of a rank's processor seconds, on a core whose threads they share.
+/// Another program may take so much of a rank's processor seconds, on a core that they share.
 constexpr double kSharedCore = 2;
 
-/// What a rank computed where it was last, and a quarter of the others no longer than.
+/// Computed is what a rank computed where it was last, and a quarter of the others at most.
 struct Computed {
   Time own{0};
   Time usual{0};
@@ -40,7 +40,7 @@ struct Waiting {
   int operations = 0;
   std::vector<std::int64_t> late;  ///< who is at fault here, if that can be told
 
-  /// How long it would have lasted if no rank had lost its core; with entries alone, how long it did.
+  /// How long it would have lasted if no rank had lost its core; by entries alone, how long it did.
   Time lasted() const { return computed.empty() ? elapsed : busy; }
 };
 
@@ -106,7 +106,7 @@ class Stragglers {
   }
 
  private:
-  /// Who waits least, and what the others wait more.
+  /// Late is who waits least, and what the others wait more.
   struct Late {
     const Operation* last = nullptr;
     Time cost{0};

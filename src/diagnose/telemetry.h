@@ -34,7 +34,7 @@ struct Operation {
   std::optional<Time> ended;         ///< none: not yet
   std::optional<std::int64_t> sent;  ///< messages that the rank has sent for it, if counted
   bool begun = true;                 ///< false: called, but the device has not started it
-  /// What the rank itself has computed since it entered the collective before, if that is known.
+  /// How long the rank has computed since it entered the collective before, if that is known.
   std::optional<Time> computed = std::nullopt;
 };
 
@@ -78,7 +78,8 @@ struct Telemetry {
 ///   that have ended match. Entries of coalesced messages have no peer and are skipped.
 ///
 /// Mistakes: what is no such file; fields missing, unknown or of the wrong type; times that end
-/// before they begin or are negative; ranks outside their communicator; the same operation of a rank twice.
+/// before they begin, computing that is negative; ranks outside their communicator; the same
+/// operation of a rank twice, unless the first was open and the second says its end.
 Result<Telemetry> load_telemetry(const std::vector<std::string>& files);
 /// The same of one file's text.
 Result<Telemetry> parse_telemetry(const std::string& text, const std::string& file);

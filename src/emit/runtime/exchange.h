@@ -49,9 +49,9 @@ struct Exchange {
   bool open = false;
 };
 
-/// What a rank does between two looks at an exchange. Where a host has more ranks than cores it
-/// sleeps, so that another rank has the core, and a pair on one core takes about as long as one on
-/// two.
+/// Pause is how a rank waits between two looks at an exchange. Where a host has more ranks than
+/// cores it sleeps, so that another rank has the core, and a pair on one core takes about as long
+/// as one on two.
 class Pause {
  public:
   Pause() {

@@ -96,7 +96,7 @@ class Measurements {
                        [](const Work& work) { return work.batch > 0 || work.bytes > 0; });
   }
 
-  /// What stands before an exchange that no memory passes before: a loop of middle length.
+  /// The work before an exchange that no memory passes before: a loop of middle length.
   std::int64_t middle_loop() const {
     std::vector<std::int64_t> loops;
     for (const Work& work : works_) {

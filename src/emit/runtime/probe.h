@@ -24,8 +24,8 @@ class Probe {
   }
 
   /// Writes half of the shortest of some round trips as a message. The pairs take turns, so that
-  /// what else the host does for a while meets messages of many pairs, not all of one. Ranks outside
-  /// the pair sleep: there may be fewer cores than ranks.
+  /// what else the host does for a while meets messages of many pairs, not all of one. Ranks
+  /// outside the pair sleep: there may be fewer cores than ranks.
   void run() {
     for (int i = 0; i < arguments_.probes; ++i) {
       for (int source = 0; source < ranks_; ++source) {

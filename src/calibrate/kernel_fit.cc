@@ -16,6 +16,7 @@
 #include "base/split.h"
 #include "base/table_reader.h"
 #include "calibrate/gemm.h"
+#include "calibrate/impossible_times.h"
 #include "machine/compute/compute_model.h"
 #include "machine/compute/number_format.h"
 
@@ -251,8 +252,7 @@ Result<std::vector<KernelMeasurement>> read_rows(TableReader& read,
   for (const CsvRow& row : read.rows()) {
     const Numbers numbers =
         mapped(columns, [&](std::string_view column) { return read.whole(row, column, 1, most); });
-    const double time =
-        read.number(row, "latency_us", kAboveZero, 1e12, "a number of microseconds above 0");
+    const double time = read.number(row, "latency_us", kAboveZero, 1e12, kMicrosecondsExpected);
     rows.push_back({{make(row, numbers)}, from_seconds(1e-6 * time)});
   }
   return or_mistakes(std::move(rows), read.finish());

@@ -10,8 +10,10 @@
 #include "base/lists.h"
 #include "base/one_of.h"
 #include "base/reader.h"
+#include "base/table_reader.h"
 #include "calibrate/collectives.h"
 #include "calibrate/gemm.h"
+#include "calibrate/impossible_times.h"
 #include "calibrate/kernel_fit.h"
 #include "cli/commands.h"
 #include "cli/served_model.h"
@@ -186,29 +188,22 @@ class Calibrate : public Command {
   template <class Query>
   static Result<std::vector<calibrate::KernelMeasurement>> read_measured(
       const CsvTable& table, const compute::Device& device) {
-    constexpr std::size_t kMostMistakes = 20;
     Error mistakes;
     const auto queries = collect(study::read_queries<Query>(table), mistakes);
-    const auto latency = table.column("latency_us");
-    if (!latency) {
-      mistakes.add({table.file + ":1", "header", "", "column 'latency_us' is missing"});
-    }
+    TableReader read(table);
+    read.need("latency_us");
     std::vector<calibrate::KernelMeasurement> rows;
-    for (std::size_t i = 0;
-         latency && i < queries.size() && mistakes.mistakes.size() < kMostMistakes; ++i) {
-      const std::string where = table.where(table.rows[i]);
-      const std::string& cell = table.rows[i].cells[*latency];
-      const auto microseconds = parse_number(cell);
-      if (!microseconds || !(*microseconds > 0) || *microseconds > 1e12) {
-        mistakes.add({where, "latency_us", cell, "a number of microseconds above 0"});
-      }
-      auto kernels = study::kernels_of(queries[i], device, where);
-      if (kernels && microseconds) {
-        rows.push_back({std::move(*kernels), from_seconds(1e-6 * *microseconds)});
-      } else if (!kernels) {
-        mistakes.add(kernels.error());
+    for (std::size_t i = 0; i < std::min(queries.size(), read.rows().size()); ++i) {
+      const CsvRow& row = table.rows[i];
+      const double microseconds =
+          read.number(row, "latency_us", kAboveZero, 1e12, calibrate::kMicrosecondsExpected);
+      if (auto kernels = study::kernels_of(queries[i], device, table.where(row))) {
+        rows.push_back({std::move(*kernels), from_seconds(1e-6 * microseconds)});
+      } else {
+        read.add(std::move(kernels.error()));
       }
     }
+    mistakes.add(read.finish());
     return or_mistakes(std::move(rows), std::move(mistakes));
   }
 

@@ -29,13 +29,10 @@ Result<std::optional<machine::Machine>> prepare(const ChakraExport& what) {
     collect(plan::check_machine(what.plan, *machine), mistakes);
   }
   if (machine && mistakes.empty()) {
-    auto fitted = machine::with_devices(*machine, what.plan.devices());
-    if (fitted) {
+    if (auto fitted = kept(machine::with_devices(*machine, what.plan.devices()), mistakes)) {
       machine = what.plan.clocks == plan::Clocks::boost ? machine::at_boost(std::move(*fitted))
                                                         : std::move(*fitted);
       parallel::set_clocks(*machine, what.model, what.plan);
-    } else {
-      mistakes.add(std::move(fitted.error()));
     }
   }
   return or_mistakes(std::move(machine), std::move(mistakes));

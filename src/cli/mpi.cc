@@ -104,8 +104,7 @@ class Mpi : public Command {
 
   Result<std::string> strip(Error mistakes) {
     const Records records = load(0, mpi_calls::RecordUse::code, mistakes);
-    return mistakes.empty() ? Result<std::string>(report::records_json(records))
-                            : fail(std::move(mistakes));
+    return or_mistakes(report::records_json(records), std::move(mistakes));
   }
 
   Result<std::string> restore(Error mistakes) {

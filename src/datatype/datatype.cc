@@ -142,26 +142,6 @@ std::int64_t Datatype::size() const {
   return bytes;
 }
 
-Bounds Datatype::true_bounds() const {
-  if (size() == 0) {
-    return {};
-  }
-  std::int64_t first = INT64_MAX;
-  std::int64_t last = INT64_MIN;
-  for (const Block& block : blocks) {
-    if (block.bytes > 0) {
-      first = std::min(first, block.offset);
-      last = std::max(last, block.offset + block.bytes);
-    }
-  }
-  for (const Stream& stream : streams) {
-    const std::int64_t reach = (stream.count - 1) * stream.stride;
-    first += std::min<std::int64_t>(reach, 0);
-    last += std::max<std::int64_t>(reach, 0);
-  }
-  return {first, last - first};
-}
-
 Datatype named(std::int64_t bytes, std::int64_t extent) {
   return {{0, extent}, {}, {{0, bytes}}};
 }

@@ -50,8 +50,6 @@ struct Datatype {
 
   /// Returns the packed bytes of one element (MPI_Type_size).
   std::int64_t size() const;
-  /// Returns the bounds of the bytes themselves (MPI_Type_get_true_extent); zeros without bytes.
-  Bounds true_bounds() const;
   friend bool operator==(const Datatype&, const Datatype&) = default;
 };
 

@@ -38,7 +38,7 @@ class Collector {
   bool add_communicator(const std::string& name, std::vector<std::int64_t> ranks);
   std::optional<std::size_t> communicator(const std::string& name) const;
   bool has(std::size_t communicator, std::int64_t rank) const;
-  /// False when the rank has made this call before, unless it was open then and has ended here.
+  /// Returns false where the rank has made this call before, unless it was open and ends here.
   bool add(Call call);
   void add(Message message, const std::string& path);
   /// One end of a message between members of a communicator, of each in the order of its rank's

@@ -31,7 +31,7 @@ struct Cell {
   bool explained = false;
 };
 
-/// The standard error of the median, 0 of too few values to have quartiles.
+/// Returns the standard error of the median; 0 of fewer than four values, which have no quartiles.
 double noise_of(std::vector<double> values) {
   const std::size_t quarter = values.size() / 4;
   if (quarter == 0) {

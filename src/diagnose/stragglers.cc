@@ -40,7 +40,8 @@ struct Waiting {
   int operations = 0;
   std::vector<std::int64_t> late;  ///< who is at fault here, if that can be told
 
-  /// How long it would have lasted if no rank had lost its core; by entries alone, how long it did.
+  /// Returns how long it would have lasted if no rank had lost its core; by entries alone, how
+  /// long it did.
   Time lasted() const { return computed.empty() ? elapsed : busy; }
 };
 
@@ -135,7 +136,7 @@ class Stragglers {
     ++at.operations;
   }
 
-  /// Whether a rank is as late in most parts of the time: what passes is not the rank's.
+  /// Says whether a rank is as late in most parts of the time: what passes is not the rank's.
   bool lasts(const Waiting& at, std::int64_t rank) const {
     std::array<Time, kParts> own{};
     std::array<Time, kParts> all{};

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "base/collect.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "diagnose/collector.h"
@@ -170,9 +171,7 @@ Error read_lines(const std::string& text, const std::string& file, Collector& co
       continue;
     }
     set_place(*node, source, line + 1);
-    if (auto read = read_line(*node, collector); !read) {
-      mistakes.add(std::move(read.error()));
-    }
+    collect(read_line(*node, collector), mistakes);
   }
   return mistakes;
 }
@@ -181,8 +180,7 @@ Result<void> read_text(const std::string& text, const std::string& file, Collect
   if (is_flight_record(text)) {
     return read_flight_record(text, file, collector);
   }
-  Error mistakes = read_lines(text, file, collector);
-  return mistakes.empty() ? Result<void>() : fail(std::move(mistakes));
+  return or_mistakes(read_lines(text, file, collector));
 }
 
 }  // namespace
@@ -207,11 +205,9 @@ Result<Telemetry> load_telemetry(const std::vector<std::string>& files) {
   Collector collector;
   Error mistakes;
   for (const std::string& file : files) {
-    const auto read = read_file(file).and_then(
-        [&](const std::string& text) { return read_text(text, file, collector); });
-    if (!read) {
-      mistakes.add(read.error());
-    }
+    collect(read_file(file).and_then(
+                [&](const std::string& text) { return read_text(text, file, collector); }),
+            mistakes);
   }
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));

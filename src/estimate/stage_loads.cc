@@ -109,7 +109,7 @@ void StageLoads::add_chunk(const plan::ModelPart& part, StagePasses& load) const
   load.host += load.chunks.back().forward.host + load.chunks.back().backward.host;
 }
 
-/// Whether two stages have the same blocks in the same chunks.
+/// Says whether two stages have the same blocks in the same chunks.
 bool StageLoads::are_alike(const std::vector<plan::ModelPart>& one,
                            const std::vector<plan::ModelPart>& other) const {
   return std::ranges::equal(one, other, [&](const plan::ModelPart& a, const plan::ModelPart& b) {

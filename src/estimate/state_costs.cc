@@ -45,7 +45,7 @@ void add(Lanes& sum, const Lanes& more, std::int64_t often) {
   add_ports(sum.always_ports, more.always_ports, often);
 }
 
-/// How many blocks of each kind a stage has.
+/// BlockCounts says how many blocks of each kind a stage has.
 using BlockCounts = std::vector<std::int64_t>;
 
 class StateCosts {

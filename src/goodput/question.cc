@@ -90,13 +90,10 @@ class Asking {
     asked_.otherwise = any;
     std::vector<Component>& components = asked_.scenario.components;
     if (given_("failures")) {
-      const auto file = load_config(q.failures);
-      const auto read = file ? read_components(*file, any) : fail(file.error());
-      if (read) {
-        components = *read;
-      } else {
-        mistakes_.add(read.error());
-      }
+      collect_into(components, load_config(q.failures).and_then([&](const ConfigNode& file) {
+        return read_components(file, any);
+      }),
+                   mistakes_);
     } else if (given_("log") && q.log_length > Duration(0)) {
       const auto fitted =
           fit_log(q.log, q.log_devices > 0 ? q.log_devices : devices, q.log_length, any);

@@ -65,8 +65,8 @@ void declare_parts(Fields& fields, const machine::Machine& machine,
   }
   fields.values(
       "p95_share",
-      {"95th percentile of single steps over their median, which is what is predicted; empty "
-       "where it is not known",
+      {"95th percentile of single steps over their median, which is what is predicted: the longest "
+       "steps of runs on one H200 or H100; empty where it is not known",
        "on a busy device, then on one that waits for the host"},
       p95);
   fields.field("measure_next", "what narrows the interval most", trust.next);

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/collect.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/lists.h"
@@ -155,13 +156,13 @@ Error check(const Engine& engine) {
   return ranges.take();
 }
 
-/// 0, or the mistakes of values with their places in the file.
+/// Returns 0, or the mistakes of values with their places in the file.
 Result<int> checked_ranges(const Engine& engine, const ConfigNode& node) {
   Error wrong = located(check(engine), engine);
   for (Mistake& mistake : wrong.mistakes) {
     mistake.where = mistake.where.empty() ? node.where() : mistake.where;
   }
-  return wrong.empty() ? Result<int>(0) : fail(std::move(wrong));
+  return or_mistakes(0, std::move(wrong));
 }
 
 /// Reads what one section of the file states, and where.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/collect.h"
 #include "base/lists.h"
 #include "base/reader.h"
 #include "calibrate/minimize.h"
@@ -86,8 +87,7 @@ Result<std::vector<MeasuredRequest>> read_measured_requests(const CsvTable& tabl
   std::stable_sort(measured.begin(), measured.end(), [](const auto& a, const auto& b) {
     return a.request.arrival < b.request.arrival;
   });
-  return error.empty() ? Result<std::vector<MeasuredRequest>>(std::move(measured))
-                       : fail(std::move(error));
+  return or_mistakes(std::move(measured), std::move(error));
 }
 
 Result<HostFit> fit_host(const zoo::Model& model, const machine::Machine& machine,
@@ -127,8 +127,8 @@ Result<HostFit> fit_host(const zoo::Model& model, const machine::Machine& machin
         return errors(with(std::array<double, 3>{start[0], at[0], at[1]})).tpot;
       },
       of_steps, std::array<double, 2>{start[1], start[2]}, 2 * kGenerations);
-  constexpr double kPart = 0.05;  // of a root
-  constexpr double kLeast = 0.005;
+  constexpr double kPart = 0.05;    // of a root that was found, to either side of it
+  constexpr double kLeast = 0.005;  // of the box, for roots near 0
   std::array<calibrate::Bounds, 3> near = kBox;
   for (std::size_t i = 1; i < near.size(); ++i) {
     const double at = steps.at[i - 1];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/collect.h"
 #include "base/config_node.h"
 #include "base/printable.h"
 #include "base/split.h"
@@ -81,8 +82,8 @@ std::vector<std::string> variables_of(const ConfigNode& container,
   return variables;
 }
 
-/// A container's words as a line of a shell: those of a list are whole, a text is a line itself.
-/// What is no word ("- --model: name" is a map) is a mistake.
+/// Returns a container's words as a line of a shell: those of a list are whole, a text is a line
+/// itself. Mistakes: an item that is no word ("- --model: name" is a map).
 Result<std::string> line_of(const ConfigNode& container) {
   std::string line;
   Error mistakes;
@@ -103,7 +104,7 @@ Result<std::string> line_of(const ConfigNode& container) {
     }
   }
   std::ranges::replace(line, '\n', ' ');
-  return mistakes.empty() ? Result<std::string>(std::move(line)) : fail(std::move(mistakes));
+  return or_mistakes(std::move(line), std::move(mistakes));
 }
 
 bool is_container(const ConfigNode& node) {

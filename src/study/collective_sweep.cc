@@ -83,7 +83,7 @@ class SizesDone {
   double done_ = 0;
 };
 
-/// The reports of the configuration that are of this collective, and the file's mistakes.
+/// Returns the reports of the configuration that are of this collective, or the file's mistakes.
 Result<std::vector<PublishedBandwidth>> published_on(const machine::Machine& machine,
                                                      const collective::SweepOptions& options,
                                                      const ConfigNode& node) {

@@ -14,7 +14,7 @@
 
 namespace orrery::study {
 
-/// A bus bandwidth that a report gives (configs/collectives/published.yaml).
+/// PublishedBandwidth is a bus bandwidth that a report gives (configs/collectives/published.yaml).
 struct PublishedBandwidth {
   Bytes from{0};  ///< the least size that it is of
   Bandwidth busbw{0};

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/collect.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "machine/describe.h"
@@ -17,8 +18,9 @@
 namespace orrery::study {
 namespace {
 
-/// The longest step of a run over its median step, medians of 34 runs that keep one H200 or H100
-/// busy and of 10 that wait for the host (tables h200_pytorch_training and h100_hf_training).
+/// The longest step of a run over its median step stands for the ninety-fifth percentile: medians
+/// of 34 runs that keep one H200 or H100 busy, and of 10 that wait for the host (tables
+/// h200_pytorch_training and h100_hf_training).
 constexpr Range kLongest{1.02, 1.21};
 
 constexpr std::size_t kNearest = 2;  // groups of published rows that a result names
@@ -137,11 +139,7 @@ Result<ErrorModel> ErrorModel::parse(const ConfigNode& node) {
                   .origin = from.required<std::string>("origin"),
                   .machine = from.optional("machine", std::string())};
   };
-  const auto finish = [&](Reader& from) {
-    if (auto done = from.finish(true); !done) {
-      mistakes.add(std::move(done.error()));
-    }
-  };
+  const auto finish = [&](Reader& from) { collect(from.finish(true), mistakes); };
   for (const auto& [name, list] :
        {std::pair{"kinds", &model.kinds_}, std::pair{"frameworks", &model.frameworks_},
         std::pair{"origins", &model.origins_}, std::pair{"rests", &model.rests_}}) {
@@ -171,14 +169,8 @@ Result<ErrorModel> ErrorModel::parse(const ConfigNode& node) {
                                 .median = group.required<double>("median")});
     finish(group);
   }
-  Result<ErrorModel> result = read.finish(std::move(model));
-  if (!result) {
-    mistakes.add(std::move(result.error()));
-  }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return result;
+  ErrorModel result = collect(read.finish(std::move(model)), mistakes);
+  return or_mistakes(std::move(result), std::move(mistakes));
 }
 
 Result<ErrorModel> ErrorModel::load() {

@@ -93,7 +93,6 @@ TEST(Datatype, NegativeStridesGoBackwards) {
   const Datatype type =
       resized({0, 8}, *hindexed(Bytes64{1}, Bytes64{24}, hvector(3, 1, -8, kByte)));
   EXPECT_THAT(places(type), ElementsAre(24, 16, 8));
-  EXPECT_EQ(type.true_bounds(), (Bounds{8, 17}));
 }
 
 TEST(Datatype, NothingHasNoBytesAndNoBounds) {

@@ -66,8 +66,10 @@ class Loader {
   }
 
   void take_system(const Result<ConfigNode>& node) {
-    auto system = node ? kept(parse_system(*node, loaded_.warnings, unknown()), mistakes_)
-                       : kept(Result<System>(fail(Error(node.error()))), mistakes_);
+    auto system = kept(node.and_then([&](const ConfigNode& root) {
+      return parse_system(root, loaded_.warnings, unknown());
+    }),
+                       mistakes_);
     if (!system) {
       return;
     }
@@ -83,9 +85,9 @@ class Loader {
   }
 
   void take_memory(const Result<ConfigNode>& node) {
-    if (!node) {
-      mistakes_.add(node.error());
-    } else if (const auto memory = kept(parse_memory(*node, unknown()), mistakes_)) {
+    if (const auto memory = kept(
+            node.and_then([&](const ConfigNode& root) { return parse_memory(root, unknown()); }),
+            mistakes_)) {
       loaded_.input.memory = *memory;
     }
   }

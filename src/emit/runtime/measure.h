@@ -96,7 +96,8 @@ class Measurements {
                        [](const Work& work) { return work.batch > 0 || work.bytes > 0; });
   }
 
-  /// The work before an exchange that no memory passes before: a loop of middle length.
+  /// Returns the work before an exchange that no memory passes before, in nanoseconds: the loop of
+  /// middle length; 0: none.
   std::int64_t middle_loop() const {
     std::vector<std::int64_t> loops;
     for (const Work& work : works_) {

@@ -11,7 +11,7 @@
 
 namespace plan {
 
-/// A collective of this rank.
+/// Entry is a collective that this rank has entered.
 struct Entry {
   const std::string& communicator;
   std::uint64_t sequence;

@@ -369,18 +369,4 @@ std::vector<std::vector<Hop>> as_one(const Assigned& assigned, std::size_t flows
   return routes;
 }
 
-std::vector<Time> link_times(const Assigned& assigned, std::span<const FlowEnds> flows,
-                             std::size_t links) {
-  std::vector<double> seconds(links);
-  for (const Piece& piece : assigned.pieces) {
-    const double bytes = piece.share * static_cast<double>(flows[piece.flow].bytes.value());
-    for (const Hop& hop : assigned.route(piece)) {
-      seconds[hop.link] += bytes / hop.bandwidth.value();
-    }
-  }
-  std::vector<Time> times(links);
-  std::ranges::transform(seconds, times.begin(), from_seconds);
-  return times;
-}
-
 }  // namespace orrery::topology

@@ -64,8 +64,4 @@ Result<Assigned> assign(Router& router, std::span<const FlowEnds> flows,
 /// the latencies of the first piece are on the first hop.
 std::vector<std::vector<Hop>> as_one(const Assigned& assigned, std::size_t flows);
 
-/// Busy time of the busiest link if it had to carry all pieces alone, and of every link.
-std::vector<Time> link_times(const Assigned& assigned, std::span<const FlowEnds> flows,
-                             std::size_t links);
-
 }  // namespace orrery::topology

@@ -57,7 +57,7 @@ std::string text_at(const Study& study, std::size_t point, std::string_view name
   return said == nullptr ? "" : said->text;
 }
 
-/// The machine of a point, where it has several sorts of devices.
+/// Returns the machine of a point, where it has several sorts of devices.
 std::optional<machine::Machine> mixed_machine(const ConfigNode& description) {
   const ConfigNode* node = description.find("machine");
   if (node == nullptr || node->find("parts") == nullptr) {
@@ -67,7 +67,7 @@ std::optional<machine::Machine> mixed_machine(const ConfigNode& description) {
   return machine ? std::optional(std::move(*machine)) : std::nullopt;
 }
 
-/// Devices of a study's point: of a machine with parts all of them, where it does not say.
+/// Returns the devices of a study's point; where it does not say, all of a machine with parts.
 std::int64_t devices_at(const Study& study, std::size_t point) {
   std::int64_t devices = parse_integer(text_at(study, point, "devices")).value_or(0);
   if (devices == 0) {

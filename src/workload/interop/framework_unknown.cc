@@ -23,7 +23,7 @@ constexpr auto kWeightyWords = std::to_array<std::string_view>(
      "dtype",    "fsdp",        "deepspeed", "overlap",    "pipeline",     "devices",
      "nodes",    "gpus",        "processes", "length",     "attention",    "optimizer"});
 
-/// Whether two names are alike but for one place of two letters at most.
+/// Says whether two names are alike but for one place of two letters at most.
 bool one_slip(std::string_view found, std::string_view name) {
   constexpr std::size_t kMost = 2;
   const std::size_t least = std::min(found.size(), name.size());
@@ -40,7 +40,7 @@ bool one_slip(std::string_view found, std::string_view name) {
   return before + after + kMost >= most;
 }
 
-/// Whether a path is one that a row reads, but for one of its names, which is misspelt:
+/// Says whether a path is one that a row reads, but for one of its names, which is misspelt:
 /// model.attn_config.atn_impl.
 bool misspells_a_row(const FrameworkTable& table, std::string_view path) {
   const std::vector<std::string_view> found = split_at(path, '.');

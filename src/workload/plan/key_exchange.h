@@ -6,9 +6,9 @@
 
 namespace orrery::plan {
 
-/// Whether attention runs for the keys of one rank after the other and other kernels merge what the
-/// runs give, as torch.distributed.tensor.experimental.context_parallel does. Transformer Engine's
-/// corrections are small beside its kernels and left out.
+/// Says whether attention runs for the keys of one rank after the other and other kernels merge
+/// what the runs give, as torch.distributed.tensor.experimental.context_parallel does. Transformer
+/// Engine's corrections are small beside its kernels and left out.
 inline bool merges_keys(const Plan& plan) {
   return is_pytorch(plan) && plan.cp > 1 &&
          (plan.cp_exchange == ContextExchange::all_gather ||

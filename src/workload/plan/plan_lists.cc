@@ -64,14 +64,9 @@ Result<std::vector<std::int64_t>> stated_layers(const Plan& plan) {
 
 Result<void> check_texts(const Plan& plan) {
   Error error;
-  const auto add = [&](const auto& result) {
-    if (!result) {
-      error.add(result.error());
-    }
-  };
-  add(parse_order(plan));
-  add(stated_layers(plan));
-  add(documents_of(plan));
+  collect(parse_order(plan), error);
+  collect(stated_layers(plan), error);
+  collect(documents_of(plan), error);
   if (!plan.framework.empty()) {  // else no file is looked for
     if (const auto known = framework_fields(plan.framework); !known) {
       error.add({{}, "framework", plan.framework, known.error().to_string()});

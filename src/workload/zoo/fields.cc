@@ -48,7 +48,7 @@ constexpr auto kFunctions = std::to_array<Function>({
     {"swish", MlpKind::swiglu, MlpKind::swiglu, false, true},
 });
 
-/// Whether a name speaks of what layers are made of.
+/// Says whether a name speaks of what layers are made of.
 bool names_a_shape(std::string_view name) {
   return std::ranges::any_of(kShapeWords, [&](std::string_view word) {
     return name.find(word) != std::string_view::npos;

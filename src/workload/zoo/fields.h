@@ -36,8 +36,8 @@ void expect_false(Reader& read, std::string_view name);
 void expect_all_false(Reader& read, std::span<const std::string_view> names);
 void expect_true(Reader& read, std::string_view name);
 
-/// Whether a field that nobody reads cannot change sizes or times: false, 0, null, empty, a name
-/// that never does (known_fields.h), or text, a switch or a map whose name speaks of no shape.
+/// Says whether a field that nobody reads cannot change sizes or times: false, 0, null, empty, a
+/// name that never does (known_fields.h), or text, a switch or a map whose name speaks of no shape.
 bool is_weightless(std::string_view name, const ConfigNode& node);
 /// Fields that nobody asked for and that `harmless` accepts become notes of the model.
 void note_unknown(Reader& read, Model& model,

@@ -144,7 +144,8 @@ std::int64_t layer(const Model& m, const LayerKind& kind) {
   return sum + (kind.ends_encoder ? norm : 0);
 }
 
-/// A matrix between the token table's rows and the layers; one more stands before the logits.
+/// Returns the parameters of the matrix between the token table's rows and the layers; one more
+/// stands before the logits.
 std::int64_t projection(const Model& m) {
   return m.table_width * m.hidden;
 }

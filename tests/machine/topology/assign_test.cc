@@ -16,6 +16,21 @@ namespace {
 
 constexpr Bytes kSize{1 << 20};
 
+/// Returns how long each link takes for all pieces that it carries.
+std::vector<Time> link_times(const Assigned& assigned, const std::vector<FlowEnds>& flows,
+                             std::size_t links) {
+  std::vector<double> seconds(links);
+  for (const Piece& piece : assigned.pieces) {
+    const double bytes = piece.share * static_cast<double>(flows[piece.flow].bytes.value());
+    for (const Hop& hop : assigned.route(piece)) {
+      seconds[hop.link] += bytes / hop.bandwidth.value();
+    }
+  }
+  std::vector<Time> times(links);
+  std::ranges::transform(seconds, times.begin(), from_seconds);
+  return times;
+}
+
 /// Most pieces' worth of flows on one link between leaves and spines.
 double busiest(const LinkGraph& graph, const std::vector<FlowEnds>& flows, Routing routing,
                std::uint64_t seed = 0) {

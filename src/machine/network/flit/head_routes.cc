@@ -4,8 +4,8 @@
 namespace orrery::flit {
 namespace {
 
-/// A packet goes the minimal way if queue x weight there is at most queue x weight of the other way
-/// and the bias (BookSim 2, ugal_flatfly and ugal_dragonflynew).
+/// Comparison says when a packet goes the minimal way: if queue x weight there is at most queue x
+/// weight of the other way and the bias (BookSim 2, ugal_flatfly and ugal_dragonflynew).
 struct Comparison {
   bool by_hops = true;    ///< false: the minimal way weighs 1, the other 2
   std::int64_t bias = 0;  ///< flits

@@ -14,6 +14,7 @@
 #include "study/sweep/config_path.h"
 #include "study/sweep/kind.h"
 #include "study/sweep/run_sweep.h"
+#include "study/sweep/step.h"
 
 namespace orrery::sweep {
 namespace {
@@ -69,15 +70,9 @@ std::optional<machine::Machine> mixed_machine(const ConfigNode& description) {
 
 /// Returns the devices of a study's point; where it does not say, all of a machine with parts.
 std::int64_t devices_at(const Study& study, std::size_t point) {
-  std::int64_t devices = parse_integer(text_at(study, point, "devices")).value_or(0);
-  if (devices == 0) {
-    if (const auto mixed = mixed_machine(study.describe(point).node)) {
-      for (const machine::DeviceGroup& part : mixed->parts) {
-        devices += part.devices;
-      }
-    }
-  }
-  return devices;
+  const std::int64_t devices = parse_integer(text_at(study, point, "devices")).value_or(0);
+  const auto mixed = devices == 0 ? mixed_machine(study.describe(point).node) : std::nullopt;
+  return mixed ? devices_in_parts(*mixed) : devices;
 }
 
 class Prices {

@@ -46,7 +46,6 @@ Result<PlanSearch> read_search(const ConfigNode& description) {
   Reader read(description);
   Step step = read_step(read);
   PlanSearch search;
-  std::int64_t all = 0;  // devices of parts
   search.options.top = 1;
   search.options.reserve = read.optional("reserve", kReserve);
   read.require(search.options.reserve >= Bytes(0), "reserve", "0 or more bytes");
@@ -61,15 +60,13 @@ Result<PlanSearch> read_search(const ConfigNode& description) {
   }
   read.require(step.devices > 0 || !step.machine.parts.empty(), "devices",
                "a number of accelerators; 0 is all of a machine with parts");
-  for (const machine::DeviceGroup& part : step.machine.parts) {
-    all += part.devices;
-  }
   if (read.child("plan", false) == nullptr || !step.plan.places.contains("global_batch")) {
     read.reject("plan", "a map with at least global_batch, sequences per step");
   }
+  const std::int64_t devices = step.devices > 0 ? step.devices : devices_in_parts(step.machine);
   search.task = {.model = std::move(step.model),
                  .machine = std::move(step.machine),
-                 .devices = step.devices > 0 ? step.devices : all,
+                 .devices = devices,
                  .fixed = std::move(step.plan),
                  .only = {}};
   if (interop::launcher_named(search.task.fixed.plan.framework) != nullptr) {

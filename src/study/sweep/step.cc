@@ -29,4 +29,12 @@ Step read_step(Reader& read) {
   return step;
 }
 
+std::int64_t devices_in_parts(const machine::Machine& machine) {
+  std::int64_t devices = 0;
+  for (const machine::DeviceGroup& part : machine.parts) {
+    devices += part.devices;
+  }
+  return devices;
+}
+
 }  // namespace orrery::sweep

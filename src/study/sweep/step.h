@@ -24,4 +24,7 @@ Result<zoo::Model> read_model(const ConfigNode& node);
 /// Reads model, machine, plan and devices; the rest is the caller's.
 Step read_step(Reader& description);
 
+/// Returns how many devices all parts of a machine have; 0 without parts.
+std::int64_t devices_in_parts(const machine::Machine& machine);
+
 }  // namespace orrery::sweep

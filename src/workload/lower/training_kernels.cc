@@ -232,8 +232,9 @@ class OperatorSteps {
   /// PyTorch's context parallelism runs the kernel once for the keys of every rank, and other
   /// kernels join keys and values for the exchange and merge in fp32 what the runs give. Passes
   /// over the queries' bytes, of r ranks, are `each` r + `once`, counted in
-  /// _templated_ring_attention and its backward (torch/distributed/tensor/experimental/_attention.py) on the rank that sees
-  /// all keys; where fused, an element is read and written once in each run.
+  /// _templated_ring_attention and its backward on the rank that sees all keys
+  /// (torch/distributed/tensor/experimental/_attention.py); where fused, an element is read and
+  /// written once in each run.
   void merge_keys(int each, int once, int kernels) {
     if (op_.key_value > Bytes(0) && plan::merges_keys(plan_)) {
       const std::int64_t passes = each * plan_.cp + once;

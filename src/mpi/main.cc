@@ -30,7 +30,7 @@ void declare_pairs(CLI::App& app, PairRun& pairs) {
       ->check(CLI::Range(1, 100000));
 }
 
-/// Whether a number is a power of two, as the sums of rounds.h want.
+/// Says what is wrong with a number that is no power of two, as the sums of rounds.h want one.
 std::string power_of_two(const std::string& text) {
   double value = 0;
   int exponent = 0;

@@ -92,7 +92,7 @@ Result<std::vector<PublishedBandwidth>> published_on(const machine::Machine& mac
   for (const ConfigNode* item : read.take_items("reports", true)) {
     Reader of(*item);
     const auto on = of.required<std::string>("machine");
-    const auto kind = of.required<std::string>("collective");
+    const auto kind = of.required<graph::CollectiveKind>("collective");
     const auto devices = of.required<std::int64_t>("devices");
     PublishedBandwidth report{.from = of.required<Bytes>("from"),
                               .busbw = of.required<Bandwidth>("busbw"),
@@ -100,7 +100,7 @@ Result<std::vector<PublishedBandwidth>> published_on(const machine::Machine& mac
                               .source = of.required<std::string>("source")};
     of.require(report.busbw > Bandwidth(0), "busbw", "above 0");
     report = read.absorb(of.finish(std::move(report)));
-    if (on == machine.name && kind == name_of(options.kind) && devices == options.devices &&
+    if (on == machine.name && kind == options.kind && devices == options.devices &&
         options.stride == 1) {
       found.push_back(std::move(report));
     }

@@ -8,7 +8,6 @@
 /// Bandwidths: PCIe lanes * GT/s * code / 8; NVLink by `sm`; xGMI by `gcn`, as RCCL counts it;
 /// a network port its `speed` in Mbit/s. Latencies are assumed: the file has none.
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <map>
 

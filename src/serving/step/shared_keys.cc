@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Attention to one head of keys that all heads of queries share: latent, compressed, an indexer's.
+/// Attention costs this where all heads of queries share one head of keys: latent, compressed, an
+/// indexer's.
 #include <cmath>
 
 #include "base/remembered.h"

@@ -73,7 +73,7 @@ class AttentionCost {
   /// Returns attention to a window and to compressed keys, of which an indexer may choose, in one
   /// core over one head of keys that are the values too (DeepSeek-V4).
   Timed attend_compressed(const AttentionKind& kind, const StepShape& shape) const;
-  /// Returns that core: so many rows of queries, pairs of a query and a key, and keys that it reads.
+  /// Returns that core, of so many rows of queries, pairs of a query and a key, and keys read.
   Timed attend_shared_head(double rows, double pairs, double keys) const;
   /// Returns attention in the latent space: queries go into it and results back by a GEMM per head,
   /// the core reads one head of `keys`.

@@ -79,7 +79,7 @@ TEST(ValidateCommand, BadInputIsNamedAndNothingIsPrinted) {
   EXPECT_THAT(orrery("validate training_tpu").err,
               HasSubstr("FILE: found 'training_tpu', expected rows of your own; --table names"));
   EXPECT_THAT(orrery("validate --table megatron_sc21_table1 " + rows).err,
-              HasSubstr("rows.csv:1: hidden: "));
+              HasSubstr("rows.csv:1: header: column 'hidden' is missing (did you mean 'hiden'?)"));
 }
 
 }  // namespace

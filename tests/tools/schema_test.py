@@ -59,7 +59,7 @@ def schema(name: str) -> dict:
 
 class Validator(unittest.TestCase):
     def test_a_wrong_type_a_missing_field_and_an_unknown_one_are_mistakes(self):
-        self.assertEqual(len(mistakes({"rows": 1, "more": 2}, schema("collective"))), 7)
+        self.assertEqual(len(mistakes({"rows": 1, "more": 2}, schema("collective"))), 9)
         self.assertEqual(mistakes(True, {"type": "number"}), ["$: found bool, expected ['number']"])
 
 

@@ -111,7 +111,7 @@ class NcclTestsReader {
     const std::int64_t bytes = *parse_integer(words.front());
     const auto time = parse_number(words[kTimeColumn]);
     if (!time || *time <= 0 || *time > kLongestMicroseconds || bytes < 0 || bytes > kMostBytes) {
-      mistakes_.add(Mistake{where(), "time", words[kTimeColumn], "a time in microseconds above 0"});
+      mistakes_.add(Mistake{where(), "time", words[kTimeColumn], kMicrosecondsExpected});
     } else if (words.size() > kWrongColumn && parse_integer(words[kWrongColumn]).value_or(0) > 0) {
       mistakes_.add(
           Mistake{where(), "#wrong", words[kWrongColumn], "0: these results are not right"});

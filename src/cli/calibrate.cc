@@ -198,13 +198,14 @@ class Calibrate : public Command {
          latency && i < queries.size() && mistakes.mistakes.size() < kMostMistakes; ++i) {
       const std::string where = table.where(table.rows[i]);
       const std::string& cell = table.rows[i].cells[*latency];
-      const auto microseconds = parse_number(cell);
-      if (!microseconds || !(*microseconds > 0) || *microseconds > 1e12) {
-        mistakes.add({where, "latency_us", cell, "a number of microseconds above 0"});
+      const double microseconds = parse_number(cell).value_or(0);
+      const bool is_time = microseconds > 0 && microseconds <= 1e12;
+      if (!is_time) {
+        mistakes.add({where, "latency_us", cell, "a number of microseconds above 0, at most 1e12"});
       }
       auto kernels = study::kernels_of(queries[i], device, where);
-      if (kernels && microseconds) {
-        rows.push_back({std::move(*kernels), from_seconds(1e-6 * *microseconds)});
+      if (kernels && is_time) {
+        rows.push_back({std::move(*kernels), from_seconds(1e-6 * microseconds)});
       } else if (!kernels) {
         mistakes.add(kernels.error());
       }

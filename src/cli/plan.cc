@@ -123,6 +123,10 @@ class PlanCommand : public Command {
                     .fixed = plan_.placed_plan(mistakes)};
     read_choices(fix_, only_, task, mistakes);
     const bool varies_parts = vary_.varies("machine.parts.");
+    if (varies_parts && mistakes.empty() && step_.given() && step.machine.parts.empty()) {
+      mistakes.add(
+          {"--vary", {}, "parts", "a field of " + step.machine.name + ": it has no parts"});
+    }
     if (step.devices == 0 && step_.given() && !vary_.varies("devices") && !varies_parts &&
         std::ranges::find(mistakes.mistakes, "--devices", &Mistake::where) ==
             mistakes.mistakes.end()) {

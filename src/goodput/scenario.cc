@@ -62,6 +62,9 @@ Result<std::vector<LogEntry>> read_log(const CsvTable& table, Duration length) {
   for (const CsvRow& row : read.rows()) {
     entries.push_back({.hours = read.number(row, "hours", 0, length.value() / 3600, hours),
                        .component = std::string(read.text(row, "component"))});
+    if (entries.back().component.empty()) {
+      read.mistake(row, "component", "the name of what failed");
+    }
     if (!read.text(row, "nodes").empty()) {
       entries.back().nodes = read.whole(row, "nodes", 0, kMostNodes);
     }

@@ -110,6 +110,7 @@ Engine Engine::for_prompts() const {
     one.*degree = own > 0 ? own : one.*degree;
   }
   const bool shares = ep > 1 || one.dp > 1;
+  one.two_batch = two_batch && one.dp > 1;  // without copies nothing is exchanged
   one.redundant_experts = 0;
   one.ep = prefill_ep > 0 ? prefill_ep : shares ? one.tp * one.dp : 1;
   return one;

@@ -101,6 +101,7 @@ Result<bool> add_drafter(step::StepCost& cost, const Engine& engine,
     auto drafter = zoo::load_model(engine.draft_model).and_then([&](const zoo::Model& small) {
       step::StepOptions options = step_options(engine);
       options.kernels.clear();  // of the model that it guesses for
+      options.precision.experts_fp4 = options.precision.experts_fp4 && small.experts > 0;
       return step::StepCost::make(small, machine, options);
     });
     if (!drafter) {

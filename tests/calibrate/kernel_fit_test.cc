@@ -175,6 +175,9 @@ TEST(KernelFit, ReadsGroupedProductsRowByRow) {
         "g.csv:3: n: found '9000000000', expected a whole number from 1 to 1000000000"}) {
     EXPECT_THAT(odd.error().to_string(), HasSubstr(part));
   }
+  const auto none = read_grouped(parse_csv("experts,m,n,k,latency_us\n", "g.csv").value());
+  ASSERT_FALSE(none.has_value());
+  EXPECT_THAT(none.error().to_string(), HasSubstr("g.csv: no rows"));
   const auto lacking = read_grouped(parse_csv("m,n\n1,2\n", "g.csv").value());
   EXPECT_THAT(lacking.error().to_string(), HasSubstr("column 'experts' is missing"));
 }

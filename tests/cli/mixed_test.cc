@@ -71,6 +71,9 @@ TEST(MixedDevices, OtherCommandsAndQuestionsSayThatTheyKnowOneSort) {
                   .err,
               HasSubstr("--max-memory: is of one device"));
   EXPECT_THAT(
+      orrery("plan --model gpt2 --machine dgx-h100 --batch 256 --vary parts.h100.devices=8").err,
+      HasSubstr("--vary: found 'parts', expected a field of dgx-h100: it has no parts"));
+  EXPECT_THAT(
       orrery("simulate --model gpt2 --machine dgx-h100 --dp 2 --global-batch 8 --parts a").err,
       HasSubstr("--parts: found 'a', expected nothing: all devices of dgx-h100 are alike"));
   EXPECT_THAT(orrery("simulate --model gpt2 --machine dgx-h100 --dp 2 --global-batch 8 "

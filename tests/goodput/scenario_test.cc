@@ -67,9 +67,10 @@ TEST(Scenario, ALogGivesRatesWithTheirPoissonInterval) {
   ASSERT_TRUE(write_file(file, "hour,component\n1,gpu\n"));
   EXPECT_THAT(fit_log(file, 100, Duration(50 * 3600), {}).error().to_string(),
               HasSubstr("did you mean 'hours'"));
-  ASSERT_TRUE(write_file(file, "hours,component\n51,gpu\nx,gpu\n"));
+  ASSERT_TRUE(write_file(file, "hours,component\n51,gpu\nx,gpu\n3,\n"));
   EXPECT_THAT(fit_log(file, 100, Duration(50 * 3600), {}).error().to_string(),
-              AllOf(HasSubstr("stops.csv:2"), HasSubstr("stops.csv:3")));
+              AllOf(HasSubstr("stops.csv:2"), HasSubstr("stops.csv:3"),
+                    HasSubstr("stops.csv:4: component")));
   std::remove(file.c_str());
 }
 

@@ -243,6 +243,15 @@ TEST(Driver, APoolOfTwoCopiesComputesPromptsFasterThanOne) {
   EXPECT_LT(last_first(2), last_first(1) * 0.75);
 }
 
+TEST(Driver, APoolWithoutCopiesHasNoTwoBatches) {
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.two_batch = true;
+  engine.dp = 4;
+  EXPECT_TRUE(engine.for_prompts().two_batch);
+  engine.prefill_dp = 1;
+  EXPECT_FALSE(engine.for_prompts().two_batch);
+}
+
 TEST(Driver, EveryEngineOfPoolsCopiesAnAdapterOnce) {
   requests::Generator load;
   load.rate = 50;

@@ -99,7 +99,7 @@ class FlowTable {
   }
 
   Bytes bytes(const CsvRow& row) {
-    constexpr const char* kExpected = "a whole number of bytes, 0 or more";
+    constexpr const char* kExpected = "a whole number of bytes from 0 to 9e18";
     const double number = cells_.number(row, "bytes", 0, 9e18, kExpected);
     if (number != std::floor(number)) {
       cells_.mistake(row, "bytes", kExpected);

@@ -73,8 +73,9 @@ void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error
   }
   if (degrees.dp > 1 && (model.experts == 0 || degrees.pp > 1)) {
     error.add({"", "dp", std::to_string(degrees.dp),
-               "1 without experts: copies that share nothing are engines of their own; and with "
-               "pp"});
+               model.experts == 0
+                   ? "1 without experts: copies that share nothing are engines of their own"
+                   : "1 with pp"});
   }
   const auto apart = [](const zoo::LayerKind& kind) {
     return kind.mixer != zoo::MixerKind::attention && kind.mixer != zoo::MixerKind::none;
@@ -170,6 +171,9 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
   check_overlap(machine, options, error);
   if (options.two_batch && options.degrees.dp == 1) {
     error.add({"", "two_batch", "true", "false without dp: only dp copies exchange tokens"});
+  }
+  if (options.precision.experts_fp4 && model.experts == 0) {
+    error.add({"", "experts_fp4", "true", "false: the model has no experts"});
   }
   check_window(model, machine, options, error);
   if (!error.empty()) {

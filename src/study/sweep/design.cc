@@ -91,12 +91,13 @@ class Prices {
     }
     if (!base || (mixed && compute::is_unknown(*base))) {
       if (options_.budget || !options_.prices.empty()) {
-        return fail(Error(Mistake{"--budget",
+        return fail(Error(Mistake{options_.budget ? "--budget" : "--price",
                                   {},
                                   {},
-                                  "the machine states no device.price_per_hour; give it with "
-                                  "--vary device.price_per_hour=DOLLARS, or in its file for "
-                                  "every device of parts"}));
+                                  mixed ? "a device of the machine's parts states no "
+                                          "price_per_hour; give it in its file"
+                                        : "the machine states no device.price_per_hour; give it "
+                                          "with --vary device.price_per_hour=DOLLARS"}));
       }
       return std::optional<Money>();
     }

@@ -100,6 +100,20 @@ TEST(TwoBatches, AreRefusedWhereNothingIsExchanged) {
   EXPECT_NE(refused.error().to_string().find("two_batch"), std::string::npos);
 }
 
+TEST(ExpertsOfFourBits, AreRefusedOfAModelWithoutExperts) {
+  StepOptions options = in_fp8({.pp = 2, .dp = 2});
+  options.precision.experts_fp4 = true;
+  const auto refused = [&](const char* model) {
+    return StepCost::make(zoo::load_model(model).value(), machine::load_machine("dgx-b200").value(),
+                          options)
+        .error()
+        .to_string();
+  };
+  EXPECT_NE(refused("llama-3-8b").find("experts_fp4: found 'true', expected false"),
+            std::string::npos);
+  EXPECT_NE(refused("qwen3-30b-a3b").find("dp: found '2', expected 1 with pp"), std::string::npos);
+}
+
 TEST(SparseAttention, KeepsTheIndexBesideTheLatent) {
   // 61 layers of 512 + 64 elements of 2 bytes and a key of 132 bytes, on every rank.
   EXPECT_EQ(expert_cost_of("deepseek-v3.2", in_fp8({.tp = 8})).kv_bytes_per_token(),

@@ -106,6 +106,11 @@ TEST(Design, RefusesWhatHasNoPriceOrNoUnit) {
       design(study(""), {.prices = {}, .budget = Money(1), .threads = 1, .progress = {}});
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().to_string(), HasSubstr("device.price_per_hour"));
+  const auto only_priced =
+      design(study(""),
+             {.prices = {{"devices", "", Money(1)}}, .budget = {}, .threads = 1, .progress = {}});
+  ASSERT_FALSE(only_priced);
+  EXPECT_THAT(only_priced.error().to_string(), HasSubstr("--price: the machine states no"));
   for (const PricedField& wrong : {PricedField{"machine.network.1.bandwidth", "GiB", Money(1)},
                                    PricedField{"machine.network.7.bandwidth", "GB/s", Money(1)},
                                    PricedField{"devices", "", Money(1)}}) {

@@ -94,6 +94,9 @@ Result<std::string> line_of(const ConfigNode& container) {
     if (part == nullptr) {
       continue;
     }
+    if (part->kind == ConfigNode::Kind::map && container.find("image") != nullptr) {
+      mistakes.add({part->where(), part->path, "a map", "a list of words, or a line of them"});
+    }
     line += part->text.empty() ? "" : expanded(part->text, env) + " ";
     for (const ConfigNode& item : part->items) {
       if (item.kind != ConfigNode::Kind::scalar) {

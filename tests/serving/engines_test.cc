@@ -188,6 +188,10 @@ TEST(Engines, FilesOfSeveralServersSayWhichIsRead) {
   EXPECT_THAT(map.error().to_string(),
               ::testing::AllOf(::testing::HasSubstr("map.yaml:4"), ::testing::HasSubstr("--model"),
                                ::testing::HasSubstr("map.yaml:5")));
+  const auto words = launch_of(
+      "vllm", "containers:\n- image: vllm/vllm-openai\n  args: {--tp: 4}\n", "map.yaml", {});
+  ASSERT_FALSE(words.has_value());
+  EXPECT_THAT(words.error().to_string(), ::testing::HasSubstr("args: found 'a map', expected"));
   const auto script = launch_of("vllm",
                                 "pip install vllm\nvllm serve m &\nvllm bench serve --model m\n"
                                 "python -m vllm.entrypoints.openai.api_server --model m\n",

@@ -188,11 +188,8 @@ class Minimizer {
 }  // namespace
 
 double rounded(double value, int digits) {
-  if (value == 0) {
-    return 0;
-  }
   const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::abs(value))));
-  return std::round(value * scale) / scale;
+  return std::isfinite(scale) ? std::round(value * scale) / scale : value;
 }
 
 Minimum minimize(const Loss& loss, std::span<const Bounds> box, std::span<const double> start,

@@ -47,5 +47,12 @@ RC_GTEST_PROP(Minimize, NeverWorseThanTheStartAndAlwaysTheSame, ()) {
   RC_ASSERT(minimize(valley, kBox, start, 2).at == once.at);
 }
 
+TEST(Rounded, HasSoManyDigitsAndIsAlwaysANumber) {
+  EXPECT_DOUBLE_EQ(rounded(0.0123456, 3), 0.0123);
+  EXPECT_DOUBLE_EQ(rounded(-98765, 2), -99000);
+  EXPECT_EQ(rounded(0, 3), 0);
+  EXPECT_EQ(rounded(1e-315, 3), 1e-315);  // times 10^317, which no double is, would be no number
+}
+
 }  // namespace
 }  // namespace orrery::calibrate

@@ -142,7 +142,6 @@ Timed of_prompts(const std::vector<Prompt>& prompts, AlikeLaunch alike) {
 
 }  // namespace
 
-/// The time of prompts and decodes in one launch, as one kernel each.
 Timed AttentionCost::attend(const AttentionKind& kind, const StepShape& shape) {
   const double decode_keys = shape.decodes > 0 ? shape.visible[kind.visible] : 0;
   if (kind.is(zoo::MixerKind::latent_attention)) {
@@ -154,6 +153,11 @@ Timed AttentionCost::attend(const AttentionKind& kind, const StepShape& shape) {
   if (kind.measured && shape.queries == 1) {
     return Timed(measured_attention(shape, decode_keys));
   }
+  return attend_in_one_launch(kind, shape, decode_keys);
+}
+
+Timed AttentionCost::attend_in_one_launch(const AttentionKind& kind, const StepShape& shape,
+                                          double decode_keys) {
   const auto width = static_cast<double>(kind.head_dim + kind.value);  // of a key and its value
   const double kv_bytes = width * static_cast<double>(kind.kv_heads) *
                           static_cast<double>(graph::bits_of(options_.precision.kv)) / 8;

@@ -55,6 +55,8 @@ class AttentionCost {
   };
 
   Timed attend(const AttentionKind& kind, const StepShape& shape);
+  /// Returns the time of prompts and decodes, as one kernel each that are launched together.
+  Timed attend_in_one_launch(const AttentionKind& kind, const StepShape& shape, double decode_keys);
   /// Adds what layers of compressed attention keep.
   void add_compressed(const AttentionKind& kind, CacheBytes& cache) const;
   /// Returns what decodes of unequal contexts, or beside prompts, take more than `alone` on a

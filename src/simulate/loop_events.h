@@ -58,6 +58,13 @@ void Loop<Transport>::run() {
       steady.emplace(*this);
     }
   }
+  const auto look = [&] {
+    if constexpr (Transport::kRepeats) {
+      if (steady && queue_.instant_is_over()) {
+        steady->look();
+      }
+    }
+  };
   while (!queue_.empty()) {
     const engine::EventQueue::Event event = queue_.pop();
     if (event.when >= kEndOfTime) {
@@ -67,11 +74,7 @@ void Loop<Transport>::run() {
     drain();
     if (queue_.instant_is_over()) {
       settle();
-      if constexpr (Transport::kRepeats) {
-        if (steady && queue_.instant_is_over()) {
-          steady->look();
-        }
-      }
+      look();
     }
     if (options_.progress && instances_total_ > 0 && ++handled % kProgressEvery == 0) {
       options_.progress(static_cast<double>(instances_) / static_cast<double>(instances_total_),

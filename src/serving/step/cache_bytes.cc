@@ -33,8 +33,9 @@ void AttentionCost::add_compressed(const AttentionKind& kind, CacheBytes& cache)
   // Values and weights in fp32 of the tokens that become the next key.
   const std::int64_t width = model_.head_dim + (chooses ? index_.dim : 0);
   const std::int64_t series = chooses ? 2 : 1;
+  constexpr std::int64_t kValueAndWeight = 8;  // bytes
   cache.windows.push_back(
-      {series * compression, of_layers(static_cast<double>(2 * 4 * series * width))});
+      {series * compression, of_layers(static_cast<double>(kValueAndWeight * series * width))});
 }
 
 CacheBytes AttentionCost::cache() const {

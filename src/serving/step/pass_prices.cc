@@ -229,7 +229,7 @@ std::vector<graph::Operator> PassPrices::kernels_of(zoo::ModelOperator op,
   graph::Operator run = streamed(model_, op);
   if (op.kind == graph::OperatorKind::permute) {
     run.bytes = moved_rows(plan) + (op.role == graph::OperatorRole::routing
-                                        ? Bytes(2 * 4) * plan.sequence * model_.experts
+                                        ? Bytes(8) * plan.sequence * model_.experts
                                         : Bytes(0));
   }
   return {std::move(run)};

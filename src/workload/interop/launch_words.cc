@@ -113,38 +113,34 @@ LaunchWords chosen(const shell::Script& script, const std::string& file) {
 
 /// Returns the flags of the map MODEL_ARGS, as Megatron-LM's functional tests state them: true is a
 /// switch, false and null are left out, a value with blanks is several.
-Result<LaunchWords> mapped_words(std::string_view text, const std::string& file) {
-  return parse_config(text, file, ConfigSyntax::yaml)
-      .and_then([](const ConfigNode& node) -> Result<LaunchWords> {
-        LaunchWords line;
-        const auto add = [&](std::string word, const ConfigNode& at) {
-          line.words.push_back(std::move(word));
-          line.places.push_back(at.where());
-        };
-        const ConfigNode* arguments = node.find("MODEL_ARGS");
-        if (arguments != nullptr && arguments->kind != ConfigNode::Kind::map) {
-          return fail(
-              Error({arguments->where(), "MODEL_ARGS", arguments->shown(), "a map of flags"}));
-        }
-        for (const auto& [name, value] : arguments == nullptr ? node.fields : arguments->fields) {
-          const bool off = value.kind == ConfigNode::Kind::null || value.text == "false";
-          if (off && value.items.empty()) {
-            continue;
-          }
-          add(name, value);
-          for (const ConfigNode& item : value.items) {
-            add(item.text, item);
-          }
-          const bool list = value.text.starts_with('(') || value.text.starts_with('[');
-          const std::string_view stated = value.text == "true" ? std::string_view() : value.text;
-          for (const std::string_view part : split_at(stated, list ? '\n' : ' ')) {
-            if (!part.empty()) {
-              add(std::string(part), value);
-            }
-          }
-        }
-        return line;
-      });
+Result<LaunchWords> mapped_words(const ConfigNode& node) {
+  LaunchWords line;
+  const auto add = [&](std::string word, const ConfigNode& at) {
+    line.words.push_back(std::move(word));
+    line.places.push_back(at.where());
+  };
+  const ConfigNode* arguments = node.find("MODEL_ARGS");
+  if (arguments != nullptr && arguments->kind != ConfigNode::Kind::map) {
+    return fail(Error({arguments->where(), "MODEL_ARGS", arguments->shown(), "a map of flags"}));
+  }
+  for (const auto& [name, value] : arguments == nullptr ? node.fields : arguments->fields) {
+    const bool off = value.kind == ConfigNode::Kind::null || value.text == "false";
+    if (off && value.items.empty()) {
+      continue;
+    }
+    add(name, value);
+    for (const ConfigNode& item : value.items) {
+      add(item.text, item);
+    }
+    const bool list = value.text.starts_with('(') || value.text.starts_with('[');
+    const std::string_view stated = value.text == "true" ? std::string_view() : value.text;
+    for (const std::string_view part : split_at(stated, list ? '\n' : ' ')) {
+      if (!part.empty()) {
+        add(std::string(part), value);
+      }
+    }
+  }
+  return line;
 }
 
 }  // namespace
@@ -154,10 +150,12 @@ Result<LaunchWords> launch_words(std::string_view text, const std::string& file,
   const auto flags =
       std::ranges::find_if(given, [](const std::string& word) { return word.starts_with("--"); });
   if (text.starts_with("MODEL_ARGS:") || text.find("\nMODEL_ARGS:") != text.npos) {
-    return mapped_words(text, file).map([&](LaunchWords&& line) {
-      line.words.insert(line.words.end(), flags, given.end());
-      return std::move(line);
-    });
+    return parse_config(text, file, ConfigSyntax::yaml)
+        .and_then(mapped_words)
+        .map([&](LaunchWords&& line) {
+          line.words.insert(line.words.end(), flags, given.end());
+          return std::move(line);
+        });
   }
   const std::vector<std::string> of_script(given.begin(), flags);
   return shell::read_script(text, file, of_script).map([&](shell::Script&& script) {

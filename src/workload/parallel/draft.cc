@@ -67,12 +67,15 @@ std::int64_t role_parameters(const Draft& draft, const Context& context, const R
 
 plan::Matrices role_matrices(const Draft& draft, const RoleDraft& role, plan::Owner owner) {
   plan::Matrices sum;
+  const auto add = [&](const zoo::ModelOperator& op, const Block& block) {
+    if (op.expert == (owner == plan::Owner::expert)) {
+      sum += plan::matrices_of(op, block.kind);
+    }
+  };
   for (const ChunkDraft& chunk : role.chunks) {
     for (const Block& block : chunk.blocks) {
       for (const zoo::ModelOperator& op : draft.operators[block.kind]) {
-        if (op.expert == (owner == plan::Owner::expert)) {
-          sum += plan::matrices_of(op, block.kind);
-        }
+        add(op, block);
       }
     }
   }

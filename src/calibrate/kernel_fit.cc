@@ -204,7 +204,8 @@ Result<KernelCalibration> calibrate(machine::Machine machine,
   for (const KernelMeasurement& row : rows) {
     std::optional<Told> found;
     for (auto op = row.kernels.begin(); op != row.kernels.end() && !found; ++op) {
-      if ((found = told(*op))) {
+      found = told(*op);
+      if (found) {
         Group& group = groups[found->set];
         group.coefficients = found->coefficients;
         group.example = &*op;

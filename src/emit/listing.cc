@@ -149,7 +149,7 @@ class ListWriter {
     const Call& call = calls_[i];
     const bool sends = call.kind == Call::Kind::send;
     const auto elements = call.elements;
-    keys_[i] = 1000003 * (call.tag + 1) + messages_[sends][{call.peer, call.tag}]++;
+    keys_[i] = std::int64_t{1000003} * (call.tag + 1) + messages_[sends][{call.peer, call.tag}]++;
     line("prepare({}, {}, {}, {}, rank);", i, sends ? elements : 0, sends ? 0 : elements, keys_[i]);
     line("MPI_I{}({}[{}], {}, MPI_UINT64_T, rank + ({}), {}, MPI_COMM_WORLD, request[{}]);",
          sends ? "send" : "recv", sends ? "out" : "in", i, elements, call.peer, call.tag, i);

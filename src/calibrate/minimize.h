@@ -15,7 +15,7 @@ struct Bounds {
 inline constexpr double kLargestError = 1;  ///< of a logarithm, that an outlier counts for
 
 /// Returns the value to so many significant digits: more would claim what no measurement gives.
-/// What is too small to be scaled up to its digits stays as it is.
+/// A value too small to be scaled up to its digits is returned as it is.
 double rounded(double value, int digits);
 
 using Loss = std::function<double(std::span<const double>)>;

@@ -9,9 +9,8 @@
 ///
 /// Seconds are medians over as many batches as there were steps, of the slowest rank: of works 200
 /// us or more each; of exchanges one, with buffers that are in no cache, where the plan has works
-/// that move memory. Where its works only last, each exchange comes after one of middle length,
-/// which is taken off: two ranks never end their works at once, and one waits for the other.
-/// Exchanges take turns with the buffers that those of the step have. Rank 0 writes.
+/// that move memory. Exchanges take turns with the buffers that those of the step have. Rank 0
+/// writes.
 #pragma once
 
 #include <mpi.h>
@@ -96,21 +95,10 @@ class Measurements {
                        [](const Work& work) { return work.batch > 0 || work.bytes > 0; });
   }
 
-  /// Returns the work before an exchange that no memory passes before, in nanoseconds: the loop of
-  /// middle length; 0: none.
-  std::int64_t middle_loop() const {
-    std::vector<std::int64_t> loops;
-    for (const Work& work : works_) {
-      loops.push_back(work.nanoseconds);
-    }
-    std::sort(loops.begin(), loops.end());
-    return loops.empty() || moves_memory() ? 0 : loops[loops.size() / 2];
-  }
-
   /// Median over batches of the slowest rank's mean time of a call. `cold`: a call at a time, after
   /// memory has passed through the caches.
   template <class Run>
-  double median(Run run, bool cold, std::int64_t loop_ns = 0) {
+  double median(Run run, bool cold) {
     constexpr double kBatch = 200e-6;
     constexpr std::int64_t kPassed = 128 << 20;
     run();  // pages, and connections that MPI opens when they are first used
@@ -128,12 +116,9 @@ class Measurements {
       MPI_Barrier(MPI_COMM_WORLD);
       begin = MPI_Wtime();
       for (int i = 0; i < calls; ++i) {
-        if (loop_ns > 0) {
-          self_.compute({0, 0, 0, 0, 0, loop_ns});
-        }
         run();
       }
-      seconds.push_back((MPI_Wtime() - begin) / calls - 1e-9 * static_cast<double>(loop_ns));
+      seconds.push_back((MPI_Wtime() - begin) / calls);
     }
     MPI_Allreduce(MPI_IN_PLACE, seconds.data(), batches_, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     std::sort(seconds.begin(), seconds.end());
@@ -161,7 +146,7 @@ class Measurements {
             self_.exchange(call, places.empty() ? -1 : places[turn++ % places.size()]);
           }
         },
-        moves_memory(), middle_loop());
+        moves_memory());
     row(kNames[static_cast<std::size_t>(call.kind)], members, {},
         8 * call.elements * (sharded ? members : 1), seconds);
   }
@@ -181,7 +166,7 @@ class Measurements {
             }
           }
         },
-        moves_memory(), middle_loop());
+        moves_memory());
     row("message", 2, {}, 8 * elements, seconds / 2);
   }
 

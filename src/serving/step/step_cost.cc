@@ -87,6 +87,20 @@ void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error
   }
 }
 
+void check_experts(const zoo::Model& model, const StepOptions& options, Error& error) {
+  const auto refuse = [&](bool wrong, const char* field, std::string found, const char* expected) {
+    if (wrong) {
+      error.add({"", field, std::move(found), expected});
+    }
+  };
+  refuse(options.redundant > 0 && model.experts == 0, "redundant_experts",
+         std::to_string(options.redundant), "0: the model has no experts");
+  refuse(options.precision.experts_fp4 && model.experts == 0, "experts_fp4", "true",
+         "false: the model has no experts");
+  refuse(options.two_batch && options.degrees.dp == 1, "two_batch", "true",
+         "false without dp: only dp copies exchange tokens");
+}
+
 void check_overlap(const machine::Machine& machine, const StepOptions& options, Error& error) {
   if (options.overlap_tensor == plan::TensorOverlap::none) {
     return;
@@ -150,10 +164,7 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
   }
   zoo::Model with_redundant = model;
   with_redundant.experts += options.redundant;
-  if (options.redundant > 0 && model.experts == 0) {
-    error.add({"", "redundant_experts", std::to_string(options.redundant),
-               "0: the model has no experts"});
-  }
+  check_experts(model, options, error);
   check_degrees(with_redundant, options.degrees, error);
   const graph::DataType type = options.precision.activations;
   if (machine.device.peak[static_cast<std::size_t>(type)] == FlopRate(0)) {
@@ -169,12 +180,6 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
     }
   }
   check_overlap(machine, options, error);
-  if (options.two_batch && options.degrees.dp == 1) {
-    error.add({"", "two_batch", "true", "false without dp: only dp copies exchange tokens"});
-  }
-  if (options.precision.experts_fp4 && model.experts == 0) {
-    error.add({"", "experts_fp4", "true", "false: the model has no experts"});
-  }
   check_window(model, machine, options, error);
   if (!error.empty()) {
     return fail(std::move(error));

@@ -21,17 +21,13 @@ seed=1
 if $all; then seed=0; else export RC_PARAMS="${RC_PARAMS-seed=1 max_success=60}"; fi
 
 step() { echo; echo "== $* (after $SECONDS s)"; }
-fuzz_seconds=2
 tidy=(--quick --budget 30)
-if $all; then
-  fuzz_seconds=20
-  tidy=(--all)
-fi
+if $all; then tidy=(--all); fi
 
 # build_and_test PRESET TARGETS LABELS EXCLUDED_LABELS [OPTIONS...]: one test more at once than there are processors, since
 # many wait for processes of theirs.
 build_and_test() {
-  cmake --preset "$1" -DORRERY_FUZZ_SEED=$seed -DORRERY_FUZZ_SECONDS=$fuzz_seconds --log-level=NOTICE "${@:5}"
+  cmake --preset "$1" -DORRERY_FUZZ_SEED=$seed -DORRERY_FUZZ_SECONDS=20 --log-level=NOTICE "${@:5}"
   cmake --build --preset "$1" --target $2
   ctest --preset "$1" --parallel $(($(nproc) + 1)) --label-regex "$3" --label-exclude "$4"
 }
@@ -40,25 +36,20 @@ step "packages"
 tools/setup.sh test
 
 step "format: clang-format-16"
-find src tests bench -name '*.h' -o -name '*.cc' | xargs clang-format-16 --dry-run --Werror
+find src tests bench -name '*.h' -o -name '*.cc' | xargs -P "$(nproc)" -n 100 clang-format-16 --dry-run --Werror
 
 step "layers; licence lines, lengths, folder pages, one definition of each name"
 python3 -B tools/check_layers.py .
 python3 -B tools/check_tree.py .
 
-step "check: unit, property and validation tests with assertions and checked indices; install, find_package(orrery), Debian packages"
-build_and_test check all 'unit|property|validation|install' slow
-
-# Whole rooms under a sanitizer take most of an hour: with --all. Always: the parsers that stand on few rooms, for a few
-# seconds each on mutated input.
-step "asan: the fuzzed parsers, unoptimised, with assertions and sanitizers"
-build_and_test asan fuzz_targets fuzz slow
+step "check: unit, property and validation tests with assertions and checked indices; parsers on mutated input; install, find_package(orrery), Debian packages"
+build_and_test check all 'unit|property|validation|fuzz|install' slow
 
 if $all; then
   step "release: what a user gets, slow tests"
-  build_and_test release "all slow_tests odr" 'unit|property|validation|install|slow' none -DORRERY_ODR=ON
-  step "asan: the parsers that stand on many rooms, the rooms that compute, the command's main paths"
-  build_and_test asan slow_fuzz_targets slow none
+  build_and_test release "all slow_tests odr" 'unit|property|validation|fuzz|install|slow' none -DORRERY_ODR=ON
+  step "asan: the parsers fuzzed by what they reach, the rooms that compute, the command's main paths"
+  build_and_test asan fuzz_targets fuzz none
   step "asan and tsan: the unit tests with sanitizers"
   build_and_test asan-tests unit_tests unit slow
   build_and_test tsan unit_tests unit slow

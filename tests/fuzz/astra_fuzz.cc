@@ -102,8 +102,7 @@ void hold_groups(std::string_view text) {
 }  // namespace
 }  // namespace orrery::astra
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(astra) {
   using orrery::ConfigSyntax;
   orrery::fuzz::with_node(bytes, size, ConfigSyntax::json, [](const orrery::ConfigNode& node) {
     orrery::astra::hold_system(node);

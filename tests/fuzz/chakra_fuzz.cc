@@ -153,8 +153,7 @@ void hold_reference(std::string_view bytes, const Program& program) {
 }  // namespace
 }  // namespace orrery::chakra
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(chakra) {
   using namespace orrery::chakra;  // NOLINT(google-build-using-namespace)
   static Reading reading;          // used for file after file, as by load()
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);

@@ -4,8 +4,7 @@
 #include "calibrate/collectives.h"
 #include "tests/fuzz/fuzz.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(collectives) {
   const std::string text(reinterpret_cast<const char*>(bytes), size);
   const auto read = orrery::calibrate::read_collectives(text, "all_reduce_perf.txt");
   if (!read) {

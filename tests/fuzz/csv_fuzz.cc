@@ -3,8 +3,7 @@
 #include "base/csv.h"
 #include "tests/fuzz/fuzz.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(csv) {
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   const auto table = orrery::parse_csv(text, "input");
   if (!table) {

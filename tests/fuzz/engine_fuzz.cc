@@ -5,8 +5,7 @@
 #include "serving/step/quantization.h"
 #include "tests/fuzz/fuzz.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(engine) {
   return orrery::fuzz::with_node(
       bytes, size, orrery::ConfigSyntax::yaml, [](const orrery::ConfigNode& node) {
         const auto formats = orrery::step::quantization_of(node);

@@ -5,8 +5,7 @@
 #include "machine/faults/faults.h"
 #include "tests/fuzz/fuzz.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(faults) {
   const std::string text(reinterpret_cast<const char*>(bytes), size);
   const auto plan = orrery::faults::parse_faults(text, "input");
   if (!plan) {

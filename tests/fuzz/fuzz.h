@@ -11,6 +11,17 @@
 #include "base/config_node.h"
 #include "base/result.h"
 
+/// Begins what a target does with `bytes` and `size`: libFuzzer's entry, or, in the program that
+/// replays the inputs of all targets (ORRERY_FUZZ_REPLAY), a function of the target's name.
+#ifdef ORRERY_FUZZ_REPLAY
+#define ORRERY_FUZZ(name) int name##_input(const std::uint8_t* bytes, std::size_t size)
+#else
+#define ORRERY_FUZZ(name)                                                  \
+  /* NOLINTNEXTLINE(readability-identifier-naming) */                      \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t*, std::size_t); \
+  int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size)
+#endif
+
 namespace orrery::fuzz {
 
 /// Ends the process, so that libFuzzer keeps the input, when a law does not hold.

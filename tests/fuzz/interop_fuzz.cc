@@ -23,8 +23,7 @@ void hold_import(const Result<Imported>& imported) {
 
 }  // namespace
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(interop) {
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   const orrery::interop::ImportOptions options{.devices = 64};
   if (const auto line = orrery::interop::launch_words(text, "input")) {

@@ -2,7 +2,6 @@
 /// Any bytes as JSON: a document or a refusal with its reason; every node knows its line.
 #include "tests/fuzz/fuzz.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(json) {
   return orrery::fuzz::with_node(bytes, size, orrery::ConfigSyntax::json, orrery::fuzz::hold_lines);
 }

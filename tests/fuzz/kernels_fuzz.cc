@@ -3,8 +3,7 @@
 #include "serving/step/measured_kernels.h"
 #include "tests/fuzz/fuzz.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(kernels) {
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   const auto table = orrery::parse_csv(text, "input");
   if (!table) {

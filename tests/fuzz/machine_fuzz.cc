@@ -16,8 +16,7 @@ std::int64_t device_count(const orrery::machine::Machine& machine) {
 
 }  // namespace
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(machine) {
   return orrery::fuzz::with_node(
       bytes, size, orrery::ConfigSyntax::yaml, [](const orrery::ConfigNode& node) {
         const auto machine = orrery::machine::parse_machine(node);

@@ -3,8 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "workload/zoo/model.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(model) {
   return orrery::fuzz::with_node(
       bytes, size, orrery::ConfigSyntax::json, [](const orrery::ConfigNode& node) {
         const auto model = orrery::zoo::parse_model(node, "input");

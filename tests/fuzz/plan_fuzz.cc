@@ -23,8 +23,7 @@ orrery::zoo::Model gpt2() {
 
 }  // namespace
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(plan) {
   return orrery::fuzz::with_node(
       bytes, size, orrery::ConfigSyntax::yaml, [](const orrery::ConfigNode& node) {
         const auto plan = orrery::plan::parse_plan(node);

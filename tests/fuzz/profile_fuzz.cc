@@ -3,8 +3,7 @@
 #include "study/profile.h"
 #include "tests/fuzz/fuzz.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(profile) {
   return orrery::fuzz::with_node(
       bytes, size, orrery::ConfigSyntax::yaml, [](const orrery::ConfigNode& node) {
         const auto profile = orrery::study::parse_profile(node);

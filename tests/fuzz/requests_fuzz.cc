@@ -4,8 +4,7 @@
 #include "serving/requests/trace.h"
 #include "tests/fuzz/fuzz.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(requests) {
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   const auto trace = orrery::requests::parse_trace(text, "input");
   if (!trace) {

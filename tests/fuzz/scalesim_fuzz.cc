@@ -32,8 +32,7 @@ Configuration small() {
 }  // namespace
 }  // namespace orrery::scalesim
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(scalesim) {
   using namespace orrery::scalesim;
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   const auto configuration = parse_configuration(text, "input");

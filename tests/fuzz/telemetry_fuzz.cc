@@ -6,8 +6,7 @@
 #include "diagnose/diagnose.h"
 #include "tests/fuzz/fuzz.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(telemetry) {
   const std::string text(reinterpret_cast<const char*>(bytes), size);
   const auto read = orrery::diagnose::parse_telemetry(text, "trace_0");
   if (!read) {

@@ -16,8 +16,7 @@ void parse_as(std::string_view text) {
 
 }  // namespace
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(values) {
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   parse_as<orrery::Time>(text);
   parse_as<orrery::Bytes>(text);

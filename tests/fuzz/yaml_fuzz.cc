@@ -2,7 +2,6 @@
 /// Any bytes as YAML: a document or a refusal with its reason; every node knows its line.
 #include "tests/fuzz/fuzz.h"
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+ORRERY_FUZZ(yaml) {
   return orrery::fuzz::with_node(bytes, size, orrery::ConfigSyntax::yaml, orrery::fuzz::hold_lines);
 }

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <set>
 #include <span>
 #include <string>
@@ -20,9 +19,6 @@
 #include "base/csv.h"
 
 namespace orrery {
-
-/// The least number of a cell that is to be above 0.
-inline constexpr double kAboveZero = std::numeric_limits<double>::denorm_min();
 
 class TableReader {
  public:

@@ -85,8 +85,8 @@ class GemmReader {
     const std::int64_t batch = cells_.has("batch") ? extent("batch") : 1;
     const std::int64_t m = extent("m");
     const std::int64_t n = extent("n");
-    times_[{format, batch, m, n, extent("k")}].push_back(
-        cells_.number(row, "latency_us", kAboveZero, kLongestMicroseconds, kMicrosecondsExpected));
+    times_[{format, batch, m, n, extent("k")}].push_back(cells_.number(
+        row, "latency_us", kShortestMicroseconds, kLongestMicroseconds, kMicrosecondsExpected));
   }
 
   GemmTable medians() {

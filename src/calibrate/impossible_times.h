@@ -10,8 +10,9 @@
 
 namespace orrery::calibrate {
 
+inline constexpr double kShortestMicroseconds = 1e-6;  // a picosecond, the unit of Time
 inline constexpr double kLongestMicroseconds = 1e9;
-inline constexpr const char* kMicrosecondsExpected = "a time in microseconds above 0, at most 1e9";
+inline constexpr const char* kMicrosecondsExpected = "a time in microseconds, 1e-6 to 1e9";
 
 /// A mistake of `source` for every measurement in which the links of its group, half as fast again
 /// as the machine states (in-switch reduction moves less), cannot move the bytes:

@@ -253,8 +253,8 @@ Result<std::vector<KernelMeasurement>> read_rows(TableReader& read,
   for (const CsvRow& row : read.rows()) {
     const Numbers numbers =
         mapped(columns, [&](std::string_view column) { return read.whole(row, column, 1, most); });
-    const double time =
-        read.number(row, "latency_us", kAboveZero, kLongestMicroseconds, kMicrosecondsExpected);
+    const double time = read.number(row, "latency_us", kShortestMicroseconds, kLongestMicroseconds,
+                                    kMicrosecondsExpected);
     rows.push_back({{make(row, numbers)}, from_seconds(1e-6 * time)});
   }
   return or_mistakes(std::move(rows), read.finish("no rows: expected at least one measurement"));

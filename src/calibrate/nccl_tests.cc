@@ -110,7 +110,8 @@ class NcclTestsReader {
     }
     const std::int64_t bytes = *parse_integer(words.front());
     const auto time = parse_number(words[kTimeColumn]);
-    if (!time || *time <= 0 || *time > kLongestMicroseconds || bytes < 0 || bytes > kMostBytes) {
+    if (!time || *time < kShortestMicroseconds || *time > kLongestMicroseconds || bytes < 0 ||
+        bytes > kMostBytes) {
       mistakes_.add(Mistake{where(), "time", words[kTimeColumn], kMicrosecondsExpected});
     } else if (words.size() > kWrongColumn && parse_integer(words[kWrongColumn]).value_or(0) > 0) {
       mistakes_.add(
@@ -156,7 +157,7 @@ Result<std::vector<CollectiveMeasurement>> read_csv(const CsvTable& csv) {
       read.mistake(row, "collective", one_of<graph::CollectiveKind>(name));
     }
     const double microseconds =
-        read.number(row, *time, kAboveZero, kLongestMicroseconds, kMicrosecondsExpected);
+        read.number(row, *time, kShortestMicroseconds, kLongestMicroseconds, kMicrosecondsExpected);
     const std::int64_t members = read.whole(row, "n_gpus", 2, machine::kMostDevices);
     rows.push_back(
         {.kind = kind.value_or(graph::CollectiveKind::all_reduce),

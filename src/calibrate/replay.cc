@@ -211,7 +211,7 @@ Result<ReplayTable> read_replay(const CsvTable& csv) {
     for (const std::string_view name : {"members", "batch", "m", "n", "k", "bytes"}) {
       row.numbers[name] = read.whole(line, name, 0, std::numeric_limits<std::int64_t>::max());
     }
-    row.time = from_seconds(read.number(line, "seconds", kAboveZero, 1e6, "a number above 0"));
+    row.time = from_seconds(read.number(line, "seconds", 1e-12, 1e6, "a number, 1e-12 to 1e6"));
     if (!take_row(row, table)) {
       read.mistake(line, "what", "step, gemm, stream, loop, message or the name of a collective");
     }

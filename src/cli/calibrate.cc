@@ -196,8 +196,8 @@ class Calibrate : public Command {
     for (std::size_t i = 0; i < std::min(queries.size(), read.rows().size()); ++i) {
       const CsvRow& row = table.rows[i];
       const double microseconds =
-          read.number(row, "latency_us", kAboveZero, calibrate::kLongestMicroseconds,
-                      calibrate::kMicrosecondsExpected);
+          read.number(row, "latency_us", calibrate::kShortestMicroseconds,
+                      calibrate::kLongestMicroseconds, calibrate::kMicrosecondsExpected);
       if (auto kernels = study::kernels_of(queries[i], device, table.where(row))) {
         rows.push_back({std::move(*kernels), from_seconds(1e-6 * microseconds)});
       } else {

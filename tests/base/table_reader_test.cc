@@ -20,7 +20,7 @@ TEST(TableReader, ReadsNumbersWithinTheirLimits) {
   read.need_all(std::array{"n", "time"});
   const CsvRow& row = read.rows().front();
   EXPECT_EQ(read.whole(row, "n", 1, 3), 3);
-  EXPECT_EQ(read.number(row, "time", kAboveZero, 1, "a time"), 0.5);
+  EXPECT_EQ(read.number(row, "time", 1e-12, 1, "a time"), 0.5);
   EXPECT_EQ(read.text(row, "other"), "");
   EXPECT_TRUE(read.finish("no rows").empty());
 }
@@ -31,7 +31,7 @@ TEST(TableReader, TellsEveryMistakeWithItsPlace) {
   read.know({"n", "time"});
   for (const CsvRow& row : read.rows()) {
     EXPECT_EQ(read.whole(row, "n", 1, 3), 1);
-    read.number(row, "time", kAboveZero, 1, "a time above 0");
+    read.number(row, "time", 1e-12, 1, "a time above 0");
   }
   EXPECT_EQ(read.finish().to_string(),
             "t.csv:1: tme: unknown column (did you mean 'time'?)\n"

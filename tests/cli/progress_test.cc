@@ -38,7 +38,7 @@ TEST(Progress, OfACommandIsOnATerminalAndNowhereElse) {
 #ifdef ORRERY_SANITIZED
   const std::string batch = "40000";
 #else
-  const std::string batch = "100000";
+  const std::string batch = "60000";
 #endif
   const std::string step =
       "simulate --model gpt2 --machine dgx-a100-80g --tp 4 --no-shortcuts --global-batch " + batch;

@@ -237,7 +237,7 @@ TEST(Spmd, MeshesOfTwoAxes) {
                         "node 18 (layers_0_expert_fc1_gemm)"));
 }
 
-TEST(Spmd, ProgramsOnAMeshArePlans) {
+TEST(Spmd, SlowProgramsOnAMeshArePlans) {
   const Folder folder;
   const std::string plan = folder / "plan.yaml";
   const std::string on = " --model mixtral-8x7b --machine dgx-h100 --allow-oom --json";

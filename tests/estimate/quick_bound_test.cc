@@ -79,7 +79,7 @@ double mean_share(const std::vector<std::string>& machines, int count) {
 }
 
 TEST(QuickBound, IsNeverAboveTheSimulation) {
-  EXPECT_GE(mean_share(testing::kSwitchedMachines, 300), 0.75);
+  EXPECT_GE(mean_share(testing::kSwitchedMachines, 150), 0.75);
 }
 
 TEST(QuickBound, IsNeverAboveTheSimulationOnTori) {

@@ -50,7 +50,7 @@ TEST(SearchLimits, FewBoundsStillAnswerInASpaceOfManyGroups) {
   const auto none = search(experts, blind);
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->top.empty());
-  const auto more = search(experts, few_bounds(5000));
+  const auto more = search(experts, few_bounds(2000));
   ASSERT_TRUE(more && !more->top.empty());
   EXPECT_LE(few->bound, more->top.front().step_time);
 }

@@ -166,9 +166,8 @@ TEST(PlanSearch, TheSameWithAnyNumberOfThreads) {
   const Options energy{.objective = Objective::tokens_per_joule};
   const std::vector<std::pair<Task, Options>> searches{
       {task("gpt2", "dgx-a100-80g", 6, 12, 1024), energy},
-      {task("llama-3-8b", "dgx-h100", 8, 32, 4096), {.most_estimates = 40}},
-      {task("llama-2-13b", "l40s", 8, 16, 2048), {.most_estimates = 40, .most_simulations = 24}},
-      {task("deepseek-v2-lite", "dgx-h100", 8, 32, 2048), {.most_estimates = 20}},
+      {task("llama-2-13b", "l40s", 8, 16, 2048), {.most_estimates = 20, .most_simulations = 12}},
+      {task("deepseek-v2-lite", "dgx-h100", 8, 32, 2048), {.most_estimates = 12}},
   };
   for (const auto& [of, options] : searches) {
     SCOPED_TRACE(of.model.name);
@@ -185,22 +184,19 @@ TEST(PlanSearch, TheSameWithAnyNumberOfThreads) {
 }
 
 TEST(PlanSearch, TheSameAfterOthersThatItSharesKnowledgeWith) {
-  const Options few{.most_estimates = 40, .most_simulations = 24};
-  for (const Task& of :
-       {task("llama-3-8b", "dgx-h100", 8, 32, 4096), task("llama-2-13b", "l40s", 8, 16, 2048)}) {
-    SCOPED_TRACE(of.model.name);
-    const auto alone = search(of, few);
-    ASSERT_TRUE(alone && !alone->top.empty());
-    Knowledge known;
-    for (const char* zero : {"0", "1", "2"}) {
-      Task other = of;
-      other.only["zero"] = {zero};
-      (void)search(other, few, known);
-    }
-    const auto after = search(of, few, known);
-    ASSERT_TRUE(after);
-    expect_same(*alone, *after);
+  const Options few{.most_estimates = 20, .most_simulations = 12};
+  const Task of = task("llama-2-13b", "l40s", 8, 16, 2048);
+  const auto alone = search(of, few);
+  ASSERT_TRUE(alone && !alone->top.empty());
+  Knowledge known;
+  for (const char* zero : {"0", "2"}) {
+    Task other = of;
+    other.only["zero"] = {zero};
+    (void)search(other, few, known);
   }
+  const auto after = search(of, few, known);
+  ASSERT_TRUE(after);
+  expect_same(*alone, *after);
 }
 
 TEST(PlanSearch, KeepsWhatIsFixed) {
@@ -275,14 +271,14 @@ TEST(PlanSearch, SaysHowMuchIsMissing) {
 
 /// A step costs so many joules: energy over what the devices draw at full power is a score.
 TEST(PlanSearch, ByEnergyNoPlanTakesLessThanItsBound) {
-  const Task one = task("llama-3-8b", "dgx-a100-80g", 16, 32, 4096);
+  const Task one = task("gpt2-medium", "dgx-a100-80g", 8, 16, 1024);
   const auto fast = search(one, {});
   const auto frugal = search(one, {.objective = Objective::tokens_per_joule});
   ASSERT_TRUE(fast && frugal && fast->top.front().energy && frugal->top.front().energy);
   const Found& best = frugal->top.front();
   EXPECT_LE(best.energy->value(), fast->top.front().energy->value() * 1.005);
   EXPECT_LE(fast->top.front().step_time, best.step_time * 1.005);
-  const double full_power = one.machine.device.power.value() * 16;
+  const double full_power = one.machine.device.power.value() * 8;
   EXPECT_NEAR(to_seconds(best.score), best.energy->value() / full_power,
               1e-9 * to_seconds(best.score));
   EXPECT_LE(frugal->bound, best.score);
@@ -294,7 +290,7 @@ TEST(PlanSearch, ByEnergyNoPlanTakesLessThanItsBound) {
     const std::vector<plan::Plan> shapes = space->shapes(groups[random() % groups.size()]);
     const std::vector<plan::Plan> variants = space->variants(shapes[random() % shapes.size()]);
     const plan::Plan& plan = variants[random() % variants.size()];
-    const auto run = study::run_step(one.model, one.machine, plan, 16, {});
+    const auto run = study::run_step(one.model, one.machine, plan, 8, {});
     if (run) {
       EXPECT_LE(to_seconds(frugal->bound), study::energy_of(*run)->total().value() / full_power);
     }
@@ -334,7 +330,7 @@ TEST(PublishedPlans, ThePlannersIsNoSlowerAndThePublishedOneIsAPlan) {
   ASSERT_EQ(runs->size(), 10U);
   PublishedPlans plans({.top = 1});
   // The last is faster with fused communication: that is the same plan, too.
-  for (const std::size_t row : {0U, 2U, 5U}) {
+  for (const std::size_t row : {0U, 5U}) {
     const PublishedComparison compared = plans.compare((*runs)[row]);
     EXPECT_EQ(compared.problem + compared.refused, "") << compared.key;
     ASSERT_TRUE(compared.compared()) << compared.key;

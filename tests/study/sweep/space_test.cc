@@ -104,7 +104,8 @@ TEST(Space, MistakesInRanges) {
   EXPECT_THAT(mistake("{from: 1, to: 4, factor: 1}"), HasSubstr("a number above 1"));
   EXPECT_THAT(mistake("{from: 1, to: 4, step: 1, factor: 2}"), HasSubstr("either"));
   EXPECT_THAT(mistake("{from: one, to: 4, step: 1}"), HasSubstr("found 'one'"));
-  EXPECT_THAT(mistake("{from: 0, to: 1, step: 0.0000001}"), HasSubstr("at most 1000000 points"));
+  EXPECT_THAT(mistake("{from: 0, to: 1000, step: 1}, y: {from: 0, to: 1000, step: 1}"),
+              HasSubstr("at most 1000000 points"));
   EXPECT_THAT(space_of("random: {samples: 0}").error().to_string(), HasSubstr("`vary`"));
   EXPECT_THAT(space_of("random: {samples: 0}").error().to_string(), HasSubstr("samples"));
   EXPECT_THAT(space_of("list: [{x: 1}]\nvary: {x: [1]}").error().to_string(),

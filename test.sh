@@ -21,7 +21,7 @@ seed=1
 if $all; then seed=0; else export RC_PARAMS="${RC_PARAMS-seed=1 max_success=60}"; fi
 
 step() { echo; echo "== $* (after $SECONDS s)"; }
-tidy=(--quick --budget 30)
+tidy=(--quick --budget 12)
 if $all; then tidy=(--all); fi
 
 # build_and_test PRESET TARGETS LABELS EXCLUDED_LABELS [OPTIONS...]: one test more at once than there are processors, since

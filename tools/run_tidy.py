@@ -9,7 +9,8 @@ of them where there is no origin/main to compare with. --quick leaves out clang'
 Sources that the build compiles together (CMake's unity builds) are checked together: most of the time goes
 into what they all include. A source that was clean is not checked again
 until it, a header that it includes, its flags or .clang-tidy change. With a budget no new unit is
-started after that many seconds, and the sources left over are named: --all checks them.
+started after that many seconds, those of the newest commits come first, and the sources left over are
+counted: --all checks them.
 """
 import argparse
 import concurrent.futures
@@ -35,6 +36,7 @@ FINDING = re.compile(r"^(/[^:\n]+):\d+:\d+: (?:error|warning): .*\[(.*)\]$", re.
 # Another compiler's precompiled headers; without them a source shows what it does not include itself.
 PRECOMPILED = re.compile(r"\s(-Xclang\s+)?-include(-pch)?\s+(-Xclang\s+)?\S*cmake_pch\S*|\s-Winvalid-pch\b")
 AT_ONCE = 12
+COMMITS = 200
 UNITY = re.compile(r"^unity_\d+_cxx\.cxx$")
 
 
@@ -83,6 +85,12 @@ def changed_files(root: pathlib.Path) -> set[pathlib.Path] | None:
     return {root / name for name in names.splitlines()}
 
 
+def places(root: pathlib.Path) -> dict[pathlib.Path, int]:
+    """The files of the last commits, the newest first."""
+    names = (git(root, "log", "-n", str(COMMITS), "--name-only", "--format=") or "").splitlines()
+    return {root / name: place for place, name in reversed(list(enumerate(names)))}
+
+
 class Unit:
     """Sources that are checked together, each with the stamp of its clean result."""
 
@@ -120,6 +128,8 @@ class Tidy:
     def units(self, everything: bool) -> list[Unit]:
         """What has to be checked."""
         changed = None if everything else changed_files(self.root)
+        place = places(self.root)
+        newest = lambda source: place.get(source, float("inf"))
         units = []
         for entry in self.entries:
             entry = {**entry, "command": PRECOMPILED.sub("", entry["command"])}
@@ -132,11 +142,11 @@ class Tidy:
                 stamp = self.clean / fingerprint(files, f"{flags} {self.flags}")
                 if (changed is None or changed.intersection(files)) and not stamp.exists():
                     stale[source] = stamp
-            rows = list(stale.items())
+            rows = sorted(stale.items(), key=lambda row: newest(row[0]))
             units += [Unit(entry, dict(rows[i:i + AT_ONCE]), self.folder(rows[i][0]))
                       for i in range(0, len(rows), AT_ONCE)]
         (self.clean / "compile_commands.json").write_text(json.dumps([unit.entry for unit in units]))
-        return units
+        return sorted(units, key=lambda unit: min(map(newest, unit.sources)))
 
     def folder(self, source: pathlib.Path) -> pathlib.Path:
         """Where clang-tidy finds for a unit what it finds for the source."""

@@ -18,6 +18,7 @@
 #include "cli/measure_kernels.h"
 #include "cli/mpi_program.h"
 #include "cli/step_flags.h"
+#include "datatype/profile.h"
 #include "report/json_writer.h"
 
 namespace orrery::cli {
@@ -59,7 +60,6 @@ struct Measured {
 constexpr std::array kMeasured{Measured{"pack", 1}, Measured{"send", 2}, Measured{"profile", 2},
                                Measured{"p2p", 2}, Measured{"collectives", 0}};
 constexpr Duration kMeasurePatience{86400};
-constexpr std::array<std::string_view, 2> kLibraries{"openmpi", "mpich"};
 
 std::vector<std::string> names_of_measured() {
   std::vector<std::string> names;
@@ -132,15 +132,21 @@ class Measure : public Command {
                  mistakes);
     refuse_given({{"--profile", what_ == "send" ? std::nullopt : profile_}}, "is for send",
                  mistakes);
-    const std::string program = find_program(mistakes);
+    std::vector<std::string> command{"", what_, std::to_string(rounds)};
+    const mpi_calls::MpiLibrary* const library = find_program(command.front(), mistakes);
     if (profile_) {
-      collect(read_file(*profile_), mistakes);
+      for (std::string& mistake : datatype::load_profile(*profile_).mistakes) {
+        mistakes.add(Error(std::move(mistake)));
+      }
+      command.push_back(*profile_);
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
+    library_ = library->name;
     ranks_used_ = what->ranks == 0 ? ranks : what->ranks;
-    return measure(program, rounds);
+    return mpi_calls::run_ranks(*library, ranks_used_, command, {.limit = kMeasurePatience})
+        .and_then([&](const ProcessRun& answer) { return tell(answer); });
   }
 
   int status() const override { return status_; }
@@ -162,61 +168,37 @@ class Measure : public Command {
     });
   }
 
-  /// Sets library_ to the one whose program is found.
-  std::string find_program(Error& mistakes) {
-    if (library_ && std::ranges::find(kLibraries, *library_) == kLibraries.end()) {
+  /// The first library, or the one that is asked for, whose program is found; null with a mistake.
+  const mpi_calls::MpiLibrary* find_program(std::string& program, Error& mistakes) const {
+    const auto& all = mpi_calls::kMpiLibraries;
+    if (library_ && std::ranges::find(all, *library_, &mpi_calls::MpiLibrary::name) == all.end()) {
       mistakes.add(wrong_value("--mpi", *library_, "openmpi or mpich"));
-      return {};
+      return nullptr;
     }
-    for (const std::string_view library : kLibraries) {
-      if (library_.value_or(std::string(library)) != library) {
+    std::string packages;
+    for (const mpi_calls::MpiLibrary& library : all) {
+      if (library_.value_or(std::string(library.name)) != library.name) {
         continue;
       }
-      if (auto program = program_of(library)) {
-        library_ = library;
-        return *program;
+      if (auto found = program_of(library.name)) {
+        program = std::move(*found);
+        return &library;
       }
+      packages += (packages.empty() ? "" : ", or ") + std::string(library.package);
     }
-    mistakes.add(
-        {"--mpi",
-         {},
-         library_.value_or(""),
-         fmt::format(
-             "a library of MPI that orrery-measure is built for; none at {}. Install {} and "
-             "build Orrery again: CMake finds it",
-             program_folders().front().string(),
-             library_ == "mpich" ? "libmpich-dev and mpich" : "libopenmpi-dev and openmpi-bin")});
-    return {};
-  }
-
-  /// OpenMPI asks twice before it runs as root, and before there are more ranks than cores.
-  Result<ProcessRun> run_program(const std::string& program, std::int64_t rounds) const {
-    std::vector<std::string> command{
-        "mpiexec." + *library_, "-n", std::to_string(ranks_used_), program, what_,
-        std::to_string(rounds)};
-    if (profile_) {
-      command.push_back(*profile_);
-    }
-    std::vector<std::string> environment{"OMPI_MCA_rmaps_base_oversubscribe=1"};
-    if (geteuid() == 0) {
-      environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT=1");
-      environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
-    }
-    return run_process(command, {.environment = environment, .limit = kMeasurePatience});
-  }
-
-  Result<std::string> measure(const std::string& program, std::int64_t rounds) {
-    const auto answer = run_program(program, rounds);
-    if (!answer) {
-      return fail(answer.error());
-    }
-    return tell(*answer);
+    mistakes.add({"--mpi",
+                  {},
+                  library_.value_or(""),
+                  fmt::format("a library of MPI that orrery-measure is built for; none at {}. "
+                              "Install {} and build Orrery again: CMake finds it",
+                              program_folders().front().string(), packages)});
+    return nullptr;
   }
 
   Result<std::string> tell(const ProcessRun& answer) {
     const auto table = parse_csv(answer.output, "orrery-measure");
     if (!table || table->rows.empty()) {
-      return fail(fmt::format("mpiexec.{} ended with exit status {} and no rows\n{}", *library_,
+      return fail(fmt::format("{} ended with exit status {} and no rows\n{}", *library_,
                               answer.status, answer.errors));
     }
     status_ = answer.status == 0 ? 0 : 1;

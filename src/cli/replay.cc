@@ -80,7 +80,8 @@ class Replay : public Command {
     if (!measured) {
       return fail(std::move(measured.error()));
     }
-    auto fit = calibrate::calibrate_replay(machine, *workload, *measured, "orrery replay");
+    auto fit = calibrate::calibrate_replay(machine, emit::on_one_thread(std::move(*workload)),
+                                           *measured, "orrery replay");
     if (!fit) {
       return fail(std::move(fit.error()));
     }

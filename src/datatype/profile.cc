@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <tuple>
 
 namespace orrery::datatype {
@@ -180,6 +182,19 @@ ReadProfile read_profile(std::string_view text) {
     made.profile = {};
   }
   return made;
+}
+
+ReadProfile load_profile(const std::string& file) {
+  std::ifstream stream(file);
+  if (!stream) {
+    return {.profile = {}, .mistakes = {file + ": cannot be opened"}};
+  }
+  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  ReadProfile read = read_profile(text);
+  for (std::string& mistake : read.mistakes) {
+    mistake.insert(0, file + ":");
+  }
+  return read;
 }
 
 }  // namespace orrery::datatype

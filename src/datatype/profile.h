@@ -83,5 +83,7 @@ struct ReadProfile {
 /// Reads comma-separated rows `kind,bytes,block,seconds` under that header; kind is pack, unpack,
 /// library or message. All four tables must be there and full.
 ReadProfile read_profile(std::string_view text);
+/// Reads such a file; its mistakes begin with its name. One that cannot be opened is a mistake.
+ReadProfile load_profile(const std::string& file);
 
 }  // namespace orrery::datatype

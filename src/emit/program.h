@@ -82,6 +82,10 @@ Result<Program> program_of(const graph::Workload& workload, const simulate::Time
 /// are kernels of the rank, which is one thread; communication of its sizes.
 graph::Workload executed(graph::Workload workload, std::int64_t shrink);
 
+/// Returns such a workload with every collective among its rank's kernels: MPI moves and adds while
+/// the rank waits, and nothing while it computes.
+graph::Workload on_one_thread(graph::Workload executed);
+
 /// Returns the communication of every rank in the order of the simulation, a line "RANK CALL" each,
 /// as the emitted program notes what MPI is asked. Read from the spans alone, not from a Program:
 /// the two agree or one of them is wrong.

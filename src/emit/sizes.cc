@@ -54,6 +54,15 @@ void execute(Node& node, std::int64_t members, std::int64_t shrink) {
   }
 }
 
+template <class Visit>
+void for_each_node(graph::Workload& workload, Visit visit) {
+  for (graph::Program& program : workload.programs) {
+    for (graph::Template& shape : program.templates) {
+      std::ranges::for_each(shape.nodes, visit);
+    }
+  }
+}
+
 }  // namespace
 
 std::int64_t elements_of(const Node& node, std::int64_t members, std::int64_t shrink) {
@@ -84,14 +93,19 @@ std::vector<Work> works_of(const Node& node, std::int64_t shrink) {
 
 graph::Workload executed(graph::Workload workload, std::int64_t shrink) {
   workload.host_dispatch = Time(0);
-  for (graph::Program& program : workload.programs) {
-    for (graph::Template& shape : program.templates) {
-      for (Node& node : shape.nodes) {
-        execute(node, !node.group.none() ? workload.groups[*node.group].members.size() : 1, shrink);
-      }
-    }
-  }
+  for_each_node(workload, [&](Node& node) {
+    execute(node, !node.group.none() ? workload.groups[*node.group].members.size() : 1, shrink);
+  });
   return workload;
+}
+
+graph::Workload on_one_thread(graph::Workload executed) {
+  for_each_node(executed, [](Node& node) {
+    if (node.kind == Node::Kind::collective) {
+      node.stream = graph::kComputeStream;
+    }
+  });
+  return executed;
 }
 
 }  // namespace orrery::emit

@@ -201,6 +201,22 @@ std::int64_t halo_blocks(int edge, int radius) {
   return blocks;
 }
 
+// A page of keys: 16 tokens of 8 heads of 128 elements of 2 bytes, of which an engine with twice as
+// many tensor-parallel ranks gets 4 heads. Heads before tokens, they are one run of 16 KiB of each
+// page of 32; tokens before heads, each token's 4 heads are a run of their own, of 1 KiB.
+TEST(Datatype, HeadsOfAPageOfKeysAreOneRunWhereTheyComeBeforeTokens) {
+  const Datatype element = named(2, 2);
+  const auto heads_of_pages = [&](std::array<int, 4> sizes, std::array<int, 4> subsizes) {
+    return canonical(subarray(sizes, subsizes, std::array{0, 0, 0, 0}, ArrayOrder::c, element));
+  };
+  const Datatype heads_first = heads_of_pages({10, 8, 16, 128}, {10, 4, 16, 128});
+  EXPECT_THAT(heads_first.streams, ElementsAre(Stream{32768, 10}));
+  EXPECT_THAT(heads_first.blocks, ElementsAre(Block{0, 16384}));
+  const Datatype tokens_first = heads_of_pages({10, 16, 8, 128}, {10, 16, 4, 128});
+  EXPECT_THAT(tokens_first.streams, ElementsAre(Stream{2048, 160}));
+  EXPECT_THAT(tokens_first.blocks, ElementsAre(Block{0, 1024}));
+}
+
 // Rows of every region are blocks of their own: of n cells and radius r over all directions
 // 3 (n + 2r)^2 - n^2, as the own rank's n^2 rows are not sent: 3 x 262^2 - 256^2 = 140,396.
 //

@@ -30,6 +30,7 @@
 #include <cstring>
 #include <ctime>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -60,9 +61,6 @@ using plan::mixed;
 void wait_ms(int milliseconds) {
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
 }
-
-constexpr std::array kNames{"compute",   "all_reduce", "all_gather", "reduce_scatter", "all_to_all",
-                            "broadcast", "send_recv",  "send",       "receive"};
 
 class Rank {
  public:
@@ -96,11 +94,13 @@ class Rank {
         finish(exchanges_[static_cast<std::size_t>(earlier)]);
       }
       if (calls[i].kind == Kind::compute) {
-        const std::clock_t before = std::clock();
+        const std::clock_t before = telemetry_.on() ? std::clock() : 0;  // a call of the system
         for (int time = 0; time < factor; ++time) {
           kernels_.run(calls[i].works);
         }
-        computed_ += static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+        if (telemetry_.on()) {
+          computed_ += static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+        }
       } else {
         start(calls[i], exchanges_[i]);
       }
@@ -266,9 +266,8 @@ class Rank {
 
   void note(const Exchange& exchange, double ended) {
     if (exchange.group != nullptr) {
-      telemetry_.collective({exchange.group->name, exchange.number,
-                             kNames[static_cast<std::size_t>(exchange.kind)], bytes_of(exchange),
-                             exchange.entered, ended, exchange.computed});
+      telemetry_.collective({exchange.group->name, exchange.number, plan::name_of(exchange.kind),
+                             bytes_of(exchange), exchange.entered, ended, exchange.computed});
     }
   }
 
@@ -309,6 +308,39 @@ void keep_freed_memory() {
 #endif
 }
 
+/// Returns how many steps do not count: pages of buffers, connections that MPI opens.
+int warm_steps(const Arguments& arguments) {
+  return arguments.checked ? 0 : 2;
+}
+
+using Measured = std::optional<plan::Measurements<Rank>>;
+
+/// Returns the seconds of each step that counts.
+std::vector<double> run_steps(Rank& self, int rank, const Arguments& arguments,
+                              Measured& measured) {
+  std::vector<double> steps;
+  for (int step = -warm_steps(arguments); step < arguments.repeat; ++step) {
+    if (rank == arguments.hanging_rank && step == arguments.hanging_step) {
+      self.hang();
+    }
+    if (step == 0 && measured) {
+      measured->prepare();
+    }
+    if (!arguments.checked) {
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+    const double before = MPI_Wtime();
+    self.run(rank == arguments.slow_rank ? arguments.slow_factor : 1);
+    if (step >= 0) {
+      steps.push_back(MPI_Wtime() - before);
+    }
+    if (step >= 0 && measured) {
+      measured->take();
+    }
+  }
+  return steps;
+}
+
 int run(const Arguments& arguments) {
   int rank = 0;
   int ranks = 1;
@@ -321,23 +353,13 @@ int run(const Arguments& arguments) {
     return 2;
   }
   Rank self(rank, arguments);
-  std::vector<double> steps;
+  Measured measured;
+  if (!arguments.measure.empty()) {
+    measured.emplace(self, arguments.measure, rank);
+  }
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = MPI_Wtime();
-  const int warm = arguments.checked ? 0 : 2;  // pages of buffers, connections that MPI opens
-  for (int step = -warm; step < arguments.repeat; ++step) {
-    if (rank == arguments.hanging_rank && step == arguments.hanging_step) {
-      self.hang();
-    }
-    if (!arguments.checked) {
-      MPI_Barrier(MPI_COMM_WORLD);
-    }
-    const double before = MPI_Wtime();
-    self.run(rank == arguments.slow_rank ? arguments.slow_factor : 1);
-    if (step >= 0) {
-      steps.push_back(MPI_Wtime() - before);
-    }
-  }
+  std::vector<double> steps = run_steps(self, rank, arguments, measured);
   if (arguments.probes > 0) {
     self.probe();
   }
@@ -350,10 +372,10 @@ int run(const Arguments& arguments) {
   }
   std::array<long long, 3> counts{0, self.exchanged(), 0};
   if (!arguments.order.empty()) {
-    counts[2] = trace::differences(arguments.order, rank, warm + arguments.repeat);
+    counts[2] = trace::differences(arguments.order, rank, warm_steps(arguments) + arguments.repeat);
   }
-  if (!arguments.measure.empty()) {
-    plan::Measurements(self, arguments.measure, rank).write(median, arguments.repeat);
+  if (measured) {
+    measured->write(median);
   }
   counts[0] = self.wrong();
   std::uint64_t checksum = self.checksum();

@@ -2,6 +2,8 @@
 /// The tables of plan.cc, which main.cc runs: every rank's calls.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -31,6 +33,13 @@ enum class Kind : std::uint8_t {
   send,
   receive,
 };
+/// Returns the name of a kind in rows of measurements and in telemetry.
+constexpr const char* name_of(Kind kind) {
+  constexpr std::array kNames{"compute",        "all_reduce", "all_gather",
+                              "reduce_scatter", "all_to_all", "broadcast",
+                              "send_recv",      "send",       "receive"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
 
 /// One step of a rank. It waits for earlier communication (indices of the same list), then computes
 /// or starts its own. `elements` are 8 bytes each: of a rank's buffer (all_reduce, broadcast,

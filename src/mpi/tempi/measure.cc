@@ -4,6 +4,7 @@
 ///
 ///   orrery-measure pack ROUNDS         1 rank: MPI_Pack and MPI_Unpack against the packer
 ///   orrery-measure send ROUNDS [FILE]  2 ranks: one way of each method, and what the model chooses
+///                                      by a profile, in which the caller has found no mistake
 ///   orrery-measure profile ROUNDS      2 ranks: the tables that the model reads
 ///   orrery-measure p2p ROUNDS          2 ranks: one way of plain bytes
 ///   orrery-measure collectives ROUNDS  any number: collectives by size
@@ -13,8 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -158,21 +157,9 @@ double plain_one_way(std::int64_t bytes, int rounds) {
       });
 }
 
-datatype::Profile load_profile(const char* file) {
-  if (file == nullptr) {
-    return {};
-  }
-  std::ifstream stream(file);
-  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  datatype::ReadProfile read = datatype::read_profile(text);
-  for (const std::string& mistake : read.mistakes) {
-    std::fprintf(stderr, "%s:%s\n", file, mistake.c_str());
-  }
-  return read.mistakes.empty() ? std::move(read.profile) : datatype::Profile{};
-}
-
 bool measure_send(int rounds, const char* file) {
-  const datatype::Profile profile = load_profile(file);
+  const datatype::Profile profile =
+      file == nullptr ? datatype::Profile() : datatype::load_profile(file).profile;
   const bool prints = rank_of_this() == 0;
   if (prints) {
     std::printf("type,bytes,block,library_us,packed_us,pipelined_us,chosen,chosen_us,regret\n");

@@ -17,8 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -95,12 +93,9 @@ const datatype::Profile& profile() {
     if (file == nullptr) {
       return datatype::Profile{};
     }
-    std::ifstream stream(file);
-    const std::string text{std::istreambuf_iterator<char>(stream),
-                           std::istreambuf_iterator<char>()};
-    datatype::ReadProfile read = datatype::read_profile(text);
+    datatype::ReadProfile read = datatype::load_profile(file);
     for (const std::string& mistake : read.mistakes) {
-      std::fprintf(stderr, "tempi: %s:%s; sends are the library's\n", file, mistake.c_str());
+      std::fprintf(stderr, "tempi: %s; sends are the library's\n", mistake.c_str());
     }
     return std::move(read.profile);
   }();

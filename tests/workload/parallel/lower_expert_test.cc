@@ -6,6 +6,7 @@
 
 #include "base/config_tree.h"
 #include "cases.h"
+#include "collective/layout/packing.h"
 #include "workload/parallel/lower.h"
 
 namespace orrery::parallel {
@@ -54,6 +55,39 @@ TEST(LowerExpert, EachLayerSendsTokensThereAndBackInBothDirections) {
   EXPECT_EQ(
       over(workload, plan::Axis::etp, graph::CollectiveKind::all_gather, plan::StepPhase::forward),
       Tally{});
+}
+
+// The rows of 4 ranks, by expert and token: 8 x 128 of 64 elements of 2 bytes. A rank has the rows
+// of its tokens (shards of the second dimension) and gets those of its experts (of the first): it
+// sends runs of memory, and what arrives, 2 experts from each of 4 ranks, is 8 blocks that a kernel
+// puts in the experts' order: 256 rows of 128 bytes, read and written. That is the part of the
+// step's own kernels beside the copies, which read 128 tokens and write 256 rows.
+TEST(LowerExpert, KernelsBesideTheExchangePackWhatItsDatatypesSay) {
+  using layout::Placement;
+  compute::Device device;
+  device.memory.push_back({.name = "memory", .bandwidth = 1_GBps});
+  device.kernels.elementwise_share = 1;
+  device.kernels.stream_launch = Time(0);
+  const layout::Shape rows{.extents = {kExperts, 4 * kExpertTokens * kTopK / kExperts, 64},
+                           .element = Bytes(2)};
+  const layout::Mesh mesh{.axes = {{"ep", 4}}};
+  const auto packing = [&](int from, int to) {
+    return packing_of({.operation = layout::Operation::all_to_all,
+                       .from = {Placement::shard(from)},
+                       .to = {Placement::shard(to)}},
+                      rows, mesh, device);
+  };
+  const layout::Packing there = packing(1, 0);
+  EXPECT_EQ(there.blocks, 8);
+  EXPECT_EQ(there.block, Bytes(32 * 128));
+  EXPECT_EQ(there.time, 2 * kRouted / 1_GBps);
+  EXPECT_EQ(packing(0, 1).time, there.time);
+  const graph::Workload workload =
+      lowered(small_mixtral(), {.dp = 4, .ep = 4, .global_batch = 4}, {.skip = {"fuse"}});
+  const Bytes copies = Bytes(kExpertTokens * kExpertHidden * 2) + kRouted;
+  for (const char* const back : {"unpermute", "unpermute_backward"}) {
+    EXPECT_EQ(find_node(workload, back)->operators[0].bytes, copies + 2 * kRouted) << back;
+  }
 }
 
 TEST(LowerExpert, WithoutExpertParallelismNothingIsExchanged) {

@@ -31,6 +31,7 @@ class BuildWithCMake(build_py):
         shutil.rmtree(package, ignore_errors=True)
         shutil.copytree(build / "python/orrery", package, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(ROOT / "configs", package / "share/orrery/configs")
+        shutil.copytree(ROOT / "docs/schema", package / "share/orrery/docs/schema")  # where configs name it
 
 
 class Native(Distribution):
@@ -43,4 +44,5 @@ class Native(Distribution):
 setup(name="orrery", version=VERSION, packages=["orrery"], package_dir={"orrery": "src/python/orrery"},
       description="Simulator and planner for training and serving large models on many accelerators",
       license="Apache-2.0", python_requires=">=3.9", extras_require={"arrays": ["numpy"]},
+      entry_points={"console_scripts": ["orrery = orrery.__main__:main"]},
       cmdclass={"build_py": BuildWithCMake}, distclass=Native)

@@ -6,13 +6,16 @@
 
 Fields of a plan and an engine are those that the command declares (`orrery mcp` lists types and sentences, `orrery show`
 the structure), fields of a machine those of docs/models/machine_fields.md, which a test holds to the reader; fields of a
-study's kind are those of the table of kinds in docs/sweep.md.
+study's kind are those of the table of kinds in docs/sweep.md. Written to docs/schema, each gets its version
+(schema_versions.py).
 """
 import json
 import pathlib
 import re
 import subprocess
 import sys
+
+import schema_versions
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROW = re.compile(r"^\| `(\w+)`( \(required[^)]*\))? \| ([^|]*) \| (.*) \|$", re.M)
@@ -159,6 +162,8 @@ def main() -> None:
     binary, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     for name, make in (("plan", plan), ("engine", engine), ("machine", machine), ("study", study)):
         (folder / f"{name}-file.json").write_text(json.dumps(make(binary), indent=2, ensure_ascii=False) + "\n")
+    if folder.resolve() == ROOT / "docs/schema":
+        schema_versions.write()
 
 
 if __name__ == "__main__":

@@ -53,6 +53,16 @@ py::dict ask(const std::string& command,
   return dict;
 }
 
+/// Does what the program `orrery` does with these arguments, the first of which is its name.
+int run_program(const std::vector<std::string>& arguments) {
+  std::vector<const char*> words;
+  for (const std::string& argument : arguments) {
+    words.push_back(argument.c_str());
+  }
+  const py::gil_scoped_release unlocked;
+  return cli::run_command_line(static_cast<int>(words.size()), words.data());
+}
+
 py::list options(const std::string& command) {
   py::list rows;
   for (const cli::DeclaredOption& option : cli::declared_options(command)) {
@@ -142,6 +152,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "Native half of the package orrery; see help(orrery).";
   module.attr("version") = ORRERY_VERSION;
   module.def("ask", &ask, "What a command prints: {text, status} or {error, mistakes}");
+  module.def("main", &run_program, "Runs the program orrery: arguments in, exit status out");
   module.def("options", &options, "Options of a command, as its help text has them");
   module.def("bounds", &bounds, "Bounds of plans by row, as buffers of numbers");
   module.def("layer_operators", &layer_operators,

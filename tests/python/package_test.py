@@ -104,6 +104,13 @@ class Commands(unittest.TestCase):
         self.assertGreater(during, 100)
 
 
+    def test_the_package_is_the_command(self):
+        for words in (["show", "model", "gpt2"], ["show", "model", "gtp2"]):
+            run = subprocess.run([sys.executable, "-m", "orrery", *words], capture_output=True, text=True)
+            other = command(*words)
+            self.assertEqual((run.returncode, run.stdout, run.stderr), (other.returncode, other.stdout, other.stderr))
+
+
 class Bounds(unittest.TestCase):
     def test_no_simulated_step_is_faster_than_its_bound(self):
         answer = orrery.bounds("gpt2", "dgx-a100-80g", devices=8, tp=[1, 2, 4, 3], global_batch=64)

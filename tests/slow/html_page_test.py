@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""HTML reports as headless Chromium shows them: elements, no console error, no request. Skipped without chromium."""
+"""HTML reports as headless Chromium shows them: elements, no console error, no request, keys. Skipped without chromium."""
 import html
 import json
 import os
@@ -10,8 +10,11 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import urllib.request
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+TAB, RIGHT, DOWN, ENTER = "\ue004", "\ue014", "\ue015", "\ue007"  # as the WebDriver protocol names keys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("ORRERY_BINARY")
 STEP = ["--model", "gpt2", "--machine", "dgx-a100-80g", "--tp", "2", "--pp", "2", "--global-batch", "8"]
@@ -95,10 +98,69 @@ class Pages(unittest.TestCase):
         }
         for command, (words, title) in commands.items():
             with self.subTest(command=command):
-                titles = " ".join(self.titles(self.shown(self.page(command, *words))))
+                dom = self.shown(self.page(command, *words))
+                titles = " ".join(self.titles(dom))
                 self.assertIn(title, titles)
-                if command in ("explain", "plan", "serve", "compare"):  # others have no published rows
+                if command in ("explain", "plan", "serve", "compare"):
                     self.assertIn("Nearest published runs", titles)
+                elif command != "validate":  # whose rows are the figure; others have no published rows
+                    self.assertIn("Held to: ", dom)
+
+
+@unittest.skipUnless(BINARY, "run by ctest, which names the binary")
+@unittest.skipUnless(CHROMIUM and DRIVER, "no chromium-driver here")
+class Keyboard(unittest.TestCase):
+    """A page walked through with keys alone, in a browser that chromedriver holds (W3C WebDriver)."""
+
+    def ask(self, path: str, body: dict | None = None, method: str = "POST"):
+        data = None if body is None else json.dumps(body).encode()
+        asked = urllib.request.Request(f"http://127.0.0.1:{self.port}/session{path}", data, method=method)
+        with urllib.request.urlopen(asked, timeout=120) as answer:
+            return json.loads(answer.read())["value"]
+
+    def script(self, text: str):
+        return self.ask(f"/{self.session}/execute/sync", {"script": text, "args": []})
+
+    def press(self, *keys: str) -> None:
+        strokes = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        self.ask(f"/{self.session}/actions", {"actions": [{"type": "key", "id": "keys", "actions": strokes}]})
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = pathlib.Path(folder.name, "page.html")
+        subprocess.run([BINARY, "simulate", *STEP, "--html", str(self.file)], capture_output=True, check=True)
+        driver = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(driver.stdout.close)
+        self.addCleanup(driver.wait)
+        self.addCleanup(driver.terminate)
+        self.port = next(found[1] for line in driver.stdout if (found := re.search(r"successfully on port (\d+)", line)))
+        options = {"binary": CHROMIUM, "args": ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder.name}"]}
+        self.session = self.ask("", {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}})["sessionId"]
+        self.addCleanup(self.ask, f"/{self.session}", None, "DELETE")
+        self.ask(f"/{self.session}/url", {"url": self.file.as_uri()})
+
+    def test_tab_reaches_the_timeline_whose_arrows_say_what_is_there(self):
+        for _ in range(100):
+            self.press(TAB)
+            if self.script("return document.activeElement.matches('canvas.timeline')"):
+                break
+        else:
+            self.fail("no Tab reaches the timeline")
+        said = []
+        for key in (RIGHT, RIGHT, DOWN, RIGHT):
+            self.press(key)
+            said.append(self.script("return document.querySelector('[aria-live]').textContent"))
+        self.assertEqual(len(set(said)), 4, said)
+        self.assertIn("rank", said[0])
+
+    def test_a_formula_opens_with_enter_and_links_of_the_contents_lead_to_figures(self):
+        self.script("document.querySelector('details.formula > summary').focus()")
+        self.press(ENTER)
+        self.assertTrue(self.script("return document.querySelector('details.formula').open"))
+        self.script("document.querySelector('nav a').focus()")
+        self.press(ENTER)
+        self.assertTrue(self.script("return document.querySelector(location.hash) !== null"))
 
 
 @unittest.skipUnless(BINARY, "run by ctest, which names the binary")

@@ -5,13 +5,14 @@ A command runs in a folder that has configs/, examples/, docs/ and build/release
 reader brings it may fail, but for nothing else than these. A block is left out by a comment above it:
 
     <!-- not run: why -->       needs what a test has not (an accelerator, a server, hours)
-    <!-- slow -->               runs in the slow test only
+    <!-- slow -->               takes a second or more, runs in the slow test only
 """
 import os
 import pathlib
 import re
 import subprocess
 import tempfile
+import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"(?:<!-- (?P<mark>slow|not run: [^>]*?) -->\s*\n)?^```sh\n(?P<text>.*?)^```", re.M | re.S)
@@ -78,3 +79,19 @@ class Folder:
         unknown = [line for line in lines if re.search("unknown (option|command)|unexpected argument|contradicts", line)]
         mere = missing and all(any(pathlib.Path(name).name in line or name in line for name in missing) for line in lines)
         return "" if mere and not unknown else f"{command}: {run.returncode}: {run.stderr[:600]}"
+
+
+def run_all(test: unittest.TestCase, marks: tuple[str, ...], seconds: float) -> int:
+    """Runs the commands of all pages that have one of the marks, each page's in a folder, since they follow each other;
+    each that is wrong fails the test. Returns how many there were."""
+    count = 0
+    for page in pages():
+        commands = [command for mark, command in commands_of(page) if mark in marks]
+        if not commands:
+            continue
+        with Folder(os.environ["ORRERY_BINARY"]) as folder:
+            for command in commands:
+                with test.subTest(page=str(page.relative_to(ROOT)), command=command):
+                    test.assertEqual(folder.mistake(command, seconds), "")
+                count += 1
+    return count

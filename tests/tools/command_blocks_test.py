@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sample of the commands that pages show runs; the slow test (tests/slow/command_blocks_test.py) runs all."""
+"""The commands that pages show run, but for those marked slow (a second or more), which tests/slow/command_blocks_test.py runs too."""
 import os
 import pathlib
 import tempfile
 import unittest
 
 import command_blocks
-
-SAMPLE = ["docs/trust.md", "docs/models/patches.md", "docs/models/home.md", "docs/models/frameworks.md"]
 
 
 class Reader(unittest.TestCase):
@@ -24,24 +22,15 @@ class Reader(unittest.TestCase):
 
 
 @unittest.skipUnless(os.environ.get("ORRERY_BINARY"), "run by ctest, which names the binary")
-class Sample(unittest.TestCase):
-    def setUp(self):
-        self.folder = command_blocks.Folder(os.environ["ORRERY_BINARY"])
-        self.addCleanup(self.folder.made.cleanup)
-
-    def test_a_sample_of_the_commands_of_pages_runs(self):
-        count = 0
-        for name in SAMPLE:
-            for mark, command in command_blocks.commands_of(command_blocks.ROOT / name):
-                if not mark:
-                    self.assertEqual(self.folder.mistake(command, 60), "", name)
-                    count += 1
-        self.assertGreater(count, 8)
+class Pages(unittest.TestCase):
+    def test_the_commands_of_pages_run(self):
+        self.assertGreater(command_blocks.run_all(self, marks=("",), seconds=120), 70)
 
     def test_a_wrong_command_is_a_mistake_and_a_missing_file_is_none(self):
-        self.assertIn("unknown option --nodels", self.folder.mistake("orrery list models --nodels", 60))
-        self.assertEqual(self.folder.mistake("orrery show machine mine.yaml", 60), "")
-        self.assertIn("unknown", self.folder.mistake("orrery show machine mine.yaml --nodels", 60))
+        with command_blocks.Folder(os.environ["ORRERY_BINARY"]) as folder:
+            self.assertIn("unknown option --nodels", folder.mistake("orrery list models --nodels", 60))
+            self.assertEqual(folder.mistake("orrery show machine mine.yaml", 60), "")
+            self.assertIn("unknown", folder.mistake("orrery show machine mine.yaml --nodels", 60))
 
 
 if __name__ == "__main__":

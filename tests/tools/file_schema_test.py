@@ -12,7 +12,49 @@ import unittest
 import schema_test
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import schema_versions  # noqa: E402
 MACHINES = ["dgx-h100", "tpu-v5p", "pim-gpt", "hiermem-opt", "rtx4080-pcie4-8"]
+
+
+class Versions(unittest.TestCase):
+    """A result {a: number, b?: "x" or "y"} whose schema is at 2.3, after a change."""
+
+    RESULT = {"type": "object", "required": ["a"],
+              "properties": {"a": {"type": "number", "description": "s"}, "b": {"type": "string", "enum": ["x", "y"]}}}
+
+    def after(self, change: dict, name: str = "made", **whole) -> tuple[int, int]:
+        def text(schema: dict) -> str:
+            return json.dumps({"$schema": "schema", **schema}, indent=2) + "\n"
+
+        old = schema_versions.with_version(text(self.RESULT), name, (2, 3))
+        return schema_versions.version(name, old, text({**self.RESULT, "properties": change, **whole}))
+
+    def test_sentences_change_none_more_is_minor_and_less_is_major(self):
+        a, b = self.RESULT["properties"].values()
+        self.assertEqual(self.after({"a": {"type": "number", "description": "t"}, "b": b}), (2, 3))
+        self.assertEqual(self.after({"a": a, "b": b, "c": {"type": "number"}}, required=["a", "c"]), (2, 4))
+        self.assertEqual(self.after({"a": a, "b": {**b, "enum": ["x", "y", "z"]}}), (2, 4))
+        self.assertEqual(self.after({"a": a, "b": b}, required=["a", "b"]), (2, 4))
+        self.assertEqual(self.after({"a": a}), (3, 0))
+        self.assertEqual(self.after({"a": {"type": "string"}, "b": b}), (3, 0))
+        self.assertEqual(self.after({"a": a, "b": {**b, "enum": ["x"]}}), (3, 0))
+        self.assertEqual(self.after({"a": a, "b": b}, required=[]), (3, 0))
+
+    def test_of_a_file_one_field_more_that_must_be_there_is_major(self):
+        a, b = self.RESULT["properties"].values()
+        more = {"a": a, "b": b, "c": {"type": "number"}}
+        self.assertEqual(self.after(more, "made-file"), (2, 4))
+        self.assertEqual(self.after(more, "made-file", required=["a", "c"]), (3, 0))
+        self.assertEqual(self.after({"a": a, "b": b}, "made-file", required=[]), (2, 4))
+
+    def test_every_schema_has_its_name_and_a_version(self):
+        for file in (ROOT / "docs/schema").glob("*.json"):
+            text = file.read_text()
+            line = schema_versions.LINE.search(text)
+            self.assertTrue(line and line[1] == file.stem, f"{file.name}: run tools/schema_versions.py")
+            self.assertIn("$id", json.loads(text))
+            self.assertEqual(schema_versions.with_version(text, file.stem, (int(line[2]), int(line[3]))), text)
 
 
 @unittest.skipUnless(os.environ.get("ORRERY_BINARY"), "run by ctest, which names the binary")
@@ -27,8 +69,8 @@ class FileSchemas(unittest.TestCase):
             subprocess.run([sys.executable, "-B", ROOT / "tools/make_schemas.py", os.environ["ORRERY_BINARY"], folder],
                            check=True)
             for file in pathlib.Path(folder).iterdir():
-                self.assertEqual(file.read_text(), (ROOT / "docs/schema" / file.name).read_text(),
-                                 f"{file.name}: run tools/make_schemas.py BINARY docs/schema")
+                kept = schema_versions.LINE.sub("", (ROOT / "docs/schema" / file.name).read_text())
+                self.assertEqual(file.read_text(), kept, f"{file.name}: run tools/make_schemas.py BINARY docs/schema")
 
     def test_shipped_descriptions_fit(self):
         for name in MACHINES:

@@ -16,7 +16,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
          "number": (int, float), "null": type(None)}
-KNOWN = {"$schema", "$comment", "title", "description", "type", "properties", "required",
+KNOWN = {"$schema", "$id", "$comment", "title", "description", "type", "properties", "required",
          "additionalProperties", "items", "oneOf", "enum", "$defs", "$ref"}
 
 

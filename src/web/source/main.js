@@ -12,9 +12,9 @@ import {table, tablesOf} from './tables.js';
 const block = (id) => JSON.parse(document.getElementById(id)?.textContent || 'null');
 
 function formulaOf(name) {
-  const [text, page] = formulas[name] ?? [];
+  const [text, page, held] = formulas[name] ?? [];
   return text && h('details', {class: 'formula'}, h('summary', {}, 'How it is computed'), h('p', {}, text),
-                   h('p', {}, 'In full: ', h('code', {}, page)));
+                   h('p', {}, 'In full: ', h('code', {}, page)), held && h('p', {}, 'Held to: ', held));
 }
 
 function figure(one, n, nearest) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 #include <numeric>
 #include <utility>
 
@@ -12,7 +13,6 @@ namespace {
 
 constexpr std::size_t kLongestKey = 4096;  // every value below carries it in its path
 constexpr std::size_t kShownOfKey = 24;
-constexpr std::size_t kFileFactor = 20;  // bytes of memory for one of a file
 
 /// Returns what a text takes beside itself: short ones lie in the string.
 std::size_t heap_of(const std::string& text) {
@@ -24,8 +24,10 @@ std::size_t heap_of(const std::string& text) {
 
 ConfigTree::ConfigTree(std::string file, std::size_t text_size)
     : file_(std::make_shared<const std::string>(std::move(file))),
-      most_bytes_(std::clamp(kFileFactor * std::min(text_size, kMostConfigMemory),
-                             kLeastConfigMemory, kMostConfigMemory)) {}
+      most_bytes_(std::getenv("ORRERY_BIG") != nullptr
+                      ? kMostConfigMemory
+                      : std::clamp(kConfigFactor * std::min(text_size, kMostConfigMemory),
+                                   kLeastConfigMemory, kMostConfigMemory)) {}
 
 bool ConfigTree::wants_key() const {
   return !levels_.empty() && levels_.back().node.kind == ConfigNode::Kind::map &&
@@ -127,7 +129,8 @@ Mistake ConfigTree::too_large(int line) const {
   const std::string expected =
       too_deep_ ? "nesting of at most " + std::to_string(kDeepestConfig) + " levels"
                 : "a file whose values take at most " + std::to_string(most_bytes_ >> 20) +
-                      " MiB: 20 times its size, and 64 MiB to 2 GiB";
+                      " MiB: " + std::to_string(kConfigFactor) +
+                      " times its size, and 64 MiB to 2 GiB (--big: 2 GiB)";
   return {*file_ + ":" + std::to_string(line), {}, {}, expected};
 }
 

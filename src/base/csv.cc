@@ -130,6 +130,10 @@ Result<CsvTable> parse_csv(std::string_view text, std::string file) {
   if (scanner.unterminated()) {
     error.add({table.file, "", "", "a quoted cell does not end"});
   }
+  if (table.header.size() == 1 && table.header[0].find_first_of(";\t|") != std::string::npos) {
+    error = Error(Mistake{table.file + ":1", "header", table.header[0],
+                          "names of columns with commas between them"});
+  }
   if (table.header.empty()) {
     error.add({table.file, "", "", "empty: expected a header row with column names"});
   }

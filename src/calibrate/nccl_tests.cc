@@ -177,7 +177,9 @@ Result<std::vector<CollectiveMeasurement>> read_collectives(const std::string& t
   const std::string line = first == std::string::npos
                                ? std::string()
                                : text.substr(first, text.find('\n', first) - first);
-  if (line.find(',') == std::string::npos || line.starts_with("#")) {
+  const bool cells = line.find(',') != std::string::npos ||
+                     (line.find(';') != std::string::npos && line.find(' ') == std::string::npos);
+  if (!cells || line.starts_with("#")) {
     return NcclTestsReader(text, file).run();
   }
   auto csv = parse_csv(text, file);

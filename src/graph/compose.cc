@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <memory>
 #include <set>
@@ -85,7 +86,7 @@ class Composer {
     }
   }
 
-  Result<Workload> compose() {
+  Result<Composition> compose() {
     std::vector<std::shared_ptr<Source>> sources;
     std::vector<Time> starts;
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
@@ -94,7 +95,6 @@ class Composer {
       for (std::int64_t rank = 0; rank < job.ranks; ++rank) {
         add_rank(static_cast<int>(j), rank);
       }
-      first_group_ += job.groups.size();
       sources.push_back(job.source->restart());
       starts.push_back(jobs_[j].start);
       if (job.host_dispatch != jobs_.front().workload->host_dispatch) {
@@ -102,17 +102,39 @@ class Composer {
                                      jobs_.front().name, jobs_[j].name)));
       }
     }
+    if (made_.groups.size() > kMostGroups) {
+      error_.add(
+          Error(fmt::format("the jobs have {} communicators of different names and sizes, "
+                            "at most {} can be told apart",
+                            made_.groups.size(), kMostGroups)));
+    }
     if (!error_.empty()) {
       return fail(std::move(error_));
+    }
+    for (std::size_t g = 0; g < lists_.size(); ++g) {
+      if (!lists_[g].empty()) {
+        made_.groups[g].members = Members::listed(std::move(lists_[g]), made_.ranks);
+      }
     }
     made_.host_dispatch = jobs_.empty() ? Time(0) : jobs_.front().workload->host_dispatch;
     made_.source =
         std::make_shared<ComposedSource>(std::move(sources), std::move(starts), origins_);
-    return std::move(made_);
+    return Composition{std::move(made_), std::move(groups_)};
   }
 
  private:
+  static constexpr std::size_t kMostGroups = 65'000;                   // GroupIndex has 16 bits
   using Offsets = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< in a job, as placed
+  /// Groups of different jobs that are one.
+  struct Family {
+    std::string name;
+    CategoryIndex category;
+    std::int64_t size = 1;
+    int kind = 0;
+    int number = 0;  ///< of those before in the job that are equal otherwise
+
+    friend auto operator<=>(const Family&, const Family&) = default;
+  };
   /// Rows maps the rows of the present job to those of the composition.
   struct Rows {
     std::vector<StreamIndex> streams;
@@ -138,15 +160,34 @@ class Composer {
     for (const Category& category : job.categories) {
       rows_.categories.emplace_back(row_named(made_.categories, category));
     }
-    for (const Group& group : job.groups) {
-      made_.groups.push_back(
-          {placed.name + "/" + group.name, group.meaning, members_of(group.members, placed),
-           group.category.none() ? group.category : rows_.categories[*group.category]});
+    groups_.emplace_back();
+    std::map<Family, int> known;  // of the job
+    for (std::size_t g = 0; g < job.groups.size(); ++g) {
+      const Group& group = job.groups[g];
+      Family family{
+          .name = group.name,
+          .category = group.category.none() ? group.category : rows_.categories[*group.category],
+          .size = group.members.size(),
+          .kind = placed.kinds.empty() ? 0 : placed.kinds[g]};
+      family.number = known[family]++;
+      const std::size_t row = row_of(family, group.meaning);
+      groups_.back().emplace_back(row);
+      add_lists(group.members, placed, lists_[row]);
     }
   }
 
-  Members members_of(const Members& members, const PlacedJob& placed) const {
-    std::vector<std::vector<std::int64_t>> lists;
+  std::size_t row_of(const Family& family, const std::string& meaning) {
+    const auto [known, fresh] = families_.try_emplace(family, made_.groups.size());
+    if (fresh) {
+      made_.groups.push_back({family.name, meaning, {}, family.category});
+      lists_.emplace_back();
+    }
+    return known->second;
+  }
+
+  /// Adds the communicators of a job where it is placed.
+  static void add_lists(const Members& members, const PlacedJob& placed,
+                        std::vector<std::vector<std::int64_t>>& lists) {
     std::vector<bool> seen(placed.ranks.size());
     for (std::size_t rank = 0; rank < seen.size(); ++rank) {
       if (seen[rank] || !members.holds(static_cast<std::int64_t>(rank))) {
@@ -161,7 +202,6 @@ class Composer {
         lists.push_back(std::move(list));
       }
     }
-    return lists.empty() ? Members{} : Members::listed(std::move(lists), made_.ranks);
   }
 
   /// Distinct peers of the messages of a program, as the job counts them.
@@ -210,19 +250,17 @@ class Composer {
       for (Template& part : made_.programs.back().templates) {
         part.tensors.clear();
         for (Node& node : part.nodes) {
-          place(node, offsets);
+          place(node, groups_[static_cast<std::size_t>(number)], offsets);
         }
       }
     }
     return known->second;
   }
 
-  void place(Node& node, const Offsets& offsets) const {
+  void place(Node& node, const std::vector<GroupIndex>& groups, const Offsets& offsets) const {
     node.stream = rows_.streams[*node.stream];
     node.phase = node.phase.none() ? node.phase : rows_.phases[*node.phase];
-    const auto moved = [&](GroupIndex group) {
-      return group.none() ? group : GroupIndex(*group + first_group_);
-    };
+    const auto moved = [&](GroupIndex group) { return group.none() ? group : groups[*group]; };
     node.group = moved(node.group);
     node.sharers = moved(node.sharers);
     node.reads.clear();
@@ -235,8 +273,10 @@ class Composer {
   std::span<const PlacedJob> jobs_;
   Workload made_;
   Rows rows_;
-  std::size_t first_group_ = 0;
-  std::vector<Origin> origins_;  ///< by role
+  std::vector<std::vector<GroupIndex>> groups_;  ///< by job
+  std::map<Family, std::size_t> families_;
+  std::vector<std::vector<std::vector<std::int64_t>>> lists_;  ///< by row of the composition
+  std::vector<Origin> origins_;                                ///< by role
   std::map<std::pair<int, std::size_t>, std::vector<std::int64_t>> peers_;
   std::map<std::tuple<int, int, Offsets>, std::size_t> roles_;
   std::map<std::tuple<int, std::size_t, Offsets>, std::size_t> programs_;
@@ -245,18 +285,8 @@ class Composer {
 
 }  // namespace
 
-Result<Workload> compose(std::span<const PlacedJob> jobs, std::int64_t ranks) {
+Result<Composition> compose(std::span<const PlacedJob> jobs, std::int64_t ranks) {
   return Composer(jobs, ranks).compose();
-}
-
-std::vector<std::size_t> group_offsets(std::span<const PlacedJob> jobs) {
-  std::vector<std::size_t> offsets;
-  std::size_t first = 0;
-  for (const PlacedJob& job : jobs) {
-    offsets.push_back(first);
-    first += job.workload->groups.size();
-  }
-  return offsets;
 }
 
 }  // namespace orrery::graph

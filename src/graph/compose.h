@@ -19,22 +19,28 @@ struct PlacedJob {
   const Workload* workload = nullptr;  ///< must outlive the composition
   std::vector<std::int64_t> ranks;     ///< of the composition, by rank of the job
   Time start{0};
+  /// By group of the job: groups of jobs whose kinds differ stay apart. Empty: all are of kind 0.
+  std::vector<int> kinds{};
+};
+
+struct Composition {
+  Workload workload;
+  std::vector<std::vector<GroupIndex>> groups;  ///< by job and group of the job: its row
 };
 
 /// The jobs beside each other as one workload of `ranks` ranks; those that no job has do nothing.
 ///
 ///   roles     of equal rows are one where their messages go to equal offsets as placed
-///   groups    each job's own, "name/group", as lists of ranks; group_offsets() says where they are
+///   groups    as lists of ranks; those of one name, category, size and kind are one family: jobs
+///             have no rank in common, and tables by rank and group do not grow with the jobs
 ///   streams, phases, categories   rows of one name are one
 ///   source    the jobs' own; nothing before a job's start
 ///
 /// Leaves out tensors: what a job holds is what it holds alone.
 ///
 /// Requires verified workloads; as many different ranks as each has, none twice, all below `ranks`.
-/// Mistakes: streams of one name and different order; hosts that issue at different speeds.
-Result<Workload> compose(std::span<const PlacedJob> jobs, std::int64_t ranks);
-
-/// The row of each job's first group in the composition.
-std::vector<std::size_t> group_offsets(std::span<const PlacedJob> jobs);
+/// Mistakes: streams of one name and different order; hosts that issue at different speeds; more
+/// groups than a row can number.
+Result<Composition> compose(std::span<const PlacedJob> jobs, std::int64_t ranks);
 
 }  // namespace orrery::graph

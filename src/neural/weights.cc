@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/collect.h"
 #include "base/reader.h"
 
 namespace orrery::neural {
@@ -120,7 +121,7 @@ Samples draw_samples(const Task& task, std::size_t count, std::uint64_t seed) {
 
 Result<Samples> read_samples(const CsvTable& table, const Shape& input, std::int64_t classes) {
   Samples samples;
-  Error mistakes;
+  FileMistakes mistakes(table.file);
   const std::size_t columns = input.size() + 1;
   if (table.header.size() != columns || table.rows.empty()) {
     return fail(Error(Mistake{
@@ -131,7 +132,6 @@ Result<Samples> read_samples(const CsvTable& table, const Shape& input, std::int
                     "values of a sample ({}) in each row",
                     table.header.size(), table.rows.size(), input.size(), to_string(input))}));
   }
-  constexpr std::size_t kMostMistakes = 20;
   for (const CsvRow& row : table.rows) {
     const auto label = parse_integer(row.cells.front());
     if (!label || *label < 0 || *label >= classes) {
@@ -146,14 +146,8 @@ Result<Samples> read_samples(const CsvTable& table, const Shape& input, std::int
       }
       samples.values.push_back(value.value_or(0));
     }
-    if (mistakes.mistakes.size() >= kMostMistakes) {
-      break;
-    }
   }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return samples;
+  return or_mistakes(std::move(samples), mistakes.take());
 }
 
 Samples draw_from(const Samples& samples, std::size_t count, std::uint64_t seed) {

@@ -66,18 +66,26 @@ std::optional<Error> take_stated(const Job& job, std::vector<bool>& taken) {
 }
 
 Result<simulate::Timeline> run(std::span<const graph::PlacedJob> placed,
-                               std::span<const Job* const> jobs, const machine::Machine& machine,
-                               std::int64_t devices, simulate::SimulateOptions options) {
-  const std::vector<std::size_t> groups = graph::group_offsets(placed);
-  for (std::size_t j = 0; j < jobs.size(); ++j) {
-    for (std::size_t g = 0; g < jobs[j]->workload.groups.size(); ++g) {
-      options.algorithms.set(graph::GroupIndex(groups[j] + g),
-                             jobs[j]->algorithms[graph::GroupIndex(g)]);
+                               const machine::Machine& machine, std::int64_t devices,
+                               simulate::SimulateOptions options) {
+  return graph::compose(placed, devices).and_then([&](const graph::Composition& composed) {
+    for (std::size_t j = 0; j < placed.size(); ++j) {
+      for (std::size_t g = 0; g < placed[j].kinds.size(); ++g) {
+        options.algorithms.set(composed.groups[j][g],
+                               static_cast<collective::CollectiveAlgorithm>(placed[j].kinds[g]));
+      }
     }
-  }
-  return graph::compose(placed, devices).and_then([&](const graph::Workload& workload) {
-    return simulate_in_range(workload, machine, options);
+    return simulate_in_range(composed.workload, machine, options);
   });
+}
+
+/// Returns the job's communicators by algorithm, each a kind of its own.
+std::vector<int> algorithms_of(const Job& job) {
+  std::vector<int> kinds;
+  for (std::size_t g = 0; g < job.workload.groups.size(); ++g) {
+    kinds.push_back(static_cast<int>(job.algorithms[graph::GroupIndex(g)]));
+  }
+  return kinds;
 }
 
 Time finish_of(const simulate::Timeline& timeline, const std::vector<std::int64_t>& ranks) {
@@ -145,13 +153,12 @@ Result<JobsRun> run_jobs(const JobsFile& file, const machine::Machine& machine,
     return fail(std::move(places.error()));
   }
   std::vector<graph::PlacedJob> placed;
-  std::vector<const Job*> jobs;
   for (std::size_t j = 0; j < file.jobs.size(); ++j) {
-    jobs.push_back(&file.jobs[j]);
-    placed.push_back({jobs[j]->name, &jobs[j]->workload, (*places)[j], jobs[j]->start});
+    const Job& job = file.jobs[j];
+    placed.push_back({job.name, &job.workload, (*places)[j], job.start, algorithms_of(job)});
   }
   JobsRun result{.machine = std::move(*fitted), .devices = devices, .network = options.network};
-  const auto together = run(placed, jobs, result.machine, devices, options);
+  const auto together = run(placed, result.machine, devices, options);
   if (!together) {
     return fail(together.error());
   }
@@ -160,9 +167,8 @@ Result<JobsRun> run_jobs(const JobsFile& file, const machine::Machine& machine,
   }
   result.end = together->step_time;
   result.events = together->events;
-  for (std::size_t j = 0; j < jobs.size(); ++j) {
-    const auto alone = run(std::span(placed).subspan(j, 1), std::span(jobs).subspan(j, 1),
-                           result.machine, devices, options);
+  for (std::size_t j = 0; j < placed.size(); ++j) {
+    const auto alone = run(std::span(placed).subspan(j, 1), result.machine, devices, options);
     if (!alone) {
       return fail(alone.error());
     }

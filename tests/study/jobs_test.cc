@@ -86,6 +86,27 @@ TEST(Jobs, OnOneLinkEachHasHalf) {
   EXPECT_EQ(later.end, later.jobs[1].alone + 10_ms);
 }
 
+/// Tables by rank and group would grow with the square of the jobs if each had groups of its own.
+TEST(Jobs, CommunicatorsOfOneNameAndSizeAreOneFamily) {
+  const Job a = all_reduce("a", 2);
+  const Job b = all_reduce("b", 4);
+  std::vector<graph::PlacedJob> placed{{"a", &a.workload, {0, 1}, Time(0)},
+                                       {"b", &a.workload, {3, 2}, Time(0)},
+                                       {"c", &b.workload, {4, 5, 6, 7}, Time(0)}};
+  const auto composed = graph::compose(placed, 8);
+  ASSERT_TRUE(composed) << composed.error().to_string();
+  const std::size_t own = a.workload.groups.size();
+  EXPECT_EQ(composed->groups[0], composed->groups[1]);
+  const graph::GroupIndex all = composed->groups[0][1];
+  EXPECT_THAT(composed->workload.groups[*all].members.lists,
+              ElementsAre(ElementsAre(0, 1), ElementsAre(3, 2)));
+  EXPECT_NE(composed->groups[2][1], all);  // of four ranks
+  placed[1].kinds.assign(own, 1);          // of another algorithm
+  const auto apart = graph::compose(placed, 8);
+  ASSERT_TRUE(apart) << apart.error().to_string();
+  EXPECT_NE(apart->groups[0][1], apart->groups[1][1]);
+}
+
 TEST(Jobs, MessagesGoWhereTheirRanksHaveBeenPlaced) {
   // A pipeline of two stages of two ranks, 0 -> 2 and 1 -> 3, placed in any order: both messages of
   // 1 MB have a link of their own.
@@ -104,7 +125,7 @@ TEST(Jobs, MessagesGoWhereTheirRanksHaveBeenPlaced) {
     const graph::PlacedJob placed{job.name, &job.workload, devices, Time(0)};
     const auto composed = graph::compose(std::span(&placed, 1), 4);
     ASSERT_TRUE(composed) << composed.error().to_string();
-    const auto sound = graph::verify(*composed);
+    const auto sound = graph::verify(composed->workload);
     EXPECT_TRUE(sound) << sound.error().to_string();
     const machine::Machine machine =
         testing::machine_of({testing::dimension(topology::DimensionKind::switched, 4)});

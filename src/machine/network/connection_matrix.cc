@@ -14,12 +14,11 @@
 namespace orrery::network {
 namespace {
 
-constexpr std::size_t kMostMistakes = 20;
 constexpr std::string_view kArrow = "->";
 
 class ConnectionReader {
  public:
-  explicit ConnectionReader(const std::string& file) {
+  explicit ConnectionReader(const std::string& file) : error_(file) {
     table_.file = file;
     table_.header = {"source", "target", "bytes", "start_s"};
   }
@@ -46,8 +45,6 @@ class ConnectionReader {
     }
   }
 
-  bool full() const { return error_.mistakes.size() >= kMostMistakes; }
-
   Result<CsvTable> finish() {
     if (!nodes_ && error_.empty()) {
       error_.add({table_.file, {}, {}, "a line with the number of hosts: Nodes N"});
@@ -57,7 +54,7 @@ class ConnectionReader {
       error_.add({table_.file, "Connections", std::to_string(*connections_),
                   std::to_string(table_.rows.size()) + ", as there are lines"});
     }
-    return or_mistakes(std::move(table_), std::move(error_));
+    return or_mistakes(std::move(table_), error_.take());
   }
 
  private:
@@ -92,9 +89,6 @@ class ConnectionReader {
       } else if (name == "start") {
         start = words[i + 1];
       }
-      if (full()) {
-        return;
-      }
     }
     if (size.empty() || start.empty()) {
       mistake(words.front(), size.empty() ? "a size, in bytes: without one a flow never ends"
@@ -126,7 +120,7 @@ class ConnectionReader {
   }
 
   CsvTable table_;
-  Error error_;
+  FileMistakes error_;
   int line_ = 0;
   std::optional<std::int64_t> nodes_;
   std::optional<std::int64_t> connections_;
@@ -138,7 +132,7 @@ Result<CsvTable> parse_connections(std::string_view text, const std::string& fil
   ConnectionReader reader(file);
   std::istringstream lines{std::string(text)};
   int line = 0;
-  for (std::string each; std::getline(lines, each) && !reader.full();) {
+  for (std::string each; std::getline(lines, each);) {
     reader.take(each, ++line);
   }
   return reader.finish();

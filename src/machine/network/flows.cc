@@ -42,7 +42,8 @@ class FlowTable {
     cells_.need_all(std::array{"source", "target", "bytes"});
     std::vector<FlowRequest> flows =
         mapped(cells_.rows(), [&](const CsvRow& row) { return flow_of(row); });
-    return or_mistakes(std::move(flows), cells_.finish());
+    return or_mistakes(std::move(flows),
+                       cells_.finish("no rows: expected a flow on each line after the header"));
   }
 
  private:

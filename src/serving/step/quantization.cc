@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/lists.h"
+#include "base/misread.h"
 #include "base/one_of.h"
 #include "base/reader.h"
 
@@ -295,8 +296,12 @@ Result<std::optional<Precision>> quantization_of(const ConfigNode& config) {
   Precision precision;
   method->read(read, precision);
   const ConfigNode* experts = config.find("expert_dtype");
-  precision.experts_fp4 =
-      experts != nullptr && experts->text == "fp4" && graph::bits_of(precision.weights) == 8;
+  if (experts != nullptr && experts->kind != ConfigNode::Kind::null) {
+    if (experts->text != "fp4" && experts->text != "fp8") {
+      return fail(Error(misread(experts->where(), "expert_dtype", experts->text, "fp4 or fp8")));
+    }
+    precision.experts_fp4 = experts->text == "fp4" && graph::bits_of(precision.weights) == 8;
+  }
   std::vector<std::string> left_out;
   for (const char* list :
        {"ignore", "ignored_layers", "modules_to_not_convert", "exclude_modules"}) {

@@ -13,10 +13,12 @@ namespace rows {
 
 using enum Meaning;
 
+constexpr std::string_view kOfHeads = "--cp-exchange a2a where DeepSpeed's Ulysses exchanges heads";
 constexpr std::string_view kAccelerateIgnored =
     "additional_args base_job_name command_file commands compute_environment debug "
     "deepspeed_config.deepspeed_* deepspeed_config.gradient_clipping "
     "deepspeed_config.offload_optimizer_nvme_path deepspeed_config.offload_param_nvme_path "
+    "deepspeed_config.seq_parallel_communication_data_type "
     "deepspeed_config.zero3_init_flag deepspeed_config.zero3_save_16bit_model downcast_bf16 "
     "ec2_instance_type enable_cpu_affinity env_vars fp8_config fsdp_config.fsdp_auto_wrap_policy "
     "fsdp_config.fsdp_backward_prefetch fsdp_config.fsdp_backward_prefetch_policy "
@@ -26,7 +28,12 @@ constexpr std::string_view kAccelerateIgnored =
     "fsdp_config.fsdp_use_orig_params fsdp_config.fsdp_version gpu_ids iam_role_name image_uri "
     "ipex_config machine_rank main_process_* main_training_function "
     "megatron_lm_config.megatron_lm_gradient_clipping mpirun_* num_cpu_threads_per_process "
-    "parallelism_config.parallelism_config_cp_comm_strategy profile py_version pytorch_version "
+    "parallelism_config.parallelism_config_cp_attn_implementation "
+    "parallelism_config.parallelism_config_cp_comm_strategy "
+    "parallelism_config.parallelism_config_cp_seq_length_is_variable "
+    "parallelism_config.parallelism_config_sp_attn_implementation "
+    "parallelism_config.parallelism_config_sp_seq_length_is_variable profile py_version "
+    "pytorch_version "
     "rdzv_backend region sagemaker_* same_network tpu_* use_cpu use_parallelism_config ";
 
 constexpr auto kAccelerate = std::to_array<FrameworkKey>({
@@ -53,9 +60,11 @@ constexpr auto kAccelerate = std::to_array<FrameworkKey>({
     {"megatron_lm_config.megatron_lm_tp_degree", tp},
     {"megatron_lm_config.megatron_lm_use_distributed_optimizer", noted,
      "--zero 1 shards its states"},
+    {"parallelism_config.parallelism_config_cp_backend", noted, kOfHeads},
     {"parallelism_config.parallelism_config_cp_size", cp},
     {"parallelism_config.parallelism_config_dp_replicate_size", replicas},
     {"parallelism_config.parallelism_config_dp_shard_size", shards},
+    {"parallelism_config.parallelism_config_sp_backend", noted, kOfHeads},
     {"parallelism_config.parallelism_config_tp_size", tp},
 });
 
@@ -222,6 +231,7 @@ constexpr auto kLlamaFactory = std::to_array<FrameworkKey>({
     {"pure_bf16", bf16},
     {"quantization_bit", quantization},
     {"ray_num_workers", devices},
+    {"sequence_parallel_mode", noted, kOfHeads},
     {"sequence_parallel_size", cp},
     {"shift_attn", noted, "attention is whole"},
     {"use_adam_mini", noted, kCountedAsAdam},

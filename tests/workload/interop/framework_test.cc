@@ -54,6 +54,17 @@ TEST(Framework, AccelerateStatesDevicesAndSharding) {
   EXPECT_EQ(third.zero, 2);
   EXPECT_EQ(third.global_batch, 32);
   EXPECT_EQ(third.offload_optimizer, plan::Offload::cpu);
+  // TRL's alst_ulysses_4gpu.yaml: two parts of a sequence, two shards.
+  const plan::Plan fourth = plan_of(
+      "accelerate",
+      "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n"
+      "  seq_parallel_communication_data_type: bf16\nnum_processes: 4\nparallelism_config:\n"
+      "  parallelism_config_dp_shard_size: 2\n  parallelism_config_cp_size: 2\n"
+      "  parallelism_config_cp_backend: deepspeed\n"
+      "  parallelism_config_cp_seq_length_is_variable: true\n"
+      "  parallelism_config_cp_attn_implementation: flash_attention_2\n");
+  EXPECT_EQ(fourth.cp, 2);
+  EXPECT_EQ(fourth.dp, 2);
 }
 
 TEST(Framework, FineTunersStateBatchesAndAdapters) {

@@ -319,7 +319,7 @@ void Engine::send(std::uint32_t vc) {
     ++packets_[id].hops;
     in.begins = false;
     if (in.port < routers_.channels) {
-      routes_.pass(packets_[id], routers_.in[port.to].router);
+      routes_.pass(packets_[id], routers_.in[port.to].router, routers_.vc_of(in.out));
     }
   }
   --in.count;

@@ -66,7 +66,7 @@ bool is_circular_by_pairs(const Routing& routing) {
       [&](const RouteState& state, std::uint32_t router, const Resource* held) {
         std::vector<Routing::Choice> choices;
         routing.all_choices(state, router, choices);
-        for (const auto& [next, output] : choices) {
+        for (const auto& [next, output, holds] : choices) {
           if (output.port < graph.channels.size()) {
             const Resource wanted{output.port, output.vcs};
             wants[wanted];

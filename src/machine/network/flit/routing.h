@@ -190,6 +190,11 @@ class Routing {
   void all_choices(const RouteState& state, std::uint32_t router, std::vector<Choice>& into) const;
   std::vector<RouteState> all_starts(std::uint32_t source, std::uint32_t target) const;
 
+  /// Whether waiting cannot go in a circle whatever the extents, since every route takes channels
+  /// and classes of virtual channels in one order (Dally & Seitz 1987): dimensions one after the
+  /// other, stages, up and then down, the first phase and then the second.
+  bool is_ordered() const;
+
   VcMask all_vcs() const { return all_; }
 
  private:

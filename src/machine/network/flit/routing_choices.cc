@@ -48,6 +48,28 @@ bool Routing::splits_choices() const {
   return follows_booksim() && (has_escapes() || draws_at_start() || rings);
 }
 
+bool Routing::is_ordered() const {
+  if (routes_ != nullptr) {
+    return false;
+  }
+  const bool overlaps = splits_choices();
+  switch (graph_->shape) {
+    case Shape::mesh:
+      return algorithm_ == Algorithm::dor || algorithm_ == Algorithm::yx ||
+             (draws_at_start() && !overlaps);
+    case Shape::torus:
+      return algorithm_ == Algorithm::dor && !overlaps;
+    case Shape::flattened_butterfly:
+      return algorithm_ == Algorithm::dor;
+    case Shape::fat_tree:
+      return algorithm_ == Algorithm::nca;
+    case Shape::fly:
+      return algorithm_ == Algorithm::dest_tag;
+    default:
+      return false;
+  }
+}
+
 int Routing::channels_ahead(RouteState state, std::uint32_t router) const {
   int count = 0;
   while (!is_there(state, router)) {

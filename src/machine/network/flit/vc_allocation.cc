@@ -19,8 +19,7 @@ VcAllocation::VcAllocation(Routers& routers, HeadRoutes& routes)
                 !routers.settings.vc_prioritize_empty) {
   heads_.resize(routers.in_vcs.size());
   if (!by_turns_) {
-    allocator_ =
-        routers.make_allocator(1 << routers.shift, 1 << routers.shift, routers.settings.vc_arbiter);
+    allocator_ = routers.make_vc_allocator();
   }
 }
 

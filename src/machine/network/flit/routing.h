@@ -219,11 +219,12 @@ class Routing {
   bool follows_booksim() const { return rules_ == Rules::booksim; }
   /// Returns the VCs to the node of a packet that is at its target's router.
   VcMask vcs_to_node(const RouteState& state) const {
-    const bool by_phase = follows_booksim() && graph_->shape == Shape::dragonfly;
+    const bool by_phase =
+        follows_booksim() && graph_->shape == Shape::dragonfly && algorithm_ != Algorithm::up_down;
     return by_phase ? dragonfly_vcs(std::max(state.phase, first_phase())) : all_;
   }
   /// Returns the phase of BookSim's dragonflies that begins where a packet goes to its target.
-  std::uint8_t first_phase() const { return algorithm_ == Algorithm::ugal ? 1 : 0; }
+  std::uint8_t first_phase() const { return algorithm_ == Algorithm::min ? 0 : 1; }
   VcMask half(unsigned which) const { return which == 0 ? low_ : high_; }
   /// The VCs of a packet in its phase, of two.
   VcMask phase_vcs(const RouteState& state, std::uint32_t router) const {

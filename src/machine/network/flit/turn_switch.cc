@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine/network/flit/turn_switch.h"
 
+#include <bit>
 #include <utility>
 
 namespace orrery::flit {
@@ -51,12 +52,18 @@ void TurnSwitch::ask(std::uint32_t vc, std::uint32_t out_port) {
 }
 
 void TurnSwitch::choose_at_inputs(std::uint32_t port) {
+  const VcMask ready = routers_.in[port].ready;
+  if ((ready & (ready - 1)) == 0) {  // one VC, as is usual
+    const std::uint32_t vc = routers_.vc(port, static_cast<std::uint32_t>(std::countr_zero(ready)));
+    ask(vc, routers_.in_vcs[vc].port);
+    return;
+  }
   for (std::uint32_t lane = 0; lane < speedup_; ++lane) {
     const Input& in = inputs_[port * speedup_ + lane];
     std::uint64_t nearest = UINT64_MAX;
     std::uint32_t out_port = 0;
     std::uint32_t chosen = kNobody;
-    for_each_bit(routers_.in[port].ready & lanes_[lane], [&](std::uint32_t v) {
+    for_each_bit(ready & lanes_[lane], [&](std::uint32_t v) {
       const std::uint32_t wanted = routers_.in_vcs[routers_.vc(port, v)].port;
       const std::uint64_t turn = (std::uint64_t{wanted - in.pointer} << 32U) | (v - in.vc);
       if (chosen == kNobody || turn < nearest) {

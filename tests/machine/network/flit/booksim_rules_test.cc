@@ -176,6 +176,26 @@ TEST(BookSimRules, MinAdaptVisitsTheRoutersOfDimensionOrder) {
   EXPECT_NE(adaptive.packet_latency, dor.packet_latency);  // one VC less for most
 }
 
+/// Routings that BookSim's dragonflies do not have run, too: all packets arrive, in 1 router to the
+/// node itself, and at most 7 (three in each of two groups, the last). Buffers of 256 flits cover
+/// the round trip of 200 cycles.
+TEST(BookSimRules, OtherRoutingsOfADragonflyArrive) {
+  for (const char* routing : {"valiant; num_vcs = 3", "up_down; num_vcs = 1"}) {
+    const auto read = parse_booksim(
+        "topology = dragonflynew; k = 1; n = 1; injection_rate = 0.01;\nvc_buf_size = 256;"
+        "routing_function = " +
+            std::string(routing) + ";",
+        "file");
+    ASSERT_TRUE(read) << read.error().to_string();
+    const auto ready = prepare(*read);
+    ASSERT_TRUE(ready) << ready.error().to_string();
+    const OpenLoopResult run = run_open_loop(ready->network(*read), read->load);
+    EXPECT_TRUE(run.stable) << run.reason;
+    EXPECT_GT(run.hops, 1);
+    EXPECT_LT(run.hops, 7);
+  }
+}
+
 /// Links of a concentrated mesh of 4 x 4 on a chip: 2 to the next router, 4 along an edge over two.
 TEST(BookSimRules, ExpressChannelsAreAsLongAsTheyReach) {
   const auto read = parse_booksim(

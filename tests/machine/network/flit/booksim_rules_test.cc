@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The routes and virtual channels of BookSim 2 (28f4329: routefunc.cpp, dragonfly.cpp,
-/// flatfly_onchip.cpp, cmesh.cpp, outputset.hpp), step by step by hand.
+/// The routes and virtual channels of BookSim 2, step by step by hand from its published source:
+/// routefunc.cpp, flatfly_onchip.cpp and cmesh.cpp of commit 923f1a9, dragonfly.cpp of 0d815b7,
+/// outputset.hpp.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -134,6 +134,18 @@ std::string curve_text(const FlitReport& report) {
   return text;
 }
 
+/// The two lines of latencies; of an unstable run without a packet that has arrived, so.
+std::string latency_text(const flit::OpenLoopResult& run) {
+  if (run.packets == 0) {
+    return "  packet latency   none: no packet has arrived\n";
+  }
+  return fmt::format(
+      "  packet latency   {:.2f} cycles (p50 {}, p90 {}, p99 {}, max {}), source queue included\n"
+      "  network latency  {:.2f} cycles; by flit {:.2f}\n",
+      run.packet_latency, run.latency_p50, run.latency_p90, run.latency_p99, run.latency_max,
+      run.network_latency, run.flit_latency);
+}
+
 }  // namespace
 
 std::string flit_table(const FlitReport& report, const flit::RouterGraph& graph) {
@@ -147,11 +159,7 @@ std::string flit_table(const FlitReport& report, const flit::RouterGraph& graph)
   text += fmt::format("  deadlock         {}\n", freedom_text(report.dependencies));
   text += fmt::format("  offered load     {:.4f} flits per node and cycle\n", run.offered);
   text += fmt::format("  accepted load    {:.4f}\n", run.accepted);
-  text += fmt::format(
-      "  packet latency   {:.2f} cycles (p50 {}, p90 {}, p99 {}, max {}), source queue included\n",
-      run.packet_latency, run.latency_p50, run.latency_p90, run.latency_p99, run.latency_max);
-  text += fmt::format("  network latency  {:.2f} cycles; by flit {:.2f}\n", run.network_latency,
-                      run.flit_latency);
+  text += latency_text(run);
   text += fmt::format("  hops             {:.3f} routers; {} packets, {} cycles simulated\n",
                       run.hops, run.packets, run.cycles);
   text += classes_text(run);

@@ -10,6 +10,9 @@ void SparseAllocator::place(std::vector<Side>& sides, const std::vector<std::uin
                             std::uint32_t Router::*count) {
   sides.assign(routers.size(), {});
   for (std::size_t i = 0; i < routers.size(); ++i) {
+    if (routers[i] == kNone) {
+      continue;
+    }
     if (routers[i] >= routers_.size()) {
       routers_.resize(routers[i] + std::size_t{1});
     }
@@ -32,6 +35,23 @@ void SparseAllocator::resize(const std::vector<std::uint32_t>& inputs,
     for (Side& output : outputs_) {
       output.granted.resize(routers_[output.router].inputs);
     }
+  }
+}
+
+void SparseAllocator::begin_at(const std::vector<std::uint32_t>& first_outputs) {
+  std::vector<std::uint32_t> before(routers_.size(), 0);  // places that come last
+  for (std::uint32_t router = 0; router < before.size(); ++router) {
+    const std::uint32_t first = router < first_outputs.size() ? first_outputs[router] : kNone;
+    before[router] = first < outputs_.size() ? outputs_[first].place : 0;
+  }
+  for (Side& output : outputs_) {
+    const std::uint32_t count = routers_[output.router].outputs;
+    output.place = count > 0 ? (output.place + count - before[output.router]) % count : 0;
+  }
+  for (Side& input : inputs_) {
+    const std::uint32_t first =
+        input.router < first_outputs.size() ? first_outputs[input.router] : kNone;
+    input.pointer = first < outputs_.size() ? first : 0;
   }
 }
 

@@ -23,9 +23,14 @@ class SparseAllocator {
     friend auto operator<=>(const Request&, const Request&) = default;
   };
 
-  /// By input and by output: the router that it is of.
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  /// By input and by output: the router that it is of; kNone: it is not there.
   void resize(const std::vector<std::uint32_t>& inputs, const std::vector<std::uint32_t>& outputs,
               Arbiter arbiter);
+  /// By router, the output that is first in turn at the beginning; kNone: its lowest. The others
+  /// follow by number, the lowest after the highest.
+  void begin_at(const std::vector<std::uint32_t>& first_outputs);
   /// Once for an input and an output.
   void ask(const Request& request) { requests_.push_back(request); }
   /// The matches; takes back all requests. `random`: what pim draws from.
@@ -33,7 +38,8 @@ class SparseAllocator {
 
  private:
   struct Side {
-    std::uint32_t pointer = 0;  ///< other side that is first in turn; of loa by its place
+    std::uint32_t pointer = 0;        ///< other side that is first in turn
+    std::uint32_t place_in_turn = 0;  ///< loa: its place
     std::uint32_t best = kNone;
     std::int64_t priority = 0;           ///< of the best
     std::vector<std::uint32_t> granted;  ///< matrix: when, by place of the other side; 0: never
@@ -47,7 +53,6 @@ class SparseAllocator {
     std::uint32_t outputs = 0;
     std::uint32_t diagonal = 0;  ///< the first in turn
   };
-  static constexpr std::uint32_t kNone = UINT32_MAX;
   static std::uint64_t turn(const Side& side, std::uint32_t other, const Side& of_other);
   static void choose(Side& side, std::uint32_t other, const std::vector<Side>& others,
                      std::int64_t priority);

@@ -84,7 +84,7 @@ void SparseAllocator::grant_lonely() {
     ++outputs_[request.output].asked;
   }
   const auto distance = [](const Side& of, const Side& to, std::uint32_t count) {
-    return (to.place + count - of.pointer) % count;
+    return (to.place + count - of.place_in_turn) % count;
   };
   for (const Request& request : requests_) {
     Side& input = inputs_[request.input];
@@ -110,8 +110,8 @@ void SparseAllocator::grant_lonely() {
     Side& output = outputs_[request.output];
     if (output.best == request.input && input.best == request.output) {
       grant(request);
-      input.pointer = (input.pointer + 1) % routers_[input.router].outputs;
-      output.pointer = (output.pointer + 1) % routers_[output.router].inputs;
+      input.place_in_turn = (input.place_in_turn + 1) % routers_[input.router].outputs;
+      output.place_in_turn = (output.place_in_turn + 1) % routers_[output.router].inputs;
     }
   }
   for (const Request& request : requests_) {

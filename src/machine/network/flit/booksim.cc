@@ -120,6 +120,7 @@ class BookSimReader : BookSimFile {
 
   /// Sets what holds where a file is silent: BookSim's own defaults.
   void set_defaults() {
+    result_.rules = Rules::booksim;
     RouterSettings& router = result_.router;
     router.vcs = 16;
     router.buffer = 8;
@@ -280,7 +281,7 @@ class BookSimReader : BookSimFile {
       add(topology->line, "topology", name,
           "one of mesh, torus, cmesh, fattree, fly, flatfly, dragonflynew, qtree, tree4, anynet");
     }
-    read_wires(name);
+    read_wires(name, k);
     if (routing != nullptr) {
       read_routing(*routing, name);
     }
@@ -288,7 +289,7 @@ class BookSimReader : BookSimFile {
 
   /// "use_noc_latency = 1", which holds unless stated: links as long as on a chip. A dragonfly's
   /// are as long as between cabinets whatever it says.
-  void read_wires(const std::string& topology) {
+  void read_wires(const std::string& topology, int k) {
     bool on_chip = true;
     take_value("use_noc_latency", on_chip);
     if (topology == "dragonflynew" || topology == "dragonfly") {
@@ -296,6 +297,7 @@ class BookSimReader : BookSimFile {
       result_.distances.global = 100;
     } else if (on_chip && (topology == "torus" || topology == "cmesh")) {
       result_.link_latency = 2;
+      result_.distances.express = topology == "cmesh" ? k : 0;
     }
     if (!on_chip || topology != "flatfly") {
       result_.distances.columns = 0;
@@ -311,16 +313,11 @@ class BookSimReader : BookSimFile {
     const auto known = algorithm_named(result_.routing);
     if (!known) {
       add(entry.line, "routing_function", entry.value, known.error().mistakes.front().expected);
-    } else if (*known == Algorithm::adaptive) {
+    } else if (*known == Algorithm::valiant && topology == "torus") {
       note(fmt::format(
-          "{}:{}: {}: a head asks for the output with most room; BookSim's asks for all "
-          "that come nearer, so its cycles differ",
-          file(), entry.line, entry.value));
-    } else if (*known == Algorithm::ugal && result_.distances.global > 0) {
-      note(
-          fmt::format("{}:{}: ugal: a packet that goes round passes the group of the node that it "
-                      "draws, there also that node's router",
-                      file(), entry.line));
+          "{}:{}: valiant: BookSim's takes the VCs of a packet that goes straight on by "
+          "a number that nothing sets, so that its cycles may differ",
+          file(), entry.line));
     }
   }
 

@@ -176,15 +176,13 @@ class Dependencies {
       const Place at = open.back();
       open.pop_back();
       routing_.all_choices(at.state, at.router, choices);
-      for (std::size_t i = 0; i < choices.size(); ++i) {
-        const auto& [state, output] = choices[i];
+      for (const auto& [state, output, holds] : choices) {
         if (output.port >= graph_.channels.size()) {
           continue;
         }
         ++hops_;
-        const bool escapes = !routing_.is_adaptive() || i + 1 == choices.size();
-        const std::uint32_t wanted = escapes ? number({output.port, output.vcs}) : at.held;
-        if (escapes && at.held != kNone) {
+        const std::uint32_t wanted = holds ? number({output.port, output.vcs}) : at.held;
+        if (holds && at.held != kNone) {
           depend(at.held, wanted);
         }
         const Place next{state, static_cast<std::uint32_t>(graph_.channels[output.port].target),
@@ -286,7 +284,7 @@ std::string explain_waiting(const Engine& engine) {
 }
 
 DependencyCheck check_dependencies(const Routing& routing) {
-  return Dependencies(routing).check();
+  return routing.is_ordered() ? DependencyCheck{} : Dependencies(routing).check();
 }
 
 }  // namespace orrery::flit

@@ -15,6 +15,8 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
       routes_(routing, classes.kinds, routers_, packets_, seed),
       sources_(graph, classes.count, routers_, packets_, routes_, calendar_),
       vcs_(routers_, routes_),
+      by_turns_(TurnSwitch::suffices(routers_)),
+      turns_(routers_),
       switch_(routers_),
       orders_grants_(routes_.draws_in_passing() || routes_.draws_at_routers() ||
                      settings.output_speedup > 1) {
@@ -207,7 +209,7 @@ Cycle Engine::credit_after(InPort& port) const {
 }
 
 void Engine::allocate() {
-  if (!switch_.is_plain()) {
+  if (!by_turns_) {
     allocate_in_general();
   } else {
     if (routers_.ready.any()) {
@@ -230,48 +232,11 @@ void Engine::allocate() {
   ++step_;
 }
 
-/// Separable input first, one iteration: each input port chooses the output that is first in turn
-/// (of several VCs for it the one first in turn), then each output one of the inputs. Pointers are
-/// numbers of ports of the whole network; differences that wrap make those behind a pointer the
-/// last in turn. The turn after a VC's is that of the next port, whichever the VC was.
 void Engine::allocate_switch() {
-  granted_.clear();
-  touched_.clear();
-  routers_.ready.for_each([&](std::uint32_t port) { request_switch(port); });
-  for (const std::uint32_t out_port : touched_) {
-    OutPort& out = routers_.out[out_port];
-    granted_.push_back(std::exchange(out.best, kNone));
-    InPort& in = routers_.in[routers_.port_of(granted_.back())];
-    out.pointer = routers_.vc(routers_.port_of(granted_.back()) + 1, 0);
-    in.pointer = out_port + 1;
-    in.vc = routers_.vc_of(granted_.back()) + 1;
-  }
-  order_grants(granted_);
-  for (const std::uint32_t vc : granted_) {
+  std::vector<std::uint32_t>& granted = turns_.match();
+  order_grants(granted);
+  for (const std::uint32_t vc : granted) {
     send(vc);
-  }
-}
-
-void Engine::request_switch(std::uint32_t port) {
-  const InPort& in = routers_.in[port];
-  std::uint64_t nearest = UINT64_MAX;
-  std::uint32_t out_port = 0;
-  std::uint32_t chosen = kNone;
-  for_each_bit(in.ready, [&](std::uint32_t v) {
-    const std::uint32_t wanted = routers_.in_vcs[routers_.vc(port, v)].port;
-    const std::uint64_t turn = (std::uint64_t{wanted - in.pointer} << 32U) | (v - in.vc);
-    if (chosen == kNone || turn < nearest) {
-      nearest = turn;
-      out_port = wanted;
-      chosen = routers_.vc(port, v);
-    }
-  });
-  OutPort& out = routers_.out[out_port];
-  if (out.best == kNone) {
-    touched_.push_back(out_port);
-  }
-  if (out.best == kNone || chosen - out.pointer < out.best - out.pointer) {
-    out.best = chosen;
   }
 }
 
@@ -319,7 +284,7 @@ void Engine::send(std::uint32_t vc) {
     ++packets_[id].hops;
     in.begins = false;
     if (in.port < routers_.channels) {
-      routes_.pass(packets_[id], routers_.in[port.to].router);
+      routes_.pass(packets_[id], routers_.in[port.to].router, routers_.vc_of(in.out));
     }
   }
   --in.count;

@@ -9,6 +9,7 @@
 
 #include "machine/network/flit/general_switch.h"
 #include "machine/network/flit/sources.h"
+#include "machine/network/flit/turn_switch.h"
 
 namespace orrery::flit {
 
@@ -109,7 +110,6 @@ class Engine {
   void allocate();
   void allocate_switch();
   void allocate_in_general();
-  void request_switch(std::uint32_t port);
   void order_grants(std::vector<std::uint32_t>& granted) const;
   void send(std::uint32_t vc);
   void leave(InVc& in, std::uint32_t vc);
@@ -125,6 +125,8 @@ class Engine {
   HeadRoutes routes_;
   Sources sources_;
   VcAllocation vcs_;
+  bool by_turns_;  ///< by `turns_`, else by `switch_`
+  TurnSwitch turns_;
   GeneralSwitch switch_;
   bool is_last_step_ = true;  ///< of this cycle's allocations
   bool orders_grants_;        ///< the order in which heads draw theirs matters
@@ -132,8 +134,6 @@ class Engine {
   std::uint32_t grants_ = 0;  ///< of this cycle that show the next head
   std::uint64_t flit_hops_ = 0;
   std::vector<std::pair<Cycle, std::uint32_t>> unrouted_;  ///< ends of routing_delay and heads' VCs
-  std::vector<std::uint32_t> touched_;                     ///< output ports asked for in this cycle
-  std::vector<std::uint32_t> granted_;                     ///< input VCs
   std::vector<std::uint32_t> freed_vcs_;                   ///< from the next allocation on
   std::vector<std::uint32_t> next_heads_;                  ///< ask from the next allocation on
 };

@@ -249,10 +249,19 @@ static void set_distances(const Distances& distances, RouterGraph& graph) {
   }
 }
 
+/// Whether a channel of a concentrated mesh is no express channel.
+static bool is_beside(const Channel& channel, const RouterGraph& graph) {
+  const std::int32_t apart = std::abs(channel.source - channel.target);
+  return apart == 1 || apart == graph.extents[0];
+}
+
 static void set_latencies(const Experiment& experiment, RouterGraph& graph) {
   set_distances(experiment.distances, graph);
   for (Channel& channel : graph.channels) {
     channel.latency = experiment.link_latency > 0 ? experiment.link_latency : channel.latency;
+    if (experiment.distances.express > 0 && !is_beside(channel, graph)) {
+      channel.latency = experiment.distances.express;
+    }
   }
   for (Node& node : graph.nodes) {
     node.latency = experiment.node_latency > 0 ? experiment.node_latency : node.latency;
@@ -275,7 +284,8 @@ static void add_classes(const Experiment& experiment, Algorithm algorithm, Prepa
   for (std::size_t i = 0; i < kPurposes; ++i) {
     const auto [first, last] = experiment.purpose_vcs[i];
     if (auto routing =
-            kept(Routing::make(*prepared.graph, algorithm, last - first + 1), mistakes)) {
+            kept(Routing::make(*prepared.graph, algorithm, last - first + 1, experiment.rules),
+                 mistakes)) {
       prepared.purpose_routing.push_back(std::move(*routing));
     }
   }
@@ -311,12 +321,13 @@ static Result<Prepared> build(const Experiment& experiment) {
                                           kMostBufferFlits, buffers)}));
   }
   set_latencies(experiment, *owned);
-  auto routing = kept(Routing::make(*owned, *algorithm, experiment.router.vcs), mistakes);
+  auto routing =
+      kept(Routing::make(*owned, *algorithm, experiment.router.vcs, experiment.rules), mistakes);
   auto traffic = kept(Traffic::make(experiment.pattern, *owned), mistakes);
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
-  if (routing->is_adaptive() && experiment.router.speculation != Speculation::none) {
+  if (*algorithm == Algorithm::adaptive && experiment.router.speculation != Speculation::none) {
     return fail(Error(Mistake{"speculation",
                               {},
                               std::string(name_of(experiment.router.speculation)),

@@ -20,8 +20,9 @@ namespace orrery::flit {
 
 /// Lengths of links that are not alike, in cycles. 0: none of this kind.
 struct Distances {
-  Cycle local = 0;   ///< of a dragonfly, inside groups
-  Cycle global = 0;  ///< between groups
+  Cycle local = 0;    ///< of a dragonfly, inside groups
+  Cycle global = 0;   ///< between groups
+  Cycle express = 0;  ///< express channels of a concentrated mesh
   /// Routers of a flattened butterfly lie in rows of so many, `across` apart in a row and `along`
   /// apart in a column; nodes are as far as their place in the router's tile of across x along.
   std::int32_t columns = 0;
@@ -47,6 +48,7 @@ struct Experiment {
   Bytes flit_bytes{50};     ///< payload of a flit, where messages have bytes
   Bytes packet_bytes{256};  ///< of a packet, behind a head flit
   RouterSettings router;
+  Rules rules = Rules::ours;  ///< of files of BookSim its own
   OpenLoopSettings load;
   std::vector<TrafficClass> classes;  ///< empty: one, of load
   /// First and last VC of the packets of requests and replies, by Purpose; used if a class

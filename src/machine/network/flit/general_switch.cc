@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "machine/network/flit/turn_switch.h"
+
 namespace orrery::flit {
 namespace {
 
@@ -18,11 +20,7 @@ std::uint64_t ends_of(const SparseAllocator::Request& wish) {
 
 GeneralSwitch::GeneralSwitch(const Routers& routers) : routers_(routers) {
   const RouterSettings& with = routers.settings;
-  is_plain_ = with.sw_allocator == Allocator::separable_input_first &&
-              routers.goes_by_turns(with.sw_arbiter) && with.input_speedup == 1 &&
-              with.output_speedup == 1 && with.speculation == Speculation::none &&
-              !with.hold_switch_for_packet && !with.vc_busy_when_full;
-  if (is_plain_) {
+  if (TurnSwitch::suffices(routers)) {
     return;
   }
   inputs_.resize(std::size_t{routers.ports} * static_cast<std::size_t>(with.input_speedup));

@@ -9,15 +9,13 @@
 
 namespace orrery::flit {
 
-/// GeneralSwitch has all but one iteration of separable_input_first: other allocators, speed-ups,
-/// speculation, priorities, switches kept for a packet. An input of the switch is a port's for some
-/// of its VCs; an output is a port's for some of the router's inputs.
+/// GeneralSwitch has all that turns alone do not decide: other allocators, speed-ups, speculation,
+/// priorities, switches kept for a packet. An input of the switch is a port's for some of its VCs;
+/// an output is a port's for some of the router's inputs.
 class GeneralSwitch {
  public:
   explicit GeneralSwitch(const Routers& routers);
 
-  /// Nothing of this is asked for; the rest may not be used then.
-  bool is_plain() const { return is_plain_; }
   /// Returns the input VCs that pass a flit, by the state before `wins` are taken; of `heads`,
   /// which speculate, those whose win has a credit.
   std::vector<std::uint32_t>& match(const BitSet& heads, const std::vector<VcAllocation::Win>& wins,
@@ -62,7 +60,6 @@ class GeneralSwitch {
   void take_match(const Request& match, const std::vector<VcAllocation::Win>& wins);
 
   const Routers& routers_;
-  bool is_plain_;
   std::vector<Input> inputs_;
   std::vector<std::uint32_t> kept_;  ///< input VCs
   std::vector<bool> kept_outputs_;

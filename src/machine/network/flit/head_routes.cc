@@ -26,6 +26,7 @@ HeadRoutes::HeadRoutes(const Routing& routing, const std::vector<PacketKind>& ki
       packets_(packets),
       random_(seed),
       looks_ahead_(routers.settings.routing_delay == 0 && !routing.is_adaptive()),
+      depends_on_vc_(routing.depends_on_vc()),
       draws_at_routers_(routers.settings.routing_delay > 0 &&
                         (routing.draws_en_route() || routing.draws_at_start())) {
   const RouterGraph& graph = routing.graph();
@@ -39,7 +40,9 @@ void HeadRoutes::leave(Packet& packet) {
   if (!draws_at_routers_) {
     start(packet);
   }
-  pass(packet, static_cast<std::uint32_t>(routing_.graph().nodes[packet.source].inject));
+  if (looks_ahead_) {
+    look_ahead(packet, static_cast<std::uint32_t>(routing_.graph().nodes[packet.source].inject));
+  }
 }
 
 void HeadRoutes::start(Packet& packet) {
@@ -85,6 +88,7 @@ void HeadRoutes::look_ahead(Packet& packet, std::uint32_t router) {
   if (next_port_.empty()) {
     next_hop(packet.route, kind_of(packet), router);
     packet.ahead = candidates_.list[0];
+    packet.escape = candidates_.count > 1 ? candidates_.list[1] : Candidate{};
     return;
   }
   std::uint32_t& port = next_port_[router * routing_.graph().nodes.size() + packet.route.target];
@@ -145,6 +149,9 @@ void HeadRoutes::outputs_of(std::uint32_t vc, Candidates& into) const {
   const InVc& in = routers_.in_vcs[vc];
   if (!routing_.is_adaptive()) {
     into.add(in.port, in.vcs);
+    if (const Candidate& escape = packets_[in.front].escape; escape.vcs != 0) {
+      into.add(escape.port, escape.vcs);
+    }
     return;
   }
   Random unused(0);

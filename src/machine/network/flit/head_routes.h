@@ -28,8 +28,12 @@ class HeadRoutes {
 
   /// Draws what a packet decides at its source, when it leaves it.
   void leave(Packet& packet);
-  /// The head of a packet passes the switch: to `router`, if it is known where it goes there.
-  void pass(Packet& packet, std::uint32_t router) {
+  /// The head of a packet passes the switch: to VC `vc` of `router`, if it is known where it goes
+  /// there.
+  void pass(Packet& packet, std::uint32_t router, std::uint32_t vc) {
+    if (depends_on_vc_) {
+      enter(packet, vc);
+    }
     if (looks_ahead_) {
       look_ahead(packet, router);
     }
@@ -38,6 +42,11 @@ class HeadRoutes {
   void route(std::uint32_t vc);
   /// The output that a head asks for, with its open VCs; no VCs if it has to wait.
   Candidate open_output(std::uint32_t vc);
+  /// The escape that a head asks for behind its output, with its open VCs.
+  Candidate open_escape(std::uint32_t vc) const {
+    const Packet& packet = packets_[routers_.in_vcs[vc].front];
+    return {packet.escape.port, routers_.open_vcs(packet.escape, packet.flits)};
+  }
   /// All outputs that a head may ask for. Draws nothing.
   void outputs_of(std::uint32_t vc, Candidates& into) const;
   /// Returns the kind of a packet.
@@ -59,6 +68,10 @@ class HeadRoutes {
 
   std::int64_t wait_ahead(RouteState route, std::uint32_t router);
   void start(Packet& packet);
+  void enter(Packet& packet, std::uint32_t vc) {
+    const PacketKind kind = kind_of(packet);
+    kind.routing->enter(packet.route, vc - kind.first_vc);
+  }
   void look_ahead(Packet& packet, std::uint32_t router);
   void next_hop(RouteState& route, const PacketKind& kind, std::uint32_t router);
 
@@ -68,6 +81,7 @@ class HeadRoutes {
   Packets& packets_;
   Random random_;
   bool looks_ahead_;  ///< a head's output is known when it comes to a router
+  bool depends_on_vc_;
   bool draws_at_routers_;
   std::vector<std::uint32_t> next_port_;  ///< of fixed routing, by router and node, once asked for
   Candidates candidates_;                 ///< of the head that is looked at

@@ -84,7 +84,7 @@ bool LoopRoutes::step(const std::vector<At>& front, std::vector<At>& next, LoopR
   bool arrives = false;
   for (const At& at : front) {
     routing_.all_choices(at.state, at.router, choices);
-    for (const auto& [state, output] : choices) {
+    for (const auto& [state, output, holds] : choices) {
       if (std::popcount(output.vcs) < 2) {
         return false;
       }

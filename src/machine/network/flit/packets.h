@@ -52,7 +52,8 @@ struct Packet : Arrived {
   std::uint32_t behind = 0;   ///< the packet behind it, where it waits behind another
   std::int64_t priority = 0;
   std::vector<Cycle> left_at;  ///< its flits, where flit_latency is counted
-  Candidate ahead;  ///< output of the router that it comes to next, where that is known before
+  Candidate ahead;   ///< output of the router that it comes to next, where that is known before
+  Candidate escape;  ///< that it asks for behind `ahead`; no VCs: none
 };
 
 /// Packets have numbers, which are given again.

@@ -40,13 +40,12 @@ Routers::Routers(const RouterGraph& graph, const RouterSettings& with, VcMask al
     to.router = static_cast<std::uint32_t>(node.inject);
     to.credit_delay = node.latency + 1;
   }
-  if (graph.nodes_first) {  // the first turn of an input is that of its router's first node
-    std::vector<std::uint32_t> first(static_cast<std::size_t>(graph.routers), 0);
-    for (std::uint32_t port = ports; port > channels; --port) {
-      first[out[port - 1].router] = port - 1;
-    }
-    for (InPort& port : in) {
-      port.pointer = first[port.router];
+  first_outputs.resize(static_cast<std::size_t>(graph.routers), ports);
+  for (std::uint32_t port = ports; port > 0; --port) {
+    std::uint32_t& first = first_outputs[out[port - 1].router];
+    const bool is_of_node = first >= channels && first < ports;
+    if (port > channels || !graph.nodes_first || !is_of_node) {
+      first = port - 1;
     }
   }
   if (has_speedup) {  // outputs hold as many flits as there are credits
@@ -114,8 +113,31 @@ SparseAllocator Routers::make_allocator(int inputs, int outputs, Arbiter arbiter
     of_inputs.insert(of_inputs.end(), static_cast<std::size_t>(inputs), in[port].router);
     of_outputs.insert(of_outputs.end(), static_cast<std::size_t>(outputs), out[port].router);
   }
+  return begun(of_inputs, of_outputs, static_cast<std::uint32_t>(outputs), arbiter);
+}
+
+SparseAllocator Routers::make_vc_allocator() const {
+  std::vector<std::uint32_t> of_inputs(in_vcs.size(), SparseAllocator::kNone);
+  std::vector<std::uint32_t> of_outputs(std::size_t{ports} << shift, SparseAllocator::kNone);
+  for (std::uint32_t port = 0; port < ports; ++port) {
+    for (std::uint32_t v = 0; v < static_cast<std::uint32_t>(settings.vcs); ++v) {
+      of_inputs[vc(port, v)] = in[port].router;
+      of_outputs[vc(port, v)] = out[port].router;
+    }
+  }
+  return begun(of_inputs, of_outputs, 1U << shift, settings.vc_arbiter);
+}
+
+SparseAllocator Routers::begun(const std::vector<std::uint32_t>& of_inputs,
+                               const std::vector<std::uint32_t>& of_outputs, std::uint32_t width,
+                               Arbiter arbiter) const {
   SparseAllocator made;
   made.resize(of_inputs, of_outputs, arbiter);
+  std::vector<std::uint32_t> first = first_outputs;
+  for (std::uint32_t& output : first) {
+    output = output < ports ? output * width : SparseAllocator::kNone;
+  }
+  made.begin_at(first);
   return made;
 }
 

@@ -53,20 +53,16 @@ struct OutVc {
 struct InPort {
   VcMask ready = 0;  ///< VCs that could send a flit
   std::uint32_t router = 0;
-  std::uint32_t from = 0;     ///< output port that leads here
-  std::uint32_t pointer = 0;  ///< output port first in turn
-  std::uint32_t vc = 0;       ///< VC first in turn
-  std::uint32_t lane = 0;     ///< which of an output's switch outputs it uses
-  Cycle last_credit = 0;      ///< with speed-up, when the last credit is back
-  Cycle credit_step = -1;     ///< allocation that it is of
-  Cycle credit_delay = 0;     ///< from a grant to the credit's use upstream
+  std::uint32_t from = 0;  ///< output port that leads here
+  std::uint32_t lane = 0;  ///< which of an output's switch outputs it uses
+  Cycle last_credit = 0;   ///< with speed-up, when the last credit is back
+  Cycle credit_step = -1;  ///< allocation that it is of
+  Cycle credit_delay = 0;  ///< from a grant to the credit's use upstream
 };
 
 struct OutPort {
   VcMask free = 0;  ///< VCs
   std::uint32_t router = 0;
-  std::uint32_t pointer = 0;    ///< input VC first in turn
-  std::uint32_t best = kNone;   ///< of those that ask in this cycle, the first in turn
   std::uint32_t asking = 0;     ///< heads, in this cycle
   std::uint32_t to = 0;         ///< input port that it leads to, unless to a node
   Cycle delay = 0;              ///< from a grant to the arrival
@@ -124,6 +120,8 @@ struct Routers {
   }
   /// An allocator with so many inputs of an input port and outputs of an output port.
   SparseAllocator make_allocator(int inputs, int outputs, Arbiter arbiter) const;
+  /// One of input VCs and output VCs.
+  SparseAllocator make_vc_allocator() const;
 
   RouterSettings settings;
   std::uint32_t channels = 0;
@@ -136,9 +134,13 @@ struct Routers {
   std::vector<OutPort> out;
   std::vector<InVc> in_vcs;
   std::vector<OutVc> out_vcs;
-  BitSet ready;  ///< input ports with a ready VC
+  BitSet ready;                              ///< input ports with a ready VC
+  std::vector<std::uint32_t> first_outputs;  ///< by router, the output port that is first in turn
 
  private:
+  SparseAllocator begun(const std::vector<std::uint32_t>& of_inputs,
+                        const std::vector<std::uint32_t>& of_outputs, std::uint32_t width,
+                        Arbiter arbiter) const;
   void number_inputs(const RouterGraph& graph);
   void set_out(std::uint32_t port, std::int32_t router, Cycle latency);
 };

@@ -49,10 +49,10 @@ bool fits(Shape shape, Algorithm algorithm) {
   return false;
 }
 
-int classes_of(const RouterGraph& graph, Algorithm algorithm) {
+int classes_of(const RouterGraph& graph, Algorithm algorithm, Rules rules) {
   const bool table = algorithm == Algorithm::min || algorithm == Algorithm::up_down;
-  if (algorithm == Algorithm::adaptive) {
-    return graph.shape == Shape::torus ? 3 : 2;
+  if (algorithm == Algorithm::adaptive) {  // of BookSim's torus VC 2 is for injection alone
+    return graph.shape != Shape::torus ? 2 : rules == Rules::booksim ? 4 : 3;
   }
   if (graph.shape == Shape::dragonfly && algorithm != Algorithm::up_down) {
     return algorithm == Algorithm::min ? 2 : 3;  // groups that a route touches
@@ -73,6 +73,12 @@ VcMask class_of(VcMask range, int which, int count) {
 
 VcMask half_of(VcMask range, unsigned which) {
   return class_of(range, static_cast<int>(which), 2);
+}
+
+/// A range of VCs without the `count` highest (half 0) or lowest.
+VcMask without(VcMask range, int count, unsigned which) {
+  const VcMask lowest_ones = lowest(count) << static_cast<unsigned>(std::countr_zero(range));
+  return which == 0 ? range & (range >> static_cast<unsigned>(count)) : range & ~lowest_ones;
 }
 
 }  // namespace
@@ -97,18 +103,18 @@ Algorithm default_algorithm(Shape shape) {
   return Algorithm::min;
 }
 
-Routing::Routing(const RouterGraph& graph, Algorithm algorithm, int vcs)
-    : graph_(&graph), algorithm_(algorithm), all_(lowest(vcs)) {
-  low_ = half_of(all_, 0);
-  high_ = half_of(all_, 1);
+Routing::Routing(const RouterGraph& graph, Algorithm algorithm, int vcs, Rules rules)
+    : graph_(&graph), algorithm_(algorithm), rules_(rules), all_(lowest(vcs)) {
+  low_ = follows_booksim() ? without(all_, vcs / 2, 0) : half_of(all_, 0);
+  high_ = follows_booksim() ? without(all_, vcs / 2, 1) : half_of(all_, 1);
 }
 
 Routing::Routing(const RouterGraph& graph, int vcs, const std::vector<Candidate>& routes)
-    : Routing(graph, Algorithm::min, vcs) {
+    : Routing(graph, Algorithm::min, vcs, Rules::ours) {
   routes_ = &routes;
 }
 
-Result<Routing> Routing::make(const RouterGraph& graph, Algorithm algorithm, int vcs) {
+Result<Routing> Routing::make(const RouterGraph& graph, Algorithm algorithm, int vcs, Rules rules) {
   if (!fits(graph.shape, algorithm)) {
     std::string of_shape;
     for (const Named<Algorithm>& entry : kNames<Algorithm>) {
@@ -121,7 +127,7 @@ Result<Routing> Routing::make(const RouterGraph& graph, Algorithm algorithm, int
                               std::string(name_of(algorithm)),
                               fmt::format("one of {}: those of {}", of_shape, graph.name)}));
   }
-  if (const int classes = classes_of(graph, algorithm); vcs < classes || vcs > kMostVcs) {
+  if (const int classes = classes_of(graph, algorithm, rules); vcs < classes || vcs > kMostVcs) {
     return fail(
         Error(Mistake{"vcs",
                       {},
@@ -130,12 +136,20 @@ Result<Routing> Routing::make(const RouterGraph& graph, Algorithm algorithm, int
                                   "channels",
                                   classes, kMostVcs, name_of(algorithm), graph.name, classes)}));
   }
-  Routing routing(graph, algorithm, vcs);
+  Routing routing(graph, algorithm, vcs, rules);
   return routing.prepare().map([&] { return std::move(routing); });
 }
 
-VcMask Routing::ring_vcs(unsigned phase, unsigned ring) const {
-  return has_two_phases(algorithm_) ? half_of(half(ring), phase) : half(ring);
+VcMask Routing::ring_vcs(const RouteState& state, std::uint32_t router) const {
+  if (!has_two_phases(algorithm_)) {
+    return half(state.ring);
+  }
+  if (!follows_booksim()) {
+    return half_of(half(state.ring), state.phase);
+  }
+  return router == eject_router(state)
+             ? all_
+             : without(half(state.ring), std::popcount(all_) / 2 / 2, state.phase);
 }
 
 Candidate Routing::mesh_hop(std::uint32_t router, std::uint32_t goal, bool highest_first) const {
@@ -184,24 +198,28 @@ Candidate Routing::torus_hop(RouteState& state, std::uint32_t router, std::uint3
       state.up = up ? 1 : 0;
       state.ring = to < from ? 1 : 0;
     }
-    return {channel(router, 2 * d + (state.up != 0 ? 0 : 1)), ring_vcs(state.phase, state.ring)};
+    return {channel(router, 2 * d + (state.up != 0 ? 0 : 1)), ring_vcs(state, router)};
   }
   return {kNoChannel, 0};
 }
 
-/// Three virtual channels are one each, whatever the routing needs, as BookSim has them.
 VcMask Routing::dragonfly_vcs(unsigned group) const {
-  constexpr int kGroups = 3;
-  return class_of(all_, static_cast<int>(group),
-                  std::popcount(all_) == kGroups ? kGroups : classes_of(*graph_, algorithm_));
+  return follows_booksim()
+             ? VcMask{1} << group
+             : class_of(all_, static_cast<int>(group), classes_of(*graph_, algorithm_, rules_));
 }
 
 bool Routing::on_detour(const RouteState& state, std::uint32_t router) const {
   if ((algorithm_ != Algorithm::valiant && algorithm_ != Algorithm::ugal) || state.phase != 0) {
     return false;
   }
+  if (follows_booksim() && graph_->shape == Shape::flattened_butterfly &&
+      algorithm_ == Algorithm::valiant && router == eject_router(state)) {
+    return false;
+  }
   const auto a = static_cast<std::uint32_t>(graph_->extents[0]);
-  return graph_->shape == Shape::dragonfly ? state.via / a != router / a : state.via != router;
+  return graph_->shape == Shape::dragonfly && !follows_booksim() ? state.via / a != router / a
+                                                                 : state.via != router;
 }
 
 /// Moves on to the second phase where the first ends.
@@ -249,6 +267,7 @@ Candidate Routing::single(RouteState& state, std::uint32_t router, std::uint32_t
     return dragonfly_hop(state, router);
   }
   const std::uint32_t to = goal(state, router);
+  const bool two_phases = has_two_phases(algorithm_);
   switch (algorithm_) {
     case Algorithm::dor:
     case Algorithm::valiant:
@@ -260,12 +279,12 @@ Candidate Routing::single(RouteState& state, std::uint32_t router, std::uint32_t
       }
       if (graph_->shape == Shape::mesh || graph_->shape == Shape::cmesh) {
         const Candidate hop = mesh_hop(router, to, false);
-        return {.port = hop.port, .vcs = has_two_phases(algorithm_) ? half(state.phase) : all_};
+        return {.port = hop.port, .vcs = two_phases ? phase_vcs(state, router) : all_};
       }
       for (std::size_t d = 0, port = 0; d < dimensions_; ++d) {
         if (coordinate(router, d) != coordinate(to, d)) {
           return {channel(router, port + static_cast<std::size_t>(coordinate(to, d))),
-                  has_two_phases(algorithm_) ? half(state.phase) : all_};
+                  two_phases ? half(state.phase) : all_};
         }
         port += static_cast<std::size_t>(graph_->extents[d]);
       }
@@ -296,30 +315,6 @@ Candidate Routing::single(RouteState& state, std::uint32_t router, std::uint32_t
   return {kNoChannel, 0};
 }
 
-void Routing::adaptive(RouteState& state, std::uint32_t router, Candidates& into) const {
-  const bool torus = graph_->shape == Shape::torus;
-  const VcMask escapes = lowest(torus ? 2 : 1);
-  const std::uint32_t to = goal(state, router);
-  Candidate escape{kNoChannel, 0};
-  for (std::size_t d = 0; d < dimensions_; ++d) {
-    const std::int32_t from = coordinate(router, d);
-    const std::int32_t ahead = coordinate(to, d) - from;
-    if (ahead == 0) {
-      continue;
-    }
-    const std::int32_t extent = graph_->extents[d];
-    const bool up = torus ? 2 * ((ahead + extent) % extent) <= extent : ahead > 0;
-    const std::uint32_t port = channel(router, 2 * d + (up ? 0 : 1));
-    if (escape.port == kNoChannel) {  // dor; another VC before the end of the ring than after it
-      const bool wraps = torus && up == (ahead < 0);
-      escape = {port, VcMask{1} << (wraps ? 1U : 0U)};
-    }
-    into.add(port, all_ & ~escapes);
-  }
-  into.preferred = into.count;
-  into.add(escape.port, escape.vcs);
-}
-
 void Routing::next(RouteState& state, std::uint32_t router, Random& random,
                    Candidates& into) const {
   into.count = 0;
@@ -330,7 +325,7 @@ void Routing::next(RouteState& state, std::uint32_t router, Random& random,
     return;
   }
   if (is_there(state, router)) {
-    into.add(port_to_node(state.target), all_);
+    into.add(port_to_node(state.target), vcs_to_node(state));
     return;
   }
   if (is_adaptive()) {
@@ -339,17 +334,11 @@ void Routing::next(RouteState& state, std::uint32_t router, Random& random,
   }
   const std::uint32_t routes = draws(state, router);
   const Candidate output = single(state, router, routes > 1 ? random.below(routes) : 0);
-  into.add(output.port, output.vcs);
-}
-
-int Routing::channels_ahead(RouteState state, std::uint32_t router) const {
-  int count = 0;
-  while (!is_there(state, router)) {
-    const Candidate hop = single(state, router, 0);
-    router = static_cast<std::uint32_t>(graph_->channels[hop.port].target);
-    ++count;
+  if (has_escapes()) {
+    escaping(state, router, output, into);
+    return;
   }
-  return count;
+  into.add(output.port, output.vcs);
 }
 
 RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint32_t route,
@@ -364,6 +353,7 @@ RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint3
   const std::uint32_t to = eject_router(state);
   const bool ugal = algorithm_ == Algorithm::ugal;
   const auto& nodes = graph_->nodes;
+  const bool by_node = follows_booksim() && graph_->shape == Shape::flattened_butterfly;
   if (algorithm_ == Algorithm::o1turn) {
     state.phase = from != to && random.below(2) == 0 ? 1 : 0;
   } else if (ugal && graph_->shape == Shape::dragonfly) {  // a node of all, for another group
@@ -372,6 +362,8 @@ RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint3
     const std::uint32_t node =
         near ? source : random.below(static_cast<std::uint32_t>(nodes.size()));
     state.via = static_cast<std::uint32_t>(nodes[node].inject);
+    state.via = follows_booksim() && state.via / a == from / a ? from : state.via;
+    state.phase = follows_booksim() && near ? 2 : 0;
   } else if (ugal && graph_->shape == Shape::flattened_butterfly && from == to) {
     state.via = from;
   } else if (algorithm_ == Algorithm::romm ||
@@ -390,6 +382,9 @@ RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint3
           static_cast<std::uint32_t>(((any ? 0 : low) + static_cast<std::int32_t>(drawn)) * weight);
       weight *= graph_->extents[d];
     }
+  } else if (algorithm_ == Algorithm::valiant && by_node) {
+    state.via = static_cast<std::uint32_t>(
+        nodes[random.below(static_cast<std::uint32_t>(nodes.size()))].inject);
   } else if (algorithm_ == Algorithm::valiant || ugal) {
     state.via = random.below(static_cast<std::uint32_t>(graph_->routers));
   }

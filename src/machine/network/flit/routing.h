@@ -2,6 +2,7 @@
 /// Where a head flit goes next, and in which virtual channels.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -62,11 +63,27 @@ constexpr auto named_values(Algorithm) {
   });
 }
 
+/// Rules say which virtual channels packets take. BookSim 2 (routefunc.cpp and flatfly_onchip.cpp of
+/// 923f1a9, dragonfly.cpp of 0d815b7) differs from what stands at the algorithms in:
+///
+///   halves      of an odd number of VCs share the middle one; o1turn goes on in the order of the
+///               half that a packet's VC is in
+///   two phases  a packet at its target's router takes any VC on, whatever its phase; valiant on a
+///               flattened butterfly draws a node and ends at the target's router when it passes it
+///   dragonfly   one VC for each phase, to nodes too: of min 0 and, behind the link between groups,
+///               1; of ugal 0 to the router of the drawn node, 1 to that link, 2 behind it
+///   adaptive    its sets of outputs keep one of each priority, so a head asks for the lowest
+///               dimension that differs: for the VCs behind the escapes (of a torus for VC 3, going
+///               down where both ways are as long) and, behind these, for the escape by dor; what
+///               is in an escape asks for escapes only
+enum class Rules : std::uint8_t { ours, booksim };
+
 /// RouteState is what a packet carries for its routing.
 struct RouteState {
   std::uint32_t target = 0;  ///< node
   std::uint32_t via = 0;     ///< intermediate router; of a stated route its next hop
-  /// Order; route to `via` (0) and from there (1); up (0) or down (1); groups left of a dragonfly.
+  /// Order; route to `via` (0) and from there (1); up (0) or down (1); groups left of a dragonfly;
+  /// of BookSim's adaptive whether it is in an escape.
   std::uint8_t phase = 0;
   std::uint8_t ring = 0;       ///< half of the VCs in the present dimension of a torus
   std::int8_t dimension = -1;  ///< that it moves in, of a torus
@@ -100,7 +117,8 @@ class Routing {
  public:
   /// Mistakes: an algorithm that the shape does not have, too few virtual channels for its classes,
   /// routers that cannot reach each other.
-  static Result<Routing> make(const RouterGraph& graph, Algorithm algorithm, int vcs);
+  static Result<Routing> make(const RouterGraph& graph, Algorithm algorithm, int vcs,
+                              Rules rules = Rules::ours);
 
   /// Every packet says its route: a number of `routes`, its first hop there; each hop is followed
   /// by the next until one leads to a node. `routes` may grow while the routing is used.
@@ -109,7 +127,9 @@ class Routing {
   const RouterGraph& graph() const { return *graph_; }
   Algorithm algorithm() const { return algorithm_; }
   /// Whether a head may choose among outputs while it waits (otherwise the first choice holds).
-  bool is_adaptive() const { return algorithm_ == Algorithm::adaptive; }
+  bool is_adaptive() const { return algorithm_ == Algorithm::adaptive && rules_ == Rules::ours; }
+  /// Whether a head asks for its second output, an escape, behind the first (BookSim's adaptive).
+  bool has_escapes() const { return algorithm_ == Algorithm::adaptive && rules_ == Rules::booksim; }
 
   /// Draws what a packet decides at its source. `route`: where packets say theirs.
   RouteState start(std::uint32_t source, std::uint32_t target, std::uint32_t route,
@@ -148,24 +168,37 @@ class Routing {
   /// Channels from `router` on; what is at random takes as many.
   int channels_ahead(RouteState state, std::uint32_t router) const;
 
+  /// Whether enter() decides anything.
+  bool depends_on_vc() const {
+    return has_escapes() || (rules_ == Rules::booksim && algorithm_ == Algorithm::o1turn);
+  }
+  /// A packet has won VC `vc` towards its next router.
+  void enter(RouteState& state, std::uint32_t vc) const;
+
   /// The outputs at `router`. Changes the state as if the head moved on (phases, rings). What is at
   /// random is drawn.
   void next(RouteState& state, std::uint32_t router, Random& random, Candidates& into) const;
 
-  /// A Choice is one output of next(), or one of several where is_adaptive(). For the check of
+  /// A Choice is one output of next(), or one of several where it offers them. For the check of
   /// dependencies: all choices that next() might draw, each with the state that it leaves; and all
   /// states that start() might draw.
   struct Choice {
     RouteState state;
     Candidate output;
+    bool holds = true;  ///< it counts as held: not of an adaptive hop that has an escape
   };
   void all_choices(const RouteState& state, std::uint32_t router, std::vector<Choice>& into) const;
   std::vector<RouteState> all_starts(std::uint32_t source, std::uint32_t target) const;
 
+  /// Whether waiting cannot go in a circle whatever the extents, since every route takes channels
+  /// and classes of virtual channels in one order (Dally & Seitz 1987): dimensions one after the
+  /// other, stages, up and then down, the first phase and then the second.
+  bool is_ordered() const;
+
   VcMask all_vcs() const { return all_; }
 
  private:
-  Routing(const RouterGraph& graph, Algorithm algorithm, int vcs);
+  Routing(const RouterGraph& graph, Algorithm algorithm, int vcs, Rules rules);
   Result<void> prepare();
 
   std::int32_t coordinate(std::uint32_t router, std::size_t dimension) const {
@@ -183,9 +216,22 @@ class Routing {
   /// Says whether a packet of valiant or ugal is still on the way to `via`, of a dragonfly to its
   /// group.
   bool on_detour(const RouteState& state, std::uint32_t router) const;
+  bool follows_booksim() const { return rules_ == Rules::booksim; }
+  /// Returns the VCs to the node of a packet that is at its target's router.
+  VcMask vcs_to_node(const RouteState& state) const {
+    const bool by_phase =
+        follows_booksim() && graph_->shape == Shape::dragonfly && algorithm_ != Algorithm::up_down;
+    return by_phase ? dragonfly_vcs(std::max(state.phase, first_phase())) : all_;
+  }
+  /// Returns the phase of BookSim's dragonflies that begins where a packet goes to its target.
+  std::uint8_t first_phase() const { return algorithm_ == Algorithm::min ? 0 : 1; }
   VcMask half(unsigned which) const { return which == 0 ? low_ : high_; }
+  /// The VCs of a packet in its phase, of two.
+  VcMask phase_vcs(const RouteState& state, std::uint32_t router) const {
+    return follows_booksim() && router == eject_router(state) ? all_ : half(state.phase);
+  }
   /// The VCs of a ring's half, within those of the phase.
-  VcMask ring_vcs(unsigned phase, unsigned ring) const;
+  VcMask ring_vcs(const RouteState& state, std::uint32_t router) const;
   Candidate mesh_hop(std::uint32_t router, std::uint32_t goal, bool highest_first) const;
   Candidate torus_hop(RouteState& state, std::uint32_t router, std::uint32_t goal,
                       std::uint32_t draw) const;
@@ -200,6 +246,9 @@ class Routing {
   Candidate single(RouteState& state, std::uint32_t router, std::uint32_t draw) const;
   std::uint32_t draws(const RouteState& state, std::uint32_t router) const;
   void adaptive(RouteState& state, std::uint32_t router, Candidates& into) const;
+  bool splits_choices() const;
+  void escaping(const RouteState& state, std::uint32_t router, const Candidate& escape,
+                Candidates& into) const;
   std::uint32_t goal(RouteState& state, std::uint32_t router) const;
   std::uint32_t port_to_node(std::uint32_t node) const {
     return static_cast<std::uint32_t>(graph_->channels.size()) + node;
@@ -208,6 +257,7 @@ class Routing {
   const RouterGraph* graph_;
   const std::vector<Candidate>* routes_ = nullptr;
   Algorithm algorithm_;
+  Rules rules_;
   VcMask all_ = 0;
   VcMask low_ = 0;
   VcMask high_ = 0;

@@ -44,11 +44,16 @@ bool Routing::goes_down(const RouteState& state, std::uint32_t router) const {
   return router % wide / weight == fat_tree_goal(state) / weight;
 }
 
-/// A class of VCs for every group that the route touches, with the link that leads to it.
+/// A class of VCs for every group that the route touches, with the link that leads to it. Of
+/// BookSim's ugal phase 1 begins at the drawn node's router, or at once without one.
 Candidate Routing::dragonfly_hop(RouteState& state, std::uint32_t router) const {
   const auto a = static_cast<std::uint32_t>(graph_->extents[0]);
   const auto h = static_cast<std::uint32_t>(graph_->extents[1]);
-  const std::uint32_t goal = on_detour(state, router) ? state.via : eject_router(state);
+  const bool detours = on_detour(state, router);
+  const std::uint32_t goal = detours ? state.via : eject_router(state);
+  if (follows_booksim() && !detours) {
+    state.phase = std::max(state.phase, first_phase());
+  }
   const std::uint32_t group = router / a;
   if (group == goal / a) {
     return {channel(router, goal % a), dragonfly_vcs(state.phase)};
@@ -57,7 +62,7 @@ Candidate Routing::dragonfly_hop(RouteState& state, std::uint32_t router) const 
   if (link / h != router % a) {
     return {channel(router, link / h), dragonfly_vcs(state.phase)};
   }
-  ++state.phase;
+  state.phase += follows_booksim() && detours ? 0 : 1;
   return {channel(router, a + link % h), dragonfly_vcs(state.phase)};
 }
 

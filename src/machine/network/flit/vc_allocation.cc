@@ -10,15 +10,16 @@ VcAllocation::VcAllocation(Routers& routers, HeadRoutes& routes)
     : routers_(routers),
       routes_(routes),
       resting_(routers.ports),
-      rests_(!routes.routing().is_adaptive() &&  // which may find room at another port any time
+      rests_(routes.routing().algorithm() !=
+                 Algorithm::adaptive &&  // which may find room elsewhere
              (routers.settings.speculation == Speculation::none || routers.settings.spec_check_vc)),
-      by_turns_(routers.settings.vc_allocator <= Allocator::select &&
+      escapes_(routes.routing().has_escapes()),
+      by_turns_(!escapes_ && routers.settings.vc_allocator <= Allocator::select &&
                 routers.goes_by_turns(routers.settings.vc_arbiter) &&
                 !routers.settings.vc_prioritize_empty) {
   heads_.resize(routers.in_vcs.size());
   if (!by_turns_) {
-    allocator_ =
-        routers.make_allocator(1 << routers.shift, 1 << routers.shift, routers.settings.vc_arbiter);
+    allocator_ = routers.make_vc_allocator();
   }
 }
 
@@ -58,6 +59,11 @@ const std::vector<VcAllocation::Win>& VcAllocation::match() {
     } else if (rests_) {
       heads_.remove(vc);
       resting_[output.port].push_back(vc);
+    }
+    if (escapes_) {
+      if (const Candidate escape = routes_.open_escape(vc); escape.vcs != 0) {
+        asks_.push_back({vc, escape.port, escape.vcs, true});
+      }
     }
   });
   by_turns_ ? match_by_turns() : match_in_general();
@@ -120,7 +126,8 @@ void VcAllocation::match_in_general() {
     for_each_bit(ask.vcs, [&](std::uint32_t v) {
       const std::uint32_t out = routers_.vc(ask.port, v);
       const bool later = with.vc_prioritize_empty && routers_.out_vcs[out].credits < with.buffer;
-      allocator_.ask({ask.vc, out, later ? -1 : 0, routers_.priority_of(routers_.in_vcs[ask.vc])});
+      allocator_.ask({ask.vc, out, (later ? -2 : 0) - (ask.is_escape ? 1 : 0),
+                      routers_.priority_of(routers_.in_vcs[ask.vc])});
     });
   }
   for (const SparseAllocator::Request& won :

@@ -38,6 +38,7 @@ class VcAllocation {
     std::uint32_t vc = 0;
     std::uint32_t port = 0;
     VcMask vcs = 0;
+    bool is_escape = false;  ///< behind what its head asks for beside
   };
   std::uint32_t first_in_turn(const Ask& ask) const;
   void contend(std::uint32_t vc, std::uint32_t out);
@@ -49,6 +50,7 @@ class VcAllocation {
   BitSet heads_;
   std::vector<std::vector<std::uint32_t>> resting_;  ///< by output port: heads
   bool rests_;                                       ///< heads that find no VC rest
+  bool escapes_;                                     ///< heads may ask for two outputs
   bool by_turns_;
   SparseAllocator allocator_;  ///< where it is not by turns
   std::vector<Ask> asks_;

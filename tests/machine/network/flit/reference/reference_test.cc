@@ -24,18 +24,15 @@ TEST(FlitReference, LatencyHopsAndLoadAreEqualToTheLastDigit) {
     const std::string& name = reference.text("case");
     Experiment experiment = reference.experiment();
     experiment.load.rate = reference.number("offered_rate");
+    experiment.rules = Rules::booksim;
     const auto prepared = prepare(experiment);
     ASSERT_TRUE(prepared) << prepared.error().to_string();
     const OpenLoopResult run = run_open_loop(*prepared->graph, prepared->routing, experiment.router,
                                              prepared->traffic, experiment.load);
     EXPECT_TRUE(run.stable) << run.reason;
-    // There a packet that comes through its target's router on the way to the one drawn may take
-    // any VC, also of the second phase; that is not free of deadlock. Two flits of 19,150 arrive
-    // after the period for it: 1.05e-4.
-    const double valiant = reference.text("routing") == "valiant" ? 1.1e-4 : 0;
     const auto expect = [&](double ours, const char* column) {
       const double theirs = reference.number(column);
-      EXPECT_NEAR(ours, theirs, half_digit(theirs) + valiant * theirs) << name << " " << column;
+      EXPECT_NEAR(ours, theirs, half_digit(theirs)) << name << " " << column;
     };
     expect(run.packet_latency, "packet_latency");
     expect(run.network_latency, "network_latency");
@@ -44,9 +41,7 @@ TEST(FlitReference, LatencyHopsAndLoadAreEqualToTheLastDigit) {
     expect(run.injected, "injected_rate");
     expect(run.accepted, "accepted_rate");
     // 4 there until the last credit is back.
-    EXPECT_NEAR(static_cast<double>(run.cycles) + 4, reference.number("simulated_cycles"),
-                valiant > 0 ? 1 : 0)
-        << name;
+    EXPECT_EQ(static_cast<double>(run.cycles) + 4, reference.number("simulated_cycles")) << name;
   }
 }
 

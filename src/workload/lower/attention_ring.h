@@ -9,7 +9,7 @@
 /// times the queries that the rank has itself.
 ///
 /// Every rank has two parts of the sequence, one from each end, so that causal attention is
-/// balanced. Ignores: the correction of partial results, whose bytes are small.
+/// balanced. What merges partial results is in plan/key_exchange.h.
 /// Source: Liu et al. 2023 (ring attention); Fang & Zhao 2024 (USP).
 #pragma once
 

@@ -51,10 +51,10 @@ graph::Operator gemm_operator(const zoo::ModelOperator& op, std::string_view suf
 }
 
 /// Extents that decide the kernel's speed: the length of a norm's rows does only when they are read
-/// twice.
+/// twice, which PyTorch's kernels never do.
 graph::GemmShape shape_of(const zoo::ModelOperator& op, const plan::Plan& plan) {
-  return op.kind == graph::OperatorKind::norm && plan.persistent_norm ? graph::GemmShape{}
-                                                                      : op.gemm;
+  const bool reads_once = plan.persistent_norm || plan::is_pytorch(plan);
+  return op.kind == graph::OperatorKind::norm && reads_once ? graph::GemmShape{} : op.gemm;
 }
 
 /// Fused attention in fp8 reads and writes a byte an element; its row sums count as if they did.
@@ -116,7 +116,7 @@ class OperatorSteps {
       kernel.bytes -= kernel.bytes * layouts.narrower_result;
       push(std::move(kernel), Part::forward);
     }
-    merge_keys(plan_.fused_kernels ? 9 : 23, plan_.fused_kernels ? -3 : -17, 12);
+    merge_keys(false);
     stash("_stash");
   }
 
@@ -140,7 +140,7 @@ class OperatorSteps {
       kernel.bytes -= kernel.bytes * layouts.narrower_gradient;
       push(std::move(kernel), Part::input_gradient);
     }
-    merge_keys(plan_.fused_kernels ? 18 : 30, plan_.fused_kernels ? 5 : 11, 8);
+    merge_keys(true);
     accumulate();
   }
 
@@ -229,17 +229,13 @@ class OperatorSteps {
     }
   }
 
-  /// PyTorch's context parallelism runs the kernel once for the keys of every rank, and other
-  /// kernels join keys and values for the exchange and merge in fp32 what the runs give. Passes
-  /// over the queries' bytes, of r ranks, are `each` r + `once`, counted in
-  /// _templated_ring_attention and its backward on the rank that sees all keys
-  /// (torch/distributed/tensor/experimental/_attention.py); where fused, an element is read and
-  /// written once in each run.
-  void merge_keys(int each, int once, int kernels) {
-    if (op_.key_value > Bytes(0) && plan::merges_keys(plan_)) {
-      const std::int64_t passes = each * plan_.cp + once;
-      push(streamed("_merge", passes * op_.query, kernels * static_cast<int>(plan_.cp)),
-           Part::other);
+  /// Other kernels join keys and values for an exchange and merge what runs of attention give.
+  void merge_keys(bool backward) {
+    const plan::KeyMerge merge = plan::key_merge(plan_, backward);
+    if (op_.key_value > Bytes(0) && merge.kernels > 0) {
+      push(
+          streamed("_merge", op_.query * merge.queries + op_.key_value * merge.keys, merge.kernels),
+          Part::other);
     }
   }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "workload/plan/lora.h"
+#include "workload/plan/module_norms.h"
 
 namespace orrery::footprint {
 namespace {
@@ -19,7 +20,7 @@ Bytes norm_bytes(const zoo::Model& model, const plan::Plan& plan, const zoo::Mod
   const std::int64_t statistics = model.norm == zoo::NormKind::layer_norm ? 2 : 1;
   const Bytes rows = Bytes(width > 0 ? input.value() / width : 0);
   const Bytes kept = rows * statistics * graph::size_of(graph::DataType::fp32).value();
-  if (plan.autograd == plan::Autograd::hugging_face) {
+  if (plan::writes_out_norms(model, plan)) {
     return kept + input * (plan::is_trained(op) ? 3 : 2);
   }
   const bool rebuilt = later && plan.fused_kernels;  // by the compiled block, from its bf16 terms

@@ -9,6 +9,7 @@
 #include "workload/plan/key_exchange.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
+#include "workload/plan/module_norms.h"
 #include "workload/plan/plan_lists.h"
 #include "workload/plan/unquantized.h"
 
@@ -44,6 +45,14 @@ void write_out_norm(zoo::ModelOperator& op) {
   op.backward_kernels += 14 + scale - 3;
 }
 
+void write_out_norms(std::vector<zoo::ModelOperator>& operators) {
+  for (zoo::ModelOperator& op : operators) {
+    if (op.kind == graph::OperatorKind::norm) {
+      write_out_norm(op);
+    }
+  }
+}
+
 /// Gives a block of transformers' modules their own kernels. Query, key, value, gate and up have a
 /// matrix each: further launches of products, sums of the gradients of their common input, and no
 /// concatenation. Backward of rotate_half: 9 kernels of 15 passes a tensor, since every half is
@@ -58,9 +67,7 @@ void use_modules(const zoo::Model& model, const Plan& plan,
       input = graph::size_of(plan.compute_type) * op.gemm.m * op.gemm.k;
       products = is_trained(op) ? 2 : 1;
     }
-    if (op.kind == graph::OperatorKind::norm && model.norm == zoo::NormKind::rms_norm) {
-      write_out_norm(op);
-    } else if (op.role == graph::OperatorRole::rotate) {
+    if (op.role == graph::OperatorRole::rotate) {
       op.backward_bytes = op.forward_bytes * 1.5;
       op.backward_kernels = 18;
     } else if (op.role == graph::OperatorRole::split_qkv) {
@@ -164,6 +171,9 @@ std::vector<zoo::ModelGraph> block_graphs(const zoo::Model& model, const Plan& p
     blocks[kind] = with_adapters(std::move(blocks[kind]), plan, kind);
   }
   for (zoo::ModelGraph& block : blocks) {
+    if (writes_out_norms(model, plan)) {
+      write_out_norms(block.operators);
+    }
     if (plan.autograd == Autograd::hugging_face) {
       use_modules(model, plan, block.operators);
     }

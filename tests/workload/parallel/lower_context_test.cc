@@ -109,6 +109,20 @@ TEST(LowerContext, PyTorchRepeatsKeysForEveryHeadAndMergesPartsInFp32) {
   EXPECT_EQ(merged(lower_it(), plan::StepPhase::forward), Bytes(0));
 }
 
+// Transformer Engine's ring of 4: keys and values are joined (2 passes over them); results: the
+// first read and written, 2, three others read beside the sum and written, 9: 11 over the queries.
+// Backward the buffer of keys 2, dQ 2 + 9, dK and dV of half the keys copied, 1, twice added, 3,
+// and of all, 3.
+TEST(LowerContext, TransformerEngineCorrectsWhatTheRunsGive) {
+  plan::Plan plan = context_parallel(plan::ContextExchange::p2p);
+  plan.autograd = plan::Autograd::transformer_engine;
+  const graph::Workload ring = lowered(small_llama(kLayers), plan);
+  EXPECT_EQ(merged(ring, plan::StepPhase::forward), (kQuery * 11 + kKeyValue * 2) * kLayers);
+  EXPECT_EQ(merged(ring, plan::StepPhase::backward), (kQuery * 11 + kKeyValue * 9) * kLayers);
+  plan.cp_exchange = plan::ContextExchange::all_gather;
+  EXPECT_EQ(merged(lowered(small_llama(kLayers), plan), plan::StepPhase::backward), Bytes(0));
+}
+
 TEST(LowerContext, UlyssesMovesQueriesKeysValuesAndTheResult) {
   const graph::Workload workload =
       lowered(small_llama(kLayers), context_parallel(plan::ContextExchange::a2a));

@@ -100,5 +100,30 @@ TEST(Shard, ModulesOfTransformersHaveKernelsOfTheirOwn) {
   EXPECT_EQ(of_kind(layer(modules), split).backward_bytes, 6 * x);
 }
 
+TEST(Shard, EagerNormsOfPyTorchAreOneKernelOrItsOperators) {
+  // 2,048 tokens of 2,048 elements of 2 bytes, x = 8 MiB: one kernel reads and writes, 2 x;
+  // float(), pow, mean, +, rsqrt, *, type_as and * pass 36 bytes an element in 8 kernels, 18 x. A
+  // compiler makes one of them.
+  const auto model = zoo::load_model("llama-3.2-1b");
+  ASSERT_TRUE(model.has_value());
+  const auto norm_of = [&](const Plan& plan) {
+    const auto operators = block_graphs(*model, plan)[kFirstLayerBlock].operators;
+    return *std::find_if(operators.begin(), operators.end(),
+                         [](const auto& op) { return op.kind == graph::OperatorKind::norm; });
+  };
+  Plan plan{.sequence = 2048,
+            .autograd = Autograd::pytorch,
+            .fused_kernels = false,
+            .persistent_norm = false};
+  const Bytes x(2048LL * 2048 * 2);
+  EXPECT_EQ(norm_of(plan).forward_bytes, 18 * x);
+  EXPECT_EQ(norm_of(plan).forward_kernels, 8);
+  plan.persistent_norm = true;
+  EXPECT_EQ(norm_of(plan).forward_bytes, 2 * x);
+  plan.persistent_norm = false;
+  plan.fused_kernels = true;
+  EXPECT_EQ(norm_of(plan).forward_bytes, 2 * x);
+}
+
 }  // namespace
 }  // namespace orrery::plan

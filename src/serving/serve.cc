@@ -112,6 +112,41 @@ Result<bool> add_drafter(step::StepCost& cost, const Engine& engine,
   return true;
 }
 
+/// Adds the model's encoder of images, in 16 bits and without graphs as engines run it: divided
+/// over tp, or, where that does not divide it, whole on every device.
+Result<bool> add_encoder(step::StepCost& cost, const zoo::Model& model, Run& run,
+                         const machine::Machine& machine) {
+  if (!model.vision) {
+    return true;
+  }
+  const Engine& engine = run.engine;
+  const zoo::Model& encoder = model.vision->encoder;
+  const step::StepOptions text = step_options(engine);
+  step::StepOptions options;
+  options.all_reduce = text.all_reduce;
+  options.gateway = text.gateway;
+  options.launch = text.launch;
+  options.network = text.network;
+  if (graph::bits_of(engine.activations) == graph::bits_of(graph::DataType::bf16)) {
+    options.precision.activations = engine.activations;
+  }
+  options.degrees.tp = engine.tp;
+  for (const zoo::TensorExtent& extent : zoo::tensor_extents(encoder)) {
+    if (extent.extent % engine.tp != 0) {
+      options.degrees.tp = 1;
+      run.notes.push_back(
+          fmt::format("the encoder of images is whole on every device: tp {} does not divide its "
+                      "{} {}",
+                      engine.tp, extent.extent, extent.what));
+      break;
+    }
+  }
+  return step::StepCost::make(encoder, machine, options).map([&](step::StepCost made) {
+    cost.see_by(std::make_shared<step::StepCost>(std::move(made)));
+    return true;
+  });
+}
+
 /// Returns a machine of at least so many devices, filling its inner dimensions.
 Result<machine::Machine> with_room(const machine::Machine& machine, std::int64_t devices) {
   const std::int64_t node = machine.network.empty() ? 1 : machine.network.front().size;
@@ -180,6 +215,8 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
     error.add(std::move(cost.error()));
   } else if (auto added = add_drafter(*cost, e, machine); !added) {
     error.add(std::move(added.error()));
+  } else if (auto sees = add_encoder(*cost, model, run, machine); !sees) {
+    error.add(std::move(sees.error()));
   } else {
     take(serving::kv_blocks(e, *cost, machine), run.kv_blocks);
   }

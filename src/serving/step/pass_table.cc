@@ -43,7 +43,7 @@ class PassKernels : public lower::Kernels {
       steps.back().part = lower::Part::forward;
     }
     if (op.kind == graph::OperatorKind::attention && op.role != graph::OperatorRole::index_scores &&
-        !prices_.measures_attention(kind_)) {
+        !prices_.measures_attention(kind_) && prices_.kind_of(kind_).causal) {
       push(prices_.cache_write_kernel(prices_.kind_of(kind_), plan_.sequence), steps);
     }
   }
@@ -174,6 +174,16 @@ PassRows PassTable::layers(std::int64_t tokens) const {
   return rows;
 }
 
+void PassTable::add_projector_sums(Part& part, std::int64_t rows) const {
+  for (const zoo::Projector& one : model_.projectors) {
+    if (options_.degrees.tp > 1 && one.widths.size() > 2) {
+      const Bytes size = graph::bytes_of(prices_.wide_type(), rows * one.widths[2]);
+      const Time sum = prices_.over_tensor(graph::CollectiveKind::all_reduce, size);
+      part.add(one.copies * sum, static_cast<int>(one.copies));
+    }
+  }
+}
+
 Part PassTable::head_of(std::int64_t samples) const {
   Part total;
   if (samples == 0) {
@@ -182,6 +192,10 @@ Part PassTable::head_of(std::int64_t samples) const {
   const plan::Plan plan = prices_.plan_for(samples);
   prices_.add_operators(total, zoo::head_operators(model_, plan::shape_options(model_, plan)),
                         plan);
+  if (model_.head == zoo::HeadKind::projected) {
+    add_projector_sums(total, samples);
+    return total;
+  }
   const std::int64_t logits = samples * model_.vocab;
   if (options_.degrees.tp > 1) {
     total.add(prices_.over_tensor(graph::CollectiveKind::all_gather, Bytes(2) * logits), 1);

@@ -73,6 +73,10 @@
 /// (compute/clock.h). Collectives and measured kernels count as running, without work that the
 /// clock slows.
 ///
+/// Images are encoded before the pass, all of a step in one pass of the encoder (see_by), which is
+/// launched kernel by kernel and whose sequences, an image or a tile each, see all of themselves,
+/// or windows that do not overlap.
+///
 /// `kernels`: layers, products and attention that its tables cover take their measured times
 /// (measured_kernels.h), attention of plain layers without windows, guesses and cp only.
 ///
@@ -95,8 +99,8 @@ namespace orrery::step {
 
 class StepCost {
  public:
-  /// Mistakes: kinds of layers that are not generated from (encoders, recommendation ...), degrees
-  /// that do not divide, formats that the device does not compute in.
+  /// Mistakes: models that neither generate nor make rows for one that does (HeadKind::projected),
+  /// degrees that do not divide, formats that the device does not compute in.
   static Result<StepCost> make(const zoo::Model& model, const machine::Machine& machine,
                                const StepOptions& options);
 
@@ -110,6 +114,10 @@ class StepCost {
   /// Tokens of decodes are guessed by `drafter`, or, without one, by a layer more like the model's
   /// and its output head (MTP, EAGLE): their weights and cache are added to the model's.
   void guess_by(std::shared_ptr<StepCost> drafter);
+  /// Images of a step are encoded by `encoder`, whose weights are added to the model's.
+  void see_by(std::shared_ptr<StepCost> encoder);
+  /// Returns what comes before run() for the images of the step; nothing without.
+  compute::ClockPoint encode(const StepShape& shape);
   /// Returns the time of guessing one token for each decode of the step.
   Time draft(const StepShape& shape);
   /// With pp > 1: of the longest stage, what the next step must wait for.
@@ -183,6 +191,7 @@ class StepCost {
   PassWeights weights_;  ///< all: with what guesses
   CacheBytes cache_;
   std::shared_ptr<StepCost> drafter_;
+  std::shared_ptr<StepCost> encoder_;
 };
 
 }  // namespace orrery::step

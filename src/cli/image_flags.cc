@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cstdlib>
+#include <algorithm>
+#include <cmath>
 
 #include "base/lists.h"
 #include "base/reader.h"
@@ -29,6 +29,12 @@ std::vector<double> numbers_of(std::string_view text) {
   return numbers;
 }
 
+/// A side in pixels; 0: no whole number from 1 to kMostSide.
+std::int64_t side_of(double number) {
+  const bool is_side = number >= 1 && number <= kMostSide && number == std::floor(number);
+  return is_side ? static_cast<std::int64_t>(number) : 0;
+}
+
 /// Width, height and share of "1280x720:0.5" or "1280x720".
 std::optional<SizeShare> parse_size(std::string_view text) {
   if (text.find_first_not_of("0123456789.x: ") != std::string_view::npos ||
@@ -40,8 +46,7 @@ std::optional<SizeShare> parse_size(std::string_view text) {
   if (numbers.size() != (shared ? 3 : 2)) {
     return std::nullopt;
   }
-  return SizeShare{{static_cast<std::int64_t>(numbers[0]), static_cast<std::int64_t>(numbers[1])},
-                   shared ? numbers[2] : 1};
+  return SizeShare{{side_of(numbers[0]), side_of(numbers[1])}, shared ? numbers[2] : 1};
 }
 
 /// The sizes of vLLM's dictionary; nothing: it has a video, or is none.
@@ -56,9 +61,7 @@ std::optional<std::vector<SizeShare>> parse_buckets(std::string_view text) {
     if (numbers[i + 2] != 1 && numbers[i + 3] != 0) {
       return std::nullopt;
     }
-    sizes.push_back(
-        {{static_cast<std::int64_t>(numbers[i + 1]), static_cast<std::int64_t>(numbers[i])},
-         numbers[i + 3]});
+    sizes.push_back({{side_of(numbers[i + 1]), side_of(numbers[i])}, numbers[i + 3]});
   }
   return sizes;
 }
@@ -89,10 +92,7 @@ tl::expected<std::vector<SizeShare>, std::string> parse_image_sizes(std::string_
   }
   std::erase_if(sizes, [](const SizeShare& one) { return one.share == 0; });
   const auto is_size = [](const SizeShare& one) {
-    const auto is_side = [](std::int64_t side) {
-      return side >= 1 && static_cast<double>(side) <= kMostSide;
-    };
-    return is_side(one.size.width) && is_side(one.size.height) && one.share > 0;
+    return one.size.width > 0 && one.size.height > 0 && one.share > 0;
   };
   if (sizes.empty() || !std::ranges::all_of(sizes, is_size)) {
     return wrong();

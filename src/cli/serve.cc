@@ -98,7 +98,17 @@ class Serve : public Command {
     if (of_files.empty()) {
       images_.add(model, generator, mistakes);
     }
-    const requests::Trace requests = requests_.read(generator, mistakes);
+    const bool embeds = of_files.empty() && step::embeds(model);
+    if (embeds) {
+      generator.output = {.first = 1};
+    }
+    requests::Trace requests = requests_.read(generator, mistakes);
+    for (requests::Request& request : requests.requests) {
+      request.output = embeds ? 1 : request.output;
+    }
+    if (embeds && live_.listens()) {
+      mistakes.add({"--listen", {}, model.name, "a model that generates tokens"});
+    }
     const serving::RateSearch search = search_.limits(mistakes);
     check_together(generator, engine, mistakes);
     Result<serving::Server> server = fail(Error());
@@ -231,6 +241,9 @@ class Serve : public Command {
     }
     search.load = requests_.generator(mistakes);
     search_.read_load(search, requests_, mistakes);
+    if (mistakes.empty() && step::embeds(model)) {
+      mistakes.add({"--search", {}, model.name, "rate: an encoder has no decodes to screen by"});
+    }
     images_.refuse("--search plan and gpus, which screen engines by prompts of text", mistakes);
     engine_.refuse_fleet("contradicts --search, which makes many runs", mistakes);
     refuse_given({{"--max-concurrency", concurrency_},

@@ -44,6 +44,9 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
   const Bytes room =
       engine.kv_memory == KvMemory::of_total ? memory * share - taken : (memory - taken) * share;
   const Bytes block = cost.kv_bytes_per_token() * engine.block_size;
+  if (cost.embeds() && room > Bytes(0)) {  // nothing is kept: as many as a step's tokens
+    return engine.max_num_batched_tokens / engine.block_size + engine.max_num_seqs;
+  }
   const std::int64_t blocks =
       room > Bytes(0) && block > Bytes(0) ? room.value() / block.value() - kept : 0;
   if (blocks < 1) {
@@ -191,6 +194,13 @@ Error of_pool(Error error) {
   return error;
 }
 
+/// Returns the engine of an encoder, whose first tokens see the last ones.
+Engine for_whole_texts(Engine engine) {
+  engine.chunked_prefill = false;
+  engine.prefix = false;
+  return engine;
+}
+
 }  // namespace
 
 Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::Machine& machine,
@@ -204,7 +214,13 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
     }
   };
   Run run;
-  run.engine = completed(engine, machine, model.max_positions);
+  const bool embeds = step::embeds(model);
+  run.engine = completed(embeds ? for_whole_texts(engine) : engine, machine,
+                         embeds ? model.max_positions + 1 : model.max_positions);
+  if (embeds) {
+    run.notes.emplace_back(
+        "an encoder: prompts are computed whole, nothing of them is kept, an answer is a vector");
+  }
   const Engine& e = run.engine;
   if (e.activations != engine.activations) {
     run.notes.push_back(fmt::format("in {}: {} does not compute in {}", name_of(e.activations),

@@ -189,6 +189,11 @@ Part PassTable::head_of(std::int64_t samples) const {
   if (samples == 0) {
     return total;
   }
+  if (embeds(model_)) {
+    total.add(
+        prices_.elementwise(2 * graph::bytes_of(prices_.wide_type(), samples * model_.hidden)), 1);
+    return total;
+  }
   const plan::Plan plan = prices_.plan_for(samples);
   prices_.add_operators(total, zoo::head_operators(model_, plan::shape_options(model_, plan)),
                         plan);
@@ -283,7 +288,7 @@ PassWeights PassTable::weights() const {
   };
   const auto all_of = [](const std::pair<Bytes, Bytes>& sums) { return sums.first + sums.second; };
   const Bytes embedding = all_of(bytes_of(zoo::embedding_graph(model_, shapes)));
-  const Bytes head = all_of(bytes_of(zoo::head_graph(model_, shapes)));
+  const Bytes head = embeds(model_) ? Bytes(0) : all_of(bytes_of(zoo::head_graph(model_, shapes)));
   for (std::size_t kind = 0; kind < prices_.kinds().size(); ++kind) {
     const auto [first, second] = bytes_of(zoo::layer_graph(model_, shapes, static_cast<int>(kind)));
     weights.first_branch += prices_.kinds()[kind] * first;

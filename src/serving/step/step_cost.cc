@@ -163,11 +163,11 @@ bool are_alike(StepCost& with, StepCost& without) {
 Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine& machine,
                                 const StepOptions& options) {
   Error error;
-  if (!generates(model) && !encodes(model)) {
+  if (!generates(model) && !encodes(model) && !step::embeds(model)) {
     error.add(
         {"", "model", model.name,
          "a decoder of attention (also latent, compressed or windowed), recurrent layers, MLPs "
-         "and experts"});
+         "and experts, or an encoder of attention"});
   }
   zoo::Model with_redundant = model;
   with_redundant.experts += options.redundant;
@@ -217,7 +217,7 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
 StepCost::StepCost(PassPrices prices)
     : parts_(std::make_unique<Parts>(std::move(prices))),
       weights_(parts_->table.weights()),
-      cache_(parts_->attention.cache()) {}
+      cache_(embeds() ? CacheBytes() : parts_->attention.cache()) {}
 
 bool StepCost::is_captured(std::int64_t tokens, bool prompts) const {
   return !options().captures.empty() && tokens <= options().captures.back() &&

@@ -77,6 +77,9 @@
 /// launched kernel by kernel and whose sequences, an image or a tile each, see all of themselves,
 /// or windows that do not overlap.
 ///
+/// A model of text that embeds (pass_operators.h) keeps no keys and values and has a row of each of
+/// S texts at its end, read and written, without an output head.
+///
 /// `kernels`: layers, products and attention that its tables cover take their measured times
 /// (measured_kernels.h), attention of plain layers without windows, guesses and cp only.
 ///
@@ -92,6 +95,7 @@
 
 #include "base/result.h"
 #include "serving/step/attention_cost.h"
+#include "serving/step/pass_operators.h"
 #include "serving/step/pass_table.h"
 #include "serving/step/weight_window.h"
 
@@ -128,6 +132,7 @@ class StepCost {
   Bytes weights_per_device() const { return weights_.all; }
   Bytes kv_bytes_per_token() const { return cache_.per_token; }
   const CacheBytes& cache() const { return cache_; }
+  bool embeds() const { return step::embeds(model()); }
   Bytes adapter_bytes() const { return weights_.adapter; }
   /// Returns, for a step of T tokens and S samples, what is alive at once beside weights and cache,
   /// the most of

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/beyond_time.h"
 #include "base/file.h"
@@ -11,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/html_flag.h"
+#include "cli/image_flags.h"
 #include "cli/live_flags.h"
 #include "cli/progress.h"
 #include "cli/request_flags.h"
@@ -43,6 +45,7 @@ class Serve : public Command {
     cap_.declare(options);
     options.group("Requests");
     requests_.declare(options);
+    images_.declare(options);
     options.value("--max-concurrency", concurrency_, "INT", "requests of the client at once");
     options.alias("--concurrency", "--max-concurrency");
     search_.declare(options);
@@ -91,8 +94,21 @@ class Serve : public Command {
     }
     engine_.place(engine, mistakes);
     serving::ServeOptions options = read_options(engine, mistakes);
-    const requests::Generator generator = requests_.generator(mistakes);
-    const requests::Trace requests = requests_.read(generator, mistakes);
+    requests::Generator generator = requests_.generator(mistakes);
+    if (of_files.empty()) {
+      images_.add(model, generator, mistakes);
+    }
+    const bool embeds = of_files.empty() && step::embeds(model);
+    if (embeds) {
+      generator.output = {.first = 1};
+    }
+    requests::Trace requests = requests_.read(generator, mistakes);
+    for (requests::Request& request : requests.requests) {
+      request.output = embeds ? 1 : request.output;
+    }
+    if (embeds && live_.listens()) {
+      mistakes.add({"--listen", {}, model.name, "a model that generates tokens"});
+    }
     const serving::RateSearch search = search_.limits(mistakes);
     check_together(generator, engine, mistakes);
     Result<serving::Server> server = fail(Error());
@@ -127,7 +143,8 @@ class Serve : public Command {
       const auto found = serving::search_rate(*server, generator, search, options);
       return search_results(found, machine, [&] { return curve(found.run.rate); });
     }
-    const serving::Run run = run_of(*server, requests, options);
+    serving::Run run = run_of(*server, requests, options);
+    std::ranges::move(images_.notes(model), std::back_inserter(run.notes));
     std::optional<serving::Metrics> unfused;
     if (engine.fuse) {
       engine.fuse = false;
@@ -182,7 +199,11 @@ class Serve : public Command {
       mistakes.add({"--adapters", {}, {}, "is for an engine with lora: {slots: N, rank: R}"});
     }
     search_.check_alone(mistakes);
+    if (requests_.has_trace()) {
+      images_.refuse("--trace, which says what prompts are", mistakes);
+    }
     if (live_.listens()) {
+      images_.refuse("--listen, whose clients send requests", mistakes);
       requests_.refuse_arrivals("--listen, whose clients send requests", mistakes);
     }
     live_.check(search_.any(), engine, mistakes);
@@ -220,6 +241,10 @@ class Serve : public Command {
     }
     search.load = requests_.generator(mistakes);
     search_.read_load(search, requests_, mistakes);
+    if (mistakes.empty() && step::embeds(model)) {
+      mistakes.add({"--search", {}, model.name, "rate: an encoder has no decodes to screen by"});
+    }
+    images_.refuse("--search plan and gpus, which screen engines by prompts of text", mistakes);
     engine_.refuse_fleet("contradicts --search, which makes many runs", mistakes);
     refuse_given({{"--max-concurrency", concurrency_},
                   {"--requests-out", requests_out_},
@@ -287,6 +312,7 @@ class Serve : public Command {
   std::optional<std::string> machine_;
   EngineFlags engine_;
   RequestFlags requests_;
+  ImageFlags images_;
   SearchFlags search_;
   LiveFlags live_;
   std::optional<std::string> concurrency_;

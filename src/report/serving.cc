@@ -151,6 +151,8 @@ void declare_kinds(const serving::Run& run, Fields& fields) {
   fields.when(adapters, "copied_adapters", "to the memory of the accelerators; with lora",
               run.totals.copied_adapters);
   fields.when(adapters, "copying_s", "steps waited for adapters; with lora", run.copying);
+  fields.when(run.images > 0, "images", "encoded; with images", run.images);
+  fields.when(run.images > 0, "encoding_s", "of steps; with images", run.encoding);
 }
 
 void declare_totals(const serving::Run& run, const serving::Metrics& m, Fields& fields) {
@@ -267,6 +269,7 @@ std::string engine_lines(const serving::Run& run, const serving::Metrics& m) {
     text += value_line("Adapters copied:", run.totals.copied_adapters);
     text += value_line("Time of copying adapters (s):", to_seconds(run.copying));
   }
+  text += run.images > 0 ? value_line("Encoding images (s):", to_seconds(run.encoding)) : "";
   text += value_line("Engine steps:", run.totals.ticks);
   if (m.energy && m.output_tokens > 0) {
     text += value_line("Power of all accelerators (W):", serving::mean_power(m).value());

@@ -16,6 +16,8 @@ void fill_shape(const scheduler::Tick& tick, const std::vector<std::int64_t>& wi
   shape.tokens = tick.tokens;
   shape.samples = static_cast<std::int64_t>(tick.entries.size());
   shape.prompts.clear();
+  shape.tiles.clear();
+  shape.encoded = 0;
   shape.decodes = 0;
   shape.visible.assign(windows.size(), 0);
   shape.longest = 0;
@@ -62,7 +64,7 @@ StepShapes::StepShapes(const Engine& engine, step::StepCost& cost, std::size_t c
 
 void StepShapes::form(const std::vector<Copy>& copies, const Ticks& ticks) {
   const std::vector<std::int64_t>& windows = cost_.windows();
-  tokens_ = requests_ = most_requests_ = 0;
+  tokens_ = requests_ = most_requests_ = images_ = 0;
   for (std::size_t i = 0; i < ticks.size(); ++i) {
     step::StepShape& shape = shapes_[i];
     fill_shape(*ticks[i], windows, shape);
@@ -71,6 +73,9 @@ void StepShapes::form(const std::vector<Copy>& copies, const Ticks& ticks) {
     most_requests_ = std::max(most_requests_, shape.samples);
     if (engine_.adapter_slots > 0 && !engine_.whole_adapters) {
       add_adapters(copies[i], *ticks[i], shape);
+    }
+    if (!copies[i].images.empty()) {
+      add_images(copies[i], *ticks[i], shape);
     }
   }
   if (engine_.whole_adapters) {
@@ -102,6 +107,23 @@ void StepShapes::add_adapters(const Copy& copy, const scheduler::Tick& tick,
   }
   sort_out(different_);
   shape.adapters = static_cast<std::int64_t>(different_.size());
+}
+
+void StepShapes::add_images(const Copy& copy, const scheduler::Tick& tick, step::StepShape& shape) {
+  for (const scheduler::Scheduled& entry : tick.entries) {
+    const auto found = copy.images.find(entry.request);
+    if (found == copy.images.end()) {
+      continue;
+    }
+    for (const requests::Image& image : found->second) {
+      if (image.at >= entry.context && image.at < entry.context + entry.tokens) {
+        shape.tiles.insert(shape.tiles.end(), static_cast<std::size_t>(image.tiles),
+                           {.queries = image.patches, .context = 0});
+        shape.encoded += image.encoded;
+        ++images_;
+      }
+    }
+  }
 }
 
 void StepShapes::split_by_model(const std::vector<Copy>& copies, const Ticks& ticks) {
@@ -140,9 +162,12 @@ Time StepShapes::longest(std::vector<step::StepShape>& shapes) {
   for (const step::StepShape& shape : shapes) {
     const compute::ClockPoint step = cost_.run(shape);
     const Time guesses = guessing(engine_, cost_, shape);
-    computed += step.time + guesses;
-    drawn += step.energy + step.power * guesses;
-    longest = std::max(longest, step.time + guesses);
+    const compute::ClockPoint images = cost_.encode(shape);
+    const Time time = images.time + step.time + guesses;
+    computed += time;
+    drawn += images.energy + step.energy + step.power * guesses;
+    longest = std::max(longest, time);
+    encoding_ = std::max(encoding_, images.time);
   }
   const auto copies = std::ssize(shapes);
   energy_ += (drawn + cost_.idle_power() * (longest * copies - computed)) /
@@ -152,6 +177,7 @@ Time StepShapes::longest(std::vector<step::StepShape>& shapes) {
 
 Time StepShapes::accelerator() {
   energy_ = Energy(0);
+  encoding_ = Time(0);
   if (!engine_.whole_adapters) {
     return longest(shapes_);
   }

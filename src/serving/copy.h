@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "serving/serve.h"
@@ -23,6 +24,7 @@ struct Copy {
   std::vector<int> preempted;        ///< how often, until that token
   std::vector<std::int8_t> holders;  ///< who still needs the blocks of a request that has ended
   std::vector<scheduler::RequestIndex> finished;  ///< by the last step
+  std::unordered_map<scheduler::RequestIndex, std::vector<requests::Image>> images;
 };
 
 /// Returns which has the fewest unfinished requests, the first of equals.
@@ -32,7 +34,9 @@ std::size_t emptiest(const std::vector<Copy>& copies);
 using Ticks = std::vector<const scheduler::Tick*>;
 
 /// Shapes and time of a step: each copy is padded to the tokens of that with most, and the step
-/// takes as long as the slowest. One without requests computes those tokens, too.
+/// takes as long as the slowest. One without requests computes those tokens, too. Images are
+/// encoded in the step whose chunk of the prompt has their first token, as vLLM's scheduler has it.
+/// Ignores: its limit on tokens of images in a step, images that a prefix cache ends within.
 ///
 ///   whole models   one after the other: the sum over models of the longest that a copy takes for
 ///                  its requests of that model
@@ -50,6 +54,8 @@ class StepShapes {
   std::int64_t tokens() const { return tokens_; }                ///< of all copies
   std::int64_t requests() const { return requests_; }            ///< of all copies
   std::int64_t most_requests() const { return most_requests_; }  ///< of one copy
+  std::int64_t images() const { return images_; }                ///< encoded, of all copies
+  Time encoding() const { return encoding_; }  ///< of accelerator(), that of images
 
   // Of one copy whose requests all decode:
   /// The shape becomes that of the next step.
@@ -59,6 +65,8 @@ class StepShapes {
 
  private:
   void add_adapters(const Copy& copy, const scheduler::Tick& tick, step::StepShape& shape);
+  /// Adds images that the step's chunks of prompts reach.
+  void add_images(const Copy& copy, const scheduler::Tick& tick, step::StepShape& shape);
   void split_by_model(const std::vector<Copy>& copies, const Ticks& ticks);
   /// The longest that a copy takes; adds to energy().
   Time longest(std::vector<step::StepShape>& shapes);
@@ -73,6 +81,8 @@ class StepShapes {
   std::int64_t tokens_ = 0;
   std::int64_t requests_ = 0;
   std::int64_t most_requests_ = 0;
+  std::int64_t images_ = 0;
+  Time encoding_{0};
 };
 
 }  // namespace orrery::serving

@@ -108,6 +108,9 @@ void Driver::add(std::size_t number, std::size_t copy, const Served& served, Tim
   its.preempted.push_back(0);
   its.holders.push_back(0);
   ++its.unfinished;
+  if (const auto& images = requests_[number].images; !images.empty()) {
+    its.images.emplace(places_.back().index, images);
+  }
   run_.requests.push_back(served);
 }
 
@@ -359,6 +362,10 @@ Measures::State Driver::load() const {
 }
 
 void Driver::record(Time begin, Time end) {
+  if (shapes_.images() > 0) {
+    run_.images += shapes_.images();
+    run_.encoding += shapes_.encoding();
+  }
   measures_.on_step({begin, end, shapes_.tokens(), shapes_.requests()}, load());
 }
 

@@ -314,6 +314,8 @@ void Fleet::join() {
     drawn += part.drawn * part.devices;
     run_.copying += part.copying;
     run_.written_blocks += part.written_blocks;
+    run_.images += part.images;
+    run_.encoding += part.encoding;
     run_.gaps.insert(run_.gaps.end(), part.gaps.begin(), part.gaps.end());
     for (StepRecord step : part.steps) {
       step.engine = static_cast<std::int64_t>(member->index);

@@ -44,6 +44,9 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
   const Bytes room =
       engine.kv_memory == KvMemory::of_total ? memory * share - taken : (memory - taken) * share;
   const Bytes block = cost.kv_bytes_per_token() * engine.block_size;
+  if (cost.embeds() && room > Bytes(0)) {  // nothing is kept: as many as a step's tokens
+    return engine.max_num_batched_tokens / engine.block_size + engine.max_num_seqs;
+  }
   const std::int64_t blocks =
       room > Bytes(0) && block > Bytes(0) ? room.value() / block.value() - kept : 0;
   if (blocks < 1) {
@@ -112,6 +115,41 @@ Result<bool> add_drafter(step::StepCost& cost, const Engine& engine,
   return true;
 }
 
+/// Adds the model's encoder of images, in 16 bits and without graphs as engines run it: divided
+/// over tp, or, where that does not divide it, whole on every device.
+Result<bool> add_encoder(step::StepCost& cost, const zoo::Model& model, Run& run,
+                         const machine::Machine& machine) {
+  if (!model.vision) {
+    return true;
+  }
+  const Engine& engine = run.engine;
+  const zoo::Model& encoder = model.vision->encoder;
+  const step::StepOptions text = step_options(engine);
+  step::StepOptions options;
+  options.all_reduce = text.all_reduce;
+  options.gateway = text.gateway;
+  options.launch = text.launch;
+  options.network = text.network;
+  if (graph::bits_of(engine.activations) == graph::bits_of(graph::DataType::bf16)) {
+    options.precision.activations = engine.activations;
+  }
+  options.degrees.tp = engine.tp;
+  for (const zoo::TensorExtent& extent : zoo::tensor_extents(encoder)) {
+    if (extent.extent % engine.tp != 0) {
+      options.degrees.tp = 1;
+      run.notes.push_back(
+          fmt::format("the encoder of images is whole on every device: tp {} does not divide its "
+                      "{} {}",
+                      engine.tp, extent.extent, extent.what));
+      break;
+    }
+  }
+  return step::StepCost::make(encoder, machine, options).map([&](step::StepCost made) {
+    cost.see_by(std::make_shared<step::StepCost>(std::move(made)));
+    return true;
+  });
+}
+
 /// Returns a machine of at least so many devices, filling its inner dimensions.
 Result<machine::Machine> with_room(const machine::Machine& machine, std::int64_t devices) {
   const std::int64_t node = machine.network.empty() ? 1 : machine.network.front().size;
@@ -156,6 +194,13 @@ Error of_pool(Error error) {
   return error;
 }
 
+/// Returns the engine of an encoder, whose first tokens see the last ones.
+Engine for_whole_texts(Engine engine) {
+  engine.chunked_prefill = false;
+  engine.prefix = false;
+  return engine;
+}
+
 }  // namespace
 
 Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::Machine& machine,
@@ -169,7 +214,13 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
     }
   };
   Run run;
-  run.engine = completed(engine, machine, model.max_positions);
+  const bool embeds = step::embeds(model);
+  run.engine = completed(embeds ? for_whole_texts(engine) : engine, machine,
+                         embeds ? model.max_positions + 1 : model.max_positions);
+  if (embeds) {
+    run.notes.emplace_back(
+        "an encoder: prompts are computed whole, nothing of them is kept, an answer is a vector");
+  }
   const Engine& e = run.engine;
   if (e.activations != engine.activations) {
     run.notes.push_back(fmt::format("in {}: {} does not compute in {}", name_of(e.activations),
@@ -180,6 +231,8 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
     error.add(std::move(cost.error()));
   } else if (auto added = add_drafter(*cost, e, machine); !added) {
     error.add(std::move(added.error()));
+  } else if (auto sees = add_encoder(*cost, model, run, machine); !sees) {
+    error.add(std::move(sees.error()));
   } else {
     take(serving::kv_blocks(e, *cost, machine), run.kv_blocks);
   }

@@ -108,6 +108,8 @@ struct Run {
   Time adapter_copy{0};             ///< to the accelerator's memory
   Time copying{0};                  ///< of adapters, for which steps waited
   std::int64_t written_blocks = 0;  ///< to lower tiers
+  std::int64_t images = 0;          ///< encoded, those of a preempted prompt again
+  Time encoding{0};                 ///< of steps, for images before their pass
   Bytes weights{0};                 ///< of a device
   step::CacheBytes cache;           ///< of a device
   double peak_kv_use = 0;

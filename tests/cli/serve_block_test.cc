@@ -98,5 +98,43 @@ TEST(ServeCommand, LengthsWithoutTimesComeAtARate) {
               HasSubstr("says when requests come"));
 }
 
+TEST(ServeCommand, ImagesAreTokensOfThePromptAndAPassOfTheEncoder) {
+  const std::string common =
+      "serve --model Qwen/Qwen2.5-VL-7B-Instruct --machine dgx-h100 --rate 2 --output 10 "
+      "--requests 20 --input 100 --images-per-prompt 2 ";
+  const Outcome run = orrery(common + "--image-size 1280x720 --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json.at("images"), 40);
+  // 1280 x 720 are 46 x 26 squares of 28 pixels, and two marks.
+  EXPECT_EQ(json.at("input_tokens"), 20 * (100 + 2 * (46 * 26 + 2)));
+  EXPECT_GT(json.at("encoding_s"), 0);
+  EXPECT_THAT(json.at("notes").dump(), HasSubstr("1280 x 720 is 1198 tokens of the prompt, 4784"));
+  // The same in the words of vLLM's benchmark, height first.
+  const Outcome same = orrery(
+      "serve --model qwen2.5-vl-7b --machine dgx-h100 --request-rate 2 --random-output-len 10 "
+      "--num-prompts 20 --random-input-len 100 --random-mm-base-items-per-request 2 "
+      "--random-mm-bucket-config '{(720, 1280, 1): 1.0, (720, 1280, 16): 0.0}' --json");
+  ASSERT_EQ(same.status, 0) << same.err;
+  EXPECT_EQ(nlohmann::json::parse(same.out).at("ttft_s"), json.at("ttft_s"));
+}
+
+TEST(ServeCommand, MistakesInImagesAreNamed) {
+  const std::string images = " --machine dgx-h100 --images-per-prompt 1 --image-size ";
+  const Outcome blind = orrery("serve --model llama-3.1-8b" + images + "1280x720");
+  EXPECT_EQ(blind.status, 2);
+  EXPECT_THAT(blind.err, HasSubstr("llama-3.1-8b has no encoder of images"));
+  for (const char* wrong :
+       {"1280", "0x720", "1.5x2", "1280x720:-1", "'{(720, 1280, 16): 1.0}'", "axb"}) {
+    const Outcome refused = orrery("serve --model qwen2.5-vl-7b" + images + wrong);
+    EXPECT_EQ(refused.status, 2) << wrong;
+    EXPECT_THAT(refused.err, HasSubstr("sizes of images such as")) << wrong;
+  }
+  const Outcome half =
+      orrery("serve --model qwen2.5-vl-7b --machine dgx-h100 --images-per-prompt 1");
+  EXPECT_EQ(half.status, 2);
+  EXPECT_THAT(half.err, HasSubstr("--image-size"));
+}
+
 }  // namespace
 }  // namespace orrery::testing

@@ -186,6 +186,26 @@ void share(const Generator& generator, std::int64_t session, Request& request) {
   }
 }
 
+/// Adds images of drawn sizes behind a prompt whose session's turns before had `images`, and adds
+/// them to these.
+void show(const Generator& generator, Draws& draws, std::vector<Image>& images, Request& request) {
+  double all = 0;
+  for (const ImageShare& size : generator.sizes) {
+    all += size.share;
+  }
+  for (std::int64_t i = 0; i < generator.images; ++i) {
+    double left = draws.unit() * all;
+    auto size = generator.sizes.begin();
+    for (; size + 1 != generator.sizes.end() && left >= size->share; ++size) {
+      left -= size->share;
+    }
+    images.push_back(size->image);
+    images.back().at = request.input;
+    request.input += size->image.tokens;
+  }
+  request.images = images;
+}
+
 /// Stretches drawn times: the last of `sessions` arrives (sessions - 1) / rate after the first.
 void keep_rate(const Generator& generator, std::int64_t sessions, double last,
                std::vector<Request>& requests) {
@@ -207,6 +227,7 @@ std::vector<Request> generate(const Generator& generator) {
   Arrivals arrivals(generator);
   Draws lengths(generator.seed + 0x9e3779b97f4a7c15U);
   Draws adapters(generator.seed + 0xbf58476d1ce4e5b9U);
+  Draws sizes(generator.seed + 0x94d049bb133111ebU);
   std::vector<Request> requests;
   const auto all = static_cast<std::size_t>(generator.count);
   requests.reserve(generator.stages.empty() ? all : 0);
@@ -223,12 +244,14 @@ std::vector<Request> generate(const Generator& generator) {
       adapter =
           static_cast<std::int32_t>(adapters.unit() * static_cast<double>(generator.adapters));
     }
+    std::vector<Image> images;                      // of the session
     std::int64_t before = generator.shared_prefix;  // tokens that the prompt begins with
     for (std::int64_t turn = 0; turn < generator.turns && requests.size() < all; ++turn) {
       Request request{.arrival = turn == 0 ? from_seconds(*arrival) : generator.think, .ids = {}};
       request.adapter = adapter;
       request.after = turn == 0 ? -1 : static_cast<std::int64_t>(requests.size()) - 1;
       request.input = before + draw(generator.input, lengths);
+      show(generator, sizes, images, request);
       request.output = draw(generator.output, lengths);
       before = request.input + request.output;
       share(generator, session, request);

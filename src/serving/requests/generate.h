@@ -42,6 +42,12 @@ struct Stage {
 /// "2:60 s,10:30 s".
 tl::expected<std::vector<Stage>, std::string> parse_stages(std::string_view text);
 
+/// A size of images and the share of images that have it.
+struct ImageShare {
+  Image image;
+  double share = 1;
+};
+
 struct Generator {
   Arrival arrival = Arrival::poisson;
   double rate = 1;  ///< per second
@@ -57,6 +63,8 @@ struct Generator {
   /// drawn anew; it is sent `think` after that answer. `count` is of all turns.
   std::int64_t turns = 1;
   Time think{0};
+  std::int64_t images = 0;  ///< of a request, behind its text
+  std::vector<ImageShare> sizes{};
   std::int64_t adapters = 0;  ///< one of so many answers each session, drawn; 0: none
   std::uint64_t seed = 0;
 };
@@ -64,7 +72,8 @@ struct Generator {
 /// In order of arrival, the turns of a session after its first. The first request arrives at 0.
 /// Drawn gaps are stretched so that n sessions take (n - 1) / rate: a run has the rate that was
 /// asked for, as one of `vllm bench serve` has (get_request's normalize_factor); stages are as
-/// drawn. Requires rate > 0 unless infinite, count >= 0, groups, turns >= 1.
+/// drawn. Requires rate > 0 unless infinite, count >= 0, groups, turns >= 1, sizes if there are
+/// images.
 std::vector<Request> generate(const Generator& generator);
 
 }  // namespace orrery::requests

@@ -13,10 +13,13 @@ namespace orrery::step {
 namespace {
 
 /// Keys that a prompt's queries see, summed: all before, themselves and half of one another; of a
-/// window at most that many.
-double visible_keys(const Prompt& prompt, std::int64_t window) {
+/// window at most that many; of an encoder (not causal) all.
+double visible_keys(const Prompt& prompt, std::int64_t window, bool causal = true) {
   const auto queries = static_cast<double>(prompt.queries);
   const auto context = static_cast<double>(prompt.context);
+  if (!causal) {
+    return queries * (context + queries);
+  }
   if (window == 0) {
     return queries * context + queries * (queries + 1) / 2;
   }
@@ -110,15 +113,24 @@ struct PromptWork {
   std::int64_t queries = 0;
 };
 
-PromptWork work_of(const std::vector<Prompt>& prompts, std::int64_t window) {
+PromptWork work_of(const std::vector<Prompt>& prompts, std::int64_t window, bool causal = true) {
   PromptWork work;
   for (const Prompt& prompt : prompts) {
     const std::int64_t all = prompt.context + prompt.queries;
-    work.pairs += visible_keys(prompt, window);
+    work.pairs += visible_keys(prompt, window, causal);
     work.keys += static_cast<double>(window > 0 ? std::min(all, window + prompt.queries) : all);
     work.queries += prompt.queries;
   }
   return work;
+}
+
+/// Returns the sequences of an encoder whose windows do not overlap: as many, of their length.
+std::vector<Prompt> windows_of(const std::vector<Prompt>& sequences, std::int64_t window) {
+  std::int64_t count = 0;
+  for (const Prompt& sequence : sequences) {
+    count += (sequence.queries + window - 1) / window;
+  }
+  return std::vector<Prompt>(static_cast<std::size_t>(count), {.queries = window, .context = 0});
 }
 
 /// Returns one launch of several prompts: each takes its part of a launch of as many of its length,
@@ -153,6 +165,10 @@ Timed AttentionCost::attend(const AttentionKind& kind, const StepShape& shape) {
   if (kind.measured && shape.queries == 1) {
     return Timed(measured_attention(shape, decode_keys));
   }
+  if (!kind.kind.causal && kind.window > 0) {
+    const StepShape cut{.prompts = windows_of(shape.prompts, kind.window), .visible = {}};
+    return attend_in_one_launch(kind, cut, decode_keys);
+  }
   return attend_in_one_launch(kind, shape, decode_keys);
 }
 
@@ -182,11 +198,12 @@ Timed AttentionCost::attend_in_one_launch(const AttentionKind& kind, const StepS
   Timed prompts;
   Timed further;  // passes of prompts
   if (!shape.prompts.empty()) {
-    const auto [pairs, keys, queries] = work_of(shape.prompts, kind.window);
+    const bool causal = kind.kind.causal;
+    const auto [pairs, keys, queries] = work_of(shape.prompts, kind.window, causal);
     const auto sequences = static_cast<std::int64_t>(shape.prompts.size());
     const std::int64_t parts = sequences * options_.degrees.cp;
     prompts = of_prompts(shape.prompts, [&](const Prompt& prompt, std::int64_t count) {
-      const PromptWork work = work_of({prompt}, kind.window);
+      const PromptWork work = work_of({prompt}, kind.window, causal);
       const auto times = static_cast<double>(count);
       const std::int64_t rows = (prompt.queries + options_.degrees.cp - 1) / options_.degrees.cp;
       return run(times * work.pairs / (cp * cp), times * work.keys / cp, count, rows);

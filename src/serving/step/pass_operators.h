@@ -2,6 +2,8 @@
 /// Pass operators are what a pass does with an operator of a model's layer.
 #pragma once
 
+#include <algorithm>
+
 #include "serving/step/precision.h"
 #include "workload/zoo/model.h"
 
@@ -9,6 +11,14 @@ namespace orrery::step {
 
 inline bool is_product(const zoo::ModelOperator& op) {
   return op.kind == graph::OperatorKind::gemm || op.kind == graph::OperatorKind::grouped_gemm;
+}
+
+/// Says whether the model makes a vector of a text, and no tokens: all layers attend to all of it.
+inline bool embeds(const zoo::Model& model) {
+  return model.input == zoo::InputKind::tokens && !model.kinds.empty() &&
+         std::ranges::all_of(model.kinds, [](const zoo::LayerKind& kind) {
+           return kind.mixer == zoo::MixerKind::attention && !kind.causal && !kind.cross_attention;
+         });
 }
 
 /// Done by the norm's kernel after it, as an epilogue of the GEMM before, or by what sees requests

@@ -22,6 +22,9 @@ PassPrices::PassPrices(const zoo::Model& model, machine::Machine machine,
       kinds_(zoo::layers_by_kind(model)),
       measured_(std::move(measured)) {
   model_.mtp = 0;
+  if (embeds(model_)) {  // its residual sums are kernels of their own, which drop nothing
+    model_.dropout = model_.attention_dropout = model_.embedding_dropout = 0;
+  }
   model_.experts += options_.redundant;
   if (machine_.device.power_model.known()) {
     machine_.device.clock = 1;  // every step finds its own

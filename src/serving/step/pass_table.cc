@@ -43,7 +43,7 @@ class PassKernels : public lower::Kernels {
       steps.back().part = lower::Part::forward;
     }
     if (op.kind == graph::OperatorKind::attention && op.role != graph::OperatorRole::index_scores &&
-        !prices_.measures_attention(kind_)) {
+        !prices_.measures_attention(kind_) && prices_.kind_of(kind_).causal) {
       push(prices_.cache_write_kernel(prices_.kind_of(kind_), plan_.sequence), steps);
     }
   }
@@ -174,14 +174,33 @@ PassRows PassTable::layers(std::int64_t tokens) const {
   return rows;
 }
 
+void PassTable::add_projector_sums(Part& part, std::int64_t rows) const {
+  for (const zoo::Projector& one : model_.projectors) {
+    if (options_.degrees.tp > 1 && one.widths.size() > 2) {
+      const Bytes size = graph::bytes_of(prices_.wide_type(), rows * one.widths[2]);
+      const Time sum = prices_.over_tensor(graph::CollectiveKind::all_reduce, size);
+      part.add(one.copies * sum, static_cast<int>(one.copies));
+    }
+  }
+}
+
 Part PassTable::head_of(std::int64_t samples) const {
   Part total;
   if (samples == 0) {
     return total;
   }
+  if (embeds(model_)) {
+    total.add(
+        prices_.elementwise(2 * graph::bytes_of(prices_.wide_type(), samples * model_.hidden)), 1);
+    return total;
+  }
   const plan::Plan plan = prices_.plan_for(samples);
   prices_.add_operators(total, zoo::head_operators(model_, plan::shape_options(model_, plan)),
                         plan);
+  if (model_.head == zoo::HeadKind::projected) {
+    add_projector_sums(total, samples);
+    return total;
+  }
   const std::int64_t logits = samples * model_.vocab;
   if (options_.degrees.tp > 1) {
     total.add(prices_.over_tensor(graph::CollectiveKind::all_gather, Bytes(2) * logits), 1);
@@ -269,7 +288,7 @@ PassWeights PassTable::weights() const {
   };
   const auto all_of = [](const std::pair<Bytes, Bytes>& sums) { return sums.first + sums.second; };
   const Bytes embedding = all_of(bytes_of(zoo::embedding_graph(model_, shapes)));
-  const Bytes head = all_of(bytes_of(zoo::head_graph(model_, shapes)));
+  const Bytes head = embeds(model_) ? Bytes(0) : all_of(bytes_of(zoo::head_graph(model_, shapes)));
   for (std::size_t kind = 0; kind < prices_.kinds().size(); ++kind) {
     const auto [first, second] = bytes_of(zoo::layer_graph(model_, shapes, static_cast<int>(kind)));
     weights.first_branch += prices_.kinds()[kind] * first;

@@ -75,6 +75,8 @@ class PassTable {
 
   PassLayer layer_of(std::size_t kind, const plan::Plan& plan) const;
   PassRows layers(std::int64_t tokens) const;
+  /// Adds the sums of products that projectors of images cut by rows.
+  void add_projector_sums(Part& part, std::int64_t rows) const;
   Part head_of(std::int64_t samples) const;
   Part adapters_of(std::int64_t tokens, std::int64_t different) const;
   /// With tp > 1, of a norm over all heads of queries and of keys (MiniMax-M2, OLMo 2): a kernel

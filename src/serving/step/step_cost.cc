@@ -26,6 +26,13 @@ bool generates(const zoo::Model& model) {
          });
 }
 
+bool encodes(const zoo::Model& model) {
+  return model.head == zoo::HeadKind::projected && model.input == zoo::InputKind::patches &&
+         std::ranges::all_of(model.kinds, [](const zoo::LayerKind& kind) {
+           return kind.mixer == zoo::MixerKind::attention && !kind.causal;
+         });
+}
+
 /// Says how many copies of experts would make them as many as parts of `ep`.
 std::string with_copies(std::int64_t experts, std::int64_t ep) {
   const std::int64_t more = (ep - experts % ep) % ep;
@@ -156,11 +163,11 @@ bool are_alike(StepCost& with, StepCost& without) {
 Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine& machine,
                                 const StepOptions& options) {
   Error error;
-  if (!generates(model)) {
+  if (!generates(model) && !encodes(model) && !step::embeds(model)) {
     error.add(
         {"", "model", model.name,
          "a decoder of attention (also latent, compressed or windowed), recurrent layers, MLPs "
-         "and experts"});
+         "and experts, or an encoder of attention"});
   }
   zoo::Model with_redundant = model;
   with_redundant.experts += options.redundant;
@@ -210,11 +217,22 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
 StepCost::StepCost(PassPrices prices)
     : parts_(std::make_unique<Parts>(std::move(prices))),
       weights_(parts_->table.weights()),
-      cache_(parts_->attention.cache()) {}
+      cache_(embeds() ? CacheBytes() : parts_->attention.cache()) {}
 
 bool StepCost::is_captured(std::int64_t tokens, bool prompts) const {
   return !options().captures.empty() && tokens <= options().captures.back() &&
          !(prompts && options().eager_prompts);
+}
+
+compute::ClockPoint StepCost::encode(const StepShape& shape) {
+  if (!encoder_ || shape.tiles.empty()) {
+    return {};
+  }
+  StepShape images{.samples = shape.encoded, .prompts = shape.tiles, .visible = {}};
+  for (const Prompt& tile : shape.tiles) {
+    images.tokens += tile.queries;
+  }
+  return encoder_->run(images);
 }
 
 compute::ClockPoint StepCost::run(const StepShape& shape) {
@@ -285,6 +303,11 @@ void StepCost::guess_by(std::shared_ptr<StepCost> drafter) {
   drafter_ = std::move(drafter);
   weights_.all += drafter_ ? drafter_->weights_.all : weights_.all / model().layers;
   cache_.per_token += drafter_ ? drafter_->cache_.per_token : cache_.per_token / model().layers;
+}
+
+void StepCost::see_by(std::shared_ptr<StepCost> encoder) {
+  encoder_ = std::move(encoder);
+  weights_.all += encoder_->weights_.all;
 }
 
 Time StepCost::draft(const StepShape& shape) {

@@ -73,6 +73,13 @@
 /// (compute/clock.h). Collectives and measured kernels count as running, without work that the
 /// clock slows.
 ///
+/// Images are encoded before the pass, all of a step in one pass of the encoder (see_by), which is
+/// launched kernel by kernel and whose sequences, an image or a tile each, see all of themselves,
+/// or windows that do not overlap.
+///
+/// A model of text that embeds (pass_operators.h) keeps no keys and values and has a row of each of
+/// S texts at its end, read and written, without an output head.
+///
 /// `kernels`: layers, products and attention that its tables cover take their measured times
 /// (measured_kernels.h), attention of plain layers without windows, guesses and cp only.
 ///
@@ -88,6 +95,7 @@
 
 #include "base/result.h"
 #include "serving/step/attention_cost.h"
+#include "serving/step/pass_operators.h"
 #include "serving/step/pass_table.h"
 #include "serving/step/weight_window.h"
 
@@ -95,8 +103,8 @@ namespace orrery::step {
 
 class StepCost {
  public:
-  /// Mistakes: kinds of layers that are not generated from (encoders, recommendation ...), degrees
-  /// that do not divide, formats that the device does not compute in.
+  /// Mistakes: models that neither generate nor make rows for one that does (HeadKind::projected),
+  /// degrees that do not divide, formats that the device does not compute in.
   static Result<StepCost> make(const zoo::Model& model, const machine::Machine& machine,
                                const StepOptions& options);
 
@@ -110,6 +118,10 @@ class StepCost {
   /// Tokens of decodes are guessed by `drafter`, or, without one, by a layer more like the model's
   /// and its output head (MTP, EAGLE): their weights and cache are added to the model's.
   void guess_by(std::shared_ptr<StepCost> drafter);
+  /// Images of a step are encoded by `encoder`, whose weights are added to the model's.
+  void see_by(std::shared_ptr<StepCost> encoder);
+  /// Returns what comes before run() for the images of the step; nothing without.
+  compute::ClockPoint encode(const StepShape& shape);
   /// Returns the time of guessing one token for each decode of the step.
   Time draft(const StepShape& shape);
   /// With pp > 1: of the longest stage, what the next step must wait for.
@@ -120,6 +132,7 @@ class StepCost {
   Bytes weights_per_device() const { return weights_.all; }
   Bytes kv_bytes_per_token() const { return cache_.per_token; }
   const CacheBytes& cache() const { return cache_; }
+  bool embeds() const { return step::embeds(model()); }
   Bytes adapter_bytes() const { return weights_.adapter; }
   /// Returns, for a step of T tokens and S samples, what is alive at once beside weights and cache,
   /// the most of
@@ -183,6 +196,7 @@ class StepCost {
   PassWeights weights_;  ///< all: with what guesses
   CacheBytes cache_;
   std::shared_ptr<StepCost> drafter_;
+  std::shared_ptr<StepCost> encoder_;
 };
 
 }  // namespace orrery::step

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -123,7 +124,7 @@ constexpr auto named_values(InputKind) {
   });
 }
 /// HeadKind names what is predicted from the layers' output.
-enum class HeadKind : std::uint8_t { next_token, masked_token, image_class, click };
+enum class HeadKind : std::uint8_t { next_token, masked_token, image_class, click, projected };
 constexpr auto named_values(HeadKind) {
   return std::to_array<Named<HeadKind>>({
       {HeadKind::next_token, "next_token", "logits over V for every token"},
@@ -131,6 +132,7 @@ constexpr auto named_values(HeadKind) {
        "a transform, logits over V; next-sentence classifier"},
       {HeadKind::image_class, "image_class", "logits over V classes for every image"},
       {HeadKind::click, "click", "binary cross entropy of the last layer's output"},
+      {HeadKind::projected, "projected", "rows of another model's stream (Model::projectors)"},
   });
 }
 
@@ -159,9 +161,23 @@ struct LayerKind {
 /// Patches of an image (Dosovitskiy et al. 2021): one token per patch and one for the class.
 struct Patches {
   std::int64_t channels = 0;
-  std::int64_t side = 0;  ///< pixels
+  std::int64_t side = 0;       ///< pixels
+  std::int64_t frames = 1;     ///< of a video that a patch reaches over; an image is repeated
+  std::int64_t positions = 0;  ///< rows of a table added to patches, beside Model::position
+  bool bias = true;            ///< of their projection
+  bool class_token = true;
 
-  std::int64_t width() const { return channels * side * side; }
+  std::int64_t width() const { return channels * side * side * frames; }
+};
+
+/// A projector makes an encoder's rows those of another model's stream: a norm, and matrices with a
+/// GeLU between each two.
+struct Projector {
+  /// Widths are those of its input, several of the encoder's rows side by side, ..., the stream.
+  std::vector<std::int64_t> widths;
+  std::int64_t norm = 0;  ///< parameters of the norm before them; 0: none
+  bool bias = true;
+  std::int64_t copies = 1;  ///< each with parameters of its own (DeepStack)
 };
 
 /// Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1). Of a head's width
@@ -223,6 +239,8 @@ struct SparseIndex {
   std::int64_t dim = 0;
   std::int64_t chosen = 0;
 };
+
+struct Vision;
 
 /// Architecture of a model. Fields that a family lacks keep their default.
 struct Model {
@@ -299,6 +317,26 @@ struct Model {
   /// Width of the token table's rows, which are projected to H, and the last layer's result back to
   /// it before the logits (OPT-350M); 0: H.
   std::int64_t table_width = 0;
+  bool layer_scale = false;           ///< branches' results times one parameter an element
+  std::vector<Projector> projectors;  ///< of HeadKind::projected
+  /// Makes tokens of images; null: the model is of text, or its file does not say. None of its
+  /// parameters are among the model's own.
+  std::shared_ptr<const Vision> vision;
+};
+
+/// Says what a processor makes of an image (image_tokens.h).
+enum class ImageRule : std::uint8_t { whole, resized, pooled, rows, tiles, canvases };
+
+/// An encoder of images in front of a model of text.
+struct Vision {
+  Model encoder;
+  ImageRule rule = ImageRule::whole;
+  std::int64_t side = 0;          ///< pixels of what is encoded, of a tile, or at most (rows)
+  std::int64_t merge = 1;         ///< squares of so many patches a side become one token
+  std::int64_t least_pixels = 0;  ///< of a resized image
+  std::int64_t most_pixels = 0;
+  std::int64_t most = 0;   ///< tokens of a whole or pooled image, tiles of a cut one
+  std::int64_t marks = 0;  ///< tokens of text around an image
 };
 
 /// Width of a head of queries and keys of these layers.

@@ -107,6 +107,7 @@ std::string parameters_of(const Model& m) {
          parameter_line("final norm", count.final_norm) + parameter_line("output", count.head) +
          parameter_line("total", published.total) +
          parameter_line("further tokens", count.mtp, count.mtp > 0 ? "  beside the total" : "") +
+         parameter_line("encoder of images", count.vision, "  beside the total") +
          parameter_line("active per token", active);
 }
 

@@ -45,16 +45,19 @@ ModelOperator position_embedding(const Shapes& shapes) {
       {.forward = 5 * x, .forward_kernels = 2, .backward = 3 * x, .backward_kernels = 1});
 }
 
-/// Patches as rows of a matrix of channels x side^2 columns, projected to H; the class token is a
-/// row of its own.
+/// Patches as rows of a matrix of channels x frames x side^2 columns, projected to H; the class
+/// token is a row of its own. Positions are added by the product's kernel.
 int append_patches(GraphBuilder& block, const Shapes& shapes) {
   const Model& model = shapes.model;
-  const std::int64_t patches = std::max(std::int64_t{1}, shapes.tokens - shapes.options.microbatch);
+  const std::int64_t classes = model.patches.class_token ? shapes.options.microbatch : 0;
+  const std::int64_t patches = std::max(std::int64_t{1}, shapes.tokens - classes);
+  const std::int64_t rows =
+      (model.patches.bias ? 1 : 0) + (model.patches.class_token ? 1 : 0) + model.patches.positions;
   const int pixels = block.input({{Dim::tokens, patches}, {Dim::none, model.patches.width()}});
   const int projected = block.product({.name = "patch_gemm",
                                        .role = Role::patch_projection,
                                        .out = shapes.width(),
-                                       .further = 2 * model.hidden},  // bias, class token
+                                       .further = rows * model.hidden},
                                       {pixels});
   return block.view(projected, {shapes.rows(), shapes.width()});
 }
@@ -234,6 +237,35 @@ int append_prediction(GraphBuilder& block, const Shapes& shapes, int x, int dept
   return x;
 }
 
+/// Projectors read rows that the layers' results lie in side by side, the first and every second
+/// matrix cut by columns.
+void append_projectors(GraphBuilder& block, const Shapes& shapes) {
+  for (const Projector& one : shapes.model.projectors) {
+    for (std::int64_t copy = 0; copy < one.copies; ++copy) {
+      int x = block.input({shapes.rows(), {Dim::none, one.widths.front()}});
+      if (one.norm > 0) {
+        ModelOperator even = norm("projector_norm", Role::norm_other, shapes, one.widths.front());
+        x = block.map(std::move(even), {x}, {}, one.norm);
+      }
+      for (std::size_t i = 1; i < one.widths.size(); ++i) {
+        const bool last = i + 1 == one.widths.size();
+        const std::int64_t width = one.widths[i];
+        x = block.product({.name = "projector_gemm",
+                           .role = Role::transform,
+                           .out = {last || i % 2 == 0 ? Dim::none : Dim::inner, width},
+                           .further = one.bias ? width : 0},
+                          {x});
+        if (!last) {
+          const Bytes size = shapes.wide(width);
+          x = block.map(streaming("projector_gelu", Role::transform,
+                                  graph::OperatorKind::elementwise, {2 * size, 1, 3 * size, 1}),
+                        {x}, {x});
+        }
+      }
+    }
+  }
+}
+
 /// Appends the loss of a recommendation model.
 void append_clicks(GraphBuilder& block, const Shapes& shapes) {
   const Bytes logits = graph::size_of(graph::DataType::fp32) * shapes.tokens;
@@ -310,6 +342,10 @@ ModelGraph head_graph(const Model& model, const ShapeOptions& options) {
   }
   int x = append_input(block, shapes);
   int even = append_final_norm(block, shapes, x);
+  if (model.head == HeadKind::projected) {
+    append_projectors(block, shapes);
+    return block.finish(-1);
+  }
   if (model.head == HeadKind::image_class) {
     append_classes(block, shapes, even);
     return block.finish(-1);

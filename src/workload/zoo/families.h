@@ -45,6 +45,10 @@ Model read_qwen3_moe(Reader& read);
 Model read_qwen3_next(Reader& read);
 Model read_qwen3_5(Reader& read);
 Model read_qwen3_vl(Reader& read);
+Model read_qwen2_vl(Reader& read);
+Model read_qwen2_5_vl(Reader& read);
+Model read_llava(Reader& read);
+Model read_internvl(Reader& read);
 Model read_qwen3_vl_moe(Reader& read);
 Model read_minimax_m2(Reader& read);
 Model read_glm4_moe(Reader& read);
@@ -81,20 +85,25 @@ inline constexpr auto kFamilies = std::to_array<Family>({
     {"RefinedWebModel", "falcon under its first name", read_falcon},
     {"mpt", "as gpt2 with ALiBi, without biases", read_mpt},
     {"llama", "rotary positions, RMSNorm, SwiGLU MLP, grouped queries", read_llama},
-    {"llama4", "text part of Llama 4", read_llama4},
+    {"llama4", "llama4_text behind an encoder of images", read_llama4},
     {"llama4_text", "experts, chunked attention, layers without positions", read_llama4_text},
     {"mistral", "as llama, with a sliding window", read_mistral},
-    {"mistral3", "text part of Mistral Small 3.1 and later", read_mistral3},
+    {"mistral3", "mistral behind Pixtral's encoder; Mistral Small 3.1 and later", read_mistral3},
     {"mixtral", "as mistral, every MLP is a mixture of experts", read_mixtral},
     {"qwen2", "as llama, biases on Q, K, V", read_qwen2},
     {"qwen2_moe", "as qwen2, experts and a gated shared expert", read_qwen2_moe},
     {"qwen3", "as llama, normalised queries and keys", read_qwen3},
     {"qwen3_moe", "as qwen3, every MLP is a mixture of experts", read_qwen3_moe},
-    {"qwen3_vl_moe", "text part of Qwen3-VL with experts", read_qwen3_vl_moe},
-    {"qwen3_vl", "text part of Qwen3-VL", read_qwen3_vl},
+    {"qwen2_vl", "qwen2 behind an encoder of images", read_qwen2_vl},
+    {"qwen2_5_vl", "as qwen2_vl, windows in the encoder", read_qwen2_5_vl},
+    {"qwen3_vl_moe", "qwen3_moe behind an encoder of images", read_qwen3_vl_moe},
+    {"qwen3_vl", "qwen3 behind an encoder of images", read_qwen3_vl},
+    {"llava", "any text behind CLIP (LLaVA 1.5) or Pixtral's encoder", read_llava},
+    {"internvl", "any text behind InternViT", read_internvl},
+    {"internvl_chat", "as internvl, as first published", read_internvl},
     {"qwen3_next", "three of four layers gated delta nets, else gated attention; experts",
      read_qwen3_next},
-    {"qwen3_5_moe", "text part of Qwen3.5 with experts", read_qwen3_5},
+    {"qwen3_5_moe", "qwen3_5_moe_text behind an encoder of images; Qwen3.5", read_qwen3_5},
     {"qwen3_5_moe_text", "as qwen3_next", read_qwen3_next},
     {"minimax_m2", "as qwen3_moe, all heads of queries and of keys normalised together",
      read_minimax_m2},
@@ -103,10 +112,10 @@ inline constexpr auto kFamilies = std::to_array<Family>({
     {"glm_moe_dsa", "as deepseek_v32; GLM-5", read_deepseek_v32},
     {"gemma", "as llama, GeLU-gated MLP, tied embedding", read_gemma},
     {"gemma2", "as gemma, norms around, windows on every second layer", read_gemma2},
-    {"gemma3", "text part of Gemma 3", read_gemma3},
+    {"gemma3", "gemma3_text behind an encoder of images", read_gemma3},
     {"gemma3_text", "as gemma2, normalised queries and keys, five of six layers windows",
      read_gemma3_text},
-    {"gemma4", "text part of Gemma 4", read_gemma4},
+    {"gemma4", "gemma4_text behind an encoder of images", read_gemma4},
     {"gemma4_unified", "as gemma4, without an encoder of images", read_gemma4},
     {"gemma4_text", "as gemma3_text, wider heads in full layers, some with experts",
      read_gemma4_text},

@@ -162,9 +162,9 @@ void expect_true(Reader& read, std::string_view name) {
   read.require(read.optional(name, true), name, "true (anything else is not modelled)");
 }
 
-Model read_nested(Reader& read, Model (*read_text)(Reader&)) {
+Model read_nested(Reader& read, Model (*read_text)(Reader&), std::string_view field) {
   ignore_all(read, kIgnoredMultimodal);
-  const ConfigNode* node = read.child("text_config", true);
+  const ConfigNode* node = read.child(field, true);
   if (node == nullptr) {
     return {};
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -46,9 +47,13 @@ void note_unknown(Reader& read, Model& model,
 /// of decoders, for embeddings). Call it last.
 void read_direction(Reader& read, Model& model);
 
-/// The map in field `text_config` as a model of its own, read by `read_text`; whatever else is
-/// beside it speaks of other parts, and is a note where it is unknown.
-Model read_nested(Reader& read, Model (*read_text)(Reader&));
+/// The map in field `text_config` (or another) as a model of its own, read by `read_text`; whatever
+/// else is beside it speaks of other parts, and is a note where it is unknown.
+Model read_nested(Reader& read, Model (*read_text)(Reader&),
+                  std::string_view field = "text_config");
+/// Gives the model the encoder of images in the map `vision_config`, if there is one. Its
+/// model_type is one of `types`, the first where it is not said; of another there is a note.
+void add_vision(Reader& read, Model& model, std::initializer_list<std::string_view> types);
 
 /// The MLP that an activation's name stands for; `gated` ones multiply with a second projection.
 MlpKind mlp_of(Reader& read, std::string_view name, const std::string& fallback, bool gated);

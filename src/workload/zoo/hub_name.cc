@@ -23,6 +23,7 @@ constexpr auto kAlike = std::to_array<Alike>({
     {"llama-3.3-70b", "llama-3.1-70b"},
     {"llama-4-maverick-17b-128e", "llama-4-maverick"},
     {"llama-4-scout-17b-16e", "llama-4-scout"},
+    {"mistral-small-3.1-24b-instruct-2503", "mistral-small-3.1-24b"},
     {"nvidia-nemotron-3-nano-30b-a3b", "nemotron-3-nano"},
     {"tinyllama-1.1b-chat-v1.0", "tinyllama"},
 });

@@ -165,26 +165,33 @@ inline constexpr auto kFewColumns = std::to_array<std::string_view>({
     "RewardModel",
 });
 
-/// Beside the text part of a multimodal model; its other parts are not modelled.
+/// Beside the text part of a multimodal model: of other parts, of which add_vision() reads some.
 inline constexpr auto kIgnoredMultimodal = std::to_array<std::string_view>({
     "audio_config",
     "audio_token_id",
     "boa_token_id",
     "boi_token_id",
     "boi_token_index",
+    "downsample_ratio",
     "eoa_token_id",
     "eoa_token_index",
     "eoi_token_id",
     "eoi_token_index",
     "image_token_id",
+    "image_seq_length",
     "image_token_index",
+    "max_dynamic_patch",
     "mm_tokens_per_image",
     "multimodal_projector_bias",
     "projector_hidden_act",
     "spatial_merge_size",
     "video_token_id",
     "vision_config",
+    "vision_end_token_id",
     "vision_feature_layer",
+    "vision_feature_select_strategy",
+    "vision_start_token_id",
+    "vision_token_id",
 });
 
 }  // namespace orrery::zoo

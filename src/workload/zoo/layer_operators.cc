@@ -95,7 +95,7 @@ int append_residual(GraphBuilder& block, const Shapes& shapes, const Residual& w
   block.add(
       streaming(what.branch + (bias ? "_bias" : "") + (dropout ? "_dropout" : "") + "_residual",
                 Role::residual, graph::OperatorKind::elementwise, traffic),
-      edges, what.biases * shapes.model.hidden);
+      edges, (what.biases + (shapes.model.layer_scale ? 1 : 0)) * shapes.model.hidden);
   return edges.writes.front();
 }
 

@@ -22,11 +22,11 @@ namespace orrery::zoo {
 /// Face itself derives or defaults (n_inner, head_dim, num_key_value_heads, patterns of layers),
 /// dropouts and flags may be missing. Fields that do not change the computation (token ids,
 /// initializer_range, torch_dtype, rope_theta, ...) are known and ignored; of a multimodal model
-/// the text part is read. A model_type of another name is read as the family that `architectures`
-/// names. Unknown fields that are false, 0, null or empty, or whose names say that they weigh
-/// nothing (known_fields.h), are a note. Mistakes, all at once and naming the field: any other
-/// unknown field, values that are not understood, shapes that do not divide, extents outside
-/// 1 .. kMax*, more than kMaxParameters.
+/// the text part is read, and the encoder of images. A model_type of another name is read as the
+/// family that `architectures` names. Unknown fields that are false, 0, null or empty, or whose
+/// names say that they weigh nothing (known_fields.h), are a note. Mistakes, all at once and naming
+/// the field: any other unknown field, values that are not understood, shapes that do not divide,
+/// extents outside 1 .. kMax*, more than kMaxParameters.
 Result<Model> parse_model(const ConfigNode& node, std::string name);
 /// A shipped name ("gpt3-175b"), or a path: of a config.json (any name that ends in .json), or,
 /// when it contains '/', of the folder that holds config.json. The model is named after the file,
@@ -69,6 +69,7 @@ struct ParameterCount {
   std::int64_t total = 0;
   /// Parameters of the total that work on one token: all but the experts that are not chosen.
   std::int64_t active = 0;
+  std::int64_t vision = 0;  ///< of the encoder of images and its projectors, beside the total
 };
 ParameterCount count_parameters(const Model& model);
 

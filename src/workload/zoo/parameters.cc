@@ -130,13 +130,14 @@ std::int64_t layer(const Model& m, const LayerKind& kind) {
   }
   const std::int64_t norm = norm_parameters(m, m.hidden);
   const std::int64_t norms = m.norm_place == NormPlace::around ? 2 * norm : norm;
+  const std::int64_t norm_and_scale = m.layer_scale ? norms + m.hidden : norms;
   std::int64_t sum = mixer(m, kind);
   sum += kind.mixer != MixerKind::none ? stream_parameters(m) : 0;
-  sum += kind.mixer != MixerKind::none ? norms : 0;
+  sum += kind.mixer != MixerKind::none ? norm_and_scale : 0;
   sum += kind.cross_attention ? attention(m, kind) + norms : 0;
   if (kind.feed_forward != FeedForwardKind::none) {
     sum += stream_parameters(m);
-    sum += m.parallel_residual && m.shared_norm ? 0 : norms;
+    sum += m.parallel_residual && m.shared_norm ? 0 : norm_and_scale;
     sum += kind.feed_forward == FeedForwardKind::experts
                ? experts(m)
                : mlp(m, m.hidden, kind.ffn > 0 ? kind.ffn : m.ffn, m.mlp_bias);
@@ -158,7 +159,8 @@ std::int64_t input(const Model& m) {
       return sum + m.vocab * table_width(m) + projection(m) + m.token_types * m.hidden +
              2 * m.relative_buckets * m.heads;
     case InputKind::patches:
-      return sum + linear(m.patches.width(), m.hidden, true) + m.hidden;
+      return sum + linear(m.patches.width(), m.hidden, m.patches.bias) +
+             (m.patches.class_token ? m.hidden : 0) + m.patches.positions * m.hidden;
     case InputKind::features:
       for (const std::int64_t rows : m.tables) {
         sum += rows * m.hidden;
@@ -168,9 +170,24 @@ std::int64_t input(const Model& m) {
   return sum;
 }
 
+std::int64_t projectors(const Model& m) {
+  std::int64_t sum = 0;
+  for (const Projector& one : m.projectors) {
+    std::int64_t parameters = one.norm;
+    for (std::size_t i = 1; i < one.widths.size(); ++i) {
+      parameters += linear(one.widths[i - 1], one.widths[i], one.bias);
+    }
+    sum += one.copies * parameters;
+  }
+  return sum;
+}
+
 std::int64_t output(const Model& m) {
   if (m.head == HeadKind::click) {
     return 0;
+  }
+  if (m.head == HeadKind::projected) {
+    return projectors(m);
   }
   const std::int64_t logits = (m.tied_embedding ? 0 : m.vocab * table_width(m)) + projection(m) +
                               (m.head_bias ? m.vocab : 0) + stream_head_parameters(m);
@@ -215,6 +232,7 @@ ParameterCount count_parameters(const Model& model) {
   count.total =
       count.layers + count.embedding + count.position + count.final_norm + count.head + count.mtp;
   count.active = count.total - unused;
+  count.vision = model.vision ? count_parameters(model.vision->encoder).total : 0;
   return count;
 }
 

@@ -154,11 +154,15 @@ Model read_deepseek_v32(Reader& read) {
 }
 
 Model read_kimi_k25(Reader& read) {
-  return read_nested(read, read_deepseek_v3);
+  Model m = read_nested(read, read_deepseek_v3);
+  add_vision(read, m, {});  // its encoder, MoonViT, is not modelled
+  return m;
 }
 
 Model read_qwen3_vl_moe(Reader& read) {
-  return read_nested(read, read_qwen3_moe);
+  Model m = read_nested(read, read_qwen3_moe);
+  add_vision(read, m, {"qwen3_vl_moe"});
+  return m;
 }
 
 /// MiniMax-M2: experts as wide as intermediate_size in every layer.
@@ -264,7 +268,9 @@ Model read_qwen3_next(Reader& read) {
 }
 
 Model read_qwen3_5(Reader& read) {
-  return read_nested(read, read_qwen3_next);
+  Model m = read_nested(read, read_qwen3_next);
+  add_vision(read, m, {"qwen3_5_moe"});
+  return m;
 }
 
 /// Llama 4: experts on every layer or every second one; three of four layers rotate and attend
@@ -315,7 +321,9 @@ Model read_llama4_text(Reader& read) {
 }
 
 Model read_llama4(Reader& read) {
-  return read_nested(read, read_llama4_text);
+  Model m = read_nested(read, read_llama4_text);
+  add_vision(read, m, {"llama4_vision_model"});
+  return m;
 }
 
 Model read_gpt_oss(Reader& read) {

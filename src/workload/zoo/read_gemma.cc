@@ -81,7 +81,9 @@ Model read_gemma3_text(Reader& read) {
 }
 
 Model read_gemma3(Reader& read) {
-  return read_nested(read, read_gemma3_text);
+  Model m = read_nested(read, read_gemma3_text);
+  add_vision(read, m, {"siglip_vision_model"});
+  return m;
 }
 
 namespace {
@@ -162,7 +164,9 @@ Model read_gemma4_text(Reader& read) {
 }
 
 Model read_gemma4(Reader& read) {
-  return read_nested(read, read_gemma4_text);
+  Model m = read_nested(read, read_gemma4_text);
+  add_vision(read, m, {"gemma4_vision"});
+  return m;
 }
 
 }  // namespace orrery::zoo

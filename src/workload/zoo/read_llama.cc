@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Decoders of Llama's shape: rotary positions, RMSNorm, a gated MLP.
+#include <algorithm>
 #include <array>
+#include <string>
 
 #include "workload/zoo/families.h"
 #include "workload/zoo/fields.h"
+#include "workload/zoo/known_fields.h"
 
 namespace orrery::zoo {
 namespace {
@@ -51,7 +54,9 @@ Model read_mistral(Reader& read) {
 }
 
 Model read_mistral3(Reader& read) {
-  return read_nested(read, read_mistral);
+  Model m = read_nested(read, read_mistral);
+  add_vision(read, m, {"pixtral"});
+  return m;
 }
 
 Model read_qwen2(Reader& read) {
@@ -72,7 +77,60 @@ Model read_qwen3(Reader& read) {
 }
 
 Model read_qwen3_vl(Reader& read) {
-  return read_nested(read, read_qwen3);
+  Model m = read_nested(read, read_qwen3);
+  add_vision(read, m, {"qwen3_vl"});
+  return m;
+}
+
+namespace {
+
+/// The first files have the text's fields beside the map of the encoder.
+Model read_qwen2_with(Reader& read, std::string_view encoder) {
+  Model m;
+  if (read.node().find("text_config") != nullptr) {
+    m = read_nested(read, read_qwen2);
+  } else {
+    ignore_all(read, kIgnoredMultimodal);
+    m = read_qwen2(read);
+  }
+  m.tied_embedding = read.optional("tie_word_embeddings", m.tied_embedding);
+  add_vision(read, m, {encoder});
+  return m;
+}
+
+/// A text part that is a model of any family.
+Model read_any_family(Reader& text) {
+  const auto type = text.required<std::string>("model_type");
+  const auto* family = std::ranges::find(kFamilies, type, &Family::model_type);
+  if (family == kFamilies.end()) {
+    text.reject("model_type", "a family of models of text");
+    return {};
+  }
+  return family->read(text);
+}
+
+}  // namespace
+
+Model read_qwen2_vl(Reader& read) {
+  return read_qwen2_with(read, "qwen2_vl");
+}
+
+Model read_qwen2_5_vl(Reader& read) {
+  return read_qwen2_with(read, "qwen2_5_vl");
+}
+
+Model read_llava(Reader& read) {
+  Model m = read_nested(read, read_any_family);
+  add_vision(read, m, {"clip_vision_model", "pixtral"});
+  return m;
+}
+
+/// InternVL 2 to 3.5, as published (`llm_config`) and as transformers has it.
+Model read_internvl(Reader& read) {
+  const bool published = read.node().find("llm_config") != nullptr;
+  Model m = read_nested(read, read_any_family, published ? "llm_config" : "text_config");
+  add_vision(read, m, {"internvl_vision", "intern_vit_6b"});
+  return m;
 }
 
 /// OLMo 2 and 3 (Ai2 2024, 2025): a branch's result is normalised before it is added, which is

@@ -105,6 +105,22 @@ void fit_messages(topology::NetworkDimension& dimension,
   dimension = with(minimize(loss, {box.begin(), box.end()}, {from.begin(), from.end()}).at);
 }
 
+/// Returns the rows with the mean of reduce-scatters and all-gathers of one size in place of each:
+/// a machine has one price for both, and a step has about as many of the one as of the other.
+std::vector<CollectiveMeasurement> priced_alike(std::vector<CollectiveMeasurement> rows) {
+  using enum graph::CollectiveKind;
+  for (CollectiveMeasurement& sum : rows) {
+    const auto gather = std::ranges::find_if(rows, [&](const CollectiveMeasurement& other) {
+      return sum.kind == reduce_scatter && other.kind == all_gather &&
+             other.members == sum.members && other.bytes == sum.bytes;
+    });
+    if (gather != rows.end()) {
+      sum.time = gather->time = (sum.time + gather->time) / 2;
+    }
+  }
+  return rows;
+}
+
 /// Fits one sort after the other, each to the machine that the last has left.
 class ReplayFitter {
  public:
@@ -133,10 +149,11 @@ class ReplayFitter {
 
   Result<void> collectives() {
     const auto& measured = measured_.collectives;
-    auto fitted =
-        fit("collectives", measured.size(), measured, calibrate_collectives, [](const auto& made) {
-          return std::pair{made.before.median, made.after.median};
-        });
+    auto fitted = fit("collectives", measured.size(), priced_alike(measured), calibrate_collectives,
+                      [&](const auto& made) {
+                        return std::pair{collective_error(measured, fit_.machine).median,
+                                         collective_error(measured, made.machine).median};
+                      });
     if (fitted) {
       warn_of_others();
     }

@@ -74,5 +74,26 @@ TEST(Replay, CoefficientsThatMadeATableAreFoundAgain) {
   EXPECT_THAT(fit.warnings[0], HasSubstr("no product reaches 0.3 of the peak"));
 }
 
+// A machine has one price for sums that leave shards and gathers of shards: 140 us and 100 us are
+// 120 us each, and a step of one of each takes what both took.
+TEST(Replay, ASumAndAGatherOfOneSizeTakeTheirMeanEach) {
+  const machine::Machine machine = machine::load_machine("localhost").value();
+  const ReplayTable table = table_of(
+                                "step,2,0,0,0,0,0,240e-6\n"
+                                "reduce_scatter,2,0,0,0,0,196608,140e-6\n"
+                                "all_gather,2,0,0,0,0,196608,100e-6\n")
+                                .value();
+  graph::Node sum = testing::collective_node("sum", plan::Axis::tp, Bytes(196608));
+  sum.collective = graph::CollectiveKind::reduce_scatter;
+  graph::Node gather = sum;
+  gather.collective = graph::CollectiveKind::all_gather;
+  gather.after = {0};
+  const graph::Workload step = testing::workload_of(
+      {{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}}, {{sum, gather}});
+  const auto fit = calibrate_replay(machine, step, table, "test").value();
+  EXPECT_NEAR(to_seconds(fit.after), 240e-6, 5e-6);
+  EXPECT_NEAR(fit.classes[0].after, 0.17, 0.04);  // of both rows, 14 and 20 % off
+}
+
 }  // namespace
 }  // namespace orrery::calibrate

@@ -133,6 +133,22 @@ TEST(Executed, HasTheSizesOfTheProgram) {
   EXPECT_EQ(emitted(workload, 4).program, emitted(made).program);
 }
 
+// An all-reduce of 2 MB over 1 GB/s, 2 ms, beside a kernel of 2 ms after one of 1 ms: 3 ms; a rank
+// of one thread does one after the other, 5 ms.
+TEST(Executed, AThreadMovesNothingWhileItComputes) {
+  const graph::Workload beside = workload_of(
+      kPair,
+      {{compute_node("a", 1_ms), collective_node("sum", plan::Axis::tp, Bytes(2'000'000), {0}),
+        compute_node("b", 2_ms, {0})}});
+  const auto step = [](const graph::Workload& workload) {
+    const auto timeline = simulate::simulate(
+        workload, machine_of({dimension(topology::DimensionKind::switched, 2)}), {});
+    return to_seconds(timeline.value().step_time);
+  };
+  EXPECT_NEAR(step(beside), 3e-3, 20e-6);
+  EXPECT_NEAR(step(on_one_thread(beside)), 5e-3, 20e-6);
+}
+
 TEST(Write, AFolderHasWhatItNeeds) {
   const Emitted made = emitted(workload_of(kPair, {{compute_node("a \"b\\", 1_ms)}}));
   const std::vector<File> files = files_of(made.program, {"title", "command", "machine", ""});

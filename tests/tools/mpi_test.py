@@ -237,10 +237,12 @@ class Datatypes(MpiCase):
                 "library", "packed", "pipelined")) - 1, delta=0.01 * (1 + row["regret"]))  # times are rounded
 
     def test_what_cannot_be_measured_is_a_mistake(self):
+        (self.path / "profile").write_text("kind,bytes\n")
         for arguments, found in ((["measure", "park"], "pack"), (["measure", "pack", "--mpi", "lam"], "openmpi or mpich"),
                                  (["measure", "pack", "--rounds", "0"], "--rounds"),
                                  (["measure", "pack", "--profile", "x"], "is for send"),
-                                 (["measure", "send", "--profile", "/nowhere"], "/nowhere")):
+                                 (["measure", "send", "--profile", "/nowhere"], "/nowhere"),
+                                 (["measure", "send", "--profile", str(self.path / "profile")], "profile:1: expected the header")):
             done = orrery(*arguments)
             self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
             self.assertIn(found, done.stderr)

@@ -36,9 +36,6 @@
 #include <tuple>
 #include <utility>
 #include <vector>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 #include "emit/runtime/arguments.h"
 #include "emit/runtime/exchange.h"
@@ -299,15 +296,6 @@ class Rank {
   std::uint64_t checksum_ = 0;
 };
 
-/// Sums pass through memory that MPI allocates for each of them. Given back to the system, its
-/// pages are new each time, which on a virtual machine takes up to twenty times as long as the sum.
-void keep_freed_memory() {
-#ifdef __GLIBC__
-  mallopt(M_MMAP_MAX, 0);
-  mallopt(M_TRIM_THRESHOLD, -1);
-#endif
-}
-
 /// Returns how many steps do not count: pages of buffers, connections that MPI opens.
 int warm_steps(const Arguments& arguments) {
   return arguments.checked ? 0 : 2;
@@ -401,7 +389,7 @@ int main(int argc, char** argv) {
                  "            [--measure FILE] [--probe N] [--delay SOURCE TARGET US]\n");
     return 2;
   }
-  keep_freed_memory();
+  plan::keep_freed_memory();
   MPI_Init(&argc, &argv);
   const int status = run(arguments);
   MPI_Finalize();

@@ -23,16 +23,15 @@ class Probe {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
   }
 
-  /// Writes half of the shortest of some round trips as a message. The pairs take turns, so that
-  /// what else the host does for a while meets messages of many pairs, not all of one. Ranks
-  /// outside the pair sleep: there may be fewer cores than ranks.
+  /// Writes half of the shortest of some round trips as a message of either direction, since a
+  /// trip takes both. The pairs take turns, so that what else the host does for a while meets
+  /// messages of many pairs, not all of one. Ranks outside the pair sleep: there may be fewer cores
+  /// than ranks.
   void run() {
     for (int i = 0; i < arguments_.probes; ++i) {
       for (int source = 0; source < ranks_; ++source) {
-        for (int target = 0; target < ranks_; ++target) {
-          if (source != target) {
-            exchange(source, target);
-          }
+        for (int target = source + 1; target < ranks_; ++target) {
+          exchange(source, target);
         }
       }
     }
@@ -42,7 +41,7 @@ class Probe {
   /// A trip takes longer where a rank of the pair has lost its core, which says nothing of the
   /// link; the first also wakes the pair, and may open a connection. A slow link is slow each time.
   void exchange(int source, int target) {
-    constexpr int kTrips = 5;
+    constexpr int kTrips = 10;
     double shortest = -1;
     double begin = 0;
     for (int trip = 0; trip < kTrips && (rank_ == source || rank_ == target); ++trip) {
@@ -60,8 +59,9 @@ class Probe {
       }
     }
     if (rank_ == source) {
-      telemetry_.message(rank_, target, sizeof(std::uint64_t) * buffer_.size(), begin,
-                         begin + shortest / 2);
+      const std::uint64_t bytes = sizeof(std::uint64_t) * buffer_.size();
+      telemetry_.message(rank_, target, bytes, begin, begin + shortest / 2);
+      telemetry_.message(target, rank_, bytes, begin, begin + shortest / 2);
     }
     wait_asleep();
   }

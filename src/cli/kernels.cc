@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/beyond_time.h"
+#include "base/collect.h"
 #include "base/format.h"
 #include "base/reader.h"
 #include "cli/commands.h"
@@ -95,8 +96,8 @@ class Kernels : public Command {
     std::vector<std::string> places;
     const std::vector<Query> queries = read(places, mistakes);
     std::vector<study::KernelRow> rows;
-    constexpr std::size_t kMostMistakes = 20;
-    for (std::size_t i = 0; i < queries.size() && mistakes.mistakes.size() < kMostMistakes; ++i) {
+    FileMistakes of_rows(file_.value_or(""));
+    for (std::size_t i = 0; i < queries.size(); ++i) {
       if (machine.device.memory.empty()) {
         break;  // the machine could not be read
       }
@@ -104,7 +105,7 @@ class Kernels : public Command {
       if (kernels) {
         rows.push_back(study::time_kernels(*kernels, machine.device));
         if (rows.back().time.is_overflow()) {
-          mistakes.add({file_ ? places[i] : "kernel", {}, {}, kBeyondTime});
+          of_rows.add({file_ ? places[i] : "kernel", {}, {}, kBeyondTime});
         }
         if (kArrays && systolic) {
           arrays_.push_back(systolic_.kernel(kernels->front(), machine.device));
@@ -119,9 +120,10 @@ class Kernels : public Command {
               compute::pim_kernel(kernels->front(), compute::at_boost(machine.device)));
         }
       } else {
-        mistakes.add(file_ ? kernels.error() : by_flags(kernels.error()));
+        of_rows.add(file_ ? kernels.error() : by_flags(kernels.error()));
       }
     }
+    mistakes.add(of_rows.take());
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

@@ -103,11 +103,12 @@ class LineReader {
     for (const std::string& word : words) {
       named = named || names_server(framework_, word);
     }
+    const std::string where = places_.empty() ? framework_ : places_.front();
     const auto bench = std::ranges::find(words, "bench");
     if (bench != words.end() && bench != words.begin() && *(bench - 1) == "vllm") {
-      error_.add({framework_, {}, "vllm bench", "the line of a server: vllm serve MODEL ..."});
+      error_.add({where, {}, "vllm bench", "the line of a server: vllm serve MODEL ..."});
     } else if (!named) {
-      error_.add({framework_,
+      error_.add({where,
                   {},
                   words.front(),
                   framework_ == "vllm"     ? "a line such as: vllm serve MODEL --max-num-seqs 128"

@@ -11,14 +11,16 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("ORRERY_BINARY")
 SIZE = 4_000_000
+LARGER = 10_000_000
+MOST_OF_LARGER = 150_000_000
 ALWAYS = 64 << 20
 OWN = 40 << 20  # the program itself, and what an allocator rounds up
 
 
-def repeated(unit, head="", tail="", between=""):
-    """The unit, with its number in place of %d, until the text has SIZE bytes."""
+def repeated(unit, head="", tail="", between="", least=SIZE):
+    """The unit, with its number in place of %d, until the text has so many bytes."""
     parts, size, number = [], 0, 0
-    while size < SIZE:
+    while size < least:
         parts.append(unit.replace("%d", str(number)))
         size += len(parts[-1])
         number += 1
@@ -60,6 +62,20 @@ READERS = [
 
 @unittest.skipUnless(BINARY, "run by ctest, which names the binary")
 class Limits(unittest.TestCase):
+    def test_json_of_ten_megabytes_takes_a_hundred_and_fifty(self):
+        written = '  "request_%d": {\n    "arrival_seconds": %d.25,\n    "input_tokens": 1024,\n    "stages": [\n      1,\n      2\n    ]\n  }'
+        for name, text in (("dense", repeated('"k%d": {"a": %d, "b": [1, 2, 3], "c": "x"}', "{", "}", ",", LARGER)),
+                           ("written", repeated(written, "{\n", "\n}", ",\n", LARGER)), ("numbers", repeated("7", "[", "]", ",", LARGER // 2))):
+            with tempfile.TemporaryDirectory() as folder, self.subTest(name):
+                file = pathlib.Path(folder) / "model.json"
+                file.write_text(text)
+                with subprocess.Popen([BINARY, "show", "model", str(file)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as run:
+                    said = run.stderr.read()
+                    _, status, used = os.wait4(run.pid, 0)
+                    run.returncode = os.waitstatus_to_exitcode(status)
+                self.assertEqual(run.returncode, 2, said[:200])
+                self.assertLessEqual(used.ru_maxrss * 1024, MOST_OF_LARGER)
+
     def test_readers_stay_within_twenty_times_their_file(self):
         with tempfile.TemporaryDirectory() as folder:
             for name, text, command in READERS:

@@ -14,8 +14,6 @@
 namespace orrery::astra {
 namespace {
 
-constexpr std::size_t kMostMistakes = 20;
-
 std::int64_t first_rank_of(const chakra::TraceSet& traces, std::size_t program) {
   for (std::size_t rank = 0; rank < traces.program_of.size(); ++rank) {
     if (traces.program_of[rank] == program) {
@@ -77,14 +75,15 @@ Error check_input(const RunInput& input, const RunOptions& options, const Wires&
     error.add(
         {"", "num-queues-per-dim", std::to_string(options.queues_per_dimension), "at least 1"});
   }
+  FileMistakes of_nodes("");
   for (std::size_t program = 0; program < input.traces.programs.size(); ++program) {
     for (const chakra::Node& node : input.traces.programs[program].nodes) {
-      if (std::string sentence = missing(input, options, node);
-          !sentence.empty() && error.mistakes.size() < kMostMistakes) {
-        error.add(at_node(first_rank_of(input.traces, program), node, std::move(sentence)));
+      if (std::string sentence = missing(input, options, node); !sentence.empty()) {
+        of_nodes.add(at_node(first_rank_of(input.traces, program), node, std::move(sentence)));
       }
     }
   }
+  error.add(of_nodes.take());
   return error;
 }
 
@@ -108,7 +107,7 @@ class CollectiveCheck {
         }
       }
     }
-    return std::move(error_);
+    return error_.take();
   }
 
  private:
@@ -120,7 +119,7 @@ class CollectiveCheck {
       check_custom(rank, node, kind, *custom);
       return;
     }
-    if (!seen_.insert({program, kind, type}).second || error_.mistakes.size() >= kMostMistakes) {
+    if (!seen_.insert({program, kind, type}).second) {
       return;
     }
     if (thrown_by_astra(type) && options_.quirks[Quirk::one_communication]) {
@@ -139,7 +138,7 @@ class CollectiveCheck {
     const Communicators::Membership member = communicators_.find(rank, kind);
     const std::int64_t members = communicators_.shape_of(member.communicator).members;
     const auto positions = static_cast<std::int64_t>(custom.programs.size());
-    if (positions != members && error_.mistakes.size() < kMostMistakes) {
+    if (positions != members) {
       error_.add(at_node(rank, node,
                          fmt::format("{} has {} positions, the collective {} members", custom.name,
                                      positions, members)));
@@ -151,7 +150,7 @@ class CollectiveCheck {
   Communicators& communicators_;
   const Planner& planner_;
   std::set<std::tuple<std::uint32_t, std::uint32_t, PhaseType>> seen_;
-  Error error_;
+  FileMistakes error_{""};
 };
 
 }  // namespace

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
 constexpr double kMostProduct = 1e18;
-constexpr std::size_t kMostMistakes = 20;
 constexpr std::size_t kProductColumns = 4;
 constexpr std::size_t kConvolutionColumns = 8;
 constexpr std::size_t kStridesColumns = 9;  // of height and of width
@@ -26,7 +25,7 @@ bool is_sparsity(std::string_view name) {
 
 class TopologyParser {
  public:
-  explicit TopologyParser(const std::string& file) : file_(file) {}
+  explicit TopologyParser(const std::string& file) : file_(file), error_(file) {}
 
   Result<std::vector<Layer>> run(std::string_view text) {
     int line = 0;
@@ -47,14 +46,11 @@ class TopologyParser {
       } else {
         take_layer(cells, line);
       }
-      if (error_.mistakes.size() >= kMostMistakes) {
-        break;
-      }
     }
     if (error_.empty() && layers_.empty()) {
       error_.add({file_, {}, {}, "a header and at least one layer"});
     }
-    return or_mistakes(std::move(layers_), std::move(error_));
+    return or_mistakes(std::move(layers_), error_.take());
   }
 
  private:
@@ -73,7 +69,6 @@ class TopologyParser {
                   "a header of 4 columns (layer, M, N, K) or 8 (layer, input height and width, "
                   "filter height and width, channels, filters, stride) or 9 (strides of height and "
                   "width), and perhaps Sparsity"});
-      error_.mistakes.resize(1);
     }
   }
 
@@ -93,13 +88,14 @@ class TopologyParser {
                   fmt::format("{} as the header has", columns_ + (sparse_ ? 1 : 0))});
       return;
     }
-    const std::size_t before = error_.mistakes.size();
+    bool right = true;
     std::vector<std::int64_t> extents;
     for (std::size_t i = 1; i < columns_; ++i) {
       const auto value = parse_integer(cells[i]);
       if (!value || *value < 1 || *value > kMostExtent) {
         error_.add({where(line), names_[i], printable(cells[i]),
                     fmt::format("a whole number from 1 to {}", kMostExtent)});
+        right = false;
       }
       extents.push_back(value.value_or(1));
     }
@@ -108,7 +104,7 @@ class TopologyParser {
     if (cells.size() > columns_) {
       layer.sparsity = sparsity(cells.back(), line);
     }
-    if (error_.mistakes.size() == before && shape(extents, line, layer)) {
+    if (right && shape(extents, line, layer)) {
       layers_.push_back(std::move(layer));
     }
   }
@@ -160,7 +156,7 @@ class TopologyParser {
   }
 
   const std::string& file_;
-  Error error_;
+  FileMistakes error_;
   std::vector<std::string> names_;
   std::size_t columns_ = 0;
   bool sparse_ = false;

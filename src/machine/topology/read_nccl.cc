@@ -7,14 +7,18 @@
 ///
 /// Bandwidths: PCIe lanes * GT/s * code / 8; NVLink by `sm`; xGMI by `gcn`, as RCCL counts it;
 /// a network port its `speed` in Mbit/s. Latencies are assumed: the file has none.
+///
+/// Several GPUs of one PCIe device (ranks on a GPU; `mlopart`, the halves of one) share what leads
+/// out of it, of which each states all: ranks its NVLinks, halves only PCIe and C2C, since each has
+/// its part of the NVLinks. Left out: `<pcilink>`, links between PCIe switches.
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 
 #include "base/letters.h"
 #include "base/names.h"
-#include "base/split.h"
+#include "base/words.h"
 #include "machine/topology/maker_fields.h"
+#include "machine/topology/nccl_rates.h"
 #include "machine/topology/read.h"
 #include "machine/topology/xml_text.h"
 
@@ -32,53 +36,20 @@ constexpr std::int16_t kPcie = 16;
 constexpr std::int16_t kSystem = 256;
 constexpr std::int16_t kNetwork = 4096;
 
+constexpr Bandwidth kWithin{5e12};      // between ranks on one GPU: NCCL's figure
+constexpr Bandwidth kHalves{2.6e12};    // between its halves: 72 % of 3.6 TB/s, NCCL's for Rubin
 constexpr Bandwidth kSocket{20.8e9};    // UPI of Skylake; assumed for all but POWER9
 constexpr Bandwidth kPower9Bus{32e9};   // NCCL's figure for POWER9's X bus
 constexpr double kMegabits = 125e3;     // bytes per second
 constexpr double kUnknownNet = 10'000;  // Mbit/s that NCCL takes for a speed of 0 or less
 constexpr std::int64_t kFastest = 1'000'000'000;
 
-/// Returns the bandwidth of one NVLink and direction, from a GPU's compute capability (NVIDIA's
-/// data sheets: P100 20, V100, Turing and A100 25, A40 and RTX A6000 14.06, H100 25, B200 50 GB/s).
-Bandwidth nvlink_of(std::int64_t sm) {
-  return Bandwidth(sm < 70 ? 20e9 : sm == 86 ? 14.0625e9 : sm < 100 ? 25e9 : 50e9);
-}
-
-/// One xGMI link and direction: the bandwidth that RCCL counts, and its part of the wire's rate
-/// (AMD's data sheets: 76.8 GB/s of MI350 and MI355X, 64 of MI300, 50 before).
-struct Xgmi {
-  Bandwidth bandwidth;
-  float reached;
-};
-Xgmi xgmi_of(std::string_view gcn) {
-  gcn.remove_prefix(gcn.starts_with("gfx") ? 3 : 0);
-  if (gcn.starts_with("94") || gcn.starts_with("95")) {
-    return {Bandwidth(48e9), gcn.starts_with("95") ? 0.625F : 0.75F};
-  }
-  return gcn.starts_with("90a") || gcn == "910" ? Xgmi{Bandwidth(36e9), 0.72F}
-                                                : Xgmi{Bandwidth(24e9), 0.48F};
-}
-
-/// Line codes: 8b/10b of the first two generations, 128b/130b, flits of the sixth.
-Bandwidth pcie_of(const pugi::xml_node& pci) {
-  constexpr double kUsualRate = 8;  // GT/s and lanes that NCCL takes for what it does not know
-  constexpr double kUsualLanes = 16;
-  double rate = std::strtod(pci.attribute("link_speed").value(), nullptr);
-  double lanes = std::strtod(pci.attribute("link_width").value(), nullptr);
-  rate = rate > 0 && rate < 1e3 ? rate : kUsualRate;
-  lanes = lanes > 0 && lanes <= 64 ? lanes : kUsualLanes;
-  const double code = rate < 8 ? 8.0 / 10 : rate < 64 ? 128.0 / 130 : 242.0 / 256;
-  return Bandwidth(rate * lanes * 1e9 / 8 * code);
-}
-
-bool is_gpu_class(std::string_view pci_class) {
-  return pci_class.starts_with("0x03") || pci_class.starts_with("0x12");
-}
-
 constexpr std::string_view kAttributes =
     "host_hash numaid affinity arch vendor familyid modelid busid class device "
-    "subsystem_vendor subsystem_device link_speed link_width dev sm rank gdr gcn target "
-    "count tclass bw name latency speed port guid maxconn coll keep version";
+    "subsystem_vendor subsystem_device link_speed link_width dev sm rank gdr gcn mlopart target "
+    "count tclass bw name latency speed port rail plane guid maxconn net gin coll keep version";
+constexpr std::string_view kElements =
+    "system cpu pci gpu nvlink xgmi c2c pcilink nic net gin coll";
 
 class NcclSystem {
  public:
@@ -108,14 +79,13 @@ class NcclSystem {
       build(root);
     }
     if (!xml_.error().empty()) {
-      return fail(std::move(xml_.error()));
+      return fail(xml_.take());
     }
     return std::move(graph_);
   }
 
  private:
   static constexpr int kDeepest = 32;
-  static constexpr std::size_t kShortest = 4;  ///< letters of a name that can be misspelt
   struct Gpu {
     pugi::xml_node node;
     std::string bus;
@@ -124,6 +94,9 @@ class NcclSystem {
     std::int64_t dev = 0;
     std::int64_t sm = 80;
     std::int32_t bridge = -1;  ///< its CPU
+    std::int32_t device = -1;  ///< the vertex that it shares with others of its PCIe device
+    bool first = true;         ///< of these
+    double part = 1;           ///< of the NVLinks, where they are its own
   };
   struct Host {
     std::string hash;
@@ -134,6 +107,7 @@ class NcclSystem {
   };
 
   void find_hosts(const pugi::xml_node& root) {
+    check(root);
     for (const pugi::xml_node& cpu : root.children("cpu")) {
       check(cpu);
       const std::string hash = cpu.attribute("host_hash").value();
@@ -166,17 +140,18 @@ class NcclSystem {
     }
   }
 
-  /// NCCL adds attributes with its versions: only a longer one that looks like another's is a
-  /// mistake ("net" and "gin" are of newer versions).
   void check(const pugi::xml_node& node) {
-    const std::vector<std::string_view> names = split_at(kAttributes, ' ');
-    const std::vector<std::string> known(names.begin(), names.end());
+    static const std::vector<std::string> attributes = words_of<std::string>(kAttributes);
+    static const std::vector<std::string> elements = words_of<std::string>(kElements);
     for (const pugi::xml_attribute& attribute : node.attributes()) {
       const std::string name = attribute.name();
-      const std::string* meant = name.size() < kShortest ? nullptr : closest(name, known);
-      if (meant != nullptr && *meant != name && !node.attribute(meant->c_str())) {
-        xml_.mistake(node, name, "an attribute of NCCL" + did_you_mean(name, known));
+      if (std::ranges::find(attributes, name) == attributes.end()) {
+        xml_.mistake(node, name, "an attribute of NCCL or RCCL" + did_you_mean(name, attributes));
       }
+    }
+    const std::string name = node.name();
+    if (!name.empty() && std::ranges::find(elements, name) == elements.end()) {
+      xml_.mistake(node, "", "an element of NCCL or RCCL" + did_you_mean(name, elements));
     }
   }
 
@@ -266,12 +241,17 @@ class NcclSystem {
   }
 
   void add_pci(const pugi::xml_node& pci, const Place& place, int depth) {
-    const auto gpu =
-        std::ranges::find_if(gpus_, [&](const Gpu& known) { return known.node.parent() == pci; });
-    if (gpu != gpus_.end()) {
-      gpu->bridge = place.bridge;
-      join(static_cast<std::int32_t>(gpu - gpus_.begin()), place.above, pcie_of(pci), kPcieLatency,
-           kPcie);
+    std::vector<std::size_t> own;
+    for (std::size_t g = 0; g < gpus_.size(); ++g) {
+      if (gpus_[g].node.parent() == pci) {
+        gpus_[g].bridge = place.bridge;
+        own.push_back(g);
+      }
+    }
+    if (own.size() == 1) {
+      join(static_cast<std::int32_t>(own[0]), place.above, pcie_of(pci), kPcieLatency, kPcie);
+    } else if (!own.empty()) {
+      add_shared(own, place.above, pcie_of(pci));
     } else if (pci.child("pci")) {
       const std::int32_t hub =
           graph_.add(VertexKind::switch_, "pci" + std::to_string(graph_.vertices.size()), 1);
@@ -282,6 +262,26 @@ class NcclSystem {
         add_nic(nic, place, pcie_of(pci));
       }
     }
+  }
+
+  /// GPUs of one PCIe device.
+  void add_shared(const std::vector<std::size_t>& gpus, std::int32_t above, Bandwidth pcie) {
+    const std::int32_t device =
+        graph_.add(VertexKind::switch_, "dev" + std::to_string(graph_.vertices.size()), 1);
+    join(device, above, pcie, kPcieLatency, kPcie);
+    for (const std::size_t g : gpus) {
+      const bool half = !gpus_[g].node.attribute("mlopart").empty();
+      gpus_[g].device = device;
+      gpus_[g].first = g == gpus.front();
+      gpus_[g].part = half ? 1.0 / static_cast<double>(gpus.size()) : 1;
+      join(static_cast<std::int32_t>(g), device, half ? kHalves : kWithin, Time(0), 1);
+    }
+  }
+
+  /// Returns the vertex of a GPU's NVLinks.
+  std::int32_t end_of(std::size_t g) const {
+    const Gpu& gpu = gpus_[g];
+    return gpu.device >= 0 && gpu.part == 1 ? gpu.device : static_cast<std::int32_t>(g);
   }
 
   /// The adapter behind its PCIe link, with a link to the network for each port: devices of one
@@ -319,16 +319,17 @@ class NcclSystem {
     }
     for (const pugi::xml_node& link : gpu.node.children()) {
       const std::string_view kind = link.name();
-      if (kind == "nvlink" || kind == "xgmi") {
+      const bool shared = gpu.device >= 0 && !gpu.first;
+      if ((kind == "nvlink" || kind == "xgmi") && !(shared && gpu.part == 1)) {
         const Xgmi one = kind == "xgmi" ? xgmi_of(gpu.node.attribute("gcn").value())
                                         : Xgmi{nvlink_of(gpu.sm), 1};
         const auto count = static_cast<double>(xml_.number(link, "count", 1, 256));
-        add_link(g, link, {one.bandwidth * count, one.reached});
-      } else if (kind == "c2c") {
+        add_link(g, link, {one.bandwidth * (count * gpu.part), one.reached});
+      } else if (kind == "c2c" && !shared) {
         const auto all = static_cast<double>(xml_.number(link, "bw", 1, 10'000'000)) *
                          static_cast<double>(xml_.number(link, "count", 1, 256));
-        join(static_cast<std::int32_t>(g), gpu.bridge, Bandwidth(all * 1e6), kNvLinkLatency,
-             kBridge);
+        join(gpu.device >= 0 ? gpu.device : static_cast<std::int32_t>(g), gpu.bridge,
+             Bandwidth(all * 1e6), kNvLinkLatency, kBridge);
       }
     }
   }
@@ -336,13 +337,13 @@ class NcclSystem {
   /// To another GPU (which lists its own direction), an NVSwitch or the CPU (classes 0x068000 and
   /// 0x068001). NCCL leaves out GPUs that are not in the file, and so do links to them.
   void add_link(std::size_t g, const pugi::xml_node& link, const Xgmi& all) {
-    const auto self = static_cast<std::int32_t>(g);
+    const std::int32_t self = end_of(g);
     const std::string target = lower_case(link.attribute("target").value());
     const std::string kind = lower_case(link.attribute("tclass").value());
     const auto other = std::ranges::find_if(
         gpus_, [&](const Gpu& gpu) { return gpu.bus == target && gpu.host == gpus_[g].host; });
     if (other != gpus_.end()) {
-      const auto peer = static_cast<std::int32_t>(other - gpus_.begin());
+      const std::int32_t peer = end_of(static_cast<std::size_t>(other - gpus_.begin()));
       if (peer != self) {
         widen(self, peer,
               {.bandwidth = all.bandwidth, .latency = kNvLinkLatency, .reached = all.reached});

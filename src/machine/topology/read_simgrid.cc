@@ -42,7 +42,7 @@ class Platform {
       xml_.error().add({xml_.where(0), "platform", {}, "without hosts"});
     }
     if (!xml_.error().empty()) {
-      return fail(std::move(xml_.error()));
+      return fail(xml_.take());
     }
     return std::move(graph_);
   }

@@ -29,6 +29,13 @@ class XmlText {
 
   const pugi::xml_document& document() const { return document_; }
   Error& error() { return error_; }
+  /// Returns all mistakes: of a flood the first ones, and how many more there are.
+  Error take() {
+    if (found_ > kMostMistakes) {
+      error_.add({file_, {}, {}, "and " + std::to_string(found_ - kMostMistakes) + " more"});
+    }
+    return std::move(error_);
+  }
 
   std::string where(std::ptrdiff_t offset) const {
     const auto end = std::min<std::size_t>(
@@ -38,7 +45,7 @@ class XmlText {
     return file_ + ":" + std::to_string(lines + 1);
   }
   void mistake(const pugi::xml_node& node, const std::string& attribute, std::string expected) {
-    if (error_.mistakes.size() < kMostMistakes) {
+    if (++found_ <= kMostMistakes) {  // each costs a walk through the text
       const pugi::xml_attribute found = node.attribute(attribute.c_str());
       error_.add({where(node.offset_debug()), std::string(node.name()) + "." + attribute,
                   found.value(), (found ? "" : "missing; expected ") + std::move(expected)});
@@ -63,11 +70,12 @@ class XmlText {
   }
 
  private:
-  static constexpr std::size_t kMostMistakes = 100;
+  static constexpr std::size_t kMostMistakes = 20;
   std::string_view text_;
   std::string file_;
   pugi::xml_document document_;
   Error error_;
+  std::size_t found_ = 0;
 };
 
 }  // namespace orrery::topology

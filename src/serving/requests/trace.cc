@@ -9,6 +9,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/collect.h"
 #include "base/config_node.h"
 #include "base/file.h"
 #include "base/lists.h"
@@ -18,7 +19,6 @@
 namespace orrery::requests {
 namespace {
 
-constexpr std::size_t kMostMistakes = 20;
 constexpr std::int64_t kMostTokens = 1'000'000'000;
 constexpr std::int64_t kMooncakeBlock = 512;
 
@@ -97,9 +97,9 @@ std::string_view unit_of(double seconds) {
 /// Collects requests and what is wrong with them.
 class Collector {
  public:
-  explicit Collector(const Columns& columns) : columns_(columns) { trace_.kind = columns.kind; }
-
-  bool full() const { return error_.mistakes.size() >= kMostMistakes; }
+  Collector(const Columns& columns, const std::string& file) : columns_(columns), error_(file) {
+    trace_.kind = columns.kind;
+  }
 
   Request* add(const std::string& where, std::string_view input, std::string_view output,
                std::string_view arrival) {
@@ -128,7 +128,7 @@ class Collector {
       error_.add({file, "", "", "no requests: expected at least one"});
     }
     if (!error_.empty()) {
-      return fail(std::move(error_));
+      return fail(error_.take());
     }
     for (std::size_t i = 0; i < arrivals_.size(); ++i) {
       if (trace_.requests[i].after < 0) {
@@ -227,7 +227,7 @@ class Collector {
   Trace trace_;
   std::vector<double> arrivals_;
   double first_ = 0;
-  Error error_;
+  FileMistakes error_;
 };
 
 Result<Trace> parse_table(std::string_view text, const std::string& file) {
@@ -242,12 +242,9 @@ Result<Trace> parse_table(std::string_view text, const std::string& file) {
     if (!input || !output || !arrival) {
       continue;
     }
-    Collector collector(columns);
+    Collector collector(columns, file);
     for (const CsvRow& row : table->rows) {
       collector.add(table->where(row), row.cells[*input], row.cells[*output], row.cells[*arrival]);
-      if (collector.full()) {
-        break;
-      }
     }
     return collector.finish(file);
   }
@@ -313,7 +310,7 @@ Result<Trace> parse_lines(std::string_view text, const std::string& file) {
   std::optional<Collector> collector;
   const Columns* columns = nullptr;
   int line = 0;
-  while (!text.empty() && !(collector && collector->full())) {
+  while (!text.empty()) {
     ++line;
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view content = text.substr(0, end);
@@ -330,7 +327,7 @@ Result<Trace> parse_lines(std::string_view text, const std::string& file) {
       const bool session = each.kind == "LLMServingSim" && node->find("sub_requests") != nullptr;
       if (columns == nullptr && (session || node->find(each.input) != nullptr)) {
         columns = &each;
-        collector.emplace(each);
+        collector.emplace(each, file);
       }
     }
     if (columns == nullptr) {

@@ -148,6 +148,14 @@ double rotary_share(Reader& read, std::string_view name, double fallback) {
   return share;
 }
 
+std::string class_of(const ConfigNode& node) {
+  const ConfigNode* list = node.find("architectures");
+  if (list == nullptr) {
+    return {};
+  }
+  return list->items.empty() ? list->text : list->items.front().text;
+}
+
 void expect_false(Reader& read, std::string_view name) {
   read.require(!read.optional(name, false), name, "false (not modelled)");
 }

@@ -32,6 +32,8 @@ std::int64_t count(Reader& read, std::string_view name, std::int64_t limit,
 double probability(Reader& read, std::string_view name, double fallback);
 /// In (0, 1]. Also found in the map `rope_parameters`, where newer files keep it.
 double rotary_share(Reader& read, std::string_view name, double fallback);
+/// Returns the first class of `architectures`, a list or one text; empty where it names none.
+std::string class_of(const ConfigNode& node);
 /// Switches of what is not modelled.
 void expect_false(Reader& read, std::string_view name);
 void expect_all_false(Reader& read, std::span<const std::string_view> names);

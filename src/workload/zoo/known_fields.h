@@ -145,6 +145,7 @@ inline constexpr auto kWeightlessNames = std::to_array<std::string_view>({
     "conversational",
     "custom_pipelines",
     "dual_chunk_attention_config",
+    "emb_size",
     "ff_factor",
     "rotary",
     "sliding_window_size",

@@ -31,11 +31,10 @@ const Family* find_family(std::string_view model_type) {
 /// "DeepseekV3ForCausalLM" is deepseek_v3; of the types of one model, the one of its text where a
 /// text model is meant ("Gemma3ForCausalLM").
 const Family* family_of_architecture(const ConfigNode& node) {
-  const ConfigNode* list = node.find("architectures");
-  if (list == nullptr || list->items.empty()) {
+  const std::string name = class_of(node);
+  if (name.empty()) {
     return nullptr;
   }
-  const std::string& name = list->items.front().text;
   const std::size_t end = std::min({name.rfind("For"), name.rfind("LMHead"), name.rfind("Model")});
   const std::string wanted = lower_case(name.substr(0, end));
   const auto find = [&](const std::string& letters) {
@@ -51,20 +50,24 @@ const Family* family_of_architecture(const ConfigNode& node) {
 }
 
 /// A class that ends before the output projection ("Qwen2Model") or has one of few columns there
-/// ("LlamaForSequenceClassification") has no parameters of a vocabulary at its end.
+/// ("LlamaForSequenceClassification") has no parameters of a vocabulary at its end; of an encoder's
+/// other classes a note says that they are counted with the head of pre-training.
 void leave_out_head(const ConfigNode& node, Model& model) {
-  const ConfigNode* list = node.find("architectures");
-  if (list == nullptr || list->items.empty() || model.tied_embedding ||
-      model.head != HeadKind::next_token) {
+  const std::string name = class_of(node);
+  if (model.head == HeadKind::masked_token && !name.empty() && !name.ends_with("ForPreTraining") &&
+      !name.ends_with("ForMaskedLM")) {
+    model.notes.push_back(node.find("architectures")->where() + ": architectures: " + name +
+                          " has a head of its own: it is counted as that of pre-training");
+  }
+  if (name.empty() || model.tied_embedding || model.head != HeadKind::next_token) {
     return;
   }
-  const std::string& name = list->items.front().text;
   const bool ends_before = name.ends_with("Model") && !name.ends_with("LMHeadModel");
   const bool few = std::ranges::any_of(
       kFewColumns, [&](std::string_view end) { return name.find(end) != std::string::npos; });
   if (ends_before || few) {
     model.tied_embedding = true;
-    model.notes.push_back(list->where() + ": architectures: " + name +
+    model.notes.push_back(node.find("architectures")->where() + ": architectures: " + name +
                           " has no projection to the vocabulary: its parameters are not counted; "
                           "times are those of a language model");
   }

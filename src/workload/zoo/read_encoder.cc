@@ -118,9 +118,7 @@ Model read_t5(Reader& read) {
   ignore_all(read, kNoEffect);
   Model m;
   const std::int64_t encoders = extent(read, "num_layers", kMaxLayers);
-  const ConfigNode* classes = read.node().find("architectures");
-  const bool half = classes != nullptr && !classes->items.empty() &&
-                    classes->items.front().text.ends_with("EncoderModel");
+  const bool half = class_of(read.node()).ends_with("EncoderModel");
   const std::int64_t given =
       optional_extent(read, "num_decoder_layers", kMaxLayers).value_or(encoders);
   const std::int64_t decoders = half ? 0 : given;

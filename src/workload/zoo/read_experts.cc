@@ -153,7 +153,12 @@ Model read_deepseek_v32(Reader& read) {
   return m;
 }
 
+/// Some programs keep the text part's fields without the map around them.
 Model read_kimi_k25(Reader& read) {
+  if (read.node().find("text_config") == nullptr) {
+    ignore_all(read, kIgnoredMultimodal);
+    return read_deepseek_v3(read);
+  }
   Model m = read_nested(read, read_deepseek_v3);
   add_vision(read, m, {});  // its encoder, MoonViT, is not modelled
   return m;
@@ -216,28 +221,9 @@ Model read_glm4_moe(Reader& read) {
   return m;
 }
 
-/// Qwen3-Next and Qwen3.5: every full_attention_interval-th layer attends, with a gate; the others
-/// are gated delta nets. Experts and a gated shared one in every layer.
-Model read_qwen3_next(Reader& read) {
-  constexpr std::array<std::string_view, 7> kNoEffect{"attn_output_gate",
-                                                      "intermediate_size",
-                                                      "mamba_ssm_dtype",
-                                                      "mtp_num_hidden_layers",
-                                                      "mtp_use_dedicated_embeddings",
-                                                      "mlp_only_layers",
-                                                      "full_attention_interval"};
-  Model m = read_decoder(read, {.ffn = "moe_intermediate_size", .head_dim = 256});
-  ignore_all(read, kNoEffect);
-  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
-  m.query_key_norm = QueryKeyNorm::scaled;
-  m.attention_gate = true;
-  m.rotary_share = rotary_share(read, "partial_rotary_factor", 0.25);
-  read_routing(read, m, "num_experts");
-  m.expert.ffn = m.ffn;
-  m.expert.shared_ffn = extent(read, "shared_expert_intermediate_size", 8 * kMaxHidden);
-  m.expert.shared_gate = true;
-  read.require(count(read, "decoder_sparse_step", kMaxLayers, 1) == 1, "decoder_sparse_step",
-               "1 (experts in every layer)");
+/// Reads the gated delta nets of Qwen3-Next and Qwen3.5 and which layers attend; in all else the
+/// layers are as `like`.
+void read_delta_layers(Reader& read, Model& m, const LayerKind& like) {
   m.mamba.heads = extent(read, "linear_num_value_heads", kMaxHidden);
   m.mamba.head_dim = extent(read, "linear_value_head_dim", kMaxHidden);
   m.mamba.groups = extent(read, "linear_num_key_heads", kMaxHidden);
@@ -255,21 +241,50 @@ Model read_qwen3_next(Reader& read) {
   for (std::int64_t i = 0; i < m.layers && period >= 1; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const bool full = at < types.size() ? types[at] == "full_attention" : (i + 1) % period == 0;
-    LayerKind kind = expert_layer();
-    kind.name = full ? "moe_attention" : "moe_delta";
+    LayerKind kind = like;
+    kind.name = std::string(like.name == "moe" ? "moe_" : "") + (full ? "attention" : "delta");
     kind.mixer = full ? MixerKind::attention : MixerKind::gated_delta;
     layers.push_back(kind);
   }
   read.require(types.empty() || static_cast<std::int64_t>(types.size()) == m.layers, "layer_types",
                "an entry for each of the layers");
   set_layers(m, layers);
+}
+
+/// Qwen3-Next and Qwen3.5: every full_attention_interval-th layer attends, with a gate; the others
+/// are gated delta nets. Experts and a gated shared one in every layer; qwen3_5_text has an MLP.
+Model read_qwen3_next(Reader& read) {
+  constexpr std::array<std::string_view, 7> kNoEffect{"attn_output_gate",
+                                                      "intermediate_size",
+                                                      "mamba_ssm_dtype",
+                                                      "mtp_num_hidden_layers",
+                                                      "mtp_use_dedicated_embeddings",
+                                                      "mlp_only_layers",
+                                                      "full_attention_interval"};
+  const ConfigNode* type = read.node().find("model_type");
+  const bool dense = type != nullptr && type->text == "qwen3_5_text";
+  Model m = read_decoder(
+      read, {.ffn = dense ? "intermediate_size" : "moe_intermediate_size", .head_dim = 256});
+  ignore_all(read, kNoEffect);
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  m.query_key_norm = QueryKeyNorm::scaled;
+  m.attention_gate = true;
+  m.rotary_share = rotary_share(read, "partial_rotary_factor", 0.25);
+  if (!dense) {
+    read_routing(read, m, "num_experts");
+    m.expert.ffn = m.ffn;
+    m.expert.shared_ffn = extent(read, "shared_expert_intermediate_size", 8 * kMaxHidden);
+    m.expert.shared_gate = true;
+    read.require(count(read, "decoder_sparse_step", kMaxLayers, 1) == 1, "decoder_sparse_step",
+                 "1 (experts in every layer)");
+  }
+  read_delta_layers(read, m, dense ? LayerKind{} : expert_layer());
   check_size(read, m, kLayers);
   return m;
 }
-
 Model read_qwen3_5(Reader& read) {
   Model m = read_nested(read, read_qwen3_next);
-  add_vision(read, m, {"qwen3_5_moe"});
+  add_vision(read, m, {"qwen3_5_moe", "qwen3_5"});
   return m;
 }
 

@@ -155,6 +155,7 @@ Model read_phi(Reader& read) {
   Model m = read_decoder(read, {.function = "gelu_new", .gated = false});
   m.norm = NormKind::layer_norm;
   m.rotary_share = rotary_share(read, "partial_rotary_factor", 0.5);
+  read.ignore("rotary_dim");  // the same, of the first versions
   m.attention_bias = m.attention_output_bias = m.mlp_bias = m.head_bias = true;
   m.parallel_residual = m.shared_norm = true;
   m.dropout = probability(read, "resid_pdrop", 0);

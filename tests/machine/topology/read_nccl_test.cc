@@ -297,15 +297,65 @@ TEST(ReadNccl, AFileThatLeavesNvLinksToNcclSaysHowToDump) {
   EXPECT_TRUE(file("86", "0"));  // A10G has no NVLink
 }
 
-TEST(ReadNccl, AnAttributeThatLooksLikeAnotherIsAMistake) {
+TEST(ReadNccl, AttributesAndElementsThatNcclHasNotAreMistakes) {
   const auto typo = read_topology(
-      "<system><cpu numaid=\"0\">\n<pci busid=\"a\" link_sped=\"16 GT/s\"><gpu dev=\"0\"/></pci>"
-      "</cpu></system>",
+      "<system><cpu numaid=\"0\">\n<pci busid=\"a\" link_sped=\"16 GT/s\" colour=\"red\"><gpu "
+      "dev=\"0\">\n<nvlnk target=\"b\"/></gpu></pci></cpu></system>",
       "topo.xml");
   ASSERT_FALSE(typo);
-  EXPECT_THAT(typo.error().to_string(),
-              ::testing::AllOf(::testing::HasSubstr("topo.xml:2"),
-                               ::testing::HasSubstr("did you mean 'link_speed'?")));
+  EXPECT_THAT(
+      typo.error().to_string(),
+      ::testing::AllOf(::testing::HasSubstr("topo.xml:2: pci.link_sped"),
+                       ::testing::HasSubstr("did you mean 'link_speed'?"),
+                       ::testing::HasSubstr("pci.colour"), ::testing::HasSubstr("topo.xml:3"),
+                       ::testing::HasSubstr("did you mean 'nvlink'?")));
+}
+
+TEST(ReadNccl, AFloodOfMistakesIsCounted) {
+  std::string text = "<system>";
+  for (int i = 0; i < 33; ++i) {
+    text += "<cpu numaid=\"0\" x=\"1\"/>";
+  }
+  EXPECT_THAT(read_topology(text + "</system>", "topo.xml").error().to_string(),
+              ::testing::HasSubstr("topo.xml: and 13 more"));
+}
+
+/// Two GPUs of 36 NVLinks (50 GB/s each) and 7 C2C links of 56.376 GB/s, each with two ranks.
+LinkGraph two_ranks_a_gpu(const std::string& half0, const std::string& half1) {
+  std::string text = "<system version=\"1\"><cpu host_hash=\"0x1\" numaid=\"0\" arch=\"arm64\">";
+  for (int i = 0; i < 2; ++i) {
+    text += "<pci busid=\"000" + std::to_string(i) +
+            ":81:00.0\" class=\"0x030200\" link_speed=\"64.0 GT/s PCIe\" link_width=\"2\">";
+    for (int k = 0; k < 2; ++k) {
+      text += "<gpu dev=\"" + std::to_string(i) + "\" sm=\"107\" " + (k == 0 ? half0 : half1) +
+              " rank=\"" + std::to_string(2 * i + k) +
+              "\" gdr=\"1\"><nvlink target=\"fffffff:ff:ff.0\" count=\"36\" tclass=\"0x068000\"/>"
+              "<c2c bw=\"56376\" count=\"7\"/></gpu>";
+    }
+    text += "</pci>";
+  }
+  return of(text + "</cpu></system>");
+}
+
+double into_nvswitches(const LinkGraph& graph) {
+  double sum = 0;
+  for (std::size_t l = 0; l < graph.links.size(); ++l) {
+    sum += graph.link_name(l).find("->nvs") < 9 ? graph.links[l].bandwidth.value() / 1e9 : 0;
+  }
+  return sum;
+}
+
+TEST(ReadNccl, RanksOfOneGpuShareItsLinks) {
+  const LinkGraph graph = two_ranks_a_gpu("", "");
+  EXPECT_NEAR(rate(graph, 0, 2), 1800, 1e-6);  // alone all 36 links
+  EXPECT_NEAR(rate(graph, 0, 1), 5000, 1e-6);  // on one GPU
+  EXPECT_NEAR(into_nvswitches(graph), 3600, 1e-6);
+}
+
+TEST(ReadNccl, HalvesOfAGpuHaveHalfOfItsNvLinks) {
+  const LinkGraph graph = two_ranks_a_gpu("mlopart=\"0\"", "mlopart=\"1\"");
+  EXPECT_NEAR(rate(graph, 0, 2), 900, 1e-6);
+  EXPECT_NEAR(into_nvswitches(graph), 3600, 1e-6);
 }
 
 TEST(ReadNs3, TheNvSwitchGoesBeforeTheNetwork) {

@@ -123,6 +123,72 @@ std::int64_t parameters_of(const std::string& config) {
   return model ? count_parameters(*model).total : 0;
 }
 
+/// Qwen3.5-27B: 16 layers attend: 5120 (2 x 6144 + 2 x 1024) + 6144 x 5120 and two norms of 256;
+/// 48 are delta nets: 5120 (10240 + 6144 + 2 x 48) + 4 x 10240 + 2 x 48 + 128 + 6144 x 5120. Each
+/// has an MLP of 3 x 5120 x 17408 and two norms; two tables of 248,320 rows.
+TEST(UsersFiles, Qwen35WithoutExpertsHasAnMlp) {
+  const std::int64_t rest = 3LL * 5120 * 17408 + 2 * 5120;
+  const std::int64_t attends = 5120LL * (2 * 6144 + 2 * 1024) + 6144LL * 5120 + 2 * 256;
+  const std::int64_t delta =
+      5120LL * (10240 + 6144 + 2 * 48) + 4 * 10240 + 2 * 48 + 128 + 6144 * 5120;
+  EXPECT_EQ(parameters_of(R"({"model_type": "qwen3_5", "tie_word_embeddings": false,
+      "vision_config": {"depth": 27}, "text_config": {"model_type": "qwen3_5_text",
+      "attention_bias": false, "attn_output_gate": true, "full_attention_interval": 4,
+      "head_dim": 256, "hidden_act": "silu", "hidden_size": 5120, "intermediate_size": 17408,
+      "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16,
+      "linear_num_value_heads": 48, "linear_value_head_dim": 128, "mlp_only_layers": [],
+      "max_position_embeddings": 262144, "num_attention_heads": 24, "num_hidden_layers": 64,
+      "num_key_value_heads": 4, "vocab_size": 248320}})"),
+            16 * (attends + rest) + 48 * (delta + rest) + 2LL * 248320 * 5120 + 5120);
+}
+
+/// GLM-4.7-Flash (30B-A3B): latent attention of 20 heads, 64 experts of 1,536 and a shared one in
+/// 46 of 47 layers, an MLP of 10,240 in the first.
+TEST(UsersFiles, Glm47FlashHasLatentAttention) {
+  const std::int64_t attention = 2048LL * 768 + 768 + 768LL * 20 * 256 + 2048LL * 576 + 512 +
+                                 512LL * 20 * 448 + 20LL * 256 * 2048 + 2 * 2048;
+  const std::int64_t experts = 65LL * 3 * 2048 * 1536 + 2048 * 64;
+  EXPECT_EQ(parameters_of(R"({"architectures": ["Glm4MoeLiteForCausalLM"],
+      "model_type": "glm4_moe_lite", "num_hidden_layers": 47, "hidden_size": 2048,
+      "num_attention_heads": 20, "num_key_value_heads": 20, "head_dim": 64,
+      "intermediate_size": 10240, "vocab_size": 154880, "max_position_embeddings": 202752,
+      "n_routed_experts": 64, "n_shared_experts": 1, "num_experts_per_tok": 4,
+      "moe_intermediate_size": 1536, "first_k_dense_replace": 1, "kv_lora_rank": 512,
+      "q_lora_rank": 768, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256,
+      "routed_scaling_factor": 1.8, "tie_word_embeddings": false})"),
+            47 * attention + 46 * experts + 3LL * 2048 * 10240 + 2LL * 154880 * 2048 + 2048);
+}
+
+/// Kimi K2.5's fields as aiconfigurator keeps them, without the map `text_config`; phi-1's width of
+/// rotated positions beside its share; `architectures` as one text.
+TEST(UsersFiles, OtherShapesOfPublishedFiles) {
+  const std::string text = R"("num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4,
+      "num_key_value_heads": 4, "intermediate_size": 128, "vocab_size": 100,
+      "max_position_embeddings": 64, "n_routed_experts": 8, "n_shared_experts": 1,
+      "num_experts_per_tok": 2, "moe_intermediate_size": 32, "first_k_dense_replace": 1,
+      "kv_lora_rank": 16, "q_lora_rank": 24, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
+      "v_head_dim": 16, "tie_word_embeddings": false)";
+  EXPECT_EQ(parameters_of(R"({"model_type": "kimi_k25", "vision_config": {"patch_size": 14}, )" +
+                          text + "}"),
+            parameters_of(R"({"model_type": "kimi_k25", "text_config": {)" + text + "}}"));
+  const std::string phi = R"("model_type": "phi", "num_hidden_layers": 2, "hidden_size": 64,
+      "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100,
+      "max_position_embeddings": 64, "partial_rotary_factor": 0.5)";
+  EXPECT_EQ(parameters_of("{" + phi + R"(, "rotary_dim": 8})"), parameters_of("{" + phi + "}"));
+  // rubert-tiny2: a width that its class does not read, and a head of three columns.
+  const auto node = parse_config(
+      R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"],
+          "emb_size": 312, "hidden_size": 312, "num_hidden_layers": 3, "num_attention_heads": 12,
+          "intermediate_size": 600, "max_position_embeddings": 2048, "type_vocab_size": 2,
+          "vocab_size": 83828})",
+      "config.json", ConfigSyntax::json);
+  const auto encoder = parse_model(*node, "user");
+  ASSERT_TRUE(encoder) << encoder.error().to_string();
+  EXPECT_THAT(encoder->notes, ::testing::Contains(::testing::HasSubstr("head of its own")));
+  EXPECT_EQ(small_llama(R"("max_position_embeddings": 64, "architectures": "LlamaModel")").first,
+            small_llama(R"("max_position_embeddings": 64, "architectures": ["LlamaModel"])").first);
+}
+
 /// Switches, text and maps of names that speak of no shape are notes; numbers, and what speaks of
 /// attention or layers, are mistakes.
 TEST(UsersFiles, UnknownTextAndSwitchesOfNoShapeAreNotes) {

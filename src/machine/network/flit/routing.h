@@ -63,8 +63,8 @@ constexpr auto named_values(Algorithm) {
   });
 }
 
-/// Rules say which virtual channels packets take. BookSim 2 (routefunc.cpp and flatfly_onchip.cpp of
-/// 923f1a9, dragonfly.cpp of 0d815b7) differs from what stands at the algorithms in:
+/// Rules say which virtual channels packets take. BookSim 2 (routefunc.cpp and flatfly_onchip.cpp
+/// of 923f1a9, dragonfly.cpp of 0d815b7) differs from what stands at the algorithms in:
 ///
 ///   halves      of an odd number of VCs share the middle one; o1turn goes on in the order of the
 ///               half that a packet's VC is in

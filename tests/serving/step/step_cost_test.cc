@@ -328,7 +328,7 @@ TEST(StepCost, MistakesAreNamed) {
   StepOptions experts;
   experts.degrees.ep = 2;
   EXPECT_THAT(make("llama-3.1-8b", experts), ::testing::HasSubstr("no experts"));
-  EXPECT_THAT(make("bert-base", {}), ::testing::HasSubstr("decoder"));
+  EXPECT_THAT(make("t5-base", {}), ::testing::HasSubstr("decoder"));
   StepOptions fp4;
   fp4.precision.activations = graph::DataType::fp4;
   EXPECT_THAT(make("llama-3.1-8b", fp4), ::testing::HasSubstr("computes in"));

@@ -61,7 +61,8 @@ enum class Together : std::uint8_t { longest, sum };
 /// Returns a model's score on so many devices; infinity: it has no plan there.
 using ScoreOf = std::function<double(std::size_t model, std::int64_t devices)>;
 
-/// Returns the numbers of nodes up to `most` that are 1, 3, 5 or 7 times a power of two, and `most`.
+/// Returns the numbers of nodes up to `most` that are 1, 3, 5 or 7 times a power of two, and
+/// `most`.
 std::vector<std::int64_t> divisible_counts(std::int64_t most);
 
 /// Returns the nodes of each of so many models with the least score together; empty: no division

@@ -11,6 +11,7 @@
 #include "cli/html_flag.h"
 #include "cli/interrupt.h"
 #include "cli/plan_choices.h"
+#include "cli/plan_division.h"
 #include "cli/plan_examples.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_layers.h"
@@ -68,6 +69,7 @@ class PlanCommand : public Command {
                  "choose the plan whose worst regret is least, instead of the fastest");
     options.flag("--elastic", elastic_, "also the best plan with a node less");
     tokens_.declare(options, "also days, money and energy of training on so many: 15T, 300B");
+    also_.declare(options);
     vary_.declare(options);
     html_.declare(options);
     options.flag("--json", json_, "print one JSON object");
@@ -92,7 +94,7 @@ class PlanCommand : public Command {
     options.reserve = read_reserve(reserve_, most_memory_, task.machine, mistakes);
     options.objective = objective(task.machine, mistakes);
     check_combinations(task, options, mistakes);
-    tokens_.read(mistakes);
+    const double tokens = tokens_.read(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -101,6 +103,9 @@ class PlanCommand : public Command {
       const auto most = parse_value<Bytes>(*most_memory_);  // which each of them may have less of
       options.reserve = Bytes(0);
       advice::use_memory(task, options, *most);
+    }
+    if (also_.given()) {
+      return also_.run(step_.names().model, task, tokens, options, json_);
     }
     if (vary_.given()) {
       return vary_.run(step_.names(), task, options, plot_, json_);
@@ -135,6 +140,8 @@ class PlanCommand : public Command {
     if (!task.fixed.places.contains("global_batch")) {
       if (vary_.varies("devices") || varies_parts) {
         mistakes.add({"--batch", {}, {}, "missing; --vary devices wants sequences per step"});
+      } else if (also_.given()) {
+        mistakes.add({"--batch", {}, {}, "missing; --also wants sequences per step"});
       }
       use_default_batch(task, mistakes);
     }
@@ -159,6 +166,7 @@ class PlanCommand : public Command {
     if (plot_ && !explain_ && !vary_.given()) {
       mistakes.add({"--plot", {}, {}, "goes with --explain or --vary"});
     }
+    const bool vary = vary_.given();
     const std::string of_one = listed_flags({{explain_, "--explain"},
                                              {regret_, "--regret"},
                                              {minmax_regret_, "--minmax-regret"},
@@ -166,21 +174,25 @@ class PlanCommand : public Command {
                                              {html_.given(), "--html"},
                                              {save_.has_value(), "--save"},
                                              {export_.has_value(), "--export"},
-                                             {power_budget_.has_value(), "--power-budget"},
-                                             {tokens_.given(), "--tokens"}});
-    if (vary_.given() && !of_one.empty()) {
+                                             {vary && power_budget_, "--power-budget"},
+                                             {vary && tokens_.given(), "--tokens"},
+                                             {vary && also_.given(), "--also"}});
+    if (vary && !of_one.empty()) {
       mistakes.add({"--vary", {}, {}, "is of many machines; one machine has " + of_one});
+    } else if (also_.given() && !of_one.empty()) {
+      mistakes.add({"--also", {}, {}, "is of several models; one model has " + of_one});
     }
+    also_.check(task, options, tokens_.given(), mistakes);
     const std::string limits = listed_flags({{limits_.has_top(), "--top"},
                                              {limits_.has_simulations(), "--simulations"},
                                              {limits_.has_bounds(), "--bounds"},
                                              {limits_.is_exhaustive(), "--exhaustive"}});
-    if (vary_.given() && !limits.empty()) {
-      mistakes.add({"--vary", {}, {}, "goes without " + limits});
+    if ((vary || also_.given()) && !limits.empty()) {
+      mistakes.add({vary ? "--vary" : "--also", {}, {}, "goes without " + limits});
     }
     const bool one_memory = task.machine.parts.empty() && !vary_.varies("machine") &&
                             !vary_.varies("machine.device.memory.");
-    if (most_memory_ && vary_.given() && !one_memory) {
+    if (most_memory_ && vary && !one_memory) {
       mistakes.add(
           {"--max-memory", {}, {}, "is of one device; give --reserve where memories differ"});
     }
@@ -192,8 +204,8 @@ class PlanCommand : public Command {
   /// Whether flags say what --table and --layer-costs say themselves.
   bool has_task() const {
     return step_.given() || save_ || html_.given() || explain_ || plot_ || regret_ ||
-           minmax_regret_ || elastic_ || vary_.given() || !only_.empty() || !fix_.empty() ||
-           reserve_ || objective_ || export_ || power_budget_ || tokens_.given();
+           minmax_regret_ || elastic_ || also_.given() || vary_.given() || !only_.empty() ||
+           !fix_.empty() || reserve_ || objective_ || export_ || power_budget_ || tokens_.given();
   }
 
   Result<std::string> published(const full::Options& options, Error mistakes) const {
@@ -352,6 +364,7 @@ class PlanCommand : public Command {
 
   StepFlags step_;
   PlanFlags plan_;
+  AlsoFlag also_;
   VaryFlags vary_;
   PlanLimits limits_;
   TokensFlag tokens_;

@@ -22,6 +22,9 @@ inline constexpr const char* kPlanExamples =
     "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 16 --batch 64 \\\n"
     "              --framework torchtitan --export ./\n"
     "  orrery plan --model llama-3-8b --machine aws-p5 --devices 64 --batch 256 --tokens 300B\n"
+    "  orrery plan --model llama-3-70b --machine dgx-h100 --devices 128 --batch 256 --tokens 1T "
+    "\\\n"
+    "              --also llama-3-8b,tokens=4T,batch=512\n"
     "  orrery plan --table megatron_sc21_table2 --estimates 300\n";
 
 }  // namespace orrery::cli

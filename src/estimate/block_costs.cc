@@ -78,6 +78,19 @@ PassCost BlockCosts::forward(const plan::ModelPart& part) const {
   return chunk(index_of(parallel::BlockPass::forward), part);
 }
 
+PassCost BlockCosts::all_passes(std::int64_t layers, std::int64_t chunks) const {
+  const plan::ModelPart whole{.embedding = true, .head = true, .layers = layers};
+  PassCost cost = forward(whole);
+  cost += backward(whole, 0);
+  Time begin{0};  // of each run of a chunk, at the least
+  for (const std::array<Run, kPasses>& kind : runs_) {
+    begin = std::min(begin, kind[index_of(parallel::BlockPass::forward)].begin +
+                                kind[index_of(parallel::BlockPass::plain)].begin);
+  }
+  cost.chain += begin * std::max<std::int64_t>(0, chunks - 1);
+  return cost;
+}
+
 PassCost BlockCosts::weights(const plan::ModelPart& part) const {
   return chunk(kWeights, part);
 }

@@ -23,6 +23,7 @@ PassCost& PassCost::operator+=(const PassCost& other) {
   chain += other.chain;
   kernels += other.kernels;
   host += other.host;
+  exchanges += other.exchanges;
   for (std::size_t lane = 0; lane < kBlockLanes; ++lane) {
     lanes[lane] += other.lanes[lane];
   }
@@ -39,6 +40,7 @@ PassCost operator*(PassCost cost, std::int64_t times) {
   cost.chain = cost.chain * times;
   cost.kernels = cost.kernels * times;
   cost.host = cost.host * times;
+  cost.exchanges = cost.exchanges * times;
   for (Time& lane : cost.lanes) {
     lane = lane * times;
   }
@@ -90,6 +92,7 @@ PassCost BlockTimer::cost_of(const parallel::StepList& list) {
     ends.push_back(end);
     cost.host += step.host;
     cost.lanes[step.lane] += step.time;
+    cost.exchanges += step.slows && step.lane == kExpertLane ? step.time : Time(0);
     add_ports(cost.ports, step.ports);
     if (step.kernels) {
       const auto above = std::upper_bound(kSlowdowns.begin() + 1, kSlowdowns.end(), step.beside);

@@ -31,6 +31,7 @@ constexpr std::size_t index_of(auto value) {
 }
 
 /// Lanes of the collectives inside blocks: tp, cp and its parts, ep, etp.
+inline constexpr std::size_t kExpertLane = *plan::stream_of(plan::Axis::ep);
 inline constexpr std::size_t kBlockLanes = *plan::stream_of(plan::Axis::cp_ring) + 1;
 
 /// How much slower kernels are beside a collective, rounded down to one of these.
@@ -41,6 +42,7 @@ struct PassCost {
   Time kernels{0};  ///< alone
   Time host{0};     ///< that the host takes to issue it
   std::array<Time, kBlockLanes> lanes{};
+  Time exchanges{0};  ///< of tokens, where kernels beside them are slower
   std::array<Time, kSlowdowns.size()> by_slowdown{};  ///< of kernels
   PortTimes ports{};                                  ///< of its collectives
 

@@ -43,8 +43,24 @@ Result<PlanCosts> CostTables::of(const plan::Plan& plan, Sharing sharing,
   const std::vector<StagePasses>& loads =
       devices.empty() ? loads_of(plan, blocks_of(plan, *site, sharing), *parts, *site)
                       : mixed_loads(plan, *parts, *site, devices);
-  return PlanCosts{*site->machine, *parts, loads, states_of(plan, *parts, *site, sharing),
-                   !crossing_};
+  return PlanCosts{*site->machine, *parts,       loads, states_of(plan, *parts, *site, sharing),
+                   !crossing_,     lone_of(plan)};
+}
+
+const std::vector<LonePasses>* CostTables::lone_of(const plan::Plan& plan) {
+  if (!hides_exchanges(plan) || plan.fuse_communication) {
+    return nullptr;
+  }
+  const plan::PipelineShape shape = plan::pipeline_shape(plan);
+  if (lone_.size() == kMostStates) {
+    lone_.clear();
+  }
+  std::vector<LonePasses>& lone =
+      lone_[{shape.schedule, shape.stages, shape.chunks, shape.microbatches}];
+  for (auto stage = std::ssize(lone); stage < shape.stages; ++stage) {
+    lone.push_back(lone_passes(shape, stage));
+  }
+  return &lone;
 }
 
 Result<const std::vector<StageState>*> CostTables::states(const plan::Plan& plan) {
@@ -97,6 +113,19 @@ Result<Time> CostTables::kernels(const plan::Plan& plan) {
     kernels_.emplace(std::move(key), kernels);
   }
   return kernels * plan.microbatches() / plan.pp;
+}
+
+Result<Time> CostTables::passes(const plan::Plan& plan) {
+  return sites_.of(plan).map([&](const Site& site) {
+    const PassCost all = blocks_of(plan, site, Sharing::alone)
+                             .all_passes(model_.layers, plan.pp * plan::chunks_of(plan));
+    Time time = hides_exchanges(plan) ? all.kernels : all.chain;
+    if (!plan.fuse_communication) {
+      time = std::max(time, *std::ranges::max_element(all.lanes));
+      time = crossing_ ? time : std::max(time, busiest_port(all.ports));
+    }
+    return time * plan.microbatches() / plan.pp;
+  });
 }
 
 const StageParts* CostTables::parts_of(const plan::Plan& plan) {

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "estimate/block_costs.h"
+#include "estimate/lone_passes.h"
 #include "estimate/sites.h"
 #include "estimate/stage_loads.h"
 #include "estimate/state_costs.h"
@@ -33,6 +34,8 @@ struct PlanCosts {
   const std::vector<StagePasses>& loads;  ///< by stage, of one microbatch
   const std::vector<StageState>& states;  ///< by stage
   bool own_ports = true;                  ///< no device uses the links of another
+  /// By stage, where exchanges hide beside passes of other microbatches; else null.
+  const std::vector<LonePasses>* lone = nullptr;
 };
 
 /// Whether exchanges of tokens run beside another microbatch, or sums become slices that another
@@ -53,6 +56,9 @@ class CostTables {
   Result<const std::vector<StageState>*> states(const plan::Plan& plan);
   /// m times the kernels of a microbatch over the stages, mean of them.
   Result<Time> kernels(const plan::Plan& plan);
+  /// m times all passes of a microbatch, mean over the stages: what compute waits for unless it may
+  /// hide, the busiest lane and port.
+  Result<Time> passes(const plan::Plan& plan);
   /// Returns what a device's kernels draw above idle power in a step at the least, mean over the
   /// stages.
   Result<Energy> kernel_energy(const plan::Plan& plan) {
@@ -95,6 +101,7 @@ class CostTables {
   const std::vector<StageState>& states_of(const plan::Plan& plan, const StageParts& parts,
                                            const Site& site, Sharing sharing);
   Placement& placement_of(const plan::Plan& plan, const Site& site);
+  const std::vector<LonePasses>* lone_of(const plan::Plan& plan);
   void forget_loads() {
     loads_.clear();
     loaded_stages_ = 0;
@@ -110,7 +117,11 @@ class CostTables {
       loads_;                       // never iterated over
   std::size_t loaded_stages_ = 0;   ///< of all of them
   std::vector<StagePasses> mixed_;  ///< of devices that differ, asked for last
-  ByPlan<Time> kernels_;            // of a microbatch, over all stages
+  /// By schedule, stages, chunks, microbatches.
+  std::map<std::tuple<plan::Schedule, std::int64_t, std::int64_t, std::int64_t>,
+           std::vector<LonePasses>>
+      lone_;
+  ByPlan<Time> kernels_;  // of a microbatch, over all stages
   footprint::MemoryTables memory_{model_};
   /// Never forgotten: loads_ knows them by where they lie.
   plan::PlanTable<PartFields, Result<StageParts>, std::numeric_limits<std::size_t>::max()> parts_;

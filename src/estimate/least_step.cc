@@ -21,8 +21,34 @@ struct StageWork {
   Time least_forward = Time::max();
   Time back{0};
   Time all{0};
+  Time lone{0};  ///< of all microbatches: what passes without another beside them wait for
+  std::int64_t most_lone = 0;  ///< of a chunk's passes of one direction
   Time copied{0};
+  Time passes{0};  ///< without what they wait for copies
 };
+
+/// Returns what a stage waits for, over the step, between a forward and the backward right after
+/// it: its chunk's last layer goes to the host, then the other chunk's last comes back, since loads
+/// begin when all earlier stores are done. In schedules of forwards and backwards in turn.
+Time least_turns(const plan::Plan& plan, const PlanCosts& costs, std::size_t stage) {
+  const plan::PipelineShape shape = plan::pipeline_shape(plan);
+  const plan::ScheduleRow& row = row_of(shape.schedule);
+  if (plan.offload_activations <= 0 || hides_exchanges(plan) || row.warmup == nullptr) {
+    return Time(0);
+  }
+  Bytes least = Bytes::max();
+  for (const ChunkPasses& chunk : costs.loads[stage].chunks) {
+    least = std::min(least, chunk.kept_last);
+  }
+  const Time copy = least * plan.offload_activations / machine::fastest_tier(costs.machine, 1);
+  const std::int64_t turns = shape.pieces() - plan::warmup(shape, static_cast<std::int64_t>(stage));
+  return copy * 2 * turns;
+}
+
+/// Returns what a pass waits for beyond its least time.
+Time waits(const PassTimes& pass) {
+  return std::max(Time(0), pass.chain - pass.least);
+}
 
 StageWork work_of(const plan::Plan& plan, const PlanCosts& costs, std::size_t stage) {
   const bool hides = hides_exchanges(plan);
@@ -33,12 +59,21 @@ StageWork work_of(const plan::Plan& plan, const PlanCosts& costs, std::size_t st
     const Time forward = hides ? chunks[c].forward.least : std::max(chunks[c].forward.least, copy);
     const Time backward =
         hides ? chunks[c].backward.least : std::max(chunks[c].backward.least, copy);
-    work.first_forward = c == 0 ? forward : work.first_forward;
-    work.first_backward = c == 0 ? backward : work.first_backward;
+    if (c == 0) {  // the first and the last pass of a step, which are alone
+      work.first_forward = forward + (costs.lone ? waits(chunks[c].forward) : Time(0));
+      work.first_backward = backward + (costs.lone ? waits(chunks[c].backward) : Time(0));
+    }
+    if (costs.lone != nullptr) {
+      const LonePasses& lone = (*costs.lone)[stage];
+      work.lone += waits(chunks[c].forward) * lone.forwards[c] +
+                   waits(chunks[c].backward) * lone.backwards[c];
+      work.most_lone = std::max({work.most_lone, lone.forwards[c], lone.backwards[c]});
+    }
     work.least_forward = std::min(work.least_forward, forward);
     work.back += backward;
     work.all += forward + backward;
     work.copied += copy;
+    work.passes += chunks[c].forward.least + chunks[c].backward.least;
   }
   return work;
 }
@@ -62,7 +97,8 @@ Time least_step(const plan::Plan& plan, const PlanCosts& costs) {
   }
   const plan::PipelineShape shape = plan::pipeline_shape(plan);
   const bool both_ends = row_of(plan.schedule).both_ends;
-  const bool drains = !hides_exchanges(plan) && !plan::splits_backward(plan.schedule);
+  const bool drains =
+      (!hides_exchanges(plan) || costs.lone != nullptr) && !plan::splits_backward(plan.schedule);
   Time fill{0};
   Time drain{0};
   Time bound{0};
@@ -73,29 +109,51 @@ Time least_step(const plan::Plan& plan, const PlanCosts& costs) {
     work.all += states[s].kernels_always;
     fills.push_back(fill);
     const Time before = both_ends ? fills[std::min(s, costs.parts.size() - 1 - s)] : fill;
-    const Time own = before + std::max(work.all, work.copied) * shape.microbatches;
+    const Time own = before + std::max(work.all * shape.microbatches + work.lone,
+                                       work.copied * shape.microbatches);
     const Time path = own + drain + finish;
     const Time lane = states[s].lane(shape.microbatches);
+    const Time exchanged =
+        costs.lone != nullptr ? load.exchanges * (shape.microbatches - work.most_lone) : Time(0);
+    const Time beside = std::max(lane, exchanged);  // of kernels, at the least
     bound = std::max({bound, lane, load.host * shape.microbatches,
-                      path + load.lost_beside(lane, path, shape.microbatches)});
+                      path + load.lost_beside(beside, path, shape.microbatches)});
     if (costs.own_ports && !plan.fuse_communication) {
       const Time stored = plan.offload_activations > 0 ? load.kept() * plan.offload_activations /
                                                              machine::fastest_tier(costs.machine, 1)
                                                        : Time(0);
       bound = std::max(bound, load.on_ports(states[s], stored, shape.microbatches));
     }
-    if (drains) {
-      const Time beside = work.back * last_together(shape);
+    if (drains && costs.lone == nullptr) {
+      const Time last = work.back * last_together(shape);
       const Time warmup =
           work.least_forward * (plan::warmup(shape, static_cast<std::int64_t>(s)) + 1);
       const Time reduced = states[s].reduction(shape.microbatches);
       bound = std::max(
-          {bound, own - beside + states[s].reduced + finish, before + warmup + reduced + finish});
+          {bound, own - last + states[s].reduced + finish, before + warmup + reduced + finish});
     }
     bound = std::max(bound,
                      *std::max_element(load.lanes.begin(), load.lanes.end()) * shape.microbatches);
     fill += work.first_forward;
     drain += drains ? work.first_backward : Time(0);
+  }
+  return bound;
+}
+
+Time least_turning(const plan::Plan& plan, const PlanCosts& costs) {
+  const std::int64_t microbatches = plan::pipeline_shape(plan).microbatches;
+  Time finish = Time::max();
+  for (const StageState& state : costs.states) {
+    finish = std::min(finish, state.finish);
+  }
+  Time fill{0};
+  Time bound{0};
+  for (std::size_t s = 0; s < costs.parts.size(); ++s) {
+    const StageWork work = work_of(plan, costs, s);
+    const Time turns = least_turns(plan, costs, s);
+    bound = turns > Time(0) ? std::max(bound, fill + work.passes * microbatches + turns + finish)
+                            : bound;
+    fill += work.first_forward;
   }
   return bound;
 }

@@ -31,6 +31,8 @@ class QuickBound::Memo {
 
   Result<Time> least_kernels(const plan::Plan& plan) { return tables_.kernels(plan); }
 
+  Result<Time> least_passes(const plan::Plan& plan) { return tables_.passes(plan); }
+
   Result<Bytes> least_states(const plan::Plan& plan) {
     const StageParts* parts = tables_.parts_of(plan);
     if (parts == nullptr) {
@@ -70,6 +72,10 @@ Result<Time> QuickBound::least_time(const plan::Plan& plan) {
 
 Result<Time> QuickBound::least_kernels(const plan::Plan& plan) {
   return memo_->least_kernels(plan);
+}
+
+Result<Time> QuickBound::least_passes(const plan::Plan& plan) {
+  return memo_->least_passes(plan);
 }
 
 Result<Bytes> QuickBound::least_states(const plan::Plan& plan) {

@@ -20,9 +20,10 @@
 ///                               every port of a rank: the bytes of all its transfers at its rate
 ///
 /// Exchanges of tokens beside another microbatch hide what a block waits for: then kernels alone
-/// count. Schedules that split the backward have no drain; dualpipe fills from both ends. With
-/// offload F and B are no shorter than the copies of all but two of a chunk's layers, and behind
-/// the last backward come gradients to the host and its update (offload.h).
+/// count, but for passes that have no other beside them (lone_passes.h), and what kernels lose
+/// beside the exchanges. Schedules that split the backward have no drain; dualpipe fills from both
+/// ends. With offload F and B are no shorter than the copies of all but two of a chunk's layers,
+/// and behind the last backward come gradients to the host and its update (offload.h).
 ///
 /// Ignores what a schedule adds to that: messages, reductions beside the last backward, gathers
 /// ahead. Each term is a path of dependencies of the run but for two that are only tested: runs are
@@ -54,6 +55,10 @@ class QuickBound {
   /// m times the kernels of a microbatch over the stages: never above least_time() of any plan that
   /// differs in schedule, chunks, placement or in what decides memory.
   Result<Time> least_kernels(const plan::Plan& plan);
+
+  /// The same of the blocks with their exchanges: never above least_time() of any plan that differs
+  /// in stage_layers or in what decides memory.
+  Result<Time> least_passes(const plan::Plan& plan);
 
   /// Bytes and copies of parameters, gradients and optimizer states, mean over the stages, which
   /// schedule, chunks and the split of the layers do not change: what the fullest device holds at

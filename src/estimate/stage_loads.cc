@@ -17,6 +17,7 @@ void add(StagePasses& load, const PassCost& cost, bool transfers) {
     load.by_slowdown[i] += cost.by_slowdown[i];
   }
   if (transfers) {
+    load.exchanges += cost.exchanges;
     for (std::size_t lane = 0; lane < kBlockLanes; ++lane) {
       load.lanes[lane] += cost.lanes[lane];
     }
@@ -80,13 +81,9 @@ Time StagePasses::on_ports(const StageState& state, Time copied, std::int64_t mi
 }
 
 /// Per microbatch, from forward to backward.
-Bytes StageLoads::kept_by_layers(const plan::ModelPart& part) const {
-  Bytes sum{0};
-  for (std::int64_t i = 0; i < part.layers; ++i) {
-    const plan::BlockKind kind = plan::layer_block(model, plan, part.first_layer + i);
-    sum += (plan::recomputes_layer(plan, i) ? memories.blocks : memories.plain)[kind].kept;
-  }
-  return sum;
+Bytes StageLoads::kept_by_layer(const plan::ModelPart& part, std::int64_t layer) const {
+  const plan::BlockKind kind = plan::layer_block(model, plan, part.first_layer + layer);
+  return (plan::recomputes_layer(plan, layer) ? memories.blocks : memories.plain)[kind].kept;
 }
 
 PassTimes StageLoads::times_of(const PassCost& cost) const {
@@ -103,10 +100,16 @@ void StageLoads::add_chunk(const plan::ModelPart& part, StagePasses& load) const
   load.chunks.push_back({.forward = times_of(forward),
                          .backward = times_of(backward),
                          .weights = times_of(blocks.weights(part)).least,
-                         .kept = kept_by_layers(part)});
+                         .kept = Bytes(0)});
+  ChunkPasses& chunk = load.chunks.back();
+  for (std::int64_t i = 0; i < part.layers; ++i) {
+    const Bytes kept = kept_by_layer(part, i);
+    chunk.kept += kept;
+    chunk.kept_last = part.head ? Bytes(0) : kept;
+  }
   add(load, forward, !plan.fuse_communication);
   add(load, backward, !plan.fuse_communication);
-  load.host += load.chunks.back().forward.host + load.chunks.back().backward.host;
+  load.host += chunk.forward.host + chunk.backward.host;
 }
 
 /// Says whether two stages have the same blocks in the same chunks.

@@ -34,6 +34,7 @@ struct ChunkPasses {
   PassTimes backward;  ///< with its weight gradients
   Time weights{0};     ///< of schedules that split the backward: that part of it
   Bytes kept{0};       ///< by its layers, before offload
+  Bytes kept_last{0};  ///< by the last of them, if nothing of the chunk is behind it
 };
 
 /// A port of the network that copies to or from the host go through as well.
@@ -46,6 +47,7 @@ struct StagePasses {
   std::vector<ChunkPasses> chunks;
   Time kernels{0};
   std::array<Time, kBlockLanes> lanes{};
+  Time exchanges{0};  ///< of tokens, where kernels beside them are slower
   std::array<Time, kSlowdowns.size()> by_slowdown{};
   Time host{0};
   PortTimes ports{};                ///< of the blocks' collectives and the messages that it sends
@@ -74,7 +76,7 @@ struct StageLoads {
   std::vector<StagePasses> all(Placement& placement) const;
 
  private:
-  Bytes kept_by_layers(const plan::ModelPart& part) const;
+  Bytes kept_by_layer(const plan::ModelPart& part, std::int64_t layer) const;
   PassTimes times_of(const PassCost& cost) const;
   void add_chunk(const plan::ModelPart& part, StagePasses& load) const;
   bool are_alike(const std::vector<plan::ModelPart>& one,

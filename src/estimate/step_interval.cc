@@ -251,10 +251,15 @@ std::vector<PieceTimes> least_pieces(const plan::Plan& plan, const PlanCosts& co
     const Time copy =
         hides ? Time(0) : least_copy(plan, costs.parts[stage][c].layers, chunk.kept, costs.machine);
     PieceTimes& piece = pieces.emplace_back();
-    piece.forward = piece.paired_forward = std::max(chunk.forward.least, copy);
-    piece.weights = splits ? chunk.weights : Time(0);
+    piece.paired_forward = std::max(chunk.forward.least, copy);
     piece.paired_backward = std::max(chunk.backward.least, copy);
+    piece.weights = splits ? chunk.weights : Time(0);
+    piece.forward = piece.paired_forward;
     piece.backward = splits ? chunk.backward.least - piece.weights : piece.paired_backward;
+    if (costs.lone != nullptr) {
+      piece.forward = std::max(piece.forward, chunk.forward.chain);
+      piece.backward = std::max(piece.backward, chunk.backward.chain);
+    }
     if (!plan.fuse_communication) {
       piece.activations = chunk.forward.least_message;
       piece.gradients = chunk.backward.least_message;
@@ -266,7 +271,7 @@ std::vector<PieceTimes> least_pieces(const plan::Plan& plan, const PlanCosts& co
 }  // namespace
 
 Time least_interval(const plan::Plan& plan, const PlanCosts& costs) {
-  const Time closed = least_step(plan, costs);
+  const Time closed = std::max(least_step(plan, costs), least_turning(plan, costs));
   if (plan.pp == 1 || row_of(plan.schedule).both_ends) {  // whose blocks are whole
     return closed;
   }
@@ -277,7 +282,8 @@ Time least_interval(const plan::Plan& plan, const PlanCosts& costs) {
     times.pieces.push_back(least_pieces(plan, costs, stage));
     Time work{0};
     for (const PieceTimes& piece : times.pieces.back()) {
-      work += piece.forward + piece.backward + piece.weights;
+      work += piece.paired_forward +
+              (costs.lone != nullptr ? piece.paired_backward : piece.backward + piece.weights);
     }
     least_work = std::min(least_work, work);
     finish = std::min(finish, costs.states[stage].finish);

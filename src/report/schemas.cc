@@ -19,6 +19,7 @@
 #include "report/jobs.h"
 #include "report/measured.h"
 #include "report/mpi_calls.h"
+#include "report/plan_division.h"
 #include "report/ranking.h"
 #include "report/reinforcement.h"
 #include "report/replay.h"
@@ -111,6 +112,8 @@ constexpr auto kSchemas = std::to_array<DeclaredSchema>({
     {"mpi-train", "orrery mpi train --json",
      "A completer that has learned, each program completed from the others, beside the rules.",
      declare_empty<mpi_calls::Training, mpi_calls::Score, mpi_calls::Score>},
+    {"plan-division", "orrery plan --also --json", "One budget of devices divided between models.",
+     declare_empty<DivisionReport>},
     {"rank", "orrery rank --json",
      "Untrained architectures by zero-cost proxies and simulated cost.",
      declare_empty<RankingReport>},

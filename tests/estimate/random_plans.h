@@ -31,6 +31,7 @@ class RandomPlans {
     std::vector<std::string> models{
         "gpt2-medium",  "gpt-7.5b",         "llama-3-8b",    "gpt-22b",    "llama-2-13b",
         "mixtral-8x7b", "deepseek-v2-lite", "nemotron-h-8b", "gemma-2-9b", "qwen3-30b-a3b"};
+    bool in_pairs = false;  ///< exchanges of tokens run beside another microbatch
   };
   explicit RandomPlans(Options options)
       : options_(std::move(options)), random_(options_.seed), overlaps_(options_.seed) {}
@@ -46,6 +47,7 @@ class RandomPlans {
       c.model = model(pick(options_.models));
       c.machine = pick(options_.machines);
       draw(c);
+      c.plan.overlap_ep = options_.in_pairs ? plan::OverlapExperts::microbatch : c.plan.overlap_ep;
       if (c.plan.devices() > options_.devices || !plan::check(c.plan, c.model)) {
         continue;
       }

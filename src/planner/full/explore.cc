@@ -15,6 +15,9 @@ constexpr std::size_t kAskEvery = 16;  // steps of the search
 constexpr double kExplored =
     0.75;  // of all bounds and simulations; the others are for what follows
 
+/// Shapes that are bounded by their passes in the time of one bound.
+constexpr std::size_t kShapesForABound = 16;
+
 constexpr std::size_t kWithoutWarmStart = 40'000;  // bounds without a plan that fits
 
 bool may_fit(SearchState& search, const plan::Plan& plan) {
@@ -81,9 +84,9 @@ class Explorer {
       }
       Node node = search_.open.take();
       if (node.level == Level::group) {
-        split(node.plan);
+        split(node);
       } else if (node.level == Level::shape) {
-        expand(node.plan);
+        open_shape(std::move(node));
       } else if (!node.value) {
         look(std::move(node));
       } else {
@@ -105,9 +108,9 @@ class Explorer {
       }
       Node node = search_.open.take();
       if (node.level == Level::group) {
-        split(node.plan);
+        split(node);
       } else if (node.level == Level::shape) {
-        expand(node.plan);
+        open_shape(std::move(node));
       } else if ((node.tight ? simulations_left_ : bounds_left_) == 0) {
         search_.open.put_back(std::move(node));
         return;
@@ -124,25 +127,50 @@ class Explorer {
   }
 
  private:
-  void split(const plan::Plan& group) {
-    const auto copies = search_.least_copies(group);
-    for (plan::Plan& shape : search_.space.shapes(group)) {
+  void split(const Node& group) {
+    const std::vector<plan::Plan> shapes = search_.space.shapes(group.plan);
+    search_.asked += 1 + shapes.size() / kShapesForABound;
+    for (const plan::Plan& shape : shapes) {
       if (!search_.valid(shape)) {
         search_.answer.counts.invalid += search_.space.variant_count(shape);
         continue;
       }
-      Time least = Time::max();
-      plan::Plan bare = shape;
-      bare.offload_optimizer = copies ? copies->second : bare.offload_optimizer;
-      for (const std::int64_t zero : search_.space.zeros(shape)) {
-        bare.zero = zero;
-        bare.overlap_param_gather = shape.overlap_param_gather && zero > 0;
-        if (const auto bound = search_.least(bare)) {
-          least = std::min(least, *bound);
-        }
-      }
-      search_.open.push(least, Level::shape, std::move(shape));
+      const auto passes = search_.bounds.least_passes(shape);
+      const Time least = passes ? search_.score.of(shape, *passes) : Time(0);
+      keep_shape({.bound = std::max(group.bound, least), .level = Level::shape, .plan = shape});
     }
+  }
+
+  /// A shape is first bounded by its passes, then by its schedule, then its variants are.
+  void open_shape(Node node) {
+    if (node.tight) {
+      expand(node.plan);
+      return;
+    }
+    const auto copies = search_.least_copies(node.plan);
+    plan::Plan bare = node.plan;
+    bare.offload_optimizer = copies ? copies->second : bare.offload_optimizer;
+    Time least = Time::max();
+    for (const std::int64_t zero : search_.space.zeros(node.plan)) {
+      bare.zero = zero;
+      bare.overlap_param_gather = node.plan.overlap_param_gather && zero > 0;
+      if (const auto bound = search_.least(bare)) {
+        least = std::min(least, *bound);
+      }
+    }
+    node.bound = std::max(node.bound, least);
+    node.tight = true;
+    keep_shape(std::move(node));
+  }
+
+  /// Unless no plan of it can be of interest: the answer has enough that are faster.
+  void keep_shape(Node node) {
+    if (node.bound < search_.kept_below() || !search_.has_enough()) {
+      search_.open.put_back(std::move(node));
+      return;
+    }
+    search_.answer.counts.by_bound += search_.space.variant_count(node.plan);
+    search_.left = std::min(search_.left, node.bound);
   }
 
   void expand(const plan::Plan& shape) {

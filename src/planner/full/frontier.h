@@ -26,11 +26,11 @@ struct Node {
   Time bound{0};
   Time expected{0};  ///< by which they are looked at
   Level level = Level::group;
-  std::uint64_t number = 0;  ///< order of making, which breaks ties
+  std::uint64_t number = 0;  ///< order of making, which breaks ties; 0: not in a frontier yet
   plan::Plan plan;
   std::shared_ptr<Savings> savings;  ///< of a variant: those that it is one of
   std::size_t saving = 0;
-  bool tight = false;           ///< it fits, and its bound is that of its schedule
+  bool tight = false;           ///< its bound is that of its schedule; a variant fits, too
   std::optional<Time> value{};  ///< it fits, and this is what its step may take (estimate.h)
 };
 struct Later {
@@ -173,13 +173,13 @@ class Frontier {
             std::size_t saving = 0) {
     put_back({.bound = bound,
               .level = level,
-              .number = made_++,
               .plan = std::move(plan),
               .savings = std::move(savings),
               .saving = saving});
   }
 
   void put_back(Node node) {
+    node.number = node.number > 0 ? node.number : ++made_;
     node.expected = expect(node);
     open_.push(std::move(node));
   }

@@ -79,7 +79,8 @@ class Prices {
  public:
   Prices(const Study& study, const DesignOptions& options) : study_(study), options_(options) {}
 
-  /// Returns the price of one of a point's devices, an hour; where they differ their mean.
+  /// Returns the price of one of a point's devices, an hour; where they differ their mean. Nothing
+  /// where the point's search will say what is wrong with its price or devices.
   Result<std::optional<Money>> of(std::size_t point, std::int64_t devices) const {
     const Description description = study_.describe(point);
     const ConfigNode* stated = find_field(description.node, "machine.device.price_per_hour");
@@ -87,7 +88,12 @@ class Prices {
     auto base = parse_money(stated == nullptr ? "" : stated->text);
     if (mixed) {
       const auto cut = machine::with_devices(*mixed, devices);
-      base = (cut ? *cut : *mixed).device.price_per_hour;
+      if (!cut) {
+        return std::optional<Money>();
+      }
+      base = cut->device.price_per_hour;
+    } else if (stated != nullptr && !base) {
+      return std::optional<Money>();
     }
     if (!base || (mixed && compute::is_unknown(*base))) {
       if (options_.budget || !options_.prices.empty()) {

@@ -25,10 +25,10 @@ std::vector<std::string> changes_of(const plan::Plan& from, const plan::Plan& to
 }
 
 /// Devices and batch.
-using Work = std::pair<std::int64_t, std::int64_t>;
+using Attempt = std::pair<std::int64_t, std::int64_t>;
 
-std::vector<Work> tries(const full::Task& task, const plan::Plan& plan, std::int64_t left) {
-  std::vector<Work> works{{left, plan.global_batch}};
+std::vector<Attempt> tries(const full::Task& task, const plan::Plan& plan, std::int64_t left) {
+  std::vector<Attempt> works{{left, plan.global_batch}};
   const std::int64_t replica = plan.tp * plan.cp * plan.pp;
   const auto possible = [&](std::int64_t replicas) {
     return machine::with_devices(task.machine, replicas * replica).has_value();
@@ -107,7 +107,7 @@ Elastic elastic(const full::Task& task, const full::Options& options, const full
   if (!alike) {
     result.fallbacks = each_part_loses(own, options, plan, result.node);
   }
-  for (const auto& [devices, batch] : alike ? tries(own, plan, left) : std::vector<Work>()) {
+  for (const auto& [devices, batch] : alike ? tries(own, plan, left) : std::vector<Attempt>()) {
     full::Task smaller = own;
     smaller.devices = devices;
     smaller.fixed.plan.global_batch = batch;

@@ -72,10 +72,10 @@ TEST(LowerExpert, KernelsBesideTheExchangePackWhatItsDatatypesSay) {
                            .element = Bytes(2)};
   const layout::Mesh mesh{.axes = {{"ep", 4}}};
   const auto packing = [&](int from, int to) {
-    return packing_of({.operation = layout::Operation::all_to_all,
-                       .from = {Placement::shard(from)},
-                       .to = {Placement::shard(to)}},
-                      rows, mesh, device);
+    return layout::packing_of({.operation = layout::Operation::all_to_all,
+                               .from = {Placement::shard(from)},
+                               .to = {Placement::shard(to)}},
+                              rows, mesh, device);
   };
   const layout::Packing there = packing(1, 0);
   EXPECT_EQ(there.blocks, 8);

@@ -163,7 +163,7 @@ class Explorer {
     keep_shape(std::move(node));
   }
 
-  /// Unless no plan of it can be of interest: the answer has enough that are faster.
+  /// Keeps a shape unless the answer has enough plans that are faster than all of its.
   void keep_shape(Node node) {
     if (node.bound < search_.kept_below() || !search_.has_enough()) {
       search_.open.put_back(std::move(node));

@@ -16,8 +16,8 @@ namespace orrery {
 inline constexpr std::size_t kDeepestConfig = 64;
 
 /// The values of a file may take kConfigFactor times its bytes, but always kLeastConfigMemory, and
-/// never more than kMostConfigMemory, which --big allows at once. A file of 10 MB so takes less than
-/// 150 MB in all.
+/// never more than kMostConfigMemory, which --big allows any file. A file of 10 MB so takes less
+/// than 150 MB in all.
 inline constexpr std::size_t kConfigFactor = 11;
 inline constexpr std::size_t kLeastConfigMemory = std::size_t{64} << 20;
 inline constexpr std::size_t kMostConfigMemory = std::size_t{2} << 30;

@@ -15,7 +15,7 @@ constexpr std::size_t kAskEvery = 16;  // steps of the search
 constexpr double kExplored =
     0.75;  // of all bounds and simulations; the others are for what follows
 
-/// Shapes that are bounded by their passes in the time of one bound.
+/// So many shapes are bounded by their passes in the time of one bound.
 constexpr std::size_t kShapesForABound = 16;
 
 constexpr std::size_t kWithoutWarmStart = 40'000;  // bounds without a plan that fits

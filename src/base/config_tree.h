@@ -15,8 +15,9 @@ namespace orrery {
 /// Deeper nesting than this is no configuration; it would exhaust the stack of whoever walks it.
 inline constexpr std::size_t kDeepestConfig = 64;
 
-/// Most bytes that the values of a file may take: so many times its size, but always so many, and
-/// never more; with --big always the most. A file of 10 MB so takes less than 150 MB in all.
+/// The values of a file may take kConfigFactor times its bytes, but always kLeastConfigMemory, and
+/// never more than kMostConfigMemory, which --big allows any file. A file of 10 MB so takes less
+/// than 150 MB in all.
 inline constexpr std::size_t kConfigFactor = 11;
 inline constexpr std::size_t kLeastConfigMemory = std::size_t{64} << 20;
 inline constexpr std::size_t kMostConfigMemory = std::size_t{2} << 30;

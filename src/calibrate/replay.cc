@@ -106,7 +106,7 @@ void fit_messages(topology::NetworkDimension& dimension,
 }
 
 /// Returns the rows with the mean of reduce-scatters and all-gathers of one size in place of each:
-/// a machine has one price for both, and a step has about as many of the one as of the other.
+/// a machine has one price for both, and a step is taken to have as many of each.
 std::vector<CollectiveMeasurement> priced_alike(std::vector<CollectiveMeasurement> rows) {
   using enum graph::CollectiveKind;
   for (CollectiveMeasurement& sum : rows) {

@@ -168,7 +168,8 @@ class Measure : public Command {
     });
   }
 
-  /// The first library, or the one that is asked for, whose program is found; null with a mistake.
+  /// Returns the first library, or the one that is asked for, whose program is found; null with a
+  /// mistake.
   const mpi_calls::MpiLibrary* find_program(std::string& program, Error& mistakes) const {
     const auto& all = mpi_calls::kMpiLibraries;
     if (library_ && std::ranges::find(all, *library_, &mpi_calls::MpiLibrary::name) == all.end()) {

@@ -98,17 +98,9 @@ class Serve : public Command {
     if (of_files.empty()) {
       images_.add(model, generator, mistakes);
     }
-    const bool embeds = of_files.empty() && step::embeds(model);
-    if (embeds) {
-      generator.output = {.first = 1};
-    }
-    requests::Trace requests = requests_.read(generator, mistakes);
-    for (requests::Request& request : requests.requests) {
-      request.output = embeds ? 1 : request.output;
-    }
-    if (embeds && live_.listens()) {
-      mistakes.add({"--listen", {}, model.name, "a model that generates tokens"});
-    }
+    const requests::Trace requests = of_files.empty() && step::embeds(model)
+                                         ? texts(model, generator, mistakes)
+                                         : requests_.read(generator, mistakes);
     const serving::RateSearch search = search_.limits(mistakes);
     check_together(generator, engine, mistakes);
     Result<serving::Server> server = fail(Error());
@@ -155,6 +147,19 @@ class Serve : public Command {
     }
     return results(run, machine, unfused ? &*unfused : nullptr,
                    [&] { return curve(options.rate); });
+  }
+
+  /// Reads the requests of an encoder, which answers each with one vector.
+  requests::Trace texts(const zoo::Model& model, requests::Generator& generator, Error& mistakes) {
+    generator.output = {.first = 1};
+    requests::Trace requests = requests_.read(generator, mistakes);
+    for (requests::Request& request : requests.requests) {
+      request.output = 1;
+    }
+    if (live_.listens()) {
+      mistakes.add({"--listen", {}, model.name, "a model that generates tokens"});
+    }
+    return requests;
   }
 
   static serving::Run run_of(serving::Server& server, const requests::Trace& requests,

@@ -3,6 +3,7 @@
 /// drawn from a seed: the laws of all targets in a build without libFuzzer's instrumentation.
 ///
 ///   fuzz_replay TARGET SEED RUNS DICTIONARY FOLDER...   (seed 0: something new each time)
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -29,18 +30,23 @@ constexpr std::size_t kLongestInput = 8192;
 constexpr unsigned kSecondsOfInput = 10;
 constexpr rlim_t kMemory = rlim_t{4} << 30;
 
-/// The input that runs, for the handler of a signal that ends it.
+/// The input that runs, and the file that keeps it if a signal ends it.
 std::string_view running;
-const char* running_target = "";
+std::string kept;
 
-/// Keeps the input that ends the process, beside the name of its target, and ends.
-void keep_input(int signal) {
-  if (std::FILE* file = std::fopen("fuzz-input", "wb")) {
-    std::fwrite(running.data(), 1, running.size(), file);
-    std::fclose(file);
+void put(int file, std::string_view text) {
+  if (::write(file, text.data(), text.size()) < 0) {
+    return;  // nothing is left to be done about it
   }
-  std::fprintf(stderr, "fuzz_replay: %s ended with signal %d on the input kept in ./fuzz-input\n",
-               running_target, signal);
+}
+
+/// Keeps the input that ends the process, and ends. Allocates nothing: a signal may come while
+/// memory is allocated.
+void keep_input(int /*signal*/) {
+  put(::open(kept.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), running);
+  put(STDERR_FILENO, "fuzz_replay: a signal ended the run of the input kept in ./");
+  put(STDERR_FILENO, kept);
+  put(STDERR_FILENO, "\n");
   std::_Exit(1);
 }
 
@@ -149,6 +155,7 @@ void run(const Target& target, const std::string& input) {
   running = input;
   alarm(kSecondsOfInput);
   target.run(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+  alarm(0);
 }
 
 int replay(const std::vector<std::string>& words) {
@@ -158,7 +165,7 @@ int replay(const std::vector<std::string>& words) {
     std::fprintf(stderr, "fuzz_replay: found no target '%s'\n", words[0].c_str());
     return 2;
   }
-  running_target = target->name;
+  kept = std::string("fuzz-input-") + target->name;
   const rlimit memory{kMemory, kMemory};
   setrlimit(RLIMIT_AS, &memory);
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM}) {

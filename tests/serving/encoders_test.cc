@@ -52,5 +52,21 @@ TEST(Encoders, LayersSeeAllOfTheirText) {
   EXPECT_GT(time() - causal, 7.7 / 989 - 3e-3);
 }
 
+TEST(Encoders, AWindowLongerThanTheTextCutsNothing) {
+  zoo::Model model = zoo::load_model("qwen3-0.6b").value();
+  const machine::Machine machine = machine::load_machine("dgx-h100").value();
+  const auto time = [&](std::int64_t window) {
+    model.kinds = {{.window = window, .causal = false}};
+    auto cost = step::StepCost::make(model, machine, {});
+    EXPECT_TRUE(cost) << cost.error().to_string();
+    return cost->time({.tokens = 1000,
+                       .samples = 1,
+                       .prompts = {{.queries = 1000, .context = 0}},
+                       .visible = std::vector<double>(cost->windows().size())});
+  };
+  EXPECT_EQ(time(4096), time(0));
+  EXPECT_LT(time(100), time(0));  // 10 windows of 100: a tenth of the pairs
+}
+
 }  // namespace
 }  // namespace orrery::serving

@@ -8,10 +8,10 @@
 ///   message               half of a round trip between ranks 0 and 1
 ///
 /// Seconds are medians over as many batches as there were steps, of the slowest rank: of works 200
-/// us or more each; of exchanges one, with buffers that are in no cache, where the plan has works
-/// that move memory. Exchanges take turns with the buffers that those of the step have. A batch of
-/// each follows every step: what else the host does for a while meets the step and its parts alike.
-/// Rank 0 writes.
+/// us or more each, of exchanges 2 ms or more; but one exchange, with buffers that are in no cache,
+/// where the plan has works that move memory. Exchanges take turns with the buffers that those of
+/// the step have. A batch of each follows every step: what else the host does for a while meets the
+/// step and its parts alike. Rank 0 writes.
 #pragma once
 
 #include <mpi.h>

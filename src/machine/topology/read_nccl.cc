@@ -264,7 +264,7 @@ class NcclSystem {
     }
   }
 
-  /// GPUs of one PCIe device.
+  /// Joins GPUs of one PCIe device to a vertex that they share.
   void add_shared(const std::vector<std::size_t>& gpus, std::int32_t above, Bandwidth pcie) {
     const std::int32_t device =
         graph_.add(VertexKind::switch_, "dev" + std::to_string(graph_.vertices.size()), 1);

@@ -47,8 +47,10 @@ class XmlText {
   void mistake(const pugi::xml_node& node, const std::string& attribute, std::string expected) {
     if (++found_ <= kMostMistakes) {  // each costs a walk through the text
       const pugi::xml_attribute found = node.attribute(attribute.c_str());
-      error_.add({where(node.offset_debug()), std::string(node.name()) + "." + attribute,
-                  found.value(), (found ? "" : "missing; expected ") + std::move(expected)});
+      const bool lacks = !attribute.empty() && !found;
+      error_.add({where(node.offset_debug()),
+                  node.name() + (attribute.empty() ? "" : "." + attribute), found.value(),
+                  (lacks ? "missing; expected " : "") + std::move(expected)});
     }
   }
   std::string text(const pugi::xml_node& node, const char* attribute) {

@@ -23,18 +23,12 @@ class Divider {
     std::vector<std::int64_t> nodes{};
   };
 
-  /// The best division of so many nodes between the models from `first` on.
+  /// Returns the best division of so many nodes between the models from `first` on.
   Found best(std::size_t first, std::int64_t nodes) {
     const auto left = static_cast<std::int64_t>(models_ - first - 1);
     std::vector<std::int64_t> counts = divisible_counts(nodes);
-    if (left == 0) {  // fewer may be faster than a number that divides badly
-      Found found;
-      const std::size_t several = counts.size() - std::min<std::size_t>(counts.size(), 2);
-      for (std::size_t i = counts.size(); i > several; --i) {
-        const double score = score_at(first, counts[i - 1]);
-        found = score < found.score ? Found{score, {counts[i - 1]}} : found;
-      }
-      return found;
+    if (left == 0) {
+      return of_last(first, counts);
     }
     std::erase_if(counts, [&](std::int64_t count) { return count > nodes - left; });
     return together_ == Together::longest ? by_halving(first, nodes, counts)
@@ -42,7 +36,20 @@ class Divider {
   }
 
  private:
-  /// The first model with so many nodes, the others with what that leaves.
+  /// Returns the best number for the last model. For the longest time these are all of its nodes or
+  /// one number fewer, which may be faster than nodes that divide badly.
+  Found of_last(std::size_t model, const std::vector<std::int64_t>& counts) {
+    const std::size_t tried =
+        together_ == Together::longest ? std::min<std::size_t>(counts.size(), 2) : counts.size();
+    Found found;
+    for (std::size_t i = counts.size(); i > counts.size() - tried; --i) {
+      const double score = score_at(model, counts[i - 1]);
+      found = score < found.score ? Found{score, {counts[i - 1]}} : found;
+    }
+    return found;
+  }
+
+  /// Returns the division that gives the first model so many nodes and the others what that leaves.
   Found with(std::size_t first, std::int64_t count, std::int64_t nodes) {
     const double own = score_at(first, count);
     Found rest = best(first + 1, nodes - count);
@@ -60,7 +67,7 @@ class Divider {
     return found;
   }
 
-  /// The fewest nodes with which the first model does not end last, and a number fewer.
+  /// Tries the fewest nodes with which the first model does not end last, and a number fewer.
   Found by_halving(std::size_t first, std::int64_t nodes, const std::vector<std::int64_t>& counts) {
     std::size_t low = 0;
     std::size_t high = counts.size();
@@ -138,7 +145,7 @@ class Shares {
   std::map<std::pair<std::size_t, std::int64_t>, std::optional<WorkShare>> known_;
 };
 
-/// The arrangement of these numbers of devices; empty where a model has no plan.
+/// Returns the arrangement of these numbers of devices; empty where a model has no plan.
 Arrangement arranged(Shares& shares, const std::vector<std::int64_t>& devices, bool at_once,
                      bool longest) {
   Arrangement all;

@@ -11,7 +11,8 @@
 /// Numbers of devices are whole nodes: 1, 3, 5 or 7 times a power of two of them, and all; what
 /// that leaves stays idle. Each is a search of good_limits(). More devices are taken to be no
 /// slower: for the longest time the number of one model's devices is found by halving, between
-/// those where it and those where the others end last. For sums all numbers are tried.
+/// those where it and those where the others end last; the last model has all that is left or one
+/// number fewer. For sums all numbers are tried.
 ///
 /// Ignores:  starts, checkpoints and failures; devices that a model frees when it ends.
 #pragma once

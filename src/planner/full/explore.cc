@@ -15,7 +15,7 @@ constexpr std::size_t kAskEvery = 16;  // steps of the search
 constexpr double kExplored =
     0.75;  // of all bounds and simulations; the others are for what follows
 
-/// Shapes that are bounded by their passes in the time of one bound.
+/// So many shapes are bounded by their passes in the time of one bound.
 constexpr std::size_t kShapesForABound = 16;
 
 constexpr std::size_t kWithoutWarmStart = 40'000;  // bounds without a plan that fits
@@ -163,7 +163,7 @@ class Explorer {
     keep_shape(std::move(node));
   }
 
-  /// Unless no plan of it can be of interest: the answer has enough that are faster.
+  /// Keeps a shape unless the answer has enough plans that are faster than all of its.
   void keep_shape(Node node) {
     if (node.bound < search_.kept_below() || !search_.has_enough()) {
       search_.open.put_back(std::move(node));

@@ -124,13 +124,16 @@ PromptWork work_of(const std::vector<Prompt>& prompts, std::int64_t window, bool
   return work;
 }
 
-/// Returns the sequences of an encoder whose windows do not overlap: as many, of their length.
+/// Returns an encoder's sequences, each cut into the fewest windows that do not overlap, of one
+/// length.
 std::vector<Prompt> windows_of(const std::vector<Prompt>& sequences, std::int64_t window) {
-  std::int64_t count = 0;
+  std::vector<Prompt> windows;
   for (const Prompt& sequence : sequences) {
-    count += (sequence.queries + window - 1) / window;
+    const std::int64_t count = (sequence.queries + window - 1) / window;
+    windows.insert(windows.end(), static_cast<std::size_t>(count),
+                   {.queries = (sequence.queries + count - 1) / count, .context = 0});
   }
-  return std::vector<Prompt>(static_cast<std::size_t>(count), {.queries = window, .context = 0});
+  return windows;
 }
 
 /// Returns one launch of several prompts: each takes its part of a launch of as many of its length,

@@ -30,8 +30,8 @@ export const formulas = {
          'within 2 % (docs/models/flow.md). Fluid flows are held to hand calculation.'],
   flit: ['Latency is counted in cycles from the creation of a packet to the arrival of its last flit; the load at which it grows ' +
          'without end is saturation.', 'docs/models/flit.md',
-         'BookSim 2 with the same seed: 13 of 14 reference runs have the same latency, hops and accepted load, the other one ' +
-         '+0.006 % (docs/models/flit.md#against-booksim-2).'],
+         'BookSim 2 with the same seed: all 14 reference runs have the same latency, hops and accepted load ' +
+         '(docs/models/flit.md#against-booksim-2).'],
   astra: ['Cycles of a rank from the beginning to its last node, 1 cycle = 1 ns; exposed cycles are those in which nothing but ' +
           'communication runs.', 'docs/models/astra.md',
           'ASTRA-sim 518bd51: 87 cases and 120 random runs are equal to the nanosecond. Ring all-reduces beside NCCL on 8 H100: ' +

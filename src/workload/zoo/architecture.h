@@ -119,7 +119,7 @@ enum class InputKind : std::uint8_t { tokens, patches, features };
 constexpr auto named_values(InputKind) {
   return std::to_array<Named<InputKind>>({
       {InputKind::tokens, "tokens", "rows of a table of V"},
-      {InputKind::patches, "patches", "projected patches of an image and one class token"},
+      {InputKind::patches, "patches", "projected patches of an image, perhaps a class token"},
       {InputKind::features, "features", "rows of the tables of a recommendation model"},
   });
 }

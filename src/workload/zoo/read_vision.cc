@@ -36,9 +36,17 @@ std::int64_t read_side(Reader& read, std::string_view name, std::optional<std::i
   const bool square = std::ranges::all_of(sides, [&](std::int64_t one) { return one == side; });
   if (!square || side < 1 || side > kMostSide) {
     read.reject(name, "sides of one length");
-    return 1;
+    return 0;
   }
   return side;
+}
+
+/// Reads the side of what is encoded, which holds at least a square of patches.
+void read_image_size(Reader& read, Vision& vision, std::int64_t missing) {
+  vision.side = read_side(read, "image_size", missing);
+  const std::int64_t least = vision.merge * vision.encoder.patches.side;
+  read.require(vision.side == 0 || vision.side >= least, "image_size",
+               "at least " + std::to_string(least) + " pixels, a square of patches");
 }
 
 /// The names of an encoder's extents, and what they are where they are missing (0: a mistake).
@@ -180,7 +188,7 @@ Vision read_gemma3_vision(const VisionFields& fields) {
   m.ffn = read_tower_width(read, 3072);
   m.mlp = mlp_of(read, "hidden_act", "gelu_pytorch_tanh", false);
   read.ignore("vision_use_head");
-  vision.side = read_side(read, "image_size", 896);
+  read_image_size(read, vision, 896);
   vision.most = extent(fields.whole, "mm_tokens_per_image", kMaxPositions, 256);
   vision.marks = 4;
   m.patches.positions = squares_of(vision);
@@ -232,12 +240,12 @@ Vision read_llama4_vision(const VisionFields& fields) {
   m.patches.bias = false;
   m.patches.class_token = true;
   vision.rule = ImageRule::canvases;
-  vision.side = read_side(read, "image_size", 336);
+  vision.merge = 2;
+  read_image_size(read, vision, 336);
   vision.most = 16;
   vision.marks = 3;  // <|image_start|>, <|image|>, <|image_end|>
   const double shuffled = read.optional("pixel_shuffle_ratio", 0.5);
   read.require(shuffled == 0.5, "pixel_shuffle_ratio", "0.5: squares of two patches a side");
-  vision.merge = 2;
   m.patches.positions = squares_of(vision) + 1;
   const std::int64_t input = extent(read, "projector_input_dim", kMaxHidden, 4096);
   const std::int64_t output = extent(read, "projector_output_dim", kMaxHidden, 4096);
@@ -273,8 +281,8 @@ Vision read_intern_vision(const VisionFields& fields) {
   const double shuffled = fields.whole.optional("downsample_ratio", 0.5);
   fields.whole.require(shuffled == 0.5, "downsample_ratio", "0.5: squares of two patches a side");
   vision.rule = ImageRule::tiles;
-  vision.side = read_side(read, "image_size", 448);
   vision.merge = 2;
+  read_image_size(read, vision, 448);
   vision.most = extent(fields.whole, "max_dynamic_patch", kMostSide, 12);
   vision.marks = 2;  // <img>, </img>
   m.patches.positions = squares_of(vision) + 1;
@@ -294,7 +302,7 @@ Vision read_clip_vision(const VisionFields& fields) {
   m.embedding_norm = true;
   m.patches.bias = false;
   m.patches.class_token = true;
-  vision.side = read_side(read, "image_size", 224);
+  read_image_size(read, vision, 224);
   vision.most = squares_of(vision);
   m.patches.positions = squares_of(vision) + 1;
   m.projectors = {{.widths = {m.hidden, fields.text.hidden, fields.text.hidden},
@@ -318,9 +326,9 @@ Vision read_pixtral_vision(const VisionFields& fields) {
   m.embedding_norm = true;
   m.attention_bias = m.attention_output_bias = m.mlp_bias = m.final_norm = m.patches.bias = false;
   vision.rule = ImageRule::rows;
-  vision.side = read_side(read, "image_size", 1024);
   const auto merge = optional_extent(fields.whole, "spatial_merge_size", kMostSide);
   vision.merge = merge.value_or(1);
+  read_image_size(read, vision, 1024);
   const std::int64_t text = fields.text.hidden;
   Projector projector{.widths = {m.hidden, text, text},
                       .bias = fields.whole.optional("multimodal_projector_bias", !merge)};

@@ -42,6 +42,15 @@ TEST(Division, SumsAreLeastWhereEachModelIsCheapest) {
   EXPECT_EQ(divide(2, 8, Together::sum, score), (std::vector<std::int64_t>{2, 6}));
 }
 
+TEST(Division, TheLastModelLeavesNodesThatMakeItDearer) {
+  // The first costs 1 on a node and 5 on others, the second 1 on 2 nodes and 5 on others: 5 of 8
+  // nodes stay idle.
+  const auto score = [](std::size_t model, std::int64_t nodes) {
+    return nodes == (model == 0 ? 1 : 2) ? 1.0 : 5.0;
+  };
+  EXPECT_EQ(divide(2, 8, Together::sum, score), (std::vector<std::int64_t>{1, 2}));
+}
+
 TEST(Division, AModelThatNeedsManyNodesGetsThem) {
   // The second has a plan on 4 nodes and more; on 3 nobody can be helped.
   const auto score = [](std::size_t model, std::int64_t nodes) {

@@ -138,5 +138,24 @@ TEST(Vision, MistakesOfAnEncoderAreTheFilesOwn) {
   EXPECT_THAT(refused.error().to_string(), ::testing::HasSubstr("out_hidden_size"));
 }
 
+TEST(Vision, AnImageHoldsASquareOfPatches) {
+  // InternViT's patches of 14 pixels are merged two by two.
+  const auto of_side = [](const std::string& side) {
+    const std::string text =
+        R"({"model_type": "internvl_chat", "llm_config": {"model_type": "llama", "hidden_size": 64,
+            "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "vocab_size": 100, "max_position_embeddings": 64},
+            "vision_config": {"image_size": )" +
+        side + "}}";
+    return parse_config(text, "config.json", ConfigSyntax::json).and_then([](const auto& node) {
+      return parse_model(node, "small");
+    });
+  };
+  EXPECT_TRUE(of_side("28"));
+  const auto refused = of_side("27");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().to_string(), ::testing::HasSubstr("at least 28 pixels"));
+}
+
 }  // namespace
 }  // namespace orrery::zoo

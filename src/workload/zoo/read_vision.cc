@@ -93,14 +93,16 @@ std::int64_t squares_of(const Vision& vision) {
 }
 
 /// The encoder and merging of Qwen's models, whose squares are normed and go through two matrices
-/// of their own width and the text's.
-Vision read_qwen(const VisionFields& fields, std::string_view hidden, std::string_view out) {
+/// of their own width and the text's. `missing`: of the class of its configuration.
+Vision read_qwen(const VisionFields& fields, std::string_view hidden, std::string_view out,
+                 const std::array<std::int64_t, 4>& missing) {
   Vision vision;
   vision.encoder = read_tower_layers(
       fields.own, {.layers = "depth",
                    .hidden = hidden,
                    .heads = "num_heads",
-                   .channels = fields.own.node().find("in_chans") ? "in_chans" : "in_channels"});
+                   .channels = fields.own.node().find("in_chans") ? "in_chans" : "in_channels",
+                   .missing = missing});
   Model& m = vision.encoder;
   m.final_norm = false;
   m.patches.bias = false;
@@ -121,7 +123,7 @@ Vision read_qwen(const VisionFields& fields, std::string_view hidden, std::strin
 
 /// Qwen2-VL (Wang et al. 2024): LayerNorm, GeLU; positions rotate queries and keys.
 Vision read_qwen2_vision(const VisionFields& fields) {
-  Vision vision = read_qwen(fields, "embed_dim", "hidden_size");
+  Vision vision = read_qwen(fields, "embed_dim", "hidden_size", {32, 1280, 16, 14});
   Model& m = vision.encoder;
   m.ffn = m.hidden * extent(fields.own, "mlp_ratio", kMostSide, 4);
   fields.own.ignore("spatial_patch_size");
@@ -133,10 +135,10 @@ Vision read_qwen2_vision(const VisionFields& fields) {
 /// windows, squares of patches.
 Vision read_qwen25_vision(const VisionFields& fields) {
   Reader& read = fields.own;
-  Vision vision = read_qwen(fields, "hidden_size", "out_hidden_size");
+  Vision vision = read_qwen(fields, "hidden_size", "out_hidden_size", {32, 3584, 16, 14});
   Model& m = vision.encoder;
   m.norm = NormKind::rms_norm;
-  m.ffn = read_tower_width(read);
+  m.ffn = read_tower_width(read, 3420);
   m.mlp = mlp_of(read, "hidden_act", "silu", true);
   m.projectors.front().norm = m.hidden;
   const std::int64_t across =
@@ -158,9 +160,9 @@ Vision read_qwen25_vision(const VisionFields& fields) {
 /// whose norm is over a merged square.
 Vision read_qwen3_vision(const VisionFields& fields) {
   Reader& read = fields.own;
-  Vision vision = read_qwen(fields, "hidden_size", "out_hidden_size");
+  Vision vision = read_qwen(fields, "hidden_size", "out_hidden_size", {27, 1152, 16, 16});
   Model& m = vision.encoder;
-  m.ffn = read_tower_width(read);
+  m.ffn = read_tower_width(read, 4304);
   m.mlp = mlp_of(read, "hidden_act", "gelu_pytorch_tanh", false);
   m.patches.bias = true;
   m.patches.positions = extent(read, "num_position_embeddings", kMaxPositions, 2304);

@@ -15,10 +15,10 @@ case "${1:-}" in
   *) echo "usage: ./test.sh [--all]" >&2; exit 2 ;;
 esac
 
-# What property and fuzz tests draw from: the same tree passes twice. 0: something new each time. Forty cases of each
+# What property and fuzz tests draw from: the same tree passes twice. 0: something new each time. Sixty cases of each
 # property; with --all a hundred.
 seed=1
-if $all; then seed=0; else export RC_PARAMS="${RC_PARAMS-seed=1 max_success=40}"; fi
+if $all; then seed=0; else export RC_PARAMS="${RC_PARAMS-seed=1 max_success=60}"; fi
 
 step() { echo; echo "== $* (after $SECONDS s)"; }
 tidy=(--quick --budget 12)

@@ -106,8 +106,8 @@ class Serve : public Command {
     for (requests::Request& request : requests.requests) {
       request.output = embeds ? 1 : request.output;
     }
-    if (embeds && live_.listens()) {
-      mistakes.add({"--listen", {}, model.name, "a model that generates tokens"});
+    if (embeds) {
+      mistakes.add(without_use(model, engine));
     }
     const serving::RateSearch search = search_.limits(mistakes);
     check_together(generator, engine, mistakes);
@@ -207,6 +207,31 @@ class Serve : public Command {
       requests_.refuse_arrivals("--listen, whose clients send requests", mistakes);
     }
     live_.check(search_.any(), engine, mistakes);
+  }
+
+  /// Returns what of the flags and the engine an encoder of texts has no use for.
+  Error without_use(const zoo::Model& model, const serving::Engine& engine) const {
+    Error mistakes;
+    if (engine.prefill > 0) {
+      mistakes.add({{},
+                    "fleet.prefill",
+                    std::to_string(engine.prefill),
+                    "0: a model that embeds computes nothing but prompts"});
+    }
+    if (engine.drafts() > 0) {
+      mistakes.add({{},
+                    "speculation.tokens",
+                    std::to_string(engine.drafts()),
+                    "none: a model that embeds generates no tokens"});
+    }
+    mistakes = serving::located(std::move(mistakes), engine);
+    if (requests_.output().value_or("1") != "1") {
+      mistakes.add({"--output", {}, *requests_.output(), "1: the model answers with a vector"});
+    }
+    if (live_.listens()) {
+      mistakes.add({"--listen", {}, model.name, "a model that generates tokens"});
+    }
+    return mistakes;
   }
 
   serving::ServeOptions read_options(const serving::Engine& engine, Error& mistakes) const {

@@ -115,6 +115,9 @@ void ImageFlags::add(const zoo::Model& model, requests::Generator& generator,
   if (!given()) {
     return;
   }
+  if (images_ && parse_integer(*images_) == 0) {
+    return;
+  }
   generator.images =
       images_ ? whole_number("--images-per-prompt", images_, 0, kMostImages, mistakes) : 0;
   if (!images_ || !sizes_) {
@@ -152,7 +155,7 @@ void ImageFlags::add(const zoo::Model& model, requests::Generator& generator,
 std::vector<std::string> ImageFlags::notes(const zoo::Model& model) const {
   std::vector<std::string> notes;
   const auto sizes = parse_image_sizes(sizes_.value_or(""));
-  if (sizes && model.vision) {
+  if (sizes && model.vision && parse_integer(images_.value_or("0")) != 0) {
     notes = mapped<std::string>(*sizes, [&](const SizeShare& one) {
       const zoo::ImageTokens seen = zoo::image_tokens(*model.vision, one.size);
       return fmt::format(

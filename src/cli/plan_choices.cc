@@ -36,7 +36,7 @@ std::vector<std::string> values_of(const std::string& field, const std::string& 
 }  // namespace
 
 void read_choices(const std::vector<std::string>& fix, const std::vector<std::string>& only,
-                  full::Task& task, Error& mistakes) {
+                  full::Task& task, Error& mistakes, const char* fixes) {
   const auto parts = [&](const char* flag, const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -51,16 +51,16 @@ void read_choices(const std::vector<std::string>& fix, const std::vector<std::st
     return std::pair(std::move(field), text.substr(equals + 1));
   };
   for (const std::string& text : fix) {
-    const auto [field, value] = parts("--fix", text);
+    const auto [field, value] = parts(fixes, text);
     if (field.empty()) {
       continue;
     }
     if (const auto place = task.fixed.places.find(field);
         place != task.fixed.places.end() && place->second.starts_with("--")) {
-      mistakes.add(wrong_value("--fix", text, "once: " + place->second + " says it too"));
+      mistakes.add(wrong_value(fixes, text, "once: " + place->second + " says it too"));
     }
-    collect(full::set_field(task.fixed.plan, field, value, "--fix"), mistakes);
-    task.fixed.places[field] = "--fix";
+    collect(full::set_field(task.fixed.plan, field, value, fixes), mistakes);
+    task.fixed.places[field] = fixes;
   }
   for (const std::string& text : only) {
     const auto [field, values] = parts("--only", text);

@@ -11,10 +11,10 @@
 
 namespace orrery::cli {
 
-/// --fix and --only of `orrery plan`, each "field=value", into the task. Mistakes: unknown fields,
-/// bad values, a field that is said twice.
+/// --fix and --only of `orrery plan`, each "field=value", into the task; `fixes` is the flag that
+/// mistakes in `fix` name. Mistakes: unknown fields, bad values, a field that is said twice.
 void read_choices(const std::vector<std::string>& fix, const std::vector<std::string>& only,
-                  full::Task& task, Error& mistakes);
+                  full::Task& task, Error& mistakes, const char* fixes = "--fix");
 
 /// Bytes of a device that stay free: --reserve, 2 GiB where it is not given, or what --max-memory
 /// leaves of the device's.

@@ -22,6 +22,7 @@ namespace {
 advice::Work read_work(const std::string& text, advice::Work first, Error& mistakes) {
   std::vector<std::string> fix;
   bool named = false;
+  bool has_tokens = false;
   for (const std::string& part : plan::list_items(text)) {
     if (!std::exchange(named, true)) {
       first.name = part;
@@ -31,16 +32,23 @@ advice::Work read_work(const std::string& text, advice::Work first, Error& mista
       if (!tokens) {
         mistakes.add(wrong_value("--also", part, tokens.error()));
       }
+      if (std::exchange(has_tokens, true)) {
+        mistakes.add(wrong_value("--also", part, "tokens once for a model"));
+      }
       first.tokens = tokens.value_or(1);
     } else {
       fix.push_back(part);
     }
   }
+  if (!named) {
+    mistakes.add(wrong_value("--also", text, "MODEL,FIELD=VALUE,..."));
+    return first;
+  }
   full::Task own = first.task;
   own.fixed.places.clear();
-  read_choices(fix, {}, own, mistakes);
+  read_choices(fix, {}, own, mistakes, "--also");
   for (const auto& [field, place] : own.fixed.places) {
-    first.task.fixed.places[field] = "--also";
+    first.task.fixed.places[field] = place;
   }
   first.task.fixed.plan = own.fixed.plan;
   return first;
@@ -93,16 +101,19 @@ Result<std::string> AlsoFlag::run(const std::string& name, const full::Task& tas
   const Interrupt interrupt;
   full::Options own = options;
   own.go_on = Interrupt::going_on;
-  const report::DivisionReport report{
+  report::DivisionReport report{
       .machine = task.machine.name,
       .devices = task.devices,
       .objective = options.objective,
       .works = works,
       .division = advice::division(works, task.devices, own, [&](double) { bar.update(0); })};
+  report.ended_early = !Interrupt::going_on();
   if (!report.division.runs()) {
     return fail(
-        "no division of the devices, nor all of them in turn, has a plan that fits for "
-        "every model");
+        report.ended_early
+            ? "the search was ended before every model had a plan"
+            : "no division of the devices, nor all of them in turn, has a plan that fits for "
+              "every model");
   }
   return json ? report::json_of(report) : report::division_table(report);
 }

@@ -32,6 +32,7 @@ class RequestFlags {
   bool has_rate() const { return rate_.has_value(); }
   bool has_stages() const { return stages_.has_value(); }
   bool has_turns() const { return turns_.has_value(); }
+  const std::optional<std::string>& output() const { return output_; }
   /// Returns the time of --think.
   Time think(Error& mistakes) const;
   /// Refuses flags that say when requests come, or how many: they contradict `reason`.

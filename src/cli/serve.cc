@@ -99,7 +99,7 @@ class Serve : public Command {
       images_.add(model, generator, mistakes);
     }
     const requests::Trace requests = of_files.empty() && step::embeds(model)
-                                         ? texts(model, generator, mistakes)
+                                         ? texts(model, engine, generator, mistakes)
                                          : requests_.read(generator, mistakes);
     const serving::RateSearch search = search_.limits(mistakes);
     check_together(generator, engine, mistakes);
@@ -150,15 +150,14 @@ class Serve : public Command {
   }
 
   /// Reads the requests of an encoder, which answers each with one vector.
-  requests::Trace texts(const zoo::Model& model, requests::Generator& generator, Error& mistakes) {
+  requests::Trace texts(const zoo::Model& model, const serving::Engine& engine,
+                        requests::Generator& generator, Error& mistakes) {
     generator.output = {.first = 1};
     requests::Trace requests = requests_.read(generator, mistakes);
     for (requests::Request& request : requests.requests) {
       request.output = 1;
     }
-    if (live_.listens()) {
-      mistakes.add({"--listen", {}, model.name, "a model that generates tokens"});
-    }
+    mistakes.add(without_use(model, engine));
     return requests;
   }
 
@@ -212,6 +211,31 @@ class Serve : public Command {
       requests_.refuse_arrivals("--listen, whose clients send requests", mistakes);
     }
     live_.check(search_.any(), engine, mistakes);
+  }
+
+  /// Returns what of the flags and the engine an encoder of texts has no use for.
+  Error without_use(const zoo::Model& model, const serving::Engine& engine) const {
+    Error mistakes;
+    if (engine.prefill > 0) {
+      mistakes.add({{},
+                    "fleet.prefill",
+                    std::to_string(engine.prefill),
+                    "0: a model that embeds computes nothing but prompts"});
+    }
+    if (engine.drafts() > 0) {
+      mistakes.add({{},
+                    "speculation.tokens",
+                    std::to_string(engine.drafts()),
+                    "none: a model that embeds generates no tokens"});
+    }
+    mistakes = serving::located(std::move(mistakes), engine);
+    if (requests_.output().value_or("1") != "1") {
+      mistakes.add({"--output", {}, *requests_.output(), "1: the model answers with a vector"});
+    }
+    if (live_.listens()) {
+      mistakes.add({"--listen", {}, model.name, "a model that generates tokens"});
+    }
+    return mistakes;
   }
 
   serving::ServeOptions read_options(const serving::Engine& engine, Error& mistakes) const {

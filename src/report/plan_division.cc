@@ -34,7 +34,9 @@ std::int64_t idle(const DivisionReport& report, const Arrangement& apart) {
 std::string arrangement_lines(const DivisionReport& report, const Arrangement& one, bool apart) {
   const char* how = apart ? "Apart, all at once" : "In turn, each on all devices";
   if (one.shares.empty()) {
-    return fmt::format("{}: some model has no plan that fits\n", how);
+    return fmt::format("{}: {}\n", how,
+                       report.ended_early ? "not known, the search was ended early"
+                                          : "some model has no plan that fits");
   }
   std::string text = fmt::format("{}: the last ends after {}", how, to_string(one.end));
   if (report.objective != full::Objective::time) {

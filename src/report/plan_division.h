@@ -17,6 +17,7 @@ struct DivisionReport {
   full::Objective objective = full::Objective::time;
   std::vector<advice::Work> works{};
   advice::Division division{};
+  bool ended_early = false;  ///< by a signal: what is missing was not searched
 };
 
 /// Returns both arrangements, the better first, a line for each model.

@@ -64,6 +64,15 @@ TEST(Flit, ADeadlockEndsWithTheBuffersThatWait) {
   EXPECT_THAT(run.err, AllOf(HasSubstr("deadlock"), HasSubstr("waits for")));
 }
 
+TEST(Flit, ASettingOutOfRangeSaysItsRange) {
+  const Folder folder;
+  const Outcome run =
+      orrery("flit --booksim " + folder.write("net", "topology = torus;\nk = 9999999;\n"));
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err,
+              HasSubstr("net:2: k: found '9999999', expected a whole number, 1 to 1048576"));
+}
+
 TEST(Flit, BatchesFromFlagsAndBookSim) {
   const Folder folder;
   const std::string booksim = folder.write(

@@ -116,6 +116,21 @@ TEST(PlanCommand, EveryMistakeIsNamed) {
                              HasSubstr("--fix: found 'tp'"), HasSubstr("did you mean 'zero'")));
 }
 
+TEST(PlanCommand, MistakesInAnotherModelNameItsFlag) {
+  const auto also = [](const std::string& text) {
+    const Outcome run = orrery(
+        "plan --model gpt2 --machine dgx-a100-80g --devices 16 --batch 8 --tokens 1B --also " +
+        text);
+    EXPECT_EQ(run.status, 2) << text;
+    return run.err;
+  };
+  EXPECT_THAT(also("gpt2,zeroo=1"), AllOf(HasSubstr("--also: found 'zeroo'"), HasSubstr("'zero'")));
+  EXPECT_THAT(also("gpt2,batch"), HasSubstr("--also: found 'batch', expected FIELD=VALUE"));
+  EXPECT_THAT(also("gpt2,zero=1,zero=2"), HasSubstr("once: --also says it too"));
+  EXPECT_THAT(also("gpt2,tokens=1B,tokens=2B"), HasSubstr("tokens once"));
+  EXPECT_THAT(also("''"), HasSubstr("--also: found nothing, expected MODEL"));
+}
+
 TEST(PlanCommand, AModuleThatTheModelLacksIsNamedBeforeTheSearch) {
   const Outcome run = orrery(
       "plan --model gpt2 --machine dgx-a100-80g --devices 8 --batch 8 --recompute-modules foo");

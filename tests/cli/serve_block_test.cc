@@ -14,6 +14,7 @@
 namespace orrery::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr const char* kServed =
@@ -117,6 +118,28 @@ TEST(ServeCommand, ImagesAreTokensOfThePromptAndAPassOfTheEncoder) {
       "--random-mm-bucket-config '{(720, 1280, 1): 1.0, (720, 1280, 16): 0.0}' --json");
   ASSERT_EQ(same.status, 0) << same.err;
   EXPECT_EQ(nlohmann::json::parse(same.out).at("ttft_s"), json.at("ttft_s"));
+}
+
+TEST(ServeCommand, NoImagesAreThePromptsOfText) {
+  const std::string common =
+      "serve --model gemma-3-4b --machine dgx-h100 --requests 10 --output 5 --csv ";
+  const Outcome text = orrery(common);
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_EQ(orrery(common + "--images-per-prompt 0").out, text.out);
+  EXPECT_EQ(orrery(common + "--image-count 0 --image-size 1280x720").out, text.out);
+}
+
+TEST(ServeCommand, WhatAnEncoderHasNoUseForIsRefused) {
+  const std::string common =
+      "serve --model bert-large --machine dgx-h100 --requests 10 --input 100 ";
+  EXPECT_EQ(orrery(common + "--output 1").status, 0);
+  const Outcome run = orrery(common +
+                             "--output 50 --prefill 1 --speculation-method ngram "
+                             "--speculation-tokens 3 --speculation-acceptance 0.5");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("--output: found '50', expected 1"),
+                             HasSubstr("prefill: found '1', expected 0"),
+                             HasSubstr("tokens: found '3', expected none")));
 }
 
 TEST(ServeCommand, MistakesInImagesAreNamed) {

@@ -225,10 +225,11 @@ class BookSimReader : BookSimFile {
   }
 
   int whole(const std::string& key, int fallback) {
+    constexpr int kMost = 1 << 20;
     int value = fallback;
     take_value(key, value);
-    if (value < 1 || value > 1 << 20) {
-      add(find(key)->line, key, find(key)->value, "a whole number above 0");
+    if (value < 1 || value > kMost) {
+      add(find(key)->line, key, find(key)->value, fmt::format("a whole number, 1 to {}", kMost));
       value = 1;
     }
     return value;

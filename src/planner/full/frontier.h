@@ -28,7 +28,7 @@ struct Node {
   Level level = Level::group;
   std::uint64_t number = 0;  ///< order of making, which breaks ties; 0: not in a frontier yet
   plan::Plan plan;
-  std::shared_ptr<Savings> savings;  ///< of a variant: those that it is one of
+  std::shared_ptr<Savings> savings{};  ///< of a variant: those that it is one of
   std::size_t saving = 0;
   bool tight = false;           ///< its bound is that of its schedule; a variant fits, too
   std::optional<Time> value{};  ///< it fits, and this is what its step may take (estimate.h)

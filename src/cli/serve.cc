@@ -103,13 +103,9 @@ class Serve : public Command {
                                          : requests_.read(generator, mistakes);
     const serving::RateSearch search = search_.limits(mistakes);
     check_together(generator, engine, mistakes);
-    Result<serving::Server> server = fail(Error());
+    std::optional<serving::Server> server;
     if (machine_ && of_files.empty()) {
-      server = serving::Server::make(model, machine, engine);
-      if (!server) {
-        of_files = with_what_fits(serving::located(std::move(server.error()), engine), model,
-                                  machine, engine);
-      }
+      server = made(model, machine, engine, of_files);
     }
     mistakes.add(std::move(of_files));
     if (!mistakes.empty()) {
@@ -140,13 +136,30 @@ class Serve : public Command {
     std::optional<serving::Metrics> unfused;
     if (engine.fuse) {
       engine.fuse = false;
-      unfused =
-          serving::serve(model, machine, engine, requests.requests, options)
-              .map([&](const serving::Run& without) { return serving::metrics(without, machine); })
-              .value();
+      unfused = measured(model, machine, engine, requests, options);
     }
     return results(run, machine, unfused ? &*unfused : nullptr,
                    [&] { return curve(options.rate); });
+  }
+
+  static std::optional<serving::Server> made(const zoo::Model& model,
+                                             const machine::Machine& machine,
+                                             const serving::Engine& engine, Error& mistakes) {
+    auto server = serving::Server::make(model, machine, engine);
+    if (server) {
+      return std::move(*server);
+    }
+    mistakes =
+        with_what_fits(serving::located(std::move(server.error()), engine), model, machine, engine);
+    return std::nullopt;
+  }
+
+  /// Returns the metrics of an engine that is known to serve the requests.
+  static serving::Metrics measured(const zoo::Model& model, const machine::Machine& machine,
+                                   const serving::Engine& engine, const requests::Trace& requests,
+                                   const serving::ServeOptions& options) {
+    const auto run = serving::serve(model, machine, engine, requests.requests, options);
+    return serving::metrics(*run, machine);
   }
 
   /// Reads the requests of an encoder, which answers each with one vector.

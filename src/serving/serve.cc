@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/collect.h"
 #include "serving/driver.h"
 #include "serving/fleet.h"
 #include "serving/intake.h"
@@ -206,13 +207,6 @@ Engine for_whole_texts(Engine engine) {
 Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::Machine& machine,
                                        const Engine& engine) {
   Error error;
-  const auto take = [&]<class T>(Result<T> result, T& value) {
-    if (result) {
-      value = std::move(*result);
-    } else {
-      error.add(std::move(result.error()));
-    }
-  };
   Run run;
   const bool embeds = step::embeds(model);
   run.engine = completed(embeds ? for_whole_texts(engine) : engine, machine,
@@ -234,9 +228,9 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
   } else if (auto sees = add_encoder(*cost, model, run, machine); !sees) {
     error.add(std::move(sees.error()));
   } else {
-    take(serving::kv_blocks(e, *cost, machine), run.kv_blocks);
+    collect_into(run.kv_blocks, serving::kv_blocks(e, *cost, machine), error);
   }
-  take(kv_tiers_of(e.tiers, machine), run.kv_tiers);
+  collect_into(run.kv_tiers, kv_tiers_of(e.tiers, machine), error);
   if (cost) {
     check_states(run, cost->cache(), error);
   }

@@ -54,7 +54,8 @@ std::optional<std::vector<SizeShare>> parse_buckets(std::string_view text) {
   const std::vector<double> numbers = numbers_of(text);
   constexpr std::size_t kOfBucket = 4;  // height, width, frames, share
   std::vector<SizeShare> sizes;
-  if (numbers.size() % kOfBucket != 0) {
+  if (text.find_first_not_of("0123456789.,:(){} ") != std::string_view::npos ||
+      !text.ends_with('}') || numbers.size() % kOfBucket != 0) {
     return std::nullopt;
   }
   for (std::size_t i = 0; i < numbers.size(); i += kOfBucket) {
@@ -115,11 +116,15 @@ void ImageFlags::add(const zoo::Model& model, requests::Generator& generator,
   if (!given()) {
     return;
   }
-  if (images_ && parse_integer(*images_) == 0) {
-    return;
+  const auto sizes = parse_image_sizes(sizes_.value_or("1x1"));
+  if (!sizes) {
+    mistakes.add(wrong_value("--image-size", *sizes_, sizes.error()));
   }
   generator.images =
       images_ ? whole_number("--images-per-prompt", images_, 0, kMostImages, mistakes) : 0;
+  if (images_ && parse_integer(*images_) == 0) {
+    return;
+  }
   if (!images_ || !sizes_) {
     mistakes.add(
         {images_ ? "--image-size" : "--images-per-prompt",
@@ -127,10 +132,6 @@ void ImageFlags::add(const zoo::Model& model, requests::Generator& generator,
          {},
          fmt::format("missing: {} is given", images_ ? "--images-per-prompt" : "--image-size")});
     return;
-  }
-  const auto sizes = parse_image_sizes(*sizes_);
-  if (!sizes) {
-    mistakes.add(wrong_value("--image-size", *sizes_, sizes.error()));
   }
   if (!model.vision) {
     mistakes.add({"--images-per-prompt",

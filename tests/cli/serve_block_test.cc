@@ -150,12 +150,16 @@ TEST(ServeCommand, MistakesInImagesAreNamed) {
   const Outcome blind = orrery("serve --model llama-3.1-8b" + images + "1280x720");
   EXPECT_EQ(blind.status, 2);
   EXPECT_THAT(blind.err, HasSubstr("llama-3.1-8b has no encoder of images"));
-  for (const char* wrong :
-       {"1280", "0x720", "1.5x2", "1280x720:-1", "'{(720, 1280, 16): 1.0}'", "axb"}) {
+  for (const char* wrong : {"1280", "0x720", "1.5x2", "1280x720:-1", "'{(720, 1280, 16): 1.0}'",
+                            "axb", "'{(720, 1280, 1): 1.0'", "'{720 by 1280, 1: 1.0}'"}) {
     const Outcome refused = orrery("serve --model qwen2.5-vl-7b" + images + wrong);
     EXPECT_EQ(refused.status, 2) << wrong;
     EXPECT_THAT(refused.err, HasSubstr("sizes of images such as")) << wrong;
   }
+  const Outcome unread =
+      orrery("serve --model qwen2.5-vl-7b --machine dgx-h100 --images-per-prompt 0 --image-size a");
+  EXPECT_EQ(unread.status, 2);
+  EXPECT_THAT(unread.err, HasSubstr("--image-size: found 'a'"));
   const Outcome half =
       orrery("serve --model qwen2.5-vl-7b --machine dgx-h100 --images-per-prompt 1");
   EXPECT_EQ(half.status, 2);

@@ -28,7 +28,7 @@ struct Request {
   std::int64_t shared = 0;
   std::int32_t adapter = -1;  ///< low-rank adapter that answers it; -1: none
   std::int64_t after = -1;    ///< the turn before it: sent `arrival` after that one's answer
-  std::vector<Image> images;  ///< by `at`; their tokens are among `input`
+  std::vector<Image> images{};  ///< by `at`; their tokens are among `input`
 };
 
 }  // namespace orrery::requests

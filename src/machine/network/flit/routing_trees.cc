@@ -62,7 +62,9 @@ Candidate Routing::dragonfly_hop(RouteState& state, std::uint32_t router) const 
   if (link / h != router % a) {
     return {channel(router, link / h), dragonfly_vcs(state.phase)};
   }
-  state.phase += follows_booksim() && detours ? 0 : 1;
+  if (!follows_booksim() || !detours) {
+    ++state.phase;
+  }
   return {channel(router, a + link % h), dragonfly_vcs(state.phase)};
 }
 

@@ -26,8 +26,8 @@ struct Request {
   std::vector<std::uint64_t> ids;
   std::int64_t id_tokens = 1;
   std::int64_t shared = 0;
-  std::int32_t adapter = -1;  ///< low-rank adapter that answers it; -1: none
-  std::int64_t after = -1;    ///< the turn before it: sent `arrival` after that one's answer
+  std::int32_t adapter = -1;    ///< low-rank adapter that answers it; -1: none
+  std::int64_t after = -1;      ///< the turn before it: sent `arrival` after that one's answer
   std::vector<Image> images{};  ///< by `at`; their tokens are among `input`
 };
 

@@ -103,9 +103,9 @@ struct StepShape {
   std::int64_t adapters = 0;  ///< different ones
   /// Decodes see these keys with their tokens, in layers of StepCost::windows()[i].
   std::vector<double> visible;
-  double longest = 0;         ///< keys of the decode that sees most; 0: all see as many
+  double longest = 0;           ///< keys of the decode that sees most; 0: all see as many
   std::vector<Prompt> tiles{};  ///< of images that are encoded before the pass
-  std::int64_t encoded = 0;   ///< rows of the text's stream that are made of them
+  std::int64_t encoded = 0;     ///< rows of the text's stream that are made of them
 };
 
 }  // namespace orrery::step

@@ -59,7 +59,7 @@ lintian --fail-on error,warning "$out"/files/*.deb
 if [ -n "$twice" ]; then
   mv "$out/build" "$out/first-build"
   mv "$out/files" "$out/first"
-  make "$out"
+  CCACHE_DISABLE=1 make "$out"
   (cd "$out/first" && sha256sum --check --quiet "$out/files/SHA256SUMS")
   echo "release: both builds have the same bytes"
 fi

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// This part of the loop handles collectives, copies and messages (members of Loop; loop_events.h
-/// includes it).
-#pragma once
-
+/// This part of the loop handles collectives, copies and messages (members of Loop).
 #include <utility>
 #include <vector>
 
@@ -10,16 +7,14 @@
 
 namespace orrery::simulate {
 
-template <class Transport>
-void Loop<Transport>::communication_began(RankIndex index, const BoundNode& node) {
+void Loop::communication_began(RankIndex index, const BoundNode& node) {
   RankState& rank = ranks_[index];
   walk_chain(rank, queue_.now());
   rank.ledger.begin_communication(queue_.now(), node.takes, node.group);
   touch(index);
 }
 
-template <class Transport>
-void Loop<Transport>::communication_ended(RankIndex index, const BoundNode& node) {
+void Loop::communication_ended(RankIndex index, const BoundNode& node) {
   RankState& rank = ranks_[index];
   walk_chain(rank, queue_.now());
   rank.ledger.end_communication(queue_.now(), node.takes, node.group);
@@ -27,8 +22,7 @@ void Loop<Transport>::communication_ended(RankIndex index, const BoundNode& node
 }
 
 /// A collective, a copy, or a node of the host: it arrives when the host has issued it.
-template <class Transport>
-void Loop<Transport>::start_moving(RunningId id) {
+void Loop::start_moving(RunningId id) {
   Running& running = running_[id];
   RankState& rank = ranks_[running.rank];
   const BoundNode& node = rank.node(running);
@@ -52,8 +46,7 @@ void Loop<Transport>::start_moving(RunningId id) {
 }
 
 /// A rank has reached its collective, or copy; the last of the group starts it.
-template <class Transport>
-void Loop<Transport>::arrive(RunningId id) {
+void Loop::arrive(RunningId id) {
   const Running& running = running_[id];
   if (is_gone(ranks_[running.rank])) {
     held_.push_back({id, true});
@@ -79,8 +72,7 @@ void Loop<Transport>::arrive(RunningId id) {
   transport_.begin_collective(activity, number, node.collective);
 }
 
-template <class Transport>
-void Loop<Transport>::start_send(RunningId id) {
+void Loop::start_send(RunningId id) {
   Running& running = running_[id];
   const BoundNode& node = ranks_[running.rank].node(running);
   const FlowRoute& route = wiring_.route_of(running.rank, node.flow);
@@ -90,8 +82,7 @@ void Loop<Transport>::start_send(RunningId id) {
   transport_.begin_message(rendezvous_.begin(id, true), route, node.bytes);
 }
 
-template <class Transport>
-void Loop<Transport>::finish_transport(Activity activity) {
+void Loop::finish_transport(Activity activity) {
   Rendezvous::Moving moved = rendezvous_.end(activity);
   if (moved.message) {
     const Running& send = running_[moved.nodes.front()];
@@ -108,8 +99,7 @@ void Loop<Transport>::finish_transport(Activity activity) {
   rendezvous_.give_back(activity, std::move(moved));
 }
 
-template <class Transport>
-void Loop<Transport>::finish_message(const FlowRoute& route, RunningId send) {
+void Loop::finish_message(const FlowRoute& route, RunningId send) {
   const Running running = running_[send];
   const BoundNode& node = ranks_[running.rank].node(running);
   communication_ended(route.source, node);
@@ -129,8 +119,7 @@ void Loop<Transport>::finish_message(const FlowRoute& route, RunningId send) {
   complete(receive);
 }
 
-template <class Transport>
-void Loop<Transport>::start_receive(RunningId id) {
+void Loop::start_receive(RunningId id) {
   const Running& running = running_[id];
   const BoundNode& node = ranks_[running.rank].node(running);
   Rendezvous::Mailbox& mailbox = rendezvous_.mailbox(wiring_.mailbox_of(running.rank, node.flow));

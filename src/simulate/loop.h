@@ -99,8 +99,8 @@ class Loop {
   void push_chain_end(RankIndex rank);
   void finish_chain(RankIndex rank);
 
-  void communication_began(RankIndex rank, const BoundNode& node);
-  void communication_ended(RankIndex rank, const BoundNode& node);
+  /// A communication begins or ends on a rank.
+  void communicate(RankIndex rank, const BoundNode& node, bool begins);
   void touch(RankIndex rank);
   void push_fault();
   void strike_now();

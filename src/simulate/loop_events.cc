@@ -144,11 +144,8 @@ void Loop::drain() {
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const auto [rank, stream] = work_[i];
     ranks_[rank].stream(stream).queued = false;
-    if (workload_.streams[*stream].order == graph::Order::issue) {
-      try_start(rank, stream);
-    } else {
-      try_start_ready(rank, stream);
-    }
+    const bool in_order = workload_.streams[*stream].order == graph::Order::issue;
+    in_order ? try_start(rank, stream) : try_start_ready(rank, stream);
   }
   work_.clear();
 }
@@ -187,10 +184,9 @@ void Loop::try_start_ready(RankIndex index, graph::StreamIndex stream) {
     }
     const StreamState::Ready next = state.ready.pop();
     state.busy = alone;
-    const RunningId id = running_.add(
+    state.running = running_.add(
         {.rank = index, .node = next.node, .instance = next.instance, .cause = next.cause});
-    state.running = id;
-    start(id);
+    start(state.running);
   }
 }
 

@@ -87,11 +87,10 @@ std::optional<std::uint32_t> Loop::head(RankIndex index, graph::StreamIndex stre
 }
 
 const RankState* Loop::left_over() const {
-  const auto has_more = [&](const RankState& rank) {
+  const auto found = std::ranges::find_if(ranks_, [&](const RankState& rank) {
     return !rank.source_done && source_->next(rank.role, rank.window.issued(), queue_.now()).kind ==
                                     graph::Next::Kind::issue;
-  };
-  const auto found = std::find_if(ranks_.begin(), ranks_.end(), has_more);
+  });
   return found == ranks_.end() ? nullptr : &*found;
 }
 

@@ -7,17 +7,11 @@
 
 namespace orrery::simulate {
 
-void Loop::communication_began(RankIndex index, const BoundNode& node) {
+void Loop::communicate(RankIndex index, const BoundNode& node, bool begins) {
   RankState& rank = ranks_[index];
   walk_chain(rank, queue_.now());
-  rank.ledger.begin_communication(queue_.now(), node.takes, node.group);
-  touch(index);
-}
-
-void Loop::communication_ended(RankIndex index, const BoundNode& node) {
-  RankState& rank = ranks_[index];
-  walk_chain(rank, queue_.now());
-  rank.ledger.end_communication(queue_.now(), node.takes, node.group);
+  begins ? rank.ledger.begin_communication(queue_.now(), node.takes, node.group)
+         : rank.ledger.end_communication(queue_.now(), node.takes, node.group);
   touch(index);
 }
 
@@ -56,7 +50,7 @@ void Loop::arrive(RunningId id) {
   if (node.kind == graph::Node::Kind::copy || node.kind == graph::Node::Kind::host) {
     const Activity activity = rendezvous_.begin(id, false);
     spans_.move(running.span, queue_.now(), running.span);
-    communication_began(running.rank, node);
+    communicate(running.rank, node, true);
     transport_.begin_copy(activity, running.rank, node.collective);
     return;
   }
@@ -67,7 +61,7 @@ void Loop::arrive(RunningId id) {
   const Activity activity = rendezvous_.begin_collective(number);
   for (const RunningId member : rendezvous_.nodes(activity)) {
     spans_.move(running_[member].span, queue_.now(), running.span);
-    communication_began(running_[member].rank, node);
+    communicate(running_[member].rank, node, true);
   }
   transport_.begin_collective(activity, number, node.collective);
 }
@@ -77,8 +71,8 @@ void Loop::start_send(RunningId id) {
   const BoundNode& node = ranks_[running.rank].node(running);
   const FlowRoute& route = wiring_.route_of(running.rank, node.flow);
   running.span = spans_.open(running, ranks_[running.rank], queue_.now());
-  communication_began(running.rank, node);
-  communication_began(route.target, node);
+  communicate(running.rank, node, true);
+  communicate(route.target, node, true);
   transport_.begin_message(rendezvous_.begin(id, true), route, node.bytes);
 }
 
@@ -91,7 +85,7 @@ void Loop::finish_transport(Activity activity) {
   } else {
     for (const RunningId member : moved.nodes) {
       const Running& running = running_[member];
-      communication_ended(running.rank, ranks_[running.rank].node(running));
+      communicate(running.rank, ranks_[running.rank].node(running), false);
       spans_.close(running.span, queue_.now(), Time(0));
       complete(member);
     }
@@ -102,8 +96,8 @@ void Loop::finish_transport(Activity activity) {
 void Loop::finish_message(const FlowRoute& route, RunningId send) {
   const Running running = running_[send];
   const BoundNode& node = ranks_[running.rank].node(running);
-  communication_ended(route.source, node);
-  communication_ended(route.target, node);
+  communicate(route.source, node, false);
+  communicate(route.target, node, false);
   spans_.close(running.span, queue_.now(), Time(0));
   const std::uint32_t received = spans_.receive(running.span, ranks_[route.target].number);
   complete(send);

@@ -43,10 +43,7 @@ class Collectives {
     Traffic* traffic = nullptr;  ///< where it counts what is sent; null: nowhere
   };
   /// Two members whose n-th collectives of a communicator differ.
-  struct Mismatch {
-    Finished one;
-    Finished other;
-  };
+  using Mismatch = std::pair<Finished, Finished>;
 
   Collectives(const Population& population, Communicators& communicators, Planner& planner,
               Network& network, Events& events, const Options& options)

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numbers>
 #include <optional>
 #include <random>
@@ -15,6 +14,7 @@
 
 #include "machine/topology/link_map.h"
 #include "machine/topology/routing.h"
+#include "report/json_writer.h"
 
 namespace orrery::report {
 namespace {
@@ -88,22 +88,26 @@ class Recorder {
         .nodes[static_cast<std::size_t>(span.node)];
   }
 
-  /// Returns the communicator's name; writes a line when it is new.
+  /// Returns the communicator's name in quotes; writes a line when it is new.
   const std::string& communicator(const simulate::Span& span) {
     const graph::Group& group = run_.workload.group(span.group);
     std::vector<std::int64_t> members = group.members.group(span.rank);
     std::ranges::sort(members);
     const auto [known, fresh] = communicators_.try_emplace(std::pair(*span.group, members.front()));
     if (fresh) {
-      known->second = fmt::format("{} of rank {}", group.name, members.front());
+      known->second = quoted(fmt::format("{} of rank {}", group.name, members.front()));
       text_ += fmt::format(R"({{"type": "communicator", "name": {}, "ranks": [{}]}})"
                            "\n",
-                           quoted(known->second), fmt::join(members, ", "));
+                           known->second, fmt::join(members, ", "));
     }
     return known->second;
   }
 
-  static std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+  static std::string quoted(const std::string& text) {
+    std::string json;
+    JsonWriter([&](std::string_view piece) { json += piece; }).value(text);
+    return json;
+  }
 
   void collective(const simulate::Span& span) {
     const graph::Node& node = node_of(span);
@@ -115,7 +119,7 @@ class Recorder {
         fmt::format(R"({{"type": "collective", "communicator": {}, "rank": {}, "sequence": {}, )"
                     R"("operation": "{}", "bytes": {}, "entered_s": {}{}}})"
                     "\n",
-                    quoted(name), span.rank, sequence, name_of(node.collective),
+                    name, span.rank, sequence, name_of(node.collective),
                     std::max<std::int64_t>(1, node.bytes.value()),
                     seconds(std::max(span.ready, span.host_end)), ended);
   }

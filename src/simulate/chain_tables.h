@@ -9,12 +9,12 @@
 #include "simulate/bind.h"
 #include "simulate/chain.h"
 #include "simulate/rank_state.h"
+#include "simulate/transport.h"
 #include "simulate/wiring.h"
 
 namespace orrery::simulate {
 
 /// ChainTables finds the chains (chain.h) of each template when it is first issued.
-template <class Transport>
 class ChainTables {
  public:
   /// Everything must outlive it.

@@ -134,9 +134,7 @@ class Ledger {
   std::vector<int> active_;  ///< by group
   std::vector<graph::GroupIndex> active_groups_;
 
-  template <class Loop>
   friend class SteadyState;
-  template <class Loop>
   friend class RunDescription;
 };
 

@@ -37,7 +37,6 @@ struct LoopOptions {
 
 /// Runs the simulated ranks to their ends. Everything is in flat arrays by simulated rank;
 /// instances live in a ring buffer per rank from issue until their last node is done.
-template <class Transport>
 class Loop {
  public:
   /// Everything must outlive the loop; `queue` is the transport's.
@@ -53,7 +52,7 @@ class Loop {
   /// States at the end; a rank with unfinished instances waits for what never came.
   const std::vector<RankState>& ranks() const { return ranks_; }
   /// At the end: a rank whose source has more. The compute stream asks for instances
-  /// (loop_issue.h), so two in a row with nothing on it are the last.
+  /// (loop_issue.cc), so two in a row with nothing on it are the last.
   const RankState* left_over() const;
 
  private:
@@ -100,8 +99,8 @@ class Loop {
   void push_chain_end(RankIndex rank);
   void finish_chain(RankIndex rank);
 
-  void communication_began(RankIndex rank, const BoundNode& node);
-  void communication_ended(RankIndex rank, const BoundNode& node);
+  /// A communication begins or ends on a rank.
+  void communicate(RankIndex rank, const BoundNode& node, bool begins);
   void touch(RankIndex rank);
   void push_fault();
   void strike_now();
@@ -123,7 +122,7 @@ class Loop {
   RunningNodes running_;
   std::vector<std::pair<RankIndex, graph::StreamIndex>> work_;
   std::vector<RankIndex> touched_;  ///< in this instant: the speed of their kernels may change
-  ChainTables<Transport> chains_;
+  ChainTables chains_;
   SpanRecorder spans_;
   std::size_t next_fault_ = 0;  ///< of options_.faults->changes
   std::vector<Held> held_;
@@ -132,9 +131,7 @@ class Loop {
   std::uint64_t completions_ = 0;
   StepBook steps_;
 
-  template <class L>
   friend class SteadyState;
-  template <class L>
   friend class RunDescription;
 };
 

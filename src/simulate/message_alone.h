@@ -22,7 +22,7 @@ struct MessageTransport<Links>::Alone {
 template <class Links>
 std::optional<Time> MessageTransport<Links>::undisturbed(CommunicatorIndex communicator,
                                                          int collective) {
-  if constexpr (kRepeats) {
+  if constexpr (kLinks.repeats) {
     if (wiring_.communicator(communicator).members.size() > 1) {
       return std::nullopt;  // members come at times of their own
     }

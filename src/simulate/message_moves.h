@@ -34,7 +34,8 @@ template <class Links>
 MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding,
                                           const machine::Machine& machine,
                                           engine::EventQueue& queue, bool shortcuts)
-    : wiring_(wiring),
+    : Transport(kTraits),
+      wiring_(wiring),
       binding_(binding),
       machine_(machine),
       queue_(queue),
@@ -50,7 +51,7 @@ bool MessageTransport<Links>::change_link(topology::LinkId link, double share) {
 
 template <class Links>
 void MessageTransport<Links>::expect_faults() {
-  if constexpr (kLinksChange) {
+  if constexpr (kLinks.links_change) {
     const topology::Wires& wires = machine_.wires;
     if (wires.graph) {
       faults_.emplace(links_, *wires.graph, wires.routing, wires.seed);
@@ -88,7 +89,7 @@ network::TransferId MessageTransport<Links>::start(Bytes bytes,
 template <class Links>
 Result<void> MessageTransport<Links>::count_work(const graph::Workload& workload,
                                                  std::string_view network) {
-  if constexpr (kTraits.by_byte) {
+  if constexpr (kLinks.by_byte) {
     work_ = plans_.cost_of(
         workload, [&](Bytes bytes, std::size_t links) { return links_.passes(bytes, links); },
         [&](const FlowRoute& route) { return hops_of(route).size(); });
@@ -106,7 +107,7 @@ Result<void> MessageTransport<Links>::count_work(const graph::Workload& workload
 template <class Links>
 void MessageTransport<Links>::settle() {
   links_.settle(queue_);
-  if constexpr (kTraits.by_byte) {
+  if constexpr (kLinks.by_byte) {
     constexpr double kTellEvery = 1e5;  // passes
     if (progress_ && work_ > 0 && links_.passed() > told_at_ + kTellEvery) {
       told_at_ = links_.passed();
@@ -187,7 +188,7 @@ void MessageTransport<Links>::send_first(Activity id) {
   for (std::uint32_t group = 0; group < phase.groups; ++group) {
     begun.waits.insert(begun.waits.end(), waits.begin(), waits.end());
   }
-  const bool holds = kTraits.holds && phase.list->in_order();
+  const bool holds = kLinks.holds && phase.list->in_order();
   for (std::size_t i = 0; holds && i < begun.waits.size(); ++i) {
     const std::size_t first = i / waits.size() * waits.size();  // of the group
     const std::uint32_t next = phase.list->next(static_cast<std::uint32_t>(i - first));
@@ -251,7 +252,7 @@ std::optional<Activity> MessageTransport<Links>::handle(const engine::EventQueue
 
 template <class Links>
 bool MessageTransport<Links>::leaves(const engine::EventQueue::Event& event) const {
-  if constexpr (kTraits.tells_leaving) {
+  if constexpr (kLinks.tells_leaving) {
     return event.kind == Links::kDrained && !links_.is_stale(event);
   } else {
     return false;
@@ -277,8 +278,8 @@ template <class Links>
 bool MessageTransport<Links>::arrive(const Owner& owner) {
   Under& under = under_[owner.activity];
   const collective::MessageList& list = *phase_of(under).list;
-  if (kTraits.holds &&
-      (!kTraits.tells_leaving || phase_of(under).route(owner.group, owner.message).empty())) {
+  if (kLinks.holds &&
+      (!kLinks.tells_leaving || phase_of(under).route(owner.group, owner.message).empty())) {
     send_next(owner);
   }
   std::uint32_t* const waits = under.waits.data() + owner.group * list.size();
@@ -303,9 +304,7 @@ bool MessageTransport<Links>::end_phase(Activity id) {
 
 template <class Links>
 void MessageTransport<Links>::describe(const std::vector<Activity>& live,
-                                       std::vector<std::int64_t>& state) const
-  requires kRepeats
-{
+                                       std::vector<std::int64_t>& state) const {
   std::vector<std::size_t> place;  // of activities in `live`
   for (std::size_t i = 0; i < live.size(); ++i) {
     place.resize(std::max<std::size_t>(place.size(), live[i] + 1));
@@ -333,7 +332,21 @@ void MessageTransport<Links>::describe(const std::vector<Activity>& live,
       state.insert(state.end(), under_[id].waits.begin(), under_[id].waits.end());
     }
   }
-  links_.describe(queue_.now(), moving, state);
+  if constexpr (kLinks.repeats) {
+    links_.describe(queue_.now(), moving, state);
+  }
+}
+
+template <class Links>
+std::optional<Activity> MessageTransport<Links>::activity_of(
+    const engine::EventQueue::Event& event) const {
+  if (event.kind == kBegin || event.kind == kCopied) {
+    return event.subject;
+  }
+  if constexpr (kLinks.repeats) {
+    return links_.is_stale(event) ? std::nullopt : std::optional(owners_[event.subject].activity);
+  }
+  return std::nullopt;
 }
 
 }  // namespace orrery::simulate

@@ -41,19 +41,19 @@ namespace orrery::simulate {
 /// Cost: an event or two for each link of each message's route, whatever it carries. Memory: what
 /// is on its way, plus a schedule per shape of communicator and its routes.
 template <class Links>
-class MessageTransport {
+class MessageTransport final : public Transport {
  public:
-  static constexpr network::LinksTraits kTraits = Links::kTraits;
-  static constexpr bool kFolds = kTraits.alike;  ///< by message_fold.h
-  static constexpr bool kLooksAhead = kTraits.looks_ahead;
-  static constexpr bool kLinksChange = kTraits.links_change;
-  static constexpr bool kRepeats = kTraits.repeats;
-  static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
+  static constexpr network::LinksTraits kLinks = Links::kTraits;
+  static constexpr Traits kTraits{.folds = kLinks.alike,  // by message_fold.h
+                                  .links_change = kLinks.links_change,
+                                  .repeats = kLinks.repeats,
+                                  .looks_ahead = kLinks.looks_ahead,
+                                  .phases = PhaseChoice::with_messages};
 
   MessageTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
                    engine::EventQueue& queue, bool shortcuts = true);
 
-  Result<void> check(const graph::Workload& workload, std::string_view network) {
+  Result<void> check(const graph::Workload& workload, std::string_view network) override {
     if constexpr (requires { links_.check(); }) {
       if (auto ok = links_.check(); !ok) {
         return ok;
@@ -62,54 +62,36 @@ class MessageTransport {
     if (auto ok = plans_.check(workload, network); !ok) {
       return ok;
     }
-    if constexpr (kTraits.by_byte) {
-      return count_work(workload, network);
-    }
-    return {};
+    return count_work(workload, network);
   }
 
-  void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
-  void begin_copy(Activity id, RankIndex rank, int collective);
-  void begin_message(Activity id, const FlowRoute& route, Bytes bytes);
-  std::optional<Activity> handle(const engine::EventQueue::Event& event);
-  void settle();
-  /// How much of its work a run has done (kTraits.by_byte): told instead of the instances issued.
-  void on_progress(Progress progress)
-    requires(Links::kTraits.by_byte)
-  {
-    progress_ = std::move(progress);
+  void begin_collective(Activity id, CommunicatorIndex communicator, int collective) override;
+  void begin_copy(Activity id, RankIndex rank, int collective) override;
+  void begin_message(Activity id, const FlowRoute& route, Bytes bytes) override;
+  std::optional<Activity> handle(const engine::EventQueue::Event& event) override;
+  void settle() override;
+  bool take_progress(const Progress& progress) override {
+    progress_ = kLinks.by_byte ? progress : nullptr;
+    return kLinks.by_byte;
   }
-  /// Returns what keeps messages from ever arriving.
-  std::vector<std::string> stalls() const;
-  /// Before the first message: links may change. Requires kLinksChange.
-  void expect_faults();
-  bool change_link(topology::LinkId link, double share);
-  void reroute() {
+  std::vector<std::string> stalls() const override;
+  void expect_faults() override;
+  bool change_link(topology::LinkId link, double share) override;
+  void reroute() override {
     if (faults_) {
       faults_->reroute(queue_);
     }
   }
-  /// Keeps when each message begins and ends.
-  void record_messages() { record_ = true; }
-  std::vector<MessageSpan> take_messages() { return std::move(messages_); }
-  /// As PortTransport's.
-  void describe(const std::vector<Activity>& live, std::vector<std::int64_t>& state) const
-    requires kRepeats;
-  std::optional<Activity> activity_of(const engine::EventQueue::Event& event) const
-    requires kRepeats
-  {
-    const bool own = event.kind == kBegin || event.kind == kCopied;
-    return own                      ? std::optional(event.subject)
-           : links_.is_stale(event) ? std::nullopt
-                                    : std::optional(owners_[event.subject].activity);
+  void record_messages() override { record_ = true; }
+  std::vector<MessageSpan> take_messages() override { return std::move(messages_); }
+  void describe(const std::vector<Activity>& live, std::vector<std::int64_t>& state) const override;
+  std::optional<Activity> activity_of(const engine::EventQueue::Event& event) const override;
+  void shift(Time by) override {
+    if constexpr (kLinks.repeats) {
+      links_.shift(by);
+    }
   }
-  void shift(Time by)
-    requires kRepeats
-  {
-    links_.shift(by);
-  }
-  /// Requires that no faults are expected and no messages recorded.
-  std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective);
+  std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective) override;
 
  private:
   static constexpr std::uint32_t kFirstEvent = 130;
@@ -133,7 +115,7 @@ class MessageTransport {
     bool moves = false;
   };
 
-  /// Refuses more than ends within hours.
+  /// Refuses more than ends within hours (kLinks.by_byte).
   Result<void> count_work(const graph::Workload& workload, std::string_view network);
   Under& under(Activity id);
   const PhasePlan& phase_of(const Under& under) const { return (*under.phases)[under.phase]; }

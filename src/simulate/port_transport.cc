@@ -22,7 +22,8 @@ std::optional<LaidPhases> laid_on(const Wiring& wiring, Binding& binding,
 
 PortTransport::PortTransport(const Wiring& wiring, Binding& binding,
                              const machine::Machine& machine, engine::EventQueue& queue)
-    : wiring_(wiring),
+    : Transport(kTraits),
+      wiring_(wiring),
       binding_(binding),
       machine_(machine),
       queue_(queue),

@@ -11,12 +11,10 @@
 #include <vector>
 
 #include "engine/event_queue.h"
-#include "simulate/rank_state.h"
-#include "simulate/transport.h"
+#include "simulate/loop.h"
 
 namespace orrery::simulate {
 
-template <class Loop>
 class RunDescription {
  public:
   /// The moment that a rank's numbers count from.
@@ -185,7 +183,7 @@ class RunDescription {
       const auto activity = loop_.transport_.activity_of(event);
       return activity ? std::optional(first(*activity)) : std::nullopt;
     }
-    const auto kind = static_cast<typename Loop::EventKind>(event.kind);
+    const auto kind = static_cast<Loop::EventKind>(event.kind);
     if (kind == Loop::kHostReady) {
       return name_of(event.subject);
     }

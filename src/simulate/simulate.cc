@@ -4,14 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "simulate/bind.h"
+#include "simulate/fault_places.h"
+#include "simulate/fold.h"
+#include "simulate/loop.h"
+#include "simulate/message_fold.h"
 #include "simulate/network_model.h"
-#include "simulate/rank_state.h"
+#include "simulate/run.h"
+#include "simulate/wiring.h"
 
 namespace orrery::simulate {
 namespace {
@@ -50,8 +56,7 @@ std::optional<std::string> waiting_node(const graph::Workload& workload, const R
   return std::nullopt;
 }
 
-}  // namespace
-
+/// Returns what ranks that did not finish wait for; empty when all finished.
 std::vector<std::string> unfinished(const graph::Workload& workload,
                                     const std::vector<RankState>& ranks) {
   std::vector<std::string> waiting;
@@ -80,6 +85,7 @@ Error deadlock(const std::vector<std::string>& waiting, const std::vector<std::s
   return error;
 }
 
+/// Time after a rank's end counts as bubble, so that every breakdown sums to the step time.
 void close_breakdowns(Timeline& timeline) {
   timeline.step_time = timeline.run_time;
   for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
@@ -87,8 +93,6 @@ void close_breakdowns(Timeline& timeline) {
         timeline.step_time - timeline.finish[i];
   }
 }
-
-namespace {
 
 /// Returns what was booked from one moment to another, over the steps in between; rounded so that
 /// the categories sum to the step time.
@@ -106,8 +110,9 @@ Breakdown mean_of(const Breakdown& before, const Breakdown& after, std::int64_t 
   return mean;
 }
 
-}  // namespace
-
+/// Sets the step time and the breakdowns to their means over the steps after the warm-up, from what
+/// was booked until the end of the warm-up and of the last step. Requires that all steps have
+/// ended.
 void average_steps(Timeline& timeline, const std::vector<Breakdown>& booked_warm,
                    const std::vector<Breakdown>& booked, std::int64_t warm_steps) {
   const std::int64_t steps = std::ssize(timeline.step_ends) - warm_steps;
@@ -120,6 +125,121 @@ void average_steps(Timeline& timeline, const std::vector<Breakdown>& booked_warm
     none.hidden.assign(none.hidden.size(), Time(0));
     timeline.by_rank[i] = mean_of(warm_steps > 0 ? booked_warm[i] : none, booked[i], steps);
   }
+}
+
+/// From what the ranks have done to the timeline; fold and ranks are there already.
+Timeline finish(Timeline timeline, Loop& loop) {
+  timeline.events = loop.events();
+  timeline.spans = loop.spans().take_spans();
+  timeline.instances = loop.spans().take_instances();
+  std::size_t critical = 0;
+  for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
+    const Ledger& ledger = loop.ranks()[i].ledger;
+    timeline.finish.push_back(ledger.last());
+    timeline.by_rank.push_back(ledger.breakdown());
+    critical = timeline.finish[i] > timeline.finish[critical] ? i : critical;
+  }
+  timeline.run_time = timeline.finish[critical];
+  if (timeline.stopped) {  // faults may go on for long
+    timeline.stopped->at = timeline.run_time;
+  }
+  const StepBook& steps = loop.steps();
+  timeline.step_ends = steps.ends;
+  if (steps.booked.empty()) {
+    close_breakdowns(timeline);
+    timeline.step_ends.push_back(timeline.run_time);
+  } else {
+    average_steps(timeline, steps.booked_warm, steps.booked, steps.warm);
+  }
+  timeline.critical_rank = timeline.ranks[critical];
+  timeline.breakdown = timeline.by_rank[critical];
+  return timeline;
+}
+
+/// Tells the transport what the run is to keep and to expect; returns what the loop is to.
+LoopOptions set_up(Transport& transport, const faults::Schedule& faults,
+                   const SimulateOptions& options) {
+  const bool faulty = !options.faults.empty();
+  const bool whole = faulty || options.record_spans || options.record_messages;  // none is left out
+  LoopOptions loop{.record_spans = options.record_spans,
+                   .shortcuts = options.shortcuts && !whole,
+                   .faults = faulty ? &faults : nullptr,
+                   .warm_steps = options.warm_steps};
+  if (faulty) {
+    transport.expect_faults();
+  }
+  if (options.record_messages) {
+    transport.record_messages();
+  }
+  if (!transport.take_progress(options.progress)) {
+    loop.progress = options.progress;
+  }
+  return loop;
+}
+
+Fold fold_of(const Transport::Traits& traits, const graph::Workload& workload,
+             const machine::Machine& machine, Binding& bound, const SimulateOptions& options) {
+  const bool messages = traits.phases == PhaseChoice::with_messages;
+  const bool recorded = messages && options.record_messages;
+  const bool laid = machine.wires.graph != nullptr && !messages;
+  const std::optional<std::string> refusal =
+      !options.fold             ? std::optional<std::string>("folding is switched off")
+      : !options.faults.empty() ? std::optional<std::string>("faults tell ranks apart")
+      : !traits.folds           ? std::optional<std::string>("every message is simulated")
+      : recorded                ? std::optional<std::string>("every message is recorded")
+      : laid ? std::optional<std::string>("ways on the machine's topology differ from rank to rank")
+             : std::nullopt;
+  return messages ? fold_messages(workload, machine, bound, refusal)
+                  : fold_ranks(workload, machine, bound, refusal);
+}
+
+}  // namespace
+
+Result<Timeline> run_on(const Transport::Traits& traits, MakeTransport make,
+                        const graph::Workload& workload, const machine::Machine& machine,
+                        const SimulateOptions& options) {
+  const bool laid = machine.wires.graph != nullptr;
+  Binding bound(workload, machine, options.algorithms,
+                laid ? PhaseChoice::with_messages : traits.phases);
+  bound.bind_all();
+  Fold fold = fold_of(traits, workload, machine, bound, options);
+  const Wiring wiring(workload, bound, fold);
+  engine::EventQueue queue;
+  const std::unique_ptr<Transport> transport =
+      make(wiring, bound, machine, queue, options.shortcuts);
+  if (auto ok = transport->check(workload, name_of(options.network)); !ok) {
+    return fail(std::move(ok.error()));
+  }
+  const auto faults =
+      options.faults.empty()
+          ? Result<faults::Schedule>(faults::Schedule{})
+          : faults::schedule_of(options.faults, fault_places(machine, name_of(options.network),
+                                                             traits.links_change));
+  if (!faults) {
+    return fail(faults.error());
+  }
+  Loop loop(workload, bound, wiring, *transport, queue, set_up(*transport, *faults, options));
+  loop.run();
+  if (queue.now() >= kEndOfTime) {
+    return fail("the step takes longer than 106 days, beyond the range of simulated time");
+  }
+  Timeline timeline;
+  if (const auto waiting = unfinished(workload, loop.ranks()); !waiting.empty()) {
+    if (options.faults.empty()) {
+      return fail(deadlock(waiting, transport->stalls()));
+    }
+    timeline.stopped = {queue.now(), deadlock(waiting, faults->losses)};
+  } else if (const RankState* rank = loop.left_over()) {
+    return fail(
+        fmt::format("rank {}: instance {} is never issued, for the two before it have nothing "
+                    "on the compute stream",
+                    rank->number, rank->window.issued()));
+  }
+  timeline.messages = transport->take_messages();
+  timeline.categories = TimeCategories(workload);
+  timeline.ranks = std::move(fold.ranks);
+  timeline.fold = std::move(fold.report);
+  return finish(std::move(timeline), loop);
 }
 
 Result<Timeline> simulate(const graph::Workload& workload, const machine::Machine& machine,

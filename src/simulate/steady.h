@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "graph/workload.h"
-#include "simulate/rank_state.h"
+#include "simulate/loop.h"
 #include "simulate/run_description.h"
 
 namespace orrery::simulate {
@@ -41,7 +41,6 @@ enum class PeriodKind : std::uint8_t { microbatches, steps };
 std::vector<graph::Period> steady_periods(const graph::Workload& workload,
                                           const std::vector<std::int64_t>& from, PeriodKind kind);
 
-template <class Loop>
 class SteadyState {
  public:
   explicit SteadyState(Loop& loop) : loop_(loop) {
@@ -159,7 +158,7 @@ class SteadyState {
   }
 
   void write_down(Watch& watch, Mark& mark) {
-    RunDescription<Loop> description(loop_, mark.state);
+    RunDescription description(loop_, mark.state);
     for (std::size_t rank = 0; rank < loop_.ranks_.size(); ++rank) {
       const graph::Period& period = period_of(watch, rank);
       description.add_rank(rank, {.instances = mark.period * period.length,

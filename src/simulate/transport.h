@@ -1,26 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The seam between the event loop and the network.
 ///
-/// A transport moves what the loop hands it and says when it has arrived (a compile-time interface:
-/// the loop is instantiated per transport, so no virtual call is made per event):
-///
-///   begin_collective(id, communicator, collective)   all its simulated members have come
-///   begin_copy(id, rank, collective)                 of one rank, to or from another memory tier
-///   begin_message(id, route, bytes)                  from one rank to another
-///   handle(event)                                    -> id of what has finished, if any
-///   settle()                                         an instant is over; may push events
-///   undisturbed(communicator, collective)            its time, if nothing else ever uses its links
-///   check(workload, network)                         before anything begins: what it cannot do
-///   expect_faults()                                  before anything begins; if kLinksChange
-///   change_link(link, share)                         a fault; true if reroute() is to be called
-///                                                    when the loss is known
-///   kFolds                                           whether one of several ranks alike may stand
-///                                                    for all (fold.h, message_fold.h)
-///   kRepeats                                         whether steady.h may jump over periods
-///   kPhases                                          the phases that it can move (bind.h)
-///
-/// Events that a transport pushes have kind kFirstTransportEvent or above. networks.cc
-/// lists the transports.
+/// A transport moves what the loop hands it and says when it has arrived. networks.cc lists the
+/// transports.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +23,8 @@
 #include "simulate/bind.h"
 #include "simulate/laid_phases.h"
 #include "simulate/link_users.h"
+#include "simulate/progress.h"
+#include "simulate/timeline.h"
 #include "simulate/wiring.h"
 
 namespace orrery::simulate {
@@ -48,43 +32,93 @@ namespace orrery::simulate {
 /// An Activity is what a transport is asked to move, from begin to the event that finishes it.
 using Activity = std::uint32_t;
 
+/// Events that a transport pushes are of this kind or above.
 inline constexpr std::uint32_t kFirstTransportEvent = network::AnalyticalNetwork::kFirstEvent;
+
+class Transport {
+ public:
+  struct Traits {
+    bool folds = false;         ///< one of several ranks alike may stand for all (fold.h)
+    bool links_change = false;  ///< for faults
+    bool repeats = false;       ///< steady.h may jump over periods
+    bool looks_ahead = false;   ///< settle() comes last in an instant
+    PhaseChoice phases = PhaseChoice::all;  ///< that it can move (bind.h)
+  };
+
+  explicit Transport(const Traits& traits) : traits_(traits) {}
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
+  const Traits& traits() const { return traits_; }
+
+  /// Before anything begins: what it cannot do.
+  virtual Result<void> check(const graph::Workload& workload, std::string_view network) = 0;
+  /// All simulated members of the collective have come.
+  virtual void begin_collective(Activity id, CommunicatorIndex communicator, int collective) = 0;
+  /// A copy of one rank, to or from another memory tier.
+  virtual void begin_copy(Activity id, RankIndex rank, int collective) = 0;
+  virtual void begin_message(Activity id, const FlowRoute& route, Bytes bytes) = 0;
+  /// Returns what has finished, if anything.
+  virtual std::optional<Activity> handle(const engine::EventQueue::Event& event) = 0;
+  /// An instant is over; may push events.
+  virtual void settle() = 0;
+  /// Returns the time of a collective if nothing else ever uses its links. Requires that no faults
+  /// are expected and no messages recorded.
+  virtual std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective) = 0;
+
+  /// For steady.h, if it repeats: what decides how the activities in flight, listed in `live`, go
+  /// on; of which of them an event is (nothing: it does nothing); time moved on.
+  virtual void describe(const std::vector<Activity>& /*live*/,
+                        std::vector<std::int64_t>& /*state*/) const {}
+  virtual std::optional<Activity> activity_of(const engine::EventQueue::Event& /*event*/) const {
+    return std::nullopt;
+  }
+  virtual void shift(Time /*by*/) {}
+
+  /// Before anything begins: links may change.
+  virtual void expect_faults() {}
+  /// A fault. Returns whether reroute() is to be called when the loss is known.
+  virtual bool change_link(topology::LinkId /*link*/, double /*share*/) { return false; }
+  virtual void reroute() {}
+  /// Returns what keeps messages from ever arriving.
+  virtual std::vector<std::string> stalls() const { return {}; }
+  /// Keeps when each message begins and ends.
+  virtual void record_messages() {}
+  virtual std::vector<MessageSpan> take_messages() { return {}; }
+  /// Returns whether it tells itself how much of its work a run has done, instead of the loop.
+  virtual bool take_progress(const Progress& /*progress*/) { return false; }
+
+ private:
+  Traits traits_;
+};
 
 /// Collectives phase by phase on the ports that they occupy (collective/cost.h), messages on those
 /// of their routes; ports shared as AnalyticalNetwork says. The fast model: a collective of many
 /// ranks is a few events, and ranks fold. On a machine with a topology phases and messages occupy
 /// its links instead (laid_phases.h), and no rank folds; copies keep the ports.
-class PortTransport {
+class PortTransport final : public Transport {
  public:
-  static constexpr bool kFolds = true;
-  static constexpr bool kLinksChange = false;  // a phase holds all its links together
-  static constexpr PhaseChoice kPhases = PhaseChoice::all;
+  /// Links do not change: a phase holds all of its own together.
+  static constexpr Traits kTraits{.folds = true, .repeats = true};
 
   PortTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
                 engine::EventQueue& queue);
 
   /// Mistakes: on a topology algorithms that have no messages.
-  Result<void> check(const graph::Workload& workload, std::string_view network) {
+  Result<void> check(const graph::Workload& workload, std::string_view network) override {
     return laid_ ? laid_->check(workload, network) : Result<void>();
   }
-  void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
-  void begin_copy(Activity id, RankIndex rank, int collective);
-  void begin_message(Activity id, const FlowRoute& route, Bytes bytes);
-  std::optional<Activity> handle(const engine::EventQueue::Event& event);
-  void settle() { network_.settle(queue_); }
-  void expect_faults() {}
-  bool change_link(topology::LinkId /*link*/, double /*share*/) { return false; }
-  void reroute() {}
-  std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective);
-
-  /// For steady.h: what decides how the activities in flight, listed in `live`, go on; of which of
-  /// them an event is (nothing: it does nothing); time moved on.
-  static constexpr bool kRepeats = true;
-  void describe(const std::vector<Activity>& live, std::vector<std::int64_t>& state) const;
-  std::optional<Activity> activity_of(const engine::EventQueue::Event& event) const {
+  void begin_collective(Activity id, CommunicatorIndex communicator, int collective) override;
+  void begin_copy(Activity id, RankIndex rank, int collective) override;
+  void begin_message(Activity id, const FlowRoute& route, Bytes bytes) override;
+  std::optional<Activity> handle(const engine::EventQueue::Event& event) override;
+  void settle() override { network_.settle(queue_); }
+  std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective) override;
+  void describe(const std::vector<Activity>& live, std::vector<std::int64_t>& state) const override;
+  std::optional<Activity> activity_of(const engine::EventQueue::Event& event) const override {
     return network_.is_stale(event) ? std::nullopt : std::optional(owners_[event.subject]);
   }
-  void shift(Time by) { network_.shift(by); }
+  void shift(Time by) override { network_.shift(by); }
 
  private:
   /// A collective in one communicator: its phases, and the links of each.

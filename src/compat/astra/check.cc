@@ -69,7 +69,7 @@ Error check_input(const RunInput& input, const RunOptions& options, const Wires&
         wires.dimensions())));
   }
   if (on_links(options.backend) && error.mistakes.empty()) {
-    collect(LinkedNetwork::check(options.backend, input.network, options.wires), error);
+    collect(check_linked(options.backend, input.network, options.wires), error);
   }
   if (options.queues_per_dimension < 1) {
     error.add(

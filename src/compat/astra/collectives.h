@@ -14,6 +14,7 @@
 #include "compat/astra/communicators.h"
 #include "compat/astra/endpoints.h"
 #include "compat/astra/event.h"
+#include "compat/astra/network.h"
 #include "compat/astra/planner.h"
 #include "compat/astra/population.h"
 #include "compat/astra/queue_turns.h"
@@ -30,7 +31,6 @@ namespace orrery::astra {
 ///
 /// The loop hands events of the first four kinds to handle(), and takes what has finished from
 /// finished().
-template <class Network>
 class Collectives {
  public:
   using Finished = Issuer;
@@ -43,10 +43,7 @@ class Collectives {
     Traffic* traffic = nullptr;  ///< where it counts what is sent; null: nowhere
   };
   /// Two members whose n-th collectives of a communicator differ.
-  struct Mismatch {
-    Finished one;
-    Finished other;
-  };
+  using Mismatch = std::pair<Finished, Finished>;
 
   Collectives(const Population& population, Communicators& communicators, Planner& planner,
               Network& network, Events& events, const Options& options)
@@ -159,8 +156,20 @@ class Collectives {
   // messages
   void send(Pattern pattern, std::uint32_t stream, std::uint32_t number, std::uint32_t to);
   void send_to_colours(std::uint32_t stream, const Phase& phase, std::uint32_t message);
-  void transmit(std::uint32_t from, std::uint32_t to, const Step& step, bool uniform,
-                Event arrival);
+  [[gnu::always_inline]] void transmit(std::uint32_t from, std::uint32_t to, const Step& step,
+                                       bool uniform, Event arrival) {
+    ++messages_;
+    if (traffic_ != nullptr) {
+      traffic_->add(table_.npu(from), table_.destination(from, to, arrival.phase, arrival.step),
+                    step.bytes);
+    }
+    if (uniform && network_.stateless()) {
+      events_.push(events_.now() + step.transfer, arrival);
+    } else {
+      network_.send(events_, table_.npu(from),
+                    table_.destination(from, to, arrival.phase, arrival.step), step.bytes, arrival);
+    }
+  }
   void announce(std::uint32_t receiver, std::uint32_t sender, const Step& step, bool uniform,
                 Event arrival);
 
@@ -182,7 +191,3 @@ class Collectives {
 };
 
 }  // namespace orrery::astra
-
-#include "compat/astra/collectives_sequence.h"
-#include "compat/astra/collectives_streams.h"
-#include "compat/astra/collectives_tree.h"

@@ -24,53 +24,19 @@ Time ceil_nanoseconds(Time time) {
   return floor_nanoseconds(time + Time(kNanosecond - 1));
 }
 
-}  // namespace
-
-class LinkedNetwork::Model {
- public:
-  virtual ~Model() = default;
-  virtual void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
-                    Event arrival) = 0;
-  virtual void advance(Events& events) = 0;
-  virtual void settle(Events& events) = 0;
-};
-
 template <class Links>
-class LinkedNetwork::ModelOf : public Model {
+class LinkedNetwork final : public Network {
  public:
-  ModelOf(topology::LinkMap map, std::uint64_t seed) : map_(std::move(map)), links_(make(seed)) {}
+  LinkedNetwork(topology::LinkMap map, std::uint64_t seed)
+      : map_(std::move(map)), links_(make(seed)) {}
 
-  void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
-            Event arrival) override {
-    advance(events);
-    const Route& route = route_between(from, to);
-    const network::TransferId id = [&] {
-      if constexpr (kPackets) {
-        return links_.start({static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), bytes},
-                            route.hops, queue_);
-      } else {
-        return links_.start(bytes, route.hops, queue_);
-      }
-    }();
-    in_flight_.resize(std::max<std::size_t>(in_flight_.size(), id + 1));
-    in_flight_[id] = {arrival, route.last};
-  }
-
-  /// Everything up to the run's instant; the clock is that instant's then.
-  void advance(Events& events) override {
-    if (queue_.now() < events.now()) {
-      queue_.push(events.now(), kClock, 0);
-    }
-    while (!queue_.empty() && queue_.next_time() <= events.now()) {
-      const engine::EventQueue::Event event = queue_.pop();
-      if (event.kind != kClock && links_.handle(event, queue_)) {
-        arrive(events, in_flight_[event.subject]);
-      }
-    }
+  const Event* advance(Events& events, const Event& /*event*/) override {
+    follow(events);
+    return nullptr;
   }
 
   void settle(Events& events) override {
-    advance(events);
+    follow(events);
     if (kWhole && !events.empty()) {  // which move no further than what may begin others
       queue_.push(events.next_time(), kClock, 0);
     }
@@ -107,6 +73,35 @@ class LinkedNetwork::ModelOf : public Model {
     }
   }
 
+  void carry(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
+             Event arrival) override {
+    follow(events);
+    const Route& route = route_between(from, to);
+    const network::TransferId id = [&] {
+      if constexpr (kPackets) {
+        return links_.start({static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), bytes},
+                            route.hops, queue_);
+      } else {
+        return links_.start(bytes, route.hops, queue_);
+      }
+    }();
+    in_flight_.resize(std::max<std::size_t>(in_flight_.size(), id + 1));
+    in_flight_[id] = {arrival, route.last};
+  }
+
+  /// Everything up to the run's instant; the clock is that instant's then.
+  void follow(Events& events) {
+    if (queue_.now() < events.now()) {
+      queue_.push(events.now(), kClock, 0);
+    }
+    while (!queue_.empty() && queue_.next_time() <= events.now()) {
+      const engine::EventQueue::Event event = queue_.pop();
+      if (event.kind != kClock && links_.handle(event, queue_)) {
+        arrive(events, in_flight_[event.subject]);
+      }
+    }
+  }
+
   /// Never moves: messages hold its hops.
   const Route& route_between(std::int64_t from, std::int64_t to) {
     const auto [found, fresh] = routes_.try_emplace(from * map_.devices() + to);
@@ -134,14 +129,18 @@ class LinkedNetwork::ModelOf : public Model {
   Time woken_{-1};                                  ///< the last instant asked for
 };
 
+/// The links of ASTRA-sim's dimensions, as machine_of() has them; those of `wires` where it has a
+/// graph.
 topology::LinkMap link_map(const std::vector<Dimension>& network, const topology::Wires& wires) {
   topology::LinkMap map(network_of(network, Time(0)));
   map.lay(wires);
   return map;
 }
 
-Result<void> LinkedNetwork::check(Backend backend, const std::vector<Dimension>& network,
-                                  const topology::Wires& wires) {
+}  // namespace
+
+Result<void> check_linked(Backend backend, const std::vector<Dimension>& network,
+                          const topology::Wires& wires) {
   if (backend == Backend::packet) {
     const topology::LinkMap map = link_map(network, wires);
     return packets::PacketLinks(map, {}).check();
@@ -156,36 +155,19 @@ Result<void> LinkedNetwork::check(Backend backend, const std::vector<Dimension>&
   return flit::FlitNetwork(map, flit::FabricSettings{}, true).check();
 }
 
-LinkedNetwork::LinkedNetwork(Backend backend, const std::vector<Dimension>& network,
-                             const topology::Wires& wires) {
+std::unique_ptr<Network> linked_network(Backend backend, const std::vector<Dimension>& network,
+                                        const topology::Wires& wires) {
   topology::LinkMap map = link_map(network, wires);
   if (backend == Backend::flit) {
-    model_ = std::make_unique<ModelOf<flit::FlitNetwork>>(std::move(map), wires.seed);
-  } else if (backend == Backend::packet) {
-    model_ = std::make_unique<ModelOf<packets::PacketLinks>>(std::move(map), wires.seed);
-  } else if (backend == Backend::flow) {
-    model_ = std::make_unique<ModelOf<network::FairNetwork>>(std::move(map), wires.seed);
-  } else {
-    model_ = std::make_unique<ModelOf<network::FifoNetwork>>(std::move(map), wires.seed);
+    return std::make_unique<LinkedNetwork<flit::FlitNetwork>>(std::move(map), wires.seed);
   }
-}
-
-LinkedNetwork::LinkedNetwork(LinkedNetwork&&) noexcept = default;
-LinkedNetwork& LinkedNetwork::operator=(LinkedNetwork&&) noexcept = default;
-LinkedNetwork::~LinkedNetwork() = default;
-
-void LinkedNetwork::send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
-                         Event arrival) {
-  model_->send(events, from, to, bytes, arrival);
-}
-
-const Event* LinkedNetwork::advance(Events& events, const Event& /*event*/) {
-  model_->advance(events);
-  return nullptr;
-}
-
-void LinkedNetwork::settle(Events& events) {
-  model_->settle(events);
+  if (backend == Backend::packet) {
+    return std::make_unique<LinkedNetwork<packets::PacketLinks>>(std::move(map), wires.seed);
+  }
+  if (backend == Backend::flow) {
+    return std::make_unique<LinkedNetwork<network::FairNetwork>>(std::move(map), wires.seed);
+  }
+  return std::make_unique<LinkedNetwork<network::FifoNetwork>>(std::move(map), wires.seed);
 }
 
 }  // namespace orrery::astra

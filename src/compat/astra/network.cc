@@ -13,8 +13,8 @@ AwareNetwork::AwareNetwork(const Wires& wires, bool single)
   links_.resize(all_pairs && !single ? count * count : 2 * count);
 }
 
-void AwareNetwork::send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
-                        Event arrival) {
+void AwareNetwork::carry(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
+                         Event arrival) {
   if (unused_.empty()) {
     unused_.push_back(static_cast<std::uint32_t>(transfers_.size()));
     transfers_.emplace_back();

@@ -1,14 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Networks that carry messages between NPUs. A compile-time interface: the run is instantiated per
-/// network, so no virtual call is made per message.
-///
-///   kStateless     true: a message's time does not depend on others; then there is only
-///     Time delay(from, to, bytes)
-///   otherwise
-///     void send(events, from, to, bytes, arrival)   now; `arrival` is the event when it is there
-///     const Event* advance(events, event)           of kinds hop and link_free; the arrival when
-///                                                   that was the last hop, until the next send; or
-///                                                   null
 #pragma once
 
 #include <cstdint>
@@ -21,17 +11,41 @@
 
 namespace orrery::astra {
 
-/// No message delays another: Wires::between.
-class UnawareNetwork {
+/// A Network carries messages between NPUs. The plain one is the unaware network: no message delays
+/// another, and each takes Wires::between.
+class Network {
  public:
-  static constexpr bool kStateless = true;
-  explicit UnawareNetwork(const Wires& wires) : wires_(&wires) {}
-  Time delay(std::int64_t from, std::int64_t to, Bytes bytes) const {
-    return wires_->between(from, to, bytes);
+  explicit Network(const Wires& wires) : unaware_(&wires) {}
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+  virtual ~Network() = default;
+
+  /// Says whether a message's time does not depend on others.
+  bool stateless() const { return unaware_ != nullptr; }
+  /// Sends a message at this instant; `arrival` is the event when it is there.
+  void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, Event arrival) {
+    if (unaware_ != nullptr) {
+      events.push(events.now() + unaware_->between(from, to, bytes), arrival);
+    } else {
+      carry(events, from, to, bytes, arrival);
+    }
   }
+  /// Handles events of kinds hop and link_free. Returns the arrival when that was the last hop,
+  /// until the next send; or null.
+  virtual const Event* advance(Events& /*events*/, const Event& /*event*/) { return nullptr; }
+  /// An instant is over: what has begun and ended may change the others.
+  virtual void settle(Events& /*events*/) {}
+  /// Returns the links that carried anything, where these are told apart by NPU; the switch has the
+  /// number after the last NPU's.
+  virtual std::vector<RunResult::Link> links() const { return {}; }
+
+ protected:
+  Network() = default;
+  virtual void carry(Events& /*events*/, std::int64_t /*from*/, std::int64_t /*to*/,
+                     Bytes /*bytes*/, Event /*arrival*/) {}
 
  private:
-  const Wires* wires_;
+  const Wires* unaware_ = nullptr;
 };
 
 /// One dimension of links that serve one message at a time in the order of its arrival, store and
@@ -42,19 +56,18 @@ class UnawareNetwork {
 ///   Ring            2p links; the shorter way round, ties clockwise
 ///   FullyConnected  p (p-1) links
 ///   Switch          p up and p down; the message is stored in the switch between
-class AwareNetwork {
+class AwareNetwork final : public Network {
  public:
-  static constexpr bool kStateless = false;
   /// `single`: NPU 0 stands for all. What others send over their links to it is what it sends
   /// itself; fold.h says when this is exact.
   AwareNetwork(const Wires& wires, bool single);
 
-  void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, Event arrival);
-  const Event* advance(Events& events, const Event& event);
-  /// Links that carried anything; the switch has the number after the last NPU's.
-  std::vector<RunResult::Link> links() const;
+  const Event* advance(Events& events, const Event& event) override;
+  std::vector<RunResult::Link> links() const override;
 
  private:
+  void carry(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
+             Event arrival) override;
   /// Cost is that of a message on any link.
   struct Cost {
     Bytes bytes{0};

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <memory>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 #include "compat/astra/check.h"
@@ -24,9 +24,7 @@ constexpr std::array<const char*, 10> kCollectiveNames{
     "all-to-all", "reduce-scatter", "reduce-scatter-block", "barrier"};
 
 /// Names the first nodes that wait for something that does not come.
-template <class Network>
-Error deadlock(const RunInput& input, const Population& population,
-               const Simulation<Network>& simulation) {
+Error deadlock(const RunInput& input, const Population& population, const Simulation& simulation) {
   const ReadyNodes& nodes = simulation.programs().nodes();
   const std::vector<std::int64_t> stands_for = population.stands_for(input.traces.ranks());
   std::int64_t ranks = 0;
@@ -51,9 +49,8 @@ Error deadlock(const RunInput& input, const Population& population,
   return all;
 }
 
-template <class Network>
 Error mismatch(const RunInput& input, const Population& population,
-               const typename Collectives<Network>::Mismatch& found) {
+               const Collectives::Mismatch& found) {
   const auto& [one, other] = found;
   const auto describe = [&](const auto& issuer) {
     const chakra::Program& program = input.traces.program(population.rank(issuer.rank));
@@ -79,33 +76,31 @@ struct Prepared {
   Planner& planner;
 };
 
-template <class Network>
-Network make_network(const Prepared& with, const Population& population) {
-  if constexpr (std::is_same_v<Network, LinkedNetwork>) {
-    return Network(with.options.backend, with.input.network, with.options.wires);
-  } else if constexpr (Network::kStateless) {
-    return Network(with.wires);
-  } else {
-    return Network(with.wires, population.single());
+std::unique_ptr<Network> make_network(const Prepared& with, const Population& population) {
+  if (on_links(with.options.backend)) {
+    return linked_network(with.options.backend, with.input.network, with.options.wires);
   }
+  if (with.options.backend == Backend::aware) {
+    return std::make_unique<AwareNetwork>(with.wires, population.single());
+  }
+  return std::make_unique<Network>(with.wires);
 }
 
-template <class Network>
-Result<RunResult> simulate_on(const Prepared& with, const Population& population) {
+Result<RunResult> simulate(const Prepared& with, const Population& population) {
   const RunInput& input = with.input;
   std::optional<Traffic> traffic;
   if (with.options.traffic) {
     traffic.emplace(with.wires, population.count());
   }
-  Simulation<Network> simulation(input, with.options, population, with.communicators, with.planner,
-                                 make_network<Network>(with, population),
-                                 traffic ? &*traffic : nullptr);
+  const std::unique_ptr<Network> network = make_network(with, population);
+  Simulation simulation(input, with.options, population, with.communicators, with.planner, *network,
+                        traffic ? &*traffic : nullptr);
   simulation.run();
   if (simulation.overflow()) {
     return fail("simulated time exceeds 106 days: expected smaller sizes or durations");
   }
   if (const auto& found = simulation.mismatch(); found.has_value()) {
-    return fail(mismatch<Network>(input, population, *found));
+    return fail(mismatch(input, population, *found));
   }
   if (simulation.programs().nodes().unfinished_nodes() > 0) {
     return fail(deadlock(input, population, simulation));
@@ -123,14 +118,6 @@ Result<RunResult> simulate_on(const Prepared& with, const Population& population
     result.links = simulation.links();
   }
   return result;
-}
-
-Result<RunResult> simulate(const Prepared& with, const Population& population) {
-  if (on_links(with.options.backend)) {
-    return simulate_on<LinkedNetwork>(with, population);
-  }
-  return with.options.backend == Backend::aware ? simulate_on<AwareNetwork>(with, population)
-                                                : simulate_on<UnawareNetwork>(with, population);
 }
 
 Result<RunResult> run_unfolded(const Prepared& with, std::vector<std::string> reasons) {

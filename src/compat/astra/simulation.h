@@ -16,13 +16,12 @@ namespace orrery::astra {
 
 /// Runs the simulated ranks on a network. An event is handed to whom it concerns; a message that
 /// the network delivers is an event of its own; a collective that has finished completes its nodes.
-template <class Network>
 class Simulation {
  public:
   Simulation(const RunInput& input, const RunOptions& options, const Population& population,
-             Communicators& communicators, Planner& planner, Network network, Traffic* traffic)
+             Communicators& communicators, Planner& planner, Network& network, Traffic* traffic)
       : events_(population.count()),
-        network_(std::move(network)),
+        network_(network),
         collectives_(population, communicators, planner, network_, events_,
                      collective_options(input, options, population, traffic)),
         customs_(communicators, planner, network_, events_, options.rendezvous, traffic),
@@ -49,9 +48,9 @@ class Simulation {
   }
 
   bool failed() const { return overflow() || collectives_.mismatch(); }
-  const auto& mismatch() const { return collectives_.mismatch(); }
+  const std::optional<Collectives::Mismatch>& mismatch() const { return collectives_.mismatch(); }
   bool overflow() const { return events_.now().is_overflow(); }
-  const Programs<Network>& programs() const { return programs_; }
+  const Programs& programs() const { return programs_; }
   std::vector<std::vector<chakra::NodeTime>> take_node_times() {
     return programs_.take_node_times();
   }
@@ -59,21 +58,13 @@ class Simulation {
     return collectives_.messages() + customs_.messages() + programs_.messages();
   }
   std::uint64_t events() const { return events_.popped(); }
-  std::vector<RunResult::Link> links() const {
-    if constexpr (Network::kStateless) {
-      return {};
-    } else {
-      return network_.links();
-    }
-  }
+  std::vector<RunResult::Link> links() const { return network_.links(); }
 
  private:
   static constexpr std::uint64_t kProgressEvery = 1 << 20;
 
-  static typename Collectives<Network>::Options collective_options(const RunInput& input,
-                                                                   const RunOptions& options,
-                                                                   const Population& population,
-                                                                   Traffic* traffic) {
+  static Collectives::Options collective_options(const RunInput& input, const RunOptions& options,
+                                                 const Population& population, Traffic* traffic) {
     const std::int64_t queues = options.queues_per_dimension;
     ChunkQueues::Rules rules;
     rules.per_rank = static_cast<std::uint32_t>(std::ssize(input.network) * queues);
@@ -101,11 +92,9 @@ class Simulation {
       programs_.handle(event);
     }
   }
-  void hop([[maybe_unused]] const Event& event) {
-    if constexpr (!Network::kStateless) {
-      if (const Event* const arrival = network_.advance(events_, event)) {
-        step(Event(*arrival));
-      }
+  void hop(const Event& event) {
+    if (const Event* const arrival = network_.advance(events_, event)) {
+      step(Event(*arrival));
     }
   }
   bool unsettled() const {
@@ -126,10 +115,8 @@ class Simulation {
   }
   /// Settles networks whose messages change each other's rates.
   void settle_network() {
-    if constexpr (requires { network_.settle(events_); }) {
-      if (events_.instant_is_over() && !failed()) {
-        network_.settle(events_);
-      }
+    if (!network_.stateless() && events_.instant_is_over() && !failed()) {
+      network_.settle(events_);
     }
   }
   template <class Finished>
@@ -147,10 +134,10 @@ class Simulation {
   }
 
   Events events_;
-  Network network_;
-  Collectives<Network> collectives_;
-  CustomRuns<Network> customs_;
-  Programs<Network> programs_;
+  Network& network_;
+  Collectives collectives_;
+  CustomRuns customs_;
+  Programs programs_;
   std::uint64_t total_;
   std::uint64_t next_report_ = kProgressEvery;
   const std::function<void(double)>& progress_;

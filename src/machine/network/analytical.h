@@ -43,8 +43,8 @@ struct LinksTraits {
 /// Rates change once per instant, in settle(), and weights count in units of 2^-24, so that the
 /// order of simultaneous events leaves no trace, not even in the last bit of a sum.
 ///
-/// Interface shared by all network models (a compile-time interface: the event loop is instantiated
-/// per model, so no virtual call is made per event):
+/// Interface shared by all network models (a compile-time interface: a transport is instantiated
+/// per model):
 ///   id   = start(now, serialisation, latency, links)
 ///   done = handle(event): true when the event finishes transfer event.subject
 ///   settle(queue): called when an instant is over; pushes the model's events

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Collectives: algorithms in which every NPU sends and receives the same sequence of messages.
-/// Included by collectives.h.
-#pragma once
-
+/// Algorithms in which every NPU sends and receives the same sequence of messages (members of
+/// Collectives).
 #include "compat/astra/collectives.h"
 
 namespace orrery::astra {
 
-template <class Network>
-void Collectives<Network>::begin(std::uint32_t stream) {
+void Collectives::begin(std::uint32_t stream) {
   if (!table_.streams()[stream].phase->sequence()) {
     begin_tree(stream);
     return;
@@ -19,8 +16,7 @@ void Collectives<Network>::begin(std::uint32_t stream) {
   }
 }
 
-template <class Network>
-void Collectives<Network>::processed(const Event& event) {
+void Collectives::processed(const Event& event) {
   switch (table_.streams()[event.subject].phase->pattern) {
     case Pattern::chain:
       return advance<Pattern::chain>(event.subject);
@@ -36,9 +32,8 @@ void Collectives<Network>::processed(const Event& event) {
 }
 
 /// One more message may go out. After a barrier as many as were held back, at most a window.
-template <class Network>
 template <Pattern pattern>
-void Collectives<Network>::advance(std::uint32_t stream) {
+void Collectives::advance(std::uint32_t stream) {
   Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   ++at.processed;
@@ -57,10 +52,9 @@ void Collectives<Network>::advance(std::uint32_t stream) {
 }
 
 /// The next message goes out and the receive of the same number is posted.
-template <class Network>
 template <Pattern pattern>
-[[gnu::always_inline]] inline void Collectives<Network>::post(std::uint32_t stream, Stream& at,
-                                                              const Phase& phase) {
+[[gnu::always_inline]] inline void Collectives::post(std::uint32_t stream, Stream& at,
+                                                     const Phase& phase) {
   const std::uint32_t message = at.posted++;
   const Place place{at.origin, at.spacing, at.position, at.anticlockwise};
   const std::uint32_t number = agreed(pattern, phase, at.anticlockwise, message);
@@ -79,9 +73,8 @@ template <Pattern pattern>
   }
 }
 
-template <class Network>
-[[gnu::always_inline]] inline void Collectives<Network>::receive(std::uint32_t stream,
-                                                                 std::uint32_t message) {
+[[gnu::always_inline]] inline void Collectives::receive(std::uint32_t stream,
+                                                        std::uint32_t message) {
   Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   const std::uint32_t reception = at.received++;
@@ -97,16 +90,14 @@ template <class Network>
 }
 
 /// A message of a phase's beginning goes out over the shared bus; `then` when it is through.
-template <class Network>
-void Collectives<Network>::pass_out(std::uint32_t stream, Bytes bytes, Event::Kind then) {
+void Collectives::pass_out(std::uint32_t stream, Bytes bytes, Event::Kind then) {
   const Stream& at = table_.streams()[stream];
   memory_bus_->to_memory(events_, at.rank, {.bytes = bytes, .then = {stream, 0, 0, then}});
 }
 
 /// Passes in what a sequence has received over the shared bus: to the NPU and, but for the last of
 /// a turn, back; after each turn a window of them to memory.
-template <class Network>
-void Collectives<Network>::pass_in(std::uint32_t stream, std::uint32_t reception) {
+void Collectives::pass_in(std::uint32_t stream, std::uint32_t reception) {
   const Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   const std::uint32_t place = reception % (phase.up_in_turn + phase.window);
@@ -120,8 +111,7 @@ void Collectives<Network>::pass_in(std::uint32_t stream, std::uint32_t reception
      : memory_bus_->to_memory(events_, at.rank, transfer);
 }
 
-template <class Network>
-void Collectives<Network>::arrive(const Event& event) {
+void Collectives::arrive(const Event& event) {
   const Stream& at = table_.streams()[event.subject];
   if (at.is_in(event.phase)) {
     const Phase& phase = *at.phase;
@@ -146,8 +136,7 @@ void Collectives<Network>::arrive(const Event& event) {
 }
 
 /// The receiver of a message is ready: the message goes out, now or when its turn comes.
-template <class Network>
-void Collectives<Network>::ready(const Event& event) {
+void Collectives::ready(const Event& event) {
   const std::uint32_t stream = event.subject;
   const Stream& at = table_.streams()[stream];
   const Phase& phase = table_.plan_of(stream).phases[event.phase];
@@ -170,10 +159,8 @@ void Collectives<Network>::ready(const Event& event) {
 }
 
 /// Message of a sequence, by its agreed number, to the stream of its receiver.
-template <class Network>
-[[gnu::always_inline]] inline void Collectives<Network>::send(Pattern pattern, std::uint32_t stream,
-                                                              std::uint32_t number,
-                                                              std::uint32_t to) {
+[[gnu::always_inline]] inline void Collectives::send(Pattern pattern, std::uint32_t stream,
+                                                     std::uint32_t number, std::uint32_t to) {
   const Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   if (population_.quotient() != nullptr) {
@@ -185,9 +172,7 @@ template <class Network>
 }
 
 /// To every representative that receives such a message. `message`: of a tree, up or down.
-template <class Network>
-void Collectives<Network>::send_to_colours(std::uint32_t stream, const Phase& phase,
-                                           std::uint32_t message) {
+void Collectives::send_to_colours(std::uint32_t stream, const Phase& phase, std::uint32_t message) {
   const Stream& at = table_.streams()[stream];
   const Instance& instance = table_.instance(at.instance);
   const std::uint32_t chunk = table_.chunk_of(stream);
@@ -203,49 +188,22 @@ void Collectives<Network>::send_to_colours(std::uint32_t stream, const Phase& ph
     const Step& step = phase.step(message);
     const std::uint32_t to = instance.streams + each.local * instance.chunks() + chunk;
     const Event arrival{to, message, at.phase_index, Event::Kind::arrive};
-    if constexpr (Network::kStateless) {
-      const bool known = phase.axis.uniform && phase.sequence();
-      events_.push(
-          events_.now() + (known ? step.transfer : network_.delay(each.from, each.to, step.bytes)),
-          arrival);
+    if (phase.axis.uniform && phase.sequence() && network_.stateless()) {
+      events_.push(events_.now() + step.transfer, arrival);
     } else {
       network_.send(events_, each.from, each.to, step.bytes, arrival);
     }
   }
 }
 
-template <class Network>
-[[gnu::always_inline]] inline void Collectives<Network>::transmit(std::uint32_t from,
-                                                                  std::uint32_t to,
-                                                                  const Step& step, bool uniform,
-                                                                  Event arrival) {
-  ++messages_;
-  if (traffic_ != nullptr) {
-    traffic_->add(table_.npu(from), table_.destination(from, to, arrival.phase, arrival.step),
-                  step.bytes);
-  }
-  if constexpr (Network::kStateless) {
-    const Time taken =
-        uniform ? step.transfer : network_.delay(table_.npu(from), table_.npu(to), step.bytes);
-    events_.push(events_.now() + taken, arrival);
-  } else {
-    network_.send(events_, table_.npu(from),
-                  table_.destination(from, to, arrival.phase, arrival.step), step.bytes, arrival);
-  }
-}
-
 /// `receiver` tells `sender` that it is ready.
-template <class Network>
-void Collectives<Network>::announce(std::uint32_t receiver, std::uint32_t sender, const Step& step,
-                                    bool uniform, Event arrival) {
+void Collectives::announce(std::uint32_t receiver, std::uint32_t sender, const Step& step,
+                           bool uniform, Event arrival) {
   if (traffic_ != nullptr) {
     traffic_->add(table_.npu(receiver), table_.npu(sender), kReadyMessage);
   }
-  if constexpr (Network::kStateless) {
-    const Time taken =
-        uniform ? step.ready
-                : network_.delay(table_.npu(receiver), table_.npu(sender), kReadyMessage);
-    events_.push(events_.now() + taken, arrival);
+  if (uniform && network_.stateless()) {
+    events_.push(events_.now() + step.ready, arrival);
   } else {
     network_.send(events_, table_.npu(receiver), table_.npu(sender), kReadyMessage, arrival);
   }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Collectives: trees. Included by collectives.h.
+/// Trees (members of Collectives).
 ///
 /// Up: a leaf sends after the endpoint delay, any other node when it has received from all its
 /// children and processed that. Down: the root sends to its children, they to theirs. A node is
 /// done when it has sent its last message (Phase::holds_senders: when that is there), a leaf when
 /// it has processed its parent's.
-#pragma once
-
 #include "compat/astra/collectives.h"
 
 namespace orrery::astra {
@@ -27,8 +25,7 @@ inline std::uint32_t parent(const Phase& phase, std::uint32_t node) {
 }  // namespace tree
 
 /// `posted` counts what this node has to send: 1 up, 2 down.
-template <class Network>
-void Collectives<Network>::start_tree(std::uint32_t stream) {
+void Collectives::start_tree(std::uint32_t stream) {
   Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   const bool starts =
@@ -64,16 +61,14 @@ void Collectives<Network>::start_tree(std::uint32_t stream) {
 }
 
 /// The parent may send down: its message will be received.
-template <class Network>
-void Collectives<Network>::announce_to_parent(std::uint32_t stream) {
+void Collectives::announce_to_parent(std::uint32_t stream) {
   const Stream& at = table_.streams()[stream];
   const std::uint32_t above = at.origin + tree::parent(*at.phase, at.position) * at.spacing;
   announce(stream, above, at.phase->steps[0], false,
            {above, at.phase->tree.child_ordinal[at.position], at.phase_index, Event::Kind::ready});
 }
 
-template <class Network>
-void Collectives<Network>::begin_tree(std::uint32_t stream) {
+void Collectives::begin_tree(std::uint32_t stream) {
   if (table_.streams()[stream].phase->up) {
     send_up(stream);
   } else {
@@ -81,8 +76,7 @@ void Collectives<Network>::begin_tree(std::uint32_t stream) {
   }
 }
 
-template <class Network>
-void Collectives<Network>::receive_in_tree(std::uint32_t stream, TreeStep step) {
+void Collectives::receive_in_tree(std::uint32_t stream, TreeStep step) {
   Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   const bool leaf = tree::children(phase, at.position) == 0;
@@ -103,8 +97,7 @@ void Collectives<Network>::receive_in_tree(std::uint32_t stream, TreeStep step) 
   events_.push_own(at.rank, copied + reduction, processed_event(stream, step));
 }
 
-template <class Network>
-void Collectives<Network>::processed_in_tree(std::uint32_t stream, TreeStep step) {
+void Collectives::processed_in_tree(std::uint32_t stream, TreeStep step) {
   Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   if (step == kDown) {
@@ -123,8 +116,7 @@ void Collectives<Network>::processed_in_tree(std::uint32_t stream, TreeStep step
   }
 }
 
-template <class Network>
-void Collectives<Network>::send_up(std::uint32_t stream) {
+void Collectives::send_up(std::uint32_t stream) {
   Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   at.posted |= 1;
@@ -142,8 +134,7 @@ void Collectives<Network>::send_up(std::uint32_t stream) {
   }
 }
 
-template <class Network>
-void Collectives<Network>::send_down(std::uint32_t stream) {
+void Collectives::send_down(std::uint32_t stream) {
   Stream& at = table_.streams()[stream];
   const Phase& phase = *at.phase;
   at.posted |= 2;
@@ -164,8 +155,7 @@ void Collectives<Network>::send_down(std::uint32_t stream) {
 }
 
 /// A message is there: its sender is done when it was the last of them.
-template <class Network>
-void Collectives<Network>::deliver(const Event& event) {
+void Collectives::deliver(const Event& event) {
   const Phase& phase = table_.plan_of(event.subject).phases[event.phase];
   const Place place = table_.place_of(event.subject, phase);
   const bool down = (event.step & 1U) == kDown;
@@ -179,8 +169,7 @@ void Collectives<Network>::deliver(const Event& event) {
 }
 
 /// The parent (`which` == kNone) or a child is ready.
-template <class Network>
-void Collectives<Network>::ready_in_tree(const Event& event) {
+void Collectives::ready_in_tree(const Event& event) {
   const Stream& at = table_.streams()[event.subject];
   const Phase& phase = table_.plan_of(event.subject).phases[event.phase];
   const std::uint32_t bit = event.step == kNone ? 1 : 2;
@@ -195,9 +184,8 @@ void Collectives<Network>::ready_in_tree(const Event& event) {
 }
 
 /// To the parent (`which` == kNone) or to a child.
-template <class Network>
-void Collectives<Network>::send_in_tree(std::uint32_t stream, std::uint16_t phase_index,
-                                        std::uint32_t which) {
+void Collectives::send_in_tree(std::uint32_t stream, std::uint16_t phase_index,
+                               std::uint32_t which) {
   const Phase& phase = table_.plan_of(stream).phases[phase_index];
   const Place place = table_.place_of(stream, phase);
   const bool up = which == kNone;

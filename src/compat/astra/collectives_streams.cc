@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Collectives: how chunks go from phase to phase. Included by collectives.h.
-#pragma once
-
+/// How chunks go from phase to phase (members of Collectives).
 #include "compat/astra/collectives.h"
 
 namespace orrery::astra {
 
-template <class Network>
-void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
-                                 Communicators::Membership& membership,
-                                 const CollectiveRequest& request,
-                                 std::pair<std::int64_t, std::int64_t> priority) {
+void Collectives::issue(std::uint32_t rank, std::uint32_t node,
+                        Communicators::Membership& membership, const CollectiveRequest& request,
+                        std::pair<std::int64_t, std::int64_t> priority) {
   if (population_.rank(rank) == 0) {
     planner_.begin(events_.now());
   }
@@ -36,8 +32,7 @@ void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
 }
 
 /// Into the queue of its present phase.
-template <class Network>
-void Collectives<Network>::enter(std::uint32_t stream) {
+void Collectives::enter(std::uint32_t stream) {
   Stream& entering = table_.streams()[stream];
   const std::vector<Phase>& phases = table_.plan_of(stream).phases;
   const Phase& phase = phases[entering.phase_index];
@@ -59,16 +54,14 @@ void Collectives<Network>::enter(std::uint32_t stream) {
   queues_.insert(table_.streams(), queues_.of(entering), stream, about);
 }
 
-template <class Network>
-void Collectives<Network>::refill(std::size_t queue) {
+void Collectives::refill(std::size_t queue) {
   for (std::uint32_t stream = queues_.take(table_.streams(), queue); stream != kNone;
        stream = queues_.take(table_.streams(), queue)) {
     start(stream);
   }
 }
 
-template <class Network>
-void Collectives<Network>::start(std::uint32_t stream) {
+void Collectives::start(std::uint32_t stream) {
   Stream& starting = table_.streams()[stream];
   const Phase& phase = *starting.phase;
   starting.waiting = false;
@@ -98,8 +91,7 @@ void Collectives<Network>::start(std::uint32_t stream) {
 /// events leaves no trace and ranks that do the same stay equal. First goes the one whose end was
 /// known first: whose last message took longest to process, then to travel; then by age. Equal
 /// chunks of different ranks go on in the order in which they ended, as ASTRA-sim's events do.
-template <class Network>
-void Collectives<Network>::settle() {
+void Collectives::settle() {
   const auto order = [this](std::uint32_t stream) {
     const Stream& at = table_.streams()[stream];
     const Phase& phase = *at.phase;
@@ -121,8 +113,7 @@ void Collectives<Network>::settle() {
 }
 
 /// The present phase is over: into the next queue, then both queues take their next.
-template <class Network>
-void Collectives<Network>::leave(std::uint32_t stream) {
+void Collectives::leave(std::uint32_t stream) {
   Stream& done = table_.streams()[stream];
   const std::size_t old_queue = queues_.of(done);
   ++done.phase_index;
@@ -143,16 +134,14 @@ void Collectives<Network>::leave(std::uint32_t stream) {
   refill(old_queue);
 }
 
-template <class Network>
-void Collectives<Network>::release() {
+void Collectives::release() {
   for (const std::size_t queue : std::exchange(vacated_, {})) {
     queues_.finished(queue);
     refill(queue);
   }
 }
 
-template <class Network>
-bool Collectives<Network>::end_at_member(std::uint32_t stream) {
+bool Collectives::end_at_member(std::uint32_t stream) {
   const std::optional<Issuer> finished = table_.end(stream);
   if (finished) {
     finished_.push_back(*finished);

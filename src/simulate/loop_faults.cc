@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// This part of the loop applies faults (members of Loop; loop_events.h includes it).
-#pragma once
-
+/// This part of the loop applies faults (members of Loop).
 #include <utility>
 #include <vector>
 
@@ -9,15 +7,13 @@
 
 namespace orrery::simulate {
 
-template <class Transport>
-void Loop<Transport>::push_fault() {
+void Loop::push_fault() {
   if (options_.faults != nullptr && next_fault_ < options_.faults->changes.size()) {
     queue_.push(options_.faults->changes[next_fault_].at, kFault, 0);
   }
 }
 
-template <class Transport>
-void Loop<Transport>::strike_now() {
+void Loop::strike_now() {
   const std::vector<faults::Change>& changes = options_.faults->changes;
   bool routes = false;
   for (; next_fault_ < changes.size() && changes[next_fault_].at == queue_.now(); ++next_fault_) {
@@ -35,8 +31,7 @@ void Loop<Transport>::strike_now() {
 }
 
 /// Ranks are simulated each, so that a rank's index is its number.
-template <class Transport>
-void Loop<Transport>::set_pace(RankIndex index, double pace) {
+void Loop::set_pace(RankIndex index, double pace) {
   RankState& rank = ranks_[index];
   const bool was_gone = is_gone(rank);
   if (rank.job.running) {

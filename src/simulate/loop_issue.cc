@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How the loop asks for instances (members of Loop; loop_events.h includes it).
-#pragma once
-
+/// How the loop asks for instances (members of Loop).
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -12,19 +10,15 @@
 
 namespace orrery::simulate {
 
-inline constexpr std::uint64_t kProgressEvery = 4096;  // queue events between two progress reports
-
 /// Keeps one instance visible beyond the one that computes, so that the next receive is posted and
 /// prefetches can start.
-template <class Transport>
-void Loop<Transport>::issue_ahead(RankIndex rank, std::uint32_t cause) {
+void Loop::issue_ahead(RankIndex rank, std::uint32_t cause) {
   while (ranks_[rank].window.issued() <= ranks_[rank].stream(graph::kComputeStream).instance + 1 &&
          issue_one(rank, cause)) {
   }
 }
 
-template <class Transport>
-bool Loop<Transport>::issue_one(RankIndex index, std::uint32_t cause) {
+bool Loop::issue_one(RankIndex index, std::uint32_t cause) {
   RankState& rank = ranks_[index];
   if (rank.source_done) {
     return false;
@@ -58,8 +52,7 @@ bool Loop<Transport>::issue_one(RankIndex index, std::uint32_t cause) {
 }
 
 /// The ranks to which the source had nothing to give.
-template <class Transport>
-void Loop<Transport>::ask_again() {
+void Loop::ask_again() {
   for (RankIndex rank = 0; rank < ranks_.size(); ++rank) {
     if (std::exchange(ranks_[rank].asks, false)) {
       issue_ahead(rank, Span::kNone);
@@ -67,8 +60,7 @@ void Loop<Transport>::ask_again() {
   }
 }
 
-template <class Transport>
-std::optional<std::uint32_t> Loop<Transport>::head(RankIndex index, graph::StreamIndex stream) {
+std::optional<std::uint32_t> Loop::head(RankIndex index, graph::StreamIndex stream) {
   RankState& rank = ranks_[index];
   StreamState& cursor = rank.stream(stream);
   for (;;) {
@@ -94,13 +86,11 @@ std::optional<std::uint32_t> Loop<Transport>::head(RankIndex index, graph::Strea
   }
 }
 
-template <class Transport>
-const RankState* Loop<Transport>::left_over() const {
-  const auto has_more = [&](const RankState& rank) {
+const RankState* Loop::left_over() const {
+  const auto found = std::ranges::find_if(ranks_, [&](const RankState& rank) {
     return !rank.source_done && source_->next(rank.role, rank.window.issued(), queue_.now()).kind ==
                                     graph::Next::Kind::issue;
-  };
-  const auto found = std::find_if(ranks_.begin(), ranks_.end(), has_more);
+  });
   return found == ranks_.end() ? nullptr : &*found;
 }
 

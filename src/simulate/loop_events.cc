@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Members of Loop; run.h includes it.
-#pragma once
-
+/// The loop's instants, streams and kernels (members of Loop).
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
+#include "simulate/chain.h"
 #include "simulate/loop.h"
-#include "simulate/loop_chain.h"
-#include "simulate/loop_faults.h"
-#include "simulate/loop_issue.h"
-#include "simulate/loop_transfer.h"
 #include "simulate/steady.h"
-#include "simulate/transport.h"
 
 namespace orrery::simulate {
+namespace {
 
-template <class Transport>
-Loop<Transport>::Loop(const graph::Workload& workload, Binding& bound, const Wiring& wiring,
-                      Transport& transport, engine::EventQueue& queue, const LoopOptions& options)
+constexpr std::uint64_t kProgressEvery = 4096;  // queue events between two progress reports
+
+}  // namespace
+
+Loop::Loop(const graph::Workload& workload, Binding& bound, const Wiring& wiring,
+           Transport& transport, engine::EventQueue& queue, const LoopOptions& options)
     : workload_(workload),
       bound_(bound),
       wiring_(wiring),
@@ -43,8 +41,7 @@ Loop<Transport>::Loop(const graph::Workload& workload, Binding& bound, const Wir
   steps_.behind = ranks_.size();
 }
 
-template <class Transport>
-void Loop<Transport>::run() {
+void Loop::run() {
   for (RankIndex rank = 0; rank < ranks_.size(); ++rank) {
     issue_ahead(rank, Span::kNone);
   }
@@ -52,19 +49,10 @@ void Loop<Transport>::run() {
   settle();
   push_fault();
   std::uint64_t handled = 0;
-  std::optional<SteadyState<Loop>> steady;
-  if constexpr (Transport::kRepeats) {
-    if (options_.shortcuts) {
-      steady.emplace(*this);
-    }
+  std::optional<SteadyState> steady;
+  if (transport_.traits().repeats && options_.shortcuts) {
+    steady.emplace(*this);
   }
-  const auto look = [&] {
-    if constexpr (Transport::kRepeats) {
-      if (steady && queue_.instant_is_over()) {
-        steady->look();
-      }
-    }
-  };
   while (!queue_.empty()) {
     const engine::EventQueue::Event event = queue_.pop();
     if (event.when >= kEndOfTime) {
@@ -74,7 +62,9 @@ void Loop<Transport>::run() {
     drain();
     if (queue_.instant_is_over()) {
       settle();
-      look();
+      if (steady && queue_.instant_is_over()) {
+        steady->look();
+      }
     }
     if (options_.progress && instances_total_ > 0 && ++handled % kProgressEvery == 0) {
       options_.progress(static_cast<double>(instances_) / static_cast<double>(instances_total_),
@@ -83,8 +73,7 @@ void Loop<Transport>::run() {
   }
 }
 
-template <class Transport>
-void Loop<Transport>::handle(const engine::EventQueue::Event& event) {
+void Loop::handle(const engine::EventQueue::Event& event) {
   switch (event.kind) {
     case kComputeDone:
       if (event.generation == ranks_[event.subject].job.generation) {
@@ -116,10 +105,9 @@ void Loop<Transport>::handle(const engine::EventQueue::Event& event) {
 }
 
 /// Speeds change once per instant, whatever the order of its events.
-template <class Transport>
-void Loop<Transport>::settle() {
-  constexpr bool kLast = requires { requires Transport::kLooksAhead; };
-  if constexpr (!kLast) {
+void Loop::settle() {
+  const bool last = transport_.traits().looks_ahead;
+  if (!last) {
     transport_.settle();
   }
   for (const RankIndex rank : touched_) {
@@ -127,13 +115,12 @@ void Loop<Transport>::settle() {
     set_contention(rank);
   }
   touched_.clear();
-  if constexpr (kLast) {
+  if (last) {
     transport_.settle();
   }
 }
 
-template <class Transport>
-void Loop<Transport>::enqueue(RankIndex rank, graph::StreamIndex stream, std::uint32_t cause) {
+void Loop::enqueue(RankIndex rank, graph::StreamIndex stream, std::uint32_t cause) {
   StreamState& state = ranks_[rank].stream(stream);
   state.trigger = cause;
   if (!state.queued) {
@@ -143,9 +130,8 @@ void Loop<Transport>::enqueue(RankIndex rank, graph::StreamIndex stream, std::ui
 }
 
 /// All dependencies of the node are done.
-template <class Transport>
-void Loop<Transport>::make_ready(RankIndex rank, std::int64_t instance, std::uint32_t node,
-                                 std::uint32_t cause) {
+void Loop::make_ready(RankIndex rank, std::int64_t instance, std::uint32_t node,
+                      std::uint32_t cause) {
   const graph::StreamIndex stream = ranks_[rank].window[instance].shape->nodes[node].stream;
   if (workload_.streams[*stream].order != graph::Order::issue) {
     ranks_[rank].stream(stream).ready.push({instance, node, cause});
@@ -154,22 +140,17 @@ void Loop<Transport>::make_ready(RankIndex rank, std::int64_t instance, std::uin
 }
 
 /// Starts what has become ready; first in, first out.
-template <class Transport>
-void Loop<Transport>::drain() {
+void Loop::drain() {
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const auto [rank, stream] = work_[i];
     ranks_[rank].stream(stream).queued = false;
-    if (workload_.streams[*stream].order == graph::Order::issue) {
-      try_start(rank, stream);
-    } else {
-      try_start_ready(rank, stream);
-    }
+    const bool in_order = workload_.streams[*stream].order == graph::Order::issue;
+    in_order ? try_start(rank, stream) : try_start_ready(rank, stream);
   }
   work_.clear();
 }
 
-template <class Transport>
-void Loop<Transport>::try_start(RankIndex index, graph::StreamIndex stream) {
+void Loop::try_start(RankIndex index, graph::StreamIndex stream) {
   if (ranks_[index].stream(stream).busy) {
     return;
   }
@@ -194,8 +175,7 @@ void Loop<Transport>::try_start(RankIndex index, graph::StreamIndex stream) {
   start(cursor.running);
 }
 
-template <class Transport>
-void Loop<Transport>::try_start_ready(RankIndex index, graph::StreamIndex stream) {
+void Loop::try_start_ready(RankIndex index, graph::StreamIndex stream) {
   const bool alone = workload_.streams[*stream].order == graph::Order::readiness;
   for (;;) {
     StreamState& state = ranks_[index].stream(stream);  // start() may issue, which moves nothing
@@ -204,15 +184,13 @@ void Loop<Transport>::try_start_ready(RankIndex index, graph::StreamIndex stream
     }
     const StreamState::Ready next = state.ready.pop();
     state.busy = alone;
-    const RunningId id = running_.add(
+    state.running = running_.add(
         {.rank = index, .node = next.node, .instance = next.instance, .cause = next.cause});
-    state.running = id;
-    start(id);
+    start(state.running);
   }
 }
 
-template <class Transport>
-void Loop<Transport>::start(RunningId id) {
+void Loop::start(RunningId id) {
   if (is_gone(ranks_[running_[id].rank])) {
     held_.push_back({id, false});
     return;
@@ -233,8 +211,7 @@ void Loop<Transport>::start(RunningId id) {
   }
 }
 
-template <class Transport>
-void Loop<Transport>::complete(RunningId id) {
+void Loop::complete(RunningId id) {
   const Running done = running_[id];
   running_.remove(id);
   StreamState& state = ranks_[done.rank].stream(ranks_[done.rank].node(done).stream);
@@ -244,8 +221,7 @@ void Loop<Transport>::complete(RunningId id) {
   release(done, done.span != Span::kNone ? done.span : done.cause);
 }
 
-template <class Transport>
-void Loop<Transport>::release(const Running& done, std::uint32_t cause) {
+void Loop::release(const Running& done, std::uint32_t cause) {
   RankState& rank = ranks_[done.rank];
   InstanceSlot& slot = rank.window[done.instance];
   const BoundNode& node = slot.shape->nodes[done.node];
@@ -278,8 +254,7 @@ void Loop<Transport>::release(const Running& done, std::uint32_t cause) {
   }
 }
 
-template <class Transport>
-void Loop<Transport>::start_compute(RunningId id) {
+void Loop::start_compute(RunningId id) {
   Running& running = running_[id];
   RankState& rank = ranks_[running.rank];
   const BoundNode& node = rank.node(running);
@@ -294,8 +269,7 @@ void Loop<Transport>::start_compute(RunningId id) {
   queue_.push(done, kComputeDone, running.rank, rank.job.generation);
 }
 
-template <class Transport>
-void Loop<Transport>::finish_compute(RankIndex index) {
+void Loop::finish_compute(RankIndex index) {
   RankState& rank = ranks_[index];
   rank.job.running = false;
   const Time stall = rank.job.stall(queue_.now());
@@ -306,8 +280,7 @@ void Loop<Transport>::finish_compute(RankIndex index) {
 }
 
 /// Communication beside the running kernel has begun or ended: the rest of it changes its speed.
-template <class Transport>
-void Loop<Transport>::set_contention(RankIndex index) {
+void Loop::set_contention(RankIndex index) {
   RankState& rank = ranks_[index];
   if (rank.chain.chain != nullptr) {
     change_chain_speed(rank, queue_.now());
@@ -323,8 +296,7 @@ void Loop<Transport>::set_contention(RankIndex index) {
   }
 }
 
-template <class Transport>
-void Loop<Transport>::touch(RankIndex index) {
+void Loop::touch(RankIndex index) {
   RankState& rank = ranks_[index];
   if ((rank.job.running || rank.chain.chain != nullptr) && !rank.touched) {
     rank.touched = true;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// This part of the loop handles collectives, copies and messages (members of Loop; loop_events.h
-/// includes it).
-#pragma once
-
+/// This part of the loop handles collectives, copies and messages (members of Loop).
 #include <utility>
 #include <vector>
 
@@ -10,25 +7,16 @@
 
 namespace orrery::simulate {
 
-template <class Transport>
-void Loop<Transport>::communication_began(RankIndex index, const BoundNode& node) {
+void Loop::communicate(RankIndex index, const BoundNode& node, bool begins) {
   RankState& rank = ranks_[index];
   walk_chain(rank, queue_.now());
-  rank.ledger.begin_communication(queue_.now(), node.takes, node.group);
-  touch(index);
-}
-
-template <class Transport>
-void Loop<Transport>::communication_ended(RankIndex index, const BoundNode& node) {
-  RankState& rank = ranks_[index];
-  walk_chain(rank, queue_.now());
-  rank.ledger.end_communication(queue_.now(), node.takes, node.group);
+  begins ? rank.ledger.begin_communication(queue_.now(), node.takes, node.group)
+         : rank.ledger.end_communication(queue_.now(), node.takes, node.group);
   touch(index);
 }
 
 /// A collective, a copy, or a node of the host: it arrives when the host has issued it.
-template <class Transport>
-void Loop<Transport>::start_moving(RunningId id) {
+void Loop::start_moving(RunningId id) {
   Running& running = running_[id];
   RankState& rank = ranks_[running.rank];
   const BoundNode& node = rank.node(running);
@@ -52,8 +40,7 @@ void Loop<Transport>::start_moving(RunningId id) {
 }
 
 /// A rank has reached its collective, or copy; the last of the group starts it.
-template <class Transport>
-void Loop<Transport>::arrive(RunningId id) {
+void Loop::arrive(RunningId id) {
   const Running& running = running_[id];
   if (is_gone(ranks_[running.rank])) {
     held_.push_back({id, true});
@@ -63,7 +50,7 @@ void Loop<Transport>::arrive(RunningId id) {
   if (node.kind == graph::Node::Kind::copy || node.kind == graph::Node::Kind::host) {
     const Activity activity = rendezvous_.begin(id, false);
     spans_.move(running.span, queue_.now(), running.span);
-    communication_began(running.rank, node);
+    communicate(running.rank, node, true);
     transport_.begin_copy(activity, running.rank, node.collective);
     return;
   }
@@ -74,24 +61,22 @@ void Loop<Transport>::arrive(RunningId id) {
   const Activity activity = rendezvous_.begin_collective(number);
   for (const RunningId member : rendezvous_.nodes(activity)) {
     spans_.move(running_[member].span, queue_.now(), running.span);
-    communication_began(running_[member].rank, node);
+    communicate(running_[member].rank, node, true);
   }
   transport_.begin_collective(activity, number, node.collective);
 }
 
-template <class Transport>
-void Loop<Transport>::start_send(RunningId id) {
+void Loop::start_send(RunningId id) {
   Running& running = running_[id];
   const BoundNode& node = ranks_[running.rank].node(running);
   const FlowRoute& route = wiring_.route_of(running.rank, node.flow);
   running.span = spans_.open(running, ranks_[running.rank], queue_.now());
-  communication_began(running.rank, node);
-  communication_began(route.target, node);
+  communicate(running.rank, node, true);
+  communicate(route.target, node, true);
   transport_.begin_message(rendezvous_.begin(id, true), route, node.bytes);
 }
 
-template <class Transport>
-void Loop<Transport>::finish_transport(Activity activity) {
+void Loop::finish_transport(Activity activity) {
   Rendezvous::Moving moved = rendezvous_.end(activity);
   if (moved.message) {
     const Running& send = running_[moved.nodes.front()];
@@ -100,7 +85,7 @@ void Loop<Transport>::finish_transport(Activity activity) {
   } else {
     for (const RunningId member : moved.nodes) {
       const Running& running = running_[member];
-      communication_ended(running.rank, ranks_[running.rank].node(running));
+      communicate(running.rank, ranks_[running.rank].node(running), false);
       spans_.close(running.span, queue_.now(), Time(0));
       complete(member);
     }
@@ -108,12 +93,11 @@ void Loop<Transport>::finish_transport(Activity activity) {
   rendezvous_.give_back(activity, std::move(moved));
 }
 
-template <class Transport>
-void Loop<Transport>::finish_message(const FlowRoute& route, RunningId send) {
+void Loop::finish_message(const FlowRoute& route, RunningId send) {
   const Running running = running_[send];
   const BoundNode& node = ranks_[running.rank].node(running);
-  communication_ended(route.source, node);
-  communication_ended(route.target, node);
+  communicate(route.source, node, false);
+  communicate(route.target, node, false);
   spans_.close(running.span, queue_.now(), Time(0));
   const std::uint32_t received = spans_.receive(running.span, ranks_[route.target].number);
   complete(send);
@@ -129,8 +113,7 @@ void Loop<Transport>::finish_message(const FlowRoute& route, RunningId send) {
   complete(receive);
 }
 
-template <class Transport>
-void Loop<Transport>::start_receive(RunningId id) {
+void Loop::start_receive(RunningId id) {
   const Running& running = running_[id];
   const BoundNode& node = ranks_[running.rank].node(running);
   Rendezvous::Mailbox& mailbox = rendezvous_.mailbox(wiring_.mailbox_of(running.rank, node.flow));

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// This part of the loop handles chains (chain.h; members of Loop; loop_events.h includes it).
-#pragma once
-
+/// This part of the loop handles chains (chain.h; members of Loop).
 #include <cassert>
 
 #include "simulate/chain.h"
@@ -10,8 +8,7 @@
 namespace orrery::simulate {
 
 /// Begins the chain if the next node on every other stream of it is its first there.
-template <class Transport>
-bool Loop<Transport>::try_chain(RankIndex index, std::int64_t instance, const Chain& chain) {
+bool Loop::try_chain(RankIndex index, std::int64_t instance, const Chain& chain) {
   RankState& rank = ranks_[index];
   for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
     const StreamState& state = rank.stream(chain.streams[lane]);
@@ -28,8 +25,7 @@ bool Loop<Transport>::try_chain(RankIndex index, std::int64_t instance, const Ch
   return true;
 }
 
-template <class Transport>
-void Loop<Transport>::push_chain_end(RankIndex index) {
+void Loop::push_chain_end(RankIndex index) {
   RankState& rank = ranks_[index];
   const Time end = chain_end(rank);
   if (end != rank.chain.end) {
@@ -38,8 +34,7 @@ void Loop<Transport>::push_chain_end(RankIndex index) {
   }
 }
 
-template <class Transport>
-void Loop<Transport>::finish_chain(RankIndex index) {
+void Loop::finish_chain(RankIndex index) {
   RankState& rank = ranks_[index];
   if (walk_chain(rank, queue_.now())) {
     touch(index);

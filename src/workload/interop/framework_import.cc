@@ -38,8 +38,12 @@ class FrameworkImport {
  public:
   FrameworkImport(std::string_view framework, const ImportOptions& options)
       : framework_(framework), job_{.framework = framework_, .plan = options.rest} {
-    plan_.attention = zoo::AttentionKernel::flash;    // torch's scaled_dot_product_attention
-    job_.checkpoints = framework == "llama-factory";  // unless it is disabled
+    plan_.attention = zoo::AttentionKernel::flash;  // torch's scaled_dot_product_attention
+    // Unless it is disabled; MaxText's remat_policy is full.
+    job_.checkpoints = framework == "llama-factory" || framework == "maxtext";
+    if (framework == "maxtext") {
+      plan_.cp_exchange = plan::ContextExchange::all_gather;
+    }
   }
 
   Result<Imported> run(const ConfigNode& node, std::int64_t devices) {
@@ -327,6 +331,9 @@ class FrameworkImport {
         break;
       case Meaning::offload_activations:
         plan_.offload_activations = on || value == "legacy" || value == "disk" ? 1 : 0;
+        break;
+      case Meaning::ring:
+        plan_.cp_exchange = value == "ring" ? plan::ContextExchange::p2p : plan_.cp_exchange;
         break;
       case Meaning::sequence_parallel:
         plan_.sequence_parallel = on;

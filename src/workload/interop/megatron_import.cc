@@ -69,6 +69,7 @@ class MegatronImport {
       plan_.etp = 1;
     }
     const std::int64_t replica = plan_.tp * plan_.pp * plan_.cp;
+    knows_devices_ = devices > 0 && devices % replica == 0;
     if (devices == 0) {
       arguments_.reject("--devices",
                         arguments_.has("--devices")
@@ -178,11 +179,11 @@ class MegatronImport {
   void expert_ranks() {
     const std::int64_t ranks = plan_.tp * plan_.cp * plan_.dp;
     const std::int64_t inner = plan_.etp > 0 ? plan_.etp : plan_.tp;
-    arguments_.require(
-        plan_.ep == 1 || (inner <= ranks && ranks % (std::min(inner, ranks) * plan_.ep) == 0),
-        "--expert-model-parallel-size",
-        "a divisor of tp x cp x dp / etp = " +
-            std::to_string(ranks / std::max<std::int64_t>(inner, 1)));
+    arguments_.require(!knows_devices_ || plan_.ep == 1 ||
+                           (inner <= ranks && ranks % (std::min(inner, ranks) * plan_.ep) == 0),
+                       "--expert-model-parallel-size",
+                       "a divisor of tp x cp x dp / etp = " +
+                           std::to_string(ranks / std::max<std::int64_t>(inner, 1)));
   }
 
   /// Whichever modules are named: layers are captured but for routed experts.
@@ -297,6 +298,7 @@ class MegatronImport {
   std::string program_;
   plan::Plan plan_;
   Imported imported_;
+  bool knows_devices_ = false;
   bool ulysses_ = false;  ///< Megatron-DeepSpeed's sequence parallelism: all-to-all
 };
 

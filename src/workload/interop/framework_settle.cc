@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -158,6 +159,33 @@ void settle_types(FrameworkJob& job) {
 }
 
 }  // namespace
+
+double* count_of(FrameworkJob& job, Meaning meaning) {
+  struct Count {
+    Meaning meaning;
+    double FrameworkJob::*member;
+  };
+  static constexpr auto kCounts = std::to_array<Count>({
+      {Meaning::devices, &FrameworkJob::devices},
+      {Meaning::nodes, &FrameworkJob::nodes},
+      {Meaning::devices_per_node, &FrameworkJob::per_node},
+      {Meaning::microbatch, &FrameworkJob::micro},
+      {Meaning::accumulation, &FrameworkJob::accumulation},
+      {Meaning::global_batch, &FrameworkJob::global},
+      {Meaning::sequence, &FrameworkJob::sequence},
+      {Meaning::tp, &FrameworkJob::tp},
+      {Meaning::pp, &FrameworkJob::pp},
+      {Meaning::cp, &FrameworkJob::cp},
+      {Meaning::ep, &FrameworkJob::ep},
+      {Meaning::replicas, &FrameworkJob::replicas},
+      {Meaning::shards, &FrameworkJob::shards},
+      {Meaning::batch_per_device, &FrameworkJob::per_device},
+      {Meaning::pipeline_microbatches, &FrameworkJob::pipeline_microbatches},
+      {Meaning::adapter_rank, &FrameworkJob::rank},
+  });
+  const auto* const row = std::ranges::find(kCounts, meaning, &Count::meaning);
+  return row == kCounts.end() ? nullptr : &(job.*row->member);
+}
 
 void settle(FrameworkJob& job, std::int64_t devices) {
   plan::Plan& plan = job.plan;

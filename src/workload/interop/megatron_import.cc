@@ -169,6 +169,10 @@ class MegatronImport {
     plan_.overlap_ep = beside_microbatch        ? plan::OverlapExperts::microbatch
                        : concurrent_with_shared ? plan::OverlapExperts::shared
                                                 : plan::OverlapExperts::off;
+    if (plan_.lora_rank > 0 && plan_.overlap_ep != plan::OverlapExperts::off) {
+      plan_.overlap_ep = plan::OverlapExperts::off;
+      arguments_.note("--moe-shared-expert-overlap", "with adapters nothing runs beside exchanges");
+    }
     if (arguments_.flag("--moe-router-force-load-balancing")) {
       plan_.moe_imbalance = 1;
       plan_.moe_spread = 0;

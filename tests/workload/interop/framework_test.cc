@@ -294,7 +294,8 @@ TEST(Framework, MaxTextsRepeatsOfAPipelineAreNoted) {
                                     "per_device_batch_size: 1\nnum_pipeline_repeats: 2\n",
                                     {.devices = 8});
   ASSERT_TRUE(imported) << imported.error().to_string();
-  EXPECT_EQ(imported->remarks.front().about, "num_pipeline_repeats");
+  EXPECT_THAT(imported->remarks, ::testing::Contains(::testing::Field(&interop::Remark::about,
+                                                                      "num_pipeline_repeats")));
 }
 
 TEST(Framework, MaxTextFillsAFileFromItsBase) {
@@ -310,6 +311,14 @@ TEST(Framework, MaxTextFillsAFileFromItsBase) {
   EXPECT_EQ(plan.cp_exchange, plan::ContextExchange::all_gather);
   ASSERT_EQ(imported->remarks.size(), 3U);
   EXPECT_EQ(imported->remarks.back().about, "ici_fsdp_parallelism");
+  // As base.yml itself states it.
+  EXPECT_EQ(plan_of("maxtext",
+                    "per_device_batch_size: 1\ndcn_data_parallelism: -1\n"
+                    "dcn_fsdp_parallelism: 1\nici_data_parallelism: 1\n"
+                    "ici_fsdp_parallelism: -1\nici_fsdp_transpose_parallelism: 1\n",
+                    {.devices = 8})
+                .zero,
+            3);
   // All of 8 devices hold copies: fsdp is what they leave, 1.
   const std::string copies = "per_device_batch_size: 1\nici_data_parallelism: 8\n";
   EXPECT_EQ(plan_of("maxtext", copies, {.devices = 8}).zero, 0);

@@ -310,47 +310,11 @@ TEST(MegatronImport, OtherLaunches) {
   EXPECT_FALSE(imported->plan.sequence_parallel);
 }
 
-TEST(MegatronImport, TextsOfAMapAreReadAsTheShellReadsThem) {
-  // Megatron-LM's functional tests: lists in brackets, a layout with its signs escaped. Two stages
-  // of three layers and one: the first part has 3, 2 and m count with the last.
-  const auto words = interop::launch_words(
-      "MODEL_ARGS:\n  --micro-batch-size: 1\n  --seq-length: 64\n  --num-layers: 5\n"
-      "  --pipeline-model-parallel-size: 2\n"
-      "  --pipeline-model-parallel-layout: Et*3\\\\|\\\\(t\\\\)*2mL\n"
-      "  --recompute-granularity: selective\n"
-      "  --recompute-modules: \"[layernorm moe_act]\"\n",
-      "model_config.yaml");
-  const auto imported = interop::import_megatron(words.value(), {.devices = 2});
-  ASSERT_TRUE(imported.has_value()) << imported.error().to_string();
-  EXPECT_EQ(imported->plan.stage_layers, "3,2");
-  EXPECT_EQ(imported->plan.recompute_modules, "layernorm,moe_act");
-}
-
-TEST(MegatronImport, MissingDevicesMakeNoOtherMistake) {
-  const auto words = interop::launch_words(
-      "python pretrain_gpt.py --micro-batch-size 1 --seq-length 64 --num-experts 8 "
-      "--expert-model-parallel-size 8",
-      "run.sh");
-  EXPECT_EQ(interop::import_megatron(words.value(), {}).error().mistakes.size(), 1U);
-}
-
-TEST(MegatronImport, AdaptersOfSwift) {
-  const auto words = interop::launch_words(
-      "NPROC_PER_NODE=2 \\\nmegatron sft --train_type lora --lora_rank 16 --lora_alpha 32 "
-      "--target_modules all-linear --max_length 64",
-      "run.sh");
-  const auto imported = interop::import_megatron(words.value(), {});
-  ASSERT_TRUE(imported.has_value()) << imported.error().to_string();
-  EXPECT_EQ(imported->plan.lora_rank, 16);
-  EXPECT_EQ(import_megatron_line("")->plan.lora_rank, 0);
-}
-
 TEST(MegatronImport, FlagsWithoutWeightAreNotesAndPlacesAreNamed) {
   EXPECT_EQ(import_megatron_line("--deterministic-mode")->remarks.at(0).about,
             "--deterministic-mode");
   EXPECT_TRUE(import_megatron_line("--override-lr-scheduler --train-tokens 9")->remarks.empty());
-  // Domino's own.
-  EXPECT_TRUE(import_megatron_line("--llama-model --causal-lm")->remarks.empty());
+  EXPECT_TRUE(import_megatron_line("--llama-model --causal-lm")->remarks.empty());  // Domino's
   // Old scripts of BigScience: with their spelling.
   const auto old = import_megatron_line("--partition-activations --contigious-checkpointing");
   ASSERT_EQ(old->remarks.size(), 2U);

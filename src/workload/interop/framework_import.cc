@@ -38,8 +38,12 @@ class FrameworkImport {
  public:
   FrameworkImport(std::string_view framework, const ImportOptions& options)
       : framework_(framework), job_{.framework = framework_, .plan = options.rest} {
-    plan_.attention = zoo::AttentionKernel::flash;    // torch's scaled_dot_product_attention
-    job_.checkpoints = framework == "llama-factory";  // unless it is disabled
+    plan_.attention = zoo::AttentionKernel::flash;  // torch's scaled_dot_product_attention
+    // Unless it is disabled; MaxText's remat_policy is full.
+    job_.checkpoints = framework == "llama-factory" || framework == "maxtext";
+    if (framework == "maxtext") {
+      plan_.cp_exchange = plan::ContextExchange::all_gather;
+    }
   }
 
   Result<Imported> run(const ConfigNode& node, std::int64_t devices) {
@@ -107,30 +111,8 @@ class FrameworkImport {
   }
 
   bool number(const Leaf& leaf, Meaning meaning) {
-    struct Count {
-      Meaning meaning;
-      double FrameworkJob::*member;
-    };
-    static constexpr auto kCounts = std::to_array<Count>({
-        {Meaning::devices, &FrameworkJob::devices},
-        {Meaning::nodes, &FrameworkJob::nodes},
-        {Meaning::devices_per_node, &FrameworkJob::per_node},
-        {Meaning::microbatch, &FrameworkJob::micro},
-        {Meaning::accumulation, &FrameworkJob::accumulation},
-        {Meaning::global_batch, &FrameworkJob::global},
-        {Meaning::sequence, &FrameworkJob::sequence},
-        {Meaning::tp, &FrameworkJob::tp},
-        {Meaning::pp, &FrameworkJob::pp},
-        {Meaning::cp, &FrameworkJob::cp},
-        {Meaning::ep, &FrameworkJob::ep},
-        {Meaning::replicas, &FrameworkJob::replicas},
-        {Meaning::shards, &FrameworkJob::shards},
-        {Meaning::batch_per_device, &FrameworkJob::per_device},
-        {Meaning::pipeline_microbatches, &FrameworkJob::pipeline_microbatches},
-        {Meaning::adapter_rank, &FrameworkJob::rank},
-    });
-    const auto* const row = std::ranges::find(kCounts, meaning, &Count::meaning);
-    if (row == kCounts.end()) {
+    double* const member = count_of(job_, meaning);
+    if (member == nullptr) {
       return false;
     }
     if (std::exchange(counted_, leaf.path) == leaf.path) {
@@ -150,12 +132,22 @@ class FrameworkImport {
       reject(leaf, "a number above 0");
       return true;
     }
-    // Degrees of one axis multiply: ici and dcn of MaxText.
     const bool degree = meaning >= Meaning::tp && meaning <= Meaning::shards;
-    double& member = job_.*row->member;
-    member =
-        degree && *value > 0 && member > 0 && framework_ == "maxtext" ? member * *value : *value;
+    if (degree && framework_ == "maxtext") {
+      multiply(leaf, *member, *value);
+    } else {
+      *member = *value;
+    }
     return true;
+  }
+
+  /// Degrees of one axis multiply: ici and dcn of MaxText. What the others leave (-1) stays so.
+  void multiply(const Leaf& leaf, double& member, double value) {
+    if (value < 0 && leaf.path.starts_with("dcn_")) {
+      note(leaf, "-1 is read as 1: one slice has all devices");
+    } else {
+      member = std::min(member, value) < 0 ? -1 : member > 0 ? member * value : value;
+    }
   }
 
   /// "ds_z3_offload_config.json", "zero2.json": the stage that a name states.
@@ -327,6 +319,9 @@ class FrameworkImport {
         break;
       case Meaning::offload_activations:
         plan_.offload_activations = on || value == "legacy" || value == "disk" ? 1 : 0;
+        break;
+      case Meaning::ring:
+        plan_.cp_exchange = value == "ring" ? plan::ContextExchange::p2p : plan_.cp_exchange;
         break;
       case Meaning::sequence_parallel:
         plan_.sequence_parallel = on;

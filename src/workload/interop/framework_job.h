@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "workload/interop/framework_tables.h"
 #include "workload/interop/interop.h"
 
 namespace orrery::interop {
@@ -43,6 +44,9 @@ struct FrameworkJob {
   bool stated_sharding = false;
   bool stated_type = false;
 };
+
+/// Returns the number that a key of this meaning states; nullptr: of another meaning.
+double* count_of(FrameworkJob& job, Meaning meaning);
 
 /// Makes `job.plan` of them. `devices`: 0 = as the file says. Mistakes go to `job.error`.
 void settle(FrameworkJob& job, std::int64_t devices);

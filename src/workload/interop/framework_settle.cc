@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -41,6 +42,22 @@ void fill_degree(FrameworkJob& job, std::int64_t devices) {
       job.remarks.push_back({name, "-1 is read as " + std::to_string(whole(*degree)) +
                                        " of a node of " + std::to_string(node) + " devices"});
     }
+  }
+}
+
+/// Fills what MaxText's base.yml states where the file, which builds on it, does not: parameters
+/// are sharded over what the other axes leave.
+void fill_from_base(FrameworkJob& job) {
+  const auto fill = [&](double& member, double value, const char* key, const std::string& said) {
+    if (member == 0) {
+      member = value;
+      job.remarks.push_back({key, "not stated: " + said + ", as in base.yml"});
+    }
+  };
+  fill(job.per_device, 12, "per_device_batch_size", "12");
+  fill(job.sequence, 2048, "max_target_length", "2048");
+  if (std::min({job.tp, job.pp, job.cp, job.ep}) >= 0) {
+    fill(job.shards, -1, "ici_fsdp_parallelism", "-1, what the other axes leave");
   }
 }
 
@@ -119,7 +136,8 @@ std::int64_t shard_group(FrameworkJob& job) {
 void settle_sharding(FrameworkJob& job) {
   plan::Plan& plan = job.plan;
   if (!job.stated_sharding && job.shards != 0) {
-    plan.zero = job.shards < 0 || whole(job.shards) > 1 ? 3 : 0;
+    const std::int64_t left = plan.dp * plan.cp / whole(job.replicas);
+    plan.zero = (job.shards < 0 ? left : whole(job.shards)) > 1 ? 3 : 0;
   }
   plan.shard_params = plan.shard_grads = plan.shard_optimizer = shard_group(job);
   plan.overlap_grad_reduce = true;
@@ -142,8 +160,38 @@ void settle_types(FrameworkJob& job) {
 
 }  // namespace
 
+double* count_of(FrameworkJob& job, Meaning meaning) {
+  struct Count {
+    Meaning meaning;
+    double FrameworkJob::*member;
+  };
+  static constexpr auto kCounts = std::to_array<Count>({
+      {Meaning::devices, &FrameworkJob::devices},
+      {Meaning::nodes, &FrameworkJob::nodes},
+      {Meaning::devices_per_node, &FrameworkJob::per_node},
+      {Meaning::microbatch, &FrameworkJob::micro},
+      {Meaning::accumulation, &FrameworkJob::accumulation},
+      {Meaning::global_batch, &FrameworkJob::global},
+      {Meaning::sequence, &FrameworkJob::sequence},
+      {Meaning::tp, &FrameworkJob::tp},
+      {Meaning::pp, &FrameworkJob::pp},
+      {Meaning::cp, &FrameworkJob::cp},
+      {Meaning::ep, &FrameworkJob::ep},
+      {Meaning::replicas, &FrameworkJob::replicas},
+      {Meaning::shards, &FrameworkJob::shards},
+      {Meaning::batch_per_device, &FrameworkJob::per_device},
+      {Meaning::pipeline_microbatches, &FrameworkJob::pipeline_microbatches},
+      {Meaning::adapter_rank, &FrameworkJob::rank},
+  });
+  const auto* const row = std::ranges::find(kCounts, meaning, &Count::meaning);
+  return row == kCounts.end() ? nullptr : &(job.*row->member);
+}
+
 void settle(FrameworkJob& job, std::int64_t devices) {
   plan::Plan& plan = job.plan;
+  if (job.framework == "maxtext") {
+    fill_from_base(job);
+  }
   fill_degree(job, devices > 0 ? devices : std::llround(std::max(job.devices, 0.0)));
   plan.tp = whole(job.tp);
   plan.pp = whole(job.pp);

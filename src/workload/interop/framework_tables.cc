@@ -244,34 +244,40 @@ constexpr auto kLlamaFactory = std::to_array<FrameworkKey>({
 });
 
 constexpr std::string_view kMaxTextIgnored =
-    "activations_in_float32 adam_* allow_split_physical_axes ar_* async_checkpointing "
-    "attention_type autoregressive_* base_* beta* cast_logits_to_fp32 checkpoint_* "
-    "collect_stack_trace compile_* compiled_trainstep_file cosine_* custom_mesh data_* dataset_* "
-    "decode_* decoder_block dpo_* dropout_rate dump_* elastic_* enable_* engram_* eos_id eval_* "
-    "expansion_factor_real_data final_logits_soft_cap first_num_dense_layers float32_* "
-    "force_unroll fused_mlp fused_qkv gcs_* generate_* global_parameter_scale goodput_* grad_dtype "
-    "gradient_clipping_threshold grain_* grpo_* hardware head_dim heartbeat_* hf_* "
-    "hide_profiler_step_metric inference_* init_* interleave_* internal_compile* jax_* "
-    "kv_lora_rank learning_rate* load_* local_* log_* logical_axis_rules logits_* lora_* "
-    "matmul_precision max_checkify max_corpus_chars max_position_embeddings "
-    "max_prefill_predict_length megablox mesh_axes metrics_* mla_* mlp_* model_name moe_* "
-    "monitor_* mscale mtp_* mu_* multi_* n_routing_groups nope_layer_interval norm_topk_prob "
-    "normalization_layer_epsilon normalize* num_* opt_state_* optimize_mesh_for_* packing "
-    "parallel_* param_* partial_rotary_factor per_expert_* prefill_* profil* prometheus_port "
-    "prompt q_lora_rank qk_* quantize_kvcache query_pre_attn_scalar record_* replicate_* report_* "
-    "reshape_q return_log_prob reuse_example_batch rope_* routed_* run_name sa_* save_* "
-    "scan_layers scan_pipeline_iterations set_remat_policy_on_layers_per_stage "
-    "share_kv_projections shared_experts sink_* skip_* sliding_window_size source_checkpoint* "
-    "sparse_matmul stack_* steps tensorboard_* tensors_* tile_* tiny_* tokenize* "
-    "topk_routing_group train_* trainable_position_size upload_* use_chat_template use_dpo "
-    "use_grpo use_iota_embed use_multimodal use_post_* use_qk_norm use_random_routing "
+    "*_calibration_method *_for_audio *_for_vit act_quantization_* activations_in_float32 adam_* "
+    "allow_split_physical_axes ar_* async_checkpointing attention_type autoregressive_* base_* "
+    "beta* cast_logits_to_fp32 checkpoint_* collect_stack_trace compile_* "
+    "compiled_trainstep_file context context_parallel_load_balance cosine_* custom_mesh data_* "
+    "dataset_* dcn_autoregressive_parallelism dcn_context_autoregressive_parallelism decode_* "
+    "decoder_block dpo_* dropout_rate dtype_mm dump_* elastic_* enable_* engram_* eos_id eval_* "
+    "expansion_factor_real_data expert_shard_attention_option final_logits_soft_cap "
+    "first_num_dense_layers float32_* force_unroll fused_mlp fused_qkv gcs_* generate_* "
+    "global_parameter_scale goodput_* grad_dtype gradient_clipping_threshold grain_* grpo_* "
+    "hardware head_dim heartbeat_* hf_* hide_profiler_step_metric ici_autoregressive_parallelism "
+    "ici_context_autoregressive_parallelism inference_* init_* input_data_sharding_logical_axes "
+    "interleave_* internal_compile* jax_* kv_lora_rank kv_quant_* learning_rate* load_* local_* "
+    "log_* logical_axis_rules logits_* lora_* matmul_precision max_checkify max_corpus_chars "
+    "max_position_embeddings max_prefill_predict_length max_segments_per_seq megablox mesh_axes "
+    "metrics_* mla_* mlp_* model_name moe_* monitor_* mscale mtp_* mu_* multi_* n_routing_groups "
+    "nope_layer_interval norm_topk_prob normalization_layer_epsilon normalize* num_* opt_state_* "
+    "optimize_mesh_for_* original_max_position_embeddings packing parallel_* param_* "
+    "partial_rotary_factor per_device_batch_size_increment per_device_batch_size_start "
+    "per_expert_* pipeline_parallel_layers prefill_* profil* prometheus_port prompt q_lora_rank "
+    "qk_* quantization_local_shard_count quantize_kvcache query_pre_attn_scalar record_* "
+    "replicate_* report_* reshape_q return_log_prob reuse_example_batch rope_* routed_* run_name "
+    "sa_* save_* scan_layers scan_pipeline_iterations set_remat_policy_* shard_mode "
+    "sharding_tolerance share_kv_projections shared_experts sink_* skip_* sliding_window_size "
+    "source_checkpoint* sparse_matmul stack_* steps tensorboard_* tensors_* tile_* tiny_* "
+    "tokenize* topk_routing_group train_* trainable_position_size upload_* use_chat_template "
+    "use_dpo use_grpo use_iota_embed use_multimodal use_post_* use_qk_norm use_random_routing "
     "use_ring_of_experts use_sft use_tokamax_* use_untrainable_positional_embedding "
     "use_vertex_tensorboard using_pipeline_parallelism v_head_dim vertex_* vocab_size warmup_* "
-    "weight_decay wsd_* yarn* z_loss_multiplier ";
+    "weight_decay wi_tile_* wo_tile_* wsd_* yarn* z_loss_multiplier ";
 
 constexpr auto kMaxText = std::to_array<FrameworkKey>({
     {"attention", attention},
     {"capacity_factor", noted, "--moe-capacity says how many tokens an expert takes"},
+    {"context_parallel_strategy", ring},
     {"dcn_context_parallelism", cp},
     {"dcn_data_parallelism", replicas},
     {"dcn_expert_parallelism", ep},
@@ -280,6 +286,8 @@ constexpr auto kMaxText = std::to_array<FrameworkKey>({
     {"dcn_pipeline_parallelism", pp},
     {"dcn_sequence_parallelism", cp},
     {"dcn_tensor_parallelism", tp},
+    {"dcn_tensor_sequence_parallelism", tp},
+    {"dcn_tensor_transpose_parallelism", tp},
     {"dtype", mixed_precision},
     {"gradient_accumulation_steps", accumulation},
     {"ici_context_parallelism", cp},
@@ -291,6 +299,7 @@ constexpr auto kMaxText = std::to_array<FrameworkKey>({
     {"ici_sequence_parallelism", cp},
     {"ici_tensor_parallelism", tp},
     {"ici_tensor_sequence_parallelism", tp},
+    {"ici_tensor_transpose_parallelism", tp},
     {"max_target_length", sequence},
     {"num_layers_per_pipeline_stage", noted, "layers are spread evenly over stages"},
     {"num_pipeline_microbatches", pipeline_microbatches},

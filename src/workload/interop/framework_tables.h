@@ -57,6 +57,7 @@ enum class Meaning : std::uint8_t {
   offload_parameters,
   offload_activations,
   sequence_parallel,
+  ring,  ///< of context parallelism: all_gather or ring
   adapter,
   adapter_rank,
   adapter_targets,
@@ -71,7 +72,8 @@ struct FrameworkKey {
 
 struct FrameworkTable {
   std::span<const FrameworkKey> keys{};
-  /// Names of keys and sections without weight, with blanks between; `wandb_*`: all that begin so.
+  /// Names of keys and sections without weight, with blanks between; `wandb_*`: all that begin so,
+  /// `*_for_vit`: all that end so.
   std::string_view ignored{};
   std::string_view also{};  ///< those of a program that it is built on
 };

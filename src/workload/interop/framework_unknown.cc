@@ -68,8 +68,9 @@ bool is_without_weight(const FrameworkTable& table, std::string_view path) {
   }
   for (const std::string_view list : {table.ignored, table.also}) {
     for (const std::string_view name : words_of(list, " ")) {
-      if (name.ends_with('*') ? path.starts_with(name.substr(0, name.size() - 1))
-                              : is_key(path, name)) {
+      if (name.ends_with('*')     ? path.starts_with(name.substr(0, name.size() - 1))
+          : name.starts_with('*') ? path.ends_with(name.substr(1))
+                                  : is_key(path, name)) {
         return true;
       }
     }

@@ -112,7 +112,8 @@ LaunchWords chosen(const shell::Script& script, const std::string& file) {
 }
 
 /// Returns the flags of the map MODEL_ARGS, as Megatron-LM's functional tests state them: true is a
-/// switch, false and null are left out, a value with blanks is several.
+/// switch, false and null are left out, a value with blanks or in brackets is several. A shell
+/// reads the values, so `\` before a sign stands for the sign.
 Result<LaunchWords> mapped_words(const ConfigNode& node) {
   LaunchWords line;
   const auto add = [&](std::string word, const ConfigNode& at) {
@@ -132,9 +133,14 @@ Result<LaunchWords> mapped_words(const ConfigNode& node) {
     for (const ConfigNode& item : value.items) {
       add(item.text, item);
     }
-    const bool list = value.text.starts_with('(') || value.text.starts_with('[');
-    const std::string_view stated = value.text == "true" ? std::string_view() : value.text;
-    for (const std::string_view part : split_at(stated, list ? '\n' : ' ')) {
+    std::string stated = value.text == "true" ? std::string() : value.text;
+    std::erase(stated, '\\');
+    const bool words = stated.starts_with("[") && stated.find_first_of("0123456789") == stated.npos;
+    if (words) {
+      std::erase_if(stated, [](char letter) { return letter == '[' || letter == ']'; });
+    }
+    const bool one = stated.starts_with("(") || stated.starts_with("[");
+    for (const std::string_view part : split_at(stated, one ? '\n' : ' ')) {
       if (!part.empty()) {
         add(std::string(part), value);
       }

@@ -69,6 +69,7 @@ class MegatronImport {
       plan_.etp = 1;
     }
     const std::int64_t replica = plan_.tp * plan_.pp * plan_.cp;
+    knows_devices_ = devices > 0 && devices % replica == 0;
     if (devices == 0) {
       arguments_.reject("--devices",
                         arguments_.has("--devices")
@@ -168,6 +169,10 @@ class MegatronImport {
     plan_.overlap_ep = beside_microbatch        ? plan::OverlapExperts::microbatch
                        : concurrent_with_shared ? plan::OverlapExperts::shared
                                                 : plan::OverlapExperts::off;
+    if (plan_.lora_rank > 0 && plan_.overlap_ep != plan::OverlapExperts::off) {
+      plan_.overlap_ep = plan::OverlapExperts::off;
+      arguments_.note("--moe-shared-expert-overlap", "with adapters nothing runs beside exchanges");
+    }
     if (arguments_.flag("--moe-router-force-load-balancing")) {
       plan_.moe_imbalance = 1;
       plan_.moe_spread = 0;
@@ -178,11 +183,11 @@ class MegatronImport {
   void expert_ranks() {
     const std::int64_t ranks = plan_.tp * plan_.cp * plan_.dp;
     const std::int64_t inner = plan_.etp > 0 ? plan_.etp : plan_.tp;
-    arguments_.require(
-        plan_.ep == 1 || (inner <= ranks && ranks % (std::min(inner, ranks) * plan_.ep) == 0),
-        "--expert-model-parallel-size",
-        "a divisor of tp x cp x dp / etp = " +
-            std::to_string(ranks / std::max<std::int64_t>(inner, 1)));
+    arguments_.require(!knows_devices_ || plan_.ep == 1 ||
+                           (inner <= ranks && ranks % (std::min(inner, ranks) * plan_.ep) == 0),
+                       "--expert-model-parallel-size",
+                       "a divisor of tp x cp x dp / etp = " +
+                           std::to_string(ranks / std::max<std::int64_t>(inner, 1)));
   }
 
   /// Whichever modules are named: layers are captured but for routed experts.
@@ -297,6 +302,7 @@ class MegatronImport {
   std::string program_;
   plan::Plan plan_;
   Imported imported_;
+  bool knows_devices_ = false;
   bool ulysses_ = false;  ///< Megatron-DeepSpeed's sequence parallelism: all-to-all
 };
 

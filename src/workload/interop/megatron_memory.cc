@@ -89,6 +89,9 @@ void read_sharding(Arguments& arguments, plan::Plan& plan) {
   const bool torch = arguments.flag("--use-torch-fsdp2");
   plan.reshard_after_forward = !arguments.flag("--torch-fsdp2-no-reshard-after-forward");
   plan.zero = distributed ? 1 : 0;
+  constexpr std::string_view kOuter = "--outer-dp-sharding-strategy";
+  arguments.require(arguments.word(kOuter).value_or("no_shard") == "no_shard", kOuter,
+                    "no_shard; --num-distributed-optimizer-instances says how many copies");
   if (arguments.flag("--use-megatron-fsdp")) {
     plan.zero = std::min<std::int64_t>(stage - kStages.begin(), 3);
   } else if (torch) {
@@ -113,6 +116,17 @@ void read_shards(Arguments& arguments, plan::Plan& plan) {
   plan.shard_params = plan.zero >= 3 ? shards : 0;
   plan.shard_grads = plan.zero >= 2 ? shards : 0;
   plan.shard_optimizer = plan.zero >= 1 && !full ? shards : 0;
+}
+
+/// Low-rank adapters of ms-swift, 8 wide unless the line says otherwise.
+void read_adapters(Arguments& arguments, plan::Plan& plan) {
+  const std::string kind = arguments.word("--train-type").value_or("full");
+  const std::int64_t rank = arguments.number_or("--lora-rank", 8);
+  const std::vector<std::string> targets = arguments.words("--target-modules");
+  arguments.require(kind == "full" || kind == "lora", "--train-type", "full or lora");
+  arguments.require(targets.empty() || targets == std::vector<std::string>{"all-linear"},
+                    "--target-modules", "all-linear; of others --lora-targets of the command");
+  plan.lora_rank = kind == "lora" ? rank : plan.lora_rank;
 }
 
 /// Gradients are in fp32 unless the parameters' type is asked for (bf16) or not avoided (fp16).
@@ -216,6 +230,7 @@ void read_megatron_data_parallel(Arguments& arguments, plan::Plan& plan) {
   read_sharding(arguments, plan);
   read_shards(arguments, plan);
   read_types(arguments, plan);
+  read_adapters(arguments, plan);
   read_quantization(arguments, plan);
   read_buckets(arguments, plan);
   const bool asked = arguments.flag("--gradient-accumulation-fusion");

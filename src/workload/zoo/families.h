@@ -28,6 +28,7 @@ Model read_qwen2(Reader& read);
 Model read_qwen3(Reader& read);
 Model read_olmo2(Reader& read);
 Model read_phi(Reader& read);
+Model read_phi_msft(Reader& read);
 Model read_phi3(Reader& read);
 Model read_palm(Reader& read);
 Model read_nemotron(Reader& read);
@@ -134,6 +135,7 @@ inline constexpr auto kFamilies = std::to_array<Family>({
      read_olmo2},
     {"olmo3", "as olmo2, windows on three of four layers", read_olmo2},
     {"phi", "parallel attention and MLP after one norm, biases", read_phi},
+    {"phi-msft", "phi under the first names of its fields", read_phi_msft},
     {"phi3", "as llama; Phi-3 and Phi-4", read_phi3},
     {"phimoe", "as mixtral, LayerNorm and biases around attention", read_phimoe},
     {"deepseek_v2", "latent attention, dense layers, then routed and shared experts",

@@ -313,14 +313,14 @@ Model read_decoder(Reader& read, const DecoderDefaults& defaults) {
   m.norm = NormKind::rms_norm;
   m.position = PositionKind::rotary;
   m.layers = extent(read, "num_hidden_layers", kMaxLayers, defaults.layers);
-  m.hidden = extent(read, "hidden_size", kMaxHidden);
+  m.hidden = extent(read, "hidden_size", kMaxHidden, defaults.hidden);
   m.heads = extent(read, "num_attention_heads", kMaxHidden, defaults.heads);
   m.kv_heads = optional_extent(read, "num_key_value_heads", kMaxHidden)
                    .value_or(defaults.kv_heads.value_or(m.heads));
   auto head_dim = optional_extent(read, "head_dim", kMaxHidden);
   head_dim = head_dim ? head_dim : defaults.head_dim;
   m.head_dim = head_dim.value_or(m.heads > 0 ? m.hidden / m.heads : 0);
-  m.ffn = extent(read, defaults.ffn, 8 * kMaxHidden);
+  m.ffn = extent(read, defaults.ffn, 8 * kMaxHidden, defaults.width);
   m.vocab = extent(read, "vocab_size", kMaxVocab, defaults.vocab);
   m.max_positions = extent(read, "max_position_embeddings", kMaxPositions, defaults.positions);
   m.trained_positions = trained_positions(read, m.max_positions);

@@ -95,6 +95,8 @@ struct DecoderDefaults {
   bool tied = false;
   /// When the field is missing (nullopt: a mistake; kv_heads: as heads; head_dim: hidden / heads).
   std::optional<std::int64_t> layers = {};
+  std::optional<std::int64_t> hidden = {};
+  std::optional<std::int64_t> width = {};  ///< of the MLP
   std::optional<std::int64_t> heads = {};
   std::optional<std::int64_t> kv_heads = {};
   std::optional<std::int64_t> head_dim = {};

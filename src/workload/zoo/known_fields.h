@@ -142,11 +142,14 @@ inline constexpr auto kWeightlessBegins = std::to_array<std::string_view>({
 /// others' names of fields that are there too, and how prompts beyond the trained length attend.
 inline constexpr auto kWeightlessNames = std::to_array<std::string_view>({
     "activation",
+    "attention_sink_size",
+    "context_window_size",
     "conversational",
     "custom_pipelines",
     "dual_chunk_attention_config",
     "emb_size",
     "ff_factor",
+    "prefill_chunk_size",
     "rotary",
     "sliding_window_size",
 });

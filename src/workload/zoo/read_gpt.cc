@@ -109,6 +109,17 @@ Model read_gptj(Reader& read) {
   return shape_checked(read, kGpt2Shape, m);
 }
 
+/// Phi-1.5 and Phi-2 as first published: GPT-J's names of the shape, biases around attention too.
+Model read_phi_msft(Reader& read) {
+  Model m = read_gptj(read);
+  m.attention_bias = m.attention_output_bias = true;
+  const std::int64_t groups = optional_extent(read, "n_head_kv", kMaxHidden).value_or(m.heads);
+  read.require(groups == m.heads, "n_head_kv", "n_head, " + std::to_string(m.heads));
+  constexpr std::array<std::string_view, 3> kNoEffect{"flash_attn", "flash_rotary", "fused_dense"};
+  ignore_all(read, kNoEffect);
+  return m;
+}
+
 /// OPT (Zhang et al. 2022): GPT-3's layer with ReLU; two more rows in the position table. Galactica
 /// (Taylor et al. 2022) is OPT without biases, with norms without parameters.
 Model read_opt(Reader& read) {

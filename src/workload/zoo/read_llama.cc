@@ -34,16 +34,20 @@ void read_qwen_window(Reader& read, Model& m) {
   set_windows(m, types, window);
 }
 
-}  // namespace
-
-Model read_llama(Reader& read) {
-  // The first Llamas' name of their positions.
-  Model m = read_decoder(
-      read, {.positions = optional_extent(read, "max_sequence_length", kMaxPositions)});
+Model read_llama_of(Reader& read, const DecoderDefaults& defaults) {
+  Model m = read_decoder(read, defaults);
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
   m.mlp_bias = read.optional("mlp_bias", false);
   check_size(read, m, kLayers);
   return m;
+}
+
+}  // namespace
+
+Model read_llama(Reader& read) {
+  // The first Llamas' name of their positions.
+  return read_llama_of(read,
+                       {.positions = optional_extent(read, "max_sequence_length", kMaxPositions)});
 }
 
 Model read_mistral(Reader& read) {
@@ -98,9 +102,28 @@ Model read_qwen2_with(Reader& read, std::string_view encoder) {
   return m;
 }
 
+/// A part that states no sizes has those of transformers' LlamaConfig (LLaVA 1.5), since the
+/// library writes of a part what differs from its class.
+Model read_llama_part(Reader& text) {
+  Model m = read_llama_of(text, {.layers = 32,
+                                 .hidden = 4096,
+                                 .width = 11008,
+                                 .heads = 32,
+                                 .vocab = 32000,
+                                 .positions = 2048});
+  if (text.node().find("hidden_size") == nullptr) {
+    m.notes.push_back(text.node().where() +
+                      ": no hidden_size: sizes that are missing are LlamaConfig's, 4096 wide");
+  }
+  return m;
+}
+
 /// A text part that is a model of any family.
 Model read_any_family(Reader& text) {
   const auto type = text.required<std::string>("model_type");
+  if (type == "llama") {
+    return read_llama_part(text);
+  }
   const auto* family = std::ranges::find(kFamilies, type, &Family::model_type);
   if (family == kFamilies.end()) {
     text.reject("model_type", "a family of models of text");

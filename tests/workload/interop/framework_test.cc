@@ -294,8 +294,48 @@ TEST(Framework, MaxTextsRepeatsOfAPipelineAreNoted) {
                                     "per_device_batch_size: 1\nnum_pipeline_repeats: 2\n",
                                     {.devices = 8});
   ASSERT_TRUE(imported) << imported.error().to_string();
-  ASSERT_EQ(imported->remarks.size(), 1U);
-  EXPECT_EQ(imported->remarks.front().about, "num_pipeline_repeats");
+  EXPECT_THAT(imported->remarks, ::testing::Contains(::testing::Field(&interop::Remark::about,
+                                                                      "num_pipeline_repeats")));
+}
+
+TEST(Framework, MaxTextFillsAFileFromItsBase) {
+  // base.yml: fsdp -1 over 8 devices, 12 sequences of 2048 tokens each, every layer recomputed.
+  const auto imported =
+      import_yaml("maxtext", "base_config: base.yml\nmodel_name: llama3.1-8b\n", {.devices = 8});
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  const plan::Plan& plan = imported->plan;
+  EXPECT_EQ(plan.zero, 3);
+  EXPECT_EQ(plan.global_batch, 96);
+  EXPECT_EQ(plan.sequence, 2048);
+  EXPECT_EQ(plan.recompute, plan::Recompute::full);
+  EXPECT_EQ(plan.cp_exchange, plan::ContextExchange::all_gather);
+  ASSERT_EQ(imported->remarks.size(), 3U);
+  EXPECT_EQ(imported->remarks.back().about, "ici_fsdp_parallelism");
+  // As base.yml itself states it.
+  EXPECT_EQ(plan_of("maxtext",
+                    "per_device_batch_size: 1\ndcn_data_parallelism: -1\n"
+                    "dcn_fsdp_parallelism: 1\nici_data_parallelism: 1\n"
+                    "ici_fsdp_parallelism: -1\nici_fsdp_transpose_parallelism: 1\n",
+                    {.devices = 8})
+                .zero,
+            3);
+  // All of 8 devices hold copies: fsdp is what they leave, 1.
+  const std::string copies = "per_device_batch_size: 1\nici_data_parallelism: 8\n";
+  EXPECT_EQ(plan_of("maxtext", copies, {.devices = 8}).zero, 0);
+  EXPECT_EQ(
+      plan_of("maxtext", copies + "context_parallel_strategy: ring\n", {.devices = 8}).cp_exchange,
+      plan::ContextExchange::p2p);
+}
+
+TEST(Framework, KeysOfMaxTextsOtherPartsHaveNoWeight) {
+  const auto imported = import_yaml(
+      "maxtext",
+      "per_device_batch_size: 1\nmax_target_length: 8\nici_fsdp_parallelism: -1\n"
+      "encoder_layers_for_audio: 2\nnum_attention_heads_for_vit: 16\nkv_quant_dtype: int8\n"
+      "act_quantization_calibration_method: absmax\nici_autoregressive_parallelism: 1\n",
+      {.devices = 8});
+  ASSERT_TRUE(imported) << imported.error().to_string();
+  EXPECT_TRUE(imported->remarks.empty());
 }
 
 TEST(Framework, MistakesNameFileLineAndKey) {

@@ -314,6 +314,7 @@ TEST(MegatronImport, FlagsWithoutWeightAreNotesAndPlacesAreNamed) {
   EXPECT_EQ(import_megatron_line("--deterministic-mode")->remarks.at(0).about,
             "--deterministic-mode");
   EXPECT_TRUE(import_megatron_line("--override-lr-scheduler --train-tokens 9")->remarks.empty());
+  EXPECT_TRUE(import_megatron_line("--llama-model --causal-lm")->remarks.empty());  // Domino's
   // Old scripts of BigScience: with their spelling.
   const auto old = import_megatron_line("--partition-activations --contigious-checkpointing");
   ASSERT_EQ(old->remarks.size(), 2U);

@@ -126,6 +126,36 @@ std::int64_t parameters_of(const std::string& config) {
 /// Qwen3.5-27B: 16 layers attend: 5120 (2 x 6144 + 2 x 1024) + 6144 x 5120 and two norms of 256;
 /// 48 are delta nets: 5120 (10240 + 6144 + 2 x 48) + 4 x 10240 + 2 x 48 + 128 + 6144 x 5120. Each
 /// has an MLP of 3 x 5120 x 17408 and two norms; two tables of 248,320 rows.
+TEST(UsersFiles, PhiUnderTheFirstNamesIsTheSameModel) {
+  // microsoft/phi-1_5 as first published: 24 (4 (H^2 + H) + 2 H 4H + 4H + H + 2H), two tables of
+  // 51,200 rows, a bias of each, the last norm: 1,418,270,720 parameters.
+  const auto node = parse_config(
+      R"({"model_type": "phi-msft", "architectures": ["PhiForCausalLM"], "n_embd": 2048,
+          "n_head": 32, "n_head_kv": null, "n_inner": null, "n_layer": 24, "n_positions": 2048,
+          "rotary_dim": 32, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05,
+          "flash_attn": false, "flash_rotary": false, "fused_dense": false, "vocab_size": 51200})",
+      "config.json", ConfigSyntax::json);
+  const auto model = parse_model(*node, "phi");
+  ASSERT_TRUE(model) << model.error().to_string();
+  EXPECT_EQ(count_parameters(*model).total, 1418270720);
+  EXPECT_EQ(model->ffn, 8192);
+  EXPECT_NEAR(model->rotary_share, 0.5, 1e-12);
+}
+
+TEST(UsersFiles, APartWithoutSizesHasThoseOfItsClass) {
+  // llava-hf/llava-1.5-7b-hf states of its text what differs from LlamaConfig: Llama 2 7B,
+  // 6,738,415,616 parameters, and 64 more rows in two tables of 4,096 columns.
+  const auto node = parse_config(
+      R"({"model_type": "llava", "text_config": {"architectures": ["LlamaForCausalLM"],
+          "max_position_embeddings": 4096, "model_type": "llama", "rms_norm_eps": 1e-05,
+          "vocab_size": 32064}})",
+      "config.json", ConfigSyntax::json);
+  const auto model = parse_model(*node, "llava");
+  ASSERT_TRUE(model) << model.error().to_string();
+  EXPECT_EQ(count_parameters(*model).total, 6738415616 + 2 * 64 * 4096);
+  EXPECT_THAT(model->notes, ::testing::Contains(::testing::HasSubstr("no hidden_size")));
+}
+
 TEST(UsersFiles, Qwen35WithoutExpertsHasAnMlp) {
   const std::int64_t rest = 3LL * 5120 * 17408 + 2 * 5120;
   const std::int64_t attends = 5120LL * (2 * 6144 + 2 * 1024) + 6144LL * 5120 + 2 * 256;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Operators of PyTorch's modules that are several kernels.
+#pragma once
+
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::plan {
+
+/// Says whether modules are torchtitan's: those of its framework (framework.h) under PyTorch's
+/// autograd.
+inline bool has_titan_modules(const Plan& plan) {
+  return plan.autograd == Autograd::pytorch && plan.framework.starts_with("torchtitan");
+}
+
+/// Says whether an RMSNorm is PyTorch's operators one by one: in transformers' modules, and
+/// in eager modules without persistent_norm. PyTorch had no kernel for it before 2.9
+/// (pytorch/pytorch pull request 153666).
+inline bool writes_out_norms(const zoo::Model& model, const Plan& plan) {
+  const bool eager = plan.autograd == Autograd::pytorch && !plan.fused_kernels;
+  return model.norm == zoo::NormKind::rms_norm &&
+         (plan.autograd == Autograd::hugging_face || (eager && !plan.persistent_norm));
+}
+
+/// Returns the passes over queries and keys of 16 bits, forward or backward, with which torchtitan's
+/// modules rotate them as complex numbers in fp32. No compiler fuses these (pytorch/torchtitan issue
+/// 15): a kernel converts (2 + 4 bytes an element), one multiplies (4 + 4), one converts back
+/// (4 + 2): 10 passes. Where heads share keys, two more make a key and a value for each of them
+/// (repeat_kv of torchtitan/models/llama/model.py): h + k heads for keys, as many for values.
+inline int titan_rotation_passes(const zoo::Model& model) {
+  return model.kv_heads < model.heads ? 12 : 10;
+}
+
+}  // namespace orrery::plan

@@ -80,7 +80,8 @@ class TaskReader {
            cell(row, profile_.outcome->column).starts_with(profile_.outcome->ok);
   }
 
-  /// Whether the row has the figure. Bytes of a row that ran out of memory are none: it needed more.
+  /// Whether the row has the figure. Bytes of a row that ran out of memory are none: it needed
+  /// more.
   bool is_figure(const CsvRow& row, const MeasuredColumn& measured) const {
     return !cell(row, measured.column).empty() &&
            (!is_memory(measured.measure) || ran(row).value_or(true));

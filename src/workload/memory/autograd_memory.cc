@@ -39,7 +39,7 @@ Bytes kept_by_autograd(const zoo::Model& model, const plan::Plan& plan,
   if (!plan::is_pytorch(plan)) {
     return saved;
   }
-  const bool titan = plan::has_titan_modules(plan);
+  const bool titan = plan::is_torchtitan(plan);
   switch (op.role) {
     case graph::OperatorRole::rotate:  // torchtitan's with a key for every head
       return titan ? saved + op.forward_bytes / plan::titan_rotation_passes(model) * 2 *

@@ -67,14 +67,14 @@ void use_rotation(const zoo::Model& model, const Plan& plan, zoo::ModelOperator&
   op.forward_kernels = op.backward_kernels = passes - 4;  // 3 a tensor, and one for each copy
 }
 
-/// Gives a block of transformers' or torchtitan's modules their own kernels. Query, key, value, gate
-/// and up have a matrix each: further launches of products, sums of the gradients of their common
-/// input, of which a compiler leaves the readings, and no concatenation.
+/// Gives a block of transformers' or torchtitan's modules their own kernels. Query, key, value,
+/// gate and up have a matrix each: further launches of products, sums of the gradients of their
+/// common input, of which a compiler leaves the readings, and no concatenation.
 /// Source: transformers 5, models/llama/modeling_llama.py; torchtitan/models/llama/model.py; and
 /// PyTorch's derivatives.yaml.
 void use_modules(const zoo::Model& model, const Plan& plan,
                  std::vector<zoo::ModelOperator>& operators) {
-  const bool compiled = has_titan_modules(plan) && plan.fused_kernels;
+  const bool compiled = is_torchtitan(plan) && plan.fused_kernels;
   const int sum = compiled ? 1 : 3;  // passes of one more gradient
   Bytes input{0};                    // of the last product
   int products = 2;
@@ -189,7 +189,7 @@ std::vector<zoo::ModelGraph> block_graphs(const zoo::Model& model, const Plan& p
     if (writes_out_norms(model, plan)) {
       write_out_norms(block.operators);
     }
-    if (plan.autograd == Autograd::hugging_face || has_titan_modules(plan)) {
+    if (plan.autograd == Autograd::hugging_face || is_torchtitan(plan)) {
       use_modules(model, plan, block.operators);
     }
     if (merges_keys(plan)) {

@@ -54,4 +54,10 @@ heading "fitted to the published ratios (compute 1, gathers 0.99 over all and 0.
 awk 'BEGIN { x = 0.99; y = 0.77; q = 0.24
   a = 1 + 3 * x; b = 1 + x / 2 + 3 * y / 4 + x / 32 + 3 * q; d = 1 + y / 2 + x / 32 + q
   printf "%-6s %6s %7s %9.3f %9.3f %9.3f %8.3f %8.3f %8.3f\n", "any", "-", "-", a, b, d, a / b, b / d, a / d }'
+
+heading "fitted to the ratios and to scaling, updated parameters gathered too (1.60, 1.08 on 64; 0.83 in a node; a pass 0.55)"
+awk 'BEGIN { y = 0.83; q = 0.55
+  for (n = 64; n <= 384; n += 320) {
+    x = n == 64 ? 1.08 : 1.60
+    print "any", n, 0, 1 + 3 * x, 1 + x / 2 + 3 * y / 4 + x / 32 + 3 * q, 1 + y / 2 + x / 32 + x / 4 + q } }' | rows
 printf '%-6s %6s %7s %29s %8.3f %8.3f %8.3f %8.2f\n' published 384 - "" 1.405 1.707 2.398 0.94

@@ -22,8 +22,8 @@
 ///                             entries that are `apart` are scored in a group of their label alone;
 ///                             those of one `metric` are scored together as well, by `goal` (mean)
 ///                             and `median_goal`
-///   outcome: {column, ok}     texts that begin with `ok` ran, others had too little memory;
-///                             without a column every row ran
+///   outcome: {column, ok}     texts that begin with `ok` ran, others had too little memory, and
+///                             bytes that they state are not scored; without a column every row ran
 ///   only: {column: value}     rows of the file that belong to this table; all when empty
 ///   apart: {column: text}     rows with one of these texts are scored in their groups alone
 ///   unanswerable: {column: {text: reason}}   rows that say too little to be run: named with the

@@ -48,7 +48,7 @@ class TaskReader {
       const std::size_t before = tasks_.size();
       for (const MeasuredColumn& measured : profile_.measured) {
         // What is wrong with profile or overrides would be wrong again in every row.
-        if (error_.empty() && matches(row, profile_.only) && !cell(row, measured.column).empty()) {
+        if (error_.empty() && matches(row, profile_.only) && is_figure(row, measured)) {
           add_task(row, measured);
         }
       }
@@ -78,6 +78,13 @@ class TaskReader {
     }
     return !has_verdict(row) ||
            cell(row, profile_.outcome->column).starts_with(profile_.outcome->ok);
+  }
+
+  /// Whether the row has the figure. Bytes of a row that ran out of memory are none: it needed
+  /// more.
+  bool is_figure(const CsvRow& row, const MeasuredColumn& measured) const {
+    return !cell(row, measured.column).empty() &&
+           (!is_memory(measured.measure) || ran(row).value_or(true));
   }
 
   void check_columns() {

@@ -243,13 +243,14 @@ TEST(Validate, AColumnMayChooseTheMeasure) {
 }
 
 TEST(Validate, MemoryAndVerdictsAreScoredApartFromTimes) {
-  // The small model fits: the row that ran is right, the one that did not is wrong.
+  // The small model fits: the rows that ran are right, the one that did not is wrong, and what it
+  // held when memory ran out is no peak.
   ValidationProfile profile = small_profile();
   profile.measured.push_back(
       {.column = "gib", .measure = Measure::allocated_gib, .label = "peak", .settings = {}});
   profile.outcome = Outcome{.column = "outcome", .ok = "ok"};
   const auto result =
-      validated(profile, "name,tp,time_ms,gib,outcome\na,2,4,1,ok\nb,2,,,OOM\nc,2,4,,ok\n");
+      validated(profile, "name,tp,time_ms,gib,outcome\na,2,4,1,ok\nb,2,,2,OOM\nc,2,4,,ok\n");
   ASSERT_TRUE(result) << result.error().to_string();
   EXPECT_EQ(result->score.lines, 3U);
   EXPECT_EQ(result->score.answered, 3U);

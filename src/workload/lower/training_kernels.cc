@@ -7,6 +7,7 @@
 
 #include "workload/plan/key_exchange.h"
 #include "workload/plan/lora.h"
+#include "workload/plan/modules.h"
 #include "workload/plan/quantize.h"
 #include "workload/plan/shard.h"
 
@@ -276,7 +277,9 @@ class OperatorSteps {
     const std::int64_t apart = std::max(op_.parameters, plan::weight_elements(op_)) - fused;
     const Bytes buffer = graph::size_of(plan_.grad_type);
     accumulate("_epilogue", buffer * fused * (2 * kExposedEpilogue), 0);
-    accumulate("_accumulate", (graph::size_of(plan_.compute_type) + 2 * buffer) * apart, 1);
+    // FSDP2 copies into the reduction's buffer what others add to one.
+    const int passes = plan::copies_shards(plan_) && plan_.shard_grads != 1 ? 1 : 2;
+    accumulate("_accumulate", (graph::size_of(plan_.compute_type) + passes * buffer) * apart, 1);
   }
 
   void accumulate(const char* suffix, Bytes bytes, int kernels) {

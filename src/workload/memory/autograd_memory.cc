@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "workload/plan/lora.h"
-#include "workload/plan/module_norms.h"
+#include "workload/plan/modules.h"
 
 namespace orrery::footprint {
 namespace {
@@ -39,28 +39,32 @@ Bytes kept_by_autograd(const zoo::Model& model, const plan::Plan& plan,
   if (!plan::is_pytorch(plan)) {
     return saved;
   }
+  const bool titan = plan::is_torchtitan(plan);
   switch (op.role) {
-    case graph::OperatorRole::rotate:
-      return saved + op.forward_bytes / (plan.fused_kernels ? 2 : 10);
+    case graph::OperatorRole::rotate:  // torchtitan's with a key for every head
+      return titan ? saved + op.forward_bytes / plan::titan_rotation_passes(model) * 2 *
+                                 model.heads / (model.heads + model.kv_heads)
+                   : saved + op.forward_bytes / (plan.fused_kernels ? 2 : 10);
     case graph::OperatorRole::split_qkv: {
       const bool rotated = model.position == zoo::PositionKind::rotary;
-      const bool values_alone = plan.autograd == plan::Autograd::hugging_face && rotated;
-      return values_alone ? saved * model.kv_heads / (model.heads + 2 * model.kv_heads) : saved;
+      const bool values_alone = plan.autograd == plan::Autograd::hugging_face || titan;
+      const std::int64_t values = titan ? model.heads : model.kv_heads;
+      return values_alone && rotated ? saved * values / (model.heads + 2 * model.kv_heads) : saved;
     }
     default:
       return op.kind == graph::OperatorKind::norm ? norm_bytes(model, plan, op, later_norm) : saved;
   }
 }
 
-Bytes kept_beside_every_other(const zoo::Model& model, const zoo::ModelOperator& op, Bytes kept,
-                              bool later_norm) {
+Bytes kept_beside_every_other(const zoo::Model& model, const plan::Plan& plan,
+                              const zoo::ModelOperator& op, Bytes kept, bool later_norm) {
   switch (op.role) {
     case graph::OperatorRole::norm_branch:
       return later_norm ? Bytes(0) : op.saved;
     case graph::OperatorRole::split_qkv:
-      return kept * (model.heads + model.kv_heads) / (model.heads + 2 * model.kv_heads);
+      return op.saved * (model.heads + model.kv_heads) / (model.heads + 2 * model.kv_heads);
     case graph::OperatorRole::activation:
-      return op.forward_bytes / (op.forward_kernels > 1 ? 5 : 3);  // fc1's gate alone
+      return op.forward_bytes / (plan.fused_kernels ? 3 : 5);  // fc1's gate alone
     case graph::OperatorRole::project_qkv:
     case graph::OperatorRole::up:
     case graph::OperatorRole::down:

@@ -11,6 +11,7 @@
 ///     the second, compiled     2h + 4                -                -
 ///   queries, keys, values      2(q + 2k)             2k: values       2(q + 2k)
 ///   rotated                    2(q + k)              2(q + k)         0
+///   torchtitan                 as pytorch, but 2q of values and 4q rotated: a key for every head
 ///   SwiGLU, with its product   8F; compiled 6F       8F               6F
 ///   a layer that runs again    2h; with autocast 4h  2h               2h
 ///
@@ -53,8 +54,8 @@ Bytes kept_by_autograd(const zoo::Model& model, const plan::Plan& plan,
 /// every_other_gemm): the layer's input, queries and values, attention's result with its row sums,
 /// the gate's half of fc1's result. 15.5 h + 4 a a token and layer of Llama 3 8B with fc2's result,
 /// 2 h, which is the next layer's input here.
-Bytes kept_beside_every_other(const zoo::Model& model, const zoo::ModelOperator& op, Bytes kept,
-                              bool later_norm);
+Bytes kept_beside_every_other(const zoo::Model& model, const plan::Plan& plan,
+                              const zoo::ModelOperator& op, Bytes kept, bool later_norm);
 
 /// Returns what a rank's libraries hold, from the operators of its blocks.
 Bytes library_workspaces(const plan::Plan& plan, const std::vector<zoo::ModelGraph>& blocks);

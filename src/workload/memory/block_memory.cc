@@ -42,7 +42,7 @@ class BlockMeter {
       const Bytes kept =
           kept_by_autograd(model_, plan_, operators[i], saved(operators, i, dropped[i]), normed);
       if (every_other_) {
-        const Bytes stays = kept_beside_every_other(model_, operators[i], kept, normed);
+        const Bytes stays = kept_beside_every_other(model_, plan_, operators[i], kept, normed);
         block_.recomputed += kept - stays;
         count(operators[i], stays, false);
       } else {

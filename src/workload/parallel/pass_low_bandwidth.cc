@@ -8,6 +8,9 @@
 ///                       copy_secondary
 ///   reduce-scatter      quantize_gradients, all-to-all, sum_gradients, once for each hop
 ///
+/// Without quantised gathers torchtitan's shards (plan/modules.h) have copy_parameters in the place
+/// of dequantize_parameters.
+///
 /// Beside a backward (overlap_grad_reduce) no kernel waits where it would hold the layers up: the
 /// kernel after a hop, and the hop after that, run when the next bucket is ready, the last ones
 /// behind the last block.
@@ -19,6 +22,7 @@
 #include "workload/parallel/passes.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/low_bandwidth.h"
+#include "workload/plan/modules.h"
 
 namespace orrery::parallel {
 namespace {
@@ -106,6 +110,9 @@ class ChunkGathers {
       if (plan_.quantized_gather) {
         steps.push_back(streaming("dequantize_parameters",
                                   plan::quantized_gather_bytes(plan_, whole) + whole, gather));
+        steps.back().before_block = b;
+      } else if (plan::copies_shards(plan_)) {
+        steps.push_back(streaming("copy_parameters", 2 * whole, gather));
         steps.back().before_block = b;
       }
       if (second) {
@@ -244,7 +251,7 @@ void passes::low_bandwidth(Draft& draft, const Context& context) {
   const plan::Plan& plan = context.plan;
   for (RoleDraft& role : draft.roles) {
     for (ChunkDraft& chunk : role.chunks) {
-      if (plan.quantized_gather || plan.secondary_shard > 0) {
+      if (plan.quantized_gather || plan.secondary_shard > 0 || plan::copies_shards(plan)) {
         ChunkGathers(plan, draft.layout, chunk, false).rewrite();
         ChunkGathers(plan, draft.layout, chunk, true).rewrite();
       }

@@ -9,7 +9,7 @@
 #include "workload/plan/key_exchange.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
-#include "workload/plan/module_norms.h"
+#include "workload/plan/modules.h"
 #include "workload/plan/plan_lists.h"
 #include "workload/plan/unquantized.h"
 
@@ -53,14 +53,30 @@ void write_out_norms(std::vector<zoo::ModelOperator>& operators) {
   }
 }
 
-/// Gives a block of transformers' modules their own kernels. Query, key, value, gate and up have a
-/// matrix each: further launches of products, sums of the gradients of their common input, and no
-/// concatenation. Backward of rotate_half: 9 kernels of 15 passes a tensor, since every half is
-/// padded with zeros and added.
-/// Source: transformers 5, models/llama/modeling_llama.py, and PyTorch's derivatives.yaml.
+/// Gives a rotation its modules' kernels. Backward of transformers' rotate_half: 9 kernels of 15
+/// passes a tensor, since every half is padded with zeros and added.
+void use_rotation(const zoo::Model& model, const Plan& plan, zoo::ModelOperator& op) {
+  if (plan.autograd == Autograd::hugging_face) {
+    op.backward_bytes = op.forward_bytes * 1.5;
+    op.backward_kernels = 18;
+    return;
+  }
+  const int passes = titan_rotation_passes(model);
+  const int before = plan.fused_kernels ? 2 : 10;
+  op.forward_bytes = op.backward_bytes = op.forward_bytes / before * passes;
+  op.forward_kernels = op.backward_kernels = passes - 4;  // 3 a tensor, and one for each copy
+}
+
+/// Gives a block of transformers' or torchtitan's modules their own kernels. Query, key, value,
+/// gate and up have a matrix each: further launches of products, sums of the gradients of their
+/// common input, of which a compiler leaves the readings, and no concatenation.
+/// Source: transformers 5, models/llama/modeling_llama.py; torchtitan/models/llama/model.py; and
+/// PyTorch's derivatives.yaml.
 void use_modules(const zoo::Model& model, const Plan& plan,
                  std::vector<zoo::ModelOperator>& operators) {
-  Bytes input{0};  // of the last product
+  const bool compiled = is_torchtitan(plan) && plan.fused_kernels;
+  const int sum = compiled ? 1 : 3;  // passes of one more gradient
+  Bytes input{0};                    // of the last product
   int products = 2;
   for (zoo::ModelOperator& op : operators) {
     if (op.role == graph::OperatorRole::project_qkv || op.role == graph::OperatorRole::up) {
@@ -68,14 +84,13 @@ void use_modules(const zoo::Model& model, const Plan& plan,
       products = is_trained(op) ? 2 : 1;
     }
     if (op.role == graph::OperatorRole::rotate) {
-      op.backward_bytes = op.forward_bytes * 1.5;
-      op.backward_kernels = 18;
+      use_rotation(model, plan, op);
     } else if (op.role == graph::OperatorRole::split_qkv) {
       op.forward_kernels += 2;
-      op.backward_bytes = 6 * input;
-      op.backward_kernels += 2 * products + 1;
+      op.backward_bytes = 2 * sum * input;
+      op.backward_kernels += 2 * products + (compiled ? -1 : 1);
     } else if (op.role == graph::OperatorRole::activation && zoo::is_gated(model.mlp)) {
-      op.backward_bytes = op.forward_bytes / 5 * 9 + 3 * input;
+      op.backward_bytes = (compiled ? op.backward_bytes : op.forward_bytes / 5 * 9) + sum * input;
       op.forward_kernels += 1;
       op.backward_kernels += products;
     }
@@ -174,7 +189,7 @@ std::vector<zoo::ModelGraph> block_graphs(const zoo::Model& model, const Plan& p
     if (writes_out_norms(model, plan)) {
       write_out_norms(block.operators);
     }
-    if (plan.autograd == Autograd::hugging_face) {
+    if (plan.autograd == Autograd::hugging_face || is_torchtitan(plan)) {
       use_modules(model, plan, block.operators);
     }
     if (merges_keys(plan)) {

@@ -95,6 +95,15 @@ TEST(AutogradMemory, EagerBytesPerTokenDoNotDependOnTheTokens) {
   EXPECT_EQ((many - few).value(), token * (4 * 4096 - 2048));
 }
 
+TEST(AutogradMemory, TorchtitanKeepsAKeyAndAValueForEveryHead) {
+  // A token and layer of Llama 3.2 1B, q = h = 2,048 and k = 512: 2q of values and 4q rotated in
+  // place of 2(q + 2k) and 2(q + k): 6 x 2,048 - 2 x 3,072 - 2 x 2,560 = 1,024 bytes more.
+  plan::Plan titan = eager(4, 2048);
+  titan.framework = "torchtitan@2024-12";
+  EXPECT_EQ((allocated(llama_1b(), titan) - allocated(llama_1b(), eager(4, 2048))).value(),
+            16 * 1024 * 4 * 2048);
+}
+
 TEST(AutogradMemory, FullRecomputeKeepsALayersInput) {
   // 12 V + 2 h L + 4 h + 4 (statistics of the last norm) a token.
   const std::int64_t token = 12 * 128256 + 2 * 2048 * 16 + 4 * 2048 + 4;

@@ -152,6 +152,26 @@ TEST(LowerLowBandwidth, KernelsReadAndWriteWhatTravels) {
   EXPECT_EQ(second, copied);
 }
 
+TEST(LowerLowBandwidth, TorchtitanCopiesGatheredParametersOutAndGradientsIn) {
+  // Out of both gathers: 2 x 2 bytes a parameter read and written each. In: 2 bytes read, 2
+  // written, where others read the buffer as well (6); the tied table has the head's gradient, too.
+  const auto bytes_of = [](const plan::Plan& plan, std::string_view name) {
+    Bytes sum{0};
+    cases::each_node(lowered(small_gpt(2), plan), 0, [&](const graph::Node& node) {
+      for (const graph::Operator& op : node.operators) {
+        sum += op.name.find(name) != std::string::npos ? op.bytes : 0_B;
+      }
+    });
+    return sum;
+  };
+  plan::Plan plan = zero3(16);
+  plan.autograd = plan::Autograd::pytorch;
+  EXPECT_EQ(bytes_of(plan, "_accumulate"), 6_B * (kAllParameters + cases::kTable));
+  plan.framework = "torchtitan";
+  EXPECT_EQ(bytes_of(plan, "copy_parameters"), 2 * 4_B * kAllParameters);
+  EXPECT_EQ(bytes_of(plan, "_accumulate"), 4_B * (kAllParameters + cases::kTable));
+}
+
 TEST(LowerLowBandwidth, BucketsBesideTheBackwardMoveTheSame) {
   plan::Plan plan = zero3(16);
   plan.quantized_reduce = true;

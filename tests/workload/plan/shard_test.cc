@@ -100,6 +100,36 @@ TEST(Shard, ModulesOfTransformersHaveKernelsOfTheirOwn) {
   EXPECT_EQ(of_kind(layer(modules), split).backward_bytes, 6 * x);
 }
 
+TEST(Shard, ModulesOfTorchtitanRotateAsComplexNumbersAndRepeatKeys) {
+  // 2,048 tokens of 2,048 elements of 2 bytes, x = 8 MiB; 32 heads share 8 of keys: queries and
+  // keys are 1.25 x. Rotation in fp32 passes them 10 times, copies of keys and values for every
+  // head twice: 2 (0.25 + 1) x = 2 passes. 12 passes are 15 x, compiled or not. Sums of the
+  // gradients of one input: 2 x 3 x eager, 2 more readings compiled; of gate and up (4 x each) one.
+  const auto model = zoo::load_model("llama-3.2-1b");
+  ASSERT_TRUE(model.has_value());
+  const Bytes x(2048LL * 2048 * 2);
+  for (const bool compiled : {false, true}) {
+    const Plan plan{.sequence = 2048,
+                    .autograd = Autograd::pytorch,
+                    .fused_kernels = compiled,
+                    .framework = "torchtitan"};
+    const auto operators = block_graphs(*model, plan)[kFirstLayerBlock].operators;
+    const auto of_role = [&](graph::OperatorRole role) {
+      return *std::find_if(operators.begin(), operators.end(),
+                           [role](const auto& op) { return op.role == role; });
+    };
+    const zoo::ModelOperator rotation = of_role(graph::OperatorRole::rotate);
+    EXPECT_EQ(rotation.forward_bytes, 15 * x);
+    EXPECT_EQ(rotation.backward_bytes, 15 * x);
+    EXPECT_EQ(rotation.forward_kernels, 8);
+    const zoo::ModelOperator split = of_role(graph::OperatorRole::split_qkv);
+    EXPECT_EQ(split.forward_kernels, 2);
+    EXPECT_EQ(split.backward_bytes, (compiled ? 2 : 6) * x);
+    // Backward of SwiGLU: 5 passes of 4 x fused; 9 eager, without a concatenation.
+    EXPECT_EQ(of_role(graph::OperatorRole::activation).backward_bytes, (compiled ? 21 : 39) * x);
+  }
+}
+
 TEST(Shard, EagerNormsOfPyTorchAreOneKernelOrItsOperators) {
   // 2,048 tokens of 2,048 elements of 2 bytes, x = 8 MiB: one kernel reads and writes, 2 x;
   // float(), pow, mean, +, rsqrt, *, type_as and * pass 36 bytes an element in 8 kernels, 18 x. A

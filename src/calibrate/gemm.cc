@@ -56,6 +56,7 @@ struct Sample {
   graph::Operator op;
   double seconds = 0;
   double weight = 1;
+  bool of_a_step = false;
 };
 
 std::vector<Sample> samples_of(const std::string& format,
@@ -69,13 +70,16 @@ std::vector<Sample> samples_of(const std::string& format,
                      [&](const Region& candidate) { return candidate.contains(measured.shape); });
     auto& samples = regions[static_cast<std::size_t>(region - kRegions.begin())];
     if (samples.size() < kMostShapesPerRegion) {
-      samples.push_back({gemm_operator(format, measured.shape), to_seconds(measured.time)});
+      samples.push_back({gemm_operator(format, measured.shape), to_seconds(measured.time),
+                         to_seconds(measured.of_step), measured.of_step > Time(0)});
     }
   }
   std::vector<Sample> all;
   for (std::size_t r = 0; r < kRegions.size(); ++r) {
     for (Sample& sample : regions[r]) {
-      sample.weight = kRegions[r].weight / static_cast<double>(regions[r].size());
+      if (!sample.of_a_step) {
+        sample.weight = kRegions[r].weight / static_cast<double>(regions[r].size());
+      }
       all.push_back(std::move(sample));
     }
   }
@@ -120,6 +124,7 @@ class Fit {
     }
     for (const Sample& sample : samples_) {
       weights_ += sample.weight;
+      of_a_step_ = of_a_step_ || sample.of_a_step;
     }
   }
 
@@ -153,11 +158,13 @@ class Fit {
     trial_.kernels = kernels_of(values);
     const GemmCast cast = cast_of(values);
     double sum = 0;
+    double all = 0;
     for (const Sample& sample : samples_) {
       const double ratio = predicted_seconds(sample.op, cast, trial_) / sample.seconds;
       sum += sample.weight * std::min(kLargestError, std::abs(std::log(ratio)));
+      all += sample.weight * ratio;
     }
-    return sum / weights_;
+    return sum / weights_ + (of_a_step_ ? std::abs(std::log(all / weights_)) : 0);
   }
 
   const std::vector<Sample>& samples_;
@@ -166,6 +173,7 @@ class Fit {
   std::vector<std::size_t> free_;  ///< numbers in kFitted
   std::vector<Bounds> box_;        ///< of the free coefficients, then of the cast
   double weights_ = 0;
+  bool of_a_step_ = false;  ///< weights are seconds
 };
 
 /// Times that no device of that peak reaches.
@@ -215,7 +223,8 @@ GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& 
   assert(!measurements.empty() && "something to fit to");
   std::vector<GemmMeasurement> used, held_out;
   for (const GemmMeasurement& measured : measurements) {
-    const bool hold = is_held_out(hash_of(measured.shape), measurements.size());
+    const bool hold =
+        measured.of_step == Time(0) && is_held_out(hash_of(measured.shape), measurements.size());
     (hold ? held_out : used).push_back(measured);
   }
   GemmFit fit;

@@ -17,6 +17,7 @@ namespace orrery::calibrate {
 struct GemmMeasurement {
   graph::GemmShape shape;
   Time time{0};
+  Time of_step{0};  ///< what all of it take of a step; 0: it is of no step
 };
 
 /// By number format ("bf16", "fp8", "fp8_block"), shapes in ascending order.
@@ -54,7 +55,8 @@ struct GemmFit {
 /// (large; tall and thin; 128 <= m < 1024; m < 128) counts by a fixed weight, so that the many
 /// small GEMMs do not outvote the large ones; an error counts at most a factor of e. From 40 shapes
 /// on a quarter, chosen by a hash of the shape, is held out. At most 150 shapes per region are
-/// used, chosen by the same hash.
+/// used, chosen by the same hash. Of the products of a step none is held out; each counts by the
+/// time that it takes there, and the log error of their sum counts, too.
 /// With `cast` the measured times of formats of 8 bits and less are taken to contain a GemmCast,
 /// which is fitted too; gemm_launch, which it cannot be told from, then stays as it is.
 ///

@@ -139,12 +139,19 @@ std::vector<double> ratios_of(const Rows& rows, const compute::Device& in_a_job)
   return ratios;
 }
 
-double loss_of(const std::vector<double>& ratios) {
+double loss_of(const Rows& rows, const compute::Device& device) {
+  const std::vector<double> ratios = ratios_of(rows, device);
   double sum = 0;
-  for (const double ratio : ratios) {
-    sum += std::min(kLargestError, std::abs(std::log(ratio)));
+  double all = 0;
+  double weights = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double weight = rows[i]->of_step > Time(0) ? to_seconds(rows[i]->of_step) : 1;
+    sum += weight * std::min(kLargestError, std::abs(std::log(ratios[i])));
+    all += weight * ratios[i];
+    weights += weight;
   }
-  return sum / static_cast<double>(ratios.size());
+  const bool of_a_step = rows.front()->of_step > Time(0);
+  return sum / weights + (of_a_step ? std::abs(std::log(all / weights)) : 0);
 }
 
 struct Group {
@@ -159,7 +166,8 @@ KernelFit fit(const std::string& set, const Group& group, const compute::Device&
   result.coefficients = group.coefficients;
   Rows used, held_out;
   for (const KernelMeasurement* row : group.rows) {
-    (is_held_out(hash_of(*row), group.rows.size()) ? held_out : used).push_back(row);
+    const bool hold = row->of_step == Time(0) && is_held_out(hash_of(*row), group.rows.size());
+    (hold ? held_out : used).push_back(row);
   }
   result.before = device.kernels_of(*group.example);
   if (const auto own = device.format_kernels.find(set); own != device.format_kernels.end()) {
@@ -182,7 +190,7 @@ KernelFit fit(const std::string& set, const Group& group, const compute::Device&
                                  [&](std::span<const double> values) {
                                    member_of(trial, set) =
                                        with_values(start, group.coefficients, values);
-                                   return loss_of(ratios_of(used, trial));
+                                   return loss_of(used, trial);
                                  },
                                  box, from)
                                  .at;

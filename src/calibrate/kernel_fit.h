@@ -18,6 +18,7 @@ namespace orrery::calibrate {
 struct KernelMeasurement {
   std::vector<graph::Operator> kernels;
   Time time{0};
+  Time of_step{0};  ///< what all of it take of a step, as in GemmMeasurement; 0: it is of no step
 };
 
 struct KernelFit {

@@ -29,6 +29,7 @@ struct ReplayTable {
   GemmTable products;
   std::vector<KernelMeasurement> streams;
   std::vector<CollectiveMeasurement> collectives;
+  std::vector<std::int64_t> counts;  ///< of these in a step, over all ranks
   std::vector<MessageMeasurement> messages;
 };
 
@@ -58,8 +59,9 @@ struct ReplayFit {
 ///
 ///   time of a message = latency + message_overhead + bytes / (bandwidth send_efficiency)
 ///
-/// with the least mean absolute log error; a sort without rows stays as it is. The step itself is
-/// never fitted: it is simulated before and after, on as many devices as the workload has ranks.
+/// with the least mean absolute log error, in which a product or stream counts by its time of the
+/// step and their sum, too; a sort without rows stays as it is. The step itself is never fitted: it
+/// is simulated before and after, on as many devices as the workload has ranks.
 ///
 /// `executed`: what the program does (emit::executed). Mistakes: those of each fit, of a machine
 /// that has not so many devices, of the simulation.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -71,11 +72,20 @@ KernelTable attentions() {
   return table;
 }
 
+/// Returns how often a work runs for one reading of the clock: short ones up to 64 times.
+std::size_t times_of(const emit::Work& work) {
+  constexpr double kLong = 4e7;  // FLOPs or bytes, which take milliseconds
+  const double size = graph::flops_of(work.gemm).value() + static_cast<double>(work.bytes.value());
+  return static_cast<std::size_t>(std::clamp(kLong / size, 1.0, 64.0));
+}
+
 emit::Program program_of(const KernelTable& table) {
   emit::Call call;
   call.name = "kernels";
   for (const KernelRow& row : table.rows) {
-    call.works.insert(call.works.end(), row.works.begin(), row.works.end());
+    for (const emit::Work& work : row.works) {
+      call.works.insert(call.works.end(), times_of(work), work);
+    }
   }
   return {.ranks = 1, .groups = {}, .lists = {{std::move(call)}}, .list_of = {0}};
 }

@@ -21,10 +21,8 @@ namespace {
 constexpr const char* kReplayExamples =
     "Writes the MPI program of a step (`orrery export mpi`), compiles it, checks every element "
     "that it\n"
-    "exchanges, and runs it: the step, and each of its products, streams and exchanges alone. The "
-    "machine\n"
-    "(default: localhost) is fitted to the latter; the step is simulated before and after the "
-    "fit.\n"
+    "exchanges, and times steps and, in them, each product, stream and exchange. The machine\n"
+    "(default: localhost) is fitted to these; the step is simulated before and after the fit.\n"
     "RUN is a plan (a file, or a name of `orrery list plans`) or the prefix of Chakra traces. "
     "Needs\n"
     "mpicxx and mpirun of OpenMPI or MPICH; products are OpenBLAS's where it is installed.\n"
@@ -71,7 +69,7 @@ class Replay : public Command {
       return fail(std::move(mistakes));
     }
     report::Replay replay;
-    replay.name = run_.value_or(model_.value_or(""));
+    replay.name = chakra_.given() ? chakra_.name() : run_.value_or(model_.value_or(""));
     replay.mpi = library->name;
     replay.ranks = workload->ranks;
     replay.repeat = repeat;

@@ -53,8 +53,11 @@ Diagnosis diagnose(const Telemetry& telemetry, const Options& options) {
         fmt::format("{} entries '{}', which do not say who sends to whom", count, kind));
   }
   find_hangs(telemetry, collectives, options, diagnosis);
+  const bool hangs = !diagnosis.findings.empty();
   find_slow_messages(telemetry, options, diagnosis);
-  find_stragglers(telemetry, collectives, diagnosis);
+  if (!hangs) {
+    find_stragglers(telemetry, collectives, diagnosis);
+  }
   return diagnosis;
 }
 

@@ -27,6 +27,7 @@ struct Cell {
   std::int64_t target = 0;
   double times = 1;   ///< as long as messages like it
   double noise = 0;   ///< standard error of `times`, from its messages
+  double alike = 0;   ///< differences of `times` that its messages cannot tell
   bool lone = false;  ///< far slower than all others of both its ends
   bool explained = false;
 };
@@ -52,9 +53,10 @@ std::vector<Cell> matrix(const Telemetry& telemetry, std::size_t window) {
   const auto class_of = [](const Message& message) {
     return Class(message.path, std::bit_width(static_cast<std::uint64_t>(message.bytes.value())));
   };
-  const auto pace = [](const Message& message) {
-    return to_seconds(message.duration) / static_cast<double>(message.bytes.value());
+  const auto per_byte = [](Time time, const Message& message) {
+    return to_seconds(time) / static_cast<double>(message.bytes.value());
   };
+  const auto pace = [&](const Message& message) { return per_byte(message.duration, message); };
   std::map<Class, std::vector<double>> paces;
   for (const Message& message : telemetry.messages) {
     paces[class_of(message)].push_back(pace(message));
@@ -63,10 +65,14 @@ std::vector<Cell> matrix(const Telemetry& telemetry, std::size_t window) {
   for (auto& [key, values] : paces) {
     usual[key] = median(std::move(values));
   }
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>> samples;
+  using Pair = std::pair<std::int64_t, std::int64_t>;
+  std::map<Pair, std::vector<double>> samples;
+  std::map<Pair, double> alike;
   for (const Message& message : telemetry.messages) {
     if (const double pace_of_class = usual[class_of(message)]; pace_of_class > 0) {
-      samples[{message.source, message.target}].push_back(pace(message) / pace_of_class);
+      const Pair pair(message.source, message.target);
+      samples[pair].push_back(pace(message) / pace_of_class);
+      alike[pair] = std::max(alike[pair], per_byte(message.resolution, message) / pace_of_class);
     }
   }
   std::vector<Cell> cells;
@@ -75,13 +81,14 @@ std::vector<Cell> matrix(const Telemetry& telemetry, std::size_t window) {
       values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(window));
     }
     const double noise = noise_of(values);
-    cells.push_back({pair.first, pair.second, median(std::move(values)), noise});
+    cells.push_back({pair.first, pair.second, median(std::move(values)), noise, alike[pair]});
   }
   std::vector<double> times = mapped(cells, &Cell::times);
   for (const double usual_cell = times.empty() ? 1 : median(std::move(times));
        Cell & cell : cells) {
     cell.times /= usual_cell;
     cell.noise /= usual_cell;
+    cell.alike /= usual_cell;
   }
   return cells;
 }
@@ -126,7 +133,7 @@ class SlowMessages {
 
  private:
   double threshold(const Cell& cell) const {
-    return 1 + std::max({kSigmas * sigma_, kSmallestOfCell, kOwnErrors * cell.noise});
+    return 1 + std::max({kSigmas * sigma_, kSmallestOfCell, kOwnErrors * cell.noise, cell.alike});
   }
 
   /// A median of few cells would be moved by one that is far from them.
@@ -151,11 +158,13 @@ class SlowMessages {
 
   std::optional<Line> slowest_line() const {
     std::optional<Line> slowest;
+    double alike = 0;
     for (const auto end : {&Cell::source, &Cell::target}) {
       std::map<std::int64_t, std::vector<double>> lines;
       for (const Cell& cell : cells_) {
         if (!cell.explained && !cell.lone) {
           lines[cell.*end].push_back(cell.times);
+          alike = std::max(alike, cell.alike);
         }
       }
       for (auto& [rank, times] : lines) {
@@ -164,7 +173,7 @@ class SlowMessages {
         }
         const double noise =
             sigma_ * kMedianOfNoise / std::sqrt(static_cast<double>(times.size() + 1));
-        const double allowed = std::max(kSigmas * noise, kSmallestOfLine);
+        const double allowed = std::max({kSigmas * noise, kSmallestOfLine, alike});
         const double excess = median(std::move(times)) - 1;
         if (excess > allowed && (!slowest || excess / allowed > slowest->beyond)) {
           slowest = {end, rank, 1 + excess, excess / noise, excess / allowed};

@@ -37,6 +37,16 @@ Moment read_moment(Reader& read, std::string_view field) {
   return moment.value_or(Moment{});
 }
 
+std::optional<Time> maybe_seconds(Reader& read, std::string_view field) {
+  const auto text = read.maybe<std::string>(field);
+  if (!text) {
+    return std::nullopt;
+  }
+  const auto seconds = parse_moment(*text);
+  read.require(seconds && seconds->nanoseconds >= 0, field, "seconds from 0, such as 0.5");
+  return seconds.value_or(Moment{}) - Moment{};
+}
+
 std::int64_t read_rank(Reader& read, std::string_view field) {
   const auto rank = read.required<std::int64_t>(field);
   read.require(rank >= 0 && rank < kMostRanks, field, "the number of a rank, from 0");
@@ -88,11 +98,7 @@ Result<void> read_collective(const ConfigNode& node, Collector& collector) {
     read.require(call.ended && *call.ended >= call.entered, "ended_s",
                  "a time in seconds that is not before entered_s");
   }
-  if (const auto computed = read.maybe<std::string>("computed_s")) {
-    const auto seconds = parse_moment(*computed);
-    read.require(seconds && seconds->nanoseconds >= 0, "computed_s", "seconds from 0, such as 0.5");
-    made.computed = seconds.value_or(Moment{}) - Moment{};
-  }
+  made.computed = maybe_seconds(read, "computed_s");
   if (read.ok()) {
     read.require(collector.add(std::move(call)), "sequence",
                  "a number that this rank has not used in this communicator");
@@ -112,6 +118,7 @@ Result<void> read_message(const ConfigNode& node, Collector& collector) {
   const Moment end = read_moment(read, "end_s");
   read.require(end > begin, "end_s", "a time after begin_s");
   message.duration = end - begin;
+  message.resolution = maybe_seconds(read, "resolution_s").value_or(Time(0));
   const auto path = read.optional<std::string>("path", "");
   if (read.ok()) {
     collector.add(message, path);

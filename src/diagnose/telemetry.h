@@ -45,6 +45,7 @@ struct Message {
   Bytes bytes{0};
   Time duration{0};
   std::size_t path = 0;  ///< into Telemetry::paths
+  Time resolution{0};    ///< durations that are closer than that are alike
 };
 
 struct Telemetry {
@@ -70,7 +71,7 @@ struct Telemetry {
 ///      "operation": "all_reduce", "bytes": 1048576, "entered_s": 12.25, "ended_s": 12.5,
 ///      "sent": 6, "computed_s": 0.5}
 ///     {"type": "message", "source": 0, "target": 1, "bytes": 65536, "begin_s": 12.25,
-///      "end_s": 12.26, "path": "same leaf"}
+///      "end_s": 12.26, "resolution_s": 0.001, "path": "same leaf"}
 ///     {"type": "snapshot", "rank": 0, "time_s": 60}
 ///   PyTorch's NCCL flight recorder, one dump per rank, pickled or JSON: the rank is the number at
 ///   the end of the file's name (before an extension), as PyTorch writes them. Sends and receives

@@ -162,7 +162,7 @@ Under Slurm: `sbatch job.sh`.
 
 - `plan.cc`: the tables: communicators, and the calls of every rank.
 - `main.cc`: runs them; `--repeat N`, `--trace PREFIX`, `--slow RANK FACTOR`, `--unchecked`.
-- `measure.h`: `--measure FILE`, what each work and exchange takes alone.
+- `measure.h`: `--measure FILE`, what each work and exchange takes, on ranks of one host.
 - `trace.cc`: what MPI is asked.
 - `listing.c`: the same step in C without tables, a call a line, to be read (`mpicc listing.c`).
 - `job.sh`: a job of Slurm.

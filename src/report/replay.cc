@@ -20,7 +20,7 @@ std::string replay_table(const Replay& replay) {
       "{} on {} ranks of {}{}: {} exchanges a step, every element right\n\n"
       "Step time\n  measured          {:>12}   median of {}\n"
       "  simulated before  {:>12}   {:+.1f} %\n  simulated after   {:>12}   {:+.1f} %\n\n"
-      "Alone, median error in %\n  {:<14}{:>8}{:>10}{:>10}\n",
+      "Parts, median error in %\n  {:<14}{:>8}{:>10}{:>10}\n",
       replay.name, replay.ranks, replay.mpi,
       replay.blas ? ", products by OpenBLAS" : ", products by plain loops", replay.exchanges,
       to_string(fit.measured), replay.repeat, to_string(fit.before),
@@ -56,7 +56,7 @@ void declare(const Replay& replay, Fields& fields) {
   fields.field("measured_s", "median step; each as long as its slowest rank", fit.measured);
   step("before", "simulated on the machine as given", fit.before);
   step("after", "simulated on the fitted machine", fit.after);
-  fields.list("classes", {"parts alone, by sort", "a sort"}, fit.classes,
+  fields.list("classes", {"parts of the step, by sort", "a sort"}, fit.classes,
               [&](const calibrate::ReplayClass& each) {
                 fields.choice("name", "of the sort",
                               {"products", "streams", "collectives", "messages"}, each.name);

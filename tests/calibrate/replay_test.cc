@@ -13,7 +13,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr const char* kHeader = "what,members,batch,m,n,k,bytes,seconds\n";
+constexpr const char* kHeader = "what,members,batch,m,n,k,bytes,count,seconds\n";
 
 Result<ReplayTable> table_of(const std::string& rows) {
   return parse_csv(kHeader + rows, "measured.csv").and_then(read_replay);
@@ -21,23 +21,26 @@ Result<ReplayTable> table_of(const std::string& rows) {
 
 TEST(Replay, EachRowIsItsSort) {
   const auto table = table_of(
-                         "step,2,0,0,0,0,0,0.5\ngemm,1,2,3,4,5,0,0.1\nstream,1,0,0,0,0,64,0."
-                         "2\nloop,1,0,0,0,0,0,1\n"
-                         "all_gather,2,0,0,0,0,4096,0.3\nmessage,2,0,0,0,0,8,0.4\n")
+                         "step,2,0,0,0,0,0,1,0.5\ngemm,1,2,3,4,5,0,3,0.1\n"
+                         "stream,1,0,0,0,0,64,4,0.2\nall_gather,2,0,0,0,0,4096,2,0.3\n"
+                         "message,2,0,0,0,0,8,1,0.4\n")
                          .value();
   EXPECT_EQ(table.step, 500_ms);
   EXPECT_EQ(table.products.at("fp32")[0].shape, (graph::GemmShape{2, 3, 4, 5}));
+  EXPECT_EQ(table.products.at("fp32")[0].of_step, 300_ms);  // 3 of 0.1 s
   EXPECT_EQ(table.streams[0].kernels[0].bytes, Bytes(64));
+  EXPECT_EQ(table.streams[0].of_step, 800_ms);
   EXPECT_EQ(table.collectives[0].kind, graph::CollectiveKind::all_gather);
   EXPECT_EQ(table.collectives[0].members, 2);
+  EXPECT_EQ(table.counts[0], 2);
   EXPECT_EQ(table.messages[0].time, 400_ms);
 }
 
 TEST(Replay, EveryBadRowIsNamed) {
-  EXPECT_THAT(table_of("step,2,0,0,0,0,0,-1\nsteps,2,0,0,0,0,x,1\n").error().to_string(),
+  EXPECT_THAT(table_of("step,2,0,0,0,0,0,1,-1\nsteps,2,0,0,0,0,x,1,1\n").error().to_string(),
               AllOf(HasSubstr("measured.csv:2"), HasSubstr("'-1'"), HasSubstr("measured.csv:3"),
                     HasSubstr("'x'"), HasSubstr("'steps'")));
-  EXPECT_THAT(table_of("gemm,1,2,3,4,5,0,0.1\n").error().to_string(), HasSubstr("a row 'step'"));
+  EXPECT_THAT(table_of("gemm,1,2,3,4,5,0,1,0.1\n").error().to_string(), HasSubstr("a row 'step'"));
   EXPECT_THAT(
       parse_csv("what,seconds\nstep,1\n", "f").and_then(read_replay).error().to_string(),
       AllOf(HasSubstr("column 'bytes' is missing"), HasSubstr("column 'members' is missing")));
@@ -56,11 +59,11 @@ graph::Workload step_of(const ReplayTable& table) {
 // 2 us and 2.5 GB/s, a tenth of the link's: 0.5 us of the link's latency and 1.5 us of software.
 TEST(Replay, CoefficientsThatMadeATableAreFoundAgain) {
   const machine::Machine machine = machine::load_machine("localhost").value();
-  std::string rows = "step,1,0,0,0,0,0,1\ngemm,1,1,256,256,256,0,0.001\n";
+  std::string rows = "step,1,0,0,0,0,0,1,1\ngemm,1,1,256,256,256,0,1,0.001\n";
   for (std::int64_t bytes = 1 << 12; bytes <= 1 << 26; bytes *= 4) {
     const auto size = static_cast<double>(bytes);
-    rows += fmt::format("stream,1,0,0,0,0,{},{}\n", bytes, size / 5e9 + 1e-6);
-    rows += fmt::format("message,2,0,0,0,0,{},{}\n", bytes, size / 2.5e9 + 2e-6);
+    rows += fmt::format("stream,1,0,0,0,0,{},1,{}\n", bytes, size / 5e9 + 1e-6);
+    rows += fmt::format("message,2,0,0,0,0,{},1,{}\n", bytes, size / 2.5e9 + 2e-6);
   }
   const ReplayTable table = table_of(rows).value();
   const auto fit = calibrate_replay(machine, step_of(table), table, "test").value();
@@ -79,9 +82,9 @@ TEST(Replay, CoefficientsThatMadeATableAreFoundAgain) {
 TEST(Replay, ASumAndAGatherOfOneSizeTakeTheirMeanEach) {
   const machine::Machine machine = machine::load_machine("localhost").value();
   const ReplayTable table = table_of(
-                                "step,2,0,0,0,0,0,240e-6\n"
-                                "reduce_scatter,2,0,0,0,0,196608,140e-6\n"
-                                "all_gather,2,0,0,0,0,196608,100e-6\n")
+                                "step,2,0,0,0,0,0,1,240e-6\n"
+                                "reduce_scatter,2,0,0,0,0,196608,2,140e-6\n"
+                                "all_gather,2,0,0,0,0,196608,2,100e-6\n")
                                 .value();
   graph::Node sum = testing::collective_node("sum", plan::Axis::tp, Bytes(196608));
   sum.collective = graph::CollectiveKind::reduce_scatter;

@@ -127,6 +127,25 @@ TEST(SlowMessages, OfABusyHostAreToldFromItsNoise) {
   EXPECT_EQ(late.findings[1].syndrome, Syndrome::slow_link);
 }
 
+// Messages of 80 us, of one pair 20 us more: a slow link, unless those who look for messages look
+// every 50 us; 400 us more are slow in any case.
+TEST(SlowMessages, CloserThanTheirResolutionAreAlike) {
+  const auto findings = [](Time more, Time resolution) {
+    Telemetry telemetry = messages_of(8, 3, sends(1));
+    for (Message& message : telemetry.messages) {
+      message.duration = 80_us;
+      message.resolution = resolution;
+      if (message.source == 5 && message.target == 2) {
+        message.duration += more;
+      }
+    }
+    return diagnose(telemetry, {}).findings.size();
+  };
+  EXPECT_EQ(findings(20_us, Time(0)), 1u);
+  EXPECT_EQ(findings(20_us, 50_us), 0u);
+  EXPECT_EQ(findings(400_us, 50_us), 1u);
+}
+
 // A ring fills one cell of every row and column.
 TEST(SlowMessages, OfARingDoNotTellTheLinkFromItsEnds) {
   Telemetry telemetry;
@@ -288,6 +307,25 @@ TEST(Hangs, WhoeverHasNotEnteredIsMissing) {
   EXPECT_THAT(found.findings[0].because, HasSubstr("3 ranks wait in all_reduce 1 of tp1"));
 
   EXPECT_TRUE(diagnose(job.telemetry(), {.timeout = 120_s}).findings.empty()) << "not yet";
+}
+
+// Rank 2 of four is 20 ms late in 10 collectives, and rank 0 is missing in the next.
+TEST(Hangs, AJobThatHangsIsNotAskedForStragglers) {
+  Job job({{"world", {0, 1, 2, 3}}});
+  for (int step = 0; step < 10; ++step) {
+    job.compute(2, 20_ms);
+    job.meet(0, step);
+  }
+  const Diagnosis before = diagnose(job.telemetry(), {});
+  ASSERT_EQ(before.findings.size(), 1u);
+  EXPECT_EQ(before.findings[0].syndrome, Syndrome::straggler);
+  for (const std::int64_t rank : {1, 2, 3}) {
+    job.enter(0, 10, rank);
+  }
+  job.record_until(60_s);
+  const Diagnosis found = diagnose(job.telemetry(), {});
+  ASSERT_EQ(found.findings.size(), 1u);
+  EXPECT_EQ(found.findings[0].syndrome, Syndrome::missing_rank);
 }
 
 TEST(Hangs, WhenAllHaveEnteredTheOneThatHasSentLeastIsBlamed) {

@@ -30,7 +30,7 @@ TEST(Telemetry, LinesAreReadExactly) {
 
 {"type": "collective", "communicator": "tp0", "rank": 0, "sequence": 1, "operation": "all_reduce", "bytes": 8, "entered_s": 1724779239.000000001, "ended_s": 1724779239.000000004, "sent": 2, "computed_s": 0.25}
 {"type": "collective", "communicator": "tp0", "rank": 1, "sequence": 1, "operation": "all_reduce", "bytes": 8, "entered_s": 1724779238.5}
-{"type": "message", "source": 0, "target": 1, "bytes": 64, "begin_s": 1, "end_s": 1.5e0, "path": "leaf"}
+{"type": "message", "source": 0, "target": 1, "bytes": 64, "begin_s": 1, "end_s": 1.5e0, "resolution_s": 0.001, "path": "leaf"}
 {"type": "snapshot", "rank": 1, "time_s": 1724779240}
 )")});
   ASSERT_TRUE(read) << read.error().to_string();
@@ -45,6 +45,7 @@ TEST(Telemetry, LinesAreReadExactly) {
   EXPECT_EQ(read->operations[1].computed, 250_ms);
   EXPECT_FALSE(read->operations[0].computed);
   EXPECT_EQ(read->messages[0].duration, 500_ms);
+  EXPECT_EQ(read->messages[0].resolution, 1_ms);
   EXPECT_EQ(read->paths[0], "leaf");
   EXPECT_EQ(read->recorded_until.at(1), 1500_ms);
 }

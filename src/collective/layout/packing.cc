@@ -50,15 +50,18 @@ Time copy_time(const Copies& copies, const compute::Device& device) {
   return copies.bytes > 0 ? compute::lone_kernel_time(op, device) : Time(0);
 }
 
-}  // namespace
+/// The copies of a rank before and after a step.
+struct BothCopies {
+  Copies pack;
+  Copies unpack;
+};
 
-Packing packing_of(const Step& step, const Shape& shape, const Mesh& mesh,
-                   const compute::Device& device) {
+std::map<std::int64_t, BothCopies> copies_of(const Step& step, const Shape& shape,
+                                             const Mesh& mesh) {
+  std::map<std::int64_t, BothCopies> ranks;
   if (!moves(step.operation) || step.operation == Operation::all_reduce) {
-    return {};
+    return ranks;
   }
-  std::map<std::int64_t, Copies> packs;
-  std::map<std::int64_t, Copies> unpacks;
   const auto add = [&](Copies& copies, const Layout& layout, std::int64_t rank, const Box& box) {
     const datatype::Datatype type = type_of(box, held(shape, mesh, layout, rank), shape);
     if (!type.streams.empty() || type.blocks.size() > 1) {
@@ -66,13 +69,19 @@ Packing packing_of(const Step& step, const Shape& shape, const Mesh& mesh,
     }
   };
   for (const Piece& piece : moves_of(step, shape, mesh).pieces) {
-    add(packs[piece.sender], step.from, piece.sender, piece.box);
-    add(unpacks[piece.receiver], step.to, piece.receiver, piece.box);
+    add(ranks[piece.sender].pack, step.from, piece.sender, piece.box);
+    add(ranks[piece.receiver].unpack, step.to, piece.receiver, piece.box);
   }
+  return ranks;
+}
+
+}  // namespace
+
+Packing packing_of(const Step& step, const Shape& shape, const Mesh& mesh,
+                   const compute::Device& device) {
   Packing most;
-  for (std::int64_t rank = 0; rank < mesh.ranks(); ++rank) {
-    const Copies& pack = packs[rank];
-    const Copies& unpack = unpacks[rank];
+  for (const auto& [rank, copies] : copies_of(step, shape, mesh)) {
+    const auto& [pack, unpack] = copies;
     const Time time = copy_time(pack, device) + copy_time(unpack, device);
     if (time > most.time) {
       const std::int64_t shortest = pack.block == 0     ? unpack.block
@@ -82,6 +91,19 @@ Packing packing_of(const Step& step, const Shape& shape, const Mesh& mesh,
     }
   }
   return most;
+}
+
+Passes packing_passes(Operation operation, const Placement& from, const Placement& to) {
+  const Mesh mesh{.axes = {{"axis", 2}}};
+  const Shape shape{.extents = {4, 4, 4}, .element = Bytes(kSector)};
+  const auto ranks = copies_of({.operation = operation, .from = {from}, .to = {to}}, shape, mesh);
+  const auto passes = [](const Copies& copies) {
+    return copies.bytes > 0 ? static_cast<double>(copies.moved) / static_cast<double>(copies.bytes)
+                            : 0;
+  };
+  return ranks.empty()
+             ? Passes()
+             : Passes{passes(ranks.begin()->second.pack), passes(ranks.begin()->second.unpack)};
 }
 
 }  // namespace orrery::layout

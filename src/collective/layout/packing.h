@@ -30,4 +30,17 @@ struct Packing {
 Packing packing_of(const Step& step, const Shape& shape, const Mesh& mesh,
                    const compute::Device& device);
 
+/// Passes says how often the kernel before a step and that after it read or write each byte: 2
+/// where pieces are no runs, else 0.
+struct Passes {
+  double before = 0;
+  double after = 0;
+
+  friend bool operator==(const Passes&, const Passes&) = default;
+};
+
+/// Returns the passes of a step between shards of dimensions on one axis, whose pieces have several
+/// rows of whole sectors, by the same datatypes. Dimension 0 is the outermost.
+Passes packing_passes(Operation operation, const Placement& from, const Placement& to);
+
 }  // namespace orrery::layout

@@ -45,6 +45,7 @@ struct Exchange {
   int sender = 0;    ///< of a message
   int receiver = 0;  ///< of a message
   double entered = 0;
+  double start = 0;     ///< seconds of the call that started it, where they are measured
   double computed = 0;  ///< processor seconds of work since the collective before
   Buffer out;
   Buffer in;
@@ -69,13 +70,20 @@ class Pause {
 
   void between_looks() const {
     if (asleep_ != 0) {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      std::this_thread::sleep_for(kSleep);
     } else {
       std::this_thread::yield();
     }
   }
 
+  /// Returns by how much a message may come later because nobody looks, in seconds: a sleep, which
+  /// Linux makes up to as much longer. 0 where ranks look all the time.
+  double resolution() const {
+    return asleep_ != 0 ? 2 * std::chrono::duration<double>(kSleep).count() : 0;
+  }
+
  private:
+  static constexpr std::chrono::microseconds kSleep{50};
   int asleep_ = 0;
 };
 

@@ -14,7 +14,7 @@
 /// --hang     a rank stops before a step, the first being 0
 /// --unchecked  buffers are filled once and nothing is compared: what is timed is the plan's work,
 ///            after two steps that do not count
-/// --measure  writes FILE: a step's time, and that of each work and exchange alone (measure.h)
+/// --measure  writes FILE: a step's time, and that of each work and exchange in it (measure.h)
 /// --probe    after the steps, N messages between every pair of ranks, for --telemetry (probe.h)
 /// --delay    those from SOURCE come to TARGET so many microseconds late
 /// --limit    who waits for one exchange so long writes where it is, and ends the program after as
@@ -30,7 +30,6 @@
 #include <cstring>
 #include <ctime>
 #include <map>
-#include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -65,6 +64,7 @@ class Rank {
       : number_(number),
         arguments_(arguments),
         telemetry_(arguments.telemetry, number),
+        measured_(arguments.measure, number),
         kernels_(!arguments.checked) {
     for (const plan::Group& group : plan::groups) {
       const auto at = static_cast<std::size_t>(number);
@@ -88,12 +88,13 @@ class Rank {
     exchanges_.resize(calls.size());
     for (std::size_t i = 0; i < calls.size(); ++i) {
       for (const int earlier : calls[i].waits) {
-        finish(exchanges_[static_cast<std::size_t>(earlier)]);
+        finish(static_cast<std::size_t>(earlier));
       }
       if (calls[i].kind == Kind::compute) {
         const std::clock_t before = telemetry_.on() ? std::clock() : 0;  // a call of the system
         for (int time = 0; time < factor; ++time) {
-          kernels_.run(calls[i].works);
+          measured_.run(calls[i].works,
+                        [&](std::span<const plan::Work> works) { kernels_.run(works); });
         }
         if (telemetry_.on()) {
           computed_ += static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
@@ -102,22 +103,14 @@ class Rank {
         start(calls[i], exchanges_[i]);
       }
     }
-    for (Exchange& exchange : exchanges_) {
-      finish(exchange);
+    for (std::size_t i = 0; i < exchanges_.size(); ++i) {
+      finish(i);
     }
   }
 
-  /// Does one work, or one collective, alone.
-  void compute(const plan::Work& work) { kernels_.run({&work, 1}); }
-  /// `place`: of the call in the list, whose buffers serve; -1: others.
-  void exchange(const Call& call, int place) {
-    Exchange& exchange = place < 0 ? alone_ : exchanges_[static_cast<std::size_t>(place)];
-    start(call, exchange);
-    finish(exchange);
-  }
-  int size_of(int group) const {
-    const Communicator& made = groups_[static_cast<std::size_t>(group)];
-    return made.comm == MPI_COMM_NULL ? 0 : made.size;
+  void end_step(bool counts) { measured_.end_step(counts, groups_); }
+  void write_measured(const std::vector<double>& steps, double median) {
+    measured_.write(steps, median);
   }
 
   /// A rank that does nothing any more; whoever waits for it ends the program.
@@ -137,6 +130,7 @@ class Rank {
 
  private:
   void start(const Call& call, Exchange& exchange) {
+    const double before = measured_.now();
     exchange.kind = call.kind;
     exchange.open = true;
     exchange.entered = MPI_Wtime();
@@ -145,6 +139,7 @@ class Rank {
     } else {
       start_collective(call, exchange);
     }
+    exchange.start = measured_.now() - before;
   }
 
   void start_message(const Call& call, Exchange& exchange) {
@@ -224,10 +219,12 @@ class Rank {
     return arguments_.checked || !same;
   }
 
-  void finish(Exchange& exchange) {
+  void finish(std::size_t call) {
+    Exchange& exchange = exchanges_[call];
     if (!exchange.open) {
       return;
     }
+    const double looked = measured_.now();
     const double began = MPI_Wtime();
     bool said = false;
     for (int done = 0; done == 0;) {
@@ -244,6 +241,7 @@ class Rank {
         MPI_Abort(MPI_COMM_WORLD, 3);
       }
     }
+    measured_.exchanged(call, looked - exchange.start, measured_.now());
     note(exchange, MPI_Wtime());
     ++exchanged_;
     exchange.open = false;
@@ -284,9 +282,9 @@ class Rank {
   int number_;
   const Arguments& arguments_;
   plan::Telemetry telemetry_;
+  plan::Measurements measured_;
   std::vector<Communicator> groups_;
   std::vector<Exchange> exchanges_;
-  Exchange alone_;
   std::map<std::tuple<int, int, int>, std::uint64_t> messages_;
   plan::Pause pause_;
   plan::Kernels kernels_;
@@ -301,18 +299,12 @@ int warm_steps(const Arguments& arguments) {
   return arguments.checked ? 0 : 2;
 }
 
-using Measured = std::optional<plan::Measurements<Rank>>;
-
 /// Returns the seconds of each step that counts.
-std::vector<double> run_steps(Rank& self, int rank, const Arguments& arguments,
-                              Measured& measured) {
+std::vector<double> run_steps(Rank& self, int rank, const Arguments& arguments) {
   std::vector<double> steps;
   for (int step = -warm_steps(arguments); step < arguments.repeat; ++step) {
     if (rank == arguments.hanging_rank && step == arguments.hanging_step) {
       self.hang();
-    }
-    if (step == 0 && measured) {
-      measured->prepare();
     }
     if (!arguments.checked) {
       MPI_Barrier(MPI_COMM_WORLD);
@@ -322,11 +314,14 @@ std::vector<double> run_steps(Rank& self, int rank, const Arguments& arguments,
     if (step >= 0) {
       steps.push_back(MPI_Wtime() - before);
     }
-    if (step >= 0 && measured) {
-      measured->take();
-    }
+    self.end_step(step >= 0);
   }
   return steps;
+}
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
 int run(const Arguments& arguments) {
@@ -341,20 +336,15 @@ int run(const Arguments& arguments) {
     return 2;
   }
   Rank self(rank, arguments);
-  Measured measured;
-  if (!arguments.measure.empty()) {
-    measured.emplace(self, arguments.measure, rank);
-  }
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = MPI_Wtime();
-  std::vector<double> steps = run_steps(self, rank, arguments, measured);
+  std::vector<double> steps = run_steps(self, rank, arguments);
   if (arguments.probes > 0) {
     self.probe();
   }
   self.snapshot();
   MPI_Allreduce(MPI_IN_PLACE, steps.data(), arguments.repeat, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  std::sort(steps.begin(), steps.end());
-  const double median = steps[steps.size() / 2];
+  const double median = median_of(steps);
   if (!arguments.trace.empty()) {
     trace::write(arguments.trace, rank, begin);
   }
@@ -362,9 +352,7 @@ int run(const Arguments& arguments) {
   if (!arguments.order.empty()) {
     counts[2] = trace::differences(arguments.order, rank, warm_steps(arguments) + arguments.repeat);
   }
-  if (measured) {
-    measured->write(median);
-  }
+  self.write_measured(steps, median);
   counts[0] = self.wrong();
   std::uint64_t checksum = self.checksum();
   MPI_Allreduce(MPI_IN_PLACE, counts.data(), 3, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);

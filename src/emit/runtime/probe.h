@@ -60,8 +60,9 @@ class Probe {
     }
     if (rank_ == source) {
       const std::uint64_t bytes = sizeof(std::uint64_t) * buffer_.size();
-      telemetry_.message(rank_, target, bytes, begin, begin + shortest / 2);
-      telemetry_.message(target, rank_, bytes, begin, begin + shortest / 2);
+      const double end = begin + shortest / 2;
+      telemetry_.message(rank_, target, bytes, begin, end, pause_.resolution());
+      telemetry_.message(target, rank_, bytes, begin, end, pause_.resolution());
     }
     wait_asleep();
   }

@@ -74,11 +74,13 @@ class Telemetry {
     file_ << "}" << std::endl;
   }
 
-  void message(int source, int target, std::uint64_t bytes, double begin, double end) {
+  /// `resolution`: seconds by which a duration may be off.
+  void message(int source, int target, std::uint64_t bytes, double begin, double end,
+               double resolution) {
     if (on()) {
       file_ << R"({"type": "message", "source": )" << source << R"(, "target": )" << target
             << R"(, "bytes": )" << bytes << R"(, "begin_s": )" << begin << R"(, "end_s": )" << end
-            << "}" << std::endl;
+            << R"(, "resolution_s": )" << resolution << "}" << std::endl;
     }
   }
 

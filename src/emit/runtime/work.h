@@ -13,7 +13,7 @@
 namespace plan {
 
 /// A Ring is memory that is used part after part. Where it is larger than caches, weights and
-/// activations come from memory each time, and a kernel takes as long alone as within a step.
+/// activations come from memory each time, as on a device that keeps them there.
 class Ring {
  public:
   /// `floats`: that it has, or those of the largest part.

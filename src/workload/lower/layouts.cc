@@ -30,9 +30,14 @@ std::vector<Conversion> conversions(const Choice& choice, const Border& border, 
       continue;
     }
     bytes = expands(between, inside) && !axis.counts_all ? bytes * axis.size : bytes;
-    const auto operation = layout::operation_between(in ? between : inside, in ? inside : between);
+    const Placement& from = in ? between : inside;
+    const Placement& to = in ? inside : between;
+    const auto operation = layout::operation_between(from, to);
     if (const auto kind = operation ? layout::collective_of(*operation) : std::nullopt) {
       steps.push_back({layout.axis, *kind, bytes});
+      if (kind == graph::CollectiveKind::all_to_all && !axis.exchanges_rows) {
+        steps.back().packing = layout::packing_passes(*operation, from, to);
+      }
     }
   }
   if (!in) {

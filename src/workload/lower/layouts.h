@@ -15,6 +15,10 @@
 /// Axes of one tensor nest: on the way in they are converted in their order, on the way out in
 /// reverse. Bytes of a collective are those of graph::Node::bytes: of gathers and scatters the
 /// gathered buffer, of sums and exchanges a rank's own one.
+///
+/// Tokens are the outermost dimension, so gathers and sums of them move runs of memory. Where an
+/// exchange cuts columns, a kernel packs them (collective/layout/packing.h); rows that go to other
+/// ranks' experts are packed by the permutations around them.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +26,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "collective/layout/packing.h"
 #include "graph/layout.h"
 #include "graph/token_route.h"
 #include "graph/workload.h"
@@ -122,6 +127,7 @@ struct Conversion {
   std::size_t axis = 0;
   graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   Bytes bytes{0};
+  layout::Passes packing{};  ///< of kernels beside an exchange over those bytes
 };
 
 enum class Crossing : std::uint8_t { value_in, value_out, gradient_in, gradient_out };

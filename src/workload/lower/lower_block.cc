@@ -280,6 +280,9 @@ class Passage {
   }
 
   void stream(const char* name, Bytes bytes) {
+    if (bytes == Bytes(0)) {
+      return;
+    }
     steps_.push_back(
         compute_step({.name = name, .type = kernels_.result_type(), .bytes = bytes}, phase_));
     steps_.back().source = source_;
@@ -350,7 +353,9 @@ class Passage {
 
   void append(const Conversions& steps) {
     for (const Conversion& step : steps) {
+      stream("pack_columns", step.bytes * step.packing.before);
       push(step);
+      stream("unpack_columns", step.bytes * step.packing.after);
     }
   }
 

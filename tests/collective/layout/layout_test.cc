@@ -145,6 +145,18 @@ TEST(Packing, IsOfPiecesThatAreNoRunOfMemory) {
             Time(0));
 }
 
+// Columns are no run where rows are whole, before an exchange or after the one back; tokens are.
+TEST(Packing, PassesOfAnExchangeAreOnTheSideOfWholeRows) {
+  const Placement tokens = Placement::shard(0);
+  const Placement columns = Placement::shard(1);
+  EXPECT_EQ(packing_passes(Operation::all_to_all, tokens, columns), (Passes{2.0, 0.0}));
+  EXPECT_EQ(packing_passes(Operation::all_to_all, columns, tokens), (Passes{0.0, 2.0}));
+  EXPECT_EQ(packing_passes(Operation::all_gather, tokens, Placement::replicate()),
+            (Passes{0.0, 0.0}));
+  EXPECT_EQ(packing_passes(Operation::reduce_scatter, Placement::partial(), tokens),
+            (Passes{0.0, 0.0}));
+}
+
 // Columns of 2 bytes fill a sixteenth of the sectors that they are written to.
 TEST(Packing, ShortBlocksMoveWholeSectors) {
   const Packing packing =

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "cases.h"
@@ -130,6 +132,32 @@ TEST(LowerContext, UlyssesMovesQueriesKeysValuesAndTheResult) {
     EXPECT_EQ(collectives(workload, 0, plan::Axis::cp, graph::CollectiveKind::all_to_all, phase),
               (Tally{2 * kLayers, (kQuery + kKeyValue + kQuery) * kLayers}));
   }
+}
+
+// Columns of heads leave whole rows of tokens: a kernel reads and writes queries, keys and values
+// before they are sent, and the result when it has come back; backward the gradient of the result
+// before, those of queries, keys and values after. Ranks that gather keys pack nothing.
+TEST(LowerContext, HeadsOfTheExchangeArePackedOnce) {
+  const auto packed = [](plan::ContextExchange exchange, plan::StepPhase phase) {
+    std::map<std::string, Bytes> bytes;
+    each_node(lowered(small_llama(kLayers), context_parallel(exchange)), 0,
+              [&](const graph::Node& node) {
+                for (const graph::Operator& op : node.operators) {
+                  if (node.phase == phase && op.name.ends_with("pack_columns")) {
+                    bytes[op.name] += op.bytes;
+                  }
+                }
+              });
+    return bytes;
+  };
+  using Packed = std::map<std::string, Bytes>;
+  const Bytes all = (kQuery + kKeyValue) * 2 * kLayers;
+  const Bytes result = kQuery * 2 * kLayers;
+  EXPECT_EQ(packed(plan::ContextExchange::a2a, plan::StepPhase::forward),
+            (Packed{{"pack_columns", all}, {"unpack_columns", result}}));
+  EXPECT_EQ(packed(plan::ContextExchange::a2a, plan::StepPhase::backward),
+            (Packed{{"pack_columns", result}, {"unpack_columns", all}}));
+  EXPECT_EQ(packed(plan::ContextExchange::all_gather, plan::StepPhase::forward), Packed());
 }
 
 TEST(LowerContext, BothTogetherUseTheTwoPartsOfTheRanks) {

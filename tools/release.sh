@@ -53,13 +53,13 @@ archive() {
       -C "$2" -cf - "$1" | gzip -n9 > "$3"
 }
 
-rm -rf "$out"
+rm -rf "${out:?}"/{build,files,first-build,first}
 make "$out"
 lintian --fail-on error,warning "$out"/files/*.deb
 if [ -n "$twice" ]; then
   mv "$out/build" "$out/first-build"
   mv "$out/files" "$out/first"
-  CCACHE_DISABLE=1 make "$out"
+  CCACHE_DISABLE=1 make "$out"  # what a cache remembers would be equal anyway
   (cd "$out/first" && sha256sum --check --quiet "$out/files/SHA256SUMS")
   echo "release: both builds have the same bytes"
 fi

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/file.h"
 #include "base/names.h"
 
 namespace orrery {
@@ -100,7 +99,7 @@ std::string CsvTable::where(const CsvRow& row) const {
   return fmt::format("{}:{}", file, row.line);
 }
 
-Result<CsvTable> parse_csv(std::string_view text, std::string file) {
+Result<CsvTable> parse_csv(std::string_view text, std::string file, Error* uneven) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) {
     text.remove_prefix(kByteOrderMark.size());
@@ -111,6 +110,7 @@ Result<CsvTable> parse_csv(std::string_view text, std::string file) {
         Error(Mistake{table.file, "", "", "not a text file: expected comma-separated text"}));
   }
   Error error;
+  Error lengths;
   CsvScanner scanner(text);
   while (!scanner.at_end()) {
     CsvRow row = scanner.row();
@@ -121,11 +121,16 @@ Result<CsvTable> parse_csv(std::string_view text, std::string file) {
       table.header = std::move(row.cells);
       check_header(table, error);
     } else if (row.cells.size() != table.header.size()) {
-      error.add({table.where(row), "", fmt::format("{} cells", row.cells.size()),
-                 fmt::format("{} as in the header", table.header.size())});
+      lengths.add({table.where(row), "", fmt::format("{} cells", row.cells.size()),
+                   fmt::format("{} as in the header", table.header.size())});
     } else {
       table.rows.push_back(std::move(row));
     }
+  }
+  if (uneven != nullptr && error.empty() && !table.rows.empty()) {
+    *uneven = std::move(lengths);
+  } else {
+    error.add(std::move(lengths));
   }
   if (scanner.unterminated()) {
     error.add({table.file, "", "", "a quoted cell does not end"});

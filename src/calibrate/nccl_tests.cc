@@ -136,7 +136,7 @@ class NcclTestsReader {
   FileMistakes mistakes_;
 };
 
-Result<std::vector<CollectiveMeasurement>> read_csv(const CsvTable& csv) {
+Result<std::vector<CollectiveMeasurement>> read_table(const CsvTable& csv) {
   TableReader read(csv);
   read.need_all(std::array{"collective", "n_gpus", "bytes"});
   const auto* const time =
@@ -182,8 +182,7 @@ Result<std::vector<CollectiveMeasurement>> read_collectives(const std::string& t
   if (!cells || line.starts_with("#")) {
     return NcclTestsReader(text, file).run();
   }
-  auto csv = parse_csv(text, file);
-  return csv ? read_csv(*csv) : fail(std::move(csv.error()));
+  return read_csv(text, file, read_table);
 }
 
 Result<std::vector<CollectiveMeasurement>> load_collectives(const std::string& file) {

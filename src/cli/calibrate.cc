@@ -101,9 +101,11 @@ class Calibrate : public Command {
     machine::Machine machine =
         load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
     const calibrate::GemmTable table =
-        collect(load_csv(file_.value_or("")).and_then([&](const CsvTable& csv) {
-          return calibrate::read_gemm_table(csv, type_.value_or("bf16"), type_.value_or(""));
-        }),
+        collect(load_csv(file_.value_or(""),
+                         [&](const CsvTable& csv) {
+                           return calibrate::read_gemm_table(csv, type_.value_or("bf16"),
+                                                             type_.value_or(""));
+                         }),
                 mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
@@ -160,8 +162,7 @@ class Calibrate : public Command {
     Error mistakes;
     machine::Machine machine =
         load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
-    const auto rows =
-        collect(load_csv(file_.value_or("")).and_then(calibrate::read_streams), mistakes);
+    const auto rows = collect(load_csv(file_.value_or(""), calibrate::read_streams), mistakes);
     return mistakes.empty() ? tell(calibrate::calibrate_streams(std::move(machine), rows, source()))
                             : fail(std::move(mistakes));
   }
@@ -214,7 +215,7 @@ class Calibrate : public Command {
         load_named("--machine", machine_.value_or(""), machine::load_alike, mistakes);
     const auto [model, engine] = load_served(model_, engine_, mistakes);
     const auto measured =
-        collect(load_csv(file_.value_or("")).and_then(serving::read_measured_requests), mistakes);
+        collect(load_csv(file_.value_or(""), serving::read_measured_requests), mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

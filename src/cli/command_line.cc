@@ -104,7 +104,9 @@ class OwnNames {
       const CLI::Option* option = app_.get_option_no_throw(own);
       const bool wants =
           option != nullptr && option->get_items_expected_min() > 0 && end == words[i].size();
-      if (wants && !has_value(words, i)) {
+      const bool has_value =
+          i + 1 < words.size() && !declared(words[i + 1].substr(0, words[i + 1].find('=')));
+      if (wants && !has_value) {
         mistakes.add({name, {}, {}, "missing; expected " + option->get_type_name() + " after it"});
         complete_ = false;
         continue;
@@ -120,12 +122,16 @@ class OwnNames {
   /// Whether every option that takes a value had one.
   bool complete() const { return complete_; }
 
- private:
-  /// Whether a word that may be a value follows the one at `i`.
-  bool has_value(const std::vector<std::string>& words, std::size_t i) const {
-    return i + 1 < words.size() && !declared(words[i + 1].substr(0, words[i + 1].find('=')));
+  /// Names options in mistakes as they were given.
+  Error as_given(Error mistakes) const {
+    for (Mistake& mistake : mistakes.mistakes) {
+      const auto given = given_.find(mistake.where);
+      mistake.where = given == given_.end() ? mistake.where : given->second;
+    }
+    return mistakes;
   }
 
+ private:
   std::string own_name(const std::string& name, bool value_follows, Error& mistakes) {
     if (const auto own = declared(name)) {
       once(*own, name, mistakes);
@@ -155,18 +161,16 @@ class OwnNames {
   /// Two names of one option contradict each other, or one name given twice does.
   void once(const std::string& own, const std::string& name, Error& mistakes) {
     const CLI::Option& option = *app_.get_option(own);
-    if (option.get_items_expected_max() == 0 ||
-        option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll) {
-      return;
-    }
     const auto [first, is_new] = given_.emplace(own, name);
-    if (!is_new) {
+    if (!is_new && option.get_items_expected_max() > 0 &&
+        option.get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll) {
       mistakes.add({name,
                     {},
                     {},
                     first->second == name
                         ? "given twice; give it once"
                         : "the same option as " + first->second + "; give one of them"});
+      first->second = name;
     }
   }
 
@@ -175,7 +179,7 @@ class OwnNames {
   std::vector<std::string> known_;
   std::set<std::string> stated_;  // own names of all options that are given
   bool complete_ = true;
-  Aliases given_;  // the name under which each option was given first
+  Aliases given_;  // the name under which each option was given last
 };
 
 /// Returns what is right in place of a word that no option took.
@@ -195,8 +199,7 @@ Error unknown_arguments(const CLI::App& app, const Aliases& aliases) {
   for (const std::string& argument : app.remaining()) {
     const bool is_flag = argument.size() > 1 && argument.front() == '-';
     if (is_flag) {
-      const std::string name = argument.substr(0, argument.find('='));
-      mistakes.add(unknown_option(app, name, known));
+      mistakes.add(unknown_option(app, argument.substr(0, argument.find('=')), known));
     } else if (!after_flag) {
       mistakes.add(
           Error("unexpected argument '" + argument + "'" + instead_of_word(app, argument)));
@@ -283,10 +286,11 @@ class CommandLine {
     if (chosen == commands_.size() && !first.starts_with('-')) {
       return fail(unknown_command(first));
     }
+    std::optional<OwnNames> names;
     if (chosen < commands_.size()) {
-      OwnNames names(app_of(chosen), aliases_[chosen]);
-      arguments = names.of(arguments, mistakes);
-      if (!names.complete()) {
+      names.emplace(app_of(chosen), aliases_[chosen]);
+      arguments = names->of(arguments, mistakes);
+      if (!names->complete()) {
         return fail(std::move(mistakes));
       }
     }
@@ -303,11 +307,12 @@ class CommandLine {
     mistakes.add(mistaken_outputs(app_of(chosen), outputs_[chosen]));
     commands_[chosen]->take_rest(std::move(rest), mistakes);
     // Names come from files: none of them reaches a terminal as a control sequence.
-    return commands_[chosen]->run(std::move(mistakes)).map([&](std::string text) {
+    auto answer = commands_[chosen]->run(std::move(mistakes)).map([&](std::string text) {
       text = stamped(std::move(text), app_of(chosen), outputs_[chosen]);
       return Answer{printable(text, "\n\t"), commands_[chosen]->status(),
                     commands_[chosen]->late()};
     });
+    return answer ? std::move(answer) : fail(names->as_given(std::move(answer.error())));
   }
 
   std::vector<DeclaredOption> options_of(const std::string& command) const {
@@ -342,10 +347,8 @@ class CommandLine {
  private:
   /// The command that the first word names, or the number of commands.
   static std::size_t command_of(const std::vector<std::string>& arguments) {
-    const auto* const entry =
-        std::find_if(kCommands.begin(), kCommands.end(), [&](const CommandEntry& command) {
-          return !arguments.empty() && command.name == arguments.front();
-        });
+    const std::string_view name = arguments.empty() ? "" : std::string_view(arguments.front());
+    const auto* const entry = std::ranges::find(kCommands, name, &CommandEntry::name);
     return static_cast<std::size_t>(entry - kCommands.begin());
   }
   const CLI::App& app_of(std::size_t command) const {
@@ -372,8 +375,7 @@ class CommandLine {
 
 Result<Answer> answer(std::vector<std::string> arguments) {
   std::ranges::transform(arguments, arguments.begin(), with_dashes);
-  CommandLine line(arguments);
-  return line.run(std::move(arguments), {});
+  return CommandLine(arguments).run(std::move(arguments), {});
 }
 
 std::vector<DeclaredOption> declared_options(const std::string& command) {
@@ -382,18 +384,16 @@ std::vector<DeclaredOption> declared_options(const std::string& command) {
 
 int run_command_line(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
-  std::vector<std::string> rest;
   int i = 1;
   for (; i < argc && std::string_view(argv[i]) != "--"; ++i) {
     arguments.push_back(with_dashes(argv[i]));
   }
-  rest.assign(argv + std::min(i + 1, argc), argv + argc);
+  std::vector<std::string> rest(argv + std::min(i + 1, argc), argv + argc);
   ask_for_help(arguments);
   if (std::erase(arguments, "--big") > 0) {
     setenv("ORRERY_BIG", "1", 1);  // for whoever reads a file
   }
-  CommandLine line(arguments);
-  const Result<Answer> answer = line.run(std::move(arguments), std::move(rest));
+  const auto answer = CommandLine(arguments).run(std::move(arguments), std::move(rest));
   return Interrupt::status(answer ? write_out(*answer) : report_mistakes(answer.error()));
 }
 

@@ -217,7 +217,7 @@ class FlitCommand : public Command {
     flit::Packaging packaging{experiment.flit_bytes, experiment.packet_bytes};
     flit::LoopSchedule schedule;
     if (messages_) {
-      auto read = load_csv(*messages_).and_then([&](const CsvTable& table) {
+      auto read = load_csv(*messages_, [&](const CsvTable& table) {
         return flit::read_messages(table, report.nodes);
       });
       if (!read) {

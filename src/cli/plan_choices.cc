@@ -36,8 +36,8 @@ std::vector<std::string> values_of(const std::string& field, const std::string& 
 }  // namespace
 
 void read_choices(const std::vector<std::string>& fix, const std::vector<std::string>& only,
-                  full::Task& task, Error& mistakes, const char* fixes) {
-  const auto parts = [&](const char* flag, const std::string& text) {
+                  full::Task& task, Error& mistakes, const std::string& fixes) {
+  const auto parts = [&](const std::string& flag, const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
       mistakes.add(wrong_value(flag, text, "FIELD=VALUE"));

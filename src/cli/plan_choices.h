@@ -14,7 +14,7 @@ namespace orrery::cli {
 /// --fix and --only of `orrery plan`, each "field=value", into the task; `fixes` is the flag that
 /// mistakes in `fix` name. Mistakes: unknown fields, bad values, a field that is said twice.
 void read_choices(const std::vector<std::string>& fix, const std::vector<std::string>& only,
-                  full::Task& task, Error& mistakes, const char* fixes = "--fix");
+                  full::Task& task, Error& mistakes, const std::string& fixes = "--fix");
 
 /// Bytes of a device that stay free: --reserve, 2 GiB where it is not given, or what --max-memory
 /// leaves of the device's.

@@ -21,19 +21,21 @@ namespace {
 /// "MODEL,FIELD=VALUE,...": the work like `first`, with this model, its tokens and fields.
 advice::Work read_work(const std::string& text, advice::Work first, Error& mistakes) {
   std::vector<std::string> fix;
+  std::string where = "--also";
   bool named = false;
   bool has_tokens = false;
   for (const std::string& part : plan::list_items(text)) {
     if (!std::exchange(named, true)) {
       first.name = part;
-      first.task.model = load_named("--also", part, zoo::load_model, mistakes);
+      first.task.model = load_named(where, part, zoo::load_model, mistakes);
+      where += " " + part;
     } else if (part.starts_with("tokens=")) {
       const auto tokens = study::parse_tokens(part.substr(part.find('=') + 1));
       if (!tokens) {
-        mistakes.add(wrong_value("--also", part, tokens.error()));
+        mistakes.add(wrong_value(where, part, tokens.error()));
       }
       if (std::exchange(has_tokens, true)) {
-        mistakes.add(wrong_value("--also", part, "tokens once for a model"));
+        mistakes.add(wrong_value(where, part, "tokens once for a model"));
       }
       first.tokens = tokens.value_or(1);
     } else {
@@ -41,17 +43,35 @@ advice::Work read_work(const std::string& text, advice::Work first, Error& mista
     }
   }
   if (!named) {
-    mistakes.add(wrong_value("--also", text, "MODEL,FIELD=VALUE,..."));
+    mistakes.add(wrong_value(where, text, "MODEL,FIELD=VALUE,..."));
     return first;
   }
   full::Task own = first.task;
   own.fixed.places.clear();
-  read_choices(fix, {}, own, mistakes, "--also");
+  read_choices(fix, {}, own, mistakes, where);
   for (const auto& [field, place] : own.fixed.places) {
     first.task.fixed.places[field] = place;
   }
   first.task.fixed.plan = own.fixed.plan;
   return first;
+}
+
+/// Returns why models have no plan that fits, even on all devices, each under its name.
+Error why_none(const std::vector<advice::Work>& works, const full::Options& options) {
+  Error mistakes;
+  for (const advice::Work& work : works) {
+    const auto answer = full::search(work.task, advice::good_limits(options));
+    if (answer && !answer->top.empty()) {
+      continue;
+    }
+    Error own = answer ? Error(fmt::format("no plan fits on {} devices", work.task.devices))
+                       : work.task.fixed.placed(answer.error());
+    for (Mistake& mistake : own.mistakes) {
+      mistake.where = mistake.where.empty() ? work.name : mistake.where;
+    }
+    mistakes.add(std::move(own));
+  }
+  return mistakes;
 }
 
 }  // namespace
@@ -109,11 +129,8 @@ Result<std::string> AlsoFlag::run(const std::string& name, const full::Task& tas
       .division = advice::division(works, task.devices, own, [&](double) { bar.update(0); })};
   report.ended_early = !Interrupt::going_on();
   if (!report.division.runs()) {
-    return fail(
-        report.ended_early
-            ? "the search was ended before every model had a plan"
-            : "no division of the devices, nor all of them in turn, has a plan that fits for "
-              "every model");
+    return fail(report.ended_early ? Error("the search was ended before every model had a plan")
+                                   : why_none(works, options));
   }
   return json ? report::json_of(report) : report::division_table(report);
 }

@@ -58,9 +58,11 @@ class Rank : public Command {
     }
     neural::Samples samples;
     if (file_ && !networks.empty()) {
-      samples = collect(load_csv(*file_).and_then([&](const CsvTable& table) {
-        return neural::read_samples(table, networks.front().input, networks.front().classes);
-      }),
+      samples = collect(load_csv(*file_,
+                                 [&](const CsvTable& table) {
+                                   return neural::read_samples(table, networks.front().input,
+                                                               networks.front().classes);
+                                 }),
                         mistakes);
     }
     if (!mistakes.empty()) {

@@ -33,6 +33,30 @@ namespace {
 constexpr std::size_t kMostTracedSteps = 1'000'000;
 constexpr std::size_t kNearestRuns = 3;  // published, on a page
 
+/// Returns why not even the request with the shortest prompt can be served. `sent`: all of them;
+/// none where clients of their own sent them.
+std::string why_none(const serving::Run& run, const std::vector<requests::Request>& sent) {
+  const serving::Engine& engine = run.engine;
+  if (sent.empty()) {
+    return "each is longer than the engine takes";
+  }
+  const std::int64_t shortest = std::ranges::min(sent, {}, &requests::Request::input).input;
+  const std::string prompt =
+      fmt::format("{} prompt has {} tokens", sent.size() > 1 ? "the shortest" : "the", shortest);
+  if (shortest >= engine.max_model_len) {
+    return fmt::format("{}, the model takes {} tokens with the answer", prompt,
+                       engine.max_model_len);
+  }
+  if (!engine.chunked_prefill && shortest > engine.max_num_batched_tokens) {
+    return fmt::format("{}, a step, which does not cut prompts, takes {}", prompt,
+                       engine.max_num_batched_tokens);
+  }
+  const std::int64_t state = run.cache.state > Bytes(0) ? run.cache.fixed_tokens(0) : 0;
+  return fmt::format("{}, memory has {} KV blocks of {} tokens for it and its answer{}", prompt,
+                     run.kv_blocks, engine.block_size,
+                     state > 0 ? fmt::format(", of which a state takes {} tokens", state) : "");
+}
+
 class Serve : public Command {
  public:
   void declare(Options& options) override {
@@ -113,7 +137,7 @@ class Serve : public Command {
     }
     if (live_.listens()) {
       return live_.listen(*server, {model.name, *model_}).and_then([&](const serving::Run& run) {
-        return results(run, machine);
+        return results(run, {}, machine);
       });
     }
     if (live_.observes()) {
@@ -129,7 +153,7 @@ class Serve : public Command {
     };
     if (search_.any()) {
       const auto found = serving::search_rate(*server, generator, search, options);
-      return search_results(found, machine, [&] { return curve(found.run.rate); });
+      return search_results(found, requests, machine, [&] { return curve(found.run.rate); });
     }
     serving::Run run = run_of(*server, requests, options);
     std::ranges::move(images_.notes(model), std::back_inserter(run.notes));
@@ -138,7 +162,7 @@ class Serve : public Command {
       engine.fuse = false;
       unfused = measured(model, machine, engine, requests, options);
     }
-    return results(run, machine, unfused ? &*unfused : nullptr,
+    return results(run, requests.requests, machine, unfused ? &*unfused : nullptr,
                    [&] { return curve(options.rate); });
   }
 
@@ -196,14 +220,16 @@ class Serve : public Command {
   }
 
   Result<std::string> search_results(const serving::RateFound& found,
+                                     const requests::Trace& requests,
                                      const machine::Machine& machine, const Curve& curve) const {
     if (found.rate == 0) {
       return fail(Error(wrong_value("--slo", search_.slo(),
                                     "limits that the engine keeps at some rate: it does at none")));
     }
-    return results(found.run, machine, nullptr, curve).map([&](const std::string& text) {
-      return json_ || csv_ ? text : report::rate_headline(found, search_.slo()) + text;
-    });
+    return results(found.run, requests.requests, machine, nullptr, curve)
+        .map([&](const std::string& text) {
+          return json_ || csv_ ? text : report::rate_headline(found, search_.slo()) + text;
+        });
   }
 
   void check_together(const requests::Generator& generator, const serving::Engine& engine,
@@ -307,21 +333,14 @@ class Serve : public Command {
     return search_.run(model, engine, search, {.json = json_, .csv = csv_, .html = html_});
   }
 
-  Result<std::string> results(const serving::Run& run, const machine::Machine& machine,
+  /// `sent`: the requests; none where clients sent them.
+  Result<std::string> results(const serving::Run& run, const std::vector<requests::Request>& sent,
+                              const machine::Machine& machine,
                               const serving::Metrics* unfused = nullptr,
                               const Curve& curve = {}) const {
     if (run.requests.empty() && run.refused > 0) {
-      return fail(fmt::format(
-          "none of {} requests can be served: their prompts and answers are longer than the "
-          "model's {} tokens or than the {} KV blocks of {} tokens{}{}",
-          run.refused, run.engine.max_model_len, run.kv_blocks, run.engine.block_size,
-          run.cache.state > Bytes(0)
-              ? fmt::format(", of which a state takes {} tokens", run.cache.fixed_tokens(0))
-              : std::string(),
-          run.engine.chunked_prefill
-              ? std::string()
-              : fmt::format(", or prompts, which are not cut, than the {} tokens of a step",
-                            run.engine.max_num_batched_tokens)));
+      return fail(
+          fmt::format("none of {} requests can be served: {}", run.refused, why_none(run, sent)));
     }
     if (run.duration.is_overflow()) {
       return fail(fmt::format("serving {}", kBeyondTime));

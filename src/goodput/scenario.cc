@@ -107,11 +107,8 @@ Result<std::vector<Component>> read_components(const ConfigNode& root, const Com
 
 Result<std::vector<FittedRate>> fit_log(const std::string& file, std::int64_t devices,
                                         Duration length, const Component& otherwise) {
-  const auto table = load_csv(file);
-  if (!table) {
-    return fail(table.error());
-  }
-  const auto entries = read_log(*table, length);
+  const auto entries =
+      load_csv(file, [&](const CsvTable& table) { return read_log(table, length); });
   if (!entries) {
     return fail(entries.error());
   }

@@ -14,8 +14,8 @@
 #include "base/units.h"
 #include "estimate/quick_bound.h"
 #include "study/settings.h"
-#include "workload/plan/defaults.h"
-#include "workload/plan/machine_check.h"
+#include "workload/plan/completed.h"
+#include "workload/plan/framework.h"
 #include "workload/plan/plan_lists.h"
 
 namespace orrery::study {
@@ -72,13 +72,13 @@ Result<std::vector<Setter>> setters_of(const FieldColumn& column) {
 }
 
 /// Why a plan has no bound.
-Result<void> checked(const plan::Plan& plan, const zoo::Model& model,
-                     const machine::Machine& machine, std::int64_t devices) {
+Result<void> checked(const plan::Completed& completed, std::int64_t devices) {
+  const plan::Plan& plan = completed.plan;
   if (auto texts = plan::check_texts(plan); !texts) {
     return texts;
   }
-  if (auto fits = plan::check(plan, model); !fits) {
-    return fits;
+  if (!completed.mistakes.empty()) {
+    return fail(completed.mistakes);
   }
   if (devices != 0 && devices != plan.devices()) {
     return fail(Error(wrong_value("", kDevices, std::to_string(devices),
@@ -87,7 +87,7 @@ Result<void> checked(const plan::Plan& plan, const zoo::Model& model,
   if (!plan.parts.empty() || plan.clocks == plan::Clocks::boost) {
     return fail("parts and boost clocks have no quick bound; ask orrery estimate");
   }
-  return plan::check_machine(plan, machine);
+  return {};
 }
 
 class Rows {
@@ -100,8 +100,9 @@ class Rows {
   }
 
   void ask(std::size_t row, const plan::PlacedPlan& open, std::int64_t devices) {
-    const plan::Plan plan = plan::complete(open, &model_, &machine_, devices);
-    Result<void> ok = checked(plan, model_, machine_, devices);
+    const plan::Completed completed = plan::completed(filled(open), &model_, &machine_, devices);
+    const plan::Plan& plan = completed.plan;
+    Result<void> ok = checked(completed, devices);
     if (ok) {
       ok = bound_.least_time(plan)
                .map([&](Time time) { bounds_.least_time_s[row] = to_seconds(time); })
@@ -123,9 +124,20 @@ class Rows {
   PlanBounds take() { return std::move(bounds_); }
 
  private:
+  /// The plan with the fields of its framework, which is a column.
+  const plan::PlacedPlan& filled(const plan::PlacedPlan& open) {
+    if (open.plan.framework.empty()) {
+      return open;
+    }
+    filled_ = open;
+    plan::apply_framework(filled_);
+    return filled_;
+  }
+
   const zoo::Model& model_;
   const machine::Machine& machine_;
   estimate::QuickBound bound_;
+  plan::PlacedPlan filled_;
   std::map<std::string, std::size_t> numbers_;
   PlanBounds bounds_;
 };
@@ -148,6 +160,14 @@ Result<PlanBounds> plan_bounds(const zoo::Model& model, const machine::Machine& 
     if (column.field != kDevices) {
       open.places[column.field] = "";
     }
+  }
+  const bool by_row = std::ranges::any_of(columns, [](const FieldColumn& column) {
+    return column.field == "framework" || column.field == "as_of";
+  });
+  if (!by_row && !open.plan.framework.empty()) {  // its file is read once for all rows
+    collect(plan::framework_fields(open.plan.framework).map([](const auto&) {}), mistakes);
+    plan::apply_framework(open);
+    open.plan.framework.clear();
   }
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));

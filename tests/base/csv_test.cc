@@ -35,6 +35,22 @@ TEST(Csv, EveryMistakeIsReportedWithItsLine) {
   EXPECT_THAT(table.error().to_string(), HasSubstr("f.csv:4"));
 }
 
+TEST(Csv, RowsOfAnotherLengthHideNoMistakeOfTheOthers) {
+  const auto count = [](const CsvTable& table) -> Result<std::size_t> {
+    if (table.rows.front().cells[0] == "x") {
+      return fail(Error(Mistake{table.where(table.rows.front()), "a", "x", "a number"}));
+    }
+    return table.rows.size();
+  };
+  EXPECT_EQ(read_csv("a,b\n1,2\n", "f.csv", count), 1U);
+  EXPECT_EQ(read_csv("a,b\n1\nx,2\n", "f.csv", count).error().to_string(),
+            "f.csv:2: found '1 cells', expected 2 as in the header\n"
+            "f.csv:3: a: found 'x', expected a number");
+  EXPECT_FALSE(read_csv("a,b\n1\n3,2\n", "f.csv", count));
+  EXPECT_FALSE(read_csv("a,b\n1\n", "f.csv", count));  // no row is right: none is read
+  EXPECT_EQ(read_csv("a,a\n1\n3,2\n", "f.csv", count).error().mistakes.size(), 2U);
+}
+
 TEST(Csv, EmptyBinaryAndUnfinishedFilesAreRefused) {
   EXPECT_FALSE(parse_csv("", "f"));
   EXPECT_FALSE(parse_csv("\n\n", "f"));

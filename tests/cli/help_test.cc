@@ -109,6 +109,18 @@ TEST(CommandLine, EveryOptionWithoutItsValueIsNamed) {
             "--plan: missing; expected NAME|FILE after it\n");
 }
 
+TEST(CommandLine, AMistakeOfAnAliasNamesItAsItWasGiven) {
+  const std::string err =
+      orrery(
+          "simulate --model gpt2 --machine dgx-a100-80g --tensor-parallel-degree two "
+          "--seq_len long --zero-stage seven")
+          .err;
+  EXPECT_EQ(err,
+            "--tensor-parallel-degree: found 'two', expected a whole number\n"
+            "--seq-len: found 'long', expected a whole number\n"
+            "--zero-stage: found 'seven', expected a whole number\n");
+}
+
 TEST(CommandLine, NamesThatAreNotKnownAreMistakesOfTheirFlag) {
   EXPECT_THAT(orrery("compare A B").err, HasSubstr("compare: found 'A', expected a file or one"));
   EXPECT_THAT(orrery("validate --table A").err, HasSubstr("--table: found 'A'"));

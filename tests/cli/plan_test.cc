@@ -124,11 +124,22 @@ TEST(PlanCommand, MistakesInAnotherModelNameItsFlag) {
     EXPECT_EQ(run.status, 2) << text;
     return run.err;
   };
-  EXPECT_THAT(also("gpt2,zeroo=1"), AllOf(HasSubstr("--also: found 'zeroo'"), HasSubstr("'zero'")));
-  EXPECT_THAT(also("gpt2,batch"), HasSubstr("--also: found 'batch', expected FIELD=VALUE"));
-  EXPECT_THAT(also("gpt2,zero=1,zero=2"), HasSubstr("once: --also says it too"));
+  EXPECT_THAT(also("gpt2,zeroo=1"),
+              AllOf(HasSubstr("--also gpt2: found 'zeroo'"), HasSubstr("'zero'")));
+  EXPECT_THAT(also("gpt2,batch"), HasSubstr("--also gpt2: found 'batch', expected FIELD=VALUE"));
+  EXPECT_THAT(also("gpt2,zero=1,zero=2"), HasSubstr("once: --also gpt2 says it too"));
   EXPECT_THAT(also("gpt2,tokens=1B,tokens=2B"), HasSubstr("tokens once"));
   EXPECT_THAT(also("''"), HasSubstr("--also: found nothing, expected MODEL"));
+}
+
+TEST(PlanCommand, SlowOfSeveralModelsTheOneWithoutAPlanIsNamed) {
+  const Outcome run = orrery(
+      "plan --model gpt2 --machine dgx-a100-80g --devices 16 --batch 8 --tokens 1B --also "
+      "gpt2-large,tp=7");  // of 20 heads
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err,
+              AllOf(HasSubstr("--also gpt2-large: tp: found '7'"), HasSubstr("gpt2-large: no plan"),
+                    ::testing::Not(HasSubstr("\ngpt2: no plan"))));
 }
 
 TEST(PlanCommand, AModuleThatTheModelLacksIsNamedBeforeTheSearch) {

@@ -352,7 +352,10 @@ TEST(ServeCommand, WhatCanServeNothingOrChooseNothingIsRefused) {
   const Outcome long_prompts = orrery(small + "--input 1000000");
   EXPECT_NE(long_prompts.status, 0);
   EXPECT_THAT(long_prompts.err,
-              AllOf(HasSubstr("none of 5 requests can be served"), HasSubstr("131072 tokens")));
+              AllOf(HasSubstr("none of 5 requests can be served"), HasSubstr("131072 tokens"),
+                    Not(HasSubstr("blocks"))));  // only the cause that applies
+  EXPECT_THAT(orrery(small + "--input 1000 --blocks 10").err,
+              AllOf(HasSubstr("KV blocks of 16 tokens"), Not(HasSubstr("131072"))));
   EXPECT_EQ(orrery(small + "--router least_tokens --replicas 1").status, 0);
   EXPECT_THAT(orrery(small + "--router least_tokens").err,
               HasSubstr("--router: is for several engines: --replicas above 1"));

@@ -37,6 +37,26 @@ TEST(PlanBounds, ARowIsThePlanThatTheCommandWouldCompleteAndNoRunIsFaster) {
   }
 }
 
+TEST(PlanBounds, AFrameworkFillsAllRowsAlikeWhetherItIsGivenOnceOrByRow) {
+  const zoo::Model model = *zoo::load_model("gpt2");
+  const machine::Machine machine = *machine::load_machine("dgx-a100-80g");
+  const FieldColumn tp{"tp", {"1", "2"}, {0, 1}};
+  plan::PlacedPlan once;
+  once.plan.framework = "torchtitan";
+  once.places["framework"] = "--framework";
+  const auto all = plan_bounds(model, machine, once, 8, {tp});
+  const auto by_row =
+      plan_bounds(model, machine, {}, 8, {tp, {"framework", {"torchtitan"}, {0, 0}}});
+  const auto without = plan_bounds(model, machine, {}, 8, {tp});
+  ASSERT_TRUE(all && by_row && without);
+  EXPECT_EQ(all->least_time_s, by_row->least_time_s);
+  EXPECT_EQ(all->least_memory_bytes, by_row->least_memory_bytes);
+  EXPECT_NE(all->least_memory_bytes, without->least_memory_bytes);  // its autograd keeps more
+  once.plan.framework = "torchtytan";
+  EXPECT_THAT(plan_bounds(model, machine, once, 8, {tp}).error().to_string(),
+              HasSubstr("torchtytan"));
+}
+
 TEST(PlanBounds, ColumnsThatAreNoFieldsAndValuesThatAreNoneAreMistakesTogether) {
   const auto bounds = plan_bounds(*zoo::load_model("gpt2"), *machine::load_machine("dgx-a100-80g"),
                                   {}, 8, {{"tpp", {"1"}, {0}}, {"pp", {"two"}, {0}}});

@@ -221,11 +221,12 @@ Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowReques
 
 Result<std::vector<FlowRequest>> load_flows(const std::string& file,
                                             const topology::LinkGraph& graph) {
-  const bool htsim = file.ends_with(".cm");
-  return (htsim ? read_file(file).and_then(
-                      [&](const std::string& text) { return parse_connections(text, file); })
-                : load_csv(file))
-      .and_then([&](const CsvTable& table) { return FlowTable(table, graph).read(); });
+  const auto read = [&](const CsvTable& table) { return FlowTable(table, graph).read(); };
+  return file.ends_with(".cm")
+             ? read_file(file)
+                   .and_then([&](const std::string& text) { return parse_connections(text, file); })
+                   .and_then(read)
+             : load_csv(file, read);
 }
 
 }  // namespace orrery::network

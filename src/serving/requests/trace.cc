@@ -230,25 +230,21 @@ class Collector {
   FileMistakes error_;
 };
 
-Result<Trace> parse_table(std::string_view text, const std::string& file) {
-  auto table = parse_csv(text, file);
-  if (!table) {
-    return fail(std::move(table.error()));
-  }
+Result<Trace> read_table(const CsvTable& table) {
   for (const Columns& columns : kTables) {
-    const auto input = table->column(columns.input);
-    const auto output = table->column(columns.output);
-    const auto arrival = table->column(columns.arrival);
+    const auto input = table.column(columns.input);
+    const auto output = table.column(columns.output);
+    const auto arrival = table.column(columns.arrival);
     if (!input || !output || !arrival) {
       continue;
     }
-    Collector collector(columns, file);
-    for (const CsvRow& row : table->rows) {
-      collector.add(table->where(row), row.cells[*input], row.cells[*output], row.cells[*arrival]);
+    Collector collector(columns, table.file);
+    for (const CsvRow& row : table.rows) {
+      collector.add(table.where(row), row.cells[*input], row.cells[*output], row.cells[*arrival]);
     }
-    return collector.finish(file);
+    return collector.finish(table.file);
   }
-  return fail(Error(Mistake{file + ":1", "header", "", known_kinds()}));
+  return fail(Error(Mistake{table.file + ":1", "header", "", known_kinds()}));
 }
 
 void take_ids(const ConfigNode& node, Request& request, const std::string& where,
@@ -370,7 +366,7 @@ Result<Trace> parse_trace(std::string_view text, const std::string& file) {
                               "ShareGPT are texts, which a model's tokenizer counts"}));
   }
   const bool json = first != std::string_view::npos && text[first] == '{';
-  return json ? parse_lines(text, file) : parse_table(text, file);
+  return json ? parse_lines(text, file) : read_csv(text, file, read_table);
 }
 
 Result<Trace> load_trace(const std::string& file) {

@@ -2,10 +2,11 @@
 #include "workload/plan/defaults.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 
+#include "base/collect.h"
+#include "workload/plan/completed.h"
 #include "workload/plan/framework.h"
 #include "workload/plan/machine_check.h"
 #include "workload/plan/schedule_row.h"
@@ -18,9 +19,25 @@ constexpr std::int64_t kYear = 2023;  // from which the newer defaults hold
 class Completion {
  public:
   Completion(const PlacedPlan& open, const zoo::Model* model, const machine::Machine* machine)
-      : plan_(open.plan), places_(open.places), model_(model), machine_(machine) {}
+      : open_(open), model_(model), machine_(machine) {}
 
-  Plan run(std::int64_t devices) {
+  Completed run(std::int64_t devices) {
+    fill(devices);
+    Error mistakes = found();
+    if (!mistakes.empty()) {  // some choice is wrong: each by itself
+      one_by_one_ = true;
+      fill(devices);
+      mistakes = found();
+    }
+    if (plan_.as_of >= kFirstYear && plan_.as_of <= kLastYear) {
+      plan_.as_of = 0;
+    }
+    return {std::move(plan_), std::move(mistakes)};
+  }
+
+ private:
+  void fill(std::int64_t devices) {
+    plan_ = open_.plan;
     const std::int64_t replica = (Bytes(plan_.tp) * plan_.cp * plan_.pp).value();  // saturates
     if (is_open("dp") && devices > 0 && replica > 0) {
       plan_.dp = std::max<std::int64_t>(1, devices / replica);
@@ -42,11 +59,9 @@ class Completion {
       choose("stage_layers", &Plan::stage_layers, "auto", !layers_divide());
       choose("moe_dispatch", &Plan::moe_dispatch, MoeDispatch::hierarchical, routes_by_node());
     }
-    return plan_;
   }
 
- private:
-  bool is_open(std::string_view field) const { return !places_.contains(field); }
+  bool is_open(std::string_view field) const { return !open_.places.contains(field); }
 
   bool computes_in(graph::DataType type) const {
     return machine_ == nullptr ||
@@ -64,30 +79,36 @@ class Completion {
            plan_.ep > machine_->network.front().size;
   }
 
-  /// Unless the plan with it is wrong where it was not.
+  /// One by one not where the plan is more wrong with it.
   template <class T, class Value>
   void choose(std::string_view field, T Plan::*member, Value value, bool wanted) {
     if (!wanted || !is_open(field)) {
       return;
     }
-    Plan with = plan_;
-    with.*member = value;
-    if (mistakes(with) <= mistakes(plan_)) {
-      plan_ = std::move(with);
+    T other = std::exchange(plan_.*member, T(value));
+    const std::size_t with = one_by_one_ ? found().mistakes.size() : 0;
+    if (with > 0) {
+      std::swap(plan_.*member, other);
+      if (with <= found().mistakes.size()) {
+        std::swap(plan_.*member, other);
+      }
     }
   }
 
-  std::size_t mistakes(const Plan& plan) const {
-    const Result<void> fits = model_ != nullptr ? check(plan, *model_) : Result<void>();
-    if (!fits || machine_ == nullptr) {
-      return fits ? 0 : fits.error().mistakes.size();
+  Error found() const {
+    Error mistakes;
+    if (model_ != nullptr) {
+      collect(check(plan_, *model_), mistakes);
     }
-    const Result<void> runs = check_machine(plan, *machine_);
-    return runs ? 0 : runs.error().mistakes.size();
+    if (machine_ != nullptr && mistakes.empty()) {
+      collect(check_machine(plan_, *machine_), mistakes);
+    }
+    return mistakes;
   }
 
+  const PlacedPlan& open_;
   Plan plan_;
-  const std::map<std::string, std::string, std::less<>>& places_;
+  bool one_by_one_ = false;
   const zoo::Model* model_;
   const machine::Machine* machine_;
 };
@@ -102,15 +123,16 @@ std::string default_text(std::string_view field) {
   return "default " + field_text({}, field);
 }
 
+Completed completed(const PlacedPlan& filled, const zoo::Model* model,
+                    const machine::Machine* machine, std::int64_t devices) {
+  return Completion(filled, model, machine).run(devices);
+}
+
 Plan complete(const PlacedPlan& open, const zoo::Model* model, const machine::Machine* machine,
               std::int64_t devices) {
   PlacedPlan placed = open;
   apply_framework(placed);
-  Plan plan = Completion(placed, model, machine).run(devices);
-  if (plan.as_of >= kFirstYear && plan.as_of <= kLastYear) {
-    plan.as_of = 0;
-  }
-  return plan;
+  return completed(placed, model, machine, devices).plan;
 }
 
 }  // namespace orrery::plan

@@ -86,10 +86,11 @@ class MachineChecker {
   /// Sums over the group; gathers and exchanges that the algorithm does not do give way to auto.
   void sums(std::string_view field, collective::CollectiveAlgorithm algorithm, Axis axis,
             bool scatters) {
-    const auto fitted = algorithm == collective::CollectiveAlgorithm::automatic
-                            ? Result<machine::Machine>(machine::Machine())
-                            : machine::with_devices(machine_, plan_.devices());
-    if (algorithm == collective::CollectiveAlgorithm::automatic || !fitted) {
+    if (algorithm == collective::CollectiveAlgorithm::automatic) {
+      return;
+    }
+    const auto fitted = machine::with_devices(machine_, plan_.devices());
+    if (!fitted) {
       return;
     }
     const graph::CollectiveKind kind =

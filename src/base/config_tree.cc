@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstdlib>
 #include <numeric>
 #include <utility>
+
+#include "base/big.h"
 
 namespace orrery {
 
@@ -24,7 +25,7 @@ std::size_t heap_of(const std::string& text) {
 
 ConfigTree::ConfigTree(std::string file, std::size_t text_size)
     : file_(std::make_shared<const std::string>(std::move(file))),
-      most_bytes_(std::getenv("ORRERY_BIG") != nullptr
+      most_bytes_(limits_lifted()
                       ? kMostConfigMemory
                       : std::clamp(kConfigFactor * std::min(text_size, kMostConfigMemory),
                                    kLeastConfigMemory, kMostConfigMemory)) {}

@@ -19,8 +19,9 @@ class CsvScanner {
   bool at_end() const { return at_ >= text_.size(); }
   bool unterminated() const { return unterminated_; }
 
-  CsvRow row() {
+  CsvRow row(std::size_t columns) {
     CsvRow row{.line = line_, .cells = {}};
+    row.cells.reserve(columns);
     do {
       row.cells.push_back(cell());
     } while (take(','));
@@ -113,7 +114,7 @@ Result<CsvTable> parse_csv(std::string_view text, std::string file, Error* uneve
   Error lengths;
   CsvScanner scanner(text);
   while (!scanner.at_end()) {
-    CsvRow row = scanner.row();
+    CsvRow row = scanner.row(table.header.size());
     if (is_blank(row)) {
       continue;
     }

@@ -14,6 +14,7 @@
 #include <set>
 #include <system_error>
 
+#include "base/big.h"
 #include "base/names.h"
 
 namespace orrery {
@@ -83,9 +84,8 @@ Result<void> write_through(const std::string& path, std::string_view content) {
   return {};
 }
 
-/// $ORRERY_BIG, which --big sets, lifts the limits of files.
 std::size_t lifted(std::size_t limit) {
-  return std::getenv("ORRERY_BIG") == nullptr ? limit : std::string().max_size();
+  return limits_lifted() ? std::string().max_size() : limit;
 }
 
 /// Reads the rest of a stream.

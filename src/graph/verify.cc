@@ -8,14 +8,13 @@
 #include <tuple>
 #include <utility>
 
+#include "base/collect.h"
 #include "graph/verify_tables.h"
 #include "graph/verify_tensors.h"
 #include "graph/workload.h"
 
 namespace orrery::graph {
 namespace {
-
-constexpr std::size_t kMostMistakes = 50;  // a generator's bug repeats; the first ones tell
 
 struct Place {
   const Workload& workload;
@@ -31,26 +30,17 @@ struct Place {
 
 class Mistakes {
  public:
-  void add(std::string sentence) {
-    if (error_.mistakes.size() < kMostMistakes) {
-      error_.add({{}, {}, {}, std::move(sentence)});
-    }
-  }
+  void add(std::string sentence) { mistakes_.add(Mistake{{}, {}, {}, std::move(sentence)}); }
   void require(bool ok, const Place& place, std::string_view law) {
     if (!ok) {
       add(fmt::format("{}: {}", place.text(), law));
     }
   }
-  bool none() const { return error_.empty(); }
-  Result<void> finish() {
-    if (error_.empty()) {
-      return {};
-    }
-    return fail(std::move(error_));
-  }
+  bool none() const { return mistakes_.empty(); }
+  Result<void> finish() { return or_mistakes(mistakes_.take()); }
 
  private:
-  Error error_;
+  FileMistakes mistakes_{""};
 };
 
 // ---- One node at a time.

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "base/collect.h"
 #include "base/reader.h"
 #include "planner/spmd/operator_graph.h"
+#include "planner/spmd/read_list.h"
 
 namespace orrery::spmd {
 namespace {
@@ -112,14 +114,10 @@ Result<Node> read_node(const ConfigNode& item, std::size_t id) {
   return read.finish(std::move(node));
 }
 
+/// Returns a reader of items that are counted from 0.
 template <class T>
-std::vector<T> read_all(Reader& read, std::string_view field,
-                        Result<T> (*one)(const ConfigNode&, std::size_t)) {
-  std::vector<T> values;
-  for (const ConfigNode* item : read.take_items(field, true)) {
-    values.push_back(read.absorb(one(*item, values.size())));
-  }
-  return values;
+auto counted(Result<T> (*one)(const ConfigNode&, std::size_t)) {
+  return [one, id = std::size_t{0}](const ConfigNode& item) mutable { return one(item, id++); };
 }
 
 }  // namespace
@@ -139,15 +137,17 @@ Result<OperatorGraph> load_graph(const std::string& file) {
                       .devices = read.optional("gpus", std::int64_t{0}),
                       .layers = read.optional("layers", std::int64_t{0}),
                       .element = read.optional("bytes_per_element", std::int64_t{4}),
-                      .tensors = read_all<Tensor>(read, "tensors", read_tensor),
-                      .nodes = read_all<Node>(read, "nodes", read_node)};
+                      .tensors = read_list(read, "tensors", counted(read_tensor)),
+                      .nodes = read_list(read, "nodes", counted(read_node))};
   read.require(graph.element >= 1 && graph.element <= 16, "bytes_per_element", "1 to 16");
   if (read.ok()) {
     if (auto sound = verify(graph); !sound) {
+      FileMistakes mistakes(file);
       for (Mistake& mistake : sound.error().mistakes) {
         mistake.where = file;
+        mistakes.add(std::move(mistake));
       }
-      return fail(std::move(sound.error()));
+      return fail(mistakes.take());
     }
   }
   return read.finish(std::move(graph));

@@ -10,6 +10,7 @@
 #include "planner/spmd/graph_builder.h"
 #include "planner/spmd/machine_prices.h"
 #include "planner/spmd/program.h"
+#include "planner/spmd/read_list.h"
 
 namespace orrery::spmd {
 namespace {
@@ -28,9 +29,7 @@ Result<MeshConversion> read_mesh_conversion(const ConfigNode& node) {
   const auto from = parse_mesh_form(read.required<std::string>("from"));
   read.require(from.has_value(), "from", "a form of each axis, such as full x gather_0");
   found.from = from.value_or(MeshForm());
-  for (const ConfigNode* item : read.take_items("steps", true)) {
-    found.steps.push_back(read.absorb(read_mesh_step(*item)));
-  }
+  found.steps = read_list(read, "steps", read_mesh_step);
   return read.finish(std::move(found));
 }
 
@@ -43,9 +42,7 @@ Result<MeshComputation> read_mesh_computation(const ConfigNode& node) {
   if (signatures.size() == kAxes) {
     found.signatures = {signatures[0], signatures[1]};
   }
-  for (const ConfigNode* item : read.take_items("conversions", true)) {
-    found.conversions.push_back(read.absorb(read_mesh_conversion(*item)));
-  }
+  found.conversions = read_list(read, "conversions", read_mesh_conversion);
   return read.finish(std::move(found));
 }
 
@@ -63,9 +60,7 @@ Result<SavedMesh> read_mesh_strategy(const ConfigNode& root) {
   if (sound) {
     saved.mesh = {mesh[0], mesh[1]};
   }
-  for (const ConfigNode* item : read.take_items("computations", true)) {
-    saved.strategy.computations.push_back(read.absorb(read_mesh_computation(*item)));
-  }
+  saved.strategy.computations = read_list(read, "computations", read_mesh_computation);
   return read.finish(std::move(saved));
 }
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/lists.h"
 #include "base/reader.h"
+#include "planner/spmd/read_list.h"
 
 namespace orrery::spmd {
 namespace {
@@ -160,16 +160,10 @@ Result<Computation> read_computation(const ConfigNode& node) {
   return read.finish(found);
 }
 
-template <class T>
-std::vector<T> read_all(Reader& read, std::string_view field, Result<T> (*one)(const ConfigNode&)) {
-  return mapped(read.take_items(field, true),
-                [&](const ConfigNode* item) { return read.absorb(one(*item)); });
-}
-
 Result<Stage> read_stage(const ConfigNode& node) {
   Reader read(node);
-  Stage stage{read_all<Communication>(read, "communications", read_communication),
-              read_all<Computation>(read, "computations", read_computation)};
+  Stage stage{read_list(read, "communications", read_communication),
+              read_list(read, "computations", read_computation)};
   return read.finish(std::move(stage));
 }
 
@@ -208,7 +202,7 @@ Result<Strategy> read_strategy(const ConfigNode& root) {
                            "overlap", "cost", "total_seconds"}) {
     read.ignore(fact);
   }
-  Strategy strategy{read_all<Stage>(read, "stages", read_stage)};
+  Strategy strategy{read_list(read, "stages", read_stage)};
   return read.finish(std::move(strategy));
 }
 

@@ -8,6 +8,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/collect.h"
 #include "base/misread.h"
 #include "base/reader.h"
 #include "base/split.h"
@@ -16,7 +17,6 @@
 namespace orrery::step {
 namespace {
 
-constexpr std::size_t kMostMistakes = 20;
 constexpr double kMostMicroseconds = 1e9;
 constexpr double kMostSize = 1e9;
 constexpr std::array<std::string_view, 4> kAttentionSizes{"prefill_chunk", "kv_prefill", "n_decode",
@@ -42,7 +42,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kLayers{
 
 /// A row's number, or 0 and a mistake; the table has the column.
 double number_of(const CsvTable& table, const CsvRow& row, std::string_view column, double least,
-                 double most, Error& error) {
+                 double most, FileMistakes& error) {
   const std::string& text = row.cells[table.column(column).value_or(0)];
   const auto value = parse_number(text);
   if (value && *value >= least && *value <= most) {
@@ -53,7 +53,8 @@ double number_of(const CsvTable& table, const CsvRow& row, std::string_view colu
   return 0;
 }
 
-double time_of(const CsvTable& table, const CsvRow& row, std::string_view column, Error& error) {
+double time_of(const CsvTable& table, const CsvRow& row, std::string_view column,
+               FileMistakes& error) {
   constexpr double kLeast = 1e-3;
   return number_of(table, row, column, kLeast, kMostMicroseconds, error);
 }
@@ -148,17 +149,16 @@ void MeasuredKernels::read(const CsvTable& table, Error& error) {
 }
 
 void MeasuredKernels::read_layers(const CsvTable& table, std::string_view size, Error& error) {
+  FileMistakes mistakes(table.file);
   bool known = false;
   for (const CsvRow& row : table.rows) {
     const std::string& name = row.cells[*table.column("layer")];
     known = known || std::any_of(kLayers.begin(), kLayers.end(),
                                  [&](const auto& pair) { return pair.first == name; });
-    const double rows = number_of(table, row, size, 1, kMostSize, error);
-    if (!layers_[name].emplace(rows, time_of(table, row, "time_us", error)).second) {
-      error.add({table.where(row), "layer", name, fmt::format("every size once: {} again", rows)});
-    }
-    if (error.mistakes.size() >= kMostMistakes) {
-      return;
+    const double rows = number_of(table, row, size, 1, kMostSize, mistakes);
+    if (!layers_[name].emplace(rows, time_of(table, row, "time_us", mistakes)).second) {
+      mistakes.add(
+          {table.where(row), "layer", name, fmt::format("every size once: {} again", rows)});
     }
   }
   if (!known) {
@@ -168,48 +168,49 @@ void MeasuredKernels::read_layers(const CsvTable& table, std::string_view size, 
         names.push_back(name);
       }
     }
-    error.add({table.file, "layer", table.rows.front().cells[*table.column("layer")],
-               fmt::format("some of {}", fmt::join(names, ", "))});
+    mistakes.add({table.file, "layer", table.rows.front().cells[*table.column("layer")],
+                  fmt::format("some of {}", fmt::join(names, ", "))});
   }
+  error.add(mistakes.take());
 }
 
 void MeasuredKernels::read_attention(const CsvTable& table, Error& error) {
+  FileMistakes mistakes(table.file);
   for (const CsvRow& row : table.rows) {
     std::array<double, kAttentionSizes.size()> sizes{};
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      sizes[i] = number_of(table, row, kAttentionSizes[i], 0, kMostSize, error);
+      sizes[i] = number_of(table, row, kAttentionSizes[i], 0, kMostSize, mistakes);
     }
     const auto& [queries, context, decodes, keys] = sizes;
     if (queries == 0 && decodes == 0) {
-      error.add({table.where(row), "n_decode", "0", "above 0 where prefill_chunk is 0"});
+      mistakes.add({table.where(row), "n_decode", "0", "above 0 where prefill_chunk is 0"});
     } else if ((queries == 0 && context > 0) || ((decodes == 0) != (keys == 0))) {
-      error.add({table.where(row), "kv_decode", fmt::format("{}", keys),
-                 "tokens of a chunk and of decodes that there are"});
+      mistakes.add({table.where(row), "kv_decode", fmt::format("{}", keys),
+                    "tokens of a chunk and of decodes that there are"});
     }
-    const double time = time_of(table, row, "time_us", error);
+    const double time = time_of(table, row, "time_us", mistakes);
     if (!attention_[queries][context][decodes].emplace(keys, time).second) {
-      error.add({table.where(row), "time_us", fmt::format("{}", time), "every shape once"});
+      mistakes.add({table.where(row), "time_us", fmt::format("{}", time), "every shape once"});
     }
     least_attention_ = least_attention_ == 0 ? time : std::min(least_attention_, time);
-    if (error.mistakes.size() >= kMostMistakes) {
-      return;
-    }
   }
+  error.add(mistakes.take());
 }
 
 void MeasuredKernels::read_products(const CsvTable& table, Error& error) {
+  FileMistakes mistakes(table.file);
   const auto format = table.column("dtype") ? table.column("dtype") : table.column("type");
   for (const CsvRow& row : table.rows) {
     const std::string name = format ? row.cells[*format] : "bf16";
     const auto type = compute::number_format(name);
     if (!type) {
-      error.add({table.where(row), format ? table.header[*format] : "type", name,
-                 "a number format such as bf16"});
+      mistakes.add({table.where(row), format ? table.header[*format] : "type", name,
+                    "a number format such as bf16"});
     }
-    const double m = number_of(table, row, "m", 1, kMostSize, error);
-    const double n = number_of(table, row, "n", 1, kMostSize, error);
-    const double k = number_of(table, row, "k", 1, kMostSize, error);
-    const double time = time_of(table, row, "latency_us", error);
+    const double m = number_of(table, row, "m", 1, kMostSize, mistakes);
+    const double n = number_of(table, row, "n", 1, kMostSize, mistakes);
+    const double k = number_of(table, row, "k", 1, kMostSize, mistakes);
+    const double time = time_of(table, row, "latency_us", mistakes);
     if (type && !type->block_scaled) {
       // The same shape from several versions of a framework: the fastest.
       const auto [found, fresh] =
@@ -217,10 +218,8 @@ void MeasuredKernels::read_products(const CsvTable& table, Error& error) {
               .emplace(m, time);
       found->second = std::min(found->second, time);
     }
-    if (error.mistakes.size() >= kMostMistakes) {
-      return;
-    }
   }
+  error.add(mistakes.take());
 }
 
 std::optional<Time> MeasuredKernels::layer(std::string_view op, std::int64_t rows) const {

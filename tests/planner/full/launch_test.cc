@@ -112,24 +112,33 @@ void expect_stated_or_named(const Task& of, const plan::Plan& plan) {
   }
 }
 
-TEST(Exports, SlowStateThePlansOfFortySettingsOrNameWhatIsLost) {
+/// A model and its longest sequence, at most 2048.
+class ExportsOf : public ::testing::TestWithParam<std::pair<const char*, std::int64_t>> {};
+
+/// Forty settings: ten models, each on four machines.
+TEST_P(ExportsOf, SlowStateAPlanOrNameWhatIsLost) {
+  const auto& [model, sequence] = GetParam();
   int plans = 0;
-  for (const char* model :
-       {"gpt2", "bert-large", "llama-3-8b", "llama-2-13b", "llama-3-70b", "qwen2.5-7b",
-        "mixtral-8x7b", "deepseek-v2-lite", "gpt-22b", "qwen3-30b-a3b"}) {
-    for (const auto& [machine, devices] :
-         {std::pair{"dgx-a100-80g", 8}, {"dgx-h100", 64}, {"mi300x", 16}, {"l40s", 8}}) {
-      SCOPED_TRACE(std::string(model) + " " + machine);
-      const Task of = task(model, machine, devices, 128, 2048);
-      const auto answer = search(of, {.top = 3, .most_estimates = 12, .most_simulations = 4});
-      for (std::size_t i = 0; answer && i < answer->top.size(); ++i) {
-        expect_stated_or_named(of, answer->top[i].plan);
-        ++plans;
-      }
+  for (const auto& [machine, devices] :
+       {std::pair{"dgx-a100-80g", 8}, {"dgx-h100", 64}, {"mi300x", 16}, {"l40s", 8}}) {
+    SCOPED_TRACE(std::string(model) + " " + machine);
+    const Task of = task(model, machine, devices, 128, sequence);
+    const auto answer = search(of, {.top = 3, .most_estimates = 12, .most_simulations = 4});
+    for (std::size_t i = 0; answer && i < answer->top.size(); ++i) {
+      expect_stated_or_named(of, answer->top[i].plan);
+      ++plans;
     }
   }
-  EXPECT_GE(plans, 60);
+  EXPECT_GE(plans, 6);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, ExportsOf,
+    ::testing::Values(std::pair{"gpt2", 1024}, std::pair{"bert-large", 512},
+                      std::pair{"llama-3-8b", 2048}, std::pair{"llama-2-13b", 2048},
+                      std::pair{"llama-3-70b", 2048}, std::pair{"qwen2.5-7b", 2048},
+                      std::pair{"mixtral-8x7b", 2048}, std::pair{"deepseek-v2-lite", 2048},
+                      std::pair{"gpt-22b", 2048}, std::pair{"qwen3-30b-a3b", 2048}));
 
 TEST(PlanForAFramework, WhatIsFixedAndDoesNotRunIsNamed) {
   Task fixed = task("gpt2", "dgx-a100-80g", 8, 32, 1024);

@@ -45,6 +45,18 @@ TEST(Models, GrowWithTheDevices) {
   EXPECT_FALSE(build_model(ModelName::rmoe, {.devices = 0, .layers = 0}));
 }
 
+TEST(Strategies, OfAFloodOfMistakesTheFirstAreTold) {
+  std::string text = R"({"format": "spmd-strategy/1", "stages": [)";
+  for (int stage = 0; stage < 30; ++stage) {
+    text += std::string(stage == 0 ? "" : ",") + "\n{\"communications\": []}";
+  }
+  const auto read = parse_config(text + "]}", "s.json", ConfigSyntax::json).and_then(read_strategy);
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().to_string(), ::testing::HasSubstr("s.json:21: "));
+  EXPECT_THAT(read.error().to_string(), ::testing::Not(::testing::HasSubstr("s.json:22: ")));
+  EXPECT_THAT(read.error().to_string(), ::testing::HasSubstr("s.json: and 10 more"));
+}
+
 TEST(Strategies, OfTheReferenceTakeTheirPublishedTime) {
   for (const auto& [name, seconds] : {std::pair("Rmoe", 2.910879), {"Vmoe", 1.387896}}) {
     const std::string file = std::string(name) + "_8gpus_8layers.json";

@@ -96,6 +96,17 @@ TEST(MeasuredKernels, TablesThatCannotBeReadSayWhere) {
   EXPECT_FALSE(MeasuredKernels::load("/no/such/file.csv").has_value());
 }
 
+TEST(MeasuredKernels, OfAFloodOfMistakesTheFirstAreTold) {
+  std::string text = "layer,tokens,time_us\n";
+  for (int tokens = 1; tokens <= 30; ++tokens) {
+    text += "qkv_proj," + std::to_string(tokens) + ",0\n";
+  }
+  const std::string told = kernel_mistakes(text.c_str());
+  EXPECT_THAT(told, HasSubstr("kernels.csv:21: time_us"));
+  EXPECT_THAT(told, ::testing::Not(HasSubstr("kernels.csv:22:")));
+  EXPECT_THAT(told, HasSubstr("kernels.csv: and 10 more"));
+}
+
 TEST(MeasuredKernels, AStepIsTheSumOfItsKernels) {
   // Llama-3.1-8B: 32 layers of two norms, four products, rotary, activation and attention.
   const std::string path = ::testing::TempDir() + "/measured_kernels_";

@@ -90,7 +90,6 @@ MessageList MessageList::of_rings(graph::CollectiveKind kind,
   MessageList list;
   list.block_share_ = 1.0 / static_cast<double>(ranks) / static_cast<double>(rings);
   PairNumbers numbers(ranks);
-  list.pair_.reserve(steps * in_step);
   for (std::size_t place = 0; place < ranks; ++place) {
     for (const std::vector<int>& order : orders) {
       const int sender = order[place];
@@ -103,26 +102,54 @@ MessageList MessageList::of_rings(graph::CollectiveKind kind,
       list.pair_.push_back(number);
     }
   }
-  list.pair_.resize(steps * in_step);
-  for (std::size_t m = in_step; m < steps * in_step; ++m) {
-    list.pair_[m] = list.pair_[m - in_step];
+  list.blocks_.assign(in_step, 1);
+  list.waits_.assign(in_step, 0);
+  list.first_unlock_.assign(in_step + 1, 0);
+  if (steps == 1) {
+    return list;
   }
-  list.blocks_.assign(steps * in_step, 1);
-  list.waits_.assign(steps * in_step, 1);
-  std::fill_n(list.waits_.begin(), in_step, 0);
-  list.unlocks_.resize(steps * in_step - std::min(steps, std::size_t{1}) * in_step);
-  for (std::size_t step = 0; step + 1 < steps; ++step) {
-    for (std::size_t i = 0; i < in_step; ++i) {
-      const bool last = i >= in_step - rings;
-      const std::size_t m = step * in_step + i;
-      list.unlocks_[m] = static_cast<std::uint32_t>(m + rings + (last ? 0 : in_step));
-    }
+  list.pair_.insert(list.pair_.end(), list.pair_.begin(), list.pair_.end());
+  list.blocks_.resize(2 * in_step, 1);
+  list.waits_.resize(2 * in_step, 1);
+  for (std::size_t i = 0; i < in_step; ++i) {
+    const bool last = i >= in_step - rings;
+    list.unlocks_.push_back(static_cast<std::uint32_t>(i + rings + (last ? 0 : in_step)));
+    list.first_unlock_[i] = static_cast<std::uint32_t>(i);
   }
-  list.first_unlock_.resize(steps * in_step + 1);
-  for (std::size_t m = 0; m < list.first_unlock_.size(); ++m) {
-    list.first_unlock_[m] = static_cast<std::uint32_t>(std::min(m, list.unlocks_.size()));
-  }
+  list.first_unlock_.resize(2 * in_step + 1);
+  std::fill(list.first_unlock_.begin() + static_cast<std::ptrdiff_t>(in_step),
+            list.first_unlock_.end(), static_cast<std::uint32_t>(in_step));
+  list.left_out_ = steps - 2;
   return list;
+}
+
+/// A message of a further round is like that of the round before; those of the last unlock nothing.
+MessageList MessageList::whole() const {
+  MessageList all = *this;
+  if (left_out_ == 0) {
+    return all;
+  }
+  all.left_out_ = 0;
+  const std::size_t in_round = size() / 2;
+  const std::size_t messages = (left_out_ + 2) * in_round;
+  const std::size_t unlocked = unlocks_.size();  // by a round
+  const auto repeat = [](std::vector<std::uint32_t>& list, std::size_t period, std::size_t until,
+                         std::size_t further) {
+    list.reserve(until);
+    for (std::size_t i = list.size(); i < until; ++i) {
+      list.push_back(list[i - period] + static_cast<std::uint32_t>(further));
+    }
+  };
+  repeat(all.pair_, in_round, messages, 0);
+  repeat(all.blocks_, in_round, messages, 0);
+  repeat(all.waits_, in_round, messages, 0);
+  repeat(all.unlocks_, unlocked, (left_out_ + 1) * unlocked, in_round);
+  all.first_unlock_.resize(in_round);
+  repeat(all.first_unlock_, in_round, messages + 1, unlocked);
+  for (std::uint32_t& first : all.first_unlock_) {
+    first = std::min(first, static_cast<std::uint32_t>(all.unlocks_.size()));
+  }
+  return all;
 }
 
 /// Turns `after` round.
@@ -231,6 +258,7 @@ MessageList MessageList::folded(std::span<const std::uint32_t> stands_for) const
   std::vector<std::uint32_t> number_of_pair(pairs_.size(), kNone);
   MessageList kept;
   kept.block_share_ = block_share_;
+  kept.left_out_ = left_out_;
   for (std::uint32_t m = 0; m < size(); ++m) {
     if (stands_for[m] == m) {
       number[m] = static_cast<std::uint32_t>(kept.size());

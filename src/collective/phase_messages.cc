@@ -23,21 +23,30 @@ std::vector<Extent> extents_in(const CollectivePhase& phase) {
   return mapped(phase.ports, &PortUse::extent);
 }
 
+/// Whether list_of() makes rounds of rings.
+bool by_rings(const CollectivePhase& phase) {
+  return phase.algorithm == Algorithm::ring &&
+         (phase.kind == Kind::all_reduce || phase.kind == Kind::reduce_scatter ||
+          phase.kind == Kind::all_gather);
+}
+
 /// An upper bound on the messages of any algorithm of schedule.h.
-std::int64_t messages_at_most(Kind kind, std::int64_t ranks, std::int64_t rings) {
-  const std::int64_t pairs = ranks * ranks;
-  return kind == Kind::send_recv
-             ? ranks
-             : std::max(2 * pairs * rings, std::int64_t{4} * kMessageChunks * ranks);
+std::int64_t messages_at_most(Kind kind, std::int64_t ranks, std::int64_t rings, double sent) {
+  const auto pairs = static_cast<double>(ranks) * static_cast<double>(ranks) * sent;
+  const auto all = static_cast<std::int64_t>(2 * pairs) * rings;
+  return kind == Kind::send_recv ? ranks : std::max(all, std::int64_t{4} * kMessageChunks * ranks);
 }
 
 /// Rings of so many members that one alone has too many messages are not even counted.
-std::int64_t messages_at_most(const CollectivePhase& phase, const machine::Machine& machine) {
+std::int64_t messages_at_most(const CollectivePhase& phase, const machine::Machine& machine,
+                              double sent) {
   const std::vector<Extent> extents = extents_in(phase);
   const std::int64_t members = members_of(extents);
-  const std::int64_t one = messages_at_most(phase.kind, members, 1);
+  const double share = by_rings(phase) ? sent : 1;
+  const std::int64_t one = messages_at_most(phase.kind, members, 1, share);
   return row_of(phase.algorithm).rings && one <= kMostMessages
-             ? messages_at_most(phase.kind, members, std::ssize(ring_orders(extents, machine)))
+             ? messages_at_most(phase.kind, members, std::ssize(ring_orders(extents, machine)),
+                                share)
              : one;
 }
 
@@ -45,7 +54,8 @@ Mistake no_messages(const CollectivePhase& phase, std::string expected) {
   return {{}, {}, std::string(name_of(phase.algorithm)), std::move(expected)};
 }
 
-Result<void> check_phase(const CollectivePhase& phase, const machine::Machine& machine) {
+Result<void> check_phase(const CollectivePhase& phase, const machine::Machine& machine,
+                         double sent) {
   const AlgorithmRow& row = row_of(phase.algorithm);
   const bool flat = phase.ports.size() == 1 || exchanges(phase.kind) || row.rings;
   if (!row.messages || !flat) {
@@ -53,7 +63,7 @@ Result<void> check_phase(const CollectivePhase& phase, const machine::Machine& m
                                   "an algorithm that has messages: ring, direct or pairwise over "
                                   "several dimensions, all but themis and rail over one")));
   }
-  if (const std::int64_t most = messages_at_most(phase, machine); most > kMostMessages) {
+  if (const std::int64_t most = messages_at_most(phase, machine, sent); most > kMostMessages) {
     return fail(Error(no_messages(
         phase,
         fmt::format("one of at most {} messages, not up to {} as {} of {} members has",
@@ -123,9 +133,9 @@ Time own_copy(const CollectivePhase& phase, const machine::Machine& machine) {
 }  // namespace
 
 Result<void> check_messages(const std::vector<CollectivePhase>& phases,
-                            const machine::Machine& machine) {
+                            const machine::Machine& machine, double sent) {
   for (const CollectivePhase& phase : phases) {
-    if (auto ok = check_phase(phase, machine); !ok) {
+    if (auto ok = check_phase(phase, machine, sent); !ok) {
       return ok;
     }
   }
@@ -158,11 +168,9 @@ MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine
 }
 
 MessageList list_of(const CollectivePhase& phase, const machine::Machine& machine) {
-  const bool by_rings = phase.algorithm == Algorithm::ring &&
-                        (phase.kind == Kind::all_reduce || phase.kind == Kind::reduce_scatter ||
-                         phase.kind == Kind::all_gather);
-  return by_rings ? MessageList::of_rings(phase.kind, ring_orders(extents_in(phase), machine))
-                  : MessageList(schedule_of(phase, machine));
+  return by_rings(phase)
+             ? MessageList::of_rings(phase.kind, ring_orders(extents_in(phase), machine))
+             : MessageList(schedule_of(phase, machine));
 }
 
 PhaseRoutes::PhaseRoutes(const CollectivePhase& phase, const machine::Machine& machine)

@@ -30,9 +30,10 @@ inline constexpr int kMessageChunks = 16;
 inline constexpr std::int64_t kMostMessages = 4'000'000;
 
 /// Whether the phases exist message by message; the mistake says why not: rail, themis, trees and
-/// in_switch over several dimensions, or more than kMostMessages.
+/// in_switch over several dimensions, or more than kMostMessages, of which members that fold send
+/// the share `sent` of the messages of rings.
 Result<void> check_messages(const std::vector<CollectivePhase>& phases,
-                            const machine::Machine& machine);
+                            const machine::Machine& machine, double sent = 1);
 
 /// plan_collective; in place of a choice (automatic, custom) that has no messages the ring, or for
 /// messages from rank to rank the direct exchange.
@@ -45,7 +46,8 @@ std::vector<CollectivePhase> plan_messages(graph::CollectiveKind kind, Bytes siz
 MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine& machine,
                             int chunks = kMessageChunks);
 
-/// The same as a list; of rings, which are the longest, without making the schedule.
+/// The same as a list; of rings, which are the longest, without making the schedule, and the first
+/// two rounds (MessageList::of_rings).
 MessageList list_of(const CollectivePhase& phase, const machine::Machine& machine);
 
 /// How the messages of one phase travel. Phases of equal kind, algorithm, extents and protocols

@@ -32,9 +32,12 @@ bool may_run_apart(const PhasePlan& phase) {
     return false;
   }
   std::map<LinkId, Time> taken;
+  const auto rounds =
+      static_cast<std::int64_t>(phase.list->left_out()) + 2;  // of which two are seen
   const auto take = [&](std::uint32_t message, std::span<const topology::Hop> route) {
     return std::ranges::all_of(route, [&](const topology::Hop& hop) {
-      return (taken[hop.link] += phase.bytes(message) / hop.bandwidth) <= kMostApart;
+      taken[hop.link] += phase.bytes(message) / hop.bandwidth;
+      return taken[hop.link] * rounds <= kMostApart * 2;
     });
   };
   for (std::uint32_t group = 0; group < phase.groups; ++group) {
@@ -82,7 +85,7 @@ class Symmetry {
       : workload_(workload),
         bound_(bound),
         wiring_(workload, bound, fold_by({}, {}, workload.ranks)),
-        plans_(wiring_, bound, machine),
+        plans_(wiring_, bound, machine, MessagePlans::Rounds::two),
         map_(laid_links(machine)) {}
 
   bool has_messages() { return plans_.check_algorithms(workload_, "").has_value(); }

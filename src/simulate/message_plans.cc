@@ -90,12 +90,24 @@ MessagePlans::Shape MessagePlans::shape_of(const collective::CollectivePhase& ph
   return shape;
 }
 
+const collective::MessageList& MessagePlans::two_rounds(const collective::CollectivePhase& phase) {
+  Shape shape = shape_of(phase);
+  const auto known = two_rounds_.find(shape);
+  return known != two_rounds_.end()
+             ? known->second
+             : two_rounds_.emplace(std::move(shape), collective::list_of(phase, machine_))
+                   .first->second;
+}
+
 const collective::MessageList& MessagePlans::list(const collective::CollectivePhase& phase) {
+  const collective::MessageList& brief = two_rounds(phase);
+  if (brief.left_out() == 0 || rounds_ == Rounds::two) {
+    return brief;
+  }
   Shape shape = shape_of(phase);
   const auto known = lists_.find(shape);
-  return known != lists_.end()
-             ? known->second
-             : lists_.emplace(std::move(shape), collective::list_of(phase, machine_)).first->second;
+  return known != lists_.end() ? known->second
+                               : lists_.emplace(std::move(shape), brief.whole()).first->second;
 }
 
 /// A message stands for those that shifts of the folded digits map onto it (message_fold.h): its
@@ -109,15 +121,15 @@ const collective::MessageList& MessagePlans::list(CommunicatorIndex communicator
   if (known != folded_lists_.end()) {
     return known->second;
   }
-  const collective::MessageList& whole = list(phase);
+  const collective::MessageList& all = two_rounds(phase);
   const std::vector<std::int64_t>& group = groups.front();
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> pair_of;
-  for (const auto& [sender, receiver] : whole.pairs()) {
+  for (const auto& [sender, receiver] : all.pairs()) {
     const auto number = static_cast<std::uint32_t>(pair_of.size());
     pair_of.emplace(std::pair(group[sender], group[receiver]), number);
   }
   std::vector<std::uint32_t> images;
-  for (const auto& [sender, receiver] : whole.pairs()) {
+  for (const auto& [sender, receiver] : all.pairs()) {
     std::int64_t from = group[sender];
     std::int64_t to = group[receiver];
     for (const graph::Digit& digit : wiring_.folded()) {
@@ -128,7 +140,8 @@ const collective::MessageList& MessagePlans::list(CommunicatorIndex communicator
     }
     images.push_back(pair_of.at({from, to}));
   }
-  return folded_lists_.emplace(std::move(shape), whole.folded(whole.images(images))).first->second;
+  return folded_lists_.emplace(std::move(shape), all.folded(all.images(images)).whole())
+      .first->second;
 }
 
 const RouteTable& MessagePlans::routes(CommunicatorIndex communicator,
@@ -173,6 +186,19 @@ Result<void> MessagePlans::check(const graph::Workload& workload, std::string_vi
   return {};
 }
 
+double MessagePlans::share_sent(CommunicatorIndex communicator, int collective) const {
+  if (rounds_ == Rounds::two) {
+    return 0;
+  }
+  if (wiring_.folded().empty() || wiring_.mirrors().apart.contains(collective)) {
+    return 1;
+  }
+  const Communicator& of = wiring_.communicator(communicator);
+  const auto members =
+      binding_.workload().group(of.group).members.group(first_member(communicator)).size();
+  return static_cast<double>(of.members.size()) / static_cast<double>(members);
+}
+
 /// Once for each group and collective: communicators by digits lie alike.
 Result<void> MessagePlans::check_algorithms(const graph::Workload& workload,
                                             std::string_view network) {
@@ -189,7 +215,9 @@ Result<void> MessagePlans::check_algorithms(const graph::Workload& workload,
         continue;
       }
       const auto& phases = binding_.phases(static_cast<int>(i), first_member(number));
-      if (auto ok = collective::check_messages(phases, machine_); !ok) {
+      if (auto ok =
+              collective::check_messages(phases, machine_, share_sent(number, static_cast<int>(i)));
+          !ok) {
         Mistake mistake = std::move(ok.error().mistakes.front());
         mistake.where = fmt::format("network {}", network);
         mistake.field = fmt::format("{} of group {}", name_of(collective.kind), group.name);
@@ -214,7 +242,7 @@ double MessagePlans::messages_of(CommunicatorIndex communicator, int collective)
     for (const collective::PortUse& port : phase.ports) {
       inside *= static_cast<double>(port.extent.count);
     }
-    messages += static_cast<double>(list(phase).size()) / inside;
+    messages += two_rounds(phase).whole_size() / inside;
   }
   return messages;
 }

@@ -76,11 +76,18 @@ struct PhasePlan {
 /// there, in the groups that hold one; of collectives apart (LinkMirrors) what all members send.
 class MessagePlans {
  public:
+  /// Rounds says whether plans have all rounds of lists in which these are alike
+  /// (MessageList::of_rings), or two, which suffice to look at what is sent: rings of p members so
+  /// cost p, and not p^2.
+  enum class Rounds : std::uint8_t { all, two };
+
   /// All must outlive the plans.
-  MessagePlans(const Wiring& wiring, Binding& binding, const machine::Machine& machine)
+  MessagePlans(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
+               Rounds rounds = Rounds::all)
       : wiring_(wiring),
         binding_(binding),
         machine_(machine),
+        rounds_(rounds),
         plans_(wiring.communicator_count()) {}
 
   /// Mistakes: algorithms that have no messages (phase_messages.h), by group; more than
@@ -121,6 +128,9 @@ class MessagePlans {
   using OfTemplate = std::function<double(RankIndex, const BoundTemplate&)>;
   double sum_of(const graph::Workload& workload, const OfTemplate& of) const;
   static Shape shape_of(const collective::CollectivePhase& phase);
+  /// Returns the part of a collective's messages that the plans have, where rings fold.
+  double share_sent(CommunicatorIndex communicator, int collective) const;
+  const collective::MessageList& two_rounds(const collective::CollectivePhase& phase);
   const collective::MessageList& list(const collective::CollectivePhase& phase);
   /// Returns what simulated ranks send of a phase, where ranks fold.
   const collective::MessageList& list(CommunicatorIndex communicator,
@@ -136,8 +146,10 @@ class MessagePlans {
   const Wiring& wiring_;
   Binding& binding_;
   const machine::Machine& machine_;
+  Rounds rounds_;
   std::vector<std::vector<std::unique_ptr<std::vector<PhasePlan>>>> plans_;
-  std::map<Shape, collective::MessageList> lists_;
+  std::map<Shape, collective::MessageList> two_rounds_;
+  std::map<Shape, collective::MessageList> lists_;  ///< of those that leave rounds out
   std::map<Shape, collective::MessageList> folded_lists_;
   std::map<Shape, RouteTable> routes_;
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "collective/ring_orders.h"
@@ -25,7 +26,8 @@ TEST(MessageList, RingsWithoutTheirScheduleAreThoseOfTheSchedule) {
       const std::vector<std::vector<std::vector<int>>> all{
           {up}, {up, {up.rbegin(), up.rend()}}, complete_cycles(members)};
       for (const auto& orders : all) {
-        EXPECT_TRUE(MessageList::of_rings(kind, orders) == MessageList(rings(kind, orders, 1)))
+        EXPECT_TRUE(MessageList::of_rings(kind, orders).whole() ==
+                    MessageList(rings(kind, orders, 1)))
             << name_of(kind) << " of " << members << " on " << orders.size() << " rings";
       }
     }
@@ -45,6 +47,35 @@ TEST(MessageList, RingOfThreeByHand) {
   EXPECT_EQ(list.unlocks(2)[0], 3U);
   EXPECT_TRUE(list.unlocks(4).empty());
   EXPECT_EQ(list.waits(), (std::vector<std::uint32_t>{0, 0, 0, 1, 1, 1}));
+}
+
+/// An all-reduce of 5 on two rings: 8 rounds of 10 messages, of which 6 are left out. Turned by
+/// one, a message in 5 stays: 8 rounds of 2, each of which waits for its own of the round before.
+TEST(MessageList, TwoRoundsOfARingStandForAll) {
+  const std::vector<int> up = upwards(5);
+  const MessageList two =
+      MessageList::of_rings(graph::CollectiveKind::all_reduce, {up, {up.rbegin(), up.rend()}});
+  EXPECT_EQ(two.size(), 20U);
+  EXPECT_EQ(two.left_out(), 6U);
+  EXPECT_DOUBLE_EQ(two.whole_size(), 80);
+  const auto first_of_its_kind = [](const MessageList& list) {
+    std::vector<std::uint32_t> images;
+    for (const MessageList::Pair& pair : list.pairs()) {
+      const bool upward = (pair.sender + 1) % 5 == pair.receiver;
+      const MessageList::Pair image{0, upward ? 1U : 4U};
+      images.push_back(static_cast<std::uint32_t>(std::ranges::find(list.pairs(), image) -
+                                                  list.pairs().begin()));
+    }
+    return list.images(images);
+  };
+  const MessageList folded = two.folded(first_of_its_kind(two)).whole();
+  const MessageList whole = two.whole();
+  EXPECT_TRUE(folded == whole.folded(first_of_its_kind(whole)));
+  ASSERT_EQ(folded.size(), 16U);
+  for (std::uint32_t message = 0; message < 14; ++message) {
+    ASSERT_EQ(folded.unlocks(message).size(), 1U);
+    EXPECT_EQ(folded.unlocks(message)[0], message + 2);
+  }
 }
 
 TEST(MessageList, ChunksOfAPairLeaveInOrder) {

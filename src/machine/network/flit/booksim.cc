@@ -62,35 +62,46 @@ class BookSimReader : BookSimFile {
     return list;
   }
 
-  /// "islip", or with a parameter "islip(2)", "separable_input_first(matrix)".
+  /// "islip", or with a parameter "islip(2)", "separable_input_first(matrix)", which alone says the
+  /// iterations and the arbiters: alloc_iters and arb_type are not looked at there.
   void take_allocator(const std::string& key, Allocator& into, Arbiter& arbiter) {
     const Entry* entry = find(key);
-    if (entry == nullptr) {
-      return;
+    int iterations = 1;
+    if (entry != nullptr) {
+      take_stated_allocator(key, *entry, into, arbiter, iterations);
     }
-    const std::size_t open = std::min(entry->value.find('('), entry->value.size());
-    const auto value = parse_value<Allocator>(trimmed(entry->value.substr(0, open)));
+    if (key == "vc_allocator") {
+      result_.router.alloc_iters = iterations;
+    } else if (iterations != result_.router.alloc_iters) {
+      const bool here = entry != nullptr && iterations > 1;
+      const Entry* of = here ? entry : find("vc_allocator");
+      add(of->line, here ? key : "vc_allocator", of->value,
+          "as many iterations in all allocators: one here");
+    }
+  }
+  void take_stated_allocator(const std::string& key, const Entry& entry, Allocator& into,
+                             Arbiter& arbiter, int& iterations) {
+    const std::size_t open = std::min(entry.value.find('('), entry.value.size());
+    const auto value = parse_value<Allocator>(trimmed(entry.value.substr(0, open)));
     if (!value) {
-      add(entry->line, key, entry->value, value.error());
+      add(entry.line, key, entry.value, value.error());
       return;
     }
     into = *value;
-    const std::size_t close = entry->value.rfind(')');
-    if (open == entry->value.size() || close == std::string::npos || close <= open + 1) {
+    const std::size_t close = entry.value.rfind(')');
+    if (open == entry.value.size() || close == std::string::npos || close <= open + 1) {
       return;
     }
-    const std::string parameter = entry->value.substr(open + 1, close - open - 1);
+    const std::string parameter = entry.value.substr(open + 1, close - open - 1);
     if (into == Allocator::separable_input_first || into == Allocator::separable_output_first) {
       const auto kind = parse_value<Arbiter>(parameter);
       if (!kind) {
-        add(entry->line, key, entry->value, kind.error());
+        add(entry.line, key, entry.value, kind.error());
       } else {
         arbiter = *kind;
       }
-    } else if (parameter != std::to_string(result_.router.alloc_iters)) {
-      add(entry->line, key, entry->value,
-          fmt::format("alloc_iters, {}: both allocators have one number here",
-                      result_.router.alloc_iters));
+    } else {
+      take_text(key, entry, parameter, iterations);
     }
   }
 
@@ -140,9 +151,6 @@ class BookSimReader : BookSimFile {
     take_value("sw_alloc_delay", router.sw_alloc_delay);
     take_value("st_final_delay", router.st_final_delay);
     take_value("credit_delay", router.credit_delay);
-    take_value("alloc_iters", router.alloc_iters);
-    take_value("arb_type", router.vc_arbiter);
-    router.sw_arbiter = router.vc_arbiter;
     take_allocator("vc_allocator", router.vc_allocator, router.vc_arbiter);
     take_allocator("sw_allocator", router.sw_allocator, router.sw_arbiter);
     read_speculation();
@@ -187,6 +195,7 @@ class BookSimReader : BookSimFile {
     take_common("acc_stopping_thres", load.throughput_threshold);
     take_value("seed", load.seed);
     if (auto read = read_booksim_classes(*this, result_.router.vcs)) {
+      check_ages(read->classes);
       take_classes(std::move(*read));
     }
   }
@@ -206,6 +215,18 @@ class BookSimReader : BookSimFile {
     }
     into = each.front();
     return true;
+  }
+
+  /// Ages are those of a packet's head here, of every flit there.
+  void check_ages(const std::vector<TrafficClass>& classes) {
+    const Priority priority = result_.router.priority;
+    const bool alone = std::ranges::all_of(classes, [](const TrafficClass& of) {
+      return !of.transacts && of.sizes == std::vector<int>{1};
+    });
+    if (!alone && (priority == Priority::local_age || priority == Priority::network_age)) {
+      add(find("priority")->line, "priority", std::string(name_of(priority)),
+          "one of packets, where these have more than a flit: age, sequence, hop_count ...");
+    }
   }
 
   /// One that is like those of flags and YAML is stated as those.

@@ -23,7 +23,7 @@ inline const std::vector<std::string_view> without_effect = words_of(
     "private_bufs private_buf_size private_buf_start_vc private_buf_end_vc flow_out "
     "include_queuing noq vc_shuffle_requests vc_priority_donation st_prepare_delay buffer_policy "
     "buf_size physical_subnetworks routing_delay_lookahead output_delay link_failures fail_seed "
-    "measure_stats pair_stats acc_warmup_thres warmup_thres subnets",
+    "alloc_iters arb_type measure_stats pair_stats acc_warmup_thres warmup_thres subnets",
     " ");
 
 /// These keys are right for one value only.
@@ -55,7 +55,6 @@ inline constexpr auto kOurNames = std::to_array<std::pair<std::string_view, std:
     {"acc_stopping_thres", "throughput_threshold"},
     {"batch_size", "batch"},
     {"max_outstanding_requests", "outstanding"},
-    {"arb_type", "vc_arbiter"},
 });
 
 }  // namespace orrery::flit

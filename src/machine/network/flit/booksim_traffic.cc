@@ -12,8 +12,8 @@ tl::expected<std::string, std::string> hotspot_pattern(const std::string& traffi
   const std::size_t open = traffic.find('(');
   const std::size_t close = traffic.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) {
-    return tl::unexpected(
-        std::string("its nodes, such as hotspot({{3,7},{2,1}}): none here is drawn at random"));
+    return tl::unexpected(std::string(
+        "its nodes, such as hotspot({{3,7},{2,1}}): with several classes none is drawn"));
   }
   std::string inner = traffic.substr(open + 1, close - open - 1);
   std::erase_if(inner, [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
@@ -113,7 +113,9 @@ class ClassReader {
     const auto texts = BookSimFile::parts(entry == nullptr ? "uniform" : entry->value);
     for (std::size_t i = 0; i < classes_.size(); ++i) {
       const std::string& text = texts[std::min(i, texts.size() - 1)];
-      if (auto pattern = pattern_of_booksim(text)) {
+      if (text == "hotspot" && classes_.size() == 1) {  // a node, drawn before the seed is set
+        classes_[i].pattern = "hotspot:any:314159";     // with which Knuth's numbers begin
+      } else if (auto pattern = pattern_of_booksim(text)) {
         classes_[i].pattern = std::move(*pattern);
         classes_[i].pattern += text == "randperm" && seed != nullptr ? ":" + seed->value : "";
       } else {

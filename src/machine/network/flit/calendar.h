@@ -37,7 +37,7 @@ class Calendar {
     std::vector<Flit> flits;
     std::vector<std::uint32_t> flits_to_nodes;  ///< packets
     std::vector<std::uint32_t> credits;         ///< output VCs
-    std::vector<std::uint32_t> heads;           ///< input VCs that ask for an output VC from now on
+    std::vector<std::uint32_t> routed;          ///< input VCs whose head's routing ends now
     std::vector<std::uint32_t> rested;          ///< input VCs that may send from now on
     std::vector<std::uint32_t> opened;          ///< output ports that may pass a flit from now on
     std::vector<std::uint32_t> sources;         ///< that may send a flit from now on
@@ -79,7 +79,7 @@ class Calendar {
   Slot& present() { return slots_[place_of(now_)]; }
   /// Empties the slot of the present cycle.
   void done() {
-    for (auto* list : {&present().flits_to_nodes, &present().credits, &present().heads,
+    for (auto* list : {&present().flits_to_nodes, &present().credits, &present().routed,
                        &present().rested, &present().opened, &present().sources}) {
       list->clear();
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 namespace orrery::flit {
 
@@ -29,13 +30,13 @@ void Engine::step() {
   take_events();
   grants_ = 0;
   sources_.send();
-  route_heads();
   const auto up_to = [&](Cycle cycle) {  // allocations: the whole part of cycles x speed-up
     return std::floor(static_cast<double>(cycle) * routers_.settings.internal_speedup);
   };
   const int steps = routers_.has_speedup ? static_cast<int>(up_to(now() + 1) - up_to(now())) : 1;
   for (int step = 1; step <= steps; ++step) {
     is_last_step_ = step == steps;
+    route_heads();
     allocate();
   }
   calendar_.move_to(now() + 1);
@@ -64,9 +65,7 @@ void Engine::take_events() {
   for (const std::uint32_t packet : slot.flits_to_nodes) {
     packets_.take_flit(packet, now());
   }
-  for (const std::uint32_t vc : slot.heads) {
-    vcs_.add(vc);
-  }
+  next_heads_.insert(next_heads_.end(), slot.routed.begin(), slot.routed.end());
   for (const std::uint32_t port : slot.opened) {
     close_or_open(port);
   }
@@ -122,40 +121,47 @@ void Engine::arrive(std::uint32_t vc, std::uint32_t packet) {
     }
     return;
   }
+  if (const Priority by = routers_.settings.priority;
+      by == Priority::local_age || by == Priority::network_age) {
+    Packet& head = packets_[packet & ~kHead];
+    head.priority = kHighestPriority - (by == Priority::local_age ? now() : head.injected);
+  }
   if (in.front == kNone) {
     in.front = packet & ~kHead;
-    show_head(vc, now());
+    show_head(vc, false);
     return;
   }
   (in.second == kNone ? in.second : packets_[in.last].behind) = packet & ~kHead;
   in.last = packet & ~kHead;
 }
 
-/// The front packet of a VC asks for an output VC from `when` + routing_delay on; `when` is this
-/// cycle or the next.
-void Engine::show_head(std::uint32_t vc, Cycle when) {
+/// Routing of the front packet of a VC begins with this allocation, or the next one if it was
+/// `behind` a tail that leaves in this one. It ends with the first allocation of routing_delay - 1
+/// cycles later, and the head asks for an output VC in the allocation after; without a delay in the
+/// one with which it would begin.
+void Engine::show_head(std::uint32_t vc, bool behind) {
   InVc& in = routers_.in_vcs[vc];
   Packet& packet = packets_[in.front];
   in.left = packet.flits;
   in.begins = true;
   in.priority = routers_.settings.priority == Priority::hop_count ? packet.hops : packet.priority;
   if (orders_grants_ && routers_.settings.speculation == Speculation::none) {
-    const bool behind = when > now();
     in.turn.asked = 2 * step_ + (behind ? 1 : 0);
     in.turn.place = behind ? grants_++ : routers_.port_of(vc);
   }
+  const int delay = routers_.settings.routing_delay;
+  const Cycle routed = now() + (behind && is_last_step_ ? 1 : 0) + delay - 1;
   if (routes_.draws_at_routers()) {
-    unrouted_.push_back({when + routers_.settings.routing_delay - 1, vc});
+    unrouted_.push_back({routed, vc});
   } else {
     routes_.route(vc);
   }
-  when += routers_.settings.routing_delay;
-  if (when == now()) {
+  if (delay > 1) {
+    calendar_.at(routed).routed.push_back(vc);
+  } else if (delay == 0 && !behind) {
     vcs_.add(vc);
-  } else if (when == now() + 1) {
-    next_heads_.push_back(vc);
   } else {
-    calendar_.at(when).heads.push_back(vc);
+    (delay == 1 && behind ? later_heads_ : next_heads_).push_back(vc);
   }
 }
 
@@ -229,6 +235,7 @@ void Engine::allocate() {
     vcs_.add(vc);
   }
   next_heads_.clear();
+  std::swap(next_heads_, later_heads_);
   ++step_;
 }
 
@@ -331,7 +338,7 @@ void Engine::leave(InVc& in, std::uint32_t vc) {
   in.front = in.second;
   if (in.second != kNone) {
     in.second = in.second == in.last ? kNone : packets_[in.second].behind;
-    show_head(vc, now() + 1);
+    show_head(vc, true);
   }
 }
 

@@ -98,13 +98,13 @@ class Engine {
  private:
   bool is_busy() const {
     return routers_.ready.any() || vcs_.heads().any() || sources_.any_may_send() ||
-           switch_.keeps_any() || !unrouted_.empty();
+           switch_.keeps_any() || !unrouted_.empty() || !next_heads_.empty();
   }
 
   void take_events();
   void take_credit(std::uint32_t vc);
   void arrive(std::uint32_t vc, std::uint32_t packet);
-  void show_head(std::uint32_t vc, Cycle when);
+  void show_head(std::uint32_t vc, bool behind);
   void route_heads();
   void close_or_open(std::uint32_t port);
   void allocate();
@@ -136,6 +136,7 @@ class Engine {
   std::vector<std::pair<Cycle, std::uint32_t>> unrouted_;  ///< ends of routing_delay and heads' VCs
   std::vector<std::uint32_t> freed_vcs_;                   ///< from the next allocation on
   std::vector<std::uint32_t> next_heads_;                  ///< ask from the next allocation on
+  std::vector<std::uint32_t> later_heads_;                 ///< from the one after that on
 };
 
 }  // namespace orrery::flit

@@ -49,6 +49,13 @@ void HeadRoutes::start(Packet& packet) {
   packet.route =
       kind_of(packet).routing->start(packet.source, packet.route.target, packet.route.via, random_);
   const auto router = static_cast<std::uint32_t>(routing_.graph().nodes[packet.source].inject);
+  if (routing_.compares_orders(packet.route, router)) {
+    RouteState last_first = packet.route;
+    last_first.phase = 1;
+    const std::int64_t more =
+        wait_ahead(packet.route, router) - wait_ahead(last_first, router);  // as many hops
+    packet.route.phase = more > 0 || (more == 0 && random_.below(2) == 0) ? 1 : 0;
+  }
   if (!routing_.compares() || packet.route.via == router) {
     return;
   }

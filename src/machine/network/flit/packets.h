@@ -19,6 +19,9 @@ struct FlitCounts {
   Cycle flit_latency = 0;  ///< sum of leaving to arrival, where that is counted
 };
 
+/// Earlier is higher, and all are above what speculates.
+inline constexpr std::int64_t kHighestPriority = INT32_MAX;
+
 /// A packet that a node wants to send.
 struct Offer {
   std::uint32_t target = 0;  ///< node

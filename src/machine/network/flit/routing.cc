@@ -21,7 +21,8 @@ bool has_waypoint(Algorithm algorithm) {
 }
 
 bool has_two_phases(Algorithm algorithm) {
-  return has_waypoint(algorithm) || algorithm == Algorithm::o1turn;
+  return has_waypoint(algorithm) || algorithm == Algorithm::o1turn ||
+         algorithm == Algorithm::adaptive_xy_yx;
 }
 
 /// The algorithms of a shape.
@@ -31,6 +32,7 @@ bool fits(Shape shape, Algorithm algorithm) {
       return is_grid(shape) || shape == Shape::flattened_butterfly;
     case Algorithm::yx:
     case Algorithm::o1turn:
+    case Algorithm::adaptive_xy_yx:
     case Algorithm::romm:
       return shape == Shape::mesh || shape == Shape::cmesh;
     case Algorithm::valiant:
@@ -292,6 +294,7 @@ Candidate Routing::single(RouteState& state, std::uint32_t router, std::uint32_t
     case Algorithm::yx:
       return mesh_hop(router, to, true);
     case Algorithm::o1turn:
+    case Algorithm::adaptive_xy_yx:
       return {mesh_hop(router, to, state.phase == 1).port, half(state.phase)};
     case Algorithm::nca:
       return tree_hop(state, router, draw);

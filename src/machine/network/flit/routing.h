@@ -20,6 +20,7 @@ enum class Algorithm : std::uint8_t {
   dor,
   yx,
   o1turn,
+  adaptive_xy_yx,
   romm,
   valiant,
   ugal,
@@ -37,6 +38,9 @@ constexpr auto named_values(Algorithm) {
       {Algorithm::yx, "yx", "dimension order, highest first; of meshes"},
       {Algorithm::o1turn, "o1turn",
        "dor or yx, drawn at random for each packet, a half of the VCs each; of meshes (xy_yx)"},
+      {Algorithm::adaptive_xy_yx, "adaptive_xy_yx",
+       "dor or yx, by the shorter queue at the first router, equal ones at random; a half of the "
+       "VCs each; of meshes"},
       {Algorithm::romm, "romm",
        "dor to a random router of the minimal rectangle, then dor; a half of the VCs each; of "
        "meshes"},
@@ -66,8 +70,8 @@ constexpr auto named_values(Algorithm) {
 /// Rules say which virtual channels packets take. BookSim 2 (routefunc.cpp and flatfly_onchip.cpp
 /// of 923f1a9, dragonfly.cpp of 0d815b7) differs from what stands at the algorithms in:
 ///
-///   halves      of an odd number of VCs share the middle one; o1turn goes on in the order of the
-///               half that a packet's VC is in
+///   halves      of an odd number of VCs share the middle one; o1turn and adaptive_xy_yx go on in
+///               the order of the half that a packet's VC is in
 ///   two phases  a packet at its target's router takes any VC on, whatever its phase; valiant on a
 ///               flattened butterfly draws a node and ends at the target's router when it passes it
 ///   dragonfly   one VC for each phase, to nodes too: of min 0 and, behind the link between groups,
@@ -160,6 +164,10 @@ class Routing {
   /// Whether a packet chooses at its first router between what start() drew and the minimal route,
   /// by the queues there.
   bool compares() const { return algorithm_ == Algorithm::ugal; }
+  /// Whether a packet chooses at `router`, its first, between orders, by the queues there.
+  bool compares_orders(const RouteState& state, std::uint32_t router) const {
+    return algorithm_ == Algorithm::adaptive_xy_yx && router != eject_router(state);
+  }
   /// At `router`, the first of a packet: its minimal route.
   static RouteState minimal(RouteState state, std::uint32_t router) {
     state.via = router;
@@ -169,9 +177,7 @@ class Routing {
   int channels_ahead(RouteState state, std::uint32_t router) const;
 
   /// Whether enter() decides anything.
-  bool depends_on_vc() const {
-    return has_escapes() || (rules_ == Rules::booksim && algorithm_ == Algorithm::o1turn);
-  }
+  bool depends_on_vc() const { return has_escapes() || (rules_ == Rules::booksim && has_orders()); }
   /// A packet has won VC `vc` towards its next router.
   void enter(RouteState& state, std::uint32_t vc) const;
 
@@ -217,6 +223,9 @@ class Routing {
   /// group.
   bool on_detour(const RouteState& state, std::uint32_t router) const;
   bool follows_booksim() const { return rules_ == Rules::booksim; }
+  bool has_orders() const {
+    return algorithm_ == Algorithm::o1turn || algorithm_ == Algorithm::adaptive_xy_yx;
+  }
   /// Returns the VCs to the node of a packet that is at its target's router.
   VcMask vcs_to_node(const RouteState& state) const {
     const bool by_phase =

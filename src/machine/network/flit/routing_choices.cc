@@ -83,7 +83,7 @@ int Routing::channels_ahead(RouteState state, std::uint32_t router) const {
 std::vector<RouteState> Routing::all_starts(std::uint32_t source, std::uint32_t target) const {
   std::vector<RouteState> states(1);
   states[0].target = target;
-  if (algorithm_ == Algorithm::o1turn) {
+  if (has_orders()) {
     states.push_back(states[0]);
     states[1].phase = 1;
   } else if (algorithm_ == Algorithm::valiant || algorithm_ == Algorithm::ugal ||

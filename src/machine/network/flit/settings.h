@@ -76,12 +76,23 @@ constexpr auto named_values(Speculation) {
 
 /// Priority decides between packets that ask for one output: the highest comes first; of equal ones
 /// the arbiter chooses.
-enum class Priority : std::uint8_t { none, traffic_class, age, sequence, hop_count, queue_length };
+enum class Priority : std::uint8_t {
+  none,
+  traffic_class,
+  age,
+  network_age,
+  local_age,
+  sequence,
+  hop_count,
+  queue_length
+};
 constexpr auto named_values(Priority) {
   return std::to_array<Named<Priority>>({
       {Priority::none, "none", "all are equal"},
       {Priority::traffic_class, "class", "that of its class"},
       {Priority::age, "age", "created earlier"},
+      {Priority::network_age, "network_age", "left its node earlier"},
+      {Priority::local_age, "local_age", "came to the router earlier"},
       {Priority::sequence, "sequence", "created by its node after fewer others"},
       {Priority::hop_count, "hop_count", "come through more routers"},
       {Priority::queue_length, "queue_length", "more flits in its VC"},

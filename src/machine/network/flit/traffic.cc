@@ -189,6 +189,17 @@ std::uint32_t Traffic::drawn(std::uint32_t source, Random& random) const {
 /// "3,7@0.2" or "3*2,7": nodes with weights, and the share of packets that go to them.
 void Traffic::read_hotspot(std::string_view text, Error& mistakes) {
   constexpr std::uint32_t kMostWeight = 1000;
+  constexpr std::string_view kAny = "any:";
+  if (text.starts_with(kAny)) {
+    const auto seed = parse_value<std::uint64_t>(text.substr(kAny.size()));
+    if (!seed) {
+      mistakes.add(wrong_pattern(text, "hotspot:any:SEED"));
+      return;
+    }
+    hot_ = {Random(*seed).below(nodes_)};
+    share_ = 1;
+    return;
+  }
   const std::size_t at = std::min(text.find('@'), text.size());
   for (const std::string_view word : words_of(text.substr(0, at), ",")) {
     const std::size_t star = std::min(word.find('*'), word.size());

@@ -46,7 +46,8 @@ constexpr auto named_values(Pattern) {
       {Pattern::taper64, "taper64", "64 nodes: half uniform, half within 9 and its neighbours"},
       {Pattern::bad_dragon, "bad_dragon", "of a dragonfly: any node of the next group"},
       {Pattern::hotspot, "hotspot",
-       "hotspot:3,7@0.2; a share goes to some nodes (3*2,7: to 3 twice as much), else uniform"},
+       "hotspot:3,7@0.2; a share goes to some nodes (3*2,7: to 3 twice as much; any:SEED: to one, "
+       "drawn), else uniform"},
       {Pattern::permutation, "permutation",
        "permutation:FILE; the target of each node, one a line"},
   });

@@ -4,12 +4,6 @@
 #include <algorithm>
 
 namespace orrery::flit {
-namespace {
-
-/// Earlier is higher, and all are above what speculates.
-constexpr std::int64_t kHighest = INT32_MAX;
-
-}  // namespace
 
 ClassDraws::ClassDraws(const Network& network, double rate)
     : network_(&network),
@@ -51,9 +45,9 @@ std::int64_t ClassDraws::priority_of(std::uint32_t node, std::uint32_t of, Cycle
     case Priority::traffic_class:
       return network_->classes[of].priority;
     case Priority::age:
-      return kHighest - created;
+      return kHighestPriority - created;
     case Priority::sequence:
-      return kHighest - created_[node];
+      return kHighestPriority - created_[node];
     default:
       return 0;
   }

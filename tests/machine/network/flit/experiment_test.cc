@@ -178,7 +178,7 @@ TEST(FlitExperiment, ClassesSpeculationAndSpeedUpsOfBookSimFiles) {
       "injection_process = {bernoulli, on_off(0.1,0.3)}; priority = class;\n"
       "class_priority = {2,1,0}; speculative = 1; spec_sw_allocator = islip;\n"
       "sw_allocator = separable_output_first(matrix); output_speedup = 2; alloc_iters = 2;\n"
-      "vc_allocator = islip(2);\n",
+      "vc_allocator = islip(1);\n",
       "file");
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(read->router.speculation, Speculation::separate);
@@ -389,7 +389,11 @@ TEST(BookSimFiles, HotspotsAreNodesAndTheirWeights) {
   EXPECT_EQ(pattern("hotspot({{0,63},{1,3}})"), "hotspot:0*1,63*3");
   EXPECT_EQ(pattern("hotspot({{0,9,63},{2}})"), "hotspot:0*2,9*2,63*2");
   EXPECT_EQ(pattern("hotspot({0,63})"), "hotspot:0*63");  // as there: one node, its weight
-  EXPECT_FALSE(parse_booksim("topology = mesh; traffic = hotspot;", "file"));
+  EXPECT_EQ(pattern("hotspot; seed = 7"), "hotspot:any:314159");  // drawn before the seed is set
+  const auto mesh = *parse_network("mesh:8x8");
+  Random others(1);
+  EXPECT_EQ(Traffic::make("hotspot:any:7", mesh)->target(3, others), Random(7).below(64));
+  EXPECT_FALSE(parse_booksim("topology = mesh; traffic = hotspot; classes = 2;", "file"));
 }
 
 }  // namespace

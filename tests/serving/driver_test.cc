@@ -261,10 +261,10 @@ TEST(Driver, CopiesOfAttentionShareDevicesForMlps) {
   load.output.first = 20;
   load.count = 30;
   Engine engine = load_engine("vllm@0.10").value();
-  const Run whole = driven(model_of_mlps(), engine, requests::generate(load));
+  const serving::Run whole = driven(model_of_mlps(), engine, requests::generate(load));
   engine.dp = 2;
   engine.ffn = 2;
-  const Run apart = driven(model_of_mlps(), engine, requests::generate(load));
+  const serving::Run apart = driven(model_of_mlps(), engine, requests::generate(load));
   EXPECT_EQ(apart.devices, 4);
   EXPECT_GT(apart.kv_blocks, whole.kv_blocks);
   EXPECT_EQ(apart.requests.size(), 30U);

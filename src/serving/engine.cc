@@ -102,6 +102,7 @@ Error check(const Engine& engine) {
   constexpr std::int64_t kMostAdapters = 4096;
   constexpr std::int64_t kMostMicroBatches = 64;
   constexpr double kMostScaleBits = 16;
+  constexpr double kMostLag = 10;
   constexpr Time kLongest = from_seconds(1000);
   Ranges ranges(engine);
   ranges.from("parallel.tp", engine.tp, 1);
@@ -146,6 +147,7 @@ Error check(const Engine& engine) {
   ranges.require(engine.weight_window == 0 || engine.drafts() == 0, "weights.window",
                  "0 with speculation");
   ranges.require(engine.ffn == 0 || engine.drafts() == 0, "parallel.ffn", "0 with speculation");
+  ranges.from("kernels.fp4_lag", engine.fp4_lag, 0, kMostLag);
   ranges.from("graphs.largest", engine.largest_graph, 0);
   ranges.from("host.front_end", engine.front_end, kLongest);
   ranges.from("host.step", engine.step, kLongest);

@@ -131,6 +131,7 @@ struct Engine {
   step::StreamedExperts streamed_experts = step::StreamedExperts::fp4;
   bool fused_casts = false;      ///< kernels before 8-bit products write 8 bits
   bool sorted_sampling = false;  ///< logits are sorted for top-p
+  double fp4_lag = 0;            ///< of 4-bit products of few rows over the card's tables
   // host
   Time front_end{0};    ///< from the client to the engine's queue
   Time step{0};         ///< of the host per step: beside the accelerator if async, else after it
@@ -299,6 +300,10 @@ struct Engine {
           "kernels before 8-bit products without scales of blocks write their operands");
     visit("kernels", "sorted_sampling", &E::sorted_sampling,
           "the sampler sorts the logits, as PyTorch's does for requests with top_p");
+    visit(
+        "kernels", "fp4_lag", &E::fp4_lag,
+        "share that 4-bit products, but of experts, of up to 128 rows take longer than the fastest "
+        "kernels, of more rows less");
     visit("kernels", "tables", &E::kernels,
           "CSV files, by commas, of kernels measured on the card (measured_kernels.h)");
     visit("speculation", "method", &E::speculation, "who guesses tokens");

@@ -143,6 +143,7 @@ step::StepOptions step_options(const Engine& engine) {
       .streamed_experts = engine.streamed_experts,
       .fused_casts = engine.fused_casts,
       .sorted_sampling = engine.sorted_sampling,
+      .fp4_lag = engine.fp4_lag,
       .launch = engine.launch,
       .adapter_rank = engine.adapter_slots > 0 && !engine.whole_adapters ? engine.adapter_rank : 0,
       .imbalance = engine.moe_imbalance,

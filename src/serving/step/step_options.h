@@ -70,8 +70,10 @@ struct StepOptions {
   std::int64_t micro_batches = 3;  ///< with ffn: parts of a step's tokens that go around
   bool eager_prompts = false;      ///< steps with prompts are in no graph
   StreamedExperts streamed_experts = StreamedExperts::fp4;
-  bool fused_casts = false;       ///< operands of 8 bits with one scale are written as such
-  bool sorted_sampling = false;   ///< logits are sorted for top-p (PassTable::head)
+  bool fused_casts = false;      ///< operands of 8 bits with one scale are written as such
+  bool sorted_sampling = false;  ///< logits are sorted for top-p (PassTable::head)
+  /// Products of 4 bits, but of experts, of m rows take 1 + fp4_lag min(1, 128 / m) times as long.
+  double fp4_lag = 0;
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or

@@ -154,8 +154,9 @@ void EngineFlags::place(serving::Engine& engine, Error& mistakes) const {
   } else if (engine.devices() != devices) {
     mistakes.add(wrong_value(
         "--devices", *devices_,
-        fmt::format("{} of the engine: {} x tp x cp x dp x pp of {} x {} x {} x {}{}",
+        fmt::format("{} of the engine: {} x tp x cp x dp x pp of {} x {} x {} x {}{}{}",
                     engine.devices(), engine.replicas, engine.tp, engine.cp, engine.dp, engine.pp,
+                    engine.ffn > 0 ? fmt::format(" and ffn {}", engine.ffn) : std::string(),
                     engine.prefill > 0 ? fmt::format(" and {} for prompts", engine.prefill)
                                        : std::string())));
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "serving/requests/request.h"
+#include "serving/scheduler/kv_book.h"
 
 namespace orrery::serving {
 
@@ -33,6 +34,10 @@ class Inbox {
   virtual void ended(std::size_t request, Time at) = 0;
   /// `tokens` of its answer in all are there at `at`. Of steps that are skipped nothing is said.
   virtual void emitted(std::size_t /*request*/, Time /*at*/, std::int64_t /*tokens*/) {}
+  /// Blocks of a copy (`rank`: of all engines') can be found, or no longer. Of those that a request
+  /// has stored, `request` is its number.
+  virtual void changed(std::int64_t /*rank*/, Time /*at*/, std::size_t /*request*/,
+                       const scheduler::KvChange& /*change*/) {}
   /// Blocks of requests that have ended are free at last: a lower tier has its copy of them.
   virtual void freed(Time /*at*/) {}
 };

@@ -25,6 +25,7 @@ struct Copy {
   std::vector<std::int8_t> holders;  ///< who still needs the blocks of a request that has ended
   std::vector<scheduler::RequestIndex> finished;  ///< by the last step
   std::unordered_map<scheduler::RequestIndex, std::vector<requests::Image>> images;
+  std::vector<scheduler::KvChange> changes;  ///< of its blocks, by the last schedule
 };
 
 /// Returns which has the fewest unfinished requests, the first of equals.

@@ -45,6 +45,9 @@ Driver::Driver(Run& run, step::StepCost& cost, const std::vector<requests::Reque
     copy.scheduler = scheduler::make_scheduler(
         engine.policy, limits_of(engine),
         scheduler::KvBook(run_.kv_blocks, engine.block_size, engine.prefix));
+    if (options.tell_blocks) {
+      copy.scheduler->record(copy.changes);
+    }
     if (!run_.kv_tiers.empty()) {
       copy.tiers.emplace(run_.kv_tiers, block, engine.tp * engine.cp * engine.pp);
       copy.scheduler->fetch_from(*copy.tiers);
@@ -194,8 +197,19 @@ bool Driver::schedule(Ticks& ticks) {
     }
     ticks[i] = &tick;
     any = any || !tick.empty();
+    tell_changes(i);
   }
   return any;
+}
+
+void Driver::tell_changes(std::size_t number) {
+  Copy& copy = copies_[number];
+  for (const scheduler::KvChange& change : copy.changes) {
+    const std::size_t request =
+        change.stored ? places_[copy.served[static_cast<std::size_t>(change.request)]].number : 0;
+    inbox_.changed(static_cast<std::int64_t>(number), now_, request, change);
+  }
+  copy.changes.clear();
 }
 
 Time Driver::next_event() const {

@@ -100,7 +100,9 @@ void check_speculation(Ranges& ranges, const Engine& engine) {
 Error check(const Engine& engine) {
   constexpr std::int64_t kMostQuanta = 1'000'000;
   constexpr std::int64_t kMostAdapters = 4096;
+  constexpr std::int64_t kMostMicroBatches = 64;
   constexpr double kMostScaleBits = 16;
+  constexpr double kMostLag = 10;
   constexpr Time kLongest = from_seconds(1000);
   Ranges ranges(engine);
   ranges.from("parallel.tp", engine.tp, 1);
@@ -111,6 +113,8 @@ Error check(const Engine& engine) {
   ranges.from("parallel.moe_imbalance", engine.moe_imbalance, 1, kMostImbalance);
   ranges.from("parallel.moe_spread", engine.moe_spread, 0, kMostImbalance);
   ranges.from("parallel.redundant_experts", engine.redundant_experts, 0, kMostRedundant);
+  ranges.from("parallel.ffn", engine.ffn, 0, kMostRedundant);
+  ranges.from("parallel.micro_batches", engine.micro_batches, 1, kMostMicroBatches);
   ranges.require(engine.moe_imbalance == 1 || engine.moe_spread == 0, "parallel.moe_spread",
                  "0 with moe_imbalance");
   ranges.require(value_of<collective::CollectiveAlgorithm>(engine.all_reduce).has_value(),
@@ -142,6 +146,8 @@ Error check(const Engine& engine) {
                  "0 without a window");
   ranges.require(engine.weight_window == 0 || engine.drafts() == 0, "weights.window",
                  "0 with speculation");
+  ranges.require(engine.ffn == 0 || engine.drafts() == 0, "parallel.ffn", "0 with speculation");
+  ranges.from("kernels.fp4_lag", engine.fp4_lag, 0, kMostLag);
   ranges.from("graphs.largest", engine.largest_graph, 0);
   ranges.from("host.front_end", engine.front_end, kLongest);
   ranges.from("host.step", engine.step, kLongest);

@@ -80,6 +80,8 @@ struct Engine {
   double moe_spread = 0;     ///< of experts' loads (plan::expert_load)
   std::int64_t redundant_experts = 0;
   bool two_batch = false;
+  std::int64_t ffn = 0;  ///< devices beside tp x dp that compute MLPs and experts
+  std::int64_t micro_batches = 3;
   step::Gateway gateway = step::Gateway::none;
   // precision
   graph::DataType weights = graph::DataType::bf16;
@@ -129,6 +131,7 @@ struct Engine {
   step::StreamedExperts streamed_experts = step::StreamedExperts::fp4;
   bool fused_casts = false;      ///< kernels before 8-bit products write 8 bits
   bool sorted_sampling = false;  ///< logits are sorted for top-p
+  double fp4_lag = 0;            ///< of 4-bit products of few rows over the card's tables
   // host
   Time front_end{0};    ///< from the client to the engine's queue
   Time step{0};         ///< of the host per step: beside the accelerator if async, else after it
@@ -178,12 +181,11 @@ struct Engine {
   bool scales() const { return most_replicas > 0; }
   /// Returns the devices of all engines together, at most.
   std::int64_t devices() const {
-    const auto ranks = [](const Engine& engine) {
-      return engine.tp * engine.cp * engine.dp * engine.pp;
-    };
-    return std::max(replicas, most_replicas) * ranks(*this) +
-           (prefill > 0 ? prefill * ranks(for_prompts()) : 0);
+    return std::max(replicas, most_replicas) * ranks() +
+           (prefill > 0 ? prefill * for_prompts().ranks() : 0);
   }
+  /// Returns the devices of one engine.
+  std::int64_t ranks() const { return tp * cp * dp * pp + ffn; }
   /// One of the engines that compute prompts.
   Engine for_prompts() const;
 
@@ -213,6 +215,10 @@ struct Engine {
           "copies of busy experts in a layer; ep divides experts and copies together");
     visit("parallel", "two_batch", &E::two_batch,
           "with dp: half of a step's tokens are exchanged while the other half computes");
+    visit("parallel", "ffn", &E::ffn,
+          "devices beside tp x dp that compute MLPs and experts, those attention alone; 0: none");
+    visit("parallel", "micro_batches", &E::micro_batches,
+          "with ffn: parts of a step's tokens that go around between both");
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
     visit("parallel", "gateway", &E::gateway,
           "all-reduces of devices at home: none, fastest, star, tree or ring");
@@ -294,6 +300,10 @@ struct Engine {
           "kernels before 8-bit products without scales of blocks write their operands");
     visit("kernels", "sorted_sampling", &E::sorted_sampling,
           "the sampler sorts the logits, as PyTorch's does for requests with top_p");
+    visit(
+        "kernels", "fp4_lag", &E::fp4_lag,
+        "share that 4-bit products, but of experts, of up to 128 rows take longer than the fastest "
+        "kernels, of more rows less");
     visit("kernels", "tables", &E::kernels,
           "CSV files, by commas, of kernels measured on the card (measured_kernels.h)");
     visit("speculation", "method", &E::speculation, "who guesses tokens");

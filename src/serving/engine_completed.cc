@@ -112,6 +112,7 @@ Engine Engine::for_prompts() const {
   const bool shares = ep > 1 || one.dp > 1;
   one.two_batch = two_batch && one.dp > 1;  // without copies nothing is exchanged
   one.redundant_experts = 0;
+  one.ffn = 0;
   one.ep = prefill_ep > 0 ? prefill_ep : shares ? one.tp * one.dp : 1;
   return one;
 }
@@ -119,7 +120,7 @@ Engine Engine::for_prompts() const {
 step::StepOptions step_options(const Engine& engine) {
   const auto all_reduce = value_of<collective::CollectiveAlgorithm>(engine.all_reduce);
   return {
-      .degrees = {engine.tp, engine.pp, engine.dp, engine.ep, engine.cp},
+      .degrees = {engine.tp, engine.pp, engine.dp, engine.ep, engine.cp, engine.ffn},
       .precision = {.weights = engine.weights,
                     .activations = engine.activations,
                     .kv = engine.kv,
@@ -137,10 +138,12 @@ step::StepOptions step_options(const Engine& engine) {
       .fuse = engine.fuse,
       .overlap_tensor = engine.overlap_tensor,
       .two_batch = engine.two_batch,
+      .micro_batches = engine.micro_batches,
       .eager_prompts = !engine.prompt_graphs,
       .streamed_experts = engine.streamed_experts,
       .fused_casts = engine.fused_casts,
       .sorted_sampling = engine.sorted_sampling,
+      .fp4_lag = engine.fp4_lag,
       .launch = engine.launch,
       .adapter_rank = engine.adapter_slots > 0 && !engine.whole_adapters ? engine.adapter_rank : 0,
       .imbalance = engine.moe_imbalance,

@@ -77,6 +77,8 @@ void Fleet::add_members(const FleetParts& parts, bool prefill, std::int64_t coun
     member->prefills = prefill;
     member->run = prefill ? *parts.prefill : *parts.one;
     member->first = members_.empty() ? 0 : members_.back()->first + members_.back()->run.devices;
+    member->first_copy =
+        members_.empty() ? 0 : members_.back()->first_copy + members_.back()->run.engine.dp;
     member->driver =
         std::make_unique<Driver>(member->run, prefill ? *parts.prefill_cost : *parts.cost,
                                  requests_, *member, member_options_);

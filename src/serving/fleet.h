@@ -66,7 +66,8 @@ class Fleet {
     Fleet* fleet = nullptr;
     std::size_t index = 0;
     bool prefills = false;
-    std::int64_t first = 0;  ///< device
+    std::int64_t first = 0;       ///< device
+    std::int64_t first_copy = 0;  ///< of all engines'
     Run run;
     std::unique_ptr<Driver> driver;
     std::deque<Delivery> arrived;
@@ -84,6 +85,10 @@ class Fleet {
     void freed(Time at) override;
     void emitted(std::size_t request, Time at, std::int64_t tokens) override {
       fleet->client_.emitted(request, at, tokens);
+    }
+    void changed(std::int64_t rank, Time at, std::size_t request,
+                 const scheduler::KvChange& change) override {
+      fleet->client_.changed(first_copy + rank, at, request, change);
     }
   };
   /// A request ends, or without one (kFreed) blocks are free.

@@ -69,7 +69,7 @@ class GpuSearch {
     for (std::int64_t devices = 1; devices <= search_.devices; devices *= 2) {
       Engine engine = format.name.empty() ? engine_ : with_format(engine_, format);
       engine.pp = engine.cp = engine.dp = engine.ep = engine.replicas = 1;
-      engine.prefill = 0;
+      engine.prefill = engine.ffn = 0;
       engine.router = Router::least_requests;
       engine.tp = devices;
       add(machine, format, engine);
@@ -212,7 +212,7 @@ std::string what_fits(const zoo::Model& model, const machine::Machine& machine,
     constexpr std::int64_t kMost = 256;
     for (std::int64_t devices = 1; devices <= kMost; devices *= 2) {
       tried.cp = tried.dp = tried.ep = tried.replicas = 1;
-      tried.prefill = 0;
+      tried.prefill = tried.ffn = 0;
       tried.tp = std::min(devices, node);
       tried.pp = devices / tried.tp;
       const Engine full = completed(tried, machine, model.max_positions);

@@ -9,6 +9,7 @@ namespace orrery::serving {
 
 Live::Live(Server& server, LiveListener& listener) : run_(server.part_.empty), listener_(listener) {
   options_.skip = false;  // who waits for tokens is told of each
+  options_.tell_blocks = true;
   run_.devices = server.devices_;
   const Engine& engine = run_.engine;
   blocks_ = run_.kv_blocks * engine.dp * std::max(engine.replicas, engine.most_replicas);

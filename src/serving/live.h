@@ -26,6 +26,9 @@ class LiveListener {
   virtual ~LiveListener() = default;
   /// `tokens` of the answer in all are there at `at`.
   virtual void emitted(std::size_t request, Time at, std::int64_t tokens) = 0;
+  /// Blocks of a copy can be found from `at` on, or no longer (Inbox::changed).
+  virtual void changed(std::int64_t /*rank*/, Time /*at*/, std::size_t /*request*/,
+                       const scheduler::KvChange& /*change*/) {}
   /// `served` has no meaning unless it was answered.
   virtual void ended(std::size_t request, Time at, Ending how, const Served& served) = 0;
 };
@@ -71,6 +74,10 @@ class Live : private Inbox {
   std::optional<Delivery> pop(Time now) override;
   void ended(std::size_t request, Time at) override;
   void emitted(std::size_t request, Time at, std::int64_t tokens) override;
+  void changed(std::int64_t rank, Time at, std::size_t request,
+               const scheduler::KvChange& change) override {
+    listener_.changed(rank, at, request, change);
+  }
 
   struct Known {
     bool popped = false;

@@ -15,7 +15,7 @@ std::string Layout::name() const {
   }
   text += fmt::format(" tp{}", engine.tp);
   for (const auto& [letter, degree] :
-       {std::pair{"pp", engine.pp}, {"dp", engine.dp}, {"ep", engine.ep}}) {
+       {std::pair{"pp", engine.pp}, {"dp", engine.dp}, {"ep", engine.ep}, {"ffn", engine.ffn}}) {
     text += degree > 1 ? fmt::format(" {}{}", letter, degree) : "";
   }
   return text;

@@ -89,7 +89,7 @@ class Search {
       engine.tp = tp;
       engine.pp = rest;
       engine.cp = engine.dp = engine.ep = engine.replicas = 1;
-      engine.prefill = 0;
+      engine.prefill = engine.ffn = 0;
       add(machine, format, engine);
       if (model_.experts > 0 && devices > 1) {
         engine.pp = 1;

@@ -12,6 +12,7 @@
 #include "serving/driver.h"
 #include "serving/fleet.h"
 #include "serving/intake.h"
+#include "serving/step/ffn_apart.h"
 #include "workload/plan/tensor_overlap.h"
 
 namespace orrery::serving {
@@ -42,6 +43,16 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
     taken += device.communicator_memory;
   }
   const double share = engine.memory_utilization;
+  if (const Bytes there =
+          cost.ffn_bytes(tokens) + device.framework_memory + device.communicator_memory;
+      engine.ffn > 0 && there > memory * share) {
+    return fail(Error(
+        Mistake{"", "parallel.ffn", std::to_string(engine.ffn),
+                fmt::format("more devices: {:.1f} GB of {} for MLPs, experts, activations and "
+                            "runtime of one are more than {:.1f} GB",
+                            static_cast<double>(there.value()) / 1e9, machine.name,
+                            static_cast<double>(memory.value()) * share / 1e9)}));
+  }
   const Bytes room =
       engine.kv_memory == KvMemory::of_total ? memory * share - taken : (memory - taken) * share;
   const Bytes block = cost.kv_bytes_per_token() * engine.block_size;
@@ -151,13 +162,6 @@ Result<bool> add_encoder(step::StepCost& cost, const zoo::Model& model, Run& run
   });
 }
 
-/// Returns a machine of at least so many devices, filling its inner dimensions.
-Result<machine::Machine> with_room(const machine::Machine& machine, std::int64_t devices) {
-  const std::int64_t node = machine.network.empty() ? 1 : machine.network.front().size;
-  const std::int64_t whole = (devices + node - 1) / node * node;
-  return machine::with_devices(machine, devices < node ? devices : whole);
-}
-
 /// Recurrent states are those after the last token: nothing of them is found again, guessed with or
 /// kept below.
 void check_states(Run& run, const step::CacheBytes& cache, Error& error) {
@@ -251,12 +255,17 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
   if (std::string note = plan::hypothetical_hardware(e.overlap_tensor, machine); !note.empty()) {
     run.notes.push_back(std::move(note));
   }
+  if (e.ffn > 0) {
+    run.notes.push_back(fmt::format(
+        "{} of an engine's {} devices compute MLPs and experts alone, {:.1f} GB of weights each",
+        e.ffn, e.ranks(), static_cast<double>(cost->ffn_bytes(0).value()) / 1e9));
+  }
   if (e.fuse) {
     run.fused = cost->fused_places(e.max_num_batched_tokens);
   }
   run.model = model.name;
   run.machine = machine.name;
-  run.devices = e.tp * e.cp * e.dp * e.pp;
+  run.devices = e.ranks();
   run.weights = cost->weights_per_device();
   run.cache = cost->cache();
   return Part{std::move(*cost), std::move(run)};
@@ -279,7 +288,7 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
   Server server(std::move(*part));
   server.devices_ = engine.devices();
   if (server.devices_ > server.part_.empty.devices) {
-    auto all = with_room(machine, server.devices_);
+    auto all = step::with_room(machine, server.devices_);
     if (!all) {
       return fail(std::move(all.error()));
     }

@@ -83,6 +83,7 @@ struct ServeOptions {
   std::int64_t max_concurrency = 0;  ///< requests of the client at once; 0: no limit
   Time think{0};                     ///< of the client between an answer and its next request
   bool skip = true;                  ///< false: every step is scheduled
+  bool tell_blocks = false;          ///< the client is told which blocks are found (Inbox::changed)
   std::size_t most_steps = 0;        ///< to record
   double rate = 0;                   ///< that the requests were drawn with, for reports; 0: none
   std::function<void(double)> progress = {};

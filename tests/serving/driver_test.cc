@@ -252,6 +252,31 @@ TEST(Driver, APoolWithoutCopiesHasNoTwoBatches) {
   EXPECT_FALSE(engine.for_prompts().two_batch);
 }
 
+TEST(Driver, CopiesOfAttentionShareDevicesForMlps) {
+  // Two copies, which a dense model has only so, and two devices for MLPs: room for more keys and
+  // values than on one device with all weights; every answer is complete; of pools the engines for
+  // prompts have none.
+  requests::Generator load;
+  load.rate = 50;
+  load.output.first = 20;
+  load.count = 30;
+  Engine engine = load_engine("vllm@0.10").value();
+  const serving::Run whole = driven(model_of_mlps(), engine, requests::generate(load));
+  engine.dp = 2;
+  engine.ffn = 2;
+  const serving::Run apart = driven(model_of_mlps(), engine, requests::generate(load));
+  EXPECT_EQ(apart.devices, 4);
+  EXPECT_GT(apart.kv_blocks, whole.kv_blocks);
+  EXPECT_EQ(apart.requests.size(), 30U);
+  for (const Served& request : apart.requests) {
+    EXPECT_GT(request.last, request.first);
+  }
+  engine.prefill = 1;
+  engine.prefill_dp = 1;
+  EXPECT_EQ(engine.devices(), 5);
+  EXPECT_EQ(driven(model_of_mlps(), engine, requests::generate(load)).requests.size(), 30U);
+}
+
 TEST(Driver, EveryEngineOfPoolsCopiesAnAdapterOnce) {
   requests::Generator load;
   load.rate = 50;

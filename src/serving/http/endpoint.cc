@@ -11,6 +11,7 @@ namespace orrery::http {
 namespace {
 
 constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kEvents = "text/event-stream; charset=utf-8";
 
 void refuse(Answer& answer, const Refusal& refusal) {
   answer.send(refusal.status, kJson, error_body(refusal));
@@ -30,7 +31,9 @@ Endpoint::Endpoint(serving::Server& server, EndpointOptions options,
 void Endpoint::asked(HttpRequest request, std::shared_ptr<Answer> answer) {
   const bool chat = request.path == "/v1/chat/completions";
   const bool asks = chat || request.path == "/v1/completions";
-  if (!asks) {
+  if (request.path == "/kv_events") {
+    watch(request, std::move(answer));
+  } else if (!asks) {
     if (!looked_up(request, *answer)) {
       refuse(*answer, {404, "there is no " + request.path});
     }
@@ -40,6 +43,14 @@ void Endpoint::asked(HttpRequest request, std::shared_ptr<Answer> answer) {
     submit(request, std::move(answer), chat);
   }
   pump();
+}
+
+void Endpoint::watch(const HttpRequest& request, std::shared_ptr<Answer> answer) {
+  if (request.method != "GET") {
+    return refuse(*answer, {405, request.path + " takes GET"});
+  }
+  answer->begin(kEvents);
+  watchers_.emplace(request.exchange, std::move(answer));
 }
 
 bool Endpoint::looked_up(const HttpRequest& request, Answer& answer) {
@@ -147,7 +158,10 @@ void Endpoint::submit(const HttpRequest& request, std::shared_ptr<Answer> answer
                                              .shared = whole});
       whose_.resize(number + 1);
       whose_[number] = {request.exchange, exchange.choices.size()};
-      exchange.choices.push_back({.request = number, .wanted = tokens});
+      exchange.choices.push_back(
+          {.request = number,
+           .wanted = tokens,
+           .prompt = watchers_.empty() ? std::vector<std::int64_t>() : prompt.token_ids});
     }
   }
   exchange.open = exchange.choices.size();
@@ -155,6 +169,7 @@ void Endpoint::submit(const HttpRequest& request, std::shared_ptr<Answer> answer
 }
 
 void Endpoint::left(std::uint64_t number) {
+  watchers_.erase(number);
   const auto found = exchanges_.find(number);
   if (found == exchanges_.end()) {
     return;
@@ -264,6 +279,12 @@ AnswerTimes Endpoint::times(const Exchange& exchange, Time first, Time last) {
 }
 
 void Endpoint::deliver(const Event& event) {
+  if (!event.notice.empty()) {
+    for (const auto& [exchange, watcher] : watchers_) {
+      watcher->piece(event.notice);
+    }
+    return;
+  }
   const Whose whose = whose_[event.request];
   const auto found = exchanges_.find(whose.exchange);
   if (found == exchanges_.end()) {
@@ -295,7 +316,7 @@ void Endpoint::send_tokens(Exchange& exchange, std::size_t choice, std::int64_t 
     return;
   }
   if (!std::exchange(exchange.begun, true)) {
-    exchange.answer->begin("text/event-stream; charset=utf-8");
+    exchange.answer->begin(kEvents);
   }
   exchange.answer->piece(token_chunk(exchange.head, static_cast<std::int64_t>(choice), tokens,
                                      exchange.choices[choice].tokens == 0, last));
@@ -361,6 +382,10 @@ void Endpoint::end_exchange(std::uint64_t number, Exchange& exchange) {
 }
 
 serving::Run Endpoint::finish() {
+  for (const auto& [exchange, watcher] : watchers_) {
+    watcher->end();
+  }
+  watchers_.clear();
   return live_.finish(now());
 }
 

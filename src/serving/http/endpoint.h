@@ -59,6 +59,7 @@ class Endpoint : public Handler, private serving::LiveListener {
     Time first{0};
     Time last{0};
     bool ended = false;
+    std::vector<std::int64_t> prompt{};  ///< ids of its tokens, while somebody watches
   };
   struct Exchange {
     std::shared_ptr<Answer> answer;
@@ -73,7 +74,8 @@ class Endpoint : public Handler, private serving::LiveListener {
     bool begun = false;
     bool tells_usage = false;
   };
-  /// An Event is what becomes of a request at a time that the clock has not reached yet.
+  /// An Event is what becomes of a request, or of a block of keys and values (`notice`, for who
+  /// watches), at a time that the clock has not reached yet.
   struct Event {
     Time at{0};
     std::uint64_t order = 0;
@@ -82,6 +84,7 @@ class Endpoint : public Handler, private serving::LiveListener {
     bool ends = false;
     serving::Ending how = serving::Ending::answered;
     serving::Served served;
+    std::string notice{};
     bool operator>(const Event& other) const {
       return at != other.at ? at > other.at : order > other.order;
     }
@@ -94,7 +97,11 @@ class Endpoint : public Handler, private serving::LiveListener {
   void emitted(std::size_t request, Time at, std::int64_t tokens) override;
   void ended(std::size_t request, Time at, serving::Ending how,
              const serving::Served& served) override;
+  void changed(std::int64_t rank, Time at, std::size_t request,
+               const scheduler::KvChange& change) override;
 
+  /// Begins a stream of what becomes of blocks of keys and values.
+  void watch(const HttpRequest& request, std::shared_ptr<Answer> answer);
   bool looked_up(const HttpRequest& request, Answer& answer);
   void submit(const HttpRequest& request, std::shared_ptr<Answer> answer, bool chat);
   /// Says what is wrong with an Ask for this model and engine.
@@ -127,6 +134,8 @@ class Endpoint : public Handler, private serving::LiveListener {
   std::map<std::uint64_t, Exchange> exchanges_;
   std::vector<Whose> whose_;  ///< by request
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::map<std::uint64_t, std::shared_ptr<Answer>> watchers_;  ///< by exchange
+  std::uint64_t notices_ = 0;
   std::uint64_t order_ = 0;
   Time reached_{0};  ///< by the clock
   // The world's time `since_wall_` is the virtual time `since_`.

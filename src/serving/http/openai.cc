@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "serving/scheduler/request.h"
-
 namespace orrery::http {
 namespace {
 
@@ -38,6 +36,10 @@ class Content {
     if (++prompt_.tokens % block_ == 0) {
       prompt_.ids.push_back(hash_);
     }
+  }
+  void add_id(std::int64_t id) {
+    add_token(static_cast<std::uint64_t>(id) + (1ULL << 40U));
+    prompt_.token_ids.push_back(id);
   }
   void add_text(std::string_view text) {
     for (std::size_t at = 0; at < text.size(); at += kBytesPerToken) {
@@ -170,7 +172,7 @@ class BodyReader {
         if (!token.is_number_integer() || token.get<std::int64_t>() < 0) {
           return wrong("a prompt has a token that is no whole number from 0 on");
         }
-        content.add_token(static_cast<std::uint64_t>(token.get<std::int64_t>()) + (1ULL << 40U));
+        content.add_id(token.get<std::int64_t>());
       }
     } else {
       return wrong("a prompt is neither text nor a list of tokens");
@@ -305,6 +307,17 @@ std::string whole_answer(const Head& head, const std::vector<std::int64_t>& toke
   }
   return begin_of(head, false) + R"("choices":[)" + choices + "]," + usage_of(usage) + "," +
          times_of(head, times) + "}";
+}
+
+std::string kv_event(std::uint64_t number, Time at, std::int64_t rank,
+                     const scheduler::KvChange& change, std::span<const std::int64_t> tokens,
+                     std::int64_t block) {
+  const std::string what =
+      change.stored ? fmt::format(R"(["BlockStored",[{}],{},[{}],{},null,"GPU"])", change.key,
+                                  change.parent == 0 ? "null" : std::to_string(change.parent),
+                                  fmt::join(tokens, ","), block)
+                    : fmt::format(R"(["BlockRemoved",[{}],"GPU"])", change.key);
+  return fmt::format("id: {}\ndata: [{:.12g},[{}],{}]\n\n", number, to_seconds(at), what, rank);
 }
 
 std::string error_body(const Refusal& refusal) {

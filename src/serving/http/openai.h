@@ -10,12 +10,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "base/units.h"
+#include "serving/scheduler/kv_book.h"
 
 namespace orrery::http {
 
@@ -23,6 +25,7 @@ struct Prompt {
   std::int64_t tokens = 0;
   /// Every whole block of tokens has one, with all before it: equal content has equal ones.
   std::vector<std::uint64_t> ids;
+  std::vector<std::int64_t> token_ids;  ///< of a prompt that was a list of them
 };
 
 struct Ask {
@@ -76,6 +79,14 @@ inline constexpr std::string_view kDone = "data: [DONE]\n\n";
 /// The whole answer; `tokens` by choice.
 std::string whole_answer(const Head& head, const std::vector<std::int64_t>& tokens,
                          const Usage& usage, const AnswerTimes& times);
+/// Returns an event of a stream about a block of so many tokens: vLLM's batch of KV events, as JSON
+/// has what its msgpack has (vllm/distributed/kv_events.py),
+///
+///   [seconds, [["BlockStored", [key], parent or null, tokens, block, null, "GPU"]], rank]
+///   [seconds, [["BlockRemoved", [key], "GPU"]], rank]
+std::string kv_event(std::uint64_t number, Time at, std::int64_t rank,
+                     const scheduler::KvChange& change, std::span<const std::int64_t> tokens,
+                     std::int64_t block);
 std::string error_body(const Refusal& refusal);
 std::string models_body(const std::vector<std::string>& names, std::int64_t max_model_len);
 

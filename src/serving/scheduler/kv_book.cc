@@ -60,6 +60,9 @@ BlockIndex KvBook::pop_free() {
     const auto found = found_.find(key);
     if (found != found_.end() && found->second == block) {
       found_.erase(found);
+      if (changes_ != nullptr) {
+        changes_->push_back({.key = key});
+      }
     }
   }
   return block;
@@ -157,6 +160,7 @@ bool KvBook::reserve(RequestState& request, RequestIndex index, const Hit& hit,
 
 void KvBook::publish_full(const RequestState& request, std::int64_t tokens) {
   const std::int64_t full = std::min(tokens, request.spec.prefix.tokens) / block_size_;
+  const std::size_t known = changes_ == nullptr ? 0 : changes_->size();
   for (std::int64_t i = full - 1; i >= 0; --i) {
     const BlockIndex block = request.blocks[static_cast<std::size_t>(i)];
     std::uint64_t& key = key_at(block);
@@ -165,7 +169,13 @@ void KvBook::publish_full(const RequestState& request, std::int64_t tokens) {
     }
     key = key_of(request.spec.prefix, i);
     ++keyed_;
-    found_.try_emplace(key, block);
+    if (found_.try_emplace(key, block).second && changes_ != nullptr) {
+      const std::uint64_t parent = i == 0 ? 0 : key_of(request.spec.prefix, i - 1);
+      changes_->push_back({true, key, parent, at(block).owner, i});
+    }
+  }
+  if (changes_ != nullptr) {  // a block after the one before it
+    std::reverse(changes_->begin() + static_cast<std::ptrdiff_t>(known), changes_->end());
   }
 }
 

@@ -10,6 +10,15 @@
 
 namespace orrery::scheduler {
 
+/// A KvChange says of a block with shared content that it is found from now on, or no longer.
+struct KvChange {
+  bool stored = false;
+  std::uint64_t key = 0;     ///< of its content and of all before it
+  std::uint64_t parent = 0;  ///< of the block before it; 0: there is none
+  RequestIndex request = -1;
+  std::int64_t position = 0;  ///< which block of the request it is
+};
+
 /// As vLLM's block pool: free blocks stand in a queue, least recently freed first; a request that
 /// ends gives its blocks back last block first, so that the beginning of a sequence stays longest.
 /// A free block keeps its content until it is given out again, and a request that begins with this
@@ -66,6 +75,8 @@ class KvBook {
       publish_full(request, tokens);
     }
   }
+  /// Appends every further change to the list, which outlives the book.
+  void record(std::vector<KvChange>& changes) { changes_ = &changes; }
   /// Last block first. With keep_former the request may find its own again.
   void release(RequestState& request, bool keep_former);
 
@@ -111,6 +122,7 @@ class KvBook {
   std::size_t tail_ = 0;
   std::size_t queued_ = 0;  ///< places in use, of taken ones too
   std::unordered_map<std::uint64_t, BlockIndex> found_;
+  std::vector<KvChange>* changes_ = nullptr;
 };
 
 }  // namespace orrery::scheduler

@@ -201,6 +201,11 @@ std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& 
     run.duration = streamed;
   }
   Time later(0);
+  if (narrow && !op.expert && graph::bits_of(run.type) == 4 && options_.fp4_lag > 0) {
+    constexpr double kFewRows = 128;
+    later = kernel(run).time *
+            (options_.fp4_lag * std::min(1.0, kFewRows / static_cast<double>(run.gemm.m)));
+  }
   if (op.expert) {
     const bool vllm = options_.streamed_experts == StreamedExperts::fp4;
     const Time grouped = kernel(run).time;
@@ -210,10 +215,8 @@ std::vector<graph::Operator> PassPrices::gemm_kernels(const zoo::ModelOperator& 
     }
   }
   if (later > Time(0)) {
-    kernels.push_back({.name = "experts_start",
-                       .kind = graph::OperatorKind::opaque,
-                       .gemm = {},
-                       .duration = later});
+    kernels.push_back(
+        {.name = "later", .kind = graph::OperatorKind::opaque, .gemm = {}, .duration = later});
     kernels.back().kernels = 0;
   }
   kernels.push_back(std::move(run));

@@ -137,16 +137,22 @@ PassRows PassTable::layers(std::int64_t tokens) const {
     Part sums;
     const LayerNodes layer = layer_nodes(kind, tokens);
     add_norm_sum(sums, kind, tokens);
+    rows.attending.add(sums, prices_.kinds()[kind]);
     const graph::Operator* before = nullptr;
     for (std::size_t i = 0; i < layer.nodes.size(); ++i) {
       const graph::Node& node = layer.nodes[i];
-      if (node.kind == graph::Node::Kind::collective) {
-        prices_.add_sum(sums, before, tokens);
+      const bool is_first = i < layer.first_branch;
+      const bool is_sum = node.kind == graph::Node::Kind::collective;
+      Part ran;
+      if (is_sum) {
+        prices_.add_sum(ran, before, tokens);
       }
       before = node.operators.empty() ? nullptr : &node.operators.back();
       for (const graph::Operator& op : node.operators) {
-        (i < layer.first_branch ? first : second).add(prices_.kernel(op), op.kernels);
+        ran.add(prices_.kernel(op), op.kernels);
       }
+      (is_sum ? sums : is_first ? first : second).add(ran);
+      (is_first ? rows.attending : rows.ffn).add(ran, prices_.kinds()[kind]);
     }
     if (layer.routes) {
       if (exchanges_shards()) {

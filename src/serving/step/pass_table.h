@@ -18,6 +18,8 @@ namespace orrery::step {
 struct PassRows {
   Part all;
   Part fused;        ///< what `fuse` saves, and kernels more
+  Part attending;    ///< of the layers, up to the sum of what attention has found
+  Part ffn;          ///< of the layers, after it, without exchanges and sums of experts
   Time outside{0};   ///< of the layers
   Time second{0};    ///< branches of the layers: MLPs, experts
   Time reducing{0};  ///< the layers' sums

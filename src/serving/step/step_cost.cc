@@ -162,6 +162,9 @@ bool are_alike(StepCost& with, StepCost& without) {
 
 Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine& machine,
                                 const StepOptions& options) {
+  if (options.degrees.ffn > 0) {
+    return make_apart(model, machine, options);
+  }
   Error error;
   if (!generates(model) && !encodes(model) && !step::embeds(model)) {
     error.add(
@@ -236,6 +239,9 @@ compute::ClockPoint StepCost::encode(const StepShape& shape) {
 }
 
 compute::ClockPoint StepCost::run(const StepShape& shape) {
+  if (apart_) {
+    return run_apart(shape);
+  }
   const std::int64_t tokens = parts_->attention.rows_of(shape);
   const bool captured = is_captured(tokens, !shape.prompts.empty());
   const PassRows& rows = parts_->table.rows(captured ? padded(tokens) : tokens);
@@ -347,6 +353,9 @@ Time StepCost::through_window(const PassRows& rows, Time head, Time kernels) con
 }
 
 Bytes StepCost::activations(std::int64_t tokens, std::int64_t samples) const {
+  if (apart_) {
+    return Bytes(4) * tokens * model().hidden + Bytes(10) * samples * model().vocab;
+  }
   const Degrees& d = options().degrees;
   const bool gated = zoo::is_gated(model().mlp);
   std::int64_t widest = std::max(model().ffn, model().expert.shared_ffn);

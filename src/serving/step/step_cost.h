@@ -61,6 +61,8 @@
 /// and alone `uneven` more than without, at least `longest`, of parts of keys that are cut for the
 /// longest context or, in graphs, for `graph_context` (compute::keys_of_part).
 ///
+/// `ffn`: further devices compute MLPs and experts, in micro-batches that go around (ffn_apart.h).
+///
 /// Inside a captured graph T is padded to the next capture size; a step that is too large for one,
 /// or has prompts where these are in none (`eager_prompts`), takes at least `launch` per kernel.
 ///
@@ -101,6 +103,8 @@
 
 namespace orrery::step {
 
+struct FfnDevices;
+
 class StepCost {
  public:
   /// Mistakes: models that neither generate nor make rows for one that does (HeadKind::projected),
@@ -130,6 +134,9 @@ class StepCost {
   std::int64_t padded(std::int64_t tokens) const { return step::padded(options(), tokens); }
 
   Bytes weights_per_device() const { return weights_.all; }
+  /// Returns weights and activations, for a step of T tokens of every copy, of a device that
+  /// computes MLPs and experts alone; 0: there is none.
+  Bytes ffn_bytes(std::int64_t tokens) const;
   Bytes kv_bytes_per_token() const { return cache_.per_token; }
   const CacheBytes& cache() const { return cache_; }
   bool embeds() const { return step::embeds(model()); }
@@ -173,6 +180,8 @@ class StepCost {
   };
 
   explicit StepCost(PassPrices prices);
+  static Result<StepCost> make_apart(const zoo::Model& model, const machine::Machine& machine,
+                                     const StepOptions& options);
 
   const zoo::Model& model() const { return parts_->prices.model(); }
   const machine::Machine& machine() const { return parts_->prices.machine(); }
@@ -189,6 +198,10 @@ class StepCost {
   ///
   /// Ignores: multiprocessors that an exchange takes from the kernels.
   void take_two_batches(const PassRows& rows, std::int64_t tokens, bool captured, Part& total);
+  /// Returns run() where MLPs and experts have devices of their own.
+  compute::ClockPoint run_apart(const StepShape& shape);
+  /// Returns what attention and the output head run of a micro-batch, one of so many.
+  Part attending(const StepShape& shape, std::int64_t tokens, std::int64_t parts);
   /// Returns the step whose kernels take so long beside what the host needs.
   compute::ClockPoint clocked(const Part& kernels, Time host) const;
 
@@ -197,6 +210,7 @@ class StepCost {
   CacheBytes cache_;
   std::shared_ptr<StepCost> drafter_;
   std::shared_ptr<StepCost> encoder_;
+  std::shared_ptr<FfnDevices> apart_;
 };
 
 }  // namespace orrery::step

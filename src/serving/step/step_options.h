@@ -24,6 +24,9 @@ struct Degrees {
   std::int64_t dp = 1;  ///< copies of the attention part that share the experts, in lockstep
   std::int64_t ep = 1;  ///< divides tp x dp: parts of the experts; their widths over the others
   std::int64_t cp = 1;  ///< ranks that share prompts and caches
+  /// Devices beside tp x dp that compute MLPs and experts, and these then attention alone
+  /// (ffn_apart.h); 0: none.
+  std::int64_t ffn = 0;
 };
 
 /// All-reduces of devices behind gateways.
@@ -64,10 +67,13 @@ struct StepOptions {
   /// Tokens that dp copies exchange are of one half of a step's while the other half's kernels run,
   /// where that is faster (SGLang's two-batch overlap, vLLM's dual batch overlap).
   bool two_batch = false;
-  bool eager_prompts = false;  ///< steps with prompts are in no graph
+  std::int64_t micro_batches = 3;  ///< with ffn: parts of a step's tokens that go around
+  bool eager_prompts = false;      ///< steps with prompts are in no graph
   StreamedExperts streamed_experts = StreamedExperts::fp4;
-  bool fused_casts = false;       ///< operands of 8 bits with one scale are written as such
-  bool sorted_sampling = false;   ///< logits are sorted for top-p (PassTable::head)
+  bool fused_casts = false;      ///< operands of 8 bits with one scale are written as such
+  bool sorted_sampling = false;  ///< logits are sorted for top-p (PassTable::head)
+  /// Products of 4 bits, but of experts, of m rows take 1 + fp4_lag min(1, 128 / m) times as long.
+  double fp4_lag = 0;
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;           ///< rows of the busiest expert rank over the mean; or

@@ -112,6 +112,43 @@ class EndpointTest : public testing::Test {
   std::uint64_t exchanges_ = 0;
 };
 
+TEST_F(EndpointTest, WatchersAreToldOfBlocksAsVllmTellsThem) {
+  serve({.models = {}});
+  const auto early = ask("/v1/completions", body_of(0, 40, 2, false));
+  pass(1_s);
+  const auto watcher = ask("/kv_events", "");
+  ask("/v1/completions", body_of(1, 40, 2, false));
+  pass(2_s);
+  // Two whole blocks of 16 of the 40 tokens, the second behind the first; nothing of what was there
+  // before, and of the same prompt nothing again.
+  std::string first;
+  std::string second;
+  for (std::int64_t i = 0; i < 16; ++i) {
+    first += (i == 0 ? "" : ",") + std::to_string(2'000'000 + i);
+    second += (i == 0 ? "" : ",") + std::to_string(2'000'016 + i);
+  }
+  EXPECT_THAT(watcher->text, testing::StartsWith("id: 0\ndata: [1,[[\"BlockStored\",["));
+  EXPECT_THAT(watcher->text, HasSubstr("],null,[" + first + "],16,null,\"GPU\"]],0]\n\nid: 1\n"));
+  EXPECT_THAT(watcher->text, HasSubstr(",[" + second + "],16,null,\"GPU\"]],0]\n\n"));
+  const std::size_t key = watcher->text.find("[\"BlockStored\",[") + 16;
+  const std::string parent = watcher->text.substr(key, watcher->text.find(']', key) - key);
+  EXPECT_THAT(watcher->text, HasSubstr("]," + parent + ",[" + second));
+  const std::size_t told = watcher->text.size();
+  ask("/v1/completions", body_of(1, 40, 2, false));
+  pass(3_s);
+  EXPECT_EQ(watcher->text.size(), told);
+  // 400 blocks, one of them the engine's: the 12th prompt of 600 tokens needs those of the first.
+  for (std::size_t i = 2; i < 14; ++i) {
+    ask("/v1/completions", body_of(i, 600, 2, false));
+    pass(wall_.now_ + 1_s);
+  }
+  EXPECT_THAT(watcher->text, HasSubstr("[\"BlockRemoved\",[" + parent + "],\"GPU\"]"));
+  EXPECT_EQ(ask("/kv_events", "{}")->status, 405);
+  EXPECT_FALSE(watcher->over);
+  endpoint_->finish();
+  EXPECT_TRUE(watcher->over);
+}
+
 TEST_F(EndpointTest, ClientsWithArrivalsGetTheTimesOfAnOfflineRun) {
   // Requests every 3 ms, sent in any order: virtual time waits for all of them. Of one engine and
   // of two behind a router.

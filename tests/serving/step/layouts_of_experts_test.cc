@@ -114,6 +114,25 @@ TEST(ExpertsOfFourBits, AreRefusedOfAModelWithoutExperts) {
   EXPECT_NE(refused("qwen3-30b-a3b").find("dp: found '2', expected 1 with pp"), std::string::npos);
 }
 
+TEST(FourBitProducts, LagBehindTheFastestWhereTheirRowsAreFew) {
+  // Products are most of a decode's time; of 1,024 rows an eighth of the lag is left.
+  StepOptions options;
+  options.precision.weights = options.precision.activations = graph::DataType::fp4;
+  StepCost fastest = expert_cost_of("llama-3.1-70b", options);
+  options.fp4_lag = 0.2;
+  StepCost lagging = expert_cost_of("llama-3.1-70b", options);
+  const auto longer = [&](std::int64_t rows) {
+    return lagging.time(decodes_of(lagging, rows, 100)) /
+               fastest.time(decodes_of(fastest, rows, 100)) -
+           1;
+  };
+  EXPECT_GT(longer(1), 0.1);
+  EXPECT_LT(longer(1), 0.2);
+  EXPECT_LT(longer(128), 0.2);
+  EXPECT_GT(longer(1024), 0);
+  EXPECT_LT(longer(1024), 0.2 / 8);
+}
+
 TEST(SparseAttention, KeepsTheIndexBesideTheLatent) {
   // 61 layers of 512 + 64 elements of 2 bytes and a key of 132 bytes, on every rank.
   EXPECT_EQ(expert_cost_of("deepseek-v3.2", in_fp8({.tp = 8})).kv_bytes_per_token(),

@@ -20,7 +20,8 @@ Model seeing(const std::string& name) {
 }
 
 TEST(Vision, ParametersWithTheEncoderEqualThePublishedCounts) {
-  // Hugging Face's counts of the whole models; Gemma 4's without its scalar a layer (60 and 30),
+  // Hugging Face's counts of the whole models, as public repositories quote them (InternVL3's is
+  // recalled); Gemma 4's without its scalar a layer (60 and 30),
   // which is not trained.
   constexpr auto kPublished = std::to_array<std::pair<const char*, std::int64_t>>({
       {"qwen2-vl-7b", 8'291'375'616},

@@ -388,7 +388,7 @@ TEST(BookSimFiles, HotspotsAreNodesAndTheirWeights) {
   EXPECT_EQ(pattern("hotspot({{0,63}})"), "hotspot:0,63");
   EXPECT_EQ(pattern("hotspot({{0,63},{1,3}})"), "hotspot:0*1,63*3");
   EXPECT_EQ(pattern("hotspot({{0,9,63},{2}})"), "hotspot:0*2,9*2,63*2");
-  EXPECT_EQ(pattern("hotspot({0,63})"), "hotspot:0*63");  // as there: one node, its weight
+  EXPECT_EQ(pattern("hotspot({0,63})"), "hotspot:0*63");          // as there: one node, its weight
   EXPECT_EQ(pattern("hotspot; seed = 7"), "hotspot:any:314159");  // drawn before the seed is set
   const auto mesh = *parse_network("mesh:8x8");
   Random others(1);

@@ -6,6 +6,7 @@
 
 #include "estimate/shared_links.h"
 #include "workload/plan/layout.h"
+#include "workload/plan/rounds.h"
 #include "workload/plan/schedule_row.h"
 
 namespace orrery::estimate {
@@ -63,15 +64,6 @@ const std::vector<LonePasses>* CostTables::lone_of(const plan::Plan& plan) {
   return &lone;
 }
 
-Result<const std::vector<StageState>*> CostTables::states(const plan::Plan& plan) {
-  const auto site = sites_.of(plan);
-  const StageParts* parts = parts_of(plan);
-  if (!site || parts == nullptr) {
-    return fail(site ? Error("a plan that check() accepts") : site.error());
-  }
-  return &states_of(plan, *parts, *site, Sharing::alone);
-}
-
 const std::vector<StageState>& CostTables::states_of(const plan::Plan& plan,
                                                      const StageParts& parts, const Site& site,
                                                      Sharing sharing) {
@@ -86,7 +78,7 @@ Placement& CostTables::placement_of(const plan::Plan& plan, const Site& site) {
   return placements_.of(plan::layout_of(plan, model_.experts > 0), *site.machine);
 }
 
-Result<Time> CostTables::kernels(const plan::Plan& plan) {
+Result<Time> CostTables::mean_kernels(const plan::Plan& plan) {
   const auto site = sites_.of(plan);
   if (!site) {
     return fail(site.error());
@@ -112,19 +104,39 @@ Result<Time> CostTables::kernels(const plan::Plan& plan) {
     }
     kernels_.emplace(std::move(key), kernels);
   }
-  return kernels * plan.microbatches() / plan.pp;
+  return mean_step(plan, *site, {.chain = kernels, .kernels = kernels});
 }
 
-Result<Time> CostTables::passes(const plan::Plan& plan) {
+Result<Time> CostTables::mean_step(const plan::Plan& plan) {
   return sites_.of(plan).map([&](const Site& site) {
-    const PassCost all = blocks_of(plan, site, Sharing::alone)
-                             .all_passes(model_.layers, plan.pp * plan::chunks_of(plan));
-    Time time = hides_exchanges(plan) ? all.kernels : all.chain;
-    if (!plan.fuse_communication) {
-      time = std::max(time, *std::ranges::max_element(all.lanes));
-      time = crossing_ ? time : std::max(time, busiest_port(all.ports));
-    }
-    return time * plan.microbatches() / plan.pp;
+    const BlockCosts& blocks = blocks_of(plan, site, Sharing::alone);
+    return mean_step(plan, site, blocks.all_passes(model_.layers, plan.pp * plan::chunks_of(plan)));
+  });
+}
+
+Time CostTables::mean_step(const plan::Plan& plan, const Site& site, const PassCost& all) {
+  const std::int64_t microbatches = plan.microbatches();
+  const bool rounds = plan::runs_rounds(plan);  // whose steps may begin before others end
+  const StageState state = rounds ? StageState{} : whole_state(plan, site);
+  const bool hides = hides_exchanges(plan) || (rounds && plan::splits_backward(plan.schedule));
+  Time time = (hides ? all.kernels : all.chain) * microbatches + state.finish;
+  time = std::max(time, state.lane(microbatches));
+  if (!plan.fuse_communication) {
+    time = std::max(time, *std::ranges::max_element(all.lanes) * microbatches);
+    PortTimes ports = state.once;
+    add_ports(ports, state.always, microbatches);
+    add_ports(ports, all.ports, microbatches);
+    time = crossing_ ? time : std::max(time, busiest_port(ports));
+  }
+  return time / plan.pp;
+}
+
+const StageState& CostTables::whole_state(const plan::Plan& plan, const Site& site) {
+  return whole_states_.get(plan, [&] {
+    const plan::ModelPart whole{.embedding = true, .head = true, .layers = model_.layers};
+    return state_costs(model_, plan, parameters_of(plan), {{whole}},
+                       {placement_of(plan, site), *site.prices, Sharing::alone})
+        .front();
   });
 }
 

@@ -52,13 +52,12 @@ class CostTables {
   /// `devices`: part of the machine, by stage; empty: of several sorts the fastest everywhere.
   Result<PlanCosts> of(const plan::Plan& plan, Sharing sharing = Sharing::alone,
                        const std::vector<std::size_t>& devices = {});
-  /// The states of PlanCosts, of Sharing::alone.
-  Result<const std::vector<StageState>*> states(const plan::Plan& plan);
-  /// m times the kernels of a microbatch over the stages, mean of them.
-  Result<Time> kernels(const plan::Plan& plan);
-  /// m times all passes of a microbatch, mean over the stages: what compute waits for unless it may
-  /// hide, the busiest lane and port.
-  Result<Time> passes(const plan::Plan& plan);
+  /// The step as if every stage did the mean of all: m times its passes (what compute waits for
+  /// unless it may hide) and the optimizer; every lane; every port with what gradients and
+  /// parameters put on it.
+  Result<Time> mean_step(const plan::Plan& plan);
+  /// The same of blocks that wait for nothing and exchange nothing.
+  Result<Time> mean_kernels(const plan::Plan& plan);
   /// Returns what a device's kernels draw above idle power in a step at the least, mean over the
   /// stages.
   Result<Energy> kernel_energy(const plan::Plan& plan) {
@@ -72,6 +71,15 @@ class CostTables {
   /// Null: none that check() accepts.
   const StageParts* parts_of(const plan::Plan& plan);
   footprint::MemoryTables& memory() { return memory_; }
+  /// Returns what blocks hold, for who asks of their parameters alone, which neither a microbatch
+  /// nor exchanges change. Valid until another plan is asked for.
+  const footprint::BlockMemories& parameters_of(plan::Plan plan) {
+    const plan::Plan plain;
+    plan.microbatch = plain.microbatch;
+    plan.cp_exchange = plain.cp_exchange;
+    plan.moe_dispatch = plain.moe_dispatch;
+    return memory_.blocks_of(plan);
+  }
   const zoo::Model& model() const { return model_; }
 
  private:
@@ -87,6 +95,14 @@ class CostTables {
                          &plan::Plan::batch_shares, &plan::Plan::sequence, &plan::Plan::recompute,
                          &plan::Plan::recompute_modules, &plan::Plan::recompute_layers,
                          &plan::Plan::offload_activations, &plan::Plan::overlap_ep>;
+  /// These fields count where the model is not split.
+  using WholeFields =
+      plan::AllFieldsBut<&plan::Plan::chunks, &plan::Plan::stage_layers, &plan::Plan::microbatch,
+                         &plan::Plan::global_batch, &plan::Plan::batch_shares,
+                         &plan::Plan::sequence, &plan::Plan::recompute,
+                         &plan::Plan::recompute_modules, &plan::Plan::recompute_layers,
+                         &plan::Plan::offload_activations, &plan::Plan::overlap_ep,
+                         &plan::Plan::cp_exchange, &plan::Plan::moe_dispatch>;
   /// The fields that split_model() reads.
   using PartFields = plan::FieldsAlone<&plan::Plan::pp, &plan::Plan::schedule, &plan::Plan::chunks,
                                        &plan::Plan::stage_layers>;
@@ -100,6 +116,9 @@ class CostTables {
                                               const std::vector<std::size_t>& devices);
   const std::vector<StageState>& states_of(const plan::Plan& plan, const StageParts& parts,
                                            const Site& site, Sharing sharing);
+  Time mean_step(const plan::Plan& plan, const Site& site, const PassCost& all);
+  /// The whole model's states, as if one stage had all of them: no piece is faster for its part.
+  const StageState& whole_state(const plan::Plan& plan, const Site& site);
   Placement& placement_of(const plan::Plan& plan, const Site& site);
   const std::vector<LonePasses>* lone_of(const plan::Plan& plan);
   void forget_loads() {
@@ -121,12 +140,13 @@ class CostTables {
   std::map<std::tuple<plan::Schedule, std::int64_t, std::int64_t, std::int64_t>,
            std::vector<LonePasses>>
       lone_;
-  ByPlan<Time> kernels_;  // of a microbatch, over all stages
+  ByPlan<Time> kernels_;  ///< of a microbatch, over all stages
   footprint::MemoryTables memory_{model_};
   /// Never forgotten: loads_ knows them by where they lie.
   plan::PlanTable<PartFields, Result<StageParts>, std::numeric_limits<std::size_t>::max()> parts_;
   std::array<plan::PlanTable<StateFields, std::vector<StageState>, kMostStates>, 2>
       states_;  ///< by Sharing
+  plan::PlanTable<WholeFields, StageState, kMostStates> whole_states_;
 };
 
 }  // namespace orrery::estimate

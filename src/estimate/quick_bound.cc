@@ -29,21 +29,16 @@ class QuickBound::Memo {
     });
   }
 
-  Result<Time> least_kernels(const plan::Plan& plan) { return tables_.kernels(plan); }
+  Result<Time> least_kernels(const plan::Plan& plan) { return tables_.mean_kernels(plan); }
 
-  Result<Time> least_passes(const plan::Plan& plan) { return tables_.passes(plan); }
+  Result<Time> mean_step(const plan::Plan& plan) { return tables_.mean_step(plan); }
 
   Result<Bytes> least_states(const plan::Plan& plan) {
     const StageParts* parts = tables_.parts_of(plan);
     if (parts == nullptr) {
       return fail("a plan that check() accepts");
     }
-    return mean_states(tables_.model(), plan, tables_.memory().blocks_of(plan), *parts);
-  }
-
-  Result<Time> least_copies(const plan::Plan& plan) {
-    return tables_.states(plan).map(
-        [](const std::vector<StageState>* states) { return mean_copies(*states); });
+    return mean_states(tables_.model(), plan, tables_.parameters_of(plan), *parts);
   }
 
   Result<Energy> least_energy(const plan::Plan& plan) { return tables_.kernel_energy(plan); }
@@ -74,16 +69,12 @@ Result<Time> QuickBound::least_kernels(const plan::Plan& plan) {
   return memo_->least_kernels(plan);
 }
 
-Result<Time> QuickBound::least_passes(const plan::Plan& plan) {
-  return memo_->least_passes(plan);
+Result<Time> QuickBound::mean_step(const plan::Plan& plan) {
+  return memo_->mean_step(plan);
 }
 
 Result<Bytes> QuickBound::least_states(const plan::Plan& plan) {
   return memo_->least_states(plan);
-}
-
-Result<Time> QuickBound::least_copies(const plan::Plan& plan) {
-  return memo_->least_copies(plan);
 }
 
 Result<Time> QuickBound::least_busy(const plan::Plan& plan) {

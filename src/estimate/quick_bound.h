@@ -52,20 +52,17 @@ class QuickBound {
   /// machine cannot have.
   Result<Time> least_time(const plan::Plan& plan);
 
-  /// m times the kernels of a microbatch over the stages: never above least_time() of any plan that
-  /// differs in schedule, chunks, placement or in what decides memory.
+  /// The step as if every stage did the mean of all (CostTables::mean_step): never above the
+  /// simulated time of any plan that differs in stage_layers or in what is kept of activations.
+  Result<Time> mean_step(const plan::Plan& plan);
+
+  /// The same by kernels, parameters and their states alone: of any plan that also differs in
+  /// schedule, chunks and what hides exchanges.
   Result<Time> least_kernels(const plan::Plan& plan);
 
-  /// The same of the blocks with their exchanges: never above least_time() of any plan that differs
-  /// in stage_layers or in what decides memory.
-  Result<Time> least_passes(const plan::Plan& plan);
-
-  /// Bytes and copies of parameters, gradients and optimizer states, mean over the stages, which
-  /// schedule, chunks and the split of the layers do not change: what the fullest device holds at
-  /// the least, and copies of what is on the host, behind a stage's last backward. With
-  /// least_kernels() they are a bound.
+  /// Bytes of parameters, gradients and optimizer states, mean over the stages, which schedule,
+  /// chunks and the split of the layers do not change: what the fullest device holds at the least.
   Result<Bytes> least_states(const plan::Plan& plan);
-  Result<Time> least_copies(const plan::Plan& plan);
 
   /// Time that a device's kernels take at the least in a step, mean over the stages; without the
   /// optimizer's. As least_time().

@@ -112,9 +112,7 @@ class StateCosts {
                 reduced[1].once + reduced[1].always + gathered[1].once + gathered[1].always
             ? 0
             : 1;
-    const Time copied = copies(share);
-    StageState state{.finish = kernels(share) + copied,
-                     .copies = copied,
+    StageState state{.finish = kernels(share) + copies(share),
                      .reduced = reduced[busiest].once,
                      .reduced_always = reduced[busiest].always,
                      .gathered = gathered[busiest].once,
@@ -334,14 +332,6 @@ std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& p
     states[s] = same->second;
   }
   return states;
-}
-
-Time mean_copies(const std::vector<StageState>& states) {
-  Time sum{0};
-  for (const StageState& state : states) {
-    sum += state.copies;
-  }
-  return sum * (1 / static_cast<double>(states.size()));
 }
 
 Bytes mean_states(const zoo::Model& model, const plan::Plan& plan,

@@ -22,7 +22,6 @@ namespace orrery::estimate {
 /// StageState is what the state of one stage costs over the step at the least.
 struct StageState {
   Time finish{0};          ///< the optimizer's kernels, and copies
-  Time copies{0};          ///< of it: of gradients and states that are on the host
   Time reduced{0};         ///< gradients, once a step: behind the last backward or beside it
   Time reduced_always{0};  ///< the same for every microbatch
   Time gathered{0};        ///< parameters, once a step
@@ -58,9 +57,6 @@ struct StatePrices {
 std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& plan,
                                     const footprint::BlockMemories& memories,
                                     const StageParts& parts, const StatePrices& prices);
-
-/// StageState::copies, mean over the stages.
-Time mean_copies(const std::vector<StageState>& states);
 
 /// Bytes of parameters, gradients and optimizer states on a device, mean over the stages.
 Bytes mean_states(const zoo::Model& model, const plan::Plan& plan,

@@ -61,17 +61,16 @@ double mean_share(const testing::RandomPlans::Options& options, int count) {
                          [](const auto& a, const auto& b) { return a.total() < b.total(); });
     EXPECT_TRUE(least && *least == fullest->total()) << told(drawn.plan);
     EXPECT_LE(*quick.least_states(drawn.plan.plan), fullest->total()) << told(drawn.plan);
-    EXPECT_LE(*quick.least_kernels(drawn.plan.plan) + *quick.least_copies(drawn.plan.plan), truth)
-        << told(drawn.plan);
+    EXPECT_LE(*quick.least_kernels(drawn.plan.plan), truth) << told(drawn.plan);
     const auto same = footprint::fullest(drawn.plan.model, drawn.plan.plan, drawn.machine);
     EXPECT_EQ(same.total, fullest->total()) << told(drawn.plan);
     EXPECT_EQ(same.fits, footprint::check_fits(*memory, drawn.machine).has_value())
         << told(drawn.plan);
     EXPECT_TRUE(bound) << told(drawn.plan);
-    const auto passes = quick.least_passes(drawn.plan.plan);
-    EXPECT_TRUE(passes) << told(drawn.plan);
-    if (bound && passes) {
-      EXPECT_LE(*passes, *bound) << told(drawn.plan);
+    const auto mean = quick.mean_step(drawn.plan.plan);
+    EXPECT_TRUE(mean) << told(drawn.plan);
+    if (bound && mean) {
+      EXPECT_LE(*mean, truth) << told(drawn.plan);
       EXPECT_LE(*bound, truth) << told(drawn.plan);
       sum += *bound / truth;
     }

@@ -23,8 +23,16 @@ class Divider {
     std::vector<std::int64_t> nodes{};
   };
 
-  /// Returns the best division of so many nodes between the models from `first` on.
-  Found best(std::size_t first, std::int64_t nodes) {
+  /// Returns the best division of so many nodes between the models from `first` on, found once.
+  const Found& best(std::size_t first, std::int64_t nodes) {
+    const auto known = best_.find({first, nodes});
+    return known != best_.end()
+               ? known->second
+               : best_.emplace(std::pair(first, nodes), find(first, nodes)).first->second;
+  }
+
+ private:
+  Found find(std::size_t first, std::int64_t nodes) {
     const auto left = static_cast<std::int64_t>(models_ - first - 1);
     std::vector<std::int64_t> counts = divisible_counts(nodes);
     if (left == 0) {
@@ -35,7 +43,6 @@ class Divider {
                                           : of_all(first, nodes, counts);
   }
 
- private:
   /// Returns the best number for the last model. For the longest time these are all of its nodes or
   /// one number fewer, which may be faster than nodes that divide badly.
   Found of_last(std::size_t model, const std::vector<std::int64_t>& counts) {
@@ -96,6 +103,7 @@ class Divider {
   Together together_;
   const ScoreOf& score_;
   std::map<std::pair<std::size_t, std::int64_t>, double> known_;
+  std::map<std::pair<std::size_t, std::int64_t>, Found> best_;
 };
 
 /// Searches every model on every number of devices once.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "planner/full/search_state.h"
+#include "workload/plan/schedule_row.h"
 
 namespace orrery::full {
 namespace {
@@ -84,7 +87,7 @@ class Explorer {
       }
       Node node = search_.open.take();
       if (node.level == Level::group) {
-        split(node);
+        open_group(std::move(node));
       } else if (node.level == Level::shape) {
         open_shape(std::move(node));
       } else if (!node.value) {
@@ -108,7 +111,7 @@ class Explorer {
       }
       Node node = search_.open.take();
       if (node.level == Level::group) {
-        split(node);
+        open_group(std::move(node));
       } else if (node.level == Level::shape) {
         open_shape(std::move(node));
       } else if ((node.tight ? simulations_left_ : bounds_left_) == 0) {
@@ -127,37 +130,109 @@ class Explorer {
   }
 
  private:
-  void split(const Node& group) {
-    const std::vector<plan::Plan> shapes = search_.space.shapes(group.plan);
-    search_.asked += 1 + shapes.size() / kShapesForABound;
+  /// Shapes of a group that are equal in these cost the same in passes, states and exchanges.
+  using Exchanges = std::tuple<std::string, plan::ContextExchange, plan::MoeDispatch,
+                               plan::OverlapExperts, plan::TensorOverlap, std::string, bool, bool>;
+  static Exchanges exchanges_of(const plan::Plan& shape) {
+    const plan::ScheduleRow& row = row_of(shape.schedule);
+    return {shape.order,          shape.cp_exchange,  shape.moe_dispatch,  shape.overlap_ep,
+            shape.overlap_tensor, shape.batch_shares, row.whole_backwards, row.both_ends};
+  }
+
+  /// Shapes of a group with the same exchanges: one that is valid, and the one with most chunks,
+  /// each of which may wait less.
+  struct Alike {
+    const plan::Plan* valid = nullptr;
+    const plan::Plan* most_chunks = nullptr;
+  };
+
+  /// The least bound of the ways to hold a shape's states; Time::max() where no device has room for
+  /// any, 0 where nothing is known.
+  template <class Bound>
+  Time least_by_states(const plan::Plan& shape, const Bound& bound_of) {
+    std::vector<plan::Plan> states = search_.states_with_room(shape);
+    Time least = Time::max();
+    for (plan::Plan& one : states) {
+      if (search_.valid(one)) {
+        const Result<Time> bound = bound_of(one);
+        least = std::min(least, bound ? *bound : Time(0));
+      }
+    }
+    return states.empty() || least < Time::max() ? least : Time(0);
+  }
+
+  Time outline(const Alike& alike) {
+    return least_by_states(*alike.valid, [&](plan::Plan& one) {
+      one.schedule = alike.most_chunks->schedule;
+      one.chunks = alike.most_chunks->chunks;
+      return search_.bounds.mean_step(one).map(
+          [&](Time step) { return search_.score.of(one, step); });
+    });
+  }
+
+  /// By exchanges of a group's shapes: a bound of all that have these, from the mean of the stages;
+  /// Time::max() where no device has room for their states.
+  std::map<Exchanges, Time> outlines(const std::vector<plan::Plan>& shapes) {
+    std::map<Exchanges, Alike> by_exchanges;
+    for (const plan::Plan& shape : shapes) {
+      Alike& alike = by_exchanges[exchanges_of(shape)];
+      if (alike.valid == nullptr && search_.valid(shape)) {
+        alike.valid = &shape;
+      }
+      if (alike.most_chunks == nullptr ||
+          plan::chunks_of(shape) > plan::chunks_of(*alike.most_chunks)) {
+        alike.most_chunks = &shape;
+      }
+    }
+    std::map<Exchanges, Time> bounds;
+    for (const auto& [exchanges, alike] : by_exchanges) {
+      if (alike.valid != nullptr) {
+        bounds.emplace(exchanges, outline(alike));
+      }
+    }
+    search_.asked += bounds.size() / kShapesForABound;
+    return bounds;
+  }
+
+  /// A group is first bounded by its kernels, then by what else its shapes do, then these are.
+  void open_group(Node node) {
+    const std::vector<plan::Plan> shapes = search_.space.shapes(node.plan);
+    const std::map<Exchanges, Time> bounds = outlines(shapes);
+    ++search_.asked;
+    if (!node.tight) {
+      Time least = bounds.empty() ? node.bound : Time::max();
+      for (const auto& [exchanges, bound] : bounds) {
+        least = std::min(least, bound);
+      }
+      if (least == Time::max()) {
+        search_.answer.counts.by_memory += search_.count_of(node.plan);
+        return;
+      }
+      node.bound = std::max(node.bound, least);
+      node.tight = true;
+      search_.open.put_back(std::move(node));
+      return;
+    }
+    search_.asked += shapes.size() / kShapesForABound;
     for (const plan::Plan& shape : shapes) {
       if (!search_.valid(shape)) {
         search_.answer.counts.invalid += search_.space.variant_count(shape);
         continue;
       }
-      const auto passes = search_.bounds.least_passes(shape);
-      const Time least = passes ? search_.score.of(shape, *passes) : Time(0);
-      keep_shape({.bound = std::max(group.bound, least), .level = Level::shape, .plan = shape});
+      const Time bound = bounds.at(exchanges_of(shape));
+      keep_shape({.bound = std::max(node.bound, bound), .level = Level::shape, .plan = shape});
     }
   }
 
-  /// A shape is first bounded by its passes, then by its schedule, then its variants are.
+  /// A shape is first bounded by what its group's shapes do, then by its schedule, then its
+  /// variants are.
   void open_shape(Node node) {
     if (node.tight) {
       expand(node.plan);
       return;
     }
-    const auto copies = search_.least_copies(node.plan);
-    plan::Plan bare = node.plan;
-    bare.offload_optimizer = copies ? copies->second : bare.offload_optimizer;
-    Time least = Time::max();
-    for (const std::int64_t zero : search_.space.zeros(node.plan)) {
-      bare.zero = zero;
-      bare.overlap_param_gather = node.plan.overlap_param_gather && zero > 0;
-      if (const auto bound = search_.least(bare)) {
-        least = std::min(least, *bound);
-      }
-    }
+    const Time least =
+        least_by_states(node.plan, [&](const plan::Plan& one) { return search_.least(one); });
     node.bound = std::max(node.bound, least);
     node.tight = true;
     keep_shape(std::move(node));
@@ -165,6 +240,10 @@ class Explorer {
 
   /// Keeps a shape unless the answer has enough plans that are faster than all of its.
   void keep_shape(Node node) {
+    if (node.bound == Time::max()) {
+      search_.answer.counts.by_memory += search_.space.variant_count(node.plan);
+      return;
+    }
     if (node.bound < search_.kept_below() || !search_.has_enough()) {
       search_.open.put_back(std::move(node));
       return;

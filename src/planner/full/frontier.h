@@ -30,7 +30,9 @@ struct Node {
   plan::Plan plan;
   std::shared_ptr<Savings> savings{};  ///< of a variant: those that it is one of
   std::size_t saving = 0;
-  bool tight = false;           ///< its bound is that of its schedule; a variant fits, too
+  /// The bound is that of the exchanges of a group's shapes, of a shape's own schedule, or the
+  /// tighter one of a variant, which then fits.
+  bool tight = false;
   std::optional<Time> value{};  ///< it fits, and this is what its step may take (estimate.h)
 };
 struct Later {

@@ -136,25 +136,29 @@ bool SearchState::has_room(const std::vector<plan::Plan>& frugal) {
   return some;
 }
 
-std::optional<std::pair<Time, plan::Offload>> SearchState::least_copies(const plan::Plan& group) {
-  const plan::Plan plain = Space::plainest(group);
-  const std::vector<plan::Plan> variants = space.variants_to_save(plain);
-  const auto may_stay = [&](const plan::Plan& variant) {
+std::vector<plan::Plan> SearchState::states_with_room(const plan::Plan& shape) {
+  std::vector<plan::Plan> with_room;
+  std::optional<plan::Plan> most_frugal;
+  Bytes least = Bytes::max();
+  for (plan::Plan& variant : space.variants_to_save(shape)) {
     const auto held = bounds.least_states(variant);
-    return variant.offload_optimizer == plan::Offload::none && (!held || *held <= capacity);
-  };
-  std::optional<std::pair<Time, plan::Offload>> least;
-  if (!valid(plain) || std::ranges::any_of(variants, may_stay)) {
-    return least;
-  }
-  for (const plan::Plan& variant : variants) {
-    const auto copies = bounds.least_copies(variant);
-    const Time time = copies ? *copies : Time(0);
-    if (variant.offload_optimizer != plan::Offload::none && (!least || time < least->first)) {
-      least = {time, variant.offload_optimizer};
+    if (!most_frugal || (held && *held < least)) {
+      least = held ? *held : least;
+      most_frugal = variant;
+    }
+    const bool known = std::ranges::any_of(with_room, [&](const plan::Plan& lighter) {
+      plan::Plan same = variant;
+      same.offload_optimizer = lighter.offload_optimizer;
+      return lighter.offload_optimizer == plan::Offload::none && same == lighter;
+    });
+    if (!known && (!held || *held <= capacity)) {
+      with_room.push_back(std::move(variant));
     }
   }
-  return least;
+  if (with_room.empty() && candidates.empty() && most_frugal) {  // it tells what is lacking
+    with_room.push_back(std::move(*most_frugal));
+  }
+  return with_room;
 }
 
 void SearchState::remember_frugal(const plan::Plan& plan) {
@@ -187,37 +191,34 @@ std::vector<plan::MoeDispatch> lightest(std::vector<plan::MoeDispatch> dispatche
   return dispatches;
 }
 
-/// Returns the bound by the kernels of a group's plans; 0 where nothing is known.
-Time bound_of(SearchState& search, const plan::Plan& group) {
-  plan::Plan plain = Space::plainest(group);
+}  // namespace
+
+Time SearchState::least_of_group(const plan::Plan& group) {
+  const plan::Plan plain = Space::plainest(group);
+  std::vector<plan::Plan> all = states_with_room(plain);
+  all = with_each(all, &plan::Plan::order, space.orders(group));
+  all = with_each(all, &plan::Plan::moe_dispatch, lightest(space.dispatches(group)));
   Time least = Time::max();
-  for (const plan::ContextExchange exchange : search.space.context_exchanges(group)) {
-    plain.cp_exchange = exchange;
-    if (!can_exchange(search.task.model, plain)) {
+  for (const plan::ContextExchange exchange : space.context_exchanges(group)) {
+    plan::Plan trial = plain;
+    trial.cp_exchange = exchange;
+    if (!can_exchange(task.model, trial)) {
       continue;
     }
-    for (const plan::MoeDispatch dispatch : lightest(search.space.dispatches(group))) {
-      plain.moe_dispatch = dispatch;
-      const auto bound =
-          search.valid(plain) ? search.bounds.least_kernels(plain) : Result<Time>(Time(0));
-      least = std::min(least, bound ? *bound : Time(0));
-      if (least == Time(0)) {
-        return least;
+    for (plan::Plan& one : all) {
+      one.cp_exchange = exchange;
+      if (valid(one)) {
+        const auto bound = bounds.least_kernels(one);
+        least = std::min(least, bound ? score.of(one, *bound) : Time(0));
       }
     }
   }
   return least == Time::max() ? Time(0) : least;
 }
 
-}  // namespace
-
 Result<void> open_groups(SearchState& search) {
   for (plan::Plan& group : search.space.groups()) {
-    Time least = search.stop() ? Time(0) : bound_of(search, group);
-    const auto copies = least > Time(0) && search.options.objective != Objective::tokens_per_joule
-                            ? search.least_copies(group)
-                            : std::nullopt;
-    least += copies ? copies->first : Time(0);
+    const Time least = search.stop() ? Time(0) : search.least_of_group(group);
     search.answer.counts.all += search.count_of(group);
     search.open.push(least, Level::group, std::move(group));
   }

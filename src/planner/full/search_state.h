@@ -92,9 +92,12 @@ struct SearchState {
   /// Whether the device has memory for some of these, of which one needs the least of all like
   /// them: by bounds, and to the byte where those come near. Else the most frugal is remembered.
   bool has_room(const std::vector<plan::Plan>& frugal);
-  /// Where no plan of the group holds its optimizer's states on the device: the least that it takes
-  /// to copy them, and a place for them.
-  std::optional<std::pair<Time, plan::Offload>> least_copies(const plan::Plan& group);
+  /// Returns the bound by the kernels and states of a group's plans; 0 where nothing is known.
+  Time least_of_group(const plan::Plan& group);
+  /// The ways to hold parameters, gradients and states for which the devices have room, on the mean
+  /// of the stages; of those that differ in states on the host alone the one with fewest there.
+  /// Where there is none: nothing, or the most frugal while no plan at all is known to fit.
+  std::vector<plan::Plan> states_with_room(const plan::Plan& shape);
   /// Where nothing has been found to fit yet.
   void remember_frugal(const plan::Plan& plan);
   Candidate* candidate(const plan::Plan& plan);  ///< null: it is none

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <type_traits>
 #include <utility>
@@ -232,7 +233,7 @@ std::vector<plan::Plan> Space::variants_to_save(const plan::Plan& shape) const {
         next.overlap_param_gather = zero >= 1 && shape.dp * shape.cp > 1;
       }
       impose(next);
-      add_others(next, variants);
+      std::ranges::move(with_others(next), std::back_inserter(variants));
     }
   }
   return variants;
@@ -271,7 +272,7 @@ std::vector<plan::Plan> Space::variants(const plan::Plan& shape) const {
   return variants;
 }
 
-void Space::add_others(const plan::Plan& plan, std::vector<plan::Plan>& variants) const {
+std::vector<plan::Plan> Space::with_others(const plan::Plan& plan) const {
   std::vector<plan::Plan> made{plan};
   for (const Variation& variation : others_) {
     std::vector<plan::Plan> more;
@@ -283,7 +284,7 @@ void Space::add_others(const plan::Plan& plan, std::vector<plan::Plan>& variants
     }
     made = std::move(more);
   }
-  variants.insert(variants.end(), made.begin(), made.end());
+  return made;
 }
 
 std::vector<plan::Plan> Space::frugal(const plan::Plan& shape) const {
@@ -297,10 +298,8 @@ std::vector<plan::Plan> Space::frugal(const plan::Plan& shape) const {
   for (const plan::Offload place : places) {
     least.offload_optimizer = place != plan::Offload::none ? place : least.offload_optimizer;
   }
-  std::vector<plan::Plan> variants;
-  add_others(least, variants);
   std::vector<plan::Plan> frugal;
-  for (const plan::Plan& variant : variants) {
+  for (const plan::Plan& variant : with_others(least)) {
     const std::vector<plan::Plan> most = most_saving(variant);
     frugal.insert(frugal.end(), most.begin(), most.end());
   }

@@ -86,11 +86,14 @@ class Space {
   /// Shapes of a group, checked or not; their variant is the plainest one.
   std::vector<plan::Plan> shapes(const plan::Plan& group) const;
 
+  std::vector<std::string> orders(const plan::Plan& group) const;
   std::vector<plan::ContextExchange> context_exchanges(const plan::Plan& group) const;
   std::vector<plan::MoeDispatch> dispatches(const plan::Plan& group) const;
   std::vector<plan::TensorOverlap> tensor_overlaps(const plan::Plan& group) const;
   std::vector<std::int64_t> zeros(const plan::Plan& shape) const;
   std::uint64_t variant_count(const plan::Plan& shape) const;
+  /// The plan with each combination of the fields of `only` that nothing else here chooses.
+  std::vector<plan::Plan> with_others(const plan::Plan& plan) const;
 
   /// Variants of a shape, without those that differ in recompute_layers alone: of these the one
   /// with 1 (and 0 = all of the chunk's layers).
@@ -110,7 +113,7 @@ class Space {
   std::vector<plan::Plan> frugal(const plan::Plan& shape) const;
   std::vector<plan::Plan> most_saving(plan::Plan variant) const;
 
-  /// A group's plainest plan, for what depends on its kernels alone.
+  /// A group's plainest plan, for what depends on its kernels and states alone.
   static plan::Plan plainest(plan::Plan group);
 
   /// Returns the mistakes of the plan that the fixed fields and the defaults make, and of fixed
@@ -156,7 +159,6 @@ class Space {
   std::vector<std::string> layer_splits(plan::Plan plan) const;
   std::vector<std::string> batch_splits(plan::Plan plan) const;
   std::vector<plan::Offload> optimizer_places() const;
-  void add_others(const plan::Plan& plan, std::vector<plan::Plan>& variants) const;
 
   /// The values of `only`, the fixed one, or these.
   template <class T>
@@ -178,6 +180,21 @@ std::vector<T> Space::values(std::string_view field, T plan::Plan::*member,
     return mapped(only->second, [&](const std::string& text) { return *parse_value<T>(text); });
   }
   return is_open(field) ? std::move(usual) : std::vector<T>{base_.*member};
+}
+
+/// Every plan with every value of a field.
+template <class T>
+std::vector<plan::Plan> with_each(const std::vector<plan::Plan>& plans, T plan::Plan::*member,
+                                  const std::vector<T>& values) {
+  std::vector<plan::Plan> all;
+  all.reserve(plans.size() * values.size());
+  for (const plan::Plan& plan : plans) {
+    for (const T& value : values) {
+      all.push_back(plan);
+      all.back().*member = value;
+    }
+  }
+  return all;
 }
 
 }  // namespace orrery::full

@@ -85,13 +85,9 @@ plan::Plan Space::plainest(plan::Plan group) {
   group.schedule = plain.schedule;
   group.chunks = plain.chunks;
   group.stage_layers = group.pp > 1 ? "auto" : "";
-  group.zero = group.shard_params = group.shard_grads = group.shard_optimizer = 0;
-  group.reshard_after_forward = true;
-  group.overlap_param_gather = group.quantized_params = group.pool_collectives = false;
   group.recompute = plan::Recompute::none;
   group.recompute_modules.clear();
   group.recompute_layers = 0;
-  group.offload_optimizer = group.offload_params = plan::Offload::none;
   group.offload_activations = 0;
   group.overlap_ep = plan::OverlapExperts::off;
   group.overlap_tensor = plan::TensorOverlap::none;
@@ -307,28 +303,17 @@ bool orders_alike(const machine::Machine& machine, const plan::Plan& plan) {
   return flat && plan.tp * plan.cp % network.front().size == 0;
 }
 
-/// Every plan with every value of a field.
-template <class T>
-std::vector<plan::Plan> with_each(const std::vector<plan::Plan>& plans, T plan::Plan::*member,
-                                  const std::vector<T>& values) {
-  std::vector<plan::Plan> all;
-  all.reserve(plans.size() * values.size());
-  for (const plan::Plan& plan : plans) {
-    for (const T& value : values) {
-      all.push_back(plan);
-      all.back().*member = value;
-    }
-  }
-  return all;
-}
-
 }  // namespace
 
-void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const {
-  std::vector<std::string> orders{"tp-cp-dp-pp"};
-  if (plan.pp > 1 && plan.dp > 1 && !orders_alike(task_.machine, plan)) {
-    orders.emplace_back("tp-cp-pp-dp");
+std::vector<std::string> Space::orders(const plan::Plan& group) const {
+  std::vector<std::string> usual{"tp-cp-dp-pp"};
+  if (group.pp > 1 && group.dp > 1 && !orders_alike(task_.machine, group)) {
+    usual.emplace_back("tp-cp-pp-dp");
   }
+  return values("order", &plan::Plan::order, usual);
+}
+
+void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const {
   std::vector<plan::OverlapExperts> besides{plan::OverlapExperts::off};
   if (plan.ep > 1) {
     besides = {plan::OverlapExperts::shared, plan::OverlapExperts::microbatch};
@@ -345,7 +330,7 @@ void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) c
   if (is_open("overlap_param_gather")) {
     usual.overlap_param_gather = usual.zero >= 1 && plan.dp * plan.cp > 1;
   }
-  auto all = with_each({usual}, &plan::Plan::order, values("order", &plan::Plan::order, orders));
+  auto all = with_each({usual}, &plan::Plan::order, orders(plan));
   all = with_each(all, &plan::Plan::cp_exchange, context_exchanges(plan));
   all = with_each(all, &plan::Plan::moe_dispatch, dispatches(plan));
   all = with_each(all, &plan::Plan::overlap_ep,

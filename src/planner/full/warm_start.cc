@@ -33,14 +33,12 @@ class WarmStart {
   void run(std::vector<plan::Plan> groups) {
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Ranked<plan::Plan>>> cuts;
     for (plan::Plan& group : groups) {
-      const plan::Plan plain = Space::plainest(group);
-      const auto kernels =
-          search_.valid(plain) ? search_.bounds.least_kernels(plain) : Result<Time>(Time(0));
-      if (kernels && *kernels > Time(0)) {
+      const Time least = search_.least_of_group(group);
+      if (least > Time(0)) {
         const double fill =
             static_cast<double>(group.pp - 1) / static_cast<double>(group.microbatches());
         auto& cut = cuts[{group.tp, group.pp}];
-        cut.push_back({*kernels * (1 + fill), std::move(group)});
+        cut.push_back({least * (1 + fill), std::move(group)});
       }
     }
     for (auto& [cut, ranked] : cuts) {

@@ -69,6 +69,15 @@ TEST(Division, ANumberThatDividesBadlyLeavesNodesIdle) {
   EXPECT_EQ(divide(2, 8, Together::longest, score), (std::vector<std::int64_t>{1, 6}));
 }
 
+TEST(Division, WhatIsLeftForTheOthersIsDividedOnce) {
+  // Eight models that cost nothing on 16 nodes each, 8 x 16 = 128: some 20 counts for each of seven
+  // are 10^9 divisions, of which most leave the same nodes to the same models.
+  const auto score = [](std::size_t, std::int64_t nodes) {
+    return static_cast<double>(nodes > 16 ? nodes - 16 : 16 - nodes);
+  };
+  EXPECT_EQ(divide(8, 128, Together::sum, score), std::vector<std::int64_t>(8, 16));
+}
+
 TEST(Division, HalvingAsksFewNumbers) {
   // 1,024 nodes have 37 counts each; halving 36 of the first model asks 6 and a neighbour of each
   // model, of the second two counts a question.

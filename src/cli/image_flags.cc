@@ -120,11 +120,10 @@ void ImageFlags::add(const zoo::Model& model, requests::Generator& generator,
   if (!sizes) {
     mistakes.add(wrong_value("--image-size", *sizes_, sizes.error()));
   }
-  generator.images =
-      images_ ? whole_number("--images-per-prompt", images_, 0, kMostImages, mistakes) : 0;
   if (images_ && parse_integer(*images_) == 0) {
     return;
   }
+  generator.images = whole_number("--images-per-prompt", images_, 0, kMostImages, mistakes);
   if (!images_ || !sizes_) {
     mistakes.add(
         {images_ ? "--image-size" : "--images-per-prompt",

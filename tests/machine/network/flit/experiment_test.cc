@@ -378,16 +378,6 @@ TEST(FlitTraffic, PatternsThatDrawHaveTheirShares) {
   EXPECT_NEAR(hot.at(9), 0.75, 0.01);
 }
 
-TEST(BookSimFiles, IterationsAreThoseOfBothAllocators) {
-  const auto both = parse_booksim(
-      "topology = mesh; vc_allocator = islip(2); sw_allocator = islip(2); alloc_iters = 3;",
-      "file");
-  ASSERT_TRUE(both) << both.error().to_string();
-  EXPECT_EQ(both->router.alloc_iters, 2);
-  EXPECT_FALSE(parse_booksim("topology = mesh; vc_allocator = islip(2);", "file"));
-  EXPECT_FALSE(parse_booksim("topology = mesh; sw_allocator = islip(0);", "file"));
-}
-
 TEST(BookSimFiles, HotspotsAreNodesAndTheirWeights) {
   const auto pattern = [](const std::string& traffic) {
     return parse_booksim("topology = mesh; k = 8; n = 2; traffic = " + traffic + ";", "file")

@@ -128,7 +128,7 @@ Result<CsvTable> parse_csv(std::string_view text, std::string file, Error* uneve
       table.rows.push_back(std::move(row));
     }
   }
-  if (uneven != nullptr && error.empty() && !table.rows.empty()) {
+  if (uneven != nullptr && error.empty() && !scanner.unterminated() && !table.rows.empty()) {
     *uneven = std::move(lengths);
   } else {
     error.add(std::move(lengths));

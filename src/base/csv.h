@@ -58,7 +58,7 @@ std::invoke_result_t<Read, const CsvTable&> read_csv(std::string_view text, cons
   uneven.add(answer ? Error() : std::move(answer.error()));
   return fail(std::move(uneven));
 }
-/// The same of a file.
+/// Reads the text of a file so.
 template <class Read>
 std::invoke_result_t<Read, const CsvTable&> load_csv(const std::string& file, Read read) {
   return read_file(file).and_then(

@@ -28,13 +28,13 @@ class MessageList {
                               const std::vector<std::vector<int>>& orders);
 
   std::size_t size() const { return pair_.size(); }
-  /// Rounds like the last of two that are left out.
+  /// Returns how many rounds, like the second of the two, are left out.
   std::size_t left_out() const { return left_out_; }
   /// Returns the number of messages with those left out.
   double whole_size() const {
     return static_cast<double>(size()) * (1 + static_cast<double>(left_out_) / 2);
   }
-  /// The list with the rounds that it leaves out.
+  /// Returns the list with the rounds that it leaves out.
   MessageList whole() const;
   const std::vector<Pair>& pairs() const { return pairs_; }
   /// Returns, for a message, which of pairs() it goes between, the part of the buffer that it
@@ -80,7 +80,7 @@ class MessageList {
   std::vector<std::uint32_t> first_unlock_;  ///< one more at the end
   std::vector<std::uint32_t> next_;          ///< empty where there is no order
   double block_share_ = 1;
-  std::size_t left_out_ = 0;
+  std::size_t left_out_ = 0;  ///< rounds
 };
 
 }  // namespace orrery::collective

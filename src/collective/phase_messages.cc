@@ -23,7 +23,7 @@ std::vector<Extent> extents_in(const CollectivePhase& phase) {
   return mapped(phase.ports, &PortUse::extent);
 }
 
-/// Whether list_of() makes rounds of rings.
+/// Says whether list_of() makes rounds of rings.
 bool by_rings(const CollectivePhase& phase) {
   return phase.algorithm == Algorithm::ring &&
          (phase.kind == Kind::all_reduce || phase.kind == Kind::reduce_scatter ||

@@ -46,8 +46,8 @@ std::vector<CollectivePhase> plan_messages(graph::CollectiveKind kind, Bytes siz
 MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine& machine,
                             int chunks = kMessageChunks);
 
-/// The same as a list; of rings, which are the longest, without making the schedule, and the first
-/// two rounds (MessageList::of_rings).
+/// Returns the same as a list; of rings, which are the longest, without making the schedule, and
+/// the first two rounds (MessageList::of_rings).
 MessageList list_of(const CollectivePhase& phase, const machine::Machine& machine);
 
 /// How the messages of one phase travel. Phases of equal kind, algorithm, extents and protocols

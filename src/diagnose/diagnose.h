@@ -33,8 +33,9 @@
 ///                   to other programs is late without fault. The time is then that of the longest
 ///                   computing and of the shortest stays in operations. Two programs on the threads
 ///                   of one core may each take twice as long, so ranks at fault compute twice as
-///                   long as the quickest quarter of the others. A job that hangs is not asked for
-///                   stragglers: what it did before is short.
+///                   long as the quickest quarter of the others. A job that hangs, or whose
+///                   ranks ask for different collectives, is not asked for stragglers: what it
+///                   did before is short.
 ///
 /// Clocks of different ranks are never compared.
 #pragma once

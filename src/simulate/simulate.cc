@@ -127,7 +127,7 @@ void average_steps(Timeline& timeline, const std::vector<Breakdown>& booked_warm
   }
 }
 
-/// From what the ranks have done to the timeline; fold and ranks are there already.
+/// Fills the timeline with what the ranks have done; fold and ranks are there already.
 Timeline finish(Timeline timeline, Loop& loop) {
   timeline.events = loop.events();
   timeline.spans = loop.spans().take_spans();

@@ -35,6 +35,7 @@ using Activity = std::uint32_t;
 /// Events that a transport pushes are of this kind or above.
 inline constexpr std::uint32_t kFirstTransportEvent = network::AnalyticalNetwork::kFirstEvent;
 
+/// A Transport is what a network is to the loop.
 class Transport {
  public:
   struct Traits {
@@ -51,33 +52,36 @@ class Transport {
   virtual ~Transport() = default;
   const Traits& traits() const { return traits_; }
 
-  /// Before anything begins: what it cannot do.
+  /// Says, before anything begins, what it cannot do.
   virtual Result<void> check(const graph::Workload& workload, std::string_view network) = 0;
-  /// All simulated members of the collective have come.
+  /// Begins a collective, all simulated members of which have come.
   virtual void begin_collective(Activity id, CommunicatorIndex communicator, int collective) = 0;
-  /// A copy of one rank, to or from another memory tier.
+  /// Begins a copy of one rank, to or from another memory tier.
   virtual void begin_copy(Activity id, RankIndex rank, int collective) = 0;
   virtual void begin_message(Activity id, const FlowRoute& route, Bytes bytes) = 0;
   /// Returns what has finished, if anything.
   virtual std::optional<Activity> handle(const engine::EventQueue::Event& event) = 0;
-  /// An instant is over; may push events.
+  /// Ends an instant; may push events.
   virtual void settle() = 0;
   /// Returns the time of a collective if nothing else ever uses its links. Requires that no faults
   /// are expected and no messages recorded.
   virtual std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective) = 0;
 
-  /// For steady.h, if it repeats: what decides how the activities in flight, listed in `live`, go
-  /// on; of which of them an event is (nothing: it does nothing); time moved on.
+  /// Adds what decides how the activities in flight, listed in `live`, go on (for steady.h, if it
+  /// repeats, as the next two).
   virtual void describe(const std::vector<Activity>& /*live*/,
                         std::vector<std::int64_t>& /*state*/) const {}
+  /// Returns of which activity an event is; nothing: it does nothing.
   virtual std::optional<Activity> activity_of(const engine::EventQueue::Event& /*event*/) const {
     return std::nullopt;
   }
+  /// Moves time on.
   virtual void shift(Time /*by*/) {}
 
-  /// Before anything begins: links may change.
+  /// Says, before anything begins, that links may change.
   virtual void expect_faults() {}
-  /// A fault. Returns whether reroute() is to be called when the loss is known.
+  /// Gives a link another share of its bandwidth. Returns whether reroute() is to be called when
+  /// the loss is known.
   virtual bool change_link(topology::LinkId /*link*/, double /*share*/) { return false; }
   virtual void reroute() {}
   /// Returns what keeps messages from ever arriving.

@@ -92,8 +92,9 @@ Result<void> checked(const plan::Completed& completed, std::int64_t devices) {
 
 class Rows {
  public:
-  Rows(const zoo::Model& model, const machine::Machine& machine, std::size_t count)
-      : model_(model), machine_(machine), bound_(model, machine) {
+  /// `by_row`: frameworks are columns.
+  Rows(const zoo::Model& model, const machine::Machine& machine, std::size_t count, bool by_row)
+      : model_(model), machine_(machine), bound_(model, machine), by_row_(by_row) {
     bounds_.least_time_s.assign(count, kNone);
     bounds_.least_memory_bytes.assign(count, kNone);
     bounds_.mistake.assign(count, -1);
@@ -124,9 +125,9 @@ class Rows {
   PlanBounds take() { return std::move(bounds_); }
 
  private:
-  /// The plan with the fields of its framework, which is a column.
+  /// Returns the plan with the fields of its framework.
   const plan::PlacedPlan& filled(const plan::PlacedPlan& open) {
-    if (open.plan.framework.empty()) {
+    if (!by_row_) {
       return open;
     }
     filled_ = open;
@@ -137,6 +138,7 @@ class Rows {
   const zoo::Model& model_;
   const machine::Machine& machine_;
   estimate::QuickBound bound_;
+  bool by_row_;
   plan::PlacedPlan filled_;
   std::map<std::string, std::size_t> numbers_;
   PlanBounds bounds_;
@@ -164,16 +166,15 @@ Result<PlanBounds> plan_bounds(const zoo::Model& model, const machine::Machine& 
   const bool by_row = std::ranges::any_of(columns, [](const FieldColumn& column) {
     return column.field == "framework" || column.field == "as_of";
   });
-  if (!by_row && !open.plan.framework.empty()) {  // its file is read once for all rows
+  if (!by_row && !open.plan.framework.empty()) {  // one for all rows
     collect(plan::framework_fields(open.plan.framework).map([](const auto&) {}), mistakes);
     plan::apply_framework(open);
-    open.plan.framework.clear();
   }
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
   const std::size_t count = columns.empty() ? 1 : columns.front().rows.size();
-  Rows rows(model, machine, count);
+  Rows rows(model, machine, count, by_row);
   for (std::size_t row = 0; row < count; ++row) {
     std::int64_t own_devices = devices;
     for (std::size_t i = 0; i < columns.size(); ++i) {

@@ -49,6 +49,7 @@ TEST(Csv, RowsOfAnotherLengthHideNoMistakeOfTheOthers) {
   EXPECT_FALSE(read_csv("a,b\n1\n3,2\n", "f.csv", count));
   EXPECT_FALSE(read_csv("a,b\n1\n", "f.csv", count));  // no row is right: none is read
   EXPECT_EQ(read_csv("a,a\n1\n3,2\n", "f.csv", count).error().mistakes.size(), 2U);
+  EXPECT_EQ(read_csv("a,b\n3,2\n1\n3,\"2\n", "f.csv", count).error().mistakes.size(), 2U);
 }
 
 TEST(Csv, EmptyBinaryAndUnfinishedFilesAreRefused) {

@@ -114,7 +114,7 @@ void CustomRuns::start(std::uint32_t index, std::uint32_t step) {
   }
 }
 
-typename CustomRuns::Address CustomRuns::address(const Run& run, std::uint32_t step) const {
+CustomRuns::Address CustomRuns::address(const Run& run, std::uint32_t step) const {
   const CustomStep& what = step_of(run, step);
   const std::int64_t own = run.steps[step].member;
   const std::int64_t bytes = size_of(what, *run.collective, run.buffer).value();

@@ -33,7 +33,7 @@ class Network {
   /// Handles events of kinds hop and link_free. Returns the arrival when that was the last hop,
   /// until the next send; or null.
   virtual const Event* advance(Events& /*events*/, const Event& /*event*/) { return nullptr; }
-  /// An instant is over: what has begun and ended may change the others.
+  /// Ends an instant: what has begun and ended may change the others.
   virtual void settle(Events& /*events*/) {}
   /// Returns the links that carried anything, where these are told apart by NPU; the switch has the
   /// number after the last NPU's.

@@ -200,7 +200,7 @@ class StepCost {
   void take_two_batches(const PassRows& rows, std::int64_t tokens, bool captured, Part& total);
   /// Returns run() where MLPs and experts have devices of their own.
   compute::ClockPoint run_apart(const StepShape& shape);
-  /// Returns what attention and the output head run of a micro-batch, one of so many.
+  /// Returns what the devices of attention run of a micro-batch, one of `parts`, in all layers.
   Part attending(const StepShape& shape, std::int64_t tokens, std::int64_t parts);
   /// Returns the step whose kernels take so long beside what the host needs.
   compute::ClockPoint clocked(const Part& kernels, Time host) const;

@@ -135,7 +135,8 @@ Result<LaunchWords> mapped_words(const ConfigNode& node) {
     }
     std::string stated = value.text == "true" ? std::string() : value.text;
     std::erase(stated, '\\');
-    const bool words = stated.starts_with("[") && stated.find_first_of("0123456789") == stated.npos;
+    const bool words =
+        stated.starts_with("[") && stated.find_first_of("0123456789") == std::string::npos;
     if (words) {
       std::erase_if(stated, [](char letter) { return letter == '[' || letter == ']'; });
     }

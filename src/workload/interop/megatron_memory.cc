@@ -118,7 +118,7 @@ void read_shards(Arguments& arguments, plan::Plan& plan) {
   plan.shard_optimizer = plan.zero >= 1 && !full ? shards : 0;
 }
 
-/// Low-rank adapters of ms-swift, 8 wide unless the line says otherwise.
+/// Reads low-rank adapters of ms-swift, which are 8 wide unless the line says otherwise.
 void read_adapters(Arguments& arguments, plan::Plan& plan) {
   const std::string kind = arguments.word("--train-type").value_or("full");
   const std::int64_t rank = arguments.number_or("--lora-rank", 8);

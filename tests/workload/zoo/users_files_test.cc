@@ -123,9 +123,6 @@ std::int64_t parameters_of(const std::string& config) {
   return model ? count_parameters(*model).total : 0;
 }
 
-/// Qwen3.5-27B: 16 layers attend: 5120 (2 x 6144 + 2 x 1024) + 6144 x 5120 and two norms of 256;
-/// 48 are delta nets: 5120 (10240 + 6144 + 2 x 48) + 4 x 10240 + 2 x 48 + 128 + 6144 x 5120. Each
-/// has an MLP of 3 x 5120 x 17408 and two norms; two tables of 248,320 rows.
 TEST(UsersFiles, PhiUnderTheFirstNamesIsTheSameModel) {
   // microsoft/phi-1_5 as first published: 24 (4 (H^2 + H) + 2 H 4H + 4H + H + 2H), two tables of
   // 51,200 rows, a bias of each, the last norm: 1,418,270,720 parameters.
@@ -156,6 +153,9 @@ TEST(UsersFiles, APartWithoutSizesHasThoseOfItsClass) {
   EXPECT_THAT(model->notes, ::testing::Contains(::testing::HasSubstr("no hidden_size")));
 }
 
+/// Qwen3.5-27B: 16 layers attend: 5120 (2 x 6144 + 2 x 1024) + 6144 x 5120 and two norms of 256;
+/// 48 are delta nets: 5120 (10240 + 6144 + 2 x 48) + 4 x 10240 + 2 x 48 + 128 + 6144 x 5120. Each
+/// has an MLP of 3 x 5120 x 17408 and two norms; two tables of 248,320 rows.
 TEST(UsersFiles, Qwen35WithoutExpertsHasAnMlp) {
   const std::int64_t rest = 3LL * 5120 * 17408 + 2 * 5120;
   const std::int64_t attends = 5120LL * (2 * 6144 + 2 * 1024) + 6144LL * 5120 + 2 * 256;

@@ -73,7 +73,7 @@ class BookSimReader : BookSimFile {
     if (key == "vc_allocator") {
       result_.router.alloc_iters = iterations;
     } else if (iterations != result_.router.alloc_iters) {
-      const bool here = entry != nullptr && iterations > 1;
+      const bool here = entry != nullptr && iterations != 1;
       const Entry* of = here ? entry : find("vc_allocator");
       add(of->line, here ? key : "vc_allocator", of->value,
           "as many iterations in all allocators: one here");

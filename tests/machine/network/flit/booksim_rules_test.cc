@@ -215,5 +215,16 @@ TEST(BookSimRules, ExpressChannelsAreAsLongAsTheyReach) {
   EXPECT_EQ(express, 16);  // one at each end of a row or column
 }
 
+/// A number in brackets says the iterations of an allocator, 1 without; alloc_iters does not.
+TEST(BookSimRules, IterationsAreThoseOfBothAllocators) {
+  const auto both = parse_booksim(
+      "topology = mesh; vc_allocator = islip(2); sw_allocator = islip(2); alloc_iters = 3;",
+      "file");
+  ASSERT_TRUE(both) << both.error().to_string();
+  EXPECT_EQ(both->router.alloc_iters, 2);
+  EXPECT_FALSE(parse_booksim("topology = mesh; vc_allocator = islip(2);", "file"));
+  EXPECT_FALSE(parse_booksim("topology = mesh; sw_allocator = islip(0);", "file"));
+}
+
 }  // namespace
 }  // namespace orrery::flit

@@ -213,6 +213,9 @@ Time bound_of(SearchState& search, const plan::Plan& group) {
 
 Result<void> open_groups(SearchState& search) {
   for (plan::Plan& group : search.space.groups()) {
+    if (search.stop() && search.answer.counts.all > 0) {
+      break;  // counting the others may take minutes, and no plan has been looked at
+    }
     Time least = search.stop() ? Time(0) : bound_of(search, group);
     const auto copies = least > Time(0) && search.options.objective != Objective::tokens_per_joule
                             ? search.least_copies(group)

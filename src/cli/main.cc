@@ -6,6 +6,7 @@
 #include <mimalloc.h>
 #endif
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -17,11 +18,25 @@ namespace {
 
 constexpr std::string_view kOutOfMemory = "orrery: out of memory\n";
 
-/// Ends the process without asking for more memory: an allocator that has its own `new` may abort
-/// instead of throwing, and so before any handler of exceptions.
+/// Ends the process without asking for more memory.
 [[noreturn]] void end_without_memory() {
   (void)!write(STDERR_FILENO, kOutOfMemory.data(), kOutOfMemory.size());
   _exit(1);
+}
+
+/// An allocator that has its own `new`, written in C, knows neither exceptions nor the handler of
+/// set_new_handler: it aborts, but reports the error first.
+void end_where_memory_ends() {
+  std::set_new_handler(end_without_memory);
+#ifdef ORRERY_MIMALLOC
+  mi_register_error(
+      [](int error, void*) {
+        if (error == ENOMEM) {
+          end_without_memory();
+        }
+      },
+      nullptr);
+#endif
 }
 
 /// Freed pages stay with the process. A search frees and takes the same memory thousands of times,
@@ -37,7 +52,7 @@ void keep_freed_pages() {
 
 int main(int argc, char** argv) {
   keep_freed_pages();
-  std::set_new_handler(end_without_memory);
+  end_where_memory_ends();
   try {
     return orrery::cli::run_command_line(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -57,5 +57,18 @@ TEST(Progress, OfACommandIsOnATerminalAndNowhereElse) {
               AllOf(HasSubstr("simulating ["), HasSubstr(" left"), HasSubstr(" events")));
 }
 
+#ifndef ORRERY_SANITIZED  // whose shadow memory is beyond any such limit
+TEST(Memory, ItsEndIsSaid) {
+  // 128 ports a switch are 128^3 / 4 = 524,288 hosts: their links take more than 150 MB.
+  const testing::Folder folder;
+  const std::string command = "ulimit -v 150000; exec " + std::string(ORRERY_BINARY) +
+                              " show topology fat_tree:k=128 >/dev/null 2>" + (folder / "err");
+  const int raw = std::system(command.c_str());
+  ASSERT_TRUE(WIFEXITED(raw));
+  EXPECT_EQ(WEXITSTATUS(raw), 1);
+  EXPECT_EQ(testing::content(folder / "err"), "orrery: out of memory\n");
+}
+#endif
+
 }  // namespace
 }  // namespace orrery::cli

@@ -82,7 +82,7 @@ struct Found : Simulated {
 
 /// Plans of the space, by what became of them. All of them add up to `all`.
 struct Counts {
-  std::uint64_t all = 0;
+  std::uint64_t all = 0;        ///< of a search stopped before it looked at one: those counted
   std::uint64_t by_bound = 0;   ///< cannot be faster than the best
   std::uint64_t by_memory = 0;  ///< do not fit
   std::uint64_t by_family = 0;  ///< plans like them were not fast enough for it

@@ -104,6 +104,12 @@ TEST(PlanSearch, StoppedBeforeItBeginsLooksAtNothing) {
   EXPECT_TRUE(answer->top.empty());
   EXPECT_EQ(answer->counts.estimated + answer->counts.simulated, 0U);
   EXPECT_EQ(answer->counts.left, answer->counts.all);
+  // Nor does it count what it will not look at, which takes minutes of hundreds of millions.
+  const auto whole =
+      search(task("gpt2-medium", "dgx-a100-80g", 4, 16, 1024), {.most_estimates = 1});
+  ASSERT_TRUE(whole) << whole.error().to_string();
+  EXPECT_GT(answer->counts.all, 0U);
+  EXPECT_LT(answer->counts.all, whole->counts.all);
 }
 
 TEST(PlanSearch, IsTheBestOfASpaceSmallEnoughToSimulate) {

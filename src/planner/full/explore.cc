@@ -190,7 +190,6 @@ class Explorer {
         bounds.emplace(exchanges, outline(alike));
       }
     }
-    search_.asked += bounds.size() / kShapesForABound;
     return bounds;
   }
 
@@ -198,8 +197,8 @@ class Explorer {
   void open_group(Node node) {
     const std::vector<plan::Plan> shapes = search_.space.shapes(node.plan);
     const std::map<Exchanges, Time> bounds = outlines(shapes);
-    ++search_.asked;
     if (!node.tight) {
+      search_.asked += 1 + shapes.size() / kShapesForABound;  // their blocks are lowered
       Time least = bounds.empty() ? node.bound : Time::max();
       for (const auto& [exchanges, bound] : bounds) {
         least = std::min(least, bound);
@@ -213,7 +212,6 @@ class Explorer {
       search_.open.put_back(std::move(node));
       return;
     }
-    search_.asked += shapes.size() / kShapesForABound;
     for (const plan::Plan& shape : shapes) {
       if (!search_.valid(shape)) {
         search_.answer.counts.invalid += search_.space.variant_count(shape);

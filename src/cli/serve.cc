@@ -319,6 +319,12 @@ class Serve : public Command {
                   {"--trace-out", trace_out_}},
                  "contradicts --search plan, which makes many runs", mistakes);
     live_.check(true, engine, mistakes);
+    if (engine.ffn > 0) {
+      mistakes.add({"--ffn",
+                    {},
+                    std::to_string(engine.ffn),
+                    "0: the search lays attention and MLPs on the same devices"});
+    }
     if (!engine.kernels.empty()) {
       mistakes.add({"--kernels",
                     {},

@@ -320,16 +320,13 @@ class Serve : public Command {
                  "contradicts --search plan, which makes many runs", mistakes);
     live_.check(true, engine, mistakes);
     if (engine.ffn > 0) {
-      mistakes.add({"--ffn",
-                    {},
-                    std::to_string(engine.ffn),
-                    "0: the search lays attention and MLPs on the same devices"});
+      mistakes.add(wrong_value("--ffn", std::to_string(engine.ffn),
+                               "0: the search lays attention and MLPs on the same devices"));
     }
     if (!engine.kernels.empty()) {
-      mistakes.add({"--kernels",
-                    {},
-                    engine.kernels,
-                    "none with --search plan: they were measured at one tensor parallel degree"});
+      mistakes.add(
+          wrong_value("--kernels", engine.kernels,
+                      "none with --search plan: they were measured at one tensor parallel degree"));
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));

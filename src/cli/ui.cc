@@ -132,6 +132,10 @@ Result<std::string> read_shared(const std::string& body) {
   });
 }
 
+std::string text_of(const ConfigNode& node) {
+  return report::json_text([&](report::JsonWriter& json) { report::write_node(json, node); });
+}
+
 /// {"kind": "machine", "name": "dgx-h100"}: the description as its file states it.
 Result<std::string> describe(const std::string& body) {
   return parse_config(body, kSource, ConfigSyntax::json)
@@ -146,10 +150,7 @@ Result<std::string> describe(const std::string& body) {
         read.require(std::ranges::find(names, name) != names.end(), "name",
                      "a shipped name" + did_you_mean(name, names));
         return read.finish(kind + "s").and_then([&](const std::string& folder) {
-          return find_config(folder, name).and_then(load_config).map([](const ConfigNode& found) {
-            return report::json_text(
-                [&](report::JsonWriter& json) { report::write_node(json, found); });
-          });
+          return find_config(folder, name).and_then(load_config).map(text_of);
         });
       });
 }

@@ -147,15 +147,14 @@ class Fields {
     if (optional && items.empty() && !declares_all()) {
       return;
     }
-    within({name, sentences.first, optional}, Shape::list, [&] {
-      each(items, [&](const T& item) {
-        if constexpr (kIsOptional<T>) {
-          known_part({{}, sentences.second}, item, write);
-        } else {
-          within({{}, sentences.second}, Shape::object, [&] { write(item); });
-        }
-      });
-    });
+    const auto one = [&](const T& item) {
+      if constexpr (kIsOptional<T>) {
+        known_part({{}, sentences.second}, item, write);
+      } else {
+        within({{}, sentences.second}, Shape::object, [&] { write(item); });
+      }
+    };
+    within({name, sentences.first, optional}, Shape::list, [&] { each(items, one); });
   }
   /// A list of numbers or texts, those that `of` makes of the items; null for an empty optional.
   template <class T, class Of = std::identity>

@@ -97,10 +97,21 @@ void check_speculation(Ranges& ranges, const Engine& engine) {
                  "none, but for the policies vllm_v1, sarathi, trtllm, max_utilization");
 }
 
+void check_apart(Ranges& ranges, const Engine& engine) {
+  constexpr std::int64_t kMostMicroBatches = 64;
+  ranges.from("parallel.ffn", engine.ffn, 0, kMostRedundant);
+  ranges.require(engine.ffn == 0 || engine.drafts() == 0, "parallel.ffn", "0 with speculation");
+  if (engine.ffn > 0) {
+    ranges.from("parallel.micro_batches", engine.micro_batches, 1, kMostMicroBatches);
+  } else {
+    ranges.require(engine.micro_batches == Engine{}.micro_batches, "parallel.micro_batches",
+                   "none without ffn");
+  }
+}
+
 Error check(const Engine& engine) {
   constexpr std::int64_t kMostQuanta = 1'000'000;
   constexpr std::int64_t kMostAdapters = 4096;
-  constexpr std::int64_t kMostMicroBatches = 64;
   constexpr double kMostScaleBits = 16;
   constexpr double kMostLag = 10;
   constexpr Time kLongest = from_seconds(1000);
@@ -113,8 +124,6 @@ Error check(const Engine& engine) {
   ranges.from("parallel.moe_imbalance", engine.moe_imbalance, 1, kMostImbalance);
   ranges.from("parallel.moe_spread", engine.moe_spread, 0, kMostImbalance);
   ranges.from("parallel.redundant_experts", engine.redundant_experts, 0, kMostRedundant);
-  ranges.from("parallel.ffn", engine.ffn, 0, kMostRedundant);
-  ranges.from("parallel.micro_batches", engine.micro_batches, 1, kMostMicroBatches);
   ranges.require(engine.moe_imbalance == 1 || engine.moe_spread == 0, "parallel.moe_spread",
                  "0 with moe_imbalance");
   ranges.require(value_of<collective::CollectiveAlgorithm>(engine.all_reduce).has_value(),
@@ -146,7 +155,6 @@ Error check(const Engine& engine) {
                  "0 without a window");
   ranges.require(engine.weight_window == 0 || engine.drafts() == 0, "weights.window",
                  "0 with speculation");
-  ranges.require(engine.ffn == 0 || engine.drafts() == 0, "parallel.ffn", "0 with speculation");
   ranges.from("kernels.fp4_lag", engine.fp4_lag, 0, kMostLag);
   ranges.from("graphs.largest", engine.largest_graph, 0);
   ranges.from("host.front_end", engine.front_end, kLongest);
@@ -156,6 +164,7 @@ Error check(const Engine& engine) {
   ranges.from("host.gap_per_request", engine.gap_per_request, kLongest);
   ranges.from("host.launch", engine.launch, kLongest);
   ranges.from("host.handover", engine.handover, kLongest);
+  check_apart(ranges, engine);
   check_waits(ranges, engine);
   check_speculation(ranges, engine);
   check_fleet_fields(ranges, engine);

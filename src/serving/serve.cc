@@ -206,6 +206,12 @@ Engine for_whole_texts(Engine engine) {
   return engine;
 }
 
+std::string note_apart(const Engine& e, const step::StepCost& cost) {
+  return fmt::format(
+      "{} of an engine's {} devices compute MLPs and experts alone, {:.1f} GB of weights each",
+      e.ffn, e.ranks(), static_cast<double>(cost.ffn_bytes(0).value()) / 1e9);
+}
+
 }  // namespace
 
 Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::Machine& machine,
@@ -256,9 +262,7 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
     run.notes.push_back(std::move(note));
   }
   if (e.ffn > 0) {
-    run.notes.push_back(fmt::format(
-        "{} of an engine's {} devices compute MLPs and experts alone, {:.1f} GB of weights each",
-        e.ffn, e.ranks(), static_cast<double>(cost->ffn_bytes(0).value()) / 1e9));
+    run.notes.push_back(note_apart(e, *cost));
   }
   if (e.fuse) {
     run.fused = cost->fused_places(e.max_num_batched_tokens);

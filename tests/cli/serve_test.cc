@@ -266,7 +266,7 @@ TEST(ServeCommand, MeasuredKernelsReplaceFormulas) {
   EXPECT_THAT(orrery("serve --model llama-3.1-8b --machine rtx-4090 --search plan --ffn 2").err,
               HasSubstr("--ffn: found '2', expected 0: the search lays attention and MLPs"));
   EXPECT_THAT(orrery("serve --model llama-3.1-8b --machine dgx-h100 --micro-batches 2").err,
-              HasSubstr("micro_batches: found '2', expected none without ffn"));
+              HasSubstr("--micro-batches: found '2', expected none without ffn"));
   EXPECT_THAT(orrery("validate --table vtrain_a100_multi --kernels " + files).err,
               HasSubstr("--kernels: found 'vtrain_a100_multi', expected a table of serving"));
 }

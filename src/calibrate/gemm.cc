@@ -122,10 +122,7 @@ class Fit {
     if (cast) {
       box_.insert(box_.end(), kCastBounds.begin(), kCastBounds.end());
     }
-    for (const Sample& sample : samples_) {
-      weights_ += sample.weight;
-      of_a_step_ = of_a_step_ || sample.of_a_step;
-    }
+    of_a_step_ = std::ranges::any_of(samples_, &Sample::of_a_step);
   }
 
   std::pair<compute::KernelCoefficients, GemmCast> run() {
@@ -157,14 +154,11 @@ class Fit {
   double loss(std::span<const double> values) {
     trial_.kernels = kernels_of(values);
     const GemmCast cast = cast_of(values);
-    double sum = 0;
-    double all = 0;
+    RatioLoss loss;
     for (const Sample& sample : samples_) {
-      const double ratio = predicted_seconds(sample.op, cast, trial_) / sample.seconds;
-      sum += sample.weight * std::min(kLargestError, std::abs(std::log(ratio)));
-      all += sample.weight * ratio;
+      loss.add(sample.weight, predicted_seconds(sample.op, cast, trial_) / sample.seconds);
     }
-    return sum / weights_ + (of_a_step_ ? std::abs(std::log(all / weights_)) : 0);
+    return loss.value(of_a_step_);
   }
 
   const std::vector<Sample>& samples_;
@@ -172,8 +166,7 @@ class Fit {
   std::vector<double> start_;
   std::vector<std::size_t> free_;  ///< numbers in kFitted
   std::vector<Bounds> box_;        ///< of the free coefficients, then of the cast
-  double weights_ = 0;
-  bool of_a_step_ = false;  ///< weights are seconds
+  bool of_a_step_ = false;         ///< weights are seconds
 };
 
 /// Times that no device of that peak reaches.

@@ -141,17 +141,12 @@ std::vector<double> ratios_of(const Rows& rows, const compute::Device& in_a_job)
 
 double loss_of(const Rows& rows, const compute::Device& device) {
   const std::vector<double> ratios = ratios_of(rows, device);
-  double sum = 0;
-  double all = 0;
-  double weights = 0;
+  RatioLoss loss;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double weight = rows[i]->of_step > Time(0) ? to_seconds(rows[i]->of_step) : 1;
-    sum += weight * std::min(kLargestError, std::abs(std::log(ratios[i])));
-    all += weight * ratios[i];
-    weights += weight;
+    const Time of_step = rows[i]->of_step;
+    loss.add(of_step > Time(0) ? to_seconds(of_step) : 1, ratios[i]);
   }
-  const bool of_a_step = rows.front()->of_step > Time(0);
-  return sum / weights + (of_a_step ? std::abs(std::log(all / weights)) : 0);
+  return loss.value(rows.front()->of_step > Time(0));
 }
 
 struct Group {

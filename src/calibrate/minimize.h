@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <span>
 #include <vector>
@@ -13,6 +15,26 @@ struct Bounds {
 };
 
 inline constexpr double kLargestError = 1;  ///< of a logarithm, that an outlier counts for
+
+/// A RatioLoss sums how far predictions are from what was measured: the weighted mean of
+/// |log(predicted / measured)|. Where weights are seconds of a step, the log error of their sum
+/// counts, too.
+class RatioLoss {
+ public:
+  void add(double weight, double ratio) {
+    errors_ += weight * std::min(kLargestError, std::abs(std::log(ratio)));
+    predicted_ += weight * ratio;
+    weights_ += weight;
+  }
+  double value(bool of_a_step) const {
+    return errors_ / weights_ + (of_a_step ? std::abs(std::log(predicted_ / weights_)) : 0);
+  }
+
+ private:
+  double errors_ = 0;
+  double predicted_ = 0;
+  double weights_ = 0;
+};
 
 /// Returns the value to so many significant digits: more would claim what no measurement gives.
 /// A value too small to be scaled up to its digits is returned as it is.

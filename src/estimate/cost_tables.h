@@ -52,8 +52,8 @@ class CostTables {
   /// `devices`: part of the machine, by stage; empty: of several sorts the fastest everywhere.
   Result<PlanCosts> of(const plan::Plan& plan, Sharing sharing = Sharing::alone,
                        const std::vector<std::size_t>& devices = {});
-  /// The step as if every stage did the mean of all: m times its passes (what compute waits for
-  /// unless it may hide) and the optimizer; every lane; every port with what gradients and
+  /// Returns the step as if every stage did the mean of all: m times its passes (what compute waits
+  /// for unless it may hide) and the optimizer; every lane; every port with what gradients and
   /// parameters put on it.
   Result<Time> mean_step(const plan::Plan& plan);
   /// The same of blocks that wait for nothing and exchange nothing.

@@ -27,6 +27,11 @@ std::string number(double value) {
   return value == 0 ? "-" : fmt::format("{:.5g}", value);
 }
 
+/// Returns a row's error, or a dash where nothing was published that it could be off from.
+std::string error_of(const study::ValidationRow& row) {
+  return row.published == 0 ? "-" : signed_percent(row.error);
+}
+
 std::string goal_text(const study::ValidationResult& result) {
   if (!result.profile.goal) {
     return "none";
@@ -77,8 +82,7 @@ void rows_as_text(std::string& text, const study::ValidationResult& result) {
   for (const study::ValidationRow& row : result.rows) {
     const std::string remark = remark_of(row, result.csv);
     line(text, "  {:<{}} {:>10} {:>10} {:>9}  {}{}{}", row.key, width, number(row.predicted),
-         number(row.published), signed_percent(row.error), row.origin, remark.empty() ? "" : "; ",
-         remark);
+         number(row.published), error_of(row), row.origin, remark.empty() ? "" : "; ", remark);
   }
 }
 
@@ -225,7 +229,7 @@ void table_as_page(std::string& page, const study::ValidationResult& result) {
   line(page, "|---|---:|---:|---:|---|---|");
   for (const study::ValidationRow& row : result.rows) {
     line(page, "| {} | {} | {} | {} | {} | {} |", in_cell(row.key), number(row.predicted),
-         number(row.published), signed_percent(row.error), in_cell(row.origin),
+         number(row.published), error_of(row), in_cell(row.origin),
          in_cell(remark_of(row, result.csv)));
   }
 }

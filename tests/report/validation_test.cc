@@ -134,6 +134,13 @@ TEST(ValidationTable, ARowWithoutAPredictionShowsADashAndSaysWhy) {
               HasSubstr("| a=1 | - | 1 | -100.0 % | published-read | tp: found '3' |"));
 }
 
+TEST(ValidationPage, NothingPublishedIsNothingToBeOffFrom) {
+  study::ValidationResult unmeasured = made_result("t");
+  unmeasured.rows[1].published = 0;
+  unmeasured.rows[1].error = 0;
+  EXPECT_THAT(validation_page({unmeasured}), HasSubstr("| a=2 | 0.8 | - | - | published-read |"));
+}
+
 TEST(ValidationPage, GivesReasonsAndEscapesItsTables) {
   const std::string page = validation_page({made_result("t")});
   EXPECT_THAT(page, HasSubstr("| tp | 2 | said so |"));

@@ -94,8 +94,9 @@ struct SearchState {
   bool has_room(const std::vector<plan::Plan>& frugal);
   /// Returns the bound by the kernels and states of a group's plans; 0 where nothing is known.
   Time least_of_group(const plan::Plan& group);
-  /// The ways to hold parameters, gradients and states for which the devices have room, on the mean
-  /// of the stages; of those that differ in states on the host alone the one with fewest there.
+  /// Returns the ways to hold parameters, gradients and states for which the devices have room, on
+  /// the mean of the stages; of those that differ in states on the host alone the one with fewest
+  /// there.
   /// Where there is none: nothing, or the most frugal while no plan at all is known to fit.
   std::vector<plan::Plan> states_with_room(const plan::Plan& shape);
   /// Where nothing has been found to fit yet.

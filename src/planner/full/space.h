@@ -92,7 +92,7 @@ class Space {
   std::vector<plan::TensorOverlap> tensor_overlaps(const plan::Plan& group) const;
   std::vector<std::int64_t> zeros(const plan::Plan& shape) const;
   std::uint64_t variant_count(const plan::Plan& shape) const;
-  /// The plan with each combination of the fields of `only` that nothing else here chooses.
+  /// Returns the plan with each combination of the fields of `only` that nothing else here chooses.
   std::vector<plan::Plan> with_others(const plan::Plan& plan) const;
 
   /// Variants of a shape, without those that differ in recompute_layers alone: of these the one
@@ -182,7 +182,7 @@ std::vector<T> Space::values(std::string_view field, T plan::Plan::*member,
   return is_open(field) ? std::move(usual) : std::vector<T>{base_.*member};
 }
 
-/// Every plan with every value of a field.
+/// Returns every plan with every value of a field.
 template <class T>
 std::vector<plan::Plan> with_each(const std::vector<plan::Plan>& plans, T plan::Plan::*member,
                                   const std::vector<T>& values) {

@@ -42,12 +42,11 @@ Driver::Driver(Run& run, step::StepCost& cost, const std::vector<requests::Reque
   const Engine& engine = run_.engine;
   const Bytes block = run_.cache.per_token * engine.block_size;
   for (Copy& copy : copies_) {
-    copy.scheduler = scheduler::make_scheduler(
-        engine.policy, limits_of(engine),
-        scheduler::KvBook(run_.kv_blocks, engine.block_size, engine.prefix));
+    scheduler::KvBook book(run_.kv_blocks, engine.block_size, engine.prefix);
     if (options.tell_blocks) {
-      copy.scheduler->record(copy.changes);
+      book.record(copy.changes);
     }
+    copy.scheduler = scheduler::make_scheduler(engine.policy, limits_of(engine), std::move(book));
     if (!run_.kv_tiers.empty()) {
       copy.tiers.emplace(run_.kv_tiers, block, engine.tp * engine.cp * engine.pp);
       copy.scheduler->fetch_from(*copy.tiers);
@@ -191,25 +190,21 @@ void Driver::end_copies(Copy& copy, Time now) {
 bool Driver::schedule(Ticks& ticks) {
   bool any = false;
   for (std::size_t i = 0; i < copies_.size(); ++i) {
-    const scheduler::Tick& tick = copies_[i].scheduler->schedule();
+    Copy& copy = copies_[i];
+    const scheduler::Tick& tick = copy.scheduler->schedule();
     for (const scheduler::Fetch& fetch : tick.fetches) {
-      copies_[i].tiers->fetch(now_, fetch);
+      copy.tiers->fetch(now_, fetch);
     }
     ticks[i] = &tick;
     any = any || !tick.empty();
-    tell_changes(i);
+    for (const scheduler::KvChange& change : copy.changes) {
+      const std::size_t request =
+          change.stored ? places_[copy.served[static_cast<std::size_t>(change.request)]].number : 0;
+      inbox_.changed(static_cast<std::int64_t>(i), now_, request, change);
+    }
+    copy.changes.clear();
   }
   return any;
-}
-
-void Driver::tell_changes(std::size_t number) {
-  Copy& copy = copies_[number];
-  for (const scheduler::KvChange& change : copy.changes) {
-    const std::size_t request =
-        change.stored ? places_[copy.served[static_cast<std::size_t>(change.request)]].number : 0;
-    inbox_.changed(static_cast<std::int64_t>(number), now_, request, change);
-  }
-  copy.changes.clear();
 }
 
 Time Driver::next_event() const {

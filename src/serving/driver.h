@@ -102,10 +102,9 @@ class Driver {
   void end_aborted(Time now);
   /// A request that its scheduler has just taken.
   void add(std::size_t number, std::size_t copy, const Served& served, Time token);
-  /// The next tick of every copy, whose fetches begin now. Whether one of them has tokens.
+  /// Makes the next tick of every copy, whose fetches begin now, and tells what became of blocks.
+  /// Returns whether one of them has tokens.
   bool schedule(Ticks& ticks);
-  /// Tells of what scheduling has made of a copy's blocks.
-  void tell_changes(std::size_t number);
   /// The next arrival, or end of a copy between tiers.
   Time next_event() const;
   /// To the next event. False: there is none.

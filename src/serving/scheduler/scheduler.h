@@ -174,7 +174,6 @@ class Scheduler {
   const std::vector<RequestIndex>& running() const { return running_; }
   const std::deque<RequestIndex>& waiting() const { return waiting_; }
   const KvBook& book() const { return book_; }
-  void record(std::vector<KvChange>& changes) { book_.record(changes); }
   const Limits& limits() const { return limits_; }
   const Totals& totals() const { return totals_; }
 

@@ -40,7 +40,7 @@ class ConfigTree {
 
   /// The document's root once everything is closed, or the duplicate keys.
   Result<ConfigNode> take();
-  /// Why value() or open() gave false.
+  /// Returns why value() or open() gave false.
   Mistake too_large(int line) const;
 
  private:

@@ -52,7 +52,7 @@ class TemporaryFolder {
   bool made_ = false;
 };
 
-/// Where $PATH has the program; "" where it has not.
+/// Returns where $PATH has the program; "" where it has not.
 std::string find_program(const std::string& name);
 
 }  // namespace orrery

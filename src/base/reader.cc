@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::size_t kMostUnknown = 100;  // more mistakes than a message shows
 
-/// Which of `known` a name may mean; where none is near and there are few, all of them.
+/// Returns which of `known` a name may mean; where none is near and there are few, all of them.
 std::string meant(const std::string& name, const std::vector<std::string>& known) {
   constexpr std::size_t kFew = 12;
   const std::string guess = did_you_mean(name, known);

@@ -201,7 +201,7 @@ class Search {
   std::vector<double> start_;
 };
 
-/// Where a fit of a dimension without protocols starts.
+/// Returns where a fit of a dimension without protocols starts.
 std::vector<topology::Protocol> usual_protocols() {
   return {{.name = "LL", .launch = 8_us, .step_latency = 1_us, .efficiency = 0.03},
           {.name = "LL128",

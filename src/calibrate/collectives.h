@@ -36,7 +36,7 @@ Result<std::vector<CollectiveMeasurement>> read_collectives(const std::string& t
                                                             const std::string& file);
 Result<std::vector<CollectiveMeasurement>> load_collectives(const std::string& file);
 
-/// Where the group of a measurement lies; empty when the machine has no such group.
+/// Returns where the group of a measurement lies; empty when the machine has no such group.
 std::vector<collective::Extent> group_of(const CollectiveMeasurement& measured,
                                          const machine::Machine& machine);
 

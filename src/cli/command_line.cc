@@ -119,7 +119,7 @@ class OwnNames {
     return named;
   }
 
-  /// Whether every option that takes a value had one.
+  /// Returns whether every option that takes a value had one.
   bool complete() const { return complete_; }
 
   /// Names options in mistakes as they were given.

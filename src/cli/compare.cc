@@ -288,7 +288,7 @@ class Compare : public Command {
         });
   }
 
-  /// Whether any field of the document is one of a plan's.
+  /// Returns whether any field of the document is one of a plan's.
   static bool is_plan(const ConfigNode& document) {
     bool any = false;
     plan::Plan::fields([&](std::string_view field, auto, std::string_view) {

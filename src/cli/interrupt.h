@@ -16,7 +16,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// Whether no such signal has come. From any thread.
+  /// Returns whether no such signal has come. From any thread.
   static bool going_on();
   /// Returns the exit status of a process that a signal has ended, 128 and the signal's number (130
   /// for SIGINT, 143 for SIGTERM); `otherwise` if none has come.

@@ -29,7 +29,7 @@ std::string sentence_of(std::string_view command) {
   return std::string(entry->sentence);
 }
 
-/// Whether an agent may give the option: not what writes files, nor another form than JSON.
+/// Returns whether an agent may give the option: not what writes files, nor another form than JSON.
 bool is_offered(const DeclaredOption& option) {
   constexpr std::array kForms{"json", "csv", "yaml", "svg", "verbose"};
   return !option.output && std::ranges::find(kForms, option.name) == kForms.end();

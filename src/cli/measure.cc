@@ -69,7 +69,8 @@ std::vector<std::string> names_of_measured() {
   return names;
 }
 
-/// Where the programs are: of a build folder beside the command, of an installation in libexec.
+/// Returns where the programs are: of a build folder beside the command, of an installation in
+/// libexec.
 std::vector<std::filesystem::path> program_folders() {
   if (const char* const given = std::getenv("ORRERY_MPI_PROGRAMS")) {
     return {given};

@@ -69,7 +69,7 @@ inline constexpr auto kOtherFlags = std::to_array<OtherFlags>({
      "--measured", "every RUN is a plan's file, which has its fields"},
 });
 
-/// Whether the row is about the flag. Requires a name that begins with two dashes.
+/// Returns whether the row is about the flag. Requires a name that begins with two dashes.
 constexpr bool has_flag(const OtherFlags& row, std::string_view name) {
   for (std::size_t at = row.others.find(name); at != std::string_view::npos;
        at = row.others.find(name, at + 1)) {

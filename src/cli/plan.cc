@@ -201,7 +201,7 @@ class PlanCommand : public Command {
     }
   }
 
-  /// Whether flags say what --table and --layer-costs say themselves.
+  /// Returns whether flags say what --table and --layer-costs say themselves.
   bool has_task() const {
     return step_.given() || save_ || html_.given() || explain_ || plot_ || regret_ ||
            minmax_regret_ || elastic_ || also_.given() || vary_.given() || !only_.empty() ||

@@ -20,7 +20,7 @@ class PlanLimits {
   bool has_simulations() const { return simulations_.has_value(); }
   bool has_bounds() const { return bounds_.has_value(); }
   bool is_exhaustive() const { return exhaustive_; }
-  /// Whether any of them is given.
+  /// Returns whether any of them is given.
   bool given() const {
     return top_ || estimates_ || bounds_ || simulations_ || exhaustive_ || threads_;
   }

@@ -18,7 +18,7 @@ class VaryFlags {
   void declare(Options& options);
   bool given() const { return !vary_.empty() || !prices_.empty() || budget_.has_value(); }
 
-  /// Whether a study's `field` is varied, or, with a dot at its end, one below it.
+  /// Returns whether a study's `field` is varied, or, with a dot at its end, one below it.
   bool varies(const std::string& field) const;
 
   /// The study of what is varied, run; the chart goes to `plot`. `step`: names of model and

@@ -10,10 +10,10 @@
 
 namespace orrery::cli {
 
-/// Whether --save names a plan: NAME.yaml or NAME.yml.
+/// Returns whether --save names a plan: NAME.yaml or NAME.yml.
 bool is_plan_file(const std::string& file);
 
-/// Where --save writes the strategy: of a plan beside it, else the file itself.
+/// Returns where --save writes the strategy: of a plan beside it, else the file itself.
 std::string strategy_file(const std::string& file);
 
 /// The strategy as a plan of its model (Plan::strategy), and beside the file NAME.json with the

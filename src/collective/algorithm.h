@@ -99,7 +99,7 @@ struct AlgorithmRow {
   /// Why `auto` does not take it; null, or empty: auto prices it as it is priced when asked for.
   std::string_view (*left_out)(Kind, const std::vector<Extent>&) = nullptr;
 
-  /// Whether a member copies a chunk of its own (Protocol::local_copy).
+  /// Returns whether a member copies a chunk of its own (Protocol::local_copy).
   bool moves_own_chunk(Kind kind) const {
     return own_chunk && kind != Kind::broadcast && kind != Kind::send_recv;
   }

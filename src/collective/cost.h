@@ -134,7 +134,7 @@ const std::vector<topology::Protocol>& protocols_of(graph::CollectiveKind kind,
                                                     CollectiveAlgorithm algorithm,
                                                     const topology::NetworkDimension& dimension);
 
-/// Whether `algorithm` does `kind` over `extents`, so that it need not give way. Always for
+/// Returns whether `algorithm` does `kind` over `extents`, so that it need not give way. Always for
 /// automatic; for hierarchical of several extents (but send_recv).
 bool performs(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
               const std::vector<Extent>& extents, const machine::Machine& machine);

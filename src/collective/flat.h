@@ -52,7 +52,7 @@ bool count_flat(graph::CollectiveKind kind, const AlgorithmRow& row,
 std::int64_t peers_at_once(graph::CollectiveKind kind, const AlgorithmRow& row,
                            std::span<const Extent> extents, std::size_t i);
 
-/// Whether that changes what a port reaches in any of the dimensions.
+/// Returns whether that changes what a port reaches in any of the dimensions.
 bool peers_count(std::span<const Extent> extents, const machine::Machine& machine);
 
 /// Members of the group.

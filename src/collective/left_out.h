@@ -11,8 +11,8 @@
 
 namespace orrery::collective {
 
-/// Why `auto` does not take `algorithm`, in a few words; empty where it prices it as it is priced
-/// when asked for, so that auto is as fast.
+/// Returns why `auto` does not take `algorithm`, in a few words; empty where it prices it as it is
+/// priced when asked for, so that auto is as fast.
 std::string_view left_out_because(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
                                   const std::vector<Extent>& extents);
 

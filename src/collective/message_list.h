@@ -58,7 +58,7 @@ class MessageList {
   /// pair): the n-th of a pair becomes the n-th of the other. Empty where the pairs have different
   /// numbers of messages.
   std::vector<std::uint32_t> images(std::span<const std::uint32_t> pair_images) const;
-  /// Whether these images carry as much, and unlock each other's images.
+  /// Returns whether these images carry as much, and unlock each other's images.
   bool is_symmetric(std::span<const std::uint32_t> images) const;
   /// Only the messages that stand for themselves, waiting for what stands for what they wait for.
   MessageList folded(std::span<const std::uint32_t> stands_for) const;

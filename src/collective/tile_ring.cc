@@ -8,8 +8,8 @@
 namespace orrery::collective {
 namespace {
 
-/// When a piece ends that begins at `begin` and takes `work` alone, if a hop is in flight until
-/// `busy`.
+/// Returns when a piece ends that begins at `begin` and takes `work` alone, if a hop is in flight
+/// until `busy`.
 Time end_of_piece(Time begin, Time work, Time busy, double slowed) {
   if (slowed <= 1 || busy <= begin) {
     return begin + work;

@@ -41,7 +41,7 @@ bool append_blocks(const Datatype& type, std::int64_t displacement, std::vector<
   return static_cast<std::int64_t>(blocks.size()) <= kMostBlocks;
 }
 
-/// Whether all lengths are one, and all displacements equally far apart.
+/// Returns whether all lengths are one, and all displacements equally far apart.
 bool is_vector(std::span<const std::int64_t> lengths, std::span<const std::int64_t> displacements) {
   for (std::size_t i = 1; i < lengths.size(); ++i) {
     if (lengths[i] != lengths[0] ||

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kHeader = "kind,bytes,block,seconds";
 
-/// Where `x` lies between a and b: 0 to 1.
+/// Returns where `x` lies between a and b: 0 to 1.
 double share(double x, double a, double b) {
   return b > a ? std::clamp((x - a) / (b - a), 0.0, 1.0) : 0.0;
 }

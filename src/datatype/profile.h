@@ -15,7 +15,7 @@ class TimeTable {
   /// Adds a point of the grid, in any order.
   void add(std::int64_t bytes, std::int64_t block, double seconds);
   bool empty() const { return points_.empty(); }
-  /// Whether every size has every block.
+  /// Returns whether every size has every block.
   bool is_full() const;
 
   /// Returns the time at a point: bilinear in bytes and in the logarithm of the block; beyond the

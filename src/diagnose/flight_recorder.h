@@ -13,7 +13,7 @@
 
 namespace orrery::diagnose {
 
-/// Whether a file's text may be such a dump.
+/// Returns whether a file's text may be such a dump.
 bool is_flight_record(std::string_view text);
 
 /// Adds its collectives; messages between two ranks are left out. An operation begins when its

@@ -163,7 +163,7 @@ class Hangs {
     return true;
   }
 
-  /// Whether a rank that is missing here waits in a collective that has been explained.
+  /// Returns whether a rank that is missing here waits in a collective that has been explained.
   bool follows(const Hang& hang, const std::set<std::size_t>& explained) const {
     const auto is_explained = [&](std::size_t in) { return explained.contains(in); };
     return std::ranges::any_of(hang.missing, [&](std::int64_t rank) {
@@ -215,7 +215,7 @@ class Hangs {
   std::map<std::int64_t, std::vector<std::size_t>> waits_in_;  ///< by rank: what hangs
 };
 
-/// Whether ranks may give a collective of this kind different sizes.
+/// Returns whether ranks may give a collective of this kind different sizes.
 bool sizes_may_differ(const std::string& kind) {
   return kind.find("all_to_all") != std::string::npos ||
          kind.find("alltoall") != std::string::npos || kind.find("gather") != std::string::npos ||

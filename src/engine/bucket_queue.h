@@ -36,12 +36,12 @@ class BucketQueue {
   /// Events popped so far.
   std::uint64_t popped() const { return popped_ + next_; }
 
-  /// Whether nothing more happens at now(). Events may still be pushed for it.
+  /// Returns whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const {
     return bucket_is_over() && (instants_.empty() || instants_.front().when > now_);
   }
 
-  /// When the earliest events are. Requires bucket_is_over() and !empty().
+  /// Returns when the earliest events are. Requires bucket_is_over() and !empty().
   Time next_time() const {
     assert(bucket_is_over() && !empty() && "nothing is left of the instant, something after it");
     return instants_.front().when;
@@ -56,7 +56,7 @@ class BucketQueue {
   [[gnu::always_inline]] void push(Time when, const Event& event) {
     bucket_of(when).push_back(event);
   }
-  /// Where an event of that time is pushed now. Requires when >= now().
+  /// Returns where an event of that time is pushed now. Requires when >= now().
   [[gnu::always_inline]] Bucket& bucket_of(Time when) {
     assert(when >= now_ && "an event cannot be in the past");
     Recent& recent = recent_[entry_of(when)];
@@ -66,7 +66,7 @@ class BucketQueue {
     return *recent.bucket;
   }
 
-  /// Whether the next pop() goes on to other events than those that begin_instant() gave.
+  /// Returns whether the next pop() goes on to other events than those that begin_instant() gave.
   bool bucket_is_over() const { return next_ == current_->size(); }
   /// The event of the next pop(). Requires !bucket_is_over().
   Event& next() { return (*current_)[next_]; }

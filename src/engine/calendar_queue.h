@@ -60,7 +60,7 @@ class CalendarQueue {
     }
   }
 
-  /// When the earliest pending event is. Requires !empty().
+  /// Returns when the earliest pending event is. Requires !empty().
   Time next_time() const {
     assert(size_ > 0 && "an empty queue has no next event");
     if (!due_.empty()) {

@@ -33,10 +33,10 @@ class EventQueue {
   /// Time of the last event popped.
   Time now() const { return now_; }
 
-  /// Whether nothing more happens at now(). Events may still be pushed for it.
+  /// Returns whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const { return heap_.empty() || heap_.front().when > now_; }
 
-  /// When the earliest pending event is. Requires !empty().
+  /// Returns when the earliest pending event is. Requires !empty().
   Time next_time() const {
     assert(!heap_.empty() && "an empty queue has no next event");
     return heap_.front().when;

@@ -104,7 +104,7 @@ PassCost BlockTimer::cost_of(const parallel::StepList& list) {
   return cost;
 }
 
-/// When kernels end that run slower in the spans.
+/// Returns when kernels end that run slower in the spans.
 Time BlockTimer::stretched(Time begin, const TimedStep& kernels,
                            const std::vector<Span>& collectives) {
   Time now = begin;

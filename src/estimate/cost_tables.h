@@ -38,8 +38,8 @@ struct PlanCosts {
   const std::vector<LonePasses>* lone = nullptr;
 };
 
-/// Whether exchanges of tokens run beside another microbatch, or sums become slices that another
-/// stage gathers: then what a block waits for may be hidden.
+/// Returns whether exchanges of tokens run beside another microbatch, or sums become slices that
+/// another stage gathers: then what a block waits for may be hidden.
 bool hides_exchanges(const plan::Plan& plan);
 
 /// Not thread-safe: it keeps what it has measured.

@@ -42,7 +42,7 @@ class Placement {
 
   const plan::RankLayout& layout() const { return layout_; }
   const machine::Machine& machine() const { return machine_; }
-  /// Whether different devices use the same links, in some dimension.
+  /// Returns whether different devices use the same links, in some dimension.
   bool crossing() const { return links_.crossing(); }
   /// Tables of a step, without programs.
   const graph::Workload& tables() const { return tables_; }
@@ -62,7 +62,7 @@ class Placement {
 
  private:
   MessageWay find_way(plan::Channel channel, std::int64_t stage);
-  /// Whether all messages between two stages cross the same distance.
+  /// Returns whether all messages between two stages cross the same distance.
   bool is_aligned() const;
   const std::vector<std::int64_t>& first_stage();
 

@@ -22,7 +22,7 @@ namespace orrery::estimate {
 
 /// Rings, tori and meshes: one device's transfers cross the links of others.
 bool is_line(const topology::NetworkDimension& dimension);
-/// Whether different devices use the same links of it.
+/// Returns whether different devices use the same links of it.
 bool is_shared(const topology::NetworkDimension& dimension);
 
 /// Ranks of one communicator.
@@ -54,7 +54,7 @@ class SharedLinks {
  public:
   explicit SharedLinks(const machine::Machine& machine);
 
-  /// Whether different devices use the same links, in some dimension, or in one of these.
+  /// Returns whether different devices use the same links, in some dimension, or in one of these.
   bool crossing() const { return crossing_; }
   bool crossing(const std::vector<collective::Extent>& extents) const;
 
@@ -79,8 +79,8 @@ class SharedLinks {
     double stage = 0;
     double all = 0;
   };
-  /// How far apart two ranks are in each dimension: where nothing is shared, messages of one
-  /// distance are alike.
+  /// Returns how far apart two ranks are in each dimension: where nothing is shared, messages of
+  /// one distance are alike.
   std::vector<std::int64_t> distance(const Pair& message) const;
   bool owns(std::int64_t device, topology::LinkId link) const;
   /// Raises the ports of a link that a collective uses.

@@ -185,7 +185,7 @@ class Composition {
     }
   }
 
-  /// When the stage's reductions are over.
+  /// Returns when the stage's reductions are over.
   Time reduced(std::size_t stage, const StageEnds& ends, std::int64_t microbatches) const {
     const StagePasses& load = costs_.loads[stage];
     const StageState& state = costs_.states[stage];

@@ -59,7 +59,7 @@ class ComposedSource final : public Source {
   std::vector<Origin> origins_;  ///< by role
 };
 
-/// Where the row of that name is; it is made if need be.
+/// Returns where the row of that name is; it is made if need be.
 template <class Row>
 std::size_t row_named(std::vector<Row>& rows, const Row& row) {
   const auto found = std::ranges::find(rows, row.name, &Row::name);

@@ -38,7 +38,7 @@ struct Members {
   bool by_digits() const { return lists.empty(); }
   /// Returns the size of the largest communicator; 1 when every rank is alone.
   std::int64_t size() const;
-  /// Whether `rank` is in a communicator.
+  /// Returns whether `rank` is in a communicator.
   bool holds(std::int64_t rank) const;
   /// The communicator that holds `rank`, in order: `rank` alone or, where it is left out, nobody.
   std::vector<std::int64_t> group(std::int64_t rank) const;

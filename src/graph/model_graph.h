@@ -129,7 +129,7 @@ enum class Dim : std::uint8_t {
   rows,  ///< tokens times the experts that each is sent to
 };
 
-/// Whether tensor parallelism divides the dimension.
+/// Returns whether tensor parallelism divides the dimension.
 constexpr bool is_divided(Dim dim) {
   return dim == Dim::heads || dim == Dim::key_value_heads || dim == Dim::groups ||
          dim == Dim::inner || dim == Dim::vocab;
@@ -168,7 +168,7 @@ struct ModelTensor {
   }
   std::int64_t rows() const { return extents.front().size; }
   std::int64_t columns() const { return extents[1].size * extents[2].size; }
-  /// Whether tensor parallelism divides it.
+  /// Returns whether tensor parallelism divides it.
   bool is_divided() const {
     return std::ranges::any_of(extents,
                                [](const Extent& one) { return graph::is_divided(one.dim); });

@@ -161,7 +161,8 @@ struct Operator {
   friend bool operator==(const Operator&, const Operator&) = default;
 };
 
-/// Whether its time follows from its shape or its duration alone, so that it may run in pieces.
+/// Returns whether its time follows from its shape or its duration alone, so that it may run in
+/// pieces.
 inline bool is_divisible(const Operator& op) {
   return op.kind == OperatorKind::gemm || op.kind == OperatorKind::grouped_gemm ||
          op.duration > Time(0);

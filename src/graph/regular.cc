@@ -8,7 +8,7 @@
 namespace orrery::graph {
 namespace {
 
-/// Whether equal ranks but for `digit` have equal values.
+/// Returns whether equal ranks but for `digit` have equal values.
 bool matters_not(const Digit& digit, const std::vector<std::int32_t>& value_of) {
   for (std::int64_t rank = 0; rank < std::ssize(value_of); ++rank) {
     const std::int64_t first = rank - digit.of(rank) * digit.stride;

@@ -46,7 +46,7 @@ class Source {
   virtual Next next(int role, std::int64_t index, Time now) = 0;
   /// Instance number `index` of a rank of the role is done.
   virtual void finished(int /*role*/, std::int64_t /*index*/, Time /*now*/) {}
-  /// Whether finished() can change what comes next; otherwise it need not be called.
+  /// Returns whether finished() can change what comes next; otherwise it need not be called.
   virtual bool listens() const { return false; }
   /// The source as a list, if it is one whatever happens.
   virtual const IssueList* list() const { return nullptr; }

@@ -15,11 +15,11 @@ namespace orrery::http {
 class Connection {
  public:
   virtual ~Connection() = default;
-  /// Whether its client still waits for the answer of this exchange.
+  /// Returns whether its client still waits for the answer of this exchange.
   virtual bool answers(std::uint64_t exchange) const = 0;
   /// HTTP/1.0, which knows no chunks.
   virtual bool is_old() const = 0;
-  /// Whether it goes on after the answer.
+  /// Returns whether it goes on after the answer.
   virtual bool keeps() const = 0;
   virtual void end_with_connection() = 0;
   /// Lines of the header of every answer.

@@ -87,7 +87,7 @@ class HttpServer : public Wall {
   /// the process's limit of open files to what it may be. Mistakes: no such address, one in use.
   static Result<std::unique_ptr<HttpServer>> listen(const std::string& address,
                                                     const Limits& limits, Handler& handler);
-  /// Where it listens, with its port.
+  /// Returns where it listens, with its port.
   virtual std::string address() const = 0;
   /// Runs `job` on a thread of its own and what that returns on the server's.
   virtual void work(std::function<std::function<void()>()> job) = 0;

@@ -23,7 +23,7 @@ Lines lines_of(const std::string& text) {
   return lines;
 }
 
-/// Where a comment begins: '#' outside of quotes, first of the line or after a blank.
+/// Returns where a comment begins: '#' outside of quotes, first of the line or after a blank.
 std::size_t comment_at(std::string_view line) {
   char quote = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {

@@ -17,7 +17,7 @@
 namespace orrery::machine {
 namespace {
 
-/// Whether a slice is made of cubes of 4 x 4 x 4.
+/// Returns whether a slice is made of cubes of 4 x 4 x 4.
 bool made_of_cubes(const std::vector<std::int64_t>& extents) {
   constexpr std::int64_t kCube = 4;
   return extents.size() == 3 &&

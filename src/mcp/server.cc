@@ -244,7 +244,7 @@ class Answer {
   const Request& request_;
 };
 
-/// Whether the request names its own revision; a fault where that is none that is spoken.
+/// Returns whether the request names its own revision; a fault where that is none that is spoken.
 bool names_revision(const Json& params) {
   const auto meta = params.find("_meta");
   if (meta == params.end()) {
@@ -284,7 +284,7 @@ Request read_request(const Json& message) {
   return request;
 }
 
-/// Whether the message is a request or notification; `id` is what it says of itself.
+/// Returns whether the message is a request or notification; `id` is what it says of itself.
 bool is_request(const Json& message, Json& id) {
   if (!message.is_object()) {
     return false;
@@ -298,8 +298,8 @@ bool is_request(const Json& message, Json& id) {
          message["method"].is_string() && (!named || !id.is_null());
 }
 
-/// Whether more than kMostDepth brackets outside of texts are open at a time: reading on would take
-/// as many calls one in the other.
+/// Returns whether more than kMostDepth brackets outside of texts are open at a time: reading on
+/// would take as many calls one in the other.
 bool is_too_deep(std::string_view line) {
   int depth = 0;
   bool in_text = false;

@@ -32,7 +32,7 @@ std::vector<Token> tokens_of(std::string_view program);
 /// The index of the bracket that closes the one at `open`, or tokens.size().
 std::size_t closing(const std::vector<Token>& tokens, std::size_t open);
 
-/// Whether MPI_ begins the identifier and ( follows: a call.
+/// Returns whether MPI_ begins the identifier and ( follows: a call.
 bool is_mpi_call(const std::vector<Token>& tokens, std::size_t i);
 
 /// A call as text: its name and its arguments, trimmed, inner white space as one blank.

@@ -13,7 +13,7 @@
 
 namespace orrery::mpi_calls {
 
-/// Whether a variable of that name usually holds a rank, or the number of ranks.
+/// Returns whether a variable of that name usually holds a rank, or the number of ranks.
 bool is_rank_name(std::string_view name);
 bool is_size_name(std::string_view name);
 

@@ -175,7 +175,7 @@ std::string restore_places(std::vector<std::string> lines, const std::vector<Pla
   return program;
 }
 
-/// Where in a line an expression is missing.
+/// Returns where in a line an expression is missing.
 std::size_t hole_of(const std::string& line) {
   const std::vector<Token> tokens = tokens_of(line);
   static constexpr std::array<std::string_view, 8> kBefore{"=",  "return", ",",  "(",

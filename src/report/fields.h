@@ -245,7 +245,7 @@ class Fields {
     });
   }
 
-  /// Whether the visitor asks for every field, of an empty result.
+  /// Returns whether the visitor asks for every field, of an empty result.
   virtual bool declares_all() const { return false; }
 
  protected:

@@ -19,7 +19,7 @@ struct GoodputReport {
   goodput::Lives lives;    ///< none where no rate is known
 };
 
-/// Whether goodput::expected_goodput() says all about the scenario.
+/// Returns whether goodput::expected_goodput() says all about the scenario.
 bool is_closed_form(const goodput::Scenario& scenario);
 
 /// The expression where it says all, else the mean over the lives.

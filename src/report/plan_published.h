@@ -13,7 +13,7 @@ namespace orrery::report {
 /// Returns both plans of a row and their simulated steps, or why there is nothing to compare.
 std::string published_plan_text(const full::PublishedComparison& row);
 
-/// How many rows there are of each kind.
+/// Returns how many rows there are of each kind.
 std::string published_plans_summary(const std::vector<full::PublishedComparison>& rows);
 
 /// An object: {key, machine, plan, devices, published_s, published_mfu, fits, problem, refused,

@@ -21,7 +21,7 @@
 namespace orrery::report {
 namespace {
 
-/// Whether the machine's file says what the framework takes, which may be nothing.
+/// Returns whether the machine's file says what the framework takes, which may be nothing.
 bool states_framework(const machine::Machine& machine) {
   return machine.device.framework_memory + machine.device.communicator_memory > Bytes(0) ||
          !machine::origin_of(machine, "device.framework_memory").empty();

@@ -64,7 +64,7 @@ class SpanParts {
         length_(span.end - span.begin),
         scale_(static_cast<double>(length_.value()) / static_cast<double>(whole.value())) {}
 
-  /// Where `done` of the whole is done.
+  /// Returns where `done` of the whole is done.
   Time at(Time done) const {
     const Time offset = Time::from_double(static_cast<double>(done.value()) * scale_);
     return std::min(begin_ + down(offset), std::max(begin_, end_));

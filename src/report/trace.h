@@ -31,7 +31,7 @@ namespace orrery::report {
 void write_trace(const study::WorkloadRun& run, JsonWriter& json,
                  const std::function<void(double)>& progress = {});
 
-/// How much write_trace writes: as long a piece of work, without a disk.
+/// Returns how much write_trace writes: as long a piece of work, without a disk.
 Bytes trace_size(const study::WorkloadRun& run);
 
 /// The same into a file, whole or not at all (written beside it, then renamed).

@@ -18,7 +18,7 @@ std::string validation_table(const std::vector<study::ValidationResult>& results
 /// Errors and scores are shares (0.08 is 8 %); `error` is signed.
 void declare(const std::vector<study::ValidationResult>& results, Fields& fields);
 
-/// Whether some row could be run.
+/// Returns whether some row could be run.
 bool has_chart(const study::ValidationResult& result);
 
 /// A chart of one table, predictions over published figures on logarithmic axes; rows more than

@@ -26,7 +26,7 @@ struct Delivery {
 class Inbox {
  public:
   virtual ~Inbox() = default;
-  /// When the next request reaches the queue; Time::max() if none does before another ends.
+  /// Returns when the next request reaches the queue; Time::max() if none does before another ends.
   virtual Time next() const = 0;
   /// One that is there at `now`, in order of arrival.
   virtual std::optional<Delivery> pop(Time now) = 0;

@@ -54,7 +54,7 @@ class Driver {
   /// Requests and blocks of all copies.
   Measures::State load() const;
 
-  /// Whether a request is short enough to be served.
+  /// Returns whether a request is short enough to be served.
   bool takes(const requests::Request& request) const;
   /// Tokens of its prompt that the cache of the copy which would get it has.
   std::int64_t cached_tokens(const requests::Request& request) const;

@@ -131,7 +131,7 @@ class Fleet {
   void stop(Member& member, Time at);
   /// So many take no more requests and stop when they have none.
   void withdraw(std::int64_t count, Time at);
-  /// When the next engine is ready or may go; Time::max(): none.
+  /// Returns when the next engine is ready or may go; Time::max(): none.
   Time next_change() const;
   /// Says whether the token bucket lets a request in.
   bool let_in(Time at);

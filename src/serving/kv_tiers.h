@@ -77,7 +77,7 @@ class KvStore {
   void use(std::uint64_t key, Bytes block) { content_.use(static_cast<std::int64_t>(key), block); }
   /// From `at` on these are there.
   void expect(Time at, std::vector<std::uint64_t> keys, Bytes block);
-  /// When the next ones are; Time::max(): none are expected.
+  /// Returns when the next ones are; Time::max(): none are expected.
   Time next() const { return coming_.empty() ? Time::max() : coming_.top().at; }
   void advance(Time now);
 
@@ -112,7 +112,7 @@ class KvTiers : public scheduler::LowerTiers {
   /// False: the tiers have or get all of it; nothing begins.
   bool write(Time at, scheduler::RequestIndex request, const std::vector<std::uint64_t>& keys);
 
-  /// When the next copy ends, or a shared store has more; Time::max(): none is in flight.
+  /// Returns when the next copy ends, or a shared store has more; Time::max(): none is in flight.
   Time next() const;
   struct Done {
     scheduler::RequestIndex request = 0;
@@ -145,7 +145,7 @@ class KvTiers : public scheduler::LowerTiers {
     }
   };
 
-  /// When a tier has copied so many blocks more.
+  /// Returns when a tier has copied so many blocks more.
   Time copied(Tier& tier, Time at, std::size_t blocks) const;
   /// Begins to write there what of `keys` the tier lacks.
   bool write_to(std::size_t tier, Time at, scheduler::RequestIndex request,

@@ -38,7 +38,7 @@ Sources sources_of(std::int64_t part, std::int64_t from, std::int64_t to) {
 struct KvTransfers::Links {
   virtual ~Links() = default;
   virtual Result<void> check() const = 0;
-  /// Whether settle() simulates up to the next event of the queue.
+  /// Returns whether settle() simulates up to the next event of the queue.
   virtual bool looks_ahead() const = 0;
   virtual network::TransferId start(const topology::FlowEnds& message,
                                     std::span<const topology::Hop> route,

@@ -49,10 +49,10 @@ class KvTransfers {
   /// Requires at >= the last advance() and the bound of the last next(). `bytes` of one destination
   /// rank.
   std::size_t begin(Time at, const Placement& source, const Placement& destination, Bytes bytes);
-  /// When something changes. Nothing may begin before `bound`; of what changes later a network of
-  /// flits or packets knows nothing: Time::max().
+  /// Returns when something changes. Nothing may begin before `bound`; of what changes later a
+  /// network of flits or packets knows nothing: Time::max().
   Time next(Time bound);
-  /// Whether something is under way of which next() says only what comes before its bound.
+  /// Returns whether something is under way of which next() says only what comes before its bound.
   bool looks_ahead() const;
   /// Brings the network to `until`; the transfers that have ended by then, in their order.
   const std::vector<std::size_t>& advance(Time until);

@@ -26,7 +26,7 @@ struct Flag {
 };
 std::span<const Flag> engine_flags();
 
-/// Why a flag that changes what a server does is left out; empty: it has none of that.
+/// Returns why a flag that changes what a server does is left out; empty: it has none of that.
 std::string_view left_out_because(std::string_view name);
 
 /// Says whether a flag changes neither time nor memory of a run: addresses, names, logs, templates.

@@ -8,7 +8,7 @@
 
 namespace orrery::serving {
 
-/// Whether requests come whatever is answered: there are objectives, or given requests.
+/// Returns whether requests come whatever is answered: there are objectives, or given requests.
 bool is_open(const PlanSearch& search);
 
 struct OpenRun {

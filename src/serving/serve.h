@@ -163,7 +163,7 @@ class Server {
   };
   explicit Server(Part part) : part_(std::move(part)) {}
   friend class Live;
-  /// Whether there are, or may be, several engines or a limit before one.
+  /// Returns whether there are, or may be, several engines or a limit before one.
   bool is_fleet() const;
   FleetParts parts();
   static Result<Part> make_part(const zoo::Model& model, const machine::Machine& machine,

@@ -66,7 +66,7 @@ bool prints(const std::string& name) {
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
-/// Whether the word at `at` is a text that a shell reads: `bash -c TEXT`, `ssh HOST TEXT`.
+/// Returns whether the word at `at` is a text that a shell reads: `bash -c TEXT`, `ssh HOST TEXT`.
 bool is_script_text(const std::vector<Word>& words, std::size_t at) {
   constexpr std::array<std::string_view, 8> kShells{"bash", "sh",    "zsh", "ssh",
                                                     "pdsh", "clush", "su",  "eval"};

@@ -145,7 +145,7 @@ class Finder {
     }
   }
 
-  /// Whether no later step of another lane can start before this one is done.
+  /// Returns whether no later step of another lane can start before this one is done.
   static bool alone_from(const Chain& chain, std::size_t step) {
     for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
       const std::size_t next = chain.lanes[0][step].after[lane];

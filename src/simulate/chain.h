@@ -136,7 +136,7 @@ class ChainWalk {
     }
   }
 
-  /// Whether a step that joins has begun at `now`.
+  /// Returns whether a step that joins has begun at `now`.
   bool joined(Time now) const {
     return !over() && current().joins && place_.end[0] < Time::max() && job_.begin == now;
   }
@@ -187,7 +187,7 @@ class ChainWalk {
     }
   }
 
-  /// Whether a step is over at once.
+  /// Returns whether a step is over at once.
   bool start_lane(std::size_t lane, Time now) {
     bool changes = false;
     while (can_start(lane) && start(lane, now)) {
@@ -209,7 +209,7 @@ class ChainWalk {
     return true;
   }
 
-  /// Whether the step is over at once.
+  /// Returns whether the step is over at once.
   bool start(std::size_t lane, Time now) {
     const BoundNode& its = node(lane);
     if (its.kind == graph::Node::Kind::compute) {
@@ -270,8 +270,8 @@ class ChainWalk {
   Book& book_;
 };
 
-/// When the chain ends if what runs beside it, apart from its own collectives, stays as it is.
-/// `joins`: only until the next step that joins, and its `rest` from there.
+/// Returns when the chain ends if what runs beside it, apart from its own collectives, stays as it
+/// is. `joins`: only until the next step that joins, and its `rest` from there.
 Time chain_end(const ChainRun& run, const BoundTemplate& shape, Job job, Time host,
                Concurrent concurrent, bool joins);
 
@@ -285,7 +285,7 @@ void begin_chain(RankState& rank, const Chain& chain, std::int64_t instance, Tim
 bool walk_chain(RankState& rank, Time now);
 /// After that, or when what runs beside the chain has changed.
 void change_chain_speed(RankState& rank, Time now);
-/// When the rank's chain ends if what runs beside it stays as it is.
+/// Returns when the rank's chain ends if what runs beside it stays as it is.
 Time chain_end(const RankState& rank);
 
 /// Whether a collective runs alone, whatever else happens, and then its time.

@@ -112,7 +112,7 @@ class Mirrors {
         wiring_(workload, bound, fold_by({}, {}, workload.ranks)),
         links_(machine.network) {}
 
-  /// Whether no two ranks share a link.
+  /// Returns whether no two ranks share a link.
   bool have_own_links() const {
     for (int d = 0; d < std::ssize(links_.dimensions()); ++d) {
       if (links_.dimensions()[static_cast<std::size_t>(d)].kind !=
@@ -147,8 +147,8 @@ class Mirrors {
            here.dimension == there.dimension;
   }
 
-  /// Whether communicators by lists are mapped onto such with the same phases; those by digits lie
-  /// alike (Binding::phases).
+  /// Returns whether communicators by lists are mapped onto such with the same phases; those by
+  /// digits lie alike (Binding::phases).
   bool maps_groups(const graph::Digit& atom) {
     for (int i = 0; i < std::ssize(bound_.collectives()); ++i) {
       const BoundCollective& collective = bound_.collective(i);

@@ -111,8 +111,9 @@ class Symmetry {
   /// Collectives that the digit last looked at leaves apart (message_fold.h).
   const std::set<int>& apart() const { return apart_; }
 
-  /// Whether the mirrors of every sender are in the groups that it sends in, and those that stand
-  /// for others at the same places of all groups: else a schedule cannot be that of one group.
+  /// Returns whether the mirrors of every sender are in the groups that it sends in, and those that
+  /// stand for others at the same places of all groups: else a schedule cannot be that of one
+  /// group.
   bool keeps_groups(const Fold& fold) {
     for (std::size_t c = 0; c < wiring_.communicator_count(); ++c) {
       if (!keeps_groups(static_cast<CommunicatorIndex>(c), fold)) {

@@ -122,8 +122,8 @@ class MessageTransport final : public Transport {
   void begin_phase(Activity id);
   void send_first(Activity id);
   void send(const Owner& owner);
-  /// Whether with this event the last byte of a message leaves. Packets do not tell; of them a
-  /// message has left when it has arrived.
+  /// Returns whether with this event the last byte of a message leaves. Packets do not tell; of
+  /// them a message has left when it has arrived.
   bool leaves(const engine::EventQueue::Event& event) const;
   void send_next(const Owner& owner);
   bool arrive(const Owner& owner);

@@ -38,7 +38,7 @@ struct RunFigures {
   Sigma sigma{};
 };
 
-/// Whether the document claims to be a run's report (it has a step time or a breakdown).
+/// Returns whether the document claims to be a run's report (it has a step time or a breakdown).
 bool is_run(const ConfigNode& node);
 
 /// Groups: "step" (step_time_s, tokens_per_s, FLOP rates, mfu, hfu), breakdown_s, hidden_s,

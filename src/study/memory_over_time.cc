@@ -59,8 +59,8 @@ struct Interval {
   Time end{0};
 };
 
-/// When the nodes of an instance ran whose kernels run in the order of the list. Without a span:
-/// the begin of the next one that has one, else the end of the last.
+/// Returns when the nodes of an instance ran whose kernels run in the order of the list. Without a
+/// span: the begin of the next one that has one, else the end of the last.
 std::vector<Interval> times_by_place(const InstanceSpans& spans) {
   std::vector<Interval> times(spans.size());
   const auto is_there = [](const simulate::Span* span) { return span != nullptr; };

@@ -59,7 +59,7 @@ class SameDevice {
     return at->second;
   }
 
-  /// Whether some row of the table may run on one of them.
+  /// Returns whether some row of the table may run on one of them.
   bool of_some_row(const ValidationProfile& profile) {
     const auto names_one = [&](const Setting& setting) {
       return setting.field == "machine" && of(setting.value);

@@ -144,13 +144,13 @@ constexpr auto named_values(Measure) {
   });
 }
 
-/// Whether a measure is one of memory, whose errors are scored apart from those of times.
+/// Returns whether a measure is one of memory, whose errors are scored apart from those of times.
 constexpr bool is_memory(Measure measure) {
   return measure == Measure::allocated_gib || measure == Measure::allocated_gb ||
          measure == Measure::reserved_gib || measure == Measure::driver_gib;
 }
 
-/// Whether more of a measure is faster.
+/// Returns whether more of a measure is faster.
 constexpr bool is_rate(Measure measure) {
   return measure == Measure::tflops_with_recompute || measure == Measure::model_tflops ||
          measure == Measure::tokens_per_device || measure == Measure::mfu_percent ||

@@ -35,7 +35,7 @@ constexpr auto named_values(ResourceKind) {
   });
 }
 
-/// Whether more of it is less time (latency, launch, host dispatch) or a higher rate.
+/// Returns whether more of it is less time (latency, launch, host dispatch) or a higher rate.
 constexpr bool is_time(ResourceKind kind) {
   return kind == ResourceKind::latency || kind == ResourceKind::launch ||
          kind == ResourceKind::host;

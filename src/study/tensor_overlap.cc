@@ -14,7 +14,7 @@
 namespace orrery::study {
 namespace {
 
-/// How often each product's first piece runs, by name: over all roles, one rank each.
+/// Returns how often each product's first piece runs, by name: over all roles, one rank each.
 std::map<std::string, std::int64_t> counts_of(const graph::Workload& workload) {
   std::map<std::string, std::int64_t> counts;
   const graph::IssueList* list = workload.source->list();

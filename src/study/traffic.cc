@@ -69,7 +69,7 @@ class TrafficSum {
   }
 
  private:
-  /// How often the role issues each template.
+  /// Returns how often the role issues each template.
   std::vector<std::int64_t> issues(std::size_t templates) const {
     std::vector<std::int64_t> counts(templates);
     const graph::Excerpt excerpt(*workload_.source->list(), workload_.roles.size(), 1);

@@ -65,13 +65,13 @@ class TaskReader {
   }
 
  private:
-  /// Whether the row says whether it ran.
+  /// Returns whether the row says whether it ran.
   bool has_verdict(const CsvRow& row) const {
     return profile_.outcome && !profile_.outcome->column.empty() &&
            !cell(row, profile_.outcome->column).empty();
   }
 
-  /// Whether the row ran, where the profile says how rows tell.
+  /// Returns whether the row ran, where the profile says how rows tell.
   std::optional<bool> ran(const CsvRow& row) const {
     if (!profile_.outcome) {
       return std::nullopt;
@@ -80,8 +80,8 @@ class TaskReader {
            cell(row, profile_.outcome->column).starts_with(profile_.outcome->ok);
   }
 
-  /// Whether the row has the figure. Bytes of a row that ran out of memory are none: it needed
-  /// more.
+  /// Returns whether the row has the figure. Bytes of a row that ran out of memory are none: it
+  /// needed more.
   bool is_figure(const CsvRow& row, const MeasuredColumn& measured) const {
     return !cell(row, measured.column).empty() &&
            (!is_memory(measured.measure) || ran(row).value_or(true));

@@ -47,7 +47,7 @@ constexpr auto named_values(Operation) {
   });
 }
 
-/// Whether elements go from rank to rank.
+/// Returns whether elements go from rank to rank.
 constexpr bool moves(Operation operation) {
   return operation != Operation::slice && operation != Operation::pad &&
          operation != Operation::apply;
@@ -82,8 +82,8 @@ inline const Shape& shape_of(const Problem& problem, const Step& step) {
   return step.after_work && problem.work ? problem.work->shape : problem.shape;
 }
 
-/// Whether every rank can do its part of the work: no partial sums, the dimensions that it needs
-/// whole not sliced (conditions 1 and 3 of a fusion).
+/// Returns whether every rank can do its part of the work: no partial sums, the dimensions that it
+/// needs whole not sliced (conditions 1 and 3 of a fusion).
 bool can_apply(const Work& work, const Layout& layout);
 
 /// Returns what converts one axis, whatever the others hold; nothing: no operation does. Requires

@@ -19,7 +19,7 @@ bool is_by_token(const graph::Operator& op) {
   return op.kind == graph::OperatorKind::elementwise || op.kind == graph::OperatorKind::norm;
 }
 
-/// Whether what it makes is still the sum, a token at a time.
+/// Returns whether what it makes is still the sum, a token at a time.
 bool carries_on(const Node& node) {
   return node.kind == Node::Kind::wait ||
          (node.kind == Node::Kind::compute &&
@@ -34,7 +34,7 @@ bool is_unknown(const Node& node) {
          });
 }
 
-/// Why a node between sum and message cannot work on a shard of tokens; empty: it can.
+/// Returns why a node between sum and message cannot work on a shard of tokens; empty: it can.
 std::string obstacle(const Node& node) {
   if (node.kind == Node::Kind::compute) {
     for (const graph::Operator& op : node.operators) {

@@ -117,7 +117,7 @@ class Collectives {
   void refill(std::size_t queue);
   void start(std::uint32_t stream);
   void leave(std::uint32_t stream);
-  /// Whether its collective is over at its member.
+  /// Returns whether its collective is over at its member.
   bool end_at_member(std::uint32_t stream);
 
   static Event processed_event(std::uint32_t stream, TreeStep step = kUp) {

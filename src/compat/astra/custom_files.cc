@@ -22,7 +22,7 @@ bool exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-/// How many files PREFIX.0.et, PREFIX.1.et ... there are without a gap.
+/// Returns how many files PREFIX.0.et, PREFIX.1.et ... there are without a gap.
 std::int64_t count_positions(const std::string& prefix) {
   std::int64_t positions = 0;
   while (exists(fmt::format("{}.{}.et", prefix, positions))) {

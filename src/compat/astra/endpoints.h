@@ -32,7 +32,7 @@ class Endpoints {
   }
   bool has_bus() const { return bus_.has_value(); }
 
-  /// When a message of a phase that is handed over now has passed.
+  /// Returns when a message of a phase that is handed over now has passed.
   Time pass(Time now, std::uint32_t rank, Direction direction, Bytes bytes, const Phase& phase) {
     return bus_ && !phase.group_ring ? pass_bus(now, rank, direction, bytes) : now + phase.delay;
   }

@@ -62,7 +62,7 @@ class Events {
   Time now() const { return queue_.now(); }
   /// Events popped so far.
   std::uint64_t popped() const { return queue_.popped() + repeated_ + popped_added_; }
-  /// Whether nothing more happens at now(). Events may still be pushed for it.
+  /// Returns whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const { return added_.empty() && queue_.instant_is_over(); }
 
   /// Returns the time of the earliest event. Requires instant_is_over() and !empty().
@@ -143,7 +143,7 @@ class Events {
       std::swap(events, sorted_);
     }
   }
-  /// Whether events of one rank have others between them.
+  /// Returns whether events of one rank have others between them.
   bool any_apart(std::span<const Event> events) {
     if (ranks_ascend(events)) {
       return false;

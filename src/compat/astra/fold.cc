@@ -92,7 +92,7 @@ std::string asymmetry(const RunInput& input, const RunOptions& options, std::uin
              : "";
 }
 
-/// Whether one communicator, of all ranks, runs it.
+/// Returns whether one communicator, of all ranks, runs it.
 bool is_of_all(const RunInput& input, const chakra::Node& node) {
   if (node.group != chakra::kWorldSlot) {
     return input.traces.programs.size() == 1 && !has_own_groups(input.traces, node);

@@ -11,7 +11,7 @@
 
 namespace orrery::astra {
 
-/// Why not all ranks are equal; empty if they are. They are when all run one program of
+/// Returns why not all ranks are equal; empty if they are. They are when all run one program of
 /// computation, collectives of the world or of its lines (also given as groups) whose algorithms
 /// look the same from everywhere, and remote memory that nobody shares: then the network has an
 /// automorphism (a rotation or reflection of each dimension's coordinates) that maps any rank onto
@@ -20,7 +20,7 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
                                                  Communicators& communicators,
                                                  const Planner& planner);
 
-/// Why ranks cannot be told apart by colours (colours.h) either; empty if they can.
+/// Returns why ranks cannot be told apart by colours (colours.h) either; empty if they can.
 std::vector<std::string> reasons_against_colours(const RunInput& input, const RunOptions& options);
 
 }  // namespace orrery::astra

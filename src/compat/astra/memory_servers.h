@@ -20,11 +20,11 @@ class MemoryServers {
       : memory_(memory), free_at_(servers(memory, npus), Time(0)) {}
 
   bool exists() const { return memory_.kind != RemoteMemoryKind::none; }
-  /// Whether ranks delay each other.
+  /// Returns whether ranks delay each other.
   bool shared() const {
     return memory_.kind == RemoteMemoryKind::per_node || memory_.kind == RemoteMemoryKind::pool;
   }
-  /// When an access that is asked for now is over.
+  /// Returns when an access that is asked for now is over.
   Time access(Time now, std::int64_t npu, Bytes bytes) {
     const Time taken = memory_.latency + whole_nanoseconds(bytes, memory_.bandwidth);
     if (!shared()) {

@@ -24,7 +24,7 @@ Bytes divided(Bytes size, std::int64_t parts) {
 std::uint32_t doublings(std::int64_t count) {
   return static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(count))) - 1;
 }
-/// Whether at each of the distances count/2, count/4 ... 1 (rounded down), as many as the
+/// Returns whether at each of the distances count/2, count/4 ... 1 (rounded down), as many as the
 /// all-gather of halving-doubling has, blocks of ranks pair up.
 bool has_mutual_partners(std::int64_t count) {
   std::int64_t distance = count;

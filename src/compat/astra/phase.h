@@ -169,14 +169,14 @@ struct PhaseRules {
   Quirks quirks;
 };
 
-/// Why `algorithm` cannot do a phase of `ranks`, or nothing. Halving-doubling and trees of another
-/// count than a power of two exist only without their quirks (Bruck's algorithm, and in-order trees
-/// of any count); with it, halving-doubling all-gathers where partners are each other's at every
-/// distance, as of 6 and 12.
+/// Returns why `algorithm` cannot do a phase of `ranks`, or nothing. Halving-doubling and trees of
+/// another count than a power of two exist only without their quirks (Bruck's algorithm, and
+/// in-order trees of any count); with it, halving-doubling all-gathers where partners are each
+/// other's at every distance, as of 6 and 12.
 std::optional<std::string> unsupported(PhaseType type, Algorithm algorithm, std::int64_t ranks,
                                        const Quirks& quirks);
 
-/// Why the messages of each of `ranks` NPUs cannot be counted in 32 bits, or nothing.
+/// Returns why the messages of each of `ranks` NPUs cannot be counted in 32 bits, or nothing.
 std::optional<std::string> too_many_messages(PhaseType type, Algorithm algorithm,
                                              std::int64_t ranks);
 

@@ -54,7 +54,7 @@ class Planner {
  public:
   Planner(const System& system, const Wires& wires, const RunOptions& options);
 
-  /// Whether plans depend on PlannerState at all.
+  /// Returns whether plans depend on PlannerState at all.
   bool has_state() const;
   /// Rank 0 issues a collective; for Themis.
   void begin(Time now) { themis_.begin(loads_, now); }
@@ -62,22 +62,22 @@ class Planner {
   const CollectivePlan& plan(const Shape& shape, const CollectiveRequest& request,
                              PlannerState& state);
 
-  /// Why a collective cannot be done on a shape, or nothing.
+  /// Returns why a collective cannot be done on a shape, or nothing.
   std::optional<std::string> refuse(const Shape& shape, PhaseType type) const;
   /// Returns what a message of a collective on a shape costs at its ends.
   Ends ends(const Shape& shape) const;
-  /// Whether every rank of a line of this shape meets the same times as every other one: no trees,
-  /// no logical ring.
+  /// Returns whether every rank of a line of this shape meets the same times as every other one: no
+  /// trees, no logical ring.
   bool symmetric(const Shape& shape, PhaseType type) const;
-  /// Whether a symmetric collective uses every link for messages of one NPU at a time: one hop on
-  /// rings, anything on switches and direct links.
+  /// Returns whether a symmetric collective uses every link for messages of one NPU at a time: one
+  /// hop on rings, anything on switches and direct links.
   bool one_sender_per_link(const Shape& shape, PhaseType type) const;
 
-  /// Whether chunks take turns between two trees.
+  /// Returns whether chunks take turns between two trees.
   bool alternates(const Shape& shape, PhaseType type) const;
-  /// Whether one ring or tree goes through all members, whatever their dimensions.
+  /// Returns whether one ring or tree goes through all members, whatever their dimensions.
   bool one_ring(const Shape& shape, PhaseType type) const;
-  /// Whether one member is the root.
+  /// Returns whether one member is the root.
   static bool rooted(PhaseType type);
 
  private:

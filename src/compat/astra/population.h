@@ -36,7 +36,7 @@ class Population {
   std::int64_t rank(std::uint32_t simulated) const {
     return quotient_ != nullptr ? quotient_->rank(simulated) : simulated;
   }
-  /// How many of `ranks` each simulated rank stands for.
+  /// Returns how many of `ranks` each simulated rank stands for.
   std::vector<std::int64_t> stands_for(std::int64_t ranks) const {
     if (single_) {
       return {ranks};

@@ -32,7 +32,7 @@ constexpr auto named_values(Backend) {
       {Backend::packet, "packet", "links of all dimensions with queues of packets, protocol eqds"},
   });
 }
-/// Whether messages pass a LinkMap (linked_network.h); ASTRA-sim has no such binary.
+/// Returns whether messages pass a LinkMap (linked_network.h); ASTRA-sim has no such binary.
 constexpr bool on_links(Backend backend) {
   return backend > Backend::aware;
 }

@@ -96,7 +96,7 @@ class LayerCost {
  private:
   Bytes bytes(double elements) const { return Bytes::from_double(elements * element_); }
   Bytes moved(const Layer& layer, Pass pass) const;
-  /// Whether its communication is cut into reduce-scatter and all-gather.
+  /// Returns whether its communication is cut into reduce-scatter and all-gather.
   bool is_split(Place place) const;
   /// Says whether the layer communicates in a pass.
   bool communicates(const Layer& layer, Pass pass, Place place) const;

@@ -27,7 +27,7 @@ std::vector<bool> choices(bool possible) {
   return possible ? std::vector<bool>{true, false} : std::vector<bool>{false};
 }
 
-/// Where an execution stands in the order in which the published search tries them.
+/// Returns where an execution stands in the order in which the published search tries them.
 std::array<std::int64_t, 16> order_of(const Execution& e) {
   const auto first = [](bool value) { return std::int64_t{value ? 0 : 1}; };
   return {e.tensor_par,

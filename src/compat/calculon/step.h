@@ -82,13 +82,13 @@ struct Step {
 
 /// The parts below require an execution that check() accepts and the block_of() it.
 
-/// Whether networks are there, large enough and, where they must be, filled, and stages have the 3
-/// blocks that offload needs.
+/// Returns whether networks are there, large enough and, where they must be, filled, and stages
+/// have the 3 blocks that offload needs.
 bool can_run(const Application& application, const System& system, const Execution& execution);
 
 Footprint footprint_of(const Application& application, const Execution& execution,
                        const Block& block);
-/// Whether both memories hold it.
+/// Returns whether both memories hold it.
 bool fits(const System& system, const Footprint& footprint);
 
 Step step_of(const Application& application, const System& system, const Execution& execution,

@@ -212,7 +212,7 @@ class Rank {
     }
   }
 
-  /// Whether the buffer has to be filled: what is checked differs each time.
+  /// Returns whether the buffer has to be filled: what is checked differs each time.
   bool resize(Buffer& buffer, std::size_t size) const {
     const bool same = buffer.size() == size;
     buffer.resize(size);

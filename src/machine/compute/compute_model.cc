@@ -81,10 +81,10 @@ double best_split_time(const GemmProblem& problem, const Rates& rates,
   return best;
 }
 
-/// How much longer matrix units take where rows of a weight's GEMM are odd; batched products of
-/// attention have kernels of their own. Rows of the result have n elements and those of an input
-/// gradient's operands k, which is then the wide side: the k of a weight's gradient is a number of
-/// tokens, along which nothing is laid out.
+/// Returns how much longer matrix units take where rows of a weight's GEMM are odd; batched
+/// products of attention have kernels of their own. Rows of the result have n elements and those of
+/// an input gradient's operands k, which is then the wide side: the k of a weight's gradient is a
+/// number of tokens, along which nothing is laid out.
 double odd_rows(const graph::Operator& op, const KernelCoefficients& c) {
   const graph::GemmShape& s = op.gemm;
   if (s.batch != 1 || graph::bits_of(op.type) != 16) {

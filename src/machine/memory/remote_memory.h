@@ -89,7 +89,7 @@ struct RemoteMemory {
   friend bool operator==(const RemoteMemory&, const RemoteMemory&) = default;
 };
 
-/// Whether a memory of this kind has that field.
+/// Returns whether a memory of this kind has that field.
 bool has_field(RemoteKind kind, std::string_view field);
 
 /// A RemoteAccess is what every device does at the same time.

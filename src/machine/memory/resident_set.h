@@ -30,7 +30,7 @@ class ResidentSet {
   std::optional<Use> use(std::int64_t id, Bytes bytes);
   void pin(std::int64_t id);
   void unpin(std::int64_t id);
-  /// Whether use() would succeed.
+  /// Returns whether use() would succeed.
   bool fits(std::int64_t id, Bytes bytes) const {
     return holds(id) || pinned_ + bytes <= capacity_;
   }

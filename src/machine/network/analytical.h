@@ -66,7 +66,7 @@ class AnalyticalNetwork {
   /// Everything that decides what happens to the transfers of `live` (their ids, each once), as
   /// numbers that are equal for two states that differ in time only. Requires settled rates.
   void describe(Time now, std::span<const TransferId> live, std::vector<std::int64_t>& state) const;
-  /// Whether an event does anything.
+  /// Returns whether an event does anything.
   bool is_stale(const engine::EventQueue::Event& event) const {
     return event.generation != transfers_[event.subject].generation;
   }

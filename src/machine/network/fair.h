@@ -53,7 +53,8 @@ class FairNetwork {
                    const FlowTerms& terms = {});
   /// True when the last byte of message event.subject has arrived; its id is then free again.
   bool handle(const engine::EventQueue::Event& event, engine::EventQueue& queue);
-  /// Whether an event does nothing; one of kDrained that does says that the last byte has left.
+  /// Returns whether an event does nothing; one of kDrained that does says that the last byte has
+  /// left.
   bool is_stale(const engine::EventQueue::Event& event) const {
     return event.kind == kDrained && event.generation != flows_[event.subject].generation;
   }

@@ -88,8 +88,8 @@ Result<LinkGraph> make_topology(const ConfigNode& map);
 /// The network of "kind:field=value,field=value". Mistakes name `where` ("--topology").
 Result<LinkGraph> parse_topology(std::string_view spec, std::string_view where);
 
-/// Whether the text is such a description rather than the name of a file: it begins with a maker's
-/// name, alone or with a colon after it.
+/// Returns whether the text is such a description rather than the name of a file: it begins with a
+/// maker's name, alone or with a colon after it.
 bool is_topology_spec(std::string_view text);
 
 }  // namespace orrery::topology

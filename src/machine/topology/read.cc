@@ -124,8 +124,8 @@ Result<LinkGraph> read_lists(const ConfigNode& map) {
   return read.finish(std::move(graph));
 }
 
-/// Whether some host has links that are alike (of one length, the slower with at least half of the
-/// faster's bandwidth) to several switches: planes, over which it spreads its messages.
+/// Returns whether some host has links that are alike (of one length, the slower with at least half
+/// of the faster's bandwidth) to several switches: planes, over which it spreads its messages.
 bool has_planes(const LinkGraph& graph) {
   std::vector<const GraphLink*> first(static_cast<std::size_t>(graph.hosts));
   return std::ranges::any_of(graph.links, [&](const GraphLink& link) {

@@ -44,7 +44,7 @@ class SimgridZones {
   Zone& zone(std::size_t index) { return zones_[index]; }
   std::int32_t point_of(std::size_t zone) const { return point_of_zone_[zone]; }
   std::int32_t add_point(std::size_t zone);
-  /// Whether a zone is directly in another, and whether at any depth.
+  /// Returns whether a zone is directly in another, and whether at any depth.
   bool is_in(std::size_t zone, std::size_t outer) const {
     return parents_[zone] == static_cast<std::int32_t>(outer);
   }

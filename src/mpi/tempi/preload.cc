@@ -107,7 +107,7 @@ Function next(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-/// Whether a message is better packed; the buffer's address must be one.
+/// Returns whether a message is better packed; the buffer's address must be one.
 bool is_packed(const void* buffer, const datatype::Packer& packer) {
   return buffer != MPI_BOTTOM && packer.bytes() > 0 && packer.bytes() <= INT32_MAX &&
          profile().best(packer.bytes(), packer.block(), false) == datatype::Method::packed;

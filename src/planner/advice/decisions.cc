@@ -99,7 +99,8 @@ Values::Rows open_values(const full::Task& task, const full::Space& space, const
   return rows;
 }
 
-/// Why the model or the machine cannot have the value, where that is not for other fields' sake.
+/// Returns why the model or the machine cannot have the value, where that is not for other fields'
+/// sake.
 std::string reason(const full::Task& task, const std::string& field, const std::string& value) {
   plan::Plan plan = task.fixed.plan;
   (void)full::set_field(plan, field, value, {});

@@ -16,7 +16,7 @@ using Progress = std::function<void(double)>;
 /// `options` for one plan, of at most so many estimates and simulations.
 full::Options limited(full::Options options, std::size_t estimates, std::size_t simulations);
 
-/// Whether some plan fits: the most promising one.
+/// Returns whether some plan fits: the most promising one.
 std::optional<full::Found> any_plan(const full::Task& task, const full::Options& options);
 
 /// Enough for a good plan: 100 estimates and 12 simulations.

@@ -39,7 +39,8 @@ class Evaluations {
   /// As Estimator. Of the thread that searches alone, as the others.
   Result<estimate::Interval> estimate(const plan::Plan& plan);
   Result<Time> lower_bound(const plan::Plan& plan);
-  /// Whether the plan fits the task's machine, and the memory of its fullest stage, to the byte.
+  /// Returns whether the plan fits the task's machine, and the memory of its fullest stage, to the
+  /// byte.
   std::pair<bool, Bytes> memory(const plan::Plan& plan);
   /// Nothing: the simulator refuses it.
   std::optional<Simulated> simulate(const plan::Plan& plan);
@@ -47,7 +48,7 @@ class Evaluations {
   /// Expects what will probably be asked next, in this order, instead of what was expected before
   /// of this question and nobody has begun.
   void expect(Question question, const std::vector<plan::Plan>& plans);
-  /// How many plans it is worth to expect; 0: there are no other threads.
+  /// Returns how many plans it is worth to expect; 0: there are no other threads.
   std::size_t worthwhile() const { return 2 * threads_.size(); }
 
  private:

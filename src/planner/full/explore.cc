@@ -50,7 +50,7 @@ bool repeat_enough(const SearchState& search, plan::Plan& plan, const Fits& fits
   return true;
 }
 
-/// Whether it may with as many layers more as that takes.
+/// Returns whether it may with as many layers more as that takes.
 bool may_fit_again(SearchState& search, plan::Plan& plan) {
   return may_fit(search, plan) ||
          repeat_enough(search, plan, [&](const plan::Plan& more) { return may_fit(search, more); });

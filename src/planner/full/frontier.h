@@ -47,7 +47,7 @@ using Family = std::array<std::int64_t, 12>;
 inline std::int64_t share_of(const plan::Plan& plan) {
   return static_cast<std::int64_t>(std::ceil(4 * plan.offload_activations));
 }
-/// Whether layers and shares of the batch follow devices that differ.
+/// Returns whether layers and shares of the batch follow devices that differ.
 inline std::int64_t proportion_of(const plan::Plan& plan) {
   return (plan.batch_shares.empty() ? 0 : 1) + (plan.stage_layers.size() > 4 ? 2 : 0);
 }
@@ -163,7 +163,7 @@ class Frontier {
   const Node& top() const { return open_.top(); }
   void pop() { open_.pop(); }
 
-  /// Whether any is expected below `limit`, by what is known by now.
+  /// Returns whether any is expected below `limit`, by what is known by now.
   bool any_below(Time limit) {
     if (!open_.empty() && open_.top().expected >= limit && outdated_) {
       order();

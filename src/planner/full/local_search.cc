@@ -18,14 +18,14 @@ constexpr double kUnsure = 1.01;         // of the limit, by which estimates may
 constexpr std::int64_t kWideStep = 4;    // of one degree alone
 constexpr std::int64_t kNarrowStep = 3;  // of two degrees at once
 
-/// How far a degree is from another: 0 equal, 1 a narrow step, 2 a wide one, 3 farther.
+/// Returns how far a degree is from another: 0 equal, 1 a narrow step, 2 a wide one, 3 farther.
 int distance(std::int64_t a, std::int64_t b) {
   const std::int64_t less = std::max<std::int64_t>(1, std::min(a, b));
   const std::int64_t more = std::max(a, b);
   return a == b ? 0 : more <= less * kNarrowStep ? 1 : more <= less * kWideStep ? 2 : 3;
 }
 
-/// Whether one degree differs, or two by a narrow step; dp is what is left.
+/// Returns whether one degree differs, or two by a narrow step; dp is what is left.
 bool is_near(const plan::Plan& a, const plan::Plan& b) {
   const int steps[] = {distance(a.tp, b.tp),
                        distance(a.cp, b.cp),
@@ -43,7 +43,7 @@ bool same_degrees(const plan::Plan& a, const plan::Plan& b) {
          a.microbatch == b.microbatch;
 }
 
-/// Whether they exchange and lie alike, as far as both have something to exchange.
+/// Returns whether they exchange and lie alike, as far as both have something to exchange.
 bool exchanges_alike(const plan::Plan& a, const plan::Plan& b) {
   const bool context = std::min(a.cp, b.cp) <= 1 || a.cp_exchange == b.cp_exchange;
   const bool experts = std::min(a.ep, b.ep) <= 1 ||

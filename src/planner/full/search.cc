@@ -174,8 +174,8 @@ void SearchState::remember_frugal(const plan::Plan& plan) {
 
 namespace {
 
-/// Whether it is not the exchange alone that is wrong with the plan: then so it is with all of the
-/// group that exchange like this, since it depends on their degrees.
+/// Returns whether it is not the exchange alone that is wrong with the plan: then so it is with all
+/// of the group that exchange like this, since it depends on their degrees.
 bool can_exchange(const zoo::Model& model, const plan::Plan& plain) {
   const auto checked = plan::check(plain, model);
   return checked || std::ranges::any_of(checked.error().mistakes, [](const Mistake& mistake) {

@@ -41,7 +41,7 @@ std::vector<std::vector<std::size_t>> ways_to_fill(std::size_t parts) {
   return ways;
 }
 
-/// Whether `--only parts=...` leaves it out.
+/// Returns whether `--only parts=...` leaves it out.
 bool left_out(const Task& task, const std::string& names) {
   const auto only = task.only.find("parts");
   return only != task.only.end() && std::ranges::find(only->second, names) == only->second.end();

@@ -75,10 +75,10 @@ struct SearchState {
   /// No plan whose bound is above it is faster than the best by more than the margin.
   Time sure() const { return best() / (1 + kMargin); }
 
-  /// Whether the answer has as many plans as are asked for.
+  /// Returns whether the answer has as many plans as are asked for.
   bool has_enough() const { return answer.top.size() >= options.top; }
   bool stop();
-  /// Whether so large a part of the bounds that the options allow has been asked for.
+  /// Returns whether so large a part of the bounds that the options allow has been asked for.
   bool spent(double part) const {
     return static_cast<double>(asked) >= part * static_cast<double>(options.most_bounds);
   }
@@ -89,8 +89,9 @@ struct SearchState {
   }
   /// Evaluations::memory(), which costs as much as some bounds.
   std::pair<bool, Bytes> memory(const plan::Plan& plan);
-  /// Whether the device has memory for some of these, of which one needs the least of all like
-  /// them: by bounds, and to the byte where those come near. Else the most frugal is remembered.
+  /// Returns whether the device has memory for some of these, of which one needs the least of all
+  /// like them: by bounds, and to the byte where those come near. Else the most frugal is
+  /// remembered.
   bool has_room(const std::vector<plan::Plan>& frugal);
   /// Returns the bound by the kernels and states of a group's plans; 0 where nothing is known.
   Time least_of_group(const plan::Plan& group);
@@ -106,9 +107,9 @@ struct SearchState {
   /// can say.
   Candidate* estimate(const plan::Plan& plan, Time bound, Bytes memory);
   bool valid(const plan::Plan& plan);
-  /// Whether the task's launcher can run it, too.
+  /// Returns whether the task's launcher can run it, too.
   bool runs(const plan::Plan& plan);
-  /// How many plans a group stands for.
+  /// Returns how many plans a group stands for.
   std::uint64_t count_of(const plan::Plan& group) const;
   /// Before a question about one variant of `open` below `limit`: the next such of those that
   /// `asks` are looked at ahead.
@@ -142,7 +143,7 @@ std::string searched_apart(const Task& task);
 Result<Answer> search_each(const Task& task, const std::string& field, const Options& options,
                            Knowledge& known);
 
-/// Whether workers step alone and nobody says for how many steps; the search that says it
+/// Returns whether workers step alone and nobody says for how many steps; the search that says it
 /// (search_rounds.cc).
 bool leaves_rounds_open(const Task& task);
 Result<Answer> search_rounds(const Task& task, const Options& options, Knowledge& known);

@@ -104,8 +104,8 @@ class Space {
   std::vector<plan::Plan> variants_to_save(const plan::Plan& shape) const;
   std::size_t savings() const { return recomputes_.size() * shares_.size(); }
   plan::Plan with_saving(plan::Plan variant, std::size_t saving) const;
-  /// Whether b repeats all that a repeats, copies all that a copies, and more: a plan with b is
-  /// never faster than one with a.
+  /// Returns whether b repeats all that a repeats, copies all that a copies, and more: a plan with
+  /// b is never faster than one with a.
   bool saves_less(std::size_t a, std::size_t b) const;
 
   /// Variants of which one needs the least memory of all, the most promising first; the same among
@@ -124,8 +124,8 @@ class Space {
   /// overlaps, buckets, pieces of messages.
   std::vector<plan::Plan> changes(const plan::Plan& plan) const;
 
-  /// How many of a chunk's layers may be recomputed where that is open and not all of them are;
-  /// else 0.
+  /// Returns how many of a chunk's layers may be recomputed where that is open and not all of them
+  /// are; else 0.
   std::int64_t layers_to_recompute(const plan::Plan& plan) const;
 
  private:

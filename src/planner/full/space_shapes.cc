@@ -296,7 +296,7 @@ Error Space::tracked_without_tracker() const {
 
 namespace {
 
-/// Whether dp and pp may change places without changing what any group runs on.
+/// Returns whether dp and pp may change places without changing what any group runs on.
 bool orders_alike(const machine::Machine& machine, const plan::Plan& plan) {
   const auto& network = machine.network;
   const bool flat = network.size() == 2 && network.back().kind == topology::DimensionKind::switched;

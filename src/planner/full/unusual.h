@@ -26,8 +26,8 @@ struct UnusualMean {
 };
 std::vector<UnusualMean> unusual_means(const plan::Plan& plan);
 
-/// Whether a is simpler than b: it has fewer unusual means, or as many, of which the first that
-/// differ is easier to have.
+/// Returns whether a is simpler than b: it has fewer unusual means, or as many, of which the first
+/// that differ is easier to have.
 bool is_simpler(const plan::Plan& a, const plan::Plan& b);
 
 }  // namespace orrery::full

@@ -213,7 +213,7 @@ class Sizer {
     return rollout;
   }
 
-  /// How long the engines take for all of the requests. Else the problem says why not.
+  /// Returns how long the engines take for all of the requests. Else the problem says why not.
   Time served(const zoo::Model& model, const std::vector<requests::Request>& requests,
               Rollout& rollout, Bytes kept) const {
     serving::Engine engine = task_.engine;

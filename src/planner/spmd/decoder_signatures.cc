@@ -48,7 +48,7 @@ class SignatureList {
     return forms;
   }
 
-  /// Whether a token of the result depends on others, or lies where an expert is.
+  /// Returns whether a token of the result depends on others, or lies where an expert is.
   bool mixes_tokens() const {
     return op_.kind == OperatorKind::attention || op_.kind == OperatorKind::convolution ||
            op_.kind == OperatorKind::scan || op_.kind == OperatorKind::permute;

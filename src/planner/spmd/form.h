@@ -94,7 +94,7 @@ struct Signature {
   std::vector<Form> inputs;
   std::vector<Form> outputs;
 
-  /// Whether the devices share the work: some input or output is sliced.
+  /// Returns whether the devices share the work: some input or output is sliced.
   bool divides_work() const;
 
   friend bool operator==(const Signature&, const Signature&) = default;

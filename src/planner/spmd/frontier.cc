@@ -15,7 +15,7 @@ std::uint64_t hash_of(const Key& key) {
   return hash;
 }
 
-/// Whether `a` can stand for `b`.
+/// Returns whether `a` can stand for `b`.
 bool stands_for(const StageRule& rule, const Entry& a, const Entry& b) {
   return (a.full || !b.full) && no_later(rule, a.clock, b.clock);
 }

@@ -35,7 +35,7 @@ class Frontier {
   /// The entry of the state with this clock and fullness; -1: there is none.
   int find(int state, const Clock& clock, bool full) const;
 
-  /// Whether both have the same states and entries, all `shift` later here.
+  /// Returns whether both have the same states and entries, all `shift` later here.
   bool repeats(const Frontier& before, Time shift) const;
   /// Lets go of what adding alone needs.
   void close() { table_ = {}; }

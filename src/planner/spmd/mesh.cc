@@ -7,7 +7,7 @@ namespace {
 constexpr std::size_t kInner = 0;
 constexpr std::size_t kOuter = 1;
 
-/// Whether nothing but what the step says changes: its value may stay as it is.
+/// Returns whether nothing but what the step says changes: its value may stay as it is.
 bool is_one_step(const MeshForm& form, const MeshStep& step) {
   const graph::Layout from = form.held().value;
   const graph::Layout to = after(form, step).held().value;

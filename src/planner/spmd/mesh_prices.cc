@@ -27,7 +27,7 @@ bool has_gradient(const OperatorGraph& graph, int tensor) {
   return producer.kind != NodeKind::input && producer.kind != NodeKind::buffer && !is_mask;
 }
 
-/// Whether devices have whole heads or groups of what consists of them.
+/// Returns whether devices have whole heads or groups of what consists of them.
 bool keeps_parts(const Node& node, const MeshForm& output, const Mesh& mesh) {
   constexpr int kColumns = 2;
   return !node.kernel || node.kernel->parts % output.parts(mesh, kColumns) == 0;

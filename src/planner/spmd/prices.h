@@ -24,7 +24,7 @@ class Prices {
   virtual StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const = 0;
   /// Returns the collective that a conversion's backward is charged as.
   virtual Operation backward(const Conversion& conversion) const = 0;
-  /// Whether the strategy may use the signature of the node.
+  /// Returns whether the strategy may use the signature of the node.
   virtual bool allows(const OperatorGraph& graph, int node, const Signature& signature) const = 0;
   /// Charged once, beside all else, for having the tensor in this form, `converted` or as it was
   /// made: the optimizer's time, what memory is worth (memory.h). Depends on what convert() depends

@@ -31,7 +31,7 @@ using SavedStrategy = std::variant<Strategy, SavedMesh>;
 /// gather_0", steps: [{group, from, to}]}]}]}, beside what it was made for.
 Result<SavedStrategy> load_saved(const std::string& file);
 
-/// Whether the graph must be that of a mesh (DecoderSize::mesh).
+/// Returns whether the graph must be that of a mesh (DecoderSize::mesh).
 inline bool is_of_mesh(const SavedStrategy& saved) {
   return std::holds_alternative<SavedMesh>(saved);
 }

@@ -82,9 +82,9 @@ constexpr Time total(const StageRule& rule, const Clock& clock) {
   return clock.elapsed + rule.flush * clock.debt;
 }
 
-/// Whether a stage of work `a` can stand for one of `b` whatever is before and after it. A maximum
-/// grows by at most what its argument grows by and shrinks by at least 0, a sum by exactly that.
-/// Requires equal compute.
+/// Returns whether a stage of work `a` can stand for one of `b` whatever is before and after it. A
+/// maximum grows by at most what its argument grows by and shrinks by at least 0, a sum by exactly
+/// that. Requires equal compute.
 constexpr bool no_slower(const StageRule& rule, const StageWork& a, const StageWork& b) {
   const auto change = [](bool hides, Time to, Time from) {
     return hides ? std::max(to - from, Time(0)) : to - from;
@@ -97,8 +97,8 @@ constexpr bool no_slower(const StageRule& rule, const StageWork& a, const StageW
          Time(0);
 }
 
-/// Whether clock `a` can stand for `b` whatever follows, at least one stage: the rest of a program
-/// grows with the debt by 0 to 3 times it (none: exactly 3; forward: 2 to 3).
+/// Returns whether clock `a` can stand for `b` whatever follows, at least one stage: the rest of a
+/// program grows with the debt by 0 to 3 times it (none: exactly 3; forward: 2 to 3).
 constexpr bool no_later(const StageRule& rule, const Clock& a, const Clock& b) {
   const Time more = a.debt - b.debt;
   const int least = rule.overlap == Overlap::none ? 3 : rule.overlap == Overlap::forward ? 2 : 0;

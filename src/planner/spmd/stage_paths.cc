@@ -45,7 +45,7 @@ class Growth {
   }
 
  private:
-  /// Whether the tensor was there when the stage began, so that it may be converted in it.
+  /// Returns whether the tensor was there when the stage began, so that it may be converted in it.
   bool was_there(const CompiledInput& input) const { return input.distance > length_; }
 
   bool convert_decided(const CompiledSignature& signature, Path& next) const {

@@ -27,7 +27,7 @@ class ClientClock {
   /// Asks no more; answers that it waits for may still come.
   void closed(const std::string& client);
 
-  /// Whether time goes by clients, and if so whether it may.
+  /// Returns whether time goes by clients, and if so whether it may.
   bool drives() const { return !clients_.empty(); }
   bool may_go_on() const { return waiting_ + closed_ >= announced_; }
   /// The begin of arrivals.

@@ -8,7 +8,7 @@
 namespace orrery::scheduler {
 namespace {
 
-/// How many of a decode's guesses are right: the same whatever runs beside it.
+/// Returns how many of a decode's guesses are right: the same whatever runs beside it.
 std::int64_t accepted(RequestIndex index, std::int64_t known, std::int64_t drafts,
                       double acceptance) {
   const std::uint64_t request = mixed(static_cast<std::uint64_t>(index));

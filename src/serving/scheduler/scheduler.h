@@ -142,7 +142,7 @@ class Scheduler {
   /// False: ticks in flight or a fetch have it. It computes nothing more, and a later call ends it
   /// unless complete() names it among the finished. Requires that it has not finished.
   bool abort(RequestIndex index);
-  /// Whether the request fits into an engine that has nothing else to do.
+  /// Returns whether the request fits into an engine that has nothing else to do.
   virtual bool can_ever_run(const RequestSpec& spec) const;
 
   /// The next tick; empty when nothing can run now. Valid until the next call but one.
@@ -162,7 +162,7 @@ class Scheduler {
   /// Does what `ticks` times schedule() and complete() would. Requires ticks <= steady_ticks(). The
   /// tick in flight becomes the last one.
   void skip(std::int64_t ticks);
-  /// Whether a request that joins now could run beside those that do.
+  /// Returns whether a request that joins now could run beside those that do.
   virtual bool open() const {
     return (waiting_.empty() || limits_.adapters > 0) &&
            std::ssize(running_) < limits_.max_num_seqs;
@@ -183,7 +183,7 @@ class Scheduler {
   virtual std::int64_t tokens_to_expect(const RequestSpec& spec) const { return spec.prompt + 1; }
   /// The same of one whose beginning is fetched.
   virtual std::int64_t tokens_to_fetch(const RequestState& request) const { return request.known; }
-  /// Whether a queue that was not admitted from stays so while blocks only get fewer.
+  /// Returns whether a queue that was not admitted from stays so while blocks only get fewer.
   virtual bool queue_waits_for_blocks() const { return true; }
   /// Applies what of the policy's own changes in so many steady ticks.
   virtual void on_skip(std::int64_t ticks) { static_cast<void>(ticks); }

@@ -185,7 +185,7 @@ class StepCost {
 
   const zoo::Model& model() const { return parts_->prices.model(); }
   const machine::Machine& machine() const { return parts_->prices.machine(); }
-  /// Whether a step of so many tokens, with prompts or without, is launched as a graph.
+  /// Returns whether a step of so many tokens, with prompts or without, is launched as a graph.
   bool is_captured(std::int64_t tokens, bool prompts) const;
   /// Returns the time of a step whose kernels, of the output head and all, take so long, weights
   /// streamed.

@@ -141,7 +141,7 @@ class Reader {
     return machine;
   }
 
-  /// Why the row cannot be run at all.
+  /// Returns why the row cannot be run at all.
   std::string refusal_of(const CsvRow& row) const {
     for (const auto& [column, text, reason] : profile_.unanswerable) {
       if (cell(row, column) == text) {

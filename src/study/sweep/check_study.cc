@@ -41,7 +41,7 @@ void add_reading(const std::string& text, std::set<std::string>& errors) {
   }
 }
 
-/// Whether a field does not read as what it is, whatever other fields say.
+/// Returns whether a field does not read as what it is, whatever other fields say.
 bool is_unreadable(const Mistake& mistake, const std::string& text) {
   std::set<std::string> errors{"a single value", "a value without quotes"};
   add_reading<Time>(text, errors);

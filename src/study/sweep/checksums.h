@@ -17,7 +17,7 @@ std::vector<Cell> with_checksum(std::vector<Cell> row);
 /// Returns the checksum of the head, but for its own row, and of the schema.
 Result<std::string> head_checksum(Database& database);
 
-/// Whether a store has checksums; one of a program that wrote none has not.
+/// Returns whether a store has checksums; one of a program that wrote none has not.
 Result<bool> has_checksums(Database& database);
 
 /// Recomputes the checksums of a store that has them. Mistakes: what is not as it was written.

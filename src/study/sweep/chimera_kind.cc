@@ -53,7 +53,7 @@ Result<chimera::Synthetic> read_synthetic(const ConfigNode& description) {
   return outer.finish(study);
 }
 
-/// Whether the artifact's defects touch the pair: D2, D3 of reduce-scatters.
+/// Returns whether the artifact's defects touch the pair: D2, D3 of reduce-scatters.
 bool has_defects(const chimera::Synthetic& study) {
   const bool reduces =
       study.pair == Pair::tp_sp || study.pair == Pair::tp_pp || study.pair == Pair::tp_ep;

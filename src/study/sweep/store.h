@@ -49,7 +49,7 @@ class Store {
   /// Opens or makes the file. Mistakes: a file that is no store, or one of another kind of study.
   static Result<Store> open(const std::string& file, const StoreHead& head);
 
-  /// Whether an input has a result, whichever process has put it there.
+  /// Returns whether an input has a result, whichever process has put it there.
   Result<bool> has(const std::string& hash) const;
   /// Hashes that have results.
   Result<std::set<std::string>> done() const;

@@ -26,7 +26,7 @@ class ByteWindow {
   /// Starts with bytes in memory, which must outlive their use.
   void open(std::string_view bytes);
 
-  /// Whether view() is all there is from position() on.
+  /// Returns whether view() is all there is from position() on.
   bool whole() const { return file_ < 0; }
   /// Bytes from position() on that stand in the window.
   std::string_view view() const { return unread_; }

@@ -26,8 +26,8 @@ class FileShape {
   void finish(std::string_view bytes, const FileTrace& trace, std::int64_t rank,
               std::uint32_t program);
 
-  /// Whether the file `bytes` of `rank` of `ranks` has the same program: equal but for these
-  /// attributes, peers at the same distance, and groups that are equal where they were. Then
+  /// Returns whether the file `bytes` of `rank` of `ranks` has the same program: equal but for
+  /// these attributes, peers at the same distance, and groups that are equal where they were. Then
   /// `groups` are the names of slots 1, 2, ... False says nothing about why.
   bool matches(std::string_view bytes, std::int64_t rank, std::int64_t ranks,
                std::vector<std::string>& groups);

@@ -67,7 +67,8 @@ class JsonReader {
     return false;
   }
 
-  /// Where the object or list that starts here ends: brackets outside of strings are balanced.
+  /// Returns where the object or list that starts here ends: brackets outside of strings are
+  /// balanced.
   std::size_t end_of_value(std::size_t at) const {
     std::size_t depth = 0;
     bool quoted = false;

@@ -21,7 +21,7 @@ std::optional<std::uint64_t> natural(std::string_view text);
 /// A value as it stands, without saying which type: of the workload_graph form.
 std::optional<Value> bare_value(const ConfigNode& node);
 
-/// Whether a field is one of AttributeProto's values: "int64_val", "bool_list".
+/// Returns whether a field is one of AttributeProto's values: "int64_val", "bool_list".
 bool is_value_field(std::string_view field);
 
 /// The value of such a field. Whole numbers of all types are read alike.

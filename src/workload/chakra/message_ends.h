@@ -15,11 +15,11 @@
 
 namespace orrery::chakra {
 
-/// Whether a node is its rank's part of a ring shift, whose send stands for both.
+/// Returns whether a node is its rank's part of a ring shift, whose send stands for both.
 inline bool is_ring_shift(const Node& node) {
   return !node.on_cpu && node.ring_shift;
 }
-/// Whether a node sends or receives. Those on the CPU only take their duration.
+/// Returns whether a node sends or receives. Those on the CPU only take their duration.
 inline bool is_message(const Node& node) {
   return !node.on_cpu && !node.ring_shift &&
          (node.type == NodeType::comm_send || node.type == NodeType::comm_recv);

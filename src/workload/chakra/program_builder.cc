@@ -85,7 +85,7 @@ bool ProgramBuilder::boolean(const NodeRecord& record, Attribute attribute) {
   return value->bits != 0;
 }
 
-/// How much longer: 0 when it is missing or wrong.
+/// Returns how much longer: 0 when it is missing or wrong.
 float ProgramBuilder::slowdown(const NodeRecord& record, Attribute attribute) {
   const Value* value = record.find(attribute);
   if (value == nullptr) {

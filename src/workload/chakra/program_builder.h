@@ -56,7 +56,7 @@ class ProgramBuilder {
   void finish();
   /// After finish() without a mistake, until begin(). May be moved from.
   FileTrace& trace() { return trace_; }
-  /// Whether nodes stood in the file in the order of their ids.
+  /// Returns whether nodes stood in the file in the order of their ids.
   bool in_file_order() const { return ascending_; }
 
  private:

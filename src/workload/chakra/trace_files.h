@@ -25,8 +25,8 @@ struct TraceFiles {
 /// with .json; a file that ends in .txt is SimAI's. A mistake names what was looked for.
 Result<TraceFiles> find_trace_files(const std::string& prefix);
 
-/// How many files PREFIX.<rank>.et (or .json) there are from rank 0 on without a gap; 0 when one
-/// file serves every rank. Mistakes: those of find_trace_files.
+/// Returns how many files PREFIX.<rank>.et (or .json) there are from rank 0 on without a gap; 0
+/// when one file serves every rank. Mistakes: those of find_trace_files.
 Result<std::int64_t> count_trace_files(const std::string& prefix);
 
 /// A FileIdentity is what a path leads to, so that links to one file are read once.

@@ -172,7 +172,7 @@ std::string_view read_values(std::string_view message, Problem& problem) {
   return values;
 }
 
-/// Whether an attribute names ranks or groups.
+/// Returns whether an attribute names ranks or groups.
 bool is_of_rank(Attribute attribute) {
   return attribute == Attribute::pg_name || attribute == Attribute::comm_src ||
          attribute == Attribute::comm_dst;

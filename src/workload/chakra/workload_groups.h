@@ -20,7 +20,7 @@ class WorkloadGroups {
     const auto& groups = group_of_[*family];
     return groups.empty() ? 0 : groups[static_cast<std::size_t>(rank)];
   }
-  /// How many members the rank's communicator has.
+  /// Returns how many members the rank's communicator has.
   std::int64_t size(std::int64_t rank, graph::GroupIndex family) const;
   /// The member `step` places further in the rank's communicator, cyclic.
   std::int64_t neighbour(std::int64_t rank, graph::GroupIndex family, std::int64_t step) const;

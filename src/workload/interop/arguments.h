@@ -30,7 +30,7 @@ class Arguments {
 
   /// A switch; a value after it is a mistake.
   bool flag(std::string_view name);
-  /// Whether the flag stands there, whatever its values.
+  /// Returns whether the flag stands there, whatever its values.
   bool has(std::string_view name);
   /// The one value; nothing when the flag is not there or wrong.
   std::optional<std::string> word(std::string_view name);

@@ -67,7 +67,7 @@ class DeepSpeedImport {
     }
   }
 
-  /// Whether drop_automatic() took the field away.
+  /// Returns whether drop_automatic() took the field away.
   bool is_automatic(const Reader& read, std::string_view name) const {
     const std::string path = read.node().path + "." + std::string(name);
     return std::any_of(imported_.remarks.begin(), imported_.remarks.end(),

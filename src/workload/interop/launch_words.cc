@@ -31,7 +31,7 @@ void name_module(shell::Command& command) {
   }
 }
 
-/// Whether the command starts a program with flags of a model or its batch.
+/// Returns whether the command starts a program with flags of a model or its batch.
 bool trains(const shell::Command& command) {
   constexpr std::array<std::string_view, 6> kFlags{
       "--micro-batch-size",           "--num-layers", "--hidden-size",
@@ -44,7 +44,7 @@ bool trains(const shell::Command& command) {
   });
 }
 
-/// Whether the command is ms-swift's `megatron sft ...`.
+/// Returns whether the command is ms-swift's `megatron sft ...`.
 bool is_swift(const shell::Command& command) {
   return command.size() > 1 && command[0].text == "megatron" && !command[1].text.starts_with("-");
 }

@@ -10,8 +10,8 @@
 
 namespace orrery::interop {
 
-/// Which of `layers` layers have experts. "N": every N-th, from the first; else a Python expression
-/// of lists of 0 and 1 with + and *, such as "([0]*3+[1]*58)", with one entry per layer.
+/// Returns which of `layers` layers have experts. "N": every N-th, from the first; else a Python
+/// expression of lists of 0 and 1 with + and *, such as "([0]*3+[1]*58)", with one entry per layer.
 Result<std::vector<bool>> parse_layer_pattern(const std::string& text, std::int64_t layers);
 
 /// The shortest text of the second form.

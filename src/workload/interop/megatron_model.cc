@@ -14,7 +14,7 @@ bool has_own_heads(const ModelArguments& m) {
   return m.kv_heads == m.heads && m.head_dim * m.heads == m.hidden;
 }
 
-/// Whether the layers are those of GPT-2 and BLOOM, wherever the positions are.
+/// Returns whether the layers are those of GPT-2 and BLOOM, wherever the positions are.
 bool is_plain(const ModelArguments& m) {
   return !m.rms_norm && !m.gated && m.function == "gelu" && m.biases && m.experts == 0 &&
          m.pattern.empty() && !m.query_key_norm && !m.attention_gate && m.predictions == 0 &&
@@ -68,7 +68,8 @@ JsonObject dense(const ModelArguments& m) {
   return config;
 }
 
-/// Whether layers are those of Llama's relatives, with Mixtral's or Qwen3's experts or none.
+/// Returns whether layers are those of Llama's relatives, with Mixtral's or Qwen3's experts or
+/// none.
 bool is_llama(const ModelArguments& m) {
   const bool experts = m.experts > 0;
   const bool norms_alone = !m.query_key_norm || !m.qkv_bias;

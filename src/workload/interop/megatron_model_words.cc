@@ -132,7 +132,7 @@ class ModelWords {
   std::vector<std::string> words_;
 };
 
-/// Whether what the numbers of parameters do not tell is the same.
+/// Returns whether what the numbers of parameters do not tell is the same.
 bool same_kinds(const zoo::Model& a, const zoo::Model& b) {
   return a.parallel_residual == b.parallel_residual && a.mlp == b.mlp && a.norm == b.norm &&
          a.norm_place == b.norm_place && a.position == b.position &&

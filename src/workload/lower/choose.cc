@@ -168,9 +168,9 @@ class Chooser {
     }
   }
 
-  /// Whether the kernel of `neighbour` writes what the product of `op` reads in the product's type:
-  /// GEMMs of fused experts do for each other, and activations with fused_conversions where no
-  /// maximum of the tensor has to be known first.
+  /// Returns whether the kernel of `neighbour` writes what the product of `op` reads in the
+  /// product's type: GEMMs of fused experts do for each other, and activations with
+  /// fused_conversions where no maximum of the tensor has to be known first.
   bool converts(const zoo::ModelOperator& neighbour, const zoo::ModelOperator& op) const {
     const bool experts =
         plan_.expert_gemms == plan::ExpertGemms::fused && op.expert && neighbour.expert;
@@ -197,7 +197,7 @@ class Chooser {
     layouts.narrower_gradient = unwritten(op, edges_.writer(op.reads.front())) * x / (2 * x + y);
   }
 
-  /// Whether nobody before has taken the tensor in.
+  /// Returns whether nobody before has taken the tensor in.
   bool enters(int tensor) {
     const bool first = !entered_[static_cast<std::size_t>(tensor)];
     entered_[static_cast<std::size_t>(tensor)] = true;

@@ -26,7 +26,7 @@ class Kernels {
                       plan::StepPhase phase, std::int64_t shards,
                       std::vector<Step>& steps) const = 0;
 
-  /// Whether a backward pass reads what the operator keeps of its input.
+  /// Returns whether a backward pass reads what the operator keeps of its input.
   virtual bool reads_input(const zoo::ModelOperator& /*own*/) const { return false; }
   /// Returns the bytes of an operand as it crosses the network.
   virtual Bytes on_wire(const zoo::ModelOperator& /*own*/, Bytes operand) const { return operand; }

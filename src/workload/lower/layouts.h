@@ -135,7 +135,7 @@ enum class Crossing : std::uint8_t { value_in, value_out, gradient_in, gradient_
 /// In their order; none over axes of one rank.
 std::vector<Conversion> conversions(const Choice& choice, const Border& border, Crossing crossing);
 
-/// How many ranks' shards all-gathers bring together; 1: none.
+/// Returns how many ranks' shards all-gathers bring together; 1: none.
 std::int64_t gathered(const Choice& choice, const std::vector<Conversion>& steps);
 
 }  // namespace orrery::lower

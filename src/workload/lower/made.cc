@@ -12,7 +12,7 @@ class Share {
   Share(const zoo::ModelOperator& op, const TensorSplit& split)
       : op_(op), split_(split), axis_(op.expert ? plan::Axis::etp : plan::Axis::tp) {}
 
-  /// How the ranks hold it; none: whole. `sums`: every rank has a part of the sum.
+  /// Returns how the ranks hold it; none: whole. `sums`: every rank has a part of the sum.
   std::optional<graph::Sharding> held(const graph::ModelTensor& tensor, bool sums) const {
     using Kind = graph::Sharding::Kind;
     if (ranks() > 1 && tensor.is_divided()) {

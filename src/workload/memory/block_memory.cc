@@ -117,9 +117,9 @@ class BlockMeter {
     return graph::bytes_of(plan_.grad_reduce_type, trained);
   }
 
-  /// Which operators' `saved` is not kept. Of several that run again one after the other the first
-  /// one's input stays. One alone keeps its input and the next, which saves its result, nothing;
-  /// but the attention core drops what is inside and keeps its result.
+  /// Returns which operators' `saved` is not kept. Of several that run again one after the other
+  /// the first one's input stays. One alone keeps its input and the next, which saves its result,
+  /// nothing; but the attention core drops what is inside and keeps its result.
   std::vector<bool> dropped_by(const std::vector<zoo::ModelOperator>& operators) const {
     std::vector<bool> dropped(operators.size(),
                               recomputes_ && plan_.recompute == plan::Recompute::full);

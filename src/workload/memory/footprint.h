@@ -40,8 +40,8 @@ struct StageMemory {
   Bytes total() const { return bytes.total(); }
   /// Returns what tensors take: PyTorch's max_memory_allocated. total() is what the driver shows.
   Bytes tensors() const { return total() - bytes[plan::MemoryCategory::framework]; }
-  /// Whether total() is so near the capacity that the verdict may be wrong: within 5 %, the error
-  /// of predicted peaks of frameworks whose tables are checked (docs/fidelity.md).
+  /// Returns whether total() is so near the capacity that the verdict may be wrong: within 5 %, the
+  /// error of predicted peaks of frameworks whose tables are checked (docs/fidelity.md).
   bool is_close_call() const {
     constexpr double kMargin = 0.05;
     return capacity > Bytes(0) && total() > capacity * (1 - kMargin) &&

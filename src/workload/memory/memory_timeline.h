@@ -98,8 +98,8 @@ MemoryTimeline memory_timeline(const BlockMemories& model, const plan::Plan& pla
                                std::int64_t stage, const std::vector<StageChunk>& chunks,
                                const TimelineOptions& options = {});
 
-/// Whether of stages with equal chunks a later one never holds more: it runs the same pieces with
-/// fewer microbatches ahead (gpipe, 1F1B, interleaved).
+/// Returns whether of stages with equal chunks a later one never holds more: it runs the same
+/// pieces with fewer microbatches ahead (gpipe, 1F1B, interleaved).
 bool later_hold_less(const plan::PipelineShape& shape);
 
 /// Microbatches that are replayed of m, for a schedule that repeats.

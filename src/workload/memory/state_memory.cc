@@ -23,12 +23,12 @@ Bytes shared(graph::DataType type, OwnedParameters owned, std::int64_t dense, st
          graph::bytes_of(type, owned.expert - owned.expert_frozen) / expert;
 }
 
-/// Whether parameters are stored in the recipe's type alone.
+/// Returns whether parameters are stored in the recipe's type alone.
 bool stores_quantized(const plan::Plan& plan) {
   return plan.quantized_params && plan::recipe_of(plan.quantization).transposable;
 }
 
-/// Whether the optimizer keeps parameters of its own.
+/// Returns whether the optimizer keeps parameters of its own.
 bool has_master(const plan::Plan& plan) {
   return !plan.master_params &&
          graph::bits_of(plan.compute_type) < graph::bits_of(graph::DataType::fp32) &&

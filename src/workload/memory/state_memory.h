@@ -101,9 +101,9 @@ struct OwnedParameters {
 OwnedParameters owned_parameters(const BlockMemories& model, const plan::Plan& plan,
                                  plan::BlockKind kind);
 
-/// Whether the step is one compiled program (XLA's): gradients are values of it, and with zero 3 a
-/// weight is gathered just before the product that reads it and its gradient reduced just after the
-/// one that makes it, where frameworks of modules gather a whole block.
+/// Returns whether the step is one compiled program (XLA's): gradients are values of it, and with
+/// zero 3 a weight is gathered just before the product that reads it and its gradient reduced just
+/// after the one that makes it, where frameworks of modules gather a whole block.
 inline bool is_program(const plan::Plan& plan) {
   return plan.free_gradients && plan.autograd == plan::Autograd::engine;
 }

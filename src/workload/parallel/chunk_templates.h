@@ -31,7 +31,7 @@ StepList backward_steps(const Draft& draft, const ChunkDraft& chunk, BackwardPar
 StepList pair_steps(const Draft& draft, const ChunkDraft& forward, const ChunkDraft& backward,
                     std::string name, std::int64_t step);
 
-/// Whether some step takes part only in the first or last microbatch.
+/// Returns whether some step takes part only in the first or last microbatch.
 bool has_variant(const Draft& draft, const ChunkDraft& chunk, When when);
 
 }  // namespace orrery::parallel

@@ -7,7 +7,7 @@
 namespace orrery::parallel {
 namespace {
 
-/// Which nodes a node of another stream waits for: they must end when they end today.
+/// Returns which nodes a node of another stream waits for: they must end when they end today.
 std::vector<bool> awaited_elsewhere(const std::vector<graph::Node>& nodes) {
   std::vector<bool> awaited(nodes.size(), false);
   for (const graph::Node& node : nodes) {

@@ -44,7 +44,7 @@ std::vector<PartTimes> times_by_part(const plan::Plan& plan, const zoo::Model& m
   return times;
 }
 
-/// Which part of the machine is slowest among those that a stage runs on.
+/// Returns which part of the machine is slowest among those that a stage runs on.
 std::size_t slower(std::size_t a, std::size_t b, const std::vector<PartTimes>& times) {
   return times[b].layer > times[a].layer ? b : a;
 }

@@ -26,7 +26,8 @@
 
 namespace orrery::parallel {
 
-/// Whether `sum` adds up over tp the result of `product`, alone in its step and in one launch.
+/// Returns whether `sum` adds up over tp the result of `product`, alone in its step and in one
+/// launch.
 bool sums_product(const Step& product, const Step& sum);
 
 /// The steps with each such pair in tiles. Requires ranks >= 2.

@@ -54,10 +54,10 @@
 
 namespace orrery::plan {
 
-/// Whether the optimizer updates the operator's parameters.
+/// Returns whether the optimizer updates the operator's parameters.
 bool is_trained(const zoo::ModelOperator& op);
 
-/// Whether the operator's weight is stored in frozen_type.
+/// Returns whether the operator's weight is stored in frozen_type.
 bool is_packed(const Plan& plan, const zoo::ModelOperator& op);
 /// Bytes of weights stored so.
 Bytes packed_bytes(const Plan& plan, std::int64_t elements);

@@ -272,12 +272,12 @@ struct Plan {
   }
 };
 
-/// Whether PyTorch's autograd keeps what backward needs, and its allocator holds it.
+/// Returns whether PyTorch's autograd keeps what backward needs, and its allocator holds it.
 inline bool is_pytorch(const Plan& plan) {
   return plan.autograd == Autograd::pytorch || plan.autograd == Autograd::hugging_face;
 }
-/// Whether gradients are there from the backward of the step's only microbatch to the update alone:
-/// those of several add up in a buffer, and sharded ones have one.
+/// Returns whether gradients are there from the backward of the step's only microbatch to the
+/// update alone: those of several add up in a buffer, and sharded ones have one.
 inline bool gradients_come_and_go(const Plan& plan) {
   return plan.free_gradients && plan.zero < 2 && plan.pp == 1 && plan.microbatches() == 1;
 }

@@ -16,7 +16,7 @@ namespace orrery::plan {
 /// "mlp, norm act" -> {"mlp", "norm", "act"}: items stand between commas or blanks; "" has none.
 std::vector<std::string> list_items(std::string_view list);
 
-/// Whether holds(item) of any.
+/// Returns whether holds(item) of any.
 template <class Holds>
 bool any_item(std::string_view list, const Holds& holds) {
   constexpr std::string_view kBetween = ", \t";

@@ -82,7 +82,7 @@ const QuantizationRecipe& recipe_of(Quantization quantization);
 /// In which the plan runs most of its matrix work: the recipe's, else compute_type.
 graph::DataType gemm_type(const Plan& plan);
 
-/// Whether the plan runs the operator's GEMMs in the recipe's type.
+/// Returns whether the plan runs the operator's GEMMs in the recipe's type.
 bool is_quantized(const Plan& plan, const zoo::ModelOperator& op);
 
 /// Bytes of `elements` of a tensor that crosses the network for such an operator, else of the

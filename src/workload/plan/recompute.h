@@ -30,13 +30,14 @@ struct RecomputeModule {
 /// Megatron's names.
 const std::array<RecomputeModule, 10>& recompute_modules();
 
-/// Whether selective recompute or the plan's modules select the operator (full selects every one).
+/// Returns whether selective recompute or the plan's modules select the operator (full selects
+/// every one).
 bool recompute_selects(const Plan& plan, const zoo::ModelOperator& op);
 
-/// Whether the module is among the plan's.
+/// Returns whether the module is among the plan's.
 bool recomputes_module(const Plan& plan, std::string_view module);
 
-/// Whether the n-th layer of a chunk (from 0) recomputes anything.
+/// Returns whether the n-th layer of a chunk (from 0) recomputes anything.
 bool recomputes_layer(const Plan& plan, std::int64_t n);
 
 /// Mistakes: names that are neither modules nor operators of the model's layers, with "did you

@@ -36,7 +36,7 @@
 
 namespace orrery::plan {
 
-/// Whether workers step alone.
+/// Returns whether workers step alone.
 bool runs_rounds(const Plan& plan);
 
 /// Ranks of dp x cp that reduce their gradients in every step.

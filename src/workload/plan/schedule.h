@@ -56,16 +56,16 @@ std::int64_t part_count(const PipelineShape& shape);
 /// The part that a chunk of a stage is:
 ///   interleaved c p + s;   zb-v s or 2p-1-s;   dualpipe s or p-1-s;   else s
 std::int64_t part_of(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk);
-/// Whether the chunk hands its activations to the previous stage instead of the next.
+/// Returns whether the chunk hands its activations to the previous stage instead of the next.
 bool flows_back(const PipelineShape& shape, std::int64_t chunk);
-/// Whether chunk 0 of the stage hands its activations to chunk 1 of the same stage.
+/// Returns whether chunk 0 of the stage hands its activations to chunk 1 of the same stage.
 bool turns(const PipelineShape& shape, std::int64_t stage);
-/// Whether the first and the last part of the model stand on one device, so that a tied embedding
-/// needs no copy.
+/// Returns whether the first and the last part of the model stand on one device, so that a tied
+/// embedding needs no copy.
 bool ends_meet(const Plan& plan);
-/// Whether weight gradients are pieces of work of their own, at times or always.
+/// Returns whether weight gradients are pieces of work of their own, at times or always.
 bool splits_backward(Schedule schedule);
-/// Whether a forward of one chunk and a backward of another may be one piece of work.
+/// Returns whether a forward of one chunk and a backward of another may be one piece of work.
 bool has_pairs(const PipelineShape& shape);
 
 enum class Direction : std::uint8_t {

@@ -14,8 +14,8 @@ namespace orrery::plan {
 /// Shapes of the plan's microbatch, with the vocabulary padded for tensor parallelism.
 zoo::ShapeOptions shape_options(const zoo::Model& model, const Plan& plan);
 
-/// Whether Megatron-LM's fused softmax takes a rank's attention scores: elements of two bytes, more
-/// than 16 and at most 16,384 keys, keys and heads x microbatch multiples of 4
+/// Returns whether Megatron-LM's fused softmax takes a rank's attention scores: elements of two
+/// bytes, more than 16 and at most 16,384 keys, keys and heads x microbatch multiples of 4
 /// (megatron/core/fusions/fused_softmax.py, is_kernel_available; at most 2,048 keys in 2021).
 bool fuses_softmax(const zoo::Model& model, const Plan& plan);
 

@@ -41,7 +41,7 @@ struct RankClass {
 /// the machine has not would lie in its last part. Requires a checked plan.
 std::vector<RankClass> rank_classes(const Plan& plan, const machine::Machine& machine);
 
-/// Which digit of the rank number counts replicas; of size 1 without any.
+/// Returns which digit of the rank number counts replicas; of size 1 without any.
 graph::Digit replica_digit(const RankLayout& layout);
 
 }  // namespace orrery::plan

@@ -12,7 +12,7 @@ constexpr bool is_tracked(TensorOverlap how) {
   return how == TensorOverlap::tracked || how == TensorOverlap::tracked_mca;
 }
 
-/// Whether the sum is a ring whose steps follow the product's tiles.
+/// Returns whether the sum is a ring whose steps follow the product's tiles.
 constexpr bool follows_tiles(TensorOverlap how) {
   return how != TensorOverlap::none && how != TensorOverlap::chunked;
 }

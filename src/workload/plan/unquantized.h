@@ -18,9 +18,9 @@
 
 namespace orrery::plan {
 
-/// Whether the plan has layers at the ends that are not quantised.
+/// Returns whether the plan has layers at the ends that are not quantised.
 bool has_unquantized_layers(const Plan& plan);
-/// Whether this one, 0 <= layer < model.layers, is.
+/// Returns whether this one, 0 <= layer < model.layers, is.
 bool is_unquantized_layer(const Plan& plan, const zoo::Model& model, std::int64_t layer);
 
 /// Marks those operators of a block that are of an unquantised module.

@@ -25,7 +25,7 @@ constexpr auto named_values(AttentionKernel) {
       {AttentionKernel::triton, "triton", "one written in Triton, timed as flash2"},
   });
 }
-/// Whether one kernel computes attention and stores no square of scores.
+/// Returns whether one kernel computes attention and stores no square of scores.
 constexpr bool is_fused(AttentionKernel kernel) {
   return kernel != AttentionKernel::unfused;
 }

@@ -133,7 +133,7 @@ inline std::int64_t table_width(const Model& model) {
 /// The layer kind with this index. Requires 0 <= kind < number of layer_kinds(model).
 LayerKind kind_of(const Model& model, int kind);
 
-/// How many of the model's layers are of each kind.
+/// Returns how many of the model's layers are of each kind.
 std::vector<std::int64_t> layers_by_kind(const Model& model);
 
 /// Traffic is what a memory-bound operator reads and writes, in all its kernels.

@@ -212,7 +212,7 @@ std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOption
 
 /// Names of the distinct layers of a model, such as {"dense", "moe"}; at least one.
 std::vector<std::string> layer_kinds(const Model& model);
-/// Which of them layer 0 <= layer < model.layers is.
+/// Returns which of them layer 0 <= layer < model.layers is.
 int layer_kind(const Model& model, std::int64_t layer);
 /// Kinds of the layers of one depth of multi-token prediction.
 std::vector<int> prediction_layers(const Model& model);

@@ -143,7 +143,7 @@ class Dependencies {
     }
   }
 
-  /// Whether the walk to this target has not been here.
+  /// Returns whether the walk to this target has not been here.
   bool is_new(const Place& place) {
     std::vector<Words>& here = place.held == kNone
                                    ? seen_[place.router]

@@ -249,7 +249,7 @@ static void set_distances(const Distances& distances, RouterGraph& graph) {
   }
 }
 
-/// Whether a channel of a concentrated mesh is no express channel.
+/// Returns whether a channel of a concentrated mesh is no express channel.
 static bool is_beside(const Channel& channel, const RouterGraph& graph) {
   const std::int32_t apart = std::abs(channel.source - channel.target);
   return apart == 1 || apart == graph.extents[0];

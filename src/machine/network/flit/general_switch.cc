@@ -44,7 +44,7 @@ std::uint32_t GeneralSwitch::output_of(std::uint32_t vc) const {
          routers_.in[routers_.port_of(vc)].lane;
 }
 
-/// Whether a head, which has no VC yet, asks for the switch.
+/// Returns whether a head, which has no VC yet, asks for the switch.
 bool GeneralSwitch::may_speculate(std::uint32_t vc) const {
   const InVc& in = routers_.in_vcs[vc];
   if (!routers_.settings.spec_check_vc) {

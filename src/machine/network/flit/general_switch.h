@@ -20,7 +20,7 @@ class GeneralSwitch {
   /// which speculate, those whose win has a credit.
   std::vector<std::uint32_t>& match(const BitSet& heads, const std::vector<VcAllocation::Win>& wins,
                                     Random& random);
-  /// Whether what an input VC sends now is to be followed by the next flit without asking.
+  /// Returns whether what an input VC sends now is to be followed by the next flit without asking.
   bool goes_on(std::uint32_t vc) const {
     const InVc& in = routers_.in_vcs[vc];
     return routers_.settings.hold_switch_for_packet && in.left > 1 && in.count > 1;

@@ -28,7 +28,7 @@ class HopTable {
   std::uint32_t channel(std::uint32_t phase, std::uint32_t router, std::uint32_t goal) const {
     return table_[(phase * routers_ + router) * routers_ + goal];
   }
-  /// Whether a channel goes down; of shortest() none does.
+  /// Returns whether a channel goes down; of shortest() none does.
   bool is_down(std::uint32_t channel) const { return !is_up_.empty() && is_up_[channel] == 0; }
   /// Returns the first two routers, where a node injects and where one is reached, without a way
   /// from the first to the second. Other routers may be cut off.

@@ -194,7 +194,7 @@ class OpenLoop {
     return true;
   }
 
-  /// Whether latency and throughput are those of the period before, in all classes.
+  /// Returns whether latency and throughput are those of the period before, in all classes.
   bool has_settled() {
     last_.resize(classes());
     bool settled = true;

@@ -113,7 +113,8 @@ struct Routers {
   std::int64_t priority_of(const InVc& of) const {
     return settings.priority == Priority::queue_length ? std::int64_t{of.count} : of.priority;
   }
-  /// Whether allocators with these arbiters decide by round-robin turns alone, in one iteration.
+  /// Returns whether allocators with these arbiters decide by round-robin turns alone, in one
+  /// iteration.
   bool goes_by_turns(Arbiter arbiter) const {
     return settings.alloc_iters == 1 && arbiter == Arbiter::round_robin &&
            settings.priority == Priority::none;

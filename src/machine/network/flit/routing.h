@@ -130,30 +130,32 @@ class Routing {
 
   const RouterGraph& graph() const { return *graph_; }
   Algorithm algorithm() const { return algorithm_; }
-  /// Whether a head may choose among outputs while it waits (otherwise the first choice holds).
+  /// Returns whether a head may choose among outputs while it waits (otherwise the first choice
+  /// holds).
   bool is_adaptive() const { return algorithm_ == Algorithm::adaptive && rules_ == Rules::ours; }
-  /// Whether a head asks for its second output, an escape, behind the first (BookSim's adaptive).
+  /// Returns whether a head asks for its second output, an escape, behind the first (BookSim's
+  /// adaptive).
   bool has_escapes() const { return algorithm_ == Algorithm::adaptive && rules_ == Rules::booksim; }
 
   /// Draws what a packet decides at its source. `route`: where packets say theirs.
   RouteState start(std::uint32_t source, std::uint32_t target, std::uint32_t route,
                    Random& random) const;
 
-  /// Whether next() may draw, and not only start().
+  /// Returns whether next() may draw, and not only start().
   bool draws_en_route() const {
     return routes_ == nullptr && (algorithm_ == Algorithm::nca || graph_->shape == Shape::torus);
   }
 
-  /// Whether start() may draw.
+  /// Returns whether start() may draw.
   bool draws_at_start() const;
-  /// Whether every try to leave a node is for one virtual channel that is drawn (BookSim's
+  /// Returns whether every try to leave a node is for one virtual channel that is drawn (BookSim's
   /// dragonflies), and not for the next in turn.
   bool draws_first_vc() const {
     return routes_ == nullptr && graph_->shape == Shape::dragonfly &&
            (algorithm_ == Algorithm::min || algorithm_ == Algorithm::ugal);
   }
 
-  /// Whether next() depends on router and target only.
+  /// Returns whether next() depends on router and target only.
   bool is_fixed() const {
     return routes_ == nullptr &&
            (algorithm_ == Algorithm::dest_tag ||
@@ -161,10 +163,10 @@ class Routing {
              (graph_->shape == Shape::mesh || graph_->shape == Shape::flattened_butterfly)));
   }
 
-  /// Whether a packet chooses at its first router between what start() drew and the minimal route,
-  /// by the queues there.
+  /// Returns whether a packet chooses at its first router between what start() drew and the minimal
+  /// route, by the queues there.
   bool compares() const { return algorithm_ == Algorithm::ugal; }
-  /// Whether a packet chooses at `router`, its first, between orders, by the queues there.
+  /// Returns whether a packet chooses at `router`, its first, between orders, by the queues there.
   bool compares_orders(const RouteState& state, std::uint32_t router) const {
     return algorithm_ == Algorithm::adaptive_xy_yx && router != eject_router(state);
   }
@@ -176,7 +178,7 @@ class Routing {
   /// Channels from `router` on; what is at random takes as many.
   int channels_ahead(RouteState state, std::uint32_t router) const;
 
-  /// Whether enter() decides anything.
+  /// Returns whether enter() decides anything.
   bool depends_on_vc() const { return has_escapes() || (rules_ == Rules::booksim && has_orders()); }
   /// A packet has won VC `vc` towards its next router.
   void enter(RouteState& state, std::uint32_t vc) const;
@@ -196,9 +198,9 @@ class Routing {
   void all_choices(const RouteState& state, std::uint32_t router, std::vector<Choice>& into) const;
   std::vector<RouteState> all_starts(std::uint32_t source, std::uint32_t target) const;
 
-  /// Whether waiting cannot go in a circle whatever the extents, since every route takes channels
-  /// and classes of virtual channels in one order (Dally & Seitz 1987): dimensions one after the
-  /// other, stages, up and then down, the first phase and then the second.
+  /// Returns whether waiting cannot go in a circle whatever the extents, since every route takes
+  /// channels and classes of virtual channels in one order (Dally & Seitz 1987): dimensions one
+  /// after the other, stages, up and then down, the first phase and then the second.
   bool is_ordered() const;
 
   VcMask all_vcs() const { return all_; }

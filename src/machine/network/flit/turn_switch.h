@@ -18,7 +18,7 @@ class TurnSwitch {
  public:
   explicit TurnSwitch(const Routers& routers);
 
-  /// Whether it does what a router is set to do; it may not be used otherwise.
+  /// Returns whether it does what a router is set to do; it may not be used otherwise.
   static bool suffices(const Routers& routers);
   /// Returns the input VCs that pass a flit.
   std::vector<std::uint32_t>& match();

@@ -95,7 +95,8 @@ class Fabric {
   std::uint32_t next_path(Stream& stream);
   /// At the port of its next link; a full queue may trim or drop it.
   void enqueue(std::uint32_t id);
-  /// Whether a queue has no room for a packet, or so little that it drops it by chance (swift).
+  /// Returns whether a queue has no room for a packet, or so little that it drops it by chance
+  /// (swift).
   bool overflows(const Port& port, const Packet& packet);
   /// Takes the newest out of the queue.
   std::uint32_t drop_last(Port& port);

@@ -69,7 +69,7 @@ class PacketNetwork {
                   std::uint32_t anchor) const;
   void run_part(const std::vector<std::uint32_t>& part);
   void prepare(std::uint32_t f);
-  /// When the next flow of the part begins; Time::max(): all have.
+  /// Returns when the next flow of the part begins; Time::max(): all have.
   Time next_start() const;
   void push_start();
   void begin_all();

@@ -28,7 +28,7 @@ class SteadyPhases {
   void remove(std::uint32_t f);
   /// Begins a new window: flows have begun or ended.
   void watch_anew();
-  /// Whether an event of watch is of the window that is under way.
+  /// Returns whether an event of watch is of the window that is under way.
   bool is_current(std::uint32_t generation) const { return generation == turn_; }
   /// A window has ended: whether packets are skipped. `start` is when the next flow begins.
   bool end_window(Time start);
